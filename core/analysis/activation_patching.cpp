@@ -68,16 +68,23 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   RunRequest run;
   run.model = request.model;
   run.add_bos = request.add_bos;
-  run.text = request.clean;
+  const bool two = loaded_.model->encoder() != nullptr;  // then prompts are sources, beside one target
+  if (two) run.text = request.target;
+  std::string& prompt = two ? run.source : run.text;
+  prompt = request.clean;
   run.capture.maps = MapStorage::none;
   run.capture.all_logits = false;
   known_.clean = headscope::run(loaded_, run, Ctx{ctx.backend, nullptr, ctx.stop});
-  run.text = request.corrupted;
+  prompt = request.corrupted;
   EditProbe probe(loaded_, run, false, ctx);
   known_.corrupted = probe.before();
 
-  const std::vector<std::int32_t> clean = known_.clean->ids(), corrupted = known_.corrupted->ids();
-  if (clean == corrupted) throw Error("corrupted prompt", "a text that differs from the clean one", "the same tokens");
+  const auto prompt_of = [&](const Trace& trace) { return two ? trace.encoder->ids() : trace.ids(); };
+  if (prompt_of(*known_.clean) == prompt_of(*known_.corrupted))
+    throw Error("corrupted prompt", "a text that differs from the clean one", "the same tokens");
+  const bool of_source = two && request.stack == Stack::encoder;  // else of the target, which is the same in both
+  const std::vector<std::int32_t> clean = of_source ? known_.clean->encoder->ids() : known_.clean->ids(),
+                                  corrupted = of_source ? known_.corrupted->encoder->ids() : known_.corrupted->ids();
   known_.partner = align_positions(request.align, corrupted, clean);
   known_.answers = request.answers ? *request.answers : likely_answers(*known_.clean, *known_.corrupted);
   probe.set_answers(known_.answers);
@@ -90,7 +97,7 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
                 fmt::format("a logit difference of {:.4f} after both", known_.clean_difference),
                 "change what the corrupted prompt says, or choose other answers");
 
-  const ModelDims& dims = known_.corrupted->model.dims;
+  const ModelDims& dims = probe.dims(request.stack);
   const bool heads = is_by_head(request.site);
   const bool keys = request.site == SiteKind::k || request.site == SiteKind::v;
   known_.rows = dims.layers;
@@ -98,7 +105,7 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   const int group = keys ? dims.group() : 1;
   for (int layer = 0; layer < known_.rows; ++layer)
     for (int column = 0; column < known_.columns; ++column) {
-      HeadTarget target{layer, std::nullopt, std::nullopt};
+      HeadTarget target{layer, std::nullopt, std::nullopt, request.stack};
       if (heads)
         target.head = column * group;
       else
