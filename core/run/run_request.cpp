@@ -8,6 +8,7 @@
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 #include "core/text/chat_template.h"
+#include "core/text/source_tokenizer.h"
 
 namespace headscope {
 
@@ -113,7 +114,10 @@ std::uint64_t hash(const RunRequest& request) {
 
 LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, const LoadWatch& watch) {
   LoadedModel out{Model::load(folder, backend, watch), load_tokenizer(folder)};
-  if (out.model->encoder()) out.source_tokenizer = out.tokenizer;
+  if (out.model->encoder()) {
+    out.source_tokenizer = load_source_tokenizer(folder);
+    if (!out.source_tokenizer) out.source_tokenizer = out.tokenizer;
+  }
   try {
     if (auto chat = load_chat_template(folder)) out.chat = std::make_shared<const ChatTemplate>(std::move(*chat));
   } catch (const Error& broken) {  // the model runs without
