@@ -25,6 +25,7 @@ struct Options {
 /// The text to go on from; the token that begins texts where nothing was given.
 RunRequest prompt_of(const LoadedModel& loaded, const Input& input) {
   Input given = input;
+  if (loaded.model->encoder() || input.has_source()) return given.request();  // its first token is known
   if (!input.has_text()) {
     const auto bos = loaded.tokenizer ? loaded.tokenizer->bos() : loaded.model->config().bos;
     if (!bos) throw UsageError("a text to continue is needed: this model has no token that begins a text");
@@ -106,6 +107,7 @@ void generate(Console& console, const Options& options) {
   const RunRequest request = prompt_of(loaded, options.input);
   const std::vector<Token> prompt = tokenize(loaded, request, console.stop());
   const int room = loaded.model->config().context - static_cast<int>(prompt.size()) + 1;
+  const auto end = tokenizer ? tokenizer->eos() : loaded.model->encoder() ? loaded.model->config().eos : std::nullopt;
   auto texts = Cell::array();
   for (int text = 0; text < options.texts; ++text) {
     Generator generator(loaded, request, false);
@@ -119,7 +121,7 @@ void generate(Console& console, const Options& options) {
       const int count = std::min(options.tokens, room);
       for (int i = 0; i < count && !ended; ++i) {
         auto step = generator.step(quiet, transcript, choice);
-        ended = !options.past_end && tokenizer && step->token == tokenizer->eos();
+        ended = !options.past_end && step->token == end;
         transcript.steps.push_back(std::move(step));
         if (ctx.progress) *ctx.progress = static_cast<float>(i + 1) / static_cast<float>(count);
       }
@@ -174,7 +176,7 @@ void add_choice(Command& command, Options& options) {
 void add_generate(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("generate", "Continue a text, step by step, and say how each token was chosen");
-  options->input.add_to(command, {.short_edits = false});
+  options->input.add_to(command, {.short_edits = false, .part = false});
   add_choice(command, *options);
   command.add_flag("--steps", options->steps,
                    "A table: every token with its probability, rank, random number, entropy, time and cache");
@@ -189,6 +191,7 @@ void add_sample(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("sample", "Let a model write: generate, with nothing but the text");
   options->input.add_adapter_to(command);
+  options->input.add_source_to(command);
   command.add_option("model", options->input.model, "Model folder, or the name of a bundled model")
       .required()
       .type_name("DIR");

@@ -65,6 +65,18 @@ void read_as_chat(RunRequest& request, const std::string& system) {
 }
 }  // namespace
 
+void Input::add_source_to(Command& command) {
+  const Option words = command
+                           .add_option("--source", source,
+                                       "Of an encoder-decoder: what its encoder reads; the text is then what its "
+                                       "decoder has written so far, and may be left away")
+                           .type_name("TEXT");
+  command.add_option("--source-ids", source_ids, "The same as token ids, separated by commas")
+      .delimiter(',')
+      .excludes(words)
+      .type_name("N,N,…");
+}
+
 void Input::add_to(Command& command, const Takes& takes) {
   const Option of_model =
       command
@@ -74,6 +86,14 @@ void Input::add_to(Command& command, const Takes& takes) {
               "a bundled one or of one in the cache (org/name)")
           .type_name("MODEL");
   add_adapter_to(command);
+  add_source_to(command);
+  if (takes.part)
+    command
+        .add_option("--part", part,
+                    "Of an encoder-decoder: read its encoder's attention, its decoder's (the default), or that of the "
+                    "target to the source")
+        .check(one_of({"enc", "dec", "cross"}))
+        .type_name("enc|dec|cross");
   Command texts = command.add_choice("text", "What to read (one of)");
   texts.add_option("-t,--text", text, "The text itself").type_name("TEXT");
   texts
@@ -207,8 +227,11 @@ RunRequest Input::request() const {
     request.ids = ids;
   } else {
     request.text = text;
-    if (text.empty()) throw UsageError("a text is required: --text, --file, - or --ids; or a picture: --image");
+    if (text.empty() && !has_source())
+      throw UsageError("a text is required: --text, --file, - or --ids; or a picture: --image");
   }
+  if (!source.empty()) request.source = checked(source, "--source");
+  request.source_ids = source_ids;
   if (bos || no_bos) request.add_bos = bos;
   request.parse_special = special;
   if (chat) {
@@ -238,24 +261,41 @@ std::string model_note_of(const Input& input, const std::string& model_name) {
 Opened run_request(Console& console, LoadedModel loaded, const RunRequest& request) {
   Opened opened{std::move(loaded), nullptr};
   console.with_progress("forward pass", [&](const Ctx& ctx) { opened.trace = run(opened.loaded, request, ctx); });
-  for (const std::string& note :
-       edit_notes(request.edits, opened.trace->model, static_cast<int>(opened.trace->tokens.size())))
-    console.say("note: " + note);
-  for (const Intervention& edit : request.edits)
-    if (const auto pairs = edit_pairs(opened.loaded, request, opened.trace->ids(), edit))
+  const Trace& trace = *opened.trace;
+  for (const Stack stack : trace.stacks()) {
+    const Trace& part = *trace.part(stack);
+    const int positions = static_cast<int>(part.queries().size());
+    for (const std::string& note : edit_notes(edits_of(request.edits, stack), part.model, positions))
+      console.say("note: " + note);
+  }
+  for (const Intervention& edit : request.edits) {
+    const bool of_source = trace.encoder && edit.target.stack == Stack::encoder;
+    if (const auto pairs = edit_pairs(opened.loaded, request, of_source ? trace.encoder->ids() : trace.ids(), edit))
       console.say(
           fmt::format("{}\n  takes from the other text {}", describe(edit), stretches_of_pairs(pairs->partner)));
+  }
   return opened;
+}
+
+std::shared_ptr<const Trace> part_of(std::shared_ptr<const Trace> trace, Stack part) {
+  const Trace* const found = trace->part(part);
+  if (found == trace.get()) return trace;
+  if (found) return part == Stack::encoder ? trace->encoder : trace->cross;
+  throw Error("--part " + std::string(name_in(stack_names, part)), "an encoder-decoder, or a trace of that part",
+              trace->model.name + ", which has one stack");
 }
 
 Opened open_input(Console& console, const Input& input, const CaptureSpec& capture) {
   if (input.from_trace()) {
-    if (input.has_text()) throw UsageError("--trace holds its own text; give one or the other");
-    return {{}, open_trace(input.trace, [](const std::string& rule) { return parse_mask(rule); })};
+    if (input.has_text() || input.has_source()) throw UsageError("--trace holds its own text; give one or the other");
+    auto trace = open_trace(input.trace, [](const std::string& rule) { return parse_mask(rule); });
+    return {{}, part_of(std::move(trace), input.stack())};
   }
   RunRequest request = input.request();
   request.capture = capture;
-  return run_request(console, load_model(request.model, console.backend()), request);
+  Opened opened = run_request(console, load_model(request.model, console.backend()), request);
+  opened.trace = part_of(std::move(opened.trace), input.stack());
+  return opened;
 }
 
 }  // namespace headscope::cli

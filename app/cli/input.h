@@ -20,6 +20,8 @@ HeadId parse_head(const std::string& text);
 struct Input {
   std::string model, adapter, text, file, image, dash, trace, cut, system;
   std::vector<std::int32_t> ids;
+  std::string source, part;  ///< of encoder-decoders: what the encoder reads; "enc", "dec" or "cross"
+  std::vector<std::int32_t> source_ids;
   std::vector<std::string> temperatures, masks;  ///< [L.H=]τ and [L.H=]spec, in order
   std::vector<std::string> actions;              ///< "L.H: action", in order, after those
   bool bos = false, no_bos = false, special = false, chat = false;
@@ -28,14 +30,19 @@ struct Input {
   struct Takes {
     bool trace = false;       ///< --trace instead of a model and a text
     bool short_edits = true;  ///< --temperature and --mask, short forms of --edit
+    bool part = true;         ///< --part, of what an encoder-decoder's run leaves
   };
-  /// Adds --model, --text, --file, -, --image, --ids, --bos, --no-bos, --special, --chat, --system, --cut, --edit, and
-  /// what `takes` says.
+  /// Adds --model, --source, --text, --file, -, --image, --ids, --bos, --no-bos, --special, --chat, --system, --cut,
+  /// --edit, and what `takes` says.
   void add_to(Command& command, const Takes& takes);
   void add_to(Command& command) { add_to(command, Takes{}); }
   /// Adds --adapter alone, for commands that ask for their model in another way.
   void add_adapter_to(Command& command);
+  void add_source_to(Command& command);
   bool has_text() const;
+  bool has_source() const { return !source.empty() || !source_ids.empty(); }
+  /// `only` where none was named.
+  Stack stack() const { return value_in(stack_names, part).value_or(Stack::only); }
   bool from_trace() const { return !trace.empty(); }
   /// Throws UsageError when no model or no text was given, Error when a file cannot be read.
   RunRequest request() const;
@@ -58,5 +65,7 @@ Opened open_input(Console& console, const Input& input, const CaptureSpec& captu
 std::string model_note_of(const Input& input, const Opened& opened);
 std::string model_note_of(const Input& input, const std::string& model_name);
 Opened run_request(Console& console, LoadedModel loaded, const RunRequest& request);
+/// The part of a trace that a command reads. Throws Error where there is no such part.
+std::shared_ptr<const Trace> part_of(std::shared_ptr<const Trace> trace, Stack part);
 
 }  // namespace headscope::cli

@@ -7,6 +7,7 @@
 #include "app/cli/output.h"
 #include "app/cli/read_report.h"
 #include "app/cli/trace_report.h"
+#include "core/base/error.h"
 
 namespace headscope::cli {
 
@@ -22,8 +23,18 @@ void read(Console& console, const Options& options, const ReadTool& tool) {
   options.picture.check();
   RunRequest request = options.input.request();
   LoadedModel loaded = load_model(request.model, console.backend());
-  request.capture = tool.capture(*loaded.model);
-  const Opened opened = run_request(console, std::move(loaded), request);
+  const Stack part = options.input.stack();
+  const bool two = loaded.model->encoder() != nullptr, of_encoder = two && part == Stack::encoder;
+  if (part == Stack::cross && !tool.reads_cross())
+    throw Error("read " + tool.id, "a stack and its stream: --part enc or dec", "cross-attention",
+                "what a target takes from a source: read weighted, alignment; run and metrics --part cross");
+  request.capture = tool.capture(of_encoder ? *loaded.model->encoder() : *loaded.model);
+  Opened opened = run_request(console, std::move(loaded), request);
+  opened.trace = part_of(std::move(opened.trace), part);
+  if (of_encoder) {  // a model of its own, asked by itself
+    request = encoder_request(*opened.loaded.model, request);
+    opened.loaded = opened.loaded.encoder();
+  }
   Report out;
   out.data("tool", tool.id);
   describe(out, *opened.trace);
@@ -51,7 +62,8 @@ void add_tool(Command& app, Console& console, std::shared_ptr<ReadTool> tool) {
 
 void add_read(Command& app, Console& console) {
   Command command = app.add_subcommand("read", "Reading tools: logit lens, attribution, circuits, rollout, sinks, …");
-  for (const ReadTools& some : {writing_tools(), layers_tools(), sink_tools(), block_tools(), picture_tools()})
+  for (const ReadTools& some :
+       {writing_tools(), layers_tools(), sink_tools(), block_tools(), alignment_tools(), picture_tools()})
     for (const auto& tool : some) add_tool(command, console, tool);
 }
 

@@ -76,7 +76,10 @@ std::function<std::string(std::int32_t)> namer(const LoadedModel& loaded) {
 }
 
 ModelWeights weights_of(const ReadRun& run) {
-  return weights_written_with(*run.loaded.model, run.request.edits, static_cast<int>(run.trace->tokens.size()));
+  ModelWeights weights =
+      weights_written_with(*run.loaded.model, run.request.edits, static_cast<int>(run.trace->queries().size()));
+  if (run.trace->model.stack == Stack::cross) weights.blocks = weights.cross;
+  return weights;
 }
 
 CaptureSpec with_sites(std::set<SiteKind> sites) {

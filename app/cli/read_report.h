@@ -41,6 +41,8 @@ class ReadTool {
   virtual void add_options(Command& command);
   /// What to record; the model decides which sites exist. Without it: the maps.
   virtual CaptureSpec capture(const Model& model) const;
+  /// Whether it can read the attention of a target to a source; most are about a stack.
+  virtual bool reads_cross() const { return false; }
   /// Facts, and the table "rows".
   virtual Report read(const ReadRun& run) const = 0;
 
@@ -52,11 +54,12 @@ ReadTools tools_of() {
   return {std::make_shared<Tool>()...};
 }
 
-ReadTools writing_tools();  ///< what streams and heads write
-ReadTools layers_tools();   ///< through all layers, and of all matrices
-ReadTools sink_tools();     ///< weights that carry little
-ReadTools picture_tools();  ///< what only models of pictures have
-ReadTools block_tools();    ///< blocks and whole models
+ReadTools writing_tools();    ///< what streams and heads write
+ReadTools layers_tools();     ///< through all layers, and of all matrices
+ReadTools sink_tools();       ///< weights that carry little
+ReadTools picture_tools();    ///< what only models of pictures have
+ReadTools block_tools();      ///< blocks and whole models
+ReadTools alignment_tools();  ///< a target and its source
 
 /// --position, counted from 0, negative from the end.
 struct PositionOption {

@@ -152,7 +152,8 @@ void add_ablate(Command& app, Console& console) {
   command.does([options, &console] {
     const RunRequest request = options->input.request();
     const LoadedModel loaded = load_model(request.model, console.backend());
-    HeadAblationSweep sweep(loaded, {request, options->ablation.get(), options->answers.in(loaded)});
+    HeadAblationSweep sweep(loaded,
+                            {request, options->ablation.get(), options->answers.in(loaded), options->input.stack()});
     const bool whole = go_through(console, sweep, "heads");
     finish(console, options->output, whole, sweep.result(),
            [&](const auto& result) { return ablation_report(loaded, result, whole); });
@@ -179,6 +180,13 @@ void add_patch(Command& app, Console& console) {
       .required()
       .type_name("TEXT");
   command
+      .add_option("--target", options->input.text,
+                  "Of an encoder-decoder, whose prompts are sources: the target that is read beside both")
+      .type_name("TEXT");
+  command.add_option("--part", options->input.part, "Of an encoder-decoder: where to patch (default: the decoder)")
+      .check(one_of({"enc", "dec", "cross"}))
+      .type_name("enc|dec|cross");
+  command
       .add_option("--site", options->site,
                   "resid_pre, resid_mid, resid_post, attn_out, mlp_out (by position); z, q, k, v, pattern (by head)")
       .type_name("SITE")
@@ -202,6 +210,8 @@ void add_patch(Command& app, Console& console) {
     request.corrupted = options->corrupted;
     if (options->input.bos || options->input.no_bos) request.add_bos = options->input.bos;
     request.site = *site;
+    request.target = options->input.text;
+    request.stack = options->input.stack();
     request.align = parse_pairing(options->align, "--align");
     const LoadedModel loaded = load_model(request.model, console.backend());
     request.answers = options->answers.in(loaded);
@@ -234,8 +244,9 @@ void add_temperature(Command& app, Console& console) {
   command.does([options, &console] {
     if (!(options->low < options->high)) throw UsageError("--low must be below --high");
     const RunRequest request = options->input.request();
-    TemperatureSweeper sweep(load_model(request.model, console.backend()),
-                             {request, temperatures(options->low, options->high, options->count)});
+    TemperatureSweeper sweep(
+        load_model(request.model, console.backend()),
+        {request, temperatures(options->low, options->high, options->count), options->input.stack()});
     const bool whole = go_through(console, sweep, "passes");
     finish(console, options->output, whole, sweep.result(),
            [&](const auto& result) { return temperature_report(result, whole); });
@@ -272,7 +283,7 @@ void add_circuit(Command& app, Console& console) {
     using Method = HeadCircuitRequest::Method;
     HeadCircuitSearch search(loaded,
                              {request, options->ablation.get(), options->method == "add" ? Method::add : Method::remove,
-                              options->answers.in(loaded)});
+                              options->answers.in(loaded), options->input.stack()});
     const bool whole = go_through(console, search, "passes");
     finish(console, options->output, whole, search.result(),
            [&](const auto& result) { return circuit_report(loaded, result, options->threshold, whole); });

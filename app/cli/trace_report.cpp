@@ -43,9 +43,25 @@ std::string label_of(const Tokenizer* tokenizer, std::int32_t id) {
   return tokenizer && id < tokenizer->vocab_size() ? tokenizer->token(id).label : fmt::format("#{}", id);
 }
 
+namespace {
+const char* stack_words(Stack stack) {
+  switch (stack) {
+    case Stack::only:
+      break;
+    case Stack::encoder:
+      return "encoder, ";
+    case Stack::decoder:
+      return "decoder, ";
+    case Stack::cross:
+      return "cross-attention, ";
+  }
+  return "";
+}
+}  // namespace
+
 std::string headline(const Trace& trace) {
-  std::string text = fmt::format("{}: {}, {} layers × {} heads, ", trace.model.name, trace.model.family,
-                                 trace.model.dims.layers, trace.model.dims.heads);
+  std::string text = fmt::format("{}: {}, {}{} layers × {} heads, ", trace.model.name, trace.model.family,
+                                 stack_words(trace.model.stack), trace.model.dims.layers, trace.model.dims.heads);
   if (trace.picture && trace.patches.defined())
     text += fmt::format("{} × {} pixels in {} × {} patches, ", trace.picture->width, trace.picture->height,
                         trace.picture->columns, trace.picture->rows);
@@ -53,6 +69,7 @@ std::string headline(const Trace& trace) {
           : trace.between_texts()
               ? fmt::format("{} query tokens × {} key tokens", trace.query_tokens.size(), trace.tokens.size())
               : fmt::format("{} tokens", trace.tokens.size());
+  if (trace.encoder) text += fmt::format(" of {} in the source", trace.encoder->tokens.size());
   if (trace.milliseconds > 0) text += fmt::format(", {:.3g} ms", trace.milliseconds);
   if (!trace.plan.summary.empty()) text += "; " + trace.plan.summary;
   return text;
@@ -63,6 +80,7 @@ void describe(Report& report, const Trace& trace) {
   report.data("model", model_json(trace.model));
   report.data("tokens", tokens_json(trace.tokens));
   if (trace.between_texts()) report.data("query_tokens", tokens_json(trace.query_tokens));
+  if (trace.encoder) report.data("source_tokens", tokens_json(trace.encoder->tokens));
 }
 
 namespace {
@@ -172,17 +190,19 @@ Cell tokens_json(const std::vector<Token>& tokens) {
 }
 
 Cell model_json(const ModelInfo& model) {
-  return {{"name", model.name},
-          {"family", model.family},
-          {"layers", model.dims.layers},
-          {"heads", model.dims.heads},
-          {"kv_heads", model.dims.kv_heads},
-          {"d_head", model.dims.d_head},
-          {"d_model", model.dims.d_model},
-          {"vocab", model.dims.vocab},
-          {"context", model.context},
-          {"parameters", model.parameters},
-          {"dtype", model.dtype}};
+  Cell out{{"name", model.name},
+           {"family", model.family},
+           {"layers", model.dims.layers},
+           {"heads", model.dims.heads},
+           {"kv_heads", model.dims.kv_heads},
+           {"d_head", model.dims.d_head},
+           {"d_model", model.dims.d_model},
+           {"vocab", model.dims.vocab},
+           {"context", model.context},
+           {"parameters", model.parameters},
+           {"dtype", model.dtype}};
+  if (model.stack != Stack::only) out["stack"] = name_in(stack_names, model.stack);
+  return out;
 }
 
 }  // namespace headscope::cli

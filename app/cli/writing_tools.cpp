@@ -129,6 +129,7 @@ class Weighted final : public ReadTool {
         .show_default();
   }
   CaptureSpec capture(const Model&) const override { return with_sites({SiteKind::v}); }
+  bool reads_cross() const override { return true; }
   Report read(const ReadRun& run) const override;
 
  private:

@@ -68,12 +68,14 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   RunRequest run;
   run.model = request.model;
   run.add_bos = request.add_bos;
+  const bool two = loaded_.model->encoder() != nullptr;  // then prompts are sources, beside one target
   const bool pictures = loaded_.model->config().vision.has_value();
+  if (two) run.text = request.target;
   const auto reads = [&](const std::string& prompt) {
     if (pictures)
       run.image = prompt;
     else
-      run.text = prompt;
+      (two ? run.source : run.text) = prompt;
   };
   reads(request.clean);
   run.capture.maps = MapStorage::none;
@@ -83,12 +85,15 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   EditProbe probe(loaded_, run, false, ctx);
   known_.corrupted = probe.before();
 
-  const std::vector<std::int32_t> clean = known_.clean->ids(), corrupted = known_.corrupted->ids();
+  const auto prompt_of = [&](const Trace& trace) { return two ? trace.encoder->ids() : trace.ids(); };
   const bool same = pictures ? std::ranges::equal(known_.clean->patches.values(), known_.corrupted->patches.values())
-                             : clean == corrupted;
+                             : prompt_of(*known_.clean) == prompt_of(*known_.corrupted);
   if (same)
-    throw Error("corrupted prompt", "one that differs from the clean one",
+    throw Error("corrupted prompt", pictures ? "one that differs from the clean one" : "a text that differs from the clean one",
                 pictures ? "the same picture" : "the same tokens");
+  const bool of_source = two && request.stack == Stack::encoder;  // else of the target, which is the same in both
+  const std::vector<std::int32_t> clean = of_source ? known_.clean->encoder->ids() : known_.clean->ids(),
+                                  corrupted = of_source ? known_.corrupted->encoder->ids() : known_.corrupted->ids();
   known_.partner = align_positions(request.align, corrupted, clean);
   known_.answers = request.answers ? *request.answers : likely_answers(*known_.clean, *known_.corrupted);
   probe.set_answers(known_.answers);
@@ -101,7 +106,7 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
                 fmt::format("a logit difference of {:.4f} after both", known_.clean_difference),
                 "change what the corrupted prompt says, or choose other answers");
 
-  const ModelDims& dims = known_.corrupted->model.dims;
+  const ModelDims& dims = probe.dims(request.stack);
   const bool heads = is_by_head(request.site);
   const bool keys = request.site == SiteKind::k || request.site == SiteKind::v;
   known_.rows = dims.layers;
@@ -109,7 +114,7 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   const int group = keys ? dims.group() : 1;
   for (int layer = 0; layer < known_.rows; ++layer)
     for (int column = 0; column < known_.columns; ++column) {
-      HeadTarget target{layer, std::nullopt, std::nullopt};
+      HeadTarget target{layer, std::nullopt, std::nullopt, request.stack};
       if (heads)
         target.head = column * group;
       else

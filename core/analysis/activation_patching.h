@@ -23,6 +23,9 @@ struct PatchingRequest {
   SiteKind site = SiteKind::resid_pre;
   TextPairing align = TextPairing::By::tokens;  ///< which clean position stands for a corrupted one
   std::optional<AnswerPair> answers;            ///< else likely_answers(clean, corrupted)
+  /// Of encoder-decoders, whose prompts are sources: the target that is read beside both, and where to patch.
+  std::string target = {};
+  Stack stack = Stack::only;
   bool operator==(const PatchingRequest&) const = default;
 };
 

@@ -56,13 +56,18 @@ struct Named {
   const Gap* gap = nullptr;
 };
 
+/// "enc." before a layer of an encoder-decoder.
+std::string stack_prefix(const Gap& gap) {
+  return gap.stack == Stack::only ? "" : std::string(name_in(stack_names, gap.stack)) + ".";
+}
+
 /// The one that is furthest beyond its bound.
 Named worst(const Verification& found) {
   Named out;
   const auto look = [&](const std::string& what, const Gap& gap) {
     if (!out.gap || share(gap) > share(*out.gap)) out = {what, &gap};
   };
-  for (const Gap& gap : found.patterns) look(fmt::format("patterns of layer {}", gap.layer), gap);
+  for (const Gap& gap : found.patterns) look(fmt::format("patterns of layer {}{}", stack_prefix(gap), gap.layer), gap);
   if (found.logits) look("logits", *found.logits);
   if (found.losses) look("losses", *found.losses);
   return out;
@@ -109,7 +114,8 @@ double Certificate::logits() const {
 
 std::string place_of(const Gap& gap) {
   if (gap.query < 0) return "";
-  if (gap.layer >= 0) return fmt::format("head {}.{}, query {}, key {}", gap.layer, gap.head, gap.query, gap.key);
+  if (gap.layer >= 0)
+    return fmt::format("head {}{}.{}, query {}, key {}", stack_prefix(gap), gap.layer, gap.head, gap.query, gap.key);
   return gap.key >= 0 ? fmt::format("query {}, token {}", gap.query, gap.key) : fmt::format("query {}", gap.query);
 }
 
@@ -134,8 +140,9 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
   const int widest = c.windows.empty() ? 0 : std::ranges::max(c.windows);
   const auto check = [&](const std::string& label, const RunRequest& asked, const ReferenceCapture* reference) {
     const auto trace = run(loaded, asked, ctx);
-    const plain::Pass witness =
-        plain::forward(c, weights, trace->ids(), ctx.stop, ctx.progress, trace->segments(), {}, trace->patches);
+    const plain::Pass witness = plain::forward(c, weights, trace->ids(), ctx.stop, ctx.progress, trace->segments(),
+                                               trace->encoder ? trace->encoder->ids() : std::vector<std::int32_t>(),
+                                               trace->patches);
     const int tokens = static_cast<int>(trace->tokens.size());
     const int untried = widest > tokens ? widest : 0;
     out.engine = trace->source;
@@ -151,6 +158,12 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
     built_in.text = built_in_text;
   else
     built_in.ids = spread_ids(c);
+  if (loaded.model->encoder()) {  // the same text on both sides
+    if (loaded.source_tokenizer)
+      built_in.source = built_in_text;
+    else
+      built_in.source_ids = spread_ids(*c.encoder);
+  }
   built_in.too_long = RunRequest::TooLong::keep_first;
   check(c.vision ? "built-in picture" : "built-in text", built_in, nullptr);
   for (const std::string& text : request.texts) {
@@ -159,6 +172,7 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
       asked.image = text;
     else
       asked.text = text;
+    if (loaded.model->encoder()) asked.source = text;
     check("\"" + excerpt(text, label_length) + "\"", asked, nullptr);
   }
   if (!request.reference.empty()) {

@@ -40,8 +40,10 @@ fs::file_time_type file_time(std::int64_t nanoseconds) {
 }
 
 ordered_json as_json(const Gap& gap) {  // NaN becomes null
-  return {{"difference", gap.value}, {"bound", gap.bound}, {"layer", gap.layer},
-          {"head", gap.head},        {"query", gap.query}, {"key", gap.key}};
+  ordered_json out{{"difference", gap.value}, {"bound", gap.bound}, {"layer", gap.layer},
+                   {"head", gap.head},        {"query", gap.query}, {"key", gap.key}};
+  if (gap.stack != Stack::only) out["stack"] = name_in(stack_names, gap.stack);
+  return out;
 }
 
 Gap gap_from(const JsonView& value) {
@@ -55,6 +57,7 @@ Gap gap_from(const JsonView& value) {
   std::int64_t query = -1, key = -1;
   fields.read("query", query, -1, most);
   fields.read("key", key, -1, most);
+  fields.read("stack", gap.stack, stack_names);
   gap.query = query;
   gap.key = key;
   fields.done();

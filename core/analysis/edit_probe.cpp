@@ -81,7 +81,7 @@ Outcome EditProbe::outcome(const Trace& trace) const {
 int blocks_to_compute(const std::vector<Intervention>& edits, int layers) {
   int first = layers;
   for (const Intervention& edit : edits)
-    if (edit.enabled) first = std::min(first, edit.target.layer.value_or(0));
+    if (edit.enabled) first = std::min(first, edit.target.stack == Stack::encoder ? 0 : edit.target.layer.value_or(0));
   return layers - first;
 }
 

@@ -41,6 +41,8 @@ class EditProbe {
   const std::shared_ptr<const Trace>& before() const { return before_; }
   int layers() const { return before_->model.dims.layers; }
   int heads() const { return before_->model.dims.heads; }
+  /// Of a part of an encoder-decoder.
+  const ModelDims& dims(Stack of) const { return before_->model.part(of).dims; }
 
   void set_answers(const AnswerPair& answers) { answers_ = answers; }
   const std::optional<AnswerPair>& answers() const { return answers_; }

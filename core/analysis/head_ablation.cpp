@@ -15,8 +15,10 @@ EditProbe HeadAblationSweep::prepare(std::vector<std::vector<Intervention>>& cel
   probe.set_answers(known_.answers);
   known_.before_trace = probe.before();
   known_.before = probe.outcome(*probe.before());
-  for (int layer = 0; layer < probe.layers(); ++layer)
-    for (int head = 0; head < probe.heads(); ++head) cells.push_back({{{layer, head}, known_.request.ablate}});
+  const ModelDims& dims = probe.dims(known_.request.stack);
+  for (int layer = 0; layer < dims.layers; ++layer)
+    for (int head = 0; head < dims.heads; ++head)
+      cells.push_back({{{layer, head, {}, known_.request.stack}, known_.request.ablate}});
   known_.total = static_cast<int>(cells.size());
   return probe;
 }
@@ -24,8 +26,9 @@ EditProbe HeadAblationSweep::prepare(std::vector<std::vector<Intervention>>& cel
 void HeadAblationSweep::measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits,
                                 const Ctx& ctx) {
   HeadAblation::Head head;
-  head.layer = index / probe.heads();
-  head.head = index % probe.heads();
+  const int heads = probe.dims(known_.request.stack).heads;
+  head.layer = index / heads;
+  head.head = index % heads;
   head.after = probe.after(edits, ctx);
   head.loss_change = head.after.loss - known_.before.loss;
   head.logit_difference_change = head.after.logit_difference - known_.before.logit_difference;

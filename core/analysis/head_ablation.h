@@ -14,6 +14,7 @@ struct HeadAblationRequest {
   RunRequest run;  ///< its edits stay in force: every head is taken out of the model as edited
   Ablate ablate;
   std::optional<AnswerPair> answers;  ///< else the two most probable next tokens
+  Stack stack = Stack::only;          ///< whose heads
   bool operator==(const HeadAblationRequest&) const = default;
 };
 

@@ -89,7 +89,7 @@ HeadCircuitSearch::HeadCircuitSearch(LoadedModel loaded, HeadCircuitRequest requ
 
 std::vector<Intervention> HeadCircuitSearch::without(const std::vector<HeadId>& heads) const {
   std::vector<Intervention> edits;
-  for (const auto& [layer, head] : heads) edits.push_back({{layer, head}, known_.ablate});
+  for (const auto& [layer, head] : heads) edits.push_back({{layer, head, {}, known_.request.stack}, known_.ablate});
   return edits;
 }
 
@@ -101,13 +101,14 @@ void HeadCircuitSearch::prepare(const Ctx& ctx) {
       {Ablate::By::mean}, {Ablate::By::zero}, {Ablate::By::mean, 1, true}, {Ablate::By::resample}};
   if (known_.request.ablate) tried = {*known_.request.ablate};
   std::vector<Intervention> everywhere;
-  for (const Ablate& each : tried) everywhere.push_back({{}, each});
+  for (const Ablate& each : tried) everywhere.push_back({{.stack = known_.request.stack}, each});
   probe.know_sources(everywhere, ctx);  // reference texts are read once
   probe.set_answers(known_.answers);
   known_.whole = probe.outcome(*probe.before()).logit_difference;
   std::vector<HeadId> all;
-  for (int layer = 0; layer < probe.layers(); ++layer)
-    for (int head = 0; head < probe.heads(); ++head) all.emplace_back(layer, head);
+  const ModelDims& dims = probe.dims(known_.request.stack);
+  for (int layer = 0; layer < dims.layers; ++layer)
+    for (int head = 0; head < dims.heads; ++head) all.emplace_back(layer, head);
   for (const Ablate& each : tried) {
     known_.ablate = each;
     known_.baselines.emplace_back(each, probe.after(without(all), ctx).logit_difference);

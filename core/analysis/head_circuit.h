@@ -34,6 +34,7 @@ struct HeadCircuitRequest {
   std::optional<Ablate> ablate = Ablate{Ablate::By::mean, 1};
   enum class Method { remove, add } method = Method::remove;
   std::optional<AnswerPair> answers;  ///< else the two most probable next tokens
+  Stack stack = Stack::only;          ///< whose heads
   bool operator==(const HeadCircuitRequest&) const = default;
 };
 

@@ -69,6 +69,10 @@ std::string name(const AttributionPart& part) {
       return fmt::format("head {}.{}", part.layer, part.head);
     case Kind::attention_bias:
       return fmt::format("attn bias {}", part.layer);
+    case Kind::cross_head:
+      return fmt::format("head cross.{}.{}", part.layer, part.head);
+    case Kind::cross_bias:
+      return fmt::format("attn bias cross.{}", part.layer);
     case Kind::mlp:
       return fmt::format("MLP {}", part.layer);
     case Kind::norm_bias:
@@ -135,24 +139,34 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
   add(Kind::token_embedding, -1, -1, row_of(need(trace, {SiteKind::embed}), position));
   if (config.position == PositionKind::learned)
     add(Kind::position_embedding, -1, -1, row_of(need(trace, {SiteKind::pos_embed}), position));
-  out.by_source = Tensor::zeros({Index{dims.layers} * dims.heads, n});
-  for (int layer = 0; layer < dims.layers; ++layer) {
-    const BlockWeights& block = nth(weights.blocks, layer);
-    const Tensor z = need(trace, {SiteKind::z, layer}).select(0, position), v = need(trace, {SiteKind::v, layer});
+  // What the heads of a block's attention wrote, and (rows of `by_source`) from where.
+  const auto add_heads = [&](const Trace& part, int layer, const BlockWeights& block, Kind kind, Kind bias,
+                             Tensor& by_source) {
+    const Tensor z = need(part, {SiteKind::z, layer}).select(0, position), v = need(part, {SiteKind::v, layer});
     for (int head = 0; head < dims.heads; ++head) {
       const RowMajor<double> o = matrix_of(nth(block.heads, head).o);  // (d_head, d_model)
-      add(Kind::head, layer, head, o.transpose() * vector_of(z.select(0, head)));
+      add(kind, layer, head, o.transpose() * vector_of(z.select(0, head)));
       const VectorXd of_value = o * along.d;  // (d_head): what one unit of each value dimension adds to the logit
       const Index group = dims.kv_of(head);
-      const AttentionMap& map = trace.map({layer, head});
-      for (Index key = 0; key < n; ++key) {
+      const AttentionMap& map = part.map({layer, head});
+      for (Index key = 0; key < map.n_key(); ++key) {
         const auto weight = static_cast<double>(map.weight(position, key));
         if (weight == 0) continue;
-        out.by_source.ref(Index{layer} * dims.heads + head, key) =
+        by_source.ref(Index{layer} * dims.heads + head, key) =
             static_cast<float>(weight * vector_of(v.select(0, key).select(0, group)).dot(of_value));
       }
     }
-    if (block.o_bias.defined()) add(Kind::attention_bias, layer, -1, vector_of(block.o_bias));
+    if (block.o_bias.defined()) add(bias, layer, -1, vector_of(block.o_bias));
+  };
+  out.by_source = Tensor::zeros({Index{dims.layers} * dims.heads, n});
+  if (trace.cross)
+    out.cross_by_source =
+        Tensor::zeros({Index{dims.layers} * dims.heads, static_cast<Index>(trace.cross->tokens.size())});
+  for (int layer = 0; layer < dims.layers; ++layer) {
+    add_heads(trace, layer, nth(weights.blocks, layer), Kind::head, Kind::attention_bias, out.by_source);
+    if (trace.cross)
+      add_heads(*trace.cross, layer, nth(weights.cross, layer), Kind::cross_head, Kind::cross_bias,
+                out.cross_by_source);
     if (dims.d_mlp > 0) add(Kind::mlp, layer, -1, row_of(need(trace, {SiteKind::mlp_out, layer}), position));
   }
   // Rounding of the pass is far below this; what is left over was put there by an edit.

@@ -31,6 +31,8 @@ struct AttributionPart {
     position_embedding,
     head,
     attention_bias,  ///< the output bias of a block's attention
+    cross_head,      ///< of an encoder-decoder's attention to its source
+    cross_bias,
     unembedding_bias,
     mlp,
     norm_bias,  ///< of the last norm
@@ -48,8 +50,9 @@ struct LogitAttribution {
   double logit = 0;                    ///< what the pass gave
   double scale = 1;                    ///< s, frozen
   std::vector<AttributionPart> parts;  ///< in the order of the pass
-  Tensor by_source;  ///< (layer · heads + head, key): each head's part, split over the positions it read from:
-                     ///< α · (v · W_O · d). An edit of z is not in it
+  Tensor by_source;        ///< (layer · heads + head, key): each head's part, split over the positions it read from:
+                           ///< α · (v · W_O · d). An edit of z is not in it
+  Tensor cross_by_source;  ///< (layer · heads + head, source position): likewise of cross-attention; else undefined
 
   double sum() const;
   /// Value of a part; 0 when the model has no such part.

@@ -40,11 +40,13 @@ EditProbe TemperatureSweeper::prepare(std::vector<std::vector<Intervention>>& ce
   EditProbe probe(loaded_, known_.request.run, true, ctx);
   known_.before_trace = probe.before();
   known_.loss_before = probe.outcome(*probe.before()).loss;
-  for (const double tau : known_.request.taus) cells.push_back({{{}, SetTemperature{tau}}});
-  for (int layer = 0; layer < probe.layers(); ++layer)
-    for (int head = 0; head < probe.heads(); ++head)
-      for (const double tau : known_.request.taus) cells.push_back({{{layer, head}, SetTemperature{tau}}});
-  known_.heads.resize(static_cast<std::size_t>(probe.layers() * probe.heads()));
+  const Stack stack = known_.request.stack;
+  const ModelDims& dims = probe.dims(stack);
+  for (const double tau : known_.request.taus) cells.push_back({{{.stack = stack}, SetTemperature{tau}}});
+  for (int layer = 0; layer < dims.layers; ++layer)
+    for (int head = 0; head < dims.heads; ++head)
+      for (const double tau : known_.request.taus) cells.push_back({{{layer, head, {}, stack}, SetTemperature{tau}}});
+  known_.heads.resize(static_cast<std::size_t>(dims.layers * dims.heads));
   known_.total = static_cast<int>(cells.size());
   return probe;
 }
@@ -56,10 +58,10 @@ void TemperatureSweeper::measure(const EditProbe& probe, int index, const std::v
   if (target.layer)
     layers = {*target.layer};
   else
-    for (int layer = 0; layer < probe.layers(); ++layer) layers.insert(layer);
+    for (int layer = 0; layer < probe.dims(target.stack).layers; ++layer) layers.insert(layer);
   const auto trace = probe.run(edits, ctx, layers);
   const Outcome outcome = probe.outcome(*trace);
-  const std::vector<double> entropy = evaluate(metric("entropy"), *trace);
+  const std::vector<double> entropy = evaluate(metric("entropy"), *trace->part(target.stack));
   TemperatureSweep::Point point{0, outcome.loss, outcome.kl};
   if (target.head) {
     point.entropy = nth(entropy, *target.head);

@@ -10,8 +10,9 @@
 namespace headscope {
 
 struct TemperatureSweepRequest {
-  RunRequest run;            ///< its edits stay in force; a temperature among them is overruled for the head in turn
-  std::vector<double> taus;  ///< each > 0
+  RunRequest run;             ///< its edits stay in force; a temperature among them is overruled for the head in turn
+  std::vector<double> taus;   ///< each > 0
+  Stack stack = Stack::only;  ///< whose heads
   bool operator==(const TemperatureSweepRequest&) const = default;
 };
 

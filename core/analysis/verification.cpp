@@ -26,7 +26,7 @@ void take(Gap& worst, double difference, int head, Index query, Index key) {
 }
 
 Gap pattern_gap(const Trace& trace, int layer, const std::vector<plain::Table>& heads) {
-  Gap worst{.bound = verify_bounds::pattern, .layer = layer};
+  Gap worst{.bound = verify_bounds::pattern, .layer = layer, .stack = trace.model.stack};
   std::vector<float> row;
   for (std::size_t head = 0; head < heads.size(); ++head) {
     const AttentionMap& map = trace.map({layer, static_cast<int>(head)});
@@ -87,9 +87,13 @@ bool Verification::agrees() const {
 
 Verification verify(const Trace& trace, const plain::Pass& witness) {
   Verification out;
-  for (std::size_t layer = 0; layer < witness.patterns.size(); ++layer)
-    if (!witness.patterns[layer].empty())
-      out.patterns.push_back(pattern_gap(trace, static_cast<int>(layer), witness.patterns[layer]));
+  const auto look = [&](const Trace& part, const std::vector<std::vector<plain::Table>>& patterns) {
+    for (std::size_t layer = 0; layer < patterns.size(); ++layer)
+      if (!patterns[layer].empty()) out.patterns.push_back(pattern_gap(part, static_cast<int>(layer), patterns[layer]));
+  };
+  if (witness.encoder) look(*trace.encoder, witness.encoder->patterns);
+  look(trace, witness.patterns);
+  if (witness.encoder) look(*trace.cross, witness.cross_patterns);
   const plain::Table& truth = witness.logits;
   if (truth.rows == 0) return out;
   const auto [least, most] = std::ranges::minmax(truth.values);

@@ -28,6 +28,7 @@ struct Gap {
   double value = 0, bound = 0;
   int layer = -1, head = -1;
   Index query = -1, key = -1;
+  Stack stack = Stack::only;  ///< of a pattern, in encoder-decoders
   bool agrees() const { return value <= bound; }
 };
 

@@ -137,6 +137,7 @@ class AdapterEdit final : public EditOf<ScaleAdapter> {
     return std::make_unique<AdapterStep>(std::move(place), value().strength);
   }
   bool row_by_row(int) const override { return true; }
+  std::string needs_of_one_text() const override { return "the matrices of a block's own attention or MLP"; }
   /// W_O + (strength − 1) · down · up
   Tensor written_with(const Model& model, int layer, const Tensor& o, const std::string& where) const override {
     check_model(model, where);

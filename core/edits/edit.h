@@ -67,8 +67,11 @@ class Edit {
 
   /// Whether it concerns a layer as a whole, so that it cannot name a head.
   virtual bool whole_layer() const { return !kind().form.per_head; }
-  /// Positions that it names itself, below 0 from the end.
+  /// Positions of queries, and of keys, that it names itself, below 0 from the end.
   virtual std::vector<int> positions() const { return {}; }
+  virtual std::vector<int> key_positions() const { return {}; }
+  /// What it needs that cross-attention has not, whose keys are of another text: "heads that …"; "" = nothing.
+  virtual std::string needs_of_one_text() const { return ""; }
   virtual std::vector<TakenFrom> takes() const { return {}; }
   /// The text it takes from whose positions are paired with this one's, and how; null = none.
   virtual const std::string* paired_text() const { return nullptr; }

@@ -80,12 +80,15 @@ void OwnOutputs::put(Tensor& z) {
 
 EditPass::EditPass(const std::vector<Intervention>& edits, const EditScene& scene) : scene_(scene) {
   const int n = scene.rows();
-  check_targets(edits, scene.dims, n);
+  check_targets(edits, scene.dims, n, scene.keys());
   for (const Intervention& edit : edits) {
     if (!edit.enabled) continue;
     const PositionRange at = edit.target.positions.value_or(PositionRange{});
     EditPlace place{*this, edit, from_end(at.first, n), from_end(at.last, n)};
     check(edit, place.where());
+    if (scene.stack == Stack::cross)
+      if (const std::string need = edit.action->needs_of_one_text(); !need.empty())
+        throw Error(place.where(), need, "cross-attention, whose keys are of another text than its queries");
     steps_.push_back(edit.action->make(std::move(place)));
   }
 }

@@ -38,11 +38,13 @@ struct EditScene {
   Backend* backend = nullptr;     ///< of the pass: computes the norms that an edit moves, so that a tape sees them
   bool heads_apart = false;       ///< somebody wants what each head adds (the site `result`)
   Stack stack = Stack::only;
-  int source_tokens = 0;      ///< of cross-attention: how many tokens the source has, which are its keys
+  /// Of cross-attention: the ids of the source, whose tokens are its keys; empty elsewhere.
+  std::vector<std::int32_t> source_ids = {};
   std::stop_token stop = {};  ///< of the pass: mechanisms that take long look at it and throw Cancelled
 
   int rows() const { return static_cast<int>(ids.size()); }  ///< of the whole text
-  int keys() const { return source_tokens > 0 ? source_tokens : rows(); }
+  const std::vector<std::int32_t>& key_ids() const { return source_ids.empty() ? ids : source_ids; }
+  int keys() const { return static_cast<int>(key_ids().size()); }
   /// REQUIRES that sources_of() was followed.
   const Trace& source(const std::string& text) const;
 };

@@ -12,14 +12,14 @@
 namespace headscope {
 
 namespace {
-/// Gives row `query` the weights of `source` at paired keys; partner[key] is the key of `source`, or −1. A row of which
-/// no weight finds its key stays as it is.
-void freeze_row(std::span<const float> source, std::span<const int> partner, Index query, std::span<float> row) {
+/// Gives a row, of which the first `seen` keys count, the weights of `source` at paired keys; partner[key] is the key
+/// of `source`, or −1. A row of which no weight finds its key stays as it is.
+void freeze_row(std::span<const float> source, std::span<const int> partner, Index seen, std::span<float> row) {
   double all = 0, taken = 0;
   for (const float weight : source) all += static_cast<double>(weight);
   std::vector<float> found(row.size(), 0.0f);
   std::size_t used = 0;  // keys of the source that carry weight and are paired
-  for (std::size_t key = 0; key < row.size() && static_cast<Index>(key) <= query; ++key) {
+  for (std::size_t key = 0; key < row.size() && static_cast<Index>(key) < seen; ++key) {
     const int from = partner[key];
     if (from < 0 || from >= static_cast<int>(source.size())) continue;
     found[key] = nth(source, from);
@@ -39,26 +39,36 @@ class FreezeStep final : public EditStep {
   FreezeStep(EditPlace place, const FreezePattern& freeze)
       : EditStep(std::move(place)),
         source_(pass().scene().source(freeze.text)),
-        partner_(align_positions(freeze.align, pass().scene().ids, source_.ids())) {}
+        keys_(align_positions(freeze.align, pass().scene().key_ids(), source_.ids())),
+        queries_(source_.between_texts() ? align_positions(freeze.align, pass().scene().ids, query_ids()) : keys_) {}
   bool acts(Site site) const override { return site.kind == SiteKind::pattern; }
   bool writes_rows() const override { return true; }
   void act(Site site, EditedTensor& edited) override {
     Tensor& pattern = edited.write();  // (head, query, key)
+    const EditScene& scene = pass().scene();
+    const bool ahead = scene.stack == Stack::cross || (scene.model && !scene.model->config().causal);
     each_row(pattern.dim(0), [&](Index head, Index row) {
       const Index query = row + pass().scene().first_row;
       const AttentionMap& map = source_.map({site.layer, static_cast<int>(head)});
-      const int from = nth(partner_, query);
+      const int from = nth(queries_, query);
       if (from < 0 || from >= map.n_query()) return;
       std::vector<float> frozen(static_cast<std::size_t>(map.n_key()));
       map.row(from, frozen);
-      freeze_row(frozen, partner_, query, {&pattern.ref(head, row, 0), static_cast<std::size_t>(pattern.dim(2))});
+      freeze_row(frozen, keys_, ahead ? pattern.dim(2) : query + 1,
+                 {&pattern.ref(head, row, 0), static_cast<std::size_t>(pattern.dim(2))});
       pass().outputs.forget(head, row);
     });
   }
 
  private:
+  std::vector<std::int32_t> query_ids() const {
+    std::vector<std::int32_t> ids;
+    for (const Token& token : source_.queries()) ids.push_back(token.id);
+    return ids;
+  }
+
   const Trace& source_;
-  std::vector<int> partner_;  // in the source, by position; −1 = none
+  std::vector<int> keys_, queries_;  // in the source, by position; −1 = none
 };
 
 class FreezeEdit final : public EditOf<FreezePattern> {

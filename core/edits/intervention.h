@@ -34,7 +34,8 @@ std::vector<Intervention> edits_of(const std::vector<Intervention>& edits, Stack
 /// Throws Error when an enabled edit names a stack that a model of this kind does not have.
 void check_stacks(const std::vector<Intervention>& edits, const ModelInfo& model);
 /// Throws Error when an edit names a layer or head that such a model does not have, or a position outside the text.
-void check_targets(const std::vector<Intervention>& edits, const ModelDims& dims, int positions);
+/// `keys`: how many there are, where they are of another text.
+void check_targets(const std::vector<Intervention>& edits, const ModelDims& dims, int positions, int keys = 0);
 
 /// {"target": "1.0", "action": "temperature 0.5", "enabled": true}. Reading throws Error on anything else.
 nlohmann::ordered_json to_json(const Intervention& edit);

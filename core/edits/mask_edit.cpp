@@ -21,6 +21,19 @@ bool is_causal(const AttentionRule& rule, int context) {
   return true;
 }
 
+/// Whether it says of keys, or of cells one by one, who sees whom.
+bool knows_no_distance(const std::string& spec) {
+  for (std::size_t at = 0; at < spec.size();) {
+    std::size_t end = at;
+    while (end < spec.size() && spec[end] >= 'a' && spec[end] <= 'z') ++end;
+    const std::string word = spec.substr(at, end - at);
+    at = end + 1;
+    if (word.empty() || word == "and" || word == "or" || word == "not" || word == "seed") continue;
+    if (word != "full" && word != "hidden" && word != "cells" && word != "padding") return false;
+  }
+  return true;
+}
+
 class MaskStep final : public EditStep {
  public:
   MaskStep(EditPlace place, const std::string& spec)
@@ -69,6 +82,11 @@ class MaskEdit final : public EditOf<SetMask> {
         "mask {}: {} of {} rows see later tokens, which a decoder is never trained to do; losses and next tokens there "
         "know what they should foretell",
         value().spec, rows, tokens);
+  }
+  std::string needs_of_one_text() const override {
+    return knows_no_distance(value().spec)
+               ? ""
+               : "queries and keys of one text, or a mask of full, hidden, cells and padding";
   }
   bool row_by_row(int context) const override {
     // What hashes queries and keys needs those of the tokens before, too.

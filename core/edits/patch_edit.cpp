@@ -32,13 +32,19 @@ std::vector<std::string> site_names() {
   return names;
 }
 
+std::vector<std::int32_t> ids_of(const std::vector<Token>& tokens) {
+  std::vector<std::int32_t> ids;
+  for (const Token& token : tokens) ids.push_back(token.id);
+  return ids;
+}
+
 class PatchStep final : public EditStep {
  public:
   PatchStep(EditPlace place, const Patch& patch)
       : EditStep(std::move(place)),
         site_(patch.site),
         source_(pass().scene().source(patch.text)),
-        partner_(align_positions(patch.align, pass().scene().ids, source_.ids())) {}
+        partner_(align_positions(patch.align, pass().scene().ids, ids_of(source_.queries()))) {}
   bool acts(Site site) const override { return site.kind == site_; }
   void act(Site site, EditedTensor& edited) override {
     Tensor& value = edited.write();  // (position, d) or (position, head, d)
@@ -87,6 +93,12 @@ class PatchEdit final : public EditOf<Patch> {
   const std::string* paired_text() const override { return &value().text; }
   const TextPairing* pairing() const override { return &value().align; }
   EditAction paired(TextPairing by) const override { return Patch{std::move(by), value().site, value().text}; }
+  std::string needs_of_one_text() const override {
+    const SiteKind site = value().site;
+    const bool there =
+        site == SiteKind::q || site == SiteKind::z || site == SiteKind::attn_out || site == SiteKind::resid_pre;
+    return there ? "" : "a patch of q, z, attn_out or resid_pre";
+  }
   /// Whom a patch of a key head that other heads share reaches besides (Ainslie et al., GQA, 2023).
   std::string note(const HeadTarget& target, const ModelInfo& model, int) const override {
     const int group = model.dims.group();

@@ -21,10 +21,11 @@ class PostNormStep final : public EditStep {
   explicit PostNormStep(EditPlace place) : EditStep(std::move(place)) {
     assert(pass().scene().backend);
     if (const ModelConfig& c = pass().model(this->place().where()).config();
-        c.norm_place != NormPlace::before || c.dims.parallel || c.norm == NormKind::none)
+        c.norm_place != NormPlace::before || c.dims.parallel || c.norm == NormKind::none || c.cross())
       throw Error(this->place().where(), "blocks whose norms stand before attention and before the MLP",
                   c.name + (c.dims.parallel            ? ", whose attention and MLP read the same stream"
                             : c.norm == NormKind::none ? ", which has none"
+                            : c.cross()                ? ", whose blocks have a third norm, of cross-attention"
                                                        : ", which has norms behind them already"));
     for (const BlockWeights& block : pass().model(this->place().where()).weights().blocks)
       norms_.emplace_back(block.ln1, block.ln2);
@@ -87,6 +88,7 @@ class PostNormEdit final : public EditOf<PostNorm> {
   void check(const std::string&) const override {}
   std::unique_ptr<EditStep> make(EditPlace place) const override { return step_of<PostNormStep>(std::move(place)); }
   bool row_by_row(int) const override { return true; }
+  std::string needs_of_one_text() const override { return "a block with its attention and MLP"; }
   bool passes_gradients() const override { return true; }
 };
 }  // namespace

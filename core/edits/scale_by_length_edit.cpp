@@ -14,8 +14,8 @@ class LengthStep final : public EditStep {
   using EditStep::EditStep;
   std::optional<HeldKind> held() const override { return HeldKind::length; }
   RulePtr rule(int, RulePtr so_far, const AttentionRule* visible) const override {
-    const Index n = pass().scene().rows();
-    return length_scaled_rule(std::move(so_far), seen_keys(*visible, n, n), action().as<ScaleByLength>()->trained);
+    const Index n = pass().scene().rows(), keys = pass().scene().keys();
+    return length_scaled_rule(std::move(so_far), seen_keys(*visible, n, keys), action().as<ScaleByLength>()->trained);
   }
   bool changes_scores() const override { return true; }
 };

@@ -220,6 +220,7 @@ class SingularEdit final : public EditOf<ScaleSingular> {
     return std::make_unique<SingularStep>(std::move(place), value());
   }
   bool row_by_row(int) const override { return true; }
+  std::string needs_of_one_text() const override { return "the matrices of a block's own attention or MLP"; }
   Tensor written_with(const Model& model, int layer, const Tensor& o, const std::string& where) const override {
     if (value().matrix != WeightMatrix::o) return o;
     const auto scaled = scaled_projection(model, layer, value(), where);
@@ -253,11 +254,12 @@ std::shared_ptr<const Edit> edit_of(ScaleSingular value) {
   return std::make_shared<SingularEdit>(std::move(value));
 }
 
-ModelWeights weights_written_with(const Model& model, const std::vector<Intervention>& edits, int tokens,
+ModelWeights weights_written_with(const Model& model, const std::vector<Intervention>& given, int tokens,
                                   std::optional<int> position) {
   ModelWeights weights = model.weights();
   const ModelDims& dims = model.config().dims;
   const Index width = dims.value_width();
+  const std::vector<Intervention> edits = model.encoder() ? edits_of(given, Stack::decoder) : given;
   // As in a pass: matrices made anew before what is taken from them.
   for (const bool anew : {true, false})
     for (const Intervention& edit : edits) {

@@ -69,6 +69,9 @@ class SwitchOffEdit final : public EditOf<SwitchOff> {
     return std::make_unique<SwitchOffStep>(std::move(place), value().part);
   }
   bool row_by_row(int) const override { return true; }
+  std::string needs_of_one_text() const override {
+    return value().part == Part::attention ? "" : "attention to be switched off there";
+  }
 };
 }  // namespace
 

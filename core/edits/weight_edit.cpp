@@ -59,7 +59,7 @@ class WeightStep final : public EditStep {
   WeightStep(EditPlace place, const SetWeight& set)
       : EditStep(std::move(place)),
         query_(from_end(set.query, pass().scene().rows())),
-        key_(from_end(set.key, pass().scene().rows())),
+        key_(from_end(set.key, pass().scene().keys())),
         weight_(set.weight) {
     after_softmax_ = std::ranges::any_of(pass().steps(), [&](const auto& step) { return hides_scores(*step); });
   }
@@ -109,7 +109,8 @@ class WeightEdit final : public EditOf<SetWeight> {
   std::unique_ptr<EditStep> make(EditPlace place) const override {
     return std::make_unique<WeightStep>(std::move(place), value());
   }
-  std::vector<int> positions() const override { return {value().query, value().key}; }
+  std::vector<int> positions() const override { return {value().query}; }
+  std::vector<int> key_positions() const override { return {value().key}; }
   std::string note(const HeadTarget&, const ModelInfo& model, int tokens) const override {
     if (model.objective != Objective::next_token) return "";
     if (from_end(value().key, tokens) <= from_end(value().query, tokens)) return "";

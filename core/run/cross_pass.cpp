@@ -1,17 +1,15 @@
 #include "core/run/cross_pass.h"
 
-#include <utility>
-
 namespace headscope {
 
 namespace {
-EditScene cross_scene(const EditScene& decoder, const ModelDims& dims, const Tensor& memory) {
+EditScene cross_scene(const EditScene& decoder, const ModelDims& dims, const Trace& encoder) {
   EditScene scene = decoder;
   scene.dims = dims;
   for (auto& [text, trace] : scene.sources) trace = trace->cross;
   scene.model = nullptr;  // its weights and positions are not those of cross-attention
   scene.stack = Stack::cross;
-  scene.source_tokens = static_cast<int>(memory.dim(0));
+  scene.source_ids = encoder.ids();
   return scene;
 }
 
@@ -24,9 +22,9 @@ std::vector<Tap*> both(InterventionTap& edits, Tap* recorder) {
 }  // namespace
 
 CrossPass::CrossPass(const std::vector<Intervention>& edits, const EditScene& scene, const ModelDims& dims,
-                     Tensor memory, Tap* recorder)
-    : scene_(cross_scene(scene, dims, memory)), edits_(edits, scene_), chain_(both(edits_, recorder)) {
-  source.memory = std::move(memory);
+                     const Encoded& encoded, Tap* recorder)
+    : scene_(cross_scene(scene, dims, *encoded.trace)), edits_(edits, scene_), chain_(both(edits_, recorder)) {
+  source.memory = encoded.memory;
   source.tap = &chain_;
 }
 

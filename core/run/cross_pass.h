@@ -14,8 +14,8 @@ namespace headscope {
 class CrossPass {
  public:
   /// `scene`: of the decoder in the same pass; `recorder` may be null. Throws as InterventionTap does.
-  CrossPass(const std::vector<Intervention>& edits, const EditScene& scene, const ModelDims& dims, Tensor memory,
-            Tap* recorder);
+  CrossPass(const std::vector<Intervention>& edits, const EditScene& scene, const ModelDims& dims,
+            const Encoded& encoded, Tap* recorder);
   CrossPass(const CrossPass&) = delete;  // its parts know one another
   CrossPass& operator=(const CrossPass&) = delete;
 

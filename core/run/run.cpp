@@ -191,7 +191,7 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   if (model.encoder()) {
     encoded = pass_encoder(loaded, request, ctx, known, kept);
     cross_edits = edits_of(request.edits, Stack::cross);
-    check_targets(cross_edits, trace->model.cross->dims, n);
+    check_targets(cross_edits, trace->model.cross->dims, n, static_cast<int>(encoded.trace->tokens.size()));
     cross_spec = capture_of(request.capture, model.sites(Stack::cross), dims.layers);
     cross = cross_trace(*trace, encoded.trace, cross_spec);
     spec = capture_of(request.capture, model.sites(), dims.layers);
@@ -252,7 +252,7 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   Recorder cross_recorder(cross_spec);
   std::optional<CrossPass> crossing;
   if (cross) {
-    crossing.emplace(cross_edits, scene, cross->model.dims, encoded.memory, &cross_recorder);
+    crossing.emplace(cross_edits, scene, cross->model.dims, Encoded{encoded.trace, encoded.memory}, &cross_recorder);
     crossing->source.maps.storage = cross->plan.maps;
     if (!cross_spec.layers.empty()) crossing->source.maps.layers = &cross_spec.layers;
     own.source = &crossing->source;

@@ -9,6 +9,7 @@
 #include "core/io/strict_json.h"
 #include "core/text/chat_template.h"
 #include "core/text/class_names.h"
+#include "core/text/source_tokenizer.h"
 
 namespace headscope {
 
@@ -122,7 +123,10 @@ LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, co
     return out;
   }
   out.tokenizer = load_tokenizer(folder);
-  if (out.model->encoder()) out.source_tokenizer = out.tokenizer;
+  if (out.model->encoder()) {
+    out.source_tokenizer = load_source_tokenizer(folder);
+    if (!out.source_tokenizer) out.source_tokenizer = out.tokenizer;
+  }
   try {
     if (auto chat = load_chat_template(folder)) out.chat = std::make_shared<const ChatTemplate>(std::move(*chat));
   } catch (const Error& broken) {  // the model runs without

@@ -2,6 +2,7 @@
 #include "core/text/gguf_tokenizer.h"
 #include "core/text/pipeline_tokenizer.h"
 #include "core/text/sentencepiece_tokenizer.h"
+#include "core/text/source_tokenizer.h"
 #include "core/text/tokenizer.h"
 #include "core/text/tokenizer_settings.h"
 
@@ -10,6 +11,22 @@ namespace headscope {
 // Where a folder holds several forms, tokenizer.json wins: it is the form that the transformers library runs, and the
 // only one that names added tokens. For Llama models it and tokenizer.model agree on every string of the reference set,
 // special tokens included. A tokenizer.json of a kind that is not known gives way to a tokenizer.model beside it.
+namespace {
+/// Marian's: pieces of each side's own, and a vocabulary for both or one for each.
+bool marian(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const char* name : {"source.spm", "target.spm", "vocab.json"})
+    if (!std::filesystem::exists(folder / name, ignored)) return false;
+  return true;
+}
+}  // namespace
+
+std::shared_ptr<const Tokenizer> load_source_tokenizer(const std::filesystem::path& path) {
+  const ModelLocation model = locate_model(path);
+  if (!marian(model.folder)) return nullptr;
+  return read_marian(model.folder / "source.spm", model.folder / "vocab.json", read_tokenizer_settings(model.folder));
+}
+
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path) {
   const ModelLocation model = locate_model(path);
   if (model.format == ModelLocation::Format::gguf)
@@ -20,13 +37,17 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& pat
     return std::filesystem::exists(folder / name, ignored);
   };
   const bool json = has("tokenizer.json"), pieces = has("tokenizer.model"), vocab = has("vocab.json"),
-             lines = has("vocab.txt");
+             lines = has("vocab.txt"), t5 = has("spiece.model");
   if (model.format == ModelLocation::Format::llama2c && has("tokenizer.bin"))
     return read_llama2c_tokenizer(folder / "tokenizer.bin");
-  if (!json && !pieces && !vocab && !lines) return nullptr;
+  if (!json && !pieces && !vocab && !lines && !t5) return nullptr;
   const TokenizerSettings settings = read_tokenizer_settings(folder);
   if (json)
-    if (auto tokenizer = read_tokenizer_json(folder / "tokenizer.json", settings, pieces)) return tokenizer;
+    if (auto tokenizer = read_tokenizer_json(folder / "tokenizer.json", settings, pieces || t5)) return tokenizer;
+  if (marian(folder))
+    return read_marian(folder / "target.spm", folder / (has("target_vocab.json") ? "target_vocab.json" : "vocab.json"),
+                       settings);
+  if (t5) return read_t5_sentencepiece(folder / "spiece.model", settings);
   if (pieces) return read_sentencepiece(folder / "tokenizer.model", settings);
   return vocab ? read_vocab_and_merges(settings) : read_vocab_txt(settings);
 }

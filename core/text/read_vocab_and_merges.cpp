@@ -25,18 +25,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kLargestMergesFile = std::size_t{256} << 20;
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
-std::vector<Vocabulary::Entry> read_vocab(const fs::path& path) {
-  const nlohmann::json document = read_json_file(path);
-  std::vector<Vocabulary::Entry> entries;
-  entries.reserve(document.size());
-  for (const auto& [spelling, id] : document.items()) {
-    if (!id.is_number_integer())
-      JsonView(id, fmt::format("{}: {}", path.string(), excerpt(spelling))).integer();  // throws
-    entries.push_back({spelling, id.get<std::int64_t>()});
-  }
-  return entries;
-}
-
 std::vector<BpeModel::Merge> read_merges(const fs::path& path, const Vocabulary& vocabulary) {
   const std::string text = read_file(path, kLargestMergesFile);
   if (const auto bad = first_invalid_utf8(text))
@@ -109,7 +97,7 @@ std::shared_ptr<const Tokenizer> read_vocab_and_merges(const TokenizerSettings& 
   std::vector<BpeModel::Merge> merges;
   BpeModel::Options options;
   parts.where = vocab_path.string();
-  const std::vector<Vocabulary::Entry> words = read_vocab(vocab_path);
+  const std::vector<Vocabulary::Entry> words = read_vocab_json(vocab_path);
   const bool roberta = has_merges && take_roberta_specials(words, settings);
   parts.added = settings.added;
   parts.vocabulary = join_vocabulary(parts.where, words, parts.added, settings);

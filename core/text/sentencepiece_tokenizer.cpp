@@ -59,11 +59,15 @@ std::size_t longest_token(const SentencePieceProcessor& processor) {
 
 class SentencePieceTokenizer final : public TableTokenizer {
  public:
-  SentencePieceTokenizer(Table table, std::unique_ptr<const SentencePieceProcessor> processor, std::string where)
+  /// `ids`: what pieces are numbered by in place of the model's own numbers, `unknown` where they have none.
+  SentencePieceTokenizer(Table table, std::unique_ptr<const SentencePieceProcessor> processor, std::string where,
+                         std::optional<Vocabulary> ids = {}, std::int32_t unknown = 0)
       : TableTokenizer(std::move(table)),
         processor_(std::move(processor)),
         where_(std::move(where)),
-        longest_(longest_token(*processor_)) {}
+        ids_(std::move(ids)),
+        unknown_(unknown),
+        longest_(ids_ ? 0 : longest_token(*processor_)) {}
 
  protected:
   void encode_part(std::string_view text, std::int32_t base, const Options& options,
@@ -93,7 +97,7 @@ class SentencePieceTokenizer final : public TableTokenizer {
       const auto end = static_cast<std::int32_t>(pieces[last].end());
       for (auto at = static_cast<std::int32_t>(pieces[i].begin()); i <= last; ++i) {
         const std::int32_t next = i == last ? end : std::min(at + 1, end);
-        out.push_back(spanned(static_cast<std::int32_t>(pieces[i].id()), base + at, base + next));
+        out.push_back(spanned(id_of(pieces[i]), base + at, base + next));
         at = next;
       }
     }
@@ -105,8 +109,15 @@ class SentencePieceTokenizer final : public TableTokenizer {
     return processor_->IsByte(static_cast<int>(piece.id()));
   }
 
+  template <class Piece>
+  std::int32_t id_of(const Piece& piece) const {
+    return ids_ ? ids_->find(std::string(piece.piece())).value_or(unknown_) : static_cast<std::int32_t>(piece.id());
+  }
+
   std::unique_ptr<const SentencePieceProcessor> processor_;
   std::string where_;
+  std::optional<Vocabulary> ids_;
+  std::int32_t unknown_;
   std::size_t longest_;  // see longest_token()
 };
 
@@ -128,8 +139,8 @@ std::shared_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path&
   return make_sentencepiece(read_file(path, kLargestModel), path.string(), settings);
 }
 
-std::shared_ptr<const Tokenizer> make_sentencepiece(const std::string& file, const std::string& where,
-                                                    const TokenizerSettings& given) {
+namespace {
+std::unique_ptr<SentencePieceProcessor> open_model(const std::string& file, const std::string& where) {
   auto processor = std::make_unique<SentencePieceProcessor>();
   const auto status =
       guarded(where, [&] { return processor->LoadFromSerializedProto(absl::string_view(file.data(), file.size())); });
@@ -137,7 +148,12 @@ std::shared_ptr<const Tokenizer> make_sentencepiece(const std::string& file, con
     throw Error(where, "a SentencePiece model",
                 fmt::format("{} bytes that are none: {}", file.size(), status.ToString()),
                 "the file may be cut off or a Git LFS pointer; fetch it again");
+  return processor;
+}
 
+std::shared_ptr<const Tokenizer> make(const std::string& file, const std::string& where, const TokenizerSettings& given,
+                                      bool eos_behind) {
+  auto processor = open_model(file, where);
   std::vector<Vocabulary::Entry> entries;
   TableTokenizer::Table table;
   table.added = given.added;
@@ -160,7 +176,61 @@ std::shared_ptr<const Tokenizer> make_sentencepiece(const std::string& file, con
   table.adds_bos = special.adds_bos;
   table.strips_leading_space = guarded(where, [&] { return puts_space_in_front(*processor); });
   table.description = "SentencePiece";
+  if (eos_behind) table.behind = special.eos;
   return std::make_shared<SentencePieceTokenizer>(std::move(table), std::move(processor), where);
+}
+
+/// ">>fra<<"
+bool names_language(std::string_view token) {
+  return token.size() > 4 && token.starts_with(">>") && token.ends_with("<<");
+}
+}  // namespace
+
+std::shared_ptr<const Tokenizer> make_sentencepiece(const std::string& file, const std::string& where,
+                                                    const TokenizerSettings& settings) {
+  return make(file, where, settings, false);
+}
+
+std::shared_ptr<const Tokenizer> read_t5_sentencepiece(const std::filesystem::path& path, TokenizerSettings settings) {
+  constexpr int marks = 100;
+  const std::string file = read_file(path, kLargestModel);
+  if (settings.added.empty()) {
+    const int pieces = open_model(file, path.string())->GetPieceSize();
+    for (int i = 0; i < marks; ++i)
+      settings.added.push_back(
+          {.content = fmt::format("<extra_id_{}>", i), .id = pieces + marks - 1 - i, .special = true});
+  }
+  return make(file, path.string(), settings, true);
+}
+
+std::shared_ptr<const Tokenizer> read_marian(const std::filesystem::path& pieces, const std::filesystem::path& vocab,
+                                             const TokenizerSettings& given) {
+  const std::string where = vocab.string();
+  auto processor = open_model(read_file(pieces, kLargestModel), pieces.string());
+  TokenizerSettings settings = given;
+  const auto usual = [&](std::optional<std::string>& name, const char* otherwise) {
+    if (!name) settings.special.emplace_back(*(name = otherwise));
+  };
+  usual(settings.eos, "</s>"), usual(settings.unk, "<unk>");
+  settings.special.emplace_back("<pad>");
+  TableTokenizer::Table table;
+  table.added = settings.added;
+  std::vector<Vocabulary::Entry> entries = read_vocab_json(vocab);
+  for (const Vocabulary::Entry& entry : entries)
+    if (names_language(entry.spelling)) settings.special.push_back(entry.spelling);
+  Vocabulary vocabulary = join_vocabulary(where, std::move(entries), table.added, settings);
+  const auto needed = [&](const std::string& name) {
+    if (const auto id = vocabulary.find(name)) return *id;
+    throw Error(where, "the token " + name, "none of that name");
+  };
+  const std::int32_t unknown = needed(*settings.unk);
+  table.entries = table_entries(vocabulary, table.added, bytes_of);
+  for (AddedToken& token : table.added) token.normalized = false;
+  table.eos = table.behind = needed(*settings.eos);
+  table.strips_leading_space = guarded(where, [&] { return puts_space_in_front(*processor); });
+  table.description = "SentencePiece with the numbers of vocab.json";
+  return std::make_shared<SentencePieceTokenizer>(std::move(table), std::move(processor), pieces.string(),
+                                                  std::move(vocabulary), unknown);
 }
 
 }  // namespace headscope

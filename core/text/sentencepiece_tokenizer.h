@@ -14,6 +14,13 @@ namespace headscope {
 /// Throws Error when the library cannot read the file.
 std::shared_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path& path,
                                                     const TokenizerSettings& settings);
+/// T5's spiece.model: eos stands behind every text, and above the pieces there are the 100 marks <extra_id_99> …
+/// <extra_id_0> that its makers masked spans with.
+std::shared_ptr<const Tokenizer> read_t5_sentencepiece(const std::filesystem::path& path, TokenizerSettings settings);
+/// One side of Marian's: texts are cut into pieces by a SentencePiece model, whose numbers are those of vocab.json. A
+/// language such as >>fra<< in front of a text is one token; </s> stands behind it.
+std::shared_ptr<const Tokenizer> read_marian(const std::filesystem::path& pieces, const std::filesystem::path& vocab,
+                                             const TokenizerSettings& settings);
 /// The same from the bytes of such a file; `where` names it in Errors.
 std::shared_ptr<const Tokenizer> make_sentencepiece(const std::string& model, const std::string& where,
                                                     const TokenizerSettings& settings);

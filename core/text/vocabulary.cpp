@@ -5,7 +5,10 @@
 #include <charconv>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
+#include "core/base/json.h"
 #include "core/base/nth.h"
+#include "core/io/json_view.h"
 
 namespace headscope {
 
@@ -47,6 +50,18 @@ std::optional<unsigned char> byte_token(std::string_view spelling) {
   const auto [stop, error] = std::from_chars(spelling.data() + 3, end, value, 16);
   if (error != std::errc{} || stop != end) return std::nullopt;
   return static_cast<unsigned char>(value);
+}
+
+std::vector<Vocabulary::Entry> read_vocab_json(const std::filesystem::path& path) {
+  const nlohmann::json document = read_json_file(path);
+  std::vector<Vocabulary::Entry> entries;
+  entries.reserve(document.size());
+  for (const auto& [spelling, id] : document.items()) {
+    if (!id.is_number_integer())
+      JsonView(id, fmt::format("{}: {}", path.string(), excerpt(spelling))).integer();  // throws
+    entries.push_back({spelling, id.get<std::int64_t>()});
+  }
+  return entries;
 }
 
 }  // namespace headscope

@@ -2,6 +2,7 @@
 // The tokens of a tokenizer by id and by the spelling its files use for them.
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,9 @@ class Vocabulary {
   std::vector<std::string> spellings_;
   std::unordered_map<std::string_view, std::int32_t> ids_;  // views into spellings_, whose strings never move
 };
+
+/// {"token": id, …}. Throws Error naming the file and the token.
+std::vector<Vocabulary::Entry> read_vocab_json(const std::filesystem::path& path);
 
 /// The byte that "<0x0A>" names.
 std::optional<unsigned char> byte_token(std::string_view spelling);

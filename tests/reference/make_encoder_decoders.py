@@ -47,6 +47,51 @@ MODELS = {
 }
 
 
+ENGLISH = "the old man sees a small dog . a dog sees the man . the small man runs . dogs run and see a man . the end ."
+GERMAN = "der alte mann sieht einen kleinen hund . ein hund sieht den mann . der kleine mann rennt . das ende ."
+TEXTS = ["the old man sees a dog .", "a  small man", "the zoo runs", "see the end.", ">>deu<< the dog", "ein Hund"]
+
+
+def t5_tokenizer(folder):
+    """A tokenizer.json as T5's: the likeliest pieces, and </s> behind every text."""
+    import tokenizers
+    words = ENGLISH.split()
+    pieces = ["\u2581" + w for w in dict.fromkeys(words)] + list("\u2581aehimnorstd")
+    vocab = [("<pad>", 0.0), ("<unk>", 0.0), ("</s>", 0.0)]
+    vocab += [(piece, -1.5 - 0.07 * i) for i, piece in enumerate(dict.fromkeys(pieces))]
+    vocab += [(f"<extra_id_{i}>", 0.0) for i in range(43 - len(vocab))][::-1]
+    made = tokenizers.Tokenizer(tokenizers.models.Unigram(vocab[:43], unk_id=1, byte_fallback=False))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([
+        tokenizers.pre_tokenizers.WhitespaceSplit(), tokenizers.pre_tokenizers.Metaspace(prepend_scheme="always")])
+    made.decoder = tokenizers.decoders.Metaspace(prepend_scheme="always")
+    made.post_processor = tokenizers.processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
+    made.add_special_tokens(["<pad>", "<unk>", "</s>"])
+    made.save(str(folder / "tokenizer.json"))
+    return {text: made.encode(text).ids for text in TEXTS}, None
+
+
+def marian_tokenizer(folder, vocabulary):
+    """source.spm, target.spm and vocab.json as Marian's: pieces of each side, one numbering for both."""
+    import io
+    import sentencepiece
+    pieces = []
+    for side, text in (("source", ENGLISH), ("target", GERMAN)):
+        made = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter((text + " ").split(".")), model_writer=made, vocab_size=26, model_type="unigram",
+            normalization_rule_name="identity", hard_vocab_limit=False, minloglevel=2, pad_id=-1, bos_id=-1)
+        (folder / f"{side}.spm").write_bytes(made.getvalue())
+        processor = sentencepiece.SentencePieceProcessor(model_proto=made.getvalue())
+        pieces += [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+    pieces = [p for p in dict.fromkeys(pieces) if p not in ("<unk>", "</s>")]
+    names = ["</s>", "<unk>", ">>deu<<"] + pieces
+    names = names[:vocabulary - 1] + ["<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}, ensure_ascii=False) + "\n")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"source_lang": "en", "target_lang": "de"}) + "\n")
+    reader = transformers.MarianTokenizer.from_pretrained(folder)
+    return {t: reader(t).input_ids for t in TEXTS}, {t: reader(text_target=t).input_ids for t in TEXTS}
+
+
 def make(name):
     config_class, model_class, settings = MODELS[name]
     config = getattr(transformers, config_class)(**settings)
@@ -109,6 +154,9 @@ def make(name):
         own["tie_word_embeddings"] = False
     own["architectures"] = [model_class]
     (folder / "config.json").write_text(json.dumps(own, indent=2, sort_keys=True) + "\n")
+    if name in ("t5", "marian"):
+        source, target = t5_tokenizer(folder) if name == "t5" else marian_tokenizer(folder, settings["vocab_size"])
+        (folder / "texts.json").write_text(json.dumps({"source": source, "target": target}, indent=1) + "\n")
     print(name, sum(f.stat().st_size for f in folder.iterdir()), "bytes", "margin", min(margins), sorted(weights)[:0])
 
 

@@ -1,0 +1,88 @@
+// The tools of `headscope-cli read` about what a target takes from a source.
+
+#include <fmt/format.h>
+
+#include "app/cli/read_report.h"
+#include "app/render/reading_pictures.h"
+#include "core/base/error.h"
+#include "core/metrics/alignment.h"
+#include "viz/scene/map_cells.h"
+
+namespace headscope::cli {
+
+namespace {
+class Alignment final : public ReadTool {
+ public:
+  Alignment() : ReadTool("alignment", "Which source tokens the target's stand for, read off cross-attention") {}
+  void add_options(Command& command) override {
+    head_.add_to(command);
+    command.add_option("--threshold", threshold_, "All cells of at least this weight (default: the strongest of a row)")
+        .check(range(0.0, 1.0))
+        .type_name("WEIGHT");
+    command
+        .add_option("--truth", truth_,
+                    "What is known: source-target positions, \"0-1 2-0\", with ? for - where one is possible only")
+        .type_name("\"S-T …\"");
+  }
+  bool reads_cross() const override { return true; }
+  Report read(const ReadRun& run) const override;
+
+ private:
+  AlignedPairs pairs_of(const AttentionMap& map) const {
+    return threshold_ ? pairs_above(map, *threshold_) : strongest_pairs(map);
+  }
+
+  HeadOption head_;
+  std::optional<double> threshold_;
+  std::string truth_;
+};
+
+Report Alignment::read(const ReadRun& run) const {
+  const Trace* const cross = run.trace->part(Stack::cross);
+  if (!cross)
+    throw Error("read alignment", "an encoder-decoder, whose target looks at a source", run.trace->model.name,
+                "this model is of one stack");
+  std::optional<KnownAlignment> known;
+  if (!truth_.empty())
+    known = parse_alignment(truth_, static_cast<int>(cross->tokens.size()),
+                            static_cast<int>(cross->query_tokens.size()), "--truth");
+  Report out;
+  out.fact({"rule", "a target token stands for",
+            threshold_ ? fmt::format("sources of a weight of {} or more", *threshold_)
+                       : std::string("the source it looks at most")});
+  if (head_.given.empty()) {
+    std::vector<Column> columns{"head", "pairs"};
+    if (known) columns.insert(columns.end(), {"error_rate", "precision", "recall"});
+    auto& rows = out.table("rows", std::move(columns));
+    for (const AttentionMap& map : cross->maps) {
+      const AlignedPairs found = pairs_of(map);
+      std::vector<Cell> cells{to_string(map.id()), found.size()};
+      if (known) {
+        const AlignmentScore score = score_alignment(found, *known);
+        cells.insert(cells.end(), {score.error_rate, score.precision, score.recall});
+      }
+      rows.add(std::move(cells));
+    }
+    return out;
+  }
+  const AttentionMap& map = cross->map(head_.in(*cross));
+  const AlignedPairs found = pairs_of(map);
+  if (known) {
+    const AlignmentScore score = score_alignment(found, *known);
+    out.facts({{"error_rate", "alignment error rate", score.error_rate},
+               {"precision", "precision", score.precision},
+               {"recall", "recall", score.recall}});
+  }
+  auto& rows = out.table("rows", {"target", "target_token", "source", "source_token", "weight"});
+  for (const auto& [source, target] : found)
+    rows.add({target, cross->query_tokens[static_cast<std::size_t>(target)].label, source,
+              cross->tokens[static_cast<std::size_t>(source)].label, map.weight(target, source)});
+  return out;
+}
+}  // namespace
+
+ReadTools alignment_tools() {
+  return tools_of<Alignment>();
+}
+
+}  // namespace headscope::cli

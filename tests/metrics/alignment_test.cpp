@@ -1,0 +1,46 @@
+// Alignments read off a map, and their error rate, on a few tokens with the sums written out.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/metrics/alignment.h"
+
+using namespace headscope;
+
+namespace {
+AttentionMap map_of(const Tensor& weights) {
+  AttentionMap::Place place;
+  place.between_texts = true;
+  return AttentionMap::dense(place, weights, full_rule(), stats_of_weights(weights, nullptr));
+}
+}  // namespace
+
+TEST_CASE("the strongest source of every target, and all above a threshold") {
+  // Two target tokens, three of the source.
+  const std::vector<float> weights{0.2f, 0.5f, 0.3f, 0.4f, 0.4f, 0.2f};
+  const AttentionMap map = map_of(Tensor::from({2, 3}, weights));
+  CHECK(strongest_pairs(map) == AlignedPairs{{1, 0}, {0, 1}});  // of equals the first
+  CHECK(pairs_above(map, 0.4) == AlignedPairs{{1, 0}, {0, 1}, {1, 1}});
+  CHECK(pairs_above(map, 0.6).empty());
+}
+
+TEST_CASE("the alignment error rate of Och and Ney") {
+  const KnownAlignment known = parse_alignment("0-0 1-2 2?1", 3, 3, "truth");
+  CHECK(known.sure == AlignedPairs{{0, 0}, {1, 2}});
+  CHECK(known.possible.size() == 3);
+  // A = {0-0, 2-1, 2-2}: |A ∩ S| = 1, |A ∩ P| = 2, |A| = 3, |S| = 2, so 1 − 3 / 5.
+  const AlignmentScore score = score_alignment({{0, 0}, {2, 1}, {2, 2}}, known);
+  CHECK(score.error_rate == doctest::Approx(0.4));
+  CHECK(score.precision == doctest::Approx(2.0 / 3));
+  CHECK(score.recall == doctest::Approx(0.5));
+  CHECK(score_alignment(known.sure, known).error_rate == 0);
+  CHECK(std::isnan(score_alignment({}, {}).error_rate));
+}
+
+TEST_CASE("a known alignment of another form is refused") {
+  for (const char* wrong : {"0", "0-", "-1", "0-x", "0-1x", "a-b", "0:1"})
+    CHECK_THROWS_WITH_AS(parse_alignment(wrong, 9, 9, "--truth"), doctest::Contains("pairs of positions"), Error);
+  CHECK_THROWS_WITH_AS(parse_alignment("3-0", 3, 3, "--truth"), doctest::Contains("below 3"), Error);
+}
