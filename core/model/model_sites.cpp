@@ -1,0 +1,71 @@
+// Which sites fire in a model.
+
+#include <algorithm>
+
+#include "core/model/model.h"
+#include "core/model/model_parts.h"
+#include "core/model/weights.h"
+
+namespace headscope {
+namespace {
+
+/// The sites of an MLP that every token passes through, and of a router.
+bool of_dense(SiteKind kind) {
+  return kind == SiteKind::mlp_pre || kind == SiteKind::mlp_pre_linear || kind == SiteKind::mlp_post;
+}
+bool of_router(SiteKind kind) {
+  return kind == SiteKind::router_logits || kind == SiteKind::router_weights;
+}
+
+/// The sites that a block without an MLP does not have.
+bool of_mlp(SiteKind kind) {
+  switch (kind) {
+    case SiteKind::resid_mid:
+    case SiteKind::ln2_normalized:
+    case SiteKind::router_logits:
+    case SiteKind::router_weights:
+    case SiteKind::mlp_pre:
+    case SiteKind::mlp_pre_linear:
+    case SiteKind::mlp_post:
+    case SiteKind::mlp_unnormed:
+    case SiteKind::mlp_out:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::vector<SiteKind> Model::sites() const {
+  const ModelConfig& c = parts_->config;
+  std::vector<SiteKind> kinds;
+  for (const SiteInfo& site : site_table()) {
+    if (site.kind == SiteKind::pos_embed && c.position != PositionKind::learned) continue;
+    if (site.kind == SiteKind::segment_embed && c.segments == 0) continue;
+    if ((site.kind == SiteKind::final_normalized || site.kind == SiteKind::logits) && !c.predicts) continue;
+    if ((site.kind == SiteKind::rot_q || site.kind == SiteKind::rot_k) && c.position != PositionKind::rotary) continue;
+    if ((site.kind == SiteKind::q_normed || site.kind == SiteKind::k_normed) && c.qk_norm == QkNorm::none) continue;
+    if (site.kind == SiteKind::ln1_normalized && attention_input(c) != site.kind) continue;
+    if (site.kind == SiteKind::ln2_normalized && mlp_input(c) != site.kind) continue;
+    if (site.kind == SiteKind::attn_unnormed && output_site(c, WeightMatrix::o) != site.kind) continue;
+    if (site.kind == SiteKind::mlp_unnormed && output_site(c, WeightMatrix::mlp_out) != site.kind) continue;
+    if (site.kind == SiteKind::resid_mid && !c.dims.has_mid()) continue;
+    if (site.kind == SiteKind::mlp_pre_linear && !c.gated_mlp) continue;
+    if (of_router(site.kind) && !c.experts.anywhere()) continue;
+    if (of_dense(site.kind) && !c.experts.leaves_dense(c.dims.layers)) continue;
+    if (site.kind == SiteKind::q_latent && c.dims.q_latent == 0) continue;
+    if (site.kind == SiteKind::kv_latent && !c.latent()) continue;
+    if (c.dims.d_mlp == 0 && of_mlp(site.kind)) continue;
+    kinds.push_back(site.kind);
+  }
+  return kinds;
+}
+
+bool Model::fires(Site site) const {
+  const std::vector<SiteKind> kinds = sites();
+  const bool sparse = site.layer >= 0 && parts_->config.experts.at(site.layer);
+  return std::ranges::find(kinds, site.kind) != kinds.end() && !(sparse ? of_dense(site.kind) : of_router(site.kind));
+}
+
+}  // namespace headscope
