@@ -89,7 +89,8 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   const bool same = pictures ? std::ranges::equal(known_.clean->patches.values(), known_.corrupted->patches.values())
                              : prompt_of(*known_.clean) == prompt_of(*known_.corrupted);
   if (same)
-    throw Error("corrupted prompt", pictures ? "one that differs from the clean one" : "a text that differs from the clean one",
+    throw Error("corrupted prompt",
+                pictures ? "one that differs from the clean one" : "a text that differs from the clean one",
                 pictures ? "the same picture" : "the same tokens");
   const bool of_source = two && request.stack == Stack::encoder;  // else of the target, which is the same in both
   const std::vector<std::int32_t> clean = of_source ? known_.clean->encoder->ids() : known_.clean->ids(),

@@ -122,6 +122,10 @@ std::vector<Token> tokens_of_picture(const ModelConfig& config, const RunRequest
   if (!request.masked.empty())
     throw Error("masked position", "a model that is asked for masked tokens", "one that tells what a picture shows",
                 "the edit \"hide patches\" takes some away");
+  for (std::size_t i = 0; i < request.ids.size(); ++i)
+    if (request.ids.size() != static_cast<std::size_t>(v.tokens()) || request.ids[i] != static_cast<std::int32_t>(i))
+      throw Error(config.name, "a picture, whose patches stand in the order of their grid", "other tokens",
+                  "this model reads no text that could be put together from them");
   static constexpr const char* names[] = {"[CLS]", "[DIST]"};
   std::vector<Token> tokens;
   for (std::int32_t id = 0; id < v.tokens(); ++id) {

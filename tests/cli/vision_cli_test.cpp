@@ -172,5 +172,4 @@ TEST_CASE("metrics, verify, inspect, compare and capture know pictures; what nee
   refused({"run", "-m", model, "-t", "a text"}, "--image FILE");
   refused({"run", "-m", reference("gpt2-random").string(), "--image", picture}, "a text, which this model reads");
   refused({"run", "-m", model, "--image", "/nowhere.png"}, "nowhere.png");
-  refused(on_picture({"detect", "token[k-1] == token[q] and k <= q"}, {"--chat"}), "");
 }

@@ -51,7 +51,7 @@ WeightNames clip_vision_names(const ModelConfig&) {
 
 Family clip_vision_model_family();  // declared with all others in family.cpp
 Family clip_vision_model_family() {
-  return usual_family("clip_vision_model", "CLIPVisionModel", "reads pictures: CLIP's half that sees, without classes",
+  return usual_family("clip_vision_model", "CLIPVision", "reads pictures: CLIP's half that sees, without classes",
                       &clip_vision_keys, &clip_vision_names);
 }
 
