@@ -22,7 +22,8 @@ struct AttentionInput {
   Tensor k, v;  ///< (key, kv_head, d_head), after rotation, and (key, kv_head, d_value)
   /// Several texts one after another, each seeing itself only: their lengths. Empty = one. With several, offset is 0.
   std::span<const Index> lengths = {};
-  Index mapped = 0;  ///< whose maps are built; −1 = every text's
+  std::span<const Index> key_lengths = {};  ///< of the texts that they look at, where these are others; else empty
+  Index mapped = 0;                         ///< whose maps are built; −1 = every text's
   float scale = 1;
   std::shared_ptr<const AttentionRule> rule;
   float cap = 0;                        ///< > 0: scores are bent to cap · tanh(score ÷ cap)

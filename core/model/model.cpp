@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -294,13 +295,15 @@ class Model::Pass {
     in.sinks = l.sinks;
     in.layer = layer;
     in.between_texts = source_ != nullptr;
-    if (!source_) {  // of where tokens stand in one text
+    in.lengths = lengths_;
+    in.mapped = maps.text;
+    if (source_) {
+      in.key_lengths = source_->lengths;
+    } else {  // of where tokens stand in one text
       in.slopes = c_.alibi_slopes;
       in.slope_unit = c_.alibi_unit;
       in.buckets = m_.buckets;
       in.offset = offset_;
-      in.lengths = lengths_;
-      in.mapped = maps.text;
       in.links = maps.links;
     }
     in.entropy_price = static_cast<float>(ctx_.entropy_price / static_cast<double>(n_ * d.heads * c_.dims.layers));
@@ -458,10 +461,13 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
     throw Error(c.name, c.cross() ? "what its encoder made of a source text" : "a text alone",
                 c.cross() ? "no source" : "a source beside it",
                 c.cross() ? "this model is an encoder-decoder" : "this model is of one stack");
-  if (c.cross() && (ctx.tape || lengths.size() > 1))
-    throw Error(c.name, "one text through both of its stacks, without gradients",
-                ctx.tape ? "a request for gradients" : fmt::format("{} texts at once", lengths.size()),
-                "of an encoder-decoder they are not computed");
+  if (c.cross() && lengths.size() > 1 &&
+      (ctx.source->lengths.size() != lengths.size() ||
+       std::accumulate(ctx.source->lengths.begin(), ctx.source->lengths.end(), Index{0}) != ctx.source->memory.dim(0)))
+    throw Error(
+        c.name,
+        fmt::format("a source for each of {} texts, {} tokens together", lengths.size(), ctx.source->memory.dim(0)),
+        fmt::format("{} lengths", ctx.source->lengths.size()));
   if (cache && !c.causal)
     throw Error(c.name, "a whole text at once", "a cache of its beginning",
                 "every token of this model sees the later ones too, so that nothing stays when one more comes");
@@ -491,9 +497,9 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
                 "cut the text, or choose a model with a longer context");
   assert(layers.first >= 0 && layers.first <= c.dims.layers && layers.end <= c.dims.layers);
   assert(layers.first == 0 || (layers.residual.dim(0) == given && !cache));
-  if (ctx.tape && ctx.tap)
-    for (int layer = 0; layer < c.dims.layers; ++layer)
-      if (ctx.tap->wants({SiteKind::result, layer}))
+  for (const Tap* tap : {ctx.tap, ctx.source ? ctx.source->tap : nullptr})
+    for (int layer = 0; ctx.tape && tap && layer < c.dims.layers; ++layer)
+      if (tap->wants({SiteKind::result, layer}))
         throw Error(name(Site{SiteKind::result, layer}), "no request for it together with gradients", "one");
   const Backend::Recording recording(ctx.backend, ctx.tape);
   return Pass(*parts_, ctx, tokens, cache, maps, lengths).run(all_logits, layers);

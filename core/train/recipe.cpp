@@ -119,8 +119,8 @@ void Recipe::check(const std::string& where) const {
   if (!good_name) throw Error(where + ": name", "1 to 100 letters, digits, - _ .", fmt::format("\"{}\"", name));
   task.check(where + ": task");
   const std::string shape = where + ": model", training = where + ": training";
-  if (model.family != "gpt2" && model.family != "llama" && model.family != "bert")
-    throw Error(shape + ": family", "\"gpt2\", \"llama\" or \"bert\"", fmt::format("\"{}\"", model.family));
+  if (model.family != "gpt2" && model.family != "llama" && model.family != "bert" && model.family != "bart")
+    throw Error(shape + ": family", "\"gpt2\", \"llama\", \"bert\" or \"bart\"", fmt::format("\"{}\"", model.family));
   check_range(model.layers, 1, 128, shape + ": layers");
   check_range(model.heads, 1, 128, shape + ": heads");
   check_range(model.kv_heads, 1, model.heads, shape + ": kv_heads");
@@ -133,12 +133,15 @@ void Recipe::check(const std::string& where) const {
         shape + ": context",
         fmt::format("more than {}, so that what is said with the longest period fits twice", 2 * task.longest_period),
         fmt::format("{}", model.context));
-  const bool encoder = model.family == "bert";
-  if (encoder != (task.kind == "masked"))
+  const bool encoder = model.family == "bert", both = model.family == "bart";
+  if (encoder != (task.kind == "masked") || both != task.translates())
     throw Error(shape + ": family",
-                encoder ? "\"gpt2\" or \"llama\", which say what comes next" : "\"bert\", which tells masked tokens",
+                task.kind == "masked" ? "\"bert\", which tells masked tokens"
+                : task.translates()   ? "\"bart\", which reads a source"
+                                      : "\"gpt2\" or \"llama\", which say what comes next",
                 fmt::format("\"{}\"", model.family), "or another task");
-  if (encoder && model.mlp == 0) throw Error(shape + ": mlp", "a hidden layer, as every BERT has", "0");
+  if ((encoder || both) && model.mlp == 0)
+    throw Error(shape + ": mlp", fmt::format("a hidden layer, as every {} has", encoder ? "BERT" : "BART"), "0");
   check_range(model.d_head, 0, 1 << 10, shape + ": d_head");
   if (model.family != "llama" && model.d_head != 0 && model.d_head * model.heads != model.width)
     throw Error(shape + ": d_head", fmt::format("width / heads (or 0): {}'s heads share out the width", model.family),
@@ -200,6 +203,11 @@ std::string recipe_json(const Recipe& recipe) {
   return out.dump(2) + "\n";
 }
 
+std::string step_text(const Recipe& recipe) {
+  return recipe.task.translates() ? fmt::format("{} sentences", recipe.batch)
+                                  : fmt::format("{} × {} tokens", recipe.batch, recipe.model.context);
+}
+
 ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
   const ModelShape& shape = recipe.model;
   const Family& kind = family(shape.family, "recipe: model: family");
@@ -220,6 +228,17 @@ ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
                    {"intermediate_size", shape.mlp},
                    {"max_position_embeddings", shape.context},
                    {"type_vocab_size", 1}});
+  else if (shape.family == "bart")
+    config.update({{"is_encoder_decoder", true},
+                   {"decoder_start_token_id", end},
+                   {"encoder_layers", shape.layers},
+                   {"decoder_layers", shape.layers},
+                   {"encoder_attention_heads", shape.heads},
+                   {"decoder_attention_heads", shape.heads},
+                   {"d_model", shape.width},
+                   {"encoder_ffn_dim", shape.mlp},
+                   {"decoder_ffn_dim", shape.mlp},
+                   {"max_position_embeddings", shape.context}});
   else
     config.update({{"num_hidden_layers", shape.layers},
                    {"num_attention_heads", shape.heads},
@@ -231,6 +250,11 @@ ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
   ModelConfig out = kind.read_config(ConfigReader::parse(config.dump(), "recipe: model"));
   out.family = shape.family;
   out.name = recipe.name;
+  if (out.encoder) {
+    ModelConfig reader = *out.encoder;
+    reader.family = out.family, reader.name = out.name;
+    out.encoder = std::make_shared<const ModelConfig>(reader);
+  }
   return out;
 }
 

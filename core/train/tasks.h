@@ -16,18 +16,21 @@
 namespace headscope {
 
 struct TaskSettings {
-  std::string kind = "stories";  ///< "stories", "masked" or "repeated"
+  std::string kind = "stories";  ///< "stories", "masked", "repeated" or "translate"
   std::uint64_t seed = 1;        ///< of all data; held-out data has a stream of its own
   // stories: the language of assets/stories.grammar; masked: the same, of which an encoder tells masked tokens
   int vocabulary = 1536;          ///< tokens at most, 257 at least
   int vocabulary_stories = 4000;  ///< what the tokenizer is trained on
+  // translate: sentences of core/train/translation.h, with a vocabulary of so many tokens and sentences, likewise
   // repeated: random printable characters, each row said again and again with its own period
   int shortest_period = 8, longest_period = 32;
 
   /// Throws Error at `where` when a number makes no sense.
   void check(const std::string& where) const;
   /// Whether its texts are stories, whose links are known.
-  bool tells_stories() const { return kind != "repeated"; }
+  bool tells_stories() const { return kind == "stories" || kind == "masked"; }
+  /// Whether every text is made of a source that the model reads beside it.
+  bool translates() const { return kind == "translate"; }
   bool operator==(const TaskSettings&) const = default;
 };
 
@@ -48,14 +51,16 @@ class Task {
   const TrainedBpe& vocabulary() const { return vocabulary_; }
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
 
-  /// The batch of a step: every row begins with the end-of-text token (masked: and ends with it). The same step gives
-  /// the same batch.
+  /// The batch of a step: every row begins with the end-of-text token (masked: and ends with it; translate: with one
+  /// sentence a row, whose end counts as a token). The same step gives the same batch.
   virtual Batch batch(std::int64_t step, int sequences, int length) const = 0;
   /// `rows` rows, in batches of at most `sequences`. Stories: one per row, its end counted as a token; throws Error
   /// when one is longer than `length`.
   virtual HeldOut held_out(int rows, int sequences, int length) const = 0;
   /// A text of at most `length` tokens on which heads can be watched, the same at any time.
   virtual std::string probe_text(int length) const = 0;
+  /// What it is a translation of; "" where it is of nothing.
+  virtual std::string probe_source() const { return ""; }
 
  protected:
   Task(TaskSettings settings, TrainedBpe vocabulary);

@@ -102,8 +102,8 @@ void TrainWorkspace::recipe(Ui& ui) {
       if (ImGui::MenuItem(name.c_str(), nullptr, name == draft.name)) controller_.choose(path);
     ImGui::EndPopup();
   }
-  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated"};
-  static constexpr std::string_view kinds[] = {"stories", "masked", "repeated"};
+  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated", "Translate"};
+  static constexpr std::string_view kinds[] = {"stories", "masked", "repeated", "translate"};
   int task = static_cast<int>(std::ranges::find(kinds, draft.task.kind) - std::begin(kinds));
   const auto become = [&](std::string_view family) {
     draft.model.family = family;
@@ -113,16 +113,22 @@ void TrainWorkspace::recipe(Ui& ui) {
   };
   if (segmented(ui, "training task", tasks, task)) {
     draft.task.kind = nth(kinds, task);
-    const bool masked = draft.task.kind == "masked";  // which only encoders are asked for, and nothing else
-    if (masked != (draft.model.family == "bert")) become(masked ? "bert" : "gpt2");
+    // Masked tokens are for encoders, translations for encoder-decoders, and these for nothing else.
+    const std::string_view needs = draft.task.kind == "masked" ? "bert" : draft.task.translates() ? "bart" : "";
+    const bool other = draft.model.family == "bert" || draft.model.family == "bart";
+    if (!needs.empty() || other) become(needs.empty() ? "gpt2" : needs);
   }
-  static constexpr const char* families[] = {"GPT-2", "Llama", "BERT"};
-  static constexpr std::string_view family_names[] = {"gpt2", "llama", "bert"};
+  static constexpr const char* families[] = {"GPT-2", "Llama", "BERT", "BART"};
+  static constexpr std::string_view family_names[] = {"gpt2", "llama", "bert", "bart"};
   int family = static_cast<int>(std::ranges::find(family_names, draft.model.family) - std::begin(family_names));
   if (segmented(ui, "training family", families, family)) {
     become(nth(family_names, family));
-    const bool encoder = draft.model.family == "bert";
-    if (encoder != (draft.task.kind == "masked")) draft.task.kind = encoder ? "masked" : "stories";
+    if (draft.model.family == "bert")
+      draft.task.kind = "masked";
+    else if (draft.model.family == "bart")
+      draft.task.kind = "translate";
+    else if (draft.task.kind == "masked" || draft.task.translates())
+      draft.task.kind = "stories";
   }
   shape_fields(ui);
 }
@@ -337,6 +343,9 @@ void TrainWorkspace::sample(Ui& ui) {
   const TrainingView& view = *controller_.moment()->view;
   if (controller_.running().task.kind == "masked")
     section(ui, "THE MODEL TELLS", fmt::format("step {}: ⟨right⟩ ⟨wrong|was⟩", view.sample_step));
+  else if (controller_.running().task.translates())
+    section(ui, "THE MODEL TRANSLATES",
+            fmt::format("at step {}: source, its translation, the true one", view.sample_step));
   else
     section(ui, "THE MODEL WRITES", fmt::format("at step {}, temperature 0.8", view.sample_step));
   paragraph(ui, view.sample.empty() ? "(nothing: it ends the text at once)" : view.sample, ui.theme.text);
