@@ -112,8 +112,9 @@ class Target {
   void word(std::string word, int of, int agrees_with = -1) {
     const int at = static_cast<int>(into_.target.size());
     into_.target.push_back(std::move(word));
-    into_.links.push_back({of, at, true});
-    if (agrees_with >= 0) into_.links.push_back({agrees_with, at, false});
+    into_.known.sure.insert({of, at});
+    into_.known.possible.insert({of, at});
+    if (agrees_with >= 0) into_.known.possible.insert({agrees_with, at});
   }
   void phrase(const NounPhrase& phrase, const Said& at) {
     word(phrase.agreeing(phrase.article->stem), at.article, at.noun);

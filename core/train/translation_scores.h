@@ -15,7 +15,7 @@ struct HeldOut;
 /// Of a head of cross-attention.
 struct CrossHeadScore {
   int layer = 0, head = 0;
-  /// Alignment error rate (core/metrics/word_alignment.h) of the rows that write a word's tokens, and of those that
+  /// Alignment error rate (core/metrics/alignment.h) of the rows that write a word's tokens, and of those that
   /// read them, one row later.
   double written = 0, read = 0;
   double weight = 0;       ///< mean of what the rows that write a word give the word it stands for
