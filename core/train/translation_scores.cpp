@@ -27,6 +27,15 @@ Places writing(Places rows) {
   return rows;
 }
 
+/// Where the words of a sentence stand in a run of it.
+struct Stand {
+  Stand(const Trace& trace, const Translation& sentence)
+      : keys(places(trace.encoder->tokens, sentence.source)),
+        rows(places(trace.tokens, sentence.target)),
+        before(writing(rows)) {}
+  Places keys, rows, before;  // before: the rows that write them
+};
+
 /// Sums over sentences of one head.
 struct Sums {
   AlignmentCounts written, read;
@@ -48,6 +57,14 @@ double weight_on_truth(const AttentionMap& map, const Places& rows, const Places
 
 const CrossHeadScore& TranslationScores::best() const {
   return *std::ranges::min_element(heads, {}, &CrossHeadScore::written);
+}
+
+std::vector<double> alignment_errors(const Trace& trace, const Translation& sentence) {
+  const Stand at(trace, sentence);
+  std::vector<double> errors;
+  for (const AttentionMap& map : trace.cross->maps)
+    errors.push_back(score_alignment(strongest_words(map, at.before, at.keys), sentence.known).error_rate);
+  return errors;
 }
 
 std::vector<std::int32_t> greedy_translation(const Model& model, const Ctx& ctx, std::span<const std::int32_t> source) {
@@ -90,8 +107,7 @@ TranslationScores measure_translation(const LoadedModel& loaded, const Translate
     request.text = sentence.target_text();
     request.capture.maps = MapStorage::dense;
     const auto trace = run(loaded, request, quiet);
-    const Places keys = places(trace->encoder->tokens, sentence.source), rows = places(trace->tokens, sentence.target),
-                 before = writing(rows);
+    const auto [keys, rows, before] = Stand(*trace, sentence);
     for (std::size_t h = 0; h < sums.size(); ++h) {
       const AttentionMap& map = trace->cross->maps[h];
       sums[h].written += count_pairs(strongest_words(map, before, keys), sentence.known);

@@ -10,6 +10,7 @@
 namespace headscope {
 
 class TranslateTask;
+struct Translation;
 struct HeldOut;
 
 /// Of a head of cross-attention.
@@ -35,6 +36,10 @@ struct TranslationScores {
 /// `few`: for loss_change. Throws Error, Cancelled.
 TranslationScores measure_translation(const LoadedModel& loaded, const TranslateTask& task, int sentences,
                                       const HeldOut& few, const Ctx& ctx);
+
+/// The error rate of every head of cross-attention as it writes, layer-major, in a run of one sentence that recorded
+/// all maps.
+std::vector<double> alignment_errors(const Trace& trace, const Translation& sentence);
 
 /// The most probable tokens one after another until the model ends its text, or the context is full. `source`: what
 /// the encoder reads, whole.

@@ -16,6 +16,7 @@
 #include "core/metrics/alignment.h"
 #include "core/train/evaluation.h"
 #include "core/train/trainer.h"
+#include "core/train/training_memory.h"
 #include "core/train/translate_task.h"
 #include "core/train/translation_scores.h"
 #include "tests/support/paths.h"
@@ -191,6 +192,17 @@ TEST_CASE("a translator learns from its recipe, bit for bit again, and its folde
     CHECK(head.loss_change != 0);
   }
   CHECK(measure_translation(loaded, task, 12, few, Ctx{backend}).best().written == scores.best().written);
+}
+
+TEST_CASE("what training a translator takes in memory: its weights as the model counts them, to norms and biases") {
+  const Recipe recipe = load_recipe(testing::source_dir() / "models/tiny-translate/recipe.json");
+  const TranslateTask task(recipe.task);
+  const double counted =
+      16.0 * static_cast<double>(Parameters::initial(model_config(recipe, task.vocabulary()), 1).count());
+  const double reckoned = training_memory(recipe).weights;
+  CHECK(reckoned <= counted);
+  CHECK(reckoned > 0.9 * counted);
+  CHECK(training_memory(recipe).attention == 4.0 * 3 * 2 * 32 * 4 * 6 * 6);  // three kinds, layer, text, head, 6 × 6
 }
 
 TEST_CASE("translations are for encoder-decoders, and these for translations") {
