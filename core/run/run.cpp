@@ -145,6 +145,7 @@ std::shared_ptr<Trace> cross_trace(const Trace& target, std::shared_ptr<const Tr
   trace->text = source->text;
   trace->tokens = source->tokens;
   trace->query_tokens = target.tokens;
+  for (Token& token : trace->query_tokens) token.begin = token.end = -1;  // `text` is the source
   trace->source = target.source;
   ModelDims dims = trace->model.dims;
   dims.vocab = 0;  // it has no logits
