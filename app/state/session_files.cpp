@@ -25,6 +25,10 @@ void SessionFiles::suggest_text(const fs::path& folder) {
   const std::string name = path.filename().string();
   const auto bundled = find_bundled_model(name);
   const bool own = bundled && fs::equivalent(*bundled, path, missing);
+  if (const auto picture = own ? find_asset("examples/" + name + ".png") : std::nullopt) {
+    editor_.set_image(*picture);
+    return count_as_saved();
+  }
   auto text = own ? find_asset("examples/" + name + ".txt") : std::nullopt;
   if (!text) text = find_asset("examples/any-model.txt");
   try {
@@ -37,7 +41,7 @@ void SessionFiles::suggest_text(const fs::path& folder) {
 
 void SessionFiles::open_example(const std::string& name) {
   const auto folder = find_bundled_model(name);
-  const auto text = find_asset("examples/" + name + ".txt");
+  const auto text = find_asset("examples/" + name + ".txt"), picture = find_asset("examples/" + name + ".png");
   if (!folder) {
     jobs_.show({Message::Level::error,
                 "model " + name + ": expected it among the program's bundled models, found nothing\n" +
@@ -53,7 +57,9 @@ void SessionFiles::open_example(const std::string& name) {
   }
   run_.open_model(
       *folder,
-      [prompt, asked = editor_.document()](Document& document) {
+      [prompt, picture, asked = editor_.document()](Document& document) {
+        if (picture && document.image == asked.image) document.image = *picture;
+        if (prompt.empty()) return document.edits.clear();
         if (document.text == asked.text && document.ids == asked.ids) {  // else: typed while the model was opened
           document.text = prompt;
           document.ids.clear();

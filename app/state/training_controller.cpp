@@ -13,6 +13,7 @@
 #include "core/base/duration.h"
 #include "core/base/error.h"
 #include "core/generate/generation.h"
+#include "core/io/picture.h"
 #include "core/metrics/next_token.h"
 #include "core/run/masked_tokens.h"
 #include "core/train/training_folder.h"
@@ -52,14 +53,20 @@ struct TrainingController::Run {
     auto view = std::make_shared<TrainingView>();
     view->step = trainer->progress().step;
     RunRequest request;
-    request.text = trainer->task().probe_text(std::min(probe_tokens, model.model->config().context));
-    request.add_bos = true;
+    if (trainer->task().settings().draws()) {
+      request.image = find_asset("examples/tiny-vit.png").value_or(built_in_picture);
+    } else {
+      request.text = trainer->task().probe_text(std::min(probe_tokens, model.model->config().context));
+      request.add_bos = true;
+    }
     request.capture.maps = MapStorage::dense;
     request.capture.all_logits = false;
     const Ctx ctx{*backend, nullptr, stop};
     view->facts = jobs::facts(run(model, request, ctx), stop);
     if (!viewed || seconds_since(last_sample) > seconds_between_samples || trainer->progress().finished()) {
-      sample = trainer->task().settings().kind == "masked" ? told(model, request, ctx) : write(model, ctx);
+      sample = trainer->task().settings().draws()            ? seen(model, request, ctx)
+               : trainer->task().settings().kind == "masked" ? told(model, request, ctx)
+                                                             : write(model, ctx);
       sample_step = view->step;
       last_sample = Clock::now();
     }
@@ -91,6 +98,15 @@ struct TrainingController::Run {
     return out;
   }
 
+  /// What it takes the example picture for.
+  static std::string seen(const LoadedModel& model, const RunRequest& request, const Ctx& ctx) {
+    std::string out;
+    for (const NextToken& each : top_next(*headscope::run(model, request, ctx), 3))
+      out += fmt::format("{}{} {:.1f} %", out.empty() ? "" : ", ", model.tokenizer->token(each.id).label,
+                         100 * each.probability);
+    return out;
+  }
+
   std::string write(const LoadedModel& model, const Ctx& ctx) const {
     const std::int32_t end = trainer->task().vocabulary().end_of_text_id();
     std::vector<std::int32_t> ids;
@@ -116,7 +132,7 @@ struct TrainingController::Slice {
 TrainingController::TrainingController(JobRunner& jobs, DocumentEditor& editor, RunController& run,
                                        std::size_t most_bytes)
     : jobs_(jobs), editor_(editor), open_(run), most_bytes_(most_bytes), documents_(documents_folder()) {
-  for (const char* name : {"induction-2l", "tiny-gpt2", "tiny-llama", "tiny-bert"})
+  for (const char* name : {"induction-2l", "tiny-gpt2", "tiny-llama", "tiny-bert", "tiny-vit"})
     for (const char* place : {"models", "../models"})
       if (const auto file = find_asset((fs::path(place) / name / "recipe.json").string())) {
         recipes_.emplace_back(name, file->lexically_normal());
