@@ -38,6 +38,10 @@ void SessionFiles::suggest_text(const fs::path& folder) {
   const std::string name = path.filename().string();
   const auto bundled = find_bundled_model(name);
   const bool own = bundled && fs::equivalent(*bundled, path, missing);
+  if (const auto picture = own ? find_asset("examples/" + name + ".png") : std::nullopt) {
+    editor_.set_image(*picture);
+    return count_as_saved();
+  }
   try {
     Example example(own ? name : "any-model");
     if (example.text.empty()) example = Example("any-model");
@@ -51,6 +55,7 @@ void SessionFiles::suggest_text(const fs::path& folder) {
 
 void SessionFiles::open_example(const std::string& name) {
   const auto folder = find_bundled_model(name);
+  const auto picture = find_asset("examples/" + name + ".png");
   if (!folder) {
     jobs_.show({Message::Level::error,
                 "model " + name + ": expected it among the program's bundled models, found nothing\n" +
@@ -67,7 +72,9 @@ void SessionFiles::open_example(const std::string& name) {
   }
   run_.open_model(
       *folder,
-      [prompt, source, asked = editor_.document()](Document& document) {
+      [prompt, source, picture, asked = editor_.document()](Document& document) {
+        if (picture && document.image == asked.image) document.image = *picture;
+        if (prompt.empty() && source.empty()) return document.edits.clear();
         if (document.text == asked.text && document.ids == asked.ids && document.source == asked.source) {
           document.text = prompt;  // else: typed while the model was opened
           document.source = source;

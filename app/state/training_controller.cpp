@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/generate/generation.h"
+#include "core/io/picture.h"
 #include "core/metrics/next_token.h"
 #include "core/run/masked_tokens.h"
 #include "core/train/training_folder.h"
@@ -55,8 +56,12 @@ struct TrainingController::Run {
     auto view = std::make_shared<TrainingView>();
     view->step = trainer->progress().step;
     RunRequest request;
-    request.text = trainer->task().probe_text(std::min(probe_tokens, model.model->config().context));
-    request.add_bos = true;
+    if (trainer->task().settings().draws()) {
+      request.image = find_asset("examples/tiny-vit.png").value_or(built_in_picture);
+    } else {
+      request.text = trainer->task().probe_text(std::min(probe_tokens, model.model->config().context));
+      request.add_bos = true;
+    }
     request.capture.maps = MapStorage::dense;
     request.capture.all_logits = false;
     const Ctx ctx{*backend, nullptr, stop};
@@ -67,6 +72,7 @@ struct TrainingController::Run {
     if (translates) view->alignment_errors = alignment_errors(*trace, translates->probe());
     if (!viewed || seconds_since(last_sample) > seconds_between_samples || trainer->progress().finished()) {
       sample = translates                                    ? translated(model, *trace, ctx)
+               : trainer->task().settings().draws()          ? seen(model, request, ctx)
                : trainer->task().settings().kind == "masked" ? told(model, request, ctx)
                                                              : write(model, ctx);
       sample_step = view->step;
@@ -107,6 +113,15 @@ struct TrainingController::Run {
                        found == right.text ? "which is right" : "should be: " + right.text);
   }
 
+  /// What it takes the example picture for.
+  static std::string seen(const LoadedModel& model, const RunRequest& request, const Ctx& ctx) {
+    std::string out;
+    for (const NextToken& each : top_next(*headscope::run(model, request, ctx), 3))
+      out += fmt::format("{}{} {:.1f} %", out.empty() ? "" : ", ", model.tokenizer->token(each.id).label,
+                         100 * each.probability);
+    return out;
+  }
+
   std::string write(const LoadedModel& model, const Ctx& ctx) const {
     const std::int32_t end = trainer->task().vocabulary().end_of_text_id();
     std::vector<std::int32_t> ids;
@@ -132,7 +147,7 @@ struct TrainingController::Slice {
 TrainingController::TrainingController(JobRunner& jobs, DocumentEditor& editor, RunController& run,
                                        std::size_t most_bytes)
     : jobs_(jobs), editor_(editor), open_(run), most_bytes_(most_bytes), documents_(documents_folder()) {
-  for (const char* name : {"induction-2l", "tiny-gpt2", "tiny-llama", "tiny-bert", "tiny-translate"})
+  for (const char* name : {"induction-2l", "tiny-gpt2", "tiny-llama", "tiny-bert", "tiny-translate", "tiny-vit"})
     for (const char* place : {"models", "../models"})
       if (const auto file = find_asset((fs::path(place) / name / "recipe.json").string())) {
         recipes_.emplace_back(name, file->lexically_normal());

@@ -74,9 +74,10 @@ struct RawLayer {
 
 struct RawWeights {
   Tensor token_embedding;                 ///< (vocab, d_model), or (vocab, embedding_width), which …
-  Tensor embedding_in;                    ///< (embedding_width, d_model): … is multiplied by this. Of a model of
-                                          ///< pictures (leading + 1, d_model): the leading tokens, then what is added
-                                          ///< to every patch
+  Tensor embedding_in;                    ///< (embedding_width, d_model): … is multiplied by this
+  std::vector<Tensor> leading_tokens;     ///< (1, d_model) each: before the patches of a picture, which have these in
+                                          ///< place of a table
+  Tensor patch_bias;                      ///< (1, d_model): what is added to every patch; may be undefined
   Tensor patch_embedding;                 ///< (numbers of a patch, d_model)
   Tensor position_embedding;              ///< (context, d_model), learned positions only
   Tensor segment_embedding;               ///< (segments, d_model)

@@ -105,20 +105,21 @@ class Model::Pass {
   /// Learned tokens, then the product of every patch and what is added to it; picture by picture.
   Tensor picture() {
     const VisionConfig& v = *c_.vision;
-    const Index width = v.patch_numbers(), pictures = n_ / v.tokens();
-    Tensor numbers = b_.empty({n_, width});  // 0 where no patch is
-    std::vector<std::int32_t> rows;
-    for (Index i = 0; i < n_; ++i) {
-      const Index at = i % v.tokens(), patch = at - v.leading;
-      rows.push_back(static_cast<std::int32_t>(std::min<Index>(at, v.leading)));
-      if (patch < 0) {
-        std::fill_n(&numbers.ref(i, 0), width, 0.0f);
-        continue;
-      }
-      for (Index j = 0; j < width; ++j) numbers.ref(i, j) = ctx_.patches.at(i / v.tokens() * v.patches() + patch, j);
+    Tensor numbers = b_.empty({n_, v.patch_numbers()});  // 0 where no patch is
+    std::ranges::fill(numbers.mutable_values(), 0.0f);
+    std::vector<Tensor> is;  // (position, 1): 1 where the first, the second … leading token stands, and last a patch
+    for (int i = 0; i <= v.leading; ++i) is.push_back(Tensor::zeros({n_, 1}));
+    for (Index row = 0, patch = 0; row < n_; ++row) {
+      const Index at = row % v.tokens();
+      nth(is, std::min<Index>(at, v.leading)).ref(row, 0) = 1;
+      if (at < v.leading) continue;
+      for (Index j = 0; j < v.patch_numbers(); ++j) numbers.ref(row, j) = ctx_.patches.at(patch, j);
+      ++patch;
     }
-    assert(pictures * v.patches() == ctx_.patches.dim(0));
-    return b_.add(b_.gather(m_.token_embedding, rows), b_.linear(numbers, m_.patch_embedding));
+    Tensor sum = b_.linear(numbers, m_.patch_embedding);
+    for (std::size_t i = 0; i < m_.leading_tokens.size(); ++i)
+      sum = b_.add(sum, b_.linear(is[i], m_.leading_tokens[i]));
+    return m_.patch_bias.defined() ? b_.add(sum, b_.linear(is.back(), m_.patch_bias)) : sum;
   }
 
   /// (picture, classes): what the first token of each says, or the mean of that and of what the second says.

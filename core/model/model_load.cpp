@@ -69,6 +69,12 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   if (c.vision)
     parts->patch_embedding =
         backend.linear_weights({checked(raw.patch_embedding, -1, "patch embedding")}, {Tensor()}, changing);
+  for (const Tensor& token : raw.leading_tokens)
+    parts->leading_tokens.push_back(
+        backend.linear_weights({checked(token, -1, "leading tokens")}, {Tensor()}, changing));
+  if (raw.patch_bias.defined())
+    parts->patch_bias =
+        backend.linear_weights({checked(raw.patch_bias, -1, "bias of the patches")}, {Tensor()}, changing);
   parts->segment_embedding = floats(raw.segment_embedding, -1, "segment embedding");
   // A norm without weights of its own has a gain of 1; one without a bias adds 0.
   const auto norm_of = [&](NormKind of, const Tensor& gain, const Tensor& bias, Index width, int layer,

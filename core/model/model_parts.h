@@ -48,7 +48,9 @@ struct Model::Parts {
   ModelConfig config;
   ModelInfo info;
   Tensor token_embedding, position_embedding, segment_embedding;  // (vocab | context | segments, d_model)
-  Linear patch_embedding;  // of models of pictures; token_embedding is then what RawWeights says
+  // Of models of pictures, in place of token_embedding: every row is a sum of products with 1 where it is that token.
+  Linear patch_embedding, patch_bias;  // the bias undefined where there is none
+  std::vector<Linear> leading_tokens;
   std::vector<Layer> layers;
   std::vector<Layer> cross;  // by layer: attention to a source
   std::shared_ptr<const Model> encoder;

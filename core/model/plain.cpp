@@ -413,11 +413,12 @@ void embed_picture(const VisionConfig& v, const RawWeights& w, const Tensor& pat
   Table pixels(v.patches(), v.patch_numbers());
   for (Index patch = 0; patch < pixels.rows; ++patch)
     for (Index i = 0; i < pixels.columns; ++i) pixels.at(patch, i) = static_cast<double>(patches.at(patch, i));
-  const Table embedded = product(pixels, w.patch_embedding, w.token_embedding.select(0, v.leading), stop);
+  const Table embedded =
+      product(pixels, w.patch_embedding, w.patch_bias.defined() ? w.patch_bias.select(0, 0) : Tensor(), stop);
   for (Index row = 0; row < x.rows; ++row)
     for (Index i = 0; i < x.columns; ++i)
       x.at(row, i) =
-          row < v.leading ? static_cast<double>(w.token_embedding.at(row, i)) : embedded.at(row - v.leading, i);
+          row < v.leading ? static_cast<double>(nth(w.leading_tokens, row).at(0, i)) : embedded.at(row - v.leading, i);
 }
 
 /// The rows of the tokens, scaled; where the stored ones are narrower, times the matrix that widens them.

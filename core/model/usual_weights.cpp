@@ -156,16 +156,13 @@ class UsualReader {
     reader_.take(n_.embedding + ".weight", {d, v.channels, v.patch, v.patch}, [&](const Tensor& kernel) {
       weights.patch_embedding = kernel.reshape({d, v.patch_numbers()}).transpose(0, 1);
     });
-    Tensor table = Tensor::zeros({v.leading + 1, d});
-    const auto row = [&](const Tensor& from, Index to) {
-      const Tensor numbers = from.floats();
-      std::ranges::copy(numbers.packed().values(), &table.ref(to, 0));
-    };
     const Shape shape = n_.positions_are_embedding ? Shape{d} : Shape{1, 1, d};
     for (int i = 0; i < v.leading; ++i)
-      reader_.take(nth(n_.leading_tokens, i), shape, [&](const Tensor& token) { row(token, i); });
-    if (v.patch_bias) reader_.take(n_.embedding + ".bias", {d}, [&](const Tensor& bias) { row(bias, v.leading); });
-    weights.token_embedding = std::move(table);
+      reader_.take(nth(n_.leading_tokens, i), shape, [&](const Tensor& token) {
+        weights.leading_tokens.push_back(token.reshape({1, d}));
+      });
+    if (v.patch_bias)
+      reader_.take(n_.embedding + ".bias", {d}, [&](const Tensor& bias) { weights.patch_bias = bias.reshape({1, d}); });
     if (n_.positions_are_embedding) return;
     reader_.take(n_.positions, {1, c_.context, d}, [&](const Tensor& positions) {
       weights.position_embedding = positions.reshape({Index{c_.context}, d});

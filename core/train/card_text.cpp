@@ -1,12 +1,14 @@
 // A model card as text: JSON for programs, Markdown for people.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/json.h"
 #include "core/train/model_card.h"
+#include "core/train/shapes.h"
 
 namespace headscope {
 
@@ -38,6 +40,12 @@ std::string data_text(const Recipe& recipe) {
            "(`core/train/translation.h`): other order of words, articles and adjectives that agree with their noun in "
            "class and number, verbs with their subject. Which word stands for which is known. A seventh of all "
            "sentences is never learnt from; all numbers here are of those";
+  if (recipe.task.draws())
+    return fmt::format(
+        "pictures of {0} × {0} pixels, drawn for this project (`core/train/shapes.h`): one warm shape of {1}, up to "
+        "{2} "
+        "cold ones beside it, whose shapes do not count; where it lies is known",
+        recipe.task.side, fmt::join(shape_names(), ", "), recipe.task.distractors);
   if (recipe.task.tells_stories())
     return std::string(recipe.task.kind == "masked" ? "masked tokens (15 %, drawn anew for every row) in " : "") +
            "stories of `assets/stories.grammar`, a grammar written for this project: every text's probability is known "
@@ -134,6 +142,7 @@ std::string card_json(const ModelCard& card) {
   out["targets"] = card.targets;
   out["loss"] = rounded(card.loss);
   out["floor"] = rounded(card.floor);
+  if (!std::isnan(card.accuracy)) out["accuracy"] = rounded(card.accuracy);
   if (!std::isnan(card.first_half)) {
     out["first_half_loss"] = rounded(card.first_half);
     out["second_half_loss"] = rounded(card.second_half);
@@ -164,6 +173,7 @@ std::string card_markdown(const ModelCard& card) {
                      shape.family == "gpt2"   ? "GPT-2"
                      : shape.family == "bert" ? "BERT"
                      : shape.family == "bart" ? "BART"
+                     : shape.family == "vit"  ? "ViT"
                                               : "Llama",
                      shape.layers, shape.family == "bart" ? " in each stack" : "", shape.heads,
                      shape.kv_heads < shape.heads ? fmt::format(" ({} of keys and values)", shape.kv_heads) : "",
@@ -178,24 +188,43 @@ std::string card_markdown(const ModelCard& card) {
         "- **Price of looking everywhere**: from step {} on, a nat of mean attention entropy (without the first key) "
         "costs up to {:g} nats of loss, so that heads choose where they look.\n",
         recipe.optimizer.attention_entropy_from, recipe.optimizer.attention_entropy);
-  out += fmt::format("- **Held-out loss**: {:.4f} nats per {}token over {} tokens that it never learnt from.",
-                     card.loss, shape.family == "bert" ? "masked " : "", card.targets);
+  out += fmt::format(
+      "- **Held-out loss**: {:.4f} nats per {} over {} that it never learnt from.", card.loss,
+      recipe.task.draws()      ? "picture"
+      : shape.family == "bert" ? "masked token"
+                               : "token",
+      recipe.task.draws() ? fmt::format("{} pictures", card.targets) : fmt::format("{} tokens", card.targets));
   if (!std::isnan(card.floor))
     out += fmt::format(" No model can do better than the floor, {:.4f}; it is {:.4f} above.", card.floor,
                        card.loss - card.floor);
   out += "\n";
+  if (!std::isnan(card.accuracy))
+    out += fmt::format("- **Told right**: {} of {} pictures; one of {} classes is right by chance.\n",
+                       percent(card.accuracy), card.rows, shape_names().size());
   if (!std::isnan(card.first_half))
     out += fmt::format(
         "- **Said twice**: of {} characters said twice, the first half costs {:.3f} nats per character, the second "
         "{:.3f}.\n",
         recipe.task.longest_period, card.first_half, card.second_half);
   if (card.translation) return out + translation_text(card) + card_end;
-  out += fmt::format(
-      "\n## What its heads look for\n\nThe head that does each most, by its mean attention weight on {} texts it never "
-      "learnt from; *none* when that is less than twice what chance gives. *Chance* spreads its weight evenly; *one "
-      "distance* is the best that looking always equally far back could give. *Taken away*: what the loss rises by, in "
-      "nats per token over {} rows, when the head alone is taken away (its `z` set to zero).\n\n{}",
-      card.texts, card.ablated_rows, clearest(card));
+  if (recipe.task.draws())
+    out += fmt::format(
+        "\n## What its heads look at\n\nWhat CLS gives to the patches of the warm shape, mean over {} pictures it "
+        "never "
+        "learnt from; *none* when no head gives twice what chance does, the share that those patches are of all "
+        "tokens. "
+        "*Taken away*: what the loss rises by, in nats per picture over {} pictures, when the head alone is taken away "
+        "(its `z` set to zero).\n\n{}",
+        card.texts, card.ablated_rows, clearest(card));
+  else
+    out += fmt::format(
+        "\n## What its heads look for\n\nThe head that does each most, by its mean attention weight on {} texts it "
+        "never "
+        "learnt from; *none* when that is less than twice what chance gives. *Chance* spreads its weight evenly; *one "
+        "distance* is the best that looking always equally far back could give. *Taken away*: what the loss rises by, "
+        "in "
+        "nats per token over {} rows, when the head alone is taken away (its `z` set to zero).\n\n{}",
+        card.texts, card.ablated_rows, clearest(card));
   out += "\n## All heads\n\nBold: the best of a column, where it is at least twice what chance gives.\n\n";
   const auto& columns = score_columns(recipe.task.kind);
   out += "| head |";

@@ -15,6 +15,10 @@ Batch row_of(const Batch& batch, int row, int length) {
   const auto begin = static_cast<std::ptrdiff_t>(row) * batch.length;
   out.tokens.assign(batch.tokens.begin() + begin, batch.tokens.begin() + begin + length);
   out.targets.assign(batch.targets.begin() + begin, batch.targets.begin() + begin + length);
+  if (batch.patches.defined()) {
+    const Index patches = batch.patches.dim(0) / batch.sequences;
+    out.patches = batch.patches.slice(0, row * patches, (row + 1) * patches);
+  }
   if (batch.source_lengths.empty()) return out;
   const auto lengths = std::span(batch.source_lengths);
   const auto at = batch.source.begin() +

@@ -45,7 +45,9 @@ ForwardResult run_batch(const Model& model, const Batch& batch, const Ctx& ctx, 
     throw Error(model.config().name + ": batch",
                 encoder ? fmt::format("a source for each of {} sequences", batch.sequences) : "no sources",
                 fmt::format("{}", batch.source_lengths.size()));
-  if (!encoder) return model.forward(ctx, batch.tokens, nullptr, maps, true, {}, lengths);
+  Ctx seeing = ctx;
+  seeing.patches = batch.patches;
+  if (!encoder) return model.forward(seeing, batch.tokens, nullptr, maps, true, {}, lengths);
   Ctx reading = ctx;
   reading.tap = nullptr;
   const SourceMemory source{encoder->forward(reading, batch.source, nullptr, {}, true, {}, batch.source_lengths).memory,

@@ -9,6 +9,7 @@
 #include "core/metrics/metric.h"
 #include "core/train/evaluation.h"
 #include "core/train/head_taps.h"
+#include "core/train/seeing_heads.h"
 #include "core/train/translate_task.h"
 
 namespace headscope {
@@ -126,6 +127,8 @@ const std::vector<ScoreColumn>& score_columns(const std::string& task_kind) {
     return columns;
   }();
   static const std::vector<ScoreColumn> metrics_only(all.begin() + std::size(link_scores), all.end());
+  static const std::vector<ScoreColumn> seeing{{"object", "CLS → shape"}};
+  if (task_kind == "shapes") return seeing;
   return task_kind != "repeated" ? all : metrics_only;
 }
 
@@ -208,7 +211,7 @@ ModelCard measure_card(const std::filesystem::path& folder, const CardSettings& 
   card.floor = data.floor;
   card.loss = held_out_loss(*loaded.model, quiet, data);
   card.texts = settings.texts;
-  card.first_half = card.second_half = nan;
+  card.first_half = card.second_half = card.accuracy = nan;
   card.ablated_rows = settings.ablated_rows;
   const HeldOut few = task->held_out(settings.ablated_rows, card.recipe.batch, card.recipe.model.context);
   if (const auto* translates = dynamic_cast<const TranslateTask*>(task.get())) {
@@ -216,7 +219,9 @@ ModelCard measure_card(const std::filesystem::path& folder, const CardSettings& 
     return card;
   }
   measure_halves(card, loaded, *task, settings.texts, quiet);
-  card.heads = measure_heads(loaded, *task, settings.texts, quiet);
+  if (task->settings().draws()) card.accuracy = share_told_right(*loaded.model, data, quiet);
+  card.heads = task->settings().draws() ? measure_seeing_heads(*loaded.model, *task, settings.texts, quiet)
+                                        : measure_heads(loaded, *task, settings.texts, quiet);
   const double whole = held_out_loss(*loaded.model, quiet, few);
   for (std::size_t i = 0; i < card.heads.size(); ++i) {
     HeadCard& head = card.heads[i];

@@ -42,6 +42,7 @@ struct ModelCard {
   double loss = 0, floor = 0;
   /// Of texts said twice with the longest period of the task "repeated": mean loss of each half. NaN for stories.
   double first_half = 0, second_half = 0;
+  double accuracy = 0;          ///< of pictures held out, the share told right; NaN of texts
   int texts = 0;                ///< that the heads were measured on
   int ablated_rows = 0;         ///< held-out rows for loss_change
   std::vector<HeadCard> heads;  ///< none of the task "translate", which has

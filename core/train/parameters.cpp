@@ -115,6 +115,8 @@ void draw_layer(RawLayer& layer, const Initial& how, double residual, Random& ra
 void draw_stack(RawWeights& raw, const ModelConfig& config, const Initial& how, Random& random, bool drawn = false) {
   const double residual = how.by_depth ? how.deviation / std::sqrt(2.0 * config.dims.layers) : how.deviation;
   if (!drawn) draw(raw.token_embedding, how.deviation, random);
+  draw(raw.patch_embedding, how.deviation, random);
+  for (const Tensor& token : raw.leading_tokens) draw(token, how.deviation, random);
   if (how.positions == Parameters::FirstPositions::sinusoids)
     lay_sinusoids(raw.position_embedding, how.deviation);
   else if (!config.sinusoids)
@@ -198,6 +200,9 @@ void add_stack(const RawWeights& raw, Read& read) {
                           &raw.segment_embedding, &raw.final_gain, &raw.final_bias, &raw.head_weight, &raw.head_bias,
                           &raw.head_norm_gain, &raw.head_norm_bias, &raw.unembedding, &raw.unembedding_bias})
     if (t->defined()) read.insert(t->storage().first);
+  for (const Tensor* t : {&raw.patch_embedding, &raw.patch_bias, &raw.second_unembedding, &raw.second_unembedding_bias})
+    if (t->defined()) read.insert(t->storage().first);
+  for (const Tensor& token : raw.leading_tokens) read.insert(token.storage().first);
   for (const auto* layers : {&raw.layers, &raw.cross})
     for (const RawLayer& layer : *layers) add_layer(layer, read);
   if (raw.encoder) add_stack(*raw.encoder, read);

@@ -14,6 +14,7 @@
 #include "core/io/strict_json.h"
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
+#include "core/train/shapes_task.h"
 
 namespace headscope {
 
@@ -36,6 +37,12 @@ std::vector<Field> task_fields(Recipe& r) {
             {"seed", &r.task.seed},
             {"shortest_period", &r.task.shortest_period},
             {"longest_period", &r.task.longest_period}};
+  if (r.task.draws())
+    return {{"kind", &r.task.kind},
+            {"seed", &r.task.seed},
+            {"side", &r.task.side},
+            {"patch", &r.task.patch},
+            {"distractors", &r.task.distractors}};
   return {{"kind", &r.task.kind},
           {"seed", &r.task.seed},
           {"vocabulary", &r.task.vocabulary},
@@ -119,8 +126,10 @@ void Recipe::check(const std::string& where) const {
   if (!good_name) throw Error(where + ": name", "1 to 100 letters, digits, - _ .", fmt::format("\"{}\"", name));
   task.check(where + ": task");
   const std::string shape = where + ": model", training = where + ": training";
-  if (model.family != "gpt2" && model.family != "llama" && model.family != "bert" && model.family != "bart")
-    throw Error(shape + ": family", "\"gpt2\", \"llama\", \"bert\" or \"bart\"", fmt::format("\"{}\"", model.family));
+  const std::vector<std::string> families{"gpt2", "llama", "bert", "bart", "vit"};
+  if (std::ranges::find(families, model.family) == families.end())
+    throw Error(shape + ": family", "one of " + fmt::format("{}", fmt::join(families, ", ")),
+                fmt::format("\"{}\"", model.family));
   check_range(model.layers, 1, 128, shape + ": layers");
   check_range(model.heads, 1, 128, shape + ": heads");
   check_range(model.kv_heads, 1, model.heads, shape + ": kv_heads");
@@ -134,14 +143,24 @@ void Recipe::check(const std::string& where) const {
         fmt::format("more than {}, so that what is said with the longest period fits twice", 2 * task.longest_period),
         fmt::format("{}", model.context));
   const bool encoder = model.family == "bert", both = model.family == "bart";
-  if (encoder != (task.kind == "masked") || both != task.translates())
+  const bool sees = model.family == "vit";
+  if (sees && task.draws() && model.context != ShapesTask::vision(task).tokens())
+    throw Error(shape + ": context",
+                fmt::format("{}, CLS and the patches of a picture", ShapesTask::vision(task).tokens()),
+                fmt::format("{}", model.context));
+  if (encoder != (task.kind == "masked") || both != task.translates() || sees != task.draws())
     throw Error(shape + ": family",
                 task.kind == "masked" ? "\"bert\", which tells masked tokens"
                 : task.translates()   ? "\"bart\", which reads a source"
+                : task.draws()        ? "\"vit\", which sees pictures"
                                       : "\"gpt2\" or \"llama\", which say what comes next",
                 fmt::format("\"{}\"", model.family), "or another task");
-  if ((encoder || both) && model.mlp == 0)
-    throw Error(shape + ": mlp", fmt::format("a hidden layer, as every {} has", encoder ? "BERT" : "BART"), "0");
+  if ((encoder || both || sees) && model.mlp == 0)
+    throw Error(shape + ": mlp",
+                fmt::format("a hidden layer, as every {} has", encoder ? "BERT"
+                                                               : sees  ? "ViT"
+                                                                       : "BART"),
+                "0");
   check_range(model.d_head, 0, 1 << 10, shape + ": d_head");
   if (model.family != "llama" && model.d_head != 0 && model.d_head * model.heads != model.width)
     throw Error(shape + ": d_head", fmt::format("width / heads (or 0): {}'s heads share out the width", model.family),
@@ -183,6 +202,8 @@ Recipe parse_recipe(std::string_view text, const std::string& where) {
   read_section(model, model_fields(recipe));
   if (!model.find("kv_heads")) recipe.model.kv_heads = recipe.model.heads;
   if (!model.find("mlp")) recipe.model.mlp = 4 * recipe.model.width;
+  if (!model.find("context") && recipe.task.draws() && recipe.task.patch > 0)
+    recipe.model.context = ShapesTask::vision(recipe.task).tokens();
   if (const auto training = document.find("training")) read_section(*training, training_fields(recipe));
   recipe.optimizer.schedule_steps = recipe.steps;
   recipe.check(where);
@@ -204,9 +225,28 @@ std::string recipe_json(const Recipe& recipe) {
 }
 
 std::string step_text(const Recipe& recipe) {
+  if (recipe.task.draws()) return fmt::format("{} pictures", recipe.batch);
   return recipe.task.translates() ? fmt::format("{} sentences", recipe.batch)
                                   : fmt::format("{} × {} tokens", recipe.batch, recipe.model.context);
 }
+
+namespace {
+/// In the words of config.json, as model_config() has it.
+ModelConfig vit_config(const Recipe& recipe) {
+  const ModelShape& shape = recipe.model;
+  const VisionConfig vision = ShapesTask::vision(recipe.task);
+  json config = {{"num_hidden_layers", shape.layers}, {"num_attention_heads", shape.heads},
+                 {"hidden_size", shape.width},        {"intermediate_size", shape.mlp},
+                 {"image_size", recipe.task.side},    {"patch_size", recipe.task.patch}};
+  for (std::size_t i = 0; i < vision.labels.size(); ++i) config["id2label"][std::to_string(i)] = vision.labels[i];
+  ModelConfig out =
+      family("vit", "recipe: model: family").read_config(ConfigReader::parse(config.dump(), "recipe: model"));
+  out.family = "vit";
+  out.name = recipe.name;
+  out.vision->preparation = vision.preparation;
+  return out;
+}
+}  // namespace
 
 ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
   const ModelShape& shape = recipe.model;
@@ -221,6 +261,8 @@ ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
                    {"n_embd", shape.width},
                    {"n_inner", shape.mlp},
                    {"n_positions", shape.context}});
+  else if (shape.family == "vit")
+    return vit_config(recipe);
   else if (shape.family == "bert")
     config.update({{"num_hidden_layers", shape.layers},
                    {"num_attention_heads", shape.heads},

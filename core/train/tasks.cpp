@@ -11,6 +11,7 @@
 #include "core/base/special_values.h"
 #include "core/run/masked_tokens.h"
 #include "core/train/batches.h"
+#include "core/train/shapes_task.h"
 #include "core/train/translate_task.h"
 
 namespace headscope {
@@ -188,11 +189,16 @@ void check_range(int value, int low, int high, const std::string& where) {
 }  // namespace
 
 void TaskSettings::check(const std::string& where) const {
-  if (!tells_stories() && !translates() && kind != "repeated")
-    throw Error(where + ": kind", "\"stories\", \"masked\", \"repeated\" or \"translate\"",
+  if (!tells_stories() && !translates() && !draws() && kind != "repeated")
+    throw Error(where + ": kind", "\"stories\", \"masked\", \"repeated\", \"translate\" or \"shapes\"",
                 fmt::format("\"{}\"", kind));
   check_range(vocabulary, kind == "masked" ? 258 : 257, 65536, where + ": vocabulary");
   check_range(vocabulary_stories, 1, 1'000'000, where + ": vocabulary_stories");
+  check_range(side, 24, 512, where + ": side");
+  check_range(patch, 2, side, where + ": patch");
+  if (side % patch != 0)
+    throw Error(where + ": patch", fmt::format("a divisor of the side {}", side), fmt::format("{}", patch));
+  check_range(distractors, 0, 16, where + ": distractors");
   check_range(shortest_period, 1, 1 << 20, where + ": shortest_period");
   check_range(longest_period, shortest_period, 1 << 20, where + ": longest_period");
 }
@@ -210,6 +216,7 @@ std::shared_ptr<const Task> make_task(const TaskSettings& settings) {
   settings.check("task");
   if (settings.kind == "stories") return std::make_shared<Stories>(settings);
   if (settings.kind == "masked") return std::make_shared<MaskedStories>(settings);
+  if (settings.draws()) return std::make_shared<ShapesTask>(settings);
   if (settings.translates()) return std::make_shared<TranslateTask>(settings);
   return std::make_shared<Repeated>(settings);
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/text/bpe_trainer.h"
@@ -16,7 +17,7 @@
 namespace headscope {
 
 struct TaskSettings {
-  std::string kind = "stories";  ///< "stories", "masked", "repeated" or "translate"
+  std::string kind = "stories";  ///< "stories", "masked", "repeated", "translate" or "shapes"
   std::uint64_t seed = 1;        ///< of all data; held-out data has a stream of its own
   // stories: the language of assets/stories.grammar; masked: the same, of which an encoder tells masked tokens
   int vocabulary = 1536;          ///< tokens at most, 257 at least
@@ -24,6 +25,9 @@ struct TaskSettings {
   // translate: sentences of core/train/translation.h, with a vocabulary of so many tokens and sentences, likewise
   // repeated: random printable characters, each row said again and again with its own period
   int shortest_period = 8, longest_period = 32;
+  // shapes: pictures of core/train/shapes.h
+  int side = 48, patch = 6;  ///< of a picture and its patches, pixels
+  int distractors = 3;       ///< shapes of other colours beside the one that counts
 
   /// Throws Error at `where` when a number makes no sense.
   void check(const std::string& where) const;
@@ -31,6 +35,8 @@ struct TaskSettings {
   bool tells_stories() const { return kind == "stories" || kind == "masked"; }
   /// Whether every text is made of a source that the model reads beside it.
   bool translates() const { return kind == "translate"; }
+  /// Whether a model sees pictures and tells what they show.
+  bool draws() const { return kind == "shapes"; }
   bool operator==(const TaskSettings&) const = default;
 };
 
@@ -64,6 +70,9 @@ class Task {
 
  protected:
   Task(TaskSettings settings, TrainedBpe vocabulary);
+  /// Of a task without texts: what is told has names.
+  Task(TaskSettings settings, std::shared_ptr<const Tokenizer> names)
+      : settings_(std::move(settings)), tokenizer_(std::move(names)) {}
   /// Random numbers of one stream: training step, held-out data, probe.
   enum class Stream : std::uint64_t { train = 1, held_out = 2, probe = 3, vocabulary = 4 };
   Random random(Stream stream, std::int64_t step = 0) const;

@@ -11,6 +11,7 @@
 #include "core/base/file.h"
 #include "core/base/memory.h"
 #include "core/base/special_values.h"
+#include "core/model/picture_input.h"
 #include "core/train/training_memory.h"
 
 namespace headscope {
@@ -97,7 +98,10 @@ void Trainer::save_model(const std::filesystem::path& folder) const {
   std::filesystem::create_directories(folder, failure);
   if (failure) throw Error(folder.string(), "a folder that can be made", failure.message());
   learner_->parameters().save(folder, DType::f16);
-  save_tokenizer(task_->vocabulary(), folder);
+  if (const auto& vision = learner_->config().vision)
+    write_file_atomically(folder / "preprocessor_config.json", write_preparation(*vision));
+  else
+    save_tokenizer(task_->vocabulary(), folder);
   write_file_atomically(folder / "recipe.json", recipe_json(recipe_));
   write_file_atomically(folder / "training.json", training_json(checkpoint_without_state()));
 }

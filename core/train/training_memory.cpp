@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/memory.h"
+#include "core/train/shapes.h"
 
 namespace headscope {
 
@@ -18,7 +19,9 @@ TrainingMemory training_memory(const Recipe& recipe) {
   const double width = m.width, mlp = m.mlp, layers = (both ? 2.0 : 1.0) * m.layers,
                maps = (both ? 3.0 : 1.0) * m.layers;
   const double queries = double(m.heads) * m.head_width(), keys = double(m.kv_heads) * m.head_width();
-  const double vocabulary = recipe.task.kind != "repeated" ? recipe.task.vocabulary : 257;  // bytes, and the mark
+  const double vocabulary = recipe.task.draws()              ? static_cast<double>(shape_names().size())
+                            : recipe.task.kind != "repeated" ? recipe.task.vocabulary
+                                                             : 257;  // bytes, and the mark
   const double rows = double(recipe.batch) * context;
 
   const double block = width * (2 * queries + 2 * keys) + (gated ? 3 : 2) * width * mlp;

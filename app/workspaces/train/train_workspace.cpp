@@ -13,6 +13,7 @@
 #include "app/workspaces/head_cells.h"
 #include "core/base/duration.h"
 #include "core/base/nth.h"
+#include "core/train/shapes_task.h"
 #include "core/train/training_folder.h"
 #include "viz/scene/head_atlas.h"
 
@@ -102,8 +103,8 @@ void TrainWorkspace::recipe(Ui& ui) {
       if (ImGui::MenuItem(name.c_str(), nullptr, name == draft.name)) controller_.choose(path);
     ImGui::EndPopup();
   }
-  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated", "Translate"};
-  static constexpr std::string_view kinds[] = {"stories", "masked", "repeated", "translate"};
+  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated", "Translate", "Shapes"};
+  static constexpr std::string_view kinds[] = {"stories", "masked", "repeated", "translate", "shapes"};
   int task = static_cast<int>(std::ranges::find(kinds, draft.task.kind) - std::begin(kinds));
   const auto become = [&](std::string_view family) {
     draft.model.family = family;
@@ -114,12 +115,15 @@ void TrainWorkspace::recipe(Ui& ui) {
   if (segmented(ui, "training task", tasks, task)) {
     draft.task.kind = nth(kinds, task);
     // Masked tokens are for encoders, translations for encoder-decoders, and these for nothing else.
-    const std::string_view needs = draft.task.kind == "masked" ? "bert" : draft.task.translates() ? "bart" : "";
-    const bool other = draft.model.family == "bert" || draft.model.family == "bart";
+    const std::string_view needs = draft.task.kind == "masked" ? "bert"
+                                   : draft.task.translates()   ? "bart"
+                                   : draft.task.draws()        ? "vit"
+                                                               : "";
+    const bool other = draft.model.family != "gpt2" && draft.model.family != "llama";
     if (!needs.empty() || other) become(needs.empty() ? "gpt2" : needs);
   }
-  static constexpr const char* families[] = {"GPT-2", "Llama", "BERT", "BART"};
-  static constexpr std::string_view family_names[] = {"gpt2", "llama", "bert", "bart"};
+  static constexpr const char* families[] = {"GPT-2", "Llama", "BERT", "BART", "ViT"};
+  static constexpr std::string_view family_names[] = {"gpt2", "llama", "bert", "bart", "vit"};
   int family = static_cast<int>(std::ranges::find(family_names, draft.model.family) - std::begin(family_names));
   if (segmented(ui, "training family", families, family)) {
     become(nth(family_names, family));
@@ -127,9 +131,13 @@ void TrainWorkspace::recipe(Ui& ui) {
       draft.task.kind = "masked";
     else if (draft.model.family == "bart")
       draft.task.kind = "translate";
-    else if (draft.task.kind == "masked" || draft.task.translates())
+    else if (draft.model.family == "vit")
+      draft.task.kind = "shapes";
+    else if (draft.task.kind == "masked" || draft.task.translates() || draft.task.draws())
       draft.task.kind = "stories";
   }
+  // A picture has as many tokens as it has.
+  if (draft.task.draws()) draft.model.context = ShapesTask::vision(draft.task).tokens();
   shape_fields(ui);
 }
 
@@ -226,9 +234,10 @@ void TrainWorkspace::middle(const PageContext& c) {
 
 void TrainWorkspace::loss(Ui& ui) {
   const TrainingProgress& p = controller_.progress();
-  section(
-      ui, "LOSS",
-      std::isnan(p.floor) ? "nats per masked token" : "nats per token; the floor is the entropy of the data, computed");
+  section(ui, "LOSS",
+          controller_.running().task.draws() ? "nats per picture"
+          : std::isnan(p.floor)              ? "nats per masked token"
+                                             : "nats per token; the floor is the entropy of the data, computed");
   LineChart chart;
   std::vector<ChartSeries>& lines = chart.series;
   lines.push_back(loss_series(controller_.curve(), ui.theme.muted));
@@ -354,6 +363,8 @@ void TrainWorkspace::sample(Ui& ui) {
   const TrainingView& view = *controller_.moment()->view;
   if (controller_.running().task.kind == "masked")
     section(ui, "THE MODEL TELLS", fmt::format("step {}: ⟨right⟩ ⟨wrong|was⟩", view.sample_step));
+  else if (controller_.running().task.draws())
+    section(ui, "THE MODEL SEES", fmt::format("at step {}: what it takes the example picture for", view.sample_step));
   else if (controller_.running().task.translates())
     section(ui, "THE MODEL TRANSLATES",
             fmt::format("at step {}: source, its translation, the true one", view.sample_step));
