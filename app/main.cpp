@@ -61,6 +61,10 @@ int main(int argc, char** argv) {
                  "folder that a script writes captured attention into: the newest is shown as it comes")
       ->type_name("FOLDER");
   cli.add_option("--text", options.text, "prompt to begin with")->type_name("TEXT");
+  cli.add_option("--source", options.source, "what an encoder-decoder reads; --text is its target then")
+      ->type_name("TEXT");
+  cli.add_option("--image", options.image, "picture to begin with (PNG or JPEG), for a model that reads one")
+      ->type_name("FILE");
   cli.add_option("--session", options.session, "session file to open")->type_name("FILE");
   cli.add_option("--screenshot", options.screenshot, "draw one frame into a PNG and end")->type_name("FILE");
   cli.add_option("--size", size, "of the window or the picture, as in 1600x1000")->type_name("WxH");

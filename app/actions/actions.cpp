@@ -30,6 +30,11 @@ Index token_count(const AppContext& app) {
   return has_run(app) ? static_cast<Index>(app.explorer.results().run->trace->queries().size()) : 0;
 }
 
+Intervention without_selected(const AppContext& app) {
+  const Document& document = app.explorer.state().document;
+  return {target_of(EditScope::head, document.selected, document.stack), Ablate{}};
+}
+
 /// The next head in reading order of the atlas, round the end.
 void move_head(AppContext& app, int layers, int heads) {
   const ModelDims& dims = app.explorer.results().run->trace->model.dims;
@@ -111,6 +116,8 @@ void add_file(std::vector<Action>& all) {
       {"tiny-gpt2", "Open tiny-gpt2: stories, learned positions"},
       {"tiny-llama", "Open tiny-llama: stories, rotary positions"},
       {"tiny-bert", "Open tiny-bert: stories, an encoder that tells masked words"},
+      {"tiny-translate", "Open tiny-translate: two small languages whose alignment is known"},
+      {"tiny-vit", "Open tiny-vit: pictures of shapes, a vision transformer"},
       {"induction-2l", "Open induction-2l: two layers that learnt to repeat"},
       {"induction", "Open induction: two layers made by hand"}};
   for (const auto& [name, title] : bundled)
@@ -178,8 +185,7 @@ void add_edit(std::vector<Action>& all) {
   const auto has_edits = [](const AppContext& app) { return !app.explorer.state().document.edits.empty(); };
   all.push_back({"edit.ablate", "Ablate the selected head, or bring it back", "X", "Edit",
                  [](AppContext& app) {
-                   const HeadId head = app.explorer.state().document.selected;
-                   const Intervention ablated{{head.layer, head.head}, Ablate{}};
+                   const Intervention ablated = without_selected(app);
                    auto edits = app.explorer.state().document.edits;
                    if (std::erase(edits, ablated) == 0) edits.push_back(ablated);
                    app.explorer.editor.history().close_step();
@@ -187,9 +193,7 @@ void add_edit(std::vector<Action>& all) {
                  },
                  can_edit,
                  [](const AppContext& app) {
-                   const HeadId head = app.explorer.state().document.selected;
-                   return std::ranges::count(app.explorer.state().document.edits,
-                                             Intervention{{head.layer, head.head}, Ablate{}}) > 0;
+                   return std::ranges::count(app.explorer.state().document.edits, without_selected(app)) > 0;
                  }});
   all.push_back({"edit.answers", "Logit difference: back to the two most probable tokens", "", "Edit",
                  [](AppContext& app) { app.explorer.editor.view().contrast.reset(); },
@@ -235,6 +239,17 @@ void add_go(std::vector<Action>& all) {
     all.push_back(
         {id, title, keys, "Go", [layers, heads](AppContext& app) { move_head(app, layers, heads); }, has_run, nullptr});
   };
+  all.push_back({"go.stack.next", "Next stack of an encoder-decoder: encoder, decoder, cross-attention", "Alt+N", "Go",
+                 [](AppContext& app) {
+                   const Stack now = app.explorer.state().document.stack;
+                   app.explorer.editor.look_at(now == Stack::encoder   ? Stack::decoder
+                                               : now == Stack::decoder ? Stack::cross
+                                                                       : Stack::encoder);
+                 },
+                 [](const AppContext& app) { return app.explorer.results().translates(); }, nullptr});
+  all.push_back({"edit.write_target", "Write the target of an encoder-decoder", "Ctrl+Enter", "Edit",
+                 [](AppContext& app) { app.explorer.run.write_target(); },
+                 [](const AppContext& app) { return app.explorer.results().translates(); }, nullptr});
   head("go.head.next", "Next head", "Right", 0, 1);
   head("go.head.previous", "Previous head", "Left", 0, -1);
   head("go.layer.next", "Next layer", "Down", 1, 0);

@@ -67,7 +67,8 @@ void add_masks(std::vector<PaletteItem>& items, const Results& results) {
   for (const MaskForm& form : mask_forms())
     items.push_back({fmt::format("Mask: {}", form.example), std::string(form.predicate), "Mask",
                      [spec = std::string(form.example)](AppContext& at) {
-                       at.explorer.editor.set_mask(spec, at.explorer.results().own_mask());
+                       at.explorer.editor.set_mask(spec,
+                                                   at.explorer.results().own_mask(at.explorer.editor.document().stack));
                      }});
 }
 }  // namespace

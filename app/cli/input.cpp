@@ -100,6 +100,8 @@ void Input::add_to(Command& command, const Takes& takes) {
       .add_option("-f,--file", file,
                   "A UTF-8 text file, read as it is (a final newline is a token); - for standard input")
       .type_name("FILE");
+  texts.add_option("--image", image, "A picture, PNG or JPEG, for models that read one (ViT, DeiT, CLIP)")
+      .type_name("FILE");
   texts.add_option("input", dash, "- reads the text from standard input").check(one_of({"-"})).type_name("-");
   texts.add_option("--ids", ids, "Token ids, separated by commas").delimiter(',').type_name("N,N,…");
   std::optional<Option> of_trace;
@@ -154,7 +156,7 @@ void Input::add_adapter_to(Command& command) {
 }
 
 bool Input::has_text() const {
-  return !text.empty() || !file.empty() || !dash.empty() || !ids.empty();
+  return !text.empty() || !file.empty() || !dash.empty() || !ids.empty() || !image.empty();
 }
 
 fs::path Input::model_folder() const {
@@ -219,18 +221,21 @@ RunRequest Input::request() const {
     request.text = checked(read_input(file, text_limit), file);
   } else if (!dash.empty() || file == "-") {
     request.text = checked(read_standard_input(), "standard input");
+  } else if (!image.empty()) {
+    request.image = image;
   } else if (!ids.empty()) {
     request.ids = ids;
   } else {
     request.text = text;
-    if (text.empty() && !has_source()) throw UsageError("a text is required: --text, --file, - or --ids");
+    if (text.empty() && !has_source())
+      throw UsageError("a text is required: --text, --file, - or --ids; or a picture: --image");
   }
   if (!source.empty()) request.source = checked(source, "--source");
   request.source_ids = source_ids;
   if (bos || no_bos) request.add_bos = bos;
   request.parse_special = special;
   if (chat) {
-    if (!request.ids.empty()) throw UsageError("--chat takes a text, not --ids");
+    if (!request.ids.empty() || !request.image.empty()) throw UsageError("--chat takes a text, not --ids or --image");
     read_as_chat(request, system);
   } else if (!system.empty()) {
     throw UsageError("--system goes with --chat");

@@ -18,7 +18,7 @@ namespace headscope::cli {
 HeadId parse_head(const std::string& text);
 
 struct Input {
-  std::string model, adapter, text, file, dash, trace, cut, system;
+  std::string model, adapter, text, file, image, dash, trace, cut, system;
   std::vector<std::int32_t> ids;
   std::string source, part;  ///< of encoder-decoders: what the encoder reads; "enc", "dec" or "cross"
   std::vector<std::int32_t> source_ids;
@@ -32,8 +32,8 @@ struct Input {
     bool short_edits = true;  ///< --temperature and --mask, short forms of --edit
     bool part = true;         ///< --part, of what an encoder-decoder's run leaves
   };
-  /// Adds --model, --source, --text, --file, -, --ids, --bos, --no-bos, --special, --chat, --system, --cut, --edit, and
-  /// what `takes` says.
+  /// Adds --model, --source, --text, --file, -, --image, --ids, --bos, --no-bos, --special, --chat, --system, --cut,
+  /// --edit, and what `takes` says.
   void add_to(Command& command, const Takes& takes);
   void add_to(Command& command) { add_to(command, Takes{}); }
   /// Adds --adapter alone, for commands that ask for their model in another way.

@@ -81,11 +81,11 @@ void add_keys(Report& out, const std::vector<ConfigKey>& keys) {
 /// Lines about one stack.
 void add_stack(Report& out, const ModelConfig& c) {
   const char* const which = c.stack == Stack::encoder ? "encoder: " : c.stack == Stack::decoder ? "decoder: " : "";
-  out.line(fmt::format("  {}{} layers, {} heads of {}{}, width {}, MLP {}{}, vocabulary {}, context {}", which,
-                       c.dims.layers, c.dims.heads, c.dims.d_head,
+  out.line(fmt::format("  {}{} layers, {} heads of {}{}, width {}, MLP {}{}, {} {}, context {}", which, c.dims.layers,
+                       c.dims.heads, c.dims.d_head,
                        c.dims.kv_heads != c.dims.heads ? fmt::format(" on {} key-value heads", c.dims.kv_heads) : "",
-                       c.dims.d_model, c.dims.d_mlp, c.gated_mlp ? " gated" : "", grouped(c.dims.vocab),
-                       grouped(c.context)));
+                       c.dims.d_model, c.dims.d_mlp, c.gated_mlp ? " gated" : "", c.vision ? "classes" : "vocabulary",
+                       grouped(c.dims.vocab), grouped(c.context)));
   out.line(fmt::format("  {} (epsilon {}), positions {}{}, {}, embeddings {}", name_of(c.norm), c.norm_epsilon,
                        name_of(c.position),
                        c.position == PositionKind::rotary ? fmt::format(" base {}", c.rotary.base) : "",
@@ -105,9 +105,12 @@ void add_model(Report& out, const ModelFacts& model) {
                          {"summary", model.adapter->summary()},
                          {"base", model.adapter->base()}});
   }
-  out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->kind,
-                                         model.tokenizer->adds_bos ? "adds BOS" : "adds no BOS")
-                           : "  no tokenizer: runs on --ids only");
+  if (c.vision)
+    out.line("  no tokenizer: its tokens are patches of a picture (--image)");
+  else
+    out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->kind,
+                                           model.tokenizer->adds_bos ? "adds BOS" : "adds no BOS")
+                             : "  no tokenizer: runs on --ids only");
   if (c.causal) out.line(fmt::format("  key-value cache {} per token", byte_size(cache_bytes(c.dims, 1))));
   if (c.latent())
     out.line(fmt::format("  of which {} would do: {} numbers of the latent and {} of the key that turns, per layer",

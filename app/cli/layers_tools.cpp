@@ -10,9 +10,11 @@
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/median.h"
 #include "core/base/nth.h"
+#include "core/metrics/next_token.h"
 #include "core/metrics/rollout.h"
 #include "core/tensor/singular.h"
 #include "viz/scene/map_cells.h"
+#include "viz/scene/patch_map.h"
 
 namespace headscope::cli {
 
@@ -29,14 +31,38 @@ struct MixingOptions {
   }
 };
 
+/// --patches, --smooth: numbers laid over the picture whose patches the tokens are.
+struct OverPicture {
+  bool wanted = false, smooth = false;
+  void add_to(Command& command) {
+    const Option over = command.add_flag("--patches", wanted, "With -o: laid over the picture that the model read");
+    command.add_flag("--smooth", smooth, "… and between the middles of patches interpolated").needs(over);
+  }
+  std::function<Scene(const Style&)> picture(const ReadRun& run, PatchValues values) const {
+    return [trace = run.trace, values = std::move(values), even = smooth](const Style& style) {
+      return patch_values_scene(*trace, values, {.smooth = even}, style);
+    };
+  }
+};
+
+std::vector<double> values_of(const Tensor& row) {
+  std::vector<double> out;
+  for (Index i = 0; i < row.dim(0); ++i) out.push_back(static_cast<double>(row.at(i)));
+  return out;
+}
+
 class Rollout final : public ReadTool {
  public:
   Rollout() : ReadTool("rollout", "Attention rollout through all layers") {}
-  void add_options(Command& command) override { mixing_.add_to(command); }
+  void add_options(Command& command) override {
+    mixing_.add_to(command);
+    over_.add_to(command);
+  }
   Report read(const ReadRun& run) const override;
 
  private:
   MixingOptions mixing_;
+  OverPicture over_;
 };
 
 Report Rollout::read(const ReadRun& run) const {
@@ -45,8 +71,19 @@ Report Rollout::read(const ReadRun& run) const {
   Report out;
   auto& rows = out.table("rows", {"query", "key", "token", "rollout", "relative"});
   const Index n = found.dim(0);
-  for (Index i = run.for_scripts ? 0 : n - 1; i < n; ++i)
-    for (Index j = 0; j <= i; ++j) rows.add({i, j, token_label(*run.trace, j), found.at(i, j), relative.at(i, j)});
+  const bool causal = run.loaded.model->config().causal;
+  const Index query = causal ? n - 1 : answer_position(*run.trace).value_or(n - 1);
+  for (Index i = run.for_scripts ? 0 : query; i < (run.for_scripts ? n : query + 1); ++i)
+    for (Index j = 0; j < (causal ? i + 1 : n); ++j)
+      rows.add({i, j, token_label(*run.trace, j), found.at(i, j), relative.at(i, j)});
+  if (over_.wanted) {
+    const Tensor& shown = mixing_.relative ? relative : found;
+    out.picture = over_.picture(
+        run, {values_of(shown.select(0, query)), fmt::format("Attention rollout of {}", query_label(*run.trace, query)),
+              fmt::format("rollout[{}, :]", query), mixing_.relative ? "÷ that of even heads" : "share of the stream",
+              query});
+    return out;
+  }
   Matrix picture = token_matrix(mixing_.relative ? relative : found, run.trace,
                                 mixing_.relative ? "attention rollout ÷ that of even heads" : "attention rollout");
   picture.square = true;  // queries and keys are the same tokens
@@ -60,12 +97,14 @@ class Flow final : public ReadTool {
   void add_options(Command& command) override {
     position_.add_to(command);
     mixing_.add_to(command);
+    over_.add_to(command);
   }
   Report read(const ReadRun& run) const override;
 
  private:
   PositionOption position_;
   MixingOptions mixing_;
+  OverPicture over_;
 };
 
 Report Flow::read(const ReadRun& run) const {
@@ -82,8 +121,14 @@ Report Flow::read(const ReadRun& run) const {
   for (std::size_t j = 0; j < found.size(); ++j) {
     const double relative = even[j] > 0 ? found[j] / even[j] : std::nan("");
     shown.push_back(mixing_.relative ? relative : found[j]);
-    if (static_cast<Index>(j) <= query)
+    if (!run.loaded.model->config().causal || static_cast<Index>(j) <= query)
       rows.add({j, token_label(*run.trace, static_cast<Index>(j)), found[j], relative});
+  }
+  if (over_.wanted) {
+    out.picture = over_.picture(
+        run, {shown, fmt::format("Attention flow from {}", query_label(*run.trace, query)),
+              fmt::format("flow[{}, :]", query), mixing_.relative ? "÷ that of even heads" : "capacity", query});
+    return out;
   }
   out.picture =
       picture_of(token_row(shown, run.trace,

@@ -135,6 +135,9 @@ Repeated run_repeated(Console& console, const Options& options) {
   if (options.input.masks_tokens()) throw UsageError("--repeated makes its own tokens; no position can be masked");
   const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
   const ModelConfig& config = loaded.model->config();
+  if (config.vision)
+    throw Error("--repeated", "a model that reads tokens of a vocabulary", config.name + ", which reads a picture",
+                "patches are repeated by nobody: leave --repeated away and give --image");
   if (loaded.model->encoder())
     throw Error("--repeated", "a model of one stack, whose text is all that it reads", config.name,
                 "an encoder-decoder's target answers a source; give it --source and read --part enc, dec or cross");

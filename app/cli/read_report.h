@@ -57,6 +57,7 @@ ReadTools tools_of() {
 ReadTools writing_tools();    ///< what streams and heads write
 ReadTools layers_tools();     ///< through all layers, and of all matrices
 ReadTools sink_tools();       ///< weights that carry little
+ReadTools picture_tools();    ///< what only models of pictures have
 ReadTools block_tools();      ///< blocks and whole models
 ReadTools alignment_tools();  ///< a target and its source
 

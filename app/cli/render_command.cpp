@@ -46,7 +46,7 @@ PictureRequest picture_of(const Trace& trace, const std::vector<HeadId>& chosen,
                                    : PictureRequest::Kind::map;
   request.scaling = {parse_scale(options.scale == "row" ? "per-row" : options.scale).value(), options.low,
                      options.high};
-  if (chosen.size() == 1 || (chosen.empty() && options.row)) {
+  if (chosen.size() == 1 || (chosen.empty() && (options.row || options.patches))) {
     if (trace.maps.empty()) throw Error("render", "a trace with attention maps", "none");
     const AttentionMap& map =
         chosen.empty() ? trace.maps.front() : trace.map({chosen.front().layer, chosen.front().head});
@@ -71,8 +71,10 @@ void check(const Options& options, const std::vector<HeadId>& heads) {
   const bool one = heads.size() == 1;
   if (options.arcs + options.bars + options.patches + options.steps + options.split > 1)
     throw UsageError("--arcs, --bars, --patches, --steps and --split are different pictures; choose one");
-  if ((options.arcs || options.bars || options.patches || options.steps || options.split) && !one)
-    throw UsageError("--arcs, --bars, --patches, --steps and --split need one --head");
+  if ((options.arcs || options.bars || options.steps || options.split) && !one)
+    throw UsageError("--arcs, --bars, --steps and --split need one --head");
+  if (options.patches && heads.size() > 1)
+    throw UsageError("--patches needs one --head, or none: then all of them over the picture");
   if ((options.row || options.key) && heads.size() > 1)
     throw UsageError("--row and --key need one --head, or none: then the row of that token in every head");
   if (options.row && heads.empty() && options.scale == "row")

@@ -62,6 +62,9 @@ const char* stack_words(Stack stack) {
 std::string headline(const Trace& trace) {
   std::string text = fmt::format("{}: {}, {}{} layers × {} heads, ", trace.model.name, trace.model.family,
                                  stack_words(trace.model.stack), trace.model.dims.layers, trace.model.dims.heads);
+  if (trace.picture && trace.patches.defined())
+    text += fmt::format("{} × {} pixels in {} × {} patches, ", trace.picture->width, trace.picture->height,
+                        trace.picture->columns, trace.picture->rows);
   text += trace.merged_tokens > 0 ? fmt::format("{} words of {} tokens", trace.tokens.size(), trace.merged_tokens)
           : trace.between_texts()
               ? fmt::format("{} query tokens × {} key tokens", trace.query_tokens.size(), trace.tokens.size())
@@ -103,11 +106,12 @@ void add_masked_tokens(Report& report, const Trace& trace, const Tokenizer* toke
 
 void add_next_tokens(Report& report, const Trace& trace, const Tokenizer* tokenizer, int k) {
   if (trace.model.objective == Objective::masked_token) return add_masked_tokens(report, trace, tokenizer, k);
-  auto& rows = report.table("next", {only_in(Form::json, "id"),
-                                     {"label", "next token"},
-                                     {"probability", "probability", "{:.4f}"},
-                                     {"logit", "logit", "{:.2f}"},
-                                     for_people("id")});
+  const bool picture = trace.model.objective == Objective::image_class;
+  auto& rows = report.table(picture ? "classes" : "next", {only_in(Form::json, "id"),
+                                                           {"label", prediction_words(trace.model.objective).token},
+                                                           {"probability", "probability", "{:.4f}"},
+                                                           {"logit", "logit", "{:.2f}"},
+                                                           for_people("id")});
   if (!trace.logits.defined()) return;
   for (const NextToken& next : top_next(trace, k))
     rows.add({next.id, label_in(tokenizer, trace, next.id), next.probability, next.logit, next.id});

@@ -104,9 +104,8 @@ void train(Console& console, const Options& options) {
   TrainingFolder folder(out, options.overwrite);
   const std::unique_ptr<Trainer> trainer = begin(console, recipe, folder, options);
   const double floor = trainer->progress().floor;  // NaN: nobody knows it
-  console.say(fmt::format("{}: {} parameters, {} steps of {} × {} tokens{}", recipe.name,
-                          grouped(trainer->learner().parameters().count()), recipe.steps, recipe.batch,
-                          recipe.model.context,
+  console.say(fmt::format("{}: {} parameters, {} steps of {}{}", recipe.name,
+                          grouped(trainer->learner().parameters().count()), recipe.steps, step_text(recipe),
                           std::isnan(floor) ? "" : fmt::format("; the floor of the held-out loss is {:.4f}", floor)));
   ProgressLine line(console);
   bool checkpoints_fail = false;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/render/head_report.h"
+#include "app/render/vision_pictures.h"
 #include "core/base/error.h"
 #include "core/trace/first_key.h"
 #include "core/trace/query_rows.h"
@@ -138,6 +139,8 @@ Scene token_in_all_heads(const Trace& trace, const PictureRequest& request, doub
 /// `plot`: side of the map, or width of the chart, that pictures of one head aim at.
 Scene scene_of(const Trace& trace, const PictureRequest& request, double plot, const Style& style) {
   const auto reports = report_heads(trace, default_class_rules());
+  if (request.heads.empty() && request.kind == PictureRequest::Kind::patches)
+    return patch_atlas_scene(trace, request.query.value_or(0), request.smooth, std::max(1.6 * plot, 480.0), style);
   if (request.heads.empty() && request.query) return token_in_all_heads(trace, request, std::max(plot, 240.0), style);
   if (request.heads.empty()) {
     HeadGridOptions grid;

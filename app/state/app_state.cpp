@@ -23,14 +23,21 @@ constexpr NamedValue<TextUnit> text_units[] = {{"tokens", TextUnit::tokens}, {"w
 constexpr NamedValue<EditScope> edit_scopes[] = {
     {"head", EditScope::head}, {"layer", EditScope::layer}, {"all", EditScope::all}};
 
+/// No stack named is the decoder's, where there are several.
+bool same_stack(const HeadTarget& a, const HeadTarget& b) {
+  const auto of = [](Stack stack) { return stack == Stack::only ? Stack::decoder : stack; };
+  return of(a.stack) == of(b.stack);
+}
+
 /// True when every head that `inner` reaches is reached by `outer` too.
 bool covers(const HeadTarget& outer, const HeadTarget& inner) {
-  return (!outer.layer || outer.layer == inner.layer) && (!outer.head || outer.head == inner.head);
+  return same_stack(outer, inner) && (!outer.layer || outer.layer == inner.layer) &&
+         (!outer.head || outer.head == inner.head);
 }
 
 /// True when some head is reached by both.
 bool meets(const HeadTarget& a, const HeadTarget& b) {
-  return (!a.layer || !b.layer || a.layer == b.layer) && (!a.head || !b.head || a.head == b.head);
+  return same_stack(a, b) && (!a.layer || !b.layer || a.layer == b.layer) && (!a.head || !b.head || a.head == b.head);
 }
 
 template <class Action>
@@ -94,16 +101,12 @@ std::optional<std::string> parse_theme(std::string_view text) {
   return std::nullopt;
 }
 
-HeadTarget target_of(EditScope scope, HeadId selected) {
-  switch (scope) {
-    case EditScope::head:
-      return {selected.layer, selected.head};
-    case EditScope::layer:
-      return {selected.layer, std::nullopt};
-    case EditScope::all:
-      break;
-  }
-  return {};
+HeadTarget target_of(EditScope scope, HeadId selected, Stack stack) {
+  HeadTarget target;
+  target.stack = stack;
+  if (scope != EditScope::all) target.layer = selected.layer;
+  if (scope == EditScope::head) target.head = selected.head;
+  return target;
 }
 
 double temperature_of(const std::vector<Intervention>& edits, HeadId head) {

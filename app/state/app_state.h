@@ -29,10 +29,13 @@ struct Document {
   std::filesystem::path model;         ///< folder; empty = none open yet
   std::string text;                    ///< used while `ids` is empty
   std::vector<std::int32_t> ids;       ///< given directly
+  std::string source;                  ///< what an encoder-decoder's encoder reads; `text` is its target
+  std::filesystem::path image;         ///< what a model of pictures reads; the text stays for one of texts
   std::optional<bool> add_bos;         ///< empty: as the tokenizer says
   bool parse_special = false;          ///< names of special tokens in the text are those tokens
   std::vector<MaskedPosition> masked;  ///< what an encoder is asked for in this very text, ascending
   HeadId selected;
+  Stack stack = Stack::only;        ///< whose heads are looked at; `only` in models of one stack
   std::optional<Index> query, key;  ///< pinned row, and in it a pinned cell
   std::vector<Intervention> edits;  ///< in order; a later one wins
   /// What to read of a text that is longer than the model's context.
@@ -118,9 +121,10 @@ std::optional<RunRequest::TooLong> parse_too_long(std::string_view text);
 /// The text itself when it names a theme of the window.
 std::optional<std::string> parse_theme(std::string_view text);
 
-/// The heads that `scope` means while `selected` is selected.
-HeadTarget target_of(EditScope scope, HeadId selected);
-/// What the enabled edits make of one head: 1 and "" when they leave it alone.
+/// The heads that `scope` means while `selected` is selected, of the stack that is looked at.
+HeadTarget target_of(EditScope scope, HeadId selected, Stack stack);
+/// What the enabled edits make of one head: 1 and "" when they leave it alone. `edits` are those of the head's stack
+/// (edits_of).
 double temperature_of(const std::vector<Intervention>& edits, HeadId head);
 std::string mask_of(const std::vector<Intervention>& edits, HeadId head);
 /// Sets τ or the mask for `target` the way a slider does: enabled edits of the same kind that the new one covers go,

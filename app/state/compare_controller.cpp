@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/assets.h"
+#include "app/state/jobs.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/run/pass_memory.h"
@@ -178,19 +179,23 @@ void CompareController::ask(const Question& question) {
   answer_.want(jobs_, question,
                [unit, with = with_, text = text_, folder = model_, run = run_.results().run,
                 model = run_.results().model, second = second_, memory = jobs_.memory()](const Ctx& ctx) {
-                 const auto shown = with_all_logits(model, run->request, run->trace, ctx, *memory);
+                 const auto part = [&](const std::shared_ptr<const Trace>& whole) {
+                   return jobs::part_of(whole, run->stack);
+                 };
+                 const auto shown = part(with_all_logits(model, run->request, run->whole, ctx, *memory));
                  ComparedSide a{"A", shown, model.tokenizer}, b;
                  RunRequest other = run->request;
                  other.capture.all_logits = true;
                  if (with == With::edits) {
                    other.edits.clear();
                    b = {"after", shown, model.tokenizer};
-                   a = {"before", headscope::run(model, other, ctx), model.tokenizer};
+                   a = {"before", part(headscope::run(model, other, ctx)), model.tokenizer};
                  } else if (with == With::text) {
-                   other.text = text;
+                   (model.model->encoder() ? other.source : other.text) = text;
+                   if (model.model->encoder()) other.text.clear();  // what is said of another source is another text
                    other.ids.clear();
                    other.masked.clear();  // positions of the first text
-                   b = {"B", headscope::run(model, other, ctx), model.tokenizer};
+                   b = {"B", part(headscope::run(model, other, ctx)), model.tokenizer};
                  } else {
                    const FilesStamp files = FilesStamp::of(folder);
                    if (second->folder != folder || !second->model.model || second->files != files)
@@ -199,11 +204,11 @@ void CompareController::ask(const Question& question) {
                    other.edits.clear();  // they name layers and heads of the first model
                    other.masked = masks_for(second->model, model, run->request);
                    if (run->request.ids.empty() || !model.tokenizer) {
-                     b.run = headscope::run(second->model, other, ctx);
+                     b.run = part(headscope::run(second->model, other, ctx));
                    } else {  // ids mean nothing to another vocabulary: the text they stand for
                      other.text = model.tokenizer->decode(run->request.ids);
                      other.ids.clear();
-                     b.run = headscope::run(second->model, other, ctx);
+                     b.run = part(headscope::run(second->model, other, ctx));
                    }
                    b.tokenizer = second->model.tokenizer;
                    a.name = run->trace->model.name;

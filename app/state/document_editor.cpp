@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "app/state/step_names.h"
@@ -40,6 +41,18 @@ void DocumentEditor::set_text(std::string text) {
     document.text = std::move(text);
     document.ids.clear();
     document.masked.clear();
+  });
+}
+
+void DocumentEditor::set_source(std::string source) {
+  change("source", [&](Document& document) { document.source = std::move(source); });
+}
+
+void DocumentEditor::look_at(Stack stack) {
+  ++choices_;
+  change("stack", [&](Document& document) {
+    document.stack = stack;
+    document.query = document.key = std::nullopt;  // tokens of another text
   });
 }
 
@@ -83,6 +96,42 @@ void DocumentEditor::set_ids(std::vector<std::int32_t> ids) {
   });
 }
 
+void DocumentEditor::set_image(std::filesystem::path image) {
+  change("", [&](Document& document) {
+    document.image = std::move(image);
+    document.query = document.key = std::nullopt;
+  });
+}
+
+void DocumentEditor::hide_patches(const std::vector<Index>& positions, bool hidden) {
+  change("hide patches", [&](Document& document) {
+    const EditAction grey = parse_edit_action("hide patches grey", "brush");
+    const auto painted = [&](const Intervention& edit) {
+      return edit.enabled && edit.action == grey && edit.target.positions && edit.target.positions->first >= 0 &&
+             edit.target.positions->last >= 0 && !edit.target.layer && !edit.target.head;
+    };
+    std::set<int> all;
+    for (const Intervention& edit : document.edits)
+      if (painted(edit))
+        for (int at = edit.target.positions->first; at <= edit.target.positions->last; ++at) all.insert(at);
+    const std::set<int> before = all;
+    for (const Index position : positions) {
+      if (hidden)
+        all.insert(static_cast<int>(position));
+      else
+        all.erase(static_cast<int>(position));
+    }
+    if (all == before) return;
+    std::erase_if(document.edits, painted);
+    for (auto at = all.begin(); at != all.end();) {  // an edit for each row of neighbours
+      const int first = *at;
+      int last = first;
+      while (++at != all.end() && *at == last + 1) last = *at;
+      document.edits.push_back({{{}, {}, PositionRange{first, last}}, grey});
+    }
+  });
+}
+
 void DocumentEditor::show_text(std::string text, HeadId head, std::optional<Index> query) {
   ++choices_;
   change("", [&](Document& document) {
@@ -117,25 +166,30 @@ void DocumentEditor::pin(std::optional<Index> query, std::optional<Index> key) {
 }
 
 void DocumentEditor::set_edits(std::vector<Intervention> edits) {
-  change("edits", [&](Document& document) { document.edits = std::move(edits); });
+  change("edits", [&](Document& document) {
+    for (Intervention& edit : edits)
+      if (edit.target.stack == Stack::only && std::ranges::count(document.edits, edit) == 0)
+        edit.target.stack = document.stack;
+    document.edits = std::move(edits);
+  });
 }
 
 void DocumentEditor::set_temperature(double tau) {
-  const HeadTarget target = target_of(state_.view.edit_scope, state_.document.selected);
+  const HeadTarget target = target_of(state_.view.edit_scope, state_.document.selected, state_.document.stack);
   change("temperature " + text_of(target),
          [&](Document& document) { headscope::set_temperature(document.edits, target, tau); });
 }
 
 void DocumentEditor::set_mask(const std::string& spec, const std::string& own) {
-  const HeadTarget target = target_of(state_.view.edit_scope, state_.document.selected);
+  const HeadTarget target = target_of(state_.view.edit_scope, state_.document.selected, state_.document.stack);
   change("", [&](Document& document) { headscope::set_mask(document.edits, target, spec, own); });
 }
 
 void DocumentEditor::set_weight(Index query, Index key, double weight) {
   const HeadId head = state_.document.selected;
   const SetWeight action{static_cast<int>(query), static_cast<int>(key), std::clamp(weight, 0.0, 1.0)};
-  change(fmt::format("weight {}.{} {} {}", head.layer, head.head, query, key), [&](Document& document) {
-    const HeadTarget target{head.layer, head.head};
+  const HeadTarget target = target_of(EditScope::head, head, state_.document.stack);
+  change(fmt::format("weight {} {} {}", text_of(target), query, key), [&](Document& document) {
     for (Intervention& edit : document.edits)
       if (const auto* set = edit.action.as<SetWeight>();
           set && edit.enabled && edit.target == target && set->query == action.query && set->key == action.key) {
@@ -149,13 +203,16 @@ void DocumentEditor::set_weight(Index query, Index key, double weight) {
 void DocumentEditor::paint_mask(Index query, Index key, Index side, bool visible, Index tokens,
                                 const std::string& own) {
   const HeadId head = state_.document.selected;
-  std::string spec = mask_of(state_.document.edits, head);
+  const Stack stack = state_.document.stack;
+  std::string spec = mask_of(edits_of(state_.document.edits, stack), head);
   if (spec.empty()) spec = own;
   std::vector<MapCell> cells;
   for (Index q = query; q < std::min(query + side, tokens); ++q)
     for (Index k = key; k < std::min(key + side, tokens); ++k) cells.push_back({q, k});
   spec = painted_mask(spec, cells, visible, tokens);
-  change("paint", [&](Document& document) { headscope::set_mask(document.edits, {head.layer, head.head}, spec, own); });
+  change("paint", [&](Document& document) {
+    headscope::set_mask(document.edits, target_of(EditScope::head, head, stack), spec, own);
+  });
 }
 
 void DocumentEditor::replace(Document document) {

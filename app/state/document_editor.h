@@ -30,7 +30,15 @@ class DocumentEditor {
   /// Changes in a row with the same key ("" = never) are one step (History::record).
   void change(const std::string& merge_key, const std::function<void(Document&)>& edit);
   void set_text(std::string text);
+  /// What an encoder-decoder reads. The target stays as it was written.
+  void set_source(std::string source);
+  /// Another stack of the model: its heads are looked at from now on.
+  void look_at(Stack stack);
   void set_ids(std::vector<std::int32_t> ids);
+  /// A picture, of models that read one.
+  void set_image(std::filesystem::path image);
+  /// Patches of the picture hidden (the edit "hide patches grey", one for each row of neighbours), or shown again.
+  void hide_patches(const std::vector<Index>& positions, bool hidden);
   /// A text that a chat template made: with special tokens, and with the one that begins texts where it wants it.
   void set_chat(std::string text);
   /// Whether names of special tokens in the text are those tokens; where not, texts begin as the tokenizer says.
@@ -46,6 +54,7 @@ class DocumentEditor {
   void select(HeadId head);
   /// A position below zero is none; one past the text's end waits for a longer text.
   void pin(std::optional<Index> query, std::optional<Index> key = std::nullopt);
+  /// Edits that come new and name no stack are of the one that is looked at.
   void set_edits(std::vector<Intervention> edits);
   /// For the heads that view().edit_scope means. A spec that does not parse throws Error.
   void set_temperature(double tau);

@@ -82,8 +82,8 @@ Generator::Choice GenerationController::choice() const {
 bool GenerationController::prompt_changed() const {
   const auto& shown = run_.results().run;
   return run_is_of_model(run_.results()) && prompt_ && shown != prompt_ &&
-         (shown->trace->ids() != prompt_->trace->ids() || shown->request.edits != prompt_->request.edits ||
-          run_.results().model.model != model_.model);
+         (shown->whole->ids() != prompt_->whole->ids() || shown->request.source != prompt_->request.source ||
+          shown->request.edits != prompt_->request.edits || run_.results().model.model != model_.model);
 }
 
 bool GenerationController::model_continues() const {
@@ -126,7 +126,7 @@ void GenerationController::forget_transcript() {
   costs_.let_go(jobs_);
   streaming_.let_go(jobs_);
   forcing_.let_go(jobs_);
-  forcing_given_ = std::max(1, static_cast<int>(prompt_->trace->tokens.size()) / 3);
+  forcing_given_ = std::max(1, static_cast<int>(prompt_->whole->tokens.size()) / 3);
   const int context = model_.model->config().context;
   streaming_settings_.window = std::clamp(context / 4, 2, 64);
   streaming_settings_.sinks = std::min(4, streaming_settings_.window - 1);
@@ -140,8 +140,8 @@ void GenerationController::changed_branch() {
   reading_failed_ = false;
   cursor_ = std::numeric_limits<std::size_t>::max();
   auto text = std::make_shared<Trace>();
-  text->model = prompt_->trace->model;
-  text->tokens = prompt_->trace->tokens;
+  text->model = prompt_->whole->model;
+  text->tokens = prompt_->whole->tokens;
   for (const ToldStep& told : branch().steps) {
     Token token{told.step->token, "", label(told.step->token)};
     if (model_.tokenizer && token.id < model_.tokenizer->vocab_size()) token = model_.tokenizer->token(token.id);
@@ -168,7 +168,7 @@ void GenerationController::submit(std::optional<std::int32_t> given, bool append
       model_.tokenizer && !settings_.past_end ? model_.tokenizer->eos() : std::nullopt;
   jobs_.submit({tag, "writing"},
                [this, question, given, append, fast, end, generator = generator_, model = model_,
-                transcript = branch().transcript(prompt_->trace->ids()),
+                transcript = branch().transcript(prompt_->whole->ids()),
                 backend = jobs_.backend()](Worker::Job& job) mutable -> Worker::Deliver {
                  const Ctx ctx{*backend, nullptr, job.stop, nullptr};
                  const auto context = static_cast<std::size_t>(model.model->config().context);
@@ -332,7 +332,13 @@ void GenerationController::fork(std::size_t at, std::optional<std::int32_t> toke
 
 void GenerationController::open_in_explore() {
   if (!prompt_) return;
-  const std::vector<std::int32_t> ids = branch().transcript(prompt_->trace->ids()).ids();
+  std::vector<std::int32_t> ids = branch().transcript(prompt_->whole->ids()).ids();
+  // A target is written without the token that begins it, which a run puts there, and without one that ends it.
+  if (model_.model->encoder()) {
+    ids.erase(ids.begin());
+    if (model_.tokenizer && !ids.empty() && ids.back() == model_.tokenizer->eos()) ids.pop_back();
+    if (ids.empty()) return editor_.set_text("");
+  }
   // As text where reading it again gives the same tokens, so that it can be edited; else as ids.
   if (model_.tokenizer && prompt_->request.ids.empty()) {
     RunRequest again = prompt_->request;
@@ -341,6 +347,7 @@ void GenerationController::open_in_explore() {
     try {
       std::vector<std::int32_t> read;
       for (const Token& token : tokenize(model_, again)) read.push_back(token.id);
+      if (model_.model->encoder()) read.erase(read.begin());
       if (read == ids) return editor_.set_text(again.text);
     } catch (const Error&) {  // too long by one token, for one: ids it is, and Explore says what it thinks of them
     }
@@ -360,7 +367,7 @@ void GenerationController::study() {
   if (running_ || in_flight_ || wanted_ == Study::transcript) return;
   put_off_studies(wanted_);
   const LoadedModel model = model_;
-  const std::vector<std::int32_t> ids = branch().transcript(prompt_->trace->ids()).ids();
+  const std::vector<std::int32_t> ids = branch().transcript(prompt_->whole->ids()).ids();
   const auto context = static_cast<std::size_t>(model.model->config().context);
   if (wanted_ == Study::cost) {
     costs_.want(jobs_, model.model, [model, ids, context](const Ctx& ctx) {
@@ -387,7 +394,7 @@ void GenerationController::study() {
       return view;
     });
   } else if (wanted_ == Study::forcing) {
-    const std::vector<std::int32_t> target = prompt_->trace->ids();
+    const std::vector<std::int32_t> target = prompt_->whole->ids();
     if (target.size() < 2) return;
     forcing_given_ = std::clamp(forcing_given_, 1, static_cast<int>(target.size()) - 1);
     ForcingOf key{prompt_, static_cast<std::size_t>(forcing_given_), choice()};

@@ -83,7 +83,7 @@ void GenerationController::submit_recall(std::size_t at) {
   recalled_ = branch().steps[at].step;
   jobs_.submit(
       {tag, "writing"},
-      [this, version = version_, old = recalled_, at, transcript = branch().transcript(prompt_->trace->ids()),
+      [this, version = version_, old = recalled_, at, transcript = branch().transcript(prompt_->whole->ids()),
        generator = generator_, backend = jobs_.backend()](Worker::Job& job) -> Worker::Deliver {
         const Ctx ctx{*backend, nullptr, job.stop, nullptr};
         auto step = std::make_shared<GenerationStep>(*old);
@@ -141,7 +141,7 @@ bool same_start(const TranscriptRecord::Branch& a, const TranscriptRecord::Branc
 void GenerationController::Replayed::make(const Ctx& ctx, std::atomic<float>& progress) {
   if (!prompt) {
     PassMemory memory;
-    prompt = jobs::trace(model, record.prompt, ctx, memory);
+    prompt = jobs::trace(model, record.prompt, Stack::only, ctx, memory);
   }
   generator = std::make_shared<Generator>(model, prompt->request);
   std::size_t all = 0, done = 0, differing = 0;
@@ -157,7 +157,7 @@ void GenerationController::Replayed::make(const Ctx& ctx, std::atomic<float>& pr
         continue;
       }
       const TranscriptRecord::Step& step = branch.steps[i];
-      const Transcript transcript = out.transcript(prompt->trace->ids());
+      const Transcript transcript = out.transcript(prompt->whole->ids());
       auto made = generator->step(ctx, transcript, step.choice);
       if (made->token != step.token) {
         ++differing;
@@ -181,9 +181,9 @@ void GenerationController::submit_replay() {
   // The very run on screen, where it is the prompt's.
   const RunRequest& wanted = question.record.prompt;
   if (const auto& run = run_.results().run;
-      run && run->request.model == wanted.model && run->request.text == wanted.text && run->request.ids == wanted.ids &&
-      run->request.edits == wanted.edits && run->request.add_bos == wanted.add_bos &&
-      run->request.parse_special == wanted.parse_special)
+      run && run->request.model == wanted.model && run->request.text == wanted.text &&
+      run->request.source == wanted.source && run->request.ids == wanted.ids && run->request.edits == wanted.edits &&
+      run->request.add_bos == wanted.add_bos && run->request.parse_special == wanted.parse_special)
     question.prompt = run;
   jobs_.submit(
       {tag, "writing"},

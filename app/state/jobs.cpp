@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/generate/generation.h"
 #include "core/metrics/trace_difference.h"
 
 namespace headscope {
@@ -24,12 +25,16 @@ const AttentionMap* Results::map(HeadId head) const {
 }
 
 std::shared_ptr<const TextLosses> Results::current_losses() const {
-  return losses && run && losses->trace == run->trace ? losses : nullptr;
+  return losses && run && losses->trace == run->whole ? losses : nullptr;
 }
 
 bool asks_for_tokens(const Results& results) {
   return results.run && !results.capture && results.model.tokenizer && results.model.tokenizer->mask() &&
          results.run->trace->model.objective == Objective::masked_token;
+}
+
+bool reads_pictures(const Results& results) {
+  return results.model.model && !results.capture && results.model.model->config().vision;
 }
 
 bool can_mask(const Document& document, const Results& results, Index position) {
@@ -41,8 +46,8 @@ bool can_mask(const Document& document, const Results& results, Index position) 
 }
 
 std::optional<std::pair<std::int32_t, std::int32_t>> contrast_of(const AppState& state, const Results& results) {
-  if (!results.run || !results.run->trace->logits.defined()) return std::nullopt;
-  const auto known = [&](std::int32_t id) { return id < results.run->trace->logits.dim(1); };
+  if (!results.run || !results.run->whole->logits.defined()) return std::nullopt;
+  const auto known = [&](std::int32_t id) { return id < results.run->whole->logits.dim(1); };
   if (const auto& chosen = state.view.contrast; chosen && known(chosen->first) && known(chosen->second)) return chosen;
   // Asked for in every frame: what was computed already is enough.
   std::vector<std::pair<double, std::int32_t>> top;  // (−probability, token)
@@ -59,6 +64,7 @@ namespace jobs {
 
 namespace {
 constexpr int next_tokens = 20;
+constexpr int longest_target = 512;  // tokens, where a model would go on for ever
 constexpr Index compared_rows = 128, curve_rows = 256;
 constexpr double coldest = 0.05, hottest = 20;
 constexpr int curve_points = 49;
@@ -69,15 +75,57 @@ void check(const std::stop_token& stop) {
 
 }  // namespace
 
-std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, const Ctx& ctx,
+std::shared_ptr<const Trace> part_of(const std::shared_ptr<const Trace>& whole, Stack stack) {
+  if (stack == Stack::encoder && whole->encoder) return whole->encoder;
+  return stack == Stack::cross && whole->cross ? whole->cross : whole;
+}
+
+namespace {
+/// What the panels show of the stack that is looked at, beside its trace.
+void take_part(TracedRun& run, Stack stack) {
+  run.trace = part_of(run.whole, stack);
+  run.stack = run.trace->model.stack;
+  run.words = {};
+  run.word_tokens.reset();
+  if (run.trace->between_texts() || !run.request.image.empty()) return;  // patches are no words
+  run.words = word_groups(run.trace->tokens);
+  run.word_tokens = std::make_shared<Trace>(in_words(*run.trace, run.words, [](HeadId) { return false; }));
+}
+
+}  // namespace
+
+std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, Stack stack, const Ctx& ctx,
                                        PassMemory& memory) {
   auto result = std::make_shared<TracedRun>();
   result->request = request;
-  result->trace = headscope::run(model, request, ctx, memory);
-  result->next = top_next(*result->trace, next_tokens);
-  result->masked = masked_answers(*result->trace);
-  result->words = word_groups(result->trace->tokens);
-  result->word_tokens = std::make_shared<Trace>(in_words(*result->trace, result->words, [](HeadId) { return false; }));
+  result->whole = headscope::run(model, request, ctx, memory);
+  result->next = top_next(*result->whole, next_tokens);
+  result->masked = masked_answers(*result->whole);
+  take_part(*result, stack);
+  return result;
+}
+
+std::string written_target(const LoadedModel& model, const RunRequest& request, const Ctx& ctx) {
+  if (!model.tokenizer)
+    throw Error(model.model->config().name, "a tokenizer, to write a text with", "none in the model's folder");
+  const ModelConfig& config = model.model->config();
+  const std::optional<std::int32_t> end = model.tokenizer->eos() ? model.tokenizer->eos() : config.eos;
+  Generator generator(model, request, false);
+  std::vector<std::int32_t> ids{config.decoder_start};
+  const auto most =
+      static_cast<std::size_t>(config.context > 0 ? std::min(config.context, longest_target) : longest_target);
+  while (ids.size() < most) {
+    if (ctx.progress) *ctx.progress = static_cast<float>(ids.size()) / static_cast<float>(most);
+    const auto step = generator.step(ctx, ids, ids.size() - 1, {.settings = {.temperature = 0}});
+    if (step->token == end) break;
+    ids.push_back(step->token);
+  }
+  return model.tokenizer->decode(std::span(ids).subspan(1));
+}
+
+std::shared_ptr<const TracedRun> looked_at(const TracedRun& run, Stack stack) {
+  auto result = std::make_shared<TracedRun>(run);
+  take_part(*result, stack);
   return result;
 }
 
@@ -102,10 +150,8 @@ std::shared_ptr<const Trace> with_queries_of_their_own(std::shared_ptr<const Tra
 std::shared_ptr<const TracedRun> captured(std::shared_ptr<const Trace> trace, const std::filesystem::path& file) {
   auto result = std::make_shared<TracedRun>();
   result->request.model = file;
-  result->trace = with_queries_of_their_own(std::move(trace));
-  if (result->trace->between_texts()) return result;
-  result->words = word_groups(result->trace->tokens);
-  result->word_tokens = std::make_shared<Trace>(in_words(*result->trace, result->words, [](HeadId) { return false; }));
+  result->whole = with_queries_of_their_own(std::move(trace));
+  take_part(*result, result->whole->model.stack);
   return result;
 }
 
@@ -133,11 +179,12 @@ std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedR
     RunRequest factors = run.request;
     factors.capture.maps = MapStorage::factored;
     factors.capture.sites.clear();
-    result->trace = run_layer(model, factors, head.layer, ctx, memory);
+    result->trace = run.trace == run.whole ? run_layer(model, factors, head.layer, ctx, memory)
+                                           : part_of(run_beside(model, factors, ctx, memory), run.stack);
   }
   const AttentionMap& map = result->map();
   // The scores of the map are already divided by its temperature, so the curve is asked for relative ones.
-  result->temperature = temperature_of(run.request.edits, head);
+  result->temperature = temperature_of(edits_of(run.request.edits, run.stack), head);
   const std::vector<double> taus = temperatures(coldest, hottest, curve_points);
   std::vector<double> relative{1.0};
   for (const double tau : taus) relative.push_back(tau / result->temperature);
@@ -151,8 +198,8 @@ std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedR
 std::shared_ptr<const TextLosses> losses(const LoadedModel& model, const TracedRun& run, std::vector<double> before,
                                          const Ctx& ctx, const PassMemory& memory) {
   auto result = std::make_shared<TextLosses>();
-  result->trace = run.trace;
-  result->now = token_losses(*with_all_logits(model, run.request, run.trace, ctx, memory));
+  result->trace = run.whole;
+  result->now = token_losses(*with_all_logits(model, run.request, run.whole, ctx, memory));
   result->before = std::move(before);
   if (!result->before.empty() || std::ranges::none_of(run.request.edits, &Intervention::enabled)) return result;
   RunRequest plain = run.request;
@@ -166,12 +213,14 @@ std::shared_ptr<const TextLosses> losses(const LoadedModel& model, const TracedR
 }
 
 std::shared_ptr<const EditEffect> effect(std::shared_ptr<const Trace> before, std::shared_ptr<const Trace> after,
-                                         const std::stop_token& stop) {
+                                         Stack stack, const std::stop_token& stop) {
   auto result = std::make_shared<EditEffect>();
-  result->before = std::move(before);
-  result->after = std::move(after);
-  result->change = next_token_change(*result->before, *result->after, next_tokens);
-  result->masked_before = masked_answers(*result->before);
+  result->before = part_of(before, stack);
+  result->after = part_of(after, stack);
+  result->whole_before = std::move(before);
+  result->whole_after = std::move(after);
+  result->change = next_token_change(*result->whole_before, *result->whole_after, next_tokens);
+  result->masked_before = masked_answers(*result->whole_before);
   std::vector<int> same(result->before->tokens.size());
   std::iota(same.begin(), same.end(), 0);
   for (const HeadDifference& head : head_differences(*result->before, *result->after, same, compared_rows, stop))

@@ -11,8 +11,16 @@
 
 namespace headscope::jobs {
 
-std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, const Ctx& ctx,
+/// `stack`: which one is looked at; where the model has no such one, its first answer is the decoder's.
+std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, Stack stack, const Ctx& ctx,
                                        PassMemory& memory);
+/// What an encoder-decoder makes of the request's source: at every step the most probable token, until one that ends
+/// texts, or as many as it can read.
+std::string written_target(const LoadedModel& model, const RunRequest& request, const Ctx& ctx);
+/// The run itself where it has no such part.
+std::shared_ptr<const Trace> part_of(const std::shared_ptr<const Trace>& whole, Stack stack);
+/// The same run, another of its stacks looked at.
+std::shared_ptr<const TracedRun> looked_at(const TracedRun& run, Stack stack);
 /// The run that a capture stands for. Queries that are the last of a longer text become a list of their own.
 std::shared_ptr<const TracedRun> captured(std::shared_ptr<const Trace> trace, const std::filesystem::path& file);
 std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const std::stop_token& stop);
@@ -23,7 +31,8 @@ std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedR
 /// Of the run on screen; `before` is the loss of the same without its edits, when that is known.
 std::shared_ptr<const TextLosses> losses(const LoadedModel& model, const TracedRun& run, std::vector<double> before,
                                          const Ctx& ctx, const PassMemory& memory);
+/// Of two whole runs, of which that stack is looked at.
 std::shared_ptr<const EditEffect> effect(std::shared_ptr<const Trace> before, std::shared_ptr<const Trace> after,
-                                         const std::stop_token& stop);
+                                         Stack stack, const std::stop_token& stop);
 
 }  // namespace headscope::jobs

@@ -23,10 +23,13 @@ namespace headscope {
 /// A run with what the panels show at once.
 struct TracedRun {
   RunRequest request;
-  std::shared_ptr<const Trace> trace;  ///< with the logits of the last position; with_all_logits() knows the others
-  std::vector<NextToken> next;         ///< after the last token, most probable first
-  std::vector<MaskedAnswer> masked;    ///< of an encoder: what it says of every masked token
-  WordGroups words;                    ///< of its tokens
+  std::shared_ptr<const Trace> trace;  ///< of the stack that is looked at
+  std::shared_ptr<const Trace> whole;  ///< with the logits of the last position (with_all_logits() knows the others):
+                                       ///< the decoder's where there are several stacks, `trace` itself elsewhere
+  Stack stack = Stack::only;
+  std::vector<NextToken> next;       ///< after the last token, most probable first
+  std::vector<MaskedAnswer> masked;  ///< of an encoder: what it says of every masked token
+  WordGroups words;                  ///< of its tokens
   /// The trace in words, without maps: their labels. Null between two texts, which have no words in common.
   std::shared_ptr<const Trace> word_tokens;
 };
@@ -54,7 +57,8 @@ struct HeadDetail {
 
 /// Before and after the enabled edits.
 struct EditEffect {
-  std::shared_ptr<const Trace> before, after;
+  std::shared_ptr<const Trace> before, after;              ///< of the stack that is looked at
+  std::shared_ptr<const Trace> whole_before, whole_after;  ///< as TracedRun::whole
   NextTokenChange change;
   std::vector<MaskedAnswer> masked_before;  ///< TracedRun::masked without the edits
   /// Mean over the queries of half the sum of |weight before − after|, per head; rows as in before->maps. 0 = the same
@@ -65,8 +69,8 @@ struct EditEffect {
 /// What every token cost, in nats: −ln p(token | what came before), from the second token on. It takes the logits of
 /// every position, which nothing else on screen waits for.
 struct TextLosses {
-  std::shared_ptr<const Trace> trace;
-  std::vector<double> now;     ///< empty for a single token
+  std::shared_ptr<const Trace> trace;  ///< TracedRun::whole
+  std::vector<double> now;             ///< empty for a single token
   std::vector<double> before;  ///< without the enabled edits; empty when there are none, or it cannot run without them
 };
 
@@ -78,8 +82,13 @@ struct TooLongText {
 
 /// What is on screen. Any of it may still be empty.
 struct Results {
-  /// The mask that the open model has without edits.
-  std::string own_mask() const { return model.model && !model.model->config().causal ? "full" : "causal"; }
+  /// Whether the open model is an encoder-decoder: it reads a source and writes a target.
+  bool translates() const { return model.model && model.model->encoder(); }
+  /// The mask that the open model's stack has without edits.
+  std::string own_mask(Stack stack) const {
+    const bool sees_all = stack == Stack::encoder || stack == Stack::cross;
+    return model.model && (sees_all || !model.model->config().causal) ? "full" : "causal";
+  }
   LoadedModel model;
   std::filesystem::path model_folder;
   /// Attention that another program captured, in place of a model: its run. model_folder is then its file.
@@ -101,6 +110,8 @@ struct Results {
 
 /// Whether the model on screen is an encoder whose tokens can be masked.
 bool asks_for_tokens(const Results& results);
+/// Whether the model on screen reads pictures in place of texts.
+bool reads_pictures(const Results& results);
 /// Whether this one can be, or be shown again: not where the token for masked ones was written.
 bool can_mask(const Document& document, const Results& results, Index position);
 /// The two tokens whose logits are compared: those of the view when the model has them, else the two most probable ones

@@ -40,7 +40,7 @@ bool RunController::behind() const {
   if (jobs_.busy() || document.model.empty()) return false;
   if (document.model != results_.model_folder) return true;
   if (results_.capture) return !results_.facts || results_.facts->trace != results_.capture->trace;
-  if (results_.too_long || (document.text.empty() && document.ids.empty())) return false;
+  if (results_.too_long || !has_input()) return false;
   const bool current = results_.run && results_.run->request == request();
   return !current || !results_.facts || results_.facts->trace != results_.run->trace;
 }
@@ -66,11 +66,15 @@ void RunController::open_model(const fs::path& folder, std::function<void(Docume
       // Which tokens there are is for the other model's tokenizer to say, and whether it is asked for any for its kind.
       if (document.model != path) document.masked.clear();
       if (further) further(document);
+      // What was read is read on: by an encoder-decoder as its source, by others as their text.
+      if (translates() && document.source.empty()) document.source = std::exchange(document.text, "");
+      if (!translates() && document.text.empty()) document.text = std::exchange(document.source, "");
       document.model = path;
       document.query = document.key = std::nullopt;
-      // Edits of layers and heads that this model lacks mean nothing to it.
-      const ModelDims& dims = opened_dims();
+      // Edits of stacks, layers and heads that this model lacks mean nothing to it.
       std::erase_if(document.edits, [&](const Intervention& edit) {
+        if (edit.target.stack != Stack::only && !translates()) return true;
+        const ModelDims& dims = opened_dims(edit.target.stack);
         return edit.target.layer.value_or(0) >= dims.layers || edit.target.head.value_or(0) >= dims.heads;
       });
     });
@@ -148,8 +152,14 @@ void RunController::adopt(Opened opened) {
   jobs_.dismiss("load");
 }
 
-const ModelDims& RunController::opened_dims() const {
-  return results_.capture ? results_.capture->trace->model.dims : results_.model.model->config().dims;
+const ModelDims& RunController::opened_dims(Stack stack) const {
+  if (results_.capture) return results_.capture->trace->model.dims;
+  const Model& model = *results_.model.model;
+  return stack == Stack::encoder && model.encoder() ? model.encoder()->config().dims : model.config().dims;
+}
+
+bool RunController::translates() const {
+  return results_.translates();
 }
 
 void RunController::show_capture(const fs::path& file, std::shared_ptr<const TracedRun> run) {
@@ -166,20 +176,36 @@ void RunController::show_capture(const fs::path& file, std::shared_ptr<const Tra
     document.model = file;
     document.text.clear();
     document.ids.clear();
+    document.source.clear();
     document.edits.clear();
   });
   if (first) editor_.history().clear();
+}
+
+bool RunController::reads_pictures() const {
+  return results_.model.model && results_.model.model->config().vision;
+}
+
+bool RunController::has_input() const {
+  const Document& document = editor_.document();
+  if (translates()) return !document.source.empty();
+  return reads_pictures() ? !document.image.empty() : !(document.text.empty() && document.ids.empty());
 }
 
 RunRequest RunController::request() const {
   const Document& document = editor_.document();
   RunRequest request;
   request.model = document.model;
-  request.text = document.ids.empty() ? document.text : "";
-  request.ids = document.ids;
+  if (reads_pictures()) {
+    request.image = document.image;
+  } else {
+    request.text = document.ids.empty() ? document.text : "";
+    request.ids = document.ids;
+    request.masked = document.masked;
+  }
+  if (translates()) request.source = document.source;
   request.add_bos = document.add_bos;
   request.parse_special = document.parse_special;
-  request.masked = document.masked;
   request.capture.byte_budget = byte_budget_;
   // With a large vocabulary the logits of all positions are a third of a pass: only losses need them, and come after.
   request.capture.all_logits = false;
@@ -202,10 +228,11 @@ void RunController::submit_changes() {
     }
     return;
   }
-  if (document.text.empty() && document.ids.empty()) return drop_results();
+  if (!has_input()) return drop_results();
   const RunRequest wanted = request();
   if (wanted != submitted_) submit_trace(wanted);
   const bool current = results_.run && results_.run->request == wanted;
+  if (current && results_.run->stack != stack()) take_run(jobs::looked_at(*results_.run, stack()));
   if (current && (detail_of_ != results_.run->trace || detail_head_ != document.selected)) submit_detail();
 }
 
@@ -228,12 +255,11 @@ void RunController::submit_trace(const RunRequest& wanted) {
   results_.too_long.reset();
   jobs_.submit(
       {"trace", "running the model"},
-      [this, wanted, model = results_.model, backend = jobs_.backend(),
+      [this, wanted, stack = stack(), model = results_.model, backend = jobs_.backend(),
        memory = jobs_.memory()](Worker::Job& job) -> Worker::Deliver {
         try {
-          return [this, run = jobs::trace(model, wanted, Ctx{*backend, nullptr, job.stop, &job.progress}, *memory)] {
-            take_run(run);
-          };
+          const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
+          return [this, run = jobs::trace(model, wanted, stack, ctx, *memory)] { take_run(run); };
         } catch (const TextTooLong& refused) {
           return [this, what = TooLongText{refused.tokens, refused.context, refused.counted}] {
             results_.too_long = what;  // what an earlier text was told is over
@@ -256,10 +282,29 @@ void RunController::take_run(std::shared_ptr<const TracedRun> run) {
     results_.effect.reset();
     plain_request_ = results_.run->request;
     plain_request_.edits.clear();
-    plain_ = results_.run->trace;
+    plain_ = results_.run->whole;
     plain_losses_.clear();
   }
   submit_losses();
+}
+
+void RunController::write_target() {
+  if (!translates() || !has_input()) return;
+  RunRequest asked = request();
+  asked.text.clear();
+  asked.ids.clear();
+  jobs_.submit(
+      {"write", "writing the target"},
+      [this, asked, model = results_.model, backend = jobs_.backend()](Worker::Job& job) -> Worker::Deliver {
+        const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
+        return [this, asked, text = jobs::written_target(model, asked, ctx)] {
+          if (editor_.document().model != asked.model || editor_.document().source != asked.source) return;
+          editor_.history().close_step();
+          editor_.set_text(text);
+          editor_.history().close_step();
+        };
+      },
+      JobRunner::OnStop::drop);
 }
 
 void RunController::submit_metrics() {
@@ -304,11 +349,11 @@ void RunController::submit_effect() {
         } catch (const TextTooLong&) {  // which only the edits let the model read: there is no before
           return [this] { results_.effect.reset(); };
         }
-        return [this, plain, effect = jobs::effect(before, run->trace, job.stop)] {
+        return [this, plain, effect = jobs::effect(before, run->whole, run->stack, job.stop)] {
           results_.effect = effect;
           if (plain_request_ != plain) plain_losses_.clear();
           plain_request_ = plain;
-          plain_ = effect->before;
+          plain_ = effect->whole_before;
         };
       },
       JobRunner::OnStop::drop);
@@ -339,11 +384,12 @@ void RunController::keep_inside() {
                                     (results_.run->request == submitted_ && submitted_ == request()));
   editor_.adjust([&](Document& document) {
     if (modelled) {
-      const ModelDims& dims = opened_dims();
+      document.stack = !translates() ? Stack::only : document.stack == Stack::only ? Stack::decoder : document.stack;
+      const ModelDims& dims = opened_dims(document.stack);
       HeadId& head = document.selected;
       head = {std::clamp(head.layer, 0, dims.layers - 1), std::clamp(head.head, 0, dims.heads - 1)};
     }
-    if (!run) return;
+    if (!run || results_.run->stack != document.stack) return;
     const auto tokens = static_cast<Index>(results_.run->trace->tokens.size());
     const auto queries = static_cast<Index>(results_.run->trace->queries().size());
     if (document.query && (*document.query < 0 || *document.query >= queries)) document.query.reset();

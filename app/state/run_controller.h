@@ -8,6 +8,7 @@
 //   detail   the selected head in factors, its curve   → results().detail
 //   effect   the run without edits, compared           → results().effect
 //   losses   the logits of every position              → results().losses
+//   write    what an encoder-decoder says of its source → the document's text
 //
 // A newer job of a tag replaces the older one. A failed job leaves what is on screen and sets the message. Thread rule:
 // the UI thread.
@@ -47,6 +48,8 @@ class RunController {
   /// What is on screen is not what the document asks for, and nothing runs that would change it: it was stopped, or it
   /// failed.
   bool behind() const;
+  /// An encoder-decoder writes what it makes of the source, with the edits; it becomes the text, as a step of undo.
+  void write_target();
   /// Takes up what was stopped, and what the document asks for.
   void run_again();
   /// From the next run on.
@@ -72,8 +75,13 @@ class RunController {
   void take_run(std::shared_ptr<const TracedRun> run);
   void drop_results();
   RunRequest request() const;
+  bool reads_pictures() const;  // the open model
+  bool has_input() const;       // the document has what it reads
   void keep_inside();
-  const ModelDims& opened_dims() const;  // of the model, or of the capture in its place
+  /// Of the model, or of the capture in its place.
+  const ModelDims& opened_dims(Stack stack) const;
+  bool translates() const;
+  Stack stack() const { return editor_.document().stack; }
 
   JobRunner& jobs_;
   DocumentEditor& editor_;

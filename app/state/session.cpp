@@ -33,6 +33,9 @@ ordered_json document_json(const Document& document) {
   out["model"] = document.model.generic_string();
   out["text"] = document.text;
   out["ids"] = document.ids;
+  if (!document.source.empty()) out["source"] = document.source;
+  if (document.stack != Stack::only) out["stack"] = name_in(stack_names, document.stack);
+  if (!document.image.empty()) out["image"] = document.image.generic_string();
   out["add_bos"] = or_null(document.add_bos);
   if (document.parse_special) out["parse_special"] = true;
   for (const MaskedPosition& each : document.masked) out["masked"].push_back(to_json(each));
@@ -110,6 +113,9 @@ Document document_from(const JsonView& value) {
   fields.read("text", document.text);
   if (const auto ids = fields.find("ids"))
     for (const JsonView& id : ids->elements("token ids")) document.ids.push_back(id.small(0));
+  fields.read("source", document.source);
+  fields.read("stack", document.stack, stack_names);
+  fields.read("image", document.image);
   fields.read("parse_special", document.parse_special);
   if (const auto masked = fields.find("masked"))
     for (const JsonView& item : masked->elements("masked positions"))

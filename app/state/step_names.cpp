@@ -53,6 +53,9 @@ std::string edits_name(const std::vector<Intervention>& before, const std::vecto
 std::string step_name(const Document& before, const Document& after) {
   if (before.model != after.model) return "Model " + after.model.filename().string();
   if (before.text != after.text) return after.text.empty() ? "Text removed" : "Text: " + beginning(after.text);
+  if (before.source != after.source)
+    return after.source.empty() ? "Source removed" : "Source: " + beginning(after.source);
+  if (before.image != after.image) return "Picture " + after.image.filename().string();
   if (before.ids != after.ids) return fmt::format("{} token ids", after.ids.size());
   if (before.masked != after.masked) {
     const auto was = static_cast<int>(before.masked.size()), now = static_cast<int>(after.masked.size());
@@ -67,6 +70,10 @@ std::string step_name(const Document& before, const Document& after) {
   if (before.add_bos != after.add_bos) return "Beginning of the sequence";
   if (before.parse_special != after.parse_special)
     return after.parse_special ? "Special tokens read" : "Special tokens read as text";
+  if (before.stack != after.stack)
+    return after.stack == Stack::encoder ? "The encoder"
+           : after.stack == Stack::cross ? "Cross-attention"
+                                         : "The decoder";
   if (before.selected != after.selected) return fmt::format("Head {}.{}", after.selected.layer, after.selected.head);
   if (before.query != after.query || before.key != after.key) {
     if (!after.query) return "Unpinned";

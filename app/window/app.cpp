@@ -75,6 +75,8 @@ App::App(const AppOptions& options) : options_(options) {
   } else if (options_.model) {
     AppContext app{*explorer_, settings_, requests_};
     open_path(*options_.model, app);
+    if (options_.source) explorer_->editor.set_source(*options_.source);
+    if (options_.image) explorer_->editor.set_image(*options_.image);
     if (options_.text)
       explorer_->editor.set_text(*options_.text);
     else if (!explorer_->jobs.message() && !explorer_->captures.watching())

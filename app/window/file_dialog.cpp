@@ -75,6 +75,12 @@ void open_path(const std::filesystem::path& path, AppContext& app) {
       return;
     }
     if (leads_to_captures(path)) return app.explorer.captures.open(path);
+    if (may_be_picture(path)) {
+      if (!reads_pictures(app.explorer.results()))
+        throw Error(path.filename().string(), "a model of pictures (ViT, DeiT, CLIP) that would read it",
+                    "one of texts", "open such a model first");
+      return app.explorer.editor.set_image(path);
+    }
     // An adapter goes onto the model that is open.
     const std::filesystem::path open = app.explorer.results().model_folder;
     const std::filesystem::path place =
@@ -92,7 +98,7 @@ void FileDialog::open(Kind kind, AppContext& app) {
   if (kind == Kind::export_view)
     shown.assign(std::begin(endings), std::end(endings));
   else if (kind == Kind::open_model)
-    shown = {".gguf", ".bin", ".pt", ".pth", ".npz", ".npy"};
+    shown = {".gguf", ".bin", ".pt", ".pth", ".npz", ".npy", ".png", ".jpg", ".jpeg"};
   else
     shown = {".json"};
   browser_ = FileBrowser(shown);

@@ -21,6 +21,8 @@ struct AppOptions {
   std::string example = "tiny-gpt2";           ///< the bundled model that is opened when none is named
   std::optional<std::filesystem::path> watch;  ///< folder of captures to watch
   std::optional<std::string> text;
+  std::optional<std::string> source;           ///< what an encoder-decoder reads; `text` is its target then
+  std::optional<std::filesystem::path> image;  ///< a picture, of a model that reads one
   std::optional<std::filesystem::path> session;
   std::optional<std::filesystem::path> screenshot;  ///< draw without a window, write a PNG, end
   int width = 0, height = 0;                        ///< 0 = as remembered, or 1600 × 1000

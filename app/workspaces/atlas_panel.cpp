@@ -102,8 +102,9 @@ void AtlasPanel::draw(const PageContext& c) {
   options.width = std::floor(c.room());
   options.classes = head_marks(facts);
   options.order = order_of(view, facts);
+  const std::vector<Intervention> edits = c.edits();
   for (const AttentionMap& map : trace->maps)
-    if (!taken_out(c.state().document.edits, map.id()).empty()) options.taken_out.push_back(map.id());
+    if (!taken_out(edits, map.id()).empty()) options.taken_out.push_back(map.id());
   const std::size_t column = column_of(view.coloring);
   const EditEffect* effect = compared(c);
   if (view.coloring == "effect" && effect) {

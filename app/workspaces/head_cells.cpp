@@ -40,9 +40,27 @@ std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const
   return head;
 }
 
+std::string_view stack_word(Stack stack) {
+  return stack == Stack::encoder ? "encoder" : stack == Stack::cross ? "cross-attention" : "decoder";
+}
+
+void stack_bar(const PageContext& c) {
+  if (!c.results().translates()) return;
+  static constexpr const char* labels[] = {"Encoder", "Decoder", "Cross"};
+  static constexpr Stack stacks[] = {Stack::encoder, Stack::decoder, Stack::cross};
+  static constexpr const char* says[] = {"the source looks at itself", "the target looks back at itself",
+                                         "the target looks at the source"};
+  int chosen = c.state().document.stack == Stack::encoder ? 0 : c.state().document.stack == Stack::cross ? 2 : 1;
+  section(c.ui, "STACK", says[chosen]);
+  if (segmented(c.ui, "stack", labels, chosen)) c.editor.look_at(nth(stacks, chosen));
+}
+
 void selected_head(const PageContext& c) {
   const HeadId head = c.state().document.selected;
-  section(c.ui, "SELECTED HEAD", fmt::format("layer {} head {}", head.layer, head.head));
+  section(c.ui, "SELECTED HEAD",
+          fmt::format("{}layer {} head {}",
+                      c.results().translates() ? fmt::format("{} ", stack_word(c.state().document.stack)) : "",
+                      head.layer, head.head));
   if (const auto& facts = c.results().facts; facts && facts->row(head) >= 0)
     for (const HeadVerdict& verdict : nth(facts->verdicts, facts->row(head))) {
       const std::string chance = fmt::format("{:.2f}", verdict.chance);

@@ -3,6 +3,7 @@
 // thread.
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "app/widgets/scene_view.h"
@@ -15,6 +16,12 @@ namespace headscope {
 /// hovered one, selects on click, opens it in Explore on double click. Returns the head under the pointer. `kv_group`:
 /// columns stand for that many heads each.
 std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group = 1);
+
+/// Section STACK of an encoder-decoder: which of its three kinds of attention is looked at. Nothing elsewhere.
+void stack_bar(const PageContext& c);
+/// What the decoder's attention to the source, or the other stacks, are called: "encoder", "decoder",
+/// "cross-attention".
+std::string_view stack_word(Stack stack);
 
 /// Section SELECTED HEAD with a button that opens it in Explore.
 void selected_head(const PageContext& c);

@@ -35,17 +35,16 @@ std::string before_after(const EditEffect* effect, double before, double now) {
 const NextPanel::Asked& NextPanel::asked(const PageContext& c, const EditEffect* effect) {
   constexpr int listed = 20;
   const TracedRun& run = *c.results().run;
-  const auto before = effect ? effect->before : nullptr, after = effect ? effect->after : nullptr;
-  const auto tokens = static_cast<Index>(run.trace->tokens.size());
-  const Index usual = answer_position(*run.trace).value_or(tokens - 1);
-  const Index pinned = c.state().document.query.value_or(usual);
-  const bool masked = pinned < tokens && nth(run.trace->tokens, pinned).masked;
+  const auto before = effect ? effect->whole_before : nullptr, after = effect ? effect->whole_after : nullptr;
+  const auto tokens = static_cast<Index>(run.whole->tokens.size());
+  const Index usual = answer_position(*run.whole).value_or(tokens - 1);
+  const Index pinned = run.trace == run.whole ? c.state().document.query.value_or(usual) : usual;
+  const bool masked = pinned < tokens && nth(run.whole->tokens, pinned).masked;
   const Index at = masked ? pinned : usual;
-  if (asked_.of == run.trace && asked_.before == before && asked_.after == after && asked_.at == at) return asked_;
+  if (asked_.of == run.whole && asked_.before == before && asked_.after == after && asked_.at == at) return asked_;
   const int row = static_cast<int>(at);
-  asked_ = {run.trace, before, after, at, at == usual ? run.next : top_next(*run.trace, listed, row), {}};
-  if (effect)
-    asked_.change = at == usual ? effect->change : next_token_change(*effect->before, *effect->after, listed, row, row);
+  asked_ = {run.whole, before, after, at, at == usual ? run.next : top_next(*run.trace, listed, row), {}};
+  if (effect) asked_.change = at == usual ? effect->change : next_token_change(*before, *after, listed, row, row);
   return asked_;
 }
 
@@ -80,10 +79,15 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
                     (c.results().model.tokenizer && c.results().model.tokenizer->mask()
                          ? "; or write " + label_of(c.results(), *c.results().model.tokenizer->mask()) + " in the text."
                          : std::string(".")));
+    case Objective::image_class:
+      section(c.ui, "CLASS", effect ? "before → after, %" : "of the picture");
+      break;
     case Objective::nothing:
       section(c.ui, "NO LOGITS");
-      return note(c.ui, "This file ends with the last block: it tells no tokens.");
+      return note(c.ui, trace.picture ? "This file ends with the last block: it tells no classes."
+                                      : "This file ends with the last block: it tells no tokens.");
   }
+  const char* const of = trace.picture ? "class" : "token";
   std::vector<Bar> bars;
   std::vector<std::int32_t> ids;
   if (effect) {
@@ -94,9 +98,9 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
       ids.push_back(token.id);
       bars.push_back({label_of(c.results(), token.id), token.after / largest, token.before / largest,
                       fmt::format("{:.1f} → {:.1f}", 100 * token.before, 100 * token.after),
-                      fmt::format("token {}: probability {:.5f} → {:.5f}; click, right click: the first and second of "
+                      fmt::format("{} {}: probability {:.5f} → {:.5f}; click, right click: the first and second of "
                                   "the logit difference",
-                                  token.id, token.before, token.after)});
+                                  of, token.id, token.before, token.after)});
     }
   } else {
     const double largest = answer.next.empty() ? 1 : answer.next.front().probability;
@@ -105,9 +109,9 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
       ids.push_back(token.id);
       bars.push_back({label_of(c.results(), token.id), token.probability / largest, -1,
                       fmt::format("{:.1f} %", 100 * token.probability),
-                      fmt::format("token {}: softmax of the logits over the full vocabulary, logit {:.3f}; click, "
+                      fmt::format("{} {}: softmax of the logits over the full vocabulary, logit {:.3f}; click, "
                                   "right click: the first and second of the logit difference",
-                                  token.id, token.logit)});
+                                  of, token.id, token.logit)});
     }
   }
   const BarClick click = bar_list(c.ui, "next tokens", bars);
@@ -164,15 +168,17 @@ void NextPanel::contrast(const PageContext& c, const EditEffect* effect) {
   const auto pair = contrasted(c, effect);
   if (!pair) return;
   const Index at = asked(c, effect).at;
-  const Trace& trace = *c.results().run->trace;
+  const Trace& trace = *c.whole();
   if (trace.model.objective == Objective::masked_token && !nth(trace.tokens, at).masked) return;
   const bool decoder = trace.model.objective == Objective::next_token;
   const auto of = [&](const Trace& run) {
     return logit_difference(run, pair->first, pair->second, static_cast<int>(at));
   };
   fact(c.ui, fmt::format("{} − {}", label_of(c.results(), pair->first), label_of(c.results(), pair->second)),
-       before_after(effect, effect ? of(*effect->before) : 0, of(*c.trace())), nullptr,
-       {decoder ? "difference of two logits after the last token" : "difference of two logits of the masked token",
+       before_after(effect, effect ? of(*effect->whole_before) : 0, of(trace)), nullptr,
+       {fmt::format("difference of two logits {}", decoder         ? "after the last token"
+                                                   : trace.picture ? "of the picture's classes"
+                                                                   : "of the masked token"),
         fmt::format("logits[{0}, {1}] − logits[{0}, {2}], F32", decoder ? "−1" : std::to_string(at), pair->first,
                     pair->second),
         "click a token above for the first of the two, right click for the second"});
@@ -181,7 +187,7 @@ void NextPanel::contrast(const PageContext& c, const EditEffect* effect) {
 void NextPanel::losses(const PageContext& c, const EditEffect* effect) {
   // Those of a moment ago stay while a slider moves; not those of another text.
   const std::shared_ptr<const TextLosses> losses = c.results().losses;
-  const Trace& shown = *c.trace();
+  const Trace& shown = *c.whole();
   if (!losses || losses->now.empty() || losses->trace->text != shown.text ||
       losses->trace->tokens.size() != shown.tokens.size() || losses->trace->model.name != shown.model.name)
     return;

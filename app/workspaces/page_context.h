@@ -19,9 +19,13 @@ struct PageContext {
   const Results& results() const { return app.explorer.results(); }
   /// The trace on screen, or null.
   const Trace* trace() const { return results().run ? results().run->trace.get() : nullptr; }
+  /// The run whose logits are the model's answer: the decoder's, whichever stack is looked at. Null without a run.
+  const Trace* whole() const { return results().run ? results().run->whole.get() : nullptr; }
+  /// The edits of the stack on screen.
+  std::vector<Intervention> edits() const { return edits_of(state().document.edits, state().document.stack); }
   /// What the model on screen predicts, in words; a decoder's without one.
   const PredictionWords& predicts() const {
-    return prediction_words(trace() ? trace()->model.objective : Objective::next_token);
+    return prediction_words(whole() ? whole()->model.objective : Objective::next_token);
   }
   /// Facts that belong to the trace on screen, or null while they are being computed.
   const HeadFacts* facts() const {

@@ -69,19 +69,29 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   run.model = request.model;
   run.add_bos = request.add_bos;
   const bool two = loaded_.model->encoder() != nullptr;  // then prompts are sources, beside one target
+  const bool pictures = loaded_.model->config().vision.has_value();
   if (two) run.text = request.target;
-  std::string& prompt = two ? run.source : run.text;
-  prompt = request.clean;
+  const auto reads = [&](const std::string& prompt) {
+    if (pictures)
+      run.image = prompt;
+    else
+      (two ? run.source : run.text) = prompt;
+  };
+  reads(request.clean);
   run.capture.maps = MapStorage::none;
   run.capture.all_logits = false;
   known_.clean = headscope::run(loaded_, run, Ctx{ctx.backend, nullptr, ctx.stop});
-  prompt = request.corrupted;
+  reads(request.corrupted);
   EditProbe probe(loaded_, run, false, ctx);
   known_.corrupted = probe.before();
 
   const auto prompt_of = [&](const Trace& trace) { return two ? trace.encoder->ids() : trace.ids(); };
-  if (prompt_of(*known_.clean) == prompt_of(*known_.corrupted))
-    throw Error("corrupted prompt", "a text that differs from the clean one", "the same tokens");
+  const bool same = pictures ? std::ranges::equal(known_.clean->patches.values(), known_.corrupted->patches.values())
+                             : prompt_of(*known_.clean) == prompt_of(*known_.corrupted);
+  if (same)
+    throw Error("corrupted prompt",
+                pictures ? "one that differs from the clean one" : "a text that differs from the clean one",
+                pictures ? "the same picture" : "the same tokens");
   const bool of_source = two && request.stack == Stack::encoder;  // else of the target, which is the same in both
   const std::vector<std::int32_t> clean = of_source ? known_.clean->encoder->ids() : known_.clean->ids(),
                                   corrupted = of_source ? known_.corrupted->encoder->ids() : known_.corrupted->ids();

@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/io/picture.h"
 #include "core/model/formats/model_files.h"
 #include "core/model/parameter_parts.h"
 
@@ -140,7 +141,8 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
   const auto check = [&](const std::string& label, const RunRequest& asked, const ReferenceCapture* reference) {
     const auto trace = run(loaded, asked, ctx);
     const plain::Pass witness = plain::forward(c, weights, trace->ids(), ctx.stop, ctx.progress, trace->segments(),
-                                               trace->encoder ? trace->encoder->ids() : std::vector<std::int32_t>());
+                                               trace->encoder ? trace->encoder->ids() : std::vector<std::int32_t>(),
+                                               trace->patches);
     const int tokens = static_cast<int>(trace->tokens.size());
     const int untried = widest > tokens ? widest : 0;
     out.engine = trace->source;
@@ -150,7 +152,9 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
           {label, excerpt(request.reference.filename().string()), tokens, untried, verify(*trace, reference->values)});
   };
   RunRequest built_in;
-  if (loaded.tokenizer)
+  if (c.vision)
+    built_in.image = built_in_picture;
+  else if (loaded.tokenizer)
     built_in.text = built_in_text;
   else
     built_in.ids = spread_ids(c);
@@ -161,15 +165,21 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
       built_in.source_ids = spread_ids(*c.encoder);
   }
   built_in.too_long = RunRequest::TooLong::keep_first;
-  check("built-in text", built_in, nullptr);
+  check(c.vision ? "built-in picture" : "built-in text", built_in, nullptr);
   for (const std::string& text : request.texts) {
     RunRequest asked;
-    asked.text = text;
+    if (c.vision)
+      asked.image = text;
+    else
+      asked.text = text;
     if (loaded.model->encoder()) asked.source = text;
     check("\"" + excerpt(text, label_length) + "\"", asked, nullptr);
   }
   if (!request.reference.empty()) {
     const ReferenceCapture reference = read_reference(request.reference, c);
+    if (c.vision)
+      throw Error(request.reference.string(), "a capture of a text", "a model of pictures",
+                  "its pass is checked beside its definition on the pictures that are named");
     RunRequest asked;
     asked.ids = reference.ids;
     asked.ids_are_whole = true;
@@ -181,7 +191,8 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
 
 double certificate_work(const ModelConfig& c) {
   const ParameterParts parts = parameter_parts(c);
-  const double n = std::min(static_cast<double>(c.context), static_cast<double>(built_in_text.size() + 1));
+  const double n = c.vision ? c.vision->tokens()
+                            : std::min(static_cast<double>(c.context), static_cast<double>(built_in_text.size() + 1));
   const double each_token = static_cast<double>(parts.attention + parts.mlp) +
                             static_cast<double>(c.dims.d_model) * static_cast<double>(c.dims.vocab);
   // A score and a share of a value for every pair that may see each other: half of all, in an encoder all.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/analysis/need.h"
 #include "core/attention/rotary.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -21,6 +22,7 @@ using Matrix = RowMajor<float>;
 
 void check(const Model& model, const CircuitOf& of) {
   const ModelConfig& c = model.config();
+  need_words(c, "circuits");
   if (of.head.layer < 0 || of.head.layer >= c.dims.layers || of.head.head < 0 || of.head.head >= c.dims.heads)
     throw Error("circuits", fmt::format("a head from 0.0 to {}.{}", c.dims.layers - 1, c.dims.heads - 1),
                 to_string(of.head));

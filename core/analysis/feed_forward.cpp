@@ -47,6 +47,7 @@ std::vector<std::vector<NextToken>> raised(const Model& model, Backend& backend,
       through.ref(i, j) = static_cast<float>(scale * (static_cast<double>(written.at(i, j)) - mean) *
                                              static_cast<double>(weights.final_norm.gain.at(j)));
   }
+  need_one_unembedding(model.config(), "MLP");
   const Linear unembedding = backend.linear_weights({weights.unembedding}, {}, true);
   Tensor logits;
   std::vector<std::vector<NextToken>> out;

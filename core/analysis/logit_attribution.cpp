@@ -29,6 +29,7 @@ struct Direction {
 
 Direction direction(const ModelConfig& config, const ModelWeights& weights, const VectorXd& residual,
                     const AttributionOf& of) {
+  need_one_unembedding(config, "attribution");
   if (config.norm_place != NormPlace::before)
     throw Error(
         "attribution", "a model whose blocks add what they write as it is", config.name,
@@ -122,8 +123,7 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
   out.of = of;
   const Index position = out.of.position = position_of(trace, of.position, "attribution: position");
   const auto n = static_cast<Index>(trace.tokens.size());
-  if (!trace.logits.defined() || trace.logits.dim(0) != n)
-    throw Error("attribution", "a trace with the logits of all positions", "one without");
+  (void)need_logit_row(trace, position, "attribution");
   out.logit = static_cast<double>(trace.logits.at(position, of.token));
   if (of.against) out.logit -= static_cast<double>(trace.logits.at(position, *of.against));
 

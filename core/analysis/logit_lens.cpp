@@ -87,6 +87,7 @@ LogitLens logit_lens(const Model& model, const Ctx& ctx, const Trace& trace, std
                      int keep) {
   assert(!ctx.tap && !ctx.tape && keep >= 1);
   need_logits(trace.model);
+  need_one_unembedding(model.config(), "logit lens");
   const auto n = static_cast<Index>(trace.tokens.size());
   if (!followed.empty() && static_cast<Index>(followed.size()) != n)
     throw Error("logit lens", fmt::format("a token to follow at each of {} positions", n),

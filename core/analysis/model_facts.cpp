@@ -8,6 +8,7 @@
 #include "core/model/family.h"
 #include "core/model/formats/lora_adapter.h"
 #include "core/model/formats/model_files.h"
+#include "core/model/parameter_parts.h"
 #include "core/text/tokenizer.h"
 
 namespace headscope {
@@ -44,6 +45,8 @@ const char* name_of(Activation activation) {
       return "SoLU";
     case Activation::xielu:
       return "xIELU";
+    case Activation::quick_gelu:
+      return "QuickGELU";
     case Activation::silu:
       break;
   }
@@ -86,8 +89,12 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                             &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain})
       norms.parameters += size(*t);
   }
-  std::vector<Part> parts{{config.tied_embeddings ? "token embedding (and unembedding, tied)" : "token embedding",
-                           size(weights.token_embedding)}};
+  std::vector<Part> parts{{config.vision            ? "patches and learned tokens"
+                           : config.tied_embeddings ? "token embedding (and unembedding, tied)"
+                                                    : "token embedding",
+                           config.vision ? parameter_parts(config).embedding : size(weights.token_embedding)}};
+  if (weights.embedding_in.defined())
+    parts.push_back({"between embedding and stream", size(weights.embedding_in) + size(weights.embedding_out)});
   if (weights.position_embedding.defined() && !config.sinusoids)
     parts.push_back({"position embedding", size(weights.position_embedding)});
   if (weights.segment_embedding.defined()) parts.push_back({"segment embedding", size(weights.segment_embedding)});
@@ -107,7 +114,8 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
     parts.push_back({"layer before the logits", size(weights.head_weight) + size(weights.head_bias) +
                                                     size(weights.head_norm_gain) + size(weights.head_norm_bias)});
   if (!config.tied_embeddings && config.predicts)
-    parts.push_back({"unembedding", size(weights.unembedding) + (config.cross() ? 0 : size(weights.unembedding_bias))});
+    parts.push_back({"unembedding", size(weights.unembedding) + (config.cross() ? 0 : size(weights.unembedding_bias)) +
+                                        size(weights.second_unembedding) + size(weights.second_unembedding_bias)});
   else if (weights.unembedding_bias.defined() && !config.cross())  // there it is no parameter
     parts.push_back({"bias of the logits", size(weights.unembedding_bias)});
   if (weights.encoder) {
@@ -131,9 +139,14 @@ std::string switches(const ModelConfig& c) {
                                      : "attention and MLP in parallel behind a norm each");
   say(c.norm_place == NormPlace::both, "norms before and behind attention and MLP");
   say(c.norm_place == NormPlace::behind, "norms behind attention and MLP only");
-  say(!c.causal, c.stack == Stack::encoder
-                     ? "every token sees the later ones too"
-                     : "every token sees the later ones too, and logits say what stands at a position");
+  if (const auto& v = c.vision) {
+    say(true, fmt::format("reads pictures of {} × {} pixels as {} × {} patches behind {}", v->width, v->height,
+                          v->columns(), v->rows(), v->leading == 1 ? "CLS" : "CLS and a distillation token"));
+    say(c.predicts, v->class_heads == 1 ? "classes read at CLS" : "classes: the mean of what both tokens say");
+  }
+  say(!c.causal && !c.vision, c.stack == Stack::encoder
+                                  ? "every token sees the later ones too"
+                                  : "every token sees the later ones too, and logits say what stands at a position");
   say(c.cross(), fmt::format("attention to a source, which an encoder of {} layers reads; targets begin with token {}",
                              c.cross() ? c.encoder->dims.layers : 0, c.decoder_start));
   say(c.sinusoids, "positions that are sines and cosines");
@@ -148,6 +161,8 @@ std::string switches(const ModelConfig& c) {
   say(c.mlp_norm, "a norm behind the activation");
   say(c.norm_gain_plus_one, "norm gains added to 1");
   say(c.embedding_norm, "a norm behind the embedding");
+  say(c.embedding_width > 0,
+      fmt::format("embeddings of {} numbers, widened to the stream's by a matrix", c.embedding_width));
   say(c.latent(),
       fmt::format("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),
                   c.dims.kv_latent, c.dims.q_latent > 0 ? fmt::format(", queries of one of {}", c.dims.q_latent) : ""));

@@ -2,6 +2,7 @@
 // What a reading tool takes out of a trace, or an Error that says how to get it.
 
 #include "core/base/error.h"
+#include "core/model/config.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -23,6 +24,32 @@ inline Index position_of(const Trace& trace, Index given, const char* what) {
     throw Error(what, "a position from 0 to " + std::to_string(n - 1) + " (or -" + std::to_string(n) + " to -1)",
                 std::to_string(given));
   return at;
+}
+
+/// The row of the logits that tells of this position: its own, of a picture the only one, which CLS tells. Throws Error
+/// where the trace has none.
+inline Index need_logit_row(const Trace& trace, Index position, const char* what) {
+  need_logits(trace.model);
+  if (trace.model.objective == Objective::image_class && position != 0)
+    throw Error(what, "position 0, CLS, where a picture's classes are read", std::to_string(position));
+  const bool all = trace.logits.defined() && trace.logits.dim(0) == static_cast<Index>(trace.tokens.size());
+  if (!all && (trace.model.objective != Objective::image_class || !trace.logits.defined()))
+    throw Error(what, "a trace with the logits of all positions", "one without");
+  return position;
+}
+
+/// Throws Error where no single matrix stands between a stream and the logits.
+inline void need_one_unembedding(const ModelConfig& config, const char* what) {
+  if (config.vision && config.vision->class_heads > 1)
+    throw Error(what, "a model with one matrix to its logits", config.name,
+                "its class scores are the mean of what two tokens say, each by a matrix of its own");
+}
+
+/// Throws Error for a model of pictures where its words were asked for.
+inline void need_words(const ModelConfig& config, const char* what) {
+  if (config.vision)
+    throw Error(what, "a model with a vocabulary of words that it reads", config.name,
+                "this one reads patches of pictures, and its classes are what it says, never what it reads");
 }
 
 /// Throws Error when the vocabulary has no such token.

@@ -52,9 +52,14 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
   own.tap = edits.empty() ? nullptr : &edits;
   const std::vector<std::int32_t> ids = trace.ids(), segments = trace.segments();
   own.segments = segments;
+  own.patches = trace.patches;
   GradientOf asked = of;
   if (of.position < 0)
     asked.position = static_cast<int>(answer_position(trace).value_or(static_cast<Index>(trace.tokens.size()) - 1));
+  if (trace.model.objective == Objective::image_class && (of.kind == GradientOf::Kind::loss || asked.position != 0))
+    throw Error("gradients", "the score of a class, read at position 0 (CLS)",
+                of.kind == GradientOf::Kind::loss ? "a loss, which no picture has by itself"
+                                                  : "position " + std::to_string(asked.position));
   if (trace.model.objective == Objective::masked_token && of.kind == GradientOf::Kind::loss) {
     asked.targets.assign(ids.size(), -1);
     const std::vector<Target> masked = targets(trace);

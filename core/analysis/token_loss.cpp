@@ -12,6 +12,9 @@ namespace headscope {
 
 namespace {
 void need_losses(const Trace& trace) {
+  if (trace.model.objective == Objective::image_class)
+    throw Error("loss", "a model of texts, whose tokens tell what was to be predicted", trace.model.name,
+                "what a picture shows stands nowhere in it; its class scores are what there is");
   if (trace.model.objective == Objective::masked_token && targets(trace).empty())
     throw Error("loss", "a masked token, which this model is asked for", "none",
                 "mask a token that the text has (command line: --mask 3)");

@@ -33,9 +33,9 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
   const ModelConfig& config = model.config();
   TokenPath out;
   out.position = position_of(trace, given, "path: position");
-  const auto n = static_cast<Index>(trace.tokens.size());
-  if (config.predicts && (!trace.logits.defined() || trace.logits.dim(0) != n))
-    throw Error("path", "a trace with the logits of all positions", "one without");
+  // A picture's scores are told by CLS alone.
+  const bool answers_here = config.predicts && !(config.vision && out.position != 0);
+  if (answers_here) (void)need_logit_row(trace, out.position, "path");
   const auto add = [&](Site site, std::string name, std::string formula, bool adds, const Tensor& all) {
     PathStage& stage = out.stages.emplace_back();
     stage.site = site;
@@ -55,7 +55,13 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
     add({kind, layer}, std::move(name), std::move(formula), adds, need(trace, {kind, layer}));
   };
   const bool mlp = config.dims.d_mlp > 0;
-  site(SiteKind::embed, -1, "token embedding", fmt::format("row {} of W_E", nth(trace.tokens, out.position).id));
+  if (config.vision)
+    site(SiteKind::embed, -1, "embedding",
+         out.position < config.vision->leading
+             ? "learned: " + nth(trace.tokens, out.position).label
+             : fmt::format("{} numbers of the patch · W_patch + b", config.vision->patch_numbers()));
+  else
+    site(SiteKind::embed, -1, "token embedding", fmt::format("row {} of W_E", nth(trace.tokens, out.position).id));
   if (config.position == PositionKind::learned) {
     site(SiteKind::pos_embed, -1, "position", fmt::format("row {} of W_pos", out.position), true);
     if (config.segments > 0)
@@ -96,7 +102,7 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
          : sums               ? "norm(x + MLP)"
                               : "x + MLP");
   }
-  if (!config.predicts) return out;
+  if (!answers_here) return out;
   if (config.head_layer)
     site(SiteKind::final_normalized, -1, "head", "norm(φ(x W + b))");
   else

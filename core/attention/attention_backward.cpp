@@ -171,7 +171,7 @@ class Group {
     }
     return hull.size() > 0 ? hull : KeyRange{};
   }
-  Index offset() const { return n_key_ - n_query_; }
+  Index offset() const { return s_.offset; }
 
   const AttentionSteps& s_;
   const Gradients& out_;

@@ -16,6 +16,7 @@ struct AttentionSteps {
   bool edited_scores = false, edited_pattern = false;  ///< a tap put others in their place: no gradient flows past
   float entropy_price = 0;  ///< added to dP: price · d(entropy of the row without key 0) / dP
   Tensor sinks;             ///< (head) or undefined
+  Index offset = 0;         ///< position of query 0
 };
 
 /// Records z of all texts (rows begin[t] … begin[t + 1] are text t's) on the tape, where anything of it is active.

@@ -10,7 +10,9 @@ namespace headscope {
 RulePtr own_scores(RulePtr visible, const HeadRule& usual, bool positions) {
   if (std::isfinite(usual.sink)) visible = sink_rule(std::move(visible), usual.sink);
   if (usual.cap > 0) visible = capped_rule(std::move(visible), usual.cap);
-  if (usual.slope != 0 && positions) visible = alibi_rule(std::move(visible), usual.slope);
+  if (usual.slope != 0 && positions)
+    visible = usual.slope_unit > 0 ? rounded_alibi_rule(std::move(visible), usual.slope, usual.slope_unit)
+                                   : alibi_rule(std::move(visible), usual.slope);
   if (usual.buckets && positions)
     visible = t5_rule(std::move(visible), usual.buckets->bias, usual.buckets->max_distance, usual.buckets->both_sides);
   return visible;

@@ -144,7 +144,7 @@ class Pass {
 
  private:
   AttentionSteps steps(bool edited_scores, bool edited_pattern) const {
-    return {in_.q, in_.k, in_.v, weights_, {}, edited_scores, edited_pattern, in_.entropy_price, in_.sinks};
+    return {in_.q, in_.k, in_.v, weights_, {}, edited_scores, edited_pattern, in_.entropy_price, in_.sinks, in_.offset};
   }
 
   void new_stats(Index head, bool have_scores, Tensor kept) {
@@ -300,13 +300,18 @@ class Pass {
 AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend, Tap* tap, std::stop_token stop) {
   const Index rows = input.q.dim(0), heads = input.q.dim(1);
   const std::span<const Index> lengths = input.lengths.empty() ? std::span(&rows, 1) : input.lengths;
-  assert(lengths.size() == 1 || (input.offset == 0 && input.k.dim(0) == rows));
+  const Index keys = input.k.dim(0);
+  const std::span<const Index> key_lengths = lengths.size() == 1         ? std::span(&keys, 1)
+                                             : input.key_lengths.empty() ? lengths
+                                                                         : input.key_lengths;
+  assert(lengths.size() == 1 || (input.offset == 0 && key_lengths.size() == lengths.size()));
   std::vector<HeadRule> rules;
   for (Index head = 0; head < heads; ++head) {
     const HeadRule usual{input.rule,
                          input.scale,
                          input.cap,
                          input.slopes.empty() ? 0 : nth(input.slopes, head),
+                         input.slope_unit,
                          input.sinks.defined() ? input.sinks.at(head) : HeadRule{}.sink,
                          input.buckets.empty() ? nullptr : nth(input.buckets, head)};
     const HeadRule own = tap ? tap->head_rule({input.layer, static_cast<int>(head)}, usual) : usual;
@@ -318,15 +323,21 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
   AttentionOutput out;
   out.z = backend.empty({rows, heads, input.v.dim(2)});
 
-  std::vector<Index> begin{0};
-  for (const Index length : lengths) begin.push_back(begin.back() + length);
-  assert(begin.back() == rows);
+  const auto begins = [](std::span<const Index> of) {
+    std::vector<Index> at{0};
+    for (const Index length : of) at.push_back(at.back() + length);
+    return at;
+  };
+  std::vector<Index> begin = begins(lengths);
+  const std::vector<Index> key_begin = begins(key_lengths);
+  assert(begin.back() == rows && key_begin.back() == keys);
   std::vector<AttentionSteps> steps(lengths.size());
   std::vector<std::vector<AttentionMap>> maps(lengths.size());
   const auto run = [&](std::size_t text) {
     AttentionInput in = input;
     if (lengths.size() > 1) {
-      for (Tensor* x : {&in.q, &in.k, &in.v}) *x = x->slice(0, begin[text], begin[text + 1]);
+      in.q = in.q.slice(0, begin[text], begin[text + 1]);
+      for (Tensor* x : {&in.k, &in.v}) *x = x->slice(0, key_begin[text], key_begin[text + 1]);
       if (input.mapped >= 0 && input.mapped != static_cast<Index>(text)) in.storage = MapStorage::none;
     }
     Pass pass(in, out.z.slice(0, begin[text], begin[text + 1]), rules, tape != nullptr, backend, stop, watched);

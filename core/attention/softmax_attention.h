@@ -22,11 +22,13 @@ struct AttentionInput {
   Tensor k, v;  ///< (key, kv_head, d_head), after rotation, and (key, kv_head, d_value)
   /// Several texts one after another, each seeing itself only: their lengths. Empty = one. With several, offset is 0.
   std::span<const Index> lengths = {};
-  Index mapped = 0;  ///< whose maps are built; −1 = every text's
+  std::span<const Index> key_lengths = {};  ///< of the texts that they look at, where these are others; else empty
+  Index mapped = 0;                         ///< whose maps are built; −1 = every text's
   float scale = 1;
   std::shared_ptr<const AttentionRule> rule;
   float cap = 0;                        ///< > 0: scores are bent to cap · tanh(score ÷ cap)
   std::span<const double> slopes = {};  ///< of ALiBi, by head; empty = none
+  double slope_unit = 0;                ///< HeadRule::slope_unit
   std::span<const std::shared_ptr<const BucketBias>> buckets = {};  ///< of T5, by head; empty = none
   bool between_texts = false;  ///< queries are of another text than keys (cross-attention); then offset is 0
   Tensor sinks;                ///< (head): AttentionRule::sink, learned; undefined = none

@@ -12,5 +12,10 @@ std::uint16_t float_to_half(float value);  ///< round to nearest even
 inline float bfloat_to_float(std::uint16_t bits) {  ///< exact
   return std::bit_cast<float>(std::uint32_t{bits} << 16);
 }
+/// The nearest number that BF16 has (of two, the even one). REQUIRES a finite one.
+inline float rounded_to_bfloat(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  return std::bit_cast<float>((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
+}
 
 }  // namespace headscope

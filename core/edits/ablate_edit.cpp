@@ -38,6 +38,9 @@ class AblateStep final : public EditStep {
  public:
   AblateStep(EditPlace place, Ablate ablate) : EditStep(std::move(place)), ablate_(std::move(ablate)) {
     for (const std::string& text : ablate_.from) references_.push_back(&pass().scene().source(text));
+    // Of a picture nothing comes before CLS, and no patch before another: its mean is that of all positions.
+    const Model* model = pass().scene().model;
+    whole_ = ablate_.over_text || (model && model->config().vision);
   }
   bool acts(Site site) const override { return site.kind == SiteKind::z; }
   void act(Site site, EditedTensor& edited) override {
@@ -60,7 +63,7 @@ class AblateStep final : public EditStep {
     const auto [begin, end] = heads_of(value);
     for (Index head = begin; head < end; ++head) {
       std::vector<std::vector<double>> means;
-      if (ablate_.by == By::mean && rows.empty()) means = running_means(original, head, ablate_.over_text);
+      if (ablate_.by == By::mean && rows.empty()) means = running_means(original, head, whole_);
       if (ablate_.by == By::mean && !rows.empty()) {
         std::vector<double> mean(static_cast<std::size_t>(d), 0.0);
         for (const auto& [tensor, row] : rows)
@@ -80,6 +83,7 @@ class AblateStep final : public EditStep {
 
  private:
   Ablate ablate_;
+  bool whole_ = false;
   std::vector<const Trace*> references_;
 };
 
@@ -122,8 +126,8 @@ const EditKind& ablate_edit() {
       {"ablate zero | mean | mean over text | mean from \"TEXT\" … | resample SEED [from \"TEXT\" …]",
        "ablate",
        "Activations",
-       "What the head reads is replaced: the mean is of this position and those before it, of the whole text, or of "
-       "reference texts.",
+       "What the head reads is replaced: the mean is of this position and those before it (of a picture, of "
+       "all), of the whole text, or of reference texts.",
        Ablate{},
        true,
        {{EditField::Kind::line,

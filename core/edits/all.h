@@ -20,7 +20,8 @@
   X(latent_keys)           \
   X(singular)              \
   X(adapter)               \
-  X(mechanism)
+  X(mechanism)             \
+  X(hide_patches)
 // clang-format on
 
 namespace headscope {

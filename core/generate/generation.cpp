@@ -54,8 +54,9 @@ Generator::Generator(LoadedModel model, RunRequest like, bool rows)
   std::erase_if(like_.edits, [](const Intervention& edit) { return !edit.enabled; });
   if (const ModelConfig& config = model_.model->config(); config.objective() != Objective::next_token)
     throw Error("generation", "a model that says what comes next", config.name,
-                config.predicts ? "an encoder reads a whole text and tells what stands where a token is masked"
-                                : "it has no logits");
+                config.vision     ? "it reads a picture and tells what that shows"
+                : config.predicts ? "an encoder reads a whole text and tells what stands where a token is masked"
+                                  : "it has no logits");
   const int context = model_.model->config().context;
   cached_ = std::ranges::none_of(like_.edits, [&](const Intervention& edit) { return looks_ahead(edit, context); });
 }

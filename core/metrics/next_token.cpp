@@ -38,7 +38,7 @@ std::vector<Target> targets(const Trace& trace) {
   };
   if (trace.model.objective == Objective::next_token)
     for (std::size_t i = 0; i + 1 < trace.tokens.size(); ++i) add(i, i + 1, trace.tokens[i + 1].id);
-  else
+  else if (trace.model.objective == Objective::masked_token)
     for (std::size_t i = 0; i < trace.tokens.size(); ++i)
       if (trace.tokens[i].masked && trace.tokens[i].original >= 0) add(i, i, trace.tokens[i].original);
   return out;
@@ -53,6 +53,7 @@ std::vector<double> target_positions(const Trace& trace) {
 
 std::optional<Index> answer_position(const Trace& trace) {
   if (trace.model.objective == Objective::next_token) return static_cast<Index>(trace.tokens.size()) - 1;
+  if (trace.model.objective == Objective::image_class) return 0;
   const auto masked = std::ranges::find(trace.tokens, true, &Token::masked);
   if (masked == trace.tokens.end()) return std::nullopt;
   return masked - trace.tokens.begin();
@@ -84,7 +85,11 @@ std::vector<NextToken> top_next(const Trace& trace, int k, int query) {
   if (!trace.logits.defined() || k <= 0) return {};
   const Index rows = trace.logits.dim(0), vocab = trace.logits.dim(1);
   const auto tokens = static_cast<Index>(trace.tokens.size());
-  if (query == -1 && rows == tokens) {
+  if (trace.model.objective == Objective::image_class) {  // one row for all of the picture
+    if (query > 0)
+      throw Error("class scores: position", "the position of CLS, 0, where they are read", std::to_string(query));
+    query = -1;
+  } else if (query == -1 && rows == tokens) {
     const std::optional<Index> answer = answer_position(trace);
     if (!answer) return {};
     query = static_cast<int>(*answer);
@@ -128,6 +133,8 @@ const PredictionWords& prediction_words(Objective objective) {
   static constexpr PredictionWords next{"next token", "after the last token",
                                         "mean of −ln p(token | what came before)"},
       masked{"masked token", "at the first masked token", "mean of −ln p(masked token | what the model saw)"};
+  static constexpr PredictionWords classes{"class", "of the picture", "−ln p(class | picture)"};
+  if (objective == Objective::image_class) return classes;
   return objective == Objective::next_token ? next : masked;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // What a model predicts, from the logits of a trace: loss per token, perplexity, most probable tokens over the full
-// vocabulary. A decoder's row says what comes next, an encoder's what stands in its place (Objective).
+// vocabulary. A decoder's row says what comes next, an encoder's what stands in its place, the one row of a
+// picture which class it is of (Objective).
 
 #include <cstdint>
 #include <optional>
@@ -23,7 +24,8 @@ struct Target {
 std::vector<Target> targets(const Trace& trace);
 /// Where each of these targets stands in the text, as the x of a chart of losses: row + 1, of an encoder the row.
 std::vector<double> target_positions(const Trace& trace);
-/// Where the answer is read: after the last token, or at the first masked one. Empty where an encoder is asked nothing.
+/// Where the answer is read: after the last token, at the first masked one, or at CLS, the first of a picture. Empty
+/// where an encoder is asked nothing.
 std::optional<Index> answer_position(const Trace& trace);
 /// The row of a map that is looked at while none is chosen: its last, of an encoder that of the answer where there is
 /// one.

@@ -16,6 +16,7 @@ Index logit_row(const Trace& trace, int query) {
   const auto tokens = static_cast<Index>(trace.tokens.size());
   const Index position = query < 0 ? answer_position(trace).value_or(-1) : query, rows = trace.logits.dim(0);
   if (position < 0 || position >= tokens) return -1;
+  if (trace.model.objective == Objective::image_class) return position == 0 ? 0 : -1;
   if (rows == tokens) return position;
   return position == tokens - 1 ? rows - 1 : -1;
 }

@@ -90,7 +90,7 @@ double Model::bare_products(Backend& backend, int tokens, int logit_rows) const 
   }
   if (parts_->config.predicts) {
     if (parts_->config.head_layer) product(x, parts_->head);
-    product(x.slice(0, n - logit_rows, n), parts_->unembedding);
+    product(x.slice(0, n - (parts_->config.vision ? 1 : logit_rows), n), parts_->unembedding);
   }
   return 2 * multiply_adds;
 }

@@ -12,6 +12,7 @@
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
 #include "core/model/formats/model_files.h"
+#include "core/model/picture_input.h"
 
 namespace headscope {
 
@@ -68,6 +69,10 @@ bool ConfigReader::null(const std::string& key) const {
   data_->asked.insert(key);
   const auto found = data_->json.find(key);
   return found != data_->json.end() && found->is_null();
+}
+
+bool ConfigReader::is_object(const std::string& key) const {
+  return has(key) && data_->json.at(key).is_object();
 }
 
 int ConfigReader::integer(const std::string& key, int low, int high) const {
@@ -146,6 +151,17 @@ std::optional<std::vector<int>> ConfigReader::integers(const std::string& key, i
   return out;
 }
 
+std::optional<std::pair<int, int>> ConfigReader::one_or_two(const std::string& key, int low, int high) const {
+  if (!has(key)) return std::nullopt;
+  if (!data_->json.at(key).is_array()) {
+    const int both = integer(key, low, high);
+    return std::pair(both, both);
+  }
+  const std::vector<int> list = *integers(key, low, high);
+  if (list.size() != 2) throw error(key, "one whole number or two", show(data_->json.at(key)));
+  return std::pair(list[0], list[1]);
+}
+
 std::vector<double> ConfigReader::numbers(const std::string& key, double low, double high) const {
   const std::string expected = "a list of numbers in " + show(low) + "…" + show(high);
   if (!has(key)) throw error(key, expected, "nothing");
@@ -188,6 +204,13 @@ std::optional<ConfigReader> ConfigReader::object(const std::string& key) const {
   data->json = value;
   data->where = data_->where + ": " + key;
   data_->opened[key].push_back(data);
+  return ConfigReader(std::move(data));
+}
+
+ConfigReader ConfigReader::with_defaults(const std::map<std::string, int>& numbers) const {
+  auto data = std::make_shared<Data>(*data_);
+  for (const auto& [key, number] : numbers)
+    if (!has(key)) data->json[key] = number;
   return ConfigReader(std::move(data));
 }
 
@@ -271,12 +294,16 @@ namespace {
 
 /// Hugging Face's names; the first of an activation is the one that is written.
 const std::vector<std::pair<const char*, Activation>>& activation_names() {
-  static const std::vector<std::pair<const char*, Activation>> names = {
-      {"gelu_new", Activation::gelu_tanh},  {"gelu_pytorch_tanh", Activation::gelu_tanh},
-      {"gelu_fast", Activation::gelu_tanh}, {"gelu", Activation::gelu},
-      {"relu", Activation::relu},           {"silu", Activation::silu},
-      {"swish", Activation::silu},          {"solu", Activation::solu},
-      {"xielu", Activation::xielu}};
+  static const std::vector<std::pair<const char*, Activation>> names = {{"gelu_new", Activation::gelu_tanh},
+                                                                        {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                                        {"gelu_fast", Activation::gelu_tanh},
+                                                                        {"gelu", Activation::gelu},
+                                                                        {"relu", Activation::relu},
+                                                                        {"silu", Activation::silu},
+                                                                        {"swish", Activation::silu},
+                                                                        {"solu", Activation::solu},
+                                                                        {"quick_gelu", Activation::quick_gelu},
+                                                                        {"xielu", Activation::xielu}};
   return names;
 }
 
@@ -370,6 +397,7 @@ ModelConfig load_config(const std::filesystem::path& path, std::vector<ConfigKey
   ModelConfig config = chosen.read_config(json);
   refuse_unread(json);
   config.family = chosen.model_type;
+  if (config.vision && !place.self_contained()) read_preparation(place.folder, *config.vision);
   config.name = excerpt(place.name);  // shown everywhere, and written into JSON
   if (config.encoder) {
     ModelConfig encoder = *config.encoder;

@@ -1,7 +1,7 @@
 #pragma once
-// What a decoder or an encoder is made of, as data. A family file (families/gpt2.cpp, families/llama.cpp …) turns a
-// Hugging Face config.json into this and says where each weight is stored; the forward pass (model.cpp) reads only
-// this, never a family's name.
+// What a decoder, an encoder or a vision transformer is made of, as data. A family file (families/gpt2.cpp,
+// families/llama.cpp …) turns a Hugging Face config.json into this and says where each weight is stored; the forward
+// pass (model.cpp) reads only this, never a family's name.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +12,7 @@
 
 #include "core/attention/rotary.h"
 #include "core/model/expert_config.h"
+#include "core/model/vision_config.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -33,8 +34,9 @@ enum class Activation {
   gelu,
   gelu_tanh,
   silu,
-  solu,  ///< x ∘ softmax(x) over all neurons (Elhage et al., Softmax Linear Units, 2022)
-  xielu  ///< of each layer its own: Backend::Xielu
+  quick_gelu,  ///< x · σ(1.702 x): CLIP
+  solu,        ///< x ∘ softmax(x) over all neurons (Elhage et al., Softmax Linear Units, 2022)
+  xielu        ///< of each layer its own: Backend::Xielu
 };
 
 /// Where the norms of attention and MLP stand.
@@ -80,6 +82,8 @@ struct ModelConfig {
   bool shared_norm = false;         ///< of a parallel block (dims.parallel): one norm for attention and MLP
   bool embedding_norm = false;      ///< a norm behind the token embedding …
   bool norm_of_embeddings = false;  ///< … or behind the sum of all embeddings
+  int embedding_width = 0;          ///< > 0: of the stored embedding and unembedding, where matrices lie between them
+                                    ///< and the stream (OPT 350M). A Model holds their products
   int segments = 0;                 ///< rows of a table of which the one of a token's segment is added to its embedding
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_by_head = false;  ///< every head has gains of its own
@@ -90,6 +94,7 @@ struct ModelConfig {
   std::vector<RotaryConfig> layer_rotary;  ///< of every layer, where they differ; else empty
   std::vector<bool> layer_turns;           ///< whether a layer rotates; empty = all do
   std::vector<double> alibi_slopes;        ///< alibi: by head
+  double alibi_unit = 0;                   ///< > 0: rounded on the way, as Falcon does: HeadRule::slope_unit
   int position_offset = 0;                 ///< learned: rows of the table before that of position 0
   bool sinusoids = false;  ///< learned: the table is not learnt but that of Vaswani et al., sines before cosines
   int position_buckets = 32, position_distance = 128;  ///< buckets: how many, and where the last begins
@@ -101,7 +106,9 @@ struct ModelConfig {
                           ///< LayerNorms with weights
   double gate_alpha = 0, gate_limit = 0;  ///< limit > 0, of a gated MLP: with g = min(gate, limit) and u = clip(up, ±
                                           ///< limit) it goes on with (u + 1) · g · σ(α g), whatever `activation` says
-  ExpertConfig experts;  ///< the layers whose MLP is several
+  ExpertConfig experts;                ///< the layers whose MLP is several
+  std::optional<VisionConfig> vision;  ///< of models that read pictures; dims.vocab is then the number of classes, and
+                                       ///< `context` that of tokens
   BiasSet bias;
   bool predicts = true;     ///< false: the file has no matrix to logits, only what stands below
   bool head_layer = false;  ///< the unembedding reads norm(f(x W + b)) of what leaves the blocks (and their last norm)
@@ -130,7 +137,9 @@ struct ModelConfig {
   }
   /// What a row of logits is about.
   Objective objective() const {
-    return !predicts ? Objective::nothing : causal ? Objective::next_token : Objective::masked_token;
+    if (!predicts) return Objective::nothing;
+    if (vision) return Objective::image_class;
+    return causal ? Objective::next_token : Objective::masked_token;
   }
   bool norms_before() const { return norm_place == NormPlace::before || norm_place == NormPlace::both; }
   bool norms_behind() const { return norm_place == NormPlace::behind || norm_place == NormPlace::both; }

@@ -83,7 +83,7 @@ void ConfigMap::extents(ModelConfig& c, const Extents& names) {
     integer(names.mlp, d.d_mlp, 1, limit::d_mlp,
             names.mlp_factor > 0 ? std::optional(names.mlp_factor * d.d_model) : std::nullopt);
   if (!names.context.empty()) integer(names.context, c.context, 1, limit::context);
-  integer("vocab_size", d.vocab, 1, limit::vocab);
+  if (!names.vocab.empty()) integer(names.vocab, d.vocab, 1, limit::vocab);
 }
 
 void ConfigMap::norm(ModelConfig& c, NormKind kind, const std::string& key, double fallback) {
@@ -329,9 +329,45 @@ void ConfigMap::layers_that_turn(const std::string& key, ModelConfig& c, int int
 void ConfigMap::predicts(ModelConfig& c) {
   if (out_) return;  // the architecture says it
   const auto classes = in_->texts("architectures");
-  c.predicts = !classes || classes->empty() || std::ranges::any_of(*classes, [](const std::string& name) {
+  c.predicts = !classes || classes->empty() || std::ranges::any_of(*classes, [&](const std::string& name) {
+    if (c.vision) return name.find("ForImageClassification") != std::string::npos;
     return name.ends_with("ForMaskedLM") || name.ends_with("ForPreTraining");
   });
+}
+
+void ConfigMap::picture(ModelConfig& c) {
+  VisionConfig& v = *c.vision;
+  integer("patch_size", v.patch, 1, 1024);
+  integer("num_channels", v.channels, 3, 3, 3);
+  if (out_) {
+    out_->put("image_size", std::vector<int>{v.height, v.width});
+  } else if (const auto both = in_->one_or_two("image_size", 1, 1 << 14)) {
+    v.height = both->first, v.width = both->second;
+  } else {
+    throw in_->error("image_size", "pixels of a side, or [height, width]", "nothing");
+  }
+  if (reading() && (v.height % v.patch != 0 || v.width % v.patch != 0))
+    throw in_->error("image_size", fmt::format("multiples of patch_size = {}", v.patch),
+                     fmt::format("{} × {}", v.height, v.width));
+  if (reading()) c.context = v.tokens();
+  classes(c);
+}
+
+void ConfigMap::classes(ModelConfig& c) {
+  VisionConfig& v = *c.vision;
+  if (out_) {
+    ConfigWriter names;
+    for (std::size_t i = 0; i < v.labels.size(); ++i) names.put(std::to_string(i), v.labels[i]);
+    if (!v.labels.empty()) return out_->put("id2label", names);
+    if (c.dims.vocab > 0) out_->put("num_labels", c.dims.vocab);
+    return;
+  }
+  if (!c.predicts) return;
+  if (const auto names = in_->object("id2label"))
+    for (int i = 0; i < limit::vocab && names->has(std::to_string(i)); ++i)
+      v.labels.push_back(names->text(std::to_string(i)));
+  const int named = static_cast<int>(v.labels.size());
+  c.dims.vocab = named > 0 ? named : in_->integer("num_labels", 1, limit::vocab, 2);
 }
 
 void ConfigMap::ends(ModelConfig& c, bool tied) {

@@ -37,7 +37,7 @@ class ConfigMap {
   struct Extents {
     std::string layers = "num_hidden_layers", heads = "num_attention_heads", kv_heads = "num_key_value_heads",
                 width = "hidden_size", d_head = "head_dim", mlp = "intermediate_size",
-                context = "max_position_embeddings";
+                context = "max_position_embeddings", vocab = "vocab_size";
     int mlp_factor = 0;  ///< > 0: d_mlp is that times the width where `mlp` is absent
   };
   void extents(ModelConfig& c, const Extents& names);
@@ -67,10 +67,14 @@ class ConfigMap {
   void layers_that_turn(const std::string& key, ModelConfig& c, int interval);
   /// Whether the file has a matrix to logits: files of a bare encoder, or of a classifier, have none.
   void predicts(ModelConfig& c);
+  /// Of models of pictures: image_size, patch_size, num_channels, and the names of the classes, of which dims.vocab is
+  /// the number. REQUIRES c.vision, with the usual preparation of the family.
+  void picture(ModelConfig& c);
   /// Tied embeddings, first and last tokens.
   void ends(ModelConfig& c, bool tied);
 
  private:
+  void classes(ModelConfig& c);
   void layer_types(ModelConfig& c, int window, std::vector<bool> local);
   RotaryConfig read_rotary(const ConfigReader& at, const ConfigReader& root, const ModelConfig& c, double base,
                            double share, const std::string& share_key, const std::string& base_key) const;

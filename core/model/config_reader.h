@@ -32,6 +32,7 @@ class ConfigReader {
 
   bool has(const std::string& key) const;   ///< present and not null
   bool null(const std::string& key) const;  ///< present and null
+  bool is_object(const std::string& key) const;
   /// Throws Error when absent, not an integer, or outside [low, high].
   int integer(const std::string& key, int low, int high) const;
   int integer(const std::string& key, int low, int high, int fallback) const;
@@ -43,11 +44,15 @@ class ConfigReader {
   /// A list of strings, or of whole numbers in [low, high]; nullopt when absent.
   std::optional<std::vector<std::string>> texts(const std::string& key) const;
   std::optional<std::vector<int>> integers(const std::string& key, int low, int high) const;
+  /// One whole number, which stands for both, or a list of two; nullopt when absent.
+  std::optional<std::pair<int, int>> one_or_two(const std::string& key, int low, int high) const;
   std::vector<double> numbers(const std::string& key, double low, double high) const;  ///< which must be there
   /// GPT-Neo's [[["global", "local"], 2], …]: the names, each list so often; nullopt when absent.
   std::optional<std::vector<std::string>> repeated_texts(const std::string& key, int most) const;
   /// A nested object; nullopt when absent.
   std::optional<ConfigReader> object(const std::string& key) const;
+  /// The same object, with these numbers where it has none.
+  ConfigReader with_defaults(const std::map<std::string, int>& numbers) const;
   /// A token id, or the first of a list of ids. nullopt when absent or outside [0, vocab): an id that no logit can give
   /// never ends a text, and tools do write such ids.
   std::optional<std::int32_t> token(const std::string& key, int vocab) const;

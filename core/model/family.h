@@ -73,23 +73,30 @@ struct RawLayer {
 };
 
 struct RawWeights {
-  Tensor token_embedding;                 ///< (vocab, d_model)
+  Tensor token_embedding;                 ///< (vocab, d_model), or (vocab, embedding_width), which …
+  Tensor embedding_in;                    ///< (embedding_width, d_model): … is multiplied by this
+  std::vector<Tensor> leading_tokens;     ///< (1, d_model) each: before the patches of a picture, which have these in
+                                          ///< place of a table
+  Tensor patch_bias;                      ///< (1, d_model): what is added to every patch; may be undefined
+  Tensor patch_embedding;                 ///< (numbers of a patch, d_model)
   Tensor position_embedding;              ///< (context, d_model), learned positions only
   Tensor segment_embedding;               ///< (segments, d_model)
   Tensor embedding_gain, embedding_bias;  ///< (d_model): of a norm behind the embedding, or the sum of all
   Tensor position_buckets;                ///< (buckets, heads), of PositionKind::buckets only
   std::vector<RawLayer> layers;
-  std::vector<RawLayer> cross;                 ///< by layer: cross-attention with its norm (ln1), all else undefined
-  std::shared_ptr<RawWeights> encoder;         ///< of an encoder-decoder
-  Tensor final_gain, final_bias;               ///< (d_model)
-  Tensor head_weight, head_bias;               ///< (d_model, d_model), (d_model): ModelConfig::head_layer
-  Tensor head_norm_gain, head_norm_bias;       ///< (d_model): of the norm behind it
-  Tensor unembedding;                          ///< (d_model, vocab); a view of token_embedding when tied
-  Tensor unembedding_bias;                     ///< (vocab)
-  std::int64_t parameters = 0;                 ///< numbers the model uses, tied ones once
-  std::string dtype;                           ///< stored types: "F32", or "BF16+F32" when mixed
-  std::vector<std::string> adapted_elsewhere;  ///< tensors outside the blocks that an adapter changed
-  std::vector<std::string> unused;             ///< tensors of the file outside the blocks that this model does not use
+  std::vector<RawLayer> cross;            ///< by layer: cross-attention with its norm (ln1), all else undefined
+  std::shared_ptr<RawWeights> encoder;    ///< of an encoder-decoder
+  Tensor final_gain, final_bias;          ///< (d_model)
+  Tensor head_weight, head_bias;          ///< (d_model, d_model), (d_model): ModelConfig::head_layer
+  Tensor head_norm_gain, head_norm_bias;  ///< (d_model): of the norm behind it
+  Tensor embedding_out;                   ///< (d_model, embedding_width): stands before the unembedding then
+  Tensor unembedding;                     ///< (d_model | embedding_width, vocab); a view of token_embedding when tied
+  Tensor unembedding_bias;                ///< (vocab)
+  Tensor second_unembedding, second_unembedding_bias;  ///< likewise, where VisionConfig::class_heads is 2
+  std::int64_t parameters = 0;                         ///< numbers the model uses, tied ones once
+  std::string dtype;                                   ///< stored types: "F32", or "BF16+F32" when mixed
+  std::vector<std::string> adapted_elsewhere;          ///< tensors outside the blocks that an adapter changed
+  std::vector<std::string> unused;  ///< tensors of the file outside the blocks that this model does not use
 };
 
 class ConfigReader;

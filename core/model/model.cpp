@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/model/model_parts.h"
+#include "core/model/picture_input.h"
 #include "core/tensor/row_queue.h"
 
 namespace headscope {
@@ -71,8 +73,9 @@ class Model::Pass {
     if (c_.head_layer)
       x = norm(m_.head_norm, activated(c_.head_activation, {}, b_, b_.linear(x, m_.head, later_), later_));
     Tensor last = tap({SiteKind::final_normalized}, x);
-    if (!all_logits) last = last.slice(0, n_ - 1, n_);
-    Tensor logits = b_.linear(last, m_.unembedding, later_);
+    if (!all_logits && !c_.vision) last = last.slice(0, n_ - 1, n_);
+    Tensor logits = c_.vision && (!all_logits || c_.vision->class_heads > 1) ? classes(last)
+                                                                             : b_.linear(last, m_.unembedding, later_);
     if (c_.logit_scale != 1) logits = b_.scale(logits, static_cast<float>(c_.logit_scale), later_);
     if (c_.logit_cap > 0) logits = b_.soft_cap(logits, static_cast<float>(c_.logit_cap), later_);
     result_.logits = tap({SiteKind::logits}, logits);
@@ -84,8 +87,9 @@ class Model::Pass {
   }
 
  private:
+  /// (position, d_model)
   Tensor embed() {
-    Tensor tokens = b_.gather(m_.token_embedding, tokens_);  // (position, d_model)
+    Tensor tokens = c_.vision ? picture() : b_.gather(m_.token_embedding, tokens_);
     if (c_.embedding_scale != 1) tokens = b_.scale(tokens, static_cast<float>(c_.embedding_scale), later_);
     if (c_.embedding_norm && !c_.norm_of_embeddings) tokens = norm(m_.embedding_norm, tokens);
     Tensor sum = tap({SiteKind::embed}, tokens);
@@ -96,6 +100,39 @@ class Model::Pass {
     }
     if (c_.segments > 0) sum = b_.add(sum, tap({SiteKind::segment_embed}, segments()), later_);
     return c_.norm_of_embeddings ? norm(m_.embedding_norm, sum) : sum;
+  }
+
+  /// Learned tokens, then the product of every patch and what is added to it; picture by picture.
+  Tensor picture() {
+    const VisionConfig& v = *c_.vision;
+    Tensor numbers = b_.empty({n_, v.patch_numbers()});  // 0 where no patch is
+    std::ranges::fill(numbers.mutable_values(), 0.0f);
+    std::vector<Tensor> is;  // (position, 1): 1 where the first, the second … leading token stands, and last a patch
+    for (int i = 0; i <= v.leading; ++i) is.push_back(Tensor::zeros({n_, 1}));
+    for (Index row = 0, patch = 0; row < n_; ++row) {
+      const Index at = row % v.tokens();
+      nth(is, std::min<Index>(at, v.leading)).ref(row, 0) = 1;
+      if (at < v.leading) continue;
+      for (Index j = 0; j < v.patch_numbers(); ++j) numbers.ref(row, j) = ctx_.patches.at(patch, j);
+      ++patch;
+    }
+    Tensor sum = b_.linear(numbers, m_.patch_embedding);
+    for (std::size_t i = 0; i < m_.leading_tokens.size(); ++i)
+      sum = b_.add(sum, b_.linear(is[i], m_.leading_tokens[i]));
+    return m_.patch_bias.defined() ? b_.add(sum, b_.linear(is.back(), m_.patch_bias)) : sum;
+  }
+
+  /// (picture, classes): what the first token of each says, or the mean of that and of what the second says.
+  Tensor classes(const Tensor& x) {
+    settle();
+    const auto read = [&](Index token, const Linear& head) {
+      if (lengths_.empty()) return b_.linear(x.slice(0, token, token + 1), head);
+      std::vector<std::int32_t> rows;
+      for (Index i = token; i < n_; i += c_.vision->tokens()) rows.push_back(static_cast<std::int32_t>(i));
+      return b_.linear(b_.gather(x, rows), head);
+    };
+    const Tensor first = read(0, m_.unembedding);
+    return m_.second_unembedding.defined() ? b_.scale(b_.add(first, read(1, m_.second_unembedding)), 0.5f) : first;
   }
 
   Tensor segments() {
@@ -259,12 +296,15 @@ class Model::Pass {
     in.sinks = l.sinks;
     in.layer = layer;
     in.between_texts = source_ != nullptr;
-    if (!source_) {  // of where tokens stand in one text
+    in.lengths = lengths_;
+    in.mapped = maps.text;
+    if (source_) {
+      in.key_lengths = source_->lengths;
+    } else {  // of where tokens stand in one text
       in.slopes = c_.alibi_slopes;
+      in.slope_unit = c_.alibi_unit;
       in.buckets = m_.buckets;
       in.offset = offset_;
-      in.lengths = lengths_;
-      in.mapped = maps.text;
       in.links = maps.links;
     }
     in.entropy_price = static_cast<float>(ctx_.entropy_price / static_cast<double>(n_ * d.heads * c_.dims.layers));
@@ -413,7 +453,8 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
                              std::span<const Index> lengths) const {
   const ModelConfig& c = parts_->config;
   if (tokens.empty()) throw Error(c.name, "at least one token", "none");
-  for (std::size_t i = 0; i < tokens.size(); ++i)
+  if (c.vision && layers.first == 0) check_patches(c, tokens.size(), ctx.patches);
+  for (std::size_t i = 0; !c.vision && i < tokens.size(); ++i)
     if (tokens[i] < 0 || tokens[i] >= c.dims.vocab)
       throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),
                   fmt::format("{} at position {}", tokens[i], i));
@@ -421,10 +462,13 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
     throw Error(c.name, c.cross() ? "what its encoder made of a source text" : "a text alone",
                 c.cross() ? "no source" : "a source beside it",
                 c.cross() ? "this model is an encoder-decoder" : "this model is of one stack");
-  if (c.cross() && (ctx.tape || lengths.size() > 1))
-    throw Error(c.name, "one text through both of its stacks, without gradients",
-                ctx.tape ? "a request for gradients" : fmt::format("{} texts at once", lengths.size()),
-                "of an encoder-decoder they are not computed");
+  if (c.cross() && lengths.size() > 1 &&
+      (ctx.source->lengths.size() != lengths.size() ||
+       std::accumulate(ctx.source->lengths.begin(), ctx.source->lengths.end(), Index{0}) != ctx.source->memory.dim(0)))
+    throw Error(
+        c.name,
+        fmt::format("a source for each of {} texts, {} tokens together", lengths.size(), ctx.source->memory.dim(0)),
+        fmt::format("{} lengths", ctx.source->lengths.size()));
   if (cache && !c.causal)
     throw Error(c.name, "a whole text at once", "a cache of its beginning",
                 "every token of this model sees the later ones too, so that nothing stays when one more comes");
@@ -454,9 +498,9 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
                 "cut the text, or choose a model with a longer context");
   assert(layers.first >= 0 && layers.first <= c.dims.layers && layers.end <= c.dims.layers);
   assert(layers.first == 0 || (layers.residual.dim(0) == given && !cache));
-  if (ctx.tape && ctx.tap)
-    for (int layer = 0; layer < c.dims.layers; ++layer)
-      if (ctx.tap->wants({SiteKind::result, layer}))
+  for (const Tap* tap : {ctx.tap, ctx.source ? ctx.source->tap : nullptr})
+    for (int layer = 0; ctx.tape && tap && layer < c.dims.layers; ++layer)
+      if (tap->wants({SiteKind::result, layer}))
         throw Error(name(Site{SiteKind::result, layer}), "no request for it together with gradients", "one");
   const Backend::Recording recording(ctx.backend, ctx.tape);
   return Pass(*parts_, ctx, tokens, cache, maps, lengths).run(all_logits, layers);

@@ -38,7 +38,9 @@ struct MapRequest {
 struct SourceMemory {
   Tensor memory;       ///< (source, d_model): what the encoder put out
   Tap* tap = nullptr;  ///< sees or replaces tensors at sites of cross-attention; may be null
-  MapRequest maps;     ///< `links` and `text` are not looked at
+  MapRequest maps;     ///< `links` is not looked at
+  /// Where several texts are read: of the source of each, one after another in `memory`. Empty = one.
+  std::span<const Index> lengths = {};
 };
 
 /// Everything a pass needs besides the model. Owned by the caller for the duration of one forward().
@@ -50,8 +52,10 @@ struct Ctx {
   Tape* tape = nullptr;                    ///< the pass records itself on it; may be null
   /// By token, of models with segments (the first text is 0, the one behind a separator 1); empty = all 0.
   std::span<const std::int32_t> segments = {};
-  double entropy_price = 0;  ///< with a tape: what a nat of attention entropy (without the first key; mean
-                             ///< over rows, heads, layers) adds to the number that is differentiated
+  /// (patch, numbers of it): the picture, of models that read one (core/model/vision_config.h).
+  Tensor patches = {};
+  double entropy_price = 0;  ///< with a tape: what a nat of attention entropy (without the first key; mean over rows,
+                             ///< heads, layers; of cross-attention by itself) adds to the number that is differentiated
   /// > 0: texts of so many tokens are read, whatever the model's context. For models without learned positions, where
   /// the caller (an edit) says how positions go on.
   int context = 0;
@@ -73,7 +77,8 @@ struct LayerRange {
 };
 
 struct ForwardResult {
-  Tensor logits;  ///< (query, vocab) or (1, vocab); undefined when the pass stopped before them, or the
+  Tensor logits;  ///< (query, vocab) or (1, vocab), of a picture (1, classes), or with all
+                  ///< logits what every token would be read as; undefined when the pass stopped before them, or the
                   ///< model has none (ModelConfig::predicts)
   std::vector<AttentionMap> maps;        ///< by layer, text, head; empty when none were asked for
   std::vector<AttentionMap> cross_maps;  ///< (target, source), by layer and head; likewise
@@ -105,8 +110,10 @@ class Model {
   /// REQUIRES continues(), with a cache.
   /// `lengths`: several texts one after another in `tokens`, each beginning at position 0 and seeing itself only; then
   /// there is no cache, and all logits are given. Rows of every site are the positions of all texts.
-  /// An encoder-decoder needs ctx.source, and has neither several texts nor a tape. A cache keeps keys and values of
-  /// the first source that it was used with.
+  /// An encoder-decoder needs ctx.source: as many sources as texts, each seen by its own. An encoder that was run with
+  /// the same tape has its part in the gradients. A cache keeps keys and values of the first source that it was used
+  /// with.
+  /// A model of pictures reads ctx.patches; `tokens` then say only how many there are, and there is no cache.
   /// With a tape there is no cache either, and nobody may want the site `result`; nor is there one in a model that
   /// sees later tokens.
   ForwardResult forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache = nullptr,

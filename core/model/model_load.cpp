@@ -61,7 +61,20 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     return checked(numbers, layer, role).floats();
   };
   parts->token_embedding = checked(raw.token_embedding, -1, "token embedding");
+  if (raw.embedding_in.defined())
+    parts->token_embedding =
+        backend.linear(parts->token_embedding.floats(),
+                       backend.linear_weights({checked(raw.embedding_in, -1, "projection of the embedding")}, {}));
   parts->position_embedding = floats(raw.position_embedding, -1, "position embedding");
+  if (c.vision)
+    parts->patch_embedding =
+        backend.linear_weights({checked(raw.patch_embedding, -1, "patch embedding")}, {Tensor()}, changing);
+  for (const Tensor& token : raw.leading_tokens)
+    parts->leading_tokens.push_back(
+        backend.linear_weights({checked(token, -1, "leading tokens")}, {Tensor()}, changing));
+  if (raw.patch_bias.defined())
+    parts->patch_bias =
+        backend.linear_weights({checked(raw.patch_bias, -1, "bias of the patches")}, {Tensor()}, changing);
   parts->segment_embedding = floats(raw.segment_embedding, -1, "segment embedding");
   // A norm without weights of its own has a gain of 1; one without a bias adds 0.
   const auto norm_of = [&](NormKind of, const Tensor& gain, const Tensor& bias, Index width, int layer,
@@ -182,9 +195,19 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
         backend.linear_weights({checked(raw.head_weight, -1, "head")}, {floats(raw.head_bias, -1, "head")}, changing);
     parts->head_norm = norm(raw.head_norm_gain, raw.head_norm_bias, width, -1, "norm of the head");
   }
-  if (c.predicts)
-    parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")},
-                                                {floats(raw.unembedding_bias, -1, "unembedding")}, changing);
+  if (c.predicts) {
+    Tensor unembedding = checked(raw.unembedding, -1, "unembedding");
+    if (raw.embedding_out.defined())
+      unembedding =
+          backend.linear(checked(raw.embedding_out, -1, "projection before the unembedding").floats().packed(),
+                         backend.linear_weights({unembedding}, {}));
+    parts->unembedding =
+        backend.linear_weights({unembedding}, {floats(raw.unembedding_bias, -1, "unembedding")}, changing);
+  }
+  if (c.predicts && raw.second_unembedding.defined())
+    parts->second_unembedding =
+        backend.linear_weights({checked(raw.second_unembedding, -1, "second unembedding")},
+                               {floats(raw.second_unembedding_bias, -1, "second unembedding")}, changing);
   parts->adapted_elsewhere = raw.adapted_elsewhere;
   parts->info = {c.name, c.family, c.dims, c.context, raw.parameters, raw.dtype, c.objective(), c.stack};
   if (parts->encoder) {

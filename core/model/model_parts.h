@@ -48,6 +48,9 @@ struct Model::Parts {
   ModelConfig config;
   ModelInfo info;
   Tensor token_embedding, position_embedding, segment_embedding;  // (vocab | context | segments, d_model)
+  // Of models of pictures, in place of token_embedding: every row is a sum of products with 1 where it is that token.
+  Linear patch_embedding, patch_bias;  // the bias undefined where there is none
+  std::vector<Linear> leading_tokens;
   std::vector<Layer> layers;
   std::vector<Layer> cross;  // by layer: attention to a source
   std::shared_ptr<const Model> encoder;
@@ -56,6 +59,7 @@ struct Model::Parts {
   Linear head;  // before the unembedding, with a norm behind it; undefined in decoders
   NormWeights head_norm;
   Linear unembedding;
+  Linear second_unembedding;                   // of the second token, where VisionConfig::class_heads is 2
   std::vector<std::string> adapted_elsewhere;  // tensors outside the blocks that an adapter changed
   std::vector<Rotation> rotations;             // each that some layer uses, once
 };

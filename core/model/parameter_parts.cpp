@@ -54,7 +54,9 @@ ParameterParts parameter_parts(const ModelConfig& c) {
                      vocab = c.dims.vocab;
   const std::int64_t biased = c.norm == NormKind::layer_norm && c.bias.norm ? 2 : 1, parts = m > 0 ? 2 : 1;
   ParameterParts out;
-  out.embedding = vocab * d;
+  const std::int64_t stored = c.embedding_width > 0 ? c.embedding_width : d;
+  out.embedding = vocab * stored + std::int64_t{c.embedding_width} * d;
+  if (c.vision) out.embedding = d * (c.vision->leading + c.vision->patch_numbers() + (c.vision->patch_bias ? 1 : 0));
   out.embedding += std::int64_t{c.segments} * d;
   if (c.position == PositionKind::learned && !c.sinusoids)
     out.positions = std::int64_t{c.context + c.position_offset} * d;
@@ -96,7 +98,9 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   }
   if (c.bias.unembedding && c.predicts && !c.cross()) out.unembedding = vocab;
   if (c.head_layer && c.predicts) out.unembedding += d * d + (c.bias.head ? d : 0);
-  if (c.predicts) (c.tied_embeddings ? out.tied : out.unembedding) += d * vocab;
+  if (c.predicts) (c.tied_embeddings ? out.tied : out.unembedding) += stored * vocab;
+  if (c.predicts) out.unembedding += std::int64_t{c.embedding_width} * d;
+  if (c.vision && c.vision->class_heads == 2) out.unembedding *= 2;
   if (c.cross()) add_encoder(c, out);
   return out;
 }

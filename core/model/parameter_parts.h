@@ -6,7 +6,8 @@
 //   when gated (+ m (2 m) + d biases, + 2 of xIELU), where it has E experts E times that of one, and d E (+ E) of the
 //   router;  norms, per layer as many as it has and one behind the last, 2 d each (LayerNorm with a bias) or d, and
 //   those of queries and keys and of latents;  unembedding d V, or nothing of its own when it is the embedding again,
-//   and d² + d of a layer before it. Segments count as embeddings.
+//   and d² + d of a layer before it. Segments count as embeddings. Of a picture the
+//   embedding is that of patches and leading tokens, and V the number of classes.
 
 #include <cstdint>
 #include <string>

@@ -6,6 +6,7 @@
 #include <numbers>
 #include <utility>
 
+#include "core/attention/positions/alibi.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 
@@ -90,6 +91,8 @@ double activated(Activation f, double x, const Tensor& learned) {
       return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
     case Activation::gelu_tanh:
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
+    case Activation::quick_gelu:
+      return x / (1 + std::exp(-1.702 * x));
     case Activation::silu:
     case Activation::solu:  // whose rows are made at once
       break;
@@ -228,7 +231,9 @@ Index bucket(const ModelConfig& c, Index ahead) {
 
 /// What is added to the score of a query and a key of one text.
 double position_bias(const ModelConfig& c, const RawWeights& w, Index head, Index query, Index key) {
-  if (c.position == PositionKind::alibi) return -nth(c.alibi_slopes, head) * static_cast<double>(std::abs(query - key));
+  if (c.position == PositionKind::alibi)
+    return c.alibi_unit > 0 ? rounded_alibi(nth(c.alibi_slopes, head), c.alibi_unit, key)
+                            : -nth(c.alibi_slopes, head) * static_cast<double>(std::abs(query - key));
   return c.position == PositionKind::buckets ? static_cast<double>(w.position_buckets.at(bucket(c, key - query), head))
                                              : 0;
 }
@@ -400,15 +405,51 @@ Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table&
 
 }  // namespace
 
+namespace {
+
+/// Learned tokens, then E p + b of every patch p.
+void embed_picture(const VisionConfig& v, const RawWeights& w, const Tensor& patches, Table& x,
+                   const std::stop_token& stop) {
+  Table pixels(v.patches(), v.patch_numbers());
+  for (Index patch = 0; patch < pixels.rows; ++patch)
+    for (Index i = 0; i < pixels.columns; ++i) pixels.at(patch, i) = static_cast<double>(patches.at(patch, i));
+  const Table embedded =
+      product(pixels, w.patch_embedding, w.patch_bias.defined() ? w.patch_bias.select(0, 0) : Tensor(), stop);
+  for (Index row = 0; row < x.rows; ++row)
+    for (Index i = 0; i < x.columns; ++i)
+      x.at(row, i) =
+          row < v.leading ? static_cast<double>(nth(w.leading_tokens, row).at(0, i)) : embedded.at(row - v.leading, i);
+}
+
+/// The rows of the tokens, scaled; where the stored ones are narrower, times the matrix that widens them.
+void embed_tokens(const ModelConfig& c, const RawWeights& w, std::span<const std::int32_t> tokens, Table& x,
+                  const std::stop_token& stop) {
+  Table stored(x.rows, w.embedding_in.defined() ? c.embedding_width : x.columns);
+  for (Index row = 0; row < x.rows; ++row)
+    for (Index i = 0; i < stored.columns; ++i)
+      stored.at(row, i) = number(w.token_embedding.select(0, nth(tokens, row)), i);
+  x = w.embedding_in.defined() ? product(stored, w.embedding_in, {}, stop) : std::move(stored);
+  for (double& value : x.values) value *= c.embedding_scale;
+}
+
+Table row_of(const Table& x, Index row) {
+  Table out(1, x.columns);
+  for (Index i = 0; i < x.columns; ++i) out.at(0, i) = x.at(row, i);
+  return out;
+}
+
+}  // namespace
+
 Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int32_t> tokens,
              const std::stop_token& stop, std::atomic<float>* progress, std::span<const std::int32_t> segments,
-             std::span<const std::int32_t> source) {
+             std::span<const std::int32_t> source, const Tensor& patches) {
   Pass out;
   if (c.cross()) out.encoder = std::make_shared<const Pass>(forward(*c.encoder, *w.encoder, source, stop));
   Table x(static_cast<Index>(tokens.size()), c.dims.d_model);
-  for (Index row = 0; row < x.rows; ++row)
-    for (Index i = 0; i < x.columns; ++i)
-      x.at(row, i) = c.embedding_scale * static_cast<double>(w.token_embedding.at(nth(tokens, row), i));
+  if (c.vision)
+    embed_picture(*c.vision, w, patches, x, stop);
+  else
+    embed_tokens(c, w, tokens, x, stop);
   if (c.embedding_norm && !c.norm_of_embeddings) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);
   if (c.position == PositionKind::learned)
     for (Index row = 0; row < x.rows; ++row)
@@ -433,7 +474,13 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
     activate(c.head_activation, x, {});
     x = normed(c, std::move(x), w.head_norm_gain, w.head_norm_bias);
   }
-  out.logits = product(x, w.unembedding, w.unembedding_bias, stop);
+  if (w.embedding_out.defined()) x = product(x, w.embedding_out, {}, stop);
+  out.logits = product(c.vision ? row_of(x, 0) : x, w.unembedding, w.unembedding_bias, stop);
+  if (w.second_unembedding.defined()) {
+    out.logits =
+        sum(std::move(out.logits), product(row_of(x, 1), w.second_unembedding, w.second_unembedding_bias, stop));
+    for (double& value : out.logits.values) value /= 2;
+  }
   for (double& value : out.logits.values) value = capped(value * c.logit_scale, c.logit_cap);
   return out;
 }

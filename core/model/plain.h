@@ -8,7 +8,8 @@
 //   2021 (rotary), Press et al. 2022 (ALiBi), Shazeer 2020 (gated MLPs), Ainslie et al. 2023 (grouped queries),
 //   Devlin et al. 2019 (encoders, segments, the layer before the logits), Dehghani et al. 2023 (norms of queries and
 //   keys), Wang and Komatsuzaki 2021 (parallel blocks), Gemma Team 2024 (soft caps), Jiang et al. 2024 and OpenAI 2025
-//   (experts), Huang and Schlag 2025 (xIELU), DeepSeek-AI 2024 (latent keys and values).
+//   (experts), Huang and Schlag 2025 (xIELU), DeepSeek-AI 2024 (latent keys and values), Dosovitskiy et al. 2021
+//   (patches of a picture), Touvron et al. 2021 (a distillation token).
 
 #include <atomic>
 #include <cstdint>
@@ -44,7 +45,8 @@ struct Pass {
 /// one core: seconds for a hundred million weights and a line of text. Throws Cancelled.
 Pass forward(const ModelConfig& config, const RawWeights& weights, std::span<const std::int32_t> tokens,
              const std::stop_token& stop = {}, std::atomic<float>* progress = nullptr,
-             std::span<const std::int32_t> segments = {}, std::span<const std::int32_t> source = {});
+             std::span<const std::int32_t> segments = {}, std::span<const std::int32_t> source = {},
+             const Tensor& patches = {});
 
 /// −ln p(token i + 1 | tokens 0 … i) in nats, i = 0 … n − 2.
 std::vector<double> losses(const Table& logits, std::span<const std::int32_t> tokens);

@@ -86,12 +86,17 @@ class UsualReader {
     const ModelDims& dims = c_.dims;
     const Index d = dims.d_model;
     RawWeights weights;
-    embedding(weights.token_embedding);
+    if (c_.vision)
+      picture(weights);
+    else
+      embedding(weights.token_embedding);
+    if (c_.embedding_width > 0)
+      reader_.take_transposed(n_.embedding_in + ".weight", c_.embedding_width, d, weights.embedding_in);
     if (c_.position == PositionKind::buckets)
       reader_.take(n_.buckets + ".weight", {c_.position_buckets, dims.heads}, weights.position_buckets);
     if (c_.sinusoids)
       sinusoids(weights.position_embedding);
-    else if (c_.position == PositionKind::learned)
+    else if (c_.position == PositionKind::learned && n_.positions_are_embedding)
       reader_.take(n_.positions + ".weight", {c_.context + c_.position_offset, d}, [&](const Tensor& table) {
         weights.position_embedding = table.slice(0, c_.position_offset, c_.position_offset + c_.context);
       });
@@ -111,8 +116,10 @@ class UsualReader {
   }
 
  private:
+  Index embedded() const { return c_.embedding_width > 0 ? c_.embedding_width : c_.dims.d_model; }
+
   void embedding(Tensor& into) {
-    const Shape shape{c_.dims.vocab, c_.dims.d_model};
+    const Shape shape{c_.dims.vocab, embedded()};
     if (n_.embeddings.empty()) return reader_.take(n_.embedding + ".weight", shape, into);
     reader_.take_outside(embedding_of(source_, n_), shape, [&](const Tensor& table) { into = table; });
   }
@@ -142,6 +149,26 @@ class UsualReader {
     linear(at + n_.cross_o, queries, d, c_.bias.o, raw.o_weight, raw.o_bias);
   }
 
+  /// A patch's matrix is stored as a convolution's kernel (d_model, channel, row, column).
+  void picture(RawWeights& weights) {
+    const VisionConfig& v = *c_.vision;
+    const Index d = c_.dims.d_model;
+    reader_.take(n_.embedding + ".weight", {d, v.channels, v.patch, v.patch}, [&](const Tensor& kernel) {
+      weights.patch_embedding = kernel.reshape({d, v.patch_numbers()}).transpose(0, 1);
+    });
+    const Shape shape = n_.positions_are_embedding ? Shape{d} : Shape{1, 1, d};
+    for (int i = 0; i < v.leading; ++i)
+      reader_.take(nth(n_.leading_tokens, i), shape, [&](const Tensor& token) {
+        weights.leading_tokens.push_back(token.reshape({1, d}));
+      });
+    if (v.patch_bias)
+      reader_.take(n_.embedding + ".bias", {d}, [&](const Tensor& bias) { weights.patch_bias = bias.reshape({1, d}); });
+    if (n_.positions_are_embedding) return;
+    reader_.take(n_.positions, {1, c_.context, d}, [&](const Tensor& positions) {
+      weights.position_embedding = positions.reshape({Index{c_.context}, d});
+    });
+  }
+
   void logits(RawWeights& weights) {
     const Index d = c_.dims.d_model, vocab = c_.dims.vocab;
     if (c_.head_layer) {
@@ -154,11 +181,19 @@ class UsualReader {
       take(norm_name(n_.head_norm, true), {d}, weights.head_norm_gain);
       if (c_.bias.norm) take(norm_name(n_.head_norm, false), {d}, weights.head_norm_bias);
     }
+    if (c_.embedding_width > 0)
+      reader_.take_transposed(n_.embedding_out + ".weight", d, c_.embedding_width, weights.embedding_out);
     if (c_.tied_embeddings) {
       if (weights.token_embedding.defined()) weights.unembedding = weights.token_embedding.transpose(0, 1);
     } else {
-      reader_.take_outside(head_ + ".weight", {vocab, d},
+      reader_.take_outside(head_ + ".weight", {vocab, embedded()},
                            [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
+    }
+    if (c_.vision && c_.vision->class_heads == 2) {
+      reader_.take_outside(n_.second_unembedding + ".weight", {vocab, d},
+                           [&](const Tensor& head) { weights.second_unembedding = head.transpose(0, 1); });
+      reader_.take_outside(n_.second_unembedding + ".bias", {vocab},
+                           [&](const Tensor& bias) { weights.second_unembedding_bias = bias; });
     }
     if (!c_.bias.unembedding) return;
     if (n_.bias_is_buffer) {
@@ -210,7 +245,10 @@ class UsualReader {
         const Shape shape = full                 ? Shape{heads * dims.d_head}
                             : c_.qk_norm_by_head ? Shape{heads, dims.d_head}
                                                  : Shape{dims.d_head};
-        norm(at + name, shape, c_.bias.qk_norm, gain, bias);
+        if (n_.head_by_head.empty())
+          norm(at + name, shape, c_.bias.qk_norm, gain, bias);
+        else
+          norms_of_heads(at + name + "." + n_.head_by_head, heads, gain);
       };
       of(n_.q_norm, dims.heads, raw.q_norm_gain, raw.q_norm_bias);
       of(n_.k_norm, dims.kv_heads, raw.k_norm_gain, raw.k_norm_bias);
@@ -286,6 +324,20 @@ class UsualReader {
       for (float& v : gain.mutable_values()) v += 1;
     }
     if (with_bias) reader_.take(norm_name(name, false), shape, bias);
+  }
+
+  /// Gains of heads that a file keeps apart, one after another.
+  void norms_of_heads(const std::string& name, Index heads, Tensor& gain) {
+    const Index width = c_.dims.d_head;
+    Tensor all = Tensor::uninitialized({heads * width});
+    bool whole = true;
+    for (Index head = 0; head < heads; ++head) {
+      Tensor own, none;
+      norm(name + std::to_string(head), Shape{width}, false, own, none);
+      whole = whole && own.defined();
+      for (Index i = 0; own.defined() && i < width; ++i) all.ref(head * width + i) = own.at(i);
+    }
+    if (whole) gain = all;
   }
 
   const WeightSource& source_;

@@ -24,9 +24,11 @@ struct WeightNames {
   /// Of the embedding in place of its own name: full names, of which the first that is there is taken.
   std::vector<std::string> embeddings;
   std::string probe;  ///< by which the prefix is told where the embedding has none: behind a prefix
+  std::string embedding_in, embedding_out;  ///< of ModelConfig::embedding_width
   std::string block = "layers.", ln1 = "input_layernorm", ln2 = "post_attention_layernorm", ln1_post, ln2_post;
   std::string q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj", o = "self_attn.o_proj";
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm";
+  std::string head_by_head;  ///< with ModelConfig::qk_norm_by_head: the norm of head h is "q_norm.THIS" + h
   std::string sinks = "self_attn.sinks";
   std::string buckets;  ///< of PositionKind::buckets: (bucket, head), not behind a layer's number
   std::string cross_ln, cross_q, cross_k, cross_v, cross_o;  ///< of ModelConfig::cross()
@@ -37,12 +39,15 @@ struct WeightNames {
   ExpertNames experts;               ///< in place of these, in layers that have some
   std::string xielu = "mlp.act_fn";  ///< of Activation::xielu
   std::string final_norm = "norm", unembedding = "lm_head";
-  std::string unembedding_too;   ///< another name of it, in files that have not the first
-  bool bias_is_buffer = false;   ///< the unembedding's bias is one row beside the parameters, or absent
-  std::string unembedding_bias;  ///< where it is not the unembedding's name with ".bias"
-  std::string head, head_norm;   ///< of ModelConfig::head_layer; never behind a prefix
-  LatentNames latents;           ///< of ModelConfig::latent()
-  bool layers_behind = false;    ///< files may have layers behind the last, which are no part of the decoder
+  std::string unembedding_too;              ///< another name of it, in files that have not the first
+  bool bias_is_buffer = false;              ///< the unembedding's bias is one row beside the parameters, or absent
+  std::string unembedding_bias;             ///< where it is not the unembedding's name with ".bias"
+  std::string head, head_norm;              ///< of ModelConfig::head_layer; never behind a prefix
+  LatentNames latents;                      ///< of ModelConfig::latent()
+  std::vector<std::string> leading_tokens;  ///< of VisionConfig; `embedding` is then the patches' and `positions` …
+  bool positions_are_embedding = true;  ///< … a torch.nn.Embedding (name + ".weight") or else a parameter by itself
+  std::string second_unembedding;       ///< of VisionConfig::class_heads
+  bool layers_behind = false;           ///< files may have layers behind the last, which are no part of the decoder
   std::vector<std::string> ignored{"self_attn.rotary_emb.inv_freq"};  ///< of a block: buffers that no pass needs
 };
 

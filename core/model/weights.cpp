@@ -72,6 +72,9 @@ Tensor activated(Activation activation, const Backend::Xielu& xielu, Backend& ba
       return backend.activate(Backend::Unary::silu, x, later);
     case Activation::solu:
       return backend.solu(x, later);
+    case Activation::quick_gelu:  // a x · σ(a x) ÷ a
+      return backend.scale(backend.activate(Backend::Unary::silu, backend.scale(x, 1.702f, later), later), 1 / 1.702f,
+                           later);
     case Activation::xielu:
       break;
   }
@@ -186,6 +189,17 @@ ModelWeights Model::weights() const {
   };
   ModelWeights out;
   out.token_embedding = m.token_embedding;
+  if (m.patch_embedding.defined()) {
+    out.patch_embedding = m.patch_embedding.parts[0];
+    const auto leading = static_cast<Index>(m.leading_tokens.size());
+    out.token_embedding = Tensor::zeros({leading + 1, d.d_model});
+    const auto row = [&](Index to, const Linear& from) {
+      for (Index i = 0; i < d.d_model; ++i) out.token_embedding.ref(to, i) = from.parts[0].at(0, i);
+    };
+    for (Index i = 0; i < leading; ++i) row(i, nth(m.leading_tokens, i));
+    if (m.patch_bias.defined()) row(leading, m.patch_bias);
+  }
+  out.one_unembedding = !m.second_unembedding.defined();
   out.position_embedding = m.position_embedding;
   out.embedding_norm = m.embedding_norm;
   out.final_norm = m.final_norm;

@@ -63,7 +63,8 @@ struct BlockWeights {
 };
 
 struct ModelWeights {
-  Tensor token_embedding;     ///< (vocab, d_model)
+  Tensor token_embedding;     ///< (vocab, d_model), or what RawWeights says of pictures
+  Tensor patch_embedding;     ///< (numbers of a patch, d_model): models of pictures
   Tensor position_embedding;  ///< (context, d_model)
   std::vector<BlockWeights> blocks;
   std::vector<BlockWeights> cross;  ///< by layer: cross-attention with its norm (ln1), of encoder-decoders
@@ -72,6 +73,7 @@ struct ModelWeights {
   NormWeights final_norm;           ///< undefined where the stream itself is normalised
   Tensor unembedding;               ///< (d_model, vocab): the token embedding again when they are tied
   Tensor unembedding_bias;          ///< (vocab)
+  bool one_unembedding = true;      ///< false: scores are the mean of those of two tokens, of which this is the first's
 };
 
 /// A matrix of a block that activations are multiplied by. With latents q, k and v are those behind the latent; the

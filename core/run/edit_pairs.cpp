@@ -19,7 +19,10 @@ RunRequest source_request(const RunRequest& request, const std::string& text) {
     source.source_ids.clear();
     return source;
   }
-  source.text = text;
+  if (request.image.empty())
+    source.text = text;
+  else
+    source.image = text;  // another picture, by its path
   source.masked.clear();  // positions of the other text
   source.ids.clear();
   source.ids_are_whole = false;

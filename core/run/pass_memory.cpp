@@ -32,9 +32,9 @@ bool same_text(std::span<const Token> a, std::span<const Token> b) {
 }  // namespace
 
 int PassMemory::first_changed(const Model& model, std::span<const Token> tokens, const std::vector<Intervention>& edits,
-                              const Tensor& memory) const {
+                              const Tensor& beside) const {
   if (!trace_ || model_.lock().get() != &model || !same_text(trace_->tokens, tokens)) return 0;
-  if (!same(kept_.memory, memory)) return 0;
+  if (!same(kept_.beside, beside)) return 0;
   const int layers = model.config().dims.layers;
   for (int layer = 0; layer < layers; ++layer) {
     const auto equal = [](const Intervention* a, const Intervention* b) { return *a == *b; };
@@ -47,6 +47,7 @@ std::shared_ptr<const Trace> PassMemory::source(const Model& model, const RunReq
                                                 std::span<const Token> tokens) const {
   const auto found = kept_.sources.find(need.text);
   if (found == kept_.sources.end() || model_.lock().get() != &model) return nullptr;
+  if (!request.image.empty()) return nullptr;  // tokens of pictures are always the same
   const bool same_tokens = need.text.empty()
                                ? same_text(found->second->tokens, tokens)
                                : request.add_bos == request_.add_bos && request.too_long == request_.too_long &&

@@ -21,15 +21,17 @@ class PassMemory {
   /// with 124 million parameters).
   explicit PassMemory(std::size_t most_bytes = std::size_t{256} << 20) : most_bytes_(most_bytes) {}
 
-  /// The first block that has to be computed for these edits of this model on this text: 0 when nothing is known, the
-  /// number of layers when no edit changed.
-  /// `memory`: what the encoder put out, of encoder-decoders.
+  /// The first block that has to be computed for these edits of this model on this text, or picture: 0 when nothing is
+  /// known, the number of layers when no edit changed.
+  /// `beside`: what a pass reads beside tokens: what the encoder put out, of encoder-decoders; a picture's patches.
   int first_changed(const Model& model, std::span<const Token> tokens, const std::vector<Intervention>& edits,
-                    const Tensor& memory = {}) const;
+                    const Tensor& beside = {}) const;
   /// The residual stream that block `layer` ≥ 1 finds. REQUIRES layer ≤ first_changed().
   const Tensor& before(int layer) const { return nth(kept_.residuals, layer); }
   /// The trace of the last pass; its blocks below first_changed() are those of the next one.
   const std::shared_ptr<const Trace>& trace() const { return trace_; }
+  /// Whether that trace is of this picture file, as it was then.
+  bool saw(const std::filesystem::path& image) const { return trace_ && trace_->picture && request_.image == image; }
   /// Whether that trace recorded what `spec` asks for.
   bool recorded(const CaptureSpec& spec) const { return trace_ && request_.capture == spec; }
 
@@ -41,7 +43,7 @@ class PassMemory {
   struct Kept {
     std::vector<Tensor> residuals;  ///< [i]: what block i found; the first is undefined
     EditSources sources;
-    Tensor memory = {};  ///< what cross-attention read
+    Tensor beside = {};  ///< what the pass read beside tokens: what cross-attention did, or a picture's patches
     std::shared_ptr<PassMemory> encoder = {};
   };
   /// The encoder's own memory, of encoder-decoders; null before the first pass.

@@ -113,6 +113,30 @@ void mark(const LoadedModel& loaded, const RunRequest& request, std::vector<Toke
   for (Token& token : tokens) token.masked |= token.id == mask;
 }
 
+/// CLS and patches by row and column. No two are the same token, so that none repeats another.
+std::vector<Token> tokens_of_picture(const ModelConfig& config, const RunRequest& request) {
+  const VisionConfig& v = *config.vision;
+  if (request.image.empty())
+    throw Error(config.name, "a picture (PNG or JPEG), which this model reads",
+                request.ids.empty() ? "a text" : "numbers of tokens", "command line: --image FILE");
+  if (!request.masked.empty())
+    throw Error("masked position", "a model that is asked for masked tokens", "one that tells what a picture shows",
+                "the edit \"hide patches\" takes some away");
+  for (std::size_t i = 0; i < request.ids.size(); ++i)
+    if (request.ids.size() != static_cast<std::size_t>(v.tokens()) || request.ids[i] != static_cast<std::int32_t>(i))
+      throw Error(config.name, "a picture, whose patches stand in the order of their grid", "other tokens",
+                  "this model reads no text that could be put together from them");
+  static constexpr const char* names[] = {"[CLS]", "[DIST]"};
+  std::vector<Token> tokens;
+  for (std::int32_t id = 0; id < v.tokens(); ++id) {
+    const int patch = id - v.leading;
+    const std::string label =
+        patch < 0 ? nth(names, id) : fmt::format("r{}c{}", patch / v.columns(), patch % v.columns());
+    tokens.push_back({id, "", label});
+  }
+  return tokens;
+}
+
 /// How many tokens the run may have: the trained context, or more where an edit says how positions go on.
 int context_of(const LoadedModel& loaded, const RunRequest& request) {
   const ModelConfig& config = loaded.model->config();
@@ -151,6 +175,10 @@ TextTooLong::TextTooLong(const std::string& model, int count, int limit, bool ex
 
 std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop) {
   const ModelConfig& config = loaded.model->config();
+  if (config.vision) return tokens_of_picture(config, request);
+  if (!request.image.empty())
+    throw Error(config.name, "a text, which this model reads", "a picture",
+                "vision transformers (ViT, DeiT, CLIP) read them");
   const int context = context_of(loaded, request);
   const bool refuses = context > 0 && request.too_long == RunRequest::TooLong::refuse;
   std::vector<Token> tokens;

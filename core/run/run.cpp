@@ -12,6 +12,8 @@
 #include "core/base/nth.h"
 #include "core/edits/edit_scene.h"
 #include "core/edits/intervention_tap.h"
+#include "core/io/picture.h"
+#include "core/model/picture_input.h"
 #include "core/run/cross_pass.h"
 #include "core/run/edit_pairs.h"
 #include "core/run/pass_memory.h"
@@ -129,6 +131,13 @@ Passed pass_encoder(const LoadedModel& loaded, const RunRequest& request, const 
   return passed;
 }
 
+/// The picture as the model is given it: into the trace, for people and as numbers.
+void read_picture_into(Trace& trace, const ModelConfig& config, const std::filesystem::path& file) {
+  const Picture picture = prepared(read_picture(file), *config.vision);
+  trace.picture = std::make_shared<const PatchPicture>(patch_picture(picture, *config.vision));
+  trace.patches = patches_of(picture, *config.vision);
+}
+
 /// A trace of cross-attention, before the pass.
 std::shared_ptr<Trace> cross_trace(const Trace& target, std::shared_ptr<const Trace> source, const CaptureSpec& spec) {
   const auto trace = std::make_shared<Trace>();
@@ -154,8 +163,14 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   check_source(model, request);
   check_stacks(request.edits, trace->model);
   check_sites(model, request.capture);
-  trace->text = request.ids.empty() ? request.text : "";
+  trace->text = request.ids.empty() && request.image.empty() ? request.text : "";
   trace->tokens = tokenize(loaded, request, ctx.stop);
+  if (known && !kept && known->saw(request.image)) {  // one of many passes that differ from the same one
+    trace->picture = known->trace()->picture;
+    trace->patches = known->trace()->patches;
+  } else if (model.config().vision) {
+    read_picture_into(*trace, model.config(), request.image);
+  }
   trace->source = "headscope " + ctx.backend.name();
   for (const Intervention& edit : request.edits)
     if (edit.enabled) trace->source += "; edited " + describe(edit);
@@ -186,10 +201,11 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   }
   trace->plan = plan_capture(spec, dims, n, n);
 
+  const Tensor& beside = model.config().vision ? trace->patches : encoded.memory;
   LayerRange layers;
   ResidualKeeper keeper(dims.layers);
   if (known && !ctx.tap) {
-    const int first = known->first_changed(model, trace->tokens, request.edits, encoded.memory);
+    const int first = known->first_changed(model, trace->tokens, request.edits, beside);
     if (only) {
       layers.first = std::min(first, *only);
     } else if (known->recorded(request.capture)) {
@@ -223,14 +239,16 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   own.tap = &chain;
   const std::vector<std::int32_t> segments = trace->segments();
   own.segments = segments;
+  own.patches = trace->patches;
   if (n > model.config().context) own.context = n;  // where an edit says how positions go on
 
   MapRequest maps;
   maps.storage = trace->plan.maps;
   maps.links = &links;
   if (!spec.layers.empty()) maps.layers = &spec.layers;
-  const bool all_logits = request.capture.all_logits || request.capture.sites.contains(SiteKind::logits) ||
-                          trace->model.objective != Objective::next_token;
+  const bool all_logits = trace->model.objective == Objective::next_token
+                              ? request.capture.all_logits || request.capture.sites.contains(SiteKind::logits)
+                              : trace->model.objective != Objective::image_class;  // which is read in one place
 
   Recorder cross_recorder(cross_spec);
   std::optional<CrossPass> crossing;
@@ -255,7 +273,7 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   if (kept) {
     kept->residuals = std::move(keeper.found);
     kept->sources = std::move(scene.sources);
-    kept->memory = encoded.memory;
+    kept->beside = beside;
   }
   return {trace, result.memory};
 }
@@ -309,7 +327,9 @@ std::shared_ptr<const Trace> with_all_logits(const LoadedModel& loaded, const Ru
                                              std::shared_ptr<const Trace> trace, const Ctx& ctx,
                                              const PassMemory& memory) {
   if (trace->model.objective == Objective::nothing) return trace;
-  if (trace->logits.defined() && trace->logits.dim(0) == static_cast<Index>(trace->tokens.size())) return trace;
+  if (trace->logits.defined() && (trace->model.objective == Objective::image_class ||
+                                  trace->logits.dim(0) == static_cast<Index>(trace->tokens.size())))
+    return trace;
   RunRequest rest = request;
   rest.capture = {.maps = MapStorage::none, .all_logits = true, .byte_budget = request.capture.byte_budget};
   auto whole = std::make_shared<Trace>(*trace);

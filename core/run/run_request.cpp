@@ -8,6 +8,7 @@
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 #include "core/text/chat_template.h"
+#include "core/text/class_names.h"
 #include "core/text/source_tokenizer.h"
 
 namespace headscope {
@@ -32,6 +33,7 @@ ordered_json as_json(const RunRequest& request) {
   // Left out where there is none, as all that came later: other runs keep their hashes.
   if (!request.source.empty()) result["source"] = request.source;
   if (!request.source_ids.empty()) result["source_ids"] = request.source_ids;
+  if (!request.image.empty()) result["image"] = request.image.generic_string();
   result["add_bos"] = request.add_bos ? ordered_json(*request.add_bos) : ordered_json(nullptr);
   if (request.ids_are_whole) result["ids_are_whole"] = true;  // left out else, as edits are
   result["parse_special"] = request.parse_special;
@@ -86,11 +88,13 @@ RunRequest run_request_from_json(const JsonView& value) {
   fields.read("text", request.text);
   if (const auto ids = fields.find("ids"))
     for (const JsonView& item : ids->elements("token ids")) request.ids.push_back(item.small());
+  fields.read("image", request.image);
   fields.read("source", request.source);
   if (const auto ids = fields.find("source_ids"))
     for (const JsonView& item : ids->elements("token ids")) request.source_ids.push_back(item.small());
   const bool source = !request.source.empty() || !request.source_ids.empty();  // then a target may be empty
-  if (request.text.empty() && request.ids.empty() && !source) value.refuse("\"text\" or \"ids\"", "neither");
+  if (request.text.empty() && request.ids.empty() && request.image.empty() && !source)
+    value.refuse("\"text\", \"ids\" or \"image\"", "neither");
   bool add_bos = false;
   if (fields.read("add_bos", add_bos)) request.add_bos = add_bos;
   fields.read("ids_are_whole", request.ids_are_whole);
@@ -113,7 +117,12 @@ std::uint64_t hash(const RunRequest& request) {
 }
 
 LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, const LoadWatch& watch) {
-  LoadedModel out{Model::load(folder, backend, watch), load_tokenizer(folder)};
+  LoadedModel out{Model::load(folder, backend, watch), nullptr};
+  if (const auto& vision = out.model->config().vision) {
+    if (!vision->labels.empty()) out.tokenizer = class_names(vision->labels);
+    return out;
+  }
+  out.tokenizer = load_tokenizer(folder);
   if (out.model->encoder()) {
     out.source_tokenizer = load_source_tokenizer(folder);
     if (!out.source_tokenizer) out.source_tokenizer = out.tokenizer;

@@ -31,6 +31,7 @@ struct RunRequest {
   /// as the decoder reads it (teacher forcing), behind the token that it begins with; they may be empty.
   std::string source;
   std::vector<std::int32_t> source_ids;
+  std::filesystem::path image;  ///< a picture, PNG or JPEG, in place of both, of models that read one
   /// Empty: as the tokenizer says for text, not before given ids. Texts that edits take activations from are read by
   /// the same setting as `text`.
   std::optional<bool> add_bos;

@@ -182,6 +182,7 @@ TrainedBpe train_bpe(std::span<const std::string> texts, const BpeTrainerOptions
   }
   bpe.tokens.emplace_back(TrainedBpe::end_of_text);
   bpe.masks = options.masks;
+  bpe.ends = options.ends;
   if (options.masks) bpe.tokens.emplace_back(TrainedBpe::mask);
   return bpe;
 }
@@ -211,6 +212,7 @@ std::string tokenizer_json(const TrainedBpe& bpe) {
   ordered_json single = ordered_json::array({special, text}),
                pair = ordered_json::array({special, text, special, second});
   if (bpe.masks) single.push_back(special), pair.push_back(special);
+  if (bpe.ends) single = {text, special}, pair = {text, special, second, special};
   const ordered_json in_front = {
       {"type", "TemplateProcessing"},
       {"single", single},

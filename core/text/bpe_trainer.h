@@ -20,6 +20,7 @@ struct BpeTrainerOptions {
   int vocab_size = 512;       ///< all tokens: 256 bytes, the merges, and the special tokens, at least one
   std::int64_t at_least = 2;  ///< a pair seen fewer times is not merged, so that the vocabulary may stay smaller
   bool masks = false;         ///< for encoders: one token more, "[MASK]", and end-of-text behind every text too
+  bool ends = false;          ///< for encoder-decoders: end-of-text stands behind every text, and not in front of it
 };
 
 /// What was learned. Ids: bytes in the order of GPT-2's alphabet, then one per merge in order, then end-of-text, and
@@ -27,7 +28,7 @@ struct BpeTrainerOptions {
 struct TrainedBpe {
   static constexpr std::string_view end_of_text = "<|endoftext|>";
   static constexpr std::string_view mask = "[MASK]";
-  bool masks = false;
+  bool masks = false, ends = false;
   std::vector<std::string> tokens;                            ///< the bytes of every token, the names of the last
   std::vector<std::pair<std::int32_t, std::int32_t>> merges;  ///< merge i makes token 256 + i
 
@@ -41,7 +42,7 @@ struct TrainedBpe {
 TrainedBpe train_bpe(std::span<const std::string> texts, const BpeTrainerOptions& options);
 
 /// tokenizer.json: the form that load_tokenizer() and Hugging Face's tokenizers read. With end-of-text put in front of
-/// every text, as the models were trained.
+/// every text (or where the options say), as the models were trained.
 std::string tokenizer_json(const TrainedBpe& bpe);
 /// The tokenizer that load_tokenizer() makes of tokenizer_json().
 std::shared_ptr<const Tokenizer> make_tokenizer(const TrainedBpe& bpe);

@@ -56,7 +56,8 @@ std::shared_ptr<const Tokenizer> read_tokenizer_json(const std::filesystem::path
 std::shared_ptr<const Tokenizer> make_tokenizer(const nlohmann::json& document, const std::string& where,
                                                 const TokenizerSettings& settings, bool or_null);
 /// Reads vocab.json and, where it exists, merges.txt from the folder of the settings. A vocabulary without merges must
-/// consist of single characters (each is a token, anything else an Error), or of GPT-2's 256 bytes.
+/// consist of single characters (each is a token, anything else an Error), or of GPT-2's 256 bytes. One with <s>, </s>
+/// and <mask> is RoBERTa's: those stand around every text.
 std::shared_ptr<const Tokenizer> read_vocab_and_merges(const TokenizerSettings& settings);
 /// Reads vocab.txt from the folder of the settings: BERT's own form, with lower case and accents as
 /// tokenizer_config.json says.

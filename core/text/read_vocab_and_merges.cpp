@@ -1,4 +1,4 @@
-// GPT-2's own files, vocab.json and merges.txt, and vocabularies of single characters.
+// GPT-2's own files, vocab.json and merges.txt, which RoBERTa and BART have too, and vocabularies of single characters.
 
 #include <fmt/format.h>
 
@@ -69,6 +69,22 @@ bool has_byte_alphabet(const Vocabulary& vocabulary) {
   return true;
 }
 
+/// RoBERTa's vocabulary (Liu et al., RoBERTa, 2019) has other special tokens than GPT-2's: texts stand between <s> and
+/// </s>, and <mask> takes the space before it along. Says whether it is one.
+bool take_roberta_specials(const std::vector<Vocabulary::Entry>& words, TokenizerSettings& settings) {
+  const auto find = [&](std::string_view name) { return std::ranges::find(words, name, &Vocabulary::Entry::spelling); };
+  for (const std::string_view name : {"<s>", "</s>", "<mask>"})
+    if (find(name) == words.end()) return false;
+  if (find(kEndOfText) != words.end()) return false;
+  for (const char* name : {"<s>", "<pad>", "</s>", "<unk>"}) settings.special.emplace_back(name);
+  if (std::ranges::find(settings.added, "<mask>", &AddedToken::content) == settings.added.end())
+    settings.added.push_back(
+        {.content = "<mask>", .id = static_cast<std::int32_t>(find("<mask>")->id), .special = true, .lstrip = true});
+  if (!settings.bos) settings.bos = "<s>";
+  if (!settings.eos) settings.eos = "</s>";
+  return true;
+}
+
 }  // namespace
 
 std::shared_ptr<const Tokenizer> read_vocab_and_merges(const TokenizerSettings& given) {
@@ -82,6 +98,7 @@ std::shared_ptr<const Tokenizer> read_vocab_and_merges(const TokenizerSettings& 
   BpeModel::Options options;
   parts.where = vocab_path.string();
   const std::vector<Vocabulary::Entry> words = read_vocab_json(vocab_path);
+  const bool roberta = has_merges && take_roberta_specials(words, settings);
   parts.added = settings.added;
   parts.vocabulary = join_vocabulary(parts.where, words, parts.added, settings);
   if (parts.vocabulary.find(kEndOfText)) {
@@ -99,7 +116,8 @@ std::shared_ptr<const Tokenizer> read_vocab_and_merges(const TokenizerSettings& 
   else if (settings.unk)
     options.unk = parts.vocabulary.find(*settings.unk);
   parts.spelling.byte_level = options.byte_level;
-  parts.special = special_ids(settings, parts.vocabulary, std::nullopt, false);
+  parts.special = special_ids(settings, parts.vocabulary, std::nullopt, roberta);
+  if (roberta) parts.special.behind = parts.vocabulary.find(*settings.eos);
   parts.description = options.byte_level ? "byte-level BPE" : "single characters";
   parts.model = make_bpe(words, std::move(merges), options);
   return make_pipeline_tokenizer(std::move(parts));

@@ -35,10 +35,13 @@ struct ModelDims {
 enum class Objective {
   next_token,    ///< the token after it: decoders
   masked_token,  ///< the token that stands there, where it is masked: encoders (Devlin et al., BERT, 2019)
+  image_class,   ///< what the picture shows, in one row for all of it: vision transformers
   nothing        ///< there are no logits
 };
-inline constexpr NamedValue<Objective> objective_names[] = {
-    {"next_token", Objective::next_token}, {"masked_token", Objective::masked_token}, {"nothing", Objective::nothing}};
+inline constexpr NamedValue<Objective> objective_names[] = {{"next_token", Objective::next_token},
+                                                            {"masked_token", Objective::masked_token},
+                                                            {"image_class", Objective::image_class},
+                                                            {"nothing", Objective::nothing}};
 
 struct ModelInfo {
   std::string name, family;  ///< "gpt2-byte-d96", "gpt2"

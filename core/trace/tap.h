@@ -26,7 +26,8 @@ struct HeadRule {
   float scale = 1;                            ///< what q·k is multiplied by: 1 / (√d_head · temperature)
   /// What the model itself does to the scores of visible keys; 0 = nothing, or `rule` does it already.
   float cap = 0;                                         ///< they are bent to cap · tanh(score ÷ cap),
-  double slope = 0;                                      ///< then lose slope · |i − j| (ALiBi)
+  double slope = 0;                                      ///< then lose slope · |i − j| (ALiBi) …
+  double slope_unit = 0;                                 ///< … > 0: rounded on the way: rounded_alibi_rule()
   float sink = -std::numeric_limits<float>::infinity();  ///< AttentionRule::sink of every row
   std::shared_ptr<const BucketBias> buckets = {};        ///< and gain what T5 adds; null = nothing
 };

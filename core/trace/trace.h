@@ -31,8 +31,8 @@ struct Trace {
   std::vector<Token> tokens;       ///< of the keys, and of the queries too unless they have their own
   std::vector<AttentionMap> maps;  ///< layer-major, of the recorded layers; may be empty
   std::map<Site, Tensor> sites;    ///< recorded tensors, shapes as in site_table()
-  Tensor logits;                   ///< (query, vocab), or (1, vocab) when only the last was kept; may be undefined
-  std::string source;              ///< "headscope cpu f32", "imported from x.npz"
+  Tensor logits;  ///< (query, vocab), or (1, vocab) when only the last was kept, and of a picture; may be undefined
+  std::string source;  ///< "headscope cpu f32", "imported from x.npz"
   CapturePlan plan;
   double milliseconds = 0;  ///< of the forward pass, metrics inside
   Index merged_tokens = 0;  ///< of how many tokens the positions are words (words.h); 0 = they are tokens
@@ -40,6 +40,7 @@ struct Trace {
   /// Place::between_texts). Empty = the keys'.
   std::vector<Token> query_tokens;
   std::shared_ptr<const PatchPicture> picture;  ///< what the keys are patches of; null where they are a text's tokens
+  Tensor patches;  ///< (patch, numbers of it): what a model of pictures was given of it; undefined elsewhere
 
   /// Of an encoder-decoder's run, which is its decoder's: the source in the encoder, and how the target looked at it
   /// (`tokens` are the source's, `query_tokens` the target's, and there are no logits). Null elsewhere.

@@ -1,12 +1,14 @@
 // A model card as text: JSON for programs, Markdown for people.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/json.h"
 #include "core/train/model_card.h"
+#include "core/train/shapes.h"
 
 namespace headscope {
 
@@ -33,6 +35,17 @@ std::string cell(const HeadScore& score, double best) {
 }
 
 std::string data_text(const Recipe& recipe) {
+  if (recipe.task.translates())
+    return "sentences of a small English and what they are in a language made for this project "
+           "(`core/train/translation.h`): other order of words, articles and adjectives that agree with their noun in "
+           "class and number, verbs with their subject. Which word stands for which is known. A seventh of all "
+           "sentences is never learnt from; all numbers here are of those";
+  if (recipe.task.draws())
+    return fmt::format(
+        "pictures of {0} × {0} pixels, drawn for this project (`core/train/shapes.h`): one warm shape of {1}, up to "
+        "{2} "
+        "cold ones beside it, whose shapes do not count; where it lies is known",
+        recipe.task.side, fmt::join(shape_names(), ", "), recipe.task.distractors);
   if (recipe.task.tells_stories())
     return std::string(recipe.task.kind == "masked" ? "masked tokens (15 %, drawn anew for every row) in " : "") +
            "stories of `assets/stories.grammar`, a grammar written for this project: every text's probability is known "
@@ -63,6 +76,59 @@ std::string clearest(const ModelCard& card) {
   return out;
 }
 
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+
+/// What a translator's card says in place of heads that look for something in one text.
+std::string translation_text(const ModelCard& card) {
+  const TranslationScores& t = *card.translation;
+  std::string out = fmt::format(
+      "- **Translations**: {} of {} sentences come out right to the last token, written greedily.\n"
+      "\n## How its cross-attention aligns words\n\nEach target word is linked to the source word that a head gives "
+      "most of its weight, and the links compared with the true ones ({} sure, of a word to the one it stands for; {} "
+      "more possible, to the noun that it agrees with): alignment error rate (Och & Ney 2003), 0 is best. *As it "
+      "writes*: of the rows that write a word's tokens; *as it reads*: of the rows that read them, one later. "
+      "*Weight*: "
+      "what the rows that write a word give the word it stands for. *Taken away*: what the loss rises by, in nats per "
+      "token over {} sentences, when the head alone is taken away (its `z` set to zero).\n\n"
+      "| head | as it writes | as it reads | weight | taken away |\n|---|---:|---:|---:|---:|\n",
+      percent(t.exact), t.sentences, t.sure, t.possible - t.sure, card.ablated_rows);
+  for (const CrossHeadScore& head : t.heads) {
+    const bool best = &head == &t.best();
+    const std::string error = fmt::format("{:.3f}", head.written);
+    out += fmt::format("| cross.{}.{} | {} | {:.3f} | {:.2f} | {:+.3f} |\n", head.layer, head.head,
+                       best ? "**" + error + "**" : error, head.read, head.weight, head.loss_change);
+  }
+  out += fmt::format("| *chance* | {0:.3f} | {0:.3f} | | |\n| *in order* | {1:.3f} | {1:.3f} | | |\n", t.chance,
+                     t.in_order);
+  return out +
+         "\n*Chance* links every target word to any source word, each as likely; *in order* links first to first, "
+         "second to second …\n";
+}
+
+ordered_json translation_json(const TranslationScores& t) {
+  ordered_json heads = ordered_json::array();
+  for (const CrossHeadScore& head : t.heads)
+    heads.push_back({{"layer", head.layer},
+                     {"head", head.head},
+                     {"error_writing", rounded(head.written)},
+                     {"error_reading", rounded(head.read)},
+                     {"weight", rounded(head.weight)},
+                     {"loss_change", rounded(head.loss_change)}});
+  return {{"sentences", t.sentences},
+          {"exact", rounded(t.exact)},
+          {"sure_links", t.sure},
+          {"possible_links", t.possible},
+          {"best_error", rounded(t.best().written)},
+          {"chance_error", rounded(t.chance)},
+          {"in_order_error", rounded(t.in_order)},
+          {"cross_heads", heads}};
+}
+
+constexpr const char* card_end =
+    "\n`card.json` holds the same numbers for programs; `headscope-cli card` measures them again.\n";
+
 }  // namespace
 
 std::string card_json(const ModelCard& card) {
@@ -76,9 +142,15 @@ std::string card_json(const ModelCard& card) {
   out["targets"] = card.targets;
   out["loss"] = rounded(card.loss);
   out["floor"] = rounded(card.floor);
+  if (!std::isnan(card.accuracy)) out["accuracy"] = rounded(card.accuracy);
   if (!std::isnan(card.first_half)) {
     out["first_half_loss"] = rounded(card.first_half);
     out["second_half_loss"] = rounded(card.second_half);
+  }
+  if (card.translation) {
+    out["ablated_rows"] = card.ablated_rows;
+    out["translation"] = translation_json(*card.translation);
+    return out.dump(1) + "\n";
   }
   out["texts"] = card.texts;
   out["ablated_rows"] = card.ablated_rows;
@@ -97,40 +169,62 @@ std::string card_markdown(const ModelCard& card) {
   const Recipe& recipe = card.recipe;
   const ModelShape& shape = recipe.model;
   std::string out = fmt::format("# {}\n\n", recipe.name);
-  out += fmt::format("{} architecture, {} layers × {} heads{}, width {}, {}, context {}; {} parameters in {}.\n\n",
+  out += fmt::format("{} architecture, {} layers{} × {} heads{}, width {}, {}, context {}; {} parameters in {}.\n\n",
                      shape.family == "gpt2"   ? "GPT-2"
                      : shape.family == "bert" ? "BERT"
+                     : shape.family == "bart" ? "BART"
+                     : shape.family == "vit"  ? "ViT"
                                               : "Llama",
-                     shape.layers, shape.heads,
+                     shape.layers, shape.family == "bart" ? " in each stack" : "", shape.heads,
                      shape.kv_heads < shape.heads ? fmt::format(" ({} of keys and values)", shape.kv_heads) : "",
                      shape.width, shape.mlp > 0 ? fmt::format("MLP {}", shape.mlp) : "attention only", shape.context,
                      card.parameters, card.dtype);
   out += fmt::format("Made from nothing by\n\n    headscope-cli train models/{}/recipe.json\n\n", recipe.name);
   out += fmt::format("- **Data**: {}.\n", data_text(recipe));
-  out += fmt::format("- **Training**: {} steps of {} × {} tokens, {} on the machine where it was made.\n",
-                     card.training.steps, recipe.batch, shape.context, time_text(card.training.seconds));
+  out += fmt::format("- **Training**: {} steps of {}, {} on the machine where it was made.\n", card.training.steps,
+                     step_text(recipe), time_text(card.training.seconds));
   if (recipe.optimizer.attention_entropy > 0)
     out += fmt::format(
         "- **Price of looking everywhere**: from step {} on, a nat of mean attention entropy (without the first key) "
         "costs up to {:g} nats of loss, so that heads choose where they look.\n",
         recipe.optimizer.attention_entropy_from, recipe.optimizer.attention_entropy);
-  out += fmt::format("- **Held-out loss**: {:.4f} nats per {}token over {} tokens that it never learnt from.",
-                     card.loss, shape.family == "bert" ? "masked " : "", card.targets);
+  out += fmt::format(
+      "- **Held-out loss**: {:.4f} nats per {} over {} that it never learnt from.", card.loss,
+      recipe.task.draws()      ? "picture"
+      : shape.family == "bert" ? "masked token"
+                               : "token",
+      recipe.task.draws() ? fmt::format("{} pictures", card.targets) : fmt::format("{} tokens", card.targets));
   if (!std::isnan(card.floor))
     out += fmt::format(" No model can do better than the floor, {:.4f}; it is {:.4f} above.", card.floor,
                        card.loss - card.floor);
   out += "\n";
+  if (!std::isnan(card.accuracy))
+    out += fmt::format("- **Told right**: {} of {} pictures; one of {} classes is right by chance.\n",
+                       percent(card.accuracy), card.rows, shape_names().size());
   if (!std::isnan(card.first_half))
     out += fmt::format(
         "- **Said twice**: of {} characters said twice, the first half costs {:.3f} nats per character, the second "
         "{:.3f}.\n",
         recipe.task.longest_period, card.first_half, card.second_half);
-  out += fmt::format(
-      "\n## What its heads look for\n\nThe head that does each most, by its mean attention weight on {} texts it never "
-      "learnt from; *none* when that is less than twice what chance gives. *Chance* spreads its weight evenly; *one "
-      "distance* is the best that looking always equally far back could give. *Taken away*: what the loss rises by, in "
-      "nats per token over {} rows, when the head alone is taken away (its `z` set to zero).\n\n{}",
-      card.texts, card.ablated_rows, clearest(card));
+  if (card.translation) return out + translation_text(card) + card_end;
+  if (recipe.task.draws())
+    out += fmt::format(
+        "\n## What its heads look at\n\nWhat CLS gives to the patches of the warm shape, mean over {} pictures it "
+        "never "
+        "learnt from; *none* when no head gives twice what chance does, the share that those patches are of all "
+        "tokens. "
+        "*Taken away*: what the loss rises by, in nats per picture over {} pictures, when the head alone is taken away "
+        "(its `z` set to zero).\n\n{}",
+        card.texts, card.ablated_rows, clearest(card));
+  else
+    out += fmt::format(
+        "\n## What its heads look for\n\nThe head that does each most, by its mean attention weight on {} texts it "
+        "never "
+        "learnt from; *none* when that is less than twice what chance gives. *Chance* spreads its weight evenly; *one "
+        "distance* is the best that looking always equally far back could give. *Taken away*: what the loss rises by, "
+        "in "
+        "nats per token over {} rows, when the head alone is taken away (its `z` set to zero).\n\n{}",
+        card.texts, card.ablated_rows, clearest(card));
   out += "\n## All heads\n\nBold: the best of a column, where it is at least twice what chance gives.\n\n";
   const auto& columns = score_columns(recipe.task.kind);
   out += "| head |";
@@ -161,8 +255,7 @@ std::string card_markdown(const ModelCard& card) {
   };
   baseline("*chance*", &HeadScore::chance);
   baseline("*one distance*", &HeadScore::fixed);
-  out += "\n`card.json` holds the same numbers for programs; `headscope-cli card` measures them again.\n";
-  return out;
+  return out + card_end;
 }
 
 }  // namespace headscope

@@ -10,10 +10,12 @@
 namespace headscope {
 namespace {
 
-/// Watches the embedding and every pattern, as the taps before it left them.
+/// Watches the embedding and every pattern, as the tap before it (may be null) left them.
 class Watcher final : public Tap {
  public:
-  explicit Watcher(Tape& tape) : tape_(tape) {}
+  Watcher(Tape& tape, Tap* before)
+      : tape_(tape), chain_(before ? std::vector<Tap*>{before, this} : std::vector<Tap*>{this}) {}
+  Tap* chain() { return &chain_; }
   bool wants(Site site) const override { return site.kind == SiteKind::embed || site.kind == SiteKind::pattern; }
   Tensor at(Site site, const Tensor& value) override {
     tape_.watch(value);
@@ -23,15 +25,30 @@ class Watcher final : public Tap {
   Tensor embedding;
   std::vector<Tensor> patterns;
 
+  TextGradients gradients() const {
+    TextGradients out;
+    for (const Tensor& pattern : patterns) out.patterns.push_back(tape_.gradient(pattern).copy());
+    if (!embedding.defined()) return out;
+    out.embedding = tape_.gradient(embedding).copy();
+    for (Index i = 0; i < embedding.dim(0); ++i) {
+      double sum = 0;
+      for (Index j = 0; j < embedding.dim(1); ++j)
+        sum += static_cast<double>(embedding.at(i, j)) * static_cast<double>(out.embedding.at(i, j));
+      out.gradient_times_input.push_back(static_cast<float>(sum));
+    }
+    return out;
+  }
+
  private:
   Tape& tape_;
+  TapChain chain_;
 };
 
 }  // namespace
 
 InputGradients input_gradients(const Model& model, const Ctx& ctx, std::span<const std::int32_t> tokens,
-                               const GradientOf& of) {
-  assert(!ctx.tape);
+                               const GradientOf& of, const GradientSource* source) {
+  assert(!ctx.tape && !ctx.source);
   need_logits(model.info());
   const ModelConfig& c = model.config();
   const int n = static_cast<int>(tokens.size()), row = of.position < 0 ? n - 1 : of.position;
@@ -48,14 +65,18 @@ InputGradients input_gradients(const Model& model, const Ctx& ctx, std::span<con
   }
 
   Tape tape(ctx.backend);
-  Watcher watcher(tape);
-  std::vector<Tap*> taps;
-  if (ctx.tap) taps.push_back(ctx.tap);
-  taps.push_back(&watcher);
-  TapChain chain(taps);
+  Watcher watcher(tape, ctx.tap), encoder(tape, source ? source->encoder : nullptr),
+      cross(tape, source ? source->cross : nullptr);
   Ctx recorded = ctx;
-  recorded.tap = &chain;
+  recorded.tap = watcher.chain();
   recorded.tape = &tape;
+  SourceMemory memory;
+  if (source && model.encoder()) {
+    Ctx reading{.backend = ctx.backend, .tap = encoder.chain(), .stop = ctx.stop, .tape = &tape};
+    memory.tap = cross.chain();
+    memory.memory = model.encoder()->forward(reading, source->tokens).memory;
+    recorded.source = &memory;
+  }
   const Tensor logits = model.forward(recorded, tokens).logits;
 
   InputGradients out;
@@ -80,14 +101,11 @@ InputGradients input_gradients(const Model& model, const Ctx& ctx, std::span<con
     tape.backward(logits, weight);
   }
 
-  out.embedding = tape.gradient(watcher.embedding).copy();
-  for (Index i = 0; i < n; ++i) {
-    double sum = 0;
-    for (Index j = 0; j < c.dims.d_model; ++j)
-      sum += static_cast<double>(watcher.embedding.at(i, j)) * static_cast<double>(out.embedding.at(i, j));
-    out.gradient_times_input.push_back(static_cast<float>(sum));
+  static_cast<TextGradients&>(out) = watcher.gradients();
+  if (recorded.source) {
+    out.source = encoder.gradients();
+    out.cross_patterns = cross.gradients().patterns;
   }
-  for (const Tensor& pattern : watcher.patterns) out.patterns.push_back(tape.gradient(pattern).copy());
   return out;
 }
 

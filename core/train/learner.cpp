@@ -35,12 +35,27 @@ struct Learner::Impl {
     }
     if (!counted) throw Error(c.name + ": batch", "at least one target that counts", "none");
   }
-
-  ForwardResult forward(const Batch& batch, const Ctx& ctx, const MapRequest& maps) const {
-    const std::vector<Index> lengths(static_cast<std::size_t>(batch.sequences), batch.length);
-    return model->forward(ctx, batch.tokens, nullptr, maps, true, {}, lengths);
-  }
 };
+
+ForwardResult run_batch(const Model& model, const Batch& batch, const Ctx& ctx, const MapRequest& maps, Tap* cross) {
+  const std::vector<Index> lengths(static_cast<std::size_t>(batch.sequences), batch.length);
+  const Model* const encoder = model.encoder();
+  if ((encoder != nullptr) != !batch.source_lengths.empty() ||
+      (encoder && batch.source_lengths.size() != lengths.size()))
+    throw Error(model.config().name + ": batch",
+                encoder ? fmt::format("a source for each of {} sequences", batch.sequences) : "no sources",
+                fmt::format("{}", batch.source_lengths.size()));
+  Ctx seeing = ctx;
+  seeing.patches = batch.patches;
+  if (!encoder) return model.forward(seeing, batch.tokens, nullptr, maps, true, {}, lengths);
+  Ctx reading = ctx;
+  reading.tap = nullptr;
+  const SourceMemory source{encoder->forward(reading, batch.source, nullptr, {}, true, {}, batch.source_lengths).memory,
+                            cross, maps, batch.source_lengths};
+  Ctx writing = ctx;
+  writing.source = &source;
+  return model.forward(writing, batch.tokens, nullptr, maps, true, {}, lengths);
+}
 
 Learner::Learner(const ModelConfig& config, const OptimizerSettings& settings, std::uint64_t seed, Backend& backend)
     : impl_(std::make_unique<Impl>(Parameters::initial(config, seed), settings, backend)) {}
@@ -63,7 +78,7 @@ StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequ
 
   ForwardResult result;
   try {
-    result = s.forward(batch,
+    result = run_batch(*s.model, batch,
                        Ctx{.backend = s.backend,
                            .stop = stop,
                            .tape = &tape,
@@ -101,7 +116,7 @@ StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequ
 
 double Learner::loss(const Batch& batch, std::stop_token stop) {
   impl_->check(batch);
-  const ForwardResult result = impl_->forward(batch, Ctx{.backend = impl_->backend, .stop = stop}, {});
+  const ForwardResult result = run_batch(*impl_->model, batch, Ctx{.backend = impl_->backend, .stop = stop});
   return impl_->backend.cross_entropy(result.logits, batch.targets).nats;
 }
 

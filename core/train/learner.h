@@ -20,14 +20,23 @@ struct Batch {
   int sequences = 0, length = 0;
   std::vector<std::int32_t> tokens;   ///< (sequences · length)
   std::vector<std::int32_t> targets;  ///< the token that follows each; −1 is not counted
+  std::vector<std::int32_t> source;   ///< of encoder-decoders: what each sequence is made of, one after another
+  std::vector<Index> source_lengths;  ///< by sequence; else empty
+  Tensor patches = {};                ///< of models of pictures, one for each sequence: (patch, numbers of it)
 };
+
+/// The training pass: of an encoder-decoder first the encoder reads the sources, then the decoder what is made of them.
+/// `ctx.tap` is the decoder's; `cross` sees or replaces sites of its attention to the sources; may be null. Throws as
+/// Model::forward, and Error on a batch that has no sources where the model needs some.
+ForwardResult run_batch(const Model& model, const Batch& batch, const Ctx& ctx, const MapRequest& maps = {},
+                        Tap* cross = nullptr);
 
 struct StepReport {
   std::int64_t step = 0;     ///< number of this step; the first is 1
   double loss = 0;           ///< mean over the counted targets, nats per token, before the update
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
-  std::vector<AttentionMap> maps;  ///< of the pass, when asked for
+  std::vector<AttentionMap> maps;  ///< of the pass, when asked for (of a decoder with a source: its own)
 };
 
 class Learner {

@@ -8,6 +8,9 @@
 #include "core/base/special_values.h"
 #include "core/metrics/metric.h"
 #include "core/train/evaluation.h"
+#include "core/train/head_taps.h"
+#include "core/train/seeing_heads.h"
+#include "core/train/translate_task.h"
 
 namespace headscope {
 
@@ -32,16 +35,6 @@ struct Query {
   Index query = 0;
   std::vector<Index> keys;
 };
-
-/// The last token of a span, and all of them. Tokens of BPE may begin with the blank before a word.
-std::vector<Index> tokens_of(const std::vector<Token>& tokens, const TextSpan& span) {
-  std::vector<Index> found;
-  for (std::size_t i = 0; i < tokens.size(); ++i)
-    if (tokens[i].begin >= 0 && static_cast<std::size_t>(tokens[i].end) > span.begin &&
-        static_cast<std::size_t>(tokens[i].begin) < span.end)
-      found.push_back(static_cast<Index>(i));
-  return found;
-}
 
 std::vector<Query> queries_of(const Story& story, const std::vector<Token>& tokens, LinkKind kind) {
   std::map<Index, std::vector<Index>> keys;
@@ -90,22 +83,6 @@ struct LinkBaseline {
   }
 };
 
-/// Sets the z of one head to zero.
-class WithoutHead final : public Tap {
- public:
-  explicit WithoutHead(HeadId head) : head_(head) {}
-  bool wants(Site site) const override { return site.kind == SiteKind::z && site.layer == head_.layer; }
-  Tensor at(Site, const Tensor& value) override {
-    Tensor out = value.copy();  // (query, head, d_head)
-    for (Index i = 0; i < out.dim(0); ++i)
-      for (Index d = 0; d < out.dim(2); ++d) out.ref(i, head_.head, d) = 0;
-    return out;
-  }
-
- private:
-  HeadId head_;
-};
-
 std::vector<Story> probe_stories(const Task& task, int texts) {
   if (task.settings().tells_stories()) return held_out_stories(task, texts);
   std::vector<Story> out;
@@ -117,7 +94,6 @@ std::vector<Story> probe_stories(const Task& task, int texts) {
 
 /// Loss of each half of texts that are said twice.
 void measure_halves(ModelCard& card, const LoadedModel& loaded, const Task& task, int texts, const Ctx& ctx) {
-  card.first_half = card.second_half = nan;
   if (task.settings().kind != "repeated") return;
   HeldOut data;
   const int period = task.settings().longest_period;
@@ -151,6 +127,8 @@ const std::vector<ScoreColumn>& score_columns(const std::string& task_kind) {
     return columns;
   }();
   static const std::vector<ScoreColumn> metrics_only(all.begin() + std::size(link_scores), all.end());
+  static const std::vector<ScoreColumn> seeing{{"object", "CLS → shape"}};
+  if (task_kind == "shapes") return seeing;
   return task_kind != "repeated" ? all : metrics_only;
 }
 
@@ -233,10 +211,17 @@ ModelCard measure_card(const std::filesystem::path& folder, const CardSettings& 
   card.floor = data.floor;
   card.loss = held_out_loss(*loaded.model, quiet, data);
   card.texts = settings.texts;
-  measure_halves(card, loaded, *task, settings.texts, quiet);
-  card.heads = measure_heads(loaded, *task, settings.texts, quiet);
+  card.first_half = card.second_half = card.accuracy = nan;
   card.ablated_rows = settings.ablated_rows;
   const HeldOut few = task->held_out(settings.ablated_rows, card.recipe.batch, card.recipe.model.context);
+  if (const auto* translates = dynamic_cast<const TranslateTask*>(task.get())) {
+    card.translation = measure_translation(loaded, *translates, settings.rows, few, ctx);
+    return card;
+  }
+  measure_halves(card, loaded, *task, settings.texts, quiet);
+  if (task->settings().draws()) card.accuracy = share_told_right(*loaded.model, data, quiet);
+  card.heads = task->settings().draws() ? measure_seeing_heads(*loaded.model, *task, settings.texts, quiet)
+                                        : measure_heads(loaded, *task, settings.texts, quiet);
   const double whole = held_out_loss(*loaded.model, quiet, few);
   for (std::size_t i = 0; i < card.heads.size(); ++i) {
     HeadCard& head = card.heads[i];

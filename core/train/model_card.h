@@ -3,6 +3,7 @@
 // what heads are said to do, measured on truth, beside what chance gives and what is lost when the head is taken away.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "core/train/checkpoint.h"
 #include "core/train/recipe.h"
 #include "core/train/tasks.h"
+#include "core/train/translation_scores.h"
 
 namespace headscope {
 
@@ -40,9 +42,11 @@ struct ModelCard {
   double loss = 0, floor = 0;
   /// Of texts said twice with the longest period of the task "repeated": mean loss of each half. NaN for stories.
   double first_half = 0, second_half = 0;
-  int texts = 0;         ///< that the heads were measured on
-  int ablated_rows = 0;  ///< held-out rows for loss_change
-  std::vector<HeadCard> heads;
+  double accuracy = 0;          ///< of pictures held out, the share told right; NaN of texts
+  int texts = 0;                ///< that the heads were measured on
+  int ablated_rows = 0;         ///< held-out rows for loss_change
+  std::vector<HeadCard> heads;  ///< none of the task "translate", which has
+  std::optional<TranslationScores> translation;
 };
 
 struct CardSettings {

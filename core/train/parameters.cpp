@@ -27,6 +27,8 @@ class NewWeights final : public WeightSource {
   std::vector<std::string> names() const override { return {}; }
   bool contains(const std::string& name) const override { return !like_ || like_->contains(name); }
   Tensor take(const std::string& name, const Shape& shape) const override {
+    const auto known = std::ranges::find(made_, name, &Parameter::name);  // both stacks may read one embedding
+    if (known != made_.end()) return known->value;
     made_.push_back({name, Tensor::zeros(shape)});
     return made_.back().value;
   }
@@ -90,39 +92,53 @@ void ones(Tensor gain) {
   if (gain.defined()) std::ranges::fill(gain.mutable_values(), 1.0f);
 }
 
+using Initial = Parameters::Initial;
+
+void draw_layer(RawLayer& layer, const Initial& how, double residual, Random& random) {
+  for (Tensor* gain : {&layer.ln1_gain, &layer.ln2_gain, &layer.ln1_post_gain, &layer.ln2_post_gain, &layer.q_norm_gain,
+                       &layer.k_norm_gain})
+    ones(*gain);
+  for (const Tensor* weight : {&layer.q_weight, &layer.k_weight, &layer.v_weight}) draw(*weight, how.deviation, random);
+  draw(layer.o_weight, residual, random);
+  draw(layer.gate_weight, how.deviation, random);
+  draw(layer.up_weight, how.deviation, random);
+  draw(layer.down_weight, residual, random);
+  draw(layer.experts.router_weight, how.deviation, random);
+  for (const RawExpert& expert : all_of(layer.experts)) {
+    draw(expert.gate_weight, how.deviation, random);
+    draw(expert.up_weight, how.deviation, random);
+    draw(expert.down_weight, residual, random);
+  }
+}
+
+/// One stack, then the encoder that it reads. `drawn`: the embedding is another stack's, too, which drew it.
+void draw_stack(RawWeights& raw, const ModelConfig& config, const Initial& how, Random& random, bool drawn = false) {
+  const double residual = how.by_depth ? how.deviation / std::sqrt(2.0 * config.dims.layers) : how.deviation;
+  if (!drawn) draw(raw.token_embedding, how.deviation, random);
+  draw(raw.patch_embedding, how.deviation, random);
+  for (const Tensor& token : raw.leading_tokens) draw(token, how.deviation, random);
+  if (how.positions == Parameters::FirstPositions::sinusoids)
+    lay_sinusoids(raw.position_embedding, how.deviation);
+  else if (!config.sinusoids)
+    draw(raw.position_embedding, how.deviation, random);
+  for (RawLayer& layer : raw.layers) draw_layer(layer, how, residual, random);
+  for (RawLayer& layer : raw.cross) draw_layer(layer, how, residual, random);
+  for (Tensor* gain : {&raw.embedding_gain, &raw.final_gain, &raw.head_norm_gain}) ones(*gain);
+  draw(raw.segment_embedding, how.deviation, random);
+  draw(raw.head_weight, how.deviation, random);
+  if (!config.tied_embeddings && config.predicts) draw(raw.unembedding, how.deviation, random);
+  if (raw.encoder)
+    draw_stack(*raw.encoder, *config.encoder, how, random,
+               raw.encoder->token_embedding.storage() == raw.token_embedding.storage());
+}
+
 }  // namespace
 
 Parameters Parameters::initial(const ModelConfig& config, const Initial& how) {
   NewWeights source;
   RawWeights raw = read_weights(source, config);
   Random random(how.seed);
-  const double residual = how.by_depth ? how.deviation / std::sqrt(2.0 * config.dims.layers) : how.deviation;
-  draw(raw.token_embedding, how.deviation, random);
-  if (how.positions == FirstPositions::random)
-    draw(raw.position_embedding, how.deviation, random);
-  else
-    lay_sinusoids(raw.position_embedding, how.deviation);
-  for (RawLayer& layer : raw.layers) {
-    for (Tensor* gain : {&layer.ln1_gain, &layer.ln2_gain, &layer.ln1_post_gain, &layer.ln2_post_gain,
-                         &layer.q_norm_gain, &layer.k_norm_gain})
-      ones(*gain);
-    for (const Tensor* weight : {&layer.q_weight, &layer.k_weight, &layer.v_weight})
-      draw(*weight, how.deviation, random);
-    draw(layer.o_weight, residual, random);
-    draw(layer.gate_weight, how.deviation, random);
-    draw(layer.up_weight, how.deviation, random);
-    draw(layer.down_weight, residual, random);
-    draw(layer.experts.router_weight, how.deviation, random);
-    for (const RawExpert& expert : all_of(layer.experts)) {
-      draw(expert.gate_weight, how.deviation, random);
-      draw(expert.up_weight, how.deviation, random);
-      draw(expert.down_weight, residual, random);
-    }
-  }
-  for (Tensor* gain : {&raw.embedding_gain, &raw.final_gain, &raw.head_norm_gain}) ones(*gain);
-  draw(raw.segment_embedding, how.deviation, random);
-  draw(raw.head_weight, how.deviation, random);
-  if (!config.tied_embeddings && config.predicts) draw(raw.unembedding, how.deviation, random);
+  draw_stack(raw, config, how, random);
   Parameters parameters;
   parameters.config_ = config;
   parameters.all_ = std::move(source).made();
@@ -160,29 +176,42 @@ Parameters Parameters::clone() const {
 }
 
 namespace {
-/// Throws Error when the reader had to copy a tensor: its gradient would never come back to the parameter.
-void check_views(const RawWeights& raw, const std::vector<Parameter>& all, const ModelConfig& config) {
-  std::set<const float*> read;
+using Read = std::set<const float*>;  // where tensors begin that a reader did not copy
+
+void add_layer(const RawLayer& l, Read& read) {
   const auto add = [&](const Tensor& t) {
     if (t.defined()) read.insert(t.storage().first);
   };
+  add(l.sinks);
+  for (const Tensor* t : {&l.experts.router_weight, &l.experts.router_bias, &l.experts.correction}) add(*t);
+  for (const RawExpert& e : all_of(l.experts))
+    for (const Tensor* t : {&e.gate_weight, &e.gate_bias, &e.up_weight, &e.up_bias, &e.down_weight, &e.down_bias})
+      add(*t);
+  for (const Tensor* t :
+       {&l.ln1_gain,    &l.ln1_bias,    &l.ln1_post_gain, &l.ln2_post_gain, &l.q_weight,    &l.q_bias,
+        &l.k_weight,    &l.k_bias,      &l.v_weight,      &l.v_bias,        &l.q_norm_gain, &l.q_norm_bias,
+        &l.k_norm_gain, &l.k_norm_bias, &l.o_weight,      &l.o_bias,        &l.ln2_gain,    &l.ln2_bias,
+        &l.up_weight,   &l.up_bias,     &l.gate_weight,   &l.gate_bias,     &l.down_weight, &l.down_bias})
+    add(*t);
+}
+
+void add_stack(const RawWeights& raw, Read& read) {
   for (const Tensor* t : {&raw.token_embedding, &raw.position_embedding, &raw.embedding_gain, &raw.embedding_bias,
                           &raw.segment_embedding, &raw.final_gain, &raw.final_bias, &raw.head_weight, &raw.head_bias,
                           &raw.head_norm_gain, &raw.head_norm_bias, &raw.unembedding, &raw.unembedding_bias})
-    add(*t);
-  for (const RawLayer& l : raw.layers) {
-    add(l.sinks);
-    for (const Tensor* t : {&l.experts.router_weight, &l.experts.router_bias, &l.experts.correction}) add(*t);
-    for (const RawExpert& e : all_of(l.experts))
-      for (const Tensor* t : {&e.gate_weight, &e.gate_bias, &e.up_weight, &e.up_bias, &e.down_weight, &e.down_bias})
-        add(*t);
-    for (const Tensor* t :
-         {&l.ln1_gain,    &l.ln1_bias,    &l.ln1_post_gain, &l.ln2_post_gain, &l.q_weight,    &l.q_bias,
-          &l.k_weight,    &l.k_bias,      &l.v_weight,      &l.v_bias,        &l.q_norm_gain, &l.q_norm_bias,
-          &l.k_norm_gain, &l.k_norm_bias, &l.o_weight,      &l.o_bias,        &l.ln2_gain,    &l.ln2_bias,
-          &l.up_weight,   &l.up_bias,     &l.gate_weight,   &l.gate_bias,     &l.down_weight, &l.down_bias})
-      add(*t);
-  }
+    if (t->defined()) read.insert(t->storage().first);
+  for (const Tensor* t : {&raw.patch_embedding, &raw.patch_bias, &raw.second_unembedding, &raw.second_unembedding_bias})
+    if (t->defined()) read.insert(t->storage().first);
+  for (const Tensor& token : raw.leading_tokens) read.insert(token.storage().first);
+  for (const auto* layers : {&raw.layers, &raw.cross})
+    for (const RawLayer& layer : *layers) add_layer(layer, read);
+  if (raw.encoder) add_stack(*raw.encoder, read);
+}
+
+/// Throws Error when the reader had to copy a tensor: its gradient would never come back to the parameter.
+void check_views(const RawWeights& raw, const std::vector<Parameter>& all, const ModelConfig& config) {
+  Read read;
+  add_stack(raw, read);
   for (const Parameter& each : all)
     if (!read.contains(each.value.storage().first))
       throw Error(config.name, "weights that are used as they are stored",

@@ -14,6 +14,7 @@
 #include "core/io/strict_json.h"
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
+#include "core/train/shapes_task.h"
 
 namespace headscope {
 
@@ -36,6 +37,12 @@ std::vector<Field> task_fields(Recipe& r) {
             {"seed", &r.task.seed},
             {"shortest_period", &r.task.shortest_period},
             {"longest_period", &r.task.longest_period}};
+  if (r.task.draws())
+    return {{"kind", &r.task.kind},
+            {"seed", &r.task.seed},
+            {"side", &r.task.side},
+            {"patch", &r.task.patch},
+            {"distractors", &r.task.distractors}};
   return {{"kind", &r.task.kind},
           {"seed", &r.task.seed},
           {"vocabulary", &r.task.vocabulary},
@@ -119,8 +126,10 @@ void Recipe::check(const std::string& where) const {
   if (!good_name) throw Error(where + ": name", "1 to 100 letters, digits, - _ .", fmt::format("\"{}\"", name));
   task.check(where + ": task");
   const std::string shape = where + ": model", training = where + ": training";
-  if (model.family != "gpt2" && model.family != "llama" && model.family != "bert")
-    throw Error(shape + ": family", "\"gpt2\", \"llama\" or \"bert\"", fmt::format("\"{}\"", model.family));
+  const std::vector<std::string> families{"gpt2", "llama", "bert", "bart", "vit"};
+  if (std::ranges::find(families, model.family) == families.end())
+    throw Error(shape + ": family", "one of " + fmt::format("{}", fmt::join(families, ", ")),
+                fmt::format("\"{}\"", model.family));
   check_range(model.layers, 1, 128, shape + ": layers");
   check_range(model.heads, 1, 128, shape + ": heads");
   check_range(model.kv_heads, 1, model.heads, shape + ": kv_heads");
@@ -133,12 +142,25 @@ void Recipe::check(const std::string& where) const {
         shape + ": context",
         fmt::format("more than {}, so that what is said with the longest period fits twice", 2 * task.longest_period),
         fmt::format("{}", model.context));
-  const bool encoder = model.family == "bert";
-  if (encoder != (task.kind == "masked"))
+  const bool encoder = model.family == "bert", both = model.family == "bart";
+  const bool sees = model.family == "vit";
+  if (sees && task.draws() && model.context != ShapesTask::vision(task).tokens())
+    throw Error(shape + ": context",
+                fmt::format("{}, CLS and the patches of a picture", ShapesTask::vision(task).tokens()),
+                fmt::format("{}", model.context));
+  if (encoder != (task.kind == "masked") || both != task.translates() || sees != task.draws())
     throw Error(shape + ": family",
-                encoder ? "\"gpt2\" or \"llama\", which say what comes next" : "\"bert\", which tells masked tokens",
+                task.kind == "masked" ? "\"bert\", which tells masked tokens"
+                : task.translates()   ? "\"bart\", which reads a source"
+                : task.draws()        ? "\"vit\", which sees pictures"
+                                      : "\"gpt2\" or \"llama\", which say what comes next",
                 fmt::format("\"{}\"", model.family), "or another task");
-  if (encoder && model.mlp == 0) throw Error(shape + ": mlp", "a hidden layer, as every BERT has", "0");
+  if ((encoder || both || sees) && model.mlp == 0)
+    throw Error(shape + ": mlp",
+                fmt::format("a hidden layer, as every {} has", encoder ? "BERT"
+                                                               : sees  ? "ViT"
+                                                                       : "BART"),
+                "0");
   check_range(model.d_head, 0, 1 << 10, shape + ": d_head");
   if (model.family != "llama" && model.d_head != 0 && model.d_head * model.heads != model.width)
     throw Error(shape + ": d_head", fmt::format("width / heads (or 0): {}'s heads share out the width", model.family),
@@ -180,6 +202,8 @@ Recipe parse_recipe(std::string_view text, const std::string& where) {
   read_section(model, model_fields(recipe));
   if (!model.find("kv_heads")) recipe.model.kv_heads = recipe.model.heads;
   if (!model.find("mlp")) recipe.model.mlp = 4 * recipe.model.width;
+  if (!model.find("context") && recipe.task.draws() && recipe.task.patch > 0)
+    recipe.model.context = ShapesTask::vision(recipe.task).tokens();
   if (const auto training = document.find("training")) read_section(*training, training_fields(recipe));
   recipe.optimizer.schedule_steps = recipe.steps;
   recipe.check(where);
@@ -200,6 +224,30 @@ std::string recipe_json(const Recipe& recipe) {
   return out.dump(2) + "\n";
 }
 
+std::string step_text(const Recipe& recipe) {
+  if (recipe.task.draws()) return fmt::format("{} pictures", recipe.batch);
+  return recipe.task.translates() ? fmt::format("{} sentences", recipe.batch)
+                                  : fmt::format("{} × {} tokens", recipe.batch, recipe.model.context);
+}
+
+namespace {
+/// In the words of config.json, as model_config() has it.
+ModelConfig vit_config(const Recipe& recipe) {
+  const ModelShape& shape = recipe.model;
+  const VisionConfig vision = ShapesTask::vision(recipe.task);
+  json config = {{"num_hidden_layers", shape.layers}, {"num_attention_heads", shape.heads},
+                 {"hidden_size", shape.width},        {"intermediate_size", shape.mlp},
+                 {"image_size", recipe.task.side},    {"patch_size", recipe.task.patch}};
+  for (std::size_t i = 0; i < vision.labels.size(); ++i) config["id2label"][std::to_string(i)] = vision.labels[i];
+  ModelConfig out =
+      family("vit", "recipe: model: family").read_config(ConfigReader::parse(config.dump(), "recipe: model"));
+  out.family = "vit";
+  out.name = recipe.name;
+  out.vision->preparation = vision.preparation;
+  return out;
+}
+}  // namespace
+
 ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
   const ModelShape& shape = recipe.model;
   const Family& kind = family(shape.family, "recipe: model: family");
@@ -213,6 +261,8 @@ ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
                    {"n_embd", shape.width},
                    {"n_inner", shape.mlp},
                    {"n_positions", shape.context}});
+  else if (shape.family == "vit")
+    return vit_config(recipe);
   else if (shape.family == "bert")
     config.update({{"num_hidden_layers", shape.layers},
                    {"num_attention_heads", shape.heads},
@@ -220,6 +270,17 @@ ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
                    {"intermediate_size", shape.mlp},
                    {"max_position_embeddings", shape.context},
                    {"type_vocab_size", 1}});
+  else if (shape.family == "bart")
+    config.update({{"is_encoder_decoder", true},
+                   {"decoder_start_token_id", end},
+                   {"encoder_layers", shape.layers},
+                   {"decoder_layers", shape.layers},
+                   {"encoder_attention_heads", shape.heads},
+                   {"decoder_attention_heads", shape.heads},
+                   {"d_model", shape.width},
+                   {"encoder_ffn_dim", shape.mlp},
+                   {"decoder_ffn_dim", shape.mlp},
+                   {"max_position_embeddings", shape.context}});
   else
     config.update({{"num_hidden_layers", shape.layers},
                    {"num_attention_heads", shape.heads},
@@ -231,6 +292,11 @@ ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
   ModelConfig out = kind.read_config(ConfigReader::parse(config.dump(), "recipe: model"));
   out.family = shape.family;
   out.name = recipe.name;
+  if (out.encoder) {
+    ModelConfig reader = *out.encoder;
+    reader.family = out.family, reader.name = out.name;
+    out.encoder = std::make_shared<const ModelConfig>(reader);
+  }
   return out;
 }
 

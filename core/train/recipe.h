@@ -20,13 +20,14 @@
 namespace headscope {
 
 struct ModelShape {
-  std::string family = "gpt2";  ///< "gpt2", "llama", or of the task "masked" "bert"
-  int layers = 4, heads = 4;
-  int kv_heads = 4;  ///< fewer than heads: grouped queries (llama only)
+  std::string family =
+      "gpt2";  ///< "gpt2", "llama", of the task "masked" "bert", of the task "translate" "bart", of "shapes" "vit"
+  int layers = 4, heads = 4;  ///< of each stack
+  int kv_heads = 4;           ///< fewer than heads: grouped queries (llama only)
   int width = 128;
-  int d_head = 0;  ///< width of a head; 0 = width / heads (another for llama only)
-  int mlp = 512;   ///< width of the hidden layer; 0 = attention only
-  int context = 256;
+  int d_head = 0;                          ///< width of a head; 0 = width / heads (another for llama only)
+  int mlp = 512;                           ///< width of the hidden layer; 0 = attention only
+  int context = 256;                       ///< of pictures the number of their tokens
   double initial_deviation = 0.02;         ///< of the first weights (Parameters::initial)
   std::string first_positions = "random";  ///< what learned positions start as: "random" or "sinusoids" (not llama)
   bool operator==(const ModelShape&) const = default;
@@ -39,7 +40,7 @@ struct Recipe {
   ModelShape model;
   OptimizerSettings optimizer;  ///< its schedule_steps are `steps`
   std::int64_t steps = 1000;
-  int batch = 16;              ///< rows of `context` tokens in a step
+  int batch = 16;              ///< rows of `context` tokens (translate: sentences) in a step
   std::uint64_t seed = 1;      ///< of the first weights
   int evaluate_every = 100;    ///< steps between held-out losses
   int evaluate_rows = 64;      ///< held-out rows each time
@@ -55,6 +56,9 @@ Recipe parse_recipe(std::string_view json, const std::string& where);
 Recipe load_recipe(const std::filesystem::path& file);
 /// Every key; parse_recipe() reads it back to the same recipe.
 std::string recipe_json(const Recipe& recipe);
+
+/// What a step learns from: "16 × 256 tokens", "32 sentences".
+std::string step_text(const Recipe& recipe);
 
 /// The model of a recipe whose task has this vocabulary. Throws Error when the family refuses the shape.
 ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary);

@@ -10,6 +10,9 @@
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
 #include "core/run/masked_tokens.h"
+#include "core/train/batches.h"
+#include "core/train/shapes_task.h"
+#include "core/train/translate_task.h"
 
 namespace headscope {
 
@@ -17,44 +20,6 @@ namespace {
 
 constexpr char first_printable = ' ', last_printable = '~';
 constexpr int printable = last_printable - first_printable + 1;
-
-std::vector<std::int32_t> ids_of(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<std::int32_t> ids;
-  for (const Token& token : tokenizer.encode(text)) ids.push_back(token.id);
-  return ids;
-}
-
-/// Rows of different length become batches: shorter ones are filled up with tokens whose targets are not counted.
-/// `rows` hold the tokens after the leading end-of-text; `ends`: the end of a row is a target too.
-std::vector<Batch> batches_of(const std::vector<std::vector<std::int32_t>>& rows, int sequences, std::int32_t end,
-                              bool ends) {
-  std::vector<Batch> batches;
-  for (std::size_t at = 0; at < rows.size(); at += static_cast<std::size_t>(sequences)) {
-    const std::size_t count = std::min(rows.size() - at, static_cast<std::size_t>(sequences));
-    std::size_t longest = 0;
-    for (std::size_t i = at; i < at + count; ++i) longest = std::max(longest, rows[i].size() + (ends ? 1 : 0));
-    Batch& batch = batches.emplace_back();
-    batch.sequences = static_cast<int>(count);
-    batch.length = static_cast<int>(longest);
-    for (std::size_t i = at; i < at + count; ++i) {
-      std::vector<std::int32_t> targets = rows[i];
-      if (ends) targets.push_back(end);
-      std::vector<std::int32_t> tokens{end};
-      tokens.insert(tokens.end(), targets.begin(), targets.end() - 1);
-      tokens.resize(longest, end);
-      targets.resize(longest, -1);
-      batch.tokens.insert(batch.tokens.end(), tokens.begin(), tokens.end());
-      batch.targets.insert(batch.targets.end(), targets.begin(), targets.end());
-    }
-  }
-  return batches;
-}
-
-std::int64_t counted(const std::vector<Batch>& batches) {
-  std::int64_t count = 0;
-  for (const Batch& batch : batches) count += std::ranges::count_if(batch.targets, [](auto id) { return id >= 0; });
-  return count;
-}
 
 /// One story after another, end-of-text between them, cut at the end of the row.
 class Stories : public Task {
@@ -152,7 +117,7 @@ class MaskedStories final : public Stories {
 
  private:
   Batch drawn(Random& numbers, int sequences, int length) const {
-    Batch batch{sequences, length, {}, {}};
+    Batch batch{sequences, length, {}, {}, {}, {}};
     const std::int32_t end = vocabulary().end_of_text_id();
     for (int i = 0; i < sequences; ++i) {
       std::vector<Token> tokens(static_cast<std::size_t>(length));
@@ -224,10 +189,16 @@ void check_range(int value, int low, int high, const std::string& where) {
 }  // namespace
 
 void TaskSettings::check(const std::string& where) const {
-  if (kind != "stories" && kind != "masked" && kind != "repeated")
-    throw Error(where + ": kind", "\"stories\", \"masked\" or \"repeated\"", fmt::format("\"{}\"", kind));
+  if (!tells_stories() && !translates() && !draws() && kind != "repeated")
+    throw Error(where + ": kind", "\"stories\", \"masked\", \"repeated\", \"translate\" or \"shapes\"",
+                fmt::format("\"{}\"", kind));
   check_range(vocabulary, kind == "masked" ? 258 : 257, 65536, where + ": vocabulary");
   check_range(vocabulary_stories, 1, 1'000'000, where + ": vocabulary_stories");
+  check_range(side, 24, 512, where + ": side");
+  check_range(patch, 2, side, where + ": patch");
+  if (side % patch != 0)
+    throw Error(where + ": patch", fmt::format("a divisor of the side {}", side), fmt::format("{}", patch));
+  check_range(distractors, 0, 16, where + ": distractors");
   check_range(shortest_period, 1, 1 << 20, where + ": shortest_period");
   check_range(longest_period, shortest_period, 1 << 20, where + ": longest_period");
 }
@@ -245,6 +216,8 @@ std::shared_ptr<const Task> make_task(const TaskSettings& settings) {
   settings.check("task");
   if (settings.kind == "stories") return std::make_shared<Stories>(settings);
   if (settings.kind == "masked") return std::make_shared<MaskedStories>(settings);
+  if (settings.draws()) return std::make_shared<ShapesTask>(settings);
+  if (settings.translates()) return std::make_shared<TranslateTask>(settings);
   return std::make_shared<Repeated>(settings);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/text/bpe_trainer.h"
@@ -16,18 +17,26 @@
 namespace headscope {
 
 struct TaskSettings {
-  std::string kind = "stories";  ///< "stories", "masked" or "repeated"
+  std::string kind = "stories";  ///< "stories", "masked", "repeated", "translate" or "shapes"
   std::uint64_t seed = 1;        ///< of all data; held-out data has a stream of its own
   // stories: the language of assets/stories.grammar; masked: the same, of which an encoder tells masked tokens
   int vocabulary = 1536;          ///< tokens at most, 257 at least
   int vocabulary_stories = 4000;  ///< what the tokenizer is trained on
+  // translate: sentences of core/train/translation.h, with a vocabulary of so many tokens and sentences, likewise
   // repeated: random printable characters, each row said again and again with its own period
   int shortest_period = 8, longest_period = 32;
+  // shapes: pictures of core/train/shapes.h
+  int side = 48, patch = 6;  ///< of a picture and its patches, pixels
+  int distractors = 3;       ///< shapes of other colours beside the one that counts
 
   /// Throws Error at `where` when a number makes no sense.
   void check(const std::string& where) const;
   /// Whether its texts are stories, whose links are known.
-  bool tells_stories() const { return kind != "repeated"; }
+  bool tells_stories() const { return kind == "stories" || kind == "masked"; }
+  /// Whether every text is made of a source that the model reads beside it.
+  bool translates() const { return kind == "translate"; }
+  /// Whether a model sees pictures and tells what they show.
+  bool draws() const { return kind == "shapes"; }
   bool operator==(const TaskSettings&) const = default;
 };
 
@@ -48,17 +57,22 @@ class Task {
   const TrainedBpe& vocabulary() const { return vocabulary_; }
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
 
-  /// The batch of a step: every row begins with the end-of-text token (masked: and ends with it). The same step gives
-  /// the same batch.
+  /// The batch of a step: every row begins with the end-of-text token (masked: and ends with it; translate: with one
+  /// sentence a row, whose end counts as a token). The same step gives the same batch.
   virtual Batch batch(std::int64_t step, int sequences, int length) const = 0;
   /// `rows` rows, in batches of at most `sequences`. Stories: one per row, its end counted as a token; throws Error
   /// when one is longer than `length`.
   virtual HeldOut held_out(int rows, int sequences, int length) const = 0;
   /// A text of at most `length` tokens on which heads can be watched, the same at any time.
   virtual std::string probe_text(int length) const = 0;
+  /// What it is a translation of; "" where it is of nothing.
+  virtual std::string probe_source() const { return ""; }
 
  protected:
   Task(TaskSettings settings, TrainedBpe vocabulary);
+  /// Of a task without texts: what is told has names.
+  Task(TaskSettings settings, std::shared_ptr<const Tokenizer> names)
+      : settings_(std::move(settings)), tokenizer_(std::move(names)) {}
   /// Random numbers of one stream: training step, held-out data, probe.
   enum class Stream : std::uint64_t { train = 1, held_out = 2, probe = 3, vocabulary = 4 };
   Random random(Stream stream, std::int64_t step = 0) const;

@@ -11,6 +11,7 @@
 #include "core/base/file.h"
 #include "core/base/memory.h"
 #include "core/base/special_values.h"
+#include "core/model/picture_input.h"
 #include "core/train/training_memory.h"
 
 namespace headscope {
@@ -53,7 +54,8 @@ TrainingProgress Trainer::run(std::int64_t steps, std::stop_token stop,
     const auto start = std::chrono::steady_clock::now();
     // The batch follows from the number of the step alone, so a resumed run reads on where it stopped.
     const std::int64_t step = progress_.step + 1;
-    const StepReport report = learner_->step(task_->batch(step, recipe_.batch, recipe_.model.context), stop);
+    const Batch batch = task_->batch(step, recipe_.batch, recipe_.model.context);
+    const StepReport report = learner_->step(batch, stop);
     progress_.step = step;
     progress_.loss = report.loss;
     progress_.gradient_norm = report.gradient_norm;
@@ -65,8 +67,9 @@ TrainingProgress Trainer::run(std::int64_t steps, std::stop_token stop,
     progress_.seconds += spent;
     seconds_here_ += spent;
     ++steps_here_;
+    tokens_here_ += static_cast<std::int64_t>(batch.tokens.size() + batch.source.size());
     const double per_step = seconds_here_ / static_cast<double>(steps_here_);
-    progress_.tokens_per_second = recipe_.batch * recipe_.model.context / per_step;
+    progress_.tokens_per_second = static_cast<double>(tokens_here_) / seconds_here_;
     progress_.seconds_left = static_cast<double>(recipe_.steps - step) * per_step;
     if (after_step) after_step(progress_);
   }
@@ -95,7 +98,10 @@ void Trainer::save_model(const std::filesystem::path& folder) const {
   std::filesystem::create_directories(folder, failure);
   if (failure) throw Error(folder.string(), "a folder that can be made", failure.message());
   learner_->parameters().save(folder, DType::f16);
-  save_tokenizer(task_->vocabulary(), folder);
+  if (const auto& vision = learner_->config().vision)
+    write_file_atomically(folder / "preprocessor_config.json", write_preparation(*vision));
+  else
+    save_tokenizer(task_->vocabulary(), folder);
   write_file_atomically(folder / "recipe.json", recipe_json(recipe_));
   write_file_atomically(folder / "training.json", training_json(checkpoint_without_state()));
 }

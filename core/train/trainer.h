@@ -75,7 +75,7 @@ class Trainer {
   std::unique_ptr<Learner> learner_;
   TrainingProgress progress_;
   std::vector<TrainingPoint> curve_;
-  std::int64_t steps_here_ = 0;  // in this sitting
+  std::int64_t steps_here_ = 0, tokens_here_ = 0;  // in this sitting
   double seconds_here_ = 0;
 };
 

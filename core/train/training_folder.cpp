@@ -22,10 +22,19 @@ bool is_weights(std::string_view name) {
 
 /// What says something about one model only, and would be wrong or in the way beside another.
 bool is_part_of_a_model(std::string_view name) {
-  constexpr std::string_view names[] = {
-      "config.json", "generation_config.json",  "tokenizer.json", "tokenizer.model",
-      "vocab.json",  "special_tokens_map.json", "merges.txt",     "added_tokens.json",
-      "recipe.json", "tokenizer_config.json",   "training.json",  "model.safetensors.index.json"};
+  constexpr std::string_view names[] = {"config.json",
+                                        "generation_config.json",
+                                        "tokenizer.json",
+                                        "tokenizer.model",
+                                        "vocab.json",
+                                        "special_tokens_map.json",
+                                        "merges.txt",
+                                        "added_tokens.json",
+                                        "recipe.json",
+                                        "tokenizer_config.json",
+                                        "training.json",
+                                        "preprocessor_config.json",
+                                        "model.safetensors.index.json"};
   return std::ranges::find(names, name) != std::end(names) || is_weights(name);
 }
 

@@ -2,28 +2,39 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/base/memory.h"
+#include "core/train/shapes.h"
 
 namespace headscope {
 
 TrainingMemory training_memory(const Recipe& recipe) {
   const ModelShape& m = recipe.model;
   const bool gated = m.family == "llama" && m.mlp > 0;
-  const double width = m.width, mlp = m.mlp, layers = m.layers, context = m.context;
+  const bool both = m.family == "bart";  // two stacks, and attention from the one to the other
+  constexpr int shortest_sentence = 6;   // with its end
+  const double context = recipe.task.translates() ? std::min(m.context, shortest_sentence) : m.context;
+  const double width = m.width, mlp = m.mlp, layers = (both ? 2.0 : 1.0) * m.layers,
+               maps = (both ? 3.0 : 1.0) * m.layers;
   const double queries = double(m.heads) * m.head_width(), keys = double(m.kv_heads) * m.head_width();
-  const double vocabulary = recipe.task.tells_stories() ? recipe.task.vocabulary : 257;  // bytes, and the mark
+  const double vocabulary = recipe.task.draws()              ? static_cast<double>(shape_names().size())
+                            : recipe.task.kind != "repeated" ? recipe.task.vocabulary
+                                                             : 257;  // bytes, and the mark
   const double rows = double(recipe.batch) * context;
 
   const double block = width * (2 * queries + 2 * keys) + (gated ? 3 : 2) * width * mlp;
-  const double parameters = layers * block + width * vocabulary + (m.family == "llama" ? 0 : width * context);
+  const double across = both ? m.layers * width * (2 * queries + 2 * keys) : 0;
+  const double parameters =
+      layers * block + across + width * vocabulary + (m.family == "llama" ? 0 : (both ? 2 : 1) * width * m.context);
   // Per row of a block: both norms and the two residual sums, q k v z, and the hidden layer before and after its
   // activation (and its other branch).
   const double row = 4 * width + 2 * queries + 2 * keys + (gated ? 3 : 2) * mlp;
   constexpr double bytes = sizeof(float);
   return {.weights = 4 * bytes * parameters,
           .activations = bytes * layers * rows * row,
-          .attention = bytes * layers * recipe.batch * m.heads * context * context,
+          .attention = bytes * maps * recipe.batch * m.heads * context * context,
           .logits = 2 * bytes * rows * vocabulary};
 }
 

@@ -34,6 +34,7 @@ std::optional<std::string> reason_for_none(const std::string& line, const ModelC
   if (begins("position chunks") && !rotary) return "refused: learned positions know no distances to map again";
   if (begins("adapter")) return "refused: there is none";
   if (line.starts_with("patch router")) return "refused: no experts";
+  if (begins("hide patches")) return "refused: no pictures";
   if (begins("singular mlp_gate") && !config.gated_mlp) return "refused: no such matrix";
   return std::nullopt;
 }

@@ -72,15 +72,25 @@ FAMILIES = {
     "stablelm-parallel": ("StableLmConfig", usual | dict(
         hidden_size=24, num_attention_heads=3, num_key_value_heads=3, intermediate_size=20, use_parallel_residual=True,
         rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
+    # Gains of every head, stored apart.
+    "stablelm-heads": ("StableLmConfig", usual | dict(
+        hidden_size=24, num_attention_heads=6, num_key_value_heads=2, intermediate_size=20, qk_layernorm=True,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
     "opt": ("OPTConfig", dict(
         vocab_size=43, hidden_size=18, num_hidden_layers=2, num_attention_heads=3, ffn_dim=22,
         max_position_embeddings=40, word_embed_proj_dim=18, bos_token_id=1, eos_token_id=2)),
+    "opt-350m": ("OPTConfig", dict(
+        vocab_size=43, hidden_size=18, num_hidden_layers=2, num_attention_heads=3, ffn_dim=22, do_layer_norm_before=False,
+        max_position_embeddings=40, word_embed_proj_dim=11, bos_token_id=1, eos_token_id=2)),
     "bloom": ("BloomConfig", dict(vocab_size=43, hidden_size=18, n_layer=2, n_head=3, bos_token_id=1, eos_token_id=2)),
     "falcon": ("FalconConfig", usual | rope() | dict(hidden_size=18, num_attention_heads=3, bias=False)),
     "falcon-new": ("FalconConfig", usual | rope() | dict(
         hidden_size=24, num_attention_heads=6, num_kv_heads=2, new_decoder_architecture=True, bias=True)),
     "falcon-serial": ("FalconConfig", usual | rope() | dict(
         hidden_size=18, num_attention_heads=3, multi_query=False, parallel_attn=False, bias=True)),
+    # Slopes that bfloat16 has not, times positions: the rounding counts.
+    "falcon-alibi": ("FalconConfig", usual | dict(
+        hidden_size=18, num_attention_heads=9, multi_query=False, parallel_attn=False, bias=True, alibi=True)),
     "gptj": ("GPTJConfig", dict(
         vocab_size=43, n_positions=40, n_embd=18, n_layer=2, n_inner=20, n_head=3, rotary_dim=4, bos_token_id=1, eos_token_id=2)),
     "codegen": ("CodeGenConfig", dict(

@@ -84,6 +84,33 @@ TEST_CASE("BERT's vocab.txt alone gives the same ids, and its words may keep the
   CHECK_THROWS_WITH_AS(load_tokenizer(folder), doctest::Contains("valid UTF-8"), Error);
 }
 
+TEST_CASE("RoBERTa's vocab.json and merges.txt alone give the same ids, between the same tokens") {
+  const fs::path from = reference("tokenizer-families") / "roberta", folder = scratch_dir("roberta-files");
+  const nlohmann::json file = nlohmann::json::parse(read_file(from / "tokenizer.json"));
+  nlohmann::json vocab = file["model"]["vocab"];
+  std::string merges = "#version: 0.2\n";
+  for (const auto& pair : file["model"]["merges"])
+    merges +=
+        (pair.is_array() ? pair[0].get<std::string>() + " " + pair[1].get<std::string>() : pair.get<std::string>()) +
+        "\n";
+  for (const auto& added : file["added_tokens"]) vocab[added["content"].get<std::string>()] = added["id"];
+  write_file_atomically(folder / "vocab.json", vocab.dump());
+  write_file_atomically(folder / "merges.txt", merges);
+  fs::copy_file(from / "cases.jsonl", folder / "cases.jsonl");
+  const Counts counts = compare(folder);
+  CHECK(counts.strings > 50);
+  CHECK(counts.ids == counts.strings);
+  const auto files = load_tokenizer(folder), json = load_tokenizer(from);
+  CHECK(files->adds_bos());
+  CHECK(files->bos() == json->bos());
+  CHECK(files->behind() == json->behind());
+  CHECK(files->mask() == json->mask());
+  // OPT has <s> and </s> too, and no mask: nothing of it stands around a text.
+  vocab.erase("<mask>");
+  write_file_atomically(folder / "vocab.json", vocab.dump());
+  CHECK_FALSE(load_tokenizer(folder)->behind());
+}
+
 TEST_CASE("every family's tokenizer.json gives the ids of the tokenizers package, and the text again") {
   const char* const more = std::getenv("HEADSCOPE_TOKENIZER_CASES");
   const fs::path folder = more ? fs::path(more) : reference("tokenizer-families");

@@ -100,14 +100,20 @@ Pixels smooth_overlay(const PatchPicture& picture, const std::vector<double>& pa
   return {rect, static_cast<int>(width), static_cast<int>(height), std::move(out), true};
 }
 
+/// "pattern[3, :]" → "pattern[3, 7]"
+std::string of_key(std::string name, Index key) {
+  if (const std::size_t all = name.rfind(':'); all != std::string::npos) name.replace(all, 1, std::to_string(key));
+  return name;
+}
+
 /// What the row gives to keys that are no patch.
-std::string beside_the_picture(const Trace& trace, const PatchPicture& picture, const std::vector<float>& row) {
+std::string beside_the_picture(const Trace& trace, const PatchPicture& picture, const std::vector<double>& row) {
   double patches = 0;
-  for (Index key = picture.leading; key < picture.keys(); ++key) patches += static_cast<double>(nth(row, key));
+  for (Index key = picture.leading; key < picture.keys(); ++key) patches += nth(row, key);
   std::string out = fmt::format("{} on the picture", short_number(patches, 3));
   constexpr Index named = 6;
   for (Index key = 0; key < std::min(picture.leading, named); ++key)
-    out += fmt::format(", {} on {}", short_number(static_cast<double>(nth(row, key)), 3), token_word(trace, key));
+    out += fmt::format(", {} on {}", short_number(nth(row, key), 3), token_word(trace, key));
   if (picture.leading > named) out += ", the rest on further tokens";
   return out;
 }
@@ -122,18 +128,34 @@ Rect patch_rect(const PatchPicture& picture, const Rect& drawn, Index row, Index
 }
 
 Scene patch_map_scene(const Trace& trace, const PatchMapOptions& options, const Style& style) {
-  const Theme& theme = style.theme;
   const AttentionMap& map = map_of(trace, {options.layer, options.head});
-  if (!trace.picture)
-    throw Error("attention over a picture", "a trace whose keys are patches (an array grid beside attn)", "a text");
-  const PatchPicture& picture = *trace.picture;
   const Index offset = map.place().offset, row_index = options.query - offset;
   if (row_index < 0 || row_index >= map.n_query())
     throw Error("query of the picture", fmt::format("a position from {} to {}", offset, offset + map.n_query() - 1),
                 std::to_string(options.query));
   std::vector<float> row(static_cast<std::size_t>(map.n_key()));
   map.row(row_index, row);
-  const std::vector<double> patches(row.begin() + picture.leading, row.begin() + picture.keys());
+  PatchValues values;
+  values.by_key.assign(row.begin(), row.end());
+  values.title = fmt::format("Layer {} · Head {} · query {} “{}”", options.layer, options.head, options.query,
+                             query_label(trace, options.query));
+  values.name = fmt::format("{}[{}, :]", map_name(map), row_index);
+  values.unit = describe_weights(map.place().kind, Scale::linear);
+  if (!trace.between_texts()) values.query = options.query;
+  values.says = [&](Index key, double weight) {
+    return weight_says(trace, map.place().kind, options.query, key, weight);
+  };
+  return patch_values_scene(trace, values, options, style);
+}
+
+Scene patch_values_scene(const Trace& trace, const PatchValues& values, const PatchMapOptions& options,
+                         const Style& style) {
+  const Theme& theme = style.theme;
+  if (!trace.picture)
+    throw Error("attention over a picture", "a trace whose keys are patches (an array grid beside attn)", "a text");
+  const PatchPicture& picture = *trace.picture;
+  const auto first = values.by_key.begin();
+  const std::vector<double> patches(first + picture.leading, first + picture.keys());
   const Shade shade = shade_of(patches, picture, theme);
 
   const bool bare = options.room.has_value();
@@ -148,21 +170,16 @@ Scene patch_map_scene(const Trace& trace, const PatchMapOptions& options, const 
   Scene scene;
   scene.background = theme.background;
   scene.width = std::ceil(width) + 2 * edge;
-  const std::string query = fmt::format("query {} “{}”", options.query, query_label(trace, options.query));
-  scene.title = fmt::format("{} layer {} head {}, {}", trace.model.name, options.layer, options.head, query);
+  scene.title = trace.model.name + " · " + values.title;
   double y = edge;
   if (!bare)
-    y = std::round(add_header(scene,
-                              {fmt::format("Layer {} · Head {} · {}", options.layer, options.head, query),
-                               options.badge,
-                               describe_run(trace),
-                               {}},
-                              margin, margin, width, style) +
-                   14);
+    y = std::round(
+        add_header(scene, {values.title, options.badge, describe_run(trace), {}}, margin, margin, width, style) + 14);
   const Rect drawn{std::round(edge), y, std::round(w * fits), std::round(h * fits)};
   if (!picture.rgb.empty()) scene.add({pixels_of(picture, drawn), "picture", ""});
   if (options.smooth) scene.add({smooth_overlay(picture, patches, shade, drawn), "overlay", ""});
-  SceneSeries numbers{fmt::format("{}[{}, {}:]", map_name(map), row_index, picture.leading), {}, {}, {}};
+  SceneSeries numbers{
+      values.name.substr(0, values.name.rfind(':')) + std::to_string(picture.leading) + ":]", {}, {}, {}};
   for (Index r = 0; r < picture.rows; ++r)
     for (Index c = 0; c < picture.columns; ++c) {
       const Index key = picture.key_of(r, c);
@@ -173,15 +190,15 @@ Scene patch_map_scene(const Trace& trace, const PatchMapOptions& options, const 
                      0,
                      0},
                  fmt::format("patch.{}.{}", r, c),
-                 fmt::format("{}\n{}[{}, {}] = {}", weight_says(trace, map.place().kind, options.query, key, weight),
-                             map_name(map), row_index, key, short_number(weight, 4)),
+                 fmt::format("{}\n{} = {}", values.says ? values.says(key, weight) : token_label(trace, key),
+                             of_key(values.name, key), short_number(weight, 4)),
                  TokenAt{key}});
       numbers.x.push_back(static_cast<double>(key));
       numbers.y.push_back(weight);
       numbers.labels.push_back(token_label(trace, key));
     }
   scene.series.push_back(std::move(numbers));
-  if (const auto own = trace.between_texts() ? std::nullopt : picture.patch_of(options.query))
+  if (const auto own = values.query ? picture.patch_of(*values.query) : std::nullopt)
     scene.add({Box{patch_rect(picture, drawn, *own / picture.columns, *own % picture.columns),
                    {0, 0, 0, 0},
                    theme.query,
@@ -190,14 +207,12 @@ Scene patch_map_scene(const Trace& trace, const PatchMapOptions& options, const 
                "query", ""});
   y = drawn.bottom() + 10;
   const double highest = *std::max_element(patches.begin(), patches.end());
-  y = add_color_bar(
-      scene, {describe_weights(map.place().kind, Scale::linear), shade.norm, shade.colormap, highest, false, false},
-      drawn.x, y, width, style);
-  std::string caption = beside_the_picture(trace, picture, row);
+  y = add_color_bar(scene, {values.unit, shade.norm, shade.colormap, highest, false, false}, drawn.x, y, width, style);
+  std::string caption = beside_the_picture(trace, picture, values.by_key);
   scene.description =
-      fmt::format("{}; {} × {} patches{}{} · {}[{}, :]{}", caption, picture.rows, picture.columns,
+      fmt::format("{}; {} × {} patches{}{} · {}{}", caption, picture.rows, picture.columns,
                   picture.rgb.empty() ? "" : fmt::format(" over {} × {} pixels", picture.width, picture.height),
-                  options.smooth ? ", between their middles interpolated" : "", map_name(map), row_index,
+                  options.smooth ? ", between their middles interpolated" : "", values.name,
                   trace.source.empty() ? "" : " · " + trace.source);
   y = add_caption(scene, bare ? elided(caption, theme.caption(), width, style.measure) : scene.description, drawn.x,
                   y + 4, width, style);

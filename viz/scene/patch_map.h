@@ -2,8 +2,10 @@
 // Where one query looks in a picture: its row of the map laid over the patches that the keys are (PatchPicture).
 // Colour and opacity grow with the weight, so that the picture shows where little attention is.
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/trace/trace.h"
 #include "viz/scene/annotations.h"
@@ -24,6 +26,19 @@ struct PatchMapOptions {
   };
   std::optional<Room> room = {};
 };
+
+/// Any number by key, laid over the picture in the same way.
+struct PatchValues {
+  std::vector<double> by_key;  ///< leading keys too
+  std::string title;           ///< of a picture for a file
+  std::string name;            ///< "attention rollout[0, :]"
+  std::string unit;            ///< at the colour bar
+  std::optional<Index> query;  ///< whose numbers they are, framed where it is a patch
+  /// What one of them says, for its tooltip; empty = its label and number.
+  std::function<std::string(Index key, double value)> says = {};
+};
+Scene patch_values_scene(const Trace& trace, const PatchValues& values, const PatchMapOptions& options,
+                         const Style& style);
 
 /// Marks "picture" (the pixels), "patch.<row>.<column>" (TokenAt of its key), with `smooth` "overlay", and "query"
 /// round the patch that looks, where queries are patches too. The range is 0 … the largest weight on a patch, or

@@ -5,9 +5,18 @@
 
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
+#include "app/workspaces/head_cells.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
+
+namespace {
+/// Another stack of an encoder-decoder is looked at than this page can be asked about.
+bool asks_the_decoder(const PageContext& c, const PageInfo& page) {
+  const Stack stack = c.state().document.stack;
+  return c.results().translates() && !page.any_stack && (stack == Stack::encoder || stack == Stack::cross);
+}
+}  // namespace
 
 AnalyseWorkspace::AnalyseWorkspace(JobRunner& jobs, const RunController& run)
     : Workspace("Analyse"), jobs_(jobs), run_(run) {
@@ -48,6 +57,11 @@ void AnalyseWorkspace::middle(const PageContext& c) {
   }
   paragraph(c.ui, open.info->sentence, c.ui.theme.muted);
   ImGui::Dummy({0, c.ui.px(6)});
+  stack_bar(c);
+  if (asks_the_decoder(c, *open.info))
+    return empty_state(c.ui, "This page asks about the decoder",
+                       "It alone gives logits: choose it above. What the encoder and cross-attention change in them "
+                       "is what edits of theirs show.");
   ImGui::PushID(open.info->id.c_str());
   open.page->middle(c);
   ImGui::PopID();
@@ -55,6 +69,7 @@ void AnalyseWorkspace::middle(const PageContext& c) {
 
 void AnalyseWorkspace::right(const PageContext& c) {
   Open& open = chosen(c.app);
+  if (asks_the_decoder(c, *open.info)) return;
   ImGui::PushID(open.info->id.c_str());
   open.page->right(c);
   ImGui::PopID();

@@ -50,7 +50,7 @@ class MaskPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
     if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
-    if (spec_.empty()) choose(c.results().own_mask());
+    if (spec_.empty()) choose(c.results().own_mask(c.state().document.stack));
     ask(c);
     chooser(c);
     words(c);
@@ -253,7 +253,8 @@ class MaskPage final : public ReadingPage {
          {"KL(as it is ‖ masked) of the distributions where the model answers"});
     if (button(c.ui, "Keep among the edits", c.ui.px(28))) {
       std::vector<Intervention> edits = c.state().document.edits;
-      set_mask(edits, HeadTarget{}, spec_, c.results().own_mask());
+      set_mask(edits, target_of(EditScope::all, {}, c.state().document.stack), spec_,
+               c.results().own_mask(c.state().document.stack));
       c.editor.history().close_step();
       c.editor.set_edits(std::move(edits));
     }

@@ -58,7 +58,7 @@ const std::vector<PageEntry>& page_registry() {
       {{"detector", "Detector", "Patterns", "",
         "Which heads look where you say? A rule or painted cells; every head ranked by its attention there, beside "
         "chance.",
-        "rule user-defined class paint pattern match rank previous token induction duplicate"},
+        "rule user-defined class paint pattern match rank previous token induction duplicate", true},
        make_detector},
       {{"masks", "Masks", "Sparse attention", "",
         "Who may see whom? Masks are chosen, joined by and, or, not, and painted by hand; numbers say what they save, "

@@ -55,7 +55,7 @@ void CellTools::on_map(const PageContext& c, const SceneTouch& touch, const Atte
     painted_query_ = query, painted_key_ = key;
     try {
       c.editor.paint_mask(query, key, bin, *painting_, static_cast<Index>(c.trace()->tokens.size()),
-                          c.results().own_mask());
+                          c.results().own_mask(c.state().document.stack));
       c.jobs.dismiss("mask");
     } catch (const Error& refused) {
       c.jobs.show({Message::Level::error, refused.what(), "mask"});

@@ -25,6 +25,12 @@ constexpr const char* title = "edit form";
 std::string label_of(const EditForm& form) {
   return "edit: " + std::string(form.lead);
 }
+
+/// The text whose rows an edit of that stack reaches. REQUIRES a run.
+const std::vector<Token>& reached_tokens(const PageContext& c, Stack stack) {
+  const Trace* part = c.whole()->part(stack);
+  return (part ? *part : *c.whole()).queries();
+}
 }  // namespace
 
 void EditDialog::take(const Intervention& edit) {
@@ -52,7 +58,7 @@ void EditDialog::ask_new(const PageContext& c) {
       answers_[&form] = answers_of(action, usual_answers(form));
     }
   const EditForm& ablate = form_of(Ablate{});  // the first question about a head: is it needed?
-  start_ = {target_of(c.state().view.edit_scope, document.selected), ablate.usual};
+  start_ = {target_of(c.state().view.edit_scope, document.selected, document.stack), ablate.usual};
   take(start_);
   fields_.forget();
 }
@@ -102,8 +108,12 @@ std::optional<Intervention> EditDialog::checked(const PageContext& c) {
   try {
     Intervention edit = parse_intervention(line_, "edit");
     edit.enabled = true;
-    if (const auto& model = c.results().model.model; model && c.trace())
-      check_targets({edit}, model->config().dims, static_cast<int>(c.trace()->tokens.size()));
+    if (edit.target.stack == Stack::only) edit.target.stack = c.state().document.stack;
+    if (c.results().model.model && c.whole()) {
+      check_stacks({edit}, c.whole()->model);
+      check_targets({edit}, c.whole()->model.part(edit.target.stack).dims,
+                    static_cast<int>(reached_tokens(c, edit.target.stack).size()));
+    }
     edit.enabled = !index_ || start_.enabled;
     return edit;
   } catch (const Error& wrong) {
@@ -180,12 +190,22 @@ std::string EditDialog::also() const {
 /// A cell for every head, layers below one another. A click takes one head, on a number a layer or a column; with Ctrl
 /// or Shift a further head.
 bool EditDialog::heads(const PageContext& c) {
-  if (!c.results().model.model) return false;
-  const ModelDims& dims = c.results().model.model->config().dims;
+  if (!c.results().model.model || !c.whole()) return false;
+  const ModelDims& dims = c.whole()->model.part(target_.stack).dims;
   const HeadTarget before = target_;
   const auto more_before = more_;
   const bool layers_only = !form_->per_head;
   const auto clear = [&] { more_.clear(); };
+  if (c.results().translates()) {
+    static constexpr const char* labels[] = {"Encoder", "Decoder", "Cross"};
+    static constexpr Stack stacks[] = {Stack::encoder, Stack::decoder, Stack::cross};
+    int which = target_.stack == Stack::encoder ? 0 : target_.stack == Stack::cross ? 2 : 1;
+    if (segmented(c.ui, "edit stack", labels, which)) {
+      target_ = {};  // layers, heads and positions are of the other stack
+      target_.stack = nth(stacks, which);
+      clear();
+    }
+  }
   if (button(c.ui, "All", c.ui.px(24))) target_.layer.reset(), target_.head.reset(), clear();
   const HeadId selected = c.state().document.selected;
   const std::string layer = fmt::format("Layer {}", selected.layer),
@@ -277,8 +297,8 @@ bool EditDialog::heads(const PageContext& c) {
 
 /// The text; a click takes one token, dragging a stretch.
 bool EditDialog::tokens(const PageContext& c) {
-  const Trace& trace = *c.trace();
-  const int count = static_cast<int>(trace.tokens.size());
+  const std::vector<Token>& tokens = reached_tokens(c, target_.stack);
+  const int count = static_cast<int>(tokens.size());
   PositionRange& range = *target_.positions;
   const PositionRange before = range;
   const auto place = [&](int at) { return at < 0 ? at + count : at; };
@@ -289,7 +309,7 @@ bool EditDialog::tokens(const PageContext& c) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 mouse = ImGui::GetMousePos();
   for (int i = 0; i < count; ++i) {
-    const std::string& label = nth(trace.tokens, i).label;
+    const std::string& label = nth(tokens, i).label;
     const float width = static_cast<float>(token_chip_width(c.ui, label)) * c.ui.scale;
     if (x > 0 && x + width > right) x = 0, y += line_height;
     const ImVec2 min{at.x + x, at.y + y}, max{min.x + width, min.y + chip};

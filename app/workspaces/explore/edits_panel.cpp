@@ -22,6 +22,14 @@
 
 namespace headscope {
 
+namespace {
+/// Of the text whose rows the edit reaches.
+std::size_t tokens_reached(const TracedRun& run, const Intervention& edit) {
+  const Trace* part = run.whole->part(edit.target.stack);
+  return (part ? *part : *run.whole).queries().size();
+}
+}  // namespace
+
 void EditsPanel::add(const PageContext& c, const Intervention& edit) {
   std::vector<Intervention> edits = c.state().document.edits;
   edits.push_back(edit);
@@ -54,7 +62,8 @@ void EditsPanel::list(const PageContext& c) {
     if (ImGui::IsItemHovered()) {
       std::vector<std::string> lines{words, std::string(form_of(edits[i].action).meaning)};
       if (const auto& run = c.results().run)
-        std::ranges::copy(edit_notes({edits[i]}, run->trace->model, static_cast<int>(run->trace->tokens.size())),
+        std::ranges::copy(edit_notes({edits[i]}, run->whole->model.part(edits[i].target.stack),
+                                     static_cast<int>(tokens_reached(*run, edits[i]))),
                           std::back_inserter(lines));
       lines.emplace_back("click to change it, drag to reorder");
       tooltip(c.ui, lines);

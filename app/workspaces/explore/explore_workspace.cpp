@@ -4,6 +4,7 @@
 
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
+#include "app/workspaces/head_cells.h"
 
 namespace headscope {
 
@@ -13,7 +14,11 @@ void ExploreWorkspace::left(const PageContext& c) {
     draw_captures(c);
   } else {
     if (focus) prompt_.focus();
-    prompt_.draw(c);
+    if (reads_pictures(c.results()))
+      picture_.draw(c);
+    else
+      prompt_.draw(c);
+    stack_bar(c);
   }
   atlas_.draw(c);
   depth_.draw(c);

@@ -17,6 +17,7 @@ class ExploreWorkspace : public Workspace {
 
  private:
   PromptPanel prompt_;
+  PicturePanel picture_;
   AtlasPanel atlas_;
   DepthPanel depth_;
   HeadPanel head_;

@@ -60,7 +60,7 @@ void HeadPanel::header(const PageContext& c) {
     badge(c.ui, mark.text, mark.color);
     evidence_popup(c);
   }
-  if (const std::string out = taken_out(c.state().document.edits, head); !out.empty()) {
+  if (const std::string out = taken_out(c.edits(), head); !out.empty()) {
     ImGui::SameLine(0, c.ui.px(8));
     ImGui::SetCursorPosY(top + c.ui.px(5));
     badge(c.ui, out, c.ui.theme.key);

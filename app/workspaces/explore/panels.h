@@ -4,6 +4,7 @@
 // through PageContext::hovered. Thread rule: the UI thread.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,23 @@ class PromptPanel {
   void focus() { edit_.focus(); }
 
  private:
+  void source_and_target(const PageContext& c);
   PromptEdit edit_;
+  PromptEdit source_;  // of an encoder-decoder; edit_ holds its target then
   ChatPopup chat_;
+};
+
+/// In place of the prompt, of models of pictures: the picture under its patches. A click pins one, dragging hides
+/// patches from the model, dragging with the right button shows them again.
+class PicturePanel {
+ public:
+  void draw(const PageContext& c);
+
+ private:
+  void brush(const PageContext& c, const SceneTouch& touch);
+  SceneSlot slot_{"scene.picture"};
+  std::optional<Index> pressed_;  // the patch that the left button went down on …
+  bool painting_ = false;         // … until the pointer left it: then a click pins nothing
 };
 
 /// Metrics averaged over the heads of each layer.

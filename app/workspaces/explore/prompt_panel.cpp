@@ -170,25 +170,49 @@ void token_strip(const PageContext& c) {
 
 namespace {
 
-/// The tokens of the run on screen as stretches of the text that is being edited, when it is still the same text: the
-/// pinned one marked, the hovered ones pointed out, the others told apart by a line.
-std::vector<TextMark> token_marks(const PageContext& c) {
+/// A text that is edited, and the tokens of the run on screen that it was read as. They are queries and keys of the
+/// stack that is looked at, or one of both: of cross-attention the target's are queries, the source's keys.
+struct Written {
+  const std::string& text;
+  const Trace* read;  // null without a run
+  bool queries = true, keys = true;
+  bool current() const { return read && read->text == text; }
+};
+
+/// The tokens as stretches of the text, while it is still the same: the pinned one marked, the hovered ones pointed
+/// out.
+std::vector<TextMark> token_marks(const PageContext& c, const Written& written) {
   std::vector<TextMark> marks;
-  const Trace* trace = c.trace();
-  if (!trace || trace->text != c.state().document.text) return marks;
+  if (!written.current()) return marks;
   const Document& document = c.state().document;
   const Hover& hover = c.state().hover;
-  for (std::size_t i = 0; i < trace->tokens.size(); ++i) {
-    const Token& token = trace->tokens[i];
+  for (std::size_t i = 0; i < written.read->tokens.size(); ++i) {
+    const Token& token = written.read->tokens[i];
     if (token.begin < 0) continue;
     const auto position = static_cast<Index>(i);
     TextMark mark{static_cast<std::size_t>(token.begin), static_cast<std::size_t>(token.end)};
-    if (document.query == position) mark.ground = with_opacity(c.ui.theme.accent, 0.28);
-    if (hover.query == position) mark.ground = with_opacity(c.ui.theme.query, 0.32);
-    if (hover.key == position) mark.ground = with_opacity(c.ui.theme.key, 0.32);
+    if (written.queries && document.query == position) mark.ground = with_opacity(c.ui.theme.accent, 0.28);
+    if (written.queries && hover.query == position) mark.ground = with_opacity(c.ui.theme.query, 0.32);
+    if (written.keys && hover.key == position) mark.ground = with_opacity(c.ui.theme.key, 0.32);
     if (mark.ground.a) marks.push_back(mark);
   }
   return marks;
+}
+
+/// The field itself; true when its text was changed. A token under the pointer is hovered everywhere.
+bool written_field(const PageContext& c, PromptEdit& edit, const char* id, const Written& written, int most_lines,
+                   const char* hint) {
+  const PromptTouch touch = edit.draw(c.ui, id, written.text, token_marks(c, written), most_lines, hint);
+  if (touch.hovered && written.current())
+    for (std::size_t i = 0; i < written.read->tokens.size(); ++i) {
+      const Token& token = written.read->tokens[i];
+      if (token.begin < 0 || *touch.hovered < static_cast<std::size_t>(token.begin) ||
+          *touch.hovered >= static_cast<std::size_t>(token.end))
+        continue;
+      (written.keys ? c.hovered.key : c.hovered.query) = static_cast<Index>(i);
+    }
+  if (touch.left) c.editor.history().close_step();
+  return touch.changed;
 }
 
 /// The text has more tokens than the model reads: which shall it be?
@@ -219,20 +243,43 @@ std::string part_read(const Trace& trace) {
 
 }  // namespace
 
-void PromptPanel::draw(const PageContext& c) {
-  section(c.ui, "PROMPT");
+/// What an encoder-decoder reads, and what it has written of it so far, or shall be taken to have written.
+void PromptPanel::source_and_target(const PageContext& c) {
   const Document& document = c.state().document;
-  const int most_lines = ImGui::GetIO().DisplaySize.y / c.ui.scale < 800 ? 4 : 8;
-  const PromptTouch touch = edit_.draw(c.ui, "##prompt", document.text, token_marks(c), most_lines, "Write a text …");
-  if (touch.changed) c.editor.set_text(edit_.text());
-  if (touch.left) c.editor.history().close_step();
+  const bool low = ImGui::GetIO().DisplaySize.y / c.ui.scale < 800;
+  const Trace* whole = c.whole();
+  const Stack stack = document.stack;
+  section(c.ui, "SOURCE", "the encoder reads it");
+  const Written source{document.source, whole ? whole->encoder.get() : nullptr, stack == Stack::encoder,
+                       stack != Stack::decoder};
+  if (written_field(c, source_, "##source", source, low ? 3 : 5, "Write a text to translate …"))
+    c.editor.set_source(source_.text());
+  section(c.ui, "TARGET", "the decoder reads it and goes on");
+  const Written target{document.text, whole, stack != Stack::encoder, stack == Stack::decoder};
+  if (written_field(c, edit_, "##prompt", target, low ? 3 : 5, "Empty: only the token that begins it"))
+    c.editor.set_text(edit_.text());
+  if (button(c.ui, "Write target", c.ui.px(24))) c.app.explorer.run.write_target();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+    tooltip(c.ui, {"The model writes it: at every step the most probable token, until the one that ends texts",
+                   "edits act meanwhile; Generate shows the steps, and samples"});
+  if (document.text.empty()) return;
+  ImGui::SameLine(0, c.ui.px(8));
+  if (button(c.ui, "Empty it", c.ui.px(24))) c.editor.set_text("");
+}
+
+void PromptPanel::draw(const PageContext& c) {
+  const Document& document = c.state().document;
   const Trace* trace = c.trace();
-  if (touch.hovered && trace && trace->text == document.text)
-    for (std::size_t i = 0; i < trace->tokens.size(); ++i)
-      if (trace->tokens[i].begin >= 0 && static_cast<std::size_t>(trace->tokens[i].begin) <= *touch.hovered &&
-          *touch.hovered < static_cast<std::size_t>(trace->tokens[i].end))
-        c.hovered.key = static_cast<Index>(i);
-  chat_.draw(c);
+  const bool translates = c.results().translates();
+  if (translates) {
+    source_and_target(c);
+  } else {
+    section(c.ui, "PROMPT");
+    const int most_lines = ImGui::GetIO().DisplaySize.y / c.ui.scale < 800 ? 4 : 8;
+    if (written_field(c, edit_, "##prompt", {document.text, trace}, most_lines, "Write a text …"))
+      c.editor.set_text(edit_.text());
+    chat_.draw(c);
+  }
   if (c.results().too_long) offer_a_part(c, *c.results().too_long);
   if (c.app.explorer.run.behind()) {
     const UseFont font(c.ui, c.ui.body());
@@ -241,9 +288,11 @@ void PromptPanel::draw(const PageContext& c) {
   }
   ImGui::Dummy({0, c.ui.px(2)});
   if (!trace) {
-    if (document.text.empty() && document.ids.empty()) section(c.ui, "TOKENS", "write a text above");
+    if (translates ? document.source.empty() : document.text.empty() && document.ids.empty())
+      section(c.ui, "TOKENS", translates ? "write a source above" : "write a text above");
     return;
   }
+  if (trace->between_texts()) return draw_capture_tokens(c);
   const std::string part = part_read(*trace);
   const bool words = c.words() != nullptr;
   const auto pinned = pinned_row(c, selected_map(c));

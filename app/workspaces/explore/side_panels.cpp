@@ -40,7 +40,7 @@ void SoftmaxPanel::draw(const PageContext& c) {
   static constexpr const char* scopes[] = {"This head", "Layer", "All heads"};
   int scope = static_cast<int>(c.state().view.edit_scope);
   if (segmented(c.ui, "edit scope", scopes, scope)) c.editor.view().edit_scope = static_cast<EditScope>(scope);
-  double tau = temperature_of(c.state().document.edits, c.state().document.selected);
+  double tau = temperature_of(c.edits(), c.state().document.selected);
   if (slider(c.ui, "Temperature", tau, {0.05, 20, 1, true, "", 2})) c.editor.set_temperature(tau);
   const auto detail = c.results().detail;
   if (!detail) return;
@@ -62,8 +62,8 @@ void SoftmaxPanel::draw(const PageContext& c) {
 
 void MaskPanel::draw(const PageContext& c) {
   section(c.ui, "MASK", "of the same heads · more in Analyse");
-  const std::string own = c.results().own_mask();  // needs no edit
-  const std::string current = mask_of(c.state().document.edits, c.state().document.selected);
+  const std::string own = c.results().own_mask(c.state().document.stack);  // needs no edit
+  const std::string current = mask_of(c.edits(), c.state().document.selected);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   float widest = 0;  // the longest name below a picture
   for (const MaskForm& form : mask_forms())

@@ -336,7 +336,7 @@ void GenerateWorkspace::forcing(Ui& ui) {
 void GenerateWorkspace::forcing_facts(Ui& ui) {
   section(ui, "GIVEN", "tokens of the prompt to begin with");
   double given = controller_.forcing_given();
-  const double most = std::max(2.0, static_cast<double>(controller_.prompt()->trace->tokens.size()) - 1);
+  const double most = std::max(2.0, static_cast<double>(controller_.prompt()->whole->tokens.size()) - 1);
   if (slider(ui, "Given", given, {1, most, std::max(1.0, std::floor(most / 3)), false, "", 0}))
     controller_.forcing_given() = static_cast<int>(given);
   const auto& view = controller_.forcing();

@@ -83,7 +83,7 @@ void GenerateWorkspace::keys(Ui&, AppContext& app) {
 
 void GenerateWorkspace::prompt(Ui& ui) {
   const auto& run = controller_.prompt();
-  section(ui, "PROMPT", run ? fmt::format("{} tokens of {}", run->trace->tokens.size(), run->trace->model.name) : "");
+  section(ui, "PROMPT", run ? fmt::format("{} tokens of {}", run->whole->tokens.size(), run->whole->model.name) : "");
   if (controller_.replay_refused()) {
     note(ui, "The session's generated text was not made again. It stays in the session until another is written.");
     if (button(ui, "Make it again")) controller_.replay_again();
@@ -92,9 +92,9 @@ void GenerateWorkspace::prompt(Ui& ui) {
   if (!run)
     return note(ui, controller_.model_continues() ? "Open a model and write a text in Explore."
                                                   : "The open model does not say what comes next.");
-  std::string words = run->trace->text;
+  std::string words = run->whole->text;
   if (words.empty())
-    for (const Token& token : run->trace->tokens) words += token.label;
+    for (const Token& token : run->whole->tokens) words += token.label;
   if (words.size() > 220) {
     std::size_t from = words.size() - 210;
     while (from < words.size() && (static_cast<unsigned char>(words[from]) & 0xC0) == 0x80) ++from;
@@ -268,8 +268,10 @@ void GenerateWorkspace::middle(const PageContext& c) {
                              "Open a model and write a text in Explore: the model goes on from there, token by token.")
                : empty_state(
                      c.ui, "This model continues no text",
-                     "An encoder reads a whole text and tells what stands where a token is masked: mask some in "
-                     "Explore.");
+                     reads_pictures(c.results())
+                         ? "It reads a picture and tells what that shows: look at it in Explore."
+                         : "An encoder reads a whole text and tells what stands where a token is masked: mask some in "
+                           "Explore.");
   const float top = ImGui::GetCursorPosY();
   {
     static constexpr const char* headings[] = {"The model writes", "What a cache saves", "A cache that forgets",
@@ -302,14 +304,52 @@ void GenerateWorkspace::transcript(Ui& ui, AppContext& app) {
           "the stronger the colour, the more the model was surprised, −ln p · click a token to see its choice");
   chips(ui, ui.px(std::clamp(0.2 * room, 84.0, 190.0)));
   scrubber(ui);
+  source(ui);
   const double left = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   const double chart = left > 420 ? 150 : left > 330 ? 110 : 0;
   rows(ui, app, left - chart - 6);
   if (chart > 0) history(ui, chart - 50);
 }
 
+/// The tokens that an encoder-decoder reads, lit by where cross-attention looked when the token at the cursor was
+/// chosen.
+void GenerateWorkspace::source(Ui& ui) {
+  const auto& encoded = controller_.prompt()->whole->encoder;
+  if (!encoded) return;
+  const ToldStep* told = controller_.at_cursor();
+  const Tensor looked = told ? told->step->source_rows : Tensor();
+  section(ui, "SOURCE", "lit by cross-attention where this token was chosen, mean of all heads");
+  std::vector<double> mean(encoded->tokens.size(), 0);
+  if (looked.defined())
+    for (Index row = 0; row < looked.dim(0); ++row)
+      for (Index key = 0; key < looked.dim(1); ++key)
+        nth(mean, key) += static_cast<double>(looked.at(row, key)) / static_cast<double>(looked.dim(0));
+  const double most = std::max(*std::ranges::max_element(mean), 1e-12);
+  const float gap = ui.px(3);
+  if (ImGui::BeginChild("source", {0, ui.px(56)}, ImGuiChildFlags_NavFlattened)) {
+    const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      const std::string& label = encoded->tokens[i].label;
+      if (i > 0) {
+        ImGui::SameLine(0, gap);
+        if (ImGui::GetCursorScreenPos().x + ui.px(token_chip_width(ui, label)) > right) ImGui::NewLine();
+      }
+      ChipOptions chip;
+      chip.shade = looked.defined() ? mean[i] / most : -1;
+      const Touch touch = token_chip(ui, label, fmt::format("source {}", i), chip);
+      if (touch.hovered && looked.defined())
+        tooltip(ui, {fmt::format("{}: {:.3f}", label, mean[i]),
+                     fmt::format("mean over {} heads of the weight on source token {}", looked.dim(0), i),
+                     "decoder.blocks.{i}.cross_attn.hook_pattern, last row"});
+    }
+    ImGui::PopStyleVar();
+  }
+  ImGui::EndChild();
+}
+
 void GenerateWorkspace::chips(Ui& ui, float height) {
-  const std::size_t given = controller_.prompt()->trace->tokens.size(), at = controller_.cursor();
+  const std::size_t given = controller_.prompt()->whole->tokens.size(), at = controller_.cursor();
   const Trace& text = *controller_.text();
   const float gap = ui.px(3);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
@@ -423,7 +463,9 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
                              token_label(*controller_.text(), key), key, told->step->rows.at(row, key)),
                  fmt::format("blocks.{}.attn.hook_pattern[{}, {}, {}], F32", layer, head, position, key),
                  "click to select the head"});
-  if (touch.clicked) app.explorer.editor.select({layer, head});
+  if (!touch.clicked) return;
+  if (controller_.prompt()->whole->encoder) app.explorer.editor.look_at(Stack::decoder);
+  app.explorer.editor.select({layer, head});
 }
 
 void GenerateWorkspace::history(Ui& ui, double height) {

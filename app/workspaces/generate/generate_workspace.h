@@ -35,6 +35,7 @@ class GenerateWorkspace : public Workspace {
   void branches(Ui& ui);
   void keys(Ui& ui, AppContext& app);
   void chips(Ui& ui, float height);
+  void source(Ui& ui);
   void scrubber(Ui& ui);
   void rows(Ui& ui, AppContext& app, double height);
   void history(Ui& ui, double height);

@@ -121,10 +121,14 @@ void MechanismsWorkspace::effect(Ui& ui, AppContext& app, bool whole) {
     fact(ui, "KL of the answer", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
          {"KL(before ‖ after) of the distribution where the model answers", "Σ p ln(p ÷ q) over the full vocabulary"});
   if (!whole) return;
-  section(ui, decoder ? "NEXT TOKEN" : "MASKED TOKEN",
+  const bool picture = results.run->trace->model.objective == Objective::image_class;
+  section(ui,
+          decoder   ? "NEXT TOKEN"
+          : picture ? "CLASS"
+                    : "MASKED TOKEN",
           compared ? "before → after, %" : fmt::format("{}, %", asked.where));
   if (results.run->next.empty())
-    return note(ui, decoder ? "This run has no logits." : "No token is masked: right click one in Explore.");
+    return note(ui, decoder || picture ? "This run has no logits." : "No token is masked: right click one in Explore.");
   std::vector<Bar> bars;
   double largest = 1e-9;
   if (compared) {

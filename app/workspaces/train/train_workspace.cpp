@@ -13,6 +13,7 @@
 #include "app/workspaces/head_cells.h"
 #include "core/base/duration.h"
 #include "core/base/nth.h"
+#include "core/train/shapes_task.h"
 #include "core/train/training_folder.h"
 #include "viz/scene/head_atlas.h"
 
@@ -102,8 +103,8 @@ void TrainWorkspace::recipe(Ui& ui) {
       if (ImGui::MenuItem(name.c_str(), nullptr, name == draft.name)) controller_.choose(path);
     ImGui::EndPopup();
   }
-  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated"};
-  static constexpr std::string_view kinds[] = {"stories", "masked", "repeated"};
+  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated", "Translate", "Shapes"};
+  static constexpr std::string_view kinds[] = {"stories", "masked", "repeated", "translate", "shapes"};
   int task = static_cast<int>(std::ranges::find(kinds, draft.task.kind) - std::begin(kinds));
   const auto become = [&](std::string_view family) {
     draft.model.family = family;
@@ -113,17 +114,30 @@ void TrainWorkspace::recipe(Ui& ui) {
   };
   if (segmented(ui, "training task", tasks, task)) {
     draft.task.kind = nth(kinds, task);
-    const bool masked = draft.task.kind == "masked";  // which only encoders are asked for, and nothing else
-    if (masked != (draft.model.family == "bert")) become(masked ? "bert" : "gpt2");
+    // Masked tokens are for encoders, translations for encoder-decoders, and these for nothing else.
+    const std::string_view needs = draft.task.kind == "masked" ? "bert"
+                                   : draft.task.translates()   ? "bart"
+                                   : draft.task.draws()        ? "vit"
+                                                               : "";
+    const bool other = draft.model.family != "gpt2" && draft.model.family != "llama";
+    if (!needs.empty() || other) become(needs.empty() ? "gpt2" : needs);
   }
-  static constexpr const char* families[] = {"GPT-2", "Llama", "BERT"};
-  static constexpr std::string_view family_names[] = {"gpt2", "llama", "bert"};
+  static constexpr const char* families[] = {"GPT-2", "Llama", "BERT", "BART", "ViT"};
+  static constexpr std::string_view family_names[] = {"gpt2", "llama", "bert", "bart", "vit"};
   int family = static_cast<int>(std::ranges::find(family_names, draft.model.family) - std::begin(family_names));
   if (segmented(ui, "training family", families, family)) {
     become(nth(family_names, family));
-    const bool encoder = draft.model.family == "bert";
-    if (encoder != (draft.task.kind == "masked")) draft.task.kind = encoder ? "masked" : "stories";
+    if (draft.model.family == "bert")
+      draft.task.kind = "masked";
+    else if (draft.model.family == "bart")
+      draft.task.kind = "translate";
+    else if (draft.model.family == "vit")
+      draft.task.kind = "shapes";
+    else if (draft.task.kind == "masked" || draft.task.translates() || draft.task.draws())
+      draft.task.kind = "stories";
   }
+  // A picture has as many tokens as it has.
+  if (draft.task.draws()) draft.model.context = ShapesTask::vision(draft.task).tokens();
   shape_fields(ui);
 }
 
@@ -220,9 +234,10 @@ void TrainWorkspace::middle(const PageContext& c) {
 
 void TrainWorkspace::loss(Ui& ui) {
   const TrainingProgress& p = controller_.progress();
-  section(
-      ui, "LOSS",
-      std::isnan(p.floor) ? "nats per masked token" : "nats per token; the floor is the entropy of the data, computed");
+  section(ui, "LOSS",
+          controller_.running().task.draws() ? "nats per picture"
+          : std::isnan(p.floor)              ? "nats per masked token"
+                                             : "nats per token; the floor is the entropy of the data, computed");
   LineChart chart;
   std::vector<ChartSeries>& lines = chart.series;
   lines.push_back(loss_series(controller_.curve(), ui.theme.muted));
@@ -276,8 +291,11 @@ void TrainWorkspace::scrubber(Ui& ui) {
 void TrainWorkspace::heads(Ui& ui, AppContext& app) {
   const TrainingView& view = *controller_.moment()->view;
   const Trace& trace = *view.facts->trace;
-  section(ui, "HEADS",
-          fmt::format("of one text of {} tokens, at step {} · layer ↓ head →", trace.tokens.size(), view.step));
+  const std::string shown = trace.model.stack == Stack::cross
+                                ? fmt::format("of cross-attention, {} tokens ↓ over {} of their source →",
+                                              trace.query_tokens.size(), trace.tokens.size())
+                                : fmt::format("of one text of {} tokens", trace.tokens.size());
+  section(ui, "HEADS", fmt::format("{}, at step {} · layer ↓ head →", shown, view.step));
   HeadAtlasOptions options;
   options.width = std::floor(ImGui::GetContentRegionAvail().x / ui.scale);
   options.classes = head_marks(view.facts.get());
@@ -305,14 +323,16 @@ void TrainWorkspace::right(const PageContext& c) {
 void TrainWorkspace::history(Ui& ui) {
   section(ui, "HEADS OVER TIME", "a line each");
   static constexpr const char* labels[] = {"Induction", "Previous", "Sink", "Entropy"};
-  segmented(ui, "training history", labels, history_metric_);
   const auto& all = controller_.head_history();
+  const bool aligns = !all.empty() && all.back().metric == HeadHistory::alignment;  // between two texts, where this
+  if (!aligns) segmented(ui, "training history", labels, history_metric_);          // is what can be said of heads
   if (all.empty()) return;
-  const TrainingController::HeadHistory& history = nth(all, history_metric_);
+  const TrainingController::HeadHistory& history = aligns ? all.back() : nth(all, history_metric_);
   const TrainingView& view = *controller_.moment()->view;
   LineChart chart;
-  const auto score = [](const std::vector<double>& values) {
-    return values.empty() || std::isnan(values.back()) ? -1.0 : values.back();
+  const auto score = [&](const std::vector<double>& values) {
+    if (values.empty() || std::isnan(values.back())) return -1.0;
+    return aligns ? 1 - values.back() : values.back();  // of an error the least is best
   };
   const auto best = std::ranges::max_element(history.heads, {}, score);
   for (std::size_t head = 0; head < history.heads.size(); ++head) {
@@ -328,6 +348,12 @@ void TrainWorkspace::history(Ui& ui) {
   chart.y_high = 1;
   chart.x_title = "step";
   plot(ui, "training history", std::move(chart), false);
+  if (aligns) {
+    if (ImGui::IsItemHovered())
+      tooltip(ui, {"Alignment error rate", "1 − (|A ∩ S| + |A ∩ P|) ÷ (|A| + |S|): Och & Ney 2003",
+                   "of each target word's strongest source word, on the fixed pair of sentences; 0 is best"});
+    return;
+  }
   const Metric& shown = metric(history.metric);
   if (ImGui::IsItemHovered())
     tooltip(ui, {std::string(shown.title), std::string(shown.formula), "of the fixed probe text"});
@@ -337,6 +363,11 @@ void TrainWorkspace::sample(Ui& ui) {
   const TrainingView& view = *controller_.moment()->view;
   if (controller_.running().task.kind == "masked")
     section(ui, "THE MODEL TELLS", fmt::format("step {}: ⟨right⟩ ⟨wrong|was⟩", view.sample_step));
+  else if (controller_.running().task.draws())
+    section(ui, "THE MODEL SEES", fmt::format("at step {}: what it takes the example picture for", view.sample_step));
+  else if (controller_.running().task.translates())
+    section(ui, "THE MODEL TRANSLATES",
+            fmt::format("at step {}: source, its translation, the true one", view.sample_step));
   else
     section(ui, "THE MODEL WRITES", fmt::format("at step {}, temperature 0.8", view.sample_step));
   paragraph(ui, view.sample.empty() ? "(nothing: it ends the text at once)" : view.sample, ui.theme.text);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/base/half.h"
+
 namespace headscope {
 
 namespace {
@@ -34,6 +36,20 @@ RulePtr alibi_rule(RulePtr base, double slope) {
         return static_cast<float>(-slope * static_cast<double>(std::abs(query - key)));
       },
       fmt::format("ALiBi slope {:.4g}", slope));
+}
+
+double rounded_alibi(double slope, double unit, Index position) {
+  const auto rounded = [](double x) { return rounded_to_bfloat(static_cast<float>(x)); };
+  return unit * static_cast<double>(rounded(rounded(slope / unit) * rounded(static_cast<double>(position))));
+}
+
+RulePtr rounded_alibi_rule(RulePtr base, double slope, double unit) {
+  return biased_rule(
+      std::move(base),
+      [slope, unit](Index query, Index key) {
+        return static_cast<float>(rounded_alibi(slope, unit, key) - rounded_alibi(slope, unit, query));
+      },
+      fmt::format("ALiBi slope {:.4g}, in bfloat16", slope));
 }
 
 }  // namespace headscope

@@ -14,5 +14,10 @@ std::vector<double> alibi_slopes(int heads);
 
 /// `base` with −slope · |i − j| added to what it lets through.
 RulePtr alibi_rule(RulePtr base, double slope);
+/// The same as Falcon makes it: slope ÷ unit, every position and their product are rounded to bfloat16, so that a key
+/// at position j adds unit · b(j). What is added here is unit · (b(j) − b(i)), which is the same row after the softmax.
+RulePtr rounded_alibi_rule(RulePtr base, double slope, double unit);
+/// unit · b(position).
+double rounded_alibi(double slope, double unit, Index position);
 
 }  // namespace headscope

@@ -45,4 +45,8 @@
   X(mt5)                      \
   X(bart)                     \
   X(marian)                   \
+  X(vit)                      \
+  X(deit)                     \
+  X(clip_vision_model)        \
+  X(clip)                     \
   X(transformer_lens)

@@ -1,6 +1,9 @@
 // Falcon (Almazrouei et al., The Falcon Series of Open Language Models, 2023): attention and MLP in parallel behind one
-// norm, or two; one key head for all, or a few, stored with the queries that read them.
+// norm, or two; one key head for all, or a few, stored with the queries that read them. Rotary, or ALiBi in bfloat16.
 
+#include <cmath>
+
+#include "core/attention/positions/alibi.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -37,8 +40,16 @@ void falcon_keys(ConfigMap& keys, ModelConfig& c) {
     keys.integer("num_ln_in_parallel_attn", norms, 1, 2);
   c.shared_norm = d.parallel && !(grouped && norms == 2);
   keys.norm(c, NormKind::layer_norm, "layer_norm_epsilon", 1e-5);
-  keys.only("alibi", false, "Falcon rounds its ALiBi biases to bfloat16 as they are made, which is not followed");
-  keys.rotary(c, 10000);
+  bool alibi = c.position == PositionKind::alibi;
+  keys.flag("alibi", alibi, false);
+  if (alibi) {  // a bias is made in bfloat16 and then divided with the score
+    c.position = PositionKind::alibi;
+    c.alibi_unit = 1 / std::sqrt(static_cast<double>(d.d_head));
+    c.alibi_slopes = alibi_slopes(d.heads);
+    for (double& slope : c.alibi_slopes) slope *= c.alibi_unit;
+  } else {
+    keys.rotary(c, 10000);
+  }
   keys.activation("activation", c.activation, "gelu");
   bool biased = c.bias.q;
   keys.flag("bias", biased, false);

@@ -1,5 +1,5 @@
 // OPT (Zhang et al., OPT: Open Pre-trained Transformer Language Models, 2022): as GPT-2 with ReLU; the table of
-// positions begins two rows before position 0.
+// positions begins two rows before position 0. OPT 350M: norms of every sum, and embeddings narrower than the stream.
 
 #include "core/model/families/usual.h"
 
@@ -18,13 +18,13 @@ void opt_keys(ConfigMap& keys, ModelConfig& c) {
   c.bias.q = c.bias.k = c.bias.v = c.bias.o = c.bias.up = c.bias.down = biased;
   keys.flag("layer_norm_elementwise_affine", c.norm_weights, true);
   c.bias.norm = c.norm_weights;
-  keys.only("do_layer_norm_before", true, "norms behind the sum (OPT 350M) are not read");
+  bool before = !c.norms_sums();
+  keys.flag("do_layer_norm_before", before, true);
+  c.norm_place = before ? NormPlace::before : NormPlace::after_sum;
   keys.only("_remove_final_layer_norm", false, "a model without its last norm is not read");
-  int embedded = c.dims.d_model;
+  int embedded = c.embedding_width > 0 ? c.embedding_width : c.dims.d_model;
   keys.integer("word_embed_proj_dim", embedded, 1, config_limits::d_model, c.dims.d_model);
-  if (keys.reading() && embedded != c.dims.d_model)
-    throw keys.json().error("word_embed_proj_dim", "the hidden_size " + std::to_string(c.dims.d_model),
-                            std::to_string(embedded), "embeddings of another width (OPT 350M) are not read");
+  c.embedding_width = embedded == c.dims.d_model ? 0 : embedded;
   keys.ends(c, true);
 }
 
@@ -32,6 +32,8 @@ WeightNames opt_names(const ModelConfig&) {
   WeightNames names;
   names.prefixes = {"model.decoder.", "decoder.", ""};
   names.positions = "embed_positions";
+  names.embedding_in = "project_in";
+  names.embedding_out = "project_out";
   names.ln1 = "self_attn_layer_norm";
   names.ln2 = "final_layer_norm";
   names.o = "self_attn.out_proj";

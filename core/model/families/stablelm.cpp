@@ -1,5 +1,6 @@
 // StableLM (Bellagente et al., Stable LM 2 1.6B, 2024): as Llama with LayerNorms, a quarter of every head rotated, and
-// biases on queries, keys and values where the file says so.
+// biases on queries, keys and values where the file says so;
+// norms of queries and keys with gains of every head likewise (12B).
 
 #include "core/model/families/usual.h"
 
@@ -19,12 +20,18 @@ void stablelm_keys(ConfigMap& keys, ModelConfig& c) {
   c.bias.q = c.bias.k = c.bias.v = biased;
   keys.flag("use_parallel_residual", c.dims.parallel, false);
   c.shared_norm = c.dims.parallel;
-  keys.only("qk_layernorm", false, "norms of queries and keys that are stored head by head are not read");
+  bool normed = c.qk_norm != QkNorm::none;
+  keys.flag("qk_layernorm", normed, false);
+  c.qk_norm = normed ? QkNorm::per_head : QkNorm::none;
+  c.qk_norm_by_head = normed;
   keys.ends(c, false);
 }
 
 WeightNames stablelm_names(const ModelConfig&) {
   WeightNames names;
+  names.q_norm = "self_attn.q_layernorm";
+  names.k_norm = "self_attn.k_layernorm";
+  names.head_by_head = "norms.";
   return names;
 }
 }  // namespace

@@ -1,0 +1,66 @@
+#include "app/render/vision_pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "viz/scene/compose.h"
+#include "viz/scene/matrix_map.h"
+#include "viz/scene/patch_map.h"
+
+namespace headscope {
+
+Scene position_grid_scene(const Tensor& similarity, const VisionConfig& v, Index marked, double side,
+                          const Style& style) {
+  const Index rows = v.rows(), columns = v.columns();
+  // Between two grids a line of cells stays empty.
+  const Index high = rows * (rows + 1) - 1, wide = columns * (columns + 1) - 1;
+  MatrixMap map;
+  map.values = Tensor::zeros({high, wide});
+  map.masked.assign(static_cast<std::size_t>(high * wide), 1);
+  map.row_labels.assign(static_cast<std::size_t>(high), "");
+  map.column_labels.assign(static_cast<std::size_t>(wide), "");
+  for (Index r = 0; r < rows; ++r)
+    for (Index c = 0; c < columns; ++c)
+      for (Index i = 0; i < rows; ++i)
+        for (Index j = 0; j < columns; ++j) {
+          const Index y = r * (rows + 1) + i, x = c * (columns + 1) + j;
+          map.values.ref(y, x) = similarity.at(r * columns + c, i * columns + j);
+          map.masked[static_cast<std::size_t>(y * wide + x)] = 0;
+        }
+  for (Index r = 0; r < rows; ++r)
+    map.row_labels[static_cast<std::size_t>(r * (rows + 1) + rows / 2)] = std::to_string(r);
+  for (Index c = 0; c < columns; ++c)
+    map.column_labels[static_cast<std::size_t>(c * (columns + 1) + columns / 2)] = std::to_string(c);
+  map.rows = "row of the patch", map.columns = "column of the patch";
+  map.bar = "cosine with the position of every other patch";
+  map.low = -1, map.high = 1;
+  map.numbers = false;
+  map.width = map.height = side;
+  if (marked >= 0)
+    map.marked =
+        Cell{marked / columns * (rows + 1) + marked / columns, marked % columns * (columns + 1) + marked % columns};
+  map.provenance = "cos(p_i, p_j) of the learned position embeddings";
+  return matrix_map_scene(map, style);
+}
+
+Scene patch_atlas_scene(const Trace& trace, Index query, bool smooth, double width, const Style& style) {
+  const int heads = std::max(trace.model.dims.heads, 1);
+  const double gap = 8, side = std::max(96.0, (width - gap * (heads - 1)) / heads);
+  std::vector<Scene> layers, of_layer;
+  for (const AttentionMap& map : trace.maps) {
+    PatchMapOptions options{.layer = map.layer(), .head = map.head(), .query = query, .smooth = smooth};
+    options.room = PatchMapOptions::Room{side, side + 84 * style.theme.text_scale};
+    of_layer.push_back(patch_map_scene(trace, options, style));
+    if (static_cast<int>(of_layer.size()) < heads) continue;
+    layers.push_back(beside(of_layer, gap));
+    of_layer.clear();
+  }
+  if (!of_layer.empty()) layers.push_back(beside(of_layer, gap));
+  Scene all = below(layers, gap);
+  all.background = style.theme.background;
+  all.title = fmt::format("{}: where query {} looks, layers down, heads across", trace.model.name, query);
+  return all;
+}
+
+}  // namespace headscope

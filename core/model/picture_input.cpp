@@ -1,0 +1,179 @@
+#include "core/model/picture_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/nth.h"
+#include "core/model/config_reader.h"
+
+namespace headscope {
+
+namespace {
+constexpr int most_pixels = 1 << 14;  // of a side
+
+/// `size`: {"height", "width"}, {"shortest_edge"}, or one number, which the family understands as either.
+void read_size(const ConfigReader& json, PicturePreparation& p) {
+  const bool was_shortest = p.shortest_edge > 0;
+  if (!json.flag("do_resize", true)) {
+    p.shortest_edge = p.resize_height = p.resize_width = 0;
+    return;
+  }
+  if (!json.has("size")) return;
+  p.shortest_edge = p.resize_height = p.resize_width = 0;
+  if (json.is_object("size")) {
+    const ConfigReader size = *json.object("size");
+    if (size.has("shortest_edge")) {
+      p.shortest_edge = size.integer("shortest_edge", 1, most_pixels);
+    } else {
+      p.resize_height = size.integer("height", 1, most_pixels);
+      p.resize_width = size.integer("width", 1, most_pixels);
+    }
+  } else if (const auto both = json.one_or_two("size", 1, most_pixels); was_shortest) {
+    p.shortest_edge = both->first;
+  } else {
+    p.resize_height = both->first, p.resize_width = both->second;
+  }
+}
+
+void read_crop(const ConfigReader& json, PicturePreparation& p) {
+  if (!json.flag("do_center_crop", p.crop_height > 0)) {
+    p.crop_height = p.crop_width = 0;
+    return;
+  }
+  if (json.is_object("crop_size")) {
+    const ConfigReader size = *json.object("crop_size");
+    p.crop_height = size.integer("height", 1, most_pixels);
+    p.crop_width = size.integer("width", 1, most_pixels);
+  } else if (const auto both = json.one_or_two("crop_size", 1, most_pixels)) {
+    p.crop_height = both->first, p.crop_width = both->second;
+  }
+}
+
+/// Pillow's numbers of its filters.
+constexpr std::pair<int, Resample> filters[] = {
+    {0, Resample::nearest}, {2, Resample::bilinear}, {3, Resample::bicubic}};
+
+Resample filter_of(const ConfigReader& json, Resample usual) {
+  if (!json.has("resample")) return usual;
+  const int number = json.integer("resample", 0, 5);
+  const auto* const found = std::ranges::find(filters, number, &std::pair<int, Resample>::first);
+  if (found == std::end(filters))
+    throw json.error("resample", "0 (nearest), 2 (bilinear) or 3 (bicubic)", std::to_string(number));
+  return found->second;
+}
+
+std::vector<double> by_channel(const ConfigReader& json, const std::string& key, std::vector<double> usual, double low,
+                               std::size_t channels) {
+  if (json.has(key)) usual = json.numbers(key, low, 1e6);
+  if (usual.size() != channels && !usual.empty())
+    throw json.error(key, fmt::format("a number for each of {} channels", channels), std::to_string(usual.size()));
+  return usual;
+}
+}  // namespace
+
+void read_preparation(const std::filesystem::path& folder, VisionConfig& v) {
+  const std::filesystem::path file = folder / "preprocessor_config.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return;
+  const ConfigReader json = ConfigReader::open(file);
+  PicturePreparation& p = v.preparation;
+  read_size(json, p);
+  p.resample = filter_of(json, p.resample);
+  read_crop(json, p);
+  p.rescale = json.flag("do_rescale", true) ? json.number("rescale_factor", 0, 1, p.rescale) : 1;
+  const auto channels = static_cast<std::size_t>(v.channels);
+  if (json.flag("do_normalize", true)) {
+    p.mean = by_channel(json, "image_mean", p.mean, -1e6, channels);
+    p.std = by_channel(json, "image_std", p.std, 1e-9, channels);
+  } else {
+    p.mean.clear(), p.std.clear();
+  }
+  const int height = p.crop_height > 0 ? p.crop_height : p.resize_height,
+            width = p.crop_width > 0 ? p.crop_width : p.resize_width;
+  if ((height > 0 && height != v.height) || (width > 0 && width != v.width))
+    throw json.error(p.crop_height > 0 ? "crop_size" : "size",
+                     fmt::format("{} × {}, image_size of the model", v.height, v.width),
+                     fmt::format("{} × {}", height, width));
+}
+
+std::string write_preparation(const VisionConfig& v) {
+  const PicturePreparation& p = v.preparation;
+  const auto both = [](int height, int width) {
+    ConfigWriter json;
+    json.put("height", height);
+    json.put("width", width);
+    return json;
+  };
+  ConfigWriter json;
+  json.put("do_resize", p.shortest_edge > 0 || p.resize_height > 0);
+  if (p.shortest_edge > 0) {
+    ConfigWriter size;
+    size.put("shortest_edge", p.shortest_edge);
+    json.put("size", size);
+  } else if (p.resize_height > 0) {
+    json.put("size", both(p.resize_height, p.resize_width));
+  }
+  json.put("resample", std::ranges::find(filters, p.resample, &std::pair<int, Resample>::second)->first);
+  json.put("do_center_crop", p.crop_height > 0);
+  if (p.crop_height > 0) json.put("crop_size", both(p.crop_height, p.crop_width));
+  json.put("do_rescale", p.rescale != 1);
+  json.put("rescale_factor", p.rescale);
+  json.put("do_normalize", !p.std.empty());
+  if (!p.std.empty()) json.put("image_mean", p.mean), json.put("image_std", p.std);
+  return json.text();
+}
+
+Picture prepared(const Picture& picture, const VisionConfig& v) {
+  const PicturePreparation& p = v.preparation;
+  Picture out = picture;
+  if (p.shortest_edge > 0) {
+    const Index shorter = std::min(picture.height, picture.width);
+    const auto side = [&](Index given) {
+      return given == shorter ? p.shortest_edge : p.shortest_edge * given / shorter;
+    };
+    out = resized(out, side(picture.height), side(picture.width), p.resample);
+  } else if (p.resize_height > 0) {
+    out = resized(out, p.resize_height, p.resize_width, p.resample);
+  }
+  if (p.crop_height > 0 && out.height >= p.crop_height && out.width >= p.crop_width)
+    out = cropped(out, (out.height - p.crop_height) / 2, (out.width - p.crop_width) / 2, p.crop_height, p.crop_width);
+  if (out.height != v.height || out.width != v.width)
+    throw Error("picture", fmt::format("{} × {} pixels, the size that this model reads", v.height, v.width),
+                fmt::format("{} × {} once it was prepared as preprocessor_config.json says", out.height, out.width));
+  return out;
+}
+
+Tensor patches_of(const Picture& picture, const VisionConfig& v) {
+  const PicturePreparation& p = v.preparation;
+  Tensor out = Tensor::uninitialized({v.patches(), v.patch_numbers()});
+  for (Index patch = 0; patch < v.patches(); ++patch)
+    for (Index channel = 0, i = 0; channel < v.channels; ++channel)
+      for (Index y = 0; y < v.patch; ++y)
+        for (Index x = 0; x < v.patch; ++x, ++i) {
+          const Index row = patch / v.columns() * v.patch + y, column = patch % v.columns() * v.patch + x;
+          double value = p.rescale * nth(picture.rgb, (row * picture.width + column) * v.channels + channel);
+          if (!p.std.empty()) value = (value - nth(p.mean, channel)) / nth(p.std, channel);
+          out.ref(patch, i) = static_cast<float>(value);
+        }
+  return out;
+}
+
+PatchPicture patch_picture(const Picture& picture, const VisionConfig& v) {
+  return {v.rows(), v.columns(), v.leading, picture.height, picture.width, picture.rgb};
+}
+
+void check_patches(const ModelConfig& c, std::size_t given, const Tensor& patches) {
+  const VisionConfig& v = *c.vision;
+  const auto tokens = static_cast<std::size_t>(v.tokens());
+  if (given % tokens != 0)
+    throw Error(c.name, fmt::format("the {} tokens of a picture of {} × {} patches", tokens, v.rows(), v.columns()),
+                std::to_string(given));
+  const Shape shape{static_cast<Index>(given / tokens) * v.patches(), v.patch_numbers()};
+  if (!patches.defined() || patches.shape() != shape)
+    throw Error(c.name, fmt::format("a picture: {} patches of {} numbers", shape[0], shape[1]),
+                patches.defined() ? "numbers of shape " + patches.shape().str() : "none", "this model reads no text");
+}
+
+}  // namespace headscope

@@ -1,0 +1,33 @@
+#pragma once
+// From any picture to what a vision transformer multiplies: resized, cut, scaled and normalised as Hugging Face's image
+// processors do it, then cut into patches.
+
+#include <filesystem>
+#include <string>
+
+#include "core/io/picture.h"
+#include "core/model/config.h"
+#include "core/model/vision_config.h"
+#include "core/tensor/tensor.h"
+#include "core/trace/patch_picture.h"
+
+namespace headscope {
+
+/// Reads preprocessor_config.json of a model's folder over what `vision` says; without the file that stays. Throws
+/// Error naming file and key, also when pictures would become another size than the model reads.
+void read_preparation(const std::filesystem::path& folder, VisionConfig& vision);
+/// The text of a preprocessor_config.json that read_preparation() reads back.
+std::string write_preparation(const VisionConfig& vision);
+
+/// The picture in the size that the model reads, 8-bit RGB as people see it.
+Picture prepared(const Picture& picture, const VisionConfig& vision);
+/// (patch, channels · side · side) of a prepared picture: patches row by row; of each channel by channel, row by row,
+/// (level · rescale − mean) ÷ std.
+Tensor patches_of(const Picture& prepared, const VisionConfig& vision);
+/// The grid over it.
+PatchPicture patch_picture(const Picture& prepared, const VisionConfig& vision);
+
+/// Throws Error unless `tokens` are those of whole pictures of this model, and `patches` theirs.
+void check_patches(const ModelConfig& config, std::size_t tokens, const Tensor& patches);
+
+}  // namespace headscope

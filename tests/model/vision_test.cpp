@@ -1,0 +1,411 @@
+// Vision transformers beside transformers in float64 (tests/reference/vision, made by make_vision.py) and the plain
+// definition: preparation, patches, every pattern, stream and score; what is asked of them and what they refuse.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/analysis/certificate.h"
+#include "core/analysis/head_ablation.h"
+#include "core/analysis/logit_attribution.h"
+#include "core/analysis/logit_lens.h"
+#include "core/analysis/patch_embedding.h"
+#include "core/analysis/saliency.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/generate/generation.h"
+#include "core/io/safetensors.h"
+#include "core/metrics/next_token.h"
+#include "core/metrics/next_token_change.h"
+#include "core/model/config_reader.h"
+#include "core/model/family.h"
+#include "core/model/formats/model_files.h"
+#include "core/model/parameter_parts.h"
+#include "core/model/picture_input.h"
+#include "core/model/plain.h"
+#include "core/model/weights.h"
+#include "core/run/pass_memory.h"
+#include "tests/model/parity.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::vector<std::string> all{"vit", "vit-wide", "vit-bare", "deit", "deit-teacher", "clip_vision_model"};
+const fs::path picture_file = reference("vision") / "picture.png";
+
+struct Seer {
+  Backend backend{2};
+  fs::path folder;
+  LoadedModel loaded;
+  SafetensorsFile expected;
+  explicit Seer(const std::string& name)
+      : folder(reference("vision") / name),
+        loaded(load_model(folder, backend)),
+        expected(SafetensorsFile::open(folder / "expected.safetensors")) {}
+  const ModelConfig& config() const { return loaded.model->config(); }
+  RunRequest request(std::vector<std::string> edits = {}) const {
+    RunRequest out;
+    out.model = folder;
+    out.image = picture_file;
+    for (const std::string& edit : edits) out.edits.push_back(parse_intervention(edit, "test"));
+    return out;
+  }
+  std::shared_ptr<const Trace> trace(const RunRequest& request) { return run(loaded, request, Ctx{backend}); }
+};
+
+RunRequest with_sites(RunRequest request, std::set<SiteKind> sites) {
+  request.capture.sites = std::move(sites);
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("a picture is prepared and cut into patches as transformers does it") {
+  for (const std::string& name : all) {
+    CAPTURE(name);
+    Seer s(name);
+    const Picture found = prepared(read_picture(picture_file), *s.config().vision);
+    const auto truth = s.expected.entry("image").items<std::int32_t>();
+    REQUIRE(found.rgb.size() == truth.size());
+    int most = 0;
+    for (std::size_t i = 0; i < truth.size(); ++i) most = std::max(most, std::abs(truth[i] - int{found.rgb[i]}));
+    CHECK(most == 0);
+    CHECK(absolute(patches_of(found, *s.config().vision), s.expected.tensor("patches")) < 1e-5);
+  }
+}
+
+TEST_CASE("every pattern, stream and score of a picture is what transformers says in float64") {
+  for (const std::string& name : all) {
+    CAPTURE(name);
+    Seer s(name);
+    double pattern = 0;
+    for (const MapStorage storage : {MapStorage::dense, MapStorage::factored}) {
+      RunRequest request = with_sites(s.request(), {SiteKind::resid_pre, SiteKind::embed, SiteKind::pos_embed});
+      request.capture.maps = storage;
+      const auto trace = s.trace(request);
+      CHECK(static_cast<int>(trace->tokens.size()) == s.config().vision->tokens());
+      CHECK(trace->picture->keys() == s.config().vision->tokens());
+      for (const auto& [label, entry] : s.expected.tensors()) {
+        const std::optional<Site> site = parse_site(label);
+        if (!site || site->kind == SiteKind::logits) continue;
+        CAPTURE(label);
+        const Tensor truth = s.expected.tensor(label);
+        if (site->kind == SiteKind::pattern)
+          for (int head = 0; head < trace->model.dims.heads; ++head) {
+            const double gap = absolute(trace->map({site->layer, head}).to_dense(), truth.select(0, head));
+            CHECK(gap < 1e-5);
+            pattern = std::max(pattern, gap);
+          }
+        else
+          CHECK(relative(trace->sites.at(*site), truth) < 1e-5);
+      }
+      if (!s.config().predicts) {
+        CHECK_FALSE(trace->logits.defined());
+        CHECK(trace->model.objective == Objective::nothing);
+        continue;
+      }
+      CHECK(trace->model.objective == Objective::image_class);
+      CHECK(absolute(trace->logits, s.expected.tensor("logits")) < 1e-4);
+    }
+    MESSAGE(name, ": pattern ", pattern);
+  }
+}
+
+TEST_CASE("the plain definition gives the same in float64, and verify says so") {
+  for (const std::string& name : all) {
+    CAPTURE(name);
+    Seer s(name);
+    const auto trace = s.trace(s.request());
+    const ModelFiles files = ModelFiles::open(locate_model(s.folder));
+    const RawWeights weights = read_weights(*files.weights, s.config());
+    CHECK(weights.parameters == parameter_parts(s.config()).total());
+    const plain::Pass witness = plain::forward(s.config(), weights, trace->ids(), {}, nullptr, {}, trace->patches);
+    double worst = 0;
+    const auto against = [&](const plain::Table& found, const Tensor& truth) {
+      for (Index i = 0; i < found.rows; ++i)
+        for (Index j = 0; j < found.columns; ++j)
+          worst = std::max(worst, std::abs(found.at(i, j) - static_cast<double>(truth.at(i, j))));
+    };
+    for (int layer = 0; layer < s.config().dims.layers; ++layer) {
+      const Tensor truth = s.expected.tensor(headscope::name(Site{SiteKind::pattern, layer}));
+      for (Index head = 0; head < s.config().dims.heads; ++head)
+        against(witness.patterns[static_cast<std::size_t>(layer)][static_cast<std::size_t>(head)],
+                truth.select(0, head));
+    }
+    CHECK(worst < 2e-7);
+    if (s.config().predicts) against(witness.logits, s.expected.tensor("logits"));
+    CHECK(worst < 1e-5);  // expected numbers are rounded to float32
+    const Certificate found = certify(s.loaded, {s.folder, {picture_file.string()}, {}}, Ctx{s.backend});
+    CHECK(found.agrees());
+    CHECK(found.checks.size() == 2);
+    CHECK(found.checks.front().text == "built-in picture");
+  }
+}
+
+TEST_CASE("a configuration of a vision transformer is written as it is read, its preparation too") {
+  for (const std::string& name : all) {
+    CAPTURE(name);
+    Seer s(name);
+    const fs::path folder = scratch_dir("vision-" + name);
+    fs::copy_file(s.folder / "model.safetensors", folder / "model.safetensors");
+    write_file_atomically(folder / "config.json", write_config(s.config()));
+    write_file_atomically(folder / "preprocessor_config.json", write_preparation(*s.config().vision));
+    const ModelConfig again = load_config(folder);
+    CHECK(*again.vision == *s.config().vision);
+    CHECK(again.dims.vocab == s.config().dims.vocab);
+    CHECK(again.context == s.config().context);
+    CHECK(again.activation == s.config().activation);
+    CHECK(again.predicts == s.config().predicts);
+    Backend backend(1);
+    CHECK(Model::load(folder, backend)->info().parameters == s.loaded.model->info().parameters);
+  }
+}
+
+TEST_CASE("a whole CLIP opens as the half of it that sees") {
+  Seer s("clip_vision_model");
+  const fs::path folder = scratch_dir("clip");
+  fs::copy_file(s.folder / "model.safetensors", folder / "model.safetensors");
+  fs::copy_file(s.folder / "preprocessor_config.json", folder / "preprocessor_config.json");
+  write_file_atomically(folder / "config.json", "{\"model_type\": \"clip\", \"text_config\": {}, \"vision_config\": " +
+                                                    read_file(s.folder / "config.json") + "}");
+  Backend backend(2);
+  const LoadedModel loaded = load_model(folder, backend);
+  CHECK(loaded.model->config().family == "clip");
+  RunRequest request = s.request();
+  request.model = folder;
+  const auto trace = run(loaded, request, Ctx{backend});
+  CHECK(absolute(trace->map({1, 2}).to_dense(), s.trace(s.request())->map({1, 2}).to_dense()) == 0);
+}
+
+TEST_CASE("tokens are CLS and patches by row and column, classes have names, the answer stands at CLS") {
+  Seer s("vit-wide");
+  const auto trace = s.trace(s.request());
+  CHECK(trace->tokens.front().label == "[CLS]");
+  CHECK(trace->tokens[1].label == "r0c0");
+  CHECK(trace->tokens[12].label == "r2c3");
+  CHECK(trace->text.empty());
+  CHECK(answer_position(*trace) == 0);
+  CHECK(usual_query(*trace, trace->map({0, 0})) == 0);
+  CHECK(targets(*trace).empty());
+  CHECK(std::isnan(mean_loss(*trace)));
+  const std::vector<NextToken> top = top_next(*trace, 2);
+  REQUIRE(top.size() == 2);
+  CHECK(top[0].probability + top[1].probability == doctest::Approx(1));
+  CHECK(top[0].probability > top[1].probability);
+  CHECK(s.loaded.tokenizer->token(top[0].id).label == (top[0].id == 0 ? "day" : "night"));
+  CHECK_THROWS_WITH_AS(top_next(*trace, 1, 3), doctest::Contains("CLS"), Error);
+  Seer deit("deit");
+  CHECK(deit.trace(deit.request())->tokens[1].label == "[DIST]");
+  Seer vit("vit");
+  CHECK(vit.loaded.tokenizer->encode("tabby").front().id == 0);
+  CHECK(vit.loaded.tokenizer->encode("boat").front().id == 3);
+  CHECK_THROWS_WITH_AS(vit.loaded.tokenizer->encode("a whole text"), doctest::Contains("reads pictures"), Error);
+}
+
+TEST_CASE("a model of pictures refuses texts, a model of texts pictures; files that are none are named") {
+  Seer s("vit");
+  RunRequest text;
+  text.model = s.folder;
+  text.text = "a cat";
+  CHECK_THROWS_WITH_AS(run(s.loaded, text, Ctx{s.backend}), doctest::Contains("a picture"), Error);
+  RunRequest masked = s.request();
+  masked.masked = {{1, {}}};
+  CHECK_THROWS_WITH_AS(run(s.loaded, masked, Ctx{s.backend}), doctest::Contains("hide patches"), Error);
+  RunRequest nowhere = s.request();
+  nowhere.image = s.folder / "config.json";
+  CHECK_THROWS_WITH_AS(run(s.loaded, nowhere, Ctx{s.backend}), doctest::Contains("PNG or JPEG"), Error);
+  Subject decoder(reference("families/qwen2"));
+  RunRequest picture = s.request();
+  CHECK_THROWS_WITH_AS(run(decoder.loaded, picture, Ctx{*decoder.backend}),
+                       doctest::Contains("a text, which this model reads"), Error);
+  CHECK_THROWS_WITH_AS(s.loaded.model->forward(Ctx{s.backend}, std::vector<std::int32_t>(10, 0)),
+                       doctest::Contains("9 patches of 48 numbers"), Error);
+}
+
+TEST_CASE("an image of a request is kept in its JSON, and left out where there is none") {
+  Seer s("vit");
+  const RunRequest request = s.request({"*@3: hide patches noise 5"});
+  CHECK(run_request_from_json(to_json(request), "test") == request);
+  RunRequest text;
+  text.model = "m", text.text = "t";
+  CHECK(to_json(text).find("image") == std::string::npos);
+  RunRequest other = request;
+  other.image = "other.png";
+  CHECK(hash(other) != hash(request));
+}
+
+TEST_CASE("hidden patches are embedded as what stands in their place") {
+  Seer s("vit");
+  const ModelWeights w = s.loaded.model->weights();
+  const auto embedded = [&](const std::vector<std::string>& edits) {
+    return s.trace(with_sites(s.request(edits), {SiteKind::embed}))->sites.at({SiteKind::embed});
+  };
+  const Tensor before = embedded({});
+  const Tensor grey = embedded({"*@2..3: hide patches grey"});
+  CHECK(absolute(grey.slice(0, 4, 10), before.slice(0, 4, 10)) == 0);
+  for (Index i = 0; i < 18; ++i) CHECK(grey.at(2, i) == w.token_embedding.at(1, i));  // the bias alone
+  // The mean patch, embedded: E (mean of p) + b.
+  const auto trace = s.trace(s.request());
+  const Tensor mean = embedded({"*@-1: hide patches mean"});
+  for (Index i = 0; i < 18; ++i) {
+    double sum = static_cast<double>(w.token_embedding.at(1, i));
+    for (Index patch = 0; patch < 9; ++patch)
+      for (Index k = 0; k < 48; ++k)
+        sum += static_cast<double>(trace->patches.at(patch, k)) / 9 * static_cast<double>(w.patch_embedding.at(k, i));
+    CHECK(mean.at(9, i) == doctest::Approx(sum).epsilon(1e-4).scale(1));
+  }
+  // CLS is no patch; noise is the same for the same seed, and another for another patch.
+  CHECK(absolute(embedded({"*: hide patches grey"}).slice(0, 0, 1), before.slice(0, 0, 1)) == 0);
+  const Tensor noise = embedded({"*: hide patches noise 1"});
+  CHECK(absolute(noise, embedded({"*: hide patches noise 1"})) == 0);
+  CHECK(absolute(noise, embedded({"*: hide patches noise 2"})) > 0.1);
+  CHECK(absolute(noise.slice(0, 1, 2), noise.slice(0, 2, 3)) > 0.1);
+  // It changes what is seen, and says where it cannot.
+  const auto after = s.trace(s.request({"*: hide patches grey"}));
+  CHECK(next_token_change(*trace, *after, 2).kl > 1e-4);
+  CHECK_THROWS_WITH_AS(s.trace(s.request({"1: hide patches grey"})), doctest::Contains("all layers"), Error);
+  Subject decoder(reference("families/qwen2"));
+  RunRequest text;
+  text.ids = {3, 4};
+  text.edits = s.request({"*: hide patches grey"}).edits;
+  CHECK_THROWS_WITH_AS(run(decoder.loaded, text, Ctx{*decoder.backend}), doctest::Contains("a model of pictures"),
+                       Error);
+}
+
+TEST_CASE("a remembered pass is used again for the same picture alone") {
+  Seer s("vit");
+  PassMemory memory;
+  const auto first = run(s.loaded, s.request(), Ctx{s.backend}, memory);
+  const RunRequest edited = s.request({"1.0: ablate zero"});
+  CHECK(memory.first_changed(*s.loaded.model, first->tokens, edited.edits, first->patches) == 1);
+  CHECK(absolute(run(s.loaded, edited, Ctx{s.backend}, memory)->logits, s.trace(edited)->logits) < 1e-6);
+  RunRequest other = edited;
+  other.image = built_in_picture;
+  const auto fresh = s.trace(other), known = run(s.loaded, other, Ctx{s.backend}, memory);
+  CHECK(absolute(fresh->logits, known->logits) < 1e-6);
+  CHECK(absolute(fresh->logits, first->logits) > 1e-3);
+  // From another picture: by its path, in place of a text.
+  const RunRequest patched = s.request({"0: patch resid_pre from \"builtin:waves\""});
+  CHECK(absolute(s.trace(patched)->logits, s.trace([&] {
+                                              RunRequest plain = s.request();
+                                              plain.image = built_in_picture;
+                                              return plain;
+                                            }())
+                                               ->logits) < 1e-5);
+}
+
+TEST_CASE("logit lens, attribution and gradients read a picture's class at CLS") {
+  Seer s("vit");
+  const Model& model = *s.loaded.model;
+  const Ctx ctx{s.backend};
+  const auto trace = s.trace(with_sites(s.request(), logit_lens_sites(model)));
+  const LogitLens lens = logit_lens(model, ctx, *trace, {}, 2);
+  const NextToken best = most_probable(*trace);
+  CHECK(lens.cell(static_cast<Index>(lens.stages.size()) - 1, 0)[0].id == best.id);
+  CHECK(lens.cell(static_cast<Index>(lens.stages.size()) - 1, 0)[0].probability == doctest::Approx(best.probability));
+
+  const auto recorded = s.trace(with_sites(s.request(), attribution_sites(model)));
+  const LogitAttribution parts = logit_attribution(model, *recorded, {.position = 0, .token = best.id});
+  CHECK(parts.sum() == doctest::Approx(best.logit).epsilon(1e-4));
+  CHECK_THROWS_WITH_AS(logit_attribution(model, *recorded, {.position = 2, .token = 1}), doctest::Contains("CLS"),
+                       Error);
+
+  // The gradient of a score by a patch's embedding, beside a difference.
+  const GradientOf of{.kind = GradientOf::Kind::logit, .position = 0, .token = 3};
+  for (const char* name : {"vit", "deit-teacher"}) {
+    Seer each(name);
+    GradientOf one = of;
+    one.token = 1;
+    const auto plain = each.trace(each.request());
+    const Saliency found = read_saliency(each.loaded, each.request(), Ctx{each.backend}, *plain, one);
+    CHECK(found.gradients.value == doctest::Approx(plain->logits.at(0, 1)).epsilon(1e-4));
+    struct Nudge final : Tap {
+      float by;
+      explicit Nudge(float much) : by(much) {}
+      bool wants(Site site) const override { return site.kind == SiteKind::embed; }
+      Tensor at(Site, const Tensor& value) override {
+        Tensor changed = value.copy();
+        changed.ref(4, 5) += by;
+        return changed;
+      }
+    } up(4e-3f), down(-4e-3f);
+    const auto moved = [&](Tap& tap) {
+      return static_cast<double>(
+          run(each.loaded, each.request(), Ctx{.backend = each.backend, .tap = &tap})->logits.at(0, 1));
+    };
+    CHECK(found.gradients.embedding.at(4, 5) ==
+          doctest::Approx((moved(up) - moved(down)) / 8e-3).epsilon(0.02).scale(0.1));
+    CHECK_THROWS_WITH_AS(
+        read_saliency(each.loaded, each.request(), Ctx{each.backend}, *plain, {.kind = GradientOf::Kind::loss}),
+        doctest::Contains("score of a class"), Error);
+  }
+  Seer teacher("deit-teacher");
+  const auto two = teacher.trace(with_sites(teacher.request(), attribution_sites(*teacher.loaded.model)));
+  CHECK_THROWS_WITH_AS(logit_attribution(*teacher.loaded.model, *two, {.position = 0, .token = 1}),
+                       doctest::Contains("one matrix to its logits"), Error);
+}
+
+TEST_CASE("positions are compared on the grid, patches become tokens") {
+  Seer s("vit-wide");
+  const Tensor found = position_similarity(*s.loaded.model);
+  const Tensor table = s.loaded.model->weights().position_embedding;
+  CHECK(found.shape() == Shape{12, 12});
+  double product = 0, a = 0, b = 0;
+  for (Index k = 0; k < 18; ++k) {
+    product += static_cast<double>(table.at(1 + 2, k)) * static_cast<double>(table.at(1 + 7, k));
+    a += std::pow(static_cast<double>(table.at(3, k)), 2), b += std::pow(static_cast<double>(table.at(8, k)), 2);
+  }
+  CHECK(found.at(2, 7) == doctest::Approx(product / std::sqrt(a * b)).epsilon(1e-5));
+  CHECK(found.at(7, 2) == found.at(2, 7));
+  CHECK(found.at(5, 5) == doctest::Approx(1));
+  // A grid of 1 × 3 by hand: rows (0,1), (1,2) are neighbours, (0,2) shares the row.
+  VisionConfig line;
+  line.height = 4, line.width = 12, line.patch = 4;
+  Tensor known = Tensor::full({3, 3}, 1.0f);
+  known.ref(0, 1) = known.ref(1, 0) = 0.5f;
+  known.ref(1, 2) = known.ref(2, 1) = 0.25f;
+  known.ref(0, 2) = known.ref(2, 0) = -0.5f;
+  const GridSimilarity means = grid_similarity(known, line);
+  CHECK(means.same_row == doctest::Approx((0.5 + 0.25 - 0.5) / 3));
+  CHECK(means.neighbours == doctest::Approx(0.375));
+  CHECK(std::isnan(means.same_column));
+
+  const auto trace = s.trace(with_sites(s.request(), {SiteKind::embed}));
+  const std::vector<PatchToken> tokens = patch_tokens(*s.loaded.model, *trace);
+  REQUIRE(tokens.size() == 12);
+  CHECK(tokens[6].row == 1);
+  CHECK(tokens[6].column == 2);
+  CHECK(tokens[6].position == 7);
+  double mean = 0;
+  for (Index k = 0; k < 48; ++k) mean += static_cast<double>(trace->patches.at(6, k)) / 48;
+  CHECK(tokens[6].mean == doctest::Approx(mean));
+  const MassOnPatches mass = mass_on_patches(*trace, {0, 0}, 0, {0, 5});
+  CHECK(mass.chance == doctest::Approx(2.0 / 13));
+  CHECK(mass.mass == doctest::Approx(static_cast<double>(trace->map({0, 0}).weight(0, 1)) +
+                                     static_cast<double>(trace->map({0, 0}).weight(0, 6))));
+}
+
+TEST_CASE("a preparation that gives another size than the model reads is an error that names its key") {
+  Seer s("vit");
+  const fs::path folder = scratch_dir("vision-size");
+  for (const char* file : {"model.safetensors", "config.json"}) fs::copy_file(s.folder / file, folder / file);
+  const auto with = [&](const std::string& json) {
+    write_file_atomically(folder / "preprocessor_config.json", json);
+    return [folder] { return load_config(folder); };
+  };
+  CHECK_THROWS_WITH_AS(with(R"({"size": {"height": 16, "width": 12}})")(), doctest::Contains("size"), Error);
+  CHECK_THROWS_WITH_AS(with(R"({"resample": 1})")(), doctest::Contains("bicubic"), Error);
+  CHECK_THROWS_WITH_AS(with(R"({"image_mean": [0.5]})")(), doctest::Contains("3 channels"), Error);
+  CHECK(with(R"({"size": 12, "do_normalize": false})")().vision->preparation.std.empty());
+  fs::remove(folder / "preprocessor_config.json");
+  CHECK(load_config(folder).vision->preparation.resize_height == 12);
+}
