@@ -253,7 +253,7 @@ void add_mechanism(Command& app, Console& console) {
   Command command = app.add_subcommand("mechanism", "Any attention mechanism on a head's queries, keys and values");
   command.add_option("mechanism", options->words, "Its id, then NAME=VALUE for its parameters (--list tells them)")
       .type_name("ID [NAME=VALUE …]");
-  options->input.add_to(command);
+  options->input.add_to(command, {.part = false});
   command.add_flag("--list", options->list, "List the mechanisms with their parameters; with an ID, what each does");
   command.add_option("--head", options->head, "Whose queries, keys and values, as LAYER.HEAD").show_default();
   command.add_option("--random", options->random, "So many random tokens instead").check(range(1, 4096)).type_name("N");

@@ -458,7 +458,7 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
     if (tokens[i] < 0 || tokens[i] >= c.dims.vocab)
       throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),
                   fmt::format("{} at position {}", tokens[i], i));
-  if (c.cross() != (ctx.source != nullptr))
+  if (c.cross() != (ctx.source != nullptr) && (ctx.source || layers.first < c.dims.layers))
     throw Error(c.name, c.cross() ? "what its encoder made of a source text" : "a text alone",
                 c.cross() ? "no source" : "a source beside it",
                 c.cross() ? "this model is an encoder-decoder" : "this model is of one stack");
