@@ -124,6 +124,9 @@ std::unique_ptr<CorpusRun> begin(Console& console, const Options& options) {
                                   ? corpus_of_stories(options.stories, options.seed)
                                   : corpus_of_files({options.inputs.begin(), options.inputs.end()}, options.lines);
   const LoadedModel model = load_model(folder, console.backend());
+  if (model.model->config().vision)
+    throw Error("corpus", "a model of texts", model.model->config().name + ", which reads pictures",
+                "headscope-cli metrics --image FILE measures one");
   if (options.resume && fs::exists(options.out)) {
     CorpusResults stored = load_corpus_results(options.out);
     const CorpusRun asked(model, name, source, options.window, shard, shards);

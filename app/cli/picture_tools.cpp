@@ -55,9 +55,11 @@ Report Patches::read(const ReadRun& run) const {
               t.mean, t.deviation, t.embedded});
   std::vector<double> norms(static_cast<std::size_t>(v.leading), 0.0);
   for (const PatchToken& t : found) norms.push_back(t.embedded);
-  out.picture = [trace = run.trace, norms](const Style& style) {
-    return patch_values_scene(*trace, {norms, "Patches", "‖E p + b‖[:]", "norm of the token that a patch becomes", {}},
-                              {}, style);
+  const std::string words = fmt::format("{} numbers of each become {}", v.patch_numbers(), width);
+  out.picture = [trace = run.trace, norms, words](const Style& style) {
+    PatchValues values{norms, "Patches", "‖E p + b‖[:]", "norm of the token that a patch becomes", {}};
+    values.caption = words;
+    return patch_values_scene(*trace, values, {}, style);
   };
   return out;
 }

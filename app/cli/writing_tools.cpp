@@ -36,7 +36,10 @@ class Lens final : public ReadTool {
 
 Report Lens::read(const ReadRun& run) const {
   const Index position = position_.in(*run.trace);
-  const std::int32_t token = token_.empty() ? -1 : answer_token(run.loaded, token_, "--token");
+  const bool picture = run.trace->model.objective == Objective::image_class;  // whose class is what it says itself
+  const std::int32_t token = !token_.empty() ? answer_token(run.loaded, token_, "--token")
+                             : picture       ? most_probable(*run.trace).id
+                                             : -1;
   LogitLens found;
   run.console.with_progress("logit lens", [&](const Ctx& ctx) {
     found = logit_lens(*run.loaded.model, ctx, *run.trace, follow(*run.trace, token), std::min(top_.count, 10));

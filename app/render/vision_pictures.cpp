@@ -35,7 +35,7 @@ Scene position_grid_scene(const Tensor& similarity, const VisionConfig& v, Index
   map.rows = "row of the patch", map.columns = "column of the patch";
   map.bar = "cosine with the position of every other patch";
   map.low = -1, map.high = 1;
-  map.numbers = false;
+  map.numbers = map.mask_legend = false;
   map.width = map.height = side;
   if (marked >= 0)
     map.marked =
@@ -51,7 +51,14 @@ Scene patch_atlas_scene(const Trace& trace, Index query, bool smooth, double wid
   for (const AttentionMap& map : trace.maps) {
     PatchMapOptions options{.layer = map.layer(), .head = map.head(), .query = query, .smooth = smooth};
     options.room = PatchMapOptions::Room{side, side + 84 * style.theme.text_scale};
-    of_layer.push_back(patch_map_scene(trace, options, style));
+    Scene of_head = patch_map_scene(trace, options, style);
+    const std::string name = to_string(HeadId{map.layer(), map.head()});
+    const Font font = style.theme.body();
+    Scene named;
+    named.width = of_head.width, named.height = of_head.height + 20;
+    named.add({Text{{slim_margin, 16}, name, font, style.theme.text, Anchor::start, 0}, "label", ""});
+    place(named, of_head, 0, 20);
+    of_layer.push_back(std::move(named));
     if (static_cast<int>(of_layer.size()) < heads) continue;
     layers.push_back(beside(of_layer, gap));
     of_layer.clear();

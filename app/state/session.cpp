@@ -221,6 +221,15 @@ Session session_from_json(const std::string& text, const std::string& where) {
   return session;
 }
 
+fs::path find_image(const fs::path& image, const fs::path& session_file) {
+  std::error_code ignored;
+  if (image.empty() || (image.is_absolute() && fs::exists(image, ignored))) return image;
+  const fs::path beside = fs::absolute(session_file, ignored).parent_path();
+  for (const fs::path& candidate : {beside / image, beside / image.filename()})
+    if (fs::is_regular_file(candidate, ignored)) return candidate.lexically_normal();
+  return image;
+}
+
 fs::path find_model(const fs::path& model, const fs::path& session_file) {
   std::error_code ignored;
   if (model.empty()) return model;

@@ -39,6 +39,8 @@ std::string to_json(const Session& session);
 /// newer version, or a value that makes no sense.
 Session session_from_json(const std::string& json, const std::string& where);
 
+/// Where its picture is now: the path itself, else beside the session file.
+std::filesystem::path find_image(const std::filesystem::path& image, const std::filesystem::path& session_file);
 /// Where a model named in a session is now: the path itself, else beside the session file, else the bundled one of
 /// its name, else the path, so that opening it says what is missing.
 std::filesystem::path find_model(const std::filesystem::path& model, const std::filesystem::path& session_file);

@@ -140,9 +140,9 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
   const int widest = c.windows.empty() ? 0 : std::ranges::max(c.windows);
   const auto check = [&](const std::string& label, const RunRequest& asked, const ReferenceCapture* reference) {
     const auto trace = run(loaded, asked, ctx);
-    const plain::Pass witness = plain::forward(c, weights, trace->ids(), ctx.stop, ctx.progress, trace->segments(),
-                                               trace->encoder ? trace->encoder->ids() : std::vector<std::int32_t>(),
-                                               trace->patches);
+    const plain::Pass witness =
+        plain::forward(c, weights, trace->ids(), ctx.stop, ctx.progress, trace->segments(),
+                       trace->encoder ? trace->encoder->ids() : std::vector<std::int32_t>(), trace->patches);
     const int tokens = static_cast<int>(trace->tokens.size());
     const int untried = widest > tokens ? widest : 0;
     out.engine = trace->source;
@@ -173,7 +173,8 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
     else
       asked.text = text;
     if (loaded.model->encoder()) asked.source = text;
-    check("\"" + excerpt(text, label_length) + "\"", asked, nullptr);
+    const std::string named = c.vision ? std::filesystem::path(text).filename().string() : text;
+    check("\"" + excerpt(named, label_length) + "\"", asked, nullptr);
   }
   if (!request.reference.empty()) {
     const ReferenceCapture reference = read_reference(request.reference, c);

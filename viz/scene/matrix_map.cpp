@@ -171,10 +171,11 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Style& style) {
   }
   double bottom = rect.bottom() + 4;
   if (matrix.colour_bar)
-    bottom = add_color_bar(scene,
-                           {matrix.bar + (every > 1 ? fmt::format(" · every {}th row and column", every) : ""), norm,
-                            map.colormap, cells.highest(), cells.any_masked(), cells.any_missing()},
-                           rect.x, rect.bottom() + 8, std::max(rect.w, std::min(matrix.width - side, 240.0)), style);
+    bottom =
+        add_color_bar(scene,
+                      {matrix.bar + (every > 1 ? fmt::format(" · every {}th row and column", every) : ""), norm,
+                       map.colormap, cells.highest(), cells.any_masked() && matrix.mask_legend, cells.any_missing()},
+                      rect.x, rect.bottom() + 8, std::max(rect.w, std::min(matrix.width - side, 240.0)), style);
   scene.width = std::max(rect.right() + 8, std::min(matrix.width, side + 240));
   scene.height = std::ceil(bottom + 2);
   return scene;

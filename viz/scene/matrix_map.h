@@ -22,6 +22,7 @@ struct MatrixMap {
   std::string bar = "value";                           ///< of the colour bar
   std::optional<double> low, high;                     ///< else from the values; signed ones symmetric about 0
   bool colour_bar = true, numbers = true;
+  bool mask_legend = true;  ///< what masked cells look like, beside the bar; off where they only part others
   bool sequential = false;  ///< from the lowest to the highest value, also where some are negative: scores, of which
                             ///< only differences count
   double width = 400, height = 400;  ///< at most, everything included

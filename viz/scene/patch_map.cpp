@@ -208,7 +208,7 @@ Scene patch_values_scene(const Trace& trace, const PatchValues& values, const Pa
   y = drawn.bottom() + 10;
   const double highest = *std::max_element(patches.begin(), patches.end());
   y = add_color_bar(scene, {values.unit, shade.norm, shade.colormap, highest, false, false}, drawn.x, y, width, style);
-  std::string caption = beside_the_picture(trace, picture, values.by_key);
+  std::string caption = values.caption.empty() ? beside_the_picture(trace, picture, values.by_key) : values.caption;
   scene.description =
       fmt::format("{}; {} × {} patches{}{} · {}{}", caption, picture.rows, picture.columns,
                   picture.rgb.empty() ? "" : fmt::format(" over {} × {} pixels", picture.width, picture.height),

@@ -34,6 +34,7 @@ struct PatchValues {
   std::string name;            ///< "attention rollout[0, :]"
   std::string unit;            ///< at the colour bar
   std::optional<Index> query;  ///< whose numbers they are, framed where it is a patch
+  std::string caption = {};    ///< below; empty = how much lies on the picture, and on what else
   /// What one of them says, for its tooltip; empty = its label and number.
   std::function<std::string(Index key, double value)> says = {};
 };

@@ -1,0 +1,95 @@
+// A model of pictures in the window: the picture in place of the prompt, pinned and painted by hand, its classes before
+// and after; what needs a text says so.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/gui/analyse_page.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::AnalysePage;
+using headscope::testing::Explore;
+using headscope::testing::reference;
+
+namespace {
+AppOptions vision(int width, int height) {
+  AppOptions out = Explore::options(width, height);
+  out.model = reference("vision/vit");
+  out.image = reference("vision/picture.png");
+  return out;
+}
+}  // namespace
+
+TEST_CASE("a click on the picture pins a patch, dragging hides patches, the right button shows them again") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1600, 1000}}) {
+    CAPTURE(width);
+    Explore e(vision(width, height));
+    REQUIRE(e.results().run->trace->picture);
+    CHECK_FALSE(e.driver.shown("##prompt"));
+    REQUIRE(e.driver.until([&] { return e.driver.shown("picture/patch.1.1"); }));
+    e.driver.click("picture/patch.1.1");
+    REQUIRE(e.settle());
+    CHECK(e.state().document.query == 5);
+    e.driver.click("picture/patch.1.1");
+    REQUIRE(e.settle());
+    CHECK_FALSE(e.state().document.query);
+    e.driver.click("token 0");  // CLS
+    REQUIRE(e.settle());
+    CHECK(e.state().document.query == 0);
+    e.driver.drag(e.driver.item("picture/patch.0.0").center(), e.driver.item("picture/patch.0.2").center(), 12);
+    REQUIRE(e.settle());
+    REQUIRE(e.state().document.edits.size() == 1);
+    CHECK(describe(e.state().document.edits.front()) == "*@1..3: hide patches grey");
+    CHECK(e.state().document.query == 0);  // painting pins nothing
+    REQUIRE(e.driver.until([&] { return e.results().effect != nullptr; }));
+    CHECK(e.results().effect->change.kl > 0);
+    e.driver.move_to(e.driver.item("picture/patch.0.1").center());
+    e.driver.press(1);
+    e.driver.frames(2);
+    e.driver.release(1);
+    REQUIRE(e.settle());
+    CHECK(e.state().document.edits.size() == 2);  // what was between them is seen again
+    e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+    e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+    REQUIRE(e.settle());
+    CHECK(e.state().document.edits.empty());
+  }
+}
+
+TEST_CASE("a picture dropped on a model of pictures is read, on one of texts refused in a sentence") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = vision(1280, 720);
+  options.image.reset();
+  App app(options);
+  ExploreWorkspace workspace;
+  headscope::testing::Driver driver(app.window(), [&] { app.frame(); });
+  app.add(workspace);
+  REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().model.model; }));
+  driver.frames(4);
+  CHECK(driver.shown("Open a picture…"));
+  CHECK_FALSE(app.explorer().results().run);
+  app.explorer().editor.set_image(reference("vision/picture.jpg"));
+  REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().run; }));
+  CHECK(driver.until([&] { return driver.shown("picture/patch.2.2"); }));
+}
+
+TEST_CASE("every page of Analyse has a picture's numbers, or a sentence; none breaks the window") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AnalysePage page(vision(1280, 720));
+  for (const CatalogueGroup& group : page.analyse.pages())
+    for (const CatalogueEntry& entry : group.entries) {
+      CAPTURE(entry.id);
+      page.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
+      page.driver.frames(2);
+      page.driver.type(entry.title);
+      page.driver.frames(2);
+      page.driver.key(ImGuiKey_Enter);
+      CHECK(page.settle());
+      if (const auto& message = page.app.explorer().jobs.message())
+        CHECK(std::ranges::count(message->text, '\n') <= 1);  // what was expected and found, perhaps a hint
+      page.app.explorer().jobs.dismiss();
+    }
+}
