@@ -140,9 +140,9 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
   const int widest = c.windows.empty() ? 0 : std::ranges::max(c.windows);
   const auto check = [&](const std::string& label, const RunRequest& asked, const ReferenceCapture* reference) {
     const auto trace = run(loaded, asked, ctx);
-    const plain::Pass witness = plain::forward(c, weights, trace->ids(), ctx.stop, ctx.progress, trace->segments(),
-                                               trace->encoder ? trace->encoder->ids() : std::vector<std::int32_t>(),
-                                               trace->patches);
+    const plain::Pass witness =
+        plain::forward(c, weights, trace->ids(), ctx.stop, ctx.progress, trace->segments(),
+                       trace->encoder ? trace->encoder->ids() : std::vector<std::int32_t>(), trace->patches);
     const int tokens = static_cast<int>(trace->tokens.size());
     const int untried = widest > tokens ? widest : 0;
     out.engine = trace->source;
