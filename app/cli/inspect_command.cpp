@@ -46,11 +46,15 @@ Inspected inspect(const fs::path& path) {
   return {facts.tensors, std::move(facts)};
 }
 
+std::string position_words(const ModelConfig& c) {
+  return c.sinusoids ? "sinusoidal" : name_of(c.position);
+}
+
 Cell config_json(const ModelConfig& c) {
-  Cell out{{"layers", c.dims.layers},        {"heads", c.dims.heads},          {"kv_heads", c.dims.kv_heads},
-           {"d_head", c.dims.d_head},        {"d_model", c.dims.d_model},      {"d_mlp", c.dims.d_mlp},
-           {"vocab", c.dims.vocab},          {"context", c.context},           {"norm", name_of(c.norm)},
-           {"norm_epsilon", c.norm_epsilon}, {"position", name_of(c.position)}};
+  Cell out{{"layers", c.dims.layers},        {"heads", c.dims.heads},        {"kv_heads", c.dims.kv_heads},
+           {"d_head", c.dims.d_head},        {"d_model", c.dims.d_model},    {"d_mlp", c.dims.d_mlp},
+           {"vocab", c.dims.vocab},          {"context", c.context},         {"norm", name_of(c.norm)},
+           {"norm_epsilon", c.norm_epsilon}, {"position", position_words(c)}};
   if (c.position == PositionKind::rotary) out["rope_base"] = c.rotary.base;
   out["activation"] = name_of(c.activation);
   out["gated_mlp"] = c.gated_mlp;
@@ -87,7 +91,7 @@ void add_stack(Report& out, const ModelConfig& c) {
                        c.dims.d_model, c.dims.d_mlp, c.gated_mlp ? " gated" : "", c.vision ? "classes" : "vocabulary",
                        grouped(c.dims.vocab), grouped(c.context)));
   out.line(fmt::format("  {} (epsilon {}), positions {}{}, {}, embeddings {}", name_of(c.norm), c.norm_epsilon,
-                       name_of(c.position),
+                       position_words(c),
                        c.position == PositionKind::rotary ? fmt::format(" base {}", c.rotary.base) : "",
                        name_of(c.activation), c.tied_embeddings ? "tied" : "not tied"));
   if (const std::string other = switches(c); !other.empty()) out.line("  " + other);

@@ -132,6 +132,10 @@ MechanismInput input_for(Console& console, const Options& options, bool vocabula
   if (!opened.loaded.model) throw UsageError("a trace holds no queries, keys and values; give --model and a text");
   RunRequest request;
   request.ids = opened.trace->ids();
+  if (opened.trace->encoder) {
+    request.source_ids = opened.trace->encoder->ids();
+    request.ids_are_whole = true;  // its first token is among them
+  }
   request.edits = options.input.edits();
   note = model_note_of(options.input, opened);
   MechanismInput in;

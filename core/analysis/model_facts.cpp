@@ -149,7 +149,6 @@ std::string switches(const ModelConfig& c) {
                                   : "every token sees the later ones too, and logits say what stands at a position");
   say(c.cross(), fmt::format("attention to a source, which an encoder of {} layers reads; targets begin with token {}",
                              c.cross() ? c.encoder->dims.layers : 0, c.decoder_start));
-  say(c.sinusoids, "positions that are sines and cosines");
   say(c.position == PositionKind::buckets,
       fmt::format("{} buckets of distances up to {}", c.position_buckets, c.position_distance));
   say(c.norms_sums(), "norms of the stream itself, behind attention and MLP");

@@ -17,19 +17,6 @@
 #include "core/tensor/row_queue.h"
 
 namespace headscope {
-Model::Model(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)), derived_(std::make_unique<Derived>()) {}
-Model::~Model() = default;
-const ModelConfig& Model::config() const {
-  return parts_->config;
-}
-ModelInfo Model::info() const {
-  return parts_->info;
-}
-
-const Model* Model::encoder() const {
-  return parts_->encoder.get();
-}
-
 /// One run of the forward pass. Reads like the paper: each line a box of the diagram, each tapped.
 class Model::Pass {
  public:

@@ -199,7 +199,9 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
     trace->encoder = encoded.trace;
     trace->cross = cross;
   }
-  trace->plan = plan_capture(spec, dims, n, n);
+  ModelDims planned = dims;
+  if (trace->model.objective == Objective::nothing) planned.vocab = 0;
+  trace->plan = plan_capture(spec, planned, n, n);
 
   const Tensor& beside = model.config().vision ? trace->patches : encoded.memory;
   LayerRange layers;
