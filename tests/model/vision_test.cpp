@@ -128,7 +128,7 @@ TEST_CASE("the plain definition gives the same in float64, and verify says so") 
     const ModelFiles files = ModelFiles::open(locate_model(s.folder));
     const RawWeights weights = read_weights(*files.weights, s.config());
     CHECK(weights.parameters == parameter_parts(s.config()).total());
-    const plain::Pass witness = plain::forward(s.config(), weights, trace->ids(), {}, nullptr, {}, trace->patches);
+    const plain::Pass witness = plain::forward(s.config(), weights, trace->ids(), {}, nullptr, {}, {}, trace->patches);
     double worst = 0;
     const auto against = [&](const plain::Table& found, const Tensor& truth) {
       for (Index i = 0; i < found.rows; ++i)
