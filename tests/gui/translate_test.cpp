@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/edits/ablate_edit.h"
+#include "core/metrics/alignment.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
@@ -153,4 +153,46 @@ TEST_CASE("pages that ask for logits say so of the other stacks, and sessions ke
       }
     }
   }
+}
+
+TEST_CASE("the page of alignment tells what stands for what, and how far that is from what is known") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = Explore::options(1280, 720);
+  options.session = testing::source_dir() / "assets/examples/translate.json";
+  Explore e(options);
+  Explorer& all = e.app.explorer();
+  AnalyseWorkspace analyse{all.jobs, all.run};
+  e.app.add(analyse);
+  e.driver.frames(2);
+  e.app.settings().pages["Analyse"] = "alignment";
+  e.driver.click("Analyse");
+  const auto settled = [&] {
+    int quiet = 0;
+    return e.driver.until([&] { return (quiet = e.app.settled() ? quiet + 1 : 0) > 8; }, 3000);
+  };
+  REQUIRE(settled());
+  CHECK(e.driver.shown("1.2"));
+  // Rows of the head that was found by training: what stands for the word that is about to be written.
+  e.driver.click("##alignment");
+  e.driver.type("0-0 2-1 1-2 4-3 6-4 5-5 8-6 10-7 9-8 7-9 3-10 3-11");
+  REQUIRE(settled());
+  const double wrong = score_alignment(strongest_pairs(whole(e).cross->map({0, 1})),
+                                       parse_alignment("0-0 2-1 1-2 4-3 6-4 5-5 8-6 10-7 9-8 7-9 3-10 3-11",
+                                                       static_cast<int>(whole(e).encoder->tokens.size()),
+                                                       static_cast<int>(whole(e).tokens.size()), "test"))
+                           .error_rate;
+  CHECK(wrong > 0.2);
+  e.driver.click("1.2");
+  REQUIRE(settled());
+  CHECK(e.state().document.selected == HeadId{1, 2});
+  const double right = score_alignment(strongest_pairs(whole(e).cross->map({1, 2})),
+                                       parse_alignment("0-0 2-1 1-2 4-3 6-4 5-5 8-6 10-7 9-8 7-9 3-10 3-11",
+                                                       static_cast<int>(whole(e).encoder->tokens.size()),
+                                                       static_cast<int>(whole(e).tokens.size()), "test"))
+                           .error_rate;
+  CHECK(right < 0.05);  // 13 pairs for 12 links: the last row is of the end
+  CHECK(right > 0);
+  e.driver.click("Open in Explore");
+  e.driver.frames(4);
+  CHECK(e.state().document.stack == Stack::cross);
 }

@@ -14,7 +14,7 @@ namespace {
 /// Another stack of an encoder-decoder is looked at than this page can be asked about.
 bool asks_the_decoder(const PageContext& c, const PageInfo& page) {
   const Stack stack = c.state().document.stack;
-  return c.results().translates() && !page.any_stack && (stack == Stack::encoder || stack == Stack::cross);
+  return c.results().translates() && stack != Stack::decoder && std::ranges::count(page.besides, stack) == 0;
 }
 }  // namespace
 

@@ -15,13 +15,14 @@
 namespace headscope {
 
 struct PageInfo {
-  std::string id;          ///< "ablate": for `--page` and the settings; never changes
-  std::string title;       ///< "Head ablation"
-  std::string group;       ///< of the catalogue: "Cause and effect"
-  std::string source;      ///< "Michel et al. 2019"; "" = none
-  std::string sentence;    ///< what it answers, under the title
-  std::string words;       ///< further words that find it
-  bool any_stack = false;  ///< asks maps alone: every stack of an encoder-decoder will do
+  std::string id;        ///< "ablate": for `--page` and the settings; never changes
+  std::string title;     ///< "Head ablation"
+  std::string group;     ///< of the catalogue: "Cause and effect"
+  std::string source;    ///< "Michel et al. 2019"; "" = none
+  std::string sentence;  ///< what it answers, under the title
+  std::string words;     ///< further words that find it
+  /// Of an encoder-decoder: the stacks that it can be asked about beside the decoder.
+  std::vector<Stack> besides = {};
 };
 
 /// A session may be of another model than the one it is opened with: a layer that it names is kept inside by the page.

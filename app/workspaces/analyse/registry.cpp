@@ -10,6 +10,7 @@ std::unique_ptr<Page> make_head_circuit(JobRunner&);
 std::unique_ptr<Page> make_temperature_sweep(JobRunner&);
 std::unique_ptr<Page> make_singular_values(JobRunner&);
 std::unique_ptr<Page> make_detector(JobRunner&);
+std::unique_ptr<Page> make_alignment(JobRunner&);
 std::unique_ptr<Page> make_masks(JobRunner&);
 std::unique_ptr<Page> make_key_sharing(JobRunner&);
 std::unique_ptr<Page> make_logit_lens(JobRunner&);
@@ -55,11 +56,24 @@ const std::vector<PageEntry>& page_registry() {
         "Transformer2 Transformer² SVF SVD singular value fine-tuning z vector expert spectrum low rank W_Q W_K W_V "
         "W_O MLP"},
        make_singular_values},
-      {{"detector", "Detector", "Patterns", "",
+      {{"detector",
+        "Detector",
+        "Patterns",
+        "",
         "Which heads look where you say? A rule or painted cells; every head ranked by its attention there, beside "
         "chance.",
-        "rule user-defined class paint pattern match rank previous token induction duplicate", true},
+        "rule user-defined class paint pattern match rank previous token induction duplicate",
+        {Stack::encoder}},
        make_detector},
+      {{"alignment",
+        "Alignment",
+        "Patterns",
+        "Och & Ney 2003",
+        "Which word of the source does each word of a target stand for? The cells of cross-attention that tell it, and "
+        "how far they are from what is known.",
+        "cross-attention encoder-decoder translation alignment error rate AER source target word",
+        {Stack::encoder, Stack::cross}},
+       make_alignment},
       {{"masks", "Masks", "Sparse attention", "",
         "Who may see whom? Masks are chosen, joined by and, or, not, and painted by hand; numbers say what they save, "
         "the model what they cost.",

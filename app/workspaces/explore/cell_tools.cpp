@@ -54,7 +54,8 @@ void CellTools::on_map(const PageContext& c, const SceneTouch& touch, const Atte
     if (!painting_ || (!touch.pressed && query == painted_query_ && key == painted_key_)) return;
     painted_query_ = query, painted_key_ = key;
     try {
-      c.editor.paint_mask(query, key, bin, *painting_, static_cast<Index>(c.trace()->tokens.size()),
+      const std::size_t tokens = std::max(c.trace()->tokens.size(), c.trace()->queries().size());
+      c.editor.paint_mask(query, key, bin, *painting_, static_cast<Index>(tokens),
                           c.results().own_mask(c.state().document.stack));
       c.jobs.dismiss("mask");
     } catch (const Error& refused) {

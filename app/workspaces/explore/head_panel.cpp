@@ -2,6 +2,7 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -43,6 +44,14 @@ HeadView shown_view(const PageContext& c) {
   return view == HeadView::picture && !c.trace()->picture ? HeadView::map : view;
 }
 
+/// Of an encoder-decoder: "Encoder · ".
+std::string stack_prefix(const PageContext& c) {
+  if (!c.results().translates()) return "";
+  std::string word(stack_word(c.state().document.stack));
+  word.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(word.front())));
+  return word + " · ";
+}
+
 }  // namespace
 
 void HeadPanel::header(const PageContext& c) {
@@ -51,7 +60,7 @@ void HeadPanel::header(const PageContext& c) {
   {
     const UseFont font(c.ui, c.ui.heading());
     ImGui::AlignTextToFramePadding();
-    ImGui::TextUnformatted(fmt::format("Layer {} · Head {}", head.layer, head.head).c_str());
+    ImGui::TextUnformatted(fmt::format("{}Layer {} · Head {}", stack_prefix(c), head.layer, head.head).c_str());
   }
   if (!verdicts_of(c).empty()) {
     ImGui::SameLine(0, c.ui.px(12));

@@ -62,6 +62,13 @@ void SoftmaxPanel::draw(const PageContext& c) {
 
 void MaskPanel::draw(const PageContext& c) {
   section(c.ui, "MASK", "of the same heads · more in Analyse");
+  if (c.trace() && c.trace()->between_texts()) {
+    const UseFont font(c.ui, c.ui.body());
+    return paragraph(c.ui,
+                     "The keys are of another text than the queries: no distance counts here. Hide cells with the tool "
+                     "“mask” on the map.",
+                     c.ui.theme.muted);
+  }
   const std::string own = c.results().own_mask(c.state().document.stack);  // needs no edit
   const std::string current = mask_of(c.edits(), c.state().document.selected);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
