@@ -116,6 +116,7 @@ void add_file(std::vector<Action>& all) {
       {"tiny-gpt2", "Open tiny-gpt2: stories, learned positions"},
       {"tiny-llama", "Open tiny-llama: stories, rotary positions"},
       {"tiny-bert", "Open tiny-bert: stories, an encoder that tells masked words"},
+      {"tiny-translate", "Open tiny-translate: two small languages whose alignment is known"},
       {"tiny-vit", "Open tiny-vit: pictures of shapes, a vision transformer"},
       {"induction-2l", "Open induction-2l: two layers that learnt to repeat"},
       {"induction", "Open induction: two layers made by hand"}};

@@ -41,7 +41,8 @@ Report Alignment::read(const ReadRun& run) const {
   const Trace* const cross = run.trace->part(Stack::cross);
   if (!cross)
     throw Error("read alignment", "an encoder-decoder, whose target looks at a source", run.trace->model.name,
-                "this model is of one stack");
+                run.trace->model.stack == Stack::encoder ? "its encoder alone has no target: --part cross"
+                                                         : "this model is of one stack");
   std::optional<KnownAlignment> known;
   if (!truth_.empty())
     known = parse_alignment(truth_, static_cast<int>(cross->tokens.size()),

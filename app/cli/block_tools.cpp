@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/model/parameter_parts.h"
+#include "core/trace/hook_names.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/framed.h"
 #include "viz/scene/map_cells.h"
@@ -360,8 +361,8 @@ Report Path::read(const ReadRun& run) const {
     out.fact({fmt::format("answer_{}", i), "softmax: " + name(found.answers[i].id), found.answers[i].probability});
   auto& rows = out.table("rows", {"stage", "site", "shape", "formula", "norm", "mean", "low", "high"});
   for (const PathStage& s : found.stages)
-    rows.add(
-        {(s.adds ? "+ " : "") + s.name, headscope::name(s.site), s.shape, s.formula, s.norm, s.mean, s.low, s.high});
+    rows.add({(s.adds ? "+ " : "") + s.name, headscope::name(s.site, s.stack, HookNames::transformer_lens), s.shape,
+              s.formula, s.norm, s.mean, s.low, s.high});
   out.picture =
       framed_picture(fmt::format("The path of position {}", found.position), *run.trace, [found](const Style& style) {
         NumberStrips strips = path_strips(found);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/report.h"
@@ -78,11 +80,16 @@ void capture(Console& console, const Options& options) {
   check(options);
   RunRequest request = options.input.request();
   const LoadedModel loaded = load_model(request.model, console.backend());
-  request.capture = spec_of(options, *loaded.model);
-  const Opened opened = run_request(console, loaded, request);
+  const bool of_encoder = loaded.model->encoder() && options.input.stack() == Stack::encoder;
+  request.capture = spec_of(options, of_encoder ? *loaded.model->encoder() : *loaded.model);
+  Opened opened = run_request(console, loaded, request);
+  opened.trace = part_of(std::move(opened.trace), options.input.stack());
 
   TraceFileOptions file;
   file.sites = request.capture.sites;
+  const std::vector<SiteKind> fires = loaded.model->sites(options.input.stack());
+  if (loaded.model->encoder())  // each part has sites of its own
+    std::erase_if(file.sites, [&](SiteKind kind) { return std::ranges::find(fires, kind) == fires.end(); });
   if (!opened.trace->maps.empty()) file.sites.insert(SiteKind::pattern);
   file.names = names_of(options, *loaded.model);
   console.with_progress("writing", [&](const Ctx& ctx) {

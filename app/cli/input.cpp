@@ -295,6 +295,8 @@ Opened open_input(Console& console, const Input& input, const CaptureSpec& captu
   request.capture = capture;
   Opened opened = run_request(console, load_model(request.model, console.backend()), request);
   opened.trace = part_of(std::move(opened.trace), input.stack());
+  if (opened.trace->model.stack == Stack::encoder && opened.loaded.model->encoder())
+    opened.loaded = opened.loaded.encoder();
   return opened;
 }
 

@@ -46,16 +46,21 @@ Inspected inspect(const fs::path& path) {
   return {facts.tensors, std::move(facts)};
 }
 
+std::string position_words(const ModelConfig& c) {
+  return c.sinusoids ? "sinusoidal" : name_of(c.position);
+}
+
 Cell config_json(const ModelConfig& c) {
-  Cell out{{"layers", c.dims.layers},        {"heads", c.dims.heads},          {"kv_heads", c.dims.kv_heads},
-           {"d_head", c.dims.d_head},        {"d_model", c.dims.d_model},      {"d_mlp", c.dims.d_mlp},
-           {"vocab", c.dims.vocab},          {"context", c.context},           {"norm", name_of(c.norm)},
-           {"norm_epsilon", c.norm_epsilon}, {"position", name_of(c.position)}};
+  Cell out{{"layers", c.dims.layers},        {"heads", c.dims.heads},        {"kv_heads", c.dims.kv_heads},
+           {"d_head", c.dims.d_head},        {"d_model", c.dims.d_model},    {"d_mlp", c.dims.d_mlp},
+           {"vocab", c.dims.vocab},          {"context", c.context},         {"norm", name_of(c.norm)},
+           {"norm_epsilon", c.norm_epsilon}, {"position", position_words(c)}};
   if (c.position == PositionKind::rotary) out["rope_base"] = c.rotary.base;
   out["activation"] = name_of(c.activation);
   out["gated_mlp"] = c.gated_mlp;
   out["tied_embeddings"] = c.tied_embeddings;
   if (const std::string other = switches(c); !other.empty()) out["switches"] = other;
+  if (c.encoder) out["encoder"] = config_json(*c.encoder);
   return out;
 }
 
@@ -77,19 +82,26 @@ void add_keys(Report& out, const std::vector<ConfigKey>& keys) {
   out.data("ignored_config_keys", std::move(all));
 }
 
-void add_model(Report& out, const ModelFacts& model) {
-  const ModelConfig& c = model.config;
-  out.line(fmt::format("{}  ({}: {})", c.name, c.family, model.summary));
-  out.line(fmt::format("  {} layers, {} heads of {}{}, width {}, MLP {}{}, {} {}, context {}", c.dims.layers,
+/// Lines about one stack.
+void add_stack(Report& out, const ModelConfig& c) {
+  const char* const which = c.stack == Stack::encoder ? "encoder: " : c.stack == Stack::decoder ? "decoder: " : "";
+  out.line(fmt::format("  {}{} layers, {} heads of {}{}, width {}, MLP {}{}, {} {}, context {}", which, c.dims.layers,
                        c.dims.heads, c.dims.d_head,
                        c.dims.kv_heads != c.dims.heads ? fmt::format(" on {} key-value heads", c.dims.kv_heads) : "",
                        c.dims.d_model, c.dims.d_mlp, c.gated_mlp ? " gated" : "", c.vision ? "classes" : "vocabulary",
                        grouped(c.dims.vocab), grouped(c.context)));
   out.line(fmt::format("  {} (epsilon {}), positions {}{}, {}, embeddings {}", name_of(c.norm), c.norm_epsilon,
-                       name_of(c.position),
+                       position_words(c),
                        c.position == PositionKind::rotary ? fmt::format(" base {}", c.rotary.base) : "",
                        name_of(c.activation), c.tied_embeddings ? "tied" : "not tied"));
   if (const std::string other = switches(c); !other.empty()) out.line("  " + other);
+}
+
+void add_model(Report& out, const ModelFacts& model) {
+  const ModelConfig& c = model.config;
+  out.line(fmt::format("{}  ({}: {})", c.name, c.family, model.summary));
+  add_stack(out, c);
+  if (c.encoder) add_stack(out, *c.encoder);
   if (model.adapter) {
     out.line("  adapter " + model.adapter->folder().filename().string() + ": " + model.adapter->summary() +
              (model.adapter->base().empty() ? "" : ", trained on " + excerpt(model.adapter->base(), 60)));

@@ -176,10 +176,19 @@ Report Gradients::read(const ReadRun& run) const {
     rows.add({fmt::format("position {}", i), token_label(*run.trace, static_cast<Index>(i)), shown.back(), std::nan(""),
               std::nan("")});
   }
-  for (Index layer = 0; layer < found.importance.dim(0); ++layer)
-    for (Index head = 0; head < found.importance.dim(1); ++head)
-      rows.add({fmt::format("head {}.{}", layer, head), "", std::nan(""), found.importance.at(layer, head),
-                found.reach.at(layer, head)});
+  const std::vector<float>& of_source = found.gradients.source.gradient_times_input;
+  for (std::size_t i = 0; i < of_source.size(); ++i)
+    rows.add(
+        {fmt::format("source {}", i), run.trace->encoder->tokens[i].label, of_source[i], std::nan(""), std::nan("")});
+  const auto add_heads = [&](const char* stack, const Tensor& importance, const Tensor& reach) {
+    if (!importance.defined()) return;
+    for (Index layer = 0; layer < importance.dim(0); ++layer)
+      for (Index head = 0; head < importance.dim(1); ++head)
+        rows.add({fmt::format("head {}{}.{}", stack, layer, head), "", std::nan(""), importance.at(layer, head),
+                  reach.at(layer, head)});
+  };
+  add_heads("", found.importance, found.reach);
+  add_heads("cross.", found.cross_importance, found.cross_reach);
   Matrix row = token_row(shown, run.trace, "gradient × input of the logit, per token");
   row.diverging = true;
   out.picture = picture_of(std::move(row), *run.trace);

@@ -135,7 +135,7 @@ void add_mask(Command& app, Console& console) {
   command.add_option("spec", options->spec, "The mask, such as \"window 8 | sink 1 window 1\"; list names all")
       .required()
       .type_name("MASK");
-  options->input.add_to(command);
+  options->input.add_to(command, {.part = false});
   command.add_option("-n,--tokens", options->tokens, "Tokens of the picture and the numbers")
       .check(range(1, 4096))
       .show_default();

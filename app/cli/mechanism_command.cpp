@@ -132,6 +132,10 @@ MechanismInput input_for(Console& console, const Options& options, bool vocabula
   if (!opened.loaded.model) throw UsageError("a trace holds no queries, keys and values; give --model and a text");
   RunRequest request;
   request.ids = opened.trace->ids();
+  if (opened.trace->encoder) {
+    request.source_ids = opened.trace->encoder->ids();
+    request.ids_are_whole = true;  // its first token is among them
+  }
   request.edits = options.input.edits();
   note = model_note_of(options.input, opened);
   MechanismInput in;
@@ -253,7 +257,7 @@ void add_mechanism(Command& app, Console& console) {
   Command command = app.add_subcommand("mechanism", "Any attention mechanism on a head's queries, keys and values");
   command.add_option("mechanism", options->words, "Its id, then NAME=VALUE for its parameters (--list tells them)")
       .type_name("ID [NAME=VALUE …]");
-  options->input.add_to(command);
+  options->input.add_to(command, {.part = false});
   command.add_flag("--list", options->list, "List the mechanisms with their parameters; with an ID, what each does");
   command.add_option("--head", options->head, "Whose queries, keys and values, as LAYER.HEAD").show_default();
   command.add_option("--random", options->random, "So many random tokens instead").check(range(1, 4096)).type_name("N");

@@ -138,6 +138,9 @@ Repeated run_repeated(Console& console, const Options& options) {
   if (config.vision)
     throw Error("--repeated", "a model that reads tokens of a vocabulary", config.name + ", which reads a picture",
                 "patches are repeated by nobody: leave --repeated away and give --image");
+  if (loaded.model->encoder())
+    throw Error("--repeated", "a model of one stack, whose text is all that it reads", config.name,
+                "an encoder-decoder's target answers a source; give it --source and read --part enc, dec or cross");
   // As TransformerLens does it: a BOS in front wherever the model has one.
   auto bos = loaded.tokenizer ? loaded.tokenizer->bos() : config.bos;
   if (options.input.no_bos) bos.reset();

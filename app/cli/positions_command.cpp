@@ -296,7 +296,7 @@ void add_positions(Command& app, Console& console) {
   command.add_option("method", options->method, "Which; list describes them")
       .check(one_of(methods))
       .type_name("METHOD");
-  options->input.add_to(command);
+  options->input.add_to(command, {.part = false});
   options->output.add_to(command, "A picture of it");
   command.add_option("--picture", options->picture, "rope: dials, curve, why, map or wavelengths")
       .check(one_of({"dials", "curve", "why", "map", "wavelengths"}))

@@ -14,6 +14,19 @@ namespace fs = std::filesystem;
 
 namespace {
 constexpr std::size_t text_limit = std::size_t{16} << 20;
+
+/// What a bundled model is shown with: examples/NAME.txt, and of a translator examples/NAME.source.txt, which that
+/// translates. Throws Error on files that cannot be read.
+struct Example {
+  std::string text, source;
+  explicit Example(const std::string& name) : text(read(name + ".txt")), source(read(name + ".source.txt")) {}
+
+ private:
+  static std::string read(const std::string& name) {
+    const auto file = find_asset("examples/" + name);
+    return file ? read_file(*file, text_limit) : "";
+  }
+};
 }  // namespace
 
 void SessionFiles::suggest_text(const fs::path& folder) {
@@ -29,10 +42,11 @@ void SessionFiles::suggest_text(const fs::path& folder) {
     editor_.set_image(*picture);
     return count_as_saved();
   }
-  auto text = own ? find_asset("examples/" + name + ".txt") : std::nullopt;
-  if (!text) text = find_asset("examples/any-model.txt");
   try {
-    if (text) editor_.set_text(read_file(*text, text_limit));
+    Example example(own ? name : "any-model");
+    if (example.text.empty()) example = Example("any-model");
+    if (!example.source.empty() && document.source.empty()) editor_.set_source(example.source);
+    if (!example.text.empty()) editor_.set_text(example.text);
     count_as_saved();
   } catch (const Error& unreadable) {
     jobs_.show({Message::Level::error, unreadable.what(), "load"});
@@ -41,7 +55,7 @@ void SessionFiles::suggest_text(const fs::path& folder) {
 
 void SessionFiles::open_example(const std::string& name) {
   const auto folder = find_bundled_model(name);
-  const auto text = find_asset("examples/" + name + ".txt"), picture = find_asset("examples/" + name + ".png");
+  const auto picture = find_asset("examples/" + name + ".png");
   if (!folder) {
     jobs_.show({Message::Level::error,
                 "model " + name + ": expected it among the program's bundled models, found nothing\n" +
@@ -49,19 +63,21 @@ void SessionFiles::open_example(const std::string& name) {
                 "load"});
     return;
   }
-  std::string prompt;
+  std::string prompt, source;
   try {
-    if (text) prompt = read_file(*text, text_limit);
+    const Example example(name);
+    prompt = example.text, source = example.source;
   } catch (const Error& unreadable) {
     return jobs_.show({Message::Level::error, unreadable.what(), "load"});
   }
   run_.open_model(
       *folder,
-      [prompt, picture, asked = editor_.document()](Document& document) {
+      [prompt, source, picture, asked = editor_.document()](Document& document) {
         if (picture && document.image == asked.image) document.image = *picture;
-        if (prompt.empty()) return document.edits.clear();
-        if (document.text == asked.text && document.ids == asked.ids) {  // else: typed while the model was opened
-          document.text = prompt;
+        if (prompt.empty() && source.empty()) return document.edits.clear();
+        if (document.text == asked.text && document.ids == asked.ids && document.source == asked.source) {
+          document.text = prompt;  // else: typed while the model was opened
+          document.source = source;
           document.ids.clear();
         }
         document.edits.clear();

@@ -12,11 +12,14 @@
 #include "app/state/settings.h"
 #include "core/base/duration.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/generate/generation.h"
 #include "core/io/picture.h"
 #include "core/metrics/next_token.h"
 #include "core/run/masked_tokens.h"
 #include "core/train/training_folder.h"
+#include "core/train/translate_task.h"
+#include "core/train/translation_scores.h"
 
 namespace headscope {
 
@@ -62,9 +65,14 @@ struct TrainingController::Run {
     request.capture.maps = MapStorage::dense;
     request.capture.all_logits = false;
     const Ctx ctx{*backend, nullptr, stop};
-    view->facts = jobs::facts(run(model, request, ctx), stop);
+    const auto* const translates = dynamic_cast<const TranslateTask*>(&trainer->task());
+    if (translates) request.source = trainer->task().probe_source(), request.add_bos.reset();
+    const auto trace = run(model, request, ctx);
+    view->facts = jobs::facts(translates ? trace->cross : trace, stop);
+    if (translates) view->alignment_errors = alignment_errors(*trace, translates->probe());
     if (!viewed || seconds_since(last_sample) > seconds_between_samples || trainer->progress().finished()) {
-      sample = trainer->task().settings().draws()            ? seen(model, request, ctx)
+      sample = translates                                    ? translated(model, *trace, ctx)
+               : trainer->task().settings().draws()          ? seen(model, request, ctx)
                : trainer->task().settings().kind == "masked" ? told(model, request, ctx)
                                                              : write(model, ctx);
       sample_step = view->step;
@@ -96,6 +104,13 @@ struct TrainingController::Run {
       out += best == token.original ? fmt::format("⟨{}⟩", found) : fmt::format("⟨{}|{}⟩", found, was);
     }
     return out;
+  }
+
+  /// The source, what the model makes of it, and what it should be.
+  static std::string translated(const LoadedModel& model, const Trace& right, const Ctx& ctx) {
+    const std::string found = model.tokenizer->decode(greedy_translation(*model.model, ctx, right.encoder->ids()));
+    return fmt::format("{}\n→ {}\n{}", right.encoder->text, found,
+                       found == right.text ? "which is right" : "should be: " + right.text);
   }
 
   /// What it takes the example picture for.
@@ -132,7 +147,7 @@ struct TrainingController::Slice {
 TrainingController::TrainingController(JobRunner& jobs, DocumentEditor& editor, RunController& run,
                                        std::size_t most_bytes)
     : jobs_(jobs), editor_(editor), open_(run), most_bytes_(most_bytes), documents_(documents_folder()) {
-  for (const char* name : {"induction-2l", "tiny-gpt2", "tiny-llama", "tiny-bert", "tiny-vit"})
+  for (const char* name : {"induction-2l", "tiny-gpt2", "tiny-llama", "tiny-bert", "tiny-translate", "tiny-vit"})
     for (const char* place : {"models", "../models"})
       if (const auto file = find_asset((fs::path(place) / name / "recipe.json").string())) {
         recipes_.emplace_back(name, file->lexically_normal());
@@ -363,11 +378,17 @@ void TrainingController::take(const Slice& slice, TrainingBranch& branch) {
 void TrainingController::add_moment(const TrainingMoment& moment, TrainingBranch& branch) {
   if (!branch.moments.empty() && branch.moments.back().view->step >= moment.view->step) return;  // known at a fork
   const HeadTable& table = moment.view->facts->table;
-  if (branch.history.empty())
-    for (const char* id : history_metrics)
-      branch.history.push_back({id, {}, std::vector<std::vector<double>>(table.value.size())});
+  const std::vector<double>& errors = moment.view->alignment_errors;
+  const auto begin_history = [&](const char* id) {
+    branch.history.push_back({id, {}, std::vector<std::vector<double>>(table.value.size())});
+  };
+  if (branch.history.empty()) {
+    for (const char* id : history_metrics) begin_history(id);
+    if (!errors.empty()) begin_history(HeadHistory::alignment);
+  }
   for (HeadHistory& history : branch.history) {
-    const auto column = static_cast<std::size_t>(&metric(history.metric) - metrics().data());
+    const bool aligns = history.metric == HeadHistory::alignment;
+    const auto column = aligns ? 0 : static_cast<std::size_t>(&metric(history.metric) - metrics().data());
     if (history.steps.size() == history_points) {  // halves its resolution
       const auto thin = [](std::vector<double>& values) {
         std::size_t kept = 0;
@@ -379,7 +400,7 @@ void TrainingController::add_moment(const TrainingMoment& moment, TrainingBranch
     }
     history.steps.push_back(static_cast<double>(moment.view->step));
     for (std::size_t head = 0; head < table.value.size(); ++head)
-      history.heads[head].push_back(table.value[head][column]);
+      history.heads[head].push_back(aligns ? nth(errors, head) : table.value[head][column]);
   }
   branch.moments.push_back(moment);
   bound_memory();
@@ -490,11 +511,12 @@ void TrainingController::save(const fs::path& folder, bool open, bool overwrite)
         Trainer trainer(*checkpoint, *backend);
         TrainingFolder(folder, overwrite).publish(trainer);
         const std::string probe = trainer.task().probe_text(std::min(probe_tokens, checkpoint->recipe.model.context));
-        return [this, folder, open, probe, step = checkpoint->step] {
+        return [this, folder, open, probe, source = trainer.task().probe_source(), step = checkpoint->step] {
           saved_step_ = step;
           jobs_.show({Message::Level::info, "Saved the model in " + folder.string(), "training save"});
           if (!open) return;
           open_.open_model(folder);
+          editor_.set_source(source);
           editor_.set_text(probe);
         };
       },

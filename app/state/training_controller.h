@@ -21,7 +21,9 @@ namespace headscope {
 /// The model at one step, looked at: a fixed text traced, its heads measured, a text of its own written.
 struct TrainingView {
   std::int64_t step = 0;
-  std::shared_ptr<const HeadFacts> facts;  ///< of the probe text; facts->trace is the trace
+  std::shared_ptr<const HeadFacts> facts;  ///< of the probe text; facts->trace is the trace (of a translator: that of
+                                           ///< cross-attention)
+  std::vector<double> alignment_errors;    ///< of a translator's heads there, against the known alignment; else empty
   std::string sample;                      ///< what the model wrote then, or last time before
   std::int64_t sample_step = 0;
 };
@@ -34,7 +36,8 @@ struct TrainingMoment {
 
 /// All views' numbers, also of moments that went: one for each head and metric.
 struct HeadHistory {
-  std::string metric;                      ///< id
+  static constexpr const char* alignment = "alignment_error";
+  std::string metric;                      ///< id, or `alignment`: the alignment error rate, of translators
   std::vector<double> steps;               ///< ascending
   std::vector<std::vector<double>> heads;  ///< [head, layer-major][step]
 };

@@ -23,6 +23,7 @@ using Matrix = RowMajor<float>;
 void check(const Model& model, const CircuitOf& of) {
   const ModelConfig& c = model.config();
   need_words(c, "circuits");
+  need_logits(model.info());
   if (of.head.layer < 0 || of.head.layer >= c.dims.layers || of.head.head < 0 || of.head.head >= c.dims.heads)
     throw Error("circuits", fmt::format("a head from 0.0 to {}.{}", c.dims.layers - 1, c.dims.heads - 1),
                 to_string(of.head));

@@ -62,11 +62,16 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   Part attention{"attention"}, mlp{"MLP"},
       norms{"norms", size(weights.final_gain) + size(weights.final_bias) + size(weights.embedding_gain) +
                          size(weights.embedding_bias)};
-  for (const RawLayer& l : weights.layers) {
+  const auto attention_of = [&](const RawLayer& l) {
+    std::int64_t count = 0;
     for (const Tensor* t :
          {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias, &l.sinks,
           &l.latents.q_weight, &l.latents.q_bias, &l.latents.kv_weight, &l.latents.kv_bias})
-      attention.parameters += size(*t);
+      count += size(*t);
+    return count;
+  };
+  for (const RawLayer& l : weights.layers) {
+    attention.parameters += attention_of(l);
     // Zeros in place of what turns of a key.
     if (config.latent()) attention.parameters -= Index{config.dims.kv_latent} * config.dims.heads * config.rotary.width;
     for (const Tensor* t : {&l.up_weight, &l.up_bias, &l.gate_weight, &l.gate_bias, &l.down_weight, &l.down_bias})
@@ -90,19 +95,35 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                            config.vision ? parameter_parts(config).embedding : size(weights.token_embedding)}};
   if (weights.embedding_in.defined())
     parts.push_back({"between embedding and stream", size(weights.embedding_in) + size(weights.embedding_out)});
-  if (weights.position_embedding.defined()) parts.push_back({"position embedding", size(weights.position_embedding)});
+  if (weights.position_embedding.defined() && !config.sinusoids)
+    parts.push_back({"position embedding", size(weights.position_embedding)});
   if (weights.segment_embedding.defined()) parts.push_back({"segment embedding", size(weights.segment_embedding)});
+  if (weights.position_buckets.defined()) parts.push_back({"biases of distances", size(weights.position_buckets)});
   parts.push_back(attention);
+  if (config.cross()) {
+    Part cross{"cross-attention"};
+    for (const RawLayer& l : weights.cross) {
+      cross.parameters += attention_of(l);
+      norms.parameters += size(l.ln1_gain) + size(l.ln1_bias);
+    }
+    parts.push_back(cross);
+  }
   parts.push_back(mlp);
   parts.push_back(norms);
   if (config.head_layer && config.predicts)
     parts.push_back({"layer before the logits", size(weights.head_weight) + size(weights.head_bias) +
                                                     size(weights.head_norm_gain) + size(weights.head_norm_bias)});
-  if (!config.tied_embeddings)
-    parts.push_back({"unembedding", size(weights.unembedding) + size(weights.unembedding_bias) +
+  if (!config.tied_embeddings && config.predicts)
+    parts.push_back({"unembedding", size(weights.unembedding) + (config.cross() ? 0 : size(weights.unembedding_bias)) +
                                         size(weights.second_unembedding) + size(weights.second_unembedding_bias)});
-  else if (weights.unembedding_bias.defined())
+  else if (weights.unembedding_bias.defined() && !config.cross())  // there it is no parameter
     parts.push_back({"bias of the logits", size(weights.unembedding_bias)});
+  if (weights.encoder) {
+    Part encoder{config.shared_embedding ? "encoder, but for the embedding" : "encoder"};
+    for (const Part& each : parts_of(*weights.encoder, *config.encoder)) encoder.parameters += each.parameters;
+    if (config.shared_embedding) encoder.parameters -= size(weights.encoder->token_embedding);
+    parts.push_back(encoder);
+  }
   return parts;
 }
 
@@ -123,11 +144,17 @@ std::string switches(const ModelConfig& c) {
                           v->columns(), v->rows(), v->leading == 1 ? "CLS" : "CLS and a distillation token"));
     say(c.predicts, v->class_heads == 1 ? "classes read at CLS" : "classes: the mean of what both tokens say");
   }
-  say(!c.causal && !c.vision, "every token sees the later ones too, and logits say what stands at a position");
+  say(!c.causal && !c.vision, c.stack == Stack::encoder
+                                  ? "every token sees the later ones too"
+                                  : "every token sees the later ones too, and logits say what stands at a position");
+  say(c.cross(), fmt::format("attention to a source, which an encoder of {} layers reads; targets begin with token {}",
+                             c.cross() ? c.encoder->dims.layers : 0, c.decoder_start));
+  say(c.position == PositionKind::buckets,
+      fmt::format("{} buckets of distances up to {}", c.position_buckets, c.position_distance));
   say(c.norms_sums(), "norms of the stream itself, behind attention and MLP");
   say(c.segments > 1, fmt::format("{} kinds of segments", c.segments));
   say(c.head_layer, "a layer of its own before the logits");
-  say(!c.predicts, "no logits: the file ends with the last block");
+  say(!c.predicts && c.stack != Stack::encoder, "no logits: the file ends with the last block");
   say(!c.norm_weights && c.norm != NormKind::none, "norms without weights");
   say(c.final_norm() != c.norm, "the last norm an RMSNorm");
   say(c.mlp_norm, "a norm behind the activation");

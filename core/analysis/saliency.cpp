@@ -26,11 +26,46 @@ std::vector<Intervention> past_which_nothing_flows(const std::vector<Interventio
   }
   return out;
 }
+/// A ∘ ∂f/∂A of every head of a trace, by layer, and what it adds up to.
+std::vector<Tensor> weigh(const Trace& trace, const std::vector<Tensor>& gradients, Tensor& importance, Tensor& reach) {
+  const ModelDims& dims = trace.model.dims;
+  std::vector<Tensor> all;
+  importance = Tensor::zeros({dims.layers, dims.heads});
+  reach = Tensor::zeros({dims.layers, dims.heads});
+  for (int layer = 0; layer < dims.layers; ++layer) {
+    const Tensor& gradient = nth(gradients, layer);
+    Tensor& weighted = all.emplace_back(Tensor::zeros(gradient.shape()));
+    std::vector<float> row(static_cast<std::size_t>(gradient.dim(2)));
+    for (int head = 0; head < dims.heads; ++head) {
+      const AttentionMap& map = trace.map({layer, head});
+      double sum = 0, sizes = 0;
+      for (Index i = 0; i < gradient.dim(1); ++i) {
+        map.row(i, row);
+        for (Index j = 0; j < gradient.dim(2); ++j) {
+          const float weight = nth(row, j);
+          // Where the rule hides a cell its gradient means nothing.
+          if (weight == 0) continue;
+          weighted.ref(head, i, j) = weight * gradient.at(head, i, j);
+          sum += static_cast<double>(weighted.at(head, i, j));
+          sizes += std::abs(static_cast<double>(weighted.at(head, i, j)));
+        }
+      }
+      importance.ref(layer, head) = static_cast<float>(std::abs(sum));
+      reach.ref(layer, head) = static_cast<float>(sizes);
+    }
+  }
+  return all;
+}
 }  // namespace
 
 Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx, const Trace& trace,
                        const GradientOf& of) {
   const ModelDims& dims = trace.model.dims;
+  const bool two = trace.encoder != nullptr;
+  for (const Intervention& edit : request.edits)
+    if (two && edit.enabled && (edit.target.stack == Stack::encoder || edit.target.stack == Stack::cross))
+      throw Error("gradients", "edits of the decoder alone", "\"" + describe(edit) + "\"",
+                  "switch it off in the list of edits");
   EditScene scene{dims, trace.ids(), {}};
   scene.model = loaded.model.get();
   scene.backend = &ctx.backend;
@@ -69,31 +104,11 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
   }
 
   Saliency out;
-  out.gradients = input_gradients(*loaded.model, own, ids, asked);
-  out.importance = Tensor::zeros({dims.layers, dims.heads});
-  out.reach = Tensor::zeros({dims.layers, dims.heads});
-  for (int layer = 0; layer < dims.layers; ++layer) {
-    const Tensor& gradient = nth(out.gradients.patterns, layer);
-    Tensor& weighted = out.weighted.emplace_back(Tensor::zeros(gradient.shape()));
-    std::vector<float> row(static_cast<std::size_t>(gradient.dim(2)));
-    for (int head = 0; head < dims.heads; ++head) {
-      const AttentionMap& map = trace.map({layer, head});
-      double sum = 0, sizes = 0;
-      for (Index i = 0; i < gradient.dim(1); ++i) {
-        map.row(i, row);
-        for (Index j = 0; j < gradient.dim(2); ++j) {
-          const float weight = nth(row, j);
-          // Where the rule hides a cell its gradient means nothing.
-          if (weight == 0) continue;
-          weighted.ref(head, i, j) = weight * gradient.at(head, i, j);
-          sum += static_cast<double>(weighted.at(head, i, j));
-          sizes += std::abs(static_cast<double>(weighted.at(head, i, j)));
-        }
-      }
-      out.importance.ref(layer, head) = static_cast<float>(std::abs(sum));
-      out.reach.ref(layer, head) = static_cast<float>(sizes);
-    }
-  }
+  const std::vector<std::int32_t> source_ids = two ? trace.encoder->ids() : std::vector<std::int32_t>();
+  const GradientSource source{.tokens = source_ids};
+  out.gradients = input_gradients(*loaded.model, own, ids, asked, two ? &source : nullptr);
+  out.weighted = weigh(trace, out.gradients.patterns, out.importance, out.reach);
+  if (two) weigh(*trace.cross, out.gradients.cross_patterns, out.cross_importance, out.cross_reach);
   return out;
 }
 

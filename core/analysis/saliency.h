@@ -16,8 +16,9 @@ namespace headscope {
 
 struct Saliency {
   InputGradients gradients;
-  std::vector<Tensor> weighted;  ///< per layer (head, query, key): A ∘ ∂f/∂A; 0 where A is
-  Tensor importance, reach;      ///< (layer, head)
+  std::vector<Tensor> weighted;          ///< per layer (head, query, key): A ∘ ∂f/∂A; 0 where A is
+  Tensor importance, reach;              ///< (layer, head)
+  Tensor cross_importance, cross_reach;  ///< likewise of an encoder-decoder's cross-attention; else undefined
 };
 
 /// Of the run that `trace` came from, with its edits. `trace` must hold the maps of every head. Throws Error when an

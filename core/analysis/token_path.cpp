@@ -78,10 +78,16 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
     if (before && (layer > 0 || config.first_norm))
       site(SiteKind::ln1_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
     site(SiteKind::attn_out, layer, fmt::format("{} attention", layer), written("Σ heads A v W_O"), true);
+    if (config.cross()) {
+      add({SiteKind::attn_out, layer}, fmt::format("{} cross-attention", layer), "Σ heads A v W_O, v of the source",
+          true, need(*trace.cross, {SiteKind::attn_out, layer}));
+      out.stages.back().stack = Stack::cross;
+    }
+    const std::string attended = !config.cross() ? (sums ? "norm(x + attention)" : "x + attention")
+                                 : sums          ? "norm(norm(x + attention) + cross-attention)"
+                                                 : "x + attention + cross-attention";
     if (mlp) {
-      if (config.dims.has_mid())
-        site(SiteKind::resid_mid, layer, fmt::format("{} stream", layer),
-             sums ? "norm(x + attention)" : "x + attention");
+      if (config.dims.has_mid()) site(SiteKind::resid_mid, layer, fmt::format("{} stream", layer), attended);
       if (mlp_input(config) == SiteKind::ln2_normalized)
         site(SiteKind::ln2_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
       site(SiteKind::mlp_out, layer, fmt::format("{} MLP", layer),
@@ -91,10 +97,10 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
            true);
     }
     site(SiteKind::resid_post, layer, fmt::format("{} stream", layer),
-         sums                   ? (mlp ? "norm(x + MLP)" : "norm(x + attention)")
-         : config.dims.parallel ? "x + attention + MLP"
-         : mlp                  ? "x + MLP"
-                                : "x + attention");
+         config.dims.parallel ? "x + attention + MLP"
+         : !mlp               ? attended
+         : sums               ? "norm(x + MLP)"
+                              : "x + MLP");
   }
   if (!answers_here) return out;
   if (config.head_layer)

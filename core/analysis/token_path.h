@@ -20,6 +20,7 @@ struct PathStage {
   bool adds = false;                             ///< it is added to the stream, and not the stream itself
   Tensor row;                                    ///< (width) its numbers at the position
   double norm = 0, mean = 0, low = 0, high = 0;  ///< of these numbers
+  Stack stack = Stack::only;                     ///< `cross`: what an encoder-decoder took from the source
 };
 
 struct TokenPath {

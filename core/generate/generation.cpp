@@ -123,8 +123,7 @@ void Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix, Gener
   if (rows_) maps.storage = MapStorage::dense;
   std::optional<CrossPass> crossing;
   if (two) {
-    crossing.emplace(edits_of(like_.edits, Stack::cross), scene, model_.model->info().cross->dims, source_,
-                     nullptr);
+    crossing.emplace(edits_of(like_.edits, Stack::cross), scene, model_.model->info().cross->dims, source_, nullptr);
     crossing->source.maps = maps;
     own.source = &crossing->source;
   }

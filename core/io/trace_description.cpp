@@ -124,6 +124,7 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
     if (value > 0) root["model"][key] = value;  // likewise
   if (trace.model.objective != Objective::next_token)
     root["model"]["objective"] = name_in(objective_names, trace.model.objective);
+  if (trace.model.stack != Stack::only) root["model"]["stack"] = name_in(stack_names, trace.model.stack);
   root["text"] = from_bytes(trace.text);
   root["tokens"] = describe_tokens(trace.tokens);
   if (trace.between_texts()) root["query_tokens"] = describe_tokens(trace.query_tokens);
@@ -177,6 +178,7 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
        {std::pair("d_value", &d.d_value), {"kv_latent", &d.kv_latent}, {"q_latent", &d.q_latent}})
     if (model.find(key)) *value = count(model, key);
   if (const auto objective = model.find("objective")) trace.model.objective = objective->choice(objective_names);
+  if (const auto stack = model.find("stack")) trace.model.stack = stack->choice(stack_names);
   trace.text = bytes(root.at("text"));
   if (trace.text.size() > static_cast<std::size_t>(any_count))
     root.at("text").refuse("a text below 2 GiB", fmt::format("{} bytes", trace.text.size()));

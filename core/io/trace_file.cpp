@@ -63,7 +63,9 @@ Index extent(std::string_view axis, const ModelDims& dims, const TraceExtents& e
 }
 
 /// The shape that site_table() promises for a kind: its text, with the extents of this trace put in.
-Shape expected_shape(SiteKind kind, const ModelDims& dims, const TraceExtents& extents) {
+/// Keys and values have a row for every key where those are of another text than the queries.
+Shape expected_shape(SiteKind kind, const ModelDims& dims, const TraceExtents& extents, bool between) {
+  const bool of_keys = between && (kind == SiteKind::k || kind == SiteKind::v);
   std::vector<Index> shape;
   std::string_view text = info(kind).shape;
   while (!text.empty()) {
@@ -73,12 +75,13 @@ Shape expected_shape(SiteKind kind, const ModelDims& dims, const TraceExtents& e
     shape.push_back(extent(text.substr(begin, end - begin), dims, extents));
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end);
   }
+  if (of_keys) shape.front() = extents.n_key;
   return Shape(std::span<const Index>(shape));
 }
 
-void check_shape(Site site, const Shape& shape, const ModelDims& dims, const TraceExtents& extents,
+void check_shape(Site site, const Shape& shape, const Trace& trace, const TraceExtents& extents,
                  const std::string& where) {
-  const Shape expected = expected_shape(site.kind, dims, extents);
+  const Shape expected = expected_shape(site.kind, trace.model.dims, extents, trace.between_texts());
   Shape last_only = expected;  // logits may be those of the last position alone
   if (site.kind == SiteKind::logits) last_only[0] = 1;
   if (shape != expected && shape != last_only)
@@ -142,8 +145,8 @@ int add_sites(SafetensorsWriter& writer, const Trace& trace, SiteKind kind, cons
               const std::string& where) {
   int count = 0;
   const auto add = [&](Site site, const Tensor& tensor) {
-    check_shape(site, tensor.shape(), trace.model.dims, extents, where);
-    writer.add(name(site, extents.names), tensor);
+    check_shape(site, tensor.shape(), trace, extents, where);
+    writer.add(name(site, trace.model.stack, extents.names), tensor);
     ++count;
   };
   if (kind == SiteKind::logits && trace.logits.defined()) {
@@ -265,7 +268,7 @@ void write_trace(const Trace& trace, const fs::path& path, const TraceFileOption
     int count = 0;
     if (kind == SiteKind::pattern && !trace.maps.empty()) {
       for (auto& [layer, maps] : maps_by_layer(trace, extents)) {
-        writer.add(name({SiteKind::pattern, layer}, extents.names), DType::f32,
+        writer.add(name({SiteKind::pattern, layer}, trace.model.stack, extents.names), DType::f32,
                    {static_cast<Index>(maps.size()), extents.n_query, extents.n_key},
                    [layer_maps = maps](std::ostream& out) { write_maps(layer_maps, out); });
         ++count;
@@ -301,13 +304,13 @@ std::shared_ptr<const Trace> read_trace(const SafetensorsFile& file, const std::
   bool causal = !between;
   std::size_t bytes = 0;
   for (const auto& [key, entry] : file.tensors()) {
-    const auto site = parse_site(key, extents.names);
+    const auto site = parse_site(key, trace->model.stack, extents.names);
     if (!site) continue;  // `tokens`, and whatever a notebook added
     if (info(site->kind).per_layer && site->layer >= dims.layers)
       throw Error(where + ": tensor " + excerpt(key), fmt::format("layers below {}", dims.layers),
                   fmt::format("{}", site->layer));
     const Tensor tensor = to_float(entry);
-    check_shape(*site, tensor.shape(), dims, extents, where);
+    check_shape(*site, tensor.shape(), *trace, extents, where);
     bytes += tensor.bytes();
     if (site->kind == SiteKind::pattern) {
       require_finite(tensor, where + ": tensor " + excerpt(key));

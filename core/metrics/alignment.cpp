@@ -20,6 +20,23 @@ AlignedPairs strongest_pairs(const AttentionMap& map) {
   return pairs;
 }
 
+AlignedPairs strongest_words(const AttentionMap& map, std::span<const std::vector<Index>> target_rows,
+                             std::span<const std::vector<Index>> source_keys) {
+  AlignedPairs pairs;
+  for (std::size_t target = 0; target < target_rows.size(); ++target) {
+    double most = 0;
+    int best = -1;
+    for (std::size_t source = 0; source < source_keys.size(); ++source) {
+      double weight = 0;  // every source word's sum is over the same rows, so that their number does not matter
+      for (const Index row : target_rows[target])
+        for (const Index key : source_keys[source]) weight += static_cast<double>(map.weight(row, key));
+      if (weight > most) most = weight, best = static_cast<int>(source);
+    }
+    if (best >= 0) pairs.insert({best, static_cast<int>(target)});
+  }
+  return pairs;
+}
+
 AlignedPairs pairs_above(const AttentionMap& map, double threshold) {
   AlignedPairs pairs;
   std::vector<float> row(static_cast<std::size_t>(map.n_key()));
@@ -56,16 +73,37 @@ KnownAlignment parse_alignment(std::string_view text, int sources, int targets, 
   return known;
 }
 
-AlignmentScore score_alignment(const AlignedPairs& found, const KnownAlignment& known) {
-  const auto shared = [&](const AlignedPairs& with) {
-    return static_cast<double>(std::ranges::count_if(found, [&](const AlignedPair& p) { return with.contains(p); }));
-  };
+AlignmentCounts& AlignmentCounts::operator+=(const AlignmentCounts& other) {
+  found += other.found;
+  sure += other.sure;
+  found_sure += other.found_sure;
+  found_possible += other.found_possible;
+  return *this;
+}
+
+AlignmentScore AlignmentCounts::score() const {
   const auto share = [](double part, double whole) {
     return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN();
   };
-  const double sure = shared(known.sure), possible = shared(known.possible), all = static_cast<double>(found.size()),
-               truth = static_cast<double>(known.sure.size());
-  return {1 - share(sure + possible, all + truth), share(possible, all), share(sure, truth)};
+  return {1 - share(found_sure + found_possible, found + sure), share(found_possible, found), share(found_sure, sure)};
+}
+
+AlignmentCounts count_pairs(const AlignedPairs& found, const KnownAlignment& known) {
+  const auto shared = [&](const AlignedPairs& with) {
+    return static_cast<double>(std::ranges::count_if(found, [&](const AlignedPair& p) { return with.contains(p); }));
+  };
+  return {static_cast<double>(found.size()), static_cast<double>(known.sure.size()), shared(known.sure),
+          shared(known.possible)};
+}
+
+AlignmentCounts chance_pairs(int sources, int targets, const KnownAlignment& known) {
+  const auto expected = [&](const AlignedPairs& of) { return static_cast<double>(of.size()) / sources; };
+  return {static_cast<double>(targets), static_cast<double>(known.sure.size()), expected(known.sure),
+          expected(known.possible)};
+}
+
+AlignmentScore score_alignment(const AlignedPairs& found, const KnownAlignment& known) {
+  return count_pairs(found, known).score();
 }
 
 }  // namespace headscope

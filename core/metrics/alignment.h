@@ -8,8 +8,10 @@
 #include <compare>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/trace/attention_map.h"
 
@@ -24,6 +26,10 @@ using AlignedPairs = std::set<AlignedPair>;
 
 /// Of every row of a map (target, source) its largest weight (the first of equals), where there is one.
 AlignedPairs strongest_pairs(const AttentionMap& map);
+/// The same of words: each target word with the source word that it gives most, the mean over its rows of the sum over
+/// the other's keys. Words as lists of rows and of keys; pairs are numbers of words.
+AlignedPairs strongest_words(const AttentionMap& map, std::span<const std::vector<Index>> target_rows,
+                             std::span<const std::vector<Index>> source_keys);
 /// All cells of at least that weight.
 AlignedPairs pairs_above(const AttentionMap& map, double threshold);
 
@@ -39,5 +45,15 @@ struct AlignmentScore {
   double error_rate = 0, precision = 0, recall = 0;
 };
 AlignmentScore score_alignment(const AlignedPairs& found, const KnownAlignment& known);
+
+/// What a score is made of: |A|, |S|, |A ∩ S|, |A ∩ P|. They add up over sentences, and may be expected numbers.
+struct AlignmentCounts {
+  double found = 0, sure = 0, found_sure = 0, found_possible = 0;
+  AlignmentCounts& operator+=(const AlignmentCounts& other);
+  AlignmentScore score() const;
+};
+AlignmentCounts count_pairs(const AlignedPairs& found, const KnownAlignment& known);
+/// Expected when each target position is paired with one of the source's, all as likely.
+AlignmentCounts chance_pairs(int sources, int targets, const KnownAlignment& known);
 
 }  // namespace headscope

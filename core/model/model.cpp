@@ -17,19 +17,6 @@
 #include "core/tensor/row_queue.h"
 
 namespace headscope {
-Model::Model(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)), derived_(std::make_unique<Derived>()) {}
-Model::~Model() = default;
-const ModelConfig& Model::config() const {
-  return parts_->config;
-}
-ModelInfo Model::info() const {
-  return parts_->info;
-}
-
-const Model* Model::encoder() const {
-  return parts_->encoder.get();
-}
-
 /// One run of the forward pass. Reads like the paper: each line a box of the diagram, each tapped.
 class Model::Pass {
  public:
@@ -458,7 +445,7 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
     if (tokens[i] < 0 || tokens[i] >= c.dims.vocab)
       throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),
                   fmt::format("{} at position {}", tokens[i], i));
-  if (c.cross() != (ctx.source != nullptr))
+  if (c.cross() != (ctx.source != nullptr) && (ctx.source || layers.first < c.dims.layers))
     throw Error(c.name, c.cross() ? "what its encoder made of a source text" : "a text alone",
                 c.cross() ? "no source" : "a source beside it",
                 c.cross() ? "this model is an encoder-decoder" : "this model is of one stack");

@@ -1,6 +1,7 @@
-// Which sites fire in a model.
+// What a model says of itself: its configuration, and which sites fire in it.
 
 #include <algorithm>
+#include <utility>
 
 #include "core/model/model_parts.h"
 
@@ -34,6 +35,19 @@ bool of_mlp(SiteKind kind) {
 }
 
 }  // namespace
+
+Model::Model(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)), derived_(std::make_unique<Derived>()) {}
+Model::~Model() = default;
+const ModelConfig& Model::config() const {
+  return parts_->config;
+}
+ModelInfo Model::info() const {
+  return parts_->info;
+}
+
+const Model* Model::encoder() const {
+  return parts_->encoder.get();
+}
 
 std::vector<SiteKind> Model::sites(Stack part) const {
   if (part == Stack::encoder && encoder()) return encoder()->sites();

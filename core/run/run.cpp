@@ -145,6 +145,7 @@ std::shared_ptr<Trace> cross_trace(const Trace& target, std::shared_ptr<const Tr
   trace->text = source->text;
   trace->tokens = source->tokens;
   trace->query_tokens = target.tokens;
+  for (Token& token : trace->query_tokens) token.begin = token.end = -1;  // `text` is the source
   trace->source = target.source;
   ModelDims dims = trace->model.dims;
   dims.vocab = 0;  // it has no logits
@@ -198,7 +199,9 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
     trace->encoder = encoded.trace;
     trace->cross = cross;
   }
-  trace->plan = plan_capture(spec, dims, n, n);
+  ModelDims planned = dims;
+  if (trace->model.objective == Objective::nothing) planned.vocab = 0;
+  trace->plan = plan_capture(spec, planned, n, n);
 
   const Tensor& beside = model.config().vision ? trace->patches : encoded.memory;
   LayerRange layers;

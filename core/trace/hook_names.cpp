@@ -1,8 +1,9 @@
 #include "core/trace/hook_names.h"
 
-#include "core/base/named_values.h"
-
+#include <charconv>
 #include <utility>
+
+#include "core/base/named_values.h"
 
 namespace headscope {
 
@@ -98,6 +99,18 @@ std::optional<Site> parse_site(std::string_view text, HookNames names) {
   }
   const auto site = parse_site(text);
   return site && name(*site, names) == text ? site : std::nullopt;
+}
+
+std::optional<Site> parse_site(std::string_view text, Stack stack, HookNames names) {
+  if (stack == Stack::only) return parse_site(text, names);
+  constexpr std::string_view blocks = "blocks.";
+  int layer = -1;
+  if (const auto at = text.find(blocks); at != std::string_view::npos)
+    std::from_chars(text.data() + at + blocks.size(), text.data() + text.size(), layer);
+  for (const SiteInfo& entry : site_table())
+    if (entry.per_layer == (layer >= 0))
+      if (const Site site{entry.kind, layer}; name(site, stack, names) == text) return site;
+  return std::nullopt;
 }
 
 std::string_view text_of(HookNames names) {

@@ -22,6 +22,7 @@ std::string name(Site site, HookNames names);
 /// With the stack that the site is of: "encoder.blocks.0.attn.hook_q", "decoder.blocks.0.cross_attn.q.hook_out".
 std::string name(Site site, Stack stack, HookNames names);
 std::optional<Site> parse_site(std::string_view text, HookNames names);
+std::optional<Site> parse_site(std::string_view text, Stack stack, HookNames names);
 
 /// "transformer-lens", "bridge", "bridge-gated".
 std::string_view text_of(HookNames names);

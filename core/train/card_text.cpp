@@ -98,11 +98,11 @@ std::string translation_text(const ModelCard& card) {
       percent(t.exact), t.sentences, t.sure, t.possible - t.sure, card.ablated_rows);
   for (const CrossHeadScore& head : t.heads) {
     const bool best = &head == &t.best();
-    const std::string error = fmt::format("{:.3f}", head.written);
-    out += fmt::format("| cross.{}.{} | {} | {:.3f} | {:.2f} | {:+.3f} |\n", head.layer, head.head,
+    const std::string error = fmt::format("{:.4f}", head.written);
+    out += fmt::format("| cross.{}.{} | {} | {:.4f} | {:.2f} | {:+.3f} |\n", head.layer, head.head,
                        best ? "**" + error + "**" : error, head.read, head.weight, head.loss_change);
   }
-  out += fmt::format("| *chance* | {0:.3f} | {0:.3f} | | |\n| *in order* | {1:.3f} | {1:.3f} | | |\n", t.chance,
+  out += fmt::format("| *chance* | {0:.4f} | {0:.4f} | | |\n| *in order* | {1:.4f} | {1:.4f} | | |\n", t.chance,
                      t.in_order);
   return out +
          "\n*Chance* links every target word to any source word, each as likely; *in order* links first to first, "

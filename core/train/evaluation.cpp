@@ -11,7 +11,7 @@
 namespace headscope {
 
 Batch row_of(const Batch& batch, int row, int length) {
-  Batch out{1, length, {}, {}, {}, {}};
+  Batch out{1, length, {}, {}};
   const auto begin = static_cast<std::ptrdiff_t>(row) * batch.length;
   out.tokens.assign(batch.tokens.begin() + begin, batch.tokens.begin() + begin + length);
   out.targets.assign(batch.targets.begin() + begin, batch.targets.begin() + begin + length);

@@ -18,11 +18,11 @@ namespace headscope {
 /// Sequences of equal length, one after another.
 struct Batch {
   int sequences = 0, length = 0;
-  std::vector<std::int32_t> tokens;   ///< (sequences · length)
-  std::vector<std::int32_t> targets;  ///< the token that follows each; −1 is not counted
-  std::vector<std::int32_t> source;   ///< of encoder-decoders: what each sequence is made of, one after another
-  std::vector<Index> source_lengths;  ///< by sequence; else empty
-  Tensor patches = {};                ///< of models of pictures, one for each sequence: (patch, numbers of it)
+  std::vector<std::int32_t> tokens;        ///< (sequences · length)
+  std::vector<std::int32_t> targets;       ///< the token that follows each; −1 is not counted
+  std::vector<std::int32_t> source = {};   ///< of encoder-decoders: what each sequence is made of, one after another
+  std::vector<Index> source_lengths = {};  ///< by sequence; else empty
+  Tensor patches = {};                     ///< of models of pictures, one for each sequence: (patch, numbers of it)
 };
 
 /// The training pass: of an encoder-decoder first the encoder reads the sources, then the decoder what is made of them.

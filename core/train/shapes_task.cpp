@@ -22,7 +22,7 @@ ShapesTask::ShapesTask(const TaskSettings& settings) : Task(settings, class_name
 /// The class is the target at CLS, the first token of each picture; nothing else is asked.
 Batch ShapesTask::batch_of(const std::vector<DrawnPicture>& pictures) const {
   const VisionConfig v = vision(settings());
-  Batch out{static_cast<int>(pictures.size()), v.tokens(), {}, {}, {}, {}};
+  Batch out{static_cast<int>(pictures.size()), v.tokens(), {}, {}};
   out.patches = Tensor::uninitialized({static_cast<Index>(pictures.size()) * v.patches(), v.patch_numbers()});
   float* to = out.patches.mutable_data();
   for (const DrawnPicture& each : pictures) {

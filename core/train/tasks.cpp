@@ -117,7 +117,7 @@ class MaskedStories final : public Stories {
 
  private:
   Batch drawn(Random& numbers, int sequences, int length) const {
-    Batch batch{sequences, length, {}, {}, {}, {}};
+    Batch batch{sequences, length, {}, {}};
     const std::int32_t end = vocabulary().end_of_text_id();
     for (int i = 0; i < sequences; ++i) {
       std::vector<Token> tokens(static_cast<std::size_t>(length));

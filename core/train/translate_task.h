@@ -17,6 +17,8 @@ class TranslateTask final : public Task {
 
   /// The sentences held out, of which no model learns any.
   std::vector<Translation> held_out_translations(int count) const;
+  /// One of them on which alignment can be watched.
+  Translation probe() const;
   /// What the encoder reads of it: its tokens and the end-of-text.
   std::vector<std::int32_t> source_ids(const Translation& sentence) const;
   /// What the decoder writes, without the ends.
@@ -25,7 +27,6 @@ class TranslateTask final : public Task {
  private:
   static TrainedBpe learn_words(const TaskSettings& settings);
   std::vector<Batch> batches(const std::vector<Translation>& sentences, int sequences, int length) const;
-  Translation probe() const;
 };
 
 }  // namespace headscope

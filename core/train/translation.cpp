@@ -86,12 +86,12 @@ bool vowel(char letter) {
 }
 
 /// Where the words of a phrase stand in the source.
-struct Places {
+struct Said {
   int article = 0, adjective = -1, noun = 0;
 };
 
-Places say(const NounPhrase& phrase, std::vector<std::string>& source) {
-  Places at;
+Said say(const NounPhrase& phrase, std::vector<std::string>& source) {
+  Said at;
   const auto put = [&](std::string word) {
     source.push_back(std::move(word));
     return static_cast<int>(source.size()) - 1;
@@ -112,10 +112,11 @@ class Target {
   void word(std::string word, int of, int agrees_with = -1) {
     const int at = static_cast<int>(into_.target.size());
     into_.target.push_back(std::move(word));
-    into_.links.push_back({of, at, true});
-    if (agrees_with >= 0) into_.links.push_back({agrees_with, at, false});
+    into_.known.sure.insert({of, at});
+    into_.known.possible.insert({of, at});
+    if (agrees_with >= 0) into_.known.possible.insert({agrees_with, at});
   }
-  void phrase(const NounPhrase& phrase, const Places& at) {
+  void phrase(const NounPhrase& phrase, const Said& at) {
     word(phrase.agreeing(phrase.article->stem), at.article, at.noun);
     word(phrase.agreeing(phrase.noun->stem), at.noun);
     if (phrase.adjective) word(phrase.agreeing(phrase.adjective->target), at.adjective, at.noun);
@@ -171,11 +172,11 @@ Translation draw_translation(Random& random) {
     source.emplace_back(word);
     return static_cast<int>(source.size()) - 1;
   };
-  const Places subject_at = say(subject, source);
+  const Said subject_at = say(subject, source);
   const int verb_at = put(past ? verb.past : subject.many ? verb.many : verb.one);
-  const Places object_at = say(object, source);
+  const Said object_at = say(object, source);
   const int preposition_at = place ? put(preposition->source) : -1;
-  const Places place_at = place ? say(*place, source) : Places{};
+  const Said place_at = place ? say(*place, source) : Said{};
   const int adverb_at = adverb ? put(adverb->source) : -1;
 
   Target target(out);

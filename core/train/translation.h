@@ -14,15 +14,15 @@
 #include <vector>
 
 #include "core/base/random.h"
-#include "core/metrics/word_alignment.h"
+#include "core/metrics/alignment.h"
 #include "core/train/language.h"
 
 namespace headscope {
 
 struct Translation {
   std::vector<std::string> source, target;  ///< words
-  /// Sure: from a word to the one it stands for. Possible: also to the noun that it takes its form of.
-  std::vector<WordLink> links;
+  /// Of words. Sure: the one that a word stands for. Possible: also the noun that it agrees with.
+  KnownAlignment known;
 
   std::string source_text() const;
   std::string target_text() const;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/nth.h"
-#include "core/metrics/word_alignment.h"
+#include "core/metrics/alignment.h"
 #include "core/train/evaluation.h"
 #include "core/train/head_taps.h"
 #include "core/train/translate_task.h"
@@ -27,20 +27,27 @@ Places writing(Places rows) {
   return rows;
 }
 
+/// Where the words of a sentence stand in a run of it.
+struct Stand {
+  Stand(const Trace& trace, const Translation& sentence)
+      : keys(places(trace.encoder->tokens, sentence.source)),
+        rows(places(trace.tokens, sentence.target)),
+        before(writing(rows)) {}
+  Places keys, rows, before;  // before: the rows that write them
+};
+
 /// Sums over sentences of one head.
 struct Sums {
   AlignmentCounts written, read;
   double weight = 0;
 };
 
-double weight_on_truth(const AttentionMap& map, const Places& rows, const Places& keys,
-                       const std::vector<WordLink>& truth) {
+double weight_on_truth(const AttentionMap& map, const Places& rows, const Places& keys, const AlignedPairs& truth) {
   double sum = 0;
-  for (const WordLink& link : truth) {
-    if (!link.sure) continue;
-    const auto& word = nth(rows, link.target);
+  for (const AlignedPair& pair : truth) {
+    const auto& word = nth(rows, pair.target);
     for (const Index row : word)
-      for (const Index key : nth(keys, link.source))
+      for (const Index key : nth(keys, pair.source))
         sum += static_cast<double>(map.weight(row, key)) / static_cast<double>(word.size());
   }
   return sum;
@@ -50,6 +57,14 @@ double weight_on_truth(const AttentionMap& map, const Places& rows, const Places
 
 const CrossHeadScore& TranslationScores::best() const {
   return *std::ranges::min_element(heads, {}, &CrossHeadScore::written);
+}
+
+std::vector<double> alignment_errors(const Trace& trace, const Translation& sentence) {
+  const Stand at(trace, sentence);
+  std::vector<double> errors;
+  for (const AttentionMap& map : trace.cross->maps)
+    errors.push_back(score_alignment(strongest_words(map, at.before, at.keys), sentence.known).error_rate);
+  return errors;
 }
 
 std::vector<std::int32_t> greedy_translation(const Model& model, const Ctx& ctx, std::span<const std::int32_t> source) {
@@ -92,32 +107,31 @@ TranslationScores measure_translation(const LoadedModel& loaded, const Translate
     request.text = sentence.target_text();
     request.capture.maps = MapStorage::dense;
     const auto trace = run(loaded, request, quiet);
-    const Places keys = places(trace->encoder->tokens, sentence.source), rows = places(trace->tokens, sentence.target),
-                 before = writing(rows);
+    const auto [keys, rows, before] = Stand(*trace, sentence);
     for (std::size_t h = 0; h < sums.size(); ++h) {
       const AttentionMap& map = trace->cross->maps[h];
-      sums[h].written += count_links(strongest_links(map, before, keys), sentence.links);
-      sums[h].read += count_links(strongest_links(map, rows, keys), sentence.links);
-      sums[h].weight += weight_on_truth(map, before, keys, sentence.links);
+      sums[h].written += count_pairs(strongest_words(map, before, keys), sentence.known);
+      sums[h].read += count_pairs(strongest_words(map, rows, keys), sentence.known);
+      sums[h].weight += weight_on_truth(map, before, keys, sentence.known.sure);
     }
     const auto sources = static_cast<int>(keys.size()), targets = static_cast<int>(rows.size());
-    chance += chance_links(targets, sources, sentence.links);
-    std::vector<WordLink> same;
-    for (int word = 0; word < targets; ++word) same.push_back({std::min(word, sources - 1), word, true});
-    in_order += count_links(same, sentence.links);
-    out.possible += static_cast<std::int64_t>(sentence.links.size());
+    chance += chance_pairs(sources, targets, sentence.known);
+    AlignedPairs same;
+    for (int word = 0; word < targets; ++word) same.insert({std::min(word, sources - 1), word});
+    in_order += count_pairs(same, sentence.known);
+    out.possible += static_cast<std::int64_t>(sentence.known.possible.size());
   }
   out.sure = static_cast<std::int64_t>(chance.sure);
-  out.chance = chance.error_rate();
-  out.in_order = in_order.error_rate();
+  out.chance = chance.score().error_rate;
+  out.in_order = in_order.score().error_rate;
 
   const double whole = held_out_loss(model, quiet, few);
   for (std::size_t h = 0; h < sums.size(); ++h) {
     CrossHeadScore& head = out.heads.emplace_back();
     head.layer = static_cast<int>(h) / dims.heads;
     head.head = static_cast<int>(h) % dims.heads;
-    head.written = sums[h].written.error_rate();
-    head.read = sums[h].read.error_rate();
+    head.written = sums[h].written.score().error_rate;
+    head.read = sums[h].read.score().error_rate;
     head.weight = sums[h].weight / static_cast<double>(out.sure);
     WithoutHead tap({head.layer, head.head});
     head.loss_change = held_out_loss(model, quiet, few, &tap) - whole;

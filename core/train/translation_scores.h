@@ -10,12 +10,13 @@
 namespace headscope {
 
 class TranslateTask;
+struct Translation;
 struct HeldOut;
 
 /// Of a head of cross-attention.
 struct CrossHeadScore {
   int layer = 0, head = 0;
-  /// Alignment error rate (core/metrics/word_alignment.h) of the rows that write a word's tokens, and of those that
+  /// Alignment error rate (core/metrics/alignment.h) of the rows that write a word's tokens, and of those that
   /// read them, one row later.
   double written = 0, read = 0;
   double weight = 0;       ///< mean of what the rows that write a word give the word it stands for
@@ -35,6 +36,10 @@ struct TranslationScores {
 /// `few`: for loss_change. Throws Error, Cancelled.
 TranslationScores measure_translation(const LoadedModel& loaded, const TranslateTask& task, int sentences,
                                       const HeldOut& few, const Ctx& ctx);
+
+/// The error rate of every head of cross-attention as it writes, layer-major, in a run of one sentence that recorded
+/// all maps.
+std::vector<double> alignment_errors(const Trace& trace, const Translation& sentence);
 
 /// The most probable tokens one after another until the model ends its text, or the context is full. `source`: what
 /// the encoder reads, whole.

@@ -322,6 +322,21 @@ TEST_CASE("a text that is typed while the example opens is kept, and opening the
   CHECK(other.explorer.editor.history().can_undo());
 }
 
+TEST_CASE("the example of a translator brings its source, and that of another model takes it away") {
+  Controller controller;
+  controller.explorer.files.open_example("tiny-translate");
+  controller.settle();
+  REQUIRE(controller.results().run);
+  CHECK(controller.document().source == read_file(source_dir() / "assets/examples/tiny-translate.source.txt"));
+  CHECK(controller.document().text == read_file(source_dir() / "assets/examples/tiny-translate.txt"));
+  CHECK(controller.results().run->trace->encoder->text == controller.document().source);
+  CHECK(controller.explorer.files.unsaved() == "");
+  controller.explorer.files.open_example();
+  controller.settle();
+  CHECK(controller.document().source.empty());
+  CHECK(controller.results().run->trace->encoder == nullptr);
+}
+
 TEST_CASE("what is unsaved is told in words: not what came with the program, not what was saved or opened") {
   const auto file = scratch_dir("unsaved") / "session.json";
   Controller controller;

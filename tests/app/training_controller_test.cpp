@@ -99,6 +99,33 @@ TEST_CASE("training at the desk is the recipe's training, whatever the slices, a
   }
 }
 
+TEST_CASE(
+    "a translator in training: cross-attention on a fixed pair, its errors over time, what it makes of the source") {
+  Recipe recipe = small();
+  recipe.task = {.kind = "translate", .vocabulary = 640, .vocabulary_stories = 300};
+  recipe.model = {.family = "bart", .layers = 1, .heads = 2, .kv_heads = 2, .width = 16, .mlp = 16, .context = 48};
+  Room room;
+  room.train(recipe, 12);
+  CHECK(room.message() == "");
+  const TrainingView& view = *room.controller.moment()->view;
+  const Trace& cross = *view.facts->trace;
+  CHECK(cross.model.stack == Stack::cross);
+  CHECK(cross.maps.size() == 2);
+  CHECK(cross.maps[0].n_query() == static_cast<Index>(cross.query_tokens.size()));
+  REQUIRE(view.alignment_errors.size() == 2);
+  for (const double error : view.alignment_errors) CHECK((error >= 0 && error <= 1));
+  const HeadHistory& history = room.controller.head_history().back();
+  CHECK(history.metric == HeadHistory::alignment);
+  REQUIRE(history.heads.size() == 2);
+  CHECK(history.heads[1].back() == view.alignment_errors[1]);
+  CHECK(view.sample.starts_with(cross.text + "\n→ "));
+  CHECK(view.sample.find("should be: ") != std::string::npos);  // after 12 steps it knows nothing yet
+  // Saved and opened, it reads that pair.
+  room.controller.save(headscope::testing::scratch_dir("translator_at_the_desk") / "small", true);
+  REQUIRE(room.until([&] { return !room.explorer.state().document.source.empty(); }));
+  CHECK(room.explorer.state().document.source == cross.text);
+}
+
 TEST_CASE("a run pauses, takes one step, goes on, and goes back to a moment to fork") {
   Room room;
   room.train(small(), 20);

@@ -45,7 +45,6 @@ struct Pair {
     request.ids = expected.entry("target").items<std::int32_t>();
     request.ids_are_whole = true;
   }
-  explicit Pair(const std::string& name) : Pair(reference("encoder-decoders") / name) {}
 
   const Model& model() const { return *loaded.model; }
   std::shared_ptr<const Trace> trace(const std::vector<std::string>& edits = {}) {
@@ -54,6 +53,10 @@ struct Pair {
     return run(loaded, edited, Ctx{backend});
   }
 };
+
+Pair opened(const std::string& name) {
+  return Pair(reference("encoder-decoders") / name);
+}
 
 std::vector<fs::path> folders() {
   std::vector<fs::path> all;
@@ -193,7 +196,7 @@ TEST_CASE("parameters add up from the configuration alone, which is written as i
 }
 
 TEST_CASE("each part of a run is a trace of its own") {
-  Pair pair("t5");
+  Pair pair = opened("t5");
   const auto trace = pair.trace();
   const ModelInfo info = pair.model().info();
   CHECK(trace->stacks() == std::vector{Stack::encoder, Stack::decoder, Stack::cross});
@@ -213,7 +216,7 @@ TEST_CASE("each part of a run is a trace of its own") {
 
 TEST_CASE("sites of all three stacks are recorded") {
   for (const char* name : {"t5", "bart"}) {
-    Pair pair{std::string(name)};
+    Pair pair = opened(name);
     for (const Stack stack : {Stack::only, Stack::encoder, Stack::cross})
       for (const SiteKind kind : pair.model().sites(stack)) pair.request.capture.sites.insert(kind);
     const auto trace = pair.trace();
@@ -251,7 +254,7 @@ TEST_CASE("sites of a stack follow the names of TransformerLens' bridges") {
 
 TEST_CASE("an edit changes its own stack and what comes behind it, and nothing before") {
   for (const char* name : {"t5", "bart", "marian"}) {
-    Pair pair{std::string(name)};
+    Pair pair = opened(name);
     const auto plain = pair.trace();
     const auto encoder = pair.trace({"enc.0.0: ablate zero"});
     CHECK_FALSE(same_maps(*encoder->cross, *plain->cross));
@@ -282,7 +285,7 @@ TEST_CASE("an edit changes its own stack and what comes behind it, and nothing b
 }
 
 TEST_CASE("a head that takes from another source looks as it does there") {
-  Pair pair("t5");
+  Pair pair = opened("t5");
   pair.request.capture.sites = {SiteKind::z};
   RunRequest other = pair.request;
   std::ranges::reverse(other.source_ids);
@@ -292,7 +295,7 @@ TEST_CASE("a head that takes from another source looks as it does there") {
 
 TEST_CASE("a pass that remembers the last one gives the same bits") {
   for (const char* name : {"t5", "bart", "marian-apart"}) {
-    Pair pair{std::string(name)};
+    Pair pair = opened(name);
     pair.request.capture.sites = {SiteKind::z, SiteKind::resid_post};
     PassMemory memory;
     const std::vector<std::vector<std::string>> order = {{},
@@ -324,7 +327,7 @@ TEST_CASE("a pass that remembers the last one gives the same bits") {
 }
 
 TEST_CASE("generation with edits of every stack is that of whole passes") {
-  Pair pair("t5");
+  Pair pair = opened("t5");
   for (const char* edit : {"enc.1.0: ablate zero", "cross.0.1: temperature 0.2", "cross.*: pattern uniform",
                            "dec.1.1: ablate zero", "cross.1.*: ablate mean"}) {
     CAPTURE(edit);
@@ -344,7 +347,7 @@ TEST_CASE("generation with edits of every stack is that of whole passes") {
 }
 
 TEST_CASE("the parts of a logit add up, cross-attention's among them") {
-  Pair pair("t5");
+  Pair pair = opened("t5");
   pair.request.capture.sites = attribution_sites(pair.model());
   const auto trace = pair.trace();
   const LogitAttribution found = logit_attribution(pair.model(), *trace, {-1, 7});
@@ -358,7 +361,7 @@ TEST_CASE("the parts of a logit add up, cross-attention's among them") {
 }
 
 TEST_CASE("what an encoder-decoder needs and what it has not is said in a sentence") {
-  Pair pair("bart");
+  Pair pair = opened("bart");
   RunRequest bare = pair.request;
   bare.source_ids.clear();
   CHECK_THROWS_WITH_AS(run(pair.loaded, bare, Ctx{pair.backend}), doctest::Contains("a source for its encoder"), Error);
@@ -384,7 +387,7 @@ TEST_CASE("what an encoder-decoder needs and what it has not is said in a senten
 }
 
 TEST_CASE("a run with a source is the same after JSON, and others keep their hashes") {
-  Pair pair("t5");
+  Pair pair = opened("t5");
   pair.request.edits = {parse_intervention("cross.0.1@3: ablate zero", "edit"),
                         parse_intervention("enc.*: temperature 2", "edit")};
   CHECK(run_request_from_json(to_json(pair.request), "json") == pair.request);

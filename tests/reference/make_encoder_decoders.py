@@ -85,7 +85,7 @@ def marian_tokenizer(folder, vocabulary):
         pieces += [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     pieces = [p for p in dict.fromkeys(pieces) if p not in ("<unk>", "</s>")]
     names = ["</s>", "<unk>", ">>deu<<"] + pieces
-    names = names[:vocabulary - 1] + ["<pad>"]
+    names = (names + [f"word{i}" for i in range(vocabulary)])[:vocabulary - 1] + ["<pad>"]
     (folder / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}, ensure_ascii=False) + "\n")
     (folder / "tokenizer_config.json").write_text(json.dumps({"source_lang": "en", "target_lang": "de"}) + "\n")
     reader = transformers.MarianTokenizer.from_pretrained(folder)

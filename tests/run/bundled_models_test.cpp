@@ -81,6 +81,31 @@ TEST_CASE("bundled model tiny-bert is what its card says") {
 TEST_CASE("bundled model tiny-vit is what its card says") {
   check_model("tiny-vit");
 }
+TEST_CASE("bundled model tiny-translate is what its card says") {
+  const auto folder = testing::source_dir() / "models" / "tiny-translate";
+  CHECK(std::filesystem::file_size(folder / "model.safetensors") <= 1'000'000);
+  const auto card = nlohmann::json::parse(read_file(folder / "card.json"));
+  Backend backend(2);
+  const ModelCard now = measure_card(folder, {.rows = 60, .texts = 12, .ablated_rows = 10}, Ctx{backend});
+  REQUIRE(now.translation);
+  const TranslationScores& t = *now.translation;
+  const auto& claims = card["translation"];
+  CHECK(now.floor == 0);
+  CHECK(now.loss < 0.01);
+  CHECK(t.exact >= 0.95);
+  CHECK(claims["exact"].get<double>() >= 0.95);
+  CHECK(std::fabs(claims["chance_error"].get<double>() - t.chance) < 0.02);
+  CHECK(std::fabs(claims["in_order_error"].get<double>() - t.in_order) < 0.05);
+  REQUIRE(claims["cross_heads"].size() == t.heads.size());
+  for (std::size_t i = 0; i < t.heads.size(); ++i) {
+    CAPTURE(i);
+    CHECK(std::fabs(claims["cross_heads"][i]["error_writing"].get<double>() - t.heads[i].written) < 0.05);
+    CHECK(std::fabs(claims["cross_heads"][i]["error_reading"].get<double>() - t.heads[i].read) < 0.05);
+    CHECK(std::fabs(claims["cross_heads"][i]["weight"].get<double>() - t.heads[i].weight) < 0.05);
+  }
+  CHECK(t.best().written < 0.02);
+  CHECK(t.in_order > 0.5);  // which no order of words explains
+}
 TEST_CASE("bundled model induction-2l is what its card says") {
   check_model("induction-2l");
 }

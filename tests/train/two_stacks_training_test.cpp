@@ -94,7 +94,7 @@ struct Seen final : Tap {
 
 TEST_CASE("the gradient of a target's loss reaches every tensor of both stacks, each by moving its numbers") {
   Backend backend(1);
-  for (const std::string name : {"bart", "bart-scaled", "marian", "marian-apart"}) {
+  for (const std::string name : {"bart", "marian", "marian-apart"}) {
     CAPTURE(name);
     Parameters parameters = tiny(name);
     const Batch batch = two_pairs();
@@ -112,21 +112,20 @@ TEST_CASE("the gradient of a target's loss reaches every tensor of both stacks, 
       double largest = 0;
       for (Index i = 0; i < gradient.size(); ++i)
         largest = std::max(largest, std::abs(static_cast<double>(gradient.data()[i])));
-      still += largest < 1e-4;
+      still += largest < 1e-6;
       // What matters most, and a few others.
       std::vector<Index> at{
           std::distance(gradient.data(), std::max_element(gradient.data(), gradient.data() + gradient.size()))};
       for (Index i = 1; i < each.value.size(); i += std::max<Index>(each.value.size() / 4, 1)) at.push_back(i);
       for (const Index i : at) {
         const auto [near, far] = slopes(each.value.mutable_data()[i], loss);
-        if (std::abs(near - far) > 5e-3) continue;  // an activation turns in between
         CHECK(gradient.data()[i] == doctest::Approx((4 * near - far) / 3).epsilon(0.02).scale(0.02));
       }
     }
     // A softmax does not feel what is added to all of its scores: biases of keys.
     const auto keys = std::ranges::count_if(
         parameters.all(), [](const Parameter& each) { return each.name.find("k_proj.bias") != std::string::npos; });
-    CHECK(still <= keys);
+    CHECK(still == keys);
   }
 }
 
@@ -180,7 +179,7 @@ TEST_CASE("what a number of an encoder-decoder depends on: tokens of target and 
     REQUIRE(g.gradient_times_input.size() == tokens.size());
     REQUIRE(g.cross_patterns.size() == static_cast<std::size_t>(model->config().dims.layers));
     REQUIRE(g.source.patterns.size() == static_cast<std::size_t>(model->encoder()->config().dims.layers));
-    const float step = 1e-2f;
+    const float step = 2e-3f;
     const auto moved = [&](int part, Site site, Index element, float by) {
       Nudge nudge(site, element, by);
       GradientSource other = source;

@@ -291,8 +291,11 @@ void TrainWorkspace::scrubber(Ui& ui) {
 void TrainWorkspace::heads(Ui& ui, AppContext& app) {
   const TrainingView& view = *controller_.moment()->view;
   const Trace& trace = *view.facts->trace;
-  section(ui, "HEADS",
-          fmt::format("of one text of {} tokens, at step {} · layer ↓ head →", trace.tokens.size(), view.step));
+  const std::string shown = trace.model.stack == Stack::cross
+                                ? fmt::format("of cross-attention, {} tokens ↓ over {} of their source →",
+                                              trace.query_tokens.size(), trace.tokens.size())
+                                : fmt::format("of one text of {} tokens", trace.tokens.size());
+  section(ui, "HEADS", fmt::format("{}, at step {} · layer ↓ head →", shown, view.step));
   HeadAtlasOptions options;
   options.width = std::floor(ImGui::GetContentRegionAvail().x / ui.scale);
   options.classes = head_marks(view.facts.get());
@@ -320,14 +323,16 @@ void TrainWorkspace::right(const PageContext& c) {
 void TrainWorkspace::history(Ui& ui) {
   section(ui, "HEADS OVER TIME", "a line each");
   static constexpr const char* labels[] = {"Induction", "Previous", "Sink", "Entropy"};
-  segmented(ui, "training history", labels, history_metric_);
   const auto& all = controller_.head_history();
+  const bool aligns = !all.empty() && all.back().metric == HeadHistory::alignment;  // between two texts, where this
+  if (!aligns) segmented(ui, "training history", labels, history_metric_);          // is what can be said of heads
   if (all.empty()) return;
-  const TrainingController::HeadHistory& history = nth(all, history_metric_);
+  const TrainingController::HeadHistory& history = aligns ? all.back() : nth(all, history_metric_);
   const TrainingView& view = *controller_.moment()->view;
   LineChart chart;
-  const auto score = [](const std::vector<double>& values) {
-    return values.empty() || std::isnan(values.back()) ? -1.0 : values.back();
+  const auto score = [&](const std::vector<double>& values) {
+    if (values.empty() || std::isnan(values.back())) return -1.0;
+    return aligns ? 1 - values.back() : values.back();  // of an error the least is best
   };
   const auto best = std::ranges::max_element(history.heads, {}, score);
   for (std::size_t head = 0; head < history.heads.size(); ++head) {
@@ -343,6 +348,12 @@ void TrainWorkspace::history(Ui& ui) {
   chart.y_high = 1;
   chart.x_title = "step";
   plot(ui, "training history", std::move(chart), false);
+  if (aligns) {
+    if (ImGui::IsItemHovered())
+      tooltip(ui, {"Alignment error rate", "1 − (|A ∩ S| + |A ∩ P|) ÷ (|A| + |S|): Och & Ney 2003",
+                   "of each target word's strongest source word, on the fixed pair of sentences; 0 is best"});
+    return;
+  }
   const Metric& shown = metric(history.metric);
   if (ImGui::IsItemHovered())
     tooltip(ui, {std::string(shown.title), std::string(shown.formula), "of the fixed probe text"});
