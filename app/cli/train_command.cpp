@@ -130,8 +130,8 @@ void train(Console& console, const Options& options) {
     throw;
   }
   const TrainingProgress& p = trainer->progress();
-  console.print_line(fmt::format("{}: held-out loss {:.4f} nats per token{}, after {} steps in {}", out.string(),
-                                 p.held_out,
+  console.print_line(fmt::format("{}: held-out loss {:.4f} nats per {}{}, after {} steps in {}", out.string(),
+                                 p.held_out, recipe.task.draws() ? "picture" : "token",
                                  std::isnan(floor) ? "" : fmt::format(", {:.4f} above the floor", p.held_out - floor),
                                  p.step, duration_text(p.seconds)));
 }

@@ -27,6 +27,24 @@ namespace {
 constexpr std::size_t most_bytes = std::size_t{256} << 20;
 constexpr std::int64_t most_pixels = std::int64_t{1} << 26;
 constexpr int channels = 3;
+
+void check_extent(std::int64_t width, std::int64_t height, const std::string& where) {
+  if (width * height > most_pixels)
+    throw Error(where, fmt::format("at most {} pixels", most_pixels), fmt::format("{} × {}", width, height),
+                "make it smaller: a vision model reads a few hundred pixels each way");
+}
+
+/// Of a PNG too large for the decoder, which then says that it is none.
+void check_png_extent(const std::string& bytes, const std::string& where) {
+  constexpr std::size_t header = 24;
+  if (bytes.size() < header || !bytes.starts_with("\x89PNG")) return;
+  const auto number = [&](std::size_t at) {
+    std::int64_t value = 0;
+    for (std::size_t i = at; i < at + 4; ++i) value = value * 256 + static_cast<unsigned char>(bytes[i]);
+    return value;
+  };
+  check_extent(number(16), number(20), where);
+}
 }  // namespace
 
 Picture decode_picture(const std::string& bytes, const std::string& where) {
@@ -38,10 +56,9 @@ Picture decode_picture(const std::string& bytes, const std::string& where) {
     return Error(where, "a picture: PNG or JPEG",
                  fmt::format("another file, or a broken one ({})", reason ? reason : "?"));
   };
+  check_png_extent(bytes, where);
   if (!stbi_info_from_memory(data, size, &width, &height, &stored)) throw broken();
-  if (std::int64_t{width} * height > most_pixels)
-    throw Error(where, fmt::format("at most {} pixels", most_pixels), fmt::format("{} × {}", width, height),
-                "make it smaller: a vision model reads a few hundred pixels each way");
+  check_extent(width, height, where);
   const std::unique_ptr<stbi_uc, void (*)(void*)> rgba(
       stbi_load_from_memory(data, size, &width, &height, &stored, channels + 1), &stbi_image_free);
   if (!rgba) throw broken();

@@ -56,8 +56,10 @@ std::string data_text(const Recipe& recipe) {
 
 /// The best head of every column, and whether it is more than chance.
 std::string clearest(const ModelCard& card) {
+  const bool distances = !card.recipe.task.draws();  // no head of pictures looks so many tokens back
   std::string out =
-      "| looks for | head | weight | chance | one distance | taken away |\n|---|---|---:|---:|---:|---:|\n";
+      distances ? "| looks for | head | weight | chance | one distance | taken away |\n|---|---|---:|---:|---:|---:|\n"
+                : "| looks for | head | weight | chance | taken away |\n|---|---|---:|---:|---:|\n";
   const auto number = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{:.2f}", value); };
   for (const ScoreColumn& column : score_columns(card.recipe.task.kind)) {
     const HeadCard* best = nullptr;
@@ -68,10 +70,10 @@ std::string clearest(const ModelCard& card) {
         best = &head, most = score;
     if (!best) continue;
     const bool clear = most->value >= 2 * most->chance;
-    out +=
-        fmt::format("| {} | {} | {} | {} | {} | {} |\n", column.title,
-                    clear ? to_string(HeadId{best->layer, best->head}) : "none", number(most->value),
-                    number(most->chance), number(most->fixed), clear ? fmt::format("{:+.3f}", best->loss_change) : "");
+    out += fmt::format("| {} | {} | {} | {} |{} {} |\n", column.title,
+                       clear ? to_string(HeadId{best->layer, best->head}) : "none", number(most->value),
+                       number(most->chance), distances ? " " + number(most->fixed) + " |" : "",
+                       clear ? fmt::format("{:+.3f}", best->loss_change) : "");
   }
   return out;
 }
@@ -254,7 +256,7 @@ std::string card_markdown(const ModelCard& card) {
     out += " |\n";
   };
   baseline("*chance*", &HeadScore::chance);
-  baseline("*one distance*", &HeadScore::fixed);
+  if (!recipe.task.draws()) baseline("*one distance*", &HeadScore::fixed);
   return out + card_end;
 }
 
