@@ -52,7 +52,8 @@ struct TrainingController::Run {
 
   /// The probe text traced by the model as it is.
   std::shared_ptr<const TrainingView> style(const std::stop_token& stop) {
-    const LoadedModel model{trainer->snapshot(backend.get()), trainer->task().tokenizer()};
+    LoadedModel model{trainer->snapshot(backend.get()), trainer->task().tokenizer()};
+    if (model.model->encoder()) model.source_tokenizer = model.tokenizer;
     auto view = std::make_shared<TrainingView>();
     view->step = trainer->progress().step;
     RunRequest request;

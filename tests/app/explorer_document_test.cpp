@@ -221,7 +221,7 @@ TEST_CASE("painting an encoder's mask begins with all that it sees, and takes th
   controller.explorer.editor.set_text("Tom had a red ball.");
   controller.settle();
   controller.explorer.editor.select({1, 0});
-  controller.explorer.editor.paint_mask(2, 4, 1, false, 8, controller.results().own_mask());
+  controller.explorer.editor.paint_mask(2, 4, 1, false, 8, controller.results().own_mask(Stack::only));
   controller.settle();
   CHECK(mask_of(controller.document().edits, {1, 0}) == "full & not cells 2:4");
   CHECK(controller.results().map({1, 0})->masked(2, 4));
