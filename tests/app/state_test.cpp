@@ -179,15 +179,34 @@ TEST_CASE("masked tokens are kept in a session, what is shown in their place too
 }
 
 TEST_CASE("scopes name the heads they mean") {
-  CHECK(target_of(EditScope::head, {3, 1}) == HeadTarget{3, 1});
-  CHECK(target_of(EditScope::layer, {3, 1}) == HeadTarget{3, std::nullopt});
-  CHECK(target_of(EditScope::all, {3, 1}) == HeadTarget{});
+  CHECK(target_of(EditScope::head, {3, 1}, Stack::only) == HeadTarget{3, 1});
+  CHECK(target_of(EditScope::layer, {3, 1}, Stack::only) == HeadTarget{3, std::nullopt});
+  CHECK(target_of(EditScope::all, {3, 1}, Stack::only) == HeadTarget{});
+  CHECK(text_of(target_of(EditScope::head, {3, 1}, Stack::cross)) == "cross.3.1");
+  CHECK(text_of(target_of(EditScope::all, {3, 1}, Stack::encoder)) == "enc.*");
+}
+
+TEST_CASE("a temperature of one stack leaves that of another alone") {
+  std::vector<Intervention> edits;
+  set_temperature(edits, target_of(EditScope::head, {0, 1}, Stack::encoder), 2);
+  set_temperature(edits, target_of(EditScope::head, {0, 1}, Stack::cross), 3);
+  REQUIRE(edits.size() == 2);
+  CHECK(temperature_of(edits_of(edits, Stack::encoder), {0, 1}) == 2);
+  CHECK(temperature_of(edits_of(edits, Stack::cross), {0, 1}) == 3);
+  CHECK(temperature_of(edits_of(edits, Stack::decoder), {0, 1}) == 1);
+  // Of all heads of the encoder: what it covers goes, and no other stack's.
+  set_temperature(edits, target_of(EditScope::all, {0, 1}, Stack::encoder), 4);
+  REQUIRE(edits.size() == 2);
+  CHECK(temperature_of(edits_of(edits, Stack::encoder), {1, 0}) == 4);
+  CHECK(temperature_of(edits_of(edits, Stack::cross), {0, 1}) == 3);
 }
 
 TEST_CASE("a session survives JSON in full") {
   Session session;
   Document& document = session.document;
   document.model = "models/gpt2 small";
+  document.source = "the cat";
+  document.stack = Stack::cross;
   document.text = "Grüße, \"Welt\"\n\t日本";
   document.ids = {1, 2, 3};
   document.add_bos = false;
