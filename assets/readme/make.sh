@@ -51,7 +51,7 @@ size=1280x800
 window words --session assets/examples/words.json
 window masked --session assets/examples/masked.json
 window translate --session assets/examples/translate.json
-window picture models/tiny-vit
+window picture --session assets/examples/picture.json
 window ablate --workspace analyse --page ablate
 window patch --workspace analyse --page patch
 window temperature --workspace analyse --page temperature
