@@ -10,13 +10,11 @@
 #include "app/assets.h"
 #include "app/state/jobs.h"
 #include "app/state/settings.h"
+#include "app/state/training_sample.h"
 #include "core/base/duration.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
-#include "core/generate/generation.h"
 #include "core/io/picture.h"
-#include "core/metrics/next_token.h"
-#include "core/run/masked_tokens.h"
 #include "core/train/training_folder.h"
 #include "core/train/translate_task.h"
 #include "core/train/translation_scores.h"
@@ -32,7 +30,7 @@ namespace {
 constexpr double training_slice_seconds = 0.06;
 constexpr double seconds_between_views = 0.4, seconds_between_samples = 3;
 // Tokens of the probe text: a map of each head that can be drawn whole.
-constexpr int probe_tokens = 96, sample_tokens = 96;
+constexpr int probe_tokens = 96;
 constexpr const char* history_metrics[] = {"prefix_matching", "previous_token", "sink", "entropy_normalized"};
 constexpr std::size_t history_points = 4000;
 constexpr std::size_t most_branches = 12;
@@ -72,10 +70,7 @@ struct TrainingController::Run {
     view->facts = jobs::facts(translates ? trace->cross : trace, stop);
     if (translates) view->alignment_errors = alignment_errors(*trace, translates->probe());
     if (!viewed || seconds_since(last_sample) > seconds_between_samples || trainer->progress().finished()) {
-      sample = translates                                    ? translated(model, *trace, ctx)
-               : trainer->task().settings().draws()          ? seen(model, request, ctx)
-               : trainer->task().settings().kind == "masked" ? told(model, request, ctx)
-                                                             : write(model, ctx);
+      sample = training_sample({model, trainer->task(), trainer->recipe().seed, request, *trace}, ctx);
       sample_step = view->step;
       last_sample = Clock::now();
     }
@@ -84,55 +79,6 @@ struct TrainingController::Run {
     viewed = true;
     last_view = Clock::now();
     return view;
-  }
-
- private:
-  /// The probe text with tokens masked, and what the model takes them for: ⟨so⟩ where it is right, ⟨so|as it was⟩ else.
-  std::string told(const LoadedModel& model, RunRequest request, const Ctx& ctx) const {
-    request.capture = {.maps = MapStorage::none};
-    request.masked = draw_masked(tokenize(model, request), marks_of(model.tokenizer.get()),
-                                 model.model->config().dims.vocab, trainer->recipe().seed);
-    const auto trace = headscope::run(model, request, ctx);
-    std::string out;
-    for (std::size_t i = 0; i < trace->tokens.size(); ++i) {
-      const Token& token = trace->tokens[i];
-      if (!token.masked) {
-        out += token.bytes;
-        continue;
-      }
-      const std::int32_t best = most_probable(*trace, static_cast<int>(i)).id;
-      const std::string found = model.tokenizer->token(best).label, was = model.tokenizer->token(token.original).label;
-      out += best == token.original ? fmt::format("⟨{}⟩", found) : fmt::format("⟨{}|{}⟩", found, was);
-    }
-    return out;
-  }
-
-  /// The source, what the model makes of it, and what it should be.
-  static std::string translated(const LoadedModel& model, const Trace& right, const Ctx& ctx) {
-    const std::string found = model.tokenizer->decode(greedy_translation(*model.model, ctx, right.encoder->ids()));
-    return fmt::format("{}\n→ {}\n{}", right.encoder->text, found,
-                       found == right.text ? "which is right" : "should be: " + right.text);
-  }
-
-  /// What it takes the example picture for.
-  static std::string seen(const LoadedModel& model, const RunRequest& request, const Ctx& ctx) {
-    std::string out;
-    for (const NextToken& each : top_next(*headscope::run(model, request, ctx), 3))
-      out += fmt::format("{}{} {:.1f} %", out.empty() ? "" : ", ", model.tokenizer->token(each.id).label,
-                         100 * each.probability);
-    return out;
-  }
-
-  std::string write(const LoadedModel& model, const Ctx& ctx) const {
-    const std::int32_t end = trainer->task().vocabulary().end_of_text_id();
-    std::vector<std::int32_t> ids;
-    sample_text(model, ctx, {end}, std::min(sample_tokens, model.model->config().context - 1),
-                {{.temperature = 0.8}, trainer->recipe().seed}, [&](std::int32_t id) {
-                  if (id == end) return false;
-                  ids.push_back(id);
-                  return true;
-                });
-    return model.tokenizer->decode(ids);
   }
 };
 
