@@ -98,20 +98,21 @@ std::shared_ptr<const Edit> edit_of(HidePatches value) {
 }  // namespace
 
 const EditKind& hide_patches_edit() {
-  static const EditKind kind{{"hide patches grey | mean | noise SEED",
-                              "hide patches",
-                              "Picture",
-                              "Patches of a picture are taken away before the model sees them: grey (the colour that "
-                              "its preparation takes for "
-                              "0), the mean of all patches, or noise.",
-                              HidePatches{},
-                              false,
-                              {{EditField::Kind::whole, "SEED", "Seed", "of the random numbers", 0, 100}}},
-                             [](EditWords& words) -> EditAction {
-                               HidePatches hide{.by = words.one_of(ways)};
-                               if (hide.by == HidePatches::By::noise) hide.seed = words.number<std::uint64_t>();
-                               return hide;
-                             }};
+  static const EditKind kind{
+      {"hide patches grey | mean | noise SEED",
+       "hide patches",
+       "Picture",
+       "Patches of a picture are taken away before the model sees them: grey (the colour that "
+       "its preparation takes for "
+       "0), the mean of all patches, or noise.",
+       HidePatches{},
+       false,
+       {{EditField::Kind::whole, "SEED", "Seed", "of the random numbers", 0, 100, false, {}, "1"}}},
+      [](EditWords& words) -> EditAction {
+        HidePatches hide{.by = words.one_of(ways)};
+        if (hide.by == HidePatches::By::noise) hide.seed = words.number<std::uint64_t>();
+        return hide;
+      }};
   return kind;
 }
 
