@@ -6,14 +6,12 @@
 #include <numbers>
 #include <utility>
 
-#include "core/attention/positions/alibi.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 
 namespace headscope::plain {
 
 namespace {
-
 using std::numbers::pi;
 
 double number(const Tensor& t, Index i) {
@@ -229,13 +227,20 @@ Index bucket(const ModelConfig& c, Index ahead) {
   return base + std::min(buckets - 1, exact + static_cast<Index>(share));
 }
 
-/// What is added to the score of a query and a key of one text.
+/// The nearest number of 8 significant bits, bfloat16's; of two the even one.
+double to_bfloat(double x) {
+  int exponent = 0;
+  const double whole = std::ldexp(std::frexp(x, &exponent), 8);
+  return std::ldexp(std::nearbyint(whole), exponent - 8);
+}
+
+/// What ALiBi or buckets of distances add to a score. Falcon's ALiBi is made in bfloat16, in units of its own.
 double position_bias(const ModelConfig& c, const RawWeights& w, Index head, Index query, Index key) {
-  if (c.position == PositionKind::alibi)
-    return c.alibi_unit > 0 ? rounded_alibi(nth(c.alibi_slopes, head), c.alibi_unit, key)
-                            : -nth(c.alibi_slopes, head) * static_cast<double>(std::abs(query - key));
-  return c.position == PositionKind::buckets ? static_cast<double>(w.position_buckets.at(bucket(c, key - query), head))
-                                             : 0;
+  if (c.position == PositionKind::buckets) return number(w.position_buckets.select(0, bucket(c, key - query)), head);
+  if (c.position != PositionKind::alibi) return 0;
+  const double slope = nth(c.alibi_slopes, head), unit = c.alibi_unit;
+  if (unit > 0) return unit * to_bfloat(to_bfloat(slope / unit) * to_bfloat(static_cast<double>(key)));
+  return -slope * static_cast<double>(std::abs(query - key));
 }
 
 /// What attention adds to the stream, before any norm behind it; its patterns. `source`: what keys and values are made
@@ -402,10 +407,6 @@ Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table&
   Table out = sum(after, mlp);
   return c.norms_sums() ? normed(c, std::move(out), w.ln2_gain, w.ln2_bias) : out;
 }
-
-}  // namespace
-
-namespace {
 
 /// Learned tokens, then E p + b of every patch p.
 void embed_picture(const VisionConfig& v, const RawWeights& w, const Tensor& patches, Table& x,
