@@ -75,14 +75,18 @@ std::vector<std::vector<NextToken>> raised(const Model& model, Backend& backend,
 }  // namespace
 
 std::string_view title(Activation activation) {
-  constexpr std::string_view titles[] = {"ReLU", "GELU", "GELU (tanh)", "SiLU", "SoLU", "xIELU"};
+  constexpr std::string_view titles[] = {"ReLU", "GELU", "GELU (tanh)", "SiLU", "QuickGELU", "SoLU", "xIELU"};
   return nth(titles, activation);
 }
 
 std::string_view formula(Activation activation) {
-  constexpr std::string_view formulas[] = {
-      "max(0, x)",     "x Φ(x) = ½ x (1 + erf(x ÷ √2))", "½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))",
-      "x ÷ (1 + e⁻ˣ)", "x eˣ ÷ Σ eˣ over all neurons",   "α_p x² + β x above 0, else α_n (eˣ − 1 − x) + β x"};
+  constexpr std::string_view formulas[] = {"max(0, x)",
+                                           "x Φ(x) = ½ x (1 + erf(x ÷ √2))",
+                                           "½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))",
+                                           "x ÷ (1 + e⁻ˣ)",
+                                           "x ÷ (1 + e^(−1.702 x))",
+                                           "x eˣ ÷ Σ eˣ over all neurons",
+                                           "α_p x² + β x above 0, else α_n (eˣ − 1 − x) + β x"};
   return nth(formulas, activation);
 }
 

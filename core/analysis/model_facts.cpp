@@ -96,7 +96,8 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   if (weights.embedding_in.defined())
     parts.push_back({"between embedding and stream", size(weights.embedding_in) + size(weights.embedding_out)});
   if (weights.position_embedding.defined() && !config.sinusoids)
-    parts.push_back({"position embedding", size(weights.position_embedding)});
+    parts.push_back({"position embedding", size(weights.position_embedding) +  // with the rows before position 0
+                                               Index{config.position_offset} * config.dims.d_model});
   if (weights.segment_embedding.defined()) parts.push_back({"segment embedding", size(weights.segment_embedding)});
   if (weights.position_buckets.defined()) parts.push_back({"biases of distances", size(weights.position_buckets)});
   parts.push_back(attention);

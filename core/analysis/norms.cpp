@@ -130,7 +130,8 @@ ModelNorm read_model_norm(const Model& model, Backend& backend, const Trace& tra
     throw Error("norm", "the norm before attention, or the last", "one before an MLP, which this model does not have");
   if (which == WhichNorm::last && (!config.last_norm() || config.head_layer))
     throw Error("norm", "a model whose last norm reads the stream that leaves its blocks", config.name,
-                "a layer of its own stands between them");
+                config.last_norm() ? "a layer of its own stands between them"
+                                   : "the stream itself is normalised, and no norm stands behind the last block");
   if (which != WhichNorm::last && !config.norms_before())
     throw Error("norm", "the last norm", "one before attention or the MLP",
                 config.name + " has norms behind them only");

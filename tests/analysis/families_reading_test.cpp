@@ -89,7 +89,7 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
       CHECK_THROWS_AS(norm(WhichNorm::last, 0), Error);
       return;
     }
-    if (c.head_layer)
+    if (c.head_layer || !c.last_norm())
       CHECK_THROWS_AS(norm(WhichNorm::last, 0), Error);
     else
       CHECK(norm(WhichNorm::last, 0) < 1e-5);

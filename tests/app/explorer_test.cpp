@@ -454,7 +454,7 @@ TEST_CASE("losses of another run are none of the run on screen") {
   Results results;
   auto run = std::make_shared<TracedRun>();
   auto losses = std::make_shared<TextLosses>();
-  run->trace = std::make_shared<Trace>();
+  run->trace = run->whole = std::make_shared<Trace>();
   losses->trace = std::make_shared<Trace>();
   results.run = run;
   results.losses = losses;

@@ -26,6 +26,9 @@ std::optional<std::string> reason_for_none(const std::string& line, const std::s
   if (line == "freeze pattern") return "no edit before it changes what is frozen";
   if (line == "mechanism softmax temperature=1 scaled=on") return "the model's own attention";
   if (begins("mechanism flash") || begins("mechanism ring")) return "softmax attention, computed in another order";
+  if (line.starts_with("freeze pattern from") && line.ends_with("aligned 0:0") && stack == "dec")
+    return "the first row of a decoder sees itself alone, whatever the source";
+  if (line == "mechanism log-length trained=16" && stack == "enc" && !learned) return "the source has 16 tokens";
   if (begins("position shift") && !learned) return "buckets know distances alone";
   return std::nullopt;
 }

@@ -169,7 +169,7 @@ TEST_CASE("the plain definition gives the same patterns and logits") {
           for (Index j = 0; j < truth.dim(2); ++j)
             gap = std::max(gap, std::abs(heads[static_cast<std::size_t>(head)].at(i, j) -
                                          static_cast<double>(truth.at(head, i, j))));
-      CHECK(gap < 1e-6);
+      CHECK(gap < (c.norm == NormKind::rms_norm ? 5e-6 : 1e-6));  // T5's norms square in float32 there
     }
     const Tensor truth = pair.expected.tensor("logits");
     double gap = 0;

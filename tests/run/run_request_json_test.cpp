@@ -77,7 +77,7 @@ TEST_CASE("a broken request names the file, the key and what was found") {
         "unexpected end of input; expected string literal");
   CHECK(message_of("[]") == "r.json: expected a JSON object, found an array of 0");
   CHECK(message_of(R"({"text": "a"})") == "r.json: expected \"model\", the path of a model folder, found none");
-  CHECK(message_of(R"({"model": "m"})") == "r.json: expected \"text\" or \"ids\", found neither");
+  CHECK(message_of(R"({"model": "m"})") == "r.json: expected \"text\", \"ids\" or \"image\", found neither");
   CHECK(message_of(R"({"model": 3, "text": "a"})") == "r.json: model: expected a text, found 3");
   CHECK(message_of(R"({"model": "m", "ids": [1, "x"]})") ==
         "r.json: ids[1]: expected a whole number of 32 bits, found \"x\"");
@@ -92,7 +92,8 @@ TEST_CASE("a broken request names the file, the key and what was found") {
   CHECK(message_of(R"({"model": "m", "text": "a", "too_long": "keep"})") ==
         "r.json: too_long: expected one of refuse, keep_first, keep_last, found \"keep\"");
   CHECK(message_of(R"({"model": "m", "text": "a", "captures": {}})") ==
-        "r.json: expected only the keys model, text, ids, add_bos, ids_are_whole, parse_special, masked, too_long, "
+        "r.json: expected only the keys model, text, ids, image, source, source_ids, add_bos, ids_are_whole, "
+        "parse_special, masked, too_long, "
         "capture, "
         "edits, "
         "found \"captures\"");

@@ -243,6 +243,15 @@ std::map<std::string, std::function<Scene(const Style&)>> makers() {
        [](const Style& style) {
          return patch_map_scene(*open_trace(testing::reference("attention") / "picture.npz"), {.query = 0}, style);
        }},
+      {"patch_values_scene",
+       [](const Style& style) {
+         PatchValues values;
+         values.by_key = {0, 0.5, 0.25, 0.25};
+         values.name = "received";
+         const auto trace = open_trace(testing::reference("attention") / "picture.npz");
+         values.by_key.resize(trace->tokens.size(), 0.125);
+         return patch_values_scene(*trace, values, {}, style);
+       }},
       {"wavelengths_scene",
        [](const Style& style) {
          return wavelengths_scene({{6.3, 63}, {6.3, 99}, 128}, style);

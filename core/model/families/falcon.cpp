@@ -42,7 +42,9 @@ void falcon_keys(ConfigMap& keys, ModelConfig& c) {
   keys.norm(c, NormKind::layer_norm, "layer_norm_epsilon", 1e-5);
   bool alibi = c.position == PositionKind::alibi;
   keys.flag("alibi", alibi, false);
-  if (alibi) {  // a bias is made in bfloat16 and then divided with the score
+  if (alibi) {               // a bias is made in bfloat16 and then divided with the score
+    ModelConfig unused = c;  // files name rotations that they do not use
+    if (keys.reading()) keys.rotary(unused, 10000);
     c.position = PositionKind::alibi;
     c.alibi_unit = 1 / std::sqrt(static_cast<double>(d.d_head));
     c.alibi_slopes = alibi_slopes(d.heads);
