@@ -31,12 +31,12 @@ std::vector<Token> tokens_of_ids(const LoadedModel& loaded, const std::vector<st
 /// `most`: of the tokens, where more would be refused.
 std::vector<Token> tokens_of_text(const LoadedModel& loaded, const RunRequest& request, const std::string& model,
                                   std::size_t most, const std::stop_token& stop) {
+  if (request.text.empty() && loaded.model->encoder()) return {};  // the target is its first token alone
   if (!loaded.tokenizer)
     throw Error(
         model,
         "a tokenizer (tokenizer.json, vocab.json + merges.txt, vocab.txt, or tokenizer.model) in the model's folder",
         "none", "token ids can be given instead of text");
-  if (request.text.empty() && loaded.model->encoder()) return {};  // the target is its first token alone
   if (request.text.empty()) throw Error("text", "at least one character", "an empty text");
   return loaded.tokenizer->encode(request.text, {request.parse_special || !loaded.model->config().causal, most, stop});
 }

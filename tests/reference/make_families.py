@@ -8,6 +8,7 @@ unusual on purpose: odd numbers of heads, windows shorter than the text, biases 
 bend. What is written here and read there has nothing in common with the C++ but the file format.
 """
 
+import copy
 import json
 import pathlib
 import sys
@@ -74,7 +75,7 @@ FAMILIES = {
         rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
     # Gains of every head, stored apart.
     "stablelm-heads": ("StableLmConfig", usual | dict(
-        hidden_size=24, num_attention_heads=6, num_key_value_heads=2, intermediate_size=20, qk_layernorm=True,
+        hidden_size=32, num_attention_heads=4, num_key_value_heads=2, intermediate_size=20, qk_layernorm=True,
         rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
     "opt": ("OPTConfig", dict(
         vocab_size=43, hidden_size=18, num_hidden_layers=2, num_attention_heads=3, ffn_dim=22,
@@ -317,6 +318,20 @@ def watch_routers(model, config, seen):
             module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0])))
 
 
+def add_alibi_once(model):
+    """The eager path of Falcon adds ALiBi twice, to the scores and within the mask; SDPA, by which such models run, once.
+    Here the one in the mask stays, and the logits are those of SDPA."""
+    ids = torch.tensor([TEXT])
+    other = transformers.AutoModelForCausalLM.from_config(copy.deepcopy(model.config), attn_implementation="sdpa")
+    other.eval().to(torch.float64).load_state_dict(model.state_dict())
+    for block in model.transformer.h:
+        own = block.self_attention.forward
+        block.self_attention.forward = lambda *a, own=own, **k: own(*a, **(k | dict(alibi=torch.zeros_like(k["alibi"]))))
+    with torch.no_grad():
+        gap = (model(ids, use_cache=False).logits - other(ids, use_cache=False).logits).abs().max()
+        assert gap < 1e-9, "not what SDPA computes"
+
+
 def make(name):
     config_class, settings = FAMILIES[name]
     config = getattr(transformers, config_class)(**settings)
@@ -327,6 +342,8 @@ def make(name):
     model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
     drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith("gemma") else 0.7)  # those add 1
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
+    if getattr(config, "alibi", False):
+        add_alibi_once(model)
     ids = torch.tensor([TEXT])
     routers = {}
     if hasattr(config, "num_experts_per_tok"):
