@@ -271,6 +271,8 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
       {"singular", "W_O"},
       {"singular", "Largest k"},
       {"detector", "painted"},
+      {"alignment", "all above"},
+      {"alignment", "Weight"},
       {"masks", "and not"},
       {"sharing", "tokens"},
       {"sharing", "1 byte"},
