@@ -85,7 +85,10 @@ TEST_CASE("an edit is of the stack that is looked at, and shows what it does to 
 
 TEST_CASE("the target is written by the model, goes on in Generate, and another source makes another one") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Explore e(translator(1600, 1000));
+  AppOptions options = Explore::options(1600, 1000);
+  options.example = "tiny-translate";
+  Explore e(options);
+  const std::string right = e.state().document.text;  // the example's
   Explorer& all = e.app.explorer();
   GenerationController controller{all.jobs, all.editor, all.run, all.files};
   GenerateWorkspace generate{controller};
@@ -98,7 +101,7 @@ TEST_CASE("the target is written by the model, goes on in Generate, and another 
   REQUIRE(e.driver.until([&] { return !e.state().document.text.empty(); }, 3000));
   REQUIRE(e.settle());
   CHECK(whole(e).text == e.state().document.text);
-  const std::string written = e.state().document.text;
+  CHECK(e.state().document.text == right);
   e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
   REQUIRE(e.settle());
   CHECK(e.state().document.text.empty());
@@ -118,9 +121,12 @@ TEST_CASE("the target is written by the model, goes on in Generate, and another 
   for (Index key = 0; key < step.source_rows.dim(1); ++key)
     CHECK(step.source_rows.at(0, key) == doctest::Approx(whole(e).cross->map({0, 0}).weight(0, key)).epsilon(1e-5));
   e.driver.click("Explore");
-  e.app.explorer().editor.set_source("a bird ran");
+  e.app.explorer().editor.set_source("the old king saw these mice");
   REQUIRE(e.settle());
-  CHECK(whole(e).encoder->text == "a bird ran");
+  CHECK(whole(e).encoder->text == "the old king saw these mice");
+  e.driver.click("Write target");
+  REQUIRE(e.driver.until([&] { return e.state().document.text != right && !e.state().document.text.empty(); }, 3000));
+  CHECK(e.state().document.text != right);
 }
 
 TEST_CASE("pages that ask for logits say so of the other stacks, and sessions keep source and stack") {
