@@ -93,7 +93,7 @@ class AlignmentPage final : public Page {
     int way = strongest_ ? 0 : 1;
     if (segmented(c.ui, "aligned by", ways, way, ImGui::GetContentRegionAvail().x)) strongest_ = way == 0;
     if (!strongest_) slider(c.ui, "Weight", threshold_, {0.01, 1, 0.5, false, "", 2});
-    section(c.ui, "KNOWN ALIGNMENT", "source-target, from 0; ? possible only");
+    section(c.ui, "KNOWN ALIGNMENT", "source-target, from 0");
     {
       const UseFont font(c.ui, c.ui.token());
       ImGui::SetNextItemWidth(-1);
@@ -118,7 +118,8 @@ class AlignmentPage final : public Page {
     }
     if (truth_.empty())
       note(c.ui,
-           "With an alignment that is known, every head has an error rate. A row tells what stands for the token "
+           "With an alignment that is known, every head has an error rate; 3?2 is a pair that is possible only. A row "
+           "tells what stands for the token "
            "that is about to be written, so the one of token 0 is that of the token that begins every target.");
     if (!head) return;
     if (button(c.ui, "Open in Explore")) {
