@@ -139,6 +139,8 @@ class Monkey {
       case 3:
         return explorer.jobs.stop();
       case 4:
+        if (below(3) == 0) explorer.editor.set_source(below(2) ? "the old king saw these mice" : "");
+        if (below(3) == 0) explorer.editor.look_at(static_cast<Stack>(below(4)));
         return explorer.editor.set_text(below(2) ? "Mr and Mrs Quill"
                                                  : std::string(static_cast<std::size_t>(below(400)), 'q'));
       case 5:
@@ -167,9 +169,11 @@ TEST_CASE("whatever is clicked, dragged, typed and resized, the window lives and
   CAPTURE(seed);
   Program e;
   e.app.settings().last_folder = e.app.settings().save_folder = headscope::testing::scratch_dir("gui-monkey");
-  Monkey monkey(e, static_cast<std::uint64_t>(seed),
-                {headscope::testing::reference("gpt2-random"), headscope::testing::reference("llama-gqa"),
-                 headscope::testing::reference("tokenizers"), "/nowhere/at/all"});
+  Monkey monkey(
+      e, static_cast<std::uint64_t>(seed),
+      {headscope::testing::reference("gpt2-random"), headscope::testing::reference("llama-gqa"),
+       headscope::testing::source_dir() / "models/tiny-translate", headscope::testing::source_dir() / "models/tiny-vit",
+       headscope::testing::reference("tokenizers"), "/nowhere/at/all"});
   for (int i = 0; i < events; ++i) {
     CAPTURE(i);
     monkey.act();
