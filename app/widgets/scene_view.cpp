@@ -216,7 +216,11 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
                            double height) {
   State& s = *state_;
   SceneTouch touch;
-  if (!s.scene || s.scene->width <= 0 || s.scene->height <= 0) return touch;
+  if (!s.scene) return touch;
+  if (s.scene->width <= 0 || s.scene->height <= 0) {  // no room for it, in a very narrow window: still an item
+    ImGui::Dummy({0, 0});
+    return touch;
+  }
   if (s.uploaded != s.scene.get()) {
     s.upload();
     s.find_stop(ui.fonts);
