@@ -112,7 +112,8 @@ void TrainWorkspace::recipe(Ui& ui) {
     draft.model.d_head = 0;  // what only one family has
     draft.model.first_positions = "random";
   };
-  if (segmented(ui, "training task", tasks, task)) {
+  const float fits = std::min(segmented_width(ui, tasks), ImGui::GetContentRegionAvail().x);  // five words, one column
+  if (segmented(ui, "training task", tasks, task, fits)) {
     draft.task.kind = nth(kinds, task);
     // Masked tokens are for encoders, translations for encoder-decoders, and these for nothing else.
     const std::string_view needs = draft.task.kind == "masked" ? "bert"
