@@ -1,0 +1,49 @@
+#pragma once
+// What a layer of Mamba (Gu & Dao, Mamba: Linear-Time Sequence Modeling with Selective State Spaces, 2023) and of
+// Mamba-2 (Dao & Gu, Transformers are SSMs, 2024) does between its projections, as ops of a forward pass: a short
+// causal convolution of every channel, then a state that each token changes by numbers made of that token. Both kinds
+// are one op: a *lane* is what has a step Δ of its own. In Mamba that is a channel (width 1) whose N states decay each
+// at its own pace, in Mamba-2 a head (width P) with one pace for all of its states.
+//   h_t = exp(Δ_t a) h_{t−1} + Δ_t B_t x_t   (N, P),   y_t = C_t h_t + d x_t
+// (B by Euler's step, as the published code has it.) y is linear in x: y_t = Σ_{s≤t} α_ts x_s + d x_t with
+//   α_ts = C_t · (exp(a Σ_{s<r≤t} Δ_r) ⊙ Δ_s B_s)
+// (Ali, Zimerman & Wolf, The Hidden Attention of Mamba Models, 2024), which is what a map of such a layer shows.
+// Ops record on the backend's tape. Thread rule: as Backend's.
+
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "core/tensor/backend.h"
+#include "core/tensor/tensor.h"
+
+namespace headscope {
+
+/// y_t,c = bias_c + Σ_j weight_c,j x_{t−K+1+j},c. x (n, channels), weight (channels, K), bias (channels) or undefined.
+/// `before` (K − 1, channels): the rows that came before, from a cache; undefined = zeros. `lengths`: of several texts,
+/// each beginning after zeros; empty = one.
+Tensor causal_convolution(Backend& backend, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                          const Tensor& before = {}, std::span<const Index> lengths = {});
+
+/// ln(1 + e^x), above 20 x itself, element by element.
+Tensor softplus(Backend& backend, const Tensor& x);
+
+struct StateMixing {
+  Tensor x;                             ///< (n, lanes, P)
+  Tensor delta;                         ///< (n, lanes), > 0
+  Tensor a;                             ///< (lanes, N), or (lanes, 1) where all states of a lane decay alike; < 0
+  Tensor b, c;                          ///< (n, groups, N): lane l reads group l ÷ (lanes ÷ groups)
+  Tensor d;                             ///< (lanes), what passes by the state; undefined = 0
+  std::span<const Index> lengths = {};  ///< of several texts, each beginning with an empty state; empty = one
+};
+
+/// y (n, lanes, P), a token after another; lanes are shared among threads. `state` (lanes, N, P), contiguous: h before
+/// the first token on entry (undefined = zeros), h behind the last one after it; may be null. Not with a tape, and not
+/// with several texts.
+Tensor mix_states(Backend& backend, const StateMixing& in, Tensor* state = nullptr, const std::stop_token& stop = {});
+
+/// The rows t ∈ [first, n) of α of one lane: (n − first, n) of in.x's text, 0 above the diagonal, signed; d is no part
+/// of it. Only delta, a, b and c are read. No tape. REQUIRES one text.
+Tensor implied_attention(const StateMixing& in, Index lane, Index first = 0, const std::stop_token& stop = {});
+
+}  // namespace headscope
