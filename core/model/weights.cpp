@@ -259,6 +259,7 @@ ModelWeights Model::weights() const {
     whole(layer.latents.kv, block.latents.kv, block.latents.kv_bias);
     block.latents.q_norm = layer.latents.q_norm;
     block.latents.kv_norm = layer.latents.kv_norm;
+    block.decay_log = layer.state_space.decay_log;
     add_heads(layer, block);
   }
   return out;

@@ -51,6 +51,7 @@ struct BlockWeights {
   LatentWeights latents;
   std::vector<HeadWeights> heads;
   Tensor o_bias;           ///< (d_model)
+  Tensor decay_log;        ///< (lanes, d_state | 1): ln −a of a state space; undefined elsewhere
   Tensor sinks;            ///< (heads): the learned logit of each in its softmax; undefined in most models
   NormWeights ln2;         ///< before the MLP; undefined, as all below, in a block of attention alone, and where both
                            ///< read the same norm
