@@ -17,8 +17,9 @@
 #include "core/base/error.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::families_reading_test {
+
+using namespace testing;
 
 namespace {
 template <class Check>
@@ -153,3 +154,5 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
       CHECK_THROWS_AS(head_composition(s.model(), s.ctx(), 4, 1), Error);
   });
 }
+
+}  // namespace headscope::families_reading_test

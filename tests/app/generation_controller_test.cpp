@@ -14,7 +14,7 @@
 #include "core/base/file.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::generation_controller_test {
 
 namespace {
 
@@ -306,3 +306,5 @@ TEST_CASE("prompt and continuation go into the document") {
   d.controller.open_in_explore();
   CHECK(d.explorer.state().document.ids == std::vector<std::int32_t>{3, 14, 15, 9, 2, 6, token});
 }
+
+}  // namespace headscope::generation_controller_test

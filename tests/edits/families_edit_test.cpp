@@ -15,8 +15,9 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::families_edit_test {
+
+using namespace testing;
 
 namespace {
 
@@ -166,3 +167,5 @@ TEST_CASE("no form of an edit quietly does nothing in any family, but for those 
     }
   });
 }
+
+}  // namespace headscope::families_edit_test

@@ -4,8 +4,9 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::generate_workspace_test {
+
+using testing::Explore;
 
 namespace {
 
@@ -175,3 +176,5 @@ TEST_CASE("generated branches come back with their session") {
   CHECK(controller.chosen() == 1);
   CHECK(e.driver.shown("branch 1"));
 }
+
+}  // namespace headscope::generate_workspace_test

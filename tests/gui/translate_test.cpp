@@ -8,8 +8,9 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::translate_test {
+
+using testing::Explore;
 
 namespace {
 AppOptions translator(int width, int height) {
@@ -202,3 +203,5 @@ TEST_CASE("the page of alignment tells what stands for what, and how far that is
   e.driver.frames(4);
   CHECK(e.state().document.stack == Stack::cross);
 }
+
+}  // namespace headscope::translate_test

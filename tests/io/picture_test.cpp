@@ -15,8 +15,9 @@
 #include "core/io/safetensors.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::picture_test {
+
+using namespace testing;
 
 namespace {
 
@@ -103,3 +104,5 @@ TEST_CASE("the built-in picture is always the same") {
   CHECK(may_be_picture("a/B.JPeG"));
   CHECK_FALSE(may_be_picture("a.gguf"));
 }
+
+}  // namespace headscope::picture_test

@@ -15,8 +15,9 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::largest_difference;
+namespace headscope::sites_test {
+
+using testing::largest_difference;
 
 namespace {
 
@@ -221,3 +222,5 @@ TEST_CASE("what a pass cannot run is refused with the numbers") {
   stop.request_stop();
   CHECK_THROWS_AS(model->forward({backend, nullptr, stop.get_token()}, tokens), Cancelled);
 }
+
+}  // namespace headscope::sites_test

@@ -14,8 +14,9 @@
 #include "viz/scene/head_rows.h"
 #include "viz/scene/token_pairs.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::comparison_scenes_test {
+
+using namespace testing;
 
 namespace {
 
@@ -210,3 +211,5 @@ TEST_CASE("candidates: shares before and after, the cut ones told apart, the dra
   options.chosen_rank = 61;
   CHECK(find(candidates_scene(options, {theme("dark"), measure}), "candidate.42"));
 }
+
+}  // namespace headscope::comparison_scenes_test

@@ -14,8 +14,9 @@
 #include "viz/scene/several_heads.h"
 #include "viz/scene/text.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::scenes_test {
+
+using namespace testing;
 
 namespace {
 
@@ -256,3 +257,5 @@ TEST_CASE("threads fill the room they are given, and no more of it than that") {
     CHECK(arcs_scene(trace, options, style).height >= paper.height);
   }
 }
+
+}  // namespace headscope::scenes_test
