@@ -45,37 +45,41 @@ HWY_INLINE void AddTo(D d, float* to, hn::Vec<D> value) {
   hn::StoreU(hn::Add(hn::LoadU(d, to), value), d, to);
 }
 
-void Decays(const Lane& lane, Index n, WritableRows out) {
+void Decays(const Tile& tile, Index n, WritableRows out) {
+  const Index own = tile.own();
   for (Index t = 0; t < n; ++t) {
-    const float step = *lane.delta[t];
-    float* const to = out[t];
-    Each(lane.states, [&](auto d, Index i) HWY_ATTR {
-      hn::StoreU(hn::Exp(d, hn::Mul(hn::Set(d, step), hn::LoadU(d, lane.a + i))), d, to + i);
-    });
+    const float* const step = tile.delta[t];
+    if (!tile.columns)
+      Each(tile.states, [&](auto d, Index i) HWY_ATTR {
+        hn::StoreU(hn::Exp(d, hn::Mul(hn::Set(d, *step), hn::LoadU(d, tile.a + i))), d, out[t] + i);
+      });
+    for (Index i = 0; tile.columns && i < tile.states; ++i)
+      Each(own, [&](auto d, Index p) HWY_ATTR {
+        const auto pace = hn::LoadU(d, tile.a + i * own + p);
+        hn::StoreU(hn::Exp(d, hn::Mul(hn::LoadU(d, step + p), pace)), d, out[t] + i * own + p);
+      });
   }
 }
 
-/// P = 1: vectors of states.
-HWY_INLINE void MixNarrow(const Lane& lane, const float* keep, Index t, const float* before, float* h, float* y) {
-  const float x = *lane.x[t], write = *lane.delta[t] * x;
-  const float *const b = lane.b[t], *const c = lane.c[t];
-  *y = lane.d * x + Sum(lane.states, [&](auto d, Index i) HWY_ATTR {
-         const auto state = hn::MulAdd(hn::LoadU(d, keep + i), hn::LoadU(d, before + i),
-                                       hn::Mul(hn::Set(d, write), hn::LoadU(d, b + i)));
-         hn::StoreU(state, d, h + i);
-         return hn::Mul(state, hn::LoadU(d, c + i));
-       });
+/// The number of column p, or the one of all.
+template <bool kColumns, class D>
+HWY_INLINE hn::Vec<D> Number(D d, const float* numbers, Index p) {
+  if constexpr (kColumns)
+    return hn::LoadU(d, numbers + p);
+  else
+    return hn::Set(d, *numbers);
 }
 
-/// Vectors along the width.
-HWY_INLINE void MixWide(const Lane& lane, const float* keep, Index t, const float* before, float* h, float* y) {
-  const float step = *lane.delta[t];
-  const float *const x = lane.x[t], *const b = lane.b[t], *const c = lane.c[t];
-  Each(lane.width, [&](auto d, Index p) HWY_ATTR {
-    const auto in = hn::LoadU(d, x + p), write = hn::Mul(hn::Set(d, step), in);
-    auto out = hn::Mul(hn::Set(d, lane.d), in);
-    for (Index i = 0, at = p; i < lane.states; ++i, at += lane.width) {
-      const auto state = hn::MulAdd(hn::Set(d, keep[i]), hn::LoadU(d, before + at), hn::Mul(hn::Set(d, b[i]), write));
+template <bool kColumns>
+HWY_INLINE void MixOne(const Tile& tile, Index t, const float* keep, const float* before, float* h, float* y) {
+  const float *const x = tile.x[t], *const step = tile.delta[t], *const b = tile.b[t], *const c = tile.c[t];
+  const Index own = tile.own();
+  Each(tile.width, [&](auto d, Index p) HWY_ATTR {
+    const auto in = hn::LoadU(d, x + p), write = hn::Mul(Number<kColumns>(d, step, p), in);
+    auto out = hn::Mul(Number<kColumns>(d, tile.d, p), in);
+    for (Index i = 0, at = p; i < tile.states; ++i, at += tile.width) {
+      const auto kept = hn::Mul(Number<kColumns>(d, keep + i * own, p), hn::LoadU(d, before + at));
+      const auto state = hn::MulAdd(hn::Set(d, b[i]), write, kept);
       hn::StoreU(state, d, h + at);
       out = hn::MulAdd(hn::Set(d, c[i]), state, out);
     }
@@ -83,82 +87,79 @@ HWY_INLINE void MixWide(const Lane& lane, const float* keep, Index t, const floa
   });
 }
 
-void Mix(const Lane& lane, Index n, Rows keep, const float* before, WritableRows h, WritableRows y) {
+void Mix(const Tile& tile, Index n, Rows keep, const float* before, WritableRows h, WritableRows y) {
   for (Index t = 0; t < n; before = h[t], ++t)
-    if (lane.width == 1)
-      MixNarrow(lane, keep[t], t, before, h[t], y[t]);
+    if (tile.columns)
+      MixOne<true>(tile, t, keep[t], before, h[t], y[t]);
     else
-      MixWide(lane, keep[t], t, before, h[t], y[t]);
+      MixOne<false>(tile, t, keep[t], before, h[t], y[t]);
 }
 
-HWY_INLINE void BackNarrow(const Lane& lane, const float* keep, Index t, const float* before, const float* h, float dy,
-                           float* g, LaneGradients& out) {
-  const float x = *lane.x[t], step = *lane.delta[t];
-  const float *const b = lane.b[t], *const c = lane.c[t];
-  float *const db = out.b[t], *const dc = out.c[t], *const dx = out.x[t], *const d_delta = out.delta[t];
-  const float written = Sum(lane.states, [&](auto d, Index i) HWY_ATTR {
-    const auto slope = hn::Set(d, dy);
-    const auto here = hn::MulAdd(hn::LoadU(d, c + i), slope, hn::LoadU(d, g + i));
-    hn::StoreU(here, d, g + i);
-    AddTo(d, dc + i, hn::Mul(hn::LoadU(d, h + i), slope));
-    AddTo(d, db + i, hn::Mul(hn::Set(d, step * x), here));
-    return hn::Mul(hn::LoadU(d, b + i), here);
+template <bool kColumns>
+HWY_INLINE void BackOne(const Tile& tile, Index t, const float* keep, const float* before, const float* h,
+                        const float* dy, float* g, float* scratch, const TileGradients& out) {
+  const float *const x = tile.x[t], *const step = tile.delta[t], *const b = tile.b[t], *const c = tile.c[t];
+  const Index width = tile.width, own = tile.own();
+  // What went in, Δ x; Σ B g, its gradient; Σ a exp(Δ a) g h, that of Δ through the decays.
+  float *const write = scratch, *const written = write + width, *const kept = written + width;
+  Each(width, [&](auto d, Index p) HWY_ATTR {
+    hn::StoreU(hn::Mul(Number<kColumns>(d, step, p), hn::LoadU(d, x + p)), d, write + p);
+    hn::StoreU(hn::Zero(d), d, written + p);
+    hn::StoreU(hn::Zero(d), d, kept + p);
   });
-  const float kept = Sum(lane.states, [&](auto d, Index i) HWY_ATTR {
-    const auto earlier = hn::Mul(hn::LoadU(d, keep + i), hn::LoadU(d, g + i));
-    hn::StoreU(earlier, d, g + i);
-    const auto change = hn::Mul(earlier, hn::LoadU(d, before + i));
-    AddTo(d, out.a + i, hn::Mul(hn::Set(d, step), change));
-    return hn::Mul(hn::LoadU(d, lane.a + i), change);
-  });
-  *dx = step * written + lane.d * dy + (out.add_x ? *dx : 0.0f);
-  *d_delta = x * written + kept + (out.add_delta ? *d_delta : 0.0f);
-  out.d += x * dy;
-}
-
-HWY_INLINE void BackWide(const Lane& lane, const float* keep, Index t, const float* before, const float* h,
-                         const float* dy, float* g, LaneGradients& out) {
-  const float step = *lane.delta[t];
-  const float *const x = lane.x[t], *const b = lane.b[t], *const c = lane.c[t];
-  float *const db = out.b[t], *const dc = out.c[t], *const dx = out.x[t], *const d_delta = out.delta[t];
-  out.d += Sum(lane.width, [&](auto d, Index p) HWY_ATTR {
-    const auto slope = hn::LoadU(d, dy + p), past = hn::Mul(hn::Set(d, lane.d), slope);
-    hn::StoreU(out.add_x ? hn::Add(past, hn::LoadU(d, dx + p)) : past, d, dx + p);
-    return hn::Mul(hn::LoadU(d, x + p), slope);
-  });
-  float steps = 0;
-  for (Index i = 0; i < lane.states; ++i, before += lane.width, h += lane.width, g += lane.width) {
-    const float written = Sum(lane.width, [&](auto d, Index p) HWY_ATTR {
-      const auto here = hn::MulAdd(hn::Set(d, c[i]), hn::LoadU(d, dy + p), hn::LoadU(d, g + p));
-      hn::StoreU(here, d, g + p);
-      AddTo(d, dx + p, hn::Mul(hn::Set(d, step * b[i]), here));
-      return hn::Mul(hn::LoadU(d, x + p), here);
+  const float *pace = tile.a, *earlier = before;
+  float *d_pace = out.a, *slope = g;
+  for (Index i = 0; i < tile.states; ++i) {
+    out.b[t][i] += Sum(width, [&](auto d, Index p) HWY_ATTR {
+      const auto here = hn::MulAdd(hn::Set(d, c[i]), hn::LoadU(d, dy + p), hn::LoadU(d, slope + p));
+      hn::StoreU(here, d, slope + p);
+      AddTo(d, written + p, hn::Mul(hn::Set(d, b[i]), here));
+      return hn::Mul(hn::LoadU(d, write + p), here);
     });
-    const float change = keep[i] * Sum(lane.width, [&](auto d, Index p) HWY_ATTR {
-                           const auto here = hn::LoadU(d, g + p);
-                           hn::StoreU(hn::Mul(hn::Set(d, keep[i]), here), d, g + p);
-                           return hn::Mul(here, hn::LoadU(d, before + p));
-                         });
-    dc[i] +=
-        Sum(lane.width, [&](auto d, Index p) HWY_ATTR { return hn::Mul(hn::LoadU(d, h + p), hn::LoadU(d, dy + p)); });
-    db[i] += step * written;
-    out.a[i] += step * change;
-    steps += lane.a[i] * change + b[i] * written;
+    const float change = Sum(width, [&](auto d, Index p) HWY_ATTR {
+      const auto left = hn::Mul(Number<kColumns>(d, keep, p), hn::LoadU(d, slope + p));
+      hn::StoreU(left, d, slope + p);
+      const auto moved = hn::Mul(left, hn::LoadU(d, earlier + p));
+      AddTo(d, kept + p, hn::Mul(Number<kColumns>(d, pace, p), moved));
+      if constexpr (kColumns) AddTo(d, d_pace + p, hn::Mul(hn::LoadU(d, step + p), moved));
+      return moved;
+    });
+    if constexpr (!kColumns) *d_pace += *step * change;
+    out.c[t][i] +=
+        Sum(width, [&](auto d, Index p) HWY_ATTR { return hn::Mul(hn::LoadU(d, h + p), hn::LoadU(d, dy + p)); });
+    slope += width, earlier += width, h += width;
+    keep += own, pace += own, d_pace += own;
   }
-  *d_delta = steps + (out.add_delta ? *d_delta : 0.0f);
+  float *const dx = out.x[t], *const d_delta = out.delta[t];
+  const float steps = Sum(width, [&](auto d, Index p) HWY_ATTR {
+    const auto in = hn::LoadU(d, x + p), up = hn::LoadU(d, dy + p), through = hn::LoadU(d, written + p);
+    const auto to_x = hn::MulAdd(Number<kColumns>(d, step, p), through, hn::Mul(Number<kColumns>(d, tile.d, p), up));
+    hn::StoreU(out.add_x ? hn::Add(hn::LoadU(d, dx + p), to_x) : to_x, d, dx + p);
+    const auto to_step = hn::MulAdd(in, through, hn::LoadU(d, kept + p));
+    if constexpr (kColumns) {
+      hn::StoreU(out.add_delta ? hn::Add(hn::LoadU(d, d_delta + p), to_step) : to_step, d, d_delta + p);
+      AddTo(d, out.d + p, hn::Mul(in, up));
+    }
+    return to_step;
+  });
+  if constexpr (!kColumns) {
+    *d_delta = steps + (out.add_delta ? *d_delta : 0.0f);
+    *out.d += Sum(width, [&](auto d, Index p) HWY_ATTR { return hn::Mul(hn::LoadU(d, x + p), hn::LoadU(d, dy + p)); });
+  }
 }
 
-void Back(const Lane& lane, Index n, Rows keep, const float* before, Rows h, Rows dy, float* g, LaneGradients& out) {
+void Back(const Tile& tile, Index n, Rows keep, const float* before, Rows h, Rows dy, float* g, float* scratch,
+          const TileGradients& out) {
   for (Index t = n - 1; t >= 0; --t) {
     const float* const earlier = t > 0 ? h[t - 1] : before;
-    if (lane.width == 1)
-      BackNarrow(lane, keep[t], t, earlier, h[t], *dy[t], g, out);
+    if (tile.columns)
+      BackOne<true>(tile, t, keep[t], earlier, h[t], dy[t], g, scratch, out);
     else
-      BackWide(lane, keep[t], t, earlier, h[t], dy[t], g, out);
+      BackOne<false>(tile, t, keep[t], earlier, h[t], dy[t], g, scratch, out);
   }
 }
 
-void Implied(const Lane& lane, Index t, Rows keep, float* reach, float* row) {
+void Implied(const Tile& lane, Index t, Rows keep, float* reach, float* row) {
   std::copy_n(lane.c[t], lane.states, reach);
   for (Index s = t; s >= 0; --s) {
     const float *const b = lane.b[s], *const kept = keep[s];
@@ -210,16 +211,17 @@ HWY_EXPORT(Softplus);
 HWY_EXPORT(SoftplusBack);
 HWY_EXPORT(MinusExp);
 
-void decays(const Lane& lane, Index n, WritableRows out) {
-  HWY_DYNAMIC_DISPATCH(Decays)(lane, n, out);
+void decays(const Tile& tile, Index n, WritableRows out) {
+  HWY_DYNAMIC_DISPATCH(Decays)(tile, n, out);
 }
-void mix(const Lane& lane, Index n, Rows keep, const float* before, WritableRows h, WritableRows y) {
-  HWY_DYNAMIC_DISPATCH(Mix)(lane, n, keep, before, h, y);
+void mix(const Tile& tile, Index n, Rows keep, const float* before, WritableRows h, WritableRows y) {
+  HWY_DYNAMIC_DISPATCH(Mix)(tile, n, keep, before, h, y);
 }
-void back(const Lane& lane, Index n, Rows keep, const float* before, Rows h, Rows dy, float* g, LaneGradients& out) {
-  HWY_DYNAMIC_DISPATCH(Back)(lane, n, keep, before, h, dy, g, out);
+void back(const Tile& tile, Index n, Rows keep, const float* before, Rows h, Rows dy, float* g, float* scratch,
+          const TileGradients& out) {
+  HWY_DYNAMIC_DISPATCH(Back)(tile, n, keep, before, h, dy, g, scratch, out);
 }
-void implied(const Lane& lane, Index t, Rows keep, float* reach, float* row) {
+void implied(const Tile& lane, Index t, Rows keep, float* reach, float* row) {
   HWY_DYNAMIC_DISPATCH(Implied)(lane, t, keep, reach, row);
 }
 void softplus(const float* x, const float* bias, Index n, float* out) {

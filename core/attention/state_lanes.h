@@ -19,34 +19,38 @@ struct WritableRows {
   WritableRows from(Index t) const { return {data + t * step, step}; }
 };
 
-/// One lane of one text.
-struct Lane {
-  Index states = 0, width = 0;  ///< N, P
-  Rows x, delta, b, c;          ///< (P), (1), (N), (N) per token
-  const float* a = nullptr;     ///< (N)
-  float d = 0;
+/// Lanes of one text that are computed together: one of some width, with one step, or several of width 1 beside each
+/// other (`columns`), with a step each.
+struct Tile {
+  Index states = 0, width = 0;  ///< N; P, or the number of columns
+  bool columns = false;
+  Rows x, delta, b, c;                               ///< per token: (width), (1 or columns), (N), (N)
+  const float* a = nullptr;                          ///< (N), or (N, columns)
+  const float* d = nullptr;                          ///< (1), or (columns)
+  Index own() const { return columns ? width : 1; }  ///< how many numbers of a kind it has
 };
 
-/// exp(Δ_t a) of n tokens, (N) each.
-void decays(const Lane& lane, Index n, WritableRows out);
-/// y of n tokens, (P) each, from `before` (N, P). `h`: the state behind each; rows at one place (step 0) hold the last.
-/// `keep`: the decays of these tokens.
-void mix(const Lane& lane, Index n, Rows keep, const float* before, WritableRows h, WritableRows y);
+/// exp(Δ_t a) of n tokens: (N), or (N, columns), each.
+void decays(const Tile& tile, Index n, WritableRows out);
+/// y of n tokens, (width) each, from `before` (N, width). `h`: the state behind each; rows at one place (step 0) hold
+/// the last. `keep`: the decays of these tokens.
+void mix(const Tile& tile, Index n, Rows keep, const float* before, WritableRows h, WritableRows y);
 
-/// What the way back through one lane adds to; all but x and delta hold something already.
-struct LaneGradients {
+/// What the way back adds to; x and delta may be written instead.
+struct TileGradients {
   WritableRows x, delta;
-  bool add_x = false, add_delta = false;  ///< false: written
-  WritableRows b, c;                      ///< of this lane's part of the text
-  float* a = nullptr;                     ///< (N)
-  float d = 0;
+  bool add_x = false, add_delta = false;
+  WritableRows b, c;   ///< of these lanes' part
+  float* a = nullptr;  ///< as Tile's
+  float* d = nullptr;  ///< likewise
 };
-/// The way back through n tokens, last one first. `g` (N, P): the gradient of the state behind the last token as later
-/// ones left it; then that of `before`.
-void back(const Lane& lane, Index n, Rows keep, const float* before, Rows h, Rows dy, float* g, LaneGradients& out);
+/// The way back through n tokens, last one first. `g` (N, width): the gradient of the state behind the last token as
+/// later ones left it; then that of `before`. `scratch`: (3, width).
+void back(const Tile& tile, Index n, Rows keep, const float* before, Rows h, Rows dy, float* g, float* scratch,
+          const TileGradients& out);
 
-/// α_ts of token t for s ≤ t. `reach` (N): scratch.
-void implied(const Lane& lane, Index t, Rows keep, float* reach, float* row);
+/// α_ts of token t for s ≤ t of a lane, one of some width. `reach` (N): scratch.
+void implied(const Tile& lane, Index t, Rows keep, float* reach, float* row);
 
 /// ln(1 + e^z), z = x + bias (may be null); above 20 z itself.
 void softplus(const float* x, const float* bias, Index n, float* out);

@@ -32,10 +32,10 @@ Tensor softplus(Backend& backend, const Tensor& x, const Tensor& bias = {});
 Tensor decay_rates(Backend& backend, const Tensor& x);
 
 struct StateMixing {
-  Tensor x;                             ///< (n, lanes, P), numbers of a lane side by side
+  Tensor x;                             ///< (n, lanes, P); of x, delta, b and c each row lies without gaps
   Tensor delta;                         ///< (n, lanes), > 0
   Tensor a;                             ///< (lanes, N), or (lanes, 1) where all states of a lane decay alike; < 0
-  Tensor b, c;                          ///< (n, groups, N), likewise: lane l reads group l ÷ (lanes ÷ groups)
+  Tensor b, c;                          ///< (n, groups, N): lane l reads group l ÷ (lanes ÷ groups)
   Tensor d;                             ///< (lanes), what passes by the state; undefined = 0
   std::span<const Index> lengths = {};  ///< of several texts, each beginning with an empty state; empty = one
 };

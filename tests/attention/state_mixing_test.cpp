@@ -31,11 +31,11 @@ struct Shapes {
   }
 };
 
-// Mamba's and Mamba-2's, then others; vectors hold 4, 8 or 16 numbers, chunks 32 tokens.
-const Shapes all_shapes[] = {{{7}, 5, 1, 1, 16, false},      {{4, 1, 6}, 20, 1, 1, 3, false},
-                             {{35}, 4, 6, 2, 5, true},       {{40, 3}, 2, 9, 1, 4, true},
-                             {{33}, 3, 1, 3, 9, true},       {{5}, 2, 17, 2, 3, false},
-                             {{6}, 2, 3, 1, 2, true, false}, {{66}, 17, 1, 1, 2, false, false}};
+// Mamba's and Mamba-2's, then others; vectors hold 4, 8 or 16 numbers, chunks 32 tokens, tiles 64 channels.
+const Shapes all_shapes[] = {
+    {{7}, 5, 1, 1, 16, false},     {{4, 1, 6}, 20, 1, 1, 3, false}, {{35}, 4, 6, 2, 5, true},
+    {{40, 3}, 2, 9, 1, 4, true},   {{33}, 3, 1, 3, 9, true},        {{5}, 2, 17, 2, 3, false},
+    {{3, 2}, 130, 1, 2, 2, false}, {{6}, 2, 3, 1, 2, true, false},  {{66}, 17, 1, 1, 2, false, false}};
 
 StateMixing random_mixing(const Shapes& s, std::uint64_t seed) {
   const Index n = s.rows();
