@@ -187,6 +187,12 @@ TEST_CASE("state space: masks take keys away and leave the others as they are; o
     CHECK(set->map({1, 0}).weight(12, 4) == 0.5f);
     CHECK(set->map({1, 0}).weight(12, 5) == plain->map({1, 0}).weight(12, 5));
     CHECK_THROWS_WITH_AS(s.run_with({"*: mask full"}), doctest::Contains("no token sees a later one"), Error);
+    // Frozen while another edit is at work below: the weights are those from before it.
+    const auto frozen = s.run_with({"0.*: ablate zero", "1.*: freeze pattern"});
+    CHECK(largest_difference(frozen->map({1, 0}).to_dense(), plain->map({1, 0}).to_dense()) < 1e-6);
+    CHECK(largest_difference(s.run_with({"0.*: ablate zero"})->map({1, 0}).to_dense(), plain->map({1, 0}).to_dense()) >
+          1e-3);
+    CHECK(s.run_with({"*: mask (full) and causal"})->map({0, 0}).weight(3, 1) == plain->map({0, 0}).weight(3, 1));
     for (const char* edit : {"*: temperature 0.5", "*: position none", "*: pattern uniform", "*: share keys 1",
                              "*: mechanism linear", "*: scale by length 16", "*: drop first 1"})
       CHECK_THROWS_WITH_AS(s.run_with({edit}), doctest::Contains("a state space"), Error);
