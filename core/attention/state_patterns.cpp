@@ -158,7 +158,9 @@ Tensor mixed_by(Backend& backend, const StateMixing& in, const Tensor& now, Inde
             dx.ref(s, lane, p) += changed(a, old, set) * seen.at(t, lane, p);
           const float d = dot(seen, t, in.x, s, lane);
           if (d_now.defined()) d_now.ref(head, t, s) += d * (old == 0 ? 1 : a / old);
-          if (!d_alpha.defined() || old == 0) continue;
+          if (!d_alpha.defined()) continue;
+          if (set == old) d_alpha.ref(t, lane, s) += d;  // the lane's own
+          if (set == old || old == 0) continue;
           d_alpha.ref(t, lane, s) += d * set / old;
           for (Index of = head * each; of < (head + 1) * each; ++of)  // by way of the mean that divides
             d_alpha.ref(t, of, s) -= d * a * set / (old * old) / static_cast<float>(each);
