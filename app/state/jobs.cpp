@@ -175,7 +175,7 @@ std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedR
   result->head = head;
   result->of_trace = run.trace;
   result->trace = run.trace;
-  if (!run.trace->map(head).is_factored()) {
+  if (!run.trace->map(head).is_factored() && !run.trace->model.dims.state_space()) {
     RunRequest factors = run.request;
     factors.capture.maps = MapStorage::factored;
     factors.capture.sites.clear();

@@ -92,7 +92,7 @@ std::vector<CatalogueGroup> PositionsWorkspace::pages() const {
 void PositionsWorkspace::left(const PageContext& c) {
   if (const auto asked = c.app.settings.pages.find(id()); asked != c.app.settings.pages.end())
     if (find_position_method(asked->second)) controller_.view.method = asked->second;
-  controller_.update();
+  if (!states(controller_.results())) controller_.update();
   cards(c.ui, c.app);
   source(c);
 }
