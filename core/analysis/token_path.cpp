@@ -77,7 +77,8 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
     };
     if (before && (layer > 0 || config.first_norm))
       site(SiteKind::ln1_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
-    site(SiteKind::attn_out, layer, fmt::format("{} attention", layer), written("Σ heads A v W_O"), true);
+    site(SiteKind::attn_out, layer, fmt::format("{} {}", layer, config.state_space ? "state" : "attention"),
+         written(config.state_space ? "Σ heads (α x + d x) gated W_O" : "Σ heads A v W_O"), true);
     if (config.cross()) {
       add({SiteKind::attn_out, layer}, fmt::format("{} cross-attention", layer), "Σ heads A v W_O, v of the source",
           true, need(*trace.cross, {SiteKind::attn_out, layer}));

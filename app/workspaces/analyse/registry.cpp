@@ -69,7 +69,8 @@ const std::vector<PageEntry>& page_registry() {
         "Which heads look where you say? A rule or painted cells; every head ranked by its attention there, beside "
         "chance.",
         "rule user-defined class paint pattern match rank previous token induction duplicate",
-        {Stack::encoder}},
+        {Stack::encoder},
+        true},
        make_detector},
       {{"alignment",
         "Alignment",

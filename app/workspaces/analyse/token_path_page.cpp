@@ -100,8 +100,9 @@ class TokenPathPage final : public ReadingPage {
     section(c.ui, "SHAPES");
     const ModelDims& d = answer->source.trace->model.dims;
     fact(c.ui, "Every stream", path.stages.front().shape, nullptr, {"position × d_model, the same at every stage"});
-    fact(c.ui, "Inside attention", fmt::format("{} × {} × {}", answer->source.trace->tokens.size(), d.heads, d.d_head),
-         nullptr, {"position × head × d_head: hook_q", fmt::format("hook_z: d_value = {}", d.value_width())});
+    fact(c.ui, d.state_space() ? "Inside the mixer" : "Inside attention",
+         fmt::format("{} × {} × {}", answer->source.trace->tokens.size(), d.heads, d.d_head), nullptr,
+         {"position × head × d_head: hook_q", fmt::format("hook_z: d_value = {}", d.value_width())});
     if (d.d_mlp > 0)
       fact(c.ui, "Inside the MLP", fmt::format("{} × {}", answer->source.trace->tokens.size(), d.d_mlp), nullptr,
            {"position × d_mlp: hook_pre, hook_post"});
