@@ -84,9 +84,10 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
           true, need(*trace.cross, {SiteKind::attn_out, layer}));
       out.stages.back().stack = Stack::cross;
     }
-    const std::string attended = !config.cross() ? (sums ? "norm(x + attention)" : "x + attention")
-                                 : sums          ? "norm(norm(x + attention) + cross-attention)"
-                                                 : "x + attention + cross-attention";
+    const std::string attended = config.state_space ? "x + state"
+                                 : !config.cross()  ? (sums ? "norm(x + attention)" : "x + attention")
+                                 : sums             ? "norm(norm(x + attention) + cross-attention)"
+                                                    : "x + attention + cross-attention";
     if (mlp) {
       if (config.dims.has_mid()) site(SiteKind::resid_mid, layer, fmt::format("{} stream", layer), attended);
       if (mlp_input(config) == SiteKind::ln2_normalized)
