@@ -175,8 +175,7 @@ void GenerateWorkspace::controls(Ui& ui, AppContext& app) {
   const auto length = static_cast<int>(controller_.text()->tokens.size());
   std::vector<std::string> terms{fmt::format("layers · tokens · ({}) · 4 bytes", kept_numbers(dims).words),
                                  fmt::format("{} · {} · ({}) · 4", dims.layers, length, kept_numbers(dims).sum)};
-  if (dims.state_space())
-    terms.push_back(fmt::format("and the state, of any length: {}", bytes_text(cache_bytes(dims, 0))));
+  if (dims.state_space()) terms.push_back("and the state, of any length: " + bytes_text(cache_bytes(dims, 0)));
   fact(ui, dims.state_space() ? "State, and rows to go back" : "KV cache", bytes_text(cache_bytes(dims, length)),
        nullptr, std::move(terms));
   if (const std::size_t dropped = controller_.dropped(); dropped > 0)
@@ -438,9 +437,8 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
   if (segmented(ui, "row scale", scales, scale))
     app.explorer.editor.view().scale = scale == 1 ? Scale::log : Scale::linear;
   ImGui::SetCursorPosY(std::max(after, line + ui.px(27)));
-  HeadRowsOptions options;
   const ModelDims& dims = controller_.model().model->config().dims;
-  options.heads = dims.heads;
+  HeadRowsOptions options{.heads = dims.heads};
   options.scale = scale == 1 && !dims.state_space() ? Scale::log : Scale::linear;  // which has no signs
   if (dims.state_space()) options.kind = MapKind::effective;
   options.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
