@@ -15,7 +15,7 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct GenerateOptions {
   Input input;
   Generator::Choice choice;
   int tokens = 256, texts = 1, candidates = 5;
@@ -97,7 +97,7 @@ Report steps_report(const Transcript& transcript, const Tokenizer* tokenizer) {
   return out;
 }
 
-void generate(Console& console, const Options& options) {
+void generate(Console& console, const GenerateOptions& options) {
   check(options.choice.settings, "generate");
   const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
   const Tokenizer* tokenizer = loaded.tokenizer.get();
@@ -152,7 +152,7 @@ void generate(Console& console, const Options& options) {
   console.print_line(json_text(out));
 }
 
-void add_choice(Command& command, Options& options) {
+void add_choice(Command& command, GenerateOptions& options) {
   command.add_option("--temperature", options.choice.settings.temperature, "0 takes the most probable token every time")
       .check(range(0.0, 1000.0))
       .show_default();
@@ -174,7 +174,7 @@ void add_choice(Command& command, Options& options) {
 }  // namespace
 
 void add_generate(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   Command command = app.add_subcommand("generate", "Continue a text, step by step, and say how each token was chosen");
   options->input.add_to(command, {.short_edits = false, .part = false});
   add_choice(command, *options);
@@ -188,7 +188,7 @@ void add_generate(Command& app, Console& console) {
 }
 
 void add_sample(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   Command command = app.add_subcommand("sample", "Let a model write: generate, with nothing but the text");
   options->input.add_adapter_to(command);
   options->input.add_source_to(command);
