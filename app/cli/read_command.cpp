@@ -62,8 +62,8 @@ void add_tool(Command& app, Console& console, std::shared_ptr<ReadTool> tool) {
 
 void add_read(Command& app, Console& console) {
   Command command = app.add_subcommand("read", "Reading tools: logit lens, attribution, circuits, rollout, sinks, …");
-  for (const ReadTools& some :
-       {writing_tools(), layers_tools(), sink_tools(), block_tools(), alignment_tools(), picture_tools()})
+  for (const ReadTools& some : {writing_tools(), layers_tools(), sink_tools(), block_tools(), state_tools(),
+                                alignment_tools(), picture_tools()})
     for (const auto& tool : some) add_tool(command, console, tool);
 }
 

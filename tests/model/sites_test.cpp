@@ -36,7 +36,11 @@ Shape shape_of(std::string_view text, const ModelDims& d, Index n) {
                                              {"expert", d.experts},
                                              {"d_value", d.value_width()},
                                              {"q_latent", d.q_latent},
-                                             {"kv_latent", d.kv_latent}};
+                                             {"kv_latent", d.kv_latent},
+                                             {"d_inner", d.d_inner},
+                                             {"lane", d.lanes},
+                                             {"group", d.state_groups},
+                                             {"d_state", d.d_state}};
   std::vector<Index> found;
   std::string word;
   for (const char c : text) {
