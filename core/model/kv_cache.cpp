@@ -48,6 +48,17 @@ void KvCache::truncate(int length) {
   length_ = length;
 }
 
+KvCache KvCache::copy() const {
+  KvCache other = *this;
+  for (std::vector<Tensor>* all : {&other.k_, &other.v_})
+    for (Tensor& each : *all) {
+      const Tensor read = each.slice(0, 0, length_);
+      each = Tensor::uninitialized(each.shape());
+      std::memcpy(each.mutable_data(), read.data(), read.bytes());
+    }
+  return other;
+}
+
 KvCache::Both KvCache::append(int layer, const Tensor& k, const Tensor& v) {
   const auto put = [&](Tensor& all, const Tensor& fresh) {
     assert(length_ + fresh.dim(0) <= capacity_);
