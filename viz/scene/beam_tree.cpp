@@ -17,6 +17,11 @@ using Fate = BeamTreeNode::Fate;
 constexpr double longest_beam_label = 96, beam_gap = 46, beam_margin = 10;
 constexpr double heaviest_line = 7;  // line of a token that was certain
 
+/// As wide as "0.00", and never a nothing that is something.
+std::string share(double probability) {
+  return probability < 0.005 ? "<.01" : fmt::format("{:.2f}", probability);
+}
+
 const char* fate_words(Fate fate) {
   return fate == Fate::kept ? "kept" : fate == Fate::finished ? "finished" : "dropped";
 }
@@ -125,12 +130,17 @@ class TreePainter {
     const Color ink = kept || finished || way ? t_.text : t_.muted;
     text({x + 8, y + half_capital(t_.token())}, elided(printable(node.label), t_.token(), label_width_, style_.measure),
          t_.token(), ink);
-    text({x + node_width_ - 7, y + half_capital(t_.number())}, fmt::format("{:.2f}", node.probability), t_.number(),
+    text({x + node_width_ - 7, y + half_capital(t_.number())}, share(node.probability), t_.number(),
          kept || finished || way ? t_.muted : t_.faint, Anchor::end);
     const double behind = x + node_width_ + 5;
     if (finished) end_mark(behind, y);
-    if (node.place)
-      text({behind + 8, y + half_capital(t_.badge())}, std::to_string(*node.place + 1), t_.badge(), t_.text);
+    if (node.place) {
+      const std::string said = std::to_string(*node.place + 1);
+      const double high = std::round(16 * t_.text_scale), wide = style_.measure.width(said, t_.badge()) + 4;
+      // Lines between other nodes pass here.
+      scene_.add({Box{{behind + 6, y - high / 2, wide, high}, t_.background, {0, 0, 0, 0}, 0, 3}, "", ""});
+      text({behind + 8, y + half_capital(t_.badge())}, said, t_.badge(), t_.text);
+    }
     if (node.fate == Fate::dropped) cross(behind + 3, y);
   }
 
