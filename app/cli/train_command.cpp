@@ -105,7 +105,7 @@ void train(Console& console, const TrainOptions& options) {
   const std::unique_ptr<Trainer> trainer = begin(console, recipe, folder, options);
   const double floor = trainer->progress().floor;  // NaN: nobody knows it
   console.say(fmt::format("{}: {} parameters, {} steps of {}{}", recipe.name,
-                          grouped(trainer->learner().parameters().count()), recipe.steps, step_text(recipe),
+                          grouped(trainer->learner().snapshot()->info().parameters), recipe.steps, step_text(recipe),
                           std::isnan(floor) ? "" : fmt::format("; the floor of the held-out loss is {:.4f}", floor)));
   ProgressLine line(console);
   bool checkpoints_fail = false;

@@ -49,7 +49,7 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
   const auto [layer, head] = request.heads.front();
   const Badge badge = badge_of(reports, {layer, head});
   const std::string title = fmt::format("Layer {} · Head {}", layer, head);
-  const std::string source = map_name(trace.map({layer, head})) + (trace.source.empty() ? "" : " · " + trace.source);
+  const std::string source = map_name(trace, {layer, head}) + (trace.source.empty() ? "" : " · " + trace.source);
   switch (request.kind) {
     case PictureRequest::Kind::bars:
       if (!request.query) throw Error("bars", "a query whose weights are drawn", "none");

@@ -65,17 +65,13 @@ Generator::Generator(LoadedModel model, RunRequest like, bool rows)
 std::shared_ptr<const GenerationStep> Generator::step(const Ctx& ctx, std::span<const std::int32_t> prefix,
                                                       std::size_t index, const Choice& choice) {
   check(choice.settings, "generation");
-  check_stacks(like_.edits, model_.model->info());
-  read_source(ctx);
   const ModelConfig& config = model_.model->config();
   if (choice.given && (*choice.given < 0 || *choice.given >= config.dims.vocab))
     throw Error("generation: the given token", fmt::format("an id below {}", config.dims.vocab),
                 std::to_string(*choice.given));
-  auto step = std::make_shared<GenerationStep>();
+  const auto step = read(ctx, prefix);
   step->settings = choice.settings;
   step->seed = choice.seed;
-  step->length = static_cast<int>(prefix.size());
-  cached_ ? read(ctx, prefix, *step) : read_whole(ctx, prefix, *step);
   if (choice.given) {
     step->by = GenerationStep::By::given;
     step->token = *choice.given;
@@ -93,6 +89,21 @@ std::shared_ptr<const GenerationStep> Generator::step(const Ctx& ctx, std::span<
   return step;
 }
 
+std::shared_ptr<GenerationStep> Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix) {
+  check_stacks(like_.edits, model_.model->info());
+  read_source(ctx);
+  auto step = std::make_shared<GenerationStep>();
+  step->length = static_cast<int>(prefix.size());
+  cached_ ? read_newest(ctx, prefix, *step) : read_whole(ctx, prefix, *step);
+  return step;
+}
+
+Generator Generator::fork() const {
+  Generator other = *this;
+  if (cache_) other.cache_ = cache_->copy();
+  return other;
+}
+
 void Generator::read_source(const Ctx& ctx) {
   if (source_.trace || !model_.model->encoder()) return;
   RunRequest request = like_;
@@ -100,7 +111,7 @@ void Generator::read_source(const Ctx& ctx) {
   source_ = encode(model_, request, ctx);
 }
 
-void Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step) {
+void Generator::read_newest(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step) {
   const ModelConfig& config = model_.model->config();
   if (!cache_) cache_.emplace(config.dims, config.context);
   // What the cache holds of this prefix; the last token is read again if need be, since its logits are wanted.

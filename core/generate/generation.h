@@ -71,6 +71,10 @@ class Generator {
   /// the prefix fills the context beyond its end; Cancelled.
   std::shared_ptr<const GenerationStep> step(const Ctx& ctx, std::span<const std::int32_t> prefix, std::size_t index,
                                              const Choice& choice);
+  /// The pass alone: what step() does before a token is chosen.
+  std::shared_ptr<GenerationStep> read(const Ctx& ctx, std::span<const std::int32_t> prefix);
+  /// Another that has read the same and goes on by itself: with a cache of its own.
+  Generator fork() const;
   /// The next step of `tape`.
   std::shared_ptr<const GenerationStep> step(const Ctx& ctx, const Transcript& transcript, const Choice& choice) {
     return step(ctx, transcript.ids(), transcript.steps.size(), choice);
@@ -81,7 +85,7 @@ class Generator {
 
  private:
   void read_source(const Ctx& ctx);
-  void read(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step);
+  void read_newest(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step);
   void read_whole(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step);
 
   LoadedModel model_;

@@ -88,6 +88,17 @@ Tensor KvCache::put(Tensor& all, const Tensor& fresh) const {
   return all.slice(0, 0, length_ + fresh.dim(0));
 }
 
+KvCache KvCache::copy() const {
+  KvCache other = *this;
+  for (std::vector<Tensor>* all : {&other.k_, &other.v_})
+    for (Tensor& each : *all) {
+      const Tensor read = each.slice(0, 0, length_);
+      each = Tensor::uninitialized(each.shape());
+      std::memcpy(each.mutable_data(), read.data(), read.bytes());
+    }
+  return other;
+}
+
 KvCache::Both KvCache::append(int layer, const Tensor& k, const Tensor& v) {
   return {put(nth(k_, layer), k), put(nth(v_, layer), v)};
 }

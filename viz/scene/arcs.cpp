@@ -161,13 +161,13 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& st
                fmt::format("{}\n{}[{}, {}] = {}",
                            weight_says(trace, map.place().kind, thread.query + offset, thread.key,
                                        static_cast<double>(thread.weight)),
-                           map_name(map), thread.query, thread.key, short_number(thread.weight, 4))});
+                           map_name(trace, map.id()), thread.query, thread.key, short_number(thread.weight, 4))});
   };
   for (const Thread& thread : threads.strongest)
     if (!options.query || thread.query + offset != *options.query) draw(thread, others);
   for (const Thread& thread : threads.strongest)
     if (options.query && thread.query + offset == *options.query) draw(thread, 1);
-  SceneSeries numbers{map_name(map) + ", weight by query", {}, {}, {}};
+  SceneSeries numbers{map_name(trace, map.id()) + ", weight by query", {}, {}, {}};
   for (const Thread& thread : threads.strongest) {
     numbers.x.push_back(static_cast<double>(thread.query + offset));
     numbers.y.push_back(static_cast<double>(thread.weight));
@@ -185,7 +185,7 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& st
   if (options.skip_first) caption += "; key 0 is left out";
   if (threads.above > static_cast<Index>(threads.strongest.size()))
     caption += fmt::format("; the strongest {} are drawn", threads.strongest.size());
-  caption += " · " + map_name(map) + (trace.source.empty() ? "" : " · " + trace.source);
+  caption += " · " + map_name(trace, map.id()) + (trace.source.empty() ? "" : " · " + trace.source);
   scene.description = caption;
   if (!options.bare) y = add_caption(scene, caption, margin, y + 6, width, style);
   scene.height = std::ceil(y + edge);

@@ -106,7 +106,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
     } else {
       Heatmap drawn = heatmap_of(cells[i], rect, norm, theme);
       drawn.gap = 0;
-      scene.add({std::move(drawn), id, tip + "\n" + map_name(map), map.id()});
+      scene.add({std::move(drawn), id, tip + "\n" + map_name(trace, map.id()), map.id()});
     }
     if (mark != options.classes.end())
       scene.add({Box{{rect.x - 0.25, rect.y - 0.25, rect.w + 0.5, rect.h + 0.5},

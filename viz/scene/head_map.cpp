@@ -150,7 +150,7 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const St
   y = std::round(y + (options.bare ? 2 : 14) + shape.above);
   const double x = std::round(edge + shape.left);
 
-  const std::string source = map_name(map) + (trace.source.empty() ? "" : " · " + trace.source);
+  const std::string source = map_name(trace, map.id()) + (trace.source.empty() ? "" : " · " + trace.source);
   Heatmap drawn = heatmap_of(cells, {x, y, map_w, map_h}, norm, theme);
   drawn.first_row = offset + region.query;
   drawn.first_column = region.key;

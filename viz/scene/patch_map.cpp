@@ -139,7 +139,7 @@ Scene patch_map_scene(const Trace& trace, const PatchMapOptions& options, const 
   values.by_key.assign(row.begin(), row.end());
   values.title = fmt::format("Layer {} · Head {} · query {} “{}”", options.layer, options.head, options.query,
                              query_label(trace, options.query));
-  values.name = fmt::format("{}[{}, :]", map_name(map), row_index);
+  values.name = fmt::format("{}[{}, :]", map_name(trace, map.id()), row_index);
   values.unit = describe_weights(map.place().kind, Scale::linear);
   if (!trace.between_texts()) values.query = options.query;
   values.says = [&](Index key, double weight) {

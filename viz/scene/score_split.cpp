@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/trace/hook_names.h"
 #include "viz/scene/annotations.h"
 #include "viz/scene/part_bars.h"
 #include "viz/scene/text.h"
@@ -20,7 +21,7 @@ constexpr Index most_steps_tokens = 512;
 const AttentionMap& factored_map(const Trace& trace, int layer, int head) {
   const AttentionMap& map = map_of(trace, {layer, head});
   if (!map.is_factored())
-    throw Error(map_name(map), "queries and keys, of which scores are made", "weights alone",
+    throw Error(map_name(trace, map.id()), "queries and keys, of which scores are made", "weights alone",
                 "imported and edited patterns have no scores");
   return map;
 }
@@ -114,7 +115,9 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
     Heatmap drawn = heatmap_of(*stage.cells, rect, stage.norm, theme);
     drawn.gap = cell >= 6 ? 1 : 0;
     scene.add({std::move(drawn), stage.id,
-               fmt::format("blocks.{}.attn.{}[{}]", options.layer, s == 2 ? "hook_pattern" : "hook_attn_scores",
+               fmt::format("{}[{}]",
+                           name(Site{s == 2 ? SiteKind::pattern : SiteKind::attn_scores, options.layer},
+                                trace.model.stack, HookNames::transformer_lens),
                            options.head)});
     const double y = add_color_bar(scene,
                                    {stage.bar, stage.norm, s == 2 ? theme.sequential : theme.diverging,

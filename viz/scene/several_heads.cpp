@@ -103,7 +103,7 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
     const int row = i / columns, column = i % columns;
     const Rect rect{x + column * pitch_x, y + row * pitch_y, map_w, map_h};
     scene.add({heatmap_of(nth(cells, i), rect, norm, theme), fmt::format("map.{}.{}", chosen.layer, chosen.head),
-               map_name(*nth(maps, i))});
+               map_name(trace, nth(maps, i)->id())});
     scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, theme.line, 1, 0}, "", ""});
     if (column == 0) add_side_axis(scene, side, rect.x, rect.y, fmt::format("query.row{}", row), theme.text, style);
     if (row == 0) add_top_axis(scene, top, rect.x, rect.y, fmt::format("key.column{}", column), theme.text, style);

@@ -16,6 +16,7 @@
 #include "core/edits/edit.h"
 #include "viz/scene/head_atlas.h"
 #include "viz/scene/head_pair.h"
+#include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 #include "viz/scene/token_pairs.h"
 
@@ -224,7 +225,7 @@ void CompareWorkspace::ranking(Ui& ui, AppContext& app) {
                    fmt::format("total variation {:.4f}: ½ Σ |a − b| of a row, mean over {} paired queries",
                                d.total_variation, d.rows),
                    fmt::format("Jensen–Shannon divergence {:.4f} nats, at most ln 2", d.jensen_shannon),
-                   fmt::format("blocks.{}.attn.hook_pattern[{}] of both", d.layer, d.head)});
+                   map_name(*c.a.trace, {d.layer, d.head}) + " of both"});
   }
 }
 
