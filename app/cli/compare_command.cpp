@@ -224,8 +224,7 @@ void draw(Console& console, const Compared& c, const CompareOptions& options) {
     pair.head = c.heads.front().head;
   } else {
     const HeadId head = parse_head(options.head);
-    pair.layer = head.layer;
-    pair.head = head.head;
+    pair.head = head;
   }
   pair.name_a = c.name_a;
   pair.name_b = c.name_b;

@@ -158,7 +158,7 @@ Report rope(Console& console, const PositionsOptions& options) {
                        view.key + 100,
                        view.score(static_cast<double>(view.query + 100), static_cast<double>(view.key + 100))));
   out.picture_note = model_note_of(options.input, v.opened);
-  out.picture = titled(fmt::format("Layer {} · Head {}: {}", v.head.layer, v.head.head, options.picture), view.source,
+  out.picture = titled(fmt::format("{}: {}", head_title(v.head), options.picture), view.source,
                        [v, view, picture = options.picture](const Style& style) {
                          if (picture == "dials") return rotary_dials_picture(view, 900, 420, style);
                          if (picture == "curve")
@@ -263,8 +263,7 @@ Report relative(Console& console, const PositionsOptions& options) {
   Report out;
   out.picture_note = model_note_of(options.input, v.opened);
   out.picture =
-      titled(fmt::format("Layer {} · Head {}", v.head.layer, v.head.head),
-             fmt::format("learned parts drawn with seed {}", options.seed),
+      titled(head_title(v.head), fmt::format("learned parts drawn with seed {}", options.seed),
              [v, shaw = options.method == "shaw", window = options.window, seed = options.seed](const Style& style) {
                return shaw ? shaw_picture(v.q, v.k, v.scale, window, seed, {1200, 460}, style)
                            : transformer_xl_picture(v.q, v.k, v.scale, seed, {1200, 800}, style);
