@@ -198,6 +198,10 @@ void print_metrics(Console& console, const MetricsOptions& options, const Trace&
       if (metric.id == each.id)
         if (const std::string why = why_silent(metric, trace.maps.front()); trace.between_texts() && !why.empty())
           out.line("note: " + why);
+  if (trace.model.dims.state_space())
+    out.line(
+        "note: the maps of a state space are signed, and their rows need not sum to 1: metrics of probabilities are "
+        "silent, row_mass is not");
   add_heads(out, report_heads(trace, rules), trace, columns, options.chance || options.form() == Form::json);
   console.print(out.printed(options.form()));
 }

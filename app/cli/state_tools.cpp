@@ -9,6 +9,7 @@
 #include "core/analysis/state_steps.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "viz/scene/map_cells.h"
 
 namespace headscope::cli {
 

@@ -11,7 +11,8 @@ namespace headscope {
 namespace {
 void check_experts(const Model& model) {
   if (!model.config().experts.anywhere())
-    throw Error(model.config().name, "a model whose layers have experts", "one MLP in each layer, for every token");
+    throw Error(model.config().name, "a model whose layers have experts",
+                model.config().dims.d_mlp > 0 ? "one MLP in each layer, for every token" : "layers without an MLP");
 }
 
 /// Mean over tokens of softmax(logits).

@@ -13,8 +13,10 @@ namespace headscope {
 
 namespace {
 /// Gives a row, of which the first `seen` keys count, the weights of `source` at paired keys; partner[key] is the key
-/// of `source`, or −1. A row of which no weight finds its key stays as it is.
-void freeze_row(std::span<const float> source, std::span<const int> partner, Index seen, std::span<float> row) {
+/// of `source`, or −1. A row of which no weight finds its key stays as it is. Weights that are `shares` add up to what
+/// they did; others are taken as they are.
+void freeze_row(std::span<const float> source, std::span<const int> partner, Index seen, bool shares,
+                std::span<float> row) {
   double all = 0, taken = 0;
   for (const float weight : source) all += static_cast<double>(weight);
   std::vector<float> found(row.size(), 0.0f);
@@ -26,10 +28,10 @@ void freeze_row(std::span<const float> source, std::span<const int> partner, Ind
     taken += static_cast<double>(found[key]);
     used += found[key] != 0;
   }
-  if (!(taken > 0)) return;
+  if (shares ? !(taken > 0) : used == 0) return;
   // Nothing lost: the very same weights. Else those that are left share what is lost.
-  if (used < static_cast<std::size_t>(std::ranges::count_if(
-                 source, [](float weight) { return weight != 0; })))
+  if (shares && used < static_cast<std::size_t>(std::ranges::count_if(
+                           source, [](float weight) { return weight != 0; })))
     for (float& weight : found) weight = static_cast<float>(static_cast<double>(weight) * (all / taken));
   std::ranges::copy(found, row.begin());
 }
@@ -54,7 +56,7 @@ class FreezeStep final : public EditStep {
       if (from < 0 || from >= map.n_query()) return;
       std::vector<float> frozen(static_cast<std::size_t>(map.n_key()));
       map.row(from, frozen);
-      freeze_row(frozen, keys_, ahead ? pattern.dim(2) : query + 1,
+      freeze_row(frozen, keys_, ahead ? pattern.dim(2) : query + 1, !scene.dims.state_space(),
                  {&pattern.ref(head, row, 0), static_cast<std::size_t>(pattern.dim(2))});
       pass().outputs.forget(head, row);
     });

@@ -88,6 +88,9 @@ class MaskEdit final : public EditOf<SetMask> {
                ? ""
                : "queries and keys of one text, or a mask of full, hidden, cells and padding";
   }
+  std::string needs_of_softmax() const override {
+    return hashes_vectors(value().spec) ? "queries and keys, whose hashes tell who sees whom" : "";
+  }
   bool row_by_row(int context) const override {
     // What hashes queries and keys needs those of the tokens before, too.
     return !hashes_vectors(value().spec) && is_causal(*parse_mask(value().spec, "mask"), context);

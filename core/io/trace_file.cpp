@@ -55,6 +55,10 @@ Index extent(std::string_view axis, const ModelDims& dims, const TraceExtents& e
   if (axis == "d_value") return dims.value_width();
   if (axis == "q_latent") return dims.q_latent;
   if (axis == "kv_latent") return dims.kv_latent;
+  if (axis == "d_inner") return dims.d_inner;
+  if (axis == "lane") return dims.lanes;
+  if (axis == "group") return dims.state_groups;
+  if (axis == "d_state") return dims.d_state;
   if (axis == "d_model") return dims.d_model;
   if (axis == "expert") return dims.experts;
   if (axis == "d_mlp") return dims.d_mlp;

@@ -43,8 +43,9 @@ struct Visible {
 std::vector<char> seen_keys(const AttentionRule& rule, Index query, Index keys, const std::string& where) {
   const KeyRange range = rule.keys(query, keys);
   if (range.size() > 0 && range.end > query + 1)
-    throw Error(where, "a mask under which no token sees a later one", rule.describe(),
-                "a state holds what came before, and nothing of what comes");
+    throw Error(
+        where, "a mask under which no token sees a later one", rule.describe(),
+        "a state holds what came before, and nothing of what comes; \"(…) and causal\" leaves the earlier ones");
   if (rule.factor(query) != 1 || rule.cap(query) > 0 || std::isfinite(rule.sink(query)))
     throw Error(where, "which earlier tokens a head sees", "what is done to their scores: " + rule.describe(),
                 "a state space has no scores and no softmax");

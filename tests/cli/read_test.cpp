@@ -133,6 +133,28 @@ TEST_CASE("read: blocks and whole models, their other forms") {
   CHECK(answer("residual", "gpt2-random", {"--stack", "--layers", "3", "--stack-width", "16"})["rows"].size() == 3);
 }
 
+TEST_CASE("read state: means of layers are those of their lanes, and a model with attention says so") {
+  const json layers = answer("state", "families/mamba2");
+  const json lanes = answer("state", "families/mamba2", {"--layer", "1"});
+  REQUIRE(layers["rows"].size() == 2 * 12);
+  REQUIRE(lanes["rows"].size() == 12 * 6);
+  for (const char* number : {"delta", "kept", "written"}) {
+    double mean = 0;
+    for (const json& row : lanes["rows"])
+      if (row["position"] == 7) mean += row[number].get<double>() / 6;
+    CHECK(layers["rows"][12 + 7][number].get<double>() == doctest::Approx(mean));
+  }
+  CHECK(layers["facts"]["lanes"] == 6);
+  const Finished other = run_cli(with({}, "state", "families/mistral"));
+  CHECK(other.code == 1);
+  CHECK(other.err.find("one with attention") != std::string::npos);
+  for (const std::string tool : {"weighted", "composition", "sinks"}) {
+    const Finished refused = run_cli(with({}, tool, "families/mamba2"));
+    CHECK(refused.code == 1);
+    CHECK(refused.err.find("a model with attention") != std::string::npos);
+  }
+}
+
 TEST_CASE("read experts: who took which token adds up to the loads, and a model without experts says so") {
   const json taken = answer("experts", "families/qwen3_moe"),
              loads = answer("experts", "families/qwen3_moe", {"--loads"});
