@@ -12,8 +12,9 @@
 #include "core/base/file.h"
 #include "tests/support/paths.h"
 
+namespace headscope::layers_test {
+
 namespace fs = std::filesystem;
-using namespace headscope;
 
 namespace {
 using Names = std::set<std::string>;
@@ -172,3 +173,5 @@ TEST_CASE("an include that points up is seen") {
             .empty());
   CHECK(faults_of("app/widgets/a.h", "#include <imgui.h>\n#include \"viz/scene/scene.h\"").empty());
 }
+
+}  // namespace headscope::layers_test

@@ -17,7 +17,7 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct GenerateOptions {
   Input input;
   Generator::Choice choice;
   int tokens = 256, texts = 1, candidates = 5;
@@ -110,7 +110,7 @@ std::optional<std::int32_t> end_of(const LoadedModel& loaded) {
                                    : std::nullopt;
 }
 
-void search(Console& console, const Options& options, const LoadedModel& loaded, const RunRequest& request) {
+void search(Console& console, const GenerateOptions& options, const LoadedModel& loaded, const RunRequest& request) {
   BeamSettings settings = options.beams;
   settings.tokens = options.tokens;
   settings.stopping = options.stopping == "true"    ? BeamSettings::Stopping::full
@@ -129,7 +129,7 @@ void search(Console& console, const Options& options, const LoadedModel& loaded,
   console.print(report.printed(options.json ? Form::json : options.csv ? Form::csv : Form::text));
 }
 
-void generate(Console& console, const Options& options) {
+void generate(Console& console, const GenerateOptions& options) {
   check(options.choice.settings, "generate");
   options.picture.check();
   if (options.picture.wanted() && options.beams.width == 0) throw UsageError("-o is a picture of beams: --beams N");
@@ -188,7 +188,7 @@ void generate(Console& console, const Options& options) {
 }
 
 /// Returns what chooses a text that is drawn, and so means nothing to beams.
-std::vector<Option> add_choice(Command& command, Options& options) {
+std::vector<Option> add_choice(Command& command, GenerateOptions& options) {
   std::vector<Option> drawing;
   drawing.push_back(command
                         .add_option("--temperature", options.choice.settings.temperature,
@@ -216,7 +216,7 @@ std::vector<Option> add_choice(Command& command, Options& options) {
 }
 
 /// `drawing`: what beams leave no room for.
-void add_beams(Command& command, Options& options, const std::vector<Option>& drawing, const Option& json) {
+void add_beams(Command& command, GenerateOptions& options, const std::vector<Option>& drawing, const Option& json) {
   const Option beams =
       command
           .add_option("--beams", options.beams.width,
@@ -243,7 +243,7 @@ void add_beams(Command& command, Options& options, const std::vector<Option>& dr
 }  // namespace
 
 void add_generate(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   Command command = app.add_subcommand("generate", "Continue a text, step by step, and say how each token was chosen");
   options->input.add_to(command, {.short_edits = false, .part = false});
   std::vector<Option> drawing = add_choice(command, *options);
@@ -260,7 +260,7 @@ void add_generate(Command& app, Console& console) {
 }
 
 void add_sample(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   Command command = app.add_subcommand("sample", "Let a model write: generate, with nothing but the text");
   options->input.add_adapter_to(command);
   options->input.add_source_to(command);

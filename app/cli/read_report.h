@@ -59,6 +59,7 @@ ReadTools layers_tools();     ///< through all layers, and of all matrices
 ReadTools sink_tools();       ///< weights that carry little
 ReadTools picture_tools();    ///< what only models of pictures have
 ReadTools block_tools();      ///< blocks and whole models
+ReadTools state_tools();      ///< what only state spaces have
 ReadTools alignment_tools();  ///< a target and its source
 
 /// --position, counted from 0, negative from the end.

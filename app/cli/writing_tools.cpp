@@ -8,6 +8,7 @@
 #include "app/cli/read_report.h"
 #include "app/render/reading_pictures.h"
 #include "core/analysis/edit_probe.h"
+#include "core/analysis/need.h"
 #include "core/analysis/whatif.h"
 #include "core/base/nth.h"
 #include "viz/scene/framed.h"
@@ -104,6 +105,7 @@ Report Attribution::read(const ReadRun& run) const {
              {"norm_scale", "final norm's scale, frozen", found.scale}});
   if (!head_.given.empty()) {
     const HeadId head = head_.in(*run.trace);
+    need_attention(run.loaded.model->config(), "attribution: --head");
     auto& rows = out.table("rows", {"key", "token", "part"});
     for (Index key = 0; key <= found.of.position; ++key)
       rows.add({key, token_label(*run.trace, key),
@@ -166,8 +168,7 @@ Report Weighted::read(const ReadRun& run) const {
               nth(plain.stats().column_mass, key)});
   out.picture = [trace = run.trace, weights, head, weighting](const Style& style) {
     HeadMapOptions options;
-    options.layer = head.layer;
-    options.head = head.head;
+    options.head = head;
     return weighted_scene(*trace, weights, weighting, options, style);
   };
   return out;

@@ -57,6 +57,7 @@ MatrixXd normal(Random& random, Index rows, Index columns) {
 Composition head_composition(const Model& model, const Ctx& ctx, int samples, std::uint64_t seed) {
   const ModelConfig& config = model.config();
   const ModelDims& dims = config.dims;
+  need_attention(config, "composition");
   if (config.norm_place != NormPlace::before)
     throw Error("composition", "a model whose heads read through a norm and write as they are", config.name,
                 "with norms behind attention, what a head writes depends on what the others do");

@@ -98,7 +98,11 @@ double LogitAttribution::value(Kind kind, int layer, int head) const {
 }
 
 std::set<SiteKind> attribution_sites(const Model& model) {
-  std::set<SiteKind> sites{SiteKind::embed, SiteKind::v, SiteKind::z, SiteKind::resid_post};
+  std::set<SiteKind> sites{SiteKind::embed, SiteKind::resid_post};
+  if (model.config().state_space)
+    sites.insert(SiteKind::mixer_gated);
+  else
+    sites.insert({SiteKind::v, SiteKind::z});
   if (model.config().position == PositionKind::learned) sites.insert(SiteKind::pos_embed);
   if (model.config().dims.d_mlp > 0) sites.insert(SiteKind::mlp_out);
   return sites;
@@ -142,10 +146,12 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
   // What the heads of a block's attention wrote, and (rows of `by_source`) from where.
   const auto add_heads = [&](const Trace& part, int layer, const BlockWeights& block, Kind kind, Kind bias,
                              Tensor& by_source) {
-    const Tensor z = need(part, {SiteKind::z, layer}).select(0, position), v = need(part, {SiteKind::v, layer});
+    const Tensor z = need(part, {input_site(config, WeightMatrix::o), layer}).select(0, position);
+    const Tensor v = config.state_space ? Tensor() : need(part, {SiteKind::v, layer});
     for (int head = 0; head < dims.heads; ++head) {
       const RowMajor<double> o = matrix_of(nth(block.heads, head).o);  // (d_head, d_model)
       add(kind, layer, head, o.transpose() * vector_of(z.select(0, head)));
+      if (!v.defined()) continue;
       const VectorXd of_value = o * along.d;  // (d_head): what one unit of each value dimension adds to the logit
       const Index group = dims.kv_of(head);
       const AttentionMap& map = part.map({layer, head});
@@ -158,7 +164,7 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
     }
     if (block.o_bias.defined()) add(bias, layer, -1, vector_of(block.o_bias));
   };
-  out.by_source = Tensor::zeros({Index{dims.layers} * dims.heads, n});
+  if (!config.state_space) out.by_source = Tensor::zeros({Index{dims.layers} * dims.heads, n});
   if (trace.cross)
     out.cross_by_source =
         Tensor::zeros({Index{dims.layers} * dims.heads, static_cast<Index>(trace.cross->tokens.size())});

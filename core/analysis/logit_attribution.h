@@ -51,7 +51,8 @@ struct LogitAttribution {
   double scale = 1;                    ///< s, frozen
   std::vector<AttributionPart> parts;  ///< in the order of the pass
   Tensor by_source;        ///< (layer · heads + head, key): each head's part, split over the positions it read from:
-                           ///< α · (v · W_O · d). An edit of z is not in it
+                           ///< α · (v · W_O · d). An edit of z is not in it. Undefined of a state space, whose gate
+                           ///< stands between
   Tensor cross_by_source;  ///< (layer · heads + head, source position): likewise of cross-attention; else undefined
 
   double sum() const;

@@ -45,6 +45,13 @@ inline void need_one_unembedding(const ModelConfig& config, const char* what) {
                 "its class scores are the mean of what two tokens say, each by a matrix of its own");
 }
 
+/// Throws Error for a model whose heads have no queries, keys and values.
+inline void need_attention(const ModelConfig& config, const char* what) {
+  if (config.state_space)
+    throw Error(what, "a model with attention", config.name,
+                "it mixes tokens by a state, which has no queries, keys and values; its maps say what that amounts to");
+}
+
 /// Throws Error for a model of pictures where its words were asked for.
 inline void need_words(const ModelConfig& config, const char* what) {
   if (config.vision)

@@ -25,11 +25,14 @@ namespace headscope {
 Tensor causal_convolution(Backend& backend, const Tensor& x, const Tensor& weight, const Tensor& bias,
                           const Tensor& before = {}, std::span<const Index> lengths = {});
 
-/// ln(1 + e^x), above 20 x itself, element by element.
-Tensor softplus(Backend& backend, const Tensor& x);
+/// ln(1 + e^z) of z = x + bias, above 20 z itself. x (n, channels), bias (channels) or undefined.
+Tensor softplus(Backend& backend, const Tensor& x, const Tensor& bias = {});
+
+/// −e^x, element by element: `a` from the logarithm that is stored and learned.
+Tensor decay_rates(Backend& backend, const Tensor& x);
 
 struct StateMixing {
-  Tensor x;                             ///< (n, lanes, P)
+  Tensor x;                             ///< (n, lanes, P); of x, delta, b and c each row lies without gaps
   Tensor delta;                         ///< (n, lanes), > 0
   Tensor a;                             ///< (lanes, N), or (lanes, 1) where all states of a lane decay alike; < 0
   Tensor b, c;                          ///< (n, groups, N): lane l reads group l ÷ (lanes ÷ groups)
@@ -38,8 +41,8 @@ struct StateMixing {
 };
 
 /// y (n, lanes, P), a token after another; lanes are shared among threads. `state` (lanes, N, P), contiguous: h before
-/// the first token on entry (undefined = zeros), h behind the last one after it; may be null. Not with a tape, and not
-/// with several texts.
+/// the first token on entry (undefined = zeros), h behind the last one, in fresh storage, after it; may be null. Not
+/// with a tape, and not with several texts.
 Tensor mix_states(Backend& backend, const StateMixing& in, Tensor* state = nullptr, const std::stop_token& stop = {});
 
 /// The rows t ∈ [first, n) of α of one lane: (n − first, n) of in.x's text, 0 above the diagonal, signed; d is no part

@@ -55,6 +55,9 @@ class DropEdit final : public EditOf<DropFirst> {
   std::unique_ptr<EditStep> make(EditPlace place) const override {
     return std::make_unique<DropStep>(std::move(place), value());
   }
+  std::string needs_of_softmax() const override {
+    return value().renormalize ? "rows that are renormalised (or: drop first COUNT and its weight)" : "";
+  }
   bool row_by_row(int) const override { return true; }
   bool writes_weights() const override { return !value().renormalize; }
 };

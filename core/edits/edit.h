@@ -72,6 +72,9 @@ class Edit {
   virtual std::vector<int> key_positions() const { return {}; }
   /// What it needs that cross-attention has not, whose keys are of another text: "heads that …"; "" = nothing.
   virtual std::string needs_of_one_text() const { return ""; }
+  /// What it needs that a state space has not, which has neither queries and keys nor a softmax: "heads that …"; "" =
+  /// nothing.
+  virtual std::string needs_of_softmax() const { return ""; }
   virtual std::vector<TakenFrom> takes() const { return {}; }
   /// The text it takes from whose positions are paired with this one's, and how; null = none.
   virtual const std::string* paired_text() const { return nullptr; }

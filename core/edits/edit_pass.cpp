@@ -89,6 +89,10 @@ EditPass::EditPass(const std::vector<Intervention>& edits, const EditScene& scen
     if (scene.stack == Stack::cross)
       if (const std::string need = edit.action->needs_of_one_text(); !need.empty())
         throw Error(place.where(), need, "cross-attention, whose keys are of another text than its queries");
+    if (scene.dims.state_space())
+      if (const std::string need = edit.action->needs_of_softmax(); !need.empty())
+        throw Error(place.where(), need, "a state space",
+                    "its weights α are what its states amount to; masks, weights and ablations act on them");
     steps_.push_back(edit.action->make(std::move(place)));
   }
 }

@@ -109,6 +109,7 @@ class LatentKeysEdit final : public EditOf<LatentKeys> {
   std::unique_ptr<EditStep> make(EditPlace place) const override {
     return std::make_unique<LatentKeysStep>(std::move(place), value().rank);
   }
+  std::string needs_of_softmax() const override { return "heads with keys and values"; }
   std::string needs_of_one_text() const override { return "keys and values of the text that looks at them"; }
 };
 }  // namespace

@@ -123,6 +123,7 @@ class MechanismEdit final : public EditOf<SwapMechanism> {
     return std::make_unique<MechanismStep>(std::move(place), value().spec);
   }
   bool writes_weights() const override { return true; }
+  std::string needs_of_softmax() const override { return "heads with queries, keys and values"; }
   std::string needs_of_one_text() const override {
     return "attention of a text to itself, which mechanisms are written for";
   }

@@ -51,6 +51,7 @@ class PatternEdit final : public EditOf<ForcePattern> {
     return std::make_unique<PatternStep>(std::move(place), value().shape);
   }
   bool row_by_row(int) const override { return true; }
+  std::string needs_of_softmax() const override { return "a softmax, whose scores a rule can give"; }
   std::string needs_of_one_text() const override {
     const bool by_distance = value().shape == Pattern::previous || value().shape == Pattern::self;
     return by_distance ? "queries and keys of one text, or pattern uniform or first" : "";

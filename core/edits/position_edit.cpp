@@ -265,6 +265,9 @@ class PositionEdit final : public EditOf<SetPositions> {
   std::unique_ptr<EditStep> make(EditPlace place) const override {
     return std::make_unique<PositionStep>(std::move(place), value());
   }
+  std::string needs_of_softmax() const override {
+    return "queries and keys, or scores, that positions can turn or bias";
+  }
   std::string needs_of_one_text() const override { return "one text, along which positions count"; }
   /// By a rule that knows no longest text.
   bool extends_context() const override { return value().replaces(); }

@@ -29,6 +29,7 @@ class LengthEdit final : public EditOf<ScaleByLength> {
     need(value().trained >= 2, where, "a trained length from 2", std::to_string(value().trained));
   }
   std::unique_ptr<EditStep> make(EditPlace place) const override { return step_of<LengthStep>(std::move(place)); }
+  std::string needs_of_softmax() const override { return "scores before a softmax"; }
   bool row_by_row(int) const override { return true; }
 };
 }  // namespace

@@ -44,6 +44,7 @@ class ShareKeysEdit final : public EditOf<ShareKeys> {
   std::unique_ptr<EditStep> make(EditPlace place) const override {
     return std::make_unique<ShareKeysStep>(std::move(place), value().groups);
   }
+  std::string needs_of_softmax() const override { return "heads with keys and values"; }
   std::string needs_of_one_text() const override { return "keys and values of the text that looks at them"; }
 };
 }  // namespace

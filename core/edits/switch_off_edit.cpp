@@ -30,8 +30,11 @@ class SwitchOffStep final : public EditStep {
  public:
   SwitchOffStep(EditPlace place, Part part) : EditStep(std::move(place)), at_(nth(sites, part)) {
     const Model* model = pass().scene().model;
-    if (!norm() || !model) return;
+    if (!model) return;
     const ModelConfig& c = model->config();
+    if (c.dims.d_mlp == 0 && (part == Part::mlp || part == Part::ln2))
+      throw Error(this->place().where(), "blocks with an MLP", c.name + ", which has none");
+    if (!norm()) return;
     if (c.norm == NormKind::none)
       throw Error(this->place().where(), "a norm that the model has", c.name + ", which has none");
     if (at_.output == (part == Part::ln1 ? attention_input(c) : mlp_input(c))) {

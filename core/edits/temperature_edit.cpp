@@ -26,6 +26,7 @@ class TemperatureEdit final : public EditOf<SetTemperature> {
          fmt::format("{}", value().tau));
   }
   std::unique_ptr<EditStep> make(EditPlace place) const override { return step_of<TemperatureStep>(std::move(place)); }
+  std::string needs_of_softmax() const override { return "scores before a softmax"; }
   bool row_by_row(int) const override { return true; }
 };
 }  // namespace

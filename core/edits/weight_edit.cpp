@@ -61,7 +61,8 @@ class WeightStep final : public EditStep {
         query_(from_end(set.query, pass().scene().rows())),
         key_(from_end(set.key, pass().scene().keys())),
         weight_(set.weight) {
-    after_softmax_ = std::ranges::any_of(pass().steps(), [&](const auto& step) { return hides_scores(*step); });
+    after_softmax_ = pass().scene().dims.state_space() ||
+                     std::ranges::any_of(pass().steps(), [&](const auto& step) { return hides_scores(*step); });
   }
   bool acts(Site site) const override {
     return site.kind == (after_softmax_ ? SiteKind::pattern : SiteKind::attn_scores);
@@ -77,7 +78,10 @@ class WeightStep final : public EditStep {
         set_weight(weights, pass().looks(static_cast<int>(head)).rule.rule->sink(query_), key_, weight_);
         continue;
       }
-      set_final_weight(weights, key_, weight_);
+      if (pass().scene().dims.state_space())
+        nth(weights, key_) = static_cast<float>(weight_);  // no softmax that others would share
+      else
+        set_final_weight(weights, key_, weight_);
       pass().outputs.forget(head, row);
     }
   }

@@ -119,8 +119,14 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                    {"vocab", d.vocab}};
   if (d.experts > 0) root["model"]["experts"] = d.experts;
   if (d.parallel) root["model"]["parallel"] = true;  // absent in files of other models, and in older ones
-  for (const auto& [key, value] :
-       {std::pair("d_value", d.d_value), {"kv_latent", d.kv_latent}, {"q_latent", d.q_latent}})
+  for (const auto& [key, value] : {std::pair("d_value", d.d_value),
+                                   {"kv_latent", d.kv_latent},
+                                   {"q_latent", d.q_latent},
+                                   {"d_inner", d.d_inner},
+                                   {"lanes", d.lanes},
+                                   {"state_groups", d.state_groups},
+                                   {"d_state", d.d_state},
+                                   {"convolved", d.convolved}})
     if (value > 0) root["model"][key] = value;  // likewise
   if (trace.model.objective != Objective::next_token)
     root["model"]["objective"] = name_in(objective_names, trace.model.objective);
@@ -174,8 +180,14 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
        .vocab = count(model, "vocab"),
        .experts = model.find("experts") ? count(model, "experts") : 0,
        .parallel = model.flag_or("parallel", false)};
-  for (const auto& [key, value] :
-       {std::pair("d_value", &d.d_value), {"kv_latent", &d.kv_latent}, {"q_latent", &d.q_latent}})
+  for (const auto& [key, value] : {std::pair("d_value", &d.d_value),
+                                   {"kv_latent", &d.kv_latent},
+                                   {"q_latent", &d.q_latent},
+                                   {"d_inner", &d.d_inner},
+                                   {"lanes", &d.lanes},
+                                   {"state_groups", &d.state_groups},
+                                   {"d_state", &d.d_state},
+                                   {"convolved", &d.convolved}})
     if (model.find(key)) *value = count(model, key);
   if (const auto objective = model.find("objective")) trace.model.objective = objective->choice(objective_names);
   if (const auto stack = model.find("stack")) trace.model.stack = stack->choice(stack_names);

@@ -75,6 +75,12 @@ class FlowGraph {
   std::vector<Arc> arcs_;
   std::vector<int> first_, next_, level_;
 };
+/// |w| ÷ Σ |w|; a row of zeros stays.
+void to_shares(std::span<float> row) {
+  double sum = 0;
+  for (const float weight : row) sum += std::abs(static_cast<double>(weight));
+  for (float& weight : row) weight = sum > 0 ? static_cast<float>(std::abs(static_cast<double>(weight)) / sum) : 0.0f;
+}
 }  // namespace
 
 std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool even) {
@@ -94,11 +100,13 @@ std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool ev
     Tensor& mixed = out.emplace_back(Tensor::zeros({n, n}));
     for (int head = 0; head < dims.heads; ++head) {
       const AttentionMap& map = trace.map({layer, head});
-      if (map.place().kind == MapKind::effective || map.n_query() != n || map.n_key() != n)
+      const bool states = dims.state_space();  // whose signed weights α count by their size
+      if ((map.place().kind == MapKind::effective && !states) || map.n_query() != n || map.n_key() != n)
         throw Error("attention through the layers", "probabilities, as many queries as keys", "another kind of map");
       const AttentionMap& read = even ? even_head(map, links) : map;
       for (Index i = 0; i < n; ++i) {
         read.row(i, row);
+        if (states && !even) to_shares(row);
         for (Index j = 0; j < n; ++j)
           mixed.ref(i, j) += static_cast<float>((1 - residual) / dims.heads * static_cast<double>(nth(row, j)));
       }

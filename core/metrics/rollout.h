@@ -16,7 +16,8 @@
 
 namespace headscope {
 
-/// Ã of every layer. Throws Error unless all heads of all layers are there as probabilities of a whole text. `even`:
+/// Ã of every layer. Throws Error unless all heads of all layers are there as probabilities of a whole text, or are of
+/// a state space, whose rows α count as |α| ÷ Σ |α| (Ali et al., The Hidden Attention of Mamba Models, 2024). `even`:
 /// of heads that spread their weight evenly under the same masks.
 std::vector<Tensor> mixing_matrices(const Trace& trace, double residual = 0.5, bool even = false);
 

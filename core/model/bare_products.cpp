@@ -36,9 +36,11 @@ double Model::bare_products(Backend& backend, int tokens, int logit_rows) const 
   const bool causal = parts_->config.causal;
   const Index n = tokens, q_width = Index{d.heads} * d.d_head, z_width = Index{d.heads} * d.value_width();
   Tensor x = backend.empty({n, d.d_model}), hidden = backend.empty({n, d.d_mlp}), z = backend.empty({n, z_width}),
-         q_latent = backend.empty({n, d.q_latent}), kv_latent = backend.empty({n, d.kv_latent});
+         channels = backend.empty({n, d.d_inner}), q_latent = backend.empty({n, d.q_latent}),
+         kv_latent = backend.empty({n, d.kv_latent});
   Tensor packed = backend.empty({std::max(panels::packed_size(d.d_head, n), panels::packed_size(n, d.value_width()))});
-  for (Tensor* t : {&x, &hidden, &z, &packed, &q_latent, &kv_latent}) std::ranges::fill(t->mutable_values(), 0.5f);
+  for (Tensor* t : {&x, &hidden, &z, &packed, &channels, &q_latent, &kv_latent})
+    std::ranges::fill(t->mutable_values(), 0.5f);
   double multiply_adds = 0;
   const auto product = [&](const Tensor& in, const Linear& w) {
     Tensor out = backend.empty({in.dim(0), w.out()});
@@ -65,9 +67,13 @@ double Model::bare_products(Backend& backend, int tokens, int logit_rows) const 
       const Tensor out = product(!latent ? x : q.defined() ? kv_latent : d.q_latent > 0 ? q_latent : x, w);
       if (!q.defined()) q = out;
     }
-    attention_products(backend, d, causal, n, q, packed, z);
-    multiply_adds += static_cast<double>(n) * (causal ? static_cast<double>(n + 1) / 2 : static_cast<double>(n)) *
-                     static_cast<double>(q_width + z_width);
+    const StateSpaceLayer& state = layer.state_space;
+    for (const Linear* w : {&state.x, &state.gate, &state.select, &state.step})
+      if (w->defined()) product(w->in() == d.d_model ? x : channels.slice(1, 0, w->in()), *w);
+    if (!layer.qkv.empty()) attention_products(backend, d, causal, n, q, packed, z);
+    if (!layer.qkv.empty())
+      multiply_adds += static_cast<double>(n) * (causal ? static_cast<double>(n + 1) / 2 : static_cast<double>(n)) *
+                       static_cast<double>(q_width + z_width);
     product(z, layer.o);
     if (layer.experts.defined()) {
       product(x, layer.experts.router);

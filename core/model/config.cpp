@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <set>
+#include <string_view>
 
 #include "core/base/excerpt.h"
 #include "core/base/file.h"
@@ -37,6 +39,31 @@ std::string show(double value) {
   return Json(value).dump();
 }
 
+/// JSON without Python's bare Infinity, which it spells as the library of models does in files of today.
+std::string strict_infinities(const std::string& text) {
+  constexpr std::string_view bare = "Infinity";
+  std::string out;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size();) {
+    if (!quoted && text.compare(i, bare.size(), bare) == 0) {
+      out += R"({"__float__":"Infinity"})";
+      i += bare.size();
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    if (text[i] == '\\' && i + 1 < text.size()) out += text[i++];
+    out += text[i++];
+  }
+  return out;
+}
+
+/// Infinity or a number; NaN for anything else.
+double plain_number(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  const bool infinite = value.is_object() && value.size() == 1 && value.value("__float__", Json()) == "Infinity";
+  return infinite ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+}
+
 }  // namespace
 
 ConfigReader ConfigReader::open(const std::filesystem::path& file) {
@@ -46,7 +73,7 @@ ConfigReader ConfigReader::open(const std::filesystem::path& file) {
 ConfigReader ConfigReader::parse(const std::string& json, std::string where,
                                  std::map<std::string, std::string> spelled) {
   auto data = std::make_shared<Data>();
-  data->json = parse_strict_json(json, where);
+  data->json = parse_strict_json(strict_infinities(json), where);
   if (!data->json.is_object()) throw Error(std::move(where), "a JSON object", data->json.type_name());
   data->where = std::move(where);
   data->spelled = std::move(spelled);
@@ -73,6 +100,10 @@ bool ConfigReader::null(const std::string& key) const {
 
 bool ConfigReader::is_object(const std::string& key) const {
   return has(key) && data_->json.at(key).is_object();
+}
+
+bool ConfigReader::is_text(const std::string& key) const {
+  return has(key) && data_->json.at(key).is_string();
 }
 
 int ConfigReader::integer(const std::string& key, int low, int high) const {
@@ -166,11 +197,12 @@ std::vector<double> ConfigReader::numbers(const std::string& key, double low, do
   const std::string expected = "a list of numbers in " + show(low) + "…" + show(high);
   if (!has(key)) throw error(key, expected, "nothing");
   const Json& list = data_->json.at(key);
-  const auto fits = [&](const Json& each) {
-    return each.is_number() && each.get<double>() >= low && each.get<double>() <= high;
-  };
-  if (!list.is_array() || !std::ranges::all_of(list, fits)) throw error(key, expected, show(list));
-  return list.get<std::vector<double>>();
+  if (!list.is_array()) throw error(key, expected, show(list));
+  std::vector<double> out;
+  for (const Json& each : list)
+    if (const double value = out.emplace_back(plain_number(each)); !(value >= low && value <= high))
+      throw error(key, expected, show(list));
+  return out;
 }
 
 std::optional<std::vector<std::string>> ConfigReader::repeated_texts(const std::string& key, int most) const {

@@ -12,6 +12,7 @@
 
 #include "core/attention/rotary.h"
 #include "core/model/expert_config.h"
+#include "core/model/state_space_config.h"
 #include "core/model/vision_config.h"
 #include "core/trace/trace.h"
 
@@ -106,7 +107,8 @@ struct ModelConfig {
                           ///< LayerNorms with weights
   double gate_alpha = 0, gate_limit = 0;  ///< limit > 0, of a gated MLP: with g = min(gate, limit) and u = clip(up, ±
                                           ///< limit) it goes on with (u + 1) · g · σ(α g), whatever `activation` says
-  ExpertConfig experts;                ///< the layers whose MLP is several
+  ExpertConfig experts;                         ///< the layers whose MLP is several
+  std::optional<StateSpaceConfig> state_space;  ///< of models that have no attention: dims.state_space()
   std::optional<VisionConfig> vision;  ///< of models that read pictures; dims.vocab is then the number of classes, and
                                        ///< `context` that of tokens
   BiasSet bias;

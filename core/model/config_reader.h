@@ -33,6 +33,7 @@ class ConfigReader {
   bool has(const std::string& key) const;   ///< present and not null
   bool null(const std::string& key) const;  ///< present and null
   bool is_object(const std::string& key) const;
+  bool is_text(const std::string& key) const;
   /// Throws Error when absent, not an integer, or outside [low, high].
   int integer(const std::string& key, int low, int high) const;
   int integer(const std::string& key, int low, int high, int fallback) const;
@@ -46,7 +47,8 @@ class ConfigReader {
   std::optional<std::vector<int>> integers(const std::string& key, int low, int high) const;
   /// One whole number, which stands for both, or a list of two; nullopt when absent.
   std::optional<std::pair<int, int>> one_or_two(const std::string& key, int low, int high) const;
-  std::vector<double> numbers(const std::string& key, double low, double high) const;  ///< which must be there
+  /// Which must be there. Python's Infinity, bare or as {"__float__": "Infinity"}, is one of them.
+  std::vector<double> numbers(const std::string& key, double low, double high) const;
   /// GPT-Neo's [[["global", "local"], 2], …]: the names, each list so often; nullopt when absent.
   std::optional<std::vector<std::string>> repeated_texts(const std::string& key, int most) const;
   /// A nested object; nullopt when absent.

@@ -45,6 +45,19 @@ struct RawLatents {
   Tensor kv_gain;             ///< (kv_latent)
 };
 
+/// What a layer of a state space has in place of queries, keys and values (StateSpaceConfig). Biases may be undefined.
+struct RawStateSpace {
+  Tensor x_weight, x_bias;        ///< (d_model, convolved): channels, and with Lane::head B and C, before convolution
+  Tensor gate_weight, gate_bias;  ///< (d_model, d_inner)
+  Tensor convolution_weight, convolution_bias;  ///< (convolved, tokens), the latest last; (convolved)
+  Tensor select_weight;           ///< Lane::channel: (d_inner, step_rank + 2 · d_state): what Δ, B and C are read by
+  Tensor step_weight, step_bias;  ///< (step_rank, lanes), or with Lane::head (d_model, lanes), (lanes)
+  Tensor delta_bias;              ///< (lanes): inside the softplus
+  Tensor decay_log;               ///< (lanes, d_state), or (lanes, 1) with Lane::head: ln −a
+  Tensor d;                       ///< (lanes): what passes by the state
+  Tensor norm_gain;               ///< (d_inner), of StateSpaceConfig::gated_norm
+};
+
 /// One block. Matrices are (in, out), whatever the file's order: views of what was read, so strides may be
 /// anything, and numbers as they are stored (Tensor::kind()). A bias the model does not have is undefined
 /// (Tensor::defined() is false).
@@ -61,6 +74,7 @@ struct RawLayer {
   Tensor q_norm_gain, q_norm_bias;  ///< (d_head), (heads · d_head) with a gain of each head's own or over full width
   Tensor k_norm_gain, k_norm_bias;  ///< likewise of kv_heads
   Tensor sinks;                     ///< (heads): of learned sinks only
+  RawStateSpace state_space;        ///< in place of queries, keys and values; o_weight has d_inner rows then
   Tensor o_weight, o_bias;          ///< (heads · d_value, d_model), (d_model)
   Tensor ln2_gain, ln2_bias;        ///< (d_model)
   Tensor up_weight, up_bias;        ///< (d_model, d_mlp), (d_mlp): the linear branch when the MLP is gated

@@ -2,14 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
+
+#include "core/base/nth.h"
 
 namespace headscope {
 
 CachedNumbers kept_numbers(const ModelDims& d) {
   const int value = d.value_width();
   CachedNumbers out;
+  if (d.state_space()) {
+    const int b = d.state_groups * d.d_state;
+    out.numbers = static_cast<std::uint64_t>(d.convolved) + static_cast<std::uint64_t>(d.d_inner + d.lanes + b);
+    out.words = "convolved + d_inner + lanes + groups · d_state, to go back to any token";
+    out.sum = fmt::format("{} + {} + {} + {} · {}", d.convolved, d.d_inner, d.lanes, d.state_groups, d.d_state);
+    return out;
+  }
   out.numbers = static_cast<std::uint64_t>(d.kv_heads) * static_cast<std::uint64_t>(d.d_head + value);
   if (value == d.d_head) {
     out.words = "2 · key heads · d_head";
@@ -22,13 +32,30 @@ CachedNumbers kept_numbers(const ModelDims& d) {
 }
 
 CachedNumbers needed_numbers(const ModelConfig& c) {
+  if (c.state_space) return {0, "a state, as large for a text of any length", "0"};
   if (!c.latent()) return kept_numbers(c.dims);
   return {static_cast<std::uint64_t>(c.cached_numbers()), "latent + dimensions of the key that turn",
           fmt::format("{} + {}", c.dims.kv_latent, c.rotary.width)};
 }
 
+CachedNumbers state_numbers(const ModelConfig& c) {
+  if (!c.state_space) return {};
+  const ModelDims& d = c.dims;
+  const auto u = [](int n) { return static_cast<std::uint64_t>(n); };
+  return {u(d.d_inner) * u(d.d_state) + u(d.convolved) * u(c.state_space->convolution - 1),
+          "d_inner · d_state + convolved · (convolution − 1)",
+          fmt::format("{} · {} + {} · {}", d.d_inner, d.d_state, d.convolved, c.state_space->convolution - 1)};
+}
+
 KvCache::KvCache(const ModelDims& dims, int capacity)
     : source_(static_cast<std::size_t>(dims.layers)), capacity_(capacity) {
+  if (dims.state_space()) held_.resize(static_cast<std::size_t>(dims.layers));
+  for (Held& each : held_)
+    each.taken = {Tensor::uninitialized({capacity, dims.convolved}),
+                  Tensor::uninitialized({capacity, dims.lanes, dims.d_inner / dims.lanes}),
+                  Tensor::uninitialized({capacity, dims.lanes}),
+                  Tensor::uninitialized({capacity, dims.state_groups, dims.d_state})};
+  if (dims.state_space()) return;
   for (int layer = 0; layer < dims.layers; ++layer) {
     k_.push_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head}));
     v_.push_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.value_width()}));
@@ -40,12 +67,25 @@ std::size_t KvCache::bytes() const {
   for (std::size_t layer = 0; layer < k_.size(); ++layer) total += k_[layer].bytes() + v_[layer].bytes();
   for (const Both& each : source_)
     if (each.k.defined()) total += each.k.bytes() + each.v.bytes();
+  for (const Held& each : held_) {
+    for (const Tensor* kept : {&each.taken.read, &each.taken.x, &each.taken.delta, &each.taken.b})
+      total += kept->bytes();
+    for (const State& state : each.states) total += state.value.bytes();
+  }
   return total;
 }
 
 void KvCache::truncate(int length) {
   assert(length >= 0 && length <= length_);
   length_ = length;
+  for (Held& each : held_) std::erase_if(each.states, [&](const State& state) { return state.tokens > length; });
+}
+
+Tensor KvCache::put(Tensor& all, const Tensor& fresh) const {
+  assert(length_ + fresh.dim(0) <= capacity_);
+  const Tensor packed = fresh.packed();
+  std::memcpy(all.slice(0, length_, length_ + fresh.dim(0)).mutable_data(), packed.data(), packed.bytes());
+  return all.slice(0, 0, length_ + fresh.dim(0));
 }
 
 KvCache KvCache::copy() const {
@@ -60,14 +100,34 @@ KvCache KvCache::copy() const {
 }
 
 KvCache::Both KvCache::append(int layer, const Tensor& k, const Tensor& v) {
-  const auto put = [&](Tensor& all, const Tensor& fresh) {
-    assert(length_ + fresh.dim(0) <= capacity_);
-    const Tensor packed = fresh.packed();
-    std::memcpy(&all.ref(length_, 0, 0), packed.data(), packed.bytes());
-    return all.slice(0, 0, length_ + fresh.dim(0));
-  };
-  const auto l = static_cast<std::size_t>(layer);
-  return {put(k_[l], k), put(v_[l], v)};
+  return {put(nth(k_, layer), k), put(nth(v_, layer), v)};
+}
+
+KvCache::Taken KvCache::append(int layer, const Taken& fresh) {
+  Taken& all = nth(held_, layer).taken;
+  return {put(all.read, fresh.read), put(all.x, fresh.x), put(all.delta, fresh.delta), put(all.b, fresh.b)};
+}
+
+Tensor KvCache::read_before(int layer, Index rows) const {
+  if (length_ == 0 || rows == 0) return {};
+  const Tensor& read = nth(held_, layer).taken.read;
+  Tensor out = Tensor::zeros({rows, read.dim(1)});
+  const Index there = std::min<Index>(rows, length_);
+  std::memcpy(&out.ref(rows - there, 0), read.slice(0, length_ - there, length_).data(),
+              static_cast<std::size_t>(there * read.dim(1)) * sizeof(float));
+  return out;
+}
+
+Tensor KvCache::state(int layer) const {
+  for (const State& each : nth(held_, layer).states)
+    if (each.tokens == length_) return each.value;
+  return {};
+}
+
+void KvCache::keep_state(int layer, Tensor state, int tokens) {
+  std::vector<State>& states = nth(held_, layer).states;
+  std::erase_if(states, [&](const State& each) { return each.tokens != length_ || each.tokens == tokens; });
+  states.push_back({tokens, std::move(state)});
 }
 
 void KvCache::advance(int tokens) {

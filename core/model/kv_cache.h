@@ -3,6 +3,10 @@
 // whole pass (Pope et al., Efficiently Scaling Transformer Inference, 2022). One per running text; not thread-safe.
 // Memory: layers · capacity · kv_heads · (d_head + d_value) · 4 bytes, allocated at once. Of a model with latents too,
 // whose own cache could be smaller: what an edit made of a key or a value has to stay.
+//
+// A layer of a state space keeps the state behind the last token, (lanes, d_state, width of a lane), however long the
+// text is. Besides, for going back and for maps of earlier keys, what each token gave it: rows before and behind the
+// convolution, step and B.
 
 #include <cstdint>
 #include <string>
@@ -15,7 +19,8 @@
 
 namespace headscope {
 
-/// What one token's keys and values take in a layer, and how that comes about.
+/// What one token's keys and values take in a layer, and how that comes about; of a state space what is kept of one
+/// for going back.
 struct CachedNumbers {
   std::uint64_t numbers = 0;
   std::string words;  ///< "2 · key heads · d_head", "latent + turning dimensions"
@@ -23,8 +28,12 @@ struct CachedNumbers {
 };
 /// Of this program's cache.
 CachedNumbers kept_numbers(const ModelDims& dims);
-/// Of a cache that keeps no more than it must: the latent where there is one, and the part of a key beside it.
+/// Of a cache that keeps no more than it must: the latent where there is one, and the part of a key beside it; nothing
+/// where there is a state.
 CachedNumbers needed_numbers(const ModelConfig& config);
+/// What a layer keeps of a text of any length: its state, and what its convolution reads of earlier tokens. 0 of
+/// attention.
+CachedNumbers state_numbers(const ModelConfig& config);
 
 class KvCache {
  public:
@@ -55,9 +64,33 @@ class KvCache {
   }
   void advance(int tokens);
 
+  /// What tokens gave the state of a layer, (tokens, …) each.
+  struct Taken {
+    Tensor read, x, delta, b;  ///< read: by the convolution
+  };
+  /// As for keys and values.
+  Taken append(int layer, const Taken& fresh);
+  /// The last `rows` rows that the convolution read, 0 where there are none; undefined of no token, or no row.
+  Tensor read_before(int layer, Index rows) const;
+  /// The state behind length() tokens; undefined where it is not known any more, since the text was cut back.
+  Tensor state(int layer) const;
+  /// `state`, that nobody writes to, is the one behind so many tokens. That behind length() tokens stays, too.
+  void keep_state(int layer, Tensor state, int tokens);
+
  private:
+  /// `fresh` behind the tokens that are there in `all`; all of them.
+  Tensor put(Tensor& all, const Tensor& fresh) const;
+  struct State {
+    int tokens = 0;
+    Tensor value;
+  };
+  struct Held {
+    Taken taken;
+    std::vector<State> states;  // of the last two lengths
+  };
   std::vector<Tensor> k_, v_;  // per layer (capacity, kv_head, width)
   std::vector<Both> source_;
+  std::vector<Held> held_;  // per layer of a state space
   int length_ = 0, capacity_ = 0, text_ = 0;
 };
 

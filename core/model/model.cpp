@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -13,7 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/model/model_parts.h"
-#include "core/model/picture_input.h"
+#include "core/model/pass_checks.h"
 #include "core/tensor/row_queue.h"
 
 namespace headscope {
@@ -226,6 +225,7 @@ class Model::Pass {
   /// What attention adds: of the text to itself or, within across(), to the source.
   Tensor attend(int layer, const Layer& l, const Tensor& x) {
     const ModelDims& d = c_.dims;
+    if (c_.state_space) return mix(layer, l, x);
     auto [q, k, v] = products(layer, l, x);
     const bool known = !k.defined();  // keys and values of the source, from an earlier token of the target
     const auto clipped = [&](const Tensor& t) {
@@ -256,8 +256,7 @@ class Model::Pass {
     settle();
     const MapRequest& maps = source_ ? source_->maps : maps_;
     AttentionInput in;
-    in.storage =
-        maps.layers && !maps.layers->empty() && !maps.layers->contains(layer) ? MapStorage::none : maps.storage;
+    in.storage = storage(maps, layer);
     if (in.storage == MapStorage::factored &&
         !ctx_.tape) {  // the map shall keep q and k alone, not what they are slices of
       q = q.packed();
@@ -298,7 +297,25 @@ class Model::Pass {
     AttentionOutput out = softmax_attention(in, b_, tap_, ctx_.stop);
     std::ranges::move(out.maps, std::back_inserter(source_ ? result_.cross_maps : result_.maps));
 
-    const Tensor z = tap({SiteKind::z, layer}, out.z);  // (position, head, d_head)
+    return written(layer, l, tap({SiteKind::z, layer}, out.z));
+  }
+
+  /// What a state space adds in the place of attention.
+  Tensor mix(int layer, const Layer& l, const Tensor& x) {
+    settle();
+    StateSpaceOutput out = state_space({c_, l.state_space, x, layer, lengths_, cache_,
+                                        storage(maps_, layer) != MapStorage::none, maps_.text, maps_.links},
+                                       b_, tap_, ctx_.stop);
+    std::ranges::move(out.maps, std::back_inserter(result_.maps));
+    return written(layer, l, out.gated);
+  }
+
+  static MapStorage storage(const MapRequest& maps, int layer) {
+    return maps.layers && !maps.layers->empty() && !maps.layers->contains(layer) ? MapStorage::none : maps.storage;
+  }
+
+  /// What heads add to the stream by z (position, head, d_head).
+  Tensor written(int layer, const Layer& l, const Tensor& z) {
     return added(SiteKind::attn_unnormed, SiteKind::attn_out, layer, l.ln1_post,
                  wants({SiteKind::result, layer}) ? sum_of_heads(layer, l, z)
                                                   : b_.linear(z.reshape({n_, z.dim(1) * z.dim(2)}), l.o, later_));
@@ -438,57 +455,9 @@ bool Model::continues(const KvCache& cache, Index tokens) const {
 ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache,
                              const MapRequest& maps, bool all_logits, const LayerRange& layers,
                              std::span<const Index> lengths) const {
-  const ModelConfig& c = parts_->config;
-  if (tokens.empty()) throw Error(c.name, "at least one token", "none");
-  if (c.vision && layers.first == 0) check_patches(c, tokens.size(), ctx.patches);
-  for (std::size_t i = 0; !c.vision && i < tokens.size(); ++i)
-    if (tokens[i] < 0 || tokens[i] >= c.dims.vocab)
-      throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),
-                  fmt::format("{} at position {}", tokens[i], i));
-  if (c.cross() != (ctx.source != nullptr) && (ctx.source || layers.first < c.dims.layers))
-    throw Error(c.name, c.cross() ? "what its encoder made of a source text" : "a text alone",
-                c.cross() ? "no source" : "a source beside it",
-                c.cross() ? "this model is an encoder-decoder" : "this model is of one stack");
-  if (c.cross() && lengths.size() > 1 &&
-      (ctx.source->lengths.size() != lengths.size() ||
-       std::accumulate(ctx.source->lengths.begin(), ctx.source->lengths.end(), Index{0}) != ctx.source->memory.dim(0)))
-    throw Error(
-        c.name,
-        fmt::format("a source for each of {} texts, {} tokens together", lengths.size(), ctx.source->memory.dim(0)),
-        fmt::format("{} lengths", ctx.source->lengths.size()));
-  if (cache && !c.causal)
-    throw Error(c.name, "a whole text at once", "a cache of its beginning",
-                "every token of this model sees the later ones too, so that nothing stays when one more comes");
-  for (std::size_t i = 0; c.segments > 0 && i < ctx.segments.size(); ++i)
-    if (ctx.segments.size() != tokens.size() || ctx.segments[i] < 0 || ctx.segments[i] >= c.segments)
-      throw Error(c.name, fmt::format("a segment in [0, {}) for each of {} tokens", c.segments, tokens.size()),
-                  fmt::format("{} of {}", ctx.segments[i], ctx.segments.size()));
+  check_pass(parts_->config, ctx, tokens, cache, layers, lengths);
   assert(!cache || continues(*cache, cache->length() + static_cast<Index>(tokens.size())));
   assert(!(cache && (ctx.tape || !lengths.empty())) && (all_logits || lengths.size() <= 1));
-  assert(ctx.context <= 0 || c.position != PositionKind::learned);
-  const int context = ctx.context > 0 ? ctx.context : c.context;
-  const auto limit = static_cast<Index>(cache ? std::min(cache->capacity(), context) : context);
-  Index longest = 0, total = 0;
-  for (const Index length : lengths) {
-    if (length < 1) throw Error(c.name, "at least one token in every text", fmt::format("a length of {}", length));
-    longest = std::max(longest, length);
-    total += length;
-  }
-  const auto given = static_cast<Index>(tokens.size());
-  if (lengths.empty()) longest = given + (cache ? cache->length() : 0);
-  if (!lengths.empty() && total != given)
-    throw Error(c.name, fmt::format("texts of {} tokens together", given),
-                fmt::format("lengths that add up to {}", total));
-  if (longest > limit)
-    throw Error(c.name, fmt::format("at most {} tokens", limit),
-                fmt::format("{}, {} too many", longest, longest - limit),
-                "cut the text, or choose a model with a longer context");
-  assert(layers.first >= 0 && layers.first <= c.dims.layers && layers.end <= c.dims.layers);
-  assert(layers.first == 0 || (layers.residual.dim(0) == given && !cache));
-  for (const Tap* tap : {ctx.tap, ctx.source ? ctx.source->tap : nullptr})
-    for (int layer = 0; ctx.tape && tap && layer < c.dims.layers; ++layer)
-      if (tap->wants({SiteKind::result, layer}))
-        throw Error(name(Site{SiteKind::result, layer}), "no request for it together with gradients", "one");
   const Backend::Recording recording(ctx.backend, ctx.tape);
   return Pass(*parts_, ctx, tokens, cache, maps, lengths).run(all_logits, layers);
 }

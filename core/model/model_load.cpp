@@ -150,6 +150,20 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
                                   rotary_magnitude(made.config));
       }
     }
+    if (c.state_space) {
+      const RawStateSpace& s = r.state_space;
+      StateSpaceLayer& made = layer.state_space;
+      made.x = linear(s.x_weight, s.x_bias, "projection to the channels");
+      made.gate = linear(s.gate_weight, s.gate_bias, "projection to the gate");
+      if (s.select_weight.defined()) made.select = linear(s.select_weight, {}, "projection to step, B and C");
+      made.step = linear(s.step_weight, s.step_bias, "projection to the steps");
+      made.convolution = floats(s.convolution_weight, index, "convolution");
+      made.convolution_bias = floats(s.convolution_bias, index, "convolution");
+      made.delta_bias = floats(s.delta_bias, index, "bias of the steps");
+      made.decay_log = floats(s.decay_log, index, "decays");
+      made.d = floats(s.d, index, "skip past the state");
+      if (c.state_space->gated_norm) made.norm = norm(s.norm_gain, {}, c.dims.d_inner, index, "norm behind the gate");
+    }
     for (const Tensor* weight : {&r.q_weight, &r.k_weight, &r.v_weight, &r.q_bias, &r.k_bias, &r.v_bias})
       checked(*weight, index, "query, key or value projection");
     if (c.latent()) {
@@ -166,7 +180,9 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       layer.latents.kv = linear(raw_latents.kv_weight, raw_latents.kv_bias, "projection to the latent");
       layer.latents.kv_norm = latent_norm(raw_latents.kv_gain, "norm of the latent");
     }
-    if (!c.latent() && r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to) {
+    if (c.state_space) {
+      // it has none
+    } else if (!c.latent() && r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to) {
       layer.qkv = {backend.linear_weights({r.q_weight, r.k_weight, r.v_weight},
                                           {r.q_bias.floats(), r.k_bias.floats(), r.v_bias.floats()}, changing)};
     } else {

@@ -11,6 +11,7 @@
 #include "core/model/experts.h"
 #include "core/model/family.h"
 #include "core/model/model.h"
+#include "core/model/state_space.h"
 #include "core/model/weights.h"
 #include "core/tensor/singular.h"
 
@@ -25,9 +26,10 @@ struct Layer {
   NormWeights ln1, ln2, ln1_post, ln2_post;  // undefined where the block has none
   NormWeights ln1_sum, ln2_sum;              // of the stream itself
   NormWeights q_norm, k_norm, mlp_norm;
-  Latents latents;          // in models with latents
-  std::vector<Linear> qkv;  // one product with q, k and v side by side, or three
-  Tensor sinks;             // (heads) or undefined
+  Latents latents;              // in models with latents
+  StateSpaceLayer state_space;  // in place of q, k and v
+  std::vector<Linear> qkv;      // one product with q, k and v side by side, or three
+  Tensor sinks;                 // (heads) or undefined
   Linear o, gate, up, down;
   Backend::Xielu xielu;                           // where the activation is that
   ExpertLayer experts;                            // in place of gate, up and down

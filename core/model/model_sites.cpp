@@ -16,6 +16,14 @@ bool of_router(SiteKind kind) {
   return kind == SiteKind::router_logits || kind == SiteKind::router_weights;
 }
 
+/// The sites of a state space, and those that it has not.
+bool of_mixer(SiteKind kind) {
+  return (kind >= SiteKind::mixer_gate && kind <= SiteKind::mixer_c) || kind == SiteKind::mixer_gated;
+}
+bool of_attention(SiteKind kind) {
+  return kind >= SiteKind::q && kind <= SiteKind::attn_scores;
+}
+
 /// The sites that a block without an MLP does not have.
 bool of_mlp(SiteKind kind) {
   switch (kind) {
@@ -78,6 +86,7 @@ std::vector<SiteKind> Model::sites() const {
     if (site.kind == SiteKind::mlp_pre_linear && !c.gated_mlp) continue;
     if (of_router(site.kind) && !c.experts.anywhere()) continue;
     if (of_dense(site.kind) && !c.experts.leaves_dense(c.dims.layers)) continue;
+    if (c.state_space ? of_attention(site.kind) : of_mixer(site.kind)) continue;
     if (site.kind == SiteKind::q_latent && c.dims.q_latent == 0) continue;
     if (site.kind == SiteKind::kv_latent && !c.latent()) continue;
     if (c.dims.d_mlp == 0 && of_mlp(site.kind)) continue;

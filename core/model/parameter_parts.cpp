@@ -28,6 +28,25 @@ void add_latents(const ModelConfig& c, ParameterParts& out) {
 }  // namespace
 
 namespace {
+/// A state space in place of attention, with i channels, e of them convolved over K tokens, l lanes, N states: d (i +
+/// e)
+/// + i d, e K + e, with lanes that are channels i (R + 2 N) + R l + l N, else d l + l; l of Δ's bias and l that pass
+/// by.
+void add_state_space(const ModelConfig& c, ParameterParts& out) {
+  const StateSpaceConfig& s = *c.state_space;
+  const bool heads = s.lane == StateSpaceConfig::Lane::head;
+  const std::int64_t d = c.dims.d_model, inner = c.dims.d_inner, convolved = c.dims.convolved, lanes = c.dims.lanes,
+                     states = c.dims.d_state, rank = s.step_rank, layers = c.dims.layers,
+                     in = inner + convolved + (heads ? lanes : 0);
+  out.attention_biases = layers * ((s.bias ? in + d : 0) + (s.convolution_bias ? convolved : 0) + lanes);
+  out.attention = layers * (d * in + inner * d + convolved * s.convolution + lanes +
+                            (heads ? lanes : inner * (rank + 2 * states) + rank * lanes + lanes * states)) +
+                  out.attention_biases;
+  if (s.gated_norm) out.norms += layers * inner;
+}
+}  // namespace
+
+namespace {
 /// Cross-attention with its norm, and all of the encoder but a table that both stacks look their tokens up in.
 void add_encoder(const ModelConfig& c, ParameterParts& out) {
   const std::int64_t d = c.dims.d_model, layers = c.dims.layers, q = std::int64_t{c.dims.heads} * c.dims.d_head,
@@ -65,6 +84,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   out.attention =
       layers * (d * q + 2 * d * k + q * d) + out.attention_biases + (c.learned_sinks ? layers * c.dims.heads : 0);
   if (c.latent()) add_latents(c, out);
+  if (c.state_space) add_state_space(c, out);
   if (m > 0) {
     const std::int64_t inputs = c.gated_mlp ? 2 : 1;
     const auto biases = [&](std::int64_t width) { return (c.bias.up ? inputs * width : 0) + (c.bias.down ? d : 0); };

@@ -8,58 +8,16 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/model/plain_parts.h"
 
 namespace headscope::plain {
 
 namespace {
 using std::numbers::pi;
 
-double number(const Tensor& t, Index i) {
-  return static_cast<double>(t.at(i));
-}
-
-/// x W + b. A row of x is a position.
-Table product(const Table& x, const Tensor& given, const Tensor& bias, const std::stop_token& stop) {
-  const Tensor weight = given.floats();
-  Table y(x.rows, weight.dim(1));
-  std::vector<double> w(static_cast<std::size_t>(y.columns));  // of one input
-  for (Index in = 0; in < x.columns; ++in) {
-    if (stop.stop_requested()) throw Cancelled();
-    for (Index out = 0; out < y.columns; ++out) nth(w, out) = static_cast<double>(weight.at(in, out));
-    for (Index row = 0; row < x.rows; ++row)
-      for (Index out = 0; out < y.columns; ++out) y.at(row, out) += x.at(row, in) * nth(w, out);
-  }
-  if (bias.defined())
-    for (Index row = 0; row < y.rows; ++row)
-      for (Index out = 0; out < y.columns; ++out) y.at(row, out) += number(bias, out);
-  return y;
-}
-
 Table sum(Table a, const Table& b) {
   for (std::size_t i = 0; i < a.values.size(); ++i) a.values[i] += b.values[i];
   return a;
-}
-
-/// LayerNorm (x − mean) / √(var + ε) · gain + bias, or RMSNorm x / √(mean x² + ε) · gain, of the columns [first, first
-/// + width) of each row. Where `gain` is undefined it is 1.
-void normalize(const ModelConfig& c, NormKind kind, Table& x, Index first, Index width, const Tensor& gain,
-               const Tensor& bias, Index first_gain = 0) {
-  if (kind == NormKind::none) return;
-  const auto n = static_cast<double>(width);
-  const Tensor gains = gain.defined() ? gain.reshape({gain.size()}) : gain;  // a row for each head: one after another
-  const Tensor biases = bias.defined() ? bias.reshape({bias.size()}) : bias;
-  for (Index row = 0; row < x.rows; ++row) {
-    double mean = 0, square = 0;
-    if (kind == NormKind::layer_norm)
-      for (Index i = 0; i < width; ++i) mean += x.at(row, first + i) / n;
-    for (Index i = 0; i < width; ++i) square += std::pow(x.at(row, first + i) - mean, 2) / n;
-    for (Index i = 0; i < width; ++i) {
-      double& value = x.at(row, first + i);
-      value = (value - mean) / std::sqrt(square + c.norm_epsilon);
-      if (gains.defined()) value *= number(gains, first_gain + i);
-      if (biases.defined()) value += number(biases, first_gain + i);
-    }
-  }
 }
 
 Table normed(const ModelConfig& c, NormKind kind, Table x, const Tensor& gain, const Tensor& bias) {
@@ -68,48 +26,6 @@ Table normed(const ModelConfig& c, NormKind kind, Table x, const Tensor& gain, c
 }
 Table normed(const ModelConfig& c, Table x, const Tensor& gain, const Tensor& bias) {
   return normed(c, c.norm, std::move(x), gain, bias);
-}
-
-/// log(1 + eˣ)
-double softplus(double x) {
-  return x > 30 ? x : std::log1p(std::exp(x));
-}
-
-/// `learned`: of xIELU, as the file stores it.
-double activated(Activation f, double x, const Tensor& learned) {
-  switch (f) {
-    case Activation::xielu: {
-      const double beta = number(learned, 2);
-      if (x > 0) return softplus(number(learned, 0)) * x * x + beta * x;
-      return (std::expm1(std::min(x, number(learned, 3))) - x) * (beta + softplus(number(learned, 1))) + beta * x;
-    }
-    case Activation::relu:
-      return std::max(x, 0.0);
-    case Activation::gelu:
-      return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
-    case Activation::gelu_tanh:
-      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
-    case Activation::quick_gelu:
-      return x / (1 + std::exp(-1.702 * x));
-    case Activation::silu:
-    case Activation::solu:  // whose rows are made at once
-      break;
-  }
-  return x / (1 + std::exp(-x));
-}
-
-/// f of every neuron; SoLU of a row is x eˣ ÷ Σ eˣ.
-void activate(Activation f, Table& x, const Tensor& learned) {
-  if (f != Activation::solu) {
-    for (double& value : x.values) value = activated(f, value, learned);
-    return;
-  }
-  for (Index row = 0; row < x.rows; ++row) {
-    double most = x.at(row, 0), total = 0;
-    for (Index i = 0; i < x.columns; ++i) most = std::max(most, x.at(row, i));
-    for (Index i = 0; i < x.columns; ++i) total += std::exp(x.at(row, i) - most);
-    for (Index i = 0; i < x.columns; ++i) x.at(row, i) *= std::exp(x.at(row, i) - most) / total;
-  }
 }
 
 /// cap · tanh(x ÷ cap)
@@ -191,14 +107,6 @@ Table latent_normed(ModelConfig c, Table x, const Tensor& gain) {
   return normed(c, std::move(x), gain, {});
 }
 
-/// Columns [first, end).
-Table columns(const Table& x, Index first, Index end) {
-  Table out(x.rows, end - first);
-  for (Index row = 0; row < x.rows; ++row)
-    for (Index i = 0; i < out.columns; ++i) out.at(row, i) = x.at(row, first + i);
-  return out;
-}
-
 /// Queries, keys and values of latents: q = norm(x W_DQ) W_UQ, [c, r] = x W_DKV, k = norm(c) W_UK with r in every head
 /// where it turns, v = norm(c) W_UV.
 void of_latents(const ModelConfig& c, const RawLayer& w, const Table& x, Table& q, Table& k, Table& v,
@@ -247,6 +155,7 @@ double position_bias(const ModelConfig& c, const RawWeights& w, Index head, Inde
 /// of where that is another text, all of which every query sees.
 Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int layer, const Table& x,
              const Table* source, std::vector<Table>& patterns, const std::stop_token& stop) {
+  if (c.state_space) return through_states(c, w, x, patterns, stop);
   const Table& of = source ? *source : x;
   const Index heads = c.dims.heads, shared = c.dims.kv_heads, d = c.dims.d_head, wide = c.dims.value_width(),
               n = x.rows, keys = of.rows;

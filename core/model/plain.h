@@ -9,7 +9,8 @@
 //   Devlin et al. 2019 (encoders, segments, the layer before the logits), Dehghani et al. 2023 (norms of queries and
 //   keys), Wang and Komatsuzaki 2021 (parallel blocks), Gemma Team 2024 (soft caps), Jiang et al. 2024 and OpenAI 2025
 //   (experts), Huang and Schlag 2025 (xIELU), DeepSeek-AI 2024 (latent keys and values), Dosovitskiy et al. 2021
-//   (patches of a picture), Touvron et al. 2021 (a distillation token).
+//   (patches of a picture), Touvron et al. 2021 (a distillation token), Gu and Dao 2023 and Dao and Gu 2024 (state
+//   spaces).
 
 #include <atomic>
 #include <cstdint>

@@ -214,14 +214,16 @@ class UsualReader {
     const Index d = dims.d_model, queries = Index{dims.heads} * dims.d_head, keys = Index{dims.kv_heads} * dims.d_head;
     if (c_.norms_before() || c_.norms_sums()) {
       if (layer > 0 || c_.first_norm) norm(at + n_.ln1, d, raw.ln1_gain, raw.ln1_bias);
-      if (!c_.shared_norm) norm(at + n_.ln2, d, raw.ln2_gain, raw.ln2_bias);
+      if (!c_.shared_norm && dims.d_mlp > 0) norm(at + n_.ln2, d, raw.ln2_gain, raw.ln2_bias);
     }
     if (c_.norms_behind()) {
       Tensor none;
       norm(at + n_.ln1_post, d, raw.ln1_post_gain, none);
       norm(at + n_.ln2_post, d, raw.ln2_post_gain, none);
     }
-    if (c_.latent()) {
+    if (c_.state_space) {
+      read_state_space(reader_, at, n_.state_space, c_, raw.state_space);
+    } else if (c_.latent()) {
       read_latents(reader_, at, n_.latents, c_, raw);
     } else if (n_.qkv.empty()) {
       linear(at + n_.q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias);
@@ -257,7 +259,7 @@ class UsualReader {
     linear(at + n_.o, Index{dims.heads} * dims.value_width(), d, c_.bias.o, raw.o_weight, raw.o_bias);
     if (c_.experts.at(layer)) {
       read_experts(reader_, c_, n_.experts, at, raw.experts);
-    } else {
+    } else if (dims.d_mlp > 0) {
       mlp(at, raw);
     }
     for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})

@@ -8,6 +8,7 @@
 #include "core/model/expert_weights.h"
 #include "core/model/family.h"
 #include "core/model/latent_weights.h"
+#include "core/model/state_space_weights.h"
 
 namespace headscope {
 
@@ -44,6 +45,7 @@ struct WeightNames {
   std::string unembedding_bias;             ///< where it is not the unembedding's name with ".bias"
   std::string head, head_norm;              ///< of ModelConfig::head_layer; never behind a prefix
   LatentNames latents;                      ///< of ModelConfig::latent()
+  StateSpaceNames state_space;              ///< of ModelConfig::state_space
   std::vector<std::string> leading_tokens;  ///< of VisionConfig; `embedding` is then the patches' and `positions` …
   bool positions_are_embedding = true;  ///< … a torch.nn.Embedding (name + ".weight") or else a parameter by itself
   std::string second_unembedding;       ///< of VisionConfig::class_heads

@@ -135,7 +135,7 @@ SiteKind mlp_input(const ModelConfig& config) {
 SiteKind input_site(const ModelConfig& config, WeightMatrix matrix) {
   switch (matrix) {
     case WeightMatrix::o:
-      return SiteKind::z;
+      return config.state_space ? SiteKind::mixer_gated : SiteKind::z;
     case WeightMatrix::mlp_in:
     case WeightMatrix::mlp_gate:
       return mlp_input(config);
@@ -209,6 +209,10 @@ ModelWeights Model::weights() const {
     const Index width = d.d_head, of_value = d.value_width(), keys = Index{d.heads} * width,
                 values = keys + Index{d.kv_heads} * width;
     for (Index head = 0; head < d.heads; ++head) {
+      if (m.config.state_space) {  // which has no queries, keys and values
+        block.heads.emplace_back().o = layer.o.parts[0].slice(0, head * of_value, (head + 1) * of_value);
+        continue;
+      }
       const Index group = d.kv_of(head);
       const Part q = columns(layer.qkv, head * width, width), k = columns(layer.qkv, keys + group * width, width),
                  v = columns(layer.qkv, values + group * of_value, of_value);
@@ -255,6 +259,7 @@ ModelWeights Model::weights() const {
     whole(layer.latents.kv, block.latents.kv, block.latents.kv_bias);
     block.latents.q_norm = layer.latents.q_norm;
     block.latents.kv_norm = layer.latents.kv_norm;
+    block.decay_log = layer.state_space.decay_log;
     add_heads(layer, block);
   }
   return out;
@@ -266,6 +271,7 @@ Projection Model::projection(int layer, WeightMatrix matrix) const {
   const Index queries = Index{d.heads} * d.d_head, keys = Index{d.kv_heads} * d.d_head,
               values = Index{d.kv_heads} * d.value_width();
   const auto part = [](const Part& p) { return Projection{p.weight, p.bias}; };
+  if (l.qkv.empty() && matrix <= WeightMatrix::v) return {};
   const auto whole = [](const Linear& linear) {
     return linear.defined() ? Projection{linear.parts[0], linear.biases.empty() ? Tensor() : linear.biases[0]}
                             : Projection{};

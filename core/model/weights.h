@@ -25,6 +25,7 @@ struct NormWeights {
 /// One head. Query heads of a group share k and v, which then appear in each of them. With latents q, k and v have as
 /// many rows as the latent that they multiply; projection_input() gives it.
 struct HeadWeights {
+  // Of a state space o alone.
   Tensor q, q_bias;  ///< (d_model, d_head), (d_head)
   Tensor k, k_bias;  ///< likewise
   Tensor v, v_bias;  ///< (d_model, d_value), (d_value)
@@ -50,6 +51,7 @@ struct BlockWeights {
   LatentWeights latents;
   std::vector<HeadWeights> heads;
   Tensor o_bias;           ///< (d_model)
+  Tensor decay_log;        ///< (lanes, d_state | 1): ln −a of a state space; undefined elsewhere
   Tensor sinks;            ///< (heads): the learned logit of each in its softmax; undefined in most models
   NormWeights ln2;         ///< before the MLP; undefined, as all below, in a block of attention alone, and where both
                            ///< read the same norm
@@ -76,8 +78,8 @@ struct ModelWeights {
   bool one_unembedding = true;      ///< false: scores are the mean of those of two tokens, of which this is the first's
 };
 
-/// A matrix of a block that activations are multiplied by. With latents q, k and v are those behind the latent; the
-/// dimensions of k that turn are 0 there, since they come past it.
+/// A matrix of a block that activations are multiplied by. A state space has no q, k and v. With latents q, k and v are
+/// those behind the latent; the dimensions of k that turn are 0 there, since they come past it.
 enum class WeightMatrix { q, k, v, o, mlp_in, mlp_gate, mlp_out };
 inline constexpr int weight_matrix_count = static_cast<int>(WeightMatrix::mlp_out) + 1;
 /// "q", "k", "v", "o", "mlp_in", "mlp_gate", "mlp_out": as edits write them.

@@ -37,6 +37,9 @@ MechanismInput head_input(const LoadedModel& model, const RunRequest& request, H
                           std::shared_ptr<const Trace>* out_trace) {
   const auto [layer, head] = id;
   const ModelConfig& config = model.model->config();
+  if (config.state_space)
+    throw Error("mechanisms", "a model with attention", config.name,
+                "it mixes tokens by a state, which has no queries, keys and values for another mechanism");
   const SiteKind q_kind = meeting_site(config, false), k_kind = meeting_site(config, true);
   if (layer < 0 || layer >= config.dims.layers || head < 0 || head >= config.dims.heads)
     throw Error("head", fmt::format("a layer below {} and a head below {}", config.dims.layers, config.dims.heads),

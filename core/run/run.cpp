@@ -33,6 +33,10 @@ void check_sites(const Model& model, const CaptureSpec& spec) {
     if (fires(Stack::only, kind) || fires(Stack::encoder, kind) || fires(Stack::cross, kind)) continue;
     std::vector<std::string_view> names;
     for (const SiteKind has : model.sites()) names.push_back(info(has).pattern);
+    if (model.config().state_space && kind >= SiteKind::q && kind <= SiteKind::attn_scores)
+      throw Error(std::string(info(kind).pattern), "a model with attention", model.config().name,
+                  "it mixes tokens by a state, which has no queries, keys, values and scores; its maps say what that "
+                  "amounts to");
     const bool no_mid = kind == SiteKind::resid_mid && model.config().dims.parallel;
     throw Error(
         "capture: sites", "sites that " + model.config().name + " has", std::string(info(kind).pattern),

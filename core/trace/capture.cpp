@@ -104,6 +104,16 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
       return floats(n, count(dims.heads), count(dims.value_width()));
     case SiteKind::v:
       return floats(n, count(dims.kv_heads), count(dims.value_width()));
+    case SiteKind::mixer_gated:
+      return floats(n, count(dims.heads), count(dims.d_head));
+    case SiteKind::mixer_gate:
+    case SiteKind::mixer_x:
+      return floats(n, count(dims.d_inner));
+    case SiteKind::mixer_delta:
+      return floats(n, count(dims.lanes));
+    case SiteKind::mixer_b:
+    case SiteKind::mixer_c:
+      return floats(n, count(dims.state_groups), count(dims.d_state));
     case SiteKind::q_latent:
       return floats(n, count(dims.q_latent));
     case SiteKind::kv_latent:
@@ -154,6 +164,8 @@ CapturePlan plan_capture(const CaptureSpec& spec, const ModelDims& dims, int n_q
 
   CapturePlan plan;
   plan.maps = spec.sites.count(SiteKind::pattern) > 0 ? MapStorage::dense : spec.maps;
+  // A state space has no queries and keys that its weights could be made of again.
+  if (dims.state_space() && plan.maps != MapStorage::none) plan.maps = MapStorage::dense;
   if (plan.maps == MapStorage::automatic) {
     const bool small = costs.dense_maps <= spec.byte_budget / 2 && plus(costs.dense_maps, rest) <= spec.byte_budget;
     // Short texts: a map may be smaller than the factors it is made of.
@@ -168,7 +180,7 @@ CapturePlan plan_capture(const CaptureSpec& spec, const ModelDims& dims, int n_q
   plan.summary = summarize(plan, costs, times(layers, count(dims.heads)), site_kinds);
   if (plan.bytes > spec.byte_budget) {
     std::string hint = "record fewer sites or layers, cut the text, or raise the budget";
-    if (plan.maps == MapStorage::dense && plus(costs.factored_maps, rest) <= spec.byte_budget)
+    if (plan.maps == MapStorage::dense && !dims.state_space() && plus(costs.factored_maps, rest) <= spec.byte_budget)
       hint = "factored maps would need " + megabytes(plus(costs.factored_maps, rest)) + " in all";
     else if (spec.all_logits && costs.logits > spec.byte_budget / 2)
       hint = "keep the logits of the last position only, or raise the budget";

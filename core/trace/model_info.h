@@ -20,7 +20,11 @@ struct ModelDims {
   /// Numbers per token that keys and values, and queries, are made of (latent attention: DeepSeek-AI, DeepSeek-V2,
   /// 2024); 0 = of the stream itself.
   int kv_latent = 0, q_latent = 0;
+  /// Of layers that mix by a state in place of attention (core/model/state_space_config.h), which d_inner > 0 tells:
+  /// its channels, the lanes that they form, groups of B and C, states of a channel, and channels that are convolved.
+  int d_inner = 0, lanes = 0, state_groups = 0, d_state = 0, convolved = 0;
 
+  bool state_space() const { return d_inner > 0; }
   int value_width() const { return d_value > 0 ? d_value : d_head; }
 
   /// How many query heads read one key head; 1 where nothing is known of key heads.

@@ -16,7 +16,8 @@ constexpr std::string_view layer_prefix = "blocks.{i}.";
 constexpr std::string_view hook_prefix = "hook_";
 
 // `query` counts the positions of this pass, `key` those plus the cached ones; k and v hold the positions of this pass.
-// d_value is d_head in most models. With latents the dimensions of a head that turn come first.
+// d_value is d_head in most models. With latents the dimensions of a head that turn come first. A lane is a channel of
+// Mamba or a head of Mamba-2 (core/model/state_space_config.h).
 constexpr std::array<SiteInfo, site_kind_count> table{{
     {SiteKind::embed, "hook_embed", "(query, d_model)", false, "token embedding"},
     {SiteKind::pos_embed, "hook_pos_embed", "(query, d_model)", false, "learned position embedding"},
@@ -28,6 +29,15 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
      "what queries are made of, behind its norm"},
     {SiteKind::kv_latent, "blocks.{i}.attn.hook_kv_latent", "(query, kv_latent)", true,
      "what values and the part of keys without positions are made of, behind its norm"},
+    {SiteKind::mixer_gate, "blocks.{i}.mixer.hook_gate", "(query, d_inner)", true,
+     "what gates the state's output, before its activation function"},
+    {SiteKind::mixer_x, "blocks.{i}.mixer.hook_x", "(query, d_inner)", true,
+     "what the state takes in: channels behind their convolution and activation function"},
+    {SiteKind::mixer_delta, "blocks.{i}.mixer.hook_delta", "(query, lane)", true,
+     "step of every lane: how much of the token its state takes in, and how far what it holds decays"},
+    {SiteKind::mixer_b, "blocks.{i}.mixer.hook_b", "(query, group, d_state)", true,
+     "by what a token is written into each state"},
+    {SiteKind::mixer_c, "blocks.{i}.mixer.hook_c", "(query, group, d_state)", true, "by what each state is read"},
     {SiteKind::q, "blocks.{i}.attn.hook_q", "(query, head, d_head)", true, "queries, before rotation"},
     {SiteKind::k, "blocks.{i}.attn.hook_k", "(query, kv_head, d_head)", true, "keys, before rotation"},
     {SiteKind::v, "blocks.{i}.attn.hook_v", "(query, kv_head, d_value)", true, "values"},
@@ -41,8 +51,12 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
      "keys after the rotary embedding"},
     {SiteKind::attn_scores, "blocks.{i}.attn.hook_attn_scores", "(head, query, key)", true,
      "scaled q·k plus bias, masked cells -inf"},
-    {SiteKind::pattern, "blocks.{i}.attn.hook_pattern", "(head, query, key)", true, "attention: softmax of the scores"},
-    {SiteKind::z, "blocks.{i}.attn.hook_z", "(query, head, d_value)", true, "attention times values, per head"},
+    {SiteKind::pattern, "blocks.{i}.attn.hook_pattern", "(head, query, key)", true,
+     "attention: softmax of the scores; of a state space the matrix it amounts to, α"},
+    {SiteKind::z, "blocks.{i}.attn.hook_z", "(query, head, d_value)", true,
+     "attention times values, per head; of a state space its output before the gate"},
+    {SiteKind::mixer_gated, "blocks.{i}.mixer.hook_gated", "(query, head, d_head)", true,
+     "the state's output behind its gate, and norm where it has one: what the output matrix reads"},
     {SiteKind::result, "blocks.{i}.attn.hook_result", "(query, head, d_model)", true,
      "what each head adds to the residual stream, the output bias apart"},
     {SiteKind::attn_unnormed, "blocks.{i}.ln1_post.hook_in", "(query, d_model)", true,

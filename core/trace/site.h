@@ -18,6 +18,11 @@ enum class SiteKind {
   ln1_normalized,  // output of the norm before attention, gain and bias applied
   q_latent,
   kv_latent,  // what queries, and keys and values, are made of (latent attention only), behind their norm
+  mixer_gate,
+  mixer_x,
+  mixer_delta,
+  mixer_b,
+  mixer_c,  // of layers of a state space, in place of all to attn_scores: gate, input, step and what writes and reads
   q,
   k,
   v,  // projections, before rotation
@@ -26,8 +31,9 @@ enum class SiteKind {
   rot_q,
   rot_k,          // after RoPE (absent with learned positions)
   attn_scores,    // scaled q·k + bias, masked cells -inf
-  pattern,        // softmax of the scores
-  z,              // pattern · v, per head
+  pattern,        // softmax of the scores, or what a state space amounts to
+  z,              // pattern · v, per head; of a state space y
+  mixer_gated,    // of a state space: z behind its gate, which the output matrix reads
   result,         // what each head adds to the residual stream: z_h W_O^h (bias apart)
   attn_unnormed,  // sum of results + bias, where a norm stands behind it
   attn_out,       // what attention adds to the residual stream: the sum, or the norm of it

@@ -109,7 +109,7 @@ void AdamW::step(Parameters& parameters, const std::vector<Tensor>& gradients, d
   decayed.keep = static_cast<float>(1 - rate * settings_.weight_decay);
   over_pieces(gradients, pool, [&](std::size_t i, Index begin, Index end, std::size_t) {
     Parameter& p = parameters.all()[i];
-    adamw_row(p.matrix() ? decayed : row, gradients[i].data() + begin, end - begin, first_[i].mutable_data() + begin,
+    adamw_row(p.decays() ? decayed : row, gradients[i].data() + begin, end - begin, first_[i].mutable_data() + begin,
               second_[i].mutable_data() + begin, p.value.mutable_data() + begin);
   });
 }

@@ -21,7 +21,7 @@ struct OptimizerSettings {
   std::int64_t schedule_steps = 0;   ///< warm-up and cosine together; 0 = constant after the warm-up
   double beta1 = 0.9, beta2 = 0.95;  ///< decay of the two moments
   double epsilon = 1e-8;
-  double weight_decay = 0.1;  ///< of matrices (rank 2, embeddings too), never of gains and biases
+  double weight_decay = 0.1;  ///< of matrices (rank 2, embeddings too), never of gains, biases and paces
   double clip_norm = 1.0;     ///< largest norm of all gradients together; 0 = never clipped
   /// Nats of loss that a nat of attention entropy costs: above 0, heads choose where they look. 0 = free. A row counts
   /// without its first key, on which it may rest for nothing: −Σ p/S ln(p/S) over the other keys, S their sum. Mean

@@ -54,6 +54,37 @@ std::string data_text(const Recipe& recipe) {
                      recipe.task.shortest_period, recipe.task.longest_period);
 }
 
+/// "Llama architecture, 4 layers × 4 heads (2 of keys and values), width 128, MLP 512, context 256".
+std::string shape_text(const ModelShape& shape) {
+  if (shape.state_space())
+    return fmt::format("{} architecture, {} layers of {} channels with {} states each{}, width {}, context {}",
+                       shape.family == "mamba" ? "Mamba" : "Mamba-2", shape.layers, shape.expand * shape.width,
+                       shape.states, shape.family == "mamba" ? "" : fmt::format(", {} heads", shape.heads), shape.width,
+                       shape.context);
+  return fmt::format("{} architecture, {} layers{} × {} heads{}, width {}, {}, context {}",
+                     shape.family == "gpt2"   ? "GPT-2"
+                     : shape.family == "bert" ? "BERT"
+                     : shape.family == "bart" ? "BART"
+                     : shape.family == "vit"  ? "ViT"
+                                              : "Llama",
+                     shape.layers, shape.family == "bart" ? " in each stack" : "", shape.heads,
+                     shape.kv_heads < shape.heads ? fmt::format(" ({} of keys and values)", shape.kv_heads) : "",
+                     shape.width, shape.mlp > 0 ? fmt::format("MLP {}", shape.mlp) : "attention only", shape.context);
+}
+
+/// What stands in place of attention where a model has none.
+std::string maps_text(const ModelShape& shape) {
+  if (!shape.state_space()) return "";
+  return fmt::format(
+      "\n## What its maps are\n\nIt has no attention, but what token *t* takes of what came in at token *s* is a "
+      "number "
+      "that can be computed (Ali, Zimerman & Wolf, *The Hidden Attention of Mamba Models*, 2024), signed. A head is "
+      "here {}. Its weight on *s* is the magnitude of that number ÷ the sum of its row's. What came in at *s* holds "
+      "the three tokens before it, too, by the convolution in front: a link may stand one to three tokens late, and "
+      "one that the convolution makes alone stands in no map.\n",
+      shape.family == "mamba" ? "a group of neighbouring channels, whose mean its map is" : "one of Mamba-2's heads");
+}
+
 /// The best head of every column, and whether it is more than chance.
 std::string clearest(const ModelCard& card) {
   const bool distances = !card.recipe.task.draws();  // no head of pictures looks so many tokens back
@@ -171,16 +202,7 @@ std::string card_markdown(const ModelCard& card) {
   const Recipe& recipe = card.recipe;
   const ModelShape& shape = recipe.model;
   std::string out = fmt::format("# {}\n\n", recipe.name);
-  out += fmt::format("{} architecture, {} layers{} × {} heads{}, width {}, {}, context {}; {} parameters in {}.\n\n",
-                     shape.family == "gpt2"   ? "GPT-2"
-                     : shape.family == "bert" ? "BERT"
-                     : shape.family == "bart" ? "BART"
-                     : shape.family == "vit"  ? "ViT"
-                                              : "Llama",
-                     shape.layers, shape.family == "bart" ? " in each stack" : "", shape.heads,
-                     shape.kv_heads < shape.heads ? fmt::format(" ({} of keys and values)", shape.kv_heads) : "",
-                     shape.width, shape.mlp > 0 ? fmt::format("MLP {}", shape.mlp) : "attention only", shape.context,
-                     card.parameters, card.dtype);
+  out += fmt::format("{}; {} parameters in {}.\n\n", shape_text(shape), card.parameters, card.dtype);
   out += fmt::format("Made from nothing by\n\n    headscope-cli train models/{}/recipe.json\n\n", recipe.name);
   out += fmt::format("- **Data**: {}.\n", data_text(recipe));
   out += fmt::format("- **Training**: {} steps of {}, {} on the machine where it was made.\n", card.training.steps,
@@ -219,14 +241,18 @@ std::string card_markdown(const ModelCard& card) {
         "(its `z` set to zero).\n\n{}",
         card.texts, card.ablated_rows, clearest(card));
   else
-    out += fmt::format(
-        "\n## What its heads look for\n\nThe head that does each most, by its mean attention weight on {} texts it "
-        "never "
-        "learnt from; *none* when that is less than twice what chance gives. *Chance* spreads its weight evenly; *one "
-        "distance* is the best that looking always equally far back could give. *Taken away*: what the loss rises by, "
-        "in "
-        "nats per token over {} rows, when the head alone is taken away (its `z` set to zero).\n\n{}",
-        card.texts, card.ablated_rows, clearest(card));
+    out +=
+        maps_text(shape) +
+        fmt::format(
+            "\n## What its heads look for\n\nThe head that does each most, by its mean attention weight on {} texts it "
+            "never "
+            "learnt from; *none* when that is less than twice what chance gives. *Chance* spreads its weight evenly; "
+            "*one "
+            "distance* is the best that looking always equally far back could give. *Taken away*: what the loss rises "
+            "by, "
+            "in "
+            "nats per token over {} rows, when the head alone is taken away (its `z` set to zero).\n\n{}",
+            card.texts, card.ablated_rows, clearest(card));
   out += "\n## All heads\n\nBold: the best of a column, where it is at least twice what chance gives.\n\n";
   const auto& columns = score_columns(recipe.task.kind);
   out += "| head |";

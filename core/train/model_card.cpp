@@ -157,7 +157,7 @@ std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task,
                          loaded.model->config().causal ? query.query + 1 : static_cast<Index>(trace->tokens.size()));
     }
     for (std::size_t h = 0; h < heads; ++h) {
-      const AttentionMap& map = trace->maps[h];
+      const AttentionMap map = as_shares(trace->maps[h], token_links);
       for (std::size_t k = 0; k < links; ++k)
         for (const Query& query : queries[k]) {
           double weight = 0;

@@ -14,6 +14,7 @@
 #include "core/base/random.h"
 #include "core/model/family.h"
 #include "core/model/formats/model_files.h"
+#include "core/train/state_space_start.h"
 
 namespace headscope {
 namespace {
@@ -94,10 +95,11 @@ void ones(Tensor gain) {
 
 using Initial = Parameters::Initial;
 
-void draw_layer(RawLayer& layer, const Initial& how, double residual, Random& random) {
+void draw_layer(RawLayer& layer, const ModelConfig& config, const Initial& how, double residual, Random& random) {
   for (Tensor* gain : {&layer.ln1_gain, &layer.ln2_gain, &layer.ln1_post_gain, &layer.ln2_post_gain, &layer.q_norm_gain,
                        &layer.k_norm_gain})
     ones(*gain);
+  if (config.state_space) return draw_state_space(layer, config, random);
   for (const Tensor* weight : {&layer.q_weight, &layer.k_weight, &layer.v_weight}) draw(*weight, how.deviation, random);
   draw(layer.o_weight, residual, random);
   draw(layer.gate_weight, how.deviation, random);
@@ -121,8 +123,8 @@ void draw_stack(RawWeights& raw, const ModelConfig& config, const Initial& how, 
     lay_sinusoids(raw.position_embedding, how.deviation);
   else if (!config.sinusoids)
     draw(raw.position_embedding, how.deviation, random);
-  for (RawLayer& layer : raw.layers) draw_layer(layer, how, residual, random);
-  for (RawLayer& layer : raw.cross) draw_layer(layer, how, residual, random);
+  for (RawLayer& layer : raw.layers) draw_layer(layer, config, how, residual, random);
+  for (RawLayer& layer : raw.cross) draw_layer(layer, config, how, residual, random);
   for (Tensor* gain : {&raw.embedding_gain, &raw.final_gain, &raw.head_norm_gain}) ones(*gain);
   draw(raw.segment_embedding, how.deviation, random);
   draw(raw.head_weight, how.deviation, random);
@@ -130,6 +132,14 @@ void draw_stack(RawWeights& raw, const ModelConfig& config, const Initial& how, 
   if (raw.encoder)
     draw_stack(*raw.encoder, *config.encoder, how, random,
                raw.encoder->token_embedding.storage() == raw.token_embedding.storage());
+}
+
+/// Marks what a reader made of them as paces.
+void mark_paces(const RawWeights& raw, std::vector<Parameter>& all) {
+  for (const RawLayer& layer : raw.layers)
+    for (Parameter& each : all)
+      each.pace |= layer.state_space.decay_log.defined() &&
+                   each.value.storage().first == layer.state_space.decay_log.storage().first;
 }
 
 }  // namespace
@@ -142,6 +152,7 @@ Parameters Parameters::initial(const ModelConfig& config, const Initial& how) {
   Parameters parameters;
   parameters.config_ = config;
   parameters.all_ = std::move(source).made();
+  mark_paces(raw, parameters.all_);
   return parameters;
 }
 
@@ -152,8 +163,9 @@ Parameters Parameters::load(const std::filesystem::path& folder) {
   const WeightSource& file = *files.weights;
   (void)read_weights(file, parameters.config_);  // all there, and of the right shapes
   NewWeights wanted(&file);                      // under the names that the file has, where a family has had several
-  (void)read_weights(wanted, parameters.config_);
+  const RawWeights raw = read_weights(wanted, parameters.config_);
   parameters.all_ = std::move(wanted).made();
+  mark_paces(raw, parameters.all_);
   for (Parameter& each : parameters.all_) {
     // Files of the bare decoder leave out the prefix that the family's full names have.
     const std::string bare = each.name.substr(each.name.find('.') + 1);
@@ -193,6 +205,7 @@ void add_layer(const RawLayer& l, Read& read) {
         &l.k_norm_gain, &l.k_norm_bias, &l.o_weight,      &l.o_bias,        &l.ln2_gain,    &l.ln2_bias,
         &l.up_weight,   &l.up_bias,     &l.gate_weight,   &l.gate_bias,     &l.down_weight, &l.down_bias})
     add(*t);
+  for (const Tensor& t : tensors_of(l.state_space)) add(t);
 }
 
 void add_stack(const RawWeights& raw, Read& read) {

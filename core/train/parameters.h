@@ -16,17 +16,20 @@
 namespace headscope {
 
 struct Parameter {
-  std::string name;  ///< as in the file: "transformer.h.0.attn.c_attn.weight"
-  Tensor value;      ///< contiguous
+  std::string name;   ///< as in the file: "transformer.h.0.attn.c_attn.weight"
+  Tensor value;       ///< contiguous
+  bool pace = false;  ///< logarithms of how fast states decay: no weights that could shrink, also where a matrix
   bool matrix() const { return value.rank() >= 2; }
+  /// Whether weight decay pulls it towards 0.
+  bool decays() const { return matrix() && !pace; }
 };
 
 class Parameters {
  public:
   /// Random weights as GPT-2's (Radford et al., 2019): N(0, deviation²), the two projections that write to the residual
-  /// stream ÷ √(2 · layers), gains 1, biases 0. The same seed gives the same bits.
-  /// Learned positions may start as sinusoids of the same size instead, which know from the first step on what lies k
-  /// tokens back.
+  /// stream ÷ √(2 · layers), gains 1, biases 0; state spaces as theirs (draw_state_space). The same seed gives the same
+  /// bits. Learned positions may start as sinusoids of the same size instead, which know from the first step on what
+  /// lies k tokens back.
   enum class FirstPositions { random, sinusoids };
   struct Initial {
     std::uint64_t seed = 1;

@@ -49,6 +49,15 @@ std::vector<Field> task_fields(Recipe& r) {
           {"vocabulary_stories", &r.task.vocabulary_stories}};
 }
 std::vector<Field> model_fields(Recipe& r) {
+  if (r.model.state_space()) {
+    std::vector<Field> fields{{"family", &r.model.family}, {"layers", &r.model.layers}};
+    if (r.model.family == "mamba2") fields.push_back({"heads", &r.model.heads});
+    for (const Field& each :
+         {Field{"width", &r.model.width}, Field{"states", &r.model.states}, Field{"expand", &r.model.expand},
+          Field{"context", &r.model.context}, Field{"initial_deviation", &r.model.initial_deviation}})
+      fields.push_back(each);
+    return fields;
+  }
   return {{"family", &r.model.family},
           {"layers", &r.model.layers},
           {"heads", &r.model.heads},
@@ -115,6 +124,20 @@ void check_range(std::int64_t value, std::int64_t low, std::int64_t high, const 
     throw Error(where, fmt::format("a number in {}…{}", low, high), fmt::format("{}", value));
 }
 
+/// How the heads of attention share out the width.
+void check_heads(const ModelShape& model, const std::string& shape) {
+  if (model.family != "llama" && model.d_head != 0 && model.d_head * model.heads != model.width)
+    throw Error(shape + ": d_head", fmt::format("width / heads (or 0): {}'s heads share out the width", model.family),
+                fmt::format("{}", model.d_head));
+  if (model.d_head == 0 && model.width % model.heads != 0)
+    throw Error(shape + ": heads", fmt::format("a divisor of the width {}", model.width),
+                fmt::format("{}", model.heads));
+  if (model.family != "llama" && model.kv_heads != model.heads)
+    throw Error(shape + ": kv_heads",
+                fmt::format("{}, as many as heads: {} has no grouped queries", model.heads, model.family),
+                fmt::format("{}", model.kv_heads));
+}
+
 }  // namespace
 
 void Recipe::check(const std::string& where) const {
@@ -126,7 +149,7 @@ void Recipe::check(const std::string& where) const {
   if (!good_name) throw Error(where + ": name", "1 to 100 letters, digits, - _ .", fmt::format("\"{}\"", name));
   task.check(where + ": task");
   const std::string shape = where + ": model", training = where + ": training";
-  const std::vector<std::string> families{"gpt2", "llama", "bert", "bart", "vit"};
+  const std::vector<std::string> families{"gpt2", "llama", "bert", "bart", "vit", "mamba", "mamba2"};
   if (std::ranges::find(families, model.family) == families.end())
     throw Error(shape + ": family", "one of " + fmt::format("{}", fmt::join(families, ", ")),
                 fmt::format("\"{}\"", model.family));
@@ -153,7 +176,7 @@ void Recipe::check(const std::string& where) const {
                 task.kind == "masked" ? "\"bert\", which tells masked tokens"
                 : task.translates()   ? "\"bart\", which reads a source"
                 : task.draws()        ? "\"vit\", which sees pictures"
-                                      : "\"gpt2\" or \"llama\", which say what comes next",
+                                      : "\"gpt2\", \"llama\", \"mamba\" or \"mamba2\", which say what comes next",
                 fmt::format("\"{}\"", model.family), "or another task");
   if ((encoder || both || sees) && model.mlp == 0)
     throw Error(shape + ": mlp",
@@ -161,17 +184,16 @@ void Recipe::check(const std::string& where) const {
                                                                : sees  ? "ViT"
                                                                        : "BART"),
                 "0");
-  check_range(model.d_head, 0, 1 << 10, shape + ": d_head");
-  if (model.family != "llama" && model.d_head != 0 && model.d_head * model.heads != model.width)
-    throw Error(shape + ": d_head", fmt::format("width / heads (or 0): {}'s heads share out the width", model.family),
-                fmt::format("{}", model.d_head));
-  if (model.d_head == 0 && model.width % model.heads != 0)
-    throw Error(shape + ": heads", fmt::format("a divisor of the width {}", model.width),
+  check_range(model.states, 1, 1 << 10, shape + ": states");
+  check_range(model.expand, 1, 16, shape + ": expand");
+  if (model.family == "mamba2" && model.expand * model.width % model.heads != 0)
+    throw Error(shape + ": heads", fmt::format("a divisor of the {} channels", model.expand * model.width),
                 fmt::format("{}", model.heads));
-  if (model.family != "llama" && model.kv_heads != model.heads)
-    throw Error(shape + ": kv_heads",
-                fmt::format("{}, as many as heads: {} has no grouped queries", model.heads, model.family),
-                fmt::format("{}", model.kv_heads));
+  if (model.state_space() && optimizer.attention_entropy > 0)
+    throw Error(training + ": attention_entropy", "0, since a state space has no softmax whose entropy could cost",
+                fmt::format("{}", optimizer.attention_entropy));
+  check_range(model.d_head, 0, 1 << 10, shape + ": d_head");
+  if (!model.state_space()) check_heads(model, shape);
   if (!(model.initial_deviation > 0 && model.initial_deviation <= 1))
     throw Error(shape + ": initial_deviation", "a number above 0, at most 1",
                 fmt::format("{}", model.initial_deviation));
@@ -198,10 +220,10 @@ Recipe parse_recipe(std::string_view text, const std::string& where) {
   const JsonView task = document.at("task"), model = document.at("model");
   recipe.task.kind = task.at("kind").text();  // which decides what other keys there are
   read_section(task, task_fields(recipe));
-  model.at("family");
+  recipe.model.family = model.at("family").text();  // likewise
   read_section(model, model_fields(recipe));
   if (!model.find("kv_heads")) recipe.model.kv_heads = recipe.model.heads;
-  if (!model.find("mlp")) recipe.model.mlp = 4 * recipe.model.width;
+  if (!model.find("mlp")) recipe.model.mlp = recipe.model.state_space() ? 0 : 4 * recipe.model.width;
   if (!model.find("context") && recipe.task.draws() && recipe.task.patch > 0)
     recipe.model.context = ShapesTask::vision(recipe.task).tokens();
   if (const auto training = document.find("training")) read_section(*training, training_fields(recipe));
@@ -246,6 +268,18 @@ ModelConfig vit_config(const Recipe& recipe) {
   out.vision->preparation = vision.preparation;
   return out;
 }
+
+json state_space_keys(const ModelShape& shape) {
+  json keys = {{"num_hidden_layers", shape.layers},
+               {"hidden_size", shape.width},
+               {"state_size", shape.states},
+               {"expand", shape.expand},
+               {"conv_kernel", 4},
+               {"max_position_embeddings", shape.context}};
+  if (shape.family == "mamba2")
+    keys.update({{"num_heads", shape.heads}, {"head_dim", shape.expand * shape.width / shape.heads}, {"n_groups", 1}});
+  return keys;
+}
 }  // namespace
 
 ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
@@ -281,6 +315,8 @@ ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
                    {"encoder_ffn_dim", shape.mlp},
                    {"decoder_ffn_dim", shape.mlp},
                    {"max_position_embeddings", shape.context}});
+  else if (shape.state_space())
+    config.update(state_space_keys(shape));
   else
     config.update({{"num_hidden_layers", shape.layers},
                    {"num_attention_heads", shape.heads},

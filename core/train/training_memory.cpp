@@ -10,7 +10,36 @@
 
 namespace headscope {
 
+namespace {
+double vocabulary_of(const TaskSettings& task) {
+  if (task.draws()) return static_cast<double>(shape_names().size());
+  return task.kind != "repeated" ? task.vocabulary : 257;  // bytes, and the mark
+}
+
+/// Of a model whose positions mix through states.
+TrainingMemory state_space_memory(const Recipe& recipe) {
+  const ModelShape& m = recipe.model;
+  const bool heads = m.family == "mamba2";
+  const double width = m.width, inner = double(m.expand) * width, states = m.states, rank = (m.width + 15) / 16,
+               lanes = heads ? m.heads : inner, convolved = inner + (heads ? 2 * states : 0), taps = 4,
+               vocabulary = vocabulary_of(recipe.task), rows = double(recipe.batch) * m.context;
+  const double made = heads ? width * lanes + 2 * lanes + inner  // steps, decays, what passes by; a norm
+                            : inner * (rank + 2 * states) + rank * lanes + (states + 2) * lanes;
+  const double block = width * (inner + convolved) + inner * width + convolved * (taps + 1) + made + width;
+  // Per row of a block: norm, residual sum and what is added to it; channels, convolved and activated, and the gate;
+  // step, B and C; y, the gate activated and their product. Of states one in 32 rows.
+  const double row =
+      3 * width + 3 * convolved + 4 * inner + 2 * lanes + (heads ? inner : rank + 2 * states) + inner * states / 32;
+  constexpr double bytes = sizeof(float);
+  return {.weights = 4 * bytes * (m.layers * block + width * vocabulary),
+          .activations = bytes * m.layers * rows * row,
+          .attention = 0,
+          .logits = 2 * bytes * rows * vocabulary};
+}
+}  // namespace
+
 TrainingMemory training_memory(const Recipe& recipe) {
+  if (recipe.model.state_space()) return state_space_memory(recipe);
   const ModelShape& m = recipe.model;
   const bool gated = m.family == "llama" && m.mlp > 0;
   const bool both = m.family == "bart";  // two stacks, and attention from the one to the other
@@ -19,9 +48,7 @@ TrainingMemory training_memory(const Recipe& recipe) {
   const double width = m.width, mlp = m.mlp, layers = (both ? 2.0 : 1.0) * m.layers,
                maps = (both ? 3.0 : 1.0) * m.layers;
   const double queries = double(m.heads) * m.head_width(), keys = double(m.kv_heads) * m.head_width();
-  const double vocabulary = recipe.task.draws()              ? static_cast<double>(shape_names().size())
-                            : recipe.task.kind != "repeated" ? recipe.task.vocabulary
-                                                             : 257;  // bytes, and the mark
+  const double vocabulary = vocabulary_of(recipe.task);
   const double rows = double(recipe.batch) * context;
 
   const double block = width * (2 * queries + 2 * keys) + (gated ? 3 : 2) * width * mlp;

@@ -11,8 +11,9 @@
 #include "core/edits/weight_edit.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::alternatives_test {
+
+using testing::ReadSubject;
 
 namespace {
 /// A trace of one head whose last row and values are given.
@@ -172,3 +173,5 @@ TEST_CASE("a replaced row in the model: the same row changes nothing, another on
     CHECK(shifted.kl > 10 * other.kl);
   }
 }
+
+}  // namespace headscope::alternatives_test

@@ -17,8 +17,9 @@
 #include "tests/support/process.h"
 #include "tests/viz/xml.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::certificate_test {
+
+using namespace testing;
 
 namespace {
 namespace fs = std::filesystem;
@@ -263,3 +264,5 @@ TEST_CASE("inspect says which keys were used, with their values, and which chang
   CHECK(facts.parameters == json["parameters"]["total"]);
   CHECK(facts.stored.types.at("F32") == json["stored"]["F32"]);
 }
+
+}  // namespace headscope::certificate_test

@@ -9,8 +9,9 @@
 #include "core/model/family.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::circuits_test {
+
+using testing::ReadSubject;
 
 namespace {
 /// Learned positions taken away: layer 0 then sees tokens alone, as a circuit does.
@@ -165,3 +166,5 @@ TEST_CASE("circuits of what is not there") {
   CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {{0, 0}, 0}, outside), Error);
   CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {{0, 0}, 0}, none), Error);
 }
+
+}  // namespace headscope::circuits_test

@@ -6,8 +6,9 @@
 
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::composition_test {
+
+using testing::ReadSubject;
 
 namespace {
 using Square = std::vector<std::vector<double>>;
@@ -87,3 +88,5 @@ TEST_CASE("chance of composition: random matrices of these shapes, reproducible"
   CHECK(one.chance.deviation > 0);
   CHECK(one.chance.deviation < 0.05);
 }
+
+}  // namespace headscope::composition_test

@@ -9,8 +9,9 @@
 #include "core/base/error.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::expert_routing_test {
+
+using namespace testing;
 
 TEST_CASE("loads, weights, how many experts are used and their balance, by hand") {
   const ReadSubject s("families/mixtral");
@@ -77,3 +78,5 @@ TEST_CASE("of a real pass every token is taken by as many experts as the model s
   CHECK_THROWS_WITH_AS(read_expert_routing(dense.model(), *dense.trace), doctest::Contains("one MLP in each layer"),
                        Error);
 }
+
+}  // namespace headscope::expert_routing_test

@@ -17,8 +17,9 @@
 #include "core/base/error.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::families_reading_test {
+
+using namespace testing;
 
 namespace {
 template <class Check>
@@ -42,6 +43,11 @@ TEST_CASE("direct logit attribution adds up to the logit in every family, or say
     const LogitAttribution found = logit_attribution(s.model(), *s.trace, of);
     CHECK(found.sum() == doctest::Approx(found.logit).epsilon(1e-4).scale(0.1));
     CHECK(found.value(AttributionPart::Kind::remainder) == 0);
+    if (c.dims.d_mlp == 0) {
+      CHECK_THROWS_WITH_AS(read_feed_forward(s.model(), s.backend, *s.trace, 1, of, 4, 3),
+                           doctest::Contains("attention alone"), Error);
+      return;
+    }
     if (c.experts.at(1)) {
       CHECK_THROWS_WITH_AS(read_feed_forward(s.model(), s.backend, *s.trace, 1, of, 4, 3), doctest::Contains("experts"),
                            Error);
@@ -64,13 +70,13 @@ TEST_CASE("lens, stream and path follow the streams that a family has") {
 
     const ResidualStream stream = read_residual_stream(*s.trace);
     CHECK(stream.stages.size() == lens.stages.size());
-    CHECK(stream.parts.size() == 2 * layers);
+    CHECK(stream.parts.size() == (c.dims.d_mlp > 0 ? 2 : 1) * layers);
     // What is added takes one stream to the next.
     for (int layer = 0; layer < c.dims.layers && !c.norms_sums(); ++layer) {
       const Tensor &pre = s.site(SiteKind::resid_pre, layer), &post = s.site(SiteKind::resid_post, layer);
       for (Index d = 0; d < c.dims.d_model; ++d)
         CHECK(post.at(3, d) == doctest::Approx(pre.at(3, d) + s.site(SiteKind::attn_out, layer).at(3, d) +
-                                               s.site(SiteKind::mlp_out, layer).at(3, d))
+                                               (c.dims.d_mlp > 0 ? s.site(SiteKind::mlp_out, layer).at(3, d) : 0.0f))
                                    .scale(1)
                                    .epsilon(1e-5));
     }
@@ -97,11 +103,18 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
       CHECK_THROWS_AS(norm(WhichNorm::before_attention), Error);
     else
       CHECK(norm(WhichNorm::before_attention) < 1e-5);
-    if (!c.norms_before() || c.shared_norm)
+    if (!c.norms_before() || c.shared_norm || c.dims.d_mlp == 0)
       CHECK_THROWS_AS(norm(WhichNorm::before_mlp), Error);
     else
       CHECK(norm(WhichNorm::before_mlp) < 1e-5);
 
+    if (c.state_space) {
+      const std::vector<std::int32_t> any{5};
+      CHECK_THROWS_WITH_AS(token_circuits(s.model(), s.backend, {{0, 0}, 0}, any), doctest::Contains("with attention"),
+                           Error);
+      CHECK_THROWS_WITH_AS(head_composition(s.model(), s.ctx(), 4, 1), doctest::Contains("with attention"), Error);
+      return;
+    }
     const bool own_circuit = c.norm_place == NormPlace::before && c.clip_qkv == 0 && !c.head_layer;
     const std::vector<std::int32_t> tokens{5, 9};
     if (!own_circuit) {
@@ -141,3 +154,5 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
       CHECK_THROWS_AS(head_composition(s.model(), s.ctx(), 4, 1), Error);
   });
 }
+
+}  // namespace headscope::families_reading_test

@@ -7,8 +7,9 @@
 #include "core/base/error.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::feed_forward_test {
+
+using testing::ReadSubject;
 
 TEST_CASE("activation curves by their definitions") {
   Backend backend{1};
@@ -117,3 +118,5 @@ TEST_CASE("what cannot be read is refused") {
   CHECK_THROWS_AS(read_feed_forward(s.model(), s.backend, *s.trace, 0, {.position = 8, .token = 1}), Error);
   CHECK_THROWS_AS(read_feed_forward(s.model(), s.backend, *s.trace, 0, {.token = 100000}), Error);
 }
+
+}  // namespace headscope::feed_forward_test

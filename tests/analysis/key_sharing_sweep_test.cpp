@@ -17,10 +17,11 @@
 #include "tests/support/jacobi.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::key_sharing_sweep_test {
+
 using doctest::Approx;
-using headscope::testing::jacobi;
-using headscope::testing::reference;
+using testing::jacobi;
+using testing::reference;
 
 namespace {
 
@@ -132,3 +133,5 @@ TEST_CASE("what a latent loses is what the singular values it leaves out weigh, 
     CHECK(latents == 6);
   }
 }
+
+}  // namespace headscope::key_sharing_sweep_test

@@ -7,8 +7,9 @@
 #include "core/base/error.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::logit_attribution_test {
+
+using testing::ReadSubject;
 using Kind = AttributionPart::Kind;
 
 TEST_CASE("the parts of a logit sum to it") {
@@ -127,3 +128,5 @@ TEST_CASE("attribution of what is not there") {
   CHECK_THROWS_AS(logit_attribution(s.model(), *s.trace, {.token = 257}), Error);
   CHECK_THROWS_AS(logit_attribution(s.model(), *s.trace, {.token = 1, .against = -1}), Error);
 }
+
+}  // namespace headscope::logit_attribution_test

@@ -9,8 +9,9 @@
 #include "core/model/family.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::logit_lens_test {
+
+using testing::ReadSubject;
 
 TEST_CASE("the logit lens after block 0 is a model that ends there") {
   for (const char* folder : {"gpt2-random", "gpt2-untied-erf", "llama-gqa"}) {
@@ -93,3 +94,5 @@ TEST_CASE("the logit lens says what it lacks") {
   const std::vector<std::int32_t> few{1, 2};
   CHECK_THROWS_AS(logit_lens(s.model(), s.ctx(), *s.trace, few), Error);
 }
+
+}  // namespace headscope::logit_lens_test

@@ -10,8 +10,9 @@
 #include "core/train/gradients.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::norm_placement_test {
+
+using testing::ReadSubject;
 
 namespace {
 /// The norm by its definition, in double.
@@ -162,3 +163,5 @@ TEST_CASE("random stacks: the stream grows with the norm before, and has its own
   CHECK_THROWS_AS(random_stacks({.width = 30, .heads = 4}, ctx), Error);
   CHECK_THROWS_AS(random_stacks({.layers = 0}, ctx), Error);
 }
+
+}  // namespace headscope::norm_placement_test

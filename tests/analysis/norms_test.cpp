@@ -7,8 +7,9 @@
 #include "core/base/error.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::norms_test {
+
+using testing::ReadSubject;
 
 namespace {
 /// "hello" and "machine learning".
@@ -93,3 +94,5 @@ TEST_CASE("a norm of the model is the norm of what stood before it") {
   CHECK(read_model_norm(edited.model(), edited.backend, *edited.trace, WhichNorm::before_attention, 0).difference >
         0.01);
 }
+
+}  // namespace headscope::norms_test

@@ -7,8 +7,9 @@
 #include "core/base/error.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::residual_stream_test {
+
+using testing::ReadSubject;
 
 TEST_CASE("norms, what is added and its angle, by their definitions on three numbers") {
   Trace trace;
@@ -65,3 +66,5 @@ TEST_CASE("a site that was not recorded is named") {
     CHECK(wrong.where == "blocks.1.hook_mlp_out");
   }
 }
+
+}  // namespace headscope::residual_stream_test

@@ -8,8 +8,9 @@
 #include "core/base/error.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::saliency_test {
+
+using testing::ReadSubject;
 
 namespace {
 /// One cell of a pattern times a factor.
@@ -77,3 +78,5 @@ TEST_CASE("gradients past a replaced tensor are refused, not invented") {
   CHECK_THROWS_WITH_AS(read_saliency(some.loaded, some.request, some.ctx(), *some.trace, {.token = 7}),
                        doctest::Contains("no gradient flows"), Error);
 }
+
+}  // namespace headscope::saliency_test

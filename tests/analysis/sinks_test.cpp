@@ -11,8 +11,9 @@
 #include "core/metrics/next_token_change.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::sinks_test {
+
+using testing::ReadSubject;
 
 TEST_CASE("sinks: weight on the first token, norms of what it carries") {
   for (const char* folder : {"gpt2-random", "llama-gqa"}) {
@@ -157,3 +158,5 @@ TEST_CASE("sinks need a second token") {
   const ReadSubject s("gpt2-random", {4});
   CHECK_THROWS_AS(read_sinks(*s.trace, s.weights), Error);
 }
+
+}  // namespace headscope::sinks_test

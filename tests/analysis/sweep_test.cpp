@@ -21,10 +21,11 @@
 #include "core/metrics/next_token_change.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::sweep_test {
+
 using doctest::Approx;
-using headscope::testing::reference;
-using headscope::testing::source_dir;
+using testing::reference;
+using testing::source_dir;
 
 namespace {
 
@@ -394,3 +395,5 @@ TEST_CASE("an answer is one token, and an error names what it is instead") {
   mute.loaded.tokenizer = nullptr;
   CHECK_THROWS_AS(answer_token(mute.loaded, "i", "answer"), Error);
 }
+
+}  // namespace headscope::sweep_test

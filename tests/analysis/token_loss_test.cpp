@@ -7,8 +7,9 @@
 #include "core/base/error.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::token_loss_test {
+
+using testing::ReadSubject;
 
 TEST_CASE("losses, ranks and running means by their definitions") {
   for (const char* folder : {"gpt2-random", "llama-gqa"}) {
@@ -76,3 +77,5 @@ TEST_CASE("beginnings of the text alone predict what the one pass predicts, unle
     CHECK(sees.largest > 1e-2 * sees.magnitude);
   }
 }
+
+}  // namespace headscope::token_loss_test

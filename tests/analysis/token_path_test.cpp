@@ -8,8 +8,9 @@
 #include "core/base/error.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::token_path_test {
+
+using testing::ReadSubject;
 
 namespace {
 const PathStage& stage(const TokenPath& path, const std::string& name, std::size_t nth = 0) {
@@ -73,3 +74,5 @@ TEST_CASE("whether the weights are tied is read off the memory they lie in") {
   CHECK(weight_tying(tied.model()).matrix_bytes ==
         static_cast<std::size_t>(4 * tied.dims().vocab * tied.dims().d_model));
 }
+
+}  // namespace headscope::token_path_test

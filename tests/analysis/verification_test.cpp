@@ -11,8 +11,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::verification_test {
+
+using namespace testing;
 
 namespace {
 namespace fs = std::filesystem;
@@ -117,3 +118,5 @@ TEST_CASE("verify prints every difference, and ends with 1 where a reference dis
   CHECK(empty.first_error().find("neither") != std::string::npos);
   CHECK(run_cli({"verify", "induction"}).code == 0);
 }
+
+}  // namespace headscope::verification_test

@@ -7,8 +7,9 @@
 #include "core/base/error.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::weighted_maps_test {
+
+using testing::ReadSubject;
 
 TEST_CASE("weighted maps are the norms of what each cell carries") {
   for (const char* folder : {"gpt2-random", "llama-gqa"}) {
@@ -57,3 +58,5 @@ TEST_CASE("weighted maps need the values") {
   CHECK_THROWS_AS(weighted_map(poor, s.weights, {0, 0}, Weighting::value), Error);
   CHECK(weighted_map(poor, s.weights, {0, 1}, Weighting::attention).weight(3, 1) == s.trace->map({0, 1}).weight(3, 1));
 }
+
+}  // namespace headscope::weighted_maps_test

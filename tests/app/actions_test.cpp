@@ -8,7 +8,7 @@
 #include "app/actions/palette.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::actions_test {
 
 namespace {
 double score(std::string_view query, std::string_view text) {
@@ -209,3 +209,5 @@ TEST_CASE("the palette finds heads, tokens, models, masks and actions, and does 
   CHECK(search_palette(items, "", 7)[6].item == 6);
   CHECK(search_palette(items, "qqqqqq").empty());
 }
+
+}  // namespace headscope::actions_test

@@ -11,8 +11,9 @@
 
 #include "tests/app/explorer_controller.h"
 
-using namespace headscope;
-using headscope::testing::Controller;
+namespace headscope::answer_test {
+
+using testing::Controller;
 
 namespace {
 
@@ -237,3 +238,5 @@ TEST_CASE("an answer that comes late finds nobody") {
   b.controller.settle();
   CHECK(b.controller.message().empty());
 }
+
+}  // namespace headscope::answer_test

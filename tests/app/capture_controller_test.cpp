@@ -7,8 +7,9 @@
 #include "core/base/file.h"
 #include "tests/app/explorer_controller.h"
 
-using namespace headscope;
-using headscope::testing::Controller;
+namespace headscope::capture_controller_test {
+
+using testing::Controller;
 namespace fs = std::filesystem;
 
 namespace {
@@ -151,3 +152,5 @@ TEST_CASE("what cannot be opened says why, and a path to captures is known") {
   CHECK_FALSE(leads_to_captures(testing::example() / "model.safetensors"));
   CHECK_FALSE(leads_to_captures(testing::reference("attention") / "absent.npz"));
 }
+
+}  // namespace headscope::capture_controller_test

@@ -10,12 +10,13 @@
 #include "core/base/file.h"
 #include "tests/app/explorer_controller.h"
 
-using namespace headscope;
-using headscope::testing::Controller;
-using headscope::testing::example;
-using headscope::testing::reference;
-using headscope::testing::scratch_dir;
-using headscope::testing::story;
+namespace headscope::certificate_controller_test {
+
+using testing::Controller;
+using testing::example;
+using testing::reference;
+using testing::scratch_dir;
+using testing::story;
 
 namespace {
 namespace fs = std::filesystem;
@@ -165,3 +166,5 @@ TEST_CASE("sessions keep what was known of the model, and say so when they are o
   CHECK(b.explorer.files.opened_model_note() == note);
   CHECK(b.certificates.state() == State::not_checked);  // now, by this start
 }
+
+}  // namespace headscope::certificate_controller_test

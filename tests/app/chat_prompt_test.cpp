@@ -17,7 +17,8 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
+namespace headscope::chat_prompt_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -111,3 +112,5 @@ TEST_CASE("--chat puts the template's marks around a text, for any command that 
   CHECK(testing::run_cli({"run", "-m", folder, "-t", "Hi", "--system", "x"}).code == 2);
   CHECK(testing::run_cli({"run", "-m", folder, "--ids", "1,2", "--chat"}).code == 2);
 }
+
+}  // namespace headscope::chat_prompt_test

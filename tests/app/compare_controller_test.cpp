@@ -5,7 +5,7 @@
 #include "core/run/run_request.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::compare_controller_test {
 
 TEST_CASE("pairing two tokens frees their former partners; pairing them again takes them apart") {
   CHECK(paired({0, 1, 2}, 0, 2) == std::vector<int>{2, 1, -1});
@@ -98,3 +98,5 @@ TEST_CASE("in words, sides are paired and compared by words; predictions and los
   const auto itself = compare_sides({"A", a}, {"B", a}, TextUnit::words, {}, {});
   for (const HeadDifference& head : itself->heads) CHECK(head.total_variation == doctest::Approx(0));
 }
+
+}  // namespace headscope::compare_controller_test

@@ -10,8 +10,9 @@
 #include "core/tensor/backend.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::scratch_dir;
+namespace headscope::corpus_controller_test {
+
+using testing::scratch_dir;
 
 namespace {
 
@@ -156,3 +157,5 @@ TEST_CASE("what cannot be read is said, and what was there stays") {
   REQUIRE(room.finished());
   CHECK(room.controller.results()->statistics.passages() > 0);
 }
+
+}  // namespace headscope::corpus_controller_test

@@ -16,11 +16,12 @@
 #include "tests/app/explorer_controller.h"
 #include "tests/support/model_folder.h"
 
-using namespace headscope;
-using headscope::testing::Controller;
-using headscope::testing::reference;
-using headscope::testing::scratch_dir;
-using headscope::testing::source_dir;
+namespace headscope::explorer_document_test {
+
+using testing::Controller;
+using testing::reference;
+using testing::scratch_dir;
+using testing::source_dir;
 
 TEST_CASE("a folder that is no model leaves the model on screen, with a message that says what is missing") {
   Controller controller;
@@ -374,3 +375,5 @@ TEST_CASE("what is unsaved is told in words: not what came with the program, not
   CHECK(after_crash.document().edits.size() == 2);
   CHECK(after_crash.explorer.files.unsaved() == "2 edits and a text");
 }
+
+}  // namespace headscope::explorer_document_test

@@ -15,12 +15,13 @@
 #include "core/tensor/backend.h"
 #include "tests/app/explorer_controller.h"
 
-using namespace headscope;
-using headscope::testing::Controller;
-using headscope::testing::example;
-using headscope::testing::reference;
-using headscope::testing::scratch_dir;
-using headscope::testing::story;
+namespace headscope::explorer_test {
+
+using testing::Controller;
+using testing::example;
+using testing::reference;
+using testing::scratch_dir;
+using testing::story;
 
 TEST_CASE("a model and a text lead to a run, the facts of its heads, the selected head in factors, and no effect") {
   Controller controller;
@@ -462,3 +463,5 @@ TEST_CASE("losses of another run are none of the run on screen") {
   losses->trace = run->trace;
   CHECK(results.current_losses() == results.losses);
 }
+
+}  // namespace headscope::explorer_test

@@ -9,8 +9,9 @@
 #include "core/base/file.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::scratch_dir;
+namespace headscope::files_test {
+
+using testing::scratch_dir;
 namespace fs = std::filesystem;
 
 namespace {
@@ -197,3 +198,5 @@ TEST_CASE("settings of a newer program are read as far as they are known, and st
     CHECK(read_file(file) == to_json(Settings{}));
   }
 }
+
+}  // namespace headscope::files_test

@@ -15,7 +15,7 @@
 #include "core/base/file.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::generation_controller_test {
 
 namespace {
 
@@ -379,3 +379,5 @@ TEST_CASE("a search of beams stops when it is told to, and its settings are kept
   CHECK(other.controller.beam_settings().length_penalty == 1.5);
   CHECK(other.controller.beam_settings().tokens == 40);
 }
+
+}  // namespace headscope::generation_controller_test

@@ -12,7 +12,8 @@
 
 #include "core/base/error.h"
 
-using namespace headscope;
+namespace headscope::job_runner_test {
+
 using OnStop = JobRunner::OnStop;
 
 namespace {
@@ -110,3 +111,5 @@ TEST_CASE("a failure is the message until a job of its tag succeeds, on either w
   jobs.dismiss();
   CHECK_FALSE(jobs.message());
 }
+
+}  // namespace headscope::job_runner_test

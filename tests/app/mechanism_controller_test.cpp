@@ -16,8 +16,9 @@
 #include "tests/attention/mechanisms/input.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::gap;
+namespace headscope::mechanism_controller_test {
+
+using testing::gap;
 
 namespace {
 
@@ -175,3 +176,5 @@ TEST_CASE("what a page's pictures need to know of its weights") {
                                      static_cast<double>(delta->comparison.reference.weights.at(i, j))));
   CHECK(delta->most_different == doctest::Approx(most));
 }
+
+}  // namespace headscope::mechanism_controller_test

@@ -9,9 +9,10 @@
 #include "core/base/random.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::reference;
-using headscope::testing::scratch_dir;
+namespace headscope::monkey_test {
+
+using testing::reference;
+using testing::scratch_dir;
 
 namespace {
 /// Does anything that the window lets a user do, in any order.
@@ -149,3 +150,5 @@ TEST_CASE("whatever is done in whatever order, nothing throws and the state stay
     CHECK_FALSE(monkey.explorer().results().effect);
   }
 }
+
+}  // namespace headscope::monkey_test

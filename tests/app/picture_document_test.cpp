@@ -8,9 +8,10 @@
 #include "app/state/session.h"
 #include "tests/app/explorer_controller.h"
 
-using namespace headscope;
-using headscope::testing::Controller;
-using headscope::testing::reference;
+namespace headscope::picture_document_test {
+
+using testing::Controller;
+using testing::reference;
 
 namespace {
 const std::filesystem::path model = reference("vision/vit"), picture = reference("vision/picture.png");
@@ -91,3 +92,5 @@ TEST_CASE("a session keeps the picture, and a file that is none leaves what is o
   CHECK(controller.message().find("PNG or JPEG") != std::string::npos);
   CHECK(controller.results().run == run);
 }
+
+}  // namespace headscope::picture_document_test

@@ -7,8 +7,9 @@
 #include "core/edits/temperature_edit.h"
 #include "tests/app/explorer_controller.h"
 
-using namespace headscope;
-using headscope::testing::Controller;
+namespace headscope::positions_controller_test {
+
+using testing::Controller;
 
 TEST_CASE("the loss past the context is asked anew for a text as long as the one before, and for other edits") {
   Controller controller;
@@ -56,3 +57,5 @@ TEST_CASE("without positions an encoder's tokens are the same in both orders, ma
     CHECK(*std::ranges::max_element(found.causal) > 1e-3 * found.size);  // and so does a mask that looks back
   }
 }
+
+}  // namespace headscope::positions_controller_test

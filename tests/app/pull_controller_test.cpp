@@ -19,8 +19,9 @@
 #include "tests/support/fake_hub.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::FakeHub;
+namespace headscope::pull_controller_test {
+
+using testing::FakeHub;
 using State = PullController::State;
 namespace fs = std::filesystem;
 
@@ -132,3 +133,5 @@ TEST_CASE("settings keep folders of models, and refuse what is none") {
   CHECK(settings_from_json(to_json(settings), "s.json") == settings);
   CHECK_THROWS(settings_from_json(R"({"type": "headscope settings", "model_folders": "/data"})", "s.json"));
 }
+
+}  // namespace headscope::pull_controller_test

@@ -14,8 +14,9 @@
 #include "core/base/file.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::scratch_dir;
+namespace headscope::recovery_test {
+
+using testing::scratch_dir;
 namespace fs = std::filesystem;
 
 namespace {
@@ -165,7 +166,7 @@ TEST_CASE("controls are written and read by the same line; what does not fit lea
   for (const char* text :
        {R"({"count": 11, "share": -1, "on": 1, "words": null, "kind": 3, "part": []})", "no json", "[]"}) {
     Page usual;
-    ControlsRecord wrong(text);
+    ControlsRecord wrong{std::string(text)};
     usual.controls(wrong);
     CHECK(usual.count == 3);
     CHECK(usual.share == 0.5);
@@ -175,3 +176,5 @@ TEST_CASE("controls are written and read by the same line; what does not fit lea
     CHECK(usual.inner == 1);
   }
 }
+
+}  // namespace headscope::recovery_test

@@ -18,7 +18,7 @@
 #include "core/run/run_request.h"
 #include "core/text/tokenizer.h"
 
-using namespace headscope;
+namespace headscope::state_test {
 
 namespace {
 Document with_text(const char* text) {
@@ -367,3 +367,5 @@ TEST_CASE("next tokens before and after: probabilities over the whole vocabulary
   other.logits = Tensor::from({1, 2}, std::vector<float>{0, 0});
   CHECK_THROWS_AS(next_token_change(before, other, 3), Error);
 }
+
+}  // namespace headscope::state_test

@@ -4,7 +4,7 @@
 
 #include "app/state/history.h"
 
-using namespace headscope;
+namespace headscope::step_names_test {
 
 namespace {
 Document edited(std::initializer_list<const char*> edits) {
@@ -82,3 +82,5 @@ TEST_CASE("steps that mask tokens say how many, and which way") {
   CHECK(step_name(two, one) == "A token shown again");
   CHECK(step_name(two, none) == "Nothing masked");
 }
+
+}  // namespace headscope::step_names_test

@@ -14,8 +14,9 @@
 #include "core/edits/patch_edit.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::source_dir;
+namespace headscope::sweep_controller_test {
+
+using testing::source_dir;
 
 namespace {
 
@@ -129,3 +130,5 @@ TEST_CASE("the prompts that come with the program are answered differently by th
     }
   CHECK(tried >= 1);
 }
+
+}  // namespace headscope::sweep_controller_test

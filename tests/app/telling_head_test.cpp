@@ -4,7 +4,7 @@
 
 #include "core/metrics/head_class.h"
 
-using namespace headscope;
+namespace headscope::telling_head_test {
 
 namespace {
 const ClassRule& rule(std::string_view id) {
@@ -48,3 +48,5 @@ TEST_CASE("the first head to show is the clearest of the most interesting class"
   CHECK(chosen({{{"uniform", 1, 1}}, {{"induction", 0.5, 0.1}}}) == HeadId{3, 1});
   CHECK(chosen({{{"self", 0.9, 0.1}, {"local", 1, 0.2}}, {{"sink", 1, 0.06}}}) == HeadId{3, 0});
 }
+
+}  // namespace headscope::telling_head_test

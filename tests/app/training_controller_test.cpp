@@ -10,8 +10,9 @@
 #include "core/base/file.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::scratch_dir;
+namespace headscope::training_controller_test {
+
+using testing::scratch_dir;
 
 namespace {
 
@@ -337,3 +338,5 @@ TEST_CASE("a run that was kept is taken up by another program, and ends with the
   room.controller.save(folder, false, true);
   REQUIRE(room.until([&] { return room.message().starts_with("Saved the model"); }));
 }
+
+}  // namespace headscope::training_controller_test

@@ -13,8 +13,9 @@
 #include "tests/support/gradient_check.h"
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::attention_gradients_test {
+
+using namespace testing;
 
 namespace {
 
@@ -244,3 +245,5 @@ TEST_CASE("gradients: of a pattern by hand, and none past one that was put in it
     CHECK((moved > 1e-3) == !replace);
   }
 }
+
+}  // namespace headscope::attention_gradients_test

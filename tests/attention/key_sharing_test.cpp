@@ -9,8 +9,9 @@
 #include "core/attention/latent_keys.h"
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
-using headscope::testing::random_tensor;
+namespace headscope::key_sharing_test {
+
+using testing::random_tensor;
 
 TEST_CASE("heads become the mean of their group, in the rows that are asked for") {
   const float values[] = {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8};
@@ -66,3 +67,5 @@ TEST_CASE("latent factors: exact at full rank, the best of their rank, and their
   CHECK(factor_keys(k, v, 2).error < 1e-5);
   CHECK(factor_keys(k, v, 1).error > 0.1);
 }
+
+}  // namespace headscope::key_sharing_test

@@ -4,7 +4,7 @@
 
 #include "core/attention/mechanism.h"
 
-using namespace headscope;
+namespace headscope::layer_complexity_test {
 
 TEST_CASE("the table of layers against a count of every product and every hop") {
   for (const Index n : {1, 2, 3, 4, 9, 10, 27, 28, 100}) {
@@ -43,3 +43,5 @@ TEST_CASE("a cell's page has its own row first, and its cost says the same") {
     CHECK(m.cost({10, 4, 4}, m.usual()).multiply_adds == layers_beside(id, 10, 4).front().multiply_adds);
   }
 }
+
+}  // namespace headscope::layer_complexity_test

@@ -17,8 +17,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::learned_sink_test {
+
+using namespace testing;
 
 namespace {
 
@@ -196,3 +197,5 @@ TEST_CASE("edits beside a sink: a temperature divides its logit too, a weight le
   CHECK(alone.weight(7, 6) == doctest::Approx(1));
   CHECK(before.weight(6, 6) == pulled.weight(6, 6));
 }
+
+}  // namespace headscope::learned_sink_test

@@ -6,8 +6,9 @@
 
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
-using headscope::testing::random_tensor;
+namespace headscope::lsh_test {
+
+using testing::random_tensor;
 
 TEST_CASE("vectors in one direction share a bucket, opposite ones do not, and lengths do not matter") {
   Tensor x = random_tensor({1, 16}, 1);
@@ -65,3 +66,5 @@ TEST_CASE("recall: all with one bucket, more with more rounds, and near vectors 
   CHECK(last > 0.9);
   CHECK(recall(2, 1) > recall(32, 1));
 }
+
+}  // namespace headscope::lsh_test

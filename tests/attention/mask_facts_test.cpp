@@ -4,7 +4,7 @@
 
 #include "core/attention/masks.h"
 
-using namespace headscope;
+namespace headscope::mask_facts_test {
 
 TEST_CASE("cells, work and cache of masks, counted by hand") {
   const MaskFacts causal = mask_facts(*parse_mask("causal"), 4);
@@ -25,3 +25,5 @@ TEST_CASE("cells, work and cache of masks, counted by hand") {
   CHECK(padded.empty_rows == std::vector<Index>{4, 5});
   CHECK(hidden_cells(*parse_mask("causal"), 2) == std::vector<std::uint8_t>{0, 1, 0, 0});
 }
+
+}  // namespace headscope::mask_facts_test

@@ -13,7 +13,7 @@
 #include "core/base/random.h"
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
+namespace headscope::masks_test {
 
 namespace {
 
@@ -307,3 +307,5 @@ TEST_CASE("painting opens and closes single cells, and taking a stroke back leav
   CHECK(painted("causal & padding 2", {7, 6}, false, 8) == "causal & padding 2");
   CHECK(painted("causal & padding 2", {7, 5}, false, 8) == "causal & padding 2 & not cells 7:5");
 }
+
+}  // namespace headscope::masks_test

@@ -8,8 +8,9 @@
 #include "core/base/error.h"
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
-using headscope::testing::random_tensor;
+namespace headscope::neural_memory_test {
+
+using testing::random_tensor;
 
 TEST_CASE("two tokens of a memory of one number, by hand") {
   // k = 1, 2; v = 3, 5; q = 1. θ = 0.1, η = 0.5, α = 0.2; M and S begin at 0.
@@ -92,3 +93,5 @@ TEST_CASE("the masks of the three forms against their one-line rules") {
     }
   }
 }
+
+}  // namespace headscope::neural_memory_test

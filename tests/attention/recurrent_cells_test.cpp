@@ -8,8 +8,9 @@
 #include "core/base/error.h"
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
-using headscope::testing::random_tensor;
+namespace headscope::recurrent_cells_test {
+
+using testing::random_tensor;
 
 namespace {
 
@@ -97,3 +98,5 @@ TEST_CASE("an RNN forgets by a power of its gain, an LSTM with open forget gates
   stop.request_stop();
   CHECK_THROWS_AS(rnn_influence(rnn, x, true, stop.get_token()), Cancelled);
 }
+
+}  // namespace headscope::recurrent_cells_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-using namespace headscope;
+namespace headscope::sinusoids_test {
 
 TEST_CASE("sinusoidal positions of four dimensions are those of the worked example") {
   const Tensor p = sinusoidal_positions(0, 2, 4);
@@ -25,3 +25,5 @@ TEST_CASE("moving on by k turns every pair of a sinusoidal position by the same 
             doctest::Approx(cosine * std::cos(angle) - sine * std::sin(angle)).epsilon(1e-4));
     }
 }
+
+}  // namespace headscope::sinusoids_test

@@ -12,10 +12,11 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using headscope::testing::largest_difference;
-using headscope::testing::random_tensor;
-using headscope::testing::Worst;
+namespace headscope::softmax_attention_test {
+
+using testing::largest_difference;
+using testing::random_tensor;
+using testing::Worst;
 
 namespace {
 
@@ -269,3 +270,5 @@ TEST_CASE("an edit of another shape is refused by name, and a stop request ends 
   stop.request_stop();
   CHECK_THROWS_AS(softmax_attention(in, backend, nullptr, stop.get_token()), Cancelled);
 }
+
+}  // namespace headscope::softmax_attention_test

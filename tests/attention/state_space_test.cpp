@@ -9,8 +9,9 @@
 #include "core/base/random.h"
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
-using headscope::testing::random_tensor;
+namespace headscope::state_space_test {
+
+using testing::random_tensor;
 
 namespace {
 std::vector<double> random_numbers(std::size_t count, std::uint64_t seed) {
@@ -140,3 +141,5 @@ TEST_CASE("with steps of one length and the same B and C a selective scan is a c
   for (Index t = 0; t < 12; ++t)
     CHECK(y.at(t, 0) == doctest::Approx(expected[static_cast<std::size_t>(t)]).epsilon(1e-5));
 }
+
+}  // namespace headscope::state_space_test

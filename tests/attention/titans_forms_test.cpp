@@ -9,11 +9,12 @@
 
 #include "tests/attention/mechanisms/input.h"
 
-using namespace headscope;
-using headscope::testing::gap;
-using headscope::testing::Matrix;
-using headscope::testing::matrix_of;
-using headscope::testing::random_tensor;
+namespace headscope::titans_forms_test {
+
+using testing::gap;
+using testing::Matrix;
+using testing::matrix_of;
+using testing::random_tensor;
 
 namespace {
 
@@ -193,3 +194,5 @@ TEST_CASE("without persistent tokens and of any length of segment the forms stil
   CHECK(headscope::testing::step_of(headscope::testing::run("titans form=layer", head, Detail::steps), "attended")
             .title == "MAL: joined output");
 }
+
+}  // namespace headscope::titans_forms_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using headscope::duration_text;
+namespace headscope::duration_test {
 
 TEST_CASE("durations read as people say them") {
   CHECK(duration_text(-3) == "0 s");
@@ -12,3 +12,5 @@ TEST_CASE("durations read as people say them") {
   CHECK(duration_text(125) == "2 min 05 s");
   CHECK(duration_text(3600 + 7 * 60 + 20) == "1 h 07 min");
 }
+
+}  // namespace headscope::duration_test

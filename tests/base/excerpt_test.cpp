@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/utf8.h"
 
-using namespace headscope;
+namespace headscope::excerpt_test {
 
 TEST_CASE("an excerpt spells out what would command a terminal, turn the line or is no UTF-8") {
   CHECK(excerpt("wte.weight") == "wte.weight");
@@ -37,3 +37,5 @@ TEST_CASE("no part of an error's message lets control characters through, and wh
   const Error wide(std::string(100'000, 'w'), "e", "f");
   CHECK(wide.where.size() == 1000 + std::string("…").size());
 }
+
+}  // namespace headscope::excerpt_test

@@ -12,7 +12,8 @@
 #include "core/base/error.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::file_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -175,3 +176,5 @@ TEST_CASE("writing through links whose end is not there yet makes that end, and 
   CHECK(files_in(folder / "deep") == 3);
   CHECK_THROWS_WITH_AS(write_file_atomically(folder / "circle", "x"), doctest::Contains("circle"), Error);
 }
+
+}  // namespace headscope::file_test

@@ -10,8 +10,9 @@
 #include "core/base/file_lock.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::scratch_dir;
+namespace headscope::folder_test {
+
+using testing::scratch_dir;
 namespace fs = std::filesystem;
 
 namespace {
@@ -108,3 +109,5 @@ TEST_CASE("a lock has one holder, who is named; it falls free with him, and a de
   CHECK(fs::exists(file));
   CHECK_THROWS_AS(FileLock::take(file.parent_path() / "no" / "such" / "lock"), Error);
 }
+
+}  // namespace headscope::folder_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace headscope;
+namespace headscope::memory_test {
 
 TEST_CASE("memory: lines of the system's tables, with and without a unit") {
   const std::string text =
@@ -23,3 +23,5 @@ TEST_CASE("memory: some is available, and sizes are written as people read them"
   CHECK(memory_text(12.44e9) == "12.4 GB");
   CHECK(memory_text(6.9e12) == "6900 GB");
 }
+
+}  // namespace headscope::memory_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace headscope;
+namespace headscope::nearest_names_test {
 
 TEST_CASE("edit distance counts insertions, deletions and replacements") {
   CHECK(edit_distance("", "") == 0);
@@ -22,3 +22,5 @@ TEST_CASE("the hint lists the nearest names first and is empty without names") {
   CHECK(nearest_names_hint("a.w", std::vector<std::string>{"b.w", "model.a.w"}, 1) == "nearest names: model.a.w");
   CHECK(nearest_names_hint("x", std::vector<std::string>{}).empty());
 }
+
+}  // namespace headscope::nearest_names_test

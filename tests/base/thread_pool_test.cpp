@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-using headscope::ThreadPool;
+namespace headscope::thread_pool_test {
 
 TEST_CASE("the pool runs every task exactly once") {
   for (int threads : {1, 2, 4}) {
@@ -60,3 +60,5 @@ TEST_CASE("several callers take turns") {
   }
   CHECK(count == 4 * 50 * 7);
 }
+
+}  // namespace headscope::thread_pool_test

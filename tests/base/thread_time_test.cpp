@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-using namespace headscope;
+namespace headscope::thread_time_test {
 
 TEST_CASE("a thread's time grows while it works and stands still while it sleeps") {
   const double begin = thread_seconds();
@@ -20,3 +20,5 @@ TEST_CASE("a thread's time grows while it works and stands still while it sleeps
   CHECK(worked < 0.5 * std::chrono::duration<double>(std::chrono::steady_clock::now() - asleep).count());
 #endif
 }
+
+}  // namespace headscope::thread_time_test

@@ -8,8 +8,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::captures_cli_test {
+
+using namespace testing;
 namespace fs = std::filesystem;
 
 namespace {
@@ -114,3 +115,5 @@ TEST_CASE("a watched folder is told capture by capture") {
   CHECK(has(broken.err, "as many patches and leading tokens as attn has keys"));
   CHECK(run_cli({"watch", (folder / "absent").string()}).code == 1);
 }
+
+}  // namespace headscope::captures_cli_test

@@ -4,7 +4,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope::testing;
+namespace headscope::cli_errors_test {
+
+using namespace testing;
 
 namespace {
 std::string model() {
@@ -184,3 +186,5 @@ TEST_CASE("a text far too long, pipes and devices are answered at once") {
         std::string::npos);
   CHECK(run_cli({"run", "-m", "tiny-gpt2", "-f", "/dev/stdin"}, {.input = "In the village"}).code == 0);
 }
+
+}  // namespace headscope::cli_errors_test

@@ -15,8 +15,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::cli_test {
+
+using namespace testing;
 using nlohmann::json;
 
 namespace {
@@ -422,3 +423,5 @@ TEST_CASE("metrics and pictures in words") {
   }
   CHECK(run_cli(with({"render", "--words", "--steps", "--head", "1.0", "-o", csv_file.string()})).code == 2);
 }
+
+}  // namespace headscope::cli_test

@@ -7,8 +7,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::corpus_cli_test {
+
+using namespace testing;
 
 namespace {
 Finished corpus(std::vector<std::string> arguments) {
@@ -59,3 +60,5 @@ TEST_CASE("corpus: mistakes in the command are said, and no file is left") {
   CHECK(corpus({"--stories", "2", "--window", "100000"}).code == 1);
   CHECK(std::filesystem::is_empty(folder));
 }
+
+}  // namespace headscope::corpus_cli_test

@@ -15,8 +15,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::encoder_decoder_cli_test {
+
+using namespace testing;
 using nlohmann::json;
 
 namespace {
@@ -263,3 +264,5 @@ TEST_CASE("inspect and verify tell of both stacks") {
     CHECK(verified.code == 0);
   }
 }
+
+}  // namespace headscope::encoder_decoder_cli_test

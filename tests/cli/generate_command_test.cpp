@@ -13,8 +13,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::generate_command_test {
+
+using namespace testing;
 using nlohmann::json;
 
 namespace {
@@ -122,3 +123,5 @@ TEST_CASE("compare lists the heads by difference, as the library finds them") {
   CHECK(nothing.code == 2);
   CHECK(nothing.err.find("--with-text") != std::string::npos);
 }
+
+}  // namespace headscope::generate_command_test

@@ -8,7 +8,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope::testing;
+namespace headscope::positions_cli_test {
+
+using namespace testing;
 
 namespace {
 std::string out_of(const std::vector<std::string>& arguments) {
@@ -84,3 +86,5 @@ TEST_CASE("cache lists what keys and values take") {
   CHECK(says(out, "1.5 kB"));  // 2 · 3 layers · 2 heads · 32 numbers · 4 bytes
   CHECK(says(out, "DeepSeek-V2"));
 }
+
+}  // namespace headscope::positions_cli_test

@@ -11,11 +11,12 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
-using headscope::testing::FakeHub;
-using headscope::testing::Finished;
-using headscope::testing::first_commit;
-using headscope::testing::run_cli;
+namespace headscope::pull_cli_test {
+
+using testing::FakeHub;
+using testing::Finished;
+using testing::first_commit;
+using testing::run_cli;
 namespace fs = std::filesystem;
 
 namespace {
@@ -132,3 +133,5 @@ TEST_CASE("the list of models is there without a network, and says what is here"
   REQUIRE(run_cli({"pull", "openai-community/gpt2"}).code == 0);
   CHECK(run_cli({"pull", "--list"}).out.find("yes") != std::string::npos);
 }
+
+}  // namespace headscope::pull_cli_test

@@ -12,7 +12,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope::testing;
+namespace headscope::read_test {
+
+using namespace testing;
 using nlohmann::json;
 
 namespace {
@@ -192,3 +194,5 @@ TEST_CASE("read: pictures, and what goes wrong") {
   CHECK(run_cli(with({"--position", "40"}, "attribution", "gpt2-random")).code == 1);
   CHECK(run_cli({"read", "entrails"}).code == 2);
 }
+
+}  // namespace headscope::read_test

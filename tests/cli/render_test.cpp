@@ -7,8 +7,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::render_test {
+
+using namespace testing;
 
 namespace {
 std::string model() {
@@ -225,3 +226,5 @@ TEST_CASE("a picture narrower than its layout is laid out anew, with fewer label
   CHECK(labels(narrow) < labels(wide));
   CHECK(labels(narrow) > 8);
 }
+
+}  // namespace headscope::render_test

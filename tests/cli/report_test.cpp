@@ -8,7 +8,10 @@
 
 #include "app/cli/report.h"
 
-using namespace headscope::cli;
+namespace headscope::report_test {
+
+using namespace cli;
+using cli::Cell;
 
 namespace {
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
@@ -118,3 +121,5 @@ TEST_CASE("report: an appended report goes on with the same facts, and what has 
   list.table("", {"id"}).add({"entropy"});
   CHECK(list.json().dump() == R"([{"id":"entropy"}])");
 }
+
+}  // namespace headscope::report_test

@@ -13,8 +13,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::streams_test {
+
+using namespace testing;
 namespace fs = std::filesystem;
 
 namespace {
@@ -113,3 +114,5 @@ TEST_CASE("a training nobody can listen to goes on to its model") {
     CHECK(fs::exists(out / "model.safetensors"));
   }
 }
+
+}  // namespace headscope::streams_test

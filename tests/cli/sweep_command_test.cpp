@@ -11,8 +11,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::sweep_command_test {
+
+using namespace testing;
 using nlohmann::json;
 
 namespace {
@@ -151,3 +152,5 @@ TEST_CASE("mistakes in a sweep are named before any work") {
   CHECK(same.code == 1);
   CHECK(same.first_error().find("the same tokens") != std::string::npos);
 }
+
+}  // namespace headscope::sweep_command_test

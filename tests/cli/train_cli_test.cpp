@@ -18,8 +18,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::train_cli_test {
+
+using namespace testing;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -220,3 +221,5 @@ TEST_CASE("a training that cannot write its model keeps a checkpoint, and a hang
   CHECK(piped.code == 130);
   CHECK(fs::exists(blind / "checkpoint.safetensors"));
 }
+
+}  // namespace headscope::train_cli_test

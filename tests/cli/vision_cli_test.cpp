@@ -15,8 +15,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::vision_cli_test {
+
+using namespace testing;
 using nlohmann::json;
 
 namespace {
@@ -173,3 +174,5 @@ TEST_CASE("metrics, verify, inspect, compare and capture know pictures; what nee
   refused({"run", "-m", reference("gpt2-random").string(), "--image", picture}, "a text, which this model reads");
   refused({"run", "-m", model, "--image", "/nowhere.png"}, "nowhere.png");
 }
+
+}  // namespace headscope::vision_cli_test

@@ -12,8 +12,9 @@
 #include "core/base/utf8.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::scratch_dir;
+namespace headscope::corpus_test {
+
+using testing::scratch_dir;
 
 namespace {
 
@@ -244,3 +245,5 @@ TEST_CASE("broken corpus results are refused with the file's name") {
   refused("\"sample\":[{\"hash\":", "\"sample\":[{\"hash\":-");
   CHECK_THROWS_AS(corpus_results_from_json(good.substr(0, good.size() / 2), "bad.json"), Error);
 }
+
+}  // namespace headscope::corpus_test

@@ -8,8 +8,9 @@
 #include "tests/edits/edit_bench.h"
 #include "tests/support/largest_difference.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::any_two_edits_test {
+
+using namespace testing;
 
 namespace {
 
@@ -118,3 +119,5 @@ TEST_CASE("edits of any two kinds on the same rows: none is lost but where one r
       }
   }
 }
+
+}  // namespace headscope::any_two_edits_test

@@ -16,7 +16,7 @@
 #include "core/edits/temperature_edit.h"
 #include "core/edits/weight_edit.h"
 
-using namespace headscope;
+namespace headscope::edit_action_test {
 
 namespace {
 std::string refusal(const char* words) {
@@ -96,3 +96,5 @@ TEST_CASE("targets with positions read back") {
   CHECK(describe(edit) == "1.*@2..5: switch off mlp");
   CHECK_THROWS_AS(parse_intervention("1.0 ablate zero", "--edit"), Error);
 }
+
+}  // namespace headscope::edit_action_test

@@ -20,8 +20,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::edit_combinations_test {
+
+using namespace testing;
 
 namespace {
 
@@ -386,3 +387,5 @@ TEST_CASE("a run in which one head has weights of another kind is written and re
     }
   }
 }
+
+}  // namespace headscope::edit_combinations_test

@@ -12,8 +12,9 @@
 #include "core/edits/patch_edit.h"
 #include "tests/support/every_edit.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::edit_grammar_test {
+
+using namespace testing;
 
 namespace {
 using Part = EditPart::Kind;
@@ -166,3 +167,5 @@ TEST_CASE("what is not chosen keeps its answer") {
   answers[ways.id] = std::to_string(ways.parts.size() - 1);  // the last: resample
   CHECK(words_of(grammar_of(form), answers).starts_with("ablate resample 7"));
 }
+
+}  // namespace headscope::edit_grammar_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace headscope;
+namespace headscope::edit_notes_test {
 
 namespace {
 std::vector<std::string> notes(std::vector<const char*> edits, int heads = 4, int kv_heads = 2) {
@@ -56,3 +56,5 @@ TEST_CASE("a patch of a shared key head says whom it also reaches") {
   CHECK(notes({"1.0: patch q from \"x\"", "1.*: patch k from \"x\"", "1.0: patch z from \"x\""}).empty());
   CHECK(notes({"1.0: patch k from \"x\""}, 4, 4).empty());
 }
+
+}  // namespace headscope::edit_notes_test

@@ -13,8 +13,9 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::every_edit_test {
+
+using namespace testing;
 
 namespace {
 /// Why a line changes nothing in this model, or is refused by it; nullopt = it must change something.
@@ -77,3 +78,5 @@ TEST_CASE("every form of every edit changes the logits of both families, or says
     }
   }
 }
+
+}  // namespace headscope::every_edit_test

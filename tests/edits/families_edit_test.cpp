@@ -15,8 +15,9 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::families_edit_test {
+
+using namespace testing;
 
 namespace {
 
@@ -56,6 +57,14 @@ TEST_CASE("what leaves a model as it is gives its own logits by another way, in 
   for_each_family([](Family& f) {
     const ModelConfig& c = f.config();
     const bool rotary = c.position == PositionKind::rotary;
+    if (c.state_space) {  // which has no scores, and one matrix
+      CHECK(f.change("mask causal") < 1e-5);
+      CHECK(f.change("singular o 1..=1.000001") < 1e-3);
+      for (const char* line :
+           {"mechanism softmax temperature=1 scaled=on", "mask full", "singular q 1..=0", "latent keys 2"})
+        CHECK_THROWS_AS(f.change(line), Error);
+      return;
+    }
     CHECK(f.change("mechanism softmax temperature=1 scaled=on") < 1e-4);
     if (c.windows.empty()) CHECK(f.change(c.causal ? "mask causal" : "mask full") < 1e-5);
     if (!c.causal) CHECK(f.change("mask causal") > 1e-3);
@@ -115,6 +124,16 @@ TEST_CASE("no form of an edit quietly does nothing in any family, but for those 
   };
   const auto refusable = [](const std::string& line, const ModelConfig& c) {
     const auto begins = [&](const char* words) { return line.starts_with(words); };
+    if (c.state_space) {  // what needs scores, queries, keys, values or an MLP
+      const bool shares = begins("drop first") && !line.ends_with("and its weight");
+      for (const char* words :
+           {"temperature", "position",    "pattern",    "mechanism",       "scale by length", "share keys",
+            "latent keys", "singular q",  "singular k", "singular v",      "singular mlp",    "patch q",
+            "patch k",     "patch v",     "patch mlp",  "patch resid_mid", "switch off mlp",  "switch off ln2",
+            "mask full",   "mask around", "adapter",    "hide patches",    "patch router"})
+        if (begins(words)) return true;
+      return shares;
+    }
     return (begins("position chunks") && c.position != PositionKind::rotary) ||
            (begins("position rope") && c.dims.d_head % 2 != 0) || (begins("mechanism") && !c.causal) ||
            (begins("mechanism") && !c.windows.empty()) ||  // those that run along the text see all of it
@@ -148,3 +167,5 @@ TEST_CASE("no form of an edit quietly does nothing in any family, but for those 
     }
   });
 }
+
+}  // namespace headscope::families_edit_test

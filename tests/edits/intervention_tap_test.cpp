@@ -19,9 +19,10 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::largest_difference;
-using headscope::testing::reference;
+namespace headscope::intervention_tap_test {
+
+using testing::largest_difference;
+using testing::reference;
 
 namespace {
 
@@ -477,3 +478,5 @@ TEST_CASE("a norm that two edits move is moved once") {
     CHECK(largest_difference(once->logits, bench({"*@0..6: post norm", "*@4..11: post norm"})->logits) < 1e-5);
   }
 }
+
+}  // namespace headscope::intervention_tap_test

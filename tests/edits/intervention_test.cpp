@@ -15,11 +15,12 @@
 #include "tests/support/paths.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using headscope::testing::largest_difference;
-using headscope::testing::reference;
-using headscope::testing::Worst;
+namespace headscope::intervention_test {
+
 using nlohmann::json;
+using testing::largest_difference;
+using testing::reference;
+using testing::Worst;
 
 namespace {
 
@@ -260,3 +261,5 @@ TEST_CASE("JSON that is no edit is refused by key") {
             .find("edit 3: enabled: expected true or false") == 0);
   CHECK(read(R"({"target": "*", "action": "ablate zero", "colour": 1})").find("found \"colour\"") != std::string::npos);
 }
+
+}  // namespace headscope::intervention_test

@@ -17,10 +17,11 @@
 #include "tests/support/paths.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using headscope::testing::largest_difference;
-using headscope::testing::reference;
-using headscope::testing::Worst;
+namespace headscope::position_edit_test {
+
+using testing::largest_difference;
+using testing::reference;
+using testing::Worst;
 
 namespace {
 
@@ -278,3 +279,5 @@ TEST_CASE("shared keys are those of pooled weights; a latent of full rank change
   CHECK(bench.refused("*: share keys 1000").find("equal groups") != std::string::npos);
   CHECK(bench.refused("*: latent keys 100000").find("a rank from 1") != std::string::npos);
 }
+
+}  // namespace headscope::position_edit_test

@@ -13,10 +13,11 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::jacobi;
-using headscope::testing::largest_difference;
-using headscope::testing::reference;
+namespace headscope::singular_edit_test {
+
+using testing::jacobi;
+using testing::largest_difference;
+using testing::reference;
 
 namespace {
 
@@ -134,3 +135,5 @@ TEST_CASE("scales as words: ranges, later ones win, the shortest form of a vecto
   CHECK_THROWS_WITH_AS(bench({"0.*: singular q 99=0"}), doctest::Contains("W_Q"), Error);
   CHECK_THROWS_WITH_AS(bench({"0.1: singular q 1=0"}), doctest::Contains("write 0.*"), Error);
 }
+
+}  // namespace headscope::singular_edit_test

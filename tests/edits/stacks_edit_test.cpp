@@ -12,8 +12,9 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::stacks_edit_test {
+
+using namespace testing;
 
 namespace {
 /// Why a line that is not refused changes nothing on this stack.
@@ -75,3 +76,5 @@ TEST_CASE("every edit on every stack changes the logits, is refused in a sentenc
     }
   }
 }
+
+}  // namespace headscope::stacks_edit_test

@@ -13,10 +13,11 @@
 #include "tests/support/paths.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using headscope::testing::largest_difference;
-using headscope::testing::reference;
-using headscope::testing::Worst;
+namespace headscope::generation_test {
+
+using testing::largest_difference;
+using testing::reference;
+using testing::Worst;
 
 namespace {
 
@@ -235,3 +236,5 @@ TEST_CASE("costs are measured at lengths that rise to the whole text") {
     CHECK(cost.cache_bytes == cache_bytes(bench.loaded.model->config().dims, cost.length));
   }
 }
+
+}  // namespace headscope::generation_test

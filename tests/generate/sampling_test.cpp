@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 
-using namespace headscope;
+namespace headscope::sampling_test {
 
 namespace {
 /// Probabilities 0.4, 0.3, 0.15, 0.1, 0.05 in a shuffled order of ids: 2, 0, 4, 1, 3.
@@ -90,3 +90,5 @@ TEST_CASE("settings out of range are refused") {
   CHECK_THROWS_AS(check(SamplingSettings{.top_p = 1.1}, "x"), Error);
   CHECK_NOTHROW(check(SamplingSettings{.temperature = 0, .top_k = 0, .top_p = 1}, "x"));
 }
+
+}  // namespace headscope::sampling_test

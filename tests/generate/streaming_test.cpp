@@ -12,8 +12,9 @@
 #include "core/metrics/next_token.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::reference;
+namespace headscope::streaming_test {
+
+using testing::reference;
 
 namespace {
 
@@ -148,3 +149,5 @@ TEST_CASE("a window without room for the sinks, or a text too short or too long,
   const std::vector<std::int32_t> many(static_cast<std::size_t>(model.model->config().context) + 1, 1);
   CHECK_THROWS_AS(streaming_losses(model, many, CachePolicy::whole, {}, ctx), Error);
 }
+
+}  // namespace headscope::streaming_test

@@ -6,7 +6,7 @@
 #include "core/metrics/next_token.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::teacher_forcing_test {
 
 TEST_CASE("forced losses are those of one pass, free ones those of the model's own text") {
   Backend backend(1);
@@ -59,3 +59,5 @@ TEST_CASE("on its own text the model is taught what it does anyway") {
   CHECK_THROWS_AS(force_and_run_free(model, transcript.ids(), 10, {}, greedy, ctx), Error);
   CHECK_THROWS_AS(force_and_run_free(model, transcript.ids(), 0, {}, greedy, ctx), Error);
 }
+
+}  // namespace headscope::teacher_forcing_test

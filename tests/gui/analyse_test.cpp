@@ -8,8 +8,9 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::analyse_test {
+
+using testing::Explore;
 
 namespace {
 struct Analyse : Explore {
@@ -217,3 +218,5 @@ TEST_CASE("the picture of a page is exported as it is on screen, and its numbers
   for (std::size_t at = 0; (at = numbers.find("\nmatrix,", at)) != std::string::npos; ++at) ++cells;
   CHECK(cells == dims.layers * dims.heads);
 }
+
+}  // namespace headscope::analyse_test

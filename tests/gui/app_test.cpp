@@ -18,8 +18,9 @@
 #include "tests/support/model_folder.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::scratch_dir;
+namespace headscope::app_test {
+
+using testing::scratch_dir;
 
 namespace {
 
@@ -348,3 +349,5 @@ TEST_CASE("closing while a model runs is clean") {
   app.explorer().editor.set_text(std::string(300, 'a'));
   app.frame();
 }
+
+}  // namespace headscope::app_test

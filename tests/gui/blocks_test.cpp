@@ -10,9 +10,10 @@
 #include "tests/gui/analyse_page.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::AnalysePage;
-using headscope::testing::scratch_dir;
+namespace headscope::blocks_test {
+
+using testing::AnalysePage;
+using testing::scratch_dir;
 
 TEST_CASE("the residual stream: by depth, a position pinned, norms moved and kept as an edit, random blocks") {
   HEADSCOPE_NEEDS_DISPLAY();
@@ -130,3 +131,5 @@ TEST_CASE("the path of a token and the loss of each: every model, a bar pins its
     b.open("swiglu", "ffn", "Activation functions");
   }
 }
+
+}  // namespace headscope::blocks_test

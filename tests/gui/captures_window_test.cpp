@@ -6,10 +6,11 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
-using headscope::testing::reference;
-using headscope::testing::scratch_dir;
+namespace headscope::captures_window_test {
+
+using testing::Explore;
+using testing::reference;
+using testing::scratch_dir;
 namespace fs = std::filesystem;
 
 namespace {
@@ -104,3 +105,5 @@ TEST_CASE("a watched folder lists its files, a click shows one, and a broken one
   REQUIRE(c.still());
   CHECK(c.state().document.model == folder / "b.npz");
 }
+
+}  // namespace headscope::captures_window_test

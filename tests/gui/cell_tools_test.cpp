@@ -8,8 +8,9 @@
 #include "core/edits/weight_edit.h"
 #include "tests/gui/explore.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::cell_tools_test {
+
+using testing::Explore;
 
 namespace {
 /// Where the cell (query, key) of the head's map is on screen.
@@ -169,3 +170,5 @@ TEST_CASE(
     CHECK(bits() == states[i]);
   }
 }
+
+}  // namespace headscope::cell_tools_test

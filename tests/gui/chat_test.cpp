@@ -8,7 +8,8 @@
 #include "tests/support/paths.h"
 #include "viz/export/png.h"
 
-using namespace headscope;
+namespace headscope::chat_test {
+
 using testing::Explore;
 namespace fs = std::filesystem;
 
@@ -71,3 +72,5 @@ TEST_CASE("what a user says goes into the prompt between the marks of the model'
   REQUIRE(e.settle());
   CHECK(e.results().run->trace->tokens[1].label == "<");
 }
+
+}  // namespace headscope::chat_test

@@ -5,8 +5,9 @@
 
 #include "tests/gui/explore.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::compare_test {
+
+using testing::Explore;
 
 namespace {
 
@@ -233,3 +234,5 @@ TEST_CASE("maps of long texts keep labels that can be read; the wheel shows a pa
     CHECK_FALSE(c.driver.shown("Whole maps"));
   }
 }
+
+}  // namespace headscope::compare_test

@@ -2,8 +2,9 @@
 
 #include "tests/gui/explore.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::corpus_workspace_test {
+
+using testing::Explore;
 
 TEST_CASE("a corpus is read, stopped and gone on with; a point selects its head, an example opens its text") {
   HEADSCOPE_NEEDS_DISPLAY();
@@ -60,3 +61,5 @@ TEST_CASE("a corpus is read, stopped and gone on with; a point selects its head,
   CHECK_FALSE(e.state().document.query);
   CHECK(e.state().document.selected == selected_before);
 }
+
+}  // namespace headscope::corpus_workspace_test

@@ -9,8 +9,9 @@
 #include "core/edits/patch_edit.h"
 #include "tests/gui/explore.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::edit_form_test {
+
+using testing::Explore;
 
 namespace {
 
@@ -204,3 +205,5 @@ TEST_CASE("every kind of edit can be chosen, is filled in from the start, and on
     CHECK(e.driver.shown("edit: " + std::string(form.lead)));
   }
 }
+
+}  // namespace headscope::edit_form_test

@@ -7,8 +7,9 @@
 #include "core/edits/switch_off_edit.h"
 #include "tests/gui/explore.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::edits_test {
+
+using testing::Explore;
 
 TEST_CASE("a head is ablated by a key, by words and in the form, switched off, and brought back") {
   HEADSCOPE_NEEDS_DISPLAY();
@@ -87,3 +88,5 @@ TEST_CASE("a patch from a longer text: its pairs are shown, taken apart by hand,
   CHECK(std::memcmp(before.data(), again.data(), before.bytes()) == 0);
   e.driver.key(ImGuiKey_Escape);
 }
+
+}  // namespace headscope::edits_test

@@ -4,8 +4,9 @@
 #include "app/all_workspaces.h"
 #include "tests/gui/explore.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::empty_test {
+
+using testing::Explore;
 
 namespace {
 
@@ -72,3 +73,5 @@ TEST_CASE("without a model every page says what to do") {
   p.show_all(false);
   CHECK_FALSE(p.app.explorer().results().run);
 }
+
+}  // namespace headscope::empty_test

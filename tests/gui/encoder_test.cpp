@@ -11,8 +11,9 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::encoder_test {
+
+using testing::Explore;
 
 namespace {
 AppOptions encoder(int width, int height) {
@@ -112,3 +113,5 @@ TEST_CASE("edits change what is told, another text is asked nothing, and Generat
   REQUIRE(e.settle());
   CHECK(e.state().document.masked.empty());
 }
+
+}  // namespace headscope::encoder_test

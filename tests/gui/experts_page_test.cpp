@@ -6,10 +6,11 @@
 #include "tests/gui/analyse_page.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::AnalysePage;
-using headscope::testing::reference;
-using headscope::testing::scratch_dir;
+namespace headscope::experts_page_test {
+
+using testing::AnalysePage;
+using testing::reference;
+using testing::scratch_dir;
 namespace fs = std::filesystem;
 
 namespace {
@@ -113,3 +114,5 @@ TEST_CASE("a model without experts says which have some") {
   CHECK_FALSE(p.driver.shown("routing"));
   CHECK(p.driver.shown("This model has no experts"));
 }
+
+}  // namespace headscope::experts_page_test

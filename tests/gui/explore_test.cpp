@@ -11,8 +11,9 @@
 
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::explore_test {
+
+using testing::Explore;
 
 TEST_CASE("a head is chosen by clicking its name, and undo goes back") {
   HEADSCOPE_NEEDS_DISPLAY();
@@ -283,3 +284,5 @@ TEST_CASE("threads of more tokens than the panel is high are scrolled, not cut")
   e.driver.frames(2);
   CHECK(e.driver.item("head").max.y <= panel.max.y + 1);
 }
+
+}  // namespace headscope::explore_test

@@ -4,8 +4,9 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::generate_workspace_test {
+
+using testing::Explore;
 
 namespace {
 
@@ -211,3 +212,5 @@ TEST_CASE("beams are drawn as a tree; a click looks at a text, Esc goes back, th
   CHECK(g.controller.beams()->beams.size() == 2);
   REQUIRE(g.driver.until([&] { return !g.driver.shown("beam 3"); }, 3000));
 }
+
+}  // namespace headscope::generate_workspace_test

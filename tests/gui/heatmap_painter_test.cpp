@@ -12,7 +12,7 @@
 #include "viz/gl/heatmap_painter.h"
 #include "viz/scene/theme.h"
 
-using namespace headscope;
+namespace headscope::heatmap_painter_test {
 
 namespace {
 
@@ -145,3 +145,5 @@ TEST_CASE("a texture holds the numbers it was given and no others") {
   other.values = map.values.copy();
   CHECK_FALSE(data.holds(other));
 }
+
+}  // namespace headscope::heatmap_painter_test

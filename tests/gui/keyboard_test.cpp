@@ -10,8 +10,9 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::keyboard_test {
+
+using testing::Explore;
 
 namespace {
 
@@ -162,3 +163,5 @@ TEST_CASE("at the keyboard a slider moves by Left and Right, a button is pressed
   p.driver.key(ImGuiKey_Tab);
   CHECK(p.at() != "##prompt");
 }
+
+}  // namespace headscope::keyboard_test

@@ -15,8 +15,9 @@
 #include "tests/support/paths.h"
 #include "viz/scene/map_cells.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::map_view_test {
+
+using testing::Explore;
 
 namespace {
 
@@ -447,3 +448,5 @@ TEST_CASE("a difference that is zero everywhere is neutral, on the diverging sca
   const float weight = map(e).weight(20, 3);
   CHECK(items(e, looks_at(trace, 20, 3, static_cast<double>(weight), static_cast<double>(weight))).size() == 1);
 }
+
+}  // namespace headscope::map_view_test

@@ -6,8 +6,9 @@
 #include "core/edits/mask_edit.h"
 #include "tests/gui/explore.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::masks_page_test {
+
+using testing::Explore;
 
 namespace {
 
@@ -110,3 +111,5 @@ TEST_CASE("sharing keys is measured by itself, and a row of the table is tried o
   CHECK(a.app.requests().workspace == 0);
   CHECK(a.results().run->next.front().probability < 0.9);  // the head that looked back needs its own keys
 }
+
+}  // namespace headscope::masks_page_test

@@ -13,8 +13,9 @@
 #include "tests/support/jacobi.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::mechanisms_test {
+
+using testing::Explore;
 
 namespace {
 struct Laboratory {
@@ -350,3 +351,5 @@ TEST_CASE("what stands in other workspaces is found in the catalogue, and a clic
   CHECK(e.app.requests().workspace == 2);
   CHECK(e.app.settings().pages["Analyse"] == "masks");
 }
+
+}  // namespace headscope::mechanisms_test

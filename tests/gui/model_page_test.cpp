@@ -6,8 +6,9 @@
 
 #include "tests/gui/explore.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::model_page_test {
+
+using testing::Explore;
 using State = CertificateController::State;
 
 namespace {
@@ -90,3 +91,5 @@ TEST_CASE("asked for on the page, a check runs aside, and the badge says what it
   CHECK(e.driver.shown("Check again"));
   CHECK(certificates.certificate()->agrees());
 }
+
+}  // namespace headscope::model_page_test

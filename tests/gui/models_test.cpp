@@ -13,10 +13,11 @@
 #include "tests/support/paths.h"
 #include "viz/export/png.h"
 
-using namespace headscope;
-using headscope::testing::Driver;
-using headscope::testing::FakeHub;
-using headscope::testing::scratch_dir;
+namespace headscope::models_test {
+
+using testing::Driver;
+using testing::FakeHub;
+using testing::scratch_dir;
 namespace fs = std::filesystem;
 
 namespace {
@@ -227,3 +228,5 @@ TEST_CASE("on a larger window all of it has room") {
   p.fits("Close");
   p.picture("get-1600");
 }
+
+}  // namespace headscope::models_test

@@ -9,10 +9,11 @@
 #include "tests/gui/analyse_page.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::AnalysePage;
-using headscope::testing::Explore;
-using headscope::testing::scratch_dir;
+namespace headscope::pages_test {
+
+using testing::AnalysePage;
+using testing::Explore;
+using testing::scratch_dir;
 
 TEST_CASE("settings open with Ctrl+, and from the palette; what is chosen applies at once and is written down") {
   HEADSCOPE_NEEDS_DISPLAY();
@@ -131,3 +132,5 @@ TEST_CASE("numbers go to the clipboard as lines of cells with tabs: of a head's 
   CHECK(lens.find('\t') != std::string::npos);
   CHECK(lens.find("row_label") != std::string::npos);
 }
+
+}  // namespace headscope::pages_test

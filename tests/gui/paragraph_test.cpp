@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace headscope;
+namespace headscope::paragraph_test {
 
 TEST_CASE("a paragraph breaks at spaces alone, numbers stay whole, its own line breaks stay") {
   const auto lines = [](std::string_view text, double room) {
@@ -16,3 +16,5 @@ TEST_CASE("a paragraph breaks at spaces alone, numbers stay whole, its own line 
   CHECK(lines("one two\nthree four five", 70) == "one two\nthree\nfour\nfive");
   CHECK(lines("models/tiny-gpt2/README.md or so", 60) == "models/tiny-gpt2/README.md\nor so");  // a word too wide stays
 }
+
+}  // namespace headscope::paragraph_test

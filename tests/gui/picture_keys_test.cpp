@@ -8,9 +8,10 @@
 #include "tests/gui/analyse_page.h"
 #include "viz/export/pango_text.h"
 
-using namespace headscope;
-using headscope::testing::AnalysePage;
-using headscope::testing::Explore;
+namespace headscope::picture_keys_test {
+
+using testing::AnalysePage;
+using testing::Explore;
 
 namespace {
 
@@ -184,3 +185,5 @@ TEST_CASE("heads for an edit are chosen in its form by arrows and Space, whole l
   e.driver.key(ImGuiKey_LeftArrow, ImGuiMod_Shift);
   CHECK(done() == "1.*: ablate zero");
 }
+
+}  // namespace headscope::picture_keys_test

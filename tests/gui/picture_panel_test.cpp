@@ -8,10 +8,11 @@
 #include "tests/gui/analyse_page.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::AnalysePage;
-using headscope::testing::Explore;
-using headscope::testing::reference;
+namespace headscope::picture_panel_test {
+
+using testing::AnalysePage;
+using testing::Explore;
+using testing::reference;
 
 namespace {
 AppOptions vision(int width, int height) {
@@ -93,3 +94,5 @@ TEST_CASE("every page of Analyse has a picture's numbers, or a sentence; none br
       page.app.explorer().jobs.dismiss();
     }
 }
+
+}  // namespace headscope::picture_panel_test

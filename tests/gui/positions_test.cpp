@@ -5,8 +5,9 @@
 
 #include "tests/gui/explore.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::positions_test {
+
+using testing::Explore;
 
 namespace {
 
@@ -170,3 +171,5 @@ TEST_CASE("every method's page opens without complaint") {
   REQUIRE(p.still());
   CHECK(p.controller.vectors()->q.dim(1) == 8);
 }
+
+}  // namespace headscope::positions_test

@@ -11,8 +11,9 @@
 #include "tests/gui/driver.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::scratch_dir;
+namespace headscope::program_test {
+
+using testing::scratch_dir;
 namespace fs = std::filesystem;
 
 namespace {
@@ -68,3 +69,5 @@ TEST_CASE("a mistake in the command is exit code 2, as of the command line; help
   CHECK(run("--help").code == 0);
   CHECK(run("--version").said.starts_with("headscope "));
 }
+
+}  // namespace headscope::program_test

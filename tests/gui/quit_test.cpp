@@ -11,9 +11,10 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
-using headscope::testing::scratch_dir;
+namespace headscope::quit_test {
+
+using testing::Explore;
+using testing::scratch_dir;
 namespace fs = std::filesystem;
 
 namespace {
@@ -360,3 +361,5 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
   for (const PageEntry& page : page_registry()) open(p, page.info.id);
   CHECK(kept(p) == chosen);
 }
+
+}  // namespace headscope::quit_test

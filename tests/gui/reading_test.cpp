@@ -5,8 +5,9 @@
 
 #include "tests/gui/analyse_page.h"
 
-using namespace headscope;
-using headscope::testing::AnalysePage;
+namespace headscope::reading_test {
+
+using testing::AnalysePage;
 
 TEST_CASE("the logit lens is found by its name; a click follows a token and draws its way") {
   HEADSCOPE_NEEDS_DISPLAY();
@@ -141,3 +142,5 @@ TEST_CASE("weighted maps of a long text have labels that can be read, and the wh
   REQUIRE(a.settle());
   CHECK_FALSE(a.driver.shown("ATTENTION/minimap"));
 }
+
+}  // namespace headscope::reading_test

@@ -17,10 +17,11 @@
 #include "viz/export/glyphs.h"
 #include "viz/export/raster.h"
 
-using namespace headscope;
-using headscope::testing::AnalysePage;
-using headscope::testing::Driver;
-using headscope::testing::Explore;
+namespace headscope::scripts_test {
+
+using testing::AnalysePage;
+using testing::Driver;
+using testing::Explore;
 
 namespace {
 
@@ -335,3 +336,5 @@ TEST_CASE("Generate shows line breaks, and characters that two tokens share, und
 }
 
 TEST_SUITE_END();
+
+}  // namespace headscope::scripts_test

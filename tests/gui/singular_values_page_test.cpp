@@ -3,8 +3,9 @@
 
 #include "tests/gui/explore.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::singular_values_page_test {
+
+using testing::Explore;
 
 namespace {
 
@@ -82,3 +83,5 @@ TEST_CASE("groups: the largest k alone are a matrix of low rank; sliders of grou
   REQUIRE(a.still());
   CHECK(a.edits().empty());
 }
+
+}  // namespace headscope::singular_values_page_test

@@ -7,7 +7,7 @@
 #include "core/base/random.h"
 #include "viz/scene/text.h"
 
-using namespace headscope;
+namespace headscope::text_edit_test {
 
 namespace {
 /// Every character is 10 wide. Capitals stand for a script that runs from right to left, and so does a paragraph that
@@ -256,3 +256,5 @@ TEST_CASE("whatever is done, the caret stays in the text and lines cover it") {
     REQUIRE(at == edit.text().size());
   }
 }
+
+}  // namespace headscope::text_edit_test

@@ -3,8 +3,9 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::train_test {
+
+using testing::Explore;
 
 namespace {
 /// The Train workspace with a person in front of it.
@@ -148,3 +149,5 @@ TEST_CASE(
   CHECK(std::filesystem::last_write_time(folder / "model.safetensors") != written);
   controller.stop();
 }
+
+}  // namespace headscope::train_test

@@ -8,8 +8,9 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::translate_test {
+
+using testing::Explore;
 
 namespace {
 AppOptions translator(int width, int height) {
@@ -272,3 +273,5 @@ TEST_CASE("beams of a translation: each one's source words are lit, and the best
   e.driver.click("Back");
   CHECK(controller.branch().steps.empty());
 }
+
+}  // namespace headscope::translate_test

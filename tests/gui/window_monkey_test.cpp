@@ -13,8 +13,9 @@
 #include "tests/support/model_folder.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::window_monkey_test {
+
+using testing::Explore;
 
 namespace {
 
@@ -220,3 +221,5 @@ TEST_CASE("whatever is clicked, dragged, typed and resized, the window lives and
   for (int i = 0; i < 40; ++i) e.driver.wheel(5);  // the right column may have been scrolled
   CHECK(e.driver.shown("Temperature"));
 }
+
+}  // namespace headscope::window_monkey_test

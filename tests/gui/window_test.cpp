@@ -17,8 +17,9 @@
 #include "tests/gui/driver.h"
 #include "viz/export/raster.h"
 
-using namespace headscope;
-using headscope::testing::Driver;
+namespace headscope::window_test {
+
+using testing::Driver;
 
 namespace {
 
@@ -325,3 +326,5 @@ TEST_CASE("distance to segments and curves") {
   CHECK(distance({13, 4}, Point{-10, 0}, Point{10, 0}) == doctest::Approx(5));
   CHECK(distance({5, 3}, Curve{{0, 0}, {3, 0}, {7, 0}, {10, 0}, {}, 1}) == doctest::Approx(3));
 }
+
+}  // namespace headscope::window_test

@@ -8,8 +8,9 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::Explore;
+namespace headscope::words_window_test {
+
+using testing::Explore;
 
 TEST_CASE(
     "words take the place of tokens in the strip, the map and the row, by key and by button, and undo lets them be") {
@@ -70,3 +71,5 @@ TEST_CASE("the window remembers that it showed words") {
   Explore e(options);
   CHECK(e.state().view.text_unit == TextUnit::words);
 }
+
+}  // namespace headscope::words_window_test

@@ -12,7 +12,8 @@
 #include "tests/support/mutants.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::hostile_formats_test {
+
 using testing::as_file;
 using testing::mutated_numbers;
 using testing::reference;
@@ -132,3 +133,5 @@ TEST_CASE("mutants of F8 and sharded files are read or refused") {
           read_model(folder);
         }) > 300);
 }
+
+}  // namespace headscope::hostile_formats_test

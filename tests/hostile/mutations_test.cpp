@@ -25,7 +25,8 @@
 #include "tests/support/mutants.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::mutations_test {
+
 using testing::as_file;
 using testing::reference;
 using testing::refused;
@@ -126,3 +127,5 @@ TEST_CASE("mutants of edits and rules that are typed are read or refused") {
                 [&](const std::string& text) { parse_intervention(text, "--edit"); });
   refused("rule", "token[k-1] == token[q] and k <= q", 1000, [](const std::string& text) { CellRule rule(text); });
 }
+
+}  // namespace headscope::mutations_test

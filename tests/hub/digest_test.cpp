@@ -10,7 +10,7 @@
 #include "core/base/file.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::digest_test {
 
 namespace {
 std::string hex_of(Digest digest, const std::string& text) {
@@ -45,3 +45,5 @@ TEST_CASE("an entity tag is a digest by its digits") {
   for (const std::string& tag : {std::string(64, 'g'), std::string(63, 'a'), std::string(), std::string("abc-1")})
     CHECK(digest_kind(tag) == DigestKind::none);
 }
+
+}  // namespace headscope::digest_test

@@ -6,7 +6,8 @@
 
 #include "core/base/error.h"
 
-using namespace headscope;
+namespace headscope::file_choice_test {
+
 using Names = std::vector<std::string>;
 
 namespace {
@@ -73,3 +74,5 @@ TEST_CASE("what is missing is said") {
   CHECK(remarks({"config.json", "model.safetensors"})[0].find("no tokenizer") != std::string::npos);
   CHECK(remarks({"model.safetensors"})[0].find("no config.json") != std::string::npos);
 }
+
+}  // namespace headscope::file_choice_test

@@ -12,7 +12,7 @@
 #include "core/model/family.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::manifest_test {
 
 TEST_CASE("every listed model is of a family that opens, named once, with size, licence and a reason") {
   const auto entries = read_manifest(testing::source_dir() / "models" / "manifest.json");
@@ -52,3 +52,5 @@ TEST_CASE("a list that is no list says where") {
         std::string::npos);
   CHECK(why(R"({"models": []})").find("headscope models") != std::string::npos);
 }
+
+}  // namespace headscope::manifest_test

@@ -17,11 +17,12 @@
 #include "tests/support/fake_hub.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::FakeHub;
-using headscope::testing::first_commit;
-using headscope::testing::scratch_dir;
-using headscope::testing::second_commit;
+namespace headscope::pull_test {
+
+using testing::FakeHub;
+using testing::first_commit;
+using testing::scratch_dir;
+using testing::second_commit;
 namespace fs = std::filesystem;
 
 namespace {
@@ -365,3 +366,5 @@ TEST_CASE("a hub that tells no sizes is believed for what it sends") {
   CHECK(read_file(pulled.folder / "model.safetensors") == f.weights);
   CHECK(f.told.back().done == f.told.back().total);
 }
+
+}  // namespace headscope::pull_test

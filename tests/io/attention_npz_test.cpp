@@ -9,7 +9,8 @@
 #include "core/io/trace_file.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::attention_npz_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -135,3 +136,5 @@ TEST_CASE("maps are counted before they are made: a file of kilobytes may ask fo
   CHECK_THROWS_AS(require_room(144, 1024, 1024, std::uint64_t{500} << 20, "x"), Error);
   CHECK_THROWS_AS(require_room(1e6, 1, 1, std::uint64_t{1} << 30, "x"), Error);
 }
+
+}  // namespace headscope::attention_npz_test

@@ -9,7 +9,8 @@
 #include "core/io/capture_watch.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::capture_watch_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -97,3 +98,5 @@ TEST_CASE("a folder that is none is refused") {
   CaptureWatch watch(testing::scratch_dir("watch-none") / "absent");
   CHECK_THROWS_WITH_AS(watch.look(0), doctest::Contains("a folder that can be read"), Error);
 }
+
+}  // namespace headscope::capture_watch_test

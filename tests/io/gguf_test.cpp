@@ -11,7 +11,8 @@
 #include "core/io/gguf.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::gguf_test {
+
 using testing::reference;
 using testing::scratch_dir;
 
@@ -186,3 +187,5 @@ TEST_CASE("lying and broken GGUF files are refused with file, tensor or key, and
     CHECK(!refusal(whole.substr(0, size)).empty());
   }
 }
+
+}  // namespace headscope::gguf_test

@@ -5,7 +5,8 @@
 #include "core/io/trace_file.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::imported_attention_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -166,3 +167,5 @@ TEST_CASE("captures that lie are refused with their numbers") {
   refused("bad_f8.safetensors", "tensor attn: expected F16, BF16, F32, F64 or whole numbers, found F8_E4M3");
   refused("bad_tokens.safetensors", "key_tokens");
 }
+
+}  // namespace headscope::imported_attention_test

@@ -10,7 +10,8 @@
 #include "core/base/random.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::npz_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -299,3 +300,5 @@ TEST_CASE("an archive or array that is cut short after it was opened is an Error
     CHECK_THROWS_WITH_AS(file.array(first), doctest::Contains(name.c_str()), Error);
   }
 }
+
+}  // namespace headscope::npz_test

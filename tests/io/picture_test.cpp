@@ -16,8 +16,9 @@
 #include "core/io/safetensors.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::picture_test {
+
+using namespace testing;
 
 namespace {
 
@@ -188,3 +189,5 @@ TEST_CASE("a broken or strange EXIF segment leaves a JPEG as it is stored") {
       CHECK((found >= 1 && found <= 8));
     }
 }
+
+}  // namespace headscope::picture_test

@@ -11,7 +11,8 @@
 #include "core/io/pytorch_file.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::pytorch_file_test {
+
 using testing::reference;
 using testing::scratch_dir;
 
@@ -206,3 +207,5 @@ TEST_CASE("the older form, cut short anywhere or with a lying storage, is refuse
   const std::string old = read_file(reference("formats/old.pt"));
   for (std::size_t size = 0; size < old.size(); size += 7) CHECK(!refusal(old.substr(0, size)).empty());
 }
+
+}  // namespace headscope::pytorch_file_test

@@ -9,7 +9,8 @@
 #include "core/io/safetensors.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::safetensors_broken_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -188,3 +189,5 @@ TEST_CASE("a valid file cut at any length is refused, and with any damage to its
   CHECK(opened < 4000);  // most damage is noticed; what opens (a changed name, say) was read without fault
   MESSAGE(opened << " of 4000 damaged headers still describe a valid file");
 }
+
+}  // namespace headscope::safetensors_broken_test

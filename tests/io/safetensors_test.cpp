@@ -9,7 +9,8 @@
 #include "core/base/error.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::safetensors_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -197,3 +198,5 @@ TEST_CASE("every tensor of the real models is finite and has the bits of the fil
     }
   }
 }
+
+}  // namespace headscope::safetensors_test

@@ -9,7 +9,8 @@
 #include "core/io/safetensors.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::safetensors_writer_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -123,3 +124,5 @@ TEST_CASE("Python's safetensors opens what we write and sees the same numbers") 
   CHECK(seen["tensors"]["scalar"] == nlohmann::json::parse(R"({"dtype":"float32","shape":[],"values":[7]})"));
   CHECK(seen["tensors"]["nothing"]["shape"] == nlohmann::json::parse("[0,2]"));
 }
+
+}  // namespace headscope::safetensors_writer_test

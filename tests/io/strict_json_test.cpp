@@ -6,7 +6,8 @@
 
 #include "core/base/error.h"
 
-using namespace headscope;
+namespace headscope::strict_json_test {
+
 using nlohmann::json;
 
 namespace {
@@ -66,3 +67,5 @@ TEST_CASE(
   CHECK(parsed.size() == tensors);
   CHECK(parsed["t299999"]["data_offsets"][1] == 4 * tensors);
 }
+
+}  // namespace headscope::strict_json_test

@@ -13,7 +13,8 @@
 #include "core/io/trace_file.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::trace_file_broken_test {
+
 using nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -183,3 +184,5 @@ TEST_CASE("a trace file cut at any length is refused, and with any damage opens 
   }
   CHECK(opened < 3000);
 }
+
+}  // namespace headscope::trace_file_broken_test

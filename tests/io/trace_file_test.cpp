@@ -13,7 +13,8 @@
 #include "core/io/safetensors.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::trace_file_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -353,3 +354,5 @@ TEST_CASE("heads whose weights are of different kinds are written, and come back
   CHECK_THROWS_WITH_AS(write_trace(trace, path),
                        doctest::Contains("after 0 cached tokens, found head 0.3 of 4 × 4 after 1"), Error);
 }
+
+}  // namespace headscope::trace_file_test

@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/metrics/alignment.h"
 
-using namespace headscope;
+namespace headscope::alignment_test {
 
 namespace {
 AttentionMap map_of(const Tensor& weights) {
@@ -75,3 +75,5 @@ TEST_CASE("each target word goes to the source word with most weight, of all tok
   const std::vector<std::vector<Index>> one_row{{1}};
   CHECK(strongest_words(map, one_row, keys) == AlignedPairs{{0, 0}});
 }
+
+}  // namespace headscope::alignment_test

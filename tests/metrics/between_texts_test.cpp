@@ -14,7 +14,7 @@
 #include "core/trace/words.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::between_texts_test {
 
 namespace {
 std::shared_ptr<const Trace> cross() {
@@ -110,3 +110,5 @@ TEST_CASE("what follows attention through one text is refused in a sentence") {
   CHECK_THROWS_WITH_AS(detect_all(*trace, no_cells(2)), doctest::Contains("queries and keys of two texts"), Error);
   CHECK_THROWS_WITH_AS(in_words(*trace), doctest::Contains("queries and keys of two texts"), Error);
 }
+
+}  // namespace headscope::between_texts_test

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-using namespace headscope;
+namespace headscope::cell_rule_test {
 
 namespace {
 
@@ -117,3 +117,5 @@ TEST_CASE("rules that are too long or too deep are refused, not followed") {
   for (int i = 0; i < 2000; ++i) nots += "not ";
   CHECK_THROWS_AS(CellRule(nots + "k == q"), RuleError);
 }
+
+}  // namespace headscope::cell_rule_test

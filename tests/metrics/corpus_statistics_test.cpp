@@ -9,8 +9,9 @@
 #include "core/base/thread_pool.h"
 #include "tests/metrics/maps.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::corpus_statistics_test {
+
+using namespace testing;
 using doctest::Approx;
 
 namespace {
@@ -78,3 +79,5 @@ TEST_CASE("a metric that takes the best of several needs more rows, and of many 
   CHECK(std::isnan(rows.p()));
   CHECK(rows.enough_for(default_class_rules().front()));
 }
+
+}  // namespace headscope::corpus_statistics_test

@@ -12,8 +12,9 @@
 #include "tests/metrics/maps.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::detector_test {
+
+using namespace testing;
 using doctest::Approx;
 
 namespace {
@@ -105,3 +106,5 @@ TEST_CASE("cells are switched on and off, each row in order") {
   trace.tokens.resize(5);
   CHECK_THROWS_AS(detect_all(trace, cells), Error);
 }
+
+}  // namespace headscope::detector_test

@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/random.h"
 
-using namespace headscope;
+namespace headscope::distribution_test {
 
 TEST_CASE("a distribution says mean, spread and quantiles of its values") {
   Distribution values({0, 8});
@@ -179,3 +179,5 @@ TEST_CASE("stored parts that contradict one another are refused") {
     CHECK_THROWS_AS(Distribution::from({0, 1}, bad, "file"), Error);
   }
 }
+
+}  // namespace headscope::distribution_test

@@ -11,8 +11,9 @@
 #include "core/metrics/chance_bound.h"
 #include "tests/metrics/maps.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::head_class_test {
+
+using namespace testing;
 using doctest::Approx;
 
 namespace {
@@ -312,3 +313,5 @@ TEST_CASE("class colours stay apart for people without red or green cones") {
                       rules[a].id << " and " << rules[b].id << ", lacking " << lacking << ": " << distance);
       }
 }
+
+}  // namespace headscope::head_class_test

@@ -15,8 +15,9 @@
 #include "core/metrics/repeated_tokens.h"
 #include "tests/metrics/maps.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::metrics_test {
+
+using namespace testing;
 using doctest::Approx;
 
 namespace {
@@ -344,3 +345,5 @@ TEST_CASE("weights that are no probabilities have the metrics of any weights alo
   // Exact zeros are probabilities.
   CHECK(of(rows_of({{1}, {0, 1}, {0, 0.5f, 0.5f}}), MapKind::sparse, "sink") == Approx(0));
 }
+
+}  // namespace headscope::metrics_test

@@ -8,7 +8,8 @@
 
 #include "core/base/error.h"
 
-using namespace headscope;
+namespace headscope::next_token_test {
+
 using doctest::Approx;
 
 namespace {
@@ -77,3 +78,5 @@ TEST_CASE("a position or a token outside the logits is an error with its number"
     CHECK(error.found == "7");
   }
 }
+
+}  // namespace headscope::next_token_test

@@ -17,8 +17,9 @@
 #include "tests/metrics/maps.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::reference_figures_test {
+
+using namespace testing;
 using nlohmann::json;
 
 namespace {
@@ -244,3 +245,5 @@ TEST_CASE("known heads of GPT-2 small get the class they are known for") {
   CHECK(single_previous == 1);
   CHECK(single_induction == 2);
 }
+
+}  // namespace headscope::reference_figures_test

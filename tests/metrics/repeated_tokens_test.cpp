@@ -10,8 +10,9 @@
 #include "core/metrics/even_head.h"
 #include "tests/metrics/maps.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::repeated_tokens_test {
+
+using namespace testing;
 using doctest::Approx;
 
 namespace {
@@ -79,3 +80,5 @@ TEST_CASE("the induction scores by hand: BOS and two tokens said twice") {
   const Head last = head_of(head.map.tile({4, 5}, {0, 5}), {9, 1, 2, 1, 2}, causal_rule(), 4);
   CHECK(induction_block(last.map, 2, 1) == Approx(0.4));
 }
+
+}  // namespace headscope::repeated_tokens_test

@@ -9,7 +9,7 @@
 #include "core/base/random.h"
 #include "tests/metrics/maps.h"
 
-using namespace headscope;
+namespace headscope::rollout_test {
 
 namespace {
 /// Causal rows of random probabilities.
@@ -131,3 +131,5 @@ TEST_CASE("rollout needs every head") {
   trace.maps.pop_back();
   CHECK_THROWS_WITH_AS(mixing_matrices(trace), doctest::Contains("found 3 of 4"), Error);
 }
+
+}  // namespace headscope::rollout_test

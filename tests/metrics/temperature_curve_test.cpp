@@ -10,8 +10,9 @@
 #include "core/run/run_request.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::reference;
+namespace headscope::temperature_curve_test {
+
+using testing::reference;
 
 namespace {
 double mean_entropy(const AttentionMap& map) {
@@ -101,3 +102,5 @@ TEST_CASE("temperatures are spaced evenly on a logarithmic axis") {
   REQUIRE(taus.size() == 5);
   for (std::size_t i = 0; i < 5; ++i) CHECK(taus[i] == doctest::Approx(wanted[i]));
 }
+
+}  // namespace headscope::temperature_curve_test

@@ -11,8 +11,9 @@
 #include "core/trace/trace.h"
 #include "tests/metrics/maps.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::text_marks_test {
+
+using namespace testing;
 using doctest::Approx;
 
 namespace {
@@ -123,3 +124,5 @@ TEST_CASE("a class ends where its rule says `below`, and only there") {
       "below": 0.4, "color": "#000000"}]})",
                                  "rules.json"));
 }
+
+}  // namespace headscope::text_marks_test

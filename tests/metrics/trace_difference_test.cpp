@@ -8,8 +8,9 @@
 
 #include "tests/metrics/maps.h"
 
-using namespace headscope;
-using headscope::testing::rows_of;
+namespace headscope::trace_difference_test {
+
+using testing::rows_of;
 
 namespace {
 
@@ -122,3 +123,5 @@ TEST_CASE("predictions are compared at paired positions") {
   b.logits = Tensor::zeros({3, 5});
   CHECK(aligned_kl(a, b, partner).empty());
 }
+
+}  // namespace headscope::trace_difference_test

@@ -10,9 +10,10 @@
 #include "core/model/family.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::reference;
-using headscope::testing::scratch_dir;
+namespace headscope::config_test {
+
+using testing::reference;
+using testing::scratch_dir;
 using Json = nlohmann::json;
 
 namespace {
@@ -272,3 +273,5 @@ TEST_CASE("the families are a list that a person can read") {
   CHECK(families()[0].model_type == "gpt2");
   CHECK(families()[1].model_type == "llama");
 }
+
+}  // namespace headscope::config_test

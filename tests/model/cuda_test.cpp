@@ -10,7 +10,7 @@
 #include "core/model/model.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::cuda_test {
 
 TEST_CASE("a pass on the card gives the CPU's logits and maps") {
   if (const std::string why = why_no_cuda(); !why.empty()) {
@@ -35,3 +35,5 @@ TEST_CASE("a pass on the card gives the CPU's logits and maps") {
         for (Index j = 0; j < 7; ++j) REQUIRE(std::abs(here.maps[m].weight(i, j) - there.maps[m].weight(i, j)) < 1e-5);
   }
 }
+
+}  // namespace headscope::cuda_test

@@ -24,8 +24,9 @@
 #include "tests/model/parity.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::encoder_decoders_test {
+
+using namespace testing;
 
 namespace {
 
@@ -396,3 +397,5 @@ TEST_CASE("a run with a source is the same after JSON, and others keep their has
   plain.text = "t";
   CHECK(to_json(plain).find("source") == std::string::npos);
 }
+
+}  // namespace headscope::encoder_decoders_test

@@ -29,8 +29,9 @@
 #include "tests/model/parity.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::encoders_test {
+
+using namespace testing;
 
 namespace {
 
@@ -355,3 +356,5 @@ TEST_CASE("a file whose norms have gamma and beta, as older ones do, is the same
   const auto model = Model::load(folder, backend), plain = Model::load(reference("families/bert"), backend);
   CHECK(absolute(model->forward(Ctx{backend}, ids).logits, plain->forward(Ctx{backend}, ids).logits) == 0);
 }
+
+}  // namespace headscope::encoders_test

@@ -18,8 +18,9 @@
 #include "tests/support/gradient_check.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::experts_test {
+
+using namespace testing;
 
 namespace {
 
@@ -227,3 +228,5 @@ TEST_CASE("4-bit pairs are read as their format says, and as what they stand for
   CHECK_THROWS_WITH_AS(source.take("e.w", {1, 33, 2}), doctest::Contains("whole groups of 32"), Error);
   std::filesystem::remove(file);
 }
+
+}  // namespace headscope::experts_test

@@ -21,8 +21,9 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::families_test {
+
+using namespace testing;
 
 namespace {
 
@@ -251,3 +252,5 @@ TEST_CASE("the gradient of a logit of every family with respect to embeddings an
     CHECK(4 * kinks < asked);
   });
 }
+
+}  // namespace headscope::families_test

@@ -16,8 +16,9 @@
 #include "tests/model/parity.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::formats_test {
+
+using namespace testing;
 namespace fs = std::filesystem;
 
 namespace {
@@ -236,3 +237,5 @@ TEST_CASE("files of every format that are cut short while open are an Error with
     CHECK_THROWS_WITH_AS(read_weights(*files.weights, config), doctest::Contains("its end at byte"), Error);
   }
 }
+
+}  // namespace headscope::formats_test

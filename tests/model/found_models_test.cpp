@@ -9,9 +9,10 @@
 #include "core/model/config.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::reference;
-using headscope::testing::scratch_dir;
+namespace headscope::found_models_test {
+
+using testing::reference;
+using testing::scratch_dir;
 namespace fs = std::filesystem;
 
 namespace {
@@ -91,3 +92,5 @@ TEST_CASE("models are found in folders, single files and cache entries, each wit
   stop.request_stop();
   CHECK_THROWS_AS(find_models(root, stop.get_token()), Cancelled);
 }
+
+}  // namespace headscope::found_models_test

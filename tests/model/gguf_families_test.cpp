@@ -17,8 +17,9 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::gguf_families_test {
+
+using namespace testing;
 namespace fs = std::filesystem;
 
 namespace {
@@ -69,3 +70,5 @@ TEST_CASE("rows by kind become rows by key head") {
   const float expected[] = {0, 1, 4, 6, 2, 3, 5, 7};
   for (Index i = 0; i < 8; ++i) CHECK(groups.at(i, 0) == expected[i]);
 }
+
+}  // namespace headscope::gguf_families_test

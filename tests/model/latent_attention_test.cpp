@@ -18,8 +18,9 @@
 #include "tests/model/parity.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::latent_attention_test {
+
+using namespace testing;
 
 namespace {
 using Json = nlohmann::json;
@@ -227,3 +228,5 @@ TEST_CASE(
       }
   }
 }
+
+}  // namespace headscope::latent_attention_test

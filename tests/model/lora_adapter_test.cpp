@@ -18,8 +18,9 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::lora_adapter_test {
+
+using namespace testing;
 namespace fs = std::filesystem;
 using nlohmann::json;
 
@@ -204,3 +205,5 @@ TEST_CASE("a model with an adapter is one path, which parts again") {
   CHECK(with_adapter(whole, "/other") == "/models/gpt2?adapter=/other");
   CHECK(adapted_path("/models/gpt2").adapter.empty());
 }
+
+}  // namespace headscope::lora_adapter_test

@@ -7,8 +7,9 @@
 #include "core/model/weights.h"
 #include "tests/analysis/subjects.h"
 
-using namespace headscope;
-using headscope::testing::ReadSubject;
+namespace headscope::model_weights_test {
+
+using testing::ReadSubject;
 
 TEST_CASE("weights by head give the pass's own q, k, v and output") {
   for (const char* folder : {"gpt2-random", "gpt2-untied-erf", "llama-gqa", "llama-bias"}) {
@@ -68,3 +69,5 @@ TEST_CASE("weights of a model in training are found in joined matrices too") {
       }
   }
 }
+
+}  // namespace headscope::model_weights_test

@@ -6,7 +6,7 @@
 #include "core/model/model.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::parameter_parts_test {
 
 TEST_CASE("parameters of published shapes, as their authors count them") {
   const auto total = [](const char* words) { return parameter_parts(parse_shape(words, "shape")).total(); };
@@ -53,3 +53,5 @@ TEST_CASE("a shape in words is read back, and a wrong one is refused with what w
     CHECK_THROWS_AS(parse_shape(wrong, "shape"), Error);
   }
 }
+
+}  // namespace headscope::parameter_parts_test

@@ -13,8 +13,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::parity_shared_test {
+
+using namespace testing;
 
 namespace {
 
@@ -237,3 +238,5 @@ TEST_CASE("gpt-nano-sort agrees with float64 in every map, logit, loss, metric a
   HEADSCOPE_NEEDS_SHARED(captures, "captures/gpt-nano-sort");
   check_model(*folder, *captures);
 }
+
+}  // namespace headscope::parity_shared_test

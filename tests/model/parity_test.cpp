@@ -13,8 +13,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::parity_test {
+
+using namespace testing;
 
 namespace {
 
@@ -195,3 +196,5 @@ TEST_CASE("the example's heads do what its card says") {
   for (std::size_t i = 62; i < losses.size(); ++i) second.add(losses[i]);
   CHECK(second.value() < 0.1);
 }
+
+}  // namespace headscope::parity_test

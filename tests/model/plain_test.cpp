@@ -14,8 +14,9 @@
 #include "tests/model/parity.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::plain_test {
+
+using namespace testing;
 
 namespace {
 
@@ -84,3 +85,5 @@ TEST_CASE("losses of the plain definition are −ln of a softmax, and a pass can
   stop.request_stop();
   CHECK_THROWS_AS(plain::forward(config, read_weights(*files.weights, config), ids, stop.get_token()), Cancelled);
 }
+
+}  // namespace headscope::plain_test

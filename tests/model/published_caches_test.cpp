@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-using namespace headscope;
+namespace headscope::published_caches_test {
 
 namespace {
 const PublishedCache& row(std::string_view model) {
@@ -47,3 +47,5 @@ TEST_CASE("every row is of one kind, with a source, once") {
   }
   CHECK(names.size() == 14);
 }
+
+}  // namespace headscope::published_caches_test

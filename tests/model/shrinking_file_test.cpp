@@ -13,7 +13,8 @@
 #include "core/model/weights.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::shrinking_file_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -81,3 +82,5 @@ TEST_CASE("a model that was read needs its file no more: cut while a pass runs, 
     CHECK(sum > 0);
   }
 }
+
+}  // namespace headscope::shrinking_file_test

@@ -15,8 +15,9 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::largest_difference;
+namespace headscope::sites_test {
+
+using testing::largest_difference;
 
 namespace {
 
@@ -35,7 +36,11 @@ Shape shape_of(std::string_view text, const ModelDims& d, Index n) {
                                              {"expert", d.experts},
                                              {"d_value", d.value_width()},
                                              {"q_latent", d.q_latent},
-                                             {"kv_latent", d.kv_latent}};
+                                             {"kv_latent", d.kv_latent},
+                                             {"d_inner", d.d_inner},
+                                             {"lane", d.lanes},
+                                             {"group", d.state_groups},
+                                             {"d_state", d.d_state}};
   std::vector<Index> found;
   std::string word;
   for (const char c : text) {
@@ -217,3 +222,5 @@ TEST_CASE("what a pass cannot run is refused with the numbers") {
   stop.request_stop();
   CHECK_THROWS_AS(model->forward({backend, nullptr, stop.get_token()}, tokens), Cancelled);
 }
+
+}  // namespace headscope::sites_test

@@ -31,8 +31,9 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/stored_copy.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::stored_weights_test {
+
+using namespace testing;
 namespace fs = std::filesystem;
 
 namespace {
@@ -307,3 +308,5 @@ TEST_CASE("a file's weights: matrices of F16, BF16 and Q8_0 as they lie, everyth
   }
   CHECK(as_stored > 0);
 }
+
+}  // namespace headscope::stored_weights_test

@@ -19,8 +19,9 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::text_length_test {
+
+using namespace testing;
 
 namespace {
 
@@ -150,3 +151,5 @@ TEST_CASE("a streamed cache is told of texts that would be turned otherwise") {
                                         Ctx{*g.subject.backend}),
                        doctest::Contains("a text of at most 15 tokens"), Error);
 }
+
+}  // namespace headscope::text_length_test

@@ -17,8 +17,9 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::transformer_lens_test {
+
+using namespace testing;
 namespace fs = std::filesystem;
 using nlohmann::json;
 
@@ -165,3 +166,5 @@ TEST_CASE("what b_in of a gated MLP adds behind the product of its branches is i
     CHECK(static_cast<double>(raw.down_bias.at(j)) == doctest::Approx(sum));
   }
 }
+
+}  // namespace headscope::transformer_lens_test

@@ -33,8 +33,9 @@
 #include "tests/model/parity.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::vision_test {
+
+using namespace testing;
 namespace fs = std::filesystem;
 
 namespace {
@@ -409,3 +410,5 @@ TEST_CASE("a preparation that gives another size than the model reads is an erro
   fs::remove(folder / "preprocessor_config.json");
   CHECK(load_config(folder).vision->preparation.resize_height == 12);
 }
+
+}  // namespace headscope::vision_test

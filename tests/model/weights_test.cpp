@@ -5,9 +5,10 @@
 #include "core/model/family.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::reference;
-using headscope::testing::scratch_dir;
+namespace headscope::weights_test {
+
+using testing::reference;
+using testing::scratch_dir;
 
 namespace {
 
@@ -192,3 +193,5 @@ TEST_CASE("an integer tensor in the place of a weight is an error that names it"
   CHECK_THROWS_WITH_AS(read_weights(SafetensorsFile::open(path), load_config(reference("gpt2-random"))),
                        doctest::Contains("transformer.ln_f.weight"), Error);
 }
+
+}  // namespace headscope::weights_test

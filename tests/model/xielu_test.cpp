@@ -11,7 +11,7 @@
 #include "core/model/weights.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::xielu_test {
 
 TEST_CASE("each layer's xIELU is that of its file, and the curve on screen is the pass's") {
   const auto folder = testing::reference("families") / "apertus";
@@ -46,3 +46,5 @@ TEST_CASE("xIELU as training begins is x (0.8 x + 0.5) above 0") {
   CHECK(curve.y[1] == doctest::Approx(1.3));
   CHECK(title(Activation::xielu) == "xIELU");
 }
+
+}  // namespace headscope::xielu_test

@@ -31,6 +31,8 @@ encoder = dict(vocab_size=43, num_hidden_layers=2, max_position_embeddings=40, h
 latent = usual | dict(hidden_size=18, num_attention_heads=3, num_key_value_heads=3, intermediate_size=22, q_lora_rank=7,
                       kv_lora_rank=5, qk_nope_head_dim=6, qk_rope_head_dim=8, v_head_dim=4)
 
+states = dict(vocab_size=43, num_hidden_layers=2, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+
 # name → (config class, settings)
 FAMILIES = {
     "qwen2": ("Qwen2Config", llama_like | rope() | dict(
@@ -180,6 +182,17 @@ FAMILIES = {
     "gpt_oss-mxfp4": ("GptOssConfig", usual | rope() | dict(
         hidden_size=32, num_attention_heads=3, num_key_value_heads=1, intermediate_size=32, head_dim=6,
         num_local_experts=3, num_experts_per_tok=2, sliding_window=5)),
+    # State spaces: channels (36 of them in 6 groups, 42 in 7), and heads.
+    "mamba": ("MambaConfig", states | dict(
+        hidden_size=18, state_size=5, conv_kernel=3, time_step_rank=4, use_bias=True, tie_word_embeddings=False)),
+    "mamba-bare": ("MambaConfig", states | dict(
+        num_hidden_layers=3, hidden_size=14, expand=3, state_size=4, use_conv_bias=False, hidden_act="gelu")),
+    "mamba2": ("Mamba2Config", states | dict(
+        hidden_size=18, num_heads=6, head_dim=6, n_groups=2, state_size=5, conv_kernel=3, use_bias=True, chunk_size=4,
+        time_step_limit=(0.3, 1.1))),
+    "mamba2-one": ("Mamba2Config", states | dict(
+        hidden_size=15, expand=1, num_heads=5, head_dim=3, n_groups=1, state_size=7, use_conv_bias=False,
+        tie_word_embeddings=True)),
     # Encoders: asked for masked tokens, by the second of two texts too.
     "bert": ("BertConfig", encoder | dict(type_vocab_size=3, num_hidden_layers=3, hidden_act="gelu_new")),
     "bert-untied": ("BertConfig", encoder | dict(hidden_act="relu", tie_word_embeddings=False, layer_norm_eps=0.01)),
@@ -205,7 +218,7 @@ FAMILIES = {
 ENCODERS = ("bert", "distilbert", "roberta", "xlm_roberta", "modernbert")
 
 
-def drawn(model, seed, gain_around):
+def drawn(model, seed, gain_around, size=1.6):
     """Every parameter anew: matrices of a size that makes attention look somewhere, gains and biases far from 1 and 0."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -215,7 +228,7 @@ def drawn(model, seed, gain_around):
             gain = not matrix and name.endswith("weight")
             if name.endswith("sinks"):
                 noise = 4 * noise
-            value = noise * (1.6 / parameter.shape[-1] ** 0.5 if matrix else 0.4) + (gain_around if gain else 0)
+            value = noise * (size / parameter.shape[-1] ** 0.5 if matrix else 0.4) + (gain_around if gain else 0)
             parameter.copy_(value)
         for name, buffer in model.named_buffers():  # of xIELU
             if name.endswith((".act_fn.beta", ".act_fn.eps")):
@@ -332,6 +345,79 @@ def add_alibi_once(model):
         assert gap < 1e-9, "not what SDPA computes"
 
 
+def in_doubles(module):
+    """These files of the library compute some steps in float32 whatever the model's type; here all are float64."""
+    class Doubles:
+        float32 = torch.float64
+
+        def __getattr__(self, name):
+            return getattr(torch, name)
+
+    module.torch = Doubles()
+    torch.Tensor.float = torch.Tensor.double
+
+
+def watch_states(model, seen, streams):
+    """What every layer's state is given, of its last pass: `seen[layer]` = x (token, lane, width), Δ (token, lane), a
+    (lane, state), B and C (token, lane, state); of Mamba a lane is a channel, of Mamba-2 a head. `streams[layer]`: what
+    the block reads."""
+    import importlib
+    kind = model.config.model_type
+    module = importlib.import_module(f"transformers.models.{kind}.modeling_{kind}")
+    in_doubles(module)
+    name = "mamba_selective_scan" if kind == "mamba" else "mamba2_chunk_scan"
+    scan, layer = getattr(module, name), [-1]
+
+    def channels(x, dt, a, b, c, delta_bias=None, **_):
+        delta = torch.nn.functional.softplus(dt + delta_bias[:, None])[0].T
+        wide = lambda y: y[0].T[:, None].expand(-1, x.shape[1], -1)
+        return x[0].T[:, :, None], delta, a, wide(b), wide(c)
+
+    def heads(x, dt, a, b, c, dt_bias=None, dt_limit=None, **_):
+        delta = torch.nn.functional.softplus(dt + dt_bias)[0].clamp(*dt_limit)
+        wide = lambda y: y[0].repeat_interleave(x.shape[2] // y.shape[2], dim=1)
+        return x[0], delta, a[:, None].expand(-1, b.shape[-1]), wide(b), wide(c)
+
+    def watched(*args, **kwargs):
+        layer[0] = (layer[0] + 1) % model.config.num_hidden_layers
+        args = tuple(args) + tuple(kwargs[key] for key in "ABC" if key in kwargs)
+        rest = {key: value for key, value in kwargs.items() if key not in "ABC"}
+        seen[layer[0]] = (channels if kind == "mamba" else heads)(*args, **rest)
+        return scan(*args, **rest)
+
+    setattr(module, name, watched)
+    for index, block in enumerate(model.backbone.layers):
+        block.register_forward_pre_hook(lambda _, inputs, index=index: streams.__setitem__(index, inputs[0][0]))
+
+
+def hidden_attention(states, count):
+    """(head, query, key) by the formula of Ali et al. 2024: α_ts = C_t · (exp(a Σ Δ_r) ∘ Δ_s B_s), s < r ≤ t; a head of
+    Mamba, which has none, is as many neighbouring channels as any of `count`, of which this is the mean."""
+    _, delta, a, b, c = states
+    n, lanes = delta.shape
+    alpha = torch.zeros(lanes, n, n)
+    for t in range(n):
+        for s in range(t + 1):
+            decay = torch.exp(a * delta[s + 1:t + 1].sum(0)[:, None])  # (lane, state)
+            alpha[:, t, s] = (c[t] * decay * delta[s][:, None] * b[s]).sum(-1)
+    return alpha.reshape(count, lanes // count, n, n).mean(1)
+
+
+def expected_states(config, seen):
+    out = {}
+    for layer, states in seen.items():
+        x, delta, _, b, c = states
+        channels = config.model_type == "mamba"
+        count = max(k for k in range(1, 9) if delta.shape[1] % k == 0) if channels else config.num_heads
+        groups = 1 if channels else config.n_groups
+        at = f"blocks.{layer}."
+        out[at + "attn.hook_pattern"] = hidden_attention(states, count)
+        out[at + "mixer.hook_x"] = x.reshape(len(x), -1)
+        out[at + "mixer.hook_delta"] = delta
+        out[at + "mixer.hook_b"], out[at + "mixer.hook_c"] = (y[:, ::y.shape[1] // groups] for y in (b, c))
+    return out
+
+
 def make(name):
     config_class, settings = FAMILIES[name]
     config = getattr(transformers, config_class)(**settings)
@@ -340,7 +426,9 @@ def make(name):
     encodes = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING and name.startswith(ENCODERS)
     kind = transformers.AutoModelForMaskedLM if encodes else transformers.AutoModelForCausalLM
     model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
-    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith("gemma") else 0.7)  # those add 1
+    state_space, states, streams = name.startswith("mamba"), {}, {}
+    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith("gemma") else 0.7,  # those add 1
+          size=0.9 if state_space else 1.6)  # what a state amounts to grows with the product of three
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
     if getattr(config, "alibi", False):
         add_alibi_once(model)
@@ -348,8 +436,13 @@ def make(name):
     routers = {}
     if hasattr(config, "num_experts_per_tok"):
         watch_routers(model, config, routers)
+    if state_space:
+        watch_states(model, states, streams)
+    attentions = dict() if state_space else dict(output_attentions=True)
     with torch.no_grad():
-        out = model(ids, output_attentions=True, output_hidden_states=True, **(dict() if encodes else dict(use_cache=False)))
+        out = model(ids, output_hidden_states=True, **attentions, **(dict() if encodes else dict(use_cache=False)))
+        hidden = expected_states(config, states)
+        streams = dict(streams) if state_space else dict(enumerate(x[0] for x in out.hidden_states))
         logits_of_routers = dict(routers)
         chosen = list(TEXT)
         margins = []
@@ -392,9 +485,11 @@ def make(name):
         with torch.no_grad():
             expected["segments"] = segments[0].numpy().astype("<i4")
             expected["logits_of_segments"] = f4(model(ids, token_type_ids=segments).logits[0])
-    for layer, pattern in enumerate(out.attentions):
-        expected[f"blocks.{layer}.attn.hook_pattern"] = f4(pattern[0])
-        expected[f"blocks.{layer}.hook_resid_pre"] = f4(out.hidden_states[layer][0])
+    expected |= {key: f4(value.contiguous()) for key, value in hidden.items()}
+    for layer in range(config.num_hidden_layers):
+        if not state_space:
+            expected[f"blocks.{layer}.attn.hook_pattern"] = f4(out.attentions[layer][0])
+        expected[f"blocks.{layer}.hook_resid_pre"] = f4(streams[layer])
     for layer, logits in logits_of_routers.items():
         expected[f"blocks.{layer}.mlp.hook_router_logits"] = f4(logits)
     write_safetensors(folder / "expected.safetensors", expected)

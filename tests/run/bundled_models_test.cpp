@@ -16,7 +16,7 @@
 #include "core/train/model_card.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::bundled_models_test {
 
 namespace {
 void check_model(const std::string& name) {
@@ -142,3 +142,5 @@ TEST_CASE("tiny-gpt2 knows who sells what by a head for the woman and one for th
   CHECK(he->map({0, 3}).weight(verb, ben) > 0.95f);
   CHECK(share(*sold("she", {"0.2: ablate zero"}), his) > 0.7);
 }
+
+}  // namespace headscope::bundled_models_test

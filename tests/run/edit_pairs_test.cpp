@@ -15,7 +15,7 @@
 #include "core/metrics/next_token_change.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::edit_pairs_test {
 
 namespace {
 
@@ -187,3 +187,5 @@ TEST_CASE("an edit is found again by what it takes from where, however its pairs
   CHECK_FALSE(same_source({plain, a}, b));
   CHECK(same_source({a_otherwise, a}, a) == std::size_t(1));  // the same edit before one that is like it
 }
+
+}  // namespace headscope::edit_pairs_test

@@ -8,8 +8,9 @@
 
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::reference;
+namespace headscope::pass_memory_test {
+
+using testing::reference;
 
 namespace {
 
@@ -176,3 +177,5 @@ TEST_CASE("the logits of every position come after: the same bits, whether the p
           whole);  // nothing is lacking
   }
 }
+
+}  // namespace headscope::pass_memory_test

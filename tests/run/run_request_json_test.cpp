@@ -3,7 +3,7 @@
 #include "core/base/error.h"
 #include "core/run/run_request.h"
 
-using namespace headscope;
+namespace headscope::run_request_json_test {
 
 namespace {
 RunRequest full_request() {
@@ -112,3 +112,5 @@ TEST_CASE("a request whose text is not UTF-8 cannot be saved, and says where it 
                        Error);
   CHECK(hash(request) != hash(full_request()));
 }
+
+}  // namespace headscope::run_request_json_test

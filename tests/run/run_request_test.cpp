@@ -16,9 +16,10 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::largest_difference;
-using headscope::testing::reference;
+namespace headscope::run_request_test {
+
+using testing::largest_difference;
+using testing::reference;
 
 namespace {
 std::vector<std::int32_t> expected_ids(const SafetensorsFile& file) {
@@ -283,3 +284,5 @@ TEST_CASE("a stop reaches the tokenizer of a run") {
   CHECK_THROWS_AS(tokenize(loaded, request, stop.get_token()), Cancelled);
   CHECK_THROWS_AS(run(loaded, request, Ctx{backend, nullptr, stop.get_token()}), Cancelled);
 }
+
+}  // namespace headscope::run_request_test

@@ -10,9 +10,7 @@
 
 #include "core/base/error.h"
 
-using headscope::Cancelled;
-using headscope::Error;
-using headscope::Worker;
+namespace headscope::worker_test {
 
 namespace {
 
@@ -285,3 +283,5 @@ TEST_CASE("many quick replacements leave the last one standing") {
   CHECK(worker.status().queued == 0);
   CHECK(last == 1999);
 }
+
+}  // namespace headscope::worker_test

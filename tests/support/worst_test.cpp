@@ -8,9 +8,10 @@
 
 #include "tests/support/largest_difference.h"
 
-using namespace headscope;
-using headscope::testing::largest_difference;
-using headscope::testing::Worst;
+namespace headscope::worst_test {
+
+using testing::largest_difference;
+using testing::Worst;
 
 TEST_CASE("the worst of some numbers is the largest; a NaN among them stays, and nothing is no number") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -39,3 +40,5 @@ TEST_CASE("tensors differ by their largest difference, by NaN where one is; equa
   CHECK(std::isnan(largest_difference(row({nan, 1}), row({0, 1}))));
   CHECK(std::isnan(largest_difference(row({0, 1, 2}), row({0, nan, 5}))));
 }
+
+}  // namespace headscope::worst_test

@@ -6,8 +6,9 @@
 #include "core/tensor/backend.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using headscope::testing::Worst;
+namespace headscope::activation_test {
+
+using testing::Worst;
 
 namespace {
 
@@ -52,3 +53,5 @@ TEST_CASE("activations equal their formulas in double, also far out on both side
     CHECK(worst.value() < 1e-6);
   }
 }
+
+}  // namespace headscope::activation_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace headscope;
+namespace headscope::gap_test {
 
 TEST_CASE("the greatest gap of two tensors is found through any strides, and NaN is never lost") {
   Tensor a = Tensor::zeros({2, 3}), b = Tensor::zeros({3, 2});
@@ -19,3 +19,5 @@ TEST_CASE("the greatest gap of two tensors is found through any strides, and NaN
   CHECK(std::isnan(greatest_gap(a, b.transpose(0, 1))));
   CHECK(greatest_gap(Tensor::zeros({0, 3}), Tensor::zeros({0, 3})) == 0);
 }
+
+}  // namespace headscope::gap_test

@@ -11,8 +11,9 @@
 #include "tests/support/gradient_check.h"
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::gradients_test {
+
+using namespace testing;
 
 namespace {
 
@@ -366,3 +367,5 @@ TEST_CASE("a tape keeps to what is watched") {
     CHECK(dx.at(2, j) == w.at(j, 4));
   }
 }
+
+}  // namespace headscope::gradients_test

@@ -11,9 +11,10 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using headscope::testing::random_tensor;
-using headscope::testing::Worst;
+namespace headscope::matrix_test {
+
+using testing::random_tensor;
+using testing::Worst;
 
 namespace {
 
@@ -125,3 +126,5 @@ TEST_CASE("an element of a panel product has the same bits whatever rows it is c
   for (Index row = 0; row < 13; ++row) multiply(row, 1, alone);
   CHECK(std::ranges::equal(together.values(), alone.values()));
 }
+
+}  // namespace headscope::matrix_test

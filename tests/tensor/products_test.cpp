@@ -10,9 +10,10 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using headscope::testing::random_tensor;
-using headscope::testing::Worst;
+namespace headscope::products_test {
+
+using testing::random_tensor;
+using testing::Worst;
 
 namespace {
 
@@ -84,3 +85,5 @@ TEST_CASE("several products side by side give what each gives alone") {
     CHECK(std::ranges::equal(each.c.values(), alone.c.values()));
   }
 }
+
+}  // namespace headscope::products_test

@@ -12,8 +12,9 @@
 #include "core/tensor/backend.h"
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
-using headscope::testing::random_tensor;
+namespace headscope::row_queue_test {
+
+using testing::random_tensor;
 
 namespace {
 
@@ -113,3 +114,5 @@ TEST_CASE("ops done later give the bits of ops done at once, whatever the number
     }
   }
 }
+
+}  // namespace headscope::row_queue_test

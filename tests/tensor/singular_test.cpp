@@ -10,11 +10,12 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
-using headscope::testing::jacobi;
-using headscope::testing::largest_difference;
-using headscope::testing::Parts;
-using headscope::testing::random_tensor;
+namespace headscope::singular_test {
+
+using testing::jacobi;
+using testing::largest_difference;
+using testing::Parts;
+using testing::random_tensor;
 
 TEST_CASE("scaled singular values are U diag(z σ) Vᵀ, for wide, tall and strided matrices") {
   const Tensor wide = random_tensor({5, 9}, 3);
@@ -67,3 +68,5 @@ TEST_CASE("a matrix of less than full rank has zeros, and nothing comes of scali
   for (std::size_t i = 1; i < 4; ++i) CHECK(found.values[i] < 1e-6);
   CHECK(largest_difference(scaled_singular(w, found, std::vector<double>{1, 100, 100, 100}), w) < 1e-5);
 }
+
+}  // namespace headscope::singular_test

@@ -9,7 +9,7 @@
 #include "core/tensor/row_queue.h"
 #include "core/tensor/tape.h"
 
-using namespace headscope;
+namespace headscope::solu_test {
 
 TEST_CASE("SoLU of a row is each number times its softmax, and its gradient is the slope") {
   Backend backend(1);
@@ -50,3 +50,5 @@ TEST_CASE("SoLU of a row is each number times its softmax, and its gradient is t
     CHECK(gradient.at(0, j) == 0);
   }
 }
+
+}  // namespace headscope::solu_test

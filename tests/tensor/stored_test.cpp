@@ -17,8 +17,9 @@
 #include "tests/support/stored_copy.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::stored_test {
+
+using namespace testing;
 
 namespace {
 
@@ -245,3 +246,5 @@ TEST_CASE("a number that is not finite is found wherever it lies") {
       }
   }
 }
+
+}  // namespace headscope::stored_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-using namespace headscope;
+namespace headscope::tensor_test {
 
 namespace {
 Tensor counting(Shape shape) {
@@ -56,3 +56,5 @@ TEST_CASE("shapes print as people write them") {
   CHECK(Shape{}.str() == "[]");
   CHECK(Shape{}.size() == 1);
 }
+
+}  // namespace headscope::tensor_test

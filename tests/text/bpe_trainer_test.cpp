@@ -14,7 +14,7 @@
 #include "core/text/tokenizer.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::bpe_trainer_test {
 
 namespace {
 using Texts = std::vector<std::string>;
@@ -124,3 +124,5 @@ TEST_CASE("BPE training: the project's tokenizer opens what was written and uses
   CHECK(tokenizer->encode(" cat").size() == 1);
   CHECK(tokenizer->encode("<|endoftext|>", {.parse_special = true}).size() == 1);
 }
+
+}  // namespace headscope::bpe_trainer_test

@@ -9,7 +9,7 @@
 #include "core/base/file.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::chat_template_test {
 
 namespace {
 
@@ -106,3 +106,5 @@ TEST_CASE("a model's template is found in its folder: the file of its own before
   CHECK_THROWS_WITH_AS(load_chat_template(folder),
                        doctest::Contains("expected a template called \"default\", found 1 of other names"), Error);
 }
+
+}  // namespace headscope::chat_template_test

@@ -8,9 +8,10 @@
 #include "tests/support/paths.h"
 #include "tests/text/cases.h"
 
+namespace headscope::conformance_test {
+
 namespace fs = std::filesystem;
-using namespace headscope;
-using namespace headscope::testing;
+using namespace testing;
 
 namespace {
 
@@ -120,3 +121,5 @@ TEST_CASE("the reference models with tiny vocabularies have tokenizers") {
   CHECK(bytes->bos() == 256);
   CHECK(bytes->encode("aé\n").size() == 4);
 }
+
+}  // namespace headscope::conformance_test

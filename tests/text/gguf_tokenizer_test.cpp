@@ -12,8 +12,9 @@
 #include "tests/support/paths.h"
 #include "tests/text/cases.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::gguf_tokenizer_test {
+
+using namespace testing;
 
 namespace {
 
@@ -119,3 +120,5 @@ TEST_CASE("tokenizer.bin cut short anywhere is refused, or ends between two toke
   CHECK_THROWS_WITH_AS(read_llama2c_tokenizer(folder / "tokenizer.bin"),
                        doctest::Contains("token 0: expected a length"), Error);
 }
+
+}  // namespace headscope::gguf_tokenizer_test

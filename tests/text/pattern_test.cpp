@@ -6,7 +6,8 @@
 #include "core/base/error.h"
 #include "core/text/pattern.h"
 
-using namespace headscope;
+namespace headscope::pattern_test {
+
 using Strings = std::vector<std::string>;
 
 namespace {
@@ -163,3 +164,5 @@ TEST_CASE("a pattern that takes few ways at every place, but ever more in all of
   for (int i = 0; i < 100; ++i) runs += std::string(30'000, 'a') + "7 ";
   CHECK(matches("(?:a|b)+\\d", runs).size() == 100);
 }
+
+}  // namespace headscope::pattern_test

@@ -16,7 +16,8 @@
 #include "core/text/normalizer.h"
 #include "core/text/pre_tokenizer.h"
 
-using namespace headscope;
+namespace headscope::text_steps_test {
+
 using Strings = std::vector<std::string>;
 using Offsets = std::vector<std::int32_t>;
 
@@ -222,3 +223,5 @@ TEST_CASE("pairs merge by rank, then from the left") {
   CHECK(ids("x") == Offsets{-1});
   CHECK(ids("").empty());
 }
+
+}  // namespace headscope::text_steps_test

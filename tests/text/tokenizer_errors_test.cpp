@@ -12,9 +12,10 @@
 #include "tests/support/paths.h"
 #include "tests/text/cases.h"
 
+namespace headscope::tokenizer_errors_test {
+
 namespace fs = std::filesystem;
-using namespace headscope;
-using namespace headscope::testing;
+using namespace testing;
 using nlohmann::json;
 
 namespace {
@@ -290,3 +291,5 @@ TEST_CASE("names from a file are cut and made visible in the error that quotes t
   CHECK(error.find('\x1b') == std::string::npos);
   CHECK(error.size() < folder.string().size() + 600);
 }
+
+}  // namespace headscope::tokenizer_errors_test

@@ -15,9 +15,10 @@
 #include "tests/support/paths.h"
 #include "tests/text/cases.h"
 
+namespace headscope::tokenizer_families_test {
+
 namespace fs = std::filesystem;
-using namespace headscope;
-using namespace headscope::testing;
+using namespace testing;
 using Ids = std::vector<std::int32_t>;
 
 namespace {
@@ -128,3 +129,5 @@ TEST_CASE("every family's tokenizer.json gives the ids of the tokenizers package
   }
   CHECK(families == 23);
 }
+
+}  // namespace headscope::tokenizer_families_test

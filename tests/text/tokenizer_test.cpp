@@ -10,8 +10,9 @@
 #include "tests/support/paths.h"
 #include "tests/text/cases.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::tokenizer_test {
+
+using namespace testing;
 using Ids = std::vector<std::int32_t>;
 
 namespace {
@@ -264,3 +265,5 @@ TEST_CASE("SentencePiece, which cannot be stopped, is given no text that it read
                         "cannot be stopped, found 1048577, too long"),
       Error);
 }
+
+}  // namespace headscope::tokenizer_test

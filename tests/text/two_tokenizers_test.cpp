@@ -11,8 +11,9 @@
 #include "core/run/run_request.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::two_tokenizers_test {
+
+using namespace testing;
 
 namespace {
 struct Two {
@@ -67,3 +68,5 @@ TEST_CASE("a target begins with the decoder's first token, and does not end") {
   CHECK(t5.loaded.source_tokenizer == t5.loaded.tokenizer);
   CHECK(t5.target("") == std::vector<std::int32_t>{0});
 }
+
+}  // namespace headscope::two_tokenizers_test

@@ -4,7 +4,7 @@
 #include "core/text/byte_alphabet.h"
 #include "core/text/tokenizer.h"
 
-using namespace headscope;
+namespace headscope::utf8_test {
 
 TEST_CASE("the first invalid byte of a text is found, whatever is wrong with it") {
   CHECK(!first_invalid_utf8("").has_value());
@@ -77,3 +77,5 @@ TEST_CASE("GPT-2's byte alphabet writes every byte as its own character") {
   CHECK(!bytes_from_alphabet("a b").has_value());
   CHECK(!bytes_from_alphabet("▁").has_value());
 }
+
+}  // namespace headscope::utf8_test

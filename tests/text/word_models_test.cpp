@@ -10,7 +10,8 @@
 #include "core/text/unigram.h"
 #include "core/text/word_piece.h"
 
-using namespace headscope;
+namespace headscope::word_models_test {
+
 using Ids = std::vector<std::int32_t>;
 using Strings = std::vector<std::string>;
 
@@ -185,3 +186,5 @@ TEST_CASE("words of a million letters can be stopped") {
   model.encode(word, pieces);
   CHECK(pieces.size() == word.size());
 }
+
+}  // namespace headscope::word_models_test

@@ -10,8 +10,9 @@
 #include "core/base/random.h"
 #include "tests/support/largest_difference.h"
 
-using namespace headscope;
-using headscope::testing::largest_difference;
+namespace headscope::attention_map_test {
+
+using testing::largest_difference;
 
 namespace {
 
@@ -239,3 +240,5 @@ TEST_CASE("a factored map keeps only its statistics: memory grows with n, not wi
   CHECK(pair.factored.bytes() == 300 * sizeof(double));
   CHECK(pair.dense.bytes() == 300 * 300 * sizeof(float));
 }
+
+}  // namespace headscope::attention_map_test

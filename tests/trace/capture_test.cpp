@@ -9,7 +9,7 @@
 #include "core/base/random.h"
 #include "core/trace/recorder.h"
 
-using namespace headscope;
+namespace headscope::capture_test {
 
 namespace {
 // GPT-2 124M.
@@ -112,3 +112,5 @@ TEST_CASE("a recorder packs a part of a fused product unless all of it is record
   all.at({SiteKind::k, 0}, part);
   CHECK(all.take().at({SiteKind::k, 0}).data() == part.data());
 }
+
+}  // namespace headscope::capture_test

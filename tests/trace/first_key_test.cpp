@@ -4,7 +4,7 @@
 
 #include <vector>
 
-using namespace headscope;
+namespace headscope::first_key_test {
 
 TEST_CASE("without its first key a map keeps the other weights, or shares them out anew") {
   const Tensor weights = Tensor::from({3, 3}, std::vector<float>{1, 0, 0, 0.75f, 0.25f, 0, 0.5f, 0.2f, 0.3f});
@@ -21,3 +21,5 @@ TEST_CASE("without its first key a map keeps the other weights, or shares them o
   CHECK(shared.weight(0, 0) == 0);  // nothing was left
   CHECK(shared.stats().max_weight[2] == doctest::Approx(0.6));
 }
+
+}  // namespace headscope::first_key_test

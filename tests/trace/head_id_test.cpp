@@ -4,7 +4,7 @@
 
 #include "core/trace/model_info.h"
 
-using namespace headscope;
+namespace headscope::head_id_test {
 
 TEST_CASE("a head is written layer, point, head, and read back from nothing else") {
   for (const HeadId head : {HeadId{0, 0}, HeadId{1, 0}, HeadId{11, 127}}) CHECK(parse_head_id(to_string(head)) == head);
@@ -24,3 +24,5 @@ TEST_CASE("query heads share key heads in groups") {
   CHECK(ModelDims{.heads = 3, .kv_heads = 3}.kv_of(2) == 2);
   CHECK(ModelDims{.heads = 3}.kv_of(2) == 2);  // nothing is known of key heads: each has its own
 }
+
+}  // namespace headscope::head_id_test

@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/trace/attention_rule.h"
 
-using namespace headscope;
+namespace headscope::map_difference_test {
 
 namespace {
 AttentionMap map_of(const std::vector<float>& weights, Index n, std::shared_ptr<const AttentionRule> rule) {
@@ -39,3 +39,5 @@ TEST_CASE("the difference of two maps is signed, and masked where neither sees")
 TEST_CASE("maps of different texts have no difference") {
   CHECK_THROWS_AS(map_difference(map_of({1}, 1, nullptr), map_of({1, 0, 1, 0}, 2, nullptr)), Error);
 }
+
+}  // namespace headscope::map_difference_test

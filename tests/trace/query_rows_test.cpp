@@ -7,8 +7,9 @@
 #include "core/base/error.h"
 #include "tests/viz/sample.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::query_rows_test {
+
+using namespace testing;
 
 TEST_CASE("the row of one query in every head, hidden keys apart") {
   const Trace trace = sample_trace(6, 2, 3);
@@ -65,3 +66,5 @@ TEST_CASE("in words: the sum over a word's tokens, the mean from it") {
   CHECK(rows.weights.at(0, 1) == doctest::Approx((0.75 + 0.8) / 2));
   CHECK_THROWS_AS(query_rows(trace, 2, &words), Error);
 }
+
+}  // namespace headscope::query_rows_test

@@ -10,8 +10,9 @@
 #include "core/base/random.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using headscope::testing::Worst;
+namespace headscope::row_stats_test {
+
+using testing::Worst;
 
 namespace {
 
@@ -153,3 +154,5 @@ TEST_CASE("scores of ±10000 neither overflow nor lose the largest") {
   CHECK(row[2] == doctest::Approx(1 / (1 + std::exp(1.0))).epsilon(1e-6));
   CHECK(row[3] == 0);
 }
+
+}  // namespace headscope::row_stats_test

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-using namespace headscope;
+namespace headscope::site_test {
 
 TEST_CASE("every site's name parses back to the site, at any layer") {
   std::set<std::string> names;
@@ -99,3 +99,5 @@ TEST_CASE("site kinds are known by the abbreviations notebooks use") {
   CHECK(!parse_site_kind("").has_value());
   CHECK(!parse_site_kind("keys").has_value());
 }
+
+}  // namespace headscope::site_test

@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 
-using namespace headscope;
+namespace headscope::tap_test {
 
 namespace {
 struct Add final : Tap {
@@ -48,3 +48,5 @@ TEST_CASE("a tap that returns another shape is an error that names the site and 
     CHECK(error.found == "[3]");
   }
 }
+
+}  // namespace headscope::tap_test

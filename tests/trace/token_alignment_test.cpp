@@ -2,7 +2,8 @@
 
 #include <doctest/doctest.h>
 
-using headscope::align_tokens;
+namespace headscope::token_alignment_test {
+
 using Ids = std::vector<std::int32_t>;
 using Pairs = std::vector<int>;
 
@@ -20,3 +21,5 @@ TEST_CASE("tokens pair as a difference of two texts pairs them") {
   CHECK(align_tokens(Ids{10, 5, 11, 9, 10}, Ids{11, 5, 10, 9, 10}) == Pairs{0, 1, 2, 3, 4});
   CHECK(align_tokens(Ids{1, 2, 3, 4}, Ids{2, 4, 9}) == Pairs{-1, 0, -1, 1});
 }
+
+}  // namespace headscope::token_alignment_test

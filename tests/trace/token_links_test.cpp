@@ -6,7 +6,7 @@
 
 #include "core/base/random.h"
 
-using namespace headscope;
+namespace headscope::token_links_test {
 
 namespace {
 std::vector<std::int32_t> row(const TokenLinks::List& list, int i) {
@@ -58,3 +58,5 @@ TEST_CASE("one token repeated a million times takes memory for a million links, 
   CHECK(links.duplicate.row(999999).size() == 999999);
   CHECK(links.induction.row(999999).back() == 999999);
 }
+
+}  // namespace headscope::token_links_test

@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 
-using namespace headscope;
+namespace headscope::trace_test {
 
 namespace {
 Trace trace_of_layers(std::initializer_list<int> layers) {
@@ -39,3 +39,5 @@ TEST_CASE("asking a trace for a head it does not hold is an error that says what
   CHECK_THROWS_AS(some.map({-1, 0}), Error);
   CHECK_THROWS_AS(Trace().map({0, 0}), Error);
 }
+
+}  // namespace headscope::trace_test

@@ -12,7 +12,7 @@
 #include "core/metrics/metric.h"
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
+namespace headscope::words_test {
 
 namespace {
 
@@ -182,3 +182,5 @@ TEST_CASE("query rows that begin inside a word, as a pass with cached tokens has
   CHECK(words.weight(0, 1) == doctest::Approx(0.7));
   CHECK_FALSE(words.masked(0, 1));
 }
+
+}  // namespace headscope::words_test

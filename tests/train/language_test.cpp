@@ -15,7 +15,7 @@
 
 #include "core/base/error.h"
 
-using namespace headscope;
+namespace headscope::language_test {
 
 namespace {
 std::string word(const Story& story, const TextSpan& span) {
@@ -194,3 +194,5 @@ TEST_CASE("language: the same seed tells the same story") {
   CHECK(language.sample(one).text == language.sample(two).text);
   CHECK(language.sample(one).text != language.sample(three).text);
 }
+
+}  // namespace headscope::language_test

@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/random.h"
 
-using namespace headscope;
+namespace headscope::learner_test {
 
 namespace {
 
@@ -223,3 +223,5 @@ TEST_CASE("the maps of a training step are those of the model on that text alone
     CHECK(learner.step(batch, {}, maps).maps.size() == 3 * alone.maps.size());
   }
 }
+
+}  // namespace headscope::learner_test

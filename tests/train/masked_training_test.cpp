@@ -16,9 +16,10 @@
 #include "tests/support/gradient_check.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::reference;
-using headscope::testing::slopes;
+namespace headscope::masked_training_test {
+
+using testing::reference;
+using testing::slopes;
 
 namespace {
 Recipe small_recipe() {
@@ -151,3 +152,5 @@ TEST_CASE("masked tokens are for encoders, and encoders for masked tokens") {
   CHECK(fault("stories", "bert").find("say what comes next") != std::string::npos);
   CHECK(fault("masked", "bert").empty());
 }
+
+}  // namespace headscope::masked_training_test

@@ -14,7 +14,7 @@
 #include "core/train/trainer.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::model_card_test {
 
 TEST_CASE("card: untrained heads spread their weight evenly, so every score is what chance gives") {
   Backend backend(2);
@@ -92,3 +92,5 @@ TEST_CASE("sampling: frequencies follow the softmax, top-k cuts it") {
   CHECK(share({.top_k = 2}, 2) == 0);
   CHECK(share({.temperature = 0}, 0) == 1);
 }
+
+}  // namespace headscope::model_card_test

@@ -9,7 +9,8 @@
 #include "core/base/error.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::parameters_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -144,3 +145,5 @@ TEST_CASE("a value that F16 cannot hold is not saved as infinity") {
   CHECK_THROWS_AS(p.save(folder.path, DType::f16), Error);
   p.save(folder.path, DType::f32);
 }
+
+}  // namespace headscope::parameters_test

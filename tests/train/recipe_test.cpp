@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 
-using namespace headscope;
+namespace headscope::recipe_test {
 
 namespace {
 const std::string whole = R"({
@@ -96,3 +96,5 @@ TEST_CASE("recipe: every fault names its place") {
   CHECK(fault("{").find("valid JSON") != std::string::npos);
   CHECK(fault("").find("valid JSON") != std::string::npos);
 }
+
+}  // namespace headscope::recipe_test

@@ -18,8 +18,9 @@
 #include "tests/support/gradient_check.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::slopes;
+namespace headscope::shapes_test {
+
+using testing::slopes;
 
 namespace {
 Recipe small_recipe() {
@@ -141,3 +142,5 @@ TEST_CASE("recipes of pictures that do not fit are refused") {
       parse_recipe(R"({"name": "x", "task": {"kind": "shapes", "patch": 7}, "model": {"family": "vit"}})", "r"),
       doctest::Contains("a divisor of the side 48"), Error);
 }
+
+}  // namespace headscope::shapes_test

@@ -13,7 +13,7 @@
 #include "core/base/error.h"
 #include "core/train/recipe.h"
 
-using namespace headscope;
+namespace headscope::tasks_test {
 
 namespace {
 TaskSettings small_stories() {
@@ -123,3 +123,5 @@ TEST_CASE("task repeated: rows repeat with a period of their own") {
   CHECK_THROWS_AS(held_out_stories(*task, 1), Error);
   CHECK_THROWS_AS(make_task({.kind = "poems"}), Error);
 }
+
+}  // namespace headscope::tasks_test

@@ -14,7 +14,7 @@
 #include "core/train/evaluation.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::trainer_test {
 
 namespace {
 Recipe small_recipe() {
@@ -171,3 +171,5 @@ TEST_CASE("checkpoint: files that are none are refused") {
   broken.state.erase(broken.state.begin());
   CHECK_THROWS_AS(Trainer(broken, backend), Error);
 }
+
+}  // namespace headscope::trainer_test

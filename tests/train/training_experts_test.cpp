@@ -11,9 +11,10 @@
 #include "tests/support/gradient_check.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::reference;
-using headscope::testing::slopes;
+namespace headscope::training_experts_test {
+
+using testing::reference;
+using testing::slopes;
 
 TEST_CASE(
     "the gradient of the loss reaches routers and experts of a model, a few numbers of each tensor by moving them") {
@@ -52,3 +53,5 @@ TEST_CASE(
   CHECK_THROWS_WITH_AS(Parameters::load(reference("families") / "gpt_oss").trainable_model(backend),
                        doctest::Contains("not trained"), Error);
 }
+
+}  // namespace headscope::training_experts_test

@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::training_gradients_test {
 
 namespace {
 
@@ -86,3 +86,5 @@ TEST_CASE("gradients of what is not there") {
   CHECK_THROWS_AS(input_gradients(*model, ctx, tokens, {.token = 257}), Error);
   CHECK_THROWS_AS(input_gradients(*model, ctx, std::span(tokens).first(1), {.kind = GradientOf::Kind::loss}), Error);
 }
+
+}  // namespace headscope::training_gradients_test

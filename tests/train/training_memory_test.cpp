@@ -6,7 +6,7 @@
 #include "core/train/parameters.h"
 #include "core/train/trainer.h"
 
-using namespace headscope;
+namespace headscope::training_memory_test {
 
 namespace {
 
@@ -70,3 +70,5 @@ TEST_CASE("a recipe that cannot fit is refused with the numbers, before anything
   CHECK_THROWS_WITH_AS(check_training_memory(small, need - 1, "r.json"),
                        doctest::Contains("r.json: expected a training"), Error);
 }
+
+}  // namespace headscope::training_memory_test

@@ -12,8 +12,9 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::largest_difference;
+namespace headscope::training_parity_test {
+
+using testing::largest_difference;
 
 namespace {
 
@@ -92,3 +93,5 @@ TEST_CASE("three training steps equal the reference: loss, gradients, weights") 
     }
   }
 }
+
+}  // namespace headscope::training_parity_test

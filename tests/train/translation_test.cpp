@@ -21,7 +21,7 @@
 #include "core/train/translation_scores.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
+namespace headscope::translation_test {
 
 namespace {
 
@@ -220,3 +220,5 @@ TEST_CASE("translations are for encoder-decoders, and these for translations") {
   CHECK(fault("stories", "bart").find("say what comes next") != std::string::npos);
   CHECK(fault("translate", "bart").empty());
 }
+
+}  // namespace headscope::translation_test

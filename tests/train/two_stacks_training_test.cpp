@@ -17,10 +17,11 @@
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
-using namespace headscope;
-using headscope::testing::largest_difference;
-using headscope::testing::reference;
-using headscope::testing::slopes;
+namespace headscope::two_stacks_training_test {
+
+using testing::largest_difference;
+using testing::reference;
+using testing::slopes;
 
 namespace {
 
@@ -300,3 +301,5 @@ TEST_CASE("what training an encoder-decoder refuses") {
   CHECK(fault([&] { (void)input_gradients(*model, Ctx{.backend = backend}, tokens, {}); }).find("no source") !=
         std::string::npos);
 }
+
+}  // namespace headscope::two_stacks_training_test

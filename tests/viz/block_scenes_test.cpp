@@ -10,8 +10,9 @@
 #include "viz/scene/number_strips.h"
 #include "viz/scene/token_bars.h"
 
-using namespace headscope;
-using headscope::testing::ink_box;
+namespace headscope::block_scenes_test {
+
+using testing::ink_box;
 
 namespace {
 const PangoText measure;
@@ -143,3 +144,5 @@ TEST_CASE("a flow: boxes one below another, and a line past those between") {
     check_inside(scene);
   }
 }
+
+}  // namespace headscope::block_scenes_test

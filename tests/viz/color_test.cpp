@@ -8,7 +8,7 @@
 #include "viz/color/color_norm.h"
 #include "viz/color/colormap.h"
 
-using namespace headscope;
+namespace headscope::color_test {
 
 TEST_CASE("colours read and write as hex and reject anything else") {
   CHECK(parse_color("#6AA9ff") == rgb(0x6AA9FF));
@@ -140,3 +140,5 @@ TEST_CASE("quantities carry the decimal prefix of their unit") {
   CHECK(quantity(8'390'000, "FLOP") == "8.39 MFLOP");
   CHECK(quantity(-2.5e12, "B") == "−2.5 TB");
 }
+
+}  // namespace headscope::color_test

@@ -14,8 +14,9 @@
 #include "viz/scene/head_rows.h"
 #include "viz/scene/token_pairs.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::comparison_scenes_test {
+
+using namespace testing;
 
 namespace {
 
@@ -56,7 +57,7 @@ TEST_CASE("one head in two runs: both maps and what differs, masked where there 
   CHECK(difference.norm.low == -difference.norm.high);
   CHECK(difference.norm.high == doctest::Approx(0.5));
   CHECK(difference.colormap == style.theme.diverging);
-  options.layer = 3;
+  options.head.layer = 3;
   CHECK_THROWS_AS(head_pair_scene(a, b, options, style), Error);
 }
 
@@ -210,3 +211,5 @@ TEST_CASE("candidates: shares before and after, the cut ones told apart, the dra
   options.chosen_rank = 61;
   CHECK(find(candidates_scene(options, {theme("dark"), measure}), "candidate.42"));
 }
+
+}  // namespace headscope::comparison_scenes_test

@@ -12,7 +12,7 @@
 #include "viz/scene/histogram.h"
 #include "viz/scene/scatter.h"
 
-using namespace headscope;
+namespace headscope::corpus_scenes_test {
 
 namespace {
 template <class T>
@@ -90,3 +90,5 @@ TEST_CASE("a histogram's bars hold all counts, and its deciles and mean stand wh
   std::fill(counts.begin(), counts.end(), 0u);
   CHECK(find(histogram_scene(picture, style), "bar.0") == nullptr);
 }
+
+}  // namespace headscope::corpus_scenes_test

@@ -46,8 +46,9 @@
 #include "viz/scene/token_bars.h"
 #include "viz/scene/token_pairs.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::csv_test {
+
+using namespace testing;
 
 namespace {
 
@@ -369,3 +370,5 @@ TEST_CASE("lines with tabs: quotes go, what would break a line or a cell becomes
         "he said \"no\"\ttwo lines and a tab\n\t\n");
   CHECK(tab_separated("").empty());
 }
+
+}  // namespace headscope::csv_test

@@ -14,8 +14,9 @@
 #include "viz/scene/line_chart.h"
 #include "viz/scene/score_split.h"
 
-using namespace headscope;
-using headscope::testing::random_tensor;
+namespace headscope::explore_scenes_test {
+
+using testing::random_tensor;
 
 namespace {
 
@@ -209,3 +210,5 @@ TEST_CASE("the steps end in the pattern of the trace, and masked cells are maske
                                          stats_of_weights(trace.maps[0].to_dense(), nullptr));
   CHECK_THROWS_AS(head_steps_scene(imported, {0, 0, 900}, style), Error);
 }
+
+}  // namespace headscope::explore_scenes_test

@@ -7,7 +7,7 @@
 #include "viz/scene/matrix_scene.h"
 #include "viz/scene/theme.h"
 
-using namespace headscope;
+namespace headscope::framed_test {
 
 namespace {
 Matrix two_by_three() {
@@ -54,3 +54,5 @@ TEST_CASE("words in the cells of a matrix stand where its numbers would") {
   CHECK(words == 2);
   CHECK(cut);
 }
+
+}  // namespace headscope::framed_test

@@ -7,7 +7,7 @@
 
 #include "viz/export/pango_text.h"
 
-using namespace headscope;
+namespace headscope::glyphs_test {
 
 namespace {
 const Font sans{FontRole::ui, 12, 400};
@@ -102,3 +102,5 @@ TEST_CASE("what needs no layout, and which way a paragraph runs") {
   CHECK_FALSE(runs_right_to_left("12 ab שלום"));
   CHECK_FALSE(runs_right_to_left(""));
 }
+
+}  // namespace headscope::glyphs_test

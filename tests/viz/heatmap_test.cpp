@@ -7,8 +7,9 @@
 #include "viz/scene/head_map.h"
 #include "viz/scene/map_cells.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::heatmap_test {
+
+using namespace testing;
 
 TEST_CASE("masked and missing cells have colours of their own, never the colour of zero") {
   for (const Theme& theme : themes()) {
@@ -110,3 +111,5 @@ TEST_CASE("cells are whole pixels, square, and large enough to be named while th
   CHECK(cell_size(10, 20, 640).w == cell_size(10, 20, 640).h);
   CHECK(cell_size(1, 200, 640).h > cell_size(1, 200, 640).w);  // one row of many keys keeps a height
 }
+
+}  // namespace headscope::heatmap_test

@@ -10,8 +10,9 @@
 #include "viz/scene/row_bars.h"
 #include "viz/scene/several_heads.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::layout_test {
+
+using namespace testing;
 
 // Every line of text of every picture: inside the picture, on no other line, on no map but its own numbers. The longest
 // texts, smallest and largest maps, labels of any script.
@@ -166,3 +167,5 @@ TEST_CASE("the measure of faults itself finds them") {
   scene.height = nowhere;
   CHECK(layout_fault(scene, measure).starts_with("the picture is "));
 }
+
+}  // namespace headscope::layout_test

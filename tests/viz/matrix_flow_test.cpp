@@ -8,7 +8,7 @@
 #include "viz/export/pango_text.h"
 #include "viz/scene/line_chart.h"
 
-using namespace headscope;
+namespace headscope::matrix_flow_test {
 
 namespace {
 
@@ -86,3 +86,5 @@ TEST_CASE("a chart with both axes logarithmic: a power law is a straight line; d
   CHECK(written("10"));
   CHECK(!written("0.05"));
 }
+
+}  // namespace headscope::matrix_flow_test

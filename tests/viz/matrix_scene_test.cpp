@@ -8,8 +8,9 @@
 #include "tests/viz/scene_boxes.h"
 #include "viz/export/pango_text.h"
 
-using namespace headscope;
-using headscope::testing::ink_box;
+namespace headscope::matrix_scene_test {
+
+using testing::ink_box;
 
 namespace {
 
@@ -149,3 +150,5 @@ TEST_CASE("a square matrix stays square and inside its room, however many number
     if (n >= 300) CHECK(map.rect.w > 300);  // uses the room that there is
   }
 }
+
+}  // namespace headscope::matrix_scene_test

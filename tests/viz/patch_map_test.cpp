@@ -13,7 +13,7 @@
 #include "viz/scene/patch_map.h"
 #include "viz/scene/theme.h"
 
-using namespace headscope;
+namespace headscope::patch_map_test {
 
 namespace {
 // CLS looks: 0.125 at itself, 0 at the red patch, 0.125 at green, 0.25 at blue, 0.5 at white. Patches of 3 × 2 pixels.
@@ -110,3 +110,5 @@ TEST_CASE("a picture between texts, a grid without a picture, a panel's room, an
   CHECK_THROWS_WITH_AS(scene_of(*open_trace(testing::reference("npz") / "attention.npz"), {}),
                        doctest::Contains("a trace whose keys are patches"), Error);
 }
+
+}  // namespace headscope::patch_map_test

@@ -13,8 +13,9 @@
 #include "viz/scene/rotary_dials.h"
 #include "viz/scene/theme.h"
 
-using namespace headscope;
-using headscope::testing::random_tensor;
+namespace headscope::positions_scenes_test {
+
+using testing::random_tensor;
 
 namespace {
 
@@ -151,3 +152,5 @@ TEST_CASE("scenes are put together with their names apart") {
   CHECK(down.height == 29);
   CHECK(std::get<Box>(find(down, "1.box")->shape).rect.y == 24);
 }
+
+}  // namespace headscope::positions_scenes_test

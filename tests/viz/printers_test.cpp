@@ -21,8 +21,9 @@
 #include "viz/scene/row_bars.h"
 #include "viz/scene/several_heads.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::printers_test {
+
+using namespace testing;
 
 TEST_CASE("the numbers of any picture as CSV: cells with their labels, series, and what tooltips say") {
   Scene scene;
@@ -405,3 +406,5 @@ TEST_CASE("pictures can be made on several threads at once, all alike") {
   }
   for (const std::string& result : results) CHECK(result == results[0]);
 }
+
+}  // namespace headscope::printers_test

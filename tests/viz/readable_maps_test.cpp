@@ -19,8 +19,9 @@
 #include "viz/scene/head_rows.h"
 #include "viz/scene/row_bars.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::readable_maps_test {
+
+using namespace testing;
 
 namespace {
 
@@ -270,3 +271,5 @@ TEST_CASE("a head that is taken out is crossed through in the atlas") {
     CHECK(find(scene, "head.1.1")->tooltip.find("taken out") == std::string::npos);
   }
 }
+
+}  // namespace headscope::readable_maps_test

@@ -11,8 +11,9 @@
 #include "viz/scene/head_grid.h"
 #include "viz/scene/head_map.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::real_pictures_test {
+
+using namespace testing;
 
 namespace {
 
@@ -23,8 +24,7 @@ void check_pixels(const Trace& trace, Scale scale) {
   const Colormap& colors = colormap("inferno");
   for (const AttentionMap& map : trace.maps) {
     HeadMapOptions options;
-    options.layer = map.layer();
-    options.head = map.head();
+    options.head = map.id();
     options.scaling.scale = scale;
     options.values = false;
     const Scene scene = head_map_scene(trace, options, {dark, measure});
@@ -98,3 +98,5 @@ TEST_CASE("a long factored map is pooled from its own weights, as its dense twin
       worst.add(std::abs(static_cast<double>(a.values.at(r, c)) - static_cast<double>(b.values.at(r, c))));
   CHECK(worst.value() < 1e-6);
 }
+
+}  // namespace headscope::real_pictures_test

@@ -14,8 +14,9 @@
 #include "viz/scene/several_heads.h"
 #include "viz/scene/text.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::scenes_test {
+
+using namespace testing;
 
 namespace {
 
@@ -222,7 +223,7 @@ TEST_CASE("wrong wishes are errors that say what would be right") {
   const Style style{theme("dark"), measure};
   const Trace trace = known_trace();
   HeadMapOptions options;
-  options.layer = 1;
+  options.head = {1, 0};
   CHECK_THROWS_AS(head_map_scene(trace, options, style), Error);
   options = {};
   options.query = 3;
@@ -256,3 +257,5 @@ TEST_CASE("threads fill the room they are given, and no more of it than that") {
     CHECK(arcs_scene(trace, options, style).height >= paper.height);
   }
 }
+
+}  // namespace headscope::scenes_test

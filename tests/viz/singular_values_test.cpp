@@ -9,7 +9,7 @@
 #include "viz/export/pango_text.h"
 #include "viz/scene/theme.h"
 
-using namespace headscope;
+namespace headscope::singular_values_test {
 
 namespace {
 
@@ -45,3 +45,5 @@ TEST_CASE("singular values: σ behind, z σ in front, z below on a scale to 2") 
   CHECK(z.y > values.bottom());
   CHECK(z.bottom() < scene.height);
 }
+
+}  // namespace headscope::singular_values_test

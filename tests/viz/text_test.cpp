@@ -3,7 +3,7 @@
 #include "viz/export/pango_text.h"
 #include "viz/scene/text.h"
 
-using namespace headscope;
+namespace headscope::text_test {
 
 TEST_CASE("printable text shows what is invisible and survives bytes that are no UTF-8") {
   CHECK(printable("plain ␣text ⏎") == "plain ␣text ⏎");
@@ -60,3 +60,5 @@ TEST_CASE("measures do not depend on the size of what else was drawn: width grow
   CHECK(measure.width("->", {FontRole::mono, 12, 400}) ==
         doctest::Approx(2 * measure.width("-", {FontRole::mono, 12, 400})));
 }
+
+}  // namespace headscope::text_test

@@ -92,7 +92,7 @@ double add_legend(Scene& scene, const ThreadStyle& thread_style, double high, bo
 
 Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& style) {
   const Theme& theme = style.theme;
-  const AttentionMap& map = map_of(trace, {options.layer, options.head});
+  const AttentionMap& map = map_of(trace, options.head);
   const Index offset = map.place().offset, longest = std::max(map.n_query(), map.n_key());
   if (!(options.threshold >= 0))
     throw Error("threshold of threads", "a number from 0 up", fmt::format("{}", options.threshold));
@@ -128,13 +128,11 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& st
   Scene scene;
   scene.background = theme.background;
   scene.width = std::ceil(width) + 2 * edge;
-  scene.title = fmt::format("{} layer {} head {}, threads", trace.model.name, options.layer, options.head);
+  scene.title = fmt::format("{} layer {} head {}, threads", trace.model.name, options.head.layer, options.head.head);
   double y = edge;
   if (!options.bare)
-    y = add_header(scene,
-                   {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge, describe_run(trace),
-                    options.facts},
-                   margin, margin, width, style);
+    y = add_header(scene, {head_title(options.head), options.badge, describe_run(trace), options.facts}, margin, margin,
+                   width, style);
   const double x0 = std::round(edge + left), x1 = x0 + width - left - right;
   Font axis = theme.caption();
   axis.weight = 600;

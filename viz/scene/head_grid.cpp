@@ -103,7 +103,7 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   for (const AttentionMap& map : trace.maps) thumbs.push_back(thumb_of(map, thumb_side(options.thumb, rows, heads)));
   std::map<HeadId, const HeadMark*> marks;
   for (const HeadMark& mark : options.classes)
-    if (row_of_layer.contains(mark.layer) && mark.head < heads) marks.emplace(HeadId{mark.layer, mark.head}, &mark);
+    if (row_of_layer.contains(mark.head.layer) && mark.head.head < heads) marks.emplace(mark.head, &mark);
 
   // One scale for all: collected without copying a value.
   std::vector<MapCells> all;

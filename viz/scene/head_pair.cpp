@@ -113,8 +113,7 @@ Fit fit_to(Tiles& tiles, bool same, double width, double height, double longest,
 
 Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& options, const Style& style) {
   const Theme& theme = style.theme;
-  const AttentionMap &left = map_of(a, {options.layer, options.head}),
-                     &right = map_of(b, {options.layer, options.head});
+  const AttentionMap &left = map_of(a, options.head), &right = map_of(b, options.head);
   const MapRegion part_a = shown_region(options.region_a, left), part_b = shown_region(options.region_b, right);
   Tiles tiles{Tile{&a, &left, part_a, "a", printable(options.name_a)},
               Tile{&b, &right, part_b, "b", printable(options.name_b)},
@@ -184,14 +183,15 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
 
   Scene scene;
   scene.background = theme.background;
-  scene.title = fmt::format("{} and {}: layer {} head {}", options.name_a, options.name_b, options.layer, options.head);
+  scene.title =
+      fmt::format("{} and {}: layer {} head {}", options.name_a, options.name_b, options.head.layer, options.head.head);
   double width = 0, x = edge;
   for (std::size_t i = 0; i < tiles.size(); ++i) width += (i > 0 ? between : 0) + shape.side[i] + tiles[i].width(cell);
   width = options.room ? most_width : std::max(width + tiles.back().top.overhang, narrowest * theme.text_scale);
   double y = edge;
   if (!options.bare)
     y = add_header(scene,
-                   {fmt::format("Layer {} · Head {}", options.layer, options.head),
+                   {head_title(options.head),
                     {},
                     options.name_a + ": " + describe_run(a) + "   " + options.name_b + ": " + describe_run(b),
                     options.facts},

@@ -134,7 +134,7 @@ std::string bar_tooltip(const Trace& trace, const AttentionMap& map, Index query
 
 Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Style& style) {
   const Theme& theme = style.theme;
-  const AttentionMap& map = map_of(trace, {options.layer, options.head});
+  const AttentionMap& map = map_of(trace, options.head);
   const Index offset = map.place().offset;
   if (options.query < offset || options.query >= offset + map.n_query())
     throw Error("query of the row", fmt::format("a position from {} to {}", offset, offset + map.n_query() - 1),
@@ -169,14 +169,11 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const St
   scene.background = theme.background;
   scene.width = std::ceil(width) + 2 * edge;
   const std::string query = fmt::format("query {} “{}”", options.query, query_label(trace, options.query));
-  scene.title = fmt::format("{} layer {} head {}, {}", trace.model.name, options.layer, options.head, query);
+  scene.title = fmt::format("{} layer {} head {}, {}", trace.model.name, options.head.layer, options.head.head, query);
   double y = edge;
   if (!bare)
     y = add_header(scene,
-                   {fmt::format("Layer {} · Head {} · {}", options.layer, options.head, query),
-                    options.badge,
-                    describe_run(trace),
-                    {}},
+                   {fmt::format("{} · {}", head_title(options.head), query), options.badge, describe_run(trace), {}},
                    margin, margin, width, style);
   Plot placed = plot;
   placed.y = y = std::round(y + top);

@@ -171,7 +171,7 @@ class DetectorPage final : public Page {
     slot_.want(c.jobs, c.ui, c.results().run, fmt::format("{}.{} {} {}", head.layer, head.head, width, height),
                [run = c.results().run, head, width, height](const Style& style) {
                  HeadMapOptions options;
-                 options.layer = head.layer, options.head = head.head;
+                 options.head = head;
                  options.room = {width, height};
                  options.bare = true;
                  options.values = false;

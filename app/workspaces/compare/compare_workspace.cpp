@@ -26,8 +26,8 @@ namespace {
 
 using With = CompareController::With;
 constexpr const char* way_ids[] = {"edits", "text", "model", "training"};
-constexpr const char* bundled[] = {"tiny-gpt2",      "tiny-llama",   "tiny-bert",
-                                   "tiny-translate", "induction-2l", "induction"};
+constexpr const char* bundled[] = {"tiny-gpt2",  "tiny-llama",   "tiny-bert", "tiny-translate",
+                                   "tiny-mamba", "induction-2l", "induction"};
 
 std::string describe_side(const ComparedSide& side) {
   return fmt::format("{} · {} tokens", side.run->model.name, side.run->tokens.size());
@@ -240,7 +240,7 @@ void CompareWorkspace::middle(const PageContext& c) {
   {
     const UseFont font(c.ui, c.ui.heading());
     ImGui::AlignTextToFramePadding();
-    ImGui::TextUnformatted(fmt::format("Layer {} · Head {}", head.layer, head.head).c_str());
+    ImGui::TextUnformatted(head_title(head).c_str());
   }
   if (const HeadDifference* d = shown()->difference(head)) {
     ImGui::SameLine(0, c.ui.px(12));
@@ -345,8 +345,7 @@ void CompareWorkspace::maps(Ui& ui, AppContext& app) {
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double room = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale)) - 4;
   HeadPairOptions options;
-  options.layer = head.layer;
-  options.head = head.head;
+  options.head = head;
   options.name_a = result->a.name;
   options.name_b = result->b.name;
   options.scaling.scale = app.explorer.state().view.scale == Scale::log ? Scale::log : Scale::linear;

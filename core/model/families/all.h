@@ -36,6 +36,8 @@
   X(qwen3_moe)                \
   X(olmoe)                    \
   X(gpt_oss)                  \
+  X(mamba)                    \
+  X(mamba2)                   \
   X(bert)                     \
   X(distilbert)               \
   X(roberta)                  \

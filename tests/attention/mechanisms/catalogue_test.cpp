@@ -9,8 +9,9 @@
 #include "core/base/error.h"
 #include "tests/attention/mechanisms/input.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::catalogue_test {
+
+using namespace testing;
 
 namespace {
 std::string refusal(const std::string& spec) {
@@ -191,3 +192,5 @@ TEST_CASE("a report says what it does not keep: states without end, maps without
   CHECK_THROWS_WITH_AS(report_on(parse_mechanism("linear"), random_head(5000, 5000, 2, 2, "causal")),
                        doctest::Contains("5000 queries × 5000 keys, 0.1 GB each"), Error);
 }
+
+}  // namespace headscope::catalogue_test

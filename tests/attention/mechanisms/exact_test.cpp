@@ -9,8 +9,9 @@
 #include "core/attention/mechanisms/spectrum.h"
 #include "tests/attention/mechanisms/input.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::exact_test {
+
+using namespace testing;
 
 TEST_CASE("one query by hand: weights 0.40, 0.20, 0.40 and output 20.0") {
   const MechanismInput in{rows(1, 2, {1, 0}), rows(3, 2, {1, 0, 0, 1, 1, 1}), rows(3, 1, {10, 20, 30}),
@@ -305,3 +306,5 @@ TEST_CASE("attention between rows of the weights, by definition") {
   CHECK(gap(one, two) > 1e-4);
   CHECK(gap(one, run("refined spread=1 seed=1", in).weights) == 0);
 }
+
+}  // namespace headscope::exact_test

@@ -8,8 +8,9 @@
 #include "core/attention/mechanisms/random_features.h"
 #include "tests/attention/mechanisms/input.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::kernel_test {
+
+using namespace testing;
 
 namespace {
 
@@ -318,3 +319,5 @@ TEST_CASE("comparison: errors, entropy, agreement and rank of a case one can cou
   CHECK(std::isnan(compare(in, r).entropy));
   CHECK(compare(in, r).negative == 0.25);
 }
+
+}  // namespace headscope::kernel_test

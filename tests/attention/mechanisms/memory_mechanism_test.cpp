@@ -10,8 +10,9 @@
 #include "core/base/error.h"
 #include "tests/attention/mechanisms/input.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::memory_mechanism_test {
+
+using namespace testing;
 
 TEST_CASE("the state space of the catalogue is the worked example, as kernel, weights, recurrence and transforms") {
   MechanismInput in = random_head(6, 6, 4, 1, "causal");
@@ -71,3 +72,5 @@ TEST_CASE("the cells' weights are their influence, and the curve's last point is
     CHECK(line.x.back() == 9);
   }
 }
+
+}  // namespace headscope::memory_mechanism_test

@@ -9,8 +9,9 @@
 #include "core/run/mechanism_input.h"
 #include "tests/attention/mechanisms/input.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::paper_test {
+
+using namespace testing;
 
 namespace {
 
@@ -344,3 +345,5 @@ TEST_CASE("a difference from the parallel form is told only where there is one")
     CHECK(*report.recurrent_gap < 1e-4);
   }
 }
+
+}  // namespace headscope::paper_test

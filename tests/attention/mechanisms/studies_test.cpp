@@ -4,8 +4,9 @@
 
 #include "tests/attention/mechanisms/input.h"
 
-using namespace headscope;
-using namespace headscope::testing;
+namespace headscope::studies_test {
+
+using namespace testing;
 
 namespace {
 const MechanismCurve::Line& line(const MechanismResult& r, std::size_t curve, std::size_t index) {
@@ -170,3 +171,5 @@ TEST_CASE("hierarchical softmax over the open model's words: its own frequencies
   CHECK(own.facts[4].provenance.find("a model") != std::string::npos);
   CHECK(run("vocabulary-softmax frequencies=zipf words=17", in, Detail::steps).facts[4].value == "17 words, d = 8");
 }
+
+}  // namespace headscope::studies_test

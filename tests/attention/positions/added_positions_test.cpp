@@ -10,8 +10,9 @@
 #include "core/attention/positions/sinusoidal.h"
 #include "tests/support/worst.h"
 
-using namespace headscope;
-using headscope::testing::Worst;
+namespace headscope::added_positions_test {
+
+using testing::Worst;
 
 TEST_CASE("four sinusoids: position 0 is [0, 1, 0, 1], position 1 about [0.84, 0.54, 0.01, 1.00]") {
   const Tensor table = sinusoidal_positions(0, 2, 4);
@@ -83,3 +84,5 @@ TEST_CASE("the list of methods names each once") {
   }
   CHECK(find_position_method("clock") == nullptr);
 }
+
+}  // namespace headscope::added_positions_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace headscope;
+namespace headscope::dual_chunk_test {
 
 TEST_CASE("dual chunk attention: the re-mapped distances of the paper's example, chunks of 6, context 10") {
   // P_k = [0 1 2 3 4 5 0 1 2 3 4 5], P_q intra the same, successive [6 7 8 9 9 9], inter 9 (An et al., figures 2 to 4).
@@ -37,3 +37,5 @@ TEST_CASE("no distance is beyond the context, none is negative, and near ones ar
   for (Index i = 0; i < 100; ++i)
     for (Index j = 0; j <= i; ++j) CHECK(dual_chunk_distance(i, j, 100, 192) == i - j);
 }
+
+}  // namespace headscope::dual_chunk_test

@@ -10,7 +10,7 @@
 
 #include "core/base/random.h"
 
-using namespace headscope;
+namespace headscope::rotary_test {
 
 namespace {
 
@@ -124,3 +124,5 @@ TEST_CASE("parts of a score add up to it, with scale and YaRN's factor") {
   CHECK(sum == doctest::Approx(0.25 * dot(rotated(q, 130, theta, RotaryLayout::half_split, magnitude),
                                           rotated(k, 100, theta, RotaryLayout::half_split, magnitude))));
 }
+
+}  // namespace headscope::rotary_test

@@ -13,8 +13,9 @@
 #include "core/attention/positions/transformer_xl.h"
 #include "tests/support/random_tensor.h"
 
-using namespace headscope;
-using headscope::testing::random_tensor;
+namespace headscope::score_positions_test {
+
+using testing::random_tensor;
 
 TEST_CASE("ALiBi: eight heads have slopes 1/2 … 1/256; other numbers of heads fill in between") {
   const auto eight = alibi_slopes(8);
@@ -141,3 +142,5 @@ TEST_CASE("Transformer-XL's four terms on three tokens, by the definition") {
   CHECK(terms.key_bias.at(0, 0) == terms.key_bias.at(2, 0));
   CHECK(terms.position_bias.at(1, 0) == terms.position_bias.at(2, 1));
 }
+
+}  // namespace headscope::score_positions_test

@@ -1,0 +1,171 @@
+#include "core/attention/state_patterns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace headscope {
+
+namespace {
+
+/// What α is multiplied by, or replaced by, in one cell.
+float changed(float alpha, float before, float now) {
+  return before == 0 ? now : now == before ? alpha : alpha * (now / before);
+}
+
+/// Numbers to which the running op adds its gradients: those of slots where nothing stands yet are cleared first.
+Tensor cleared(const Tape::Slot& slot) {
+  Tensor values = slot.values;
+  if (!slot.add)
+    for (Index i = 0; i < values.dim(0); ++i) {
+      if (values.rank() == 1) values.ref(i) = 0;
+      for (Index j = 0; values.rank() > 1 && j < values.dim(1); ++j) {
+        if (values.rank() == 2) values.ref(i, j) = 0;
+        for (Index k = 0; values.rank() > 2 && k < values.dim(2); ++k) values.ref(i, j, k) = 0;
+      }
+    }
+  return values;
+}
+
+/// Σ_p a(t, lane, p) b(s, lane, p)
+float dot(const Tensor& a, Index t, const Tensor& b, Index s, Index lane) {
+  float sum = 0;
+  for (Index p = 0; p < a.dim(2); ++p) sum += a.at(t, lane, p) * b.at(s, lane, p);
+  return sum;
+}
+
+}  // namespace
+
+Tensor mean_patterns(Backend& backend, const StateMixing& in, Index heads, Index first, const std::stop_token& stop) {
+  const Index n = in.x.dim(0), lanes = in.x.dim(1), each = lanes / heads;
+  Tensor out = backend.empty({heads, n - first, n});
+  backend.pool().parallel(static_cast<int>(heads), [&](int task, int) {
+    const auto head = Index{task};
+    Tensor own = out.select(0, head);
+    std::ranges::fill(own.mutable_values(), 0.0f);
+    for (Index lane = head * each; lane < (head + 1) * each; ++lane) {
+      if (stop.stop_requested()) return;
+      const Tensor alpha = implied_attention(in, lane, first, stop).packed();
+      float* to = own.mutable_data();
+      for (const float a : alpha.values()) *to++ += a / static_cast<float>(each);
+    }
+  });
+  if (stop.stop_requested()) throw Cancelled();
+  return out;
+}
+
+void remix(Backend& backend, const StateMixing& in, const Tensor& before, const Tensor& now, Index first, Tensor& y,
+           const std::stop_token& stop) {
+  const Index n = in.x.dim(0), lanes = in.x.dim(1), width = in.x.dim(2), heads = now.dim(0), each = lanes / heads,
+              rows = n - first;
+  backend.pool().parallel(static_cast<int>(heads), [&](int task, int) {
+    const auto head = Index{task};
+    const Tensor old = before.select(0, head), set = now.select(0, head);
+    const auto same = [&] {
+      for (Index t = 0; t < rows; ++t)
+        for (Index s = 0; s < n; ++s)
+          if (old.at(t, s) != set.at(t, s)) return false;
+      return true;
+    };
+    if (same()) return;  // the scan's own numbers
+    for (Index lane = head * each; lane < (head + 1) * each; ++lane) {
+      if (stop.stop_requested()) return;
+      const Tensor alpha = implied_attention(in, lane, first, stop);
+      const float passes = in.d.defined() ? in.d.at(lane) : 0.0f;
+      for (Index t = 0; t < rows; ++t) {
+        for (Index p = 0; p < width; ++p) y.ref(t, lane, p) = passes * in.x.at(first + t, lane, p);
+        for (Index s = 0; s < n; ++s) {
+          const float a = changed(alpha.at(t, s), old.at(t, s), set.at(t, s));
+          if (a != 0)
+            for (Index p = 0; p < width; ++p) y.ref(t, lane, p) += a * in.x.at(s, lane, p);
+        }
+      }
+    }
+  });
+  if (stop.stop_requested()) throw Cancelled();
+}
+
+Tensor with_pattern(Backend& backend, const StateMixing& in, const Tensor& pattern, const Tensor& y) {
+  Tape* const tape = backend.tape();
+  assert(tape && in.lengths.size() <= 1);
+  const Tensor out = y.copy();
+  tape->record(out, [&backend, tape, in, pattern, y](const Tensor& d_out) {
+    backend.accumulate(d_out, tape->into(y));
+    if (!tape->active(pattern)) return;
+    const Index n = in.x.dim(0), heads = pattern.dim(0), each = in.x.dim(1) / heads;
+    Tensor into = cleared(tape->into(pattern));
+    backend.pool().parallel(static_cast<int>(heads), [&](int task, int) {
+      const auto head = Index{task};
+      for (Index lane = head * each; lane < (head + 1) * each; ++lane) {
+        const Tensor alpha = implied_attention(in, lane);
+        for (Index t = 0; t < n; ++t)
+          for (Index s = 0; s < n; ++s) {
+            const float was = pattern.at(head, t, s);
+            into.ref(head, t, s) += dot(d_out, t, in.x, s, lane) * (was == 0 ? 1 : alpha.at(t, s) / was);
+          }
+      }
+    });
+  });
+  return out;
+}
+
+Tensor mixed_by(Backend& backend, const StateMixing& in, const Tensor& now, Index heads, const std::stop_token& stop) {
+  Tape* const tape = backend.tape();
+  const Index n = in.x.dim(0), lanes = in.x.dim(1), width = in.x.dim(2), each = lanes / heads;
+  assert(tape && in.lengths.size() <= 1);
+  if (n * n * lanes > Index{1} << 28)
+    throw Error("gradients of a pass whose patterns are edited", fmt::format("at most {} cells of all lanes", 1 << 28),
+                fmt::format("{} lanes of {} × {}", lanes, n, n), "cut the text, or switch these edits off");
+  // α of every lane as what a state makes of unit vectors: so the op of the scan gives its gradients.
+  StateMixing units = in;
+  units.x = Tensor::zeros({n, lanes, n});
+  for (Index s = 0; s < n; ++s)
+    for (Index lane = 0; lane < lanes; ++lane) units.x.ref(s, lane, s) = 1;
+  units.d = {};
+  const Tensor alpha = mix_states(backend, units, nullptr, stop);  // (t, lane, s)
+  Tensor before = Tensor::zeros({heads, n, n});
+  for (Index t = 0; t < n; ++t)
+    for (Index lane = 0; lane < lanes; ++lane)
+      for (Index s = 0; s < n; ++s) before.ref(lane / each, t, s) += alpha.at(t, lane, s) / static_cast<float>(each);
+  const Tensor out = backend.empty(in.x.shape());
+  Tensor y = out;
+  for (Index t = 0; t < n; ++t)
+    for (Index lane = 0; lane < lanes; ++lane) {
+      const Index head = lane / each;
+      for (Index p = 0; p < width; ++p) y.ref(t, lane, p) = in.d.defined() ? in.d.at(lane) * in.x.at(t, lane, p) : 0.0f;
+      for (Index s = 0; s < n; ++s) {
+        const float a = changed(alpha.at(t, lane, s), before.at(head, t, s), now.at(head, t, s));
+        for (Index p = 0; p < width; ++p) y.ref(t, lane, p) += a * in.x.at(s, lane, p);
+      }
+    }
+  tape->record(out, [tape, in, now, alpha, before, n, lanes, width, each](const Tensor& d_out) {
+    const auto asked = [&](const Tensor& x) { return tape->active(x) ? cleared(tape->into(x)) : Tensor(); };
+    Tensor dx = asked(in.x), dd = asked(in.d), d_alpha = asked(alpha), d_now = asked(now);
+    const Tensor seen = d_out.reshape(in.x.shape());
+    for (Index lane = 0; lane < lanes; ++lane)
+      for (Index t = 0; t < n; ++t) {
+        const Index head = lane / each;
+        if (dd.defined()) dd.ref(lane) += dot(seen, t, in.x, t, lane);
+        for (Index p = 0; dx.defined() && in.d.defined() && p < width; ++p)
+          dx.ref(t, lane, p) += in.d.at(lane) * seen.at(t, lane, p);
+        for (Index s = 0; s < n; ++s) {
+          const float a = alpha.at(t, lane, s), old = before.at(head, t, s), set = now.at(head, t, s);
+          for (Index p = 0; dx.defined() && p < width; ++p)
+            dx.ref(s, lane, p) += changed(a, old, set) * seen.at(t, lane, p);
+          const float d = dot(seen, t, in.x, s, lane);
+          if (d_now.defined()) d_now.ref(head, t, s) += d * (old == 0 ? 1 : a / old);
+          if (!d_alpha.defined() || old == 0) continue;
+          d_alpha.ref(t, lane, s) += d * set / old;
+          for (Index of = head * each; of < (head + 1) * each; ++of)  // by way of the mean that divides
+            d_alpha.ref(t, of, s) -= d * a * set / (old * old) / static_cast<float>(each);
+        }
+      }
+  });
+  return out;
+}
+
+}  // namespace headscope

@@ -1,0 +1,11 @@
+#pragma once
+// What config.json of Mamba and of Mamba-2 have in common.
+
+#include "core/model/families/usual.h"
+
+namespace headscope {
+
+void mamba_keys(ConfigMap& keys, ModelConfig& config, StateSpaceConfig::Lane lane);
+WeightNames mamba_names(const ModelConfig& config);
+
+}  // namespace headscope

@@ -1,0 +1,34 @@
+#pragma once
+// What the parts of the plain definition share (core/model/plain.h). Private to it.
+
+#include <stop_token>
+#include <vector>
+
+#include "core/model/plain.h"
+
+namespace headscope::plain {
+
+double number(const Tensor& t, Index i);
+/// x W + b. A row of x is a position.
+Table product(const Table& x, const Tensor& weight, const Tensor& bias, const std::stop_token& stop);
+/// Columns [first, end).
+Table columns(const Table& x, Index first, Index end);
+
+/// LayerNorm (x − mean) / √(var + ε) · gain + bias, or RMSNorm x / √(mean x² + ε) · gain, of the columns [first, first
+/// + width) of each row. Where `gain` is undefined it is 1.
+void normalize(const ModelConfig& config, NormKind kind, Table& x, Index first, Index width, const Tensor& gain,
+               const Tensor& bias, Index first_gain = 0);
+
+/// log(1 + eˣ)
+double softplus(double x);
+/// `learned`: of xIELU, as the file stores it.
+double activated(Activation f, double x, const Tensor& learned);
+/// f of every neuron; SoLU of a row is x eˣ ÷ Σ eˣ.
+void activate(Activation f, Table& x, const Tensor& learned);
+
+/// What a state space adds to the stream in place of attention (Gu and Dao 2023, Dao and Gu 2024), and the matrices
+/// that its heads amount to (Ali et al. 2024).
+Table through_states(const ModelConfig& config, const RawLayer& weights, const Table& x, std::vector<Table>& patterns,
+                     const std::stop_token& stop);
+
+}  // namespace headscope::plain

@@ -1,0 +1,277 @@
+#include "core/model/state_space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <memory>
+
+#include "core/attention/state_patterns.h"
+#include "core/base/error.h"
+#include "core/base/nth.h"
+
+namespace headscope {
+
+namespace {
+
+/// x cut to [least, most]; the gradient of what was cut is 0.
+Tensor limited(Backend& backend, const Tensor& x, const StateSpaceConfig& c) {
+  const auto least = static_cast<float>(c.least_step), most = static_cast<float>(c.most_step);
+  if (c.least_step <= 0 && std::isinf(c.most_step)) return x;  // steps are above 0
+  const Tensor in = x.packed();
+  Tensor out = backend.empty(x.shape());
+  std::ranges::transform(in.values(), out.mutable_values().begin(),
+                         [&](float value) { return std::clamp(value, least, most); });
+  if (Tape* const tape = backend.tape(); tape && tape->active(x))
+    tape->record(out, [&backend, tape, x, in, least, most](const Tensor& d_out) {
+      Tensor passed = d_out.copy();
+      for (Index i = 0; i < passed.size(); ++i)
+        if (in.data()[i] < least || in.data()[i] > most) passed.mutable_data()[i] = 0;
+      backend.accumulate(passed, tape->into(x));
+    });
+  return out;
+}
+
+/// Which earlier tokens count for a head, and whether these are all.
+struct Visible {
+  std::shared_ptr<const AttentionRule> rule;
+  bool all = true;
+};
+
+/// Which of the keys a row sees under `rule`. Throws Error where it says more than that.
+std::vector<char> seen_keys(const AttentionRule& rule, Index query, Index keys, const std::string& where) {
+  const KeyRange range = rule.keys(query, keys);
+  if (range.size() > 0 && range.end > query + 1)
+    throw Error(where, "a mask under which no token sees a later one", rule.describe(),
+                "a state holds what came before, and nothing of what comes");
+  if (rule.factor(query) != 1 || rule.cap(query) > 0 || std::isfinite(rule.sink(query)))
+    throw Error(where, "which earlier tokens a head sees", "what is done to their scores: " + rule.describe(),
+                "a state space has no scores and no softmax");
+  std::vector<float> bias(static_cast<std::size_t>(range.size()), 0.0f);
+  if (!rule.plain()) rule.apply(query, range.begin, bias);
+  std::vector<char> seen(static_cast<std::size_t>(keys), 0);
+  for (Index key = range.begin; key < range.end; ++key) {
+    const float added = nth(bias, key - range.begin);
+    if (std::isfinite(added) && added != 0)
+      throw Error(where, "which earlier tokens a head sees", "what is added to their scores: " + rule.describe(),
+                  "a state space has no scores and no softmax");
+    nth(seen, key) = std::isfinite(added);
+  }
+  return seen;
+}
+
+class Mixer {
+ public:
+  Mixer(const StateSpaceInput& in, Backend& backend, Tap* tap, const std::stop_token& stop)
+      : in_(in),
+        c_(in.config),
+        d_(c_.dims),
+        s_(*c_.state_space),
+        w_(in.weights),
+        b_(backend),
+        tap_(tap),
+        stop_(stop),
+        n_(in.x.dim(0)) {}
+
+  StateSpaceOutput run() {
+    const Tensor gate = tap(SiteKind::mixer_gate, b_.linear(in_.x, w_.gate));
+    StateMixing mixing = made(b_.linear(in_.x, w_.x));
+    mixing.a = decay_rates(b_, w_.decay_log);
+    mixing.d = w_.d;
+    mixing.lengths = in_.lengths;
+    StateMixing whole = mixing;  // of all tokens, those in the cache too
+    const Index before = in_.cache ? in_.cache->length() : 0;
+    Tensor y;
+    if (in_.cache) {
+      y = go_on(mixing, whole);
+    } else {
+      y = mix_states(b_, mixing, nullptr, stop_);
+    }
+    y = patterned(whole, before, y);
+    StateSpaceOutput out;
+    out.maps = std::move(maps_);
+    const Tensor z = tap(SiteKind::z, y.reshape({n_, d_.heads, d_.d_head}));
+    out.gated = tap(SiteKind::mixer_gated, gated(z.reshape({n_, d_.d_inner}), gate).reshape(z.shape()));
+    return out;
+  }
+
+ private:
+  Tensor tap(SiteKind kind, const Tensor& value) const {
+    const Site site{kind, in_.layer};
+    if (!tap_ || !tap_->wants(site)) return value;
+    const Tensor seen = tap_->at(site, value);
+    if (seen.shape() != value.shape())
+      throw Error(name(site), "an edit of shape " + value.shape().str(), seen.shape().str());
+    return seen;
+  }
+  static Tensor side_by_side(const Tensor& x) { return x.stride(-1) == 1 ? x : x.copy(); }
+
+  /// x, Δ, B and C of these tokens, of what the convolution reads of them.
+  StateMixing made(Tensor read) {
+    read_ = read;
+    const Index inner = d_.d_inner, states = Index{d_.state_groups} * d_.d_state;
+    const Tensor before = in_.cache ? in_.cache->read_before(in_.layer, s_.convolution - 1) : Tensor();
+    const Tensor convolved = activated(
+        c_.activation, {}, b_, causal_convolution(b_, read, w_.convolution, w_.convolution_bias, before, in_.lengths));
+    const bool channels = s_.lane == StateSpaceConfig::Lane::channel;
+    Tensor x = side_by_side(tap(SiteKind::mixer_x, channels ? convolved : convolved.slice(1, 0, inner)));
+    Tensor few, b, c;  // what Δ is made of
+    if (channels) {
+      const Tensor all = b_.linear(x, w_.select);
+      few = all.slice(1, 0, s_.step_rank);
+      b = all.slice(1, s_.step_rank, s_.step_rank + states);
+      c = all.slice(1, s_.step_rank + states, s_.step_rank + 2 * states);
+    } else {
+      few = in_.x;
+      b = convolved.slice(1, inner, inner + states);
+      c = convolved.slice(1, inner + states, inner + 2 * states);
+    }
+    StateMixing out;
+    out.delta = tap(SiteKind::mixer_delta, limited(b_, softplus(b_, b_.linear(few, w_.step), w_.delta_bias), s_));
+    const Shape by_group{n_, d_.state_groups, d_.d_state};
+    out.b = side_by_side(tap(SiteKind::mixer_b, b.reshape(by_group)));
+    out.c = side_by_side(tap(SiteKind::mixer_c, c.reshape(by_group)));
+    out.x = x.reshape({n_, d_.lanes, inner / d_.lanes});
+    return out;
+  }
+
+  /// y of these tokens behind those in the cache; `whole` becomes the mixing of all of them.
+  Tensor go_on(const StateMixing& mixing, StateMixing& whole) {
+    KvCache& cache = *in_.cache;
+    const Index before = cache.length();
+    const KvCache::Taken all = cache.append(in_.layer, {read_, mixing.x, mixing.delta, mixing.b});
+    Tensor state = cache.state(in_.layer);
+    if (before > 0 && !state.defined()) {  // it was cut back: what is left is taken in again
+      StateMixing again = mixing;
+      again.x = all.x.slice(0, 0, before), again.delta = all.delta.slice(0, 0, before);
+      again.b = all.b.slice(0, 0, before), again.c = again.b;  // what is read is not looked at
+      mix_states(b_, again, &state, stop_);
+      cache.keep_state(in_.layer, state, static_cast<int>(before));
+    }
+    const Tensor y = mix_states(b_, mixing, &state, stop_);
+    cache.keep_state(in_.layer, state, static_cast<int>(before + n_));
+    whole.x = all.x, whole.delta = all.delta, whole.b = all.b;
+    whole.c = Tensor::zeros(all.b.shape());  // of rows that are asked for
+    for (Index i = 0; i < n_; ++i)
+      for (Index g = 0; g < mixing.c.dim(1); ++g)
+        for (Index j = 0; j < mixing.c.dim(2); ++j) whole.c.ref(before + i, g, j) = mixing.c.at(i, g, j);
+    return y;
+  }
+
+  /// y once patterns were looked at, and changed, text by text.
+  Tensor patterned(const StateMixing& whole, Index before, Tensor y) {
+    const std::vector<Visible> visible = ask_rules(before);
+    const bool masked = std::ranges::any_of(visible, [](const Visible& each) { return !each.all; });
+    const bool watched = tap_ && tap_->wants({SiteKind::pattern, in_.layer});
+    if (!masked && !watched && !in_.mapped) return y;
+    const std::vector<Index> one{whole.x.dim(0)};
+    const std::span<const Index> lengths = in_.lengths.empty() ? std::span<const Index>(one) : in_.lengths;
+    Tape* const tape = b_.tape();
+    Index begin = 0;
+    for (std::size_t text = 0; text < lengths.size(); begin += lengths[text], ++text) {
+      const bool mapped = in_.mapped && (in_.text < 0 || in_.text == static_cast<int>(text));
+      if (!mapped && !masked && !watched) continue;
+      const StateMixing own = lengths.size() == 1 ? alone(whole) : of_text(whole, begin, lengths[text]);
+      const Tensor pattern = mean_patterns(b_, own, d_.heads, before, stop_);
+      Tensor now = masked ? hidden(pattern, visible, before) : pattern;
+      now = tap(SiteKind::pattern, now).packed();
+      const bool changed = now.data() != pattern.data();
+      if (changed && tape && lengths.size() > 1)
+        throw Error(where(0), "one text at a time for gradients of a pass whose patterns are edited",
+                    fmt::format("{}", lengths.size()));
+      if (changed && tape) {
+        y = mixed_by(b_, own, now, d_.heads, stop_);
+      } else if (changed) {
+        if (lengths.size() == 1) y = y.copy();
+        Tensor rows = lengths.size() == 1 ? y : y.slice(0, begin, begin + lengths[text]);
+        remix(b_, own, pattern, now, before, rows, stop_);
+      } else if (tape && tape->active(now)) {
+        y = with_pattern(b_, own, now, y);
+      }
+      if (mapped) add_maps(now, visible, before);
+    }
+    return y;
+  }
+
+  static StateMixing alone(StateMixing one) {
+    one.lengths = {};
+    return one;
+  }
+  static StateMixing of_text(StateMixing all, Index begin, Index length) {
+    for (Tensor* each : {&all.x, &all.delta, &all.b, &all.c}) *each = each->slice(0, begin, begin + length);
+    return alone(std::move(all));
+  }
+
+  std::string where(int head) const { return fmt::format("{}: head {}.{}", c_.name, in_.layer, head); }
+
+  /// The rule of every head, as the tap has it; empty without one.
+  std::vector<Visible> ask_rules(Index before) const {
+    std::vector<Visible> visible;
+    const auto usual = causal_rule();
+    Index longest = n_ + before;
+    if (!in_.lengths.empty()) longest = *std::ranges::max_element(in_.lengths);
+    for (int head = 0; tap_ && head < d_.heads; ++head) {
+      const HeadRule rule = tap_->head_rule({in_.layer, head}, HeadRule{usual, 1});
+      if (rule.scale != 1 || rule.cap != 0 || rule.slope != 0 || std::isfinite(rule.sink) || rule.buckets)
+        throw Error(where(head), "a head without scores", "an edit of its scores",
+                    "a state space has no scores and no softmax");
+      Visible& own = visible.emplace_back(Visible{rule.rule, true});
+      for (Index query = before; rule.rule != usual && query < longest; ++query) {
+        const std::vector<char> seen = seen_keys(*rule.rule, query, longest, where(head));
+        own.all = own.all && std::all_of(seen.begin(), seen.begin() + query + 1, [](char each) { return each != 0; });
+      }
+    }
+    return visible;
+  }
+
+  /// The pattern with what the heads' rules hide at 0.
+  Tensor hidden(const Tensor& pattern, const std::vector<Visible>& visible, Index before) const {
+    Tensor out = pattern.copy();
+    for (Index head = 0; head < out.dim(0); ++head)
+      for (Index i = 0; !nth(visible, head).all && i < out.dim(1); ++i) {
+        const std::vector<char> seen =
+            seen_keys(*nth(visible, head).rule, before + i, out.dim(2), where(static_cast<int>(head)));
+        for (Index key = 0; key <= before + i; ++key)
+          if (!nth(seen, key)) out.ref(head, i, key) = 0;
+      }
+    return out;
+  }
+
+  void add_maps(const Tensor& pattern, const std::vector<Visible>& visible, Index before) {
+    for (int head = 0; head < d_.heads; ++head) {
+      const Tensor weights = pattern.select(0, head);
+      const AttentionMap::Place place{in_.layer, head, head, before, MapKind::effective};
+      maps_.push_back(AttentionMap::dense(place, weights, visible.empty() ? causal_rule() : nth(visible, head).rule,
+                                          stats_of_weights(weights, in_.links, before)));
+    }
+  }
+
+  /// z ∘ silu(gate), or the norm of that, by groups.
+  Tensor gated(const Tensor& z, const Tensor& gate) {
+    const Tensor product = b_.multiply(z, b_.activate(Backend::Unary::silu, gate));
+    if (!w_.norm.gain.defined()) return product;
+    const Index width = Index{d_.d_inner} / d_.state_groups;
+    return normalized(c_, w_.norm, b_, product.reshape({n_ * d_.state_groups, width}));
+  }
+
+  const StateSpaceInput& in_;
+  const ModelConfig& c_;
+  const ModelDims& d_;
+  const StateSpaceConfig& s_;
+  const StateSpaceLayer& w_;
+  Backend& b_;
+  Tap* const tap_;
+  const std::stop_token& stop_;
+  const Index n_;
+  Tensor read_;  // by the convolution
+  std::vector<AttentionMap> maps_;
+};
+
+}  // namespace
+
+StateSpaceOutput state_space(const StateSpaceInput& input, Backend& backend, Tap* tap, const std::stop_token& stop) {
+  return Mixer(input, backend, tap, stop).run();
+}
+
+}  // namespace headscope

@@ -1,0 +1,30 @@
+#pragma once
+// Layers whose positions mix through a state in place of attention: Mamba (Gu & Dao, Mamba: Linear-Time Sequence
+// Modeling with Selective State Spaces, 2023) and Mamba-2 (Dao & Gu, Transformers are SSMs, 2024). What they compute
+// between their projections is core/attention/state_mixing.h. Extents stand in ModelDims, since they decide how large
+// sites are.
+
+#include <limits>
+
+namespace headscope {
+
+struct StateSpaceConfig {
+  /// What has a step Δ of its own.
+  enum class Lane {
+    channel,  ///< Mamba: Δ, B and C are read off the convolved channels, Δ by way of few numbers. It has no heads: here
+              ///< one is a group of neighbouring channels, whose map is the mean of theirs
+    head  ///< Mamba-2: Δ is read off the stream, B and C are convolved beside the channels
+  };
+  Lane lane = Lane::channel;
+  int convolution = 4;  ///< tokens that a channel's convolution reads
+  int step_rank = 0;    ///< Lane::channel: the few numbers
+  bool bias = false;    ///< of the projections in and out
+  bool convolution_bias = true;
+  double least_step = 0, most_step = std::numeric_limits<double>::infinity();  ///< Δ is cut to these
+  bool gated_norm = false;  ///< an RMSNorm of each group of B and C stands behind the gate
+};
+
+/// Most heads that channels without heads are shown as.
+inline constexpr int most_channel_groups = 8;
+
+}  // namespace headscope

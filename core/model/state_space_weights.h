@@ -1,0 +1,20 @@
+#pragma once
+// Where layers of Mamba and Mamba-2 keep their weights, as Hugging Face has them.
+
+#include <string>
+
+#include "core/model/family.h"
+#include "core/model/weight_reader.h"
+
+namespace headscope {
+
+struct StateSpaceNames {
+  std::string in = "mixer.in_proj", convolution = "mixer.conv1d", select = "mixer.x_proj", step = "mixer.dt_proj",
+              delta_bias = "mixer.dt_bias", decay_log = "mixer.A_log", d = "mixer.D", norm = "mixer.norm";
+};
+
+/// Reads the mixer of the block at `at`, but for its output matrix. What a file keeps in one matrix are views of it.
+void read_state_space(WeightReader& reader, const std::string& at, const StateSpaceNames& names,
+                      const ModelConfig& config, RawStateSpace& into);
+
+}  // namespace headscope
