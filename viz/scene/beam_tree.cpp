@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/nth.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
@@ -32,13 +33,9 @@ class TreePainter {
       : scene_(scene), o_(options), style_(style), t_(style.theme) {
     row_ = std::round(26 * t_.text_scale);
     number_width_ = style.measure.width("0.00", t_.number());
-    double widest = style.measure.width(printable(o_.prompt), t_.token());
-    for (const BeamTreeNode& node : o_.nodes)
-      if (drawn(node)) widest = std::max(widest, style.measure.width(printable(node.label), t_.token()));
-    label_width_ = std::ceil(std::clamp(widest, 30.0, longest_beam_label * t_.text_scale));
-    node_width_ = label_width_ + number_width_ + 22;
     if (o_.selected)
       for (std::optional<std::size_t> at = o_.selected; at; at = o_.nodes[*at].parent) way_.push_back(*at);
+    plan_columns();
   }
 
   /// Returns the picture's right and lower edge.
@@ -46,7 +43,7 @@ class TreePainter {
     top_ = top + std::round(18 * t_.text_scale);
     place_nodes();
     for (int step = 1; step <= steps_; ++step)
-      text({x_of(step) + node_width_ / 2, top + std::round(11 * t_.text_scale)}, std::to_string(step), t_.caption(),
+      text({x_of(step) + width_of(step) / 2, top + std::round(11 * t_.text_scale)}, std::to_string(step), t_.caption(),
            t_.faint, Anchor::middle);
     // What stands out is drawn last.
     for (const bool on_way : {false, true})
@@ -55,7 +52,7 @@ class TreePainter {
     prompt();
     for (std::size_t i = 0; i < o_.nodes.size(); ++i)
       if (drawn(o_.nodes[i])) node(i);
-    const double right = x_of(std::max(steps_, 1)) + node_width_ + std::round(24 * t_.text_scale) + beam_margin;
+    const double right = x_of(steps_) + width_of(steps_) + std::round(24 * t_.text_scale) + beam_margin;
     const double bottom = top_ + row_ * most_rows_;
     return {std::max(right, beam_margin + legend(bottom + std::round(20 * t_.text_scale)) + beam_margin),
             bottom + std::round(30 * t_.text_scale)};
@@ -65,8 +62,28 @@ class TreePainter {
   bool drawn(const BeamTreeNode& node) const { return o_.dropped || node.fate != Fate::dropped || is_selected(node); }
   bool is_selected(const BeamTreeNode& node) const { return o_.selected && &node == &o_.nodes[*o_.selected]; }
   bool on(std::size_t i) const { return std::ranges::find(way_, i) != way_.end(); }
-  double x_of(int step) const { return beam_margin + step * (node_width_ + beam_gap * t_.text_scale); }
+  double x_of(int step) const { return nth(columns_, step).x; }
+  double width_of(int step) const { return nth(columns_, step).width; }
+  double label_of(int step) const { return nth(columns_, step).label; }
   double prompt_y() const { return top_ + row_ / 2; }
+
+  /// Each as wide as its labels need.
+  void plan_columns() {
+    if (!o_.nodes.empty()) steps_ = o_.nodes.back().step;
+    std::vector<double> widest(static_cast<std::size_t>(steps_) + 1, 26);
+    widest[0] = style_.measure.width(printable(o_.prompt), t_.token());
+    for (const BeamTreeNode& node : o_.nodes)
+      if (drawn(node))
+        nth(widest, node.step) =
+            std::max(nth(widest, node.step), style_.measure.width(printable(node.label), t_.token()));
+    double x = beam_margin;
+    for (std::size_t step = 0; step < widest.size(); ++step) {
+      const double label = std::ceil(std::min(widest[step], longest_beam_label * t_.text_scale));
+      const double width = label + (step == 0 ? 16 : number_width_ + 25);
+      columns_.push_back({x, width, label});
+      x += width + beam_gap * t_.text_scale;
+    }
+  }
 
   void place_nodes() {
     y_.assign(o_.nodes.size(), 0);
@@ -74,7 +91,6 @@ class TreePainter {
     for (std::size_t i = 0; i < o_.nodes.size(); ++i) {
       if (o_.nodes[i].step != step) row = 0;
       step = o_.nodes[i].step;
-      steps_ = std::max(steps_, step);
       if (!drawn(o_.nodes[i])) continue;
       y_[i] = top_ + row_ * (row + 0.5);
       most_rows_ = std::max(most_rows_, ++row);
@@ -82,16 +98,16 @@ class TreePainter {
   }
 
   void prompt() {
-    scene_.add({Box{{beam_margin, prompt_y() - row_ / 2 + 2, node_width_, row_ - 4}, t_.masked, {0, 0, 0, 0}, 0, 4},
+    scene_.add({Box{{beam_margin, prompt_y() - row_ / 2 + 2, width_of(0), row_ - 4}, t_.masked, {0, 0, 0, 0}, 0, 4},
                 "prompt", "where the prompt ends: all texts begin here"});
     text({beam_margin + 8, prompt_y() + half_capital(t_.token())},
-         elided(printable(o_.prompt), t_.token(), node_width_ - 16, style_.measure), t_.token(), t_.text);
+         elided(printable(o_.prompt), t_.token(), label_of(0), style_.measure), t_.token(), t_.text);
   }
 
   void line_to(std::size_t i) {
     const BeamTreeNode& node = o_.nodes[i];
-    const Point from{(node.parent ? x_of(o_.nodes[*node.parent].step) : beam_margin) + node_width_,
-                     node.parent ? y_[*node.parent] : prompt_y()};
+    const int before = node.parent ? o_.nodes[*node.parent].step : 0;
+    const Point from{x_of(before) + width_of(before), node.parent ? y_[*node.parent] : prompt_y()};
     const Point to{x_of(node.step), y_[i]};
     const double half = (to.x - from.x) / 2;
     const Color color = on(i)                        ? t_.accent
@@ -109,7 +125,7 @@ class TreePainter {
 
   void node(std::size_t i) {
     const BeamTreeNode& node = o_.nodes[i];
-    const double x = x_of(node.step), y = y_[i];
+    const double x = x_of(node.step), y = y_[i], width = width_of(node.step);
     const bool way = on(i), kept = node.fate == Fate::kept, finished = node.fate == Fate::finished;
     const Color ground = way                ? mix(t_.background, t_.accent, 0.26)
                          : kept || finished ? mix(t_.background, t_.muted, 0.16)
@@ -119,7 +135,7 @@ class TreePainter {
                                   node.label, fate_words(node.fate), short_number(node.probability, 4), node.step,
                                   node.step == 1 ? "token" : "tokens", node.sum);
     if (node.place) tip += fmt::format("\nfinished text {}: score {:.4f}", *node.place + 1, node.score);
-    scene_.add({Box{{x, y - row_ / 2 + 2, node_width_, row_ - 4},
+    scene_.add({Box{{x, y - row_ / 2 + 2, width, row_ - 4},
                     ground,
                     frame,
                     frame.a == 0 ? 0
@@ -128,11 +144,11 @@ class TreePainter {
                     4},
                 fmt::format("node.{}", i), tip + "\nclick to look at this text", Part{i}});
     const Color ink = kept || finished || way ? t_.text : t_.muted;
-    text({x + 8, y + half_capital(t_.token())}, elided(printable(node.label), t_.token(), label_width_, style_.measure),
-         t_.token(), ink);
-    text({x + node_width_ - 7, y + half_capital(t_.number())}, share(node.probability), t_.number(),
+    text({x + 8, y + half_capital(t_.token())},
+         elided(printable(node.label), t_.token(), label_of(node.step), style_.measure), t_.token(), ink);
+    text({x + width - 7, y + half_capital(t_.number())}, share(node.probability), t_.number(),
          kept || finished || way ? t_.muted : t_.faint, Anchor::end);
-    const double behind = x + node_width_ + 5;
+    const double behind = x + width + 5;
     if (finished) end_mark(behind, y);
     if (node.place) {
       const std::string said = std::to_string(*node.place + 1);
@@ -183,7 +199,11 @@ class TreePainter {
   const BeamTreeOptions& o_;
   const Style& style_;
   const Theme& t_;
-  double row_ = 26, number_width_ = 0, label_width_ = 0, node_width_ = 0, top_ = 0;
+  struct TreeColumn {
+    double x, width, label;
+  };
+  std::vector<TreeColumn> columns_;  // by step; 0: the prompt
+  double row_ = 26, number_width_ = 0, top_ = 0;
   int steps_ = 0, most_rows_ = 1;
   std::vector<std::size_t> way_;
   std::vector<double> y_;  // middle of each node

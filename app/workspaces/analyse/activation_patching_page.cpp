@@ -109,7 +109,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     section(c.ui, two ? "CORRUPTED SOURCE" : "CORRUPTED PROMPT", "what the model reads");
     prompt(c, corrupted_edit_, "##corrupted prompt", corrupted_);
     if (two) {
-      section(c.ui, "TARGET", "read beside both; what comes next is the answer");
+      section(c.ui, "TARGET", "read beside both sources");
       prompt(c, target_edit_, "##patching target", target_, 3, "nothing written yet");
     }
     ImGui::Dummy({0, c.ui.px(4)});

@@ -19,11 +19,15 @@ namespace headscope {
 namespace {
 
 constexpr double most_beams_here = 12, most_tokens_here = 64;  // that a slider offers
+constexpr std::size_t most_lines = 4;                          // of a finished text
 
 std::string text_of(const LoadedModel& model, const BeamTree& tree, const Beam& beam) {
   std::vector<std::int32_t> ids = tree.tokens(beam.node);
   if (beam.ended) ids.pop_back();
-  if (model.tokenizer) return printable(model.tokenizer->decode(ids));
+  if (model.tokenizer) {
+    const std::string text = model.tokenizer->decode(ids);
+    return printable(text.substr(std::min(text.find_first_not_of(' '), text.size())));
+  }
   std::string out;
   for (const std::int32_t id : ids) out += fmt::format("#{} ", id);
   return out;
@@ -112,15 +116,22 @@ void GenerateWorkspace::beams_facts(Ui& ui) {
   section(ui, "FINISHED", tree->beams.empty() ? "none yet" : "score · best first · click to look at one");
   for (std::size_t i = 0; i < tree->beams.size(); ++i) {
     const Beam& beam = tree->beams[i];
-    const float height = ui.px(40), room = ImGui::GetContentRegionAvail().x;
+    const float room = ImGui::GetContentRegionAvail().x;
+    const double wide = static_cast<double>(room / ui.scale) - 34, line = 17;
+    // Whole: beams often differ at their ends alone.
+    const std::string words = text_of(controller_.model(), *tree, beam);
+    std::vector<std::string> lines = wrapped(words, ui.body(), wide, ui.fonts);
+    if (lines.size() > most_lines) {
+      lines.resize(most_lines);
+      lines.back() += " …";
+    }
+    const float height = ui.px(24 + line * static_cast<double>(std::max<std::size_t>(lines.size(), 1)));
     const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + room, at.y + height};
     if (pressable(fmt::format("beam {}", i + 1).c_str(), {room, height})) return controller_.follow(beam.node);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const bool chosen = followed == beam.node;
     if (chosen || ImGui::IsItemHovered())
       draw.AddRectFilled(at, end, col(chosen ? ui.chrome.selected : ui.chrome.hovered), ui.px(5));
-    const std::string words = text_of(controller_.model(), *tree, beam);
-    const double wide = static_cast<double>(room / ui.scale) - 16;
     const int length = tree->nodes[beam.node].step;
     draw_text(ui, draw, {{0, 0}, fmt::format("{}", i + 1), ui.number(), ui.theme.muted, Anchor::start, 0},
               {at.x + ui.px(8), at.y + ui.px(16)});
@@ -135,9 +146,10 @@ void GenerateWorkspace::beams_facts(Ui& ui) {
               {at.x + ui.px(26), at.y + ui.px(16)});
     draw_text(ui, draw, {{0, 0}, fmt::format("{:.4f}", beam.score), ui.number(), ui.theme.text, Anchor::end, 0},
               {end.x - ui.px(8), at.y + ui.px(16)});
-    draw_text(ui, draw,
-              {{0, 0}, elided(words, ui.body(), wide - 18, ui.fonts), ui.body(), ui.theme.text, Anchor::start, 0},
-              {at.x + ui.px(26), at.y + ui.px(33)});
+    for (std::size_t k = 0; k < lines.size(); ++k)
+      draw_text(ui, draw,
+                {{0, 0}, elided(lines[k], ui.body(), wide, ui.fonts), ui.body(), ui.theme.text, Anchor::start, 0},
+                {at.x + ui.px(26), at.y + ui.px(33 + line * static_cast<double>(k))});
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
       tooltip(ui, {words,
                    fmt::format("Σ ln p {:.4f} over {} tokens, score {:.4f}", tree->nodes[beam.node].sum, length,

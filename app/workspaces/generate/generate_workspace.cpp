@@ -280,8 +280,8 @@ void GenerateWorkspace::middle(const PageContext& c) {
                            "Explore.");
   const float top = ImGui::GetCursorPosY();
   {
-    static constexpr const char* headings[] = {"The model writes", "What a cache saves", "A cache that forgets",
-                                               "Taught, and on its own"};
+    static constexpr const char* headings[] = {"The model writes", "The most probable texts", "What a cache saves",
+                                               "A cache that forgets", "Taught, and on its own"};
     const UseFont font(c.ui, c.ui.heading());
     ImGui::AlignTextToFramePadding();
     ImGui::TextUnformatted(headings[static_cast<int>(now)]);
