@@ -138,7 +138,8 @@ TEST_CASE("state spaces begin as published: decays, steps, what passes by, and a
       else
         CHECK(std::ranges::any_of(each.value.values(), [](float v) { return v != 0; }));
     }
-    CHECK(named(begun(family), "x_proj.weight").value.defined() == (family == "mamba"));
+    CHECK(std::ranges::any_of(p.all(), [](const Parameter& each) { return each.name.ends_with("x_proj.weight"); }) ==
+          (family == "mamba"));
   }
 }
 
@@ -147,11 +148,11 @@ TEST_CASE("the gradient of a loss reaches every tensor of a state space, each by
     CAPTURE(family);
     Backend backend(1);
     Parameters parameters = begun(family);
-    for (Parameter& each : parameters.all())  // so that no bias is 0 and steps matter
+    for (Parameter& each : parameters.all())  // so that states hold much
       if (each.name.ends_with("dt_proj.bias") || each.name.ends_with("dt_bias"))
         for (float& v : each.value.mutable_values()) v += 3;
-      else if (each.name.ends_with("embeddings.weight"))
-        for (float& v : each.value.mutable_values()) v *= 20;
+      else if (each.decays())
+        for (float& v : each.value.mutable_values()) v *= each.name.ends_with("embeddings.weight") ? 20 : 2;
     const Batch batch = two_texts();
     const Slope found = slope_of(parameters, batch, backend);
     const auto model = parameters.trainable_model(backend);
@@ -168,7 +169,7 @@ TEST_CASE("the gradient of a loss reaches every tensor of a state space, each by
       for (Index i = 0; i < gradient.size(); ++i)
         if (const double size = std::abs(static_cast<double>(gradient.data()[i])); size > largest)
           largest = size, most = i;
-      CHECK(largest > 1e-4);
+      CHECK(largest > 2e-3);
       // What matters most, and a few others.
       std::vector<Index> at{most};
       for (Index i = 1; i < each.value.size(); i += std::max<Index>(each.value.size() / 5, 1)) at.push_back(i);
@@ -230,7 +231,8 @@ TEST_CASE("state spaces learn two texts by heart, and go on bit for bit from a s
     const Batch batch = two_texts();
     CHECK(learner.loss(batch) > 2);
     for (int i = 0; i < 80; ++i) learner.step(batch);
-    CHECK(learner.loss(batch) < 0.05);
+    // Both begin with the same token: what follows it, twice in eight, is even odds.
+    CHECK(learner.loss(batch) == doctest::Approx(std::log(2.0) / 4).epsilon(0.01));
 
     Learner unbroken(start, settings, backend);
     for (int i = 0; i < 3; ++i) unbroken.step(batch);
@@ -316,7 +318,7 @@ TEST_CASE("training memory of state spaces: weights counted as the model counts 
 
 TEST_CASE("what a signed map is scored by: each row's magnitudes as shares of their sum") {
   const Tensor weights = Tensor::from({3, 3}, std::vector<float>{2, 0, 0, -1, 3, 0, 0, 0, 0});
-  const TokenLinks links;
+  const TokenLinks links = TokenLinks::of(std::vector<Token>(3));
   const AttentionMap map =
       AttentionMap::dense({.kind = MapKind::effective}, weights, nullptr, stats_of_weights(weights, nullptr));
   const AttentionMap shares = as_shares(map, links);
