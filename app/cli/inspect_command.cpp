@@ -17,6 +17,7 @@
 #include "core/io/model_location.h"
 #include "core/model/formats/lora_adapter.h"
 #include "core/model/formats/transformer_lens_dialect.h"
+#include "core/model/kv_cache.h"
 
 namespace headscope::cli {
 
@@ -115,7 +116,14 @@ void add_model(Report& out, const ModelFacts& model) {
     out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->kind,
                                            model.tokenizer->adds_bos ? "adds BOS" : "adds no BOS")
                              : "  no tokenizer: runs on --ids only");
-  if (c.causal) out.line(fmt::format("  key-value cache {} per token", byte_size(cache_bytes(c.dims, 1))));
+  if (c.state_space)
+    out.line(fmt::format(
+        "  state {} for a text of any length ({} per layer); {} per token besides, to go back",
+        byte_size(sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) * state_numbers(c).numbers),
+        state_numbers(c).words,
+        byte_size(sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) * kept_numbers(c.dims).numbers)));
+  else if (c.causal)
+    out.line(fmt::format("  key-value cache {} per token", byte_size(cache_bytes(c.dims, 1))));
   if (c.latent())
     out.line(fmt::format("  of which {} would do: {} numbers of the latent and {} of the key that turns, per layer",
                          byte_size(sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) *

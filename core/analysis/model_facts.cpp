@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/model/family.h"
 #include "core/model/formats/lora_adapter.h"
@@ -163,6 +164,16 @@ std::string switches(const ModelConfig& c) {
   say(c.embedding_norm, "a norm behind the embedding");
   say(c.embedding_width > 0,
       fmt::format("embeddings of {} numbers, widened to the stream's by a matrix", c.embedding_width));
+  if (const auto& s = c.state_space) {
+    const bool heads = s->lane == StateSpaceConfig::Lane::head;
+    say(true, fmt::format("no attention: a state space of {}, {} states each, behind a convolution of {} tokens",
+                          heads ? fmt::format("{} heads", c.dims.heads) : fmt::format("{} channels", c.dims.d_inner),
+                          c.dims.d_state, s->convolution));
+    say(!heads, fmt::format("shown as {} heads of {} neighbouring channels", c.dims.heads, c.dims.d_head));
+    say(heads && c.dims.state_groups > 1, fmt::format("B and C of {} groups", c.dims.state_groups));
+    say(s->least_step > 0 || std::isfinite(s->most_step),
+        fmt::format("steps from {} to {}", s->least_step, s->most_step));
+  }
   say(c.latent(),
       fmt::format("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),
                   c.dims.kv_latent, c.dims.q_latent > 0 ? fmt::format(", queries of one of {}", c.dims.q_latent) : ""));

@@ -17,7 +17,8 @@ namespace headscope {
 /// random models of every family stay below 2e-6, the bundled model whose scores were set large by hand (to 107) comes
 /// to 1.0e-5. Logits
 /// have a scale of their own, so theirs is a share of their spread, the largest less the smallest of the text: at a
-/// spread of 30 no probability moves by 1 %. A loss is in nats, above 1 nat relative to itself.
+/// spread of 30 no probability moves by 1 %. A loss is in nats, above 1 nat relative to itself. What a state space
+/// amounts to may be any number: above 1 it is relative to the largest of its layer.
 namespace verify_bounds {
 inline constexpr double pattern = 5e-5, logits = 1e-4, loss = 1e-4;
 }

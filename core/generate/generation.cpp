@@ -45,8 +45,9 @@ bool looks_ahead(const Intervention& edit, int context) {
 }
 
 std::size_t cache_bytes(const ModelDims& dims, int tokens) {
-  return sizeof(float) * static_cast<std::size_t>(dims.layers) * static_cast<std::size_t>(tokens) *
-         static_cast<std::size_t>(kept_numbers(dims).numbers);
+  const auto state = static_cast<std::size_t>(dims.d_inner) * static_cast<std::size_t>(dims.d_state);
+  return sizeof(float) * static_cast<std::size_t>(dims.layers) *
+         (static_cast<std::size_t>(tokens) * static_cast<std::size_t>(kept_numbers(dims).numbers) + state);
 }
 
 Generator::Generator(LoadedModel model, RunRequest like, bool rows)

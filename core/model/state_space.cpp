@@ -33,7 +33,7 @@ Tensor limited(Backend& backend, const Tensor& x, const StateSpaceConfig& c) {
   return out;
 }
 
-/// Which earlier tokens count for a head: all of them where `rule` is that by which nothing was changed.
+/// Which earlier tokens count for a head, and whether these are all.
 struct Visible {
   std::shared_ptr<const AttentionRule> rule;
   bool all = true;
@@ -161,17 +161,8 @@ class Mixer {
 
   /// y once patterns were looked at, and changed, text by text.
   Tensor patterned(const StateMixing& whole, Index before, Tensor y) {
-    std::vector<Visible> visible;
-    bool masked = false;
-    const auto usual = causal_rule();
-    for (int head = 0; tap_ && head < d_.heads; ++head) {
-      const HeadRule rule = tap_->head_rule({in_.layer, head}, HeadRule{usual, 1});
-      if (rule.scale != 1 || rule.cap != 0 || rule.slope != 0 || std::isfinite(rule.sink) || rule.buckets)
-        throw Error(where(head), "a head without scores", "an edit of its scores",
-                    "a state space has no scores and no softmax");
-      visible.push_back({rule.rule, rule.rule == usual});
-      masked |= rule.rule != usual;
-    }
+    const std::vector<Visible> visible = ask_rules(before);
+    const bool masked = std::ranges::any_of(visible, [](const Visible& each) { return !each.all; });
     const bool watched = tap_ && tap_->wants({SiteKind::pattern, in_.layer});
     if (!masked && !watched && !in_.mapped) return y;
     const std::vector<Index> one{whole.x.dim(0)};
@@ -214,18 +205,37 @@ class Mixer {
 
   std::string where(int head) const { return fmt::format("{}: head {}.{}", c_.name, in_.layer, head); }
 
+  /// The rule of every head, as the tap has it; empty without one.
+  std::vector<Visible> ask_rules(Index before) const {
+    std::vector<Visible> visible;
+    const auto usual = causal_rule();
+    Index longest = n_ + before;
+    if (!in_.lengths.empty()) longest = *std::ranges::max_element(in_.lengths);
+    for (int head = 0; tap_ && head < d_.heads; ++head) {
+      const HeadRule rule = tap_->head_rule({in_.layer, head}, HeadRule{usual, 1});
+      if (rule.scale != 1 || rule.cap != 0 || rule.slope != 0 || std::isfinite(rule.sink) || rule.buckets)
+        throw Error(where(head), "a head without scores", "an edit of its scores",
+                    "a state space has no scores and no softmax");
+      Visible& own = visible.emplace_back(Visible{rule.rule, true});
+      for (Index query = before; rule.rule != usual && query < longest; ++query) {
+        const std::vector<char> seen = seen_keys(*rule.rule, query, longest, where(head));
+        own.all = own.all && std::all_of(seen.begin(), seen.begin() + query + 1, [](char each) { return each != 0; });
+      }
+    }
+    return visible;
+  }
+
   /// The pattern with what the heads' rules hide at 0.
   Tensor hidden(const Tensor& pattern, const std::vector<Visible>& visible, Index before) const {
     Tensor out = pattern.copy();
-    bool hides = false;
     for (Index head = 0; head < out.dim(0); ++head)
       for (Index i = 0; !nth(visible, head).all && i < out.dim(1); ++i) {
         const std::vector<char> seen =
             seen_keys(*nth(visible, head).rule, before + i, out.dim(2), where(static_cast<int>(head)));
         for (Index key = 0; key <= before + i; ++key)
-          if (!nth(seen, key)) out.ref(head, i, key) = 0, hides = true;
+          if (!nth(seen, key)) out.ref(head, i, key) = 0;
       }
-    return hides ? out : pattern;
+    return out;
   }
 
   void add_maps(const Tensor& pattern, const std::vector<Visible>& visible, Index before) {

@@ -218,7 +218,7 @@ FAMILIES = {
 ENCODERS = ("bert", "distilbert", "roberta", "xlm_roberta", "modernbert")
 
 
-def drawn(model, seed, gain_around):
+def drawn(model, seed, gain_around, size=1.6):
     """Every parameter anew: matrices of a size that makes attention look somewhere, gains and biases far from 1 and 0."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -228,7 +228,7 @@ def drawn(model, seed, gain_around):
             gain = not matrix and name.endswith("weight")
             if name.endswith("sinks"):
                 noise = 4 * noise
-            value = noise * (1.6 / parameter.shape[-1] ** 0.5 if matrix else 0.4) + (gain_around if gain else 0)
+            value = noise * (size / parameter.shape[-1] ** 0.5 if matrix else 0.4) + (gain_around if gain else 0)
             parameter.copy_(value)
         for name, buffer in model.named_buffers():  # of xIELU
             if name.endswith((".act_fn.beta", ".act_fn.eps")):
@@ -357,9 +357,10 @@ def in_doubles(module):
     torch.Tensor.float = torch.Tensor.double
 
 
-def watch_states(model, seen):
+def watch_states(model, seen, streams):
     """What every layer's state is given, of its last pass: `seen[layer]` = x (token, lane, width), Δ (token, lane), a
-    (lane, state), B and C (token, lane, state); of Mamba a lane is a channel, of Mamba-2 a head."""
+    (lane, state), B and C (token, lane, state); of Mamba a lane is a channel, of Mamba-2 a head. `streams[layer]`: what
+    the block reads."""
     import importlib
     kind = model.config.model_type
     module = importlib.import_module(f"transformers.models.{kind}.modeling_{kind}")
@@ -385,6 +386,8 @@ def watch_states(model, seen):
         return scan(*args, **rest)
 
     setattr(module, name, watched)
+    for index, block in enumerate(model.backbone.layers):
+        block.register_forward_pre_hook(lambda _, inputs, index=index: streams.__setitem__(index, inputs[0][0]))
 
 
 def hidden_attention(states, count):
@@ -423,7 +426,9 @@ def make(name):
     encodes = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING and name.startswith(ENCODERS)
     kind = transformers.AutoModelForMaskedLM if encodes else transformers.AutoModelForCausalLM
     model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
-    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith("gemma") else 0.7)  # those add 1
+    state_space, states, streams = name.startswith("mamba"), {}, {}
+    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith("gemma") else 0.7,  # those add 1
+          size=0.9 if state_space else 1.6)  # what a state amounts to grows with the product of three
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
     if getattr(config, "alibi", False):
         add_alibi_once(model)
@@ -431,13 +436,13 @@ def make(name):
     routers = {}
     if hasattr(config, "num_experts_per_tok"):
         watch_routers(model, config, routers)
-    state_space, states = name.startswith("mamba"), {}
     if state_space:
-        watch_states(model, states)
+        watch_states(model, states, streams)
     attentions = dict() if state_space else dict(output_attentions=True)
     with torch.no_grad():
         out = model(ids, output_hidden_states=True, **attentions, **(dict() if encodes else dict(use_cache=False)))
         hidden = expected_states(config, states)
+        streams = dict(streams) if state_space else dict(enumerate(x[0] for x in out.hidden_states))
         logits_of_routers = dict(routers)
         chosen = list(TEXT)
         margins = []
@@ -480,11 +485,11 @@ def make(name):
         with torch.no_grad():
             expected["segments"] = segments[0].numpy().astype("<i4")
             expected["logits_of_segments"] = f4(model(ids, token_type_ids=segments).logits[0])
-    for layer, pattern in enumerate(() if state_space else out.attentions):
-        expected[f"blocks.{layer}.attn.hook_pattern"] = f4(pattern[0])
     expected |= {key: f4(value.contiguous()) for key, value in hidden.items()}
     for layer in range(config.num_hidden_layers):
-        expected[f"blocks.{layer}.hook_resid_pre"] = f4(out.hidden_states[layer][0])
+        if not state_space:
+            expected[f"blocks.{layer}.attn.hook_pattern"] = f4(out.attentions[layer][0])
+        expected[f"blocks.{layer}.hook_resid_pre"] = f4(streams[layer])
     for layer, logits in logits_of_routers.items():
         expected[f"blocks.{layer}.mlp.hook_router_logits"] = f4(logits)
     write_safetensors(folder / "expected.safetensors", expected)

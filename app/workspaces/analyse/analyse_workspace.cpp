@@ -16,6 +16,9 @@ bool asks_the_decoder(const PageContext& c, const PageInfo& page) {
   const Stack stack = c.state().document.stack;
   return c.results().translates() && stack != Stack::decoder && std::ranges::count(page.besides, stack) == 0;
 }
+bool asks_of_attention(const PageContext& c, const PageInfo& page) {
+  return page.attention && c.results().model.model && c.results().model.model->config().state_space;
+}
 }  // namespace
 
 AnalyseWorkspace::AnalyseWorkspace(JobRunner& jobs, const RunController& run)
@@ -62,6 +65,11 @@ void AnalyseWorkspace::middle(const PageContext& c) {
     return empty_state(c.ui, "This page asks about the decoder",
                        "It alone gives logits: choose it above. What the encoder and cross-attention change in them "
                        "is what edits of theirs show.");
+  if (asks_of_attention(c, *open.info))
+    return empty_state(
+        c.ui, "This model has no attention",
+        "It mixes tokens by a state, which has no queries, keys, values and scores. What that amounts to "
+        "stands in Explore, head by head; State tells what each token writes, and what is forgotten.");
   ImGui::PushID(open.info->id.c_str());
   open.page->middle(c);
   ImGui::PopID();
@@ -69,7 +77,7 @@ void AnalyseWorkspace::middle(const PageContext& c) {
 
 void AnalyseWorkspace::right(const PageContext& c) {
   Open& open = chosen(c.app);
-  if (asks_the_decoder(c, *open.info)) return;
+  if (asks_the_decoder(c, *open.info) || asks_of_attention(c, *open.info)) return;
   ImGui::PushID(open.info->id.c_str());
   open.page->right(c);
   ImGui::PopID();

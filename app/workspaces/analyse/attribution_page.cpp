@@ -118,7 +118,9 @@ class AttributionPage final : public ReadingPage {
       if (part.layer != cell.row || column != cell.column) continue;
       const std::string tensor =
           part.kind == AttributionPart::Kind::head
-              ? fmt::format("blocks.{}.attn.hook_z[{}, {}] · W_O", part.layer, found.of.position, part.head)
+              ? fmt::format("{}[{}, {}] · W_O",
+                            name(Site{found.by_source.defined() ? SiteKind::z : SiteKind::mixer_gated, part.layer}),
+                            found.of.position, part.head)
           : part.kind == AttributionPart::Kind::mlp
               ? fmt::format("blocks.{}.hook_mlp_out[{}]", part.layer, found.of.position)
               : fmt::format("output bias of block {}", part.layer);
@@ -144,6 +146,10 @@ class AttributionPage final : public ReadingPage {
     ImGui::Dummy({0, c.ui.px(6)});
     section(c.ui, "WHERE HEADS READ IT FROM",
             "the selected head, then those that wrote most · click asks about that position");
+    if (!answer->result.by_source.defined())
+      return note(c.ui,
+                  "A gate stands between what this model's state held and what a head writes: its share is one "
+                  "number, not one for each token it came from.");
     const auto n = static_cast<double>(answer->source.trace->tokens.size());
     const double width = std::max(std::floor(c.room()), 80 + 9 * n), height = std::max(150.0, room_below(c) - 18);
     const auto rows = static_cast<std::size_t>(std::clamp((height - 140) / 22, 1.0, 8.0));

@@ -23,6 +23,7 @@ struct PageInfo {
   std::string words;     ///< further words that find it
   /// Of an encoder-decoder: the stacks that it can be asked about beside the decoder.
   std::vector<Stack> besides = {};
+  bool attention = false;  ///< asks about queries, keys, values or scores, which a state space has not
 };
 
 /// A session may be of another model than the one it is opened with: a layer that it names is kept inside by the page.

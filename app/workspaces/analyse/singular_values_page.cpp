@@ -91,7 +91,8 @@ class SingularValuesPage final : public Page {
   void keep_up(const PageContext& c) {
     const auto model = c.results().model.model;
     layer_ = std::clamp(layer_, 0, model->config().dims.layers - 1);
-    if (!model->projection(layer_, matrix_).weight.defined()) matrix_ = WeightMatrix::v;
+    for (const WeightMatrix other : {WeightMatrix::v, WeightMatrix::o})  // a state space has no W_V
+      if (!model->projection(layer_, matrix_).weight.defined()) matrix_ = other;
     const Key key{model, layer_, matrix_};
     answer_.want(c.jobs, key, [key](const Ctx&) {
       const Tensor weight = key.model->projection(key.layer, key.matrix).weight;

@@ -97,8 +97,15 @@ void GenerateWorkspace::cost(Ui& ui) {
 
 void GenerateWorkspace::cost_facts(Ui& ui) {
   const ModelDims& dims = controller_.model().model->config().dims;
-  section(ui, "KV CACHE", "keys and values of every layer · kilobytes by tokens");
-  fact(ui, "Bytes per token", fmt::format("{}", cache_bytes(dims, 1)), nullptr,
+  if (dims.state_space()) {
+    section(ui, "STATE", "and what tokens gave it, kept to go back · kilobytes by tokens");
+    fact(ui, "The state, of any length", fmt::format("{}", cache_bytes(dims, 0)), nullptr,
+         {"layers · d_inner · d_state · 4 bytes",
+          fmt::format("{} · {} · {} · 4", dims.layers, dims.d_inner, dims.d_state)});
+  } else {
+    section(ui, "KV CACHE", "keys and values of every layer · kilobytes by tokens");
+  }
+  fact(ui, "Bytes per token", fmt::format("{}", cache_bytes(dims, 1) - cache_bytes(dims, 0)), nullptr,
        {fmt::format("layers · ({}) · 4 bytes", kept_numbers(dims).words),
         fmt::format("{} · ({}) · 4", dims.layers, kept_numbers(dims).sum)});
   if (const ModelConfig& config = controller_.model().model->config(); config.latent()) {

@@ -59,6 +59,21 @@ std::string model_name(const Results& results) {
   return model_label(results.model_folder);
 }
 
+/// Whether the model knows order by a state alone.
+bool states(const Results& results) {
+  return results.model.model && results.model.model->config().state_space;
+}
+
+/// True, and said so, where there are no queries and keys that positions could turn.
+bool no_positions(const PageContext& c) {
+  if (!states(c.results())) return false;
+  empty_state(
+      c.ui, "This model has no positions",
+      "Its state takes tokens in one after another, and so knows their order: there are no queries and keys that "
+      "a rotation or a bias could change.");
+  return true;
+}
+
 }  // namespace
 
 bool PositionsWorkspace::ready() const {
@@ -174,6 +189,7 @@ SceneTouch PositionsWorkspace::show(const PageContext& c, SceneSlot& slot, const
 void PositionsWorkspace::middle(const PageContext& c) {
   if (!c.trace())
     return empty_state(c.ui, "Nothing to show yet", "Open a model and write a text: its positions appear at once.");
+  if (no_positions(c)) return;
   if (!ready()) return empty_state(c.ui, "Reading queries and keys …", "");
   const std::string& method = controller_.view.method;
   if (method == "rope") return rope_middle(c);
@@ -189,6 +205,7 @@ void PositionsWorkspace::middle(const PageContext& c) {
 }
 
 void PositionsWorkspace::right(const PageContext& c) {
+  if (states(controller_.results())) return;
   if (!ready()) return empty_state(c.ui, "Nothing to measure yet", "Scores, base and loss will stand here.");
   if (controller_.view.method == "rope")
     rope_right(c);
