@@ -337,7 +337,8 @@ void TrainWorkspace::right(const PageContext& c) {
 }
 
 void TrainWorkspace::history(Ui& ui) {
-  section(ui, "HEADS OVER TIME", "a line each");
+  section(ui, "HEADS OVER TIME",
+          controller_.running().model.state_space() ? "a line each; magnitudes as shares of their row" : "a line each");
   static constexpr const char* labels[] = {"Induction", "Previous", "Sink", "Entropy"};
   const auto& all = controller_.head_history();
   const bool aligns = !all.empty() && all.back().metric == HeadHistory::alignment;  // between two texts, where this
