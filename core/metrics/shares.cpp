@@ -7,15 +7,18 @@
 
 namespace headscope {
 
+void to_shares(std::span<float> row) {
+  double sum = 0;
+  for (const float weight : row) sum += std::abs(static_cast<double>(weight));
+  for (float& weight : row) weight = sum > 0 ? static_cast<float>(std::abs(static_cast<double>(weight)) / sum) : 0.0f;
+}
+
 AttentionMap as_shares(const AttentionMap& map, const TokenLinks& links) {
   if (has_probabilities(map)) return map;
   Tensor shares = map.to_dense();
-  for (Index i = 0; i < shares.dim(0); ++i) {
-    double sum = 0;
-    for (Index j = 0; j < shares.dim(1); ++j) sum += std::abs(static_cast<double>(shares.at(i, j)));
-    for (Index j = 0; sum > 0 && j < shares.dim(1); ++j)
-      shares.ref(i, j) = static_cast<float>(std::abs(static_cast<double>(shares.at(i, j))) / sum);
-  }
+  for (Index i = 0; i < shares.dim(0); ++i)
+    to_shares(shares.mutable_values().subspan(static_cast<std::size_t>(i * shares.dim(1)),
+                                              static_cast<std::size_t>(shares.dim(1))));
   AttentionMap::Place place = map.place();
   place.kind = MapKind::probability;
   return AttentionMap::dense(place, shares, causal_rule(), stats_of_weights(shares, &links, place.offset));
