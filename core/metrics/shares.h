@@ -11,8 +11,8 @@ namespace headscope {
 /// |w| ÷ Σ |w|; a row of zeros stays.
 void to_shares(std::span<float> row);
 
-/// Every row so, which makes chance mean the same. A map
-/// of probabilities is itself; of others no token may see a later one. `links` of the text.
+/// Every row so, which makes chance mean the same. A map of probabilities is itself; of others no token may see a later
+/// one. `links` of the text.
 AttentionMap as_shares(const AttentionMap& map, const TokenLinks& links);
 
 }  // namespace headscope

@@ -15,6 +15,7 @@
 #include "core/metrics/shares.h"
 #include "core/tensor/tape.h"
 #include "core/train/learner.h"
+#include "core/train/model_card.h"
 #include "core/train/recipe.h"
 #include "core/train/trainer.h"
 #include "core/train/training_memory.h"
@@ -271,6 +272,20 @@ TEST_CASE("a state space trained here opens again, and its files are what others
       CHECK(again.all()[i].decays() == trainer.learner().parameters().all()[i].decays());
       CHECK(largest_difference(again.all()[i].value, trainer.learner().parameters().all()[i].value) < 3e-3);  // F16
     }
+    // A card: its heads are scored by shares of what the layers amount to.
+    const ModelCard card = measure_card(folder, {.rows = 2, .texts = 2, .ablated_rows = 1}, Ctx{backend});
+    REQUIRE(card.heads.size() == (family == "mamba" ? 16 : 8));
+    for (const HeadCard& head : card.heads) {
+      const HeadScore* previous = head.find("previous_token");
+      REQUIRE(previous);
+      CHECK(previous->value > 0);
+      CHECK(previous->value < 1);
+    }
+    const std::string text = card_markdown(card);
+    CHECK(text.find(family == "mamba" ? "Mamba architecture, 2 layers of 32 channels with 4 states each, width 16"
+                                      : "Mamba-2 architecture, 2 layers of 32 channels with 4 states each, 4 heads") !=
+          std::string::npos);
+    CHECK(text.find("## What its maps are") != std::string::npos);
   }
 }
 
