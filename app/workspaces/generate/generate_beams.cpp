@@ -35,13 +35,15 @@ std::string text_of(const LoadedModel& model, const BeamTree& tree, const Beam& 
 
 }  // namespace
 
-/// In a child that scrolls: a node that was just chosen, from the list perhaps, comes into sight.
+/// In a child that scrolls: a node that was just chosen, from the list perhaps, comes into sight; without one the tree
+/// goes back to where it was.
 void GenerateWorkspace::reveal(const Ui& ui, const Scene& scene, std::optional<std::size_t> node) {
   if (node == revealed_) return;
   const Mark* mark = node ? find(scene, fmt::format("node.{}", *node)) : nullptr;
   if (node && !mark) return;  // of the picture that is being drawn
+  if (!revealed_) scrolled_before_ = ImGui::GetScrollX();
   revealed_ = node;
-  if (!mark) return;
+  if (!mark) return ImGui::SetScrollX(scrolled_before_);
   const Rect& box = std::get<Box>(mark->shape).rect;
   const float left = ui.px(box.x), right = ui.px(box.right() + 30), room = ImGui::GetContentRegionAvail().x;
   if (right > ImGui::GetScrollX() + room) ImGui::SetScrollX(right - room);

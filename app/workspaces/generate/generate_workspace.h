@@ -63,6 +63,7 @@ class GenerateWorkspace : public Workspace {
   SceneSlot rows_{"scene.generation.rows"}, candidates_{"scene.generation.candidates"}, tree_{"scene.generation.beams"};
   bool with_dropped_ = true;             // of beams: candidates that were not kept
   std::optional<std::size_t> revealed_;  // node of the tree that was last scrolled to
+  float scrolled_before_ = 0;            // window pixels, when the first node was chosen
   bool drawn_ = false;
   std::size_t followed_ = 0;  // length of the text that the strip last scrolled to
 };
