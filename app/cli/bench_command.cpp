@@ -15,7 +15,7 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct BenchOptions {
   Input input;
   std::vector<int> lengths;
   std::string storage = "auto";
@@ -30,7 +30,7 @@ struct Row {
   std::string plan;
 };
 
-std::vector<int> lengths_of(const Options& options, const ModelConfig& config) {
+std::vector<int> lengths_of(const BenchOptions& options, const ModelConfig& config) {
   std::vector<int> lengths = options.lengths;
   if (lengths.empty()) {
     for (const int n : {16, 64, 256, 1024})
@@ -45,7 +45,7 @@ std::vector<int> lengths_of(const Options& options, const ModelConfig& config) {
 }
 
 /// Forward and floor take turns, so that a busy moment of the machine hits both.
-Row measure(const LoadedModel& loaded, int tokens, const Options& options, const Ctx& ctx) {
+Row measure(const LoadedModel& loaded, int tokens, const BenchOptions& options, const Ctx& ctx) {
   RunRequest request;
   Random random(7);
   for (int i = 0; i < tokens; ++i)
@@ -94,7 +94,7 @@ Report app_report(const LoadedModel& loaded, Backend& backend, const std::vector
 }  // namespace
 
 void add_bench(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   Command command =
       app.add_subcommand("bench", "Time forward passes with full capture beside the bare matrix products");
   command.add_option("-m,--model", options->input.model, "Model folder, or the name of a bundled example")

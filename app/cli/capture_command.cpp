@@ -14,7 +14,7 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct CaptureOptions {
   Input input;
   std::string out, storage = "auto", budget, names = "transformer-lens";
   std::vector<std::string> sites;
@@ -43,7 +43,7 @@ std::size_t parse_bytes(const std::string& text) {
 }
 
 /// `model` is asked for its sites only when --sites is "all".
-CaptureSpec spec_of(const Options& options, const Model& model) {
+CaptureSpec spec_of(const CaptureOptions& options, const Model& model) {
   CaptureSpec spec;
   if (options.storage == "dense") spec.maps = MapStorage::dense;
   if (options.storage == "factored") spec.maps = MapStorage::factored;
@@ -63,12 +63,12 @@ CaptureSpec spec_of(const Options& options, const Model& model) {
   return spec;
 }
 
-HookNames names_of(const Options& options, const Model& model) {
+HookNames names_of(const CaptureOptions& options, const Model& model) {
   if (options.names != "bridge") return HookNames::transformer_lens;
   return model.config().gated_mlp ? HookNames::bridge_gated : HookNames::bridge;
 }
 
-void check(const Options& options) {
+void check(const CaptureOptions& options) {
   if (options.out.empty()) throw UsageError("-o is required: the file to write");
   for (const std::string& name : options.sites)
     if (name != "all" && !parse_site_kind(name))
@@ -76,7 +76,7 @@ void check(const Options& options) {
   if (!options.budget.empty()) parse_bytes(options.budget);
 }
 
-void capture(Console& console, const Options& options) {
+void capture(Console& console, const CaptureOptions& options) {
   check(options);
   RunRequest request = options.input.request();
   const LoadedModel loaded = load_model(request.model, console.backend());
@@ -122,7 +122,7 @@ Report sites_report() {
 }  // namespace
 
 void add_capture(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CaptureOptions>();
   Command command = app.add_subcommand("capture", "Run a model on a text and write the trace to a safetensors file");
   options->input.add_to(command);
   command.add_option("-o,--out", options->out, "The file to write").type_name("FILE.safetensors");

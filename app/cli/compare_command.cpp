@@ -18,7 +18,7 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct CompareOptions {
   Input input;
   PictureOutput picture;
   std::string with_text, with_model, with_trace, head;
@@ -52,7 +52,7 @@ std::string notes_of(const Input& a, const Input& b, const Compared& of) {
   return first == second ? first : first + " · " + second;
 }
 
-Compared compare_traces(Console& console, const Options& options) {
+Compared compare_traces(Console& console, const CompareOptions& options) {
   if (options.with_trace.empty() || !options.input.from_trace())
     throw UsageError("two traces are compared by --trace A --with-trace B");
   if (!options.with_text.empty() || !options.with_model.empty())
@@ -68,7 +68,7 @@ Compared compare_traces(Console& console, const Options& options) {
   return out;
 }
 
-Compared compare_runs(Console& console, const Options& options) {
+Compared compare_runs(Console& console, const CompareOptions& options) {
   if (options.input.from_trace() || !options.with_trace.empty()) return compare_traces(console, options);
   RunRequest request = options.input.request();
   RunRequest other = request;
@@ -216,29 +216,26 @@ Report compare_report(const Compared& c, bool for_scripts, int top) {
   return out;
 }
 
-void draw(Console& console, const Compared& c, const Options& options) {
+void draw(Console& console, const Compared& c, const CompareOptions& options) {
   HeadPairOptions pair;
   if (options.head.empty()) {
     if (c.heads.empty()) throw Error("compare", "a head that both models have", "none");
-    pair.layer = c.heads.front().layer;
-    pair.head = c.heads.front().head;
+    pair.head = {c.heads.front().layer, c.heads.front().head};
   } else {
-    const HeadId head = parse_head(options.head);
-    pair.layer = head.layer;
-    pair.head = head.head;
+    pair.head = parse_head(options.head);
   }
   pair.name_a = c.name_a;
   pair.name_b = c.name_b;
   pair.partner = c.partner;
   for (const HeadDifference& head : c.heads)
-    if (head.layer == pair.layer && head.head == pair.head)
+    if (HeadId{head.layer, head.head} == pair.head)
       pair.facts = {{"Total variation", number(head.total_variation)},
                     {"Jensen–Shannon", number(head.jensen_shannon) + " nats"}};
   options.picture.write(
       console, [&](const Style& style) { return head_pair_scene(*c.a, *c.b, pair, style); }, c.note);
 }
 
-void compare(Console& console, const Options& options) {
+void compare(Console& console, const CompareOptions& options) {
   options.picture.check();
   const Compared compared = compare_runs(console, options);
   if (options.picture.wanted()) return draw(console, compared, options);
@@ -247,7 +244,7 @@ void compare(Console& console, const Options& options) {
 }  // namespace
 
 void add_compare(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   Command command =
       app.add_subcommand("compare", "Two runs side by side: another text, another model, or before and after edits");
   options->input.add_to(command, {.trace = true});

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct CorpusOptions {
   std::string model, out, shard = "0/1", csv;
   std::vector<std::string> inputs;
   std::int64_t stories = 0;
@@ -96,21 +96,21 @@ Report corpus_report(const CorpusResults& results) {
   return out;
 }
 
-void finish(Console& console, const Options& options, const CorpusResults& results) {
+void finish(Console& console, const CorpusOptions& options, const CorpusResults& results) {
   const Report report = corpus_report(results);
   console.print(report.printed(Form::text));
   if (!options.out.empty()) save_corpus_results(results, options.out);
   if (!options.csv.empty()) write_file_atomically(options.csv, report.printed(Form::csv));
 }
 
-void merge_parts(Console& console, const Options& options) {
+void merge_parts(Console& console, const CorpusOptions& options) {
   if (options.inputs.empty()) throw UsageError("--merge needs the files of all shards");
   std::vector<CorpusResults> parts;
   for (const std::string& file : options.inputs) parts.push_back(load_corpus_results(file));
   finish(console, options, merge(parts, options.inputs));
 }
 
-std::unique_ptr<CorpusRun> begin(Console& console, const Options& options) {
+std::unique_ptr<CorpusRun> begin(Console& console, const CorpusOptions& options) {
   const auto [shard, shards] = parse_shard(options.shard);
   if (options.stories > 0 && !options.inputs.empty()) throw UsageError("--stories and files exclude one another");
   if (options.stories == 0 && options.inputs.empty())
@@ -139,7 +139,7 @@ std::unique_ptr<CorpusRun> begin(Console& console, const Options& options) {
   return std::make_unique<CorpusRun>(model, name, source, options.window, shard, shards);
 }
 
-void corpus(Console& console, const Options& options) {
+void corpus(Console& console, const CorpusOptions& options) {
   if (options.merge) return merge_parts(console, options);
   const auto run = begin(console, options);
   const bool terminal = isatty(STDERR_FILENO);
@@ -183,7 +183,7 @@ void corpus(Console& console, const Options& options) {
 }  // namespace
 
 void add_corpus(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CorpusOptions>();
   Command command =
       app.add_subcommand("corpus", "Every metric of every head over many texts: spread, deciles, examples");
   command.add_option("inputs", options->inputs, "Text files, or folders of them; with --merge the files of shards")

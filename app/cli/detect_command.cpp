@@ -15,7 +15,7 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct DetectOptions {
   Input input;
   std::string rule, cells;
   Output output;
@@ -64,7 +64,7 @@ Report detect_report(const std::string& rule, const Trace& trace, const CellPatt
 }  // namespace
 
 void add_detect(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DetectOptions>();
   Command command = app.add_subcommand("detect", "Rank all heads by their attention on cells of your choice");
   command
       .add_option("rule", options->rule,

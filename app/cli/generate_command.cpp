@@ -5,8 +5,10 @@
 
 #include <cmath>
 
+#include "app/cli/beam_report.h"
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
+#include "app/cli/output.h"
 #include "app/cli/table_text.h"
 #include "app/cli/trace_report.h"
 #include "core/base/error.h"
@@ -15,11 +17,15 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct GenerateOptions {
   Input input;
   Generator::Choice choice;
   int tokens = 256, texts = 1, candidates = 5;
   bool steps = false, json = false, past_end = false;
+  BeamSettings beams{.width = 0};  ///< 0: no beams, one text is drawn
+  std::string stopping = "false";
+  bool csv = false;
+  PictureOutput picture;
 };
 
 /// The text to go on from; the token that begins texts where nothing was given.
@@ -97,17 +103,46 @@ Report steps_report(const Transcript& transcript, const Tokenizer* tokenizer) {
   return out;
 }
 
-void generate(Console& console, const Options& options) {
+/// The token that ends a text.
+std::optional<std::int32_t> end_of(const LoadedModel& loaded) {
+  return loaded.tokenizer          ? loaded.tokenizer->eos()
+         : loaded.model->encoder() ? loaded.model->config().eos
+                                   : std::nullopt;
+}
+
+void search(Console& console, const GenerateOptions& options, const LoadedModel& loaded, const RunRequest& request) {
+  BeamSettings settings = options.beams;
+  settings.tokens = options.tokens;
+  settings.stopping = options.stopping == "true"    ? BeamSettings::Stopping::full
+                      : options.stopping == "never" ? BeamSettings::Stopping::never
+                                                    : BeamSettings::Stopping::likely;
+  if (!options.past_end) settings.end = end_of(loaded);
+  check(settings, "generate");
+  std::vector<std::int32_t> prompt;
+  for (const Token& token : tokenize(loaded, request, console.stop())) prompt.push_back(token.id);
+  BeamTree tree;
+  console.with_progress("searching",
+                        [&](const Ctx& ctx) { tree = beam_search(loaded, prompt, settings, request, ctx); });
+  const Report report = beam_report(loaded, tree, settings);
+  if (options.picture.wanted())
+    return options.picture.write(console, report.picture, model_note_of(options.input, loaded.model->config().name));
+  console.print(report.printed(options.json ? Form::json : options.csv ? Form::csv : Form::text));
+}
+
+void generate(Console& console, const GenerateOptions& options) {
   check(options.choice.settings, "generate");
+  options.picture.check();
+  if (options.picture.wanted() && options.beams.width == 0) throw UsageError("-o is a picture of beams: --beams N");
   const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
   const Tokenizer* tokenizer = loaded.tokenizer.get();
+  if (options.beams.width > 0) return search(console, options, loaded, prompt_of(loaded, options.input));
   if (!tokenizer && !options.json && !options.steps)
     throw Error(options.input.model, "a tokenizer beside the model", "none",
                 "without one there is no text to write; --steps and --json list ids");
   const RunRequest request = prompt_of(loaded, options.input);
   const std::vector<Token> prompt = tokenize(loaded, request, console.stop());
   const int room = loaded.model->config().context - static_cast<int>(prompt.size()) + 1;
-  const auto end = tokenizer ? tokenizer->eos() : loaded.model->encoder() ? loaded.model->config().eos : std::nullopt;
+  const auto end = end_of(loaded);
   auto texts = Cell::array();
   for (int text = 0; text < options.texts; ++text) {
     Generator generator(loaded, request, false);
@@ -152,43 +187,80 @@ void generate(Console& console, const Options& options) {
   console.print_line(json_text(out));
 }
 
-void add_choice(Command& command, Options& options) {
-  command.add_option("--temperature", options.choice.settings.temperature, "0 takes the most probable token every time")
-      .check(range(0.0, 1000.0))
-      .show_default();
-  command.add_option("--top-k", options.choice.settings.top_k, "Only the k most probable tokens (0: all)")
-      .check(range(0, 1 << 24))
-      .show_default();
-  command.add_option("--top-p", options.choice.settings.top_p, "Then the fewest tokens whose shares reach p (1: all)")
-      .check(range(1e-9, 1.0))
-      .show_default();
+/// Returns what chooses a text that is drawn, and so means nothing to beams.
+std::vector<Option> add_choice(Command& command, GenerateOptions& options) {
+  std::vector<Option> drawing;
+  drawing.push_back(command
+                        .add_option("--temperature", options.choice.settings.temperature,
+                                    "0 takes the most probable token every time")
+                        .check(range(0.0, 1000.0))
+                        .show_default());
+  drawing.push_back(
+      command.add_option("--top-k", options.choice.settings.top_k, "Only the k most probable tokens (0: all)")
+          .check(range(0, 1 << 24))
+          .show_default());
+  drawing.push_back(
+      command
+          .add_option("--top-p", options.choice.settings.top_p, "Then the fewest tokens whose shares reach p (1: all)")
+          .check(range(1e-9, 1.0))
+          .show_default());
   command.add_option("--tokens", options.tokens, "At most this many tokens, and no more than the context")
       .check(range(1, 1 << 20))
       .show_default();
-  command.add_option("--texts", options.texts, "How many texts, each with the next seed")
-      .check(range(1, 10000))
-      .show_default();
-  command.add_option("--seed", options.choice.seed, "Seed of the draws").show_default();
+  drawing.push_back(command.add_option("--texts", options.texts, "How many texts, each with the next seed")
+                        .check(range(1, 10000))
+                        .show_default());
+  drawing.push_back(command.add_option("--seed", options.choice.seed, "Seed of the draws").show_default());
   command.add_flag("--past-end", options.past_end, "Go on after the token that ends texts");
+  return drawing;
+}
+
+/// `drawing`: what beams leave no room for.
+void add_beams(Command& command, GenerateOptions& options, const std::vector<Option>& drawing, const Option& json) {
+  const Option beams =
+      command
+          .add_option("--beams", options.beams.width,
+                      "Beam search: so many texts are kept at each step, and the best finished ones listed")
+          .check(range(1, most_beams));
+  for (const Option& each : drawing) each.excludes(beams);
+  command
+      .add_option("--length-penalty", options.beams.length_penalty,
+                  "Beams score Σ ln p / tokens^P: above 0 longer ones gain, below 0 shorter ones")
+      .check(range(-100.0, 100.0))
+      .type_name("P")
+      .needs(beams)
+      .show_default();
+  command
+      .add_option("--early-stopping", options.stopping,
+                  "Once so many are finished: when the best kept one scores less (false), at once (true), or when none "
+                  "could become better (never)")
+      .check(one_of({"false", "true", "never"}))
+      .needs(beams)
+      .show_default();
+  command.add_flag("--csv", options.csv, "CSV of the beams instead of a table").needs(beams).excludes(json);
+  options.picture.add_to(command, "A picture of the tree of beams instead");
 }
 }  // namespace
 
 void add_generate(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   Command command = app.add_subcommand("generate", "Continue a text, step by step, and say how each token was chosen");
   options->input.add_to(command, {.short_edits = false, .part = false});
-  add_choice(command, *options);
-  command.add_flag("--steps", options->steps,
-                   "A table: every token with its probability, rank, random number, entropy, time and cache");
-  command.add_flag("--json", options->json, "JSON, with the most probable candidates of every step");
-  command.add_option("--candidates", options->candidates, "How many candidates --json lists")
-      .check(range(0, 1 << 20))
-      .show_default();
+  std::vector<Option> drawing = add_choice(command, *options);
+  drawing.push_back(
+      command.add_flag("--steps", options->steps,
+                       "A table: every token with its probability, rank, random number, entropy, time and cache"));
+  const Option json =
+      command.add_flag("--json", options->json, "JSON, with the most probable candidates of every step");
+  drawing.push_back(command.add_option("--candidates", options->candidates, "How many candidates --json lists")
+                        .check(range(0, 1 << 20))
+                        .show_default());
+  add_beams(command, *options, drawing, json);
   command.does([options, &console] { generate(console, *options); });
 }
 
 void add_sample(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   Command command = app.add_subcommand("sample", "Let a model write: generate, with nothing but the text");
   options->input.add_adapter_to(command);
   options->input.add_source_to(command);

@@ -22,7 +22,7 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct MechanismOptions {
   Input input;
   std::vector<std::string> words;
   PictureOutput picture;
@@ -103,7 +103,7 @@ Report catalogue() {
   return out;
 }
 
-MechanismInput input_for(Console& console, const Options& options, bool vocabulary, std::string& from,
+MechanismInput input_for(Console& console, const MechanismOptions& options, bool vocabulary, std::string& from,
                          std::string& note) {
   const int ways = (options.random > 0) + !options.example.empty();
   if (ways > 1) throw UsageError("--random and --example are different inputs; choose one");
@@ -253,7 +253,7 @@ Report mechanism_report(const MechanismReport& r, const std::string& from, bool 
 }  // namespace
 
 void add_mechanism(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MechanismOptions>();
   Command command = app.add_subcommand("mechanism", "Any attention mechanism on a head's queries, keys and values");
   command.add_option("mechanism", options->words, "Its id, then NAME=VALUE for its parameters (--list tells them)")
       .type_name("ID [NAME=VALUE …]");

@@ -22,7 +22,7 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct MetricsOptions {
   Input input;
   std::vector<std::string> metrics;
   std::string format = "table", classes, alphabet = "expected", alphabet_file;
@@ -85,7 +85,7 @@ struct Alphabet {
   }
 };
 
-Alphabet alphabet_of(Console& console, const Options& options, const LoadedModel& loaded,
+Alphabet alphabet_of(Console& console, const MetricsOptions& options, const LoadedModel& loaded,
                      std::optional<std::int32_t> bos) {
   Alphabet out;
   out.vocab = loaded.model->config().dims.vocab;
@@ -116,8 +116,8 @@ Alphabet alphabet_of(Console& console, const Options& options, const LoadedModel
   const std::string where = file ? "--alphabet-file" : "--alphabet";
   if (!loaded.tokenizer) throw Error(where, "a model with a tokenizer", "none", "--alphabet all needs none");
   std::set<std::int32_t> found;
-  for (const Token& token :
-       loaded.tokenizer->encode(file ? read_file(options.alphabet_file) : options.alphabet, Tokenizer::Options{}))
+  for (const Token& token : loaded.tokenizer->encode(file ? read_file(options.alphabet_file) : options.alphabet,
+                                                     Tokenizer::Options{}))
     if (token.id != bos && token.id < out.vocab) found.insert(token.id);
   out.ids.assign(found.begin(), found.end());
   return out;
@@ -129,7 +129,7 @@ struct Repeated {
   int first = 0;  ///< position of the first block: 1 after a BOS
 };
 
-Repeated run_repeated(Console& console, const Options& options) {
+Repeated run_repeated(Console& console, const MetricsOptions& options) {
   if (options.input.from_trace()) throw UsageError("--repeated runs a model; a trace holds its own text");
   if (options.input.has_text()) throw UsageError("--repeated makes its own tokens; leave the text away");
   if (options.input.masks_tokens()) throw UsageError("--repeated makes its own tokens; no position can be masked");
@@ -164,8 +164,8 @@ Repeated run_repeated(Console& console, const Options& options) {
 }
 
 /// `alphabet`: of repeated tokens; null for a text.
-void print_metrics(Console& console, const Options& options, const Trace& trace, const std::vector<HeadColumn>& columns,
-                   const Alphabet* alphabet) {
+void print_metrics(Console& console, const MetricsOptions& options, const Trace& trace,
+                   const std::vector<HeadColumn>& columns, const Alphabet* alphabet) {
   if (trace.maps.empty()) throw Error(trace.model.name, "attention maps to measure", "a trace without any");
   const std::vector<ClassRule> own =
       options.classes.empty() ? std::vector<ClassRule>{}
@@ -208,7 +208,7 @@ void print_metrics(Console& console, const Options& options, const Trace& trace,
 }  // namespace
 
 void add_metrics(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MetricsOptions>();
   Command command =
       app.add_subcommand("metrics", "Metrics of every head, on a text, a trace, or repeated random tokens");
   options->input.add_to(command, {.trace = true});

@@ -16,7 +16,7 @@ namespace headscope::cli {
 namespace {
 namespace fs = std::filesystem;
 
-struct Options {
+struct ModelOptions {
   std::string model, recipe;
   CardSettings card;
   bool json = false, print = false;
@@ -28,7 +28,7 @@ fs::path folder_of(const std::string& model) {
   return input.model_folder();
 }
 
-void evaluate(Console& console, const Options& options) {
+void evaluate(Console& console, const ModelOptions& options) {
   const fs::path folder = folder_of(options.model);
   const Recipe recipe = load_recipe(options.recipe.empty() ? folder / "recipe.json" : fs::path(options.recipe));
   const LoadedModel loaded = load_model(folder, console.backend());
@@ -50,7 +50,7 @@ void evaluate(Console& console, const Options& options) {
   console.print(out.printed(options.json ? Form::json : Form::text));
 }
 
-void write_card(Console& console, const Options& options) {
+void write_card(Console& console, const ModelOptions& options) {
   const fs::path folder = folder_of(options.model);
   ModelCard card;
   console.with_progress("measuring", [&](const Ctx& ctx) { card = measure_card(folder, options.card, ctx); });
@@ -62,7 +62,7 @@ void write_card(Console& console, const Options& options) {
       fmt::format("Written:\n  {}\n  {}", (folder / "README.md").string(), (folder / "card.json").string()));
 }
 
-void add_rows(Command& command, Options& options) {
+void add_rows(Command& command, ModelOptions& options) {
   command
       .add_option("model", options.model,
                   "Model folder with the recipe it was trained by, or the name of a bundled one")
@@ -75,7 +75,7 @@ void add_rows(Command& command, Options& options) {
 }  // namespace
 
 void add_eval(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ModelOptions>();
   Command command = app.add_subcommand("eval", "Held-out loss of a trained model against the floor of its task");
   add_rows(command, *options);
   command.add_option("--recipe", options->recipe, "Recipe that names the task (default: recipe.json in the folder)")
@@ -85,7 +85,7 @@ void add_eval(Command& app, Console& console) {
 }
 
 void add_card(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ModelOptions>();
   Command command = app.add_subcommand(
       "card", "Measure a trained model and its heads, and write README.md and card.json into its folder");
   add_rows(command, *options);

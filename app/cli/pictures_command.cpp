@@ -17,7 +17,7 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct PicturesOptions {
   std::string recipe, out = ".";
   int count = 6;
 };
@@ -34,7 +34,7 @@ std::string png_of(const Picture& picture, const std::string& title) {
 }  // namespace
 
 void add_pictures(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PicturesOptions>();
   Command command =
       app.add_subcommand("pictures", "Pictures that a recipe of the task shapes never learns from, as PNG");
   command.add_option("recipe", options->recipe, "Recipe, such as models/tiny-vit/recipe.json")

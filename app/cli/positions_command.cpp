@@ -27,7 +27,7 @@ namespace headscope::cli {
 
 namespace {
 
-struct Options {
+struct PositionsOptions {
   Input input;
   PictureOutput output;
   std::string method = "list", picture = "dials", scaling = "none", head = "0.0";
@@ -48,7 +48,7 @@ struct Vectors {
   double scale = 1;
 };
 
-Vectors vectors_of(Console& console, const Options& options) {
+Vectors vectors_of(Console& console, const PositionsOptions& options) {
   Vectors v;
   v.head = parse_head(options.head);
   CaptureSpec capture{.all_logits = false};
@@ -103,7 +103,7 @@ Report list() {
   return out;
 }
 
-RotaryView rotary_view(const Vectors& v, const Options& options) {
+RotaryView rotary_view(const Vectors& v, const PositionsOptions& options) {
   const ModelConfig& config = v.opened.loaded.model->config();
   if (v.q.dim(1) % 2 != 0) throw Error(config.name, "heads of an even width", std::to_string(v.q.dim(1)));
   RotaryView view;
@@ -132,7 +132,7 @@ RotaryView rotary_view(const Vectors& v, const Options& options) {
   return view;
 }
 
-Report rope(Console& console, const Options& options) {
+Report rope(Console& console, const PositionsOptions& options) {
   const Vectors v = vectors_of(console, options);
   const RotaryView view = rotary_view(v, options);
   const auto m = static_cast<double>(view.query + view.shift), n = static_cast<double>(view.key + view.shift);
@@ -158,7 +158,7 @@ Report rope(Console& console, const Options& options) {
                        view.key + 100,
                        view.score(static_cast<double>(view.query + 100), static_cast<double>(view.key + 100))));
   out.picture_note = model_note_of(options.input, v.opened);
-  out.picture = titled(fmt::format("Layer {} · Head {}: {}", v.head.layer, v.head.head, options.picture), view.source,
+  out.picture = titled(fmt::format("{}: {}", head_title(v.head), options.picture), view.source,
                        [v, view, picture = options.picture](const Style& style) {
                          if (picture == "dials") return rotary_dials_picture(view, 900, 420, style);
                          if (picture == "curve")
@@ -173,7 +173,7 @@ Report rope(Console& console, const Options& options) {
   return out;
 }
 
-Report learned(Console& console, const Options& options) {
+Report learned(Console& console, const PositionsOptions& options) {
   const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
   const Tensor table = loaded.model->weights().position_embedding;
   if (!table.defined())
@@ -193,7 +193,7 @@ Report learned(Console& console, const Options& options) {
 }
 
 /// Binary or sinusoidal.
-Report added(const Options& options) {
+Report added(const PositionsOptions& options) {
   const bool binary = options.method == "binary";
   const int count = options.count, columns = binary ? 4 : options.dimensions;
   const Tensor table = binary ? binary_table(count, columns) : sinusoidal_positions(0, count, columns);
@@ -211,7 +211,7 @@ Report added(const Options& options) {
   return out;
 }
 
-Report alibi(const Options& options) {
+Report alibi(const PositionsOptions& options) {
   Report out;
   auto& rows = out.table("", {"head", {"slope", "slope", "{:.10g}"}});
   const auto slopes = alibi_slopes(options.heads);
@@ -222,7 +222,7 @@ Report alibi(const Options& options) {
   return out;
 }
 
-Report t5(const Options& options) {
+Report t5(const PositionsOptions& options) {
   Report out;
   auto& rows = out.table("", {"bucket", "from", for_people("to")});
   int first = 0;
@@ -241,7 +241,7 @@ Report t5(const Options& options) {
   return out;
 }
 
-Report chunks(const Options& options) {
+Report chunks(const PositionsOptions& options) {
   const int chunk = options.chunk, context = options.context, count = options.count;
   if (chunk >= context) throw UsageError("--chunk: fewer tokens than --context");
   Report out;
@@ -257,14 +257,13 @@ Report chunks(const Options& options) {
 }
 
 /// Shaw's or Transformer-XL's: a picture alone.
-Report relative(Console& console, const Options& options) {
+Report relative(Console& console, const PositionsOptions& options) {
   const Vectors v = vectors_of(console, options);
   if (!options.output.wanted()) throw UsageError("-o is required: the picture of " + options.method);
   Report out;
   out.picture_note = model_note_of(options.input, v.opened);
   out.picture =
-      titled(fmt::format("Layer {} · Head {}", v.head.layer, v.head.head),
-             fmt::format("learned parts drawn with seed {}", options.seed),
+      titled(head_title(v.head), fmt::format("learned parts drawn with seed {}", options.seed),
              [v, shaw = options.method == "shaw", window = options.window, seed = options.seed](const Style& style) {
                return shaw ? shaw_picture(v.q, v.k, v.scale, window, seed, {1200, 460}, style)
                            : transformer_xl_picture(v.q, v.k, v.scale, seed, {1200, 800}, style);
@@ -272,7 +271,7 @@ Report relative(Console& console, const Options& options) {
   return out;
 }
 
-Report positions_report(Console& console, const Options& options) {
+Report positions_report(Console& console, const PositionsOptions& options) {
   if (options.method == "list") return list();
   if (options.method == "rope") return rope(console, options);
   if (options.method == "shaw" || options.method == "transformer-xl") return relative(console, options);
@@ -288,7 +287,7 @@ Report positions_report(Console& console, const Options& options) {
 }  // namespace
 
 void add_positions(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PositionsOptions>();
   Command command =
       app.add_subcommand("positions", "Ways of knowing where a token stands: rope, alibi, t5, sinusoidal …");
   std::vector<std::string> methods{"list"};

@@ -134,13 +134,13 @@ class ProgressLine {
   bool shown_ = false;
 };
 
-struct Options {
+struct PullOptions {
   std::string model, revision;
   std::vector<std::string> files;
   bool list = false, csv = false, json = false;
 };
 
-PullRequest request_of(const Options& options) {
+PullRequest request_of(const PullOptions& options) {
   if (options.model.find('/') == std::string::npos) {
     std::vector<std::string> names;
     for (const ManifestEntry& entry : manifest()) names.push_back(entry.name);
@@ -161,7 +161,7 @@ PullRequest request_of(const Options& options) {
 }  // namespace
 
 void add_pull(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PullOptions>();
   Command command =
       app.add_subcommand("pull", "Fetch a model into the Hugging Face cache; no other command goes online");
   command.add_option("model", options->model, "org/name or org/name@revision, as on its page");

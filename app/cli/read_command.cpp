@@ -13,13 +13,13 @@ namespace headscope::cli {
 
 namespace {
 /// What every tool is asked for.
-struct Options {
+struct ReadOptions {
   Input input;
   Output output;
   PictureOutput picture;
 };
 
-void read(Console& console, const Options& options, const ReadTool& tool) {
+void read(Console& console, const ReadOptions& options, const ReadTool& tool) {
   options.picture.check();
   RunRequest request = options.input.request();
   LoadedModel loaded = load_model(request.model, console.backend());
@@ -47,7 +47,7 @@ void read(Console& console, const Options& options, const ReadTool& tool) {
 }
 
 void add_tool(Command& app, Console& console, std::shared_ptr<ReadTool> tool) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReadOptions>();
   Command command = app.add_subcommand(tool->id, tool->meaning);
   options->input.add_to(command);
   tool->add_options(command);

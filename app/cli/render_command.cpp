@@ -14,7 +14,7 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct RenderOptions {
   Input input;
   std::string out, scale = "linear", theme = "dark";
   std::vector<std::string> heads;
@@ -35,7 +35,7 @@ std::optional<Index> position(std::optional<int> given, const char* option, Inde
   return at;
 }
 
-PictureRequest picture_of(const Trace& trace, const std::vector<HeadId>& chosen, const Options& options) {
+PictureRequest picture_request(const Trace& trace, const std::vector<HeadId>& chosen, const RenderOptions& options) {
   PictureRequest request;
   request.heads = chosen;
   request.kind = options.arcs      ? PictureRequest::Kind::arcs
@@ -67,7 +67,7 @@ PictureRequest picture_of(const Trace& trace, const std::vector<HeadId>& chosen,
   return request;
 }
 
-void check(const Options& options, const std::vector<HeadId>& heads) {
+void check(const RenderOptions& options, const std::vector<HeadId>& heads) {
   const bool one = heads.size() == 1;
   if (options.arcs + options.bars + options.patches + options.steps + options.split > 1)
     throw UsageError("--arcs, --bars, --patches, --steps and --split are different pictures; choose one");
@@ -94,7 +94,7 @@ void check(const Options& options, const std::vector<HeadId>& heads) {
   if (options.inches && !options.dpi) throw UsageError("--inches needs --dpi");
 }
 
-void render(Console& console, const Options& options) {
+void render(Console& console, const RenderOptions& options) {
   if (options.out.empty()) throw UsageError("-o is required: the picture to write, .png or .svg");
   const auto kind = kind_of_file(options.out);
   if (!kind)
@@ -112,7 +112,7 @@ void render(Console& console, const Options& options) {
         }));
   if (kind == FileKind::csv && heads.size() != 1 && !(heads.empty() && options.row))
     throw UsageError("a .csv holds one map: give one --head, or --row alone for one token in all heads");
-  PictureRequest request = picture_of(*opened.trace, heads, options);
+  PictureRequest request = picture_request(*opened.trace, heads, options);
   if (opened.loaded.model) request.rotary = opened.loaded.model->config().turns_halves();
   console.print_line(export_picture(*opened.trace, request, options.theme, options.out,
                                     {options.width, options.inches, options.dpi},
@@ -121,7 +121,7 @@ void render(Console& console, const Options& options) {
 }  // namespace
 
 void add_render(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RenderOptions>();
   Command command = app.add_subcommand("render", "Picture of one head, of several, or of all, as PNG or SVG");
   options->input.add_to(command, {.trace = true});
   command.add_option("-o,--out", options->out, "The file to write; .csv gives the numbers of one head")

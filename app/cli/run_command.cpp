@@ -13,13 +13,13 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct RunOptions {
   Input input;
   int top = 10;
   bool json = false;
 };
 
-Report run_report(const Trace& trace, const Tokenizer* tokenizer, const Options& options) {
+Report run_report(const Trace& trace, const Tokenizer* tokenizer, const RunOptions& options) {
   const double loss = mean_loss(trace);
   Report out;
   describe(out, trace);
@@ -39,7 +39,7 @@ Report run_report(const Trace& trace, const Tokenizer* tokenizer, const Options&
 }  // namespace
 
 void add_run(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   Command command = app.add_subcommand("run", "Run a model on a text: next tokens, loss, and a table of all heads");
   options->input.add_to(command);
   command.add_option("--top", options->top, "How many next tokens to list").check(range(1, 1000)).show_default();

@@ -58,6 +58,7 @@ Report patching_report(const LoadedModel& loaded, const Patching& result, bool w
   const auto recovered = [&](int row, int at) {
     return cell(row, at) < result.difference.size() ? Cell(result.recovered(cell(row, at))) : Cell();
   };
+  const std::shared_ptr<const Trace> clean = result.patched(result.clean), corrupted = result.patched(result.corrupted);
   Report out;
   out.line(headline(*result.corrupted));
   out.line(
@@ -67,8 +68,8 @@ Report patching_report(const LoadedModel& loaded, const Patching& result, bool w
                   site, difference_of(loaded, result.answers), result.clean_difference, result.corrupted_difference,
                   stretches_of_pairs(result.partner)));
   out.data("model", model_json(result.corrupted->model));
-  out.data("clean", tokens_json(result.clean->tokens));
-  out.data("corrupted", tokens_json(result.corrupted->tokens));
+  out.data("clean", tokens_json(clean->tokens));
+  out.data("corrupted", tokens_json(corrupted->tokens));
   out.data("partner", result.partner);
   out.data("site", site);
   out.data("answers", answers_json(loaded, result.answers));
@@ -97,8 +98,8 @@ Report patching_report(const LoadedModel& loaded, const Patching& result, bool w
     std::vector<Cell> line{c};
     if (!heads) {
       const int from = nth(result.partner, c);
-      line.emplace_back(nth(result.corrupted->tokens, c).label);
-      line.emplace_back(from < 0 ? "–" : fmt::format("{} {}", from, token_label(*result.clean, from)));
+      line.emplace_back(nth(corrupted->tokens, c).label);
+      line.emplace_back(from < 0 ? "–" : fmt::format("{} {}", from, token_label(*clean, from)));
     }
     for (int r = 0; r < result.rows; ++r) line.push_back(recovered(r, c));
     table.add(std::move(line));

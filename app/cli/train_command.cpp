@@ -20,7 +20,7 @@ namespace headscope::cli {
 namespace {
 namespace fs = std::filesystem;
 
-struct Options {
+struct TrainOptions {
   std::string recipe, out;
   bool resume = false, overwrite = false;
 };
@@ -68,7 +68,7 @@ void require_same(const Recipe& given, const Recipe& stored, const fs::path& che
 
 /// The checkpoint of a run that ends before its time, and how to go on from it. Never throws: what ended the run is
 /// what has to be told.
-void keep(Console& console, const Trainer& trainer, const TrainingFolder& folder, const Options& options) {
+void keep(Console& console, const Trainer& trainer, const TrainingFolder& folder, const TrainOptions& options) {
   try {
     save_checkpoint(trainer.checkpoint(), folder.checkpoint());
     console.say(fmt::format("stopped after step {}; go on with\n  headscope-cli train {} -o {} --resume{}",
@@ -81,7 +81,7 @@ void keep(Console& console, const Trainer& trainer, const TrainingFolder& folder
 }
 
 std::unique_ptr<Trainer> begin(Console& console, const Recipe& recipe, const TrainingFolder& folder,
-                               const Options& options) {
+                               const TrainOptions& options) {
   const fs::path checkpoint = folder.checkpoint();
   if (options.resume && !folder.has_checkpoint())
     throw Error(checkpoint.string(), "a checkpoint to go on from", "none", "leave --resume away to begin");
@@ -94,7 +94,7 @@ std::unique_ptr<Trainer> begin(Console& console, const Recipe& recipe, const Tra
   return std::make_unique<Trainer>(stored, console.backend());
 }
 
-void train(Console& console, const Options& options) {
+void train(Console& console, const TrainOptions& options) {
   const Recipe recipe = load_recipe(options.recipe);
   const fs::path out = options.out.empty() ? fs::path(recipe.name) : fs::path(options.out);
   if (!options.overwrite && holds_model(out))
@@ -105,7 +105,7 @@ void train(Console& console, const Options& options) {
   const std::unique_ptr<Trainer> trainer = begin(console, recipe, folder, options);
   const double floor = trainer->progress().floor;  // NaN: nobody knows it
   console.say(fmt::format("{}: {} parameters, {} steps of {}{}", recipe.name,
-                          grouped(trainer->learner().parameters().count()), recipe.steps, step_text(recipe),
+                          grouped(trainer->learner().snapshot()->info().parameters), recipe.steps, step_text(recipe),
                           std::isnan(floor) ? "" : fmt::format("; the floor of the held-out loss is {:.4f}", floor)));
   ProgressLine line(console);
   bool checkpoints_fail = false;
@@ -138,7 +138,7 @@ void train(Console& console, const Options& options) {
 }  // namespace
 
 void add_train(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainOptions>();
   Command command = app.add_subcommand("train", "Train a model from nothing, as a recipe says");
   command.add_option("recipe", options->recipe, "Recipe, a JSON file such as models/tiny-gpt2/recipe.json")
       .required()

@@ -11,7 +11,7 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct VerifyOptions {
   Input input;
   std::string reference;
   std::vector<std::string> texts;
@@ -51,7 +51,7 @@ Report verify_report(const Certificate& found) {
   return out;
 }
 
-void verify_model(Console& console, const Options& options) {
+void verify_model(Console& console, const VerifyOptions& options) {
   const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
   Certificate found;
   console.with_progress("verifying", [&](const Ctx& ctx) {
@@ -74,7 +74,7 @@ void verify_model(Console& console, const Options& options) {
 }  // namespace
 
 void add_verify(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   Command command =
       app.add_subcommand("verify", "A model's pass beside its plain float64 definition, or a capture made elsewhere");
   command.add_option("model", options->input.model, "Model, or the name of a bundled one")

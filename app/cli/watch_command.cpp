@@ -21,7 +21,7 @@
 namespace headscope::cli {
 
 namespace {
-struct Options {
+struct WatchOptions {
   std::string folder, pictures, theme = "dark";
   double every = 0.5;
   int count = 0;
@@ -41,7 +41,7 @@ std::string classes_of(const Trace& trace) {
   return out;
 }
 
-void watch(Console& console, const Options& options) {
+void watch(Console& console, const WatchOptions& options) {
   namespace fs = std::filesystem;
   CaptureWatch watched(options.folder, [](const std::string& rule) { return parse_mask(rule); });
   const std::stop_token stop = console.stop();
@@ -86,7 +86,7 @@ void watch(Console& console, const Options& options) {
 }  // namespace
 
 void add_watch(Command& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WatchOptions>();
   Command command = app.add_subcommand(
       "watch", "Tell what a script captures: a line for every new or changed .npz, .npy or .safetensors of a folder");
   command.add_option("folder", options->folder, "The folder that the script writes into")

@@ -168,8 +168,7 @@ Report Weighted::read(const ReadRun& run) const {
               nth(plain.stats().column_mass, key)});
   out.picture = [trace = run.trace, weights, head, weighting](const Style& style) {
     HeadMapOptions options;
-    options.layer = head.layer;
-    options.head = head.head;
+    options.head = head;
     return weighted_scene(*trace, weights, weighting, options, style);
   };
   return out;

@@ -47,7 +47,7 @@ std::vector<HeadMark> marks_of(const std::vector<HeadReport>& heads) {
   for (const HeadReport& each : heads) {
     if (each.verdicts.empty()) continue;
     const ClassRule& rule = *each.verdicts.front().rule;
-    marks.push_back({each.map->layer(), each.map->head(), rule.title, hue_of(rule)});
+    marks.push_back({each.map->id(), rule.title, hue_of(rule)});
   }
   return marks;
 }

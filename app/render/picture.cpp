@@ -46,51 +46,38 @@ void need_factors(const Trace& trace, HeadId head, const char* picture) {
 
 Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadReport>& reports,
                const PictureRequest& request, double plot, const Style& style) {
-  const auto [layer, head] = request.heads.front();
-  const Badge badge = badge_of(reports, {layer, head});
-  const std::string title = fmt::format("Layer {} · Head {}", layer, head);
-  const std::string source = map_name(trace.map({layer, head})) + (trace.source.empty() ? "" : " · " + trace.source);
+  const HeadId head = request.heads.front();
+  const Badge badge = badge_of(reports, head);
+  const std::string title = head_title(head);
+  const std::string source = map_name(trace, head) + (trace.source.empty() ? "" : " · " + trace.source);
   switch (request.kind) {
     case PictureRequest::Kind::bars:
       if (!request.query) throw Error("bars", "a query whose weights are drawn", "none");
-      return row_bars_scene(seen,
-                            {.layer = layer,
-                             .head = head,
-                             .query = *request.query,
-                             .scaling = request.scaling,
-                             .badge = badge,
-                             .plot = plot},
-                            style);
+      return row_bars_scene(
+          seen, {.head = head, .query = *request.query, .scaling = request.scaling, .badge = badge, .plot = plot},
+          style);
     case PictureRequest::Kind::patches:
       if (!request.query) throw Error("patches", "a query that looks at the picture", "none");
-      return patch_map_scene(seen,
-                             {.layer = layer,
-                              .head = head,
-                              .query = *request.query,
-                              .smooth = request.smooth,
-                              .badge = badge,
-                              .plot = plot},
-                             style);
+      return patch_map_scene(
+          seen, {.head = head, .query = *request.query, .smooth = request.smooth, .badge = badge, .plot = plot}, style);
     case PictureRequest::Kind::arcs: {
       ArcsOptions arcs;
-      arcs.layer = layer;
       arcs.head = head;
       arcs.threshold = request.threshold;
       arcs.query = request.query;
       arcs.skip_first = request.skip_first;
       arcs.badge = badge;
-      arcs.facts = facts_of(reports, trace, {layer, head});
+      arcs.facts = facts_of(reports, trace, head);
       return arcs_scene(seen, arcs, style);
     }
     case PictureRequest::Kind::steps:
       need_factors(trace, request.heads.front(), "steps");
-      return framed(head_steps_scene(trace, {.layer = layer, .head = head}, style),
-                    {title, badge, describe_run(trace), facts_of(reports, trace, {layer, head})}, style, source);
+      return framed(head_steps_scene(trace, {.head = head}, style),
+                    {title, badge, describe_run(trace), facts_of(reports, trace, head)}, style, source);
     case PictureRequest::Kind::split: {
       need_factors(trace, request.heads.front(), "split");
       if (!request.query || !request.key) throw Error("split", "the query and the key of one score", "none");
       ScoreSplitOptions split;
-      split.layer = layer;
       split.head = head;
       split.query = *request.query;
       split.key = *request.key;
@@ -101,11 +88,10 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
       break;
   }
   HeadMapOptions single;
-  single.layer = layer;
   single.head = head;
   single.scaling = request.scaling;
   single.badge = badge;
-  single.facts = facts_of(reports, trace, {layer, head});
+  single.facts = facts_of(reports, trace, head);
   single.query = request.query;
   single.key = request.key;
   single.values = request.values;
@@ -154,7 +140,7 @@ Scene scene_of(const Trace& trace, const PictureRequest& request, double plot, c
   if (request.heads.size() == 1) return one_head(trace, seen, reports, request, plot, style);
   SeveralHeadsOptions several;
   for (const auto& [layer, head] : request.heads)
-    several.heads.push_back({layer, head, badge_of(reports, {layer, head})});
+    several.heads.push_back({{layer, head}, badge_of(reports, {layer, head})});
   several.scaling = request.scaling;
   several.columns = request.columns;
   several.plot = 280;  // wide enough for a class with its score and chance below each map

@@ -49,7 +49,7 @@ Scene patch_atlas_scene(const Trace& trace, Index query, bool smooth, double wid
   const double gap = 8, side = std::max(96.0, (width - gap * (heads - 1)) / heads);
   std::vector<Scene> layers, of_layer;
   for (const AttentionMap& map : trace.maps) {
-    PatchMapOptions options{.layer = map.layer(), .head = map.head(), .query = query, .smooth = smooth};
+    PatchMapOptions options{.head = map.id(), .query = query, .smooth = smooth};
     options.room = PatchMapOptions::Room{side, side + 84 * style.theme.text_scale};
     Scene of_head = patch_map_scene(trace, options, style);
     const std::string name = to_string(HeadId{map.layer(), map.head()});

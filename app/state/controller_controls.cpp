@@ -24,6 +24,11 @@ void controls_of(GenerationController& controller, ControlsRecord& record) {
   record.field("seed", settings.seed);
   record.field("past_end", settings.past_end);
   record.field("pace", settings.pace, 0, 1e6);
+  BeamSettings& beams = controller.beam_settings();
+  record.field("beams", beams.width, 1, most_beams);
+  record.field("length_penalty", beams.length_penalty, -100, 100);
+  record.field("beam_tokens", beams.tokens, 1, many);
+  record.field("early_stopping", beams.stopping, BeamSettings::Stopping::never);
   StreamingSettings streaming = controller.streaming_settings();
   record.field("window", streaming.window, 2, many);
   record.field("sinks", streaming.sinks, 1, many);

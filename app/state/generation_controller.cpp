@@ -123,6 +123,8 @@ void GenerationController::forget_transcript() {
   recalled_.reset();
   running_ = in_flight_ = appending_ = false;
   owed_ = 0;
+  beams_.let_go(jobs_);
+  followed_.reset();
   costs_.let_go(jobs_);
   streaming_.let_go(jobs_);
   forcing_.let_go(jobs_);
@@ -157,7 +159,8 @@ void GenerationController::append(const ToldStep& step) {
   hold(step.step);
 }
 
-void GenerationController::submit(std::optional<std::int32_t> given, bool append) {
+/// Appends `given`, or where nothing is given a token as the settings choose it; then reads what comes next.
+void GenerationController::submit(std::vector<std::int32_t> given, bool append) {
   in_flight_ = true;
   appending_ = append;
   Written question;
@@ -167,7 +170,7 @@ void GenerationController::submit(std::optional<std::int32_t> given, bool append
   const std::optional<std::int32_t> end =
       model_.tokenizer && !settings_.past_end ? model_.tokenizer->eos() : std::nullopt;
   jobs_.submit({tag, "writing"},
-               [this, question, given, append, fast, end, generator = generator_, model = model_,
+               [this, question, given = std::move(given), append, fast, end, generator = generator_, model = model_,
                 transcript = branch().transcript(prompt_->whole->ids()),
                 backend = jobs_.backend()](Worker::Job& job) mutable -> Worker::Deliver {
                  const Ctx ctx{*backend, nullptr, job.stop, nullptr};
@@ -183,12 +186,13 @@ void GenerationController::submit(std::optional<std::int32_t> given, bool append
                      return !answer.ended.empty();
                    };
                    if (append) {
+                     std::size_t at = 0;
                      do {
                        Generator::Choice now = answer.choice;
-                       now.given = std::exchange(given, std::nullopt);
+                       if (at < given.size()) now.given = given[at++];
                        transcript.steps.push_back(generator->step(ctx, transcript, now));
                        answer.steps.push_back(tell(transcript.steps.back()));
-                     } while (!ends() && fast && seconds_since(begin) < slice_seconds);
+                     } while (at < given.size() || (!ends() && fast && seconds_since(begin) < slice_seconds));
                    }
                    if (answer.ended.empty() && !ends())
                      answer.next = tell(generator->step(ctx, transcript, answer.choice));
@@ -229,6 +233,7 @@ void GenerationController::deliver(const Written& answer) {
 void GenerationController::frame(bool shown) {
   if (std::exchange(stops_, jobs_.stops()) != stops_) {  // the user pressed Stop
     jobs_.forget(tag);
+    beams_.stop(jobs_);
     costs_.stop(jobs_);
     streaming_.stop(jobs_);
     forcing_.stop(jobs_);
@@ -254,14 +259,14 @@ void GenerationController::frame(bool shown) {
   if (at_once_ > 0 && shown) owed_ += std::exchange(at_once_, 0);
   if (owed_ > 0 && !appending_) {
     --owed_;
-    submit(std::nullopt, true);
+    submit({}, true);
   }
   if (running_ && !in_flight_ && ready() && (settings_.pace <= 0 || seconds_since(last_step_) >= 1 / settings_.pace))
-    submit(std::nullopt, true);
+    submit({}, true);
   // What comes next under the settings as they are now.
   if (shown && !running_ && !in_flight_ && !reading_failed_ && branch().ended.empty() &&
       (!next_ || next_choice_ != choice()))
-    submit(std::nullopt, false);
+    submit({}, false);
   if (shown) return study();
   put_off_studies(Study::transcript);  // nobody looks: the worker is for others
 }
@@ -327,7 +332,7 @@ void GenerationController::fork(std::size_t at, std::optional<std::int32_t> toke
     chosen_ = branches_.size() - 1;
     changed_branch();
   }
-  submit(token, true);
+  submit(token ? std::vector{*token} : std::vector<std::int32_t>(), true);
 }
 
 void GenerationController::open_in_explore() {
@@ -358,6 +363,7 @@ void GenerationController::open_in_explore() {
 // ---- studies
 
 void GenerationController::put_off_studies(Study except) {
+  if (except != Study::beams) beams_.put_off(jobs_);
   if (except != Study::cost) costs_.put_off(jobs_);
   if (except != Study::streaming) streaming_.put_off(jobs_);
   if (except != Study::forcing) forcing_.put_off(jobs_);
@@ -366,6 +372,7 @@ void GenerationController::put_off_studies(Study except) {
 void GenerationController::study() {
   if (running_ || in_flight_ || wanted_ == Study::transcript) return;
   put_off_studies(wanted_);
+  if (wanted_ == Study::beams) return search_beams();
   const LoadedModel model = model_;
   const std::vector<std::int32_t> ids = branch().transcript(prompt_->whole->ids()).ids();
   const auto context = static_cast<std::size_t>(model.model->config().context);

@@ -18,6 +18,7 @@
 #include "app/state/run_controller.h"
 #include "app/state/session_files.h"
 #include "app/state/transcript_record.h"
+#include "core/generate/beam_search.h"
 #include "core/generate/generation.h"
 #include "core/generate/generation_cost.h"
 #include "core/generate/streaming.h"
@@ -56,7 +57,7 @@ class GenerationController {
     double pace = 8;        ///< tokens per second while running; 0 = as fast as it goes
     SamplingSettings used() const;
   };
-  enum class Study { transcript, cost, streaming, forcing };
+  enum class Study { transcript, beams, cost, streaming, forcing };
   static constexpr const char* tag = "generation";  ///< of its jobs
 
   /// Keeps logits and rows of steps inside `byte_budget`: the oldest go, and are made again when they are looked at.
@@ -137,6 +138,20 @@ class GenerationController {
   /// Puts prompt and continuation up to the cursor's end of the branch into the document.
   void open_in_explore();
 
+  // ---- beams, searched for from the prompt while they are wanted (Study::beams)
+  /// What is searched; the token that ends texts is added to it.
+  BeamSettings& beam_settings() { return beam_settings_; }
+  /// The last search that was finished, perhaps of other settings, and its settings.
+  const std::shared_ptr<const BeamTree>& beams() const { return beams_.last(); }
+  const BeamSettings* searched() const { return beams_.last_key() ? &beams_.last_key()->settings : nullptr; }
+  bool searching() const { return beams_.under_way(); }
+  /// The text up to this node becomes the chosen branch: a new one, unless one has these tokens.
+  void follow(std::size_t node);
+  /// The node whose text is the chosen branch, as long as it is.
+  std::optional<std::size_t> followed() const;
+  /// Back to the branch that was chosen before the first text was followed.
+  void leave_beam();
+
   // ---- studies, computed when they are asked for in frame after frame
   const std::shared_ptr<const std::vector<GenerationCost>>& costs() const { return costs_.last(); }
   struct StreamingView {
@@ -165,13 +180,25 @@ class GenerationController {
   void let_go_unused();
   void replace_step(const std::shared_ptr<const GenerationStep>& old, std::shared_ptr<const GenerationStep> now);
   void forget_transcript();
-  void submit(std::optional<std::int32_t> given, bool append);
+  void submit(std::vector<std::int32_t> given, bool append);
   void deliver(const Written& answer);
   void append(const ToldStep& step);
   void changed_branch();
   Generator::Choice choice() const;
   void study();
   void put_off_studies(Study except);
+  struct BeamsOf {
+    std::shared_ptr<const TracedRun> prompt;
+    BeamSettings settings;
+    bool operator==(const BeamsOf&) const = default;
+  };
+  /// A node of a tree whose text is looked at.
+  struct Followed {
+    std::shared_ptr<const BeamTree> tree;
+    std::size_t node = 0;
+    int branch = 0, before = 0;  // ids
+  };
+  void search_beams();
   struct StreamingOf {
     std::shared_ptr<const Model> model;
     std::uint64_t version;  // of the text
@@ -217,9 +244,12 @@ class GenerationController {
     refused
   } replay_state_ = ReplayState::none;  // waiting: for its model
   std::chrono::steady_clock::time_point last_step_{};
+  BeamSettings beam_settings_{.tokens = 16};
+  std::optional<Followed> followed_;
   StreamingSettings streaming_settings_;
   int forcing_given_ = 0;
   Study wanted_ = Study::transcript;
+  Answer<BeamsOf, BeamTree> beams_{{"generation beams", "searching"}};
   Answer<std::shared_ptr<const Model>, std::vector<GenerationCost>> costs_{
       {"generation study cost", "measuring generation"}};
   Answer<StreamingOf, StreamingView> streaming_{{"generation study streaming", "measuring generation"}};

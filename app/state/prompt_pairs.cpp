@@ -29,6 +29,7 @@ std::vector<PromptPair> load_prompt_pairs() {
     entry.read("corrupted", pair.corrupted);
     entry.read("right", pair.right);
     entry.read("wrong", pair.wrong);
+    entry.read("target", pair.target);
     if (const auto models = entry.find("models"))
       for (const JsonView& model : models->elements("names")) pair.models.push_back(model.text());
     if (pair.clean.empty() || pair.corrupted.empty())

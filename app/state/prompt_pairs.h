@@ -11,6 +11,7 @@ struct PromptPair {
   std::vector<std::string> models;  ///< names of the bundled models that it is made for; empty = any
   std::string clean, corrupted;
   std::string right, wrong;  ///< the answers, one token each
+  std::string target = {};   ///< of encoder-decoders, whose prompts are sources: how far the target is written
 };
 
 /// Throws Error naming the file and what is wrong with it; empty when the file is not there.

@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/io/picture.h"
+#include "core/metrics/shares.h"
 #include "core/train/training_folder.h"
 #include "core/train/translate_task.h"
 #include "core/train/translation_scores.h"
@@ -48,6 +49,14 @@ struct TrainingController::Run {
   std::string sample;
   std::int64_t sample_step = 0;
 
+  static HeadTable scores(const HeadFacts& facts) {
+    if (!facts.trace->model.dims.state_space()) return facts.table;
+    Trace shares = *facts.trace;
+    const TokenLinks links = TokenLinks::of(shares.tokens);
+    for (AttentionMap& map : shares.maps) map = as_shares(map, links);
+    return head_table(shares);
+  }
+
   /// The probe text traced by the model as it is.
   std::shared_ptr<const TrainingView> style(const std::stop_token& stop) {
     LoadedModel model{trainer->snapshot(backend.get()), trainer->task().tokenizer()};
@@ -68,6 +77,7 @@ struct TrainingController::Run {
     if (translates) request.source = trainer->task().probe_source(), request.add_bos.reset();
     const auto trace = run(model, request, ctx);
     view->facts = jobs::facts(translates ? trace->cross : trace, stop);
+    view->scores = scores(*view->facts);
     if (translates) view->alignment_errors = alignment_errors(*trace, translates->probe());
     if (!viewed || seconds_since(last_sample) > seconds_between_samples || trainer->progress().finished()) {
       sample = training_sample({model, trainer->task(), trainer->recipe().seed, request, *trace}, ctx);
@@ -94,7 +104,8 @@ struct TrainingController::Slice {
 TrainingController::TrainingController(JobRunner& jobs, DocumentEditor& editor, RunController& run,
                                        std::size_t most_bytes)
     : jobs_(jobs), editor_(editor), open_(run), most_bytes_(most_bytes), documents_(documents_folder()) {
-  for (const char* name : {"induction-2l", "tiny-gpt2", "tiny-llama", "tiny-bert", "tiny-translate", "tiny-vit", "tiny-mamba"})
+  for (const char* name :
+       {"induction-2l", "tiny-gpt2", "tiny-llama", "tiny-bert", "tiny-translate", "tiny-vit", "tiny-mamba"})
     for (const char* place : {"models", "../models"})
       if (const auto file = find_asset((fs::path(place) / name / "recipe.json").string())) {
         recipes_.emplace_back(name, file->lexically_normal());
@@ -324,7 +335,7 @@ void TrainingController::take(const Slice& slice, TrainingBranch& branch) {
 
 void TrainingController::add_moment(const TrainingMoment& moment, TrainingBranch& branch) {
   if (!branch.moments.empty() && branch.moments.back().view->step >= moment.view->step) return;  // known at a fork
-  const HeadTable& table = moment.view->facts->table;
+  const HeadTable& table = moment.view->scores;
   const std::vector<double>& errors = moment.view->alignment_errors;
   const auto begin_history = [&](const char* id) {
     branch.history.push_back({id, {}, std::vector<std::vector<double>>(table.value.size())});

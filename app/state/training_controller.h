@@ -23,6 +23,7 @@ struct TrainingView {
   std::int64_t step = 0;
   std::shared_ptr<const HeadFacts> facts;  ///< of the probe text; facts->trace is the trace (of a translator: that of
                                            ///< cross-attention)
+  HeadTable scores;                        ///< of its maps; of those of a state space as shares (as_shares)
   std::vector<double> alignment_errors;    ///< of a translator's heads there, against the known alignment; else empty
   std::string sample;                      ///< what the model wrote then, or last time before
   std::int64_t sample_step = 0;

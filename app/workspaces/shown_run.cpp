@@ -75,11 +75,12 @@ std::optional<CellWords> cell_words(const PageContext& c, Index query, Index key
   }
   const double weight = weight_of(*map);
   const std::string number = std::isnan(weight) ? "masked" : short_number(weight, 4);
-  return CellWords{
-      looks_at(axis, from, to, weight, before),
-      words ? fmt::format("words {} and {} · {}, mean of rows, sum of keys = {}", from, to, map_name(*map), number)
-            : fmt::format("query {}, key {} · {}[{}, {}] = {}", query, key, map_name(*map), query, key, number),
-      c.trace()->source};
+  return CellWords{looks_at(axis, from, to, weight, before),
+                   words ? fmt::format("words {} and {} · {}, mean of rows, sum of keys = {}", from, to,
+                                       map_name(*c.trace(), map->id()), number)
+                         : fmt::format("query {}, key {} · {}[{}, {}] = {}", query, key,
+                                       map_name(*c.trace(), map->id()), query, key, number),
+                   c.trace()->source};
 }
 
 std::string taken_out(const std::vector<Intervention>& edits, HeadId head) {

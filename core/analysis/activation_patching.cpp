@@ -52,6 +52,10 @@ AnswerPair likely_answers(const Trace& clean, const Trace& corrupted) {
           static_cast<std::int32_t>(std::ranges::min_element(change) - change.begin())};
 }
 
+std::shared_ptr<const Trace> Patching::patched(const std::shared_ptr<const Trace>& run) const {
+  return request.stack == Stack::encoder && run->encoder ? run->encoder : run;
+}
+
 double Patching::recovered(std::size_t cell) const {
   return (difference[cell] - corrupted_difference) / (clean_difference - corrupted_difference);
 }
@@ -92,9 +96,9 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
     throw Error("corrupted prompt",
                 pictures ? "one that differs from the clean one" : "a text that differs from the clean one",
                 pictures ? "the same picture" : "the same tokens");
-  const bool of_source = two && request.stack == Stack::encoder;  // else of the target, which is the same in both
-  const std::vector<std::int32_t> clean = of_source ? known_.clean->encoder->ids() : known_.clean->ids(),
-                                  corrupted = of_source ? known_.corrupted->encoder->ids() : known_.corrupted->ids();
+  // Of the decoder and of cross-attention it is the target, which is the same in both.
+  const std::vector<std::int32_t> clean = known_.patched(known_.clean)->ids(),
+                                  corrupted = known_.patched(known_.corrupted)->ids();
   known_.partner = align_positions(request.align, corrupted, clean);
   known_.answers = request.answers ? *request.answers : likely_answers(*known_.clean, *known_.corrupted);
   probe.set_answers(known_.answers);

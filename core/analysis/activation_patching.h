@@ -45,6 +45,8 @@ struct Patching {
   double clean_difference = 0, corrupted_difference = 0;  ///< logit[right] − logit[wrong] after the last token
   int rows = 0, columns = 0;                              ///< layers; positions or heads
   std::vector<double> difference;  ///< row-major, those computed so far; NaN where a position has no partner
+  /// Of one of both runs the text whose positions are paired and patched: the encoder's where that is patched.
+  std::shared_ptr<const Trace> patched(const std::shared_ptr<const Trace>& run) const;
   /// (x − corrupted) / (clean − corrupted): 0 = nothing came back, 1 = all of it. NaN where `difference` is.
   double recovered(std::size_t cell) const;
 };

@@ -72,8 +72,7 @@ Alternatives find_alternatives(const Trace& trace, HeadId head, Index query, Ind
                                std::stop_token stop) {
   const AttentionMap& map = trace.map(head);
   Alternatives out;
-  out.layer = head.layer;
-  out.head = head.head;
+  out.head = head;
   out.query = position_of(trace, query, "alternatives: row");
   const KeyRange seen = visible_range(map, out.query);
   std::vector<float> row(static_cast<std::size_t>(map.n_key()));

@@ -50,8 +50,8 @@ std::size_t cache_bytes(const ModelDims& dims, int tokens) {
          (static_cast<std::size_t>(tokens) * static_cast<std::size_t>(kept_numbers(dims).numbers) + state);
 }
 
-Generator::Generator(LoadedModel model, RunRequest like, bool rows)
-    : model_(std::move(model)), like_(std::move(like)), rows_(rows) {
+Generator::Generator(LoadedModel model, RunRequest like, bool rows, int longest)
+    : model_(std::move(model)), like_(std::move(like)), rows_(rows), longest_(longest) {
   std::erase_if(like_.edits, [](const Intervention& edit) { return !edit.enabled; });
   if (const ModelConfig& config = model_.model->config(); config.objective() != Objective::next_token)
     throw Error("generation", "a model that says what comes next", config.name,
@@ -59,23 +59,20 @@ Generator::Generator(LoadedModel model, RunRequest like, bool rows)
                 : config.predicts ? "an encoder reads a whole text and tells what stands where a token is masked"
                                   : "it has no logits");
   const int context = model_.model->config().context;
+  longest_ = longest > 0 ? std::min(longest, context) : context;
   cached_ = std::ranges::none_of(like_.edits, [&](const Intervention& edit) { return looks_ahead(edit, context); });
 }
 
 std::shared_ptr<const GenerationStep> Generator::step(const Ctx& ctx, std::span<const std::int32_t> prefix,
                                                       std::size_t index, const Choice& choice) {
   check(choice.settings, "generation");
-  check_stacks(like_.edits, model_.model->info());
-  read_source(ctx);
   const ModelConfig& config = model_.model->config();
   if (choice.given && (*choice.given < 0 || *choice.given >= config.dims.vocab))
     throw Error("generation: the given token", fmt::format("an id below {}", config.dims.vocab),
                 std::to_string(*choice.given));
-  auto step = std::make_shared<GenerationStep>();
+  const auto step = read(ctx, prefix);
   step->settings = choice.settings;
   step->seed = choice.seed;
-  step->length = static_cast<int>(prefix.size());
-  cached_ ? read(ctx, prefix, *step) : read_whole(ctx, prefix, *step);
   if (choice.given) {
     step->by = GenerationStep::By::given;
     step->token = *choice.given;
@@ -93,6 +90,21 @@ std::shared_ptr<const GenerationStep> Generator::step(const Ctx& ctx, std::span<
   return step;
 }
 
+std::shared_ptr<GenerationStep> Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix) {
+  check_stacks(like_.edits, model_.model->info());
+  read_source(ctx);
+  auto step = std::make_shared<GenerationStep>();
+  step->length = static_cast<int>(prefix.size());
+  cached_ ? read_newest(ctx, prefix, *step) : read_whole(ctx, prefix, *step);
+  return step;
+}
+
+Generator Generator::fork() const {
+  Generator other = *this;
+  if (cache_) other.cache_ = cache_->copy();
+  return other;
+}
+
 void Generator::read_source(const Ctx& ctx) {
   if (source_.trace || !model_.model->encoder()) return;
   RunRequest request = like_;
@@ -100,9 +112,9 @@ void Generator::read_source(const Ctx& ctx) {
   source_ = encode(model_, request, ctx);
 }
 
-void Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step) {
+void Generator::read_newest(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step) {
   const ModelConfig& config = model_.model->config();
-  if (!cache_) cache_.emplace(config.dims, config.context);
+  if (!cache_) cache_.emplace(config.dims, longest_);
   // What the cache holds of this prefix; the last token is read again if need be, since its logits are wanted.
   const auto common = static_cast<std::size_t>(std::ranges::mismatch(prefix, read_).in1 - prefix.begin());
   const bool goes_on = model_.model->continues(*cache_, static_cast<Index>(prefix.size()));

@@ -58,7 +58,8 @@ class Generator {
  public:
   /// `like` is the request that the prompt was read by: its edits act, and texts that these take from are read as it
   /// says; its own text does not matter. `rows`: record them. Edits are checked at the first step.
-  explicit Generator(LoadedModel model, RunRequest like = {}, bool rows = true);
+  /// `longest`: tokens of the longest prefix that will be read, for which there is a cache; 0: those of the context.
+  explicit Generator(LoadedModel model, RunRequest like = {}, bool rows = true, int longest = 0);
 
   struct Choice {
     SamplingSettings settings;
@@ -71,6 +72,10 @@ class Generator {
   /// the prefix fills the context beyond its end; Cancelled.
   std::shared_ptr<const GenerationStep> step(const Ctx& ctx, std::span<const std::int32_t> prefix, std::size_t index,
                                              const Choice& choice);
+  /// The pass alone: what step() does before a token is chosen.
+  std::shared_ptr<GenerationStep> read(const Ctx& ctx, std::span<const std::int32_t> prefix);
+  /// Another that has read the same and goes on by itself: with a cache of its own.
+  Generator fork() const;
   /// The next step of `tape`.
   std::shared_ptr<const GenerationStep> step(const Ctx& ctx, const Transcript& transcript, const Choice& choice) {
     return step(ctx, transcript.ids(), transcript.steps.size(), choice);
@@ -81,12 +86,13 @@ class Generator {
 
  private:
   void read_source(const Ctx& ctx);
-  void read(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step);
+  void read_newest(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step);
   void read_whole(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step);
 
   LoadedModel model_;
   RunRequest like_;
   bool rows_, cached_ = true;
+  int longest_;
   std::optional<KvCache> cache_;
   std::vector<std::int32_t> read_;  // what the cache holds
   Encoded source_;                  // of encoder-decoders, from the first step on

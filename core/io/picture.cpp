@@ -20,6 +20,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/nth.h"
+#include "core/io/exif.h"
 
 namespace headscope {
 
@@ -70,7 +71,7 @@ Picture decode_picture(const std::string& bytes, const std::string& where) {
     const int level = pixel[i % channels], alpha = pixel[channels];
     out.rgb[i] = static_cast<std::uint8_t>((level * alpha + 255 * (255 - alpha) + 127) / 255);
   }
-  return out;
+  return oriented(out, exif_orientation(bytes));
 }
 
 namespace {
@@ -192,6 +193,23 @@ Picture resized(const Picture& picture, Index height, Index width, Resample how)
   if (height == picture.height) return across;
   Picture out = empty_picture(height, width);
   resample(across.rgb, {1, width}, out.rgb, {1, width}, width, taps(picture.height, height, how));
+  return out;
+}
+
+Picture oriented(const Picture& picture, int orientation) {
+  if (orientation <= 1) return picture;
+  // 5 … 8 exchange rows and columns: row y of the result is a column of what is stored.
+  const bool exchanged = orientation >= 5;
+  const bool from_right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+  const bool from_below = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+  Picture out = exchanged ? empty_picture(picture.width, picture.height) : empty_picture(picture.height, picture.width);
+  for (Index y = 0; y < out.height; ++y)
+    for (Index x = 0; x < out.width; ++x) {
+      const Index row = exchanged ? x : y, column = exchanged ? y : x;
+      const Index from = (from_below ? picture.height - 1 - row : row) * picture.width +
+                         (from_right ? picture.width - 1 - column : column);
+      std::copy_n(&nth(picture.rgb, channels * from), channels, &nth(out.rgb, channels * (y * out.width + x)));
+    }
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/metrics/even_head.h"
+#include "core/metrics/shares.h"
 
 namespace headscope {
 
@@ -75,12 +76,6 @@ class FlowGraph {
   std::vector<Arc> arcs_;
   std::vector<int> first_, next_, level_;
 };
-/// |w| ÷ Σ |w|; a row of zeros stays.
-void to_shares(std::span<float> row) {
-  double sum = 0;
-  for (const float weight : row) sum += std::abs(static_cast<double>(weight));
-  for (float& weight : row) weight = sum > 0 ? static_cast<float>(std::abs(static_cast<double>(weight)) / sum) : 0.0f;
-}
 }  // namespace
 
 std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool even) {

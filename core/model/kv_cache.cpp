@@ -88,6 +88,21 @@ Tensor KvCache::put(Tensor& all, const Tensor& fresh) const {
   return all.slice(0, 0, length_ + fresh.dim(0));
 }
 
+KvCache KvCache::copy() const {
+  KvCache other = *this;
+  const auto own = [this](Tensor& all) {  // what is read so far in other storage; what is not written to is shared
+    if (!all.defined()) return;
+    const Tensor read = all.slice(0, 0, length_);
+    all = Tensor::uninitialized(all.shape());
+    std::memcpy(all.mutable_data(), read.data(), read.bytes());
+  };
+  for (Tensor& each : other.k_) own(each);
+  for (Tensor& each : other.v_) own(each);
+  for (Held& each : other.held_)
+    for (Tensor* kept : {&each.taken.read, &each.taken.x, &each.taken.delta, &each.taken.b}) own(*kept);
+  return other;
+}
+
 KvCache::Both KvCache::append(int layer, const Tensor& k, const Tensor& v) {
   return {put(nth(k_, layer), k), put(nth(v_, layer), v)};
 }

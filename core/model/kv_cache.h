@@ -45,6 +45,9 @@ class KvCache {
   /// Forgets everything after the first `length` tokens. REQUIRES 0 ≤ length ≤ length().
   void truncate(int length);
 
+  /// Another of the same tokens, which grows by itself; what stays the same, of a source, is shared.
+  KvCache copy() const;
+
   /// Puts k and v (token, kv_head, width) of one layer behind the tokens that are there, and returns all keys and
   /// values, (length() + tokens, kv_head, width). REQUIRES length() + tokens ≤ capacity(). Length grows only by
   /// advance().

@@ -68,10 +68,13 @@ struct ModelInfo {
 
 /// Throws Error for a model without logits, of which nobody can ask for a token.
 inline void need_logits(const ModelInfo& model) {
-  if (model.objective == Objective::nothing)
-    throw Error(model.name, "a model that says which token stands or comes where",
-                "an encoder's file without the head that would tell its tokens",
-                "a file of the same model for masked tokens (…ForMaskedLM) has one");
+  if (model.objective != Objective::nothing) return;
+  const bool of_two = model.stack == Stack::encoder;
+  throw Error(model.name, "a model that says which token stands or comes where",
+              of_two ? "the encoder of an encoder-decoder, of which the decoder alone has logits"
+                     : "an encoder's file without the head that would tell its tokens",
+              of_two ? "ask the decoder (--part dec, STACK in the window); an edit of the encoder shows in its answers"
+                     : "a file of the same model for masked tokens (…ForMaskedLM) has one");
 }
 
 }  // namespace headscope

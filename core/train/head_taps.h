@@ -12,10 +12,6 @@ namespace headscope {
 /// Where the tokens of a span stand; the word's last comes last. Tokens of BPE may begin with the blank before a word.
 std::vector<Index> tokens_of(const std::vector<Token>& tokens, const TextSpan& span);
 
-/// What can be scored as attention. Of weights that are no probabilities (the matrix that a state amounts to may be
-/// negative) each row's magnitudes ÷ their sum, so that chance means the same (Ali, Zimerman & Wolf 2024).
-AttentionMap as_shares(const AttentionMap& map, const TokenLinks& links);
-
 /// Sets the z of one head to zero.
 class WithoutHead final : public Tap {
  public:

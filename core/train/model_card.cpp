@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/special_values.h"
 #include "core/metrics/metric.h"
+#include "core/metrics/shares.h"
 #include "core/train/evaluation.h"
 #include "core/train/head_taps.h"
 #include "core/train/seeing_heads.h"

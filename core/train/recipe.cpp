@@ -176,7 +176,7 @@ void Recipe::check(const std::string& where) const {
                 task.kind == "masked" ? "\"bert\", which tells masked tokens"
                 : task.translates()   ? "\"bart\", which reads a source"
                 : task.draws()        ? "\"vit\", which sees pictures"
-                                      : "\"gpt2\", \"llama\", \"mamba\" or \"mamba2\", which say what comes next",
+                                      : "\"gpt2\" or \"llama\", or \"mamba\" or \"mamba2\", which say what comes next",
                 fmt::format("\"{}\"", model.family), "or another task");
   if ((encoder || both || sees) && model.mlp == 0)
     throw Error(shape + ": mlp",

@@ -1,6 +1,7 @@
 // The generation controller without a window, frame by frame.
 
 #include "app/state/generation_controller.h"
+#include "app/state/controller_controls.h"
 #include "app/state/explorer.h"
 
 #include <doctest/doctest.h>
@@ -305,6 +306,78 @@ TEST_CASE("prompt and continuation go into the document") {
   const auto token = d.controller.branch().steps[0].step->token;
   d.controller.open_in_explore();
   CHECK(d.explorer.state().document.ids == std::vector<std::int32_t>{3, 14, 15, 9, 2, 6, token});
+}
+
+TEST_CASE("beams are searched for while they are wanted, looked at as branches, and left again") {
+  Controller d;
+  d.controller.step();
+  REQUIRE(d.writes(1));
+  CHECK_FALSE(d.controller.beams());
+  d.controller.want(GenerationController::Study::beams);
+  d.controller.beam_settings() = {.width = 3, .tokens = 5};
+  REQUIRE(d.until([&] { return d.controller.beams() != nullptr && !d.controller.searching(); }));
+  const auto tree = d.controller.beams();
+  CHECK(d.controller.searched()->width == 3);
+  CHECK(tree->prompt == d.controller.prompt()->whole->ids());
+  REQUIRE(tree->beams.size() == 3);
+  CHECK(tree->nodes.back().step <= 5);
+
+  const std::size_t node = tree->beams[1].node;
+  d.controller.follow(node);
+  CHECK(d.controller.branches().size() == 2);
+  REQUIRE(d.writes(tree->tokens(node).size()));
+  std::vector<std::int32_t> written;
+  double sum = 0;
+  for (const ToldStep& told : d.controller.branch().steps) {
+    written.push_back(told.step->token);
+    sum += std::log(told.probability);
+    CHECK(told.step->by == GenerationStep::By::given);
+    CHECK(told.step->rows.defined());
+  }
+  CHECK(written == tree->tokens(node));
+  CHECK(sum == doctest::Approx(tree->nodes[node].sum).epsilon(1e-4));
+  CHECK(d.controller.followed() == node);
+  CHECK(d.controller.beams() == tree);  // looking at a text is no reason to search again
+
+  // A part of it, then the same again: a branch of its own, then that branch.
+  const std::size_t parent = *tree->nodes[node].parent;
+  d.controller.follow(parent);
+  REQUIRE(d.writes(tree->tokens(parent).size()));
+  CHECK(d.controller.branches().size() == 3);
+  d.controller.follow(node);
+  CHECK(d.controller.branches().size() == 3);
+  CHECK(d.controller.branch().steps.size() == written.size());
+  d.controller.leave_beam();
+  CHECK(d.controller.chosen() == 0);
+  CHECK(d.controller.branch().steps.size() == 1);
+  CHECK_FALSE(d.controller.followed());
+
+  // Another search: what was looked at is no longer of it.
+  d.controller.follow(node);
+  d.controller.beam_settings().width = 2;
+  REQUIRE(d.until([&] { return d.controller.searched() && d.controller.searched()->width == 2; }));
+  CHECK_FALSE(d.controller.followed());
+  CHECK(d.controller.beams()->beams.size() == 2);
+}
+
+TEST_CASE("a search of beams stops when it is told to, and its settings are kept with a session") {
+  Controller d;
+  d.controller.want(GenerationController::Study::beams);
+  d.controller.beam_settings() = {.width = most_beams, .length_penalty = 1.5, .tokens = 40};
+  REQUIRE(d.until([&] { return d.controller.searching(); }));
+  d.explorer.jobs.stop();
+  d.frame();
+  CHECK_FALSE(d.controller.searching());
+  for (int i = 0; i < 20; ++i) d.frame();
+  CHECK_FALSE(d.controller.beams());
+  ControlsRecord record;
+  controls_of(d.controller, record);
+  Controller other;
+  ControlsRecord again(record.text());
+  controls_of(other.controller, again);
+  CHECK(other.controller.beam_settings().width == most_beams);
+  CHECK(other.controller.beam_settings().length_penalty == 1.5);
+  CHECK(other.controller.beam_settings().tokens == 40);
 }
 
 }  // namespace headscope::generation_controller_test

@@ -118,6 +118,8 @@ TEST_CASE("the prompts that come with the program are answered differently by th
       Backend backend(1);
       const LoadedModel loaded = load_model(folder, backend);
       PatchingRequest request{folder, pair.clean, pair.corrupted, {}, SiteKind::z, Patch::Align::tokens, {}};
+      request.target = pair.target;
+      if (loaded.model->encoder()) request.stack = Stack::cross;
       request.answers =
           AnswerPair{answer_token(loaded, pair.right, "right"), answer_token(loaded, pair.wrong, "wrong")};
       PatchingSweep sweep(loaded, request);

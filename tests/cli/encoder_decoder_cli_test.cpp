@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/generate/beam_search.h"
 #include "core/io/trace_file.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
@@ -111,6 +113,97 @@ TEST_CASE("sweeps reach the heads of every stack") {
     CAPTURE(patch.err);
     CHECK(patch.code == 0);
   }
+}
+
+TEST_CASE(
+    "patching by position: of the encoder its source's tokens, of the decoder and of cross-attention the target's") {
+  for (const std::string part : {"enc", "dec", "cross"}) {
+    CAPTURE(part);
+    const std::vector<std::string> words{
+        "sweep",    "patch",    "-m",          (reference("encoder-decoders") / "t5").string(),
+        "--clean",  source,     "--corrupted", "the small man sees a dog",
+        "--target", target,     "--part",      part,
+        "--site",   "resid_pre"};
+    std::vector<std::string> as_json = words;
+    as_json.emplace_back("--json");
+    const Finished text = run_cli(words), finished = run_cli(as_json);
+    CAPTURE(finished.err);
+    REQUIRE(text.code == 0);
+    REQUIRE(finished.code == 0);
+    const json out = json::parse(finished.out);
+    const std::size_t columns = out["recovered"][0].size();
+    CHECK(columns == out["corrupted"].size());
+    CHECK(columns == out["partner"].size());
+    CHECK(out["corrupted"].back()["label"] == (part == "enc" ? "</s>" : "␣dog"));
+    if (part != "enc") continue;
+    // The adjective's embedding is where the sources differ: there the clean answer comes back in the first layer.
+    CHECK(out["recovered"][0][1].get<double>() == doctest::Approx(1).epsilon(1e-3));
+    CHECK(out["recovered"][0][0].get<double>() == doctest::Approx(0));
+    CHECK(text.out.find("small") != std::string::npos);
+  }
+}
+
+TEST_CASE("pictures name the stack that they are of") {
+  const auto folder = scratch_dir("cli-stacks");
+  const std::pair<const char*, const char*> names[] = {{"enc", "encoder.blocks.1.attn.hook_pattern[2]"},
+                                                       {"dec", "decoder.blocks.1.attn.hook_pattern[2]"},
+                                                       {"cross", "decoder.blocks.1.cross_attn.hook_pattern[2]"}};
+  for (const auto& [part, name] : names)
+    for (const char* kind : {"", "--bars", "--arcs"}) {
+      CAPTURE(part);
+      CAPTURE(kind);
+      std::vector<std::string> words{
+          "render", "-t", target, "--part", part, "--head", "1.2", "-o", (folder / "head.svg").string()};
+      if (*kind) words.emplace_back(kind);
+      if (std::string(kind) == "--bars") words.insert(words.end(), {"--row", "1"});
+      const Finished done = with(words);
+      CAPTURE(done.err);
+      REQUIRE(done.code == 0);
+      const std::string svg = read_file(folder / "head.svg");
+      CHECK(svg.find(name) != std::string::npos);
+      CHECK(svg.find("· blocks.1") == std::string::npos);
+    }
+}
+
+TEST_CASE("generate --beams: the table, CSV, JSON with every candidate, and the tree as a picture") {
+  const json out = answer({"generate", "--beams", "3", "--tokens", "5", "--length-penalty", "0.5"});
+  REQUIRE(out["beams"].size() == 3);
+  Backend backend(1);
+  const LoadedModel model = load_model(reference("encoder-decoders") / "t5", backend);
+  RunRequest like;
+  like.source = source;
+  const BeamTree tree =
+      beam_search(model, std::vector<std::int32_t>{0},
+                  {.width = 3, .length_penalty = 0.5, .tokens = 5, .end = model.tokenizer->eos()}, like, Ctx{backend});
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(out["beams"][i]["score"].get<double>() == doctest::Approx(tree.beams[i].score).epsilon(1e-6));
+    CHECK(out["beams"][i]["sum"].get<double>() == doctest::Approx(tree.nodes[tree.beams[i].node].sum).epsilon(1e-6));
+    CHECK(out["beams"][i]["tokens"] == tree.tokens(tree.beams[i].node).size());
+  }
+  REQUIRE(out["candidates"].size() == tree.nodes.size());
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    CHECK(out["candidates"][i]["token"] == tree.nodes[i].token);
+    CHECK(out["candidates"][i]["parent"].is_null() == !tree.nodes[i].parent);
+  }
+  const Finished csv = with({"generate", "--beams", "2", "--tokens", "3", "--csv"});
+  REQUIRE(csv.code == 0);
+  CHECK(csv.out.starts_with("beam,score,sum,probability,tokens,ends,ids,text\n"));
+  CHECK(std::ranges::count(csv.out, '\n') == 3);
+  const Finished table = with({"generate", "--beams", "2", "--tokens", "3"});
+  CHECK(table.out.find("2 beams, at most 3 tokens, score Σ ln p / tokens^1") != std::string::npos);
+  const auto picture = scratch_dir("cli-beams") / "tree.svg";
+  REQUIRE(with({"generate", "--beams", "2", "--tokens", "3", "-o", picture.string()}).code == 0);
+  CHECK(read_file(picture).find("finished, with its place") != std::string::npos);
+  CHECK(with({"generate", "--beams", "2", "--temperature", "0.5"}).code == 2);
+  CHECK(with({"generate", "--beams", "0"}).code == 2);
+  CHECK(with({"generate", "--length-penalty", "2"}).code == 2);
+  CHECK(with({"generate", "-o", picture.string()}).code == 2);
+  // One beam writes what greedy decoding does.
+  const json one = answer({"generate", "--beams", "1", "--tokens", "6"}),
+             greedy = answer({"generate", "--temperature", "0", "--tokens", "6"});
+  std::string ids;
+  for (const json& step : greedy["texts"][0]["steps"]) ids += (ids.empty() ? "" : " ") + step["token"].dump();
+  CHECK(one["beams"][0]["ids"] == ids);
 }
 
 TEST_CASE("read alignment: by head, one head's pairs, and against what is known") {

@@ -177,4 +177,40 @@ TEST_CASE("generated branches come back with their session") {
   CHECK(e.driver.shown("branch 1"));
 }
 
+TEST_CASE("beams are drawn as a tree; a click looks at a text, Esc goes back, the number of beams searches anew") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Generate g;
+  g.controller.settings().past_end = false;
+  g.driver.click("Beams");
+  REQUIRE(
+      g.driver.until([&] { return g.controller.beams() && g.driver.shown("beams/node.0") && g.app.settled(); }, 6000));
+  const auto tree = g.controller.beams();
+  CHECK(g.controller.searched()->width == 4);
+  REQUIRE(tree->beams.size() == 4);
+  CHECK(g.driver.shown("beam 4"));
+  CHECK_FALSE(g.driver.shown("generated text"));
+  g.driver.click("beam 2");
+  REQUIRE(g.reaches(tree->tokens(tree->beams[1].node).size()));
+  CHECK(g.controller.followed() == tree->beams[1].node);
+  CHECK(g.driver.shown("tape 8"));  // its text stands below the tree
+  g.driver.key(ImGuiKey_Escape);
+  g.driver.frames(2);
+  CHECK_FALSE(g.controller.followed());
+  CHECK(g.controller.branch().steps.empty());
+
+  // A node of the tree: the text up to there; then its heads and choices on the tape.
+  g.driver.click("beams/node.1");
+  REQUIRE(g.driver.until([&] { return g.controller.followed() == 1 && g.written() == 1; }, 3000));
+  CHECK(g.controller.branch().steps[0].step->token == tree->nodes[1].token);
+  g.driver.click("Heads and choices on the tape");
+  REQUIRE(g.driver.until([&] { return g.driver.shown("head rows") && g.app.settled(); }, 3000));
+  CHECK(g.written() == 1);
+
+  g.driver.click("Beams");
+  g.controller.beam_settings().width = 2;
+  REQUIRE(g.driver.until([&] { return g.controller.searched()->width == 2 && g.app.settled(); }, 6000));
+  CHECK(g.controller.beams()->beams.size() == 2);
+  REQUIRE(g.driver.until([&] { return !g.driver.shown("beam 3"); }, 3000));
+}
+
 }  // namespace headscope::generate_workspace_test

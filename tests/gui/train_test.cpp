@@ -85,6 +85,19 @@ TEST_CASE("a recipe of one family becomes one of the other, without what only th
   e.driver.click("GPT-2");
   CHECK(controller.complaint() == "");
   CHECK(controller.draft().model.head_width() == 32);
+  // A state space has no MLP, Mamba no heads, and neither a softmax whose entropy could have a price.
+  REQUIRE(controller.draft().optimizer.attention_entropy > 0);
+  e.driver.click("Mamba");
+  CHECK(controller.complaint() == "");
+  CHECK(e.driver.shown("##States"));
+  CHECK_FALSE(e.driver.shown("##MLP width"));
+  CHECK_FALSE(e.driver.shown("##Heads"));
+  e.driver.click("Mamba-2");
+  CHECK(controller.complaint() == "");
+  CHECK(e.driver.shown("##Heads"));
+  e.driver.click("GPT-2");
+  CHECK(controller.complaint() == "");
+  CHECK(e.driver.shown("##MLP width"));
 }
 
 TEST_CASE(

@@ -204,4 +204,74 @@ TEST_CASE("the page of alignment tells what stands for what, and how far that is
   CHECK(e.state().document.stack == Stack::cross);
 }
 
+TEST_CASE("patching is offered by stack: the source's tokens in the encoder, the target's elsewhere") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1600, 1000}}) {
+    AppOptions options = Explore::options(width, height);
+    options.example = "tiny-translate";
+    Explore e(options);
+    Explorer& all = e.app.explorer();
+    AnalyseWorkspace analyse{all.jobs, all.run};
+    e.app.add(analyse);
+    e.app.settings().pages["Analyse"] = "patch";
+    e.driver.frames(2);
+    e.driver.click("Analyse");
+    const auto settled = [&] {
+      int quiet = 0;
+      REQUIRE(e.driver.until([&] { return (quiet = e.app.settled() ? quiet + 1 : 0) > 8; }, 6000));
+      if (const auto& message = all.jobs.message()) FAIL_CHECK(message->text);
+    };
+    settled();
+    const std::size_t sources = whole(e).encoder->tokens.size();
+    for (const char* stack : {"Decoder", "Cross", "Encoder"}) {
+      CAPTURE(stack);
+      e.driver.click(stack);
+      settled();
+      CHECK(e.driver.shown("##patching target"));
+      e.driver.click("by position");
+      settled();
+      REQUIRE(e.driver.shown("patching/matrix"));
+      // Of cross-attention only what is the target's own.
+      CHECK(e.driver.shown("MLP") == (std::string(stack) != "Cross"));
+      // As many columns as tokens: the last token's label stands over the map in the encoder alone.
+      CHECK(e.driver.shown(fmt::format("patching/label.key.{}", sources - 1)) == (std::string(stack) == "Encoder"));
+      e.driver.click("by head");
+      settled();
+      CHECK(e.driver.shown("patching/matrix"));
+      CHECK(e.driver.shown("k") == (std::string(stack) != "Cross"));
+    }
+  }
+}
+
+TEST_CASE("beams of a translation: each one's source words are lit, and the best is what the model was made to write") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = Explore::options(1280, 720);
+  options.example = "tiny-translate";
+  Explore e(options);
+  const std::string right = e.state().document.text;
+  Explorer& all = e.app.explorer();
+  all.editor.set_text("");
+  REQUIRE(e.settle());
+  GenerationController controller{all.jobs, all.editor, all.run, all.files};
+  GenerateWorkspace generate{controller};
+  e.app.add(generate);
+  e.driver.frames(2);
+  e.driver.click("Generate");
+  e.driver.click("Beams");
+  REQUIRE(
+      e.driver.until([&] { return controller.beams() && e.driver.shown("beams/node.0") && e.app.settled(); }, 6000));
+  const auto tree = controller.beams();
+  REQUIRE_FALSE(tree->beams.empty());
+  std::vector<std::int32_t> best = tree->tokens(tree->beams[0].node);
+  REQUIRE(tree->beams[0].ended);
+  best.pop_back();
+  CHECK(e.results().model.tokenizer->decode(best) == right);
+  e.driver.click("beam 1");
+  REQUIRE(e.driver.until([&] { return controller.branch().steps.size() == best.size() + 1 && e.app.settled(); }, 3000));
+  CHECK(e.driver.shown("source 0"));
+  CHECK(controller.at_cursor()->step->source_rows.defined());
+  e.driver.click("Back");
+  CHECK(controller.branch().steps.empty());
+}
+
 }  // namespace headscope::translate_test

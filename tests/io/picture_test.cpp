@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/io/exif.h"
 #include "core/io/picture.h"
 #include "core/io/safetensors.h"
 #include "tests/support/paths.h"
@@ -103,6 +104,90 @@ TEST_CASE("the built-in picture is always the same") {
   CHECK(waves == read_picture(built_in_picture));
   CHECK(may_be_picture("a/B.JPeG"));
   CHECK_FALSE(may_be_picture("a.gguf"));
+}
+
+namespace {
+/// An EXIF segment of one entry in front of what follows SOI.
+std::string with_exif(const std::string& jpeg, const std::string& tiff) {
+  const std::size_t length = 2 + 6 + tiff.size();
+  return jpeg.substr(0, 2) + "\xFF\xE1" + static_cast<char>(length >> 8) + static_cast<char>(length & 255) +
+         std::string("Exif\0\0", 6) + tiff + jpeg.substr(2);
+}
+std::string number(std::uint32_t value, int size, bool little) {
+  std::string out;
+  for (int i = 0; i < size; ++i) out += static_cast<char>(value >> (8 * (little ? i : size - 1 - i)) & 255);
+  return out;
+}
+/// A directory with another entry, 0x010F, before the orientation.
+std::string tiff(std::uint32_t orientation, bool little, std::uint32_t type = 3, std::uint32_t count = 1) {
+  const auto n = [&](std::uint32_t value, int size) { return number(value, size, little); };
+  return (little ? "II" : "MM") + n(42, 2) + n(8, 4) + n(2, 2) + n(0x010F, 2) + n(2, 2) + n(4, 4) + n(0x41424300, 4) +
+         n(0x0112, 2) + n(type, 2) + n(count, 4) + n(orientation, 2) + n(0, 2) + n(0, 4);
+}
+}  // namespace
+
+TEST_CASE("a JPEG is turned as its camera noted: all eight ways, both orders of bytes") {
+  // Pixels 1 2 3 over 4 5 6, as Pillow's ImageOps.exif_transpose turns them.
+  struct Way {
+    Index height, width;
+    std::vector<int> pixels;
+  };
+  const Way ways[] = {{2, 3, {1, 2, 3, 4, 5, 6}}, {2, 3, {3, 2, 1, 6, 5, 4}}, {2, 3, {6, 5, 4, 3, 2, 1}},
+                      {2, 3, {4, 5, 6, 1, 2, 3}}, {3, 2, {1, 4, 2, 5, 3, 6}}, {3, 2, {4, 1, 5, 2, 6, 3}},
+                      {3, 2, {6, 3, 5, 2, 4, 1}}, {3, 2, {3, 6, 2, 5, 1, 4}}};
+  const auto grey = [](const Way& way) {
+    Picture out{way.height, way.width, {}};
+    for (const int level : way.pixels) out.rgb.insert(out.rgb.end(), 3, static_cast<std::uint8_t>(level));
+    return out;
+  };
+  const std::string jpeg = read_file(reference("vision") / "picture.jpg");
+  const Picture stored = decode_picture(jpeg, "x.jpg");
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    CAPTURE(orientation);
+    CHECK(oriented(grey(ways[0]), orientation) == grey(ways[orientation - 1]));
+    for (const bool little : {true, false}) {
+      const std::string noted = with_exif(jpeg, tiff(static_cast<std::uint32_t>(orientation), little));
+      CHECK(exif_orientation(noted) == orientation);
+      CHECK(decode_picture(noted, "x.jpg") == oriented(stored, orientation));
+    }
+  }
+}
+
+TEST_CASE("a broken or strange EXIF segment leaves a JPEG as it is stored") {
+  const std::string jpeg = read_file(reference("vision") / "picture.jpg");
+  const Picture stored = decode_picture(jpeg, "x.jpg");
+  const std::string sound = tiff(6, false);
+  REQUIRE(exif_orientation(with_exif(jpeg, sound)) == 6);
+  CHECK(exif_orientation(jpeg) == 1);
+  CHECK(exif_orientation("") == 1);
+  CHECK(exif_orientation("\xFF\xD8") == 1);
+  for (const std::uint32_t value : {0u, 9u, 0xFFFFu}) CHECK(exif_orientation(with_exif(jpeg, tiff(value, true))) == 1);
+  CHECK(exif_orientation(with_exif(jpeg, tiff(6, true, 4))) == 1);     // of another type
+  CHECK(exif_orientation(with_exif(jpeg, tiff(6, true, 3, 2))) == 1);  // two of them
+  // Cut anywhere: within the segment, so that the picture behind it is whole.
+  for (std::size_t cut = 0; cut < sound.size(); ++cut) {
+    const std::string noted = with_exif(jpeg, sound.substr(0, cut));
+    const int found = exif_orientation(noted);
+    CHECK((found == 1 || found == 6));
+    CHECK(decode_picture(noted, "x.jpg") == oriented(stored, found));
+  }
+  // A directory far outside, more entries than there are, a segment longer than the file, one shorter than its length.
+  std::string far = sound;
+  far.replace(4, 4, "\xFF\xFF\xFF\xF0");
+  CHECK(exif_orientation(with_exif(jpeg, far)) == 1);
+  std::string many = sound.substr(0, 10) + sound.substr(10, 12);
+  many.replace(8, 2, "\xFF\xFF");
+  CHECK(exif_orientation(with_exif(jpeg, many)) == 1);
+  CHECK(exif_orientation(with_exif(jpeg, sound).substr(0, 30)) == 1);
+  CHECK(exif_orientation(std::string("\xFF\xD8\xFF\xE1\x00\x01", 6)) == 1);
+  // Every byte changed: some orientation, never anything else.
+  for (std::size_t at = 0; at < sound.size() + 10; ++at)
+    for (const int by : {1, 0x55, 0xFF}) {
+      std::string changed = with_exif(jpeg, sound);
+      changed[at] = static_cast<char>(changed[at] ^ by);
+      const int found = exif_orientation(changed);
+      CHECK((found >= 1 && found <= 8));
+    }
 }
 
 }  // namespace headscope::picture_test

@@ -81,6 +81,9 @@ TEST_CASE("bundled model tiny-llama is what its card says") {
 TEST_CASE("bundled model tiny-bert is what its card says") {
   check_model("tiny-bert");
 }
+TEST_CASE("bundled model tiny-mamba is what its card says") {
+  check_model("tiny-mamba");
+}
 TEST_CASE("bundled model tiny-vit is what its card says") {
   check_model("tiny-vit");
 }

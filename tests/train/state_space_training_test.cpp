@@ -12,9 +12,10 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/metrics/shares.h"
 #include "core/tensor/tape.h"
-#include "core/train/head_taps.h"
 #include "core/train/learner.h"
+#include "core/train/model_card.h"
 #include "core/train/recipe.h"
 #include "core/train/trainer.h"
 #include "core/train/training_memory.h"
@@ -138,7 +139,8 @@ TEST_CASE("state spaces begin as published: decays, steps, what passes by, and a
       else
         CHECK(std::ranges::any_of(each.value.values(), [](float v) { return v != 0; }));
     }
-    CHECK(named(begun(family), "x_proj.weight").value.defined() == (family == "mamba"));
+    CHECK(std::ranges::any_of(p.all(), [](const Parameter& each) { return each.name.ends_with("x_proj.weight"); }) ==
+          (family == "mamba"));
   }
 }
 
@@ -147,11 +149,11 @@ TEST_CASE("the gradient of a loss reaches every tensor of a state space, each by
     CAPTURE(family);
     Backend backend(1);
     Parameters parameters = begun(family);
-    for (Parameter& each : parameters.all())  // so that no bias is 0 and steps matter
+    for (Parameter& each : parameters.all())  // so that states hold much
       if (each.name.ends_with("dt_proj.bias") || each.name.ends_with("dt_bias"))
         for (float& v : each.value.mutable_values()) v += 3;
-      else if (each.name.ends_with("embeddings.weight"))
-        for (float& v : each.value.mutable_values()) v *= 20;
+      else if (each.decays())
+        for (float& v : each.value.mutable_values()) v *= each.name.ends_with("embeddings.weight") ? 20 : 2;
     const Batch batch = two_texts();
     const Slope found = slope_of(parameters, batch, backend);
     const auto model = parameters.trainable_model(backend);
@@ -168,7 +170,7 @@ TEST_CASE("the gradient of a loss reaches every tensor of a state space, each by
       for (Index i = 0; i < gradient.size(); ++i)
         if (const double size = std::abs(static_cast<double>(gradient.data()[i])); size > largest)
           largest = size, most = i;
-      CHECK(largest > 1e-4);
+      CHECK(largest > 2e-3);
       // What matters most, and a few others.
       std::vector<Index> at{most};
       for (Index i = 1; i < each.value.size(); i += std::max<Index>(each.value.size() / 5, 1)) at.push_back(i);
@@ -230,7 +232,8 @@ TEST_CASE("state spaces learn two texts by heart, and go on bit for bit from a s
     const Batch batch = two_texts();
     CHECK(learner.loss(batch) > 2);
     for (int i = 0; i < 80; ++i) learner.step(batch);
-    CHECK(learner.loss(batch) < 0.05);
+    // Both begin with the same token: what follows it, twice in eight, is even odds.
+    CHECK(learner.loss(batch) == doctest::Approx(std::log(2.0) / 4).epsilon(0.01));
 
     Learner unbroken(start, settings, backend);
     for (int i = 0; i < 3; ++i) unbroken.step(batch);
@@ -269,6 +272,20 @@ TEST_CASE("a state space trained here opens again, and its files are what others
       CHECK(again.all()[i].decays() == trainer.learner().parameters().all()[i].decays());
       CHECK(largest_difference(again.all()[i].value, trainer.learner().parameters().all()[i].value) < 3e-3);  // F16
     }
+    // A card: its heads are scored by shares of what the layers amount to.
+    const ModelCard card = measure_card(folder, {.rows = 2, .texts = 2, .ablated_rows = 1}, Ctx{backend});
+    REQUIRE(card.heads.size() == (family == "mamba" ? 16 : 8));
+    for (const HeadCard& head : card.heads) {
+      const HeadScore* previous = head.find("previous_token");
+      REQUIRE(previous);
+      CHECK(previous->value > 0);
+      CHECK(previous->value < 1);
+    }
+    const std::string text = card_markdown(card);
+    CHECK(text.find(family == "mamba" ? "Mamba architecture, 2 layers of 32 channels with 4 states each, width 16"
+                                      : "Mamba-2 architecture, 2 layers of 32 channels with 4 states each, 4 heads") !=
+          std::string::npos);
+    CHECK(text.find("## What its maps are") != std::string::npos);
   }
 }
 
@@ -316,7 +333,7 @@ TEST_CASE("training memory of state spaces: weights counted as the model counts 
 
 TEST_CASE("what a signed map is scored by: each row's magnitudes as shares of their sum") {
   const Tensor weights = Tensor::from({3, 3}, std::vector<float>{2, 0, 0, -1, 3, 0, 0, 0, 0});
-  const TokenLinks links;
+  const TokenLinks links = TokenLinks::of(std::vector<Token>(3));
   const AttentionMap map =
       AttentionMap::dense({.kind = MapKind::effective}, weights, nullptr, stats_of_weights(weights, nullptr));
   const AttentionMap shares = as_shares(map, links);

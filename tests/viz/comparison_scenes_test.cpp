@@ -57,7 +57,7 @@ TEST_CASE("one head in two runs: both maps and what differs, masked where there 
   CHECK(difference.norm.low == -difference.norm.high);
   CHECK(difference.norm.high == doctest::Approx(0.5));
   CHECK(difference.colormap == style.theme.diverging);
-  options.layer = 3;
+  options.head.layer = 3;
   CHECK_THROWS_AS(head_pair_scene(a, b, options, style), Error);
 }
 

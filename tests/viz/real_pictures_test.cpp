@@ -24,8 +24,7 @@ void check_pixels(const Trace& trace, Scale scale) {
   const Colormap& colors = colormap("inferno");
   for (const AttentionMap& map : trace.maps) {
     HeadMapOptions options;
-    options.layer = map.layer();
-    options.head = map.head();
+    options.head = map.id();
     options.scaling.scale = scale;
     options.values = false;
     const Scene scene = head_map_scene(trace, options, {dark, measure});

@@ -223,7 +223,7 @@ TEST_CASE("wrong wishes are errors that say what would be right") {
   const Style style{theme("dark"), measure};
   const Trace trace = known_trace();
   HeadMapOptions options;
-  options.layer = 1;
+  options.head = {1, 0};
   CHECK_THROWS_AS(head_map_scene(trace, options, style), Error);
   options = {};
   options.query = 3;

@@ -156,6 +156,10 @@ double add_caption(Scene& scene, const std::string& text, double x, double y, do
   return y;
 }
 
+std::string head_title(HeadId head) {
+  return fmt::format("Layer {} · Head {}", head.layer, head.head);
+}
+
 std::string describe_run(const Trace& trace) {
   std::string out = trace.model.name.empty() ? "" : trace.model.name + " · ";
   if (trace.merged_tokens > 0)

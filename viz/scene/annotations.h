@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 #include "viz/scene/heatmap.h"
 #include "viz/scene/scene.h"
@@ -47,6 +48,8 @@ double add_color_bar(Scene& scene, const ColorBar& bar, double x, double y, doub
 /// Small lines of text, wrapped; returns the lower end.
 double add_caption(Scene& scene, const std::string& text, double x, double y, double width, const Style& style);
 
+/// "Layer 1 · Head 0"
+std::string head_title(HeadId head);
 /// "gpt2 · 14 tokens · When Mary and John …"
 std::string describe_run(const Trace& trace);
 /// What the numbers are, for the colour bar: "attention weight" or "effective weight".

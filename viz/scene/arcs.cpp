@@ -92,7 +92,7 @@ double add_legend(Scene& scene, const ThreadStyle& thread_style, double high, bo
 
 Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& style) {
   const Theme& theme = style.theme;
-  const AttentionMap& map = map_of(trace, {options.layer, options.head});
+  const AttentionMap& map = map_of(trace, options.head);
   const Index offset = map.place().offset, longest = std::max(map.n_query(), map.n_key());
   if (!(options.threshold >= 0))
     throw Error("threshold of threads", "a number from 0 up", fmt::format("{}", options.threshold));
@@ -128,13 +128,11 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& st
   Scene scene;
   scene.background = theme.background;
   scene.width = std::ceil(width) + 2 * edge;
-  scene.title = fmt::format("{} layer {} head {}, threads", trace.model.name, options.layer, options.head);
+  scene.title = fmt::format("{} layer {} head {}, threads", trace.model.name, options.head.layer, options.head.head);
   double y = edge;
   if (!options.bare)
-    y = add_header(scene,
-                   {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge, describe_run(trace),
-                    options.facts},
-                   margin, margin, width, style);
+    y = add_header(scene, {head_title(options.head), options.badge, describe_run(trace), options.facts}, margin, margin,
+                   width, style);
   const double x0 = std::round(edge + left), x1 = x0 + width - left - right;
   Font axis = theme.caption();
   axis.weight = 600;
@@ -161,13 +159,13 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& st
                fmt::format("{}\n{}[{}, {}] = {}",
                            weight_says(trace, map.place().kind, thread.query + offset, thread.key,
                                        static_cast<double>(thread.weight)),
-                           map_name(map), thread.query, thread.key, short_number(thread.weight, 4))});
+                           map_name(trace, map.id()), thread.query, thread.key, short_number(thread.weight, 4))});
   };
   for (const Thread& thread : threads.strongest)
     if (!options.query || thread.query + offset != *options.query) draw(thread, others);
   for (const Thread& thread : threads.strongest)
     if (options.query && thread.query + offset == *options.query) draw(thread, 1);
-  SceneSeries numbers{map_name(map) + ", weight by query", {}, {}, {}};
+  SceneSeries numbers{map_name(trace, map.id()) + ", weight by query", {}, {}, {}};
   for (const Thread& thread : threads.strongest) {
     numbers.x.push_back(static_cast<double>(thread.query + offset));
     numbers.y.push_back(static_cast<double>(thread.weight));
@@ -185,7 +183,7 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& st
   if (options.skip_first) caption += "; key 0 is left out";
   if (threads.above > static_cast<Index>(threads.strongest.size()))
     caption += fmt::format("; the strongest {} are drawn", threads.strongest.size());
-  caption += " · " + map_name(map) + (trace.source.empty() ? "" : " · " + trace.source);
+  caption += " · " + map_name(trace, map.id()) + (trace.source.empty() ? "" : " · " + trace.source);
   scene.description = caption;
   if (!options.bare) y = add_caption(scene, caption, margin, y + 6, width, style);
   scene.height = std::ceil(y + edge);

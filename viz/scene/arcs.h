@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 #include "viz/scene/annotations.h"
 #include "viz/scene/scene.h"
@@ -12,7 +13,7 @@
 namespace headscope {
 
 struct ArcsOptions {
-  int layer = 0, head = 0;
+  HeadId head = {};
   double threshold = 0.05;     ///< threads below this |weight| are not drawn; the caption says so
   std::optional<Index> query;  ///< this row stands out, the others stay behind
   bool skip_first = false;     ///< leave out key 0, where sinks drown everything else; the caption says so

@@ -86,8 +86,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
     const Rect rect{left + column * pitch + 1, row * pitch + 1, side, side};
     bottom = std::max(bottom, rect.bottom());
     const std::string id = fmt::format("head.{}.{}", map.layer(), map.head());
-    const auto mark = std::ranges::find_if(
-        options.classes, [&](const HeadMark& m) { return m.layer == map.layer() && m.head == map.head(); });
+    const auto mark = std::ranges::find_if(options.classes, [&](const HeadMark& m) { return m.head == map.id(); });
     std::string tip = fmt::format("Layer {} Head {}", map.layer(), map.head());
     if (mark != options.classes.end()) tip += " · " + mark->title;
     const bool out = std::ranges::find(options.taken_out, map.id()) != options.taken_out.end();
@@ -106,7 +105,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
     } else {
       Heatmap drawn = heatmap_of(cells[i], rect, norm, theme);
       drawn.gap = 0;
-      scene.add({std::move(drawn), id, tip + "\n" + map_name(map), map.id()});
+      scene.add({std::move(drawn), id, tip + "\n" + map_name(trace, map.id()), map.id()});
     }
     if (mark != options.classes.end())
       scene.add({Box{{rect.x - 0.25, rect.y - 0.25, rect.w + 0.5, rect.h + 0.5},

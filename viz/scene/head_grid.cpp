@@ -103,7 +103,7 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   for (const AttentionMap& map : trace.maps) thumbs.push_back(thumb_of(map, thumb_side(options.thumb, rows, heads)));
   std::map<HeadId, const HeadMark*> marks;
   for (const HeadMark& mark : options.classes)
-    if (row_of_layer.contains(mark.layer) && mark.head < heads) marks.emplace(HeadId{mark.layer, mark.head}, &mark);
+    if (row_of_layer.contains(mark.head.layer) && mark.head.head < heads) marks.emplace(mark.head, &mark);
 
   // One scale for all: collected without copying a value.
   std::vector<MapCells> all;
@@ -158,7 +158,7 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
     const Rect rect{x + head * pitch_x, y + row_of_layer[layer] * pitch_y, thumb.w, thumb.h};
     Heatmap drawn = heatmap_of(thumb.cells, rect, norm, theme);
     drawn.gap = 0;
-    scene.add({std::move(drawn), fmt::format("map.{}.{}", layer, head), map_name(*thumb.map)});
+    scene.add({std::move(drawn), fmt::format("map.{}.{}", layer, head), map_name(trace, thumb.map->id())});
     const auto around = [&](double by, Color color, double stroke, const std::string& id) {
       scene.add(
           {Box{{rect.x - by, rect.y - by, rect.w + 2 * by, rect.h + 2 * by}, {0, 0, 0, 0}, color, stroke, 0}, id, ""});

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 #include "viz/scene/annotations.h"
 #include "viz/scene/map_cells.h"
@@ -15,7 +16,7 @@ namespace headscope {
 
 /// A head that belongs to a class: outlined in the class's hue and named below its picture, so colour is never alone.
 struct HeadMark {
-  int layer = 0, head = 0;
+  HeadId head = {};
   std::string title;  ///< "previous token"
   Color color;
 };

@@ -104,7 +104,7 @@ void add_cell_values(Scene& scene, const Heatmap& map, MapKind kind, const std::
 
 Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Style& style) {
   const Theme& theme = style.theme;
-  const AttentionMap& map = map_of(trace, {options.layer, options.head});
+  const AttentionMap& map = map_of(trace, options.head);
   const Index offset = map.place().offset;
   check(options.query, offset, map.n_query(), "query");
   check(options.key, 0, map.n_key(), "key");
@@ -140,17 +140,15 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const St
   Scene scene;
   scene.background = theme.background;
   scene.width = width + 2 * edge;
-  scene.title = fmt::format("{} layer {} head {}", trace.model.name, options.layer, options.head);
+  scene.title = fmt::format("{} layer {} head {}", trace.model.name, options.head.layer, options.head.head);
   double y = edge;
   if (!options.bare)
-    y = add_header(scene,
-                   {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge, describe_run(trace),
-                    options.facts},
-                   margin, margin, width, style);
+    y = add_header(scene, {head_title(options.head), options.badge, describe_run(trace), options.facts}, margin, margin,
+                   width, style);
   y = std::round(y + (options.bare ? 2 : 14) + shape.above);
   const double x = std::round(edge + shape.left);
 
-  const std::string source = map_name(map) + (trace.source.empty() ? "" : " · " + trace.source);
+  const std::string source = map_name(trace, map.id()) + (trace.source.empty() ? "" : " · " + trace.source);
   Heatmap drawn = heatmap_of(cells, {x, y, map_w, map_h}, norm, theme);
   drawn.first_row = offset + region.query;
   drawn.first_column = region.key;

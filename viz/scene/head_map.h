@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 #include "viz/scene/annotations.h"
 #include "viz/scene/map_cells.h"
@@ -13,7 +14,7 @@
 namespace headscope {
 
 struct HeadMapOptions {
-  int layer = 0, head = 0;
+  HeadId head = {};
   Scaling scaling;
   Badge badge;                                             ///< class of the head with its score
   std::vector<std::pair<std::string, std::string>> facts;  ///< metrics, ("Entropy", "0.94 nats")

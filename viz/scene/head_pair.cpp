@@ -113,8 +113,7 @@ Fit fit_to(Tiles& tiles, bool same, double width, double height, double longest,
 
 Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& options, const Style& style) {
   const Theme& theme = style.theme;
-  const AttentionMap &left = map_of(a, {options.layer, options.head}),
-                     &right = map_of(b, {options.layer, options.head});
+  const AttentionMap &left = map_of(a, options.head), &right = map_of(b, options.head);
   const MapRegion part_a = shown_region(options.region_a, left), part_b = shown_region(options.region_b, right);
   Tiles tiles{Tile{&a, &left, part_a, "a", printable(options.name_a)},
               Tile{&b, &right, part_b, "b", printable(options.name_b)},
@@ -184,14 +183,15 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
 
   Scene scene;
   scene.background = theme.background;
-  scene.title = fmt::format("{} and {}: layer {} head {}", options.name_a, options.name_b, options.layer, options.head);
+  scene.title =
+      fmt::format("{} and {}: layer {} head {}", options.name_a, options.name_b, options.head.layer, options.head.head);
   double width = 0, x = edge;
   for (std::size_t i = 0; i < tiles.size(); ++i) width += (i > 0 ? between : 0) + shape.side[i] + tiles[i].width(cell);
   width = options.room ? most_width : std::max(width + tiles.back().top.overhang, narrowest * theme.text_scale);
   double y = edge;
   if (!options.bare)
     y = add_header(scene,
-                   {fmt::format("Layer {} · Head {}", options.layer, options.head),
+                   {head_title(options.head),
                     {},
                     options.name_a + ": " + describe_run(a) + "   " + options.name_b + ": " + describe_run(b),
                     options.facts},
@@ -211,9 +211,9 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
     Heatmap drawn = heatmap_of(tile.cells, rect, i < 2 ? weights : change, theme);
     drawn.first_row = tile.map->place().offset + tile.region.query;
     drawn.first_column = tile.region.key;
-    const std::string what = i < 2 ? map_name(*tile.map)
-                                   : fmt::format("{} of {} − the same of {}, paired tokens", map_name(*tile.map),
-                                                 options.name_b, options.name_a);
+    const std::string what = i < 2 ? map_name(*tile.trace, tile.map->id())
+                                   : fmt::format("{} of {} − the same of {}, paired tokens",
+                                                 map_name(*tile.trace, tile.map->id()), options.name_b, options.name_a);
     scene.add({std::move(drawn), "map." + tile.id, what});
     scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, theme.line, 1, 0}, "", ""});
     scene.add({Text{{x, y + line - 5},
@@ -250,7 +250,7 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
   const double split = options.room ? std::min(starts[2], edge + most_width - bar_room) : starts[2];
   const double end = std::max(scene.width - edge, split + bar_room);
   y = bars(scene, weights_bar, change_bar, starts[0], split, end, y);
-  scene.description = fmt::format("{} · {} · {}", map_name(left), a.source, b.source);
+  scene.description = fmt::format("{} · {} · {}", map_name(a, left.id()), a.source, b.source);
   if (const std::string note = pooling_note(tiles[0].cells); !note.empty()) scene.description += " · " + note;
   if (!options.bare) y = add_caption(scene, scene.description, edge, y + 8, width, style);
   scene.width = std::max(scene.width, end + edge);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 #include "viz/scene/annotations.h"
 #include "viz/scene/head_map.h"
@@ -15,7 +16,7 @@
 namespace headscope {
 
 struct HeadPairOptions {
-  int layer = 0, head = 0;
+  HeadId head = {};
   std::string name_a = "A", name_b = "B";
   std::span<const int> partner;  ///< position of `a` → of `b`, or −1 (core/trace/token_alignment.h)
   Scaling scaling;               ///< of the two maps

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/trace/hook_names.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/text.h"
 
@@ -139,7 +140,10 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
     for (Index r = 0; r < group.count; ++r) heads.heads.push_back(head_of(group, r));
     scene.add({drawn, group.id,
                list ? fmt::format("blocks.[layer].attn.hook_pattern[head, {}, :]", query)
-                    : fmt::format("{}[head, {}, :]", name(Site{SiteKind::pattern, static_cast<int>(g)}), query),
+                    : fmt::format("{}[head, {}, :]",
+                                  name(Site{SiteKind::pattern, static_cast<int>(g)}, tokens.model.stack,
+                                       HookNames::transformer_lens),
+                                  query),
                std::move(heads)});
     if (options.values && bin == 1) add_cell_values(scene, drawn, options.kind, "value." + group.id, style);
     if (!group.title.empty())

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/trace/hook_names.h"
 #include "core/trace/site.h"
 #include "viz/scene/text.h"
 
@@ -253,8 +254,9 @@ std::string weight_says(const Trace& trace, MapKind kind, Index query, Index key
                      weight > 0 ? "more" : "less");
 }
 
-std::string map_name(const AttentionMap& map) {
-  return fmt::format("{}[{}]", name(Site{SiteKind::pattern, map.layer()}), map.head());
+std::string map_name(const Trace& trace, HeadId head) {
+  const Site site{SiteKind::pattern, head.layer};
+  return fmt::format("{}[{}]", name(site, trace.model.stack, HookNames::transformer_lens), head.head);
 }
 
 const AttentionMap& map_of(const Trace& trace, HeadId head) {

@@ -78,8 +78,9 @@ std::string looks_at(const Trace& trace, Index query, Index key, double weight,
 /// The same of one number of a map: of a difference "sold looks at Anna 0.31 less".
 std::string weight_says(const Trace& trace, MapKind kind, Index query, Index key, double weight);
 
-/// "blocks.5.attn.hook_pattern[1]"
-std::string map_name(const AttentionMap& map);
+/// "blocks.5.attn.hook_pattern[1]"; of an encoder-decoder with its stack,
+/// "decoder.blocks.5.cross_attn.hook_pattern[1]".
+std::string map_name(const Trace& trace, HeadId head);
 
 /// The map, or an Error that says which heads the trace holds.
 const AttentionMap& map_of(const Trace& trace, HeadId head);

@@ -128,7 +128,7 @@ Rect patch_rect(const PatchPicture& picture, const Rect& drawn, Index row, Index
 }
 
 Scene patch_map_scene(const Trace& trace, const PatchMapOptions& options, const Style& style) {
-  const AttentionMap& map = map_of(trace, {options.layer, options.head});
+  const AttentionMap& map = map_of(trace, options.head);
   const Index offset = map.place().offset, row_index = options.query - offset;
   if (row_index < 0 || row_index >= map.n_query())
     throw Error("query of the picture", fmt::format("a position from {} to {}", offset, offset + map.n_query() - 1),
@@ -137,9 +137,9 @@ Scene patch_map_scene(const Trace& trace, const PatchMapOptions& options, const 
   map.row(row_index, row);
   PatchValues values;
   values.by_key.assign(row.begin(), row.end());
-  values.title = fmt::format("Layer {} · Head {} · query {} “{}”", options.layer, options.head, options.query,
-                             query_label(trace, options.query));
-  values.name = fmt::format("{}[{}, :]", map_name(map), row_index);
+  values.title =
+      fmt::format("{} · query {} “{}”", head_title(options.head), options.query, query_label(trace, options.query));
+  values.name = fmt::format("{}[{}, :]", map_name(trace, map.id()), row_index);
   values.unit = describe_weights(map.place().kind, Scale::linear);
   if (!trace.between_texts()) values.query = options.query;
   values.says = [&](Index key, double weight) {

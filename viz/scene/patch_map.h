@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 #include "viz/scene/annotations.h"
 #include "viz/scene/map_cells.h"
@@ -15,7 +16,7 @@
 namespace headscope {
 
 struct PatchMapOptions {
-  int layer = 0, head = 0;
+  HeadId head = {};
   Index query = 0;      ///< position of the query
   bool smooth = false;  ///< bilinear between the middles of patches; else every patch is one flat rectangle
   Badge badge = {};

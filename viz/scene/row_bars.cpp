@@ -125,16 +125,16 @@ std::string bar_tooltip(const Trace& trace, const AttentionMap& map, Index query
   const Index row = query - map.place().offset;
   if (keys > 1)
     return fmt::format("{} looks at keys {} to {}: at most {}\n{}[{}, {}:{}]", query_word(trace, query), key,
-                       key + keys - 1, short_number(value, 2), map_name(map), row, key, key + keys);
-  return fmt::format("{}\n{}[{}, {}] = {}", weight_says(trace, map.place().kind, query, key, value), map_name(map), row,
-                     key, short_number(value, 4));
+                       key + keys - 1, short_number(value, 2), map_name(trace, map.id()), row, key, key + keys);
+  return fmt::format("{}\n{}[{}, {}] = {}", weight_says(trace, map.place().kind, query, key, value),
+                     map_name(trace, map.id()), row, key, short_number(value, 4));
 }
 
 }  // namespace
 
 Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Style& style) {
   const Theme& theme = style.theme;
-  const AttentionMap& map = map_of(trace, {options.layer, options.head});
+  const AttentionMap& map = map_of(trace, options.head);
   const Index offset = map.place().offset;
   if (options.query < offset || options.query >= offset + map.n_query())
     throw Error("query of the row", fmt::format("a position from {} to {}", offset, offset + map.n_query() - 1),
@@ -169,14 +169,11 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const St
   scene.background = theme.background;
   scene.width = std::ceil(width) + 2 * edge;
   const std::string query = fmt::format("query {} “{}”", options.query, query_label(trace, options.query));
-  scene.title = fmt::format("{} layer {} head {}, {}", trace.model.name, options.layer, options.head, query);
+  scene.title = fmt::format("{} layer {} head {}, {}", trace.model.name, options.head.layer, options.head.head, query);
   double y = edge;
   if (!bare)
     y = add_header(scene,
-                   {fmt::format("Layer {} · Head {} · {}", options.layer, options.head, query),
-                    options.badge,
-                    describe_run(trace),
-                    {}},
+                   {fmt::format("{} · {}", head_title(options.head), query), options.badge, describe_run(trace), {}},
                    margin, margin, width, style);
   Plot placed = plot;
   placed.y = y = std::round(y + top);
@@ -222,7 +219,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const St
                TokenAt{c * cells.bin}});
   }
   scene.add({Line{{{x, std::round(zero) + 0.5}, {x1, std::round(zero) + 0.5}}, theme.faint, 1}, "", ""});
-  SceneSeries numbers{fmt::format("{}[{}, :]", map_name(map), options.query - offset), {}, {}, {}};
+  SceneSeries numbers{fmt::format("{}[{}, :]", map_name(trace, map.id()), options.query - offset), {}, {}, {}};
   for (Index c = 0; c < cells.columns(); ++c) {
     const bool hidden = nth(cells.masked, c) != 0;
     numbers.x.push_back(static_cast<double>(c * cells.bin));
@@ -238,7 +235,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const St
   if (std::any_of(cells.masked.begin(), cells.masked.end(), [](std::uint8_t m) { return m != 0; }))
     caption += "; grey: masked";
   if (cells.bin > 1) caption += fmt::format("; max-pooled {} → {}", cells.n_key, cells.columns());
-  caption += fmt::format(" · {}[{}, :]", map_name(map), options.query - offset) +
+  caption += fmt::format(" · {}[{}, :]", map_name(trace, map.id()), options.query - offset) +
              (trace.source.empty() ? "" : " · " + trace.source);
   scene.description = caption;
   if (!bare) y = add_caption(scene, caption, margin, y, width, style);

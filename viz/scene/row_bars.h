@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 #include "viz/scene/annotations.h"
 #include "viz/scene/map_cells.h"
@@ -12,7 +13,7 @@
 namespace headscope {
 
 struct RowBarsOptions {
-  int layer = 0, head = 0;
+  HeadId head = {};
   Index query = 0;  ///< position of the query
   Scaling scaling;  ///< linear: the axis ends at the next round number above the largest weight unless `high` says more
   Badge badge;

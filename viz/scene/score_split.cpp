@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/trace/hook_names.h"
 #include "viz/scene/annotations.h"
 #include "viz/scene/part_bars.h"
 #include "viz/scene/text.h"
@@ -17,10 +18,10 @@ namespace {
 
 constexpr Index most_steps_tokens = 512;
 
-const AttentionMap& factored_map(const Trace& trace, int layer, int head) {
-  const AttentionMap& map = map_of(trace, {layer, head});
+const AttentionMap& factored_map(const Trace& trace, HeadId head) {
+  const AttentionMap& map = map_of(trace, head);
   if (!map.is_factored())
-    throw Error(map_name(map), "queries and keys, of which scores are made", "weights alone",
+    throw Error(map_name(trace, map.id()), "queries and keys, of which scores are made", "weights alone",
                 "imported and edited patterns have no scores");
   return map;
 }
@@ -45,7 +46,7 @@ std::vector<double> score_parts(const AttentionMap& map, Index query, Index key,
 
 Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, const Style& style) {
   const Theme& theme = style.theme;
-  const AttentionMap& map = factored_map(trace, options.layer, options.head);
+  const AttentionMap& map = factored_map(trace, options.head);
   const Index n = map.n_query(), m = map.n_key();
   if (std::max(n, m) > most_steps_tokens)
     throw Error("steps", fmt::format("at most {} tokens", most_steps_tokens), std::to_string(std::max(n, m)),
@@ -79,7 +80,7 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
   Scene scene;
   scene.background = theme.background;
   scene.width = options.width;
-  scene.title = fmt::format("Layer {} Head {}: scores, mask, softmax", options.layer, options.head);
+  scene.title = fmt::format("Layer {} Head {}: scores, mask, softmax", options.head.layer, options.head.head);
   const double gap = 36, side = std::floor((options.width - 2 * gap) / 3), line = std::round(16 * theme.text_scale);
   const double cell = std::max(1.0, std::floor(side / static_cast<double>(std::max(n, m))));
   struct Stage {
@@ -114,8 +115,10 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
     Heatmap drawn = heatmap_of(*stage.cells, rect, stage.norm, theme);
     drawn.gap = cell >= 6 ? 1 : 0;
     scene.add({std::move(drawn), stage.id,
-               fmt::format("blocks.{}.attn.{}[{}]", options.layer, s == 2 ? "hook_pattern" : "hook_attn_scores",
-                           options.head)});
+               fmt::format("{}[{}]",
+                           name(Site{s == 2 ? SiteKind::pattern : SiteKind::attn_scores, options.head.layer},
+                                trace.model.stack, HookNames::transformer_lens),
+                           options.head.head)});
     const double y = add_color_bar(scene,
                                    {stage.bar, stage.norm, s == 2 ? theme.sequential : theme.diverging,
                                     s == 2 ? 1.0 : static_cast<double>(largest), s > 0, false},
@@ -131,7 +134,7 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
 
 Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, const Style& style) {
   const Theme& theme = style.theme;
-  const AttentionMap& map = factored_map(trace, options.layer, options.head);
+  const AttentionMap& map = factored_map(trace, options.head);
   if (options.query < 0 || options.query >= map.n_query() || options.key < 0 || options.key >= map.n_key())
     throw Error("q·k of a cell", fmt::format("a query below {} and a key below {}", map.n_query(), map.n_key()),
                 fmt::format("{}, {}", options.query, options.key));

@@ -1,6 +1,7 @@
 #pragma once
 // How one head comes to its weights: the steps from scores to pattern, and one score taken apart by dimension.
 
+#include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/scene.h"
@@ -10,14 +11,14 @@ namespace headscope {
 
 /// Scores (scale · q·k + bias) → mask → softmax, three maps side by side. `trace` must hold the head's map factored.
 struct HeadStepsOptions {
-  int layer = 0, head = 0;
+  HeadId head = {};
   double width = 900;
 };
 Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, const Style& style);
 
 /// The score of one cell as a sum over the dimensions of the head (over rotary pairs with RoPE), largest part first.
 struct ScoreSplitOptions {
-  int layer = 0, head = 0;
+  HeadId head = {};
   Index query = 0, key = 0;
   bool rotary = false;
   double width = 900, height = 220;

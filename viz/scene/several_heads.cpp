@@ -18,8 +18,7 @@ namespace {
 std::vector<ChosenHead> distinct(const std::vector<ChosenHead>& heads) {
   std::vector<ChosenHead> out;
   for (const ChosenHead& head : heads)
-    if (std::none_of(out.begin(), out.end(),
-                     [&](const ChosenHead& o) { return o.layer == head.layer && o.head == head.head; }))
+    if (std::none_of(out.begin(), out.end(), [&](const ChosenHead& o) { return o.head == head.head; }))
       out.push_back(head);
   return out;
 }
@@ -51,7 +50,7 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   bool masked = false, missing = false;
   float highest = 0;
   for (const ChosenHead& chosen : heads) {
-    maps.push_back(&map_of(trace, {chosen.layer, chosen.head}));
+    maps.push_back(&map_of(trace, chosen.head));
     cells.push_back(map_cells(*maps.back(), static_cast<Index>(plot)));
     masked |= cells.back().any_masked();
     missing |= cells.back().any_missing();
@@ -75,7 +74,7 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   double tile_w = map_w;
   bool two_lines = false;
   for (const ChosenHead& chosen : heads) {
-    const double name = style.measure.width(fmt::format("Layer {} · Head {}", chosen.layer, chosen.head), name_font);
+    const double name = style.measure.width(head_title(chosen.head), name_font);
     tile_w = std::max(tile_w, name);
     if (chosen.badge.text.empty()) continue;
     const double badge = style.measure.width(printable(chosen.badge.text), badge_font);
@@ -102,21 +101,21 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
     const ChosenHead& chosen = nth(heads, i);
     const int row = i / columns, column = i % columns;
     const Rect rect{x + column * pitch_x, y + row * pitch_y, map_w, map_h};
-    scene.add({heatmap_of(nth(cells, i), rect, norm, theme), fmt::format("map.{}.{}", chosen.layer, chosen.head),
-               map_name(*nth(maps, i))});
+    scene.add({heatmap_of(nth(cells, i), rect, norm, theme), "map." + to_string(chosen.head),
+               map_name(trace, nth(maps, i)->id())});
     scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, theme.line, 1, 0}, "", ""});
     if (column == 0) add_side_axis(scene, side, rect.x, rect.y, fmt::format("query.row{}", row), theme.text, style);
     if (row == 0) add_top_axis(scene, top, rect.x, rect.y, fmt::format("key.column{}", column), theme.text, style);
-    const std::string name = fmt::format("Layer {} · Head {}", chosen.layer, chosen.head);
+    const std::string name = head_title(chosen.head);
     const double baseline = rect.bottom() + 8 + line - 5;
     scene.add({Text{{rect.x, baseline}, name, name_font, theme.text, Anchor::start, 0},
-               fmt::format("name.{}.{}", chosen.layer, chosen.head), ""});
+               "name." + to_string(chosen.head), ""});
     if (chosen.badge.text.empty()) continue;
     const Point at = two_lines ? Point{rect.x, baseline + line}
                                : Point{rect.x + style.measure.width(name, name_font) + 10, baseline};
     const std::string text = elided(printable(chosen.badge.text), badge_font, rect.x + tile_w - at.x, style.measure);
     scene.add({Text{at, text, badge_font, readable(chosen.badge.color, theme.background, theme), Anchor::start, 0},
-               fmt::format("badge.{}.{}", chosen.layer, chosen.head), ""});
+               "badge." + to_string(chosen.head), ""});
   }
   y += rows * pitch_y - 6;
   const Colormap* colors = is_signed(norm) ? theme.diverging : theme.sequential;

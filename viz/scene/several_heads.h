@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 #include "viz/scene/annotations.h"
 #include "viz/scene/map_cells.h"
@@ -12,7 +13,7 @@
 namespace headscope {
 
 struct ChosenHead {
-  int layer = 0, head = 0;
+  HeadId head = {};
   Badge badge;  ///< class with score
 };
 

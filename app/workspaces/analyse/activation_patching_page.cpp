@@ -21,6 +21,7 @@
 #include "app/workspaces/pair_picker.h"
 #include "core/base/error.h"
 #include "core/edits/text_pairing.h"
+#include "core/trace/hook_names.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -41,7 +42,24 @@ constexpr const char* meanings[] = {
     "Each key head's values, at all positions.",
     "Where each head looks: its pattern at paired tokens. What it gave to a token without a partner, its others share.",
 };
+constexpr const char* cross_meanings[] = {
+    "The decoder's stream entering cross-attention, one target position at a time.",
+    "",
+    "",
+    "What a layer's cross-attention adds, one target position at a time.",
+    "",
+    "What each head reads from the values of the source, at all target positions.",
+    "Each head's queries, at all target positions.",
+    "",
+    "",
+    "Where each head looks in the source: its pattern at paired tokens.",
+};
 constexpr int by_position = 5;
+
+/// Of cross-attention keys and values are of another text than queries: what is a row of the target's can be patched.
+bool is_patched(Stack stack, int site) {
+  return stack != Stack::cross || *nth(cross_meanings, site) != '\0';
+}
 
 class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
  public:
@@ -72,6 +90,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
   void controls(ControlsRecord& r) override {
     r.field("clean", clean_);
     r.field("corrupted", corrupted_);
+    r.field("target", target_);
     r.field("first_answer", usual_right_);
     r.field("second_answer", usual_wrong_);
     r.field("site", site_, 0, 2 * by_position - 1);
@@ -83,23 +102,21 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     keeps_prompts_ = !clean_.empty();
   }
   void right(const PageContext& c) override {
-    section(c.ui, "CLEAN PROMPT", "where activations come from");
+    const bool two = c.results().translates();
+    section(c.ui, two ? "CLEAN SOURCE" : "CLEAN PROMPT", "where activations come from");
     examples(c);
     prompt(c, clean_edit_, "##clean prompt", clean_);
-    section(c.ui, "CORRUPTED PROMPT", "what the model reads");
+    section(c.ui, two ? "CORRUPTED SOURCE" : "CORRUPTED PROMPT", "what the model reads");
     prompt(c, corrupted_edit_, "##corrupted prompt", corrupted_);
+    if (two) {
+      section(c.ui, "TARGET", "read beside both sources");
+      prompt(c, target_edit_, "##patching target", target_, 3, "nothing written yet");
+    }
     ImGui::Dummy({0, c.ui.px(4)});
 
-    section(c.ui, "PATCH", "one cell at a time");
+    section(c.ui, "PATCH", two ? fmt::format("{}, one cell at a time", stack_word(stack(c))) : "one cell at a time");
     const float room = ImGui::GetContentRegionAvail().x;
-    static constexpr const char* kinds[] = {"by position", "by head"};
-    int kind = site_ >= by_position ? 1 : 0;
-    if (segmented(c.ui, "patch kind", kinds, kind, room)) site_ = kind == 1 ? by_position : 0;
-    int site = site_ % by_position;
-    if (kind == 0 ? segmented(c.ui, "position site", position_names, site, room)
-                  : segmented(c.ui, "head site", head_names, site, room))
-      site_ = site + (kind == 1 ? by_position : 0);
-    note(c.ui, meanings[site_]);
+    sites(c, room);
     static constexpr const char* aligns[] = {"by tokens", "from start", "from end", "by hand"};
     static constexpr TextPairing::By ways[] = {TextPairing::By::tokens, TextPairing::By::start, TextPairing::By::end,
                                                TextPairing::By::hand};
@@ -129,8 +146,31 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
   }
 
  private:
-  void prompt(const PageContext& c, PromptEdit& edit, const char* id, std::string& text) {
-    const PromptTouch touch = edit.draw(c.ui, id, text, {}, 5, "write a prompt");
+  /// `only` of a model of one stack.
+  static Stack stack(const PageContext& c) { return c.results().translates() ? c.state().document.stack : Stack::only; }
+  /// The chosen site, or where this stack has none such the first of its kind.
+  int site(const PageContext& c) const {
+    return is_patched(stack(c), site_) ? site_ : site_ >= by_position ? by_position : 0;
+  }
+  void sites(const PageContext& c, float room) {
+    static constexpr const char* kinds[] = {"by position", "by head"};
+    int kind = site_ >= by_position ? 1 : 0;
+    if (segmented(c.ui, "patch kind", kinds, kind, room)) site_ = kind == 1 ? by_position : 0;
+    std::vector<const char*> names;
+    std::vector<int> offered;
+    for (int i = kind * by_position; i < (kind + 1) * by_position; ++i)
+      if (is_patched(stack(c), i)) {
+        names.push_back(kind == 0 ? position_names[i] : head_names[i - by_position]);
+        offered.push_back(i);
+      }
+    int chosen = static_cast<int>(std::ranges::find(offered, site(c)) - offered.begin());
+    if (segmented(c.ui, kind == 0 ? "position site" : "head site", names, chosen, room)) site_ = nth(offered, chosen);
+    note(c.ui, stack(c) == Stack::cross ? cross_meanings[site(c)] : meanings[site(c)]);
+  }
+
+  void prompt(const PageContext& c, PromptEdit& edit, const char* id, std::string& text, int lines = 5,
+              const char* hint = "write a prompt") {
+    const PromptTouch touch = edit.draw(c.ui, id, text, {}, lines, hint);
     if (!touch.changed) return;
     text = edit.text();
     if (align_.by == TextPairing::By::hand) align_ = TextPairing::By::tokens;  // those pairs were of other words
@@ -139,6 +179,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
   void take(const PromptPair& pair) {
     clean_ = pair.clean, corrupted_ = pair.corrupted;
     usual_right_ = pair.right, usual_wrong_ = pair.wrong;
+    target_ = pair.target;
     if (align_.by == TextPairing::By::hand) align_ = TextPairing::By::tokens;
   }
   /// Those of the example, while the user has chosen none.
@@ -165,6 +206,8 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     const auto any = std::ranges::find_if(pairs_, [](const PromptPair& pair) { return pair.models.empty(); });
     if (made_for != pairs_.end())
       take(*made_for);
+    else if (c.results().translates())
+      target_ = c.state().document.text;  // its languages are nobody's example
     else if (clean_.empty() && any != pairs_.end())
       take(*any);
   }
@@ -184,8 +227,12 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
   }
 
   std::optional<PatchingRequest> wanted(const PageContext& c) const override {
-    PatchingRequest request{c.results().model_folder,     clean_, corrupted_,  c.state().document.add_bos,
-                            nth(patching_sites(), site_), align_, std::nullopt};
+    PatchingRequest request{c.results().model_folder,       clean_, corrupted_,  c.state().document.add_bos,
+                            nth(patching_sites(), site(c)), align_, std::nullopt};
+    if (c.results().translates()) {
+      request.target = target_;
+      request.stack = stack(c);
+    }
     request.answers = chosen_answers(c);
     if (!request.answers) request.answers = usual_answers(c.results().model);
     return request;
@@ -194,7 +241,8 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
   double passes(const PageContext& c) const override {
     const ModelDims& dims = c.trace()->model.dims;
     // Words of a prompt are about as many as a quarter of its letters.
-    const double columns = site_ >= by_position ? dims.heads : static_cast<double>(corrupted_.size()) / 4;
+    const std::string& text = stack(c) == Stack::decoder || stack(c) == Stack::cross ? target_ : corrupted_;
+    const double columns = site_ >= by_position ? dims.heads : static_cast<double>(text.size()) / 4;
     return 0.5 * dims.layers * columns;
   }
   bool mistyped() const override { return !fields_.error.empty(); }
@@ -203,10 +251,11 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
   /// Both texts, token over token; pairs can be changed by hand.
   void alignment(const PageContext& c) {
     // A sweep tells its result again and again while it runs: the pairs stay the same.
-    if (!paired_ || paired_->a != result()->clean || paired_->b != result()->corrupted) {
+    const std::shared_ptr<const Trace> clean = result()->patched(result()->clean),
+                                       corrupted = result()->patched(result()->corrupted);
+    if (!paired_ || paired_->a != clean || paired_->b != corrupted) {
       paired_ = std::make_shared<const PairedTexts>(
-          PairedTexts{result()->clean, result()->corrupted, inverted(result()->partner, result()->clean->tokens.size()),
-                      "clean", "corrupted"});
+          PairedTexts{clean, corrupted, inverted(result()->partner, clean->tokens.size()), "clean", "corrupted"});
     }
     section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*paired_));
     // The map below takes what its rows can use; what it leaves over shows more of the texts.
@@ -217,7 +266,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     const auto changed = picker_.draw(c.ui, c.jobs, "patching pairs", paired_, most);
     const PatchingRequest& of = result()->request;
     if (changed && of.clean == clean_ && of.corrupted == corrupted_)  // else other prompts are being written
-      align_ = TextPairing(TextPairing::By::hand, pairs_of(inverted(*changed, result()->corrupted->tokens.size())));
+      align_ = TextPairing(TextPairing::By::hand, pairs_of(inverted(*changed, corrupted->tokens.size())));
   }
 
   void map(const PageContext& c) {
@@ -230,7 +279,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
       for (std::size_t i = 0; i < result->difference.size(); ++i) values.push_back(result->recovered(i));
       Matrix matrix = head_matrix(result->rows, result->columns, values);
       if (!heads) {
-        matrix.tokens = result->corrupted;
+        matrix.tokens = result->patched(result->corrupted);
         matrix.column_title = "token →";
       }
       // Shares are read against 1, whatever the largest of them.
@@ -243,7 +292,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     });
     const Scene* scene = slot_.scene();
     if (!scene) return;
-    const ModelDims& dims = result()->corrupted->model.dims;
+    const ModelDims& dims = result()->patched(result()->corrupted)->model.dims;
     const bool keys = result()->request.site == SiteKind::k || result()->request.site == SiteKind::v;
     if (heads) head_cells(c, *scene, touch, keys ? dims.group() : 1);
     if (touch.cell && touch.mark && touch.mark->id == "matrix") tip(c, *touch.cell);
@@ -253,23 +302,24 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     const auto index = static_cast<std::size_t>(cell.row * result()->columns + cell.column);
     if (index >= result()->difference.size()) return tooltip(c.ui, {"Not computed yet"});
     const bool heads = is_by_head(result()->request.site);
-    const std::string what = heads ? fmt::format("Layer {} Head {}", cell.row, cell.column)
-                                   : fmt::format("Layer {}, {} (position {})", cell.row,
-                                                 token_label(*result()->corrupted, cell.column), cell.column);
-    const Site site{result()->request.site, static_cast<int>(cell.row)};
+    const std::string what =
+        heads ? fmt::format("Layer {} Head {}", cell.row, cell.column)
+              : fmt::format("Layer {}, {} (position {})", cell.row,
+                            token_label(*result()->patched(result()->corrupted), cell.column), cell.column);
+    const Site patched{result()->request.site, static_cast<int>(cell.row)};
+    const std::string named = name(patched, result()->request.stack, HookNames::transformer_lens);
     if (std::isnan(result()->difference[index]))
       return tooltip(c.ui, {what, "This token has no partner in the clean prompt."});
-    tooltip(c.ui,
-            {what, fmt::format("{:.1f} % of the difference comes back", 100 * result()->recovered(index)),
-             fmt::format("logit difference {:.3f} → {:.3f} (clean {:.3f})", result()->corrupted_difference,
-                         result()->difference[index], result()->clean_difference),
-             fmt::format("{} of the clean prompt, F32; the model run again from block {}", name(site), cell.row)});
+    tooltip(c.ui, {what, fmt::format("{:.1f} % of the difference comes back", 100 * result()->recovered(index)),
+                   fmt::format("logit difference {:.3f} → {:.3f} (clean {:.3f})", result()->corrupted_difference,
+                               result()->difference[index], result()->clean_difference),
+                   fmt::format("{} of the clean prompt, F32; the model run again from block {}", named, cell.row)});
   }
 
   SceneSlot slot_{"scene.patching"};
   std::vector<PromptPair> pairs_;
-  PromptEdit clean_edit_, corrupted_edit_;
-  std::string clean_, corrupted_;
+  PromptEdit clean_edit_, corrupted_edit_, target_edit_;
+  std::string clean_, corrupted_, target_;
   std::filesystem::path model_;  // that prompts were chosen for
   bool keeps_prompts_ = false;   // those of a session that was opened
   int site_ = 0;

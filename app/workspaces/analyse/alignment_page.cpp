@@ -151,7 +151,7 @@ class AlignmentPage final : public Page {
     slot_.want(c.jobs, c.ui, cross, fmt::format("{}.{} {} {}", head.layer, head.head, width, height),
                [cross, head, width, height](const Style& style) {
                  HeadMapOptions options;
-                 options.layer = head.layer, options.head = head.head;
+                 options.head = head;
                  options.room = {width, height};
                  options.bare = true;
                  return head_map_scene(*cross, options, style);

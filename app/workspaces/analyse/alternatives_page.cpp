@@ -56,12 +56,12 @@ class AlternativesPage final : public ReadingPage {
     const auto answer = job_.answer();
     if (!answer) return;
     const Alternatives& found = answer->result;
-    section(c.ui, "THIS ROW", fmt::format("layer {} head {}", found.layer, found.head));
+    section(c.ui, "THIS ROW", fmt::format("layer {} head {}", found.head.layer, found.head.head));
     fact(c.ui, "Keys it sees", std::to_string(found.weights.size()));
     fact(c.ui, "Free directions", std::to_string(found.free), nullptr,
          {"dimension of {δ : Σ δ = 0, Σ δ v = 0}",
           "keys − 1 − rank of the values: above d_head + 1 keys there always are some",
-          fmt::format("blocks.{}.attn.hook_v, F32", found.layer)});
+          fmt::format("blocks.{}.attn.hook_v, F32", found.head.layer)});
     fact(c.ui, "Gives its weight away", token_label(*answer->source.trace, found.key), nullptr,
          {"the pinned key, or the strongest one",
           fmt::format("{:.4f} → {:.4f} at the end", nth(found.weights, found.key), nth(found.at(1), found.key))});
@@ -98,10 +98,10 @@ class AlternativesPage final : public ReadingPage {
                   const auto blind = naive_shift(path.weights, path.key, out.difference.variation);
                   out.blind_difference = row_difference(path.values, path.weights, blind);
                   const Ctx own{.backend = ctx.backend, .stop = ctx.stop};
-                  out.replaced = replace_row(source.model, source.run->request, own, *found->source.trace,
-                                             {path.layer, path.head}, path.query, weights);
-                  out.blind = replace_row(source.model, source.run->request, own, *found->source.trace,
-                                          {path.layer, path.head}, path.query, blind);
+                  out.replaced = replace_row(source.model, source.run->request, own, *found->source.trace, path.head,
+                                             path.query, weights);
+                  out.blind = replace_row(source.model, source.run->request, own, *found->source.trace, path.head,
+                                          path.query, blind);
                   return out;
                 });
   }

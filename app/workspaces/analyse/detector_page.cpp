@@ -20,6 +20,7 @@
 #include "app/workspaces/scene_slot.h"
 #include "core/base/error.h"
 #include "viz/scene/head_map.h"
+#include "viz/scene/map_cells.h"
 
 namespace headscope {
 
@@ -170,7 +171,7 @@ class DetectorPage final : public Page {
     slot_.want(c.jobs, c.ui, c.results().run, fmt::format("{}.{} {} {}", head.layer, head.head, width, height),
                [run = c.results().run, head, width, height](const Style& style) {
                  HeadMapOptions options;
-                 options.layer = head.layer, options.head = head.head;
+                 options.head = head;
                  options.room = {width, height};
                  options.bare = true;
                  options.values = false;
@@ -190,13 +191,13 @@ class DetectorPage final : public Page {
     if (touch.cell && touch.mark && touch.mark->id == "map" && bin == 1) {
       const AttentionMap* attention = c.results().map(head);
       if (attention && touch.cell->row < attention->n_query() && touch.cell->column < attention->n_key())
-        tooltip(c.ui, {fmt::format("{} → {}", token_label(*c.trace(), touch.cell->row),
-                                   token_label(*c.trace(), touch.cell->column)),
-                       fmt::format("weight {:.4f}{}", attention->weight(touch.cell->row, touch.cell->column),
-                                   attention->masked(touch.cell->row, touch.cell->column) ? ", masked" : ""),
-                       shown.has(touch.cell->row, touch.cell->column) ? "matches" : "does not match",
-                       fmt::format("blocks.{}.attn.hook_pattern[{}, {}, {}], F32", head.layer, head.head,
-                                   touch.cell->row, touch.cell->column)});
+        tooltip(c.ui,
+                {fmt::format("{} → {}", token_label(*c.trace(), touch.cell->row),
+                             token_label(*c.trace(), touch.cell->column)),
+                 fmt::format("weight {:.4f}{}", attention->weight(touch.cell->row, touch.cell->column),
+                             attention->masked(touch.cell->row, touch.cell->column) ? ", masked" : ""),
+                 shown.has(touch.cell->row, touch.cell->column) ? "matches" : "does not match",
+                 fmt::format("{}[{}, {}], F32", map_name(*c.trace(), head), touch.cell->row, touch.cell->column)});
     }
   }
 
@@ -305,7 +306,7 @@ class DetectorPage final : public Page {
                                             d.score / d.chance)
                               : "no score: the weights of this head are no probabilities",
                          fmt::format("mean over {} rows of the weight on matching keys", d.rows),
-                         fmt::format("blocks.{}.attn.hook_pattern[{}], F32", d.layer, d.head)});
+                         map_name(*c.trace(), {d.layer, d.head}) + ", F32"});
       }
     ImGui::PopStyleVar();
     clipper.End();

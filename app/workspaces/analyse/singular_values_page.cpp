@@ -336,7 +336,7 @@ class SingularValuesPage final : public Page {
                  std::vector<int> partner(before->tokens.size());
                  std::iota(partner.begin(), partner.end(), 0);
                  HeadPairOptions o;
-                 o.layer = head.layer, o.head = head.head;
+                 o.head = head;
                  o.name_a = "before", o.name_b = "after";
                  o.partner = partner;
                  o.plot = plot;

@@ -118,8 +118,7 @@ class WeightedAttentionPage final : public ReadingPage {
     shown_ = answer->source.run;
     part_.of(n, n);
     HeadMapOptions options;
-    options.layer = head.layer;
-    options.head = head.head;
+    options.head = head;
     options.query = row;
     options.room = {width, height};
     options.region = part_.region();

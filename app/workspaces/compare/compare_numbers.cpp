@@ -124,8 +124,7 @@ void CompareWorkspace::row(Ui& ui, AppContext& app, double height) {
   const Key& key = keys[index];
   hovered_ = linked({here.query_a, key.key_a, here.query_b, key.key_b});
   tooltip(ui, {fmt::format("{} → {}", query, key.label), fmt::format("{} {:.4f}", c.a.name, key.a),
-               fmt::format("{} {:.4f}", c.b.name, key.b),
-               fmt::format("blocks.{}.attn.hook_pattern[{}] of both, one row", head.layer, head.head)});
+               fmt::format("{} {:.4f}", c.b.name, key.b), map_name(*c.a.trace, head) + " of both, one row"});
 }
 
 void CompareWorkspace::right(const PageContext& c) {
@@ -227,8 +226,7 @@ void CompareWorkspace::numbers(Ui& ui, AppContext& app) {
     const double a = nth(c.a.table.value, row_a)[column], b = nth(c.b.table.value, row_b)[column];
     const bool moved = !std::isnan(a) && !std::isnan(b) && std::abs(b - a) > 0.1 * std::max(std::abs(a), 0.1);
     fact(ui, std::string(m.title), arrow_text(a, b, 2), moved ? &ui.theme.accent : nullptr,
-         {std::string(m.title), std::string(m.formula),
-          fmt::format("blocks.{}.attn.hook_pattern[{}] of both, F32", head.layer, head.head)});
+         {std::string(m.title), std::string(m.formula), map_name(*c.a.trace, head) + " of both, F32"});
   }
 }
 

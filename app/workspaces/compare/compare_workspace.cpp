@@ -16,6 +16,7 @@
 #include "core/edits/edit.h"
 #include "viz/scene/head_atlas.h"
 #include "viz/scene/head_pair.h"
+#include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 #include "viz/scene/token_pairs.h"
 
@@ -224,7 +225,7 @@ void CompareWorkspace::ranking(Ui& ui, AppContext& app) {
                    fmt::format("total variation {:.4f}: ½ Σ |a − b| of a row, mean over {} paired queries",
                                d.total_variation, d.rows),
                    fmt::format("Jensen–Shannon divergence {:.4f} nats, at most ln 2", d.jensen_shannon),
-                   fmt::format("blocks.{}.attn.hook_pattern[{}] of both", d.layer, d.head)});
+                   map_name(*c.a.trace, {d.layer, d.head}) + " of both"});
   }
 }
 
@@ -239,7 +240,7 @@ void CompareWorkspace::middle(const PageContext& c) {
   {
     const UseFont font(c.ui, c.ui.heading());
     ImGui::AlignTextToFramePadding();
-    ImGui::TextUnformatted(fmt::format("Layer {} · Head {}", head.layer, head.head).c_str());
+    ImGui::TextUnformatted(head_title(head).c_str());
   }
   if (const HeadDifference* d = shown()->difference(head)) {
     ImGui::SameLine(0, c.ui.px(12));
@@ -344,8 +345,7 @@ void CompareWorkspace::maps(Ui& ui, AppContext& app) {
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double room = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale)) - 4;
   HeadPairOptions options;
-  options.layer = head.layer;
-  options.head = head.head;
+  options.head = head;
   options.name_a = result->a.name;
   options.name_b = result->b.name;
   options.scaling.scale = app.explorer.state().view.scale == Scale::log ? Scale::log : Scale::linear;

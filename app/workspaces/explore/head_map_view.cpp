@@ -142,8 +142,7 @@ void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools&
   if (shown) wanted += fmt::format(" {} {} {} {}", shown->query, shown->n_query, shown->key, shown->n_key);
   slot_.want(c.jobs, c.ui, run.trace, wanted, [=](const Style& style) {
     HeadMapOptions o;
-    o.layer = head.layer;
-    o.head = head.head;
+    o.head = head;
     o.scaling.scale = scale;
     o.query = query;
     o.key = key;

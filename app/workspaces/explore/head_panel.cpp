@@ -60,7 +60,7 @@ void HeadPanel::header(const PageContext& c) {
   {
     const UseFont font(c.ui, c.ui.heading());
     ImGui::AlignTextToFramePadding();
-    ImGui::TextUnformatted(fmt::format("{}Layer {} · Head {}", stack_prefix(c), head.layer, head.head).c_str());
+    ImGui::TextUnformatted((stack_prefix(c) + head_title(head)).c_str());
   }
   if (!verdicts_of(c).empty()) {
     ImGui::SameLine(0, c.ui.px(12));
@@ -126,8 +126,7 @@ void HeadPanel::main_view(const PageContext& c, double height) {
            scroll_bar = static_cast<double>(ImGui::GetStyle().ScrollbarSize / c.ui.scale),
            pinned = document.query ? std::optional(c.shown(*document.query)) : std::nullopt](const Style& style) {
             ArcsOptions o;
-            o.layer = head.layer;
-            o.head = head.head;
+            o.head = head;
             o.threshold = threshold;
             o.query = pinned;
             o.skip_first = first != FirstToken::show;
@@ -141,8 +140,7 @@ void HeadPanel::main_view(const PageContext& c, double height) {
     case HeadView::row:
       slot_.want(c.jobs, c.ui, trace, place + fmt::format(" {}", query), [=, row = c.shown(query)](const Style& style) {
         RowBarsOptions o;
-        o.layer = head.layer;
-        o.head = head.head;
+        o.head = head;
         o.query = row;
         o.scaling.scale = scale == Scale::log && !run.minus ? Scale::log : Scale::linear;
         o.room = {width, height};
@@ -205,8 +203,7 @@ void HeadPanel::over_the_picture(const PageContext& c, const AttentionMap& map, 
       fmt::format("picture {} {} {} {} {} {} {}", head.layer, head.head, query, width, height, smooth, name(first)),
       [=](const Style& style) {
         PatchMapOptions o;
-        o.layer = head.layer;
-        o.head = head.head;
+        o.head = head;
         o.query = query;
         o.smooth = smooth;
         o.room = PatchMapOptions::Room{width, height};
@@ -358,8 +355,7 @@ void HeadPanel::draw(const PageContext& c) {
                         run.words != nullptr, run.minus ? "difference" : "", dragging ? " drag" : ""),
             [=, row = c.shown(query)](const Style& style) {
               RowBarsOptions o;
-              o.layer = head.layer;
-              o.head = head.head;
+              o.head = head;
               o.query = row;
               o.room = size;
               if (dragging) o.scaling.high = 1;

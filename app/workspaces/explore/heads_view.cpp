@@ -14,6 +14,7 @@
 #include "core/base/nth.h"
 #include "core/trace/query_rows.h"
 #include "viz/scene/head_rows.h"
+#include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -131,8 +132,7 @@ void HeadsView::draw(const PageContext& c, Index query, double width, double hei
         tooltip(c.ui, {fmt::format("Layer {} Head {}: {}", head.layer, head.head,
                                    weight_says(c.positions(), run.minus ? MapKind::difference : MapKind::probability,
                                                at, to, weight)),
-                       fmt::format("query {}, key {} · blocks.{}.attn.hook_pattern[{}, {}, {}]", at, to, head.layer,
-                                   head.head, at, to),
+                       fmt::format("query {}, key {} · {}[{}, {}]", at, to, map_name(*c.trace(), head), at, to),
                        "click to select the head"});
         if (touch.clicked) c.editor.select(head);
       }

@@ -38,11 +38,11 @@ PatchValues overlay(const PageContext& c, const AttentionMap& map) {
     std::vector<float> row(static_cast<std::size_t>(map.n_key()));
     map.row(*pinned, row);
     values.by_key.assign(row.begin(), row.end());
-    values.name = fmt::format("{}[{}, :]", map_name(map), *pinned);
+    values.name = fmt::format("{}[{}, :]", map_name(trace, map.id()), *pinned);
     values.query = pinned;
   } else {
     values.by_key = map.stats().column_mass;
-    values.name = map_name(map) + "[sum, :]";
+    values.name = map_name(trace, map.id()) + "[sum, :]";
   }
   values.unit = "weight";
   values.title = trace.model.name;

@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "viz/scene/line_chart.h"
+#include "viz/scene/map_cells.h"
 
 namespace headscope {
 
@@ -157,8 +158,7 @@ void draw_facts(const PageContext& c) {
     else if (std::isnan(value))
       tip.emplace_back("no number: this text has nothing to measure it on");
     tip.emplace_back(m.formula);
-    tip.push_back(fmt::format("from blocks.{}.attn.hook_pattern[{}], F32, {} tokens", head.layer, head.head,
-                              facts->trace->tokens.size()));
+    tip.push_back(fmt::format("from {}, F32, {} tokens", map_name(*facts->trace, head), facts->trace->tokens.size()));
     tip.push_back(fmt::format("chance: {}", std::isnan(chance) ? "none" : number(chance, m.unit)));
     tip.emplace_back(m.source);
     fact(c.ui, std::string(m.title), number(value, m.unit), high ? &strong : nullptr, tip, &expected);

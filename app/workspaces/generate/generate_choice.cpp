@@ -53,6 +53,8 @@ void GenerateWorkspace::right(const PageContext& c) {
   switch (study(c.app)) {
     case Study::transcript:
       return choice(c.ui, c.app);
+    case Study::beams:
+      return beams_facts(c.ui);
     case Study::cost:
       return cost_facts(c.ui);
     case Study::streaming:
@@ -95,7 +97,7 @@ void GenerateWorkspace::choice(Ui& ui, AppContext& app) {
       if (touch.clicked) return controller_.fork(controller_.cursor(), token->id);
     }
   }
-  const std::string by = step.by == GenerationStep::By::given    ? "chosen by hand"
+  const std::string by = step.by == GenerationStep::By::given    ? "given, not drawn"
                          : step.by == GenerationStep::By::greedy ? "the most probable"
                                                                  : fmt::format("seed {}", step.seed);
   section(ui, "IN NUMBERS", decided ? by : "as the settings are now");

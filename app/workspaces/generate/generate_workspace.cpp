@@ -13,14 +13,15 @@
 #include "app/widgets/plots.h"
 #include "app/workspaces/head_cells.h"
 #include "viz/scene/head_rows.h"
+#include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
 
 namespace {
 
-constexpr const char* study_ids[] = {"tape", "cost", "streaming", "forcing"};
-constexpr const char* study_titles[] = {"Tape", "Cost", "Streaming", "Teacher forcing"};
+constexpr const char* study_ids[] = {"tape", "beams", "cost", "streaming", "forcing"};
+constexpr const char* study_titles[] = {"Tape", "Beams", "Cost", "Streaming", "Teacher forcing"};
 
 }  // namespace
 
@@ -28,6 +29,7 @@ GenerateWorkspace::GenerateWorkspace(GenerationController& controller)
     : Workspace("Generate"), controller_(controller) {
   pages_ = {{"Generation",
              {{"tape", "Generation tape", "token by token, temperature, top-k, top-p, nucleus, greedy, fork, sampling"},
+              {"beams", "Beam search", "beams, width, length penalty, early stopping, tree of hypotheses, translation"},
               {"cost", "KV cache: cost per step", "recompute, O(t) against O(t²), bytes of keys and values"},
               {"streaming", "Streaming with a window", "attention sinks, StreamingLLM, eviction, Xiao 2023"},
               {"forcing", "Teacher forcing against free running", "exposure bias, errors compounding"}}}};
@@ -68,15 +70,16 @@ void GenerateWorkspace::left(const PageContext& c) {
 }
 
 void GenerateWorkspace::keys(Ui&, AppContext& app) {
-  if (study(app) != Study::transcript || ImGui::GetIO().WantTextInput || !controller_.prompt() || walking_controls())
-    return;
+  const bool tape = study(app) == Study::transcript, beam = study(app) == Study::beams && controller_.followed();
+  if (!(tape || beam) || ImGui::GetIO().WantTextInput || !controller_.prompt() || walking_controls()) return;
+  if (beam && ImGui::IsKeyPressed(ImGuiKey_Escape)) return controller_.leave_beam();
   app.ui.sideways_taken = true;
   const std::size_t at = controller_.cursor();
   if (ImGui::IsKeyPressed(ImGuiKey_LeftArrow) && at > 0) controller_.show(at - 1);
   if (ImGui::IsKeyPressed(ImGuiKey_RightArrow)) {
     if (at < controller_.branch().steps.size())
       controller_.show(at + 1);
-    else if (!controller_.running())
+    else if (tape && !controller_.running())
       controller_.step();  // at the end, one token on
   }
 }
@@ -276,8 +279,8 @@ void GenerateWorkspace::middle(const PageContext& c) {
                            "Explore.");
   const float top = ImGui::GetCursorPosY();
   {
-    static constexpr const char* headings[] = {"The model writes", "What a cache saves", "A cache that forgets",
-                                               "Taught, and on its own"};
+    static constexpr const char* headings[] = {"The model writes", "The most probable texts", "What a cache saves",
+                                               "A cache that forgets", "Taught, and on its own"};
     const UseFont font(c.ui, c.ui.heading());
     ImGui::AlignTextToFramePadding();
     ImGui::TextUnformatted(headings[static_cast<int>(now)]);
@@ -291,6 +294,8 @@ void GenerateWorkspace::middle(const PageContext& c) {
   switch (now) {
     case Study::transcript:
       return transcript(c.ui, c.app);
+    case Study::beams:
+      return beams(c.ui, c.app);
     case Study::cost:
       return cost(c.ui);
     case Study::streaming:
@@ -311,108 +316,6 @@ void GenerateWorkspace::transcript(Ui& ui, AppContext& app) {
   const double chart = left > 420 ? 150 : left > 330 ? 110 : 0;
   rows(ui, app, left - chart - 6);
   if (chart > 0) history(ui, chart - 50);
-}
-
-/// The tokens that an encoder-decoder reads, lit by where cross-attention looked when the token at the cursor was
-/// chosen.
-void GenerateWorkspace::source(Ui& ui) {
-  const auto& encoded = controller_.prompt()->whole->encoder;
-  if (!encoded) return;
-  const ToldStep* told = controller_.at_cursor();
-  const Tensor looked = told ? told->step->source_rows : Tensor();
-  section(ui, "SOURCE", "lit by cross-attention where this token was chosen, mean of all heads");
-  std::vector<double> mean(encoded->tokens.size(), 0);
-  if (looked.defined())
-    for (Index row = 0; row < looked.dim(0); ++row)
-      for (Index key = 0; key < looked.dim(1); ++key)
-        nth(mean, key) += static_cast<double>(looked.at(row, key)) / static_cast<double>(looked.dim(0));
-  const double most = std::max(*std::ranges::max_element(mean), 1e-12);
-  const float gap = ui.px(3);
-  if (ImGui::BeginChild("source", {0, ui.px(56)}, ImGuiChildFlags_NavFlattened)) {
-    const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
-    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
-    for (std::size_t i = 0; i < mean.size(); ++i) {
-      const std::string& label = encoded->tokens[i].label;
-      if (i > 0) {
-        ImGui::SameLine(0, gap);
-        if (ImGui::GetCursorScreenPos().x + ui.px(token_chip_width(ui, label)) > right) ImGui::NewLine();
-      }
-      ChipOptions chip;
-      chip.shade = looked.defined() ? mean[i] / most : -1;
-      const Touch touch = token_chip(ui, label, fmt::format("source {}", i), chip);
-      if (touch.hovered && looked.defined())
-        tooltip(ui, {fmt::format("{}: {:.3f}", label, mean[i]),
-                     fmt::format("mean over {} heads of the weight on source token {}", looked.dim(0), i),
-                     "decoder.blocks.{i}.cross_attn.hook_pattern, last row"});
-    }
-    ImGui::PopStyleVar();
-  }
-  ImGui::EndChild();
-}
-
-void GenerateWorkspace::chips(Ui& ui, float height) {
-  const std::size_t given = controller_.prompt()->whole->tokens.size(), at = controller_.cursor();
-  const Trace& text = *controller_.text();
-  const float gap = ui.px(3);
-  ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
-  if (ImGui::BeginChild("generated text", {0, height}, ImGuiChildFlags_NavFlattened)) {
-    const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
-    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
-    for (std::size_t i = 0; i < text.tokens.size(); ++i) {
-      if (i > 0) {
-        ImGui::SameLine(0, gap);
-        if (ImGui::GetCursorScreenPos().x + ui.px(token_chip_width(ui, text.tokens[i].label)) > right) ImGui::NewLine();
-      }
-      ChipOptions chip;
-      const bool own = i >= given;
-      const ToldStep* step = own ? &controller_.branch().steps[i - given] : nullptr;
-      if (own) chip.shade = 0.06 + 0.86 * std::min(1.0, -std::log(std::max(step->probability, 1e-30)) / 5);
-      chip.faint = !own;
-      chip.selected = i == given + at;
-      const Touch touch = token_chip(ui, text.tokens[i].label, fmt::format("tape {}", i), chip);
-      if (touch.clicked && own) controller_.show(i - given);
-      if (touch.hovered && own)
-        tooltip(ui, {text.tokens[i].label,
-                     fmt::format("step {}: probability {:.4f}, rank {} of {}", i - given + 1, step->probability,
-                                 step->rank + 1, controller_.model().model->config().dims.vocab),
-                     fmt::format("drawn from {} tokens, where its share was {:.4f}", step->kept, step->share)});
-    }
-    if (controller_.branch().ended.empty()) {  // where the next one will stand
-      ImGui::SameLine(0, gap);
-      ChipOptions chip;
-      chip.selected = at == controller_.branch().steps.size();
-      chip.faint = true;
-      const Touch touch = token_chip(ui, "  ?  ", "tape next", chip);
-      if (touch.clicked) controller_.show(std::numeric_limits<std::size_t>::max());
-    }
-    ImGui::PopStyleVar();
-    if (followed_ != text.tokens.size() && at == controller_.branch().steps.size()) ImGui::SetScrollHereY(1);
-    followed_ = text.tokens.size();
-  }
-  ImGui::EndChild();
-  ImGui::PopStyleColor();
-}
-
-void GenerateWorkspace::scrubber(Ui& ui) {
-  const std::size_t steps = controller_.branch().steps.size();
-  int at = static_cast<int>(controller_.cursor());
-  const bool end = controller_.cursor() == steps;
-  ImGui::AlignTextToFramePadding();
-  if (end)
-    ImGui::TextUnformatted("next token");
-  else
-    ImGui::Text("step %d of %d", at + 1, static_cast<int>(steps));
-  ImGui::SameLine(ui.px(118));
-  ImGui::SetNextItemWidth(
-      std::max(ImGui::GetContentRegionAvail().x - button_width(ui, "Newest") - ui.px(10), ui.px(60)));
-  if (ImGui::SliderInt("##tape", &at, 0, std::max(static_cast<int>(steps), 1), ""))
-    controller_.show(static_cast<std::size_t>(std::max(at, 0)));
-  ImGui::SameLine();
-  ImGui::BeginDisabled(end);
-  if (button(ui, "Newest")) controller_.show(std::numeric_limits<std::size_t>::max());
-  ImGui::EndDisabled();
-  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayShort))
-    tooltip(ui, {"← and → walk the tape", "→ at its end writes one token"});
 }
 
 void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
@@ -464,7 +367,7 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
   if (row < told->step->rows.dim(0) && key < told->step->rows.dim(1))
     tooltip(ui, {fmt::format("Layer {} Head {}:  {} {} → {} {}   {:.4f}", layer, head, label, position,
                              token_label(*controller_.text(), key), key, told->step->rows.at(row, key)),
-                 fmt::format("blocks.{}.attn.hook_pattern[{}, {}, {}], F32", layer, head, position, key),
+                 fmt::format("{}[{}, {}], F32", map_name(*controller_.text(), {layer, head}), position, key),
                  "click to select the head"});
   if (!touch.clicked) return;
   if (controller_.prompt()->whole->encoder) app.explorer.editor.look_at(Stack::decoder);

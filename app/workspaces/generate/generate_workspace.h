@@ -1,8 +1,9 @@
 #pragma once
-// The Generate workspace: how tokens are drawn and the branches on the left; the text with its transcript, or a study
-// of cost, streaming or teacher forcing in the middle; the choice of one step on the right. Thread rule: the UI thread.
-// Destroy it before the App.
+// The Generate workspace: how tokens are drawn and the branches on the left; the text with its transcript, beams, or a
+// study of cost, streaming or teacher forcing in the middle; the choice of one step on the right. Thread rule: the UI
+// thread. Destroy it before the App.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,13 +35,20 @@ class GenerateWorkspace : public Workspace {
   void controls(Ui& ui, AppContext& app);
   void branches(Ui& ui);
   void keys(Ui& ui, AppContext& app);
-  void chips(Ui& ui, float height);
-  void source(Ui& ui);
-  void scrubber(Ui& ui);
   void rows(Ui& ui, AppContext& app, double height);
   void history(Ui& ui, double height);
   void transcript(Ui& ui, AppContext& app);
   void choice(Ui& ui, AppContext& app);
+
+  // generate_text.cpp
+  void chips(Ui& ui, float height);
+  void source(Ui& ui);
+  void scrubber(Ui& ui);
+
+  // generate_beams.cpp
+  void beams(Ui& ui, AppContext& app);
+  void beams_facts(Ui& ui);
+  void reveal(const Ui& ui, const Scene& scene, std::optional<std::size_t> node);
 
   // generate_studies.cpp
   void cost(Ui& ui);
@@ -52,7 +60,10 @@ class GenerateWorkspace : public Workspace {
 
   GenerationController& controller_;
   std::vector<CatalogueGroup> pages_;
-  SceneSlot rows_{"scene.generation.rows"}, candidates_{"scene.generation.candidates"};
+  SceneSlot rows_{"scene.generation.rows"}, candidates_{"scene.generation.candidates"}, tree_{"scene.generation.beams"};
+  bool with_dropped_ = true;             // of beams: candidates that were not kept
+  std::optional<std::size_t> revealed_;  // node of the tree that was last scrolled to
+  float scrolled_before_ = 0;            // window pixels, when the first node was chosen
   bool drawn_ = false;
   std::size_t followed_ = 0;  // length of the text that the strip last scrolled to
 };

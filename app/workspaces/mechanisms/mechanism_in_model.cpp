@@ -93,8 +93,7 @@ void MechanismsWorkspace::grid(Ui& ui, AppContext& app, double cell_height, bool
       if (state.document.selected == ref) draw.AddRect(min, max, col(ui.theme.text), ui.px(2));
       if (hovered)
         tooltip(ui,
-                {fmt::format("Layer {} · Head {}", layer, head),
-                 found == swaps.end() ? "softmax attention" : "mechanism " + found->second,
+                {head_title({layer, head}), found == swaps.end() ? "softmax attention" : "mechanism " + found->second,
                  on ? "click: back to softmax" : fmt::format("click: {} in this head", controller_.mechanism().name)});
     }
   }

@@ -86,7 +86,7 @@ bool idle(const MechanismValues& values, const Mechanism& m, std::string_view na
 void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
   section(ui, "INPUT", "queries, keys, values");
   const HeadId head = app.explorer.state().document.selected;
-  const std::string of_head = fmt::format("Layer {} · Head {}", head.layer, head.head);
+  const std::string of_head = head_title(head);
   const char* const labels[] = {of_head.c_str(), "Random", "By hand"};
   MechanismSource& source = controller_.source();
   int kind = static_cast<int>(source.kind);

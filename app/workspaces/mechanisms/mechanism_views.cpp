@@ -274,7 +274,7 @@ void MechanismsWorkspace::every_head(Ui& ui) {
   const HeadId head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column)};
   if (touch.clicked) editor_.select(head);
   const auto& map = std::get<Heatmap>(touch.mark->shape);
-  tooltip(ui, {fmt::format("Layer {} · Head {}", head.layer, head.head),
+  tooltip(ui, {head_title(head),
                fmt::format("{:.0f} singular values hold 90 % of the energy",
                            map.values.at(touch.cell->row, touch.cell->column)),
                fmt::format("of blocks.{}.attn.hook_pattern[{}]", head.layer, head.head)});

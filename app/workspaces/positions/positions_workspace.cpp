@@ -121,7 +121,7 @@ void PositionsWorkspace::source(const PageContext& c) {
       controller_.view.method == "rope" || relative(controller_.view.method) || controller_.view.method == "alibi";
   section(c.ui, "SOURCE OF Q AND K", vectors ? "" : "for the methods that act on scores");
   const HeadId head = c.state().document.selected;
-  const std::string own = fmt::format("Layer {} · Head {}", head.layer, head.head);
+  const std::string own = head_title(head);
   const char* labels[] = {own.c_str(), "Random", "Typed"};
   int chosen = static_cast<int>(controller_.view.source);
   if (segmented(c.ui, "source of q and k", labels, chosen)) controller_.view.source = static_cast<Source>(chosen);

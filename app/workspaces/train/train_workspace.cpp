@@ -111,6 +111,7 @@ void TrainWorkspace::recipe(Ui& ui) {
     draft.model.kv_heads = draft.model.heads;
     draft.model.d_head = 0;  // what only one family has
     draft.model.first_positions = "random";
+    if (draft.model.state_space()) draft.optimizer.attention_entropy = 0, draft.optimizer.attention_entropy_from = 0;
   };
   const float fits = std::min(segmented_width(ui, tasks), ImGui::GetContentRegionAvail().x);  // five words, one column
   if (segmented(ui, "training task", tasks, task, fits)) {
@@ -120,14 +121,23 @@ void TrainWorkspace::recipe(Ui& ui) {
                                    : draft.task.translates()   ? "bart"
                                    : draft.task.draws()        ? "vit"
                                                                : "";
-    const bool other = draft.model.family != "gpt2" && draft.model.family != "llama";
+    const bool other = draft.model.family == "bert" || draft.model.family == "bart" || draft.model.family == "vit";
     if (!needs.empty() || other) become(needs.empty() ? "gpt2" : needs);
   }
   static constexpr const char* families[] = {"GPT-2", "Llama", "BERT", "BART", "ViT"};
   static constexpr std::string_view family_names[] = {"gpt2", "llama", "bert", "bart", "vit"};
-  int family = static_cast<int>(std::ranges::find(family_names, draft.model.family) - std::begin(family_names));
-  if (segmented(ui, "training family", families, family)) {
-    become(nth(family_names, family));
+  static constexpr const char* without_attention[] = {"Mamba", "Mamba-2"};
+  static constexpr std::string_view without_names[] = {"mamba", "mamba2"};
+  bool chosen = false;
+  const auto row = [&](const char* id, std::span<const char* const> labels, std::span<const std::string_view> names) {
+    int family = static_cast<int>(std::ranges::find(names, draft.model.family) - names.begin());
+    if (!segmented(ui, id, labels, family)) return;
+    become(nth(names, family));
+    chosen = true;
+  };
+  row("training family", families, family_names);
+  row("training state space", without_attention, without_names);
+  if (chosen) {
     if (draft.model.family == "bert")
       draft.task.kind = "masked";
     else if (draft.model.family == "bart")
@@ -147,12 +157,17 @@ void TrainWorkspace::shape_fields(Ui& ui) {
   ModelShape& model = draft.model;
   const bool grouped = model.kv_heads != model.heads;
   number(ui, "Layers", model.layers, 1);
-  if (number(ui, "Heads", model.heads, 1) && !grouped) model.kv_heads = model.heads;
+  if (model.family != "mamba" && number(ui, "Heads", model.heads, 1) && !grouped) model.kv_heads = model.heads;
   if (model.family == "llama") number(ui, "Key heads", model.kv_heads, 1);
   number(ui, "Width", model.width, 16);
   int d_head = model.head_width();
   if (model.family == "llama" && number(ui, "Head width", d_head, 2)) model.d_head = d_head;
-  number(ui, "MLP width", model.mlp, 64);
+  if (model.state_space()) {
+    number(ui, "States", model.states, 1);
+    number(ui, "Expand", model.expand, 1);
+  } else {
+    number(ui, "MLP width", model.mlp, 64);
+  }
   number(ui, "Context", model.context, 16);
   number(ui, "Batch", draft.batch, 4);
   int steps = static_cast<int>(std::min<std::int64_t>(draft.steps, 1'000'000'000));
@@ -322,7 +337,8 @@ void TrainWorkspace::right(const PageContext& c) {
 }
 
 void TrainWorkspace::history(Ui& ui) {
-  section(ui, "HEADS OVER TIME", "a line each");
+  section(ui, "HEADS OVER TIME",
+          controller_.running().model.state_space() ? "a line each; magnitudes as shares of their row" : "a line each");
   static constexpr const char* labels[] = {"Induction", "Previous", "Sink", "Entropy"};
   const auto& all = controller_.head_history();
   const bool aligns = !all.empty() && all.back().metric == HeadHistory::alignment;  // between two texts, where this

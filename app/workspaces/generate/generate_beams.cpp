@@ -1,0 +1,181 @@
+// The page of beams in the Generate workspace: the tree in the middle, with the text that was clicked in it; how it is
+// searched and what was finished on the right.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/render/beam_picture.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/generate/generate_workspace.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr double most_beams_here = 12, most_tokens_here = 64;  // that a slider offers
+constexpr std::size_t most_lines = 4;                          // of a finished text
+
+std::string text_of(const LoadedModel& model, const BeamTree& tree, const Beam& beam) {
+  std::vector<std::int32_t> ids = tree.tokens(beam.node);
+  if (beam.ended) ids.pop_back();
+  if (model.tokenizer) {
+    const std::string text = model.tokenizer->decode(ids);
+    return printable(text.substr(std::min(text.find_first_not_of(' '), text.size())));
+  }
+  std::string out;
+  for (const std::int32_t id : ids) out += fmt::format("#{} ", id);
+  return out;
+}
+
+}  // namespace
+
+/// In a child that scrolls: a node that was just chosen, from the list perhaps, comes into sight; without one the tree
+/// goes back to where it was.
+void GenerateWorkspace::reveal(const Ui& ui, const Scene& scene, std::optional<std::size_t> node) {
+  if (node == revealed_) return;
+  const Mark* mark = node ? find(scene, fmt::format("node.{}", *node)) : nullptr;
+  if (node && !mark) return;  // of the picture that is being drawn
+  if (!revealed_) scrolled_before_ = ImGui::GetScrollX();
+  revealed_ = node;
+  if (!mark) return ImGui::SetScrollX(scrolled_before_);
+  const Rect& box = std::get<Box>(mark->shape).rect;
+  const float left = ui.px(box.x), right = ui.px(box.right() + 30), room = ImGui::GetContentRegionAvail().x;
+  if (right > ImGui::GetScrollX() + room) ImGui::SetScrollX(right - room);
+  if (left < ImGui::GetScrollX()) ImGui::SetScrollX(std::max(left - ui.px(30), 0.f));
+}
+
+void GenerateWorkspace::beams(Ui& ui, AppContext& app) {
+  note(ui,
+       "Several texts at once: at every step all continuations of the kept texts are compared, and the most probable "
+       "ones are kept. Nothing is drawn at random.");
+  const auto& tree = controller_.beams();
+  if (!tree)
+    return empty_state(ui, controller_.searching() ? "Searching …" : "Waiting",
+                       "The best continuations of the prompt are looked for, several at a time.");
+  const BeamSettings& searched = *controller_.searched();
+  const auto followed = controller_.followed();
+  section(ui, "TREE",
+          controller_.searching() ? "searching …"
+          : followed              ? "Esc: back to the text from before"
+                                  : words_of(searched) + " · click a token to look at its text");
+  tree_.want(app.explorer.jobs, ui, tree,
+             fmt::format("{} {}", with_dropped_, followed ? std::to_string(*followed) : ""),
+             [tree, followed, with = with_dropped_, model = controller_.model()](const Style& style) {
+               BeamTreeOptions options = beam_tree_options(*tree, model.tokenizer.get());
+               options.selected = followed;
+               options.dropped = with;
+               return beam_tree_scene(options, style);
+             });
+  // Below it the text that is looked at, and what an encoder-decoder read for it.
+  const bool reads = controller_.prompt()->whole->encoder != nullptr;
+  const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
+  const double below = followed ? 150 + (reads ? 90 : 0) : 0;
+  if (const Scene* scene = tree_.scene()) {
+    const double bar = static_cast<double>(ImGui::GetStyle().ScrollbarSize / ui.scale) + 2;
+    const double height = std::max(std::min(scene->height + bar, room - below), 120.0);
+    std::optional<std::size_t> clicked;
+    if (ImGui::BeginChild("beam tree", {0, ui.px(height)}, ImGuiChildFlags_NavFlattened,
+                          ImGuiWindowFlags_HorizontalScrollbar)) {
+      SceneViewOptions how;
+      how.fit_width = how.fit_height = false;
+      reveal(ui, *scene, followed);
+      const SceneTouch touch = tree_.draw(ui, "beams", how, scene->width, scene->height);
+      if (const auto* node = meaning<Part>(touch.mark); node && touch.clicked) clicked = node->index;
+    }
+    ImGui::EndChild();
+    if (clicked) return controller_.follow(*clicked);
+  }
+  if (!followed) return;
+  section(ui, "TEXT", "of the chosen beam · click a token to see where it looked, ← and → walk");
+  chips(ui, ui.px(84));
+  source(ui);
+  ImGui::Dummy({0, ui.px(2)});
+  if (button(ui, "Heads and choices on the tape")) app.settings.pages[id()] = "tape";
+  ImGui::SameLine();
+  if (button(ui, "Back")) controller_.leave_beam();
+}
+
+void GenerateWorkspace::beams_facts(Ui& ui) {
+  BeamSettings& settings = controller_.beam_settings();
+  section(ui, "BEAMS", "from the prompt on");
+  double width = settings.width, tokens = settings.tokens;
+  if (slider(ui, "Beams", width, {1, most_beams_here, 4, false, "", 0})) settings.width = static_cast<int>(width);
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+    tooltip(ui, {"Texts that are kept at every step", "1 is greedy: the most probable token each time"});
+  slider(ui, "Penalty", settings.length_penalty, {-2, 3, 1, false, "", 1});
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+    tooltip(ui, {"Length penalty: a finished text scores Σ ln p ÷ tokens^penalty",
+                 "0: the sum alone, which favours short texts · above 1 long ones gain"});
+  const double longest = std::clamp<double>(
+      controller_.model().model->config().context - static_cast<double>(controller_.prompt()->whole->tokens.size()) + 1,
+      2, most_tokens_here);
+  if (slider(ui, "Tokens", tokens, {1, longest, 16, false, "", 0})) settings.tokens = static_cast<int>(tokens);
+  static constexpr const char* ways[] = {"Usual", "At once", "To be sure"};
+  int way = static_cast<int>(settings.stopping);
+  if (segmented(ui, "beam stopping", ways, way, ImGui::GetContentRegionAvail().x))
+    settings.stopping = static_cast<BeamSettings::Stopping>(way);
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+    tooltip(ui, {"When the search ends, once as many texts are finished as there are beams",
+                 "usual: when the best kept one scores less than the worst finished one", "at once: then and there",
+                 "to be sure: when no text could still become better"});
+  ImGui::Checkbox("show dropped candidates", &with_dropped_);
+
+  const auto& tree = controller_.beams();
+  if (!tree) return;
+  const auto followed = controller_.followed();
+  section(ui, "FINISHED", tree->beams.empty() ? "none yet" : "score · best first · click to look at one");
+  for (std::size_t i = 0; i < tree->beams.size(); ++i) {
+    const Beam& beam = tree->beams[i];
+    const float room = ImGui::GetContentRegionAvail().x;
+    const double wide = static_cast<double>(room / ui.scale) - 34, line = 17;
+    // Whole: beams often differ at their ends alone.
+    const std::string words = text_of(controller_.model(), *tree, beam);
+    std::vector<std::string> lines = wrapped(words, ui.body(), wide, ui.fonts);
+    if (lines.size() > most_lines) {
+      lines.resize(most_lines);
+      lines.back() += " …";
+    }
+    const float height = ui.px(24 + line * static_cast<double>(std::max<std::size_t>(lines.size(), 1)));
+    const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + room, at.y + height};
+    if (pressable(fmt::format("beam {}", i + 1).c_str(), {room, height})) return controller_.follow(beam.node);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const bool chosen = followed == beam.node;
+    if (chosen || ImGui::IsItemHovered())
+      draw.AddRectFilled(at, end, col(chosen ? ui.chrome.selected : ui.chrome.hovered), ui.px(5));
+    const int length = tree->nodes[beam.node].step;
+    draw_text(ui, draw, {{0, 0}, fmt::format("{}", i + 1), ui.number(), ui.theme.muted, Anchor::start, 0},
+              {at.x + ui.px(8), at.y + ui.px(16)});
+    draw_text(ui, draw,
+              {{0, 0},
+               fmt::format("{} {}, {}", length, length == 1 ? "token" : "tokens",
+                           beam.ended ? "ended" : "cut at the last step"),
+               ui.small(),
+               ui.theme.muted,
+               Anchor::start,
+               0},
+              {at.x + ui.px(26), at.y + ui.px(16)});
+    draw_text(ui, draw, {{0, 0}, fmt::format("{:.4f}", beam.score), ui.number(), ui.theme.text, Anchor::end, 0},
+              {end.x - ui.px(8), at.y + ui.px(16)});
+    for (std::size_t k = 0; k < lines.size(); ++k)
+      draw_text(ui, draw,
+                {{0, 0}, elided(lines[k], ui.body(), wide, ui.fonts), ui.body(), ui.theme.text, Anchor::start, 0},
+                {at.x + ui.px(26), at.y + ui.px(33 + line * static_cast<double>(k))});
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+      tooltip(ui, {words,
+                   fmt::format("Σ ln p {:.4f} over {} tokens, score {:.4f}", tree->nodes[beam.node].sum, length,
+                               beam.score),
+                   "softmax of the logits behind every prefix, full vocabulary, in double"});
+  }
+  section(ui, "WHAT TO LOOK FOR");
+  note(ui,
+       "A text that begins with a less probable token may win in the end: greedy decoding never finds it. Beams often "
+       "differ only in a few words; a wider search finds more probable texts, not always better ones.");
+}
+
+}  // namespace headscope
