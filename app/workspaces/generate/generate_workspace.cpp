@@ -341,7 +341,8 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
     app.explorer.editor.view().scale = scale == 1 ? Scale::log : Scale::linear;
   ImGui::SetCursorPosY(std::max(after, line + ui.px(27)));
   const ModelDims& dims = controller_.model().model->config().dims;
-  HeadRowsOptions options{.heads = dims.heads};
+  HeadRowsOptions options;
+  options.heads = dims.heads;
   options.scale = scale == 1 && !dims.state_space() ? Scale::log : Scale::linear;  // which has no signs
   if (dims.state_space()) options.kind = MapKind::effective;
   options.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
