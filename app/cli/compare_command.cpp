@@ -220,17 +220,15 @@ void draw(Console& console, const Compared& c, const CompareOptions& options) {
   HeadPairOptions pair;
   if (options.head.empty()) {
     if (c.heads.empty()) throw Error("compare", "a head that both models have", "none");
-    pair.layer = c.heads.front().layer;
-    pair.head = c.heads.front().head;
+    pair.head = {c.heads.front().layer, c.heads.front().head};
   } else {
-    const HeadId head = parse_head(options.head);
-    pair.head = head;
+    pair.head = parse_head(options.head);
   }
   pair.name_a = c.name_a;
   pair.name_b = c.name_b;
   pair.partner = c.partner;
   for (const HeadDifference& head : c.heads)
-    if (head.layer == pair.layer && head.head == pair.head)
+    if (HeadId{head.layer, head.head} == pair.head)
       pair.facts = {{"Total variation", number(head.total_variation)},
                     {"Jensen–Shannon", number(head.jensen_shannon) + " nats"}};
   options.picture.write(

@@ -35,7 +35,7 @@ std::optional<Index> position(std::optional<int> given, const char* option, Inde
   return at;
 }
 
-PictureRequest picture_of(const Trace& trace, const std::vector<HeadId>& chosen, const RenderOptions& options) {
+PictureRequest picture_request(const Trace& trace, const std::vector<HeadId>& chosen, const RenderOptions& options) {
   PictureRequest request;
   request.heads = chosen;
   request.kind = options.arcs      ? PictureRequest::Kind::arcs
@@ -112,7 +112,7 @@ void render(Console& console, const RenderOptions& options) {
         }));
   if (kind == FileKind::csv && heads.size() != 1 && !(heads.empty() && options.row))
     throw UsageError("a .csv holds one map: give one --head, or --row alone for one token in all heads");
-  PictureRequest request = picture_of(*opened.trace, heads, options);
+  PictureRequest request = picture_request(*opened.trace, heads, options);
   if (opened.loaded.model) request.rotary = opened.loaded.model->config().turns_halves();
   console.print_line(export_picture(*opened.trace, request, options.theme, options.out,
                                     {options.width, options.inches, options.dpi},

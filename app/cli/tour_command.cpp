@@ -85,12 +85,11 @@ void tour(Console& console, const fs::path& out) {
   if (const HeadReport* head = most_telling(heads)) {
     print_evidence(console, *head, trace);
     HeadMapOptions map;
-    map.layer = head->map->layer();
-    map.head = head->map->head();
-    map.badge = badge_of(heads, {map.layer, map.head});
-    map.facts = facts_of(heads, trace, {map.layer, map.head});
+    map.head = head->map->id();
+    map.badge = badge_of(heads, map.head);
+    map.facts = facts_of(heads, trace, map.head);
     const Scene scene = head_map_scene(trace, map, style);
-    const std::string name = fmt::format("head-{}.{}", map.layer, map.head);
+    const std::string name = "head-" + to_string(map.head);
     written.push_back(write_picture(scene, out / (name + ".png"), {}));
     written.push_back(write_picture(scene, out / (name + ".svg"), {}));
   }

@@ -140,7 +140,7 @@ Scene scene_of(const Trace& trace, const PictureRequest& request, double plot, c
   if (request.heads.size() == 1) return one_head(trace, seen, reports, request, plot, style);
   SeveralHeadsOptions several;
   for (const auto& [layer, head] : request.heads)
-    several.heads.push_back({layer, head, badge_of(reports, {layer, head})});
+    several.heads.push_back({{layer, head}, badge_of(reports, {layer, head})});
   several.scaling = request.scaling;
   several.columns = request.columns;
   several.plot = 280;  // wide enough for a class with its score and chance below each map

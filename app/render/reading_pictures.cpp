@@ -146,7 +146,7 @@ Scene weighted_scene(const Trace& trace, const ModelWeights& weights, Weighting 
   Trace one;
   one.model = trace.model;
   one.tokens = trace.tokens;
-  one.maps.push_back(weighted_map(trace, weights, {options.layer, options.head}, weighting));
+  one.maps.push_back(weighted_map(trace, weights, options.head, weighting));
   options.bare = true;
   constexpr const char* units[] = {"α, attention", "α ‖v‖, what is mixed in", "‖α v W_O‖, what is written"};
   options.weights = nth(units, weighting);

@@ -17,7 +17,7 @@
 namespace headscope {
 
 struct Alternatives {
-  HeadId head;
+  HeadId head = {};
   Index query = 0, key = 0;                  ///< the row, and the key that loses its weight
   std::vector<double> weights;               ///< (visible key) the model's own
   std::vector<std::vector<double>> corners;  ///< of the path, corners[0] = weights

@@ -113,9 +113,10 @@ Tensor with_pattern(Backend& backend, const StateMixing& in, const Tensor& patte
   return out;
 }
 
-Tensor mixed_by(Backend& backend, const StateMixing& in, const Tensor& now, Index heads, const std::stop_token& stop) {
+Tensor mixed_by(Backend& backend, const StateMixing& in, const Tensor& pattern, const Tensor& now,
+                const std::stop_token& stop) {
   Tape* const tape = backend.tape();
-  const Index n = in.x.dim(0), lanes = in.x.dim(1), width = in.x.dim(2), each = lanes / heads;
+  const Index n = in.x.dim(0), lanes = in.x.dim(1), width = in.x.dim(2), heads = now.dim(0), each = lanes / heads;
   assert(tape && in.lengths.size() <= 1);
   if (n * n * lanes > Index{1} << 28)
     throw Error("gradients of a pass whose patterns are edited", fmt::format("at most {} cells of all lanes", 1 << 28),
@@ -131,6 +132,12 @@ Tensor mixed_by(Backend& backend, const StateMixing& in, const Tensor& now, Inde
   for (Index t = 0; t < n; ++t)
     for (Index lane = 0; lane < lanes; ++lane)
       for (Index s = 0; s < n; ++s) before.ref(lane / each, t, s) += alpha.at(t, lane, s) / static_cast<float>(each);
+  // Where nothing was edited the mean is what it became, so that a lane keeps its own; roundings of two ways differ.
+  Tensor after = now.copy();
+  for (Index head = 0; head < heads; ++head)
+    for (Index t = 0; t < n; ++t)
+      for (Index s = 0; s < n; ++s)
+        if (now.at(head, t, s) == pattern.at(head, t, s)) after.ref(head, t, s) = before.at(head, t, s);
   const Tensor out = backend.empty(in.x.shape());
   Tensor y = out;
   for (Index t = 0; t < n; ++t)
@@ -138,11 +145,11 @@ Tensor mixed_by(Backend& backend, const StateMixing& in, const Tensor& now, Inde
       const Index head = lane / each;
       for (Index p = 0; p < width; ++p) y.ref(t, lane, p) = in.d.defined() ? in.d.at(lane) * in.x.at(t, lane, p) : 0.0f;
       for (Index s = 0; s < n; ++s) {
-        const float a = changed(alpha.at(t, lane, s), before.at(head, t, s), now.at(head, t, s));
+        const float a = changed(alpha.at(t, lane, s), before.at(head, t, s), after.at(head, t, s));
         for (Index p = 0; p < width; ++p) y.ref(t, lane, p) += a * in.x.at(s, lane, p);
       }
     }
-  tape->record(out, [tape, in, now, alpha, before, n, lanes, width, each](const Tensor& d_out) {
+  tape->record(out, [tape, in, now, after, alpha, before, n, lanes, width, each](const Tensor& d_out) {
     const auto asked = [&](const Tensor& x) { return tape->active(x) ? cleared(tape->into(x)) : Tensor(); };
     Tensor dx = asked(in.x), dd = asked(in.d), d_alpha = asked(alpha), d_now = asked(now);
     const Tensor seen = d_out.reshape(in.x.shape());
@@ -153,12 +160,14 @@ Tensor mixed_by(Backend& backend, const StateMixing& in, const Tensor& now, Inde
         for (Index p = 0; dx.defined() && in.d.defined() && p < width; ++p)
           dx.ref(t, lane, p) += in.d.at(lane) * seen.at(t, lane, p);
         for (Index s = 0; s < n; ++s) {
-          const float a = alpha.at(t, lane, s), old = before.at(head, t, s), set = now.at(head, t, s);
+          const float a = alpha.at(t, lane, s), old = before.at(head, t, s), set = after.at(head, t, s);
           for (Index p = 0; dx.defined() && p < width; ++p)
             dx.ref(s, lane, p) += changed(a, old, set) * seen.at(t, lane, p);
           const float d = dot(seen, t, in.x, s, lane);
           if (d_now.defined()) d_now.ref(head, t, s) += d * (old == 0 ? 1 : a / old);
-          if (!d_alpha.defined() || old == 0) continue;
+          if (!d_alpha.defined()) continue;
+          if (set == old) d_alpha.ref(t, lane, s) += d;  // the lane's own
+          if (set == old || old == 0) continue;
           d_alpha.ref(t, lane, s) += d * set / old;
           for (Index of = head * each; of < (head + 1) * each; ++of)  // by way of the mean that divides
             d_alpha.ref(t, of, s) -= d * a * set / (old * old) / static_cast<float>(each);

@@ -22,9 +22,10 @@ void remix(Backend& backend, const StateMixing& in, const Tensor& before, const 
 /// ∂α' of the sum above at now = before. With a tape. One text.
 Tensor with_pattern(Backend& backend, const StateMixing& in, const Tensor& pattern, const Tensor& y);
 
-/// The same with a pattern `now` that is not the lanes' own, and with gradients to everything. All α stand in memory.
-/// With a tape. Throws Error when that would be more than a GB. One text.
-Tensor mixed_by(Backend& backend, const StateMixing& in, const Tensor& now, Index heads,
+/// The same with `now` in place of the lanes' own `pattern` (mean_patterns()), and with gradients to everything: a cell
+/// that is still what it was follows the lanes, another does not. All α stand in memory. With a tape. Throws Error when
+/// that would be more than a GB. One text.
+Tensor mixed_by(Backend& backend, const StateMixing& in, const Tensor& pattern, const Tensor& now,
                 const std::stop_token& stop = {});
 
 }  // namespace headscope

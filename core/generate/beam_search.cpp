@@ -114,7 +114,7 @@ BeamTree beam_search(const LoadedModel& model, std::span<const std::int32_t> pro
   BeamSearch search({prompt.begin(), prompt.end()}, own);
   const Ctx quiet{ctx.backend, ctx.tap, ctx.stop, nullptr};
   std::vector<Generator> readers;  // of live()
-  readers.emplace_back(model, like, false);
+  readers.emplace_back(model, like, false, static_cast<int>(prompt.size()) + own.tokens - 1);
   for (int step = 1; !search.done(); ++step) {
     std::vector<Tensor> logits;
     const auto before = search.live();

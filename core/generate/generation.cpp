@@ -50,8 +50,8 @@ std::size_t cache_bytes(const ModelDims& dims, int tokens) {
          (static_cast<std::size_t>(tokens) * static_cast<std::size_t>(kept_numbers(dims).numbers) + state);
 }
 
-Generator::Generator(LoadedModel model, RunRequest like, bool rows)
-    : model_(std::move(model)), like_(std::move(like)), rows_(rows) {
+Generator::Generator(LoadedModel model, RunRequest like, bool rows, int longest)
+    : model_(std::move(model)), like_(std::move(like)), rows_(rows), longest_(longest) {
   std::erase_if(like_.edits, [](const Intervention& edit) { return !edit.enabled; });
   if (const ModelConfig& config = model_.model->config(); config.objective() != Objective::next_token)
     throw Error("generation", "a model that says what comes next", config.name,
@@ -59,6 +59,7 @@ Generator::Generator(LoadedModel model, RunRequest like, bool rows)
                 : config.predicts ? "an encoder reads a whole text and tells what stands where a token is masked"
                                   : "it has no logits");
   const int context = model_.model->config().context;
+  longest_ = longest > 0 ? std::min(longest, context) : context;
   cached_ = std::ranges::none_of(like_.edits, [&](const Intervention& edit) { return looks_ahead(edit, context); });
 }
 
@@ -113,7 +114,7 @@ void Generator::read_source(const Ctx& ctx) {
 
 void Generator::read_newest(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step) {
   const ModelConfig& config = model_.model->config();
-  if (!cache_) cache_.emplace(config.dims, config.context);
+  if (!cache_) cache_.emplace(config.dims, longest_);
   // What the cache holds of this prefix; the last token is read again if need be, since its logits are wanted.
   const auto common = static_cast<std::size_t>(std::ranges::mismatch(prefix, read_).in1 - prefix.begin());
   const bool goes_on = model_.model->continues(*cache_, static_cast<Index>(prefix.size()));

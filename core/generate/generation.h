@@ -58,7 +58,8 @@ class Generator {
  public:
   /// `like` is the request that the prompt was read by: its edits act, and texts that these take from are read as it
   /// says; its own text does not matter. `rows`: record them. Edits are checked at the first step.
-  explicit Generator(LoadedModel model, RunRequest like = {}, bool rows = true);
+  /// `longest`: tokens of the longest prefix that will be read, for which there is a cache; 0: those of the context.
+  explicit Generator(LoadedModel model, RunRequest like = {}, bool rows = true, int longest = 0);
 
   struct Choice {
     SamplingSettings settings;
@@ -91,6 +92,7 @@ class Generator {
   LoadedModel model_;
   RunRequest like_;
   bool rows_, cached_ = true;
+  int longest_;
   std::optional<KvCache> cache_;
   std::vector<std::int32_t> read_;  // what the cache holds
   Encoded source_;                  // of encoder-decoders, from the first step on

@@ -90,12 +90,16 @@ Tensor KvCache::put(Tensor& all, const Tensor& fresh) const {
 
 KvCache KvCache::copy() const {
   KvCache other = *this;
-  for (std::vector<Tensor>* all : {&other.k_, &other.v_})
-    for (Tensor& each : *all) {
-      const Tensor read = each.slice(0, 0, length_);
-      each = Tensor::uninitialized(each.shape());
-      std::memcpy(each.mutable_data(), read.data(), read.bytes());
-    }
+  const auto own = [this](Tensor& all) {  // what is read so far in other storage; what is not written to is shared
+    if (!all.defined()) return;
+    const Tensor read = all.slice(0, 0, length_);
+    all = Tensor::uninitialized(all.shape());
+    std::memcpy(all.mutable_data(), read.data(), read.bytes());
+  };
+  for (Tensor& each : other.k_) own(each);
+  for (Tensor& each : other.v_) own(each);
+  for (Held& each : other.held_)
+    for (Tensor* kept : {&each.taken.read, &each.taken.x, &each.taken.delta, &each.taken.b}) own(*kept);
   return other;
 }
 

@@ -182,7 +182,7 @@ class Mixer {
         throw Error(where(0), "one text at a time for gradients of a pass whose patterns are edited",
                     fmt::format("{}", lengths.size()));
       if (changed && tape) {
-        y = mixed_by(b_, own, now, d_.heads, stop_);
+        y = mixed_by(b_, own, pattern, now, stop_);
       } else if (changed) {
         if (lengths.size() == 1) y = y.copy();
         Tensor rows = lengths.size() == 1 ? y : y.slice(0, begin, begin + lengths[text]);

@@ -148,7 +148,7 @@ TEST_CASE("beam search ends when nothing can become better, at once when full, o
 TEST_CASE("beams and scores are those of transformers, by every penalty and way to stop") {
   std::ifstream file(reference("beams.json"));
   const auto cases = nlohmann::json::parse(file);
-  REQUIRE(cases.size() == 50);
+  REQUIRE(cases.size() == 70);
   std::map<std::string, std::unique_ptr<Bench>> benches;
   std::set<std::size_t> lengths;
   for (const auto& each : cases) {
@@ -178,7 +178,7 @@ TEST_CASE("beams and scores are those of transformers, by every penalty and way 
 }
 
 TEST_CASE("one beam is greedy decoding, with the end and without") {
-  for (const char* name : {"gpt2-random", "llama-gqa"}) {
+  for (const char* name : {"gpt2-random", "llama-gqa", "families/mamba"}) {
     Bench bench(name);
     Generator generator(bench.loaded, {}, false);
     Transcript greedy{prompt, {}};

@@ -55,7 +55,7 @@ TEST_CASE("models are found in folders, single files and cache entries, each wit
   fs::copy(reference("formats/gpt2.gguf"), root / "quantized" / "cut.gguf");
   fs::resize_file(root / "quantized" / "cut.gguf", 300);
   whole(root / "strange");
-  write(root / "strange" / "config.json", R"({"model_type": "mamba"})");
+  write(root / "strange" / "config.json", R"({"model_type": "rwkv"})");
   whole(root / "broken");
   write(root / "broken" / "config.json", "{");
   write(root / "notes" / "weights.bin", "no model, no configuration beside it");
@@ -83,7 +83,7 @@ TEST_CASE("models are found in folders, single files and cache entries, each wit
   CHECK(named(found, "second").format == "GGUF v3");
   CHECK(refused(named(found, "cut"), "cut.gguf"));
   CHECK(refused(named(found, "org/halfway"), "models--org--halfway"));
-  CHECK(named(found, "strange").family == "mamba");
+  CHECK(named(found, "strange").family == "rwkv");
   CHECK(named(found, "strange").dims.layers == 0);
   CHECK(refused(named(found, "strange"), "expected one of"));
   CHECK(refused(named(found, "broken"), "config.json"));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/attention/masks.h"
 #include "core/attention/state_patterns.h"
 #include "core/base/error.h"
 #include "core/model/config_reader.h"
@@ -16,6 +17,7 @@
 #include "core/model/model.h"
 #include "core/model/parameter_parts.h"
 #include "core/run/run_request.h"
+#include "core/train/gradients.h"
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
@@ -218,6 +220,44 @@ TEST_CASE("state space: two edited texts in one pass are each as alone") {
     const auto heads = static_cast<std::size_t>(s.model().config().dims.heads);
     CHECK(both.maps.size() == 2 * heads * static_cast<std::size_t>(s.model().config().dims.layers));
     CHECK(both.maps[heads].weight(4, 1) == 0.5f);  // of the second text
+  }
+}
+
+TEST_CASE("state space: gradients under a mask are the slopes of the masked pass") {
+  for (const char* folder : folders) {
+    CAPTURE(folder);
+    Subject s(folder);
+    const std::span<const std::int32_t> text = std::span(ids).first(6);
+    /// Moves one number of the embedding, and lets no token see further back than two.
+    struct Moved final : Tap {
+      Index element = 0;
+      float by = 0;
+      std::shared_ptr<const AttentionRule> window = parse_mask("window 3");
+      HeadRule head_rule(HeadId, HeadRule usual) const override {
+        usual.rule = window;
+        return usual;
+      }
+      bool wants(Site site) const override { return site.kind == SiteKind::embed; }
+      Tensor at(Site, const Tensor& value) override {
+        Tensor changed = value.copy();
+        changed.mutable_data()[element] += by;
+        return changed;
+      }
+    };
+    const auto run_moved = [&](Index element, float by) {
+      Moved tap;
+      tap.element = element, tap.by = by;
+      return input_gradients(s.model(), s.ctx(&tap), text, {.kind = GradientOf::Kind::logit, .token = 7});
+    };
+    const InputGradients found = run_moved(0, 0);
+    const Index width = s.model().config().dims.d_model;
+    double largest = 0;
+    for (Index element = 2; element < 6 * width; element += 5) {
+      const double slope = (run_moved(element, 4e-3f).value - run_moved(element, -4e-3f).value) / 8e-3;
+      largest = std::max(largest, std::abs(slope));
+      CHECK(found.embedding.at(element / width, element % width) == doctest::Approx(slope).epsilon(0.02).scale(0.1));
+    }
+    CHECK(largest > 0.01);
   }
 }
 

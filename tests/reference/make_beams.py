@@ -17,7 +17,8 @@ import transformers
 HERE = pathlib.Path(__file__).parent
 SOURCE = [3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 2]
 PROMPT = [3, 14, 15, 9, 2, 6]
-MODELS = ["gpt2-random", "llama-gqa", "encoder-decoders/bart", "encoder-decoders/marian", "encoder-decoders/t5"]
+MODELS = ["gpt2-random", "llama-gqa", "encoder-decoders/bart", "encoder-decoders/marian", "encoder-decoders/t5",
+          "families/mamba", "families/mamba2"]
 TOKENS = 9
 # width, length penalty, early stopping
 SETTINGS = [(1, 1.0, False), (3, 1.0, False), (4, 0.0, False), (4, 2.0, False), (3, -1.0, False), (4, 1.0, True),
@@ -63,7 +64,7 @@ def main():
     cases = []
     for name in MODELS:
         folder = HERE / name
-        two = "encoder" in name
+        two = name.startswith("encoder")
         loader = transformers.AutoModelForSeq2SeqLM if two else transformers.AutoModelForCausalLM
         model = loader.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager").eval()
         model.generation_config = transformers.GenerationConfig()

@@ -13,7 +13,7 @@
 namespace headscope {
 
 struct ArcsOptions {
-  HeadId head;
+  HeadId head = {};
   double threshold = 0.05;     ///< threads below this |weight| are not drawn; the caption says so
   std::optional<Index> query;  ///< this row stands out, the others stay behind
   bool skip_first = false;     ///< leave out key 0, where sinks drown everything else; the caption says so

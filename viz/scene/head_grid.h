@@ -16,7 +16,7 @@ namespace headscope {
 
 /// A head that belongs to a class: outlined in the class's hue and named below its picture, so colour is never alone.
 struct HeadMark {
-  HeadId head;
+  HeadId head = {};
   std::string title;  ///< "previous token"
   Color color;
 };

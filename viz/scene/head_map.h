@@ -14,7 +14,7 @@
 namespace headscope {
 
 struct HeadMapOptions {
-  HeadId head;
+  HeadId head = {};
   Scaling scaling;
   Badge badge;                                             ///< class of the head with its score
   std::vector<std::pair<std::string, std::string>> facts;  ///< metrics, ("Entropy", "0.94 nats")

@@ -16,7 +16,7 @@
 namespace headscope {
 
 struct HeadPairOptions {
-  HeadId head;
+  HeadId head = {};
   std::string name_a = "A", name_b = "B";
   std::span<const int> partner;  ///< position of `a` → of `b`, or −1 (core/trace/token_alignment.h)
   Scaling scaling;               ///< of the two maps

@@ -16,7 +16,7 @@
 namespace headscope {
 
 struct PatchMapOptions {
-  HeadId head;
+  HeadId head = {};
   Index query = 0;      ///< position of the query
   bool smooth = false;  ///< bilinear between the middles of patches; else every patch is one flat rectangle
   Badge badge = {};

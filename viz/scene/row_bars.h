@@ -13,7 +13,7 @@
 namespace headscope {
 
 struct RowBarsOptions {
-  HeadId head;
+  HeadId head = {};
   Index query = 0;  ///< position of the query
   Scaling scaling;  ///< linear: the axis ends at the next round number above the largest weight unless `high` says more
   Badge badge;

@@ -118,7 +118,7 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
                fmt::format("{}[{}]",
                            name(Site{s == 2 ? SiteKind::pattern : SiteKind::attn_scores, options.head.layer},
                                 trace.model.stack, HookNames::transformer_lens),
-                           options.head)});
+                           options.head.head)});
     const double y = add_color_bar(scene,
                                    {stage.bar, stage.norm, s == 2 ? theme.sequential : theme.diverging,
                                     s == 2 ? 1.0 : static_cast<double>(largest), s > 0, false},

@@ -11,14 +11,14 @@ namespace headscope {
 
 /// Scores (scale · q·k + bias) → mask → softmax, three maps side by side. `trace` must hold the head's map factored.
 struct HeadStepsOptions {
-  HeadId head;
+  HeadId head = {};
   double width = 900;
 };
 Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, const Style& style);
 
 /// The score of one cell as a sum over the dimensions of the head (over rotary pairs with RoPE), largest part first.
 struct ScoreSplitOptions {
-  HeadId head;
+  HeadId head = {};
   Index query = 0, key = 0;
   bool rotary = false;
   double width = 900, height = 220;

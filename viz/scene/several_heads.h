@@ -13,7 +13,7 @@
 namespace headscope {
 
 struct ChosenHead {
-  HeadId head;
+  HeadId head = {};
   Badge badge;  ///< class with score
 };
 

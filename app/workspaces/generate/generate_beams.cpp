@@ -35,6 +35,21 @@ std::string text_of(const LoadedModel& model, const BeamTree& tree, const Beam& 
 
 }  // namespace
 
+/// In a child that scrolls: a node that was just chosen, from the list perhaps, comes into sight; without one the tree
+/// goes back to where it was.
+void GenerateWorkspace::reveal(const Ui& ui, const Scene& scene, std::optional<std::size_t> node) {
+  if (node == revealed_) return;
+  const Mark* mark = node ? find(scene, fmt::format("node.{}", *node)) : nullptr;
+  if (node && !mark) return;  // of the picture that is being drawn
+  if (!revealed_) scrolled_before_ = ImGui::GetScrollX();
+  revealed_ = node;
+  if (!mark) return ImGui::SetScrollX(scrolled_before_);
+  const Rect& box = std::get<Box>(mark->shape).rect;
+  const float left = ui.px(box.x), right = ui.px(box.right() + 30), room = ImGui::GetContentRegionAvail().x;
+  if (right > ImGui::GetScrollX() + room) ImGui::SetScrollX(right - room);
+  if (left < ImGui::GetScrollX()) ImGui::SetScrollX(std::max(left - ui.px(30), 0.f));
+}
+
 void GenerateWorkspace::beams(Ui& ui, AppContext& app) {
   note(ui,
        "Several texts at once: at every step all continuations of the kept texts are compared, and the most probable "
@@ -69,6 +84,7 @@ void GenerateWorkspace::beams(Ui& ui, AppContext& app) {
                           ImGuiWindowFlags_HorizontalScrollbar)) {
       SceneViewOptions how;
       how.fit_width = how.fit_height = false;
+      reveal(ui, *scene, followed);
       const SceneTouch touch = tree_.draw(ui, "beams", how, scene->width, scene->height);
       if (const auto* node = meaning<Part>(touch.mark); node && touch.clicked) clicked = node->index;
     }

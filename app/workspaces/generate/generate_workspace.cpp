@@ -176,12 +176,12 @@ void GenerateWorkspace::controls(Ui& ui, AppContext& app) {
        {"1 ÷ mean time of a step with the cache", fmt::format("the last {} of this branch, maps recorded", count)});
   const ModelDims& dims = controller_.model().model->config().dims;
   const auto length = static_cast<int>(controller_.text()->tokens.size());
-  std::vector<std::string> sum{fmt::format("layers · tokens · ({}) · 4 bytes", kept_numbers(dims).words),
-                               fmt::format("{} · {} · ({}) · 4", dims.layers, length, kept_numbers(dims).sum)};
+  std::vector<std::string> product{fmt::format("layers · tokens · ({}) · 4 bytes", kept_numbers(dims).words),
+                                   fmt::format("{} · {} · ({}) · 4", dims.layers, length, kept_numbers(dims).sum)};
   if (dims.state_space())
-    sum.push_back(fmt::format("and the state, of any length: {}", bytes_text(cache_bytes(dims, 0))));
+    product.push_back(fmt::format("and the state, of any length: {}", bytes_text(cache_bytes(dims, 0))));
   fact(ui, dims.state_space() ? "State, and rows to go back" : "KV cache", bytes_text(cache_bytes(dims, length)),
-       nullptr, std::move(sum));
+       nullptr, std::move(product));
   if (const std::size_t dropped = controller_.dropped(); dropped > 0)
     note(ui, fmt::format("Rows and logits of the oldest {} steps were let go to stay inside {}; they are computed "
                          "again when you look at them.",

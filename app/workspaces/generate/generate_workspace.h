@@ -3,6 +3,7 @@
 // study of cost, streaming or teacher forcing in the middle; the choice of one step on the right. Thread rule: the UI
 // thread. Destroy it before the App.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ class GenerateWorkspace : public Workspace {
   // generate_beams.cpp
   void beams(Ui& ui, AppContext& app);
   void beams_facts(Ui& ui);
+  void reveal(const Ui& ui, const Scene& scene, std::optional<std::size_t> node);
 
   // generate_studies.cpp
   void cost(Ui& ui);
@@ -59,7 +61,9 @@ class GenerateWorkspace : public Workspace {
   GenerationController& controller_;
   std::vector<CatalogueGroup> pages_;
   SceneSlot rows_{"scene.generation.rows"}, candidates_{"scene.generation.candidates"}, tree_{"scene.generation.beams"};
-  bool with_dropped_ = true;  // of beams: candidates that were not kept
+  bool with_dropped_ = true;             // of beams: candidates that were not kept
+  std::optional<std::size_t> revealed_;  // node of the tree that was last scrolled to
+  float scrolled_before_ = 0;            // window pixels, when the first node was chosen
   bool drawn_ = false;
   std::size_t followed_ = 0;  // length of the text that the strip last scrolled to
 };
