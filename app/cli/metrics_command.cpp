@@ -116,8 +116,8 @@ Alphabet alphabet_of(Console& console, const MetricsOptions& options, const Load
   const std::string where = file ? "--alphabet-file" : "--alphabet";
   if (!loaded.tokenizer) throw Error(where, "a model with a tokenizer", "none", "--alphabet all needs none");
   std::set<std::int32_t> found;
-  for (const Token& token : loaded.tokenizer->encode(file ? read_file(options.alphabet_file) : options.alphabet,
-                                                     Tokenizer::Options{}))
+  for (const Token& token :
+       loaded.tokenizer->encode(file ? read_file(options.alphabet_file) : options.alphabet, Tokenizer::Options{}))
     if (token.id != bos && token.id < out.vocab) found.insert(token.id);
   out.ids.assign(found.begin(), found.end());
   return out;

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "core/attention/masks.h"
 #include "core/metrics/metric.h"
+#include "core/trace/attention_rule.h"
 
 namespace headscope {
 
