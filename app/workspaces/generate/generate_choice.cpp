@@ -114,7 +114,9 @@ void GenerateWorkspace::choice(Ui& ui, AppContext& app) {
   fact(ui, "Positions read", fmt::format("{} of {}", step.computed, step.length), nullptr,
        {"1: the cache held the others", "all: an edit looks ahead, so that each step reads the whole prefix"});
   fact(ui, "Time of the pass", fmt::format("{:.2f} ms", step.milliseconds));
-  fact(ui, "KV cache after it", step.cache_bytes > 0 ? bytes_text(step.cache_bytes) : "none");
+  const bool states = controller_.model().model->config().dims.state_space();
+  fact(ui, states ? "State and rows after it" : "KV cache after it",
+       step.cache_bytes > 0 ? bytes_text(step.cache_bytes) : "none");
 }
 
 }  // namespace headscope

@@ -337,12 +337,15 @@ void TrainWorkspace::right(const PageContext& c) {
 }
 
 void TrainWorkspace::history(Ui& ui) {
-  section(ui, "HEADS OVER TIME",
-          controller_.running().model.state_space() ? "a line each; magnitudes as shares of their row" : "a line each");
   static constexpr const char* labels[] = {"Induction", "Previous", "Sink", "Entropy"};
   const auto& all = controller_.head_history();
-  const bool aligns = !all.empty() && all.back().metric == HeadHistory::alignment;  // between two texts, where this
-  if (!aligns) segmented(ui, "training history", labels, history_metric_);          // is what can be said of heads
+  // Between two texts this is what can be said of heads.
+  const bool aligns = !all.empty() && all.back().metric == HeadHistory::alignment;
+  section(ui, "HEADS OVER TIME",
+          aligns                                      ? "alignment error rate, a line each"
+          : controller_.running().model.state_space() ? "a line each, of |α| as shares"
+                                                      : "a line each");
+  if (!aligns) segmented(ui, "training history", labels, history_metric_);
   if (all.empty()) return;
   const TrainingController::HeadHistory& history = aligns ? all.back() : nth(all, history_metric_);
   const TrainingView& view = *controller_.moment()->view;
