@@ -52,6 +52,9 @@ window words --session assets/examples/words.json
 window masked --session assets/examples/masked.json
 window translate --session assets/examples/translate.json
 window picture --session assets/examples/picture.json
+window state models/tiny-mamba --workspace analyse --page state
+window beams models/tiny-translate --workspace generate --page beams \
+  --source "$(cat assets/examples/tiny-translate.source.txt)" --text "kar lipar"
 window ablate --workspace analyse --page ablate
 window patch --workspace analyse --page patch
 window temperature --workspace analyse --page temperature

@@ -20,6 +20,7 @@
 #include "tests/support/random_tensor.h"
 #include "tests/viz/sample.h"
 #include "viz/scene/arcs.h"
+#include "viz/scene/beam_tree.h"
 #include "viz/scene/candidates.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/flow_diagram.h"
@@ -239,6 +240,23 @@ std::map<std::string, std::function<Scene(const Style&)>> makers() {
          TokenPairsOptions options;
          options.partner = std::span(partner);
          return token_pairs_scene(a, a, options, style);
+       }},
+      {"beam_tree_scene",
+       [](const Style& style) {
+         using Fate = BeamTreeNode::Fate;
+         BeamTreeOptions options;
+         options.prompt = "a";
+         options.nodes = {{.label = "b", .probability = 0.75, .sum = std::log(0.75), .fate = Fate::kept},
+                          {.label = "c", .probability = 0.25, .sum = std::log(0.25)},
+                          {.parent = 0,
+                           .step = 2,
+                           .label = "d",
+                           .probability = 0.5,
+                           .sum = std::log(0.375),
+                           .fate = Fate::finished,
+                           .place = 0,
+                           .score = std::log(0.375) / 2}};
+         return beam_tree_scene(options, style);
        }},
       {"patch_map_scene",
        [](const Style& style) {

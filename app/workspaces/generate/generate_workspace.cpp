@@ -43,13 +43,13 @@ GenerateWorkspace::Study GenerateWorkspace::study(const AppContext& app) const {
 }
 
 void GenerateWorkspace::each_frame() {
-  controller_.frame(std::exchange(drawn_, false));
+  controller_.frame(drawn_in_ == ImGui::GetFrameCount());  // the last: there may be turns without any
 }
 
 // ---- left
 
 void GenerateWorkspace::left(const PageContext& c) {
-  drawn_ = true;
+  drawn_in_ = ImGui::GetFrameCount();
   if (controller_.running()) *c.ui.animate = true;
   switch (std::exchange(c.app.ui.generation, UiRequests::Generation::none)) {
     case UiRequests::Generation::step:
@@ -264,7 +264,7 @@ void GenerateWorkspace::branches(Ui& ui) {
 // ---- middle
 
 void GenerateWorkspace::middle(const PageContext& c) {
-  drawn_ = true;
+  drawn_in_ = ImGui::GetFrameCount();
   const Study now = study(c.app);
   controller_.want(now);
   if (!controller_.prompt() || !controller_.text())

@@ -64,8 +64,8 @@ class GenerateWorkspace : public Workspace {
   bool with_dropped_ = true;             // of beams: candidates that were not kept
   std::optional<std::size_t> revealed_;  // node of the tree that was last scrolled to
   float scrolled_before_ = 0;            // window pixels, when the first node was chosen
-  bool drawn_ = false;
-  std::size_t followed_ = 0;  // length of the text that the strip last scrolled to
+  int drawn_in_ = -1;                    ///< the last frame that showed this workspace
+  std::size_t followed_ = 0;             // length of the text that the strip last scrolled to
 };
 
 /// "12.3 kB"
