@@ -246,8 +246,8 @@ std::map<std::string, std::function<Scene(const Style&)>> makers() {
          using Fate = BeamTreeNode::Fate;
          BeamTreeOptions options;
          options.prompt = "a";
-         options.nodes = {{.label = "b", .probability = 0.75, .sum = std::log(0.75), .fate = Fate::kept},
-                          {.label = "c", .probability = 0.25, .sum = std::log(0.25)},
+         options.nodes = {{.parent = {}, .label = "b", .probability = 0.75, .sum = std::log(0.75), .fate = Fate::kept},
+                          {.parent = {}, .label = "c", .probability = 0.25, .sum = std::log(0.25)},
                           {.parent = 0,
                            .step = 2,
                            .label = "d",
