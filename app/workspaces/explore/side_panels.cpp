@@ -141,9 +141,13 @@ void draw_facts(const PageContext& c) {
   const HeadFacts* facts = c.facts();
   const int row = facts ? facts->row(c.state().document.selected) : -1;
   if (row < 0) return;
-  static constexpr std::string_view shown[] = {"entropy",         "effective_tokens", "sink",
-                                               "mean_distance",   "max_weight",       "prefix_matching",
-                                               "duplicate_token", "previous_token",   "self_attention"};
+  std::vector<std::string_view> shown{"entropy",         "effective_tokens", "sink",
+                                      "mean_distance",   "max_weight",       "prefix_matching",
+                                      "duplicate_token", "previous_token",   "self_attention"};
+  if (!has_probabilities(facts->trace->map(c.state().document.selected))) {
+    note(c.ui, "Its weights are no probabilities: what is said of those alone has no number here.");
+    shown.insert(shown.begin(), "row_mass");
+  }
   for (const std::string_view id : shown) {
     const Metric& m = metric(id);
     const auto column = static_cast<std::size_t>(&m - metrics().data());
