@@ -53,12 +53,7 @@ Report Patches::read(const ReadRun& run) const {
   for (const PatchToken& t : found)
     rows.add({t.position, token_label(*run.trace, t.position), t.row, t.column, t.column * v.patch, t.row * v.patch,
               t.mean, t.deviation, t.embedded});
-  std::vector<double> norms(static_cast<std::size_t>(v.leading), 0.0);
-  for (const PatchToken& t : found) norms.push_back(t.embedded);
-  const std::string words = fmt::format("{} numbers of each become {}", v.patch_numbers(), width);
-  out.picture = [trace = run.trace, norms, words](const Style& style) {
-    PatchValues values{norms, "Patches", "‖E p + b‖[:]", "norm of the token that a patch becomes", {}};
-    values.caption = words;
+  out.picture = [trace = run.trace, values = token_norms(found, *run.loaded.model)](const Style& style) {
     return patch_values_scene(*trace, values, {}, style);
   };
   return out;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "viz/scene/compose.h"
 #include "viz/scene/matrix_map.h"
-#include "viz/scene/patch_map.h"
 
 namespace headscope {
 
@@ -42,6 +42,15 @@ Scene position_grid_scene(const Tensor& similarity, const VisionConfig& v, Index
         Cell{marked / columns * (rows + 1) + marked / columns, marked % columns * (columns + 1) + marked % columns};
   map.provenance = "cos(p_i, p_j) of the learned position embeddings";
   return matrix_map_scene(map, style);
+}
+
+PatchValues token_norms(const std::vector<PatchToken>& patches, const Model& model) {
+  const VisionConfig& v = *model.config().vision;
+  std::vector<double> norms(static_cast<std::size_t>(v.leading), 0.0);
+  for (const PatchToken& token : patches) norms.push_back(token.embedded);
+  PatchValues values{std::move(norms), "Patches", "‖E p + b‖[:]", "norm of the token that a patch becomes", {}};
+  values.caption = fmt::format("{} numbers of each become {}", v.patch_numbers(), model.config().dims.d_model);
+  return values;
 }
 
 Scene patch_atlas_scene(const Trace& trace, Index query, bool smooth, double width, const Style& style) {

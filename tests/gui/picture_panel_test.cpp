@@ -95,4 +95,28 @@ TEST_CASE("every page of Analyse has a picture's numbers, or a sentence; none br
     }
 }
 
+TEST_CASE("the page of patches lays what becomes of each over the picture, and compares the positions of all") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1600, 1000}}) {
+    CAPTURE(width);
+    AnalysePage page(vision(width, height));
+    page.open("patches and positions", "patches", "patches/patch.1.1");
+    page.driver.click("patches/patch.1.1");
+    REQUIRE(page.settle());
+    CHECK(page.state().document.query == 5);
+    page.choose("Positions");
+    REQUIRE(page.driver.until([&] { return page.driver.shown("positions/matrix"); }));
+    // The picture has 3 × 3 patches: a grid of grids of 3 × 3 cells with a line between them. In the middle of it the
+    // patch in the middle meets itself.
+    page.driver.click("positions/matrix");
+    REQUIRE(page.settle());
+    CHECK(page.state().document.query == 5);
+    const auto& box = page.driver.item("positions/matrix");
+    page.driver.click_at({box.min.x + (box.max.x - box.min.x) * 0.5f / 11, box.center().y});  // left, in the middle row
+    REQUIRE(page.settle());
+    CHECK(page.state().document.query == 4);
+    page.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+  }
+}
+
 }  // namespace headscope::picture_panel_test

@@ -28,6 +28,7 @@ std::unique_ptr<Page> make_norms(JobRunner&);
 std::unique_ptr<Page> make_feed_forward(JobRunner&);
 std::unique_ptr<Page> make_experts(JobRunner&);
 std::unique_ptr<Page> make_state(JobRunner&);
+std::unique_ptr<Page> make_patches(JobRunner&);
 std::unique_ptr<Page> make_token_path(JobRunner&);
 std::unique_ptr<Page> make_token_loss(JobRunner&);
 
@@ -196,6 +197,10 @@ const std::vector<PageEntry>& page_registry() {
         "What does each token write into the state, and how much of it does the state forget?",
         "Mamba Mamba-2 selective scan SSM delta step size dt forget keep B C lanes"},
        make_state},
+      {{"patches", "Patches and positions", "The block and the whole model", "Dosovitskiy et al. 2021",
+        "How does a picture become tokens, and what do learned positions know of its grid?",
+        "ViT vision transformer image patch embedding position similarity grid cosine 16x16 CLS"},
+       make_patches},
       {{"path", "The path of a token", "The block and the whole model", "Vaswani et al. 2017",
         "From token id to probabilities: every stage of one position, with its shape and its numbers.",
         "embedding unembedding logits softmax weight tying tied shapes whole model forward pass"},

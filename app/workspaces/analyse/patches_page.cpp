@@ -1,0 +1,171 @@
+// How a picture becomes tokens: its patches, what the model is given of each, the token that comes of it; and what
+// positions know of the grid.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/render/vision_pictures.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/analyse/parts.h"
+#include "app/workspaces/analyse/reading_page.h"
+#include "core/base/nth.h"
+#include "viz/scene/patch_map.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr std::size_t listed = 6;  // of the patches whose positions are most alike
+
+class PatchesPage final : public ReadingPage {
+ public:
+  void middle(const PageContext& c) override {
+    static constexpr const char* views[] = {"Patches", "Positions"};
+    segmented(c.ui, "patches view", views, view_);
+    ImGui::Dummy({0, c.ui.px(4)});
+    if (!c.results().model.model) return no_reading_yet(c);
+    const ModelConfig& config = c.results().model.model->config();
+    if (!config.vision)
+      return empty_state(c.ui, "This model reads no pictures",
+                         "Its tokens are pieces of a text. ViT, DeiT and CLIP cut a picture into patches, each of "
+                         "which becomes a token.");
+    if (view_ == 0) {
+      tokens_.want(c, {SiteKind::embed}, "", [](const ReadingSource& source, const Ctx&) {
+        return patch_tokens(*source.model.model, *source.trace);
+      });
+      return tokens_.answer() ? patches(c) : no_reading_yet(c);
+    }
+    if (config.position != PositionKind::learned)
+      return empty_state(c.ui, "This model has no learned positions", "There is nothing to compare.");
+    alike_.want_of_weights(
+        c, "", [](const ReadingSource& source, const Ctx&) { return position_similarity(*source.model.model); });
+    alike_.answer() ? positions(c) : no_reading_yet(c);
+  }
+
+  void controls(ControlsRecord& r) override { r.field("view", view_, 0, 1); }
+
+  void right(const PageContext& c) override {
+    if (!c.results().model.model || !c.results().model.model->config().vision || !c.trace()) return;
+    const VisionConfig& v = *c.results().model.model->config().vision;
+    position_control(c, "the patch whose numbers are listed");
+    view_ == 0 ? patch_facts(c, v) : position_facts(c, v);
+  }
+
+ private:
+  /// The patch that is pinned, row by row; none: a token that is learned.
+  static std::optional<Index> pinned_patch(const PageContext& c, const VisionConfig& v) {
+    const Index row = pinned_row(c, *c.trace());
+    return row >= v.leading && row < v.tokens() ? std::optional(row - v.leading) : std::nullopt;
+  }
+
+  void patches(const PageContext& c) {
+    const auto answer = tokens_.answer();
+    const double width = std::floor(c.room()), height = std::max(room_below(c) - 30, 200.0);
+    section(c.ui, "THE PICTURE, PATCH BY PATCH",
+            "the longer a patch's token, the stronger its colour · click pins one");
+    const Index pinned = pinned_row(c, *answer->source.trace);
+    picture_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", width, height, pinned),
+                  [answer, width, height, pinned](const Style& style) {
+                    PatchValues values = token_norms(answer->result, *answer->source.model.model);
+                    values.query = pinned;
+                    PatchMapOptions options;
+                    options.room = PatchMapOptions::Room{width, height};
+                    return patch_values_scene(*answer->source.trace, values, options, style);
+                  });
+    SceneViewOptions how;
+    how.centered = true;
+    const SceneTouch touch = picture_.draw(c.ui, "patches", how, width, height);
+    const TokenAt* patch = meaning<TokenAt>(touch.mark);
+    if (patch && touch.clicked) c.editor.pin(patch->position);
+  }
+
+  void patch_facts(const PageContext& c, const VisionConfig& v) {
+    const auto answer = tokens_.answer();
+    if (!answer) return;
+    const int width = c.results().model.model->config().dims.d_model;
+    section(c.ui, "THE WAY TO TOKENS");
+    fact(c.ui, "Picture, pixels", fmt::format("{} × {}", v.width, v.height), nullptr,
+         {"what the model is given: made of the file as its preprocessor_config.json says"});
+    fact(c.ui, "Patches", fmt::format("{} × {} = {}", v.columns(), v.rows(), v.patches()), nullptr,
+         {fmt::format("of {0} × {0} pixels", v.patch)});
+    fact(c.ui, "Numbers of a patch", fmt::format("{}", v.patch_numbers()), nullptr,
+         {fmt::format("{} channels · {} · {}", v.channels, v.patch, v.patch)});
+    fact(c.ui, "Numbers of a token", fmt::format("{}", width), nullptr,
+         {fmt::format("a matrix of {} × {}", v.patch_numbers(), width)});
+    fact(c.ui, "Tokens", fmt::format("{}", v.tokens()), nullptr,
+         {fmt::format("{} learned before the patches", v.leading)});
+    section(c.ui, "THIS PATCH");
+    const auto patch = pinned_patch(c, v);
+    if (!patch || *patch >= std::ssize(answer->result))
+      return note(c.ui, "A learned token is pinned, which comes of no patch: click one in the picture.");
+    const PatchToken& token = nth(answer->result, *patch);
+    fact(c.ui, "Row, column", fmt::format("{}, {}", token.row, token.column));
+    fact(c.ui, "From pixel", fmt::format("{}, {}", token.column * v.patch, token.row * v.patch));
+    fact(c.ui, "Mean of its numbers", fmt::format("{:.4f}", token.mean), nullptr,
+         {"of the levels as the model is given them: (x − mean) ÷ std by channel"});
+    fact(c.ui, "Deviation", fmt::format("{:.4f}", token.deviation), nullptr, {"0: one colour everywhere"});
+    fact(
+        c.ui, "‖E p + b‖", fmt::format("{:.4f}", token.embedded), nullptr,
+        {fmt::format("hook_embed[{}], F32: the patch times the matrix, before its position is added", token.position)});
+  }
+
+  void positions(const PageContext& c) {
+    const auto answer = alike_.answer();
+    const VisionConfig v = *answer->source.model.model->config().vision;
+    const double side = std::max(200.0, std::min(std::floor(c.room()), room_below(c) - 30));
+    section(c.ui, "HOW ALIKE POSITIONS ARE", "at the place of each patch: its cosines with all others · click pins it");
+    const Index pinned = c.trace() ? pinned_patch(c, v).value_or(-1) : -1;
+    grid_.want(c.jobs, c.ui, answer, fmt::format("{} {}", side, pinned), [answer, v, side, pinned](const Style& style) {
+      return position_grid_scene(answer->result, v, pinned, side, style);
+    });
+    const SceneTouch touch = wide_scene(c, grid_, "positions");
+    const auto cell = matrix_cell(touch);
+    if (!cell) return;
+    const Index high = v.rows() + 1, wide = v.columns() + 1;  // of a grid, and the line behind it
+    const Index row = cell->row / high, column = cell->column / wide, y = cell->row % high, x = cell->column % wide;
+    if (row >= v.rows() || column >= v.columns() || y >= v.rows() || x >= v.columns()) return;
+    const Index patch = row * v.columns() + column, other = y * v.columns() + x;
+    tooltip(c.ui,
+            {fmt::format("patch {}, {} and patch {}, {}", row, column, y, x),
+             fmt::format("cosine {:.4f}", answer->result.at(patch, other)), "of the rows of the position embedding"});
+    if (touch.clicked) c.editor.pin(v.leading + patch);
+  }
+
+  void position_facts(const PageContext& c, const VisionConfig& v) {
+    const auto answer = alike_.answer();
+    if (!answer) return;
+    const GridSimilarity means = grid_similarity(answer->result, v);
+    section(c.ui, "MEAN COSINE", "of two different patches");
+    fact(c.ui, "In the same row", fmt::format("{:.4f}", means.same_row));
+    fact(c.ui, "In the same column", fmt::format("{:.4f}", means.same_column));
+    fact(c.ui, "Neighbours", fmt::format("{:.4f}", means.neighbours), nullptr,
+         {"side by side, or one above the other"});
+    fact(c.ui, "Neither row nor column", fmt::format("{:.4f}", means.others));
+    const auto patch = pinned_patch(c, v);
+    section(c.ui, "MOST ALIKE", patch ? "to the pinned patch: row, column" : "");
+    if (!patch) return note(c.ui, "A learned token is pinned: click a patch.");
+    std::vector<std::pair<double, Index>> found;
+    for (Index other = 0; other < answer->result.dim(1); ++other)
+      if (other != *patch) found.emplace_back(-answer->result.at(*patch, other), other);
+    std::ranges::sort(found);
+    found.resize(std::min(found.size(), listed));
+    for (const auto& [less, other] : found)
+      fact(c.ui, fmt::format("{}, {}", other / v.columns(), other % v.columns()), fmt::format("{:.4f}", -less));
+  }
+
+  int view_ = 0;
+  ReadingJob<std::vector<PatchToken>> tokens_{*this, "read.patches"};
+  ReadingJob<Tensor> alike_{*this, "read.positions-grid"};
+  ReadingSlot picture_{*this, "scene.patches"}, grid_{*this, "scene.positions-grid"};
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_patches(JobRunner&) {
+  return std::make_unique<PatchesPage>();
+}
+
+}  // namespace headscope
