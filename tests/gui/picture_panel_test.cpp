@@ -105,13 +105,13 @@ TEST_CASE("the page of patches lays what becomes of each over the picture, and c
     REQUIRE(page.settle());
     CHECK(page.state().document.query == 5);
     page.choose("Positions");
-    REQUIRE(page.driver.until([&] { return page.driver.shown("positions/matrix"); }));
+    REQUIRE(page.driver.until([&] { return page.driver.shown("positions/map"); }));
     // The picture has 3 × 3 patches: a grid of grids of 3 × 3 cells with a line between them. In the middle of it the
     // patch in the middle meets itself.
-    page.driver.click("positions/matrix");
+    page.driver.click("positions/map");
     REQUIRE(page.settle());
     CHECK(page.state().document.query == 5);
-    const auto& box = page.driver.item("positions/matrix");
+    const auto& box = page.driver.item("positions/map");
     page.driver.click_at({box.min.x + (box.max.x - box.min.x) * 0.5f / 11, box.center().y});  // left, in the middle row
     REQUIRE(page.settle());
     CHECK(page.state().document.query == 4);

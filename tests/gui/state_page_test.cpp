@@ -16,7 +16,9 @@ TEST_CASE("the page State tells steps token by token, of all layers and lane by 
   HEADSCOPE_NEEDS_DISPLAY();
   for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1600, 1000}}) {
     CAPTURE(width);
-    AnalysePage page("tiny-mamba", width, height);
+    AppOptions options = AnalysePage::options("tiny-mamba", width, height);
+    options.text = "In the village there lived Rosa.";  // short: all of it is in sight
+    AnalysePage page(options);
     page.open("state of a state space", "state", "state/matrix");
     CHECK_FALSE(page.state().document.query);
     page.driver.click("state/matrix");
@@ -37,19 +39,22 @@ TEST_CASE("the page State tells steps token by token, of all layers and lane by 
 TEST_CASE(
     "pages about queries, keys and scores say in a sentence why a state space has none, and State why others do") {
   HEADSCOPE_NEEDS_DISPLAY();
-  AnalysePage page("tiny-mamba", 1280, 720);
-  for (const CatalogueGroup& group : page.analyse.pages())
-    for (const CatalogueEntry& entry : group.entries) {
-      CAPTURE(entry.id);
-      page.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
-      page.driver.frames(2);
-      page.driver.type(entry.title);
-      page.driver.frames(2);
-      page.driver.key(ImGuiKey_Enter);
-      CHECK(page.settle());
-      if (const auto& message = page.app.explorer().jobs.message()) CHECK(std::ranges::count(message->text, '\n') <= 1);
-      page.app.explorer().jobs.dismiss();
-    }
+  {
+    AnalysePage page("tiny-mamba", 1280, 720);
+    for (const CatalogueGroup& group : page.analyse.pages())
+      for (const CatalogueEntry& entry : group.entries) {
+        CAPTURE(entry.id);
+        page.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
+        page.driver.frames(2);
+        page.driver.type(entry.title);
+        page.driver.frames(2);
+        page.driver.key(ImGuiKey_Enter);
+        CHECK(page.settle());
+        if (const auto& message = page.app.explorer().jobs.message())
+          CHECK(std::ranges::count(message->text, '\n') <= 1);
+        page.app.explorer().jobs.dismiss();
+      }
+  }
   AnalysePage other("tiny-gpt2", 1280, 720);
   other.open("state of a state space");
   CHECK_FALSE(other.driver.shown("state/matrix"));

@@ -122,8 +122,8 @@ class PatchesPage final : public ReadingPage {
       return position_grid_scene(answer->result, v, pinned, side, style);
     });
     const SceneTouch touch = wide_scene(c, grid_, "positions");
-    const auto cell = matrix_cell(touch);
-    if (!cell) return;
+    if (!touch.mark || touch.mark->id != "map" || !touch.cell) return;
+    const Cell* const cell = &*touch.cell;
     const Index high = v.rows() + 1, wide = v.columns() + 1;  // of a grid, and the line behind it
     const Index row = cell->row / high, column = cell->column / wide, y = cell->row % high, x = cell->column % wide;
     if (row >= v.rows() || column >= v.columns() || y >= v.rows() || x >= v.columns()) return;
