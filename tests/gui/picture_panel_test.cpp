@@ -104,7 +104,7 @@ TEST_CASE("the page of patches lays what becomes of each over the picture, and c
     page.driver.click("patches/patch.1.1");
     REQUIRE(page.settle());
     CHECK(page.state().document.query == 5);
-    page.choose("Positions");
+    page.choose("Grid of positions");
     REQUIRE(page.driver.until([&] { return page.driver.shown("positions/map"); }));
     // The picture has 3 × 3 patches: a grid of grids of 3 × 3 cells with a line between them. In the middle of it the
     // patch in the middle meets itself.

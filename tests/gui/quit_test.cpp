@@ -308,7 +308,7 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
       {"path", "One scale for all"},
       {"experts", "All layers"},
       {"state", "Lanes of a layer"},
-      {"patches", "Positions"},
+      {"patches", "Grid of positions"},
   };
   // These have none: what can be put there belongs to one text, positions and tokens.
   static constexpr std::string_view without[] = {"attribution", "loss"};

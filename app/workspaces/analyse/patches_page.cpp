@@ -23,7 +23,7 @@ constexpr std::size_t listed = 6;  // of the patches whose positions are most al
 class PatchesPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    static constexpr const char* views[] = {"Patches", "Positions"};
+    static constexpr const char* views[] = {"Patches", "Grid of positions"};
     segmented(c.ui, "patches view", views, view_);
     ImGui::Dummy({0, c.ui.px(4)});
     if (!c.results().model.model) return no_reading_yet(c);
