@@ -89,7 +89,8 @@ std::vector<CorpusExample> examples_from(const JsonView& list) {
 
 CorpusStatistics::RowSums rows_from(const JsonView& list) {
   const std::vector<JsonView> four = list.elements("numbers", 4, 4);
-  return {four[0].integer(0), four[1].integer(0), four[2].integer(0), four[3].integer(0)};
+  return {four[0].integer(0), four[1].integer(), four[2].integer(0),
+          four[3].integer(0)};  // signed maps have signed sums
 }
 
 ordered_json statistics_json(const CorpusStatistics& statistics) {

@@ -67,12 +67,14 @@ HeadDifference head_difference(const AttentionMap& a, const AttentionMap& b, std
   std::vector<char> paired(right.size());
   const auto used = std::min<Index>(std::max<Index>(most_rows, 1), static_cast<Index>(rows.size()));
   double variation = 0, divergence = 0;
+  bool negative = false;
   for (Index r = 0; r < used; ++r) {
     const auto [i, j] = nth(rows, (r + 1) * static_cast<Index>(rows.size()) / used - 1);
     a.row(i, left);
     b.row(j, right);
     std::ranges::fill(paired, 0);
     const auto add = [&](double p, double q) {
+      negative |= p < 0 || q < 0;
       variation += std::abs(p - q) / 2;
       divergence += (part_of_kl(p, (p + q) / 2) + part_of_kl(q, (p + q) / 2)) / 2;
     };
@@ -86,7 +88,7 @@ HeadDifference head_difference(const AttentionMap& a, const AttentionMap& b, std
   }
   out.rows = used;
   out.total_variation = variation / static_cast<double>(used);
-  out.jensen_shannon = divergence / static_cast<double>(used);
+  out.jensen_shannon = negative ? nan : divergence / static_cast<double>(used);
   return out;
 }
 

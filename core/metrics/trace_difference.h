@@ -23,7 +23,7 @@ struct HeadDifference {
   int layer = 0, head = 0;
   double total_variation = std::numeric_limits<double>::quiet_NaN();  ///< ½ Σ |a − b|: 0 the same, 1 nothing in common
   /// ½ KL(a ‖ m) + ½ KL(b ‖ m), m = (a + b) / 2, in nats: 0 … ln 2 (Lin, Divergence Measures Based on the Shannon
-  /// Entropy, 1991).
+  /// Entropy, 1991). NaN where a weight is negative.
   double jensen_shannon = std::numeric_limits<double>::quiet_NaN();
   Index rows = 0;  ///< pairs of queries that were compared; without any both are NaN
 };

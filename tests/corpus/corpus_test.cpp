@@ -106,6 +106,20 @@ TEST_CASE("long files are read in stretches that lose nothing") {
   }
 }
 
+TEST_CASE("a file keeps results of signed maps, whose sums may be negative") {
+  Backend backend{1};
+  const LoadedModel model = load_model(testing::source_dir() / "models/tiny-mamba", backend);
+  CorpusRun run(model, "tiny-mamba", corpus_of_stories(2, 5), 64, 0, 1);
+  while (run.step(Ctx{backend})) {
+  }
+  bool negative = false;
+  for (const CorpusStatistics::Cell& cell : run.results().statistics.parts().cells) negative |= cell.rows.score < 0;
+  CHECK(negative);
+  const std::filesystem::path file = scratch_dir("corpus-signed") / "results.json";
+  save_corpus_results(run.results(), file);
+  CHECK(load_corpus_results(file).statistics == run.results().statistics);
+}
+
 TEST_CASE("statistics of a corpus are those of its passages, and every example can be run again") {
   Bench bench;
   const CorpusSource source = corpus_of_stories(7, 3);

@@ -46,6 +46,12 @@ TEST_CASE("distances between two heads, by hand") {
     CHECK(d.total_variation == 0);
     CHECK(d.jensen_shannon == 0);
   }
+  SUBCASE("weights of any sign, as a state space has them: a distance, and no divergence") {
+    const AttentionMap b = map_of_rows(rows_of({{-0.5f}, {0.25f, 0.5f}, {0.2f, -0.3f, 1.5f}}));
+    const HeadDifference d = head_difference(a, b, std::vector<int>{0, 1, 2});
+    CHECK(d.total_variation == doctest::Approx((1.5 + 0.25 + 1.6) / 2 / 3));
+    CHECK(std::isnan(d.jensen_shannon));
+  }
   SUBCASE("the same text, another head") {
     const AttentionMap b = map_of_rows(rows_of({{1}, {1, 0}, {0.2f, 0.1f, 0.7f}}));
     const std::vector<int> same = {0, 1, 2};

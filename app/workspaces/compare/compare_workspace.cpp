@@ -224,7 +224,9 @@ void CompareWorkspace::ranking(Ui& ui, AppContext& app) {
       tooltip(ui, {fmt::format("Layer {} Head {}", d.layer, d.head),
                    fmt::format("total variation {:.4f}: ½ Σ |a − b| of a row, mean over {} paired queries",
                                d.total_variation, d.rows),
-                   fmt::format("Jensen–Shannon divergence {:.4f} nats, at most ln 2", d.jensen_shannon),
+                   std::isnan(d.jensen_shannon)
+                       ? "no Jensen–Shannon divergence: weights are negative, or none are paired"
+                       : fmt::format("Jensen–Shannon divergence {:.4f} nats, at most ln 2", d.jensen_shannon),
                    map_name(*c.a.trace, {d.layer, d.head}) + " of both"});
   }
 }
@@ -247,9 +249,11 @@ void CompareWorkspace::middle(const PageContext& c) {
     const float y = ImGui::GetCursorPosY() + c.ui.px(5);  // the title's line is higher than the labels
     ImGui::SetCursorPosY(y);
     badge(c.ui, fmt::format("total variation {:.3f}", d->total_variation), c.ui.theme.accent);
-    ImGui::SameLine(0, c.ui.px(6));
-    ImGui::SetCursorPosY(y);
-    badge(c.ui, fmt::format("Jensen–Shannon {:.3f} nats", d->jensen_shannon), c.ui.theme.muted);
+    if (!std::isnan(d->jensen_shannon)) {  // of signed weights there is none
+      ImGui::SameLine(0, c.ui.px(6));
+      ImGui::SetCursorPosY(y);
+      badge(c.ui, fmt::format("Jensen–Shannon {:.3f} nats", d->jensen_shannon), c.ui.theme.muted);
+    }
   }
   const float room = ImGui::GetContentRegionAvail().y;
   tokens(c.ui, c.app, std::clamp(0.24f * room, c.ui.px(96), c.ui.px(230)));
