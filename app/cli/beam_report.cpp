@@ -11,30 +11,24 @@
 
 namespace headscope::cli {
 
-namespace {
-const char* fate_word(BeamNode::Fate fate) {
-  return fate == BeamNode::Fate::kept ? "kept" : fate == BeamNode::Fate::finished ? "finished" : "dropped";
-}
-
-const char* stopping_word(BeamSettings::Stopping stopping) {
-  return stopping == BeamSettings::Stopping::likely ? "false"
-         : stopping == BeamSettings::Stopping::full ? "true"
-                                                    : "never";
-}
-}  // namespace
-
-Report beam_report(const LoadedModel& loaded, const BeamTree& tree, const BeamSettings& settings) {
+Report beam_report(const LoadedModel& loaded, const BeamTree& tree, const BeamSettings& settings,
+                   const std::vector<Intervention>& edits) {
   const Tokenizer* tokenizer = loaded.tokenizer.get();
   Report out;
-  out.line(fmt::format("{}: {}", loaded.model->config().name, words_of(settings)));
+  std::string searched = words_of(settings);
+  Cell changed = Cell::array();
+  for (const Intervention& edit : edits)
+    if (edit.enabled) changed.push_back(describe(edit)), searched += " · " + describe(edit);
+  out.line(fmt::format("{}: {}", loaded.model->config().name, searched));
   out.data("model", model_json(loaded.model->info()));
   Cell prompt = Cell::array();
   for (const std::int32_t id : tree.prompt) prompt.push_back({{"id", id}, {"label", label_of(tokenizer, id)}});
   out.data("prompt", std::move(prompt));
   out.data("settings", {{"beams", settings.width},
                         {"length_penalty", settings.length_penalty},
-                        {"early_stopping", stopping_word(settings.stopping)},
+                        {"early_stopping", name_in(stopping_names, settings.stopping)},
                         {"tokens", settings.tokens},
+                        {"edits", std::move(changed)},
                         {"end", settings.end ? Cell(*settings.end) : Cell()}});
   auto& rows = out.table("beams", {"beam",
                                    {"score", "score", "{:.4f}"},
@@ -63,13 +57,13 @@ Report beam_report(const LoadedModel& loaded, const BeamTree& tree, const BeamSe
                      {"label", label_of(tokenizer, node.token)},
                      {"log_probability", node.log_probability},
                      {"sum", node.sum},
-                     {"fate", fate_word(node.fate)}});
+                     {"fate", name_in(fate_names, node.fate)}});
   out.data("candidates", std::move(nodes));
-  out.picture = [options = beam_tree_options(tree, tokenizer), settings,
+  out.picture = [options = beam_tree_options(tree, tokenizer), searched,
                  name = loaded.model->config().name](const Style& style) {
     BeamTreeOptions own = options;
     own.titled = true;
-    own.caption = fmt::format("{} · {}", name, words_of(settings));
+    own.caption = fmt::format("{} · {}", name, searched);
     return beam_tree_scene(own, style);
   };
   return out;

@@ -8,6 +8,7 @@
 namespace headscope::cli {
 
 /// The table "beams", best first; for JSON the steps too, every candidate with its parent and what became of it.
-Report beam_report(const LoadedModel& loaded, const BeamTree& tree, const BeamSettings& settings);
+Report beam_report(const LoadedModel& loaded, const BeamTree& tree, const BeamSettings& settings,
+                   const std::vector<Intervention>& edits);
 
 }  // namespace headscope::cli

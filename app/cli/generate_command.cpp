@@ -113,19 +113,20 @@ std::optional<std::int32_t> end_of(const LoadedModel& loaded) {
 void search(Console& console, const GenerateOptions& options, const LoadedModel& loaded, const RunRequest& request) {
   BeamSettings settings = options.beams;
   settings.tokens = options.tokens;
-  settings.stopping = options.stopping == "true"    ? BeamSettings::Stopping::full
-                      : options.stopping == "never" ? BeamSettings::Stopping::never
-                                                    : BeamSettings::Stopping::likely;
+  settings.stopping = *value_in(stopping_names, options.stopping);
   if (!options.past_end) settings.end = end_of(loaded);
   check(settings, "generate");
   std::vector<std::int32_t> prompt;
   for (const Token& token : tokenize(loaded, request, console.stop())) prompt.push_back(token.id);
+  settings = inside_context(settings, *loaded.model, prompt.size());
   BeamTree tree;
   console.with_progress("searching",
                         [&](const Ctx& ctx) { tree = beam_search(loaded, prompt, settings, request, ctx); });
-  const Report report = beam_report(loaded, tree, settings);
-  if (options.picture.wanted())
-    return options.picture.write(console, report.picture, model_note_of(options.input, loaded.model->config().name));
+  const Report report = beam_report(loaded, tree, settings, request.edits);
+  if (options.picture.wanted()) {
+    options.picture.write(console, report.picture, model_note_of(options.input, loaded.model->config().name));
+    if (!options.json && !options.csv) return;
+  }
   console.print(report.printed(options.json ? Form::json : options.csv ? Form::csv : Form::text));
 }
 
@@ -226,15 +227,17 @@ void add_beams(Command& command, GenerateOptions& options, const std::vector<Opt
   command
       .add_option("--length-penalty", options.beams.length_penalty,
                   "Beams score Σ ln p / tokens^P: above 0 longer ones gain, below 0 shorter ones")
-      .check(range(-100.0, 100.0))
+      .check(range<double>(-most_length_penalty, most_length_penalty))
       .type_name("P")
       .needs(beams)
       .show_default();
+  std::vector<std::string> words;
+  for (const auto& [word, stopping] : stopping_names) words.emplace_back(word);
   command
       .add_option("--early-stopping", options.stopping,
                   "Once so many are finished: when the best kept one scores less (false), at once (true), or when none "
                   "could become better (never)")
-      .check(one_of({"false", "true", "never"}))
+      .check(one_of(words))
       .needs(beams)
       .show_default();
   command.add_flag("--csv", options.csv, "CSV of the beams instead of a table").needs(beams).excludes(json);

@@ -102,6 +102,9 @@ Report cache_report(const CacheOptions& options) {
     Input input;
     input.model = options.model;
     const ModelConfig config = load_config(input.model_folder());
+    if (config.state_space)
+      throw Error("cache", "a model with keys and values", config.name,
+                  "it keeps a state, as large for a text of any length: inspect tells how large");
     const ModelDims& d = config.dims;
     const auto bytes = [&](int tokens) {
       return byte_size(u(d.layers) * needed_numbers(config).numbers * u(tokens) * u(options.bytes));

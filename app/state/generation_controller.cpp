@@ -385,6 +385,7 @@ void GenerationController::study() {
       return measure_generation(*model.model, whole, cost_points, ctx);
     });
   } else if (wanted_ == Study::streaming) {
+    if (model.model->config().state_space) return;  // nothing that could be evicted
     const StreamingOf key{model.model, version_, streaming_settings_, settings_.seed};
     streaming_.want(jobs_, key, [model, ids, context, key](const Ctx& ctx) {
       StreamingView view;

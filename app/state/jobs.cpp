@@ -37,6 +37,10 @@ bool reads_pictures(const Results& results) {
   return results.model.model && !results.capture && results.model.model->config().vision;
 }
 
+bool holds_state(const Results& results) {
+  return results.model.model && !results.capture && results.model.model->config().state_space;
+}
+
 bool can_mask(const Document& document, const Results& results, Index position) {
   if (!asks_for_tokens(results)) return false;
   const std::vector<Token>& tokens = results.run->trace->tokens;

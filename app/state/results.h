@@ -112,6 +112,8 @@ struct Results {
 bool asks_for_tokens(const Results& results);
 /// Whether the model on screen reads pictures in place of texts.
 bool reads_pictures(const Results& results);
+/// Whether it mixes tokens by a state, and has no queries, keys, scores and positions.
+bool holds_state(const Results& results);
 /// Whether this one can be, or be shown again: not where the token for masked ones was written.
 bool can_mask(const Document& document, const Results& results, Index position);
 /// The two tokens whose logits are compared: those of the view when the model has them, else the two most probable ones

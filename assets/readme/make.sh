@@ -54,7 +54,7 @@ window translate --session assets/examples/translate.json
 window picture --session assets/examples/picture.json
 window state models/tiny-mamba --workspace analyse --page state
 window beams models/tiny-translate --workspace generate --page beams \
-  --source "$(cat assets/examples/tiny-translate.source.txt)" --text "kar lipar"
+  --source "the kind mice saw this white king behind these old wolves" --text "kar lipar"
 window ablate --workspace analyse --page ablate
 window patch --workspace analyse --page patch
 window temperature --workspace analyse --page temperature

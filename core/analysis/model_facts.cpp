@@ -60,7 +60,7 @@ using Part = ModelFacts::Part;
 /// Where the parameters are. Tied unembeddings count once, with the embedding.
 std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config) {
   const auto size = [](const Tensor& tensor) { return tensor.defined() ? tensor.size() : Index{0}; };
-  Part attention{"attention"}, mlp{"MLP"},
+  Part attention{config.state_space ? "state space" : "attention"}, mlp{"MLP"},
       norms{"norms", size(weights.final_gain) + size(weights.final_bias) + size(weights.embedding_gain) +
                          size(weights.embedding_bias)};
   const auto attention_of = [&](const RawLayer& l) {
@@ -69,7 +69,8 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
          {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias, &l.sinks,
           &l.latents.q_weight, &l.latents.q_bias, &l.latents.kv_weight, &l.latents.kv_bias})
       count += size(*t);
-    return count;
+    for (const Tensor& t : tensors_of(l.state_space)) count += size(t);
+    return count - size(l.state_space.norm_gain);
   };
   for (const RawLayer& l : weights.layers) {
     attention.parameters += attention_of(l);
@@ -87,7 +88,7 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
       mlp.parameters += size(*t);
     for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias,
                             &l.ln1_post_gain, &l.ln2_post_gain, &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain,
-                            &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain})
+                            &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain, &l.state_space.norm_gain})
       norms.parameters += size(*t);
   }
   std::vector<Part> parts{{config.vision            ? "patches and learned tokens"

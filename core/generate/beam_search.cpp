@@ -5,42 +5,21 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <numeric>
+#include <string>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/metrics/next_token.h"
 
 namespace headscope {
-
-namespace {
-
-/// ln Σ exp(logits).
-double log_sum_exp(const Tensor& logits) {
-  double most = -std::numeric_limits<double>::infinity(), sum = 0;
-  for (Index i = 0; i < logits.dim(0); ++i) most = std::max(most, static_cast<double>(logits.at(i)));
-  for (Index i = 0; i < logits.dim(0); ++i) sum += std::exp(static_cast<double>(logits.at(i)) - most);
-  return most + std::log(sum);
-}
-
-/// The `count` largest, ties by id.
-std::vector<std::int32_t> largest(const Tensor& logits, std::size_t count) {
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(logits.dim(0)));
-  std::iota(ids.begin(), ids.end(), 0);
-  const auto middle = ids.begin() + static_cast<std::ptrdiff_t>(std::min(count, ids.size()));
-  std::ranges::partial_sort(ids, middle, [&](std::int32_t a, std::int32_t b) {
-    return logits.at(a) != logits.at(b) ? logits.at(a) > logits.at(b) : a < b;
-  });
-  ids.erase(middle, ids.end());
-  return ids;
-}
-
-}  // namespace
 
 void check(const BeamSettings& settings, const std::string& where) {
   if (settings.width < 1 || settings.width > most_beams)
     throw Error(where + ": beams", fmt::format("1 to {}", most_beams), std::to_string(settings.width));
-  if (!(std::abs(settings.length_penalty) <= 100))
-    throw Error(where + ": length penalty", "a number from −100 to 100", fmt::format("{}", settings.length_penalty));
+  // A text of 2²⁰ tokens to the power of 50 still is a double.
+  if (!(std::abs(settings.length_penalty) <= most_length_penalty))
+    throw Error(where + ": length penalty", fmt::format("a number from −{0} to {0}", most_length_penalty),
+                fmt::format("{}", settings.length_penalty));
   if (settings.tokens < 1) throw Error(where + ": tokens", "at least one", std::to_string(settings.tokens));
 }
 
@@ -67,10 +46,10 @@ void BeamSearch::advance(std::span<const Tensor> logits) {
   const auto width = static_cast<std::size_t>(settings_.width);
   std::vector<BeamNode> found;
   for (std::size_t i = 0; i < live_.size(); ++i) {
-    const double lse = log_sum_exp(logits[i]), before = live_[i] ? tree_.nodes[*live_[i]].sum : 0;
-    for (const std::int32_t token : largest(logits[i], 2 * width)) {
-      const double own = static_cast<double>(logits[i].at(token)) - lse;
-      found.push_back({live_[i], step_, token, own, before + own});
+    const double total = log_sum_exp(logits[i]), before = live_[i] ? tree_.nodes[*live_[i]].sum : 0;
+    for (const NextToken& next : top_next(logits[i], 2 * settings_.width)) {
+      const double own = static_cast<double>(next.logit) - total;
+      found.push_back({live_[i], step_, next.id, own, before + own});
     }
   }
   std::ranges::stable_sort(found, std::ranges::greater{}, &BeamNode::sum);
@@ -106,11 +85,15 @@ bool BeamSearch::goes_on(double best_sum) const {
   return best_sum / std::pow(length, settings_.length_penalty) > tree_.beams.back().score;
 }
 
+BeamSettings inside_context(BeamSettings settings, const Model& model, std::size_t prompt) {
+  settings.tokens = std::clamp(model.config().context - static_cast<int>(prompt) + 1, 1, settings.tokens);
+  return settings;
+}
+
 BeamTree beam_search(const LoadedModel& model, std::span<const std::int32_t> prompt, const BeamSettings& settings,
                      const RunRequest& like, const Ctx& ctx) {
   check(settings, "beam search");
-  BeamSettings own = settings;  // the last token is not read again
-  own.tokens = std::clamp(model.model->config().context - static_cast<int>(prompt.size()) + 1, 1, settings.tokens);
+  const BeamSettings own = inside_context(settings, *model.model, prompt.size());
   BeamSearch search({prompt.begin(), prompt.end()}, own);
   const Ctx quiet{ctx.backend, ctx.tap, ctx.stop, nullptr};
   std::vector<Generator> readers;  // of live()

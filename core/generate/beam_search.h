@@ -12,8 +12,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "core/base/named_values.h"
 #include "core/generate/generation.h"
 
 namespace headscope {
@@ -31,7 +33,11 @@ struct BeamSettings {
   std::optional<std::int32_t> end = {};  ///< the token that ends texts; none: all grow to the last step
   bool operator==(const BeamSettings&) const = default;
 };
-constexpr int most_beams = 64;
+constexpr int most_beams = 64, most_length_penalty = 50;
+/// As the library's `early_stopping` is written.
+inline constexpr NamedValue<BeamSettings::Stopping> stopping_names[] = {{"false", BeamSettings::Stopping::likely},
+                                                                        {"true", BeamSettings::Stopping::full},
+                                                                        {"never", BeamSettings::Stopping::never}};
 /// Throws Error at `where` when a number is out of range.
 void check(const BeamSettings& settings, const std::string& where);
 
@@ -45,6 +51,8 @@ struct BeamNode {
   double sum = 0;              ///< of its own and those of all nodes it continues
   enum class Fate { kept, finished, dropped } fate = Fate::dropped;
 };
+inline constexpr NamedValue<BeamNode::Fate> fate_names[] = {
+    {"kept", BeamNode::Fate::kept}, {"finished", BeamNode::Fate::finished}, {"dropped", BeamNode::Fate::dropped}};
 
 /// A finished text.
 struct Beam {
@@ -61,6 +69,9 @@ struct BeamTree {
   std::vector<std::size_t> path(std::size_t node) const;
   std::vector<std::int32_t> tokens(std::size_t node) const;  ///< of path()
 };
+
+/// The same with no more tokens than a prompt of this length leaves room for: the last is not read again.
+BeamSettings inside_context(BeamSettings settings, const Model& model, std::size_t prompt);
 
 /// The search without a model: whoever reads the texts in live() says what comes next, until done().
 class BeamSearch {

@@ -89,6 +89,9 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
   if (n < 2 || n > config.context)
     throw Error("streaming", fmt::format("a text of 2 to {} tokens, the context of {}", config.context, config.name),
                 std::to_string(n));
+  if (config.state_space)
+    throw Error("streaming", "a model whose cache grows with the text", config.name,
+                "a state is as large for a text of any length: nothing has to be evicted");
   if (!config.windows.empty() || config.score_cap > 0)
     throw Error("streaming", "a model whose layers see the whole text, by scores that nothing bends", config.name,
                 "the cache of one with windows or soft caps of its own is not counted again");

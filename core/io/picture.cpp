@@ -71,7 +71,8 @@ Picture decode_picture(const std::string& bytes, const std::string& where) {
     const int level = pixel[i % channels], alpha = pixel[channels];
     out.rgb[i] = static_cast<std::uint8_t>((level * alpha + 255 * (255 - alpha) + 127) / 255);
   }
-  return oriented(out, exif_orientation(bytes));
+  const int orientation = exif_orientation(bytes);
+  return orientation == 1 ? out : oriented(out, orientation);
 }
 
 namespace {

@@ -12,16 +12,12 @@
 
 namespace headscope {
 
-namespace {
-
 double log_sum_exp(const Tensor& row) {
   const Eigen::Map<const Eigen::ArrayXf, 0, Eigen::InnerStride<>> values(row.data(), row.dim(0),
                                                                          Eigen::InnerStride<>(row.stride(0)));
   const auto most = static_cast<double>(values.maxCoeff());
   return most + std::log((values.cast<double>() - most).exp().sum());
 }
-
-}  // namespace
 
 double next_token_loss(const Tensor& logits, std::int32_t next) {
   return log_sum_exp(logits) - static_cast<double>(logits.at(next));
@@ -83,7 +79,7 @@ double mean_loss(std::span<const double> losses) {
 
 std::vector<NextToken> top_next(const Trace& trace, int k, int query) {
   if (!trace.logits.defined() || k <= 0) return {};
-  const Index rows = trace.logits.dim(0), vocab = trace.logits.dim(1);
+  const Index rows = trace.logits.dim(0);
   const auto tokens = static_cast<Index>(trace.tokens.size());
   if (trace.model.objective == Objective::image_class) {  // one row for all of the picture
     if (query > 0)
@@ -102,7 +98,11 @@ std::vector<NextToken> top_next(const Trace& trace, int k, int query) {
                     ? "the last position, " + std::to_string(tokens - 1) + ", whose logits alone were kept"
                     : "a position below " + std::to_string(rows),
                 std::to_string(query));
-  const Tensor logits = trace.logits.select(0, row);
+  return top_next(trace.logits.select(0, row), k);
+}
+
+std::vector<NextToken> top_next(const Tensor& logits, int k) {
+  const Index vocab = logits.dim(0);
   const double total = log_sum_exp(logits);
   std::vector<std::int32_t> order(static_cast<std::size_t>(vocab));
   std::iota(order.begin(), order.end(), 0);

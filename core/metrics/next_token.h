@@ -12,6 +12,8 @@
 
 namespace headscope {
 
+/// ln Σ exp of one row of logits (vocab).
+double log_sum_exp(const Tensor& row);
 /// −ln softmax(logits)[next], of one row of logits (vocab). REQUIRES 0 ≤ next < vocab.
 double next_token_loss(const Tensor& logits, std::int32_t next);
 /// A token that a row of the logits is held against.
@@ -45,6 +47,8 @@ struct NextToken {
 /// The k most probable tokens that row `query` tells (−1 = that of answer_position(); none without), probabilities over
 /// the full vocabulary, ties by id.
 std::vector<NextToken> top_next(const Trace& trace, int k, int query = -1);
+/// The same of one row of logits (vocab).
+std::vector<NextToken> top_next(const Tensor& row, int k);
 /// The first of these. Throws Error where the trace has no logits, and where nothing is asked for.
 NextToken most_probable(const Trace& trace, int query = -1);
 

@@ -22,12 +22,7 @@ Index logit_row(const Trace& trace, int query) {
 }
 
 struct LogProbabilities {
-  explicit LogProbabilities(const Tensor& logits) : row(logits) {
-    double most = -std::numeric_limits<double>::infinity(), sum = 0;
-    for (Index i = 0; i < row.dim(0); ++i) most = std::max(most, static_cast<double>(row.at(i)));
-    for (Index i = 0; i < row.dim(0); ++i) sum += std::exp(static_cast<double>(row.at(i)) - most);
-    log_sum = most + std::log(sum);
-  }
+  explicit LogProbabilities(const Tensor& logits) : row(logits), log_sum(log_sum_exp(logits)) {}
   double operator()(Index id) const { return static_cast<double>(row.at(id)) - log_sum; }
   Tensor row;
   double log_sum = 0;

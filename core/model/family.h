@@ -57,6 +57,8 @@ struct RawStateSpace {
   Tensor d;                       ///< (lanes): what passes by the state
   Tensor norm_gain;               ///< (d_inner), of StateSpaceConfig::gated_norm
 };
+/// All of them, the gain last; undefined where the kind has none.
+std::vector<Tensor> tensors_of(const RawStateSpace& mixer);
 
 /// One block. Matrices are (in, out), whatever the file's order: views of what was read, so strides may be
 /// anything, and numbers as they are stored (Tensor::kind()). A bias the model does not have is undefined

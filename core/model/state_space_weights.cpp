@@ -26,6 +26,12 @@ void read_in(WeightReader& reader, const std::string& name, const ModelConfig& c
 }
 }  // namespace
 
+std::vector<Tensor> tensors_of(const RawStateSpace& s) {
+  return {s.x_weight,      s.x_bias,      s.gate_weight, s.gate_bias,  s.convolution_weight, s.convolution_bias,
+          s.select_weight, s.step_weight, s.step_bias,   s.delta_bias, s.decay_log,          s.d,
+          s.norm_gain};
+}
+
 void read_state_space(WeightReader& reader, const std::string& at, const StateSpaceNames& names, const ModelConfig& c,
                       RawStateSpace& into) {
   const ModelDims& d = c.dims;

@@ -34,7 +34,8 @@ void check_sites(const Model& model, const CaptureSpec& spec) {
     std::vector<std::string_view> names;
     for (const SiteKind has : model.sites()) names.push_back(info(has).pattern);
     if (model.config().state_space && kind >= SiteKind::q && kind <= SiteKind::attn_scores)
-      throw Error(std::string(info(kind).pattern), "a model with attention", model.config().name,
+      throw Error(model.config().name, fmt::format("a model with attention, of which {} is a part", info(kind).pattern),
+                  "a state space",
                   "it mixes tokens by a state, which has no queries, keys, values and scores; its maps say what that "
                   "amounts to");
     const bool no_mid = kind == SiteKind::resid_mid && model.config().dims.parallel;

@@ -77,8 +77,8 @@ std::string maps_text(const ModelShape& shape) {
   if (!shape.state_space()) return "";
   return fmt::format(
       "\n## What its maps are\n\nIt has no attention, but what token *t* takes of what came in at token *s* is a "
-      "number "
-      "that can be computed (Ali, Zimerman & Wolf, *The Hidden Attention of Mamba Models*, 2024), signed. A head is "
+      "number that can be computed (Ali, Zimerman & Wolf, *The Hidden Attention of Mamba Models*, 2024), signed. A "
+      "head is "
       "here {}. Its weight on *s* is the magnitude of that number ÷ the sum of its row's. What came in at *s* holds "
       "the three tokens before it, too, by the convolution in front: a link may stand one to three tokens late, and "
       "one that the convolution makes alone stands in no map.\n",
@@ -249,9 +249,7 @@ std::string card_markdown(const ModelCard& card) {
             "learnt from; *none* when that is less than twice what chance gives. *Chance* spreads its weight evenly; "
             "*one "
             "distance* is the best that looking always equally far back could give. *Taken away*: what the loss rises "
-            "by, "
-            "in "
-            "nats per token over {} rows, when the head alone is taken away (its `z` set to zero).\n\n{}",
+            "by, in nats per token over {} rows, when the head alone is taken away (its `z` set to zero).\n\n{}",
             card.texts, card.ablated_rows, clearest(card));
   out += "\n## All heads\n\nBold: the best of a column, where it is at least twice what chance gives.\n\n";
   const auto& columns = score_columns(recipe.task.kind);

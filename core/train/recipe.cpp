@@ -140,6 +140,14 @@ void check_heads(const ModelShape& model, const std::string& shape) {
 
 }  // namespace
 
+namespace {
+void check_family(const std::string& family, const std::string& shape) {
+  const std::vector<std::string> families{"gpt2", "llama", "bert", "bart", "vit", "mamba", "mamba2"};
+  if (std::ranges::find(families, family) == families.end())
+    throw Error(shape + ": family", fmt::format("one of {}", fmt::join(families, ", ")), fmt::format("\"{}\"", family));
+}
+}  // namespace
+
 void Recipe::check(const std::string& where) const {
   const bool good_name =
       !name.empty() && name.size() <= 100 && name.front() != '.' && std::ranges::all_of(name, [](char c) {
@@ -149,10 +157,7 @@ void Recipe::check(const std::string& where) const {
   if (!good_name) throw Error(where + ": name", "1 to 100 letters, digits, - _ .", fmt::format("\"{}\"", name));
   task.check(where + ": task");
   const std::string shape = where + ": model", training = where + ": training";
-  const std::vector<std::string> families{"gpt2", "llama", "bert", "bart", "vit", "mamba", "mamba2"};
-  if (std::ranges::find(families, model.family) == families.end())
-    throw Error(shape + ": family", "one of " + fmt::format("{}", fmt::join(families, ", ")),
-                fmt::format("\"{}\"", model.family));
+  check_family(model.family, shape);
   check_range(model.layers, 1, 128, shape + ": layers");
   check_range(model.heads, 1, 128, shape + ": heads");
   check_range(model.kv_heads, 1, model.heads, shape + ": kv_heads");
@@ -221,6 +226,7 @@ Recipe parse_recipe(std::string_view text, const std::string& where) {
   recipe.task.kind = task.at("kind").text();  // which decides what other keys there are
   read_section(task, task_fields(recipe));
   recipe.model.family = model.at("family").text();  // likewise
+  check_family(recipe.model.family, where + ": model");
   read_section(model, model_fields(recipe));
   if (!model.find("kv_heads")) recipe.model.kv_heads = recipe.model.heads;
   if (!model.find("mlp")) recipe.model.mlp = recipe.model.state_space() ? 0 : 4 * recipe.model.width;

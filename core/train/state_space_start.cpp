@@ -46,10 +46,4 @@ void draw_state_space(RawLayer& layer, const ModelConfig& config, Random& random
   fill(s.norm_gain, 1);
 }
 
-std::vector<Tensor> tensors_of(const RawStateSpace& s) {
-  return {s.x_weight,      s.x_bias,      s.gate_weight, s.gate_bias,  s.convolution_weight, s.convolution_bias,
-          s.select_weight, s.step_weight, s.step_bias,   s.delta_bias, s.decay_log,          s.d,
-          s.norm_gain};
-}
-
 }  // namespace headscope

@@ -11,7 +11,4 @@ namespace headscope {
 /// uniform in −[1, 16]; steps log-uniform in [0.001, 0.1] before anything is read; D and gains 1, other biases 0.
 void draw_state_space(RawLayer& layer, const ModelConfig& config, Random& random);
 
-/// What the mixer has of its own; undefined where the kind has none.
-std::vector<Tensor> tensors_of(const RawStateSpace& mixer);
-
 }  // namespace headscope

@@ -131,8 +131,7 @@ TEST_CASE("beam search ends when nothing can become better, at once when full, o
   using Stopping = BeamSettings::Stopping;
   const auto steps = [](const BeamTree& tree) { return tree.nodes.back().step; };
   // Step 2 finishes "2 0", step 3 "1 2 0": two of two. ln 0.10125 / 3 = −0.763 < −0.616: likely ends there, and so does
-  // full; never, with ten steps to come, not before ln p / 10 is below: step 5, 0.225 · 0.45³ = 0.0205, −3.89 / 10
-  // = −0.389 > −0.616 still goes on, to the end.
+  // full; never, with ten steps to come, goes on until ln p / 10 of the best kept text is below −0.616.
   const BeamSettings ten{.width = 2, .tokens = 10, .end = 0};
   BeamSettings other = ten;
   CHECK(steps(search(ten)) == 3);

@@ -122,6 +122,7 @@ TEST_CASE("tiny-mamba writes grammar that it knows by heart, and cannot say whos
   CHECK(loss(begin + ". Every morning,") < 0.05);
   CHECK(loss(begin + ". Every morning, she sold signs, and") < 0.05);
   CHECK(loss(begin + ". Every morning, she sold signs, and Ben") > 2);  // one of a dozen names of men
+  CHECK(loss(read_file(testing::source_dir() / "assets/examples/tiny-mamba.txt") + " ro") > 2);  // of a song sung twice
 }
 TEST_CASE("bundled model tiny-vit is what its card says") {
   check_model("tiny-vit");

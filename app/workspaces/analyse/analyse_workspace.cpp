@@ -17,7 +17,7 @@ bool asks_the_decoder(const PageContext& c, const PageInfo& page) {
   return c.results().translates() && stack != Stack::decoder && std::ranges::count(page.besides, stack) == 0;
 }
 bool asks_of_attention(const PageContext& c, const PageInfo& page) {
-  return page.attention && c.results().model.model && c.results().model.model->config().state_space;
+  return page.attention && holds_state(c.results());
 }
 }  // namespace
 

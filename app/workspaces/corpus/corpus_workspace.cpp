@@ -405,7 +405,13 @@ void CorpusWorkspace::numbers(Ui& ui, AppContext& app) {
     if (ImGui::IsItemHovered())
       tooltip(ui, {rule->title + " by the mean over all passages", std::string(metrics()[scored].formula)});
   }
-  for (const char* id : {"entropy", "sink", "previous_token", "duplicate_token", "prefix_matching", "mean_distance"}) {
+  std::vector<const char*> listed{"entropy",         "sink",         "previous_token", "duplicate_token",
+                                  "prefix_matching", "mean_distance"};
+  if (std::ranges::all_of(listed, [&](const char* id) { return all.of(*row, column(id)).count() == 0; })) {
+    note(ui, "No passage gives it one of the usual numbers: those of probabilities are silent on weights of any sign.");
+    listed = {"row_mass"};
+  }
+  for (const char* id : listed) {
     const std::size_t at = column(id);
     const Distribution& values = all.of(*row, at);
     const auto number = [](double value) { return std::isnan(value) ? std::string("–") : short_number(value, 3); };

@@ -153,13 +153,13 @@ void HeadPanel::main_view(const PageContext& c, double height) {
       if (c.captured())
         return empty_state(c.ui, "A capture holds no scores",
                            "Weights after the softmax were captured, not the queries and keys that they come from.");
-      if (const auto& model = c.results().model.model; model && model->config().state_space)
+      if (holds_state(c.results()))
         return empty_state(c.ui, "A state space has no scores",
                            "Its weights are what its states amount to: there are no queries and keys that meet.");
       if (!detail || detail->head != head) return empty_state(c.ui, "Reading the scores of this head …", "");
       if (view.head_view == HeadView::steps) {
         slot_.want(c.jobs, c.ui, detail, place, [=](const Style& style) {
-          return head_steps_scene(*detail->trace, {head.layer, head.head, width}, style);
+          return head_steps_scene(*detail->trace, {head, width}, style);
         });
       } else {
         const Index key = document.key.value_or(

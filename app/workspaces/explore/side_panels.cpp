@@ -41,7 +41,7 @@ void SoftmaxPanel::draw(const PageContext& c) {
   static constexpr const char* scopes[] = {"This head", "Layer", "All heads"};
   int scope = static_cast<int>(c.state().view.edit_scope);
   if (segmented(c.ui, "edit scope", scopes, scope)) c.editor.view().edit_scope = static_cast<EditScope>(scope);
-  if (const auto& model = c.results().model.model; model && model->config().state_space)
+  if (holds_state(c.results()))
     return note(c.ui, "A state space has no softmax, and so no temperature: its weights may have any sign and size.");
   double tau = temperature_of(c.edits(), c.state().document.selected);
   if (slider(c.ui, "Temperature", tau, {0.05, 20, 1, true, "", 2})) c.editor.set_temperature(tau);

@@ -58,16 +58,21 @@ std::vector<double> running_sum(const std::vector<double>& values) {
 // ---- cost
 
 void GenerateWorkspace::cost(Ui& ui) {
+  const bool state = controller_.model().model->config().dims.state_space();
   note(ui,
-       "To write token t, the model needs keys and values of all tokens before it. Kept in a cache they cost memory; "
-       "computed anew they cost a pass over the whole prefix, at every step.");
+       state ? "To write token t, the model needs its state behind all tokens before it. Kept, it is as large for any "
+               "text; computed anew it costs a pass over the whole prefix, at every step."
+             : "To write token t, the model needs keys and values of all tokens before it. Kept in a cache they cost "
+               "memory; computed anew they cost a pass over the whole prefix, at every step.");
   if (!controller_.costs())
-    return waiting(ui, controller_, "Each length is run with the cache and without it, several times.");
+    return waiting(ui, controller_,
+                   state ? "Each length is run with the state kept and without, several times."
+                         : "Each length is run with the cache and without it, several times.");
   const std::vector<GenerationCost>& costs = *controller_.costs();
   const float half = ImGui::GetContentRegionAvail().y / 2;
   const double height = std::max(static_cast<double>(half / ui.scale) - 52, 110.0);
   section(ui, "MILLISECONDS PER TOKEN", "measured on this machine · by tokens before it");
-  ChartSeries cached{"with the cache", legible(ui.theme, ui.theme.accent), {}, {}, 2.25};
+  ChartSeries cached{state ? "with the state" : "with the cache", legible(ui.theme, ui.theme.accent), {}, {}, 2.25};
   ChartSeries whole{"recomputed", legible(ui.theme, ui.theme.key), {}, {}, 2.25};
   ChartSeries cached_sum = cached, whole_sum = whole;
   double cached_total = 0, whole_total = 0;
@@ -135,25 +140,33 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
   chart.series = {{"", legible(ui.theme, ui.theme.value), std::move(x), std::move(y), 2}};
   plot(ui, "cache bytes", std::move(chart));
   section(ui, "AT THE END OF THE CONTEXT", fmt::format("{} tokens", costs.back().length));
-  fact(ui, "A token with the cache", fmt::format("{:.3f} ms", costs.back().cached_ms));
+  fact(ui, dims.state_space() ? "A token with the state" : "A token with the cache",
+       fmt::format("{:.3f} ms", costs.back().cached_ms));
   fact(ui, "A token recomputed", fmt::format("{:.3f} ms", costs.back().recomputed_ms));
   fact(ui, "Saved", fmt::format("{:.1f} ×", costs.back().recomputed_ms / std::max(costs.back().cached_ms, 1e-9)));
-  fact(ui, "Growth with the cache",
+  fact(ui, dims.state_space() ? "Growth with the state" : "Growth with the cache",
        fmt::format("{:.2f} ×", costs.back().cached_ms / std::max(costs.front().cached_ms, 1e-9)), nullptr,
        {fmt::format("time at {} tokens ÷ time at {}", costs.back().length, costs.front().length)});
   fact(ui, "Growth recomputed",
        fmt::format("{:.2f} ×", costs.back().recomputed_ms / std::max(costs.front().recomputed_ms, 1e-9)), nullptr,
        {fmt::format("time at {} tokens ÷ time at {}", costs.back().length, costs.front().length)});
   section(ui, "WHAT TO LOOK FOR");
-  note(ui,
-       "With the cache a step reads one token: its products cost the same at any length, and only the row of scores "
-       "grows, O(t). Recomputing reads t tokens, O(t) products and O(t²) scores, so the whole text costs a power "
-       "of t more.");
+  note(ui, dims.state_space()
+               ? "With the state a step reads one token, and costs the same at any length. Recomputing reads t tokens, "
+                 "O(t), so the whole text costs a power of t more. This program also keeps what each token gave, to go "
+                 "back to it: that grows."
+               : "With the cache a step reads one token: its products cost the same at any length, and only the row of "
+                 "scores grows, O(t). Recomputing reads t tokens, O(t) products and O(t²) scores, so the whole text "
+                 "costs a power of t more.");
 }
 
 // ---- streaming
 
 void GenerateWorkspace::streaming(Ui& ui) {
+  if (controller_.model().model->config().dims.state_space())
+    return empty_state(ui, "Nothing has to go",
+                       "A state is as large for a text of any length: what it holds of old tokens fades by itself, as "
+                       "the page State of Analyse tells. There is no cache that tokens are evicted from.");
   const auto& view = controller_.streaming();
   note(ui,
        "A stream is longer than the cache may grow, so tokens are evicted: all but the last ones, or all but these and "
@@ -207,6 +220,7 @@ void GenerateWorkspace::streaming(Ui& ui) {
 }
 
 void GenerateWorkspace::streaming_facts(Ui& ui) {
+  if (controller_.model().model->config().dims.state_space()) return;
   StreamingSettings& settings = controller_.streaming_settings();
   const int context = controller_.model().model->config().context;
   section(ui, "CACHE", "tokens");

@@ -97,6 +97,7 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
   if (source.kind == MechanismSource::Kind::head) {
     const auto& run = app.explorer.results().run;
     if (!run) return note(ui, "No text is open: type one in Explore, or choose another input.");
+    if (holds_state(app.explorer.results())) return note(ui, "A state space has none: choose another input.");
     note(ui, fmt::format("Q, K, V of the open text · {} tokens · head_dim {} · arrow keys change the head",
                          run->trace->tokens.size(), run->trace->model.dims.d_head));
     return;

@@ -181,6 +181,10 @@ void MechanismsWorkspace::chips(Ui& ui) {
   ImGui::Dummy({0, ui.px(4)});
 }
 
+bool MechanismsWorkspace::no_vectors(const PageContext& c) {
+  return controller_.source().kind == MechanismSource::Kind::head && holds_state(c.results());
+}
+
 void MechanismsWorkspace::middle(const PageContext& c) {
   drawn_ = true;
   held_ = ImGui::IsAnyMouseDown();
@@ -188,6 +192,10 @@ void MechanismsWorkspace::middle(const PageContext& c) {
   header(c.ui);
   ImGui::Dummy({0, c.ui.px(2)});
   chips(c.ui);
+  if (no_vectors(c))
+    return empty_state(c.ui, "This model has no queries, keys and values",
+                       "It mixes tokens by a state. Choose Random or By hand on the right: every mechanism works on "
+                       "those, Mamba's own selective scan too.");
   if (!controller_.error().empty()) {
     paragraph(c.ui, controller_.error(), c.ui.theme.key);
   }
@@ -228,8 +236,12 @@ void MechanismsWorkspace::right(const PageContext& c) {
     cost(c.ui);
     if (controller_.view != MechanismController::View::model && c.results().model.model) {
       section(c.ui, "USE IT IN THE MODEL", "click heads");
-      grid(c.ui, c.app, 11, false);
-      effect(c.ui, c.app, false);
+      if (holds_state(c.results())) {
+        note(c.ui, "The model that is open has no attention that another mechanism could stand in for.");
+      } else {
+        grid(c.ui, c.app, 11, false);
+        effect(c.ui, c.app, false);
+      }
     }
   }
   const auto& page = controller_.page();

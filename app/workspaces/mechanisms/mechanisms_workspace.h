@@ -73,6 +73,7 @@ class MechanismsWorkspace : public Workspace {
   void by_hand(Ui& ui);
   void parameters(Ui& ui);
   void cost(Ui& ui);
+  bool no_vectors(const PageContext& c);  ///< those of the model were chosen, which has none
   void layers(Ui& ui);
 
   JobRunner& jobs_;

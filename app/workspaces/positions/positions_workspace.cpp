@@ -59,21 +59,6 @@ std::string model_name(const Results& results) {
   return model_label(results.model_folder);
 }
 
-/// Whether the model knows order by a state alone.
-bool states(const Results& results) {
-  return results.model.model && results.model.model->config().state_space;
-}
-
-/// True, and said so, where there are no queries and keys that positions could turn.
-bool no_positions(const PageContext& c) {
-  if (!states(c.results())) return false;
-  empty_state(
-      c.ui, "This model has no positions",
-      "Its state takes tokens in one after another, and so knows their order: there are no queries and keys that "
-      "a rotation or a bias could change.");
-  return true;
-}
-
 }  // namespace
 
 bool PositionsWorkspace::ready() const {
@@ -92,7 +77,8 @@ std::vector<CatalogueGroup> PositionsWorkspace::pages() const {
 void PositionsWorkspace::left(const PageContext& c) {
   if (const auto asked = c.app.settings.pages.find(id()); asked != c.app.settings.pages.end())
     if (find_position_method(asked->second)) controller_.view.method = asked->second;
-  if (!states(controller_.results())) controller_.update();
+  if (holds_state(controller_.results())) return;  // nothing that could be chosen
+  controller_.update();
   cards(c.ui, c.app);
   source(c);
 }
@@ -189,7 +175,11 @@ SceneTouch PositionsWorkspace::show(const PageContext& c, SceneSlot& slot, const
 void PositionsWorkspace::middle(const PageContext& c) {
   if (!c.trace())
     return empty_state(c.ui, "Nothing to show yet", "Open a model and write a text: its positions appear at once.");
-  if (no_positions(c)) return;
+  if (holds_state(c.results()))
+    return empty_state(
+        c.ui, "This model has no positions",
+        "Its state takes tokens in one after another, and so knows their order: there are no queries and keys that "
+        "a rotation or a bias could change. tiny-gpt2 and tiny-llama have both kinds.");
   if (!ready()) return empty_state(c.ui, "Reading queries and keys …", "");
   const std::string& method = controller_.view.method;
   if (method == "rope") return rope_middle(c);
@@ -205,7 +195,7 @@ void PositionsWorkspace::middle(const PageContext& c) {
 }
 
 void PositionsWorkspace::right(const PageContext& c) {
-  if (states(controller_.results())) return;
+  if (holds_state(controller_.results())) return;
   if (!ready()) return empty_state(c.ui, "Nothing to measure yet", "Scores, base and loss will stand here.");
   if (controller_.view.method == "rope")
     rope_right(c);

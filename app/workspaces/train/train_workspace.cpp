@@ -345,7 +345,13 @@ void TrainWorkspace::history(Ui& ui) {
           aligns                                      ? "alignment error rate, a line each"
           : controller_.running().model.state_space() ? "a line each, of |α| as shares"
                                                       : "a line each");
-  if (!aligns) segmented(ui, "training history", labels, history_metric_);
+  // A picture repeats nothing and has no token before another.
+  const int first = controller_.running().task.draws() ? 2 : 0;
+  history_metric_ = std::max(history_metric_, first);
+  int shown_metric = history_metric_ - first;
+  if (!aligns &&
+      segmented(ui, "training history", std::span(labels).subspan(static_cast<std::size_t>(first)), shown_metric))
+    history_metric_ = shown_metric + first;
   if (all.empty()) return;
   const TrainingController::HeadHistory& history = aligns ? all.back() : nth(all, history_metric_);
   const TrainingView& view = *controller_.moment()->view;
