@@ -63,10 +63,13 @@ void mask(Console& console, const MaskOptions& options) {
   console.print_line(fmt::format("\n{} over {} tokens: {} cells, {:.1f} % of all, {:.1f} % of the causal ones",
                                  rule->describe(), facts.tokens, facts.cells, 100 * facts.share(),
                                  100 * facts.causal_share()));
-  console.print_line(fmt::format("a cache keeps {} of {} keys; {} cells look ahead; {} rows see no key{}",
-                                 facts.kept_keys, facts.tokens, facts.ahead, facts.empty_rows.size(),
-                                 facts.empty_rows.empty() ? "" : " and become zero"));
-  if (!options.input.model.empty()) {
+  const std::string& model = options.input.model;
+  const bool state = !model.empty() && load_config(options.input.model_folder()).state_space.has_value();
+  console.print_line(
+      fmt::format("{}{} cells look ahead; {} rows see no key{}",
+                  state ? "" : fmt::format("a cache keeps {} of {} keys; ", facts.kept_keys, facts.tokens), facts.ahead,
+                  facts.empty_rows.size(), facts.empty_rows.empty() ? "" : " and become zero"));
+  if (!model.empty()) {
     RunRequest plain = options.input.request(), changed = plain;
     plain.capture.maps = changed.capture.maps = MapStorage::none;
     changed.edits.push_back({{}, SetMask{options.spec}});

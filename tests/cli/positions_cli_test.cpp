@@ -77,6 +77,9 @@ TEST_CASE("mask counts cells, runs in the model, and refuses what is no mask") {
   CHECK(says(out_of({"mask", "list"}), "documents A,B,…"));
   CHECK(says(out_of({"mask", "window 2", "-m", "tiny-gpt2", "-t", "Once there was a girl named Lily."}),
              "nats with it in every head"));
+  const std::string state = out_of({"mask", "window 2", "-m", "tiny-mamba", "-t", "Once there was a girl named Lily."});
+  CHECK(says(state, "nats with it in every head"));
+  CHECK_FALSE(says(state, "keys;"));  // of which a state keeps none
   CHECK(run_cli({"mask", "windwo 3"}).code == 2);
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/attention/masks.h"
 #include "core/edits/mask_edit.h"
+#include "tests/gui/analyse_page.h"
 #include "tests/gui/explore.h"
 
 namespace headscope::masks_page_test {
@@ -97,6 +98,21 @@ TEST_CASE("what a mask costs is told of the text on screen, never of an earlier 
   REQUIRE(a.still());
   CHECK(masked() != none);
   CHECK(masked() == as_it_is());
+}
+
+TEST_CASE("a mask acts on a state as on attention: cells, and what it costs; it saves nothing and says so") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  testing::AnalysePage page("tiny-mamba", 1280, 720);
+  page.open("masks", "masks", "mask picture/map");
+  CHECK_FALSE(page.driver.shown("Keys the cache must keep"));
+  CHECK_FALSE(page.driver.shown("KV cache"));
+  const auto was = page.results().run->next.front().probability;
+  page.choose("take mask window");
+  CHECK(page.driver.shown("Change of the answer (KL)"));
+  page.choose("Keep among the edits");
+  REQUIRE(page.state().document.edits.size() == 1);
+  CHECK(describe(page.state().document.edits[0]) == "*: mask window 4");
+  CHECK(page.results().run->next.front().probability != was);
 }
 
 TEST_CASE("sharing keys is measured by itself, and a row of the table is tried out in Explore") {

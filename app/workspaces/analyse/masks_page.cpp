@@ -212,16 +212,12 @@ class MaskPage final : public ReadingPage {
     fact(c.ui, "… of all", fmt::format("{:.1f} %", 100 * facts.share()));
     fact(c.ui, "… of the causal ones", fmt::format("{:.1f} %", 100 * facts.causal_share()), nullptr,
          {"visible cells ÷ n (n + 1) / 2"});
-    fact(c.ui, "Score and mixing work",
-         quantity(facts.operations(d.d_head, d.value_width()) * d.heads * d.layers, "FLOP"), nullptr,
-         {"2 · (d_head + d_value) · visible cells · heads · layers",
-          fmt::format("2 · ({} + {}) · {} · {} · {}", d.d_head, d.value_width(), facts.cells, d.heads, d.layers)});
-    fact(c.ui, "Keys the cache must keep", fmt::format("{} of {}", facts.kept_keys, facts.tokens), nullptr,
-         {"keys that some one of the next n queries may still see"});
-    fact(c.ui, "KV cache",
-         quantity(static_cast<double>(kept_numbers(d).numbers) * 4 * d.layers * static_cast<double>(facts.kept_keys),
-                  "B"),
-         nullptr, {fmt::format("layers · ({}) · kept keys · 4 bytes", kept_numbers(d).words)});
+    if (d.state_space())
+      note(c.ui,
+           "Cells of the matrix that the state amounts to. A mask saves a state nothing: it is as large for every "
+           "text.");
+    else
+      savings(c, facts, d);
     if (known.recall >= 0)
       fact(c.ui, fmt::format("Top {} keys it shows", top_keys), fmt::format("{:.0f} %", 100 * known.recall), nullptr,
            {fmt::format("of the {} keys with the largest q·k, the share that fell into a shared bucket", top_keys),
@@ -235,6 +231,20 @@ class MaskPage final : public ReadingPage {
            {"their weights are all zero, and the head adds nothing there"});
       note(c.ui, "A row without a key becomes zero: the head adds nothing to those tokens.");
     }
+  }
+
+  /// What attention need not compute or keep.
+  static void savings(const PageContext& c, const MaskFacts& facts, const ModelDims& d) {
+    fact(c.ui, "Score and mixing work",
+         quantity(facts.operations(d.d_head, d.value_width()) * d.heads * d.layers, "FLOP"), nullptr,
+         {"2 · (d_head + d_value) · visible cells · heads · layers",
+          fmt::format("2 · ({} + {}) · {} · {} · {}", d.d_head, d.value_width(), facts.cells, d.heads, d.layers)});
+    fact(c.ui, "Keys the cache must keep", fmt::format("{} of {}", facts.kept_keys, facts.tokens), nullptr,
+         {"keys that some one of the next n queries may still see"});
+    fact(c.ui, "KV cache",
+         quantity(static_cast<double>(kept_numbers(d).numbers) * 4 * d.layers * static_cast<double>(facts.kept_keys),
+                  "B"),
+         nullptr, {fmt::format("layers · ({}) · kept keys · 4 bytes", kept_numbers(d).words)});
   }
 
   void in_the_model(const PageContext& c) {

@@ -86,16 +86,11 @@ const std::vector<PageEntry>& page_registry() {
         "cross-attention encoder-decoder translation alignment error rate AER source target word",
         {Stack::encoder, Stack::cross}},
        make_alignment},
-      {{"masks",
-        "Masks",
-        "Sparse attention",
-        "",
+      {{"masks", "Masks", "Sparse attention", "",
         "Who may see whom? Masks are chosen, joined by and, or, not, and painted by hand; numbers say what they save, "
         "the model what they cost.",
         "sparse bidirectional full causal padding random MLM prefix-LM sliding window local dilated atrous strided "
-        "Sparse Transformer Longformer BigBird Reformer LSH dual chunk document sink StreamingLLM painted",
-        {},
-        true},
+        "Sparse Transformer Longformer BigBird Reformer LSH dual chunk document sink StreamingLLM painted"},
        make_masks},
       {{"sharing",
         "Shared keys and values",
