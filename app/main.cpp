@@ -17,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/interrupts.h"
 #include "core/base/standard_streams.h"
+#include "core/base/version.h"
 
 namespace {
 
@@ -97,7 +98,7 @@ int main(int argc, char** argv) {
   cli.add_option("--train-steps", options.train_steps, "train that recipe at once, and pause after so many steps")
       ->check(CLI::Range(1, 1'000'000'000))
       ->type_name("N");
-  cli.set_version_flag("--version", "headscope " HEADSCOPE_VERSION);
+  cli.set_version_flag("--version", "headscope " + std::string(program_version));
   cli.footer("Exit codes: 0 done, 1 an error in a file or in the data, 2 a mistake in the command.");
   try {
     cli.parse(argc, argv);

@@ -10,6 +10,7 @@
 #include "app/cli/console.h"
 #include "core/base/error.h"
 #include "core/base/standard_streams.h"
+#include "core/base/version.h"
 
 namespace {
 using namespace headscope;
@@ -26,7 +27,7 @@ int report(const std::string& message, int code) {
 int main(int argc, char** argv) {
   guard_standard_streams();
   Program app("headscope-cli", "See what attention does inside a transformer: every head, from the command line.",
-              "headscope-cli " HEADSCOPE_VERSION,
+              "headscope-cli " + std::string(program_version),
               "Data goes to standard output, messages to standard error.\n"
               "Exit codes: 0 done, 1 an error in a file or in the data, 2 a mistake in the command, 130 interrupted,\n"
               "141 nobody reads the output any more.");

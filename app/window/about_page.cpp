@@ -4,6 +4,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/window/floating.h"
 #include "app/window/pages.h"
+#include "core/base/version.h"
 
 namespace headscope {
 
@@ -42,7 +43,7 @@ void AboutPage::draw(Ui& ui, AppContext& app) {
   if (!begin_floating(ui, "about", 680 * ui.theme.text_scale, 80)) return;
   {
     const UseFont use(ui, ui.heading());
-    ImGui::TextUnformatted("Headscope " HEADSCOPE_VERSION);
+    ImGui::TextUnformatted(("Headscope " + std::string(program_version)).c_str());
   }
   paragraph(ui, "See what attention does inside a transformer, change it, and see at once what follows.",
             ui.theme.text);

@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/version.h"
 #include "core/io/picture.h"
 #include "core/model/formats/model_files.h"
 #include "core/model/parameter_parts.h"
@@ -127,7 +128,7 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
   out.family = c.family;
   out.place = weights_place(place);
   out.files = stamp_of(place);
-  out.program = HEADSCOPE_VERSION;
+  out.program = program_version;  // what was found holds for the version that found it
   const auto changed = [&] {
     return Error(request.model.string(), "the files that the model was read from", "others: they have changed since",
                  "open the model again");

@@ -14,6 +14,7 @@
 #include "core/base/fnv.h"
 #include "core/base/json.h"
 #include "core/base/user_folders.h"
+#include "core/base/version.h"
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 
@@ -164,7 +165,7 @@ std::optional<Certificate> CertificateStore::find(const fs::path& model) const {
     if (!fs::exists(file, failed)) return std::nullopt;
     Certificate known = certificate_from_json(read_file(file, size_limit), file.string());
     const FilesStamp files = stamp_of(location);
-    if (known.place != place || known.program != HEADSCOPE_VERSION || files.empty() || known.files != files)
+    if (known.place != place || known.program != program_version || files.empty() || known.files != files)
       return std::nullopt;
     return known;
   } catch (const std::exception&) {  // as good as none

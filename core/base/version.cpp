@@ -1,0 +1,7 @@
+#include "core/base/version.h"
+
+namespace headscope {
+
+const std::string_view program_version = HEADSCOPE_VERSION;
+
+}  // namespace headscope
