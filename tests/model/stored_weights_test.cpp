@@ -292,6 +292,18 @@ TEST_CASE("rows that a format keeps in another order stay as they are stored") {
   }
 }
 
+TEST_CASE("a GGUF file in Q8_0, multiplied as it is stored, gives the trace of its numbers in float32") {
+  const fs::path file = reference("formats/gguf/llama-q8_0.gguf");
+  const Subject stored(file, std::make_unique<AsStored>(2)), floats(file);
+  for (const WeightMatrix which : {WeightMatrix::q, WeightMatrix::k, WeightMatrix::v, WeightMatrix::o,
+                                   WeightMatrix::mlp_gate, WeightMatrix::mlp_in, WeightMatrix::mlp_out})
+    CHECK(stored.loaded.model->projection(1, which).weight.kind() == Stored::q8_0);
+  const auto a = stored.trace(text, MapStorage::dense, true), b = floats.trace(text, MapStorage::dense, true);
+  CHECK(relative(a->logits, b->logits) < 2e-6);
+  for (const auto& [site, tensor] : b->sites) CHECK(relative(a->sites.at(site), tensor) < 5e-6);
+  for (const AttentionMap& map : b->maps) CHECK(largest_difference(a->map(map.id()).to_dense(), map.to_dense()) < 2e-6);
+}
+
 TEST_CASE("a file's weights: matrices of F16, BF16 and Q8_0 as they lie, everything else float32") {
   int as_stored = 0;
   for (const auto& entry : fs::recursive_directory_iterator(reference("formats"))) {

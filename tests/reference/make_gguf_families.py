@@ -133,7 +133,7 @@ def rope(c):
 
 
 def write(name, architecture, source, names, more=None, changes=None, tensors_of=None, pairs=False, fused=False, plus_one=False,
-          stored=lambda config, tensors: tensors, keys=None):
+          stored=lambda config, tensors: tensors, keys=None, kind=None):
     folder = HERE / "families" / source
     config = json.loads((folder / "config.json").read_text())
     tensors = load_file(folder / "model.safetensors")
@@ -179,7 +179,10 @@ def write(name, architecture, source, names, more=None, changes=None, tensors_of
             tensor = tensor + np.float32(1)
         for theirs, ours in names.items():
             key = key.replace(theirs, ours)
-        writer.add_tensor(key, tensor)
+        if kind is not None and tensor.ndim > 1:
+            writer.add_tensor(key, gguf.quants.quantize(tensor, kind), raw_dtype=kind)
+        else:
+            writer.add_tensor(key, tensor)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -197,6 +200,23 @@ def phi_weights(config, tensors):
             continue
         if re.search(r"\.[kv]_proj\.", key):
             tensor = random.standard_normal((width, width) if key.endswith("weight") else (width,)) * 0.3
+        out[key] = tensor.astype(np.float32)
+    return out
+
+
+def whole_numbers(config, tensors):
+    """Matrices of this configuration's extents that Q8_0 can write without a rounding."""
+    random, d = np.random.default_rng(8), Dims(config)
+    rows = {"embed_tokens": (config["vocab_size"], d.width), "lm_head": (config["vocab_size"], d.width), "q_proj": (d.heads * d.d_head, d.width),
+            "k_proj": (d.keys * d.d_head, d.width), "v_proj": (d.keys * d.d_head, d.width), "o_proj": (d.width, d.heads * d.d_head),
+            "gate_proj": (d.mlp, d.width), "up_proj": (d.mlp, d.width), "down_proj": (d.width, d.mlp)}
+    out = {}
+    for key in tensors:
+        shape = next((of for name, of in rows.items() if name in key), None)
+        tensor = random.standard_normal(shape or d.width).astype(np.float32) * 0.3 + (0 if shape else 1)
+        if shape:
+            kind = gguf.GGMLQuantizationType.Q8_0
+            tensor = gguf.quants.dequantize(gguf.quants.quantize(tensor, kind), kind)
         out[key] = tensor.astype(np.float32)
     return out
 
@@ -362,6 +382,9 @@ def main():
     write("phi3-longrope", "phi3", "phi3-longrope", PHI3, longrope)
     write("phi3-long", "phi3", "phi3-long", PHI3, longrope)
     write("granite", "granite", "granite", LLAMA, granite, pairs=True)
+    write("llama-q8_0", "llama", "llama-dynamic", LLAMA, None, dict(
+        vocab_size=48, hidden_size=32, intermediate_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=16, num_hidden_layers=2,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0)), whole_numbers, pairs=True, kind=gguf.GGMLQuantizationType.Q8_0)
 
 
 if __name__ == "__main__":
