@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -102,13 +104,15 @@ int refused(const std::string& what, const std::string& whole, int count,
   Random random(20);
   int errors = 0;
   REQUIRE_NOTHROW_MESSAGE(read(whole), what, " as it should be");
-  for (int i = 0; i < count; ++i) {
+  const char* seconds = std::getenv("HEADSCOPE_FUZZ_SECONDS");
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds ? std::atoi(seconds) : 0);
+  for (int i = 0; i < count || std::chrono::steady_clock::now() < end; ++i) {
     const std::string bytes = mutate(whole, random);
     std::string fault;
     try {
       read(bytes);
     } catch (const Error& error) {
-      ++errors;
+      if (i < count) ++errors;
       const std::string said = error.what();
       for (const char c : said)
         if (static_cast<unsigned char>(c) < 0x20 && c != '\n') fault = "a control character in: " + said;

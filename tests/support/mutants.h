@@ -1,6 +1,7 @@
 #pragma once
 // Files that are nearly right, for everything that reads one: each mutant is read, or refused with one Error that is
-// fit to be shown. The same mutants every time.
+// fit to be shown. The same mutants every time; with HEADSCOPE_FUZZ_SECONDS in the environment each file goes on with
+// others for so long.
 
 #include <filesystem>
 #include <functional>
