@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace headscope {
 
@@ -76,6 +77,62 @@ std::optional<FuzzyMatch> fuzzy_match(std::string_view query, std::string_view t
     at = from[q][at];
   }
   return match;
+}
+
+namespace {
+
+/// In small letters. What is neither letter nor digit parts words, and so do × and ·.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> out;
+  bool inside = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i).starts_with("×") || text.substr(i).starts_with("·")) {
+      inside = false, ++i;
+      continue;
+    }
+    const bool part = is_letter(text[i]) || is_digit(text[i]);
+    if (part && !inside) out.emplace_back();
+    if (part) out.back() += lower(text[i]);
+    inside = part;
+  }
+  return out;
+}
+
+std::string_view singular(std::string_view word) {
+  return word.size() > 3 && word.ends_with('s') && !word.ends_with("ss") ? word.substr(0, word.size() - 1) : word;
+}
+
+/// 1 = the same word, below that one that begins it; 0 = another.
+double alike(std::string_view asked, std::string_view word) {
+  if (asked == word || singular(asked) == singular(word)) return 1;
+  if (asked.size() < 2 || !word.starts_with(asked)) return 0;
+  return 0.35 + 0.4 * static_cast<double>(asked.size()) / static_cast<double>(word.size());
+}
+
+}  // namespace
+
+double word_match(std::string_view query, std::string_view title, std::string_view others) {
+  constexpr double elsewhere = 0.7, fading = 0.05, in_order = 0.25;
+  const auto asked = words_of(query), named = words_of(title), further = words_of(others);
+  if (asked.empty()) return 0;
+  double sum = 0;
+  for (const std::string& word : asked) {
+    double best = 0;
+    for (const std::string& each : named) best = std::max(best, alike(word, each));
+    for (std::size_t i = 0; i < further.size(); ++i)  // what comes first says most
+      best = std::max(best, (elsewhere - fading * static_cast<double>(i) / static_cast<double>(further.size())) *
+                                alike(word, further[i]));
+    if (best == 0) return 0;
+    sum += best;
+  }
+  // One word alone has to be whole: an abbreviation goes before what only begins like it.
+  const auto same = [&](const std::string& word, const std::string& asked_for) {
+    return alike(asked_for, word) == 1 || (asked.size() > 1 && asked_for.size() > 2 && word.starts_with(asked_for));
+  };
+  double order = 0;
+  if (const auto at = std::ranges::search(named, asked, same); !at.empty())
+    order = asked.size() == named.size() ? 2 * in_order : in_order;
+  return sum / static_cast<double>(asked.size()) + order;
 }
 
 }  // namespace headscope

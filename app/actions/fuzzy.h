@@ -1,5 +1,6 @@
 #pragma once
-// Fuzzy search as palettes do it: the letters of the query in their order, anywhere; word starts and runs score best.
+// Search as palettes do it: by words, and fuzzily by the letters of the query in their order, anywhere; word starts and
+// runs score best.
 
 #include <cstddef>
 #include <optional>
@@ -16,5 +17,10 @@ struct FuzzyMatch {
 /// The best way in which the letters of `query` (spaces apart, ASCII case apart) occur in `text` in order; nullopt when
 /// they do not. An empty query matches everything with score 0. Looks at the first 64 letters and 512 bytes.
 std::optional<FuzzyMatch> fuzzy_match(std::string_view query, std::string_view text);
+
+/// How well the words of `query` name what has this title and these other words: 0 where one of them begins no word of
+/// either; 1 where all are whole words of the title, less for words that are begun and for those of `others` alone, and
+/// up to 0.5 more where they stand in the title as in the query. Case, hyphens, dots and a last s apart.
+double word_match(std::string_view query, std::string_view title, std::string_view others);
 
 }  // namespace headscope

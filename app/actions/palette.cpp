@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "app/state/model_list.h"
 #include "core/attention/masks.h"
@@ -14,18 +15,59 @@ namespace headscope {
 namespace fs = std::filesystem;
 
 namespace {
+/// What else the field calls what an action shows.
+std::string further_words(std::string_view action) {
+  static const std::map<std::string_view, std::string_view> words = {
+      {"file.open.tiny-translate",
+       "machine translation encoder-decoder seq2seq sequence to sequence translation T5 BART Marian source target"},
+      {"file.open.tiny-vit", "vision transformer ViT DeiT CLIP image picture patches"},
+      {"file.open.tiny-bert", "BERT RoBERTa encoder masked language model masked LM MLM bidirectional [MASK]"},
+      {"file.open.tiny-mamba", "Mamba SSM state space model recurrent"},
+      {"file.open.tiny-gpt2", "GPT-2 GPT decoder-only causal language model"},
+      {"file.open.tiny-llama", "Llama rotary GQA decoder-only"},
+      {"file.open.induction-2l", "induction heads in-context learning"},
+      {"file.open.induction", "induction heads in-context learning"},
+      {"file.open_model", "load checkpoint weights safetensors GGUF folder"},
+      {"file.get_model", "download pull Hugging Face hub fetch"},
+      {"file.export", "save image heatmap PNG SVG CSV screenshot"},
+      {"file.about_model", "configuration config parameters architecture inspect dtype"},
+      {"file.check_model", "verify certificate parity float64 trust"},
+      {"file.settings", "preferences options font"},
+      {"edit.add", "intervention change"},
+      {"edit.ablate", "zero knock out remove head"},
+      {"edit.mask_token", "[MASK] masked token masking"},
+      {"edit.cancel", "abort interrupt"},
+      {"view.words", "word-level attention join subwords"},
+      {"go.workspace.1", "attention map heatmap heads head view atlas"},
+      {"go.workspace.2", "text generation decoding sampling write"},
+      {"go.workspace.3", "two models two texts diff side by side"},
+      {"go.workspace.4", "positional encoding position embeddings"},
+      {"go.workspace.5", "kinds of attention variants efficient attention zoo laboratory"},
+      {"go.workspace.6", "interpretability mechanistic analysis tools"},
+      {"go.workspace.7", "dataset many texts statistics distribution"},
+      {"go.workspace.8", "training loss curve learning optimizer AdamW checkpoint"},
+  };
+  const auto found = words.find(action);
+  return found == words.end() ? "" : std::string(found->second);
+}
+
 void add_actions(std::vector<PaletteItem>& items, const AppContext& app) {
   for (const Action& action : actions())
     if (action.is_enabled(app) && action.id != "help.palette")
-      items.push_back({action.title, action.shortcut, "Action", action.run});
+      items.push_back({action.title, action.shortcut, "Action", action.run, further_words(action.id), action.id});
 }
 
 void add_pages(std::vector<PaletteItem>& items, const AppContext& app) {
   for (const UiRequests::Page& page : app.ui.pages)
-    items.push_back({page.title, page.detail, std::string(workspace_name(page.of).title), [page](AppContext& at) {
+    items.push_back({page.title,
+                     page.detail,
+                     std::string(workspace_name(page.of).title),
+                     [page](AppContext& at) {
                        at.ui.workspace = page.workspace;
                        at.settings.pages[page.of] = page.id;
-                     }});
+                     },
+                     {},
+                     workspace_option(page.of) + "/" + page.id});
 }
 
 void add_heads(std::vector<PaletteItem>& items, const Results& results) {
@@ -69,7 +111,8 @@ void add_masks(std::vector<PaletteItem>& items, const Results& results) {
                      [spec = std::string(form.example)](AppContext& at) {
                        at.explorer.editor.set_mask(spec,
                                                    at.explorer.results().own_mask(at.explorer.editor.document().stack));
-                     }});
+                     },
+                     fmt::format("{} {} {}", form.id, form.title, form.source), fmt::format("mask/{}", form.id)});
 }
 }  // namespace
 
@@ -88,12 +131,15 @@ std::vector<PaletteItem> palette_items(const AppContext& app) {
 std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, std::string_view query,
                                        std::size_t most) {
   constexpr double detail_share = 0.5;  // what is found in the detail counts less than a name
+  constexpr double named = 2000;        // more than scattered letters, however many
   std::vector<PaletteHit> hits;
   for (std::size_t i = 0; i < items.size(); ++i) {
     auto title = fuzzy_match(query, items[i].title);
     const auto detail = fuzzy_match(query, items[i].detail);
-    if (!title && !detail) continue;
-    PaletteHit hit{i, title ? title->score : detail->score * detail_share, {}};
+    const double words = word_match(query, items[i].title, items[i].detail + " " + items[i].words);
+    if (!title && !detail && words == 0) continue;
+    PaletteHit hit{i, title ? title->score : detail ? detail->score * detail_share : 0, {}};
+    if (words > 0) hit.score += named * (1 + words);
     if (title) hit.positions = std::move(title->positions);
     hits.push_back(std::move(hit));
   }

@@ -16,6 +16,8 @@ struct PaletteItem {
   std::string detail;  ///< "induction 0.87 (chance 0.03)", a shortcut, a folder
   std::string group;   ///< "Action", "Head", "Token", "Model", "Mask", or the workspace of a page
   std::function<void(AppContext&)> run;
+  std::string words = {};  ///< further ones that find it, which are not shown
+  std::string id = {};     ///< "file.open", "analyse/masks", "mask/window"; "" of heads, tokens and recent models
 };
 
 /// Everything that can be done now: enabled actions, then pages of workspaces, heads, tokens, models, masks. Make it

@@ -210,4 +210,21 @@ TEST_CASE("the palette finds heads, tokens, models, masks and actions, and does 
   CHECK(search_palette(items, "qqqqqq").empty());
 }
 
+TEST_CASE("words name better than scattered letters: whole ones before begun ones, titles before further words") {
+  CHECK(word_match("masks", "Masks", "") == 1.5);
+  CHECK(word_match("MASK", "Masks", "") == 1.5);                     // case, and the last s
+  CHECK(word_match("self attention", "Self-Attention", "") == 1.5);  // hyphens
+  CHECK(word_match("gradient × input", "", "gradient x input") ==
+        0.0 + word_match("gradient input", "", "gradient x input"));
+  CHECK(word_match("causal mask", "Masks", "causal") > 0);
+  CHECK(word_match("causal mask", "Masks", "") == 0);  // every word has to be there
+  CHECK(word_match("mac", "Titans", "MAC") > word_match("mac", "Machine", ""));
+  CHECK(word_match("titans", "Titans", "") > word_match("titans", "Memory", "titans"));
+  CHECK(word_match("layer 1 head 2", "Layer 1 Head 2", "") > word_match("layer 1 head 2", "Layer 2 Head 1", ""));
+  CHECK(word_match("", "Masks", "") == 0);
+  const std::vector<PaletteItem> items{{"Make a lot of mass", "", "", {}},
+                                       {"Titans", "", "", {}, "MAL memory as layer"}};
+  CHECK(search_palette(items, "mal").front().item == 1);
+}
+
 }  // namespace headscope::actions_test

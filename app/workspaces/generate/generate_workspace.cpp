@@ -28,7 +28,8 @@ constexpr const char* study_titles[] = {"Tape", "Beams", "Cost", "Streaming", "T
 GenerateWorkspace::GenerateWorkspace(GenerationController& controller)
     : Workspace("Generate"), controller_(controller) {
   pages_ = {{"Generation",
-             {{"tape", "Generation tape", "token by token, temperature, top-k, top-p, nucleus, greedy, fork, sampling"},
+             {{"tape", "Generation tape",
+               "token by token, temperature, top-k, top-p, nucleus, greedy decoding, fork, sampling"},
               {"beams", "Beam search", "beams, width, length penalty, early stopping, tree of hypotheses, translation"},
               {"cost", "KV cache: cost per step", "recompute, O(t) against O(t²), bytes of keys and values"},
               {"streaming", "Streaming with a window", "attention sinks, StreamingLLM, eviction, Xiao 2023"},

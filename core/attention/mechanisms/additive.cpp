@@ -82,7 +82,7 @@ Mechanism make_additive() {
   m.meaning =
       "A small network scores each pair of query and key. tanh bounds every term, so scores cannot grow with d, and "
       "queries and keys need not be equally long.";
-  m.keywords = "concat tanh multiplicative";
+  m.keywords = "concat tanh multiplicative Bahdanau Luong alignment score general attention";
   m.parameters = {
       choice_parameter("weights", "W, U, w", "The identity, or drawn: a loaded model has none of its own.",
                        {"identity", "drawn"}),

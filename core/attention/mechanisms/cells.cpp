@@ -167,7 +167,9 @@ Mechanism make_rnn() {
   m.meaning =
       "Reads the values one after another into one state. What is far back has passed through many states, and fades "
       "or explodes with their product.";
-  m.keywords = "recurrent vanishing gradient influence complexity";
+  m.keywords =
+      "recurrent vanishing gradient influence complexity RNN Elman neural network information bottleneck gradients "
+      "path length maximum sequential operations O(n)";
   m.parameters = {gain_parameter(), seed_parameter("of the cell's weights")};
   m.run = run_rnn_cell;
   m.output = [](const MechanismInput& in, const MechanismValues& values) {
@@ -200,7 +202,7 @@ Mechanism make_lstm() {
   m.meaning =
       "A cell state beside the hidden one is multiplied by a forget gate near 1 instead of by a matrix, so that what "
       "is far back fades slowly.";
-  m.keywords = "recurrent gate cell state forget";
+  m.keywords = "recurrent gate cell state forget LSTM long short-term memory gates neural network";
   m.parameters = {gain_parameter(),
                   number_parameter("forget", "Forget bias",
                                    "Added before the forget gate's σ: large keeps the cell open.", -4, 8, 1),

@@ -45,7 +45,7 @@ Mechanism make_cosformer() {
   m.meaning =
       "A cosine of the distance makes near keys count more than far ones, and still factors into one part of the query "
       "and one of the key.";
-  m.keywords = "cosine linear";
+  m.keywords = "reweighting cosine linear";
   m.parameters = {whole_parameter("longest", "Longest text M",
                                   "At this distance the weight has fallen to 0; at least n.", 1, 131072, 64, true),
                   norm_parameter()};

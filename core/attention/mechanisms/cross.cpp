@@ -61,7 +61,7 @@ Mechanism make_cross() {
   m.meaning =
       "A decoder's queries read an encoder's keys and values: a rectangular map without a causal mask. Here the second "
       "part of the text asks its first part.";
-  m.keywords = "encoder decoder rectangular";
+  m.keywords = "encoder decoder rectangular cross-attention encoder-decoder attention source target bottleneck seq2seq";
   m.parameters = {
       number_parameter("cut", "Cut at", "Where the text is cut in two, as a share of its length.", 0.05, 0.95, 0.5)};
   m.run = run;

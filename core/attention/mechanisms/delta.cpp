@@ -137,7 +137,7 @@ Mechanism make_delta() {
       "Linear attention piles values up under similar keys. Here the value held under a key is taken out before the "
       "new "
       "one goes in, so the state keeps the latest value of each key.";
-  m.keywords = "DeltaNet fast weight gated delta";
+  m.keywords = "DeltaNet fast weight gated delta rule associative memory erase write online learning";
   m.parameters = {number_parameter("beta", "Write strength β", "1 replaces what is held, 0 writes nothing.", 0, 1, 1),
                   number_parameter("decay", "Decay γ", "What the state is multiplied by at each token.", 0.5, 1, 1)};
   m.run = run;

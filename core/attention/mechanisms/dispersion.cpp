@@ -76,7 +76,8 @@ Mechanism make_dispersion() {
   m.meaning =
       "One key leads by a fixed margin Δ. However large Δ is, with enough keys the weight of the best one is lost; the "
       "margin would have to grow with ln n.";
-  m.keywords = "softmax is not enough sharp out of distribution length entropy invariant";
+  m.keywords =
+      "softmax is not enough sharp out of distribution length entropy invariant dispersion with attention fading";
   m.parameters = {number_parameter("margin", "Margin Δ", "By how much the best score leads.", 0, 20, 5),
                   whole_parameter("trained", "Trained length m", "Of the scaling by ln n ÷ ln m.", 2, 65536, 16, true),
                   toggle_parameter("drawn", "Other scores drawn", "N(0, 1) in place of 0.", false), seed_parameter()};

@@ -108,7 +108,7 @@ Mechanism make_dot_variance() {
       "A dot product adds d terms, so its variance grows with d. Unscaled, wide heads start almost one-hot, where "
       "softmax "
       "has no gradient.";
-  m.keywords = "scaled histogram variance sqrt";
+  m.keywords = "scaled histogram variance sqrt of dot product scaling square root of d why divide";
   m.parameters = {whole_parameter("width", "Width d", "Of the pairs whose variance is taken.", 8, 512, 64, true),
                   seed_parameter()};
   m.run = run;

@@ -158,7 +158,7 @@ Mechanism make_entmax() {
   m.meaning =
       "Softmax never gives exactly 0. Between α = 1 (softmax) and α = 2 (sparsemax) the weights below a threshold "
       "vanish altogether; heads can learn how sparse they want to be.";
-  m.keywords = "sparse adaptively sparse simplex projection";
+  m.keywords = "alpha sparse adaptively sparse simplex projection sparsemax attention";
   m.parameters = {number_parameter("alpha", "α", "1 is softmax, 1.5 entmax, 2 sparsemax.", 1, 2, 1.5)};
   m.run = run;
   m.score_edits = ScoreEdits::all;

@@ -156,7 +156,9 @@ Mechanism make_flash() {
   m.meaning =
       "The same numbers as softmax attention, a tile at a time: a running maximum and sum make each tile forgettable, "
       "so the n × n matrix is never written to memory.";
-  m.keywords = "flash attention tiling online softmax IO-aware";
+  m.keywords =
+      "flash attention tiling online softmax IO-aware FlashAttention-2 tiles HBM SRAM fast memory efficient "
+      "recomputation memory-efficient";
   m.parameters = {
       toggle_parameter("fit", "Tile from memory", "The largest tile that the memory below holds; off: as chosen.",
                        true),

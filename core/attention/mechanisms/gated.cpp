@@ -174,7 +174,8 @@ Mechanism make_gated() {
   m.meaning =
       "Linear attention writes every token into one matrix and never erases. A gate lets the matrix forget: evenly, or "
       "as the token says, for all of it or row by row.";
-  m.keywords = "GLA RetNet Mamba-2 mLSTM decay gate forms";
+  m.keywords =
+      "GLA RetNet Mamba-2 mLSTM decay gate forms gated linear attention retention exponential data-dependent HGRN RWKV";
   m.parameters = {
       choice_parameter("gate", "Gate", "What the state is multiplied by at each token.",
                        {"none", "scalar", "data-scalar", "data-vector"}, 3),

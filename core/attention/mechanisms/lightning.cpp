@@ -283,7 +283,7 @@ Mechanism make_lightning() {
   m.meaning =
       "Causal linear attention by blocks: inside a block the small matrix with its mask, before it a state that is "
       "passed on. So the sum over tokens runs at the speed of matrix products.";
-  m.keywords = "MiniMax TransNormerLLM block intra inter";
+  m.keywords = "MiniMax TransNormerLLM block intra inter Lightning Attention-2 linear tiling";
   m.ours =
       "The output gate is drawn, on the query in place of the layer's input; the norm has no learnt gains; queries and "
       "keys keep the head's scale, which the norm takes off.";
@@ -317,7 +317,7 @@ Mechanism make_hybrid() {
       "A state of fixed size cannot recall everything. One softmax layer in eight gives exact recall back, and the "
       "cost "
       "stays near linear. In the model: choose which layers keep softmax.";
-  m.keywords = "MiniMax-01 hybrid lightning 7:1";
+  m.keywords = "hybrid attention MiniMax-01 lightning 7:1 architecture softmax layers";
   m.parameters.push_back(whole_parameter("every", "Softmax every", "One layer of so many keeps softmax.", 1, 32, 8));
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = lightning_cost(s, v);

@@ -39,7 +39,7 @@ Mechanism make_linear() {
   m.meaning =
       "A product of features in place of exp(q·k): the brackets move, and all keys and values are summed up once in a "
       "d × d matrix that each query reads from.";
-  m.keywords = "transformers are RNNs associativity kernel elu";
+  m.keywords = "transformers are RNNs associativity kernel elu trick feature map linear transformer linear attention";
   m.parameters = {
       choice_parameter("map", "Feature map φ", "1 + elu, or none: (QKᵀ)V = Q(KᵀV) laid bare.", {"elu", "identity"}),
       norm_parameter()};

@@ -63,7 +63,9 @@ Mechanism make_log_length() {
   m.meaning =
       "Softmax spreads out as a text grows. Scores that grow with ln n hold the entropy of a row where it was at the "
       "length m of training.";
-  m.keywords = "entropy invariant logn length extrapolation dispersion";
+  m.keywords =
+      "entropy invariant logn length extrapolation dispersion invariance scaled softmax generalisation log n "
+      "temperature by";
   m.parameters = {
       whole_parameter("trained", "Trained length m", "At this many keys nothing changes.", 2, 131072, 16, true)};
   m.run = run;

@@ -84,7 +84,7 @@ Mechanism make_low_rank() {
   m.meaning =
       "A few singular values hold most of an attention matrix. Cut to rank r, how much of the map and of the output "
       "is left?";
-  m.keywords = "singular values SVD spectrum truncated energy";
+  m.keywords = "singular values SVD spectrum truncated energy rank collapse effective rank of attention";
   m.parameters = {whole_parameter("rank", "Rank r", "Singular values that are kept.", 1, 512, 4, true)};
   m.run = run;
   m.score_edits = ScoreEdits::all;

@@ -148,7 +148,7 @@ Mechanism make_mamba() {
       "A state space whose step length Δ, input B and output C follow from the token: a long step overwrites the past, "
       "a "
       "short one passes the token over. Written out it is an attention matrix that was never computed.";
-  m.keywords = "selective scan SSM S6 hidden attention parallel scan";
+  m.keywords = "selective scan SSM S6 hidden attention parallel scan state space model";
   m.ours =
       "The step follows from the key along a drawn direction, for want of the learnt map of the token; the block's "
       "convolution, gate and skip are left out; shown is the mean of the channels' matrices.";

@@ -101,7 +101,7 @@ Mechanism make_multi_head() {
   m.meaning =
       "The width is cut into heads that look at different places for the same number of parameters. Side by side and "
       "projected, or each projected and added: the same.";
-  m.keywords = "MHA concat output projection heads parameters";
+  m.keywords = "MHA concat output projection heads parameters multi-head attention W_O split concatenate";
   m.parameters = {whole_parameter("heads", "Heads h", "From 1 to d; the nearest number below that divides d is taken.",
                                   1, 64, 4, true),
                   whole_parameter("width", "Width for parameters", "d of the model whose parameters are counted.", 8,

@@ -61,7 +61,7 @@ Mechanism make_performer() {
   m.meaning =
       "Random directions whose exponentials multiply to exp(q·k) on average. All features are positive, so no sum "
       "comes near 0, and the error falls as features are added.";
-  m.keywords = "random features FAVOR kernel";
+  m.keywords = "random features FAVOR kernel FAVOR+ positive orthogonal approximation softmax";
   m.parameters = random_feature_parameters();
   use_kernel<features>(m);
   m.run = run;

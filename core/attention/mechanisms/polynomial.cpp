@@ -70,7 +70,7 @@ Mechanism make_polynomial() {
   m.meaning =
       "The first terms of exp as exact features: near softmax while scores are small. Below −1 the parabola rises "
       "again, so strong disagreement is mistaken for agreement.";
-  m.keywords = "taylor quadratic based";
+  m.keywords = "taylor quadratic based feature map";
   m.parameters = {choice_parameter("form", "Kernel", "Of the score x.", {"taylor", "affine", "square"}),
                   norm_parameter()};
   use_kernel<features>(m);

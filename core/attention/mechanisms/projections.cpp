@@ -83,7 +83,7 @@ Mechanism make_projections() {
       "Without weights attention is similarity: symmetric, and each token is most like itself. Two different "
       "projections "
       "let a token look for something other than itself.";
-  m.keywords = "welcome to starbucks XXT QKV weight matrices";
+  m.keywords = "welcome to starbucks XXT QKV weight matrices query key value projection W_Q W_K W_V raw";
   m.parameters = {seed_parameter("of W_Q and W_K")};
   m.run = run;
   m.study = true;

@@ -137,7 +137,9 @@ Mechanism make_refined() {
   m.meaning =
       "Two queries that look at the same keys are related. Attention is computed between rows of the weights "
       "themselves, and refines them.";
-  m.keywords = "AWRSR refinement simple value-weighted additive stochastic STOSA sequential recommendation";
+  m.keywords =
+      "AWRSR refinement simple value-weighted additive stochastic STOSA sequential recommendation attention over "
+      "attention re-attention refined weights";
   m.ours =
       "The W are learnt in the paper for one length; here they are the identity, or drawn. Sharpness above 1, the mask "
       "on B, and rows that sum to 1 are ours.";

@@ -39,7 +39,7 @@ Mechanism make_relu() {
   m.meaning =
       "The cheapest positive feature map. Negative parts of queries and keys are thrown away, and with them every "
       "agreement between two negative numbers.";
-  m.keywords = "SANA relu linear";
+  m.keywords = "SANA relu linear attention diffusion";
   m.parameters = {norm_parameter()};
   use_kernel<features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, s.d); };

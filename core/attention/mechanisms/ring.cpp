@@ -110,7 +110,9 @@ Mechanism make_ring() {
   m.meaning =
       "The text is split over workers that sit in a ring. Keys and values travel round it; after P rounds each worker "
       "has seen all of them, and the result is exactly softmax attention's.";
-  m.keywords = "ring attention distributed sequence parallel";
+  m.keywords =
+      "ring attention distributed sequence parallel blockwise context parallelism parallelism devices workers long "
+      "context";
   m.parameters = {whole_parameter("workers", "Workers P", "Parts that the text is split into.", 1, 16, 4),
                   whole_parameter("rounds", "Rounds done", "From P on the result is whole.", 0, 16, 16)};
   m.run = run;

@@ -96,7 +96,7 @@ Mechanism make_saturation() {
   m.meaning =
       "The derivative of a row of weights by its scores. A flat row answers to every score, a one-hot row to none: "
       "training cannot move it any more.";
-  m.keywords = "jacobian gradient vanishing softmax";
+  m.keywords = "jacobian gradient vanishing softmax saturation gradients large scores one-hot temperature";
   m.parameters = {number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 100, 1, true),
                   number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 1)};
   m.run = run;

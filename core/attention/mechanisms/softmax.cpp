@@ -197,7 +197,9 @@ Mechanism make_softmax() {
   m.meaning =
       "Each query is compared with every key; softmax turns a row of scores into shares that sum to 1; the output is "
       "the values mixed in these shares.";
-  m.keywords = "temperature unscaled multiplicative sqrt d log-softmax stable";
+  m.keywords =
+      "temperature unscaled multiplicative sqrt d log-softmax stable SDPA dot-product QKV query key value "
+      "self-attention scores weights Transformer softmax";
   m.parameters = {
       number_parameter("temperature", "Temperature τ", "Scores are divided by it: below 1 sharper.", 0.05, 20, 1, true),
       toggle_parameter("scaled", "÷ √d", "Off: the scores as they are, unscaled.", true)};

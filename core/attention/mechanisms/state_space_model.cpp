@@ -146,7 +146,9 @@ Mechanism make_state_space() {
       "A linear system carries a state from token to token. Unrolled it is one fixed kernel, computed at once by "
       "Fourier "
       "transforms; the tokens themselves have no say in it.";
-  m.keywords = "SSM S4 HiPPO Legendre convolution FFT kernel impulse discretization";
+  m.keywords =
+      "SSM S4 HiPPO Legendre convolution FFT kernel impulse discretization zero-order hold long memory structured "
+      "state space";
   m.parameters = {
       choice_parameter("system", "System", "A state of one number, or the HiPPO-LegS matrices.", {"scalar", "hippo"}),
       number_parameter("a", "a", "What is left of the state after a token (one number).", -0.99, 1, 0.9),

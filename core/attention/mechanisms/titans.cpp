@@ -147,7 +147,9 @@ Mechanism make_titans() {
   m.meaning =
       "The state is a network trained on the text itself: what surprises it changes it, past surprise carries on as "
       "momentum, and α forgets. Attention joins it as context, gate or layer.";
-  m.keywords = "neural memory surprise momentum forgetting MAC MAG MAL test time training";
+  m.keywords =
+      "neural memory surprise momentum forgetting MAC MAG MAL test time training as context as gate as layer long-term "
+      "persistent test-time memorization";
   m.ours =
       "η, θ and α are learnt maps of the token in the paper; here they are sliders. Norms have no gains, projections "
       "of y "

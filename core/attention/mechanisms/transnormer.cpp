@@ -31,7 +31,7 @@ Mechanism make_transnormer() {
   m.meaning =
       "The denominator of linear attention has gradients without bound; leaving it out and normalising each output row "
       "trains stably. The paper pairs it with local attention in the low layers.";
-  m.keywords = "NormAttention DiagAttention";
+  m.keywords = "NormAttention DiagAttention normalisation denominator unbounded gradients";
   m.parameters = {toggle_parameter("norm", "Normalise after", "Off: outputs grow with the number of keys.", true)};
   use_kernel<features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, s.d); };

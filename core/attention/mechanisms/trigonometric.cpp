@@ -59,7 +59,7 @@ Mechanism make_trigonometric() {
   m.meaning =
       "Sines and cosines of random projections also multiply to exp(q·k) on average. But they take both signs: small "
       "weights drown in noise, and a row's sum can pass through 0.";
-  m.keywords = "random fourier features RFA";
+  m.keywords = "random fourier features RFA sine cosine";
   m.parameters = random_feature_parameters();
   use_kernel<features>(m);
   m.run = run;

@@ -155,7 +155,7 @@ Mechanism make_vocabulary_softmax() {
       "The output softmax of a language model costs V d for each token. A Huffman tree makes frequent words cheap; "
       "clusters "
       "by frequency spare the rare ones.";
-  m.keywords = "huffman tree output layer zipf word2vec";
+  m.keywords = "huffman tree output layer zipf word2vec hierarchical softmax adaptive softmax large vocabulary";
   m.parameters = {
       choice_parameter("frequencies", "Frequencies",
                        "Of the open model on this text, where there is one; or Zipf's law.", {"model", "zipf"}),
