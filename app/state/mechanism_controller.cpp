@@ -18,6 +18,15 @@ namespace {
 // A line of the measured times ends with the first point that takes longer.
 constexpr double usual_most_seconds = 0.1;
 
+/// The same of the first tokens alone.
+MechanismInput of_first(MechanismInput in, Index tokens) {
+  const Index queries = std::min(tokens, in.q.dim(0)), keys = std::min(tokens, in.k.dim(0));
+  in.q = in.q.slice(0, 0, queries).copy();
+  in.k = in.k.slice(0, 0, keys).copy();
+  in.v = in.v.slice(0, 0, keys).copy();
+  return in;
+}
+
 MatricesByHand matrices_of(const WorkedExample& example) {
   const MechanismInput in = example.input();
   return {in.q, in.k, in.v, static_cast<double>(in.scale), in.rule->describe(), std::string(example.id)};
@@ -173,23 +182,28 @@ void MechanismController::measure(double most_seconds) {
       [this](std::shared_ptr<const MechanismTimes> times) { times_ = std::move(times); });
 }
 
+HeadId MechanismController::head() const {
+  return run_.softer_head().value_or(editor_.document().selected);
+}
+
 void MechanismController::ask() {
   const auto& run = run_.results().run;
-  const HeadId head = editor_.document().selected;
+  const HeadId head = this->head();
   const bool of_head = source_.kind == MechanismSource::Kind::head;
   PageOf key{text_of(choice()), source_version_, of_head ? std::optional(head) : std::nullopt,
              of_head || mechanism_->reads_vocabulary ? run : nullptr};
   if (page_.asked_for(key)) return;
   // Another value on the same head of the same run needs no other queries, keys and values.
   const auto& last = page_.last_key();
-  const auto known = last && of_head && last->head == head && last->run == run ? page() : nullptr;
+  const auto known =
+      last && of_head && last->head == head && last->run == run && last->source == source_version_ ? page() : nullptr;
   page_.want(
       jobs_, std::move(key),
       [chosen = choice(), source = source_, head, of_head, known, run, model = run_.results().model](const Ctx& ctx) {
         const Ctx quiet{.backend = ctx.backend, .stop = ctx.stop};
         std::shared_ptr<const Trace> trace = known ? known->trace : nullptr;
         MechanismInput in = known     ? known->input
-                            : of_head ? head_input(model, run->request, head, quiet, &trace)
+                            : of_head ? of_first(head_input(model, run->request, head, quiet, &trace), source.first)
                                       : input_of(source);
         in.stop = ctx.stop;
         if (chosen.mechanism->reads_vocabulary && run && model.model && !in.vocabulary)

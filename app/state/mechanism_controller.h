@@ -22,6 +22,8 @@ namespace headscope {
 /// What a mechanism is given.
 struct MechanismSource {
   enum class Kind { head, random, hand } kind = Kind::head;
+  // of a head
+  int first = 24;  ///< tokens of the text, from its beginning
   // random
   int n = 24, d = 32;
   double spread = 1;  ///< standard deviation of every number
@@ -72,6 +74,9 @@ class MechanismController {
   /// Also changes the heads of the model that run this mechanism.
   void set_value(std::string_view name, double value);
   void reset_values();
+  /// Whose queries, keys and values are taken: the one that is selected; a softer one while nobody has chosen any,
+  /// since most mechanisms differ from softmax where its weights are soft (run_controller.h).
+  HeadId head() const;
   MechanismSource& source() { return source_; }  ///< call changed_source() after writing
   void changed_source() { ++source_version_; }
   // What is made by hand is part of the document: undo takes it back.

@@ -137,6 +137,7 @@ void RunController::adopt(Opened opened) {
   // effects are measured against is known by its request, which names the folder alone.
   if (results_.model_reading != opened.reading) {
     drop_results();
+    softer_.reset();
     plain_request_ = {};
     plain_.reset();
     plain_losses_.clear();
@@ -316,9 +317,15 @@ void RunController::submit_metrics() {
           if (std::exchange(choices_, std::nullopt) != editor_.choices()) return;
           if (const auto head = telling_head(*facts))
             editor_.adjust([&](Document& document) { document.selected = *head; });
+          if (const auto head = headscope::softer_head(*facts)) softer_ = {*head, editor_.choices()};
         };
       },
       JobRunner::OnStop::drop);
+}
+
+std::optional<HeadId> RunController::softer_head() const {
+  if (!softer_ || softer_->second != editor_.choices()) return std::nullopt;
+  return softer_->first;
 }
 
 void RunController::submit_detail() {

@@ -50,6 +50,8 @@ class RunController {
   bool behind() const;
   /// An encoder-decoder writes what it makes of the source, with the edits; it becomes the text, as a step of undo.
   void write_target();
+  /// softer_head() of the model that was opened last, while nobody has chosen a head since.
+  std::optional<HeadId> softer_head() const;
   /// Takes up what was stopped, and what the document asks for.
   void run_again();
   /// From the next run on.
@@ -92,10 +94,11 @@ class RunController {
   std::uint64_t readings_ = 0;
   /// When the next facts arrive, a telling head is chosen: a model was opened, and nobody has chosen a head since.
   std::optional<std::uint64_t> choices_;
-  RunRequest submitted_;                    // the trace job's last
-  std::shared_ptr<const Trace> detail_of_;  // what the detail job was last submitted for …
-  HeadId detail_head_;                      // … and the head
-  RunRequest plain_request_;                // without edits, with its trace: what effects are measured against
+  std::optional<std::pair<HeadId, std::uint64_t>> softer_;  // and how many choices there had been
+  RunRequest submitted_;                                    // the trace job's last
+  std::shared_ptr<const Trace> detail_of_;                  // what the detail job was last submitted for …
+  HeadId detail_head_;                                      // … and the head
+  RunRequest plain_request_;  // without edits, with its trace: what effects are measured against
   std::shared_ptr<const Trace> plain_;
   std::vector<double> plain_losses_;  // its losses once they are known
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -29,6 +30,19 @@ std::optional<HeadId> telling_head(const HeadFacts& facts) {
       best_rank = rank;
       best = HeadId{facts.trace->maps[row].layer(), facts.trace->maps[row].head()};
     }
+  return best;
+}
+
+std::optional<HeadId> softer_head(const HeadFacts& facts) {
+  const auto column = static_cast<std::size_t>(&metric("entropy") - metrics().data());
+  std::optional<HeadId> best;
+  double nearest = std::numeric_limits<double>::infinity();
+  for (std::size_t row = 0; row < facts.table.value.size(); ++row) {
+    const double distance = std::abs(facts.table.value[row][column] / facts.table.chance[row][column] - 0.5);
+    if (!(distance < nearest)) continue;  // NaN is no number to be near to
+    nearest = distance;
+    best = facts.trace->maps[row].id();
+  }
   return best;
 }
 

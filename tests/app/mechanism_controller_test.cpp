@@ -89,6 +89,10 @@ TEST_CASE("the desk: a page for what is chosen, an edit of the model that follow
   explorer.files.open_example("induction");
   MechanismController controller(explorer.jobs, explorer.editor, explorer.run);
   REQUIRE(until(explorer, controller, [&] { return controller.current(); }));
+  explorer.editor.select({1, 0});
+  controller.source().first = 1000;  // more than there are
+  controller.changed_source();
+  REQUIRE(until(explorer, controller, [&] { return controller.current() && controller.page()->head == HeadId{1, 0}; }));
   CHECK(controller.page()->choice.mechanism->id == "linear");
   CHECK(controller.page()->input.n() == static_cast<Index>(explorer.results().run->trace->tokens.size()));
   CHECK(controller.page()->recurrence);
@@ -138,6 +142,32 @@ TEST_CASE("the desk: a page for what is chosen, an edit of the model that follow
   CHECK_FALSE(explorer.state().document.by_hand);
   controller.frame(true, false);
   CHECK(controller.source().kind == MechanismSource::Kind::head);
+}
+
+TEST_CASE(
+    "the page begins with a softer head and the first tokens of a text; a head that is chosen, and more, follow") {
+  Explorer explorer({1, nullptr});
+  explorer.files.open_example("tiny-gpt2");
+  MechanismController controller(explorer.jobs, explorer.editor, explorer.run);
+  REQUIRE(until(explorer, controller,
+                [&] { return explorer.results().facts && explorer.run.softer_head() && controller.current(); }));
+  const HeadId soft = *explorer.run.softer_head();
+  CHECK(explorer.state().document.selected != soft);  // Explore shows the most telling one
+  CHECK(controller.page()->head == soft);
+  // The same queries as those of the whole text: what comes later does not reach them.
+  const Ctx ctx{*explorer.jobs.backend()};
+  const MechanismInput whole = head_input(explorer.results().model, explorer.results().run->request, soft, ctx);
+  REQUIRE(controller.page()->input.q.dim(0) == 24);
+  CHECK(gap(controller.page()->input.q, whole.q.slice(0, 0, 24)) == 0);
+  CHECK(gap(controller.page()->input.v, whole.v.slice(0, 0, 24)) == 0);
+
+  controller.source().first = 50;
+  controller.changed_source();
+  REQUIRE(until(explorer, controller, [&] { return controller.current() && controller.page()->input.n() == 50; }));
+  CHECK(controller.page()->head == soft);
+  explorer.editor.select({0, 1});
+  REQUIRE(until(explorer, controller, [&] { return controller.current() && controller.page()->head == HeadId{0, 1}; }));
+  CHECK_FALSE(explorer.run.softer_head());
 }
 
 TEST_CASE("an example's own scale ends with the example; the formula says which scale there is") {

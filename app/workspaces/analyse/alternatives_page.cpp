@@ -68,15 +68,28 @@ class AlternativesPage final : public ReadingPage {
     if (found.free == 0)
       note(c.ui,
            "The values pin this row: no other weights give the same output. Pin a later row, or raise the tolerance.");
-    selected_head(c);
+    if (nobody_chose(c))
+      note(c.ui, "The head with the most room in this row. A click in the table, or the arrow keys, choose another.");
+    else
+      selected_head(c);
   }
 
  private:
   using Reading = ReadingJob<Alternatives>::Reading;
 
+  /// While nobody has chosen a head, the one with the most room, as soon as that is known.
+  HeadId head_of(const PageContext& c) {
+    const auto rooms = room_.answer();
+    if (!nobody_chose(c) || !rooms || rooms->source.run != c.results().run || rooms->result.empty())
+      return chosen_head(c, *c.trace());
+    const auto most = std::ranges::max_element(rooms->result) - rooms->result.begin();
+    return nth(c.trace()->maps, most).id();
+  }
+  static bool nobody_chose(const PageContext& c) { return c.app.explorer.run.softer_head().has_value(); }
+
   void keep_up(const PageContext& c) {
     if (!c.trace()) return;
-    const HeadId head = chosen_head(c, *c.trace());
+    const HeadId head = head_of(c);
     const Index row = pinned_row(c, *c.trace());
     const Index key = c.state().document.key && *c.state().document.key <= row ? *c.state().document.key : -1;
     const double tolerance = tolerance_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <span>
 
 #include "app/render/head_report.h"
@@ -98,6 +99,15 @@ class MassivePage final : public ReadingPage {
  private:
   using Reading = ReadingJob<MassiveCells>::Reading;
 
+  /// What is massive; where nothing is, what comes nearest to it in each layer.
+  static std::vector<HiddenActivation> listed(const MassiveActivations& all) {
+    if (!all.found.empty()) return all.found;
+    std::vector<HiddenActivation> out;
+    for (const MassiveLayer& layer : all.layers) out.push_back(layer.largest);
+    std::ranges::stable_sort(out, std::ranges::greater{}, &HiddenActivation::ratio);
+    return out;
+  }
+
   void matrix(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     section(c.ui, "LARGEST BY PLACE", "largest |residual stream| of a position ÷ median of the layer · click pins");
     const double width = std::max(std::floor(c.room()),
@@ -128,14 +138,15 @@ class MassivePage final : public ReadingPage {
 
   void list(const PageContext& c, const std::shared_ptr<const Reading>& kept) {
     const Reading& answer = *kept;
-    const std::vector<HiddenActivation>& found = answer.result.all.found;
-    section(c.ui, "MASSIVE ACTIVATIONS",
-            found.size() > most_listed ? fmt::format("the {} largest of {}", most_listed, found.size())
-                                       : fmt::format("{} found", found.size()));
-    if (found.empty()) return note(c.ui, "None.");
-    c.ui.pictures.add_table("massive list", "massive activations", [kept] {
+    const bool none = answer.result.all.found.empty();
+    const std::vector<HiddenActivation> found = listed(answer.result.all);
+    section(c.ui, none ? "LARGEST OF EACH LAYER" : "MASSIVE ACTIVATIONS",
+            none                         ? "none of them is massive"
+            : found.size() > most_listed ? fmt::format("the {} largest of {}", most_listed, found.size())
+                                         : fmt::format("{} found", found.size()));
+    c.ui.pictures.add_table("massive list", none ? "largest of each layer" : "massive activations", [kept] {
       Table out{"massive activations", {"layer", "position", "token", "dimension", "value", "ratio to the median"}, {}};
-      for (const HiddenActivation& a : kept->result.all.found)
+      for (const HiddenActivation& a : listed(kept->result.all))
         out.rows.push_back({std::to_string(a.layer), std::to_string(a.position),
                             token_label(*kept->source.trace, a.position), std::to_string(a.dimension),
                             number_cell(a.value), number_cell(a.ratio)});

@@ -90,7 +90,7 @@ void MechanismsWorkspace::grid(Ui& ui, AppContext& app, double cell_height, bool
                          : hovered              ? ui.chrome.hovered
                                                 : ui.chrome.raised;
       draw.AddRectFilled(min, max, col(fill), ui.px(2));
-      if (state.document.selected == ref) draw.AddRect(min, max, col(ui.theme.text), ui.px(2));
+      if (controller_.head() == ref) draw.AddRect(min, max, col(ui.theme.text), ui.px(2));
       if (hovered)
         tooltip(ui,
                 {head_title({layer, head}), found == swaps.end() ? "softmax attention" : "mechanism " + found->second,
@@ -180,7 +180,7 @@ void MechanismsWorkspace::in_model(Ui& ui, AppContext& app) {
   const std::vector<HeadId> all = all_heads(dims);
   if (button(ui, "All heads", ui.px(26))) controller_.swap_in(all, true);
   ImGui::SameLine();
-  if (button(ui, "This head", ui.px(26))) controller_.swap_in({app.explorer.state().document.selected}, true);
+  if (button(ui, "This head", ui.px(26))) controller_.swap_in({controller_.head()}, true);
   ImGui::SameLine();
   // Every k-th layer keeps softmax, counted so that the last of each k is one; a model with fewer keeps its last.
   const MechanismParameter* every = controller_.mechanism().parameter("every");

@@ -85,7 +85,7 @@ bool idle(const MechanismValues& values, const Mechanism& m, std::string_view na
 
 void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
   section(ui, "INPUT", "queries, keys, values");
-  const HeadId head = app.explorer.state().document.selected;
+  const HeadId head = controller_.head();
   const std::string of_head = head_title(head);
   const char* const labels[] = {of_head.c_str(), "Random", "By hand"};
   MechanismSource& source = controller_.source();
@@ -98,8 +98,17 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
     const auto& run = app.explorer.results().run;
     if (!run) return note(ui, "No text is open: type one in Explore, or choose another input.");
     if (holds_state(app.explorer.results())) return note(ui, "A state space has none: choose another input.");
-    note(ui, fmt::format("Q, K, V of the open text · {} tokens · head_dim {} · arrow keys change the head",
-                         run->trace->tokens.size(), run->trace->model.dims.d_head));
+    const auto tokens = static_cast<double>(run->trace->tokens.size());
+    double first = std::min<double>(source.first, tokens);
+    if (tokens > 2 && slider(ui, "First tokens", first, {2, tokens, std::min(24.0, tokens), true, "", 0})) {
+      source.first = static_cast<int>(first);
+      controller_.changed_source();
+    }
+    note(ui, fmt::format("Q, K, V of the open text, head_dim {}.{} Arrow keys change the head.",
+                         run->trace->model.dims.d_head,
+                         app.explorer.run.softer_head() ? " Its rows are neither one key nor all: of all heads' its "
+                                                          "entropy is the nearest to half of an even one's."
+                                                        : ""));
     return;
   }
   if (source.kind == MechanismSource::Kind::random) {
