@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the pictures of README.md again: headscope-cli draws three, the window all others (on a machine without a display,
+# Makes the pictures of README.md again: headscope-cli draws eight, the window all others (on a machine without a display,
 # in Xvfb). About five minutes: one of them is a model in training.
 #   assets/readme/make.sh              all
 #   assets/readme/make.sh NAME …       only those, as in   assets/readme/make.sh explore detector
@@ -23,6 +23,10 @@ cli() { # NAME ARGS…
   local name=$1 && shift
   picture "$name" ./run --cli render --dpi 144 -o PNG "$@"
 }
+head_of() { # NAME MODEL ARGS…: one head, small enough for five in a line
+  local name=$1 model=$2 && shift 2
+  picture "$name" ./run --cli render -m "$model" --width 360 -o PNG "$@"
+}
 window() { # NAME ARGS…
   local name=$1 && shift
   picture "$name" ./run --screenshot PNG --size "$size" "$@"
@@ -31,6 +35,13 @@ window() { # NAME ARGS…
 cli heads -m induction -f assets/examples/induction.txt
 cli three-heads -m induction -f assets/examples/induction.txt --head 0.0,0.2,1.0
 cli encoder-heads -m tiny-bert -t "In the village of Zoziford there lived Rosa. Every morning, she sold signs, and Ben counted milk."
+
+# One of each kind of model.
+head_of decoder-head tiny-gpt2 -t "There lived Anna and Ben. Every morning, she sold" --head 0.2
+head_of encoder-head tiny-bert -t "There lived Rosa. She sold signs, and Ben" --head 2.1
+head_of cross-head tiny-translate --source "the kind mice saw this white king" -t "kar lipar dular so orbo belo" --part cross --head 1.2
+head_of vision-head tiny-vit --image assets/examples/tiny-vit.png --head 0.1 --patches --smooth
+head_of state-head tiny-mamba -t "There lived Anna and Ben. Every morning, she sold" --head 3.3
 
 # One of each workspace, and of edits: there is much to see.
 size=1600x1000
