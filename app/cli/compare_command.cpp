@@ -184,17 +184,13 @@ void add_heads(Report& report, const Compared& c, bool all, std::size_t top) {
     Cell both = Cell::object();
     std::vector<Cell> values;
     for (const Metric* each : shown) {
-      const double before = a.value(*each, head.layer, head.head), after = b.value(*each, head.layer, head.head);
+      const double before = a.value(*each, head.id.layer, head.id.head),
+                   after = b.value(*each, head.id.layer, head.id.head);
       both[std::string(each->id)] = {before, after};
       values.insert(values.end(), {number(before) + " → " + number(after), before, after});
     }
-    std::vector<Cell> row{to_string(HeadId{head.layer, head.head}),
-                          head.layer,
-                          head.head,
-                          head.total_variation,
-                          head.jensen_shannon,
-                          head.rows,
-                          both};
+    std::vector<Cell> row{to_string(head.id),  head.id.layer, head.id.head, head.total_variation,
+                          head.jensen_shannon, head.rows,     both};
     row.insert(row.end(), values.begin(), values.end());
     rows.add(std::move(row));
   }
@@ -220,7 +216,7 @@ void draw(Console& console, const Compared& c, const CompareOptions& options) {
   HeadPairOptions pair;
   if (options.head.empty()) {
     if (c.heads.empty()) throw Error("compare", "a head that both models have", "none");
-    pair.head = {c.heads.front().layer, c.heads.front().head};
+    pair.head = c.heads.front().id;
   } else {
     pair.head = parse_head(options.head);
   }
@@ -228,7 +224,7 @@ void draw(Console& console, const Compared& c, const CompareOptions& options) {
   pair.name_b = c.name_b;
   pair.partner = c.partner;
   for (const HeadDifference& head : c.heads)
-    if (HeadId{head.layer, head.head} == pair.head)
+    if (head.id == pair.head)
       pair.facts = {{"Total variation", number(head.total_variation)},
                     {"Jensen–Shannon", number(head.jensen_shannon) + " nats"}};
   options.picture.write(

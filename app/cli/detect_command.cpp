@@ -58,7 +58,7 @@ Report detect_report(const std::string& rule, const Trace& trace, const CellPatt
                           rows == 0 ? Form::scripts : Form::all);
   table.largest_first = "score";
   for (const Detection& d : heads)
-    table.add({to_string(HeadId{d.layer, d.head}), d.layer, d.head, d.score, d.chance, d.rows, d.score / d.chance});
+    table.add({to_string(d.id), d.id.layer, d.id.head, d.score, d.chance, d.rows, d.score / d.chance});
   return out;
 }
 }  // namespace

@@ -36,16 +36,8 @@ Report Sinks::read(const ReadRun& run) const {
   if (learned) columns.emplace_back("learned_sink");
   auto& rows = out.table("rows", std::move(columns));
   for (const SinkHead& h : found.heads) {
-    std::vector<Cell> cells{to_string(HeadId{h.layer, h.head}),
-                            h.mass,
-                            h.chance,
-                            h.value_norm,
-                            h.value_median,
-                            h.output_norm,
-                            h.output_median,
-                            h.carried,
-                            h.entropy,
-                            h.entropy_without};
+    std::vector<Cell> cells{to_string(h.id), h.mass,          h.chance,  h.value_norm, h.value_median,
+                            h.output_norm,   h.output_median, h.carried, h.entropy,    h.entropy_without};
     if (learned) cells.emplace_back(h.learned);
     rows.add(std::move(cells));
   }

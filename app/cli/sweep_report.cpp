@@ -46,8 +46,7 @@ Report ablation_report(const LoadedModel& loaded, const HeadAblation& result, bo
                                             {"logit_difference_change", "logit difference change", "{:+.3f}"}}));
   heads.largest_first = "loss_change";
   for (const auto& h : result.heads)
-    heads.add(
-        {to_string(HeadId{h.layer, h.head}), h.layer, h.head, h.loss_change, h.after.kl, h.logit_difference_change});
+    heads.add({to_string(h.id), h.id.layer, h.id.head, h.loss_change, h.after.kl, h.logit_difference_change});
   return out;
 }
 
@@ -166,7 +165,7 @@ Report circuit_report(const LoadedModel& loaded, const HeadCircuit& result, doub
                                     {"faithfulness", "faithfulness", "{:.3f}"}});
   for (int i = 0; i < static_cast<int>(result.order.size()); ++i) {
     const auto& step = nth(result.order, i);
-    steps.add({to_string(HeadId{step.layer, step.head}), removing ? result.heads - i - 1 : i + 1, step.layer, step.head,
+    steps.add({to_string(step.id), removing ? result.heads - i - 1 : i + 1, step.id.layer, step.id.head,
                step.logit_difference, result.faithfulness(step.logit_difference)});
   }
   out.line(fmt::format("faithfulness: {}", faithfulness));

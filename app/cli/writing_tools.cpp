@@ -150,8 +150,7 @@ Report Weighted::read(const ReadRun& run) const {
     auto& rows =
         out.table("rows", {"head", "first_by_attention", "first_by_value", "first_by_output", "same_strongest_key"});
     for (const WeightedHead& head : weighted_heads(*run.trace, weights))
-      rows.add({to_string(HeadId{head.layer, head.head}), head.first_attention, head.first_value, head.first_output,
-                head.same_top});
+      rows.add({to_string(head.id), head.first_attention, head.first_value, head.first_output, head.same_top});
     return out;
   }
   const HeadId head = head_.in(*run.trace);

@@ -58,10 +58,13 @@ std::vector<std::pair<std::string, std::string>> facts_of(const std::vector<Head
   const HeadReport* report = find(heads, head);
   if (!report) return facts;
   const TokenLinks links = TokenLinks::of(trace.tokens);
-  for (const char* id : {"entropy", "effective_tokens", "sink", "mean_distance"}) {
+  for (const char* id : {"row_mass", "entropy", "effective_tokens", "sink", "mean_distance"}) {
+    if (id == std::string_view("row_mass") && has_probabilities(*report->map)) continue;  // 1, as everybody knows
     const Metric& each = metric(id);
+    const double value = each.value({*report->map, links});
+    if (std::isnan(value)) continue;  // which this kind of map has not
     const std::string unit = each.unit.empty() ? "" : " " + std::string(each.unit);
-    facts.emplace_back(each.title, number(each.value({*report->map, links}), 2) + unit);
+    facts.emplace_back(each.title, number(value, 2) + unit);
   }
   return facts;
 }

@@ -33,8 +33,7 @@ int ComparedSide::row(HeadId head) const {
 }
 
 const HeadDifference* Comparison::difference(HeadId head) const {
-  const auto found = std::ranges::find_if(
-      heads, [&](const HeadDifference& d) { return d.layer == head.layer && d.head == head.head; });
+  const auto found = std::ranges::find_if(heads, [&](const HeadDifference& d) { return d.id == head; });
   return found == heads.end() ? nullptr : &*found;
 }
 
@@ -160,7 +159,7 @@ void CompareController::frame(bool shown) {
   // A head that only one side has shows nothing: then the one that differs most.
   if (known->difference(editor_.document().selected) || known->ranked.empty()) return;
   const HeadDifference& most = known->heads[known->ranked.front()];
-  editor_.select({most.layer, most.head});
+  editor_.select(most.id);
 }
 
 void CompareController::ask(const Question& question) {

@@ -27,8 +27,7 @@ void HeadAblationSweep::measure(const EditProbe& probe, int index, const std::ve
                                 const Ctx& ctx) {
   HeadAblation::Head head;
   const int heads = probe.dims(known_.request.stack).heads;
-  head.layer = index / heads;
-  head.head = index % heads;
+  head.id = {index / heads, index % heads};
   head.after = probe.after(edits, ctx);
   head.loss_change = head.after.loss - known_.before.loss;
   head.logit_difference_change = head.after.logit_difference - known_.before.logit_difference;

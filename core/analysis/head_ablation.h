@@ -7,6 +7,7 @@
 
 #include "core/analysis/cell_sweep.h"
 #include "core/edits/ablate_edit.h"
+#include "core/trace/head_id.h"
 
 namespace headscope {
 
@@ -20,7 +21,7 @@ struct HeadAblationRequest {
 
 struct HeadAblation {
   struct Head {
-    int layer = 0, head = 0;
+    HeadId id;
     Outcome after;
     /// Loss without the head minus loss with it: above 0, the text needs the head.
     double loss_change = 0;

@@ -48,9 +48,9 @@ std::set<HeadId> HeadCircuit::kept(int kept) const {
   for (int i = 0; i < steps; ++i) {
     const Step& step = nth(order, i);
     if (removing)
-      set.erase({step.layer, step.head});
+      set.erase(step.id);
     else
-      set.insert({step.layer, step.head});
+      set.insert(step.id);
   }
   return set;
 }

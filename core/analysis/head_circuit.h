@@ -24,6 +24,7 @@
 #include "core/analysis/edit_probe.h"
 #include "core/analysis/sweep.h"
 #include "core/edits/ablate_edit.h"
+#include "core/trace/head_id.h"
 
 namespace headscope {
 
@@ -40,7 +41,7 @@ struct HeadCircuitRequest {
 
 struct HeadCircuit {
   struct Step {
-    int layer = 0, head = 0;      ///< taken out, or put back
+    HeadId id;                    ///< taken out, or put back
     double logit_difference = 0;  ///< after that
   };
   HeadCircuitRequest request;

@@ -30,10 +30,9 @@ double mean_after_first(const std::vector<float>& rows) {
 
 SinkHead read_head(const Trace& trace, const ModelWeights& weights, const AttentionMap& map) {
   SinkHead out;
-  out.layer = map.layer();
-  out.head = map.head();
-  const std::vector<float> values = key_norms(trace, weights, {out.layer, out.head}, Weighting::value),
-                           outputs = key_norms(trace, weights, {out.layer, out.head}, Weighting::output);
+  out.id = map.id();
+  const std::vector<float> values = key_norms(trace, weights, out.id, Weighting::value),
+                           outputs = key_norms(trace, weights, out.id, Weighting::output);
   out.value_norm = static_cast<double>(values[0]);
   out.value_median = median_after_first(values);
   out.output_norm = static_cast<double>(outputs[0]);

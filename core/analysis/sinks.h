@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/model/weights.h"
+#include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -13,7 +14,7 @@ namespace headscope {
 /// Rows 1 and on of one head; key 0 is the first token. Medians are over the other tokens. Shares and entropies are NaN
 /// for weights that are no probabilities.
 struct SinkHead {
-  int layer = 0, head = 0;
+  HeadId id;
   double mass = 0;                            ///< mean weight on key 0
   double chance = 0;                          ///< of a head that spreads its weight evenly
   double value_norm = 0, value_median = 0;    ///< ‖v_0‖, and of the others

@@ -77,8 +77,7 @@ std::vector<WeightedHead> weighted_heads(const Trace& trace, const ModelWeights&
   std::vector<WeightedHead> out;
   for (const AttentionMap& map : trace.maps) {
     WeightedHead& head = out.emplace_back();
-    head.layer = map.layer();
-    head.head = map.head();
+    head.id = map.id();
     const Tensor plain = map.to_dense();
     const Tensor value = scaled(map, key_norms(trace, weights, map.id(), Weighting::value));
     const Tensor output = scaled(map, key_norms(trace, weights, map.id(), Weighting::output));

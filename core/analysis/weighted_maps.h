@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/model/weights.h"
+#include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -28,7 +29,7 @@ AttentionMap weighted_map(const Trace& trace, const ModelWeights& weights, HeadI
 
 /// What weighting changes, per head.
 struct WeightedHead {
-  int layer = 0, head = 0;
+  HeadId id;
   /// Share of the map's whole mass that lies on key 0, rows 1 and on.
   double first_attention = 0, first_value = 0, first_output = 0;
   /// Share of rows whose strongest key stays the strongest when weighted by output.

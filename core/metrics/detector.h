@@ -9,6 +9,7 @@
 
 #include "core/metrics/cell_rule.h"
 #include "core/trace/attention_map.h"
+#include "core/trace/head_id.h"
 
 namespace headscope {
 
@@ -27,7 +28,7 @@ CellPattern cells_of(const CellRule& rule, const std::vector<Token>& tokens, std
 CellPattern no_cells(Index size);
 
 struct Detection {
-  int layer = 0, head = 0;
+  HeadId id;
   /// NaN when no row has a chosen key that it may see; the score also when the weights are no probabilities.
   double score = 0, chance = 0;
   Index rows = 0;  ///< rows that count

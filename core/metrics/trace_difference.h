@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/metrics/next_token_change.h"
+#include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -20,7 +21,7 @@ std::vector<int> align_queries(const Trace& a, const Trace& b);
 /// Means over the paired queries of the distance between two rows. A row is a distribution over the keys of both texts:
 /// a pair of keys is one outcome, a key without a partner has weight 0 in the other text.
 struct HeadDifference {
-  int layer = 0, head = 0;
+  HeadId id;
   double total_variation = std::numeric_limits<double>::quiet_NaN();  ///< ½ Σ |a − b|: 0 the same, 1 nothing in common
   /// ½ KL(a ‖ m) + ½ KL(b ‖ m), m = (a + b) / 2, in nats: 0 … ln 2 (Lin, Divergence Measures Based on the Shannon
   /// Entropy, 1991). NaN where a weight is negative.

@@ -101,9 +101,8 @@ std::string clearest(const ModelCard& card) {
         best = &head, most = score;
     if (!best) continue;
     const bool clear = most->value >= 2 * most->chance;
-    out += fmt::format("| {} | {} | {} | {} |{} {} |\n", column.title,
-                       clear ? to_string(HeadId{best->layer, best->head}) : "none", number(most->value),
-                       number(most->chance), distances ? " " + number(most->fixed) + " |" : "",
+    out += fmt::format("| {} | {} | {} | {} |{} {} |\n", column.title, clear ? to_string(best->id) : "none",
+                       number(most->value), number(most->chance), distances ? " " + number(most->fixed) + " |" : "",
                        clear ? fmt::format("{:+.3f}", best->loss_change) : "");
   }
   return out;
@@ -130,7 +129,7 @@ std::string translation_text(const ModelCard& card) {
   for (const CrossHeadScore& head : t.heads) {
     const bool best = &head == &t.best();
     const std::string error = fmt::format("{:.4f}", head.written);
-    out += fmt::format("| cross.{}.{} | {} | {:.4f} | {:.2f} | {:+.3f} |\n", head.layer, head.head,
+    out += fmt::format("| cross.{}.{} | {} | {:.4f} | {:.2f} | {:+.3f} |\n", head.id.layer, head.id.head,
                        best ? "**" + error + "**" : error, head.read, head.weight, head.loss_change);
   }
   out += fmt::format("| *chance* | {0:.4f} | {0:.4f} | | |\n| *in order* | {1:.4f} | {1:.4f} | | |\n", t.chance,
@@ -143,8 +142,8 @@ std::string translation_text(const ModelCard& card) {
 ordered_json translation_json(const TranslationScores& t) {
   ordered_json heads = ordered_json::array();
   for (const CrossHeadScore& head : t.heads)
-    heads.push_back({{"layer", head.layer},
-                     {"head", head.head},
+    heads.push_back({{"layer", head.id.layer},
+                     {"head", head.id.head},
                      {"error_writing", rounded(head.written)},
                      {"error_reading", rounded(head.read)},
                      {"weight", rounded(head.weight)},
@@ -192,8 +191,10 @@ std::string card_json(const ModelCard& card) {
     ordered_json scores;
     for (const HeadScore& score : head.scores)
       scores[score.id] = {rounded(score.value), rounded(score.chance), rounded(score.fixed)};
-    out["heads"].push_back(
-        {{"layer", head.layer}, {"head", head.head}, {"loss_change", rounded(head.loss_change)}, {"scores", scores}});
+    out["heads"].push_back({{"layer", head.id.layer},
+                            {"head", head.id.head},
+                            {"loss_change", rounded(head.loss_change)},
+                            {"scores", scores}});
   }
   return out.dump(1) + "\n";
 }
@@ -264,7 +265,7 @@ std::string card_markdown(const ModelCard& card) {
       if (const HeadScore* score = head.find(columns[i].id); score && !std::isnan(score->value))
         best[i] = std::max(best[i], score->value);
   for (const HeadCard& head : card.heads) {
-    out += fmt::format("| {}.{} |", head.layer, head.head);
+    out += "| " + to_string(head.id) + " |";
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const HeadScore* score = head.find(columns[i].id);
       out += " " + (score ? cell(*score, best[i]) : "") + " |";

@@ -175,8 +175,7 @@ std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task,
   std::vector<HeadCard> cards;
   for (std::size_t h = 0; h < heads; ++h) {
     HeadCard& card = cards.emplace_back();
-    card.layer = static_cast<int>(h) / dims.heads;
-    card.head = static_cast<int>(h) % dims.heads;
+    card.id = {static_cast<int>(h) / dims.heads, static_cast<int>(h) % dims.heads};
     if (task.settings().tells_stories())
       for (std::size_t k = 0; k < links; ++k)
         card.scores.push_back(
@@ -226,7 +225,7 @@ ModelCard measure_card(const std::filesystem::path& folder, const CardSettings& 
   const double whole = held_out_loss(*loaded.model, quiet, few);
   for (std::size_t i = 0; i < card.heads.size(); ++i) {
     HeadCard& head = card.heads[i];
-    head.loss_change = loss_without(*loaded.model, few, {head.layer, head.head}, quiet) - whole;
+    head.loss_change = loss_without(*loaded.model, few, head.id, quiet) - whole;
     if (ctx.progress) ctx.progress->store(static_cast<float>(i + 1) / static_cast<float>(card.heads.size()));
   }
   return card;

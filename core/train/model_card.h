@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/run/run_request.h"
+#include "core/trace/head_id.h"
 #include "core/train/checkpoint.h"
 #include "core/train/recipe.h"
 #include "core/train/tasks.h"
@@ -25,7 +26,7 @@ struct HeadScore {
 };
 
 struct HeadCard {
-  int layer = 0, head = 0;
+  HeadId id;
   std::vector<HeadScore> scores;
   double loss_change = 0;  ///< held-out loss with the head's z set to zero, minus without, nats per token
 

@@ -128,12 +128,11 @@ TranslationScores measure_translation(const LoadedModel& loaded, const Translate
   const double whole = held_out_loss(model, quiet, few);
   for (std::size_t h = 0; h < sums.size(); ++h) {
     CrossHeadScore& head = out.heads.emplace_back();
-    head.layer = static_cast<int>(h) / dims.heads;
-    head.head = static_cast<int>(h) % dims.heads;
+    head.id = {static_cast<int>(h) / dims.heads, static_cast<int>(h) % dims.heads};
     head.written = sums[h].written.score().error_rate;
     head.read = sums[h].read.score().error_rate;
     head.weight = sums[h].weight / static_cast<double>(out.sure);
-    WithoutHead tap({head.layer, head.head});
+    WithoutHead tap(head.id);
     head.loss_change = held_out_loss(model, quiet, few, &tap) - whole;
     if (ctx.progress) ctx.progress->store(static_cast<float>(h + 1) / static_cast<float>(sums.size()));
   }

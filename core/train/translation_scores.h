@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/run/run_request.h"
+#include "core/trace/head_id.h"
 
 namespace headscope {
 
@@ -15,7 +16,7 @@ struct HeldOut;
 
 /// Of a head of cross-attention.
 struct CrossHeadScore {
-  int layer = 0, head = 0;
+  HeadId id;
   /// Alignment error rate (core/metrics/alignment.h) of the rows that write a word's tokens, and of those that
   /// read them, one row later.
   double written = 0, read = 0;

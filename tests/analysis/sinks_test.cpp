@@ -22,14 +22,14 @@ TEST_CASE("sinks: weight on the first token, norms of what it carries") {
     const SinkReport report = read_sinks(*s.trace, s.weights, 4);
     REQUIRE(report.heads.size() == 8);
     for (const SinkHead& head : report.heads) {
-      const AttentionMap& map = s.trace->map({head.layer, head.head});
+      const AttentionMap& map = s.trace->map(head.id);
       const Tensor& o =
-          s.weights.blocks[static_cast<std::size_t>(head.layer)].heads[static_cast<std::size_t>(head.head)].o;
+          s.weights.blocks[static_cast<std::size_t>(head.id.layer)].heads[static_cast<std::size_t>(head.id.head)].o;
       std::vector<double> values, outputs;
       for (Index j = 0; j < 8; ++j) {
         std::vector<double> v;
         for (Index d = 0; d < s.dims().d_head; ++d)
-          v.push_back(static_cast<double>(s.site(SiteKind::v, head.layer).at(j, map.place().kv_head, d)));
+          v.push_back(static_cast<double>(s.site(SiteKind::v, head.id.layer).at(j, map.place().kv_head, d)));
         double square = 0, written = 0;
         for (const double x : v) square += x * x;
         for (const double x : testing::times(v, o)) written += x * x;

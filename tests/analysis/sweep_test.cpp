@@ -91,7 +91,7 @@ TEST_CASE("a head's effect in a sweep is that of one run without it") {
       const ModelDims& dims = before->model.dims;
       REQUIRE(result->heads.size() == static_cast<std::size_t>(dims.layers * dims.heads));
       for (const auto& head : result->heads) {
-        const auto after = bench.whole({{{head.layer, head.head}, by}});
+        const auto after = bench.whole({{{head.id.layer, head.id.head}, by}});
         CHECK(head.loss_change == mean_loss(*after) - mean_loss(*before));
         CHECK(head.after.kl == next_token_change(*before, *after, 1).kl);
         CHECK(head.logit_difference_change ==

@@ -43,8 +43,7 @@ TEST_CASE("weighted maps are the norms of what each cell carries") {
             if (i > 0 && j == 0) first += std::sqrt(written);
           }
         const WeightedHead& line = heads[static_cast<std::size_t>(layer * 4 + head)];
-        CHECK(line.layer == layer);
-        CHECK(line.head == head);
+        CHECK(line.id == HeadId{layer, head});
         CHECK(line.first_output == doctest::Approx(first / all).epsilon(1e-4));
         CHECK(line.same_top >= 1.0 / 8);  // row 0 has one key
       }

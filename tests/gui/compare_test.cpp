@@ -37,10 +37,10 @@ TEST_CASE("before and after the edits: the head that moved most is clicked") {
   const Comparison& result = *c.controller.result();
   const HeadDifference& first = result.heads[result.ranked[0]];
   CHECK(first.total_variation > 0.1);
-  CHECK(first.layer == 1);  // only what reads layer 0 can look elsewhere
+  CHECK(first.id.layer == 1);  // only what reads layer 0 can look elsewhere
   CHECK(result.difference({0, 0})->total_variation == 0);
   c.driver.click("difference rank 1");
-  CHECK(c.state().document.selected == HeadId{first.layer, first.head});
+  CHECK(c.state().document.selected == first.id);
   REQUIRE(c.settle());
   CHECK(c.driver.shown("pair/map.difference"));
 }

@@ -110,9 +110,9 @@ TEST_CASE("heads that only one trace holds are left out") {
   const std::vector<int> same = {0, 1};
   const auto all = head_differences(a, b, same);
   REQUIRE(all.size() == 2);
-  CHECK(all[0].head == 1);
+  CHECK(all[0].id.head == 1);
   CHECK(all[0].total_variation == 0);
-  CHECK(all[1].layer == 1);
+  CHECK(all[1].id.layer == 1);
   CHECK(all[1].total_variation == doctest::Approx(0.25));
 }
 

@@ -48,7 +48,7 @@ void check_model(const std::string& name) {
     CHECK(claims.size() == now.heads[i].scores.size());
     int compared = 0;
     for (const HeadScore& score : now.heads[i].scores) {
-      INFO(name << " " << now.heads[i].layer << "." << now.heads[i].head << " " << score.id);
+      INFO(name << " " << to_string(now.heads[i].id) << " " << score.id);
       REQUIRE(claims.contains(score.id));
       const auto& claimed = claims[score.id][0];
       CHECK(claimed.is_null() == std::isnan(score.value));

@@ -261,7 +261,7 @@ class DetectorPage final : public Page {
       Table out{"heads by match", {"layer", "head", "score", "chance", "rows"}, {}};
       for (const std::size_t i : order) {
         const Detection& d = found->heads[i];
-        out.rows.push_back({std::to_string(d.layer), std::to_string(d.head), number_cell(d.score),
+        out.rows.push_back({std::to_string(d.id.layer), std::to_string(d.id.head), number_cell(d.score),
                             number_cell(d.chance), std::to_string(d.rows)});
       }
       return out;
@@ -275,9 +275,9 @@ class DetectorPage final : public Page {
     while (clipper.Step())
       for (int line = clipper.DisplayStart; line < clipper.DisplayEnd; ++line) {
         const Detection& d = found()->heads[nth(order, line)];
-        const HeadId head{d.layer, d.head};
+        const HeadId head = d.id;
         const ImVec2 at = ImGui::GetCursorScreenPos();
-        const std::string name = to_string(HeadId{d.layer, d.head});
+        const std::string name = to_string(d.id);
         if (pressable(("match " + name).c_str(), {room, height})) c.editor.select(head);
         const bool hovered = ImGui::IsItemHovered();
         if (head == c.state().document.selected || hovered)
@@ -301,12 +301,12 @@ class DetectorPage final : public Page {
                   {{0, 0}, fmt::format("{:.3f}", d.chance), c.ui.number(), c.ui.theme.faint, Anchor::end, 0},
                   {at.x + room - c.ui.px(6), base});
         if (hovered)
-          tooltip(c.ui, {fmt::format("Layer {} Head {}", d.layer, d.head),
+          tooltip(c.ui, {fmt::format("Layer {} Head {}", d.id.layer, d.id.head),
                          told ? fmt::format("score {:.4f}, chance {:.4f}: {:.1f} times chance", d.score, d.chance,
                                             d.score / d.chance)
                               : "no score: the weights of this head are no probabilities",
                          fmt::format("mean over {} rows of the weight on matching keys", d.rows),
-                         map_name(*c.trace(), {d.layer, d.head}) + ", F32"});
+                         map_name(*c.trace(), d.id) + ", F32"});
       }
     ImGui::PopStyleVar();
     clipper.End();

@@ -119,8 +119,7 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
   }
 
   void tip(const PageContext& c, HeadId head) {
-    const auto found = std::ranges::find_if(
-        result()->heads, [&](const HeadAblation::Head& h) { return h.layer == head.layer && h.head == head.head; });
+    const auto found = std::ranges::find_if(result()->heads, [&](const HeadAblation::Head& h) { return h.id == head; });
     if (found == result()->heads.end()) return tooltip(c.ui, {"Not computed yet"});
     const Ablate& by = result()->request.ablate;
     tooltip(c.ui, {fmt::format("Layer {} Head {} without it", head.layer, head.head),
@@ -150,7 +149,7 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
       Table out{"heads by effect", {"layer", "head", "loss change", "KL", "logit difference"}, {}};
       for (const int i : order) {
         const HeadAblation::Head& head = nth(result->heads, i);
-        out.rows.push_back({std::to_string(head.layer), std::to_string(head.head)});
+        out.rows.push_back({std::to_string(head.id.layer), std::to_string(head.id.head)});
         for (const Measure& measure : measures) out.rows.back().push_back(number_cell(measure.value(head)));
       }
       return out;
@@ -175,10 +174,10 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
     const auto& facts = c.results().facts;
     for (const int i : order) {
       const HeadAblation::Head& head = nth(result()->heads, i);
-      const HeadId ref{head.layer, head.head};
+      const HeadId ref = head.id;
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
-      const std::string label = fmt::format("{}.{}##row", head.layer, head.head);
+      const std::string label = to_string(head.id) + "##row";
       if (ImGui::Selectable(label.c_str(), c.state().document.selected == ref,
                             ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick)) {
         if (ImGui::IsMouseDoubleClicked(0))

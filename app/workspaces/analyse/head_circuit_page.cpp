@@ -167,8 +167,8 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
       const auto known = static_cast<int>(result->order.size());
       for (int i = 0; i < known; ++i) {
         const HeadCircuit::Step& step = nth(result->order, i);
-        matrix.values.ref(step.layer, step.head) = static_cast<float>(removing ? i : result->heads - 1 - i);
-        nth(matrix.pending, step.layer * dims.heads + step.head) = 0;
+        matrix.values.ref(step.id.layer, step.id.head) = static_cast<float>(removing ? i : result->heads - 1 - i);
+        nth(matrix.pending, step.id.layer * dims.heads + step.id.head) = 0;
       }
       matrix.low = 0, matrix.high = std::max(result->heads - 1, 1);
       matrix.digits = 3;
@@ -189,8 +189,7 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
   }
 
   void tip(const PageContext& c, HeadId head) {
-    const auto step = std::ranges::find_if(
-        result()->order, [&](const HeadCircuit::Step& s) { return s.layer == head.layer && s.head == head.head; });
+    const auto step = std::ranges::find_if(result()->order, [&](const HeadCircuit::Step& s) { return s.id == head; });
     if (step == result()->order.end()) return tooltip(c.ui, {"Its turn has not come yet"});
     const bool removing = result()->request.method == Method::remove;
     tooltip(c.ui,

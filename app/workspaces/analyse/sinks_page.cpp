@@ -58,7 +58,7 @@ class SinksPage final : public ReadingPage {
     const HeadId head = chosen_head(c, *answer->source.trace);
     const auto number = [](double v) { return std::isnan(v) ? std::string("–") : fmt::format("{:.3f}", v); };
     for (const SinkHead& h : answer->result.heads) {
-      if (h.layer != head.layer || h.head != head.head) continue;
+      if (h.id != head) continue;
       section(c.ui, "THIS HEAD", fmt::format("layer {} head {}, chance in grey", head.layer, head.head));
       const std::string chance = number(h.chance);
       fact(c.ui, "Weight on the first token", number(h.mass), nullptr,
@@ -113,10 +113,10 @@ class SinksPage final : public ReadingPage {
     const auto head = head_cells(c, *heads_.scene(), touch);
     if (!head) return;
     for (const SinkHead& h : answer->result.heads)
-      if (h.layer == head->layer && h.head == head->head)
+      if (h.id == *head)
         tooltip(
             c.ui,
-            {fmt::format("Layer {} Head {}", h.layer, h.head),
+            {fmt::format("Layer {} Head {}", h.id.layer, h.id.head),
              fmt::format("weight {:.3f} (chance {:.3f}), carries {:.3f} of its output", h.mass, h.chance, h.carried),
              fmt::format("‖v‖ {:.3f}, median elsewhere {:.3f}", h.value_norm, h.value_median), shown.formula});
   }

@@ -42,7 +42,7 @@ class WeightedAttentionPage final : public ReadingPage {
       for (const WeightedHead& head : out.heads) {
         auto& norms = out.norms.emplace_back();
         for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output})
-          nth(norms, w) = key_norms(*source.trace, out.weights, {head.layer, head.head}, w);
+          nth(norms, w) = key_norms(*source.trace, out.weights, head.id, w);
       }
       return out;
     });
@@ -69,7 +69,7 @@ class WeightedAttentionPage final : public ReadingPage {
     if (answer) {
       const HeadId head = chosen_head(c, *answer->source.trace);
       for (const WeightedHead& w : answer->result.heads) {
-        if (w.layer != head.layer || w.head != head.head) continue;
+        if (w.id != head) continue;
         section(c.ui, "FIRST TOKEN'S SHARE", "rows 1 and on");
         const auto share = [](double v) { return std::isnan(v) ? std::string("–") : fmt::format("{:.3f}", v); };
         fact(c.ui, "by attention", share(w.first_attention), nullptr, {"Σ α(i, 0) ÷ Σ α"});

@@ -202,7 +202,7 @@ void CompareWorkspace::ranking(Ui& ui, AppContext& app) {
   const float width = ImGui::GetContentRegionAvail().x, height = ui.px(22);
   for (std::size_t rank = 0; rank < c.ranked.size(); ++rank) {
     const HeadDifference& d = c.heads[c.ranked[rank]];
-    const HeadId head{d.layer, d.head};
+    const HeadId head = d.id;
     const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
     if (pressable(fmt::format("difference rank {}", rank + 1).c_str(), {width, height}))
       app.explorer.editor.select(head);
@@ -212,7 +212,7 @@ void CompareWorkspace::ranking(Ui& ui, AppContext& app) {
     const auto text = [&](float x, const std::string& words, const Font& font, Color color, Anchor anchor) {
       draw_text(ui, draw, {{0, 0}, words, font, color, anchor, 0}, {x, at.y + ui.px(15)});
     };
-    text(at.x + ui.px(6), fmt::format("L{} H{}", d.layer, d.head), ui.number(), ui.theme.text, Anchor::start);
+    text(at.x + ui.px(6), fmt::format("L{} H{}", d.id.layer, d.id.head), ui.number(), ui.theme.text, Anchor::start);
     const float x0 = at.x + ui.px(64), x1 = end.x - ui.px(58);
     const double share = std::isnan(d.total_variation) ? 0 : d.total_variation / largest;
     draw.AddRectFilled({x0, at.y + ui.px(7)},
@@ -221,13 +221,13 @@ void CompareWorkspace::ranking(Ui& ui, AppContext& app) {
     text(end.x - ui.px(6), std::isnan(d.total_variation) ? "–" : fmt::format("{:.3f}", d.total_variation), ui.number(),
          ui.theme.text, Anchor::end);
     if (hovered)
-      tooltip(ui, {fmt::format("Layer {} Head {}", d.layer, d.head),
+      tooltip(ui, {fmt::format("Layer {} Head {}", d.id.layer, d.id.head),
                    fmt::format("total variation {:.4f}: ½ Σ |a − b| of a row, mean over {} paired queries",
                                d.total_variation, d.rows),
                    std::isnan(d.jensen_shannon)
                        ? "no Jensen–Shannon divergence: weights are negative, or none are paired"
                        : fmt::format("Jensen–Shannon divergence {:.4f} nats, at most ln 2", d.jensen_shannon),
-                   map_name(*c.a.trace, {d.layer, d.head}) + " of both"});
+                   map_name(*c.a.trace, d.id) + " of both"});
   }
 }
 

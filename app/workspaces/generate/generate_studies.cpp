@@ -103,8 +103,8 @@ void GenerateWorkspace::cost(Ui& ui) {
 void GenerateWorkspace::cost_facts(Ui& ui) {
   const ModelDims& dims = controller_.model().model->config().dims;
   if (dims.state_space()) {
-    section(ui, "STATE", "and what tokens gave it, kept to go back · kilobytes by tokens");
-    fact(ui, "The state, of any length", fmt::format("{}", cache_bytes(dims, 0)), nullptr,
+    section(ui, "STATE", "with what it was given, kept · kB by tokens");
+    fact(ui, "The state, of any length", bytes_text(cache_bytes(dims, 0)), nullptr,
          {"layers · d_inner · d_state · 4 bytes",
           fmt::format("{} · {} · {} · 4", dims.layers, dims.d_inner, dims.d_state)});
   } else {
