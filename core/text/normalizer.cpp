@@ -103,6 +103,17 @@ std::size_t end_of_run(const std::string& text, std::size_t begin, NormalForm fo
   return at;
 }
 
+/// Several characters in place of one: each of them begins where that one does, so that what is stripped of them later
+/// leaves a text that still begins there.
+void spell_out(AlignedTextWriter& out, std::size_t begin, std::size_t end, std::string_view characters) {
+  while (!characters.empty()) {
+    const auto length = static_cast<std::size_t>(utf8_length(characters.front()));
+    const bool last = length >= characters.size();
+    out.replace(begin, last ? end : begin, characters.substr(0, length));
+    characters.remove_prefix(std::min(length, characters.size()));
+  }
+}
+
 std::size_t end_of_grapheme(std::string_view text, std::size_t begin) {
   CodePoint before = code_point_at(text, begin);
   std::size_t at = begin + static_cast<std::size_t>(before.length);
@@ -153,6 +164,8 @@ struct Apply {
       const std::string normal = normal_form(run, step.form, work);
       if (normal == run)
         out.copy(at, end);
+      else if (end - at == static_cast<std::size_t>(utf8_length(text.bytes[at])))
+        spell_out(out, at, end, normal);
       else
         out.replace(at, end, normal);
       at = end;

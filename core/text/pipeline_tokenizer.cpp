@@ -153,6 +153,12 @@ std::shared_ptr<const Tokenizer> make_pipeline_tokenizer(PipelineParts parts) {
   if (!parts.spelling.byte_level)
     for (const AddedToken& token : parts.added)
       if (!token.special) nth(table.entries, token.id).bytes = counted(parts.spelling.bytes_of(token.content));
+  if (const auto& prefix = parts.spelling.inside_prefix; prefix && !prefix->empty()) {
+    table.inside_prefix = *prefix;
+    for (std::int32_t id = 0; id < static_cast<std::int32_t>(table.entries.size()); ++id)
+      if (TableTokenizer::Entry& entry = nth(table.entries, id); entry.name.empty())
+        entry.inside = id < parts.vocabulary.size() && parts.vocabulary.spelling(id).starts_with(*prefix);
+  }
   table.bos = parts.special.bos;
   table.behind = parts.special.behind;
   table.mask = parts.special.mask;

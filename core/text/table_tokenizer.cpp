@@ -92,7 +92,13 @@ Token TableTokenizer::spanned(std::int32_t id, std::int32_t begin, std::int32_t 
 
 std::string TableTokenizer::decode(std::span<const std::int32_t> ids) const {
   std::string text;
-  for (const std::int32_t id : ids) text += entry(id).bytes;
+  bool begun = false;
+  for (const std::int32_t id : ids) {
+    const Entry& each = entry(id);
+    if (!begun && each.inside) text += table_.inside_prefix;
+    text += each.bytes;
+    begun = begun || each.name.empty();
+  }
   if (table_.strips_leading_space && text.starts_with(' ')) text.erase(0, 1);
   return text;
 }

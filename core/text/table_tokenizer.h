@@ -17,8 +17,9 @@ namespace headscope {
 class TableTokenizer : public Tokenizer {
  public:
   struct Entry {
-    std::string bytes;  ///< what the token stands for
-    std::string name;   ///< shown in place of `bytes`: special tokens, ids without a token; "" = show the bytes
+    std::string bytes;    ///< what the token stands for
+    std::string name;     ///< shown in place of `bytes`: special tokens, ids without a token; "" = show the bytes
+    bool inside = false;  ///< goes on with a word
   };
   struct Table {
     std::vector<Entry> entries;  ///< by id
@@ -26,7 +27,8 @@ class TableTokenizer : public Tokenizer {
     std::optional<std::int32_t> bos, eos, behind, mask;
     bool adds_bos = false;
     bool strips_leading_space = false;  ///< encode() puts a space in front of the text, so decode() takes one away
-    std::string description;            ///< "byte-level BPE"; the number of tokens is appended
+    std::string inside_prefix;  ///< "##": of what goes on with a word; decode() writes it where no word has begun
+    std::string description;    ///< "byte-level BPE"; the number of tokens is appended
   };
 
   using Tokenizer::encode;

@@ -23,7 +23,13 @@ constexpr std::array<std::pair<const char*, const char*>, 11> kCleanUp{{{" .", "
                                                                         {" 's", "'s"},
                                                                         {" 've", "'ve"},
                                                                         {" 're", "'re"}}};
-constexpr const char* kPunctuation = R"([\p{P}\x{21}-\x{2f}\x{3a}-\x{40}\x{5b}-\x{60}\x{7b}-\x{7e}])";
+// As the tokenizers package knows it, by Unicode 8: what has become punctuation since is none, and two signs still are.
+constexpr const char* kPunctuation =
+    R"((?![\x{61d}\x{9fd}\x{a76}\x{c77}\x{c84}\x{1b7d}\x{1b7e}\x{2e43}-\x{2e5d}\x{10ead}\x{10f55}-\x{10f89})"
+    R"(\x{1144b}-\x{1144f}\x{1145a}-\x{1145d}\x{11660}-\x{1166c}\x{116b9}\x{1183b}\x{11944}-\x{11946}\x{119e2})"
+    R"(\x{11a3f}-\x{11a46}\x{11a9a}-\x{11aa2}\x{11c41}-\x{11c71}\x{11ef7}\x{11ef8}\x{11fff}\x{12ff1}\x{12ff2})"
+    R"(\x{16e97}-\x{16e9a}\x{16fe2}\x{1e95e}\x{1e95f}])"
+    R"()[\p{P}\x{166d}\x{111c9}\x{21}-\x{2f}\x{3a}-\x{40}\x{5b}-\x{60}\x{7b}-\x{7e}])";
 // Whitespace's "\w+|[^\w\s]+" with the words of Rust's regular expressions (UTS #18), which are not Oniguruma's.
 constexpr const char* kWordsOrSigns =
     R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200c}\x{200d}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}]+)"
