@@ -34,6 +34,7 @@ std::string further_words(std::string_view action) {
       {"file.check_model", "verify certificate parity float64 trust"},
       {"file.settings", "preferences options font"},
       {"edit.add", "intervention change"},
+      {"edit.clear", "clear delete all edits"},
       {"edit.ablate", "zero knock out remove head"},
       {"edit.mask_token", "[MASK] masked token masking"},
       {"edit.cancel", "abort interrupt"},
@@ -139,7 +140,7 @@ std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, st
     const double words = word_match(query, items[i].title, items[i].detail + " " + items[i].words);
     if (!title && !detail && words == 0) continue;
     PaletteHit hit{i, title ? title->score : detail ? detail->score * detail_share : 0, {}};
-    if (words > 0) hit.score += named * (1 + words);
+    if (words > 0) hit.score = named * (1 + words) + hit.score / 20;
     if (title) hit.positions = std::move(title->positions);
     hits.push_back(std::move(hit));
   }

@@ -9,6 +9,7 @@
 #include "app/actions/palette.h"
 #include "app/all_workspaces.h"
 #include "core/base/file.h"
+#include "core/edits/intervention.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
@@ -23,6 +24,16 @@ TEST_CASE(
   const AllWorkspaces workspaces(app);
   testing::Driver driver(app.window(), [&] { app.frame(); });
   REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().facts; }, 6000));
+  // So that there is something to undo, to redo and to switch off.
+  DocumentEditor& editor = app.explorer().editor;
+  for (const char* edit : {"0.0: ablate zero", "0.1: ablate zero"}) {
+    auto edits = editor.document().edits;
+    edits.push_back(parse_intervention(edit, "test"));
+    editor.set_edits(std::move(edits));
+    editor.history().close_step();
+  }
+  editor.undo();
+  REQUIRE(driver.until([&] { return app.settled(); }, 6000));
   const AppContext context{app.explorer(), app.settings(), app.requests()};
   const auto items = palette_items(context);
   const std::filesystem::path file = testing::source_dir() / "tests/gui/palette_queries.txt";

@@ -95,7 +95,8 @@ const std::vector<PageEntry>& page_registry() {
         "the model what they cost.",
         "sparse bidirectional full causal padding random MLM prefix-LM sliding window local dilated atrous strided "
         "Sparse Transformer Longformer BigBird Reformer LSH dual chunk document sink StreamingLLM painted causal mask "
-        "padding mask attention mask look-ahead mask triangle block sparse attention masked language global tokens"},
+        "padding mask attention mask look-ahead mask triangle block sparse attention masked language global tokens "
+        "locality-sensitive hashing"},
        make_masks},
       {{"sharing",
         "Shared keys and values",
