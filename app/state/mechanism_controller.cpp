@@ -202,9 +202,10 @@ void MechanismController::ask() {
       [chosen = choice(), source = source_, head, of_head, known, run, model = run_.results().model](const Ctx& ctx) {
         const Ctx quiet{.backend = ctx.backend, .stop = ctx.stop};
         std::shared_ptr<const Trace> trace = known ? known->trace : nullptr;
-        MechanismInput in = known     ? known->input
-                            : of_head ? of_first(head_input(model, run->request, head, quiet, &trace), source.first)
-                                      : input_of(source);
+        MechanismInput in =
+            known     ? known->input
+            : of_head ? of_first(head_input(model, run->request, head, quiet, &trace, run->stack), source.first)
+                      : input_of(source);
         in.stop = ctx.stop;
         if (chosen.mechanism->reads_vocabulary && run && model.model && !in.vocabulary)
           in.vocabulary = vocabulary_use(model, run->request, quiet);

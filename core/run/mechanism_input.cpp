@@ -13,11 +13,13 @@ namespace headscope {
 
 namespace {
 
-/// `edits` without what gives rows their weights in `layer`; an edit of all layers stays for the others.
-std::vector<Intervention> spared(const std::vector<Intervention>& edits, int layer, int layers) {
+/// `edits` without what gives rows their weights in `layer` of this stack; an edit of all layers stays for the others.
+std::vector<Intervention> spared(const std::vector<Intervention>& edits, int layer, int layers, Stack stack) {
+  const auto decoder = [](Stack of) { return of == Stack::only || of == Stack::decoder; };
   std::vector<Intervention> out;
   for (const Intervention& edit : edits) {
-    if (!edit.action->writes_weights() || !edit.target.reaches_layer(layer)) {
+    const bool here = edit.target.stack == stack || (decoder(edit.target.stack) && decoder(stack));
+    if (!here || !edit.action->writes_weights() || !edit.target.reaches_layer(layer)) {
       out.push_back(edit);
       continue;
     }
@@ -34,25 +36,29 @@ std::vector<Intervention> spared(const std::vector<Intervention>& edits, int lay
 }  // namespace
 
 MechanismInput head_input(const LoadedModel& model, const RunRequest& request, HeadId id, const Ctx& ctx,
-                          std::shared_ptr<const Trace>* out_trace) {
+                          std::shared_ptr<const Trace>* out_trace, Stack stack) {
   const auto [layer, head] = id;
-  const ModelConfig& config = model.model->config();
+  const bool encoder = stack == Stack::encoder && model.model->encoder();
+  const ModelConfig& config = encoder ? model.model->encoder()->config() : model.model->config();
   if (config.state_space)
     throw Error("mechanisms", "a model with attention", config.name,
                 "it mixes tokens by a state, which has no queries, keys and values for another mechanism");
-  const SiteKind q_kind = meeting_site(config, false), k_kind = meeting_site(config, true);
+  const bool cross = stack == Stack::cross;  // where nothing is turned
+  const SiteKind q_kind = cross ? SiteKind::q : meeting_site(config, false),
+                 k_kind = cross ? SiteKind::k : meeting_site(config, true);
   if (layer < 0 || layer >= config.dims.layers || head < 0 || head >= config.dims.heads)
     throw Error("head", fmt::format("a layer below {} and a head below {}", config.dims.layers, config.dims.heads),
                 to_string(id));
   RunRequest wanted = request;
-  wanted.edits = spared(request.edits, layer, config.dims.layers);
+  wanted.edits = spared(request.edits, layer, config.dims.layers, stack);
   wanted.capture = {};
   wanted.capture.maps = MapStorage::factored;
   wanted.capture.layers = {layer};
   wanted.capture.sites = {q_kind, k_kind, SiteKind::v};
   wanted.capture.all_logits = false;
   wanted.capture.byte_budget = request.capture.byte_budget;
-  const std::shared_ptr<const Trace> trace = run(model, wanted, ctx);
+  const std::shared_ptr<const Trace> whole = run(model, wanted, ctx), trace{whole, whole->part(stack)};
+  if (!trace) throw Error("head " + to_string(id), "a stack that the model has", config.name);
   const AttentionMap& map = trace->map(id);
   if (!map.is_factored() || !map.rule())
     throw Error("head " + to_string(id), "its own scores", "a pattern that an edit replaced");

@@ -10,9 +10,10 @@ namespace headscope {
 
 /// As softmax attention would get them: after rotation, under the head's mask and scale. Edits that put other scores or
 /// weights into this head's layer are left out; all others act. `trace` (may be null) gets the run, whose tokens name
-/// the positions. Throws Error as run() does.
+/// the positions: the part of it that is of `stack`, whose head it is (`only` = the decoder's in an encoder-decoder).
+/// Throws Error as run() does.
 MechanismInput head_input(const LoadedModel& model, const RunRequest& request, HeadId head, const Ctx& ctx,
-                          std::shared_ptr<const Trace>* trace = nullptr);
+                          std::shared_ptr<const Trace>* trace = nullptr, Stack stack = Stack::only);
 
 /// How often the model expects each token of its vocabulary on this text: the mean of its next-token distributions over
 /// all positions, with what its unembedding is given after the last one. Throws Error as run() does.

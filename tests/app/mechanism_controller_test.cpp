@@ -84,6 +84,32 @@ TEST_CASE("the page of a head: softmax on its q, k, v is the pattern of the run,
   CHECK_THROWS_AS(head_input(model, request, {7, 0}, Ctx{backend}), Error);
 }
 
+TEST_CASE("of an encoder-decoder the heads of each stack, also between edits of the others: softmax is their pattern") {
+  Backend backend(1);
+  for (const char* name : {"models/tiny-translate", "tests/reference/encoder-decoders/t5"}) {
+    CAPTURE(name);
+    const LoadedModel model = load_model(headscope::testing::source_dir() / name, backend);
+    RunRequest request;
+    request.source_ids = std::vector<std::int32_t>{5, 9, 7, 11, 8, 3};
+    request.ids = {4, 12, 9, 6};
+    request.capture.maps = MapStorage::dense;
+    request.edits = {parse_intervention("enc.0.*: temperature 2", "test"),
+                     parse_intervention("dec.1.0: mechanism linear", "test")};
+    const auto trace = run(model, request, Ctx{backend});
+    const Mechanism& softmax = *find_mechanism("softmax");
+    for (const Stack stack : {Stack::encoder, Stack::decoder, Stack::cross})
+      for (const AttentionMap& map : trace->part(stack)->maps) {
+        CAPTURE(static_cast<int>(stack));
+        CAPTURE(to_string(map.id()));
+        std::shared_ptr<const Trace> part;
+        const MechanismInput in = head_input(model, request, map.id(), Ctx{backend}, &part, stack);
+        CHECK(part->queries().size() == trace->part(stack)->queries().size());
+        if (stack == Stack::decoder && map.id() == HeadId{1, 0}) continue;  // runs another mechanism
+        CHECK(gap(softmax.run(in, softmax.usual(), Detail::weights).weights, map.to_dense()) < 1e-5);
+      }
+  }
+}
+
 TEST_CASE("the desk: a page for what is chosen, an edit of the model that follows the parameters, one step to undo") {
   Explorer explorer({1, nullptr});
   explorer.files.open_example("induction");

@@ -28,6 +28,11 @@ std::string token_of(const Results& results, std::int32_t id) {
              : fmt::format("#{}", id);
 }
 
+/// Whether the stack on screen is the one whose heads can run another mechanism.
+bool of_decoder(const AppState& state) {
+  return state.document.stack == Stack::only || state.document.stack == Stack::decoder;
+}
+
 std::vector<HeadId> all_heads(const ModelDims& dims) {
   std::vector<HeadId> out;
   for (int layer = 0; layer < dims.layers; ++layer)
@@ -44,6 +49,7 @@ void MechanismsWorkspace::grid(Ui& ui, AppContext& app, double cell_height, bool
   const AppState& state = app.explorer.state();
   const MechanismSwaps swaps = swaps_of(state.document.edits, dims);
   const std::string own = text_of(controller_.choice());
+  const std::optional<HeadId> shown = of_decoder(state) ? std::optional(controller_.head()) : std::nullopt;
   const float left = labels ? ui.px(64) : 0, gap = ui.px(2), height = ui.px(cell_height);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float room = ImGui::GetContentRegionAvail().x - left;
@@ -90,7 +96,7 @@ void MechanismsWorkspace::grid(Ui& ui, AppContext& app, double cell_height, bool
                          : hovered              ? ui.chrome.hovered
                                                 : ui.chrome.raised;
       draw.AddRectFilled(min, max, col(fill), ui.px(2));
-      if (controller_.head() == ref) draw.AddRect(min, max, col(ui.theme.text), ui.px(2));
+      if (shown == ref) draw.AddRect(min, max, col(ui.theme.text), ui.px(2));
       if (hovered)
         tooltip(ui,
                 {head_title({layer, head}), found == swaps.end() ? "softmax attention" : "mechanism " + found->second,
@@ -176,11 +182,15 @@ void MechanismsWorkspace::in_model(Ui& ui, AppContext& app) {
   const auto& model = app.explorer.results().model.model;
   if (!model) return empty_state(ui, "No model is open", "Open one from the menu above.");
   const ModelDims& dims = model->config().dims;
-  section(ui, "HEADS THAT RUN IT", "click a head or a layer; undo with Ctrl+Z");
+  section(ui, "HEADS THAT RUN IT",
+          app.explorer.results().translates() ? "of the decoder · click a head or a layer; undo with Ctrl+Z"
+                                              : "click a head or a layer; undo with Ctrl+Z");
   const std::vector<HeadId> all = all_heads(dims);
   if (button(ui, "All heads", ui.px(26))) controller_.swap_in(all, true);
-  ImGui::SameLine();
-  if (button(ui, "This head", ui.px(26))) controller_.swap_in({controller_.head()}, true);
+  if (of_decoder(app.explorer.state())) {
+    ImGui::SameLine();
+    if (button(ui, "This head", ui.px(26))) controller_.swap_in({controller_.head()}, true);
+  }
   ImGui::SameLine();
   // Every k-th layer keeps softmax, counted so that the last of each k is one; a model with fewer keeps its last.
   const MechanismParameter* every = controller_.mechanism().parameter("every");

@@ -10,6 +10,7 @@
 
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
+#include "app/workspaces/head_cells.h"
 #include "app/workspaces/mechanisms/mechanisms_workspace.h"
 #include "core/attention/layer_complexity.h"
 #include "core/attention/masks.h"
@@ -98,13 +99,16 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
     const auto& run = app.explorer.results().run;
     if (!run) return note(ui, "No text is open: type one in Explore, or choose another input.");
     if (holds_state(app.explorer.results())) return note(ui, "A state space has none: choose another input.");
-    const auto tokens = static_cast<double>(run->trace->tokens.size());
+    const auto tokens = static_cast<double>(std::max(run->trace->tokens.size(), run->trace->queries().size()));
     double first = std::min<double>(source.first, tokens);
     if (tokens > 2 && slider(ui, "First tokens", first, {2, tokens, std::min(24.0, tokens), true, "", 0})) {
       source.first = static_cast<int>(first);
       controller_.changed_source();
     }
-    note(ui, fmt::format("Q, K, V of the open text, head_dim {}.{} Arrow keys change the head.",
+    note(ui, fmt::format("Q, K, V of {}, head_dim {}.{} Arrow keys change the head.",
+                         app.explorer.results().translates()
+                             ? fmt::format("{}'s attention", stack_word(app.explorer.state().document.stack))
+                             : "the open text",
                          run->trace->model.dims.d_head,
                          app.explorer.run.softer_head() ? " Its rows are neither one key nor all: of all heads' its "
                                                           "entropy is the nearest to half of an even one's."

@@ -82,6 +82,7 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
   if (rows == MechanismAxis::key) hovering_.key = i;
   if (columns == MechanismAxis::key) hovering_.key = j;
   const auto named = [&](MechanismAxis axis, Index at) {
+    if (axis == MechanismAxis::query && page->trace) return fmt::format("{} {}", query_label(*page->trace, at), at);
     return axis == MechanismAxis::query || axis == MechanismAxis::key ? place(*page, at) : fmt::format("{}", at);
   };
   std::vector<std::string> lines{fmt::format("{} [{}, {}]", words->title, named(rows, i), named(columns, j))};
@@ -95,7 +96,7 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
   }
   lines.push_back(words->formula);
   lines.push_back(page->source == MechanismSource::Kind::head
-                      ? fmt::format("Q, K, V of blocks.{}.attn, head {}, F32", page->head.layer, page->head.head)
+                      ? fmt::format("Q, K, V of {}, F32", map_name(*page->trace, page->head))
                       : "of the input on the right, F32");
   tooltip(ui, lines);
 }
