@@ -156,9 +156,12 @@ struct Recurrence {
   Tensor output;  ///< (n, d_v)
 };
 
-/// Of one pass over n queries and as many keys, in float32, without use of a mask's empty cells.
+/// Of one pass over n keys and, where it is not said otherwise, as many queries, in float32, without use of a mask's
+/// empty cells. Costs are those of as many queries as keys.
 struct MechanismShape {
   Index n = 0, d = 0, d_v = 0;
+  Index queries = 0;  ///< 0 = n
+  Index rows() const { return queries > 0 ? queries : n; }
 };
 struct MechanismCost {
   double multiply_adds = 0;

@@ -107,7 +107,7 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
     }
     note(ui, fmt::format("Q, K, V of {}, head_dim {}.{} Arrow keys change the head.",
                          app.explorer.results().translates()
-                             ? fmt::format("{}'s attention", stack_word(app.explorer.state().document.stack))
+                             ? fmt::format("the stack on screen, {}", stack_word(app.explorer.state().document.stack))
                              : "the open text",
                          run->trace->model.dims.d_head,
                          app.explorer.run.softer_head() ? " Its rows are neither one key nor all: of all heads' its "

@@ -142,7 +142,7 @@ void MechanismsWorkspace::chips(Ui& ui) {
   const auto& page = controller_.page();
   const Mechanism& m = controller_.mechanism();
   if (!page || !m.chips) return;
-  const MechanismShape shape{page->input.m(), page->input.d(), page->input.d_v()};
+  const MechanismShape shape{page->input.m(), page->input.d(), page->input.d_v(), page->input.n()};
   const Font font = ui.number();
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -177,7 +177,8 @@ void MechanismsWorkspace::chips(Ui& ui) {
   ImGui::Dummy({room, y + height - at.y});
   if (ImGui::IsItemHovered())
     tooltip(ui, {std::string(m.formula), "the computation of one head with the shapes on this page",
-                 fmt::format("n = {}, d = {}, d_v = {}", shape.n, shape.d, shape.d_v), std::string(m.source)});
+                 fmt::format("queries {}, keys {}, d = {}, d_v = {}", shape.rows(), shape.n, shape.d, shape.d_v),
+                 std::string(m.source)});
   ImGui::Dummy({0, ui.px(4)});
 }
 
@@ -235,7 +236,7 @@ void MechanismsWorkspace::right(const PageContext& c) {
   if (!controller_.mechanism().study) {
     cost(c.ui);
     if (controller_.view != MechanismController::View::model && c.results().model.model) {
-      section(c.ui, "USE IT IN THE MODEL", "click heads");
+      section(c.ui, "USE IT IN THE MODEL", c.results().translates() ? "heads of the decoder · click" : "click heads");
       if (holds_state(c.results())) {
         note(c.ui, "The model that is open has no attention that another mechanism could stand in for.");
       } else {

@@ -101,7 +101,7 @@ Mechanism make_additive() {
   m.chips = [](const MechanismShape& s, const MechanismValues& v) {
     const Index h = v.whole("weights") == 1 ? v.whole("hidden") : s.d;
     std::vector<ShapeChip> chips = softmax_chips(s, "wᵀ tanh(W q + U k)");
-    chips.push_back({ShapeChip::Role::remark, fmt::format("tanh of {}×{}×{} numbers", s.n, s.n, h), ""});
+    chips.push_back({ShapeChip::Role::remark, fmt::format("tanh of {}×{}×{} numbers", s.rows(), s.n, h), ""});
     return chips;
   };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {

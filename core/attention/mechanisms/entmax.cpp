@@ -165,7 +165,7 @@ Mechanism make_entmax() {
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return plain_cost(s); };
   m.chips = [](const MechanismShape& s, const MechanismValues&) {
     auto chips = softmax_chips(s, "· Kᵀ");
-    chips[2].text = fmt::format("α-entmax {}×{}", s.n, s.n);
+    chips[2].text = fmt::format("α-entmax {}×{}", s.rows(), s.n);
     return chips;
   };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult& r) -> std::string {

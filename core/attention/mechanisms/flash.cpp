@@ -177,10 +177,12 @@ Mechanism make_flash() {
   m.chips = [](const MechanismShape& s, const MechanismValues& v) {
     using Role = ShapeChip::Role;
     const Tiles tiles(s, s.n, v);
-    return std::vector<ShapeChip>{
-        chip(Role::query, "Q block", tiles.rows, s.d), chip(Role::key, "tile of scores", tiles.rows, tiles.columns),
-        chip(Role::plain, "m, l", tiles.rows, 2),      chip(Role::value, "+ e^(s−m) V", tiles.rows, s.d_v, "→"),
-        chip(Role::output, "O", s.n, s.d_v),           {Role::remark, fmt::format("never stores {}×{}", s.n, s.n), ""}};
+    return std::vector<ShapeChip>{chip(Role::query, "Q block", tiles.rows, s.d),
+                                  chip(Role::key, "tile of scores", tiles.rows, tiles.columns),
+                                  chip(Role::plain, "m, l", tiles.rows, 2),
+                                  chip(Role::value, "+ e^(s−m) V", tiles.rows, s.d_v, "→"),
+                                  chip(Role::output, "O", s.rows(), s.d_v),
+                                  {Role::remark, fmt::format("never stores {}×{}", s.rows(), s.n), ""}};
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
     if (v.number("done") < 1) return "Only the tiles done so far count: rows whose tiles are missing will change.";

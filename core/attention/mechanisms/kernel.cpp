@@ -225,12 +225,12 @@ MechanismCost kernel_cost(const MechanismShape& s, Index r, double map_multiply_
 
 std::vector<ShapeChip> kernel_chips(const MechanismShape& s, Index r, Kernel::Norm norm) {
   using Role = ShapeChip::Role;
-  std::vector<ShapeChip> chips{chip(Role::query, "Q", s.n, s.d), chip(Role::query, "φ(Q)", s.n, r),
+  std::vector<ShapeChip> chips{chip(Role::query, "Q", s.rows(), s.d), chip(Role::query, "φ(Q)", s.rows(), r),
                                chip(Role::value, "φ(K)ᵀ V", r, s.d_v, "·")};
   if (norm != Kernel::Norm::none)
     chips.push_back({Role::plain, norm == Kernel::Norm::sum ? "÷ φ(Q)·Σφ(k)" : "÷ rms of the row", "→"});
-  chips.push_back(chip(Role::output, "O", s.n, s.d_v));
-  chips.push_back({Role::remark, fmt::format("never builds {}×{}", s.n, s.n), ""});
+  chips.push_back(chip(Role::output, "O", s.rows(), s.d_v));
+  chips.push_back({Role::remark, fmt::format("never builds {}×{}", s.rows(), s.n), ""});
   return chips;
 }
 

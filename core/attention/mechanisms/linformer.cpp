@@ -172,10 +172,12 @@ Mechanism make_linformer() {
   m.chips = [](const MechanismShape& s, const MechanismValues& v) {
     using Role = ShapeChip::Role;
     const Index r = std::min(v.whole("rank"), s.n);
-    return std::vector<ShapeChip>{
-        chip(Role::query, "Q", s.n, s.d),     chip(Role::key, "(E K)ᵀ", s.d, r, "·"),
-        chip(Role::plain, "softmax", s.n, r), chip(Role::value, "F V", r, s.d_v, "·"),
-        chip(Role::output, "O", s.n, s.d_v),  {Role::remark, fmt::format("never builds {}×{}", s.n, s.n), ""}};
+    return std::vector<ShapeChip>{chip(Role::query, "Q", s.rows(), s.d),
+                                  chip(Role::key, "(E K)ᵀ", s.d, r, "·"),
+                                  chip(Role::plain, "softmax", s.rows(), r),
+                                  chip(Role::value, "F V", r, s.d_v, "·"),
+                                  chip(Role::output, "O", s.rows(), s.d_v),
+                                  {Role::remark, fmt::format("never builds {}×{}", s.rows(), s.n), ""}};
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
     const Index r = std::min(v.whole("rank"), in.m());

@@ -96,11 +96,11 @@ Mechanism make_low_rank() {
   };
   m.chips = [](const MechanismShape& s, const MechanismValues& v) {
     using Role = ShapeChip::Role;
-    const Index r = std::min(v.whole("rank"), s.n);
+    const Index r = std::min({v.whole("rank"), s.n, s.rows()});
     return std::vector<ShapeChip>{
-        chip(Role::plain, "U", s.n, r),       chip(Role::plain, "σ", r, r, "·"),
-        chip(Role::plain, "Vᵀ", r, s.n, "·"), chip(Role::value, "V", s.n, s.d_v, "·"),
-        chip(Role::output, "O", s.n, s.d_v),  {Role::remark, "needs P first: a measure, not a method", ""}};
+        chip(Role::plain, "U", s.rows(), r),      chip(Role::plain, "σ", r, r, "·"),
+        chip(Role::plain, "Vᵀ", r, s.n, "·"),     chip(Role::value, "V", s.n, s.d_v, "·"),
+        chip(Role::output, "O", s.rows(), s.d_v), {Role::remark, "needs P first: a measure, not a method", ""}};
   };
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return r.facts.size() < 2 ? ""

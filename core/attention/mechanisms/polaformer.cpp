@@ -156,12 +156,12 @@ Mechanism make_polaformer() {
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, 2 * s.d); };
   m.chips = [](const MechanismShape& s, const MechanismValues&) {
     using Role = ShapeChip::Role;
-    return std::vector<ShapeChip>{chip(Role::query, "Q", s.n, s.d),
-                                  chip(Role::query, "[q⁺, q⁻]ᵖ", s.n, 2 * s.d),
+    return std::vector<ShapeChip>{chip(Role::query, "Q", s.rows(), s.d),
+                                  chip(Role::query, "[q⁺, q⁻]ᵖ", s.rows(), 2 * s.d),
                                   chip(Role::value, "[k⁺, k⁻]ᵀ V₁", 2 * s.d, (s.d_v + 1) / 2, "·"),
                                   chip(Role::value, "[k⁻, k⁺]ᵀ V₂", 2 * s.d, s.d_v / 2, "and"),
-                                  chip(Role::output, "O", s.n, s.d_v),
-                                  {Role::remark, fmt::format("never builds {}×{}", s.n, s.n), ""}};
+                                  chip(Role::output, "O", s.rows(), s.d_v),
+                                  {Role::remark, fmt::format("never builds {}×{}", s.rows(), s.n), ""}};
   };
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult&) -> std::string {
     return "Half of the channels are read by what agrees with the query, half by what opposes it: the map is their "

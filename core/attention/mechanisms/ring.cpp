@@ -131,7 +131,7 @@ Mechanism make_ring() {
         chip(Role::query, "Q block", block, s.d),
         chip(Role::key, "K, V in passing", block, s.d + s.d_v),
         chip(Role::plain, "m, l", block, 2),
-        chip(Role::output, "O", s.n, s.d_v),
+        chip(Role::output, "O", s.rows(), s.d_v),
         {Role::remark, fmt::format("{} workers, {} rounds", v.whole("workers"), v.whole("workers")), ""}};
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult& r) -> std::string {

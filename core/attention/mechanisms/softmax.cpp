@@ -182,8 +182,9 @@ MechanismResult softmax_reference(const MechanismInput& in) {
 
 std::vector<ShapeChip> softmax_chips(const MechanismShape& s, const std::string& score) {
   using Role = ShapeChip::Role;
-  return {chip(Role::query, "Q", s.n, s.d), chip(Role::key, score, s.n, s.n), chip(Role::plain, "softmax", s.n, s.n),
-          chip(Role::value, "· V", s.n, s.d_v), chip(Role::output, "O", s.n, s.d_v)};
+  return {chip(Role::query, "Q", s.rows(), s.d), chip(Role::key, score, s.rows(), s.n),
+          chip(Role::plain, "softmax", s.rows(), s.n), chip(Role::value, "· V", s.n, s.d_v),
+          chip(Role::output, "O", s.rows(), s.d_v)};
 }
 
 Mechanism make_softmax() {

@@ -193,4 +193,30 @@ TEST_CASE("a report says what it does not keep: states without end, maps without
                        doctest::Contains("5000 queries × 5000 keys, 0.1 GB each"), Error);
 }
 
+TEST_CASE("shape chips tell queries from keys where there are fewer of them") {
+  const MechanismInput in = random_head(5, 8, 4, 6, "full");
+  int rectangular = 0;
+  for (const Mechanism& m : mechanisms()) {
+    CAPTURE(m.id);
+    if (!m.chips || m.study) continue;
+    MechanismResult result;
+    try {
+      result = m.run(in, m.usual(), Detail::weights);
+    } catch (const Error&) {
+      continue;  // it needs as many queries as keys
+    }
+    ++rectangular;
+    REQUIRE(result.output.dim(0) == 5);
+    const auto chips = m.chips({8, 4, 6, 5}, m.usual());
+    std::string all;
+    for (const ShapeChip& chip : chips) {
+      all += chip.text + "; ";
+      if (chip.text.starts_with("Q ") && chip.text.find("block") == std::string::npos) CHECK(chip.text == "Q 5×4");
+      CHECK_MESSAGE(chip.text.find("8×8") == std::string::npos, chip.text);
+    }
+    CHECK_MESSAGE(all.find("O 5×6") != std::string::npos, all);
+  }
+  CHECK(rectangular >= 12);
+}
+
 }  // namespace headscope::catalogue_test
