@@ -68,6 +68,7 @@ std::string name_of(Stack stack, const std::string& head) {
 
 /// What people see of one stack: those of some metrics that any of its heads has evidence for.
 void add_heads(Report& out, Stack stack, const CorpusStatistics& all) {
+  if (all.passages() == 0) return;
   std::vector<std::size_t> shown;
   std::vector<Column> titles{"head"};
   const int heads = all.layers() * all.heads();
@@ -80,7 +81,7 @@ void add_heads(Report& out, Stack stack, const CorpusStatistics& all) {
     titles.push_back(for_people(std::string(id) + " ± spread"));
   };
   for (const char* id : shown_metrics) show(id);
-  if (shown.empty() && all.passages() > 0) {
+  if (shown.empty()) {
     show("row_mass");
     out.line("Weights of any sign: metrics of probabilities say nothing of them.");
   }

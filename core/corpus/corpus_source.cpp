@@ -138,8 +138,9 @@ CorpusSource corpus_of_files(const std::vector<fs::path>& paths, bool lines, Cor
 
 namespace {
 /// What is drawn, of each kind.
-const char* drawn_words(CorpusKind kind) {
-  return kind == CorpusKind::texts ? "stories" : kind == CorpusKind::pairs ? "drawn pairs" : "drawn pictures";
+std::string drawn_words(CorpusKind kind, bool one = false) {
+  if (kind == CorpusKind::texts) return one ? "story" : "stories";
+  return std::string(kind == CorpusKind::pairs ? "drawn pair" : "drawn picture") + (one ? "" : "s");
 }
 }  // namespace
 
@@ -154,7 +155,8 @@ CorpusSource drawn_corpus(CorpusKind kind, std::int64_t count, std::uint64_t see
 }
 
 std::string describe(const CorpusSource& source) {
-  if (source.drawn > 0) return fmt::format("{} {}, seed {}", source.drawn, drawn_words(source.kind), source.seed);
+  if (source.drawn > 0)
+    return fmt::format("{} {}, seed {}", source.drawn, drawn_words(source.kind, source.drawn == 1), source.seed);
   double bytes = 0;
   for (const CorpusFile& file : source.files) bytes += static_cast<double>(file.bytes);
   const std::string size = bytes >= 1e6   ? fmt::format("{:.1f} MB", bytes / 1e6)

@@ -93,6 +93,10 @@ TEST_CASE("corpus: pairs are measured in three stacks, pictures as pictures; sha
   const Finished cut = corpus_of(translate, {"--translations", "6", "--window", "9"});
   CHECK(cut.code == 0);
   CHECK(cut.out.find("left out: longer than 9 tokens") != std::string::npos);
+  const Finished none = corpus_of(translate, {"--translations", "1", "--window", "2"});
+  CHECK(none.out ==
+        "tiny-translate on 1 drawn pair, seed 1: 0 passages of at most 2 tokens in each text, 0 tokens in "
+        "sources, 0 in targets, 1 pair left out: longer than 2 tokens\n");
   for (const auto& [model, draw] : {std::pair{translate, "--translations"}, std::pair{vit, "--shapes"}}) {
     const auto run = [&, model = model, draw = draw](std::vector<std::string> more) {
       more.insert(more.begin(), {draw, "5", "--seed", "2"});

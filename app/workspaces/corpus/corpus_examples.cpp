@@ -126,7 +126,7 @@ void CorpusWorkspace::numbers(Ui& ui, AppContext& app) {
                       number(values.smallest()), number(values.largest()))},
          &chance);
   }
-  if (!silent.empty()) note(ui, silent + ": " + why);
+  if (!silent.empty()) note(ui, "Absent: " + silent + "; " + why);
 }
 
 /// A small picture with the patch that stands out, and beside it what it is.
