@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "core/base/json.h"
-#include "core/train/model_card.h"
 #include "core/io/shapes.h"
+#include "core/train/model_card.h"
 
 namespace headscope {
 
