@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
                  "which cells the detector looks for, as in --page detector --rule 'k == q - 1'")
       ->type_name("RULE");
   cli.add_option("--corpus", options.corpus,
-                 "what the Corpus workspace begins with: results (.json) to show, or a text file or folder to read")
+                 "what the Corpus workspace begins with: results (.json) to show, or a file or folder to read")
       ->type_name("FILE");
   cli.add_option("--recipe", options.recipe, "what the Train workspace begins with: a file or a bundled recipe's name")
       ->type_name("RECIPE");

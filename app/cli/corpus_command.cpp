@@ -1,10 +1,12 @@
-// headscope-cli corpus: every metric of every head over many texts; shards of the work, and their sum.
+// headscope-cli corpus: every metric of every head over many texts, pairs or pictures; shards of the work, and their
+// sum.
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <chrono>
+#include <optional>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
@@ -24,14 +26,24 @@ using Clock = std::chrono::steady_clock;
 struct CorpusOptions {
   std::string model, out, shard = "0/1", csv;
   std::vector<std::string> inputs;
-  std::int64_t stories = 0;
+  std::int64_t stories = 0, translations = 0, shapes = 0;
   std::uint64_t seed = 1;
   int window = 0;
-  bool lines = false, resume = false, merge = false;
+  bool lines = false, pairs = false, resume = false, merge = false;
+
+  /// Nothing where files are to be read.
+  std::optional<CorpusSource> drawn() const {
+    if (stories > 0) return drawn_corpus(CorpusKind::texts, stories, seed);
+    if (translations > 0) return drawn_corpus(CorpusKind::pairs, translations, seed);
+    if (shapes > 0) return drawn_corpus(CorpusKind::pictures, shapes, seed);
+    return std::nullopt;
+  }
 };
 
-constexpr const char* shown_metrics[] = {"entropy",         "sink", "previous_token", "duplicate_token",
-                                         "prefix_matching", "local"};
+// The first of them that there is evidence for.
+constexpr const char* shown_metrics[] = {"entropy",         "sink",  "previous_token", "duplicate_token",
+                                         "prefix_matching", "local", "max_weight"};
+constexpr std::size_t most_shown = 6;
 
 std::size_t column(std::string_view id) {
   return static_cast<std::size_t>(&metric(id) - metrics().data());
@@ -49,50 +61,93 @@ std::pair<int, int> parse_shard(const std::string& text) {
   throw UsageError(fmt::format("--shard: expected i/n with 0 ≤ i < n, such as 0/4, found \"{}\"", text));
 }
 
-/// People see some metrics; CSV has all, one line per head and metric, with an empty field where no passage offered
-/// evidence.
-Report corpus_report(const CorpusResults& results) {
-  const CorpusStatistics& all = results.statistics;
-  Report out;
-  out.line(fmt::format("{} on {}: {} passages of at most {} tokens, {} tokens{}{}", results.model,
-                       describe(results.source), grouped(static_cast<std::int64_t>(all.passages())), results.window,
-                       grouped(static_cast<std::int64_t>(all.tokens())),
-                       results.shards > 1 ? fmt::format(", shard {}/{}", results.shard, results.shards) : "",
-                       results.skipped > 0 ? fmt::format(", {} files left out: not UTF-8", results.skipped) : ""));
+/// "enc.1.0" of an encoder-decoder, "1.0" elsewhere.
+std::string name_of(Stack stack, const std::string& head) {
+  return stack == Stack::only ? head : fmt::format("{}.{}", name_in(stack_names, stack), head);
+}
+
+/// What people see of one stack: those of some metrics that any of its heads has evidence for.
+void add_heads(Report& out, Stack stack, const CorpusStatistics& all) {
+  if (all.passages() == 0) return;
+  std::vector<std::size_t> shown;
   std::vector<Column> titles{"head"};
-  for (const char* id : shown_metrics) titles.push_back(for_people(std::string(id) + " ± spread"));
+  const int heads = all.layers() * all.heads();
+  const auto show = [&](const char* id) {
+    const std::size_t m = column(id);
+    bool any = false;
+    for (int head = 0; head < heads; ++head) any |= all.of(head, m).count() > 0;
+    if (!any || shown.size() == most_shown) return;
+    shown.push_back(m);
+    titles.push_back(for_people(std::string(id) + " ± spread"));
+  };
+  for (const char* id : shown_metrics) show(id);
+  if (shown.empty()) {
+    show("row_mass");
+    out.line("Weights of any sign: metrics of probabilities say nothing of them.");
+  }
+  if (stack == Stack::cross)
+    out.line("Queries and keys of cross-attention are of two texts: metrics that compare their places are left out.");
   titles.emplace_back("class of the means");
   auto& table = out.table("", titles, Form::text);
   const auto line = [&](const std::string& name, const auto& values_of, const std::string& last) {
     std::vector<Cell> row{name};
-    for (const char* id : shown_metrics) {
-      const Distribution& values = values_of(column(id));
+    for (const std::size_t m : shown) {
+      const Distribution& values = values_of(m);
       row.emplace_back(values.count() == 0 ? "–" : fmt::format("{:.3f} ± {:.3f}", values.mean(), values.spread()));
     }
     row.emplace_back(last);
     table.add(std::move(row));
   };
+  for (int head = 0; head < heads; ++head) {
+    const ClassRule* rule = all.class_of(head, default_class_rules());
+    line(
+        name_of(stack, to_string(HeadId{head / all.heads(), head % all.heads()})),
+        [&](std::size_t m) -> const Distribution& { return all.of(head, m); }, rule ? rule->title : "");
+  }
+  line(
+      name_of(stack, "chance"), [&](std::size_t m) -> const Distribution& { return all.chance(m); }, "");
+}
 
-  titles = {"layer", "head", "metric", "passages", "mean", "spread", "smallest"};
+std::string headline(const CorpusResults& results) {
+  const auto count = [](std::uint64_t number) { return grouped(static_cast<std::int64_t>(number)); };
+  const CorpusKind kind = results.source.kind;
+  std::string out =
+      fmt::format("{} on {}: {} ", results.model, describe(results.source), count(results.statistics.passages()));
+  out += kind == CorpusKind::pictures ? fmt::format("passages, a picture of {} tokens each", results.window)
+         : kind == CorpusKind::pairs
+             ? fmt::format("passages of at most {} tokens in each text, {} tokens in sources, {} in targets",
+                           results.window, count(results.encoder->tokens()), count(results.statistics.tokens()))
+             : fmt::format("passages of at most {} tokens, {} tokens", results.window, count(results.tokens()));
+  if (results.shards > 1) out += fmt::format(", shard {}/{}", results.shard, results.shards);
+  if (results.skipped > 0) out += fmt::format(", {} files left out: not UTF-8", results.skipped);
+  if (results.left_out > 0) out += ", " + left_out_words(results);
+  return out;
+}
+
+/// CSV has all metrics, one line per head and metric, with an empty field where no passage offered evidence.
+Report corpus_report(const CorpusResults& results) {
+  Report out;
+  out.line(headline(results));
+  const bool several = results.stacks().size() > 1;
+  std::vector<Column> titles{"layer", "head", "metric", "passages", "mean", "spread", "smallest"};
+  if (several) titles.insert(titles.begin(), "stack");
   for (int decile = 1; decile <= 9; ++decile) titles.emplace_back(fmt::format("decile_{}", decile));
   titles.insert(titles.end(), {"largest", "chance_mean"});
   auto& rows = out.table("", titles, Form::csv);
-  for (int head = 0; head < all.layers() * all.heads(); ++head) {
-    const HeadId id{head / all.heads(), head % all.heads()};
-    const ClassRule* rule = all.class_of(head, default_class_rules());
-    line(
-        to_string(id), [&](std::size_t m) -> const Distribution& { return all.of(head, m); }, rule ? rule->title : "");
-    for (std::size_t m = 0; m < metrics().size(); ++m) {
-      const Distribution& values = all.of(head, m);
-      std::vector<Cell> row{id.layer,      id.head,         metrics()[m].id,  values.count(),
-                            values.mean(), values.spread(), values.smallest()};
-      for (int decile = 1; decile <= 9; ++decile) row.emplace_back(values.quantile(decile / 10.0));
-      row.insert(row.end(), {values.largest(), all.chance(m).mean()});
-      rows.add(std::move(row));
-    }
+  for (const Stack stack : results.stacks()) {
+    const CorpusStatistics& all = results.part(stack);
+    add_heads(out, stack, all);
+    for (int head = 0; head < all.layers() * all.heads(); ++head)
+      for (std::size_t m = 0; m < metrics().size(); ++m) {
+        const Distribution& values = all.of(head, m);
+        std::vector<Cell> row{head / all.heads(), head % all.heads(), metrics()[m].id,  values.count(),
+                              values.mean(),      values.spread(),    values.smallest()};
+        if (several) row.insert(row.begin(), name_in(stack_names, stack));
+        for (int decile = 1; decile <= 9; ++decile) row.emplace_back(values.quantile(decile / 10.0));
+        row.insert(row.end(), {values.largest(), all.chance(m).mean()});
+        rows.add(std::move(row));
+      }
   }
-  line(
-      "chance", [&](std::size_t m) -> const Distribution& { return all.chance(m); }, "");
   return out;
 }
 
@@ -112,21 +167,25 @@ void merge_parts(Console& console, const CorpusOptions& options) {
 
 std::unique_ptr<CorpusRun> begin(Console& console, const CorpusOptions& options) {
   const auto [shard, shards] = parse_shard(options.shard);
-  if (options.stories > 0 && !options.inputs.empty()) throw UsageError("--stories and files exclude one another");
-  if (options.stories == 0 && options.inputs.empty())
-    throw UsageError("files or folders to read, or --stories, are required");
+  const std::optional<CorpusSource> drawn = options.drawn();
+  if (drawn && !options.inputs.empty())
+    throw UsageError("files exclude --stories, --translations and --shapes, which draw what is read");
+  if (!drawn && options.inputs.empty())
+    throw UsageError("files or folders to read are required, or --stories, --translations or --shapes");
   if (options.resume && options.out.empty()) throw UsageError("--resume goes on with the file of -o, which is missing");
   Input input;
   input.model = options.model;
   const fs::path folder = input.model_folder();
   const std::string name = fs::absolute(folder).lexically_normal().filename().string();
-  const CorpusSource source = options.stories > 0
-                                  ? corpus_of_stories(options.stories, options.seed)
-                                  : corpus_of_files({options.inputs.begin(), options.inputs.end()}, options.lines);
   const LoadedModel model = load_model(folder, console.backend());
-  if (model.model->config().vision)
-    throw Error("corpus", "a model of texts", model.model->config().name + ", which reads pictures",
-                "headscope-cli metrics --image FILE measures one");
+  const bool pictures = corpus_kind_of(*model.model) == CorpusKind::pictures;
+  if (options.lines && pictures && !drawn)
+    throw Error("--lines", "texts, of which each line is read alone", name + ", which reads pictures", "leave it away");
+  const CorpusSource source = drawn ? *drawn
+                                    : corpus_of_files({options.inputs.begin(), options.inputs.end()}, options.lines,
+                                                      options.pairs ? CorpusKind::pairs
+                                                      : pictures    ? CorpusKind::pictures
+                                                                    : CorpusKind::texts);
   if (options.resume && fs::exists(options.out)) {
     CorpusResults stored = load_corpus_results(options.out);
     const CorpusRun asked(model, name, source, options.window, shard, shards);
@@ -144,15 +203,14 @@ void corpus(Console& console, const CorpusOptions& options) {
   const auto run = begin(console, options);
   const bool terminal = isatty(STDERR_FILENO);
   const auto start = Clock::now();
-  const std::uint64_t before = run->results().statistics.tokens();
+  const std::uint64_t before = run->results().tokens();
   auto shown = start, kept = start;
   const auto speed = [&] {
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    return fmt::format(
-        "{} tokens in {:.1f} s, {} tokens/s",
-        grouped(static_cast<std::int64_t>(run->results().statistics.tokens() - before)), seconds,
-        grouped(static_cast<std::int64_t>(static_cast<double>(run->results().statistics.tokens() - before) /
-                                          std::max(seconds, 1e-9))));
+    return fmt::format("{} tokens in {:.1f} s, {} tokens/s",
+                       grouped(static_cast<std::int64_t>(run->results().tokens() - before)), seconds,
+                       grouped(static_cast<std::int64_t>(static_cast<double>(run->results().tokens() - before) /
+                                                         std::max(seconds, 1e-9))));
   };
   try {
     const std::stop_token stop = console.stop();
@@ -184,20 +242,33 @@ void corpus(Console& console, const CorpusOptions& options) {
 
 void add_corpus(Command& app, Console& console) {
   auto options = std::make_shared<CorpusOptions>();
-  Command command =
-      app.add_subcommand("corpus", "Every metric of every head over many texts: spread, deciles, examples");
-  command.add_option("inputs", options->inputs, "Text files, or folders of them; with --merge the files of shards")
+  Command command = app.add_subcommand(
+      "corpus", "Every metric of every head over many texts, pairs or pictures: spread, deciles, examples");
+  command
+      .add_option(
+          "inputs", options->inputs,
+          "Text files (PNG and JPEG of models of pictures), or folders of them; with --merge the files of shards")
       .type_name("FILE…");
   command.add_option("-m,--model", options->model, "Model folder (Hugging Face layout), or the name of a bundled one")
       .type_name("DIR");
   command.add_option("-o,--out", options->out, "The results, as JSON").type_name("FILE.json");
   command.add_option("--csv", options->csv, "Mean, spread and deciles of every head and metric").type_name("FILE.csv");
-  command.add_flag("--lines", options->lines, "Every line is a text of its own");
-  command.add_option("--stories", options->stories, "Instead of files: stories of the bundled models' language")
-      .check(range(std::int64_t{1}, std::int64_t{1'000'000'000}))
-      .type_name("N");
-  command.add_option("--seed", options->seed, "Seed of the stories").show_default();
-  command.add_option("--window", options->window, "Most tokens of a passage (default: the model's context)")
+  const Option lines = command.add_flag("--lines", options->lines, "Every line is a text of its own");
+  command
+      .add_flag("--pairs", options->pairs,
+                "Of an encoder-decoder: every line is source<TAB>target; a pair too long for the model is left out")
+      .excludes(lines);
+  Command draws = command.add_choice("drawn", "Instead of files (one of)");
+  const auto draw = [&](const char* name, std::int64_t& count, const char* what) {
+    draws.add_option(name, count, what).check(range(std::int64_t{1}, std::int64_t{1'000'000'000})).type_name("N");
+  };
+  draw("--stories", options->stories, "Stories of the bundled models' language");
+  draw("--translations", options->translations, "Of an encoder-decoder: sentences of two small languages");
+  draw("--shapes", options->shapes, "Of a model of pictures: a warm shape among cold ones");
+  command.add_option("--seed", options->seed, "Seed of what is drawn").show_default();
+  command
+      .add_option("--window", options->window,
+                  "Most tokens of a passage, in each text of a pair (default: the model's context)")
       .check(range(2, 1 << 24))
       .type_name("N");
   command.add_option("--shard", options->shard, "Only part i of n of the work").type_name("i/n").show_default();

@@ -93,7 +93,7 @@ void controls_of(MechanismController& controller, ControlsRecord& record) {
 
 void controls_of(CorpusController& controller, ControlsRecord& record) {
   CorpusDraft& draft = controller.draft();
-  record.field("stories", draft.stories);
+  record.field("stories", draft.drawn);  // as it was called when nothing else was drawn
   record.field("count", draft.count, 1, 1'000'000'000);
   record.field("seed", draft.seed, 0, std::numeric_limits<int>::max());
   record.field("path", draft.path);

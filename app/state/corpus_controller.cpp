@@ -10,6 +10,8 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/utf8.h"
+#include "core/io/shapes.h"
+#include "core/model/picture_input.h"
 
 namespace headscope {
 
@@ -35,12 +37,15 @@ std::string_view first_bytes(std::string_view text, std::size_t most) {
 }
 
 std::string place_words(const CorpusSource& source, const PassagePlace& place) {
-  if (source.stories > 0)
+  if (source.drawn > 0 && source.kind == CorpusKind::pairs) return fmt::format("pair {}", place.piece);
+  if (source.drawn > 0 && source.kind == CorpusKind::pictures)
+    return fmt::format("{} {}", nth(shape_names(), drawn_shapes(source.seed, place.piece).shape), place.piece);
+  if (source.drawn > 0)
     return fmt::format("story {}{}", place.piece, place.window > 0 ? fmt::format(", part {}", place.window + 1) : "");
   const std::string file = static_cast<std::size_t>(place.file) < source.files.size()
                                ? fs::path(nth(source.files, place.file).path).filename().string()
                                : "?";
-  return fmt::format("{}, byte {}", file, place.begin);
+  return source.kind == CorpusKind::pictures ? file : fmt::format("{}, byte {}", file, place.begin);
 }
 
 /// The shards in a folder as one.
@@ -55,34 +60,65 @@ CorpusResults merged(const fs::path& folder) {
   return merge(parts, names);
 }
 
-/// The words round the query of an example; `model` tells its tokens, null = nothing stands out.
-ShownExample shown_example(const CorpusResults& results, const CorpusExample& example, const LoadedModel* model) {
-  ShownExample out{example, place_words(results.source, example.place), "", "", "", ""};
-  std::string text;
+/// The picture as the model is given it; without a model as it is, small enough to be shown.
+PatchPicture picture_of(const fs::path& file, const Model* model) {
+  const Picture picture = read_picture(file);
+  if (model) return patch_picture(prepared(picture, *model->config().vision), *model->config().vision);
+  constexpr Index most = 224;
+  const Index longer = std::max(picture.width, picture.height);
+  const auto side = [&](Index of) { return std::max<Index>(1, of * most / longer); };
+  const Picture small =
+      longer > most ? resized(picture, side(picture.height), side(picture.width), Resample::bilinear) : picture;
+  return {.height = small.height, .width = small.width, .rgb = small.rgb};
+}
+
+/// Shows `text` with the token that stands out of it; one that stands for no text (of those that models put around
+/// it) by its label.
+void show_words(ShownExample& out, const std::string& text, const Token* token, bool first) {
+  const std::string_view all = text;
+  if (!token) {
+    constexpr std::size_t shown = shown_before + shown_after;
+    out.after = std::string(first_bytes(all, shown)) + (all.size() > shown ? "…" : "");
+    return;
+  }
+  std::size_t begin = first ? 0 : all.size(), end = begin;
+  if (token->begin >= 0) {
+    begin = static_cast<std::size_t>(token->begin), end = static_cast<std::size_t>(token->end);
+    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+    out.focus = all.substr(begin, end - begin);
+  } else {
+    out.focus = first ? token->label + " " : " " + token->label;
+  }
+  const std::string_view before = all.substr(0, begin), after = all.substr(end);
+  out.before = std::string(before.size() > shown_before ? "…" : "") + std::string(last_bytes(before, shown_before));
+  out.after = std::string(first_bytes(after, shown_after)) + (after.size() > shown_after ? "…" : "");
+}
+
+/// `loaded` tells the tokens of a passage; an empty one, that nothing stands out.
+ShownExample shown_example(const CorpusResults& results, const CorpusExample& example, Stack stack,
+                           const LoadedModel& loaded) {
+  ShownExample out{example, place_words(results.source, example.place)};
   try {
-    text = passage_text(results.source, example.place);
+    const CorpusKind kind = results.source.kind;
+    RunRequest request = passage_request(kind, passage_text(results.source, example.place));
+    if (kind == CorpusKind::texts) request.add_bos = results.bos;
+    std::vector<Token> tokens;
+    const bool source = kind == CorpusKind::pairs && stack == Stack::encoder;
+    if (loaded.model)
+      tokens = source ? tokenize(loaded.encoder(), encoder_request(*loaded.model, request)) : tokenize(loaded, request);
+    const bool known = example.query >= 0 && static_cast<std::size_t>(example.query) < tokens.size();
+    const Token* token = known ? &nth(tokens, example.query) : nullptr;
+    if (kind == CorpusKind::pictures) {
+      out.picture = std::make_shared<const PatchPicture>(picture_of(request.image, loaded.model.get()));
+      if (token) out.focus = token->label;
+    } else {
+      if (kind == CorpusKind::pairs) out.beside = source ? request.text : request.source;
+      show_words(out, source ? request.source : request.text, token, example.query == 0);
+    }
   } catch (const Error& gone) {
     out.error = gone.what();
-    return out;
   }
-  const int query = example.query - (results.bos ? 1 : 0);
-  if (model && model->tokenizer && query >= 0) {
-    const auto tokens = model->tokenizer->encode(text);
-    if (static_cast<std::size_t>(query) < tokens.size()) {
-      const Token& token = nth(tokens, query);
-      auto begin = static_cast<std::size_t>(token.begin), end = static_cast<std::size_t>(token.end);
-      while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
-      while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
-      const std::string_view all = text;
-      const std::string_view before = all.substr(0, begin);
-      out.before = std::string(before.size() > shown_before ? "…" : "") + std::string(last_bytes(before, shown_before));
-      out.focus = all.substr(begin, end - begin);
-      out.after = std::string(first_bytes(all.substr(end), shown_after)) + (all.size() - end > shown_after ? "…" : "");
-      return out;
-    }
-  }
-  out.after = std::string(first_bytes(text, shown_before + shown_after)) +
-              (text.size() > shown_before + shown_after ? "…" : "");
   return out;
 }
 
@@ -128,25 +164,33 @@ CorpusController::CorpusController(JobRunner& jobs, DocumentEditor& editor, cons
 
 void CorpusController::begin_with(const fs::path& path) {
   if (path.extension() == ".json") return load(path);
-  draft_.stories = false;
+  draft_.drawn = false;
   draft_.path = path.string();
   start_when_open_ = true;
+}
+
+CorpusKind CorpusController::kind() const {
+  const auto& model = run_.results().model.model;
+  return model ? corpus_kind_of(*model) : CorpusKind::texts;
 }
 
 void CorpusController::start() {
   const Results& open = run_.results();
   if (!open.model.model)
-    return jobs_.show({Message::Level::error, "Open a model first: it reads the texts.", "corpus"});
+    return jobs_.show({Message::Level::error, "Open a model first: it reads the corpus.", "corpus"});
   const LoadedModel model = open.model;
   const std::string name = open.model_folder.filename().string();
   results_.reset();
-  run(std::make_shared<Reading>(model, [model, name, draft = draft_] {
-    if (!draft.stories && draft.path.empty())
-      throw Error("corpus", "a text file or a folder", "nothing", "write its path, or choose stories");
-    CorpusSource source = draft.stories
-                              ? corpus_of_stories(draft.count, static_cast<std::uint64_t>(std::max(draft.seed, 0)))
-                              : corpus_of_files({draft.path}, draft.lines);
-    return std::make_unique<CorpusRun>(model, name, std::move(source), draft.window);
+  run(std::make_shared<Reading>(model, [model, name, draft = draft_, kind = kind()] {
+    static constexpr const char* files[] = {"a text file or a folder", "a file of pairs or a folder",
+                                            "a picture or a folder"};
+    if (!draft.drawn && draft.path.empty())
+      throw Error("corpus", files[static_cast<std::size_t>(kind)], "nothing", "write its path, or let some be drawn");
+    CorpusSource source = draft.drawn
+                              ? drawn_corpus(kind, draft.count, static_cast<std::uint64_t>(std::max(draft.seed, 0)))
+                              : corpus_of_files({draft.path}, draft.lines, kind);
+    const int window = kind == CorpusKind::pictures ? 0 : draft.window;
+    return std::make_unique<CorpusRun>(model, name, std::move(source), window);
   }));
 }
 
@@ -161,7 +205,7 @@ void CorpusController::resume() {
 
 void CorpusController::run(std::shared_ptr<Reading> reading) {
   reading_ = std::move(reading);
-  tokens_before_ = results_ ? results_->statistics.tokens() : 0;
+  tokens_before_ = results_ ? results_->tokens() : 0;
   controller_.start(reading_, [this](std::shared_ptr<const CorpusResults> results) { take(std::move(results)); });
 }
 
@@ -226,7 +270,7 @@ double CorpusController::progress() const {
 
 double CorpusController::tokens_per_second() const {
   if (!results_ || seconds_ <= 0) return 0;
-  return static_cast<double>(results_->statistics.tokens() - tokens_before_) / seconds_;
+  return static_cast<double>(results_->tokens() - tokens_before_) / seconds_;
 }
 
 void CorpusController::save(const fs::path& file) {
@@ -249,17 +293,20 @@ void CorpusController::load(const fs::path& file) {
   });
 }
 
-const std::vector<ShownExample>* CorpusController::examples(HeadId head, std::size_t metric, ExampleKind kind) {
+const std::vector<ShownExample>* CorpusController::examples(HeadId head, std::size_t metric, ExampleKind kind,
+                                                            Stack stack) {
   const auto shown = [&] { return examples_ ? &*examples_ : nullptr; };
   if (!results_) return nullptr;
-  const bool same = examples_head_ == head && examples_metric_ == metric && examples_kind_ == kind;
+  const bool same =
+      examples_head_ == head && examples_stack_ == stack && examples_metric_ == metric && examples_kind_ == kind;
   if (examples_of_ == results_ && same) return shown();
   if (!same) examples_.reset();  // while a corpus is read, the last ones stay until the next come
   examples_of_ = results_;
   examples_head_ = head;
+  examples_stack_ = stack;
   examples_metric_ = metric;
   examples_kind_ = kind;
-  const CorpusStatistics& all = results_->statistics;
+  const CorpusStatistics& all = results_->part(stack);
   const int row = head.layer * all.heads() + head.head;
   if (head.layer >= all.layers() || head.head >= all.heads()) {
     examples_.emplace();
@@ -273,23 +320,25 @@ const std::vector<ShownExample>* CorpusController::examples(HeadId head, std::si
     wanted.assign(list.begin(), list.end());
   }
   const LoadedModel model = reading_ ? reading_->model : of_open_model() ? run_.results().model : LoadedModel{};
-  jobs_.on_files("corpus examples", [this, wanted, model, results = results_](Worker::Job&) -> Worker::Deliver {
+  jobs_.on_files("corpus examples", [this, wanted, stack, model, results = results_](Worker::Job&) -> Worker::Deliver {
     std::vector<ShownExample> read;
-    for (const CorpusExample& example : wanted) read.push_back(shown_example(*results, example, &model));
+    for (const CorpusExample& example : wanted) read.push_back(shown_example(*results, example, stack, model));
     return [this, read] { examples_ = read; };  // a newer request took the place of an older one
   });
   return shown();
 }
 
-void CorpusController::open(const ShownExample& shown, HeadId head) {
+void CorpusController::open(const ShownExample& shown, HeadId head, Stack stack) {
   if (!results_) return;
   if (!of_open_model())
     return jobs_.show({Message::Level::error,
                        fmt::format("These results are of {}. Open that model first.", results_->model), "corpus"});
   jobs_.on_files(
-      "corpus open", [this, head, example = shown.example, results = results_](Worker::Job&) -> Worker::Deliver {
-        return [this, head, example, text = passage_text(results->source, example.place)] {
-          editor_.show_text(text, head, example.query >= 0 ? std::optional<Index>(example.query) : std::nullopt);
+      "corpus open", [this, head, stack, example = shown.example, results = results_](Worker::Job&) -> Worker::Deliver {
+        const RunRequest input = passage_request(results->source.kind, passage_text(results->source, example.place));
+        return [this, head, stack = results->encoder ? stack : Stack::only, example, input] {
+          editor_.show_input(input, stack, head,
+                             example.query >= 0 ? std::optional<Index>(example.query) : std::nullopt);
         };
       });
 }

@@ -19,21 +19,23 @@ namespace headscope {
 
 /// What is asked for on the left of the workspace.
 struct CorpusDraft {
-  bool stories = true;  ///< of the bundled models' language; else the files at `path`
+  bool drawn = true;  ///< from the tasks of the bundled models; else the files at `path`
   int count = 300, seed = 1;
-  std::string path;  ///< a text file, or a folder
+  std::string path;  ///< a file of texts, of pairs or a picture, or a folder
   bool lines = false;
   int window = 0;  ///< most tokens of a passage; 0 = the model's context
 };
 
 enum class ExampleKind { highest, lowest, typical };
 
-/// A passage as it is shown: the words around the position that stands out.
+/// A passage as it is shown: the words around the position that stands out, or the picture.
 struct ShownExample {
   CorpusExample example;
-  std::string place;                 ///< "story 17", "notes.txt, byte 8,192"
-  std::string before, focus, after;  ///< focus "" = no position stands out
-  std::string error;                 ///< why the text cannot be shown; "" = it can
+  std::string place = {};                           ///< "story 17", "notes.txt, byte 8,192"
+  std::string before = {}, focus = {}, after = {};  ///< focus "" = no position stands out
+  std::string beside = {};                          ///< of a pair: its other text
+  std::shared_ptr<const PatchPicture> picture = {};
+  std::string error = {};  ///< why it cannot be shown; "" = it can
 };
 
 class CorpusController {
@@ -44,6 +46,8 @@ class CorpusController {
   CorpusController(JobRunner& jobs, DocumentEditor& editor, const RunController& run);
 
   CorpusDraft& draft() { return draft_; }
+  /// What the open model reads; without one, texts.
+  CorpusKind kind() const;
 
   /// What the command line names: a file of results (.json) is loaded, texts are read once a model is open.
   void begin_with(const std::filesystem::path& path);
@@ -71,9 +75,10 @@ class CorpusController {
   bool of_open_model() const;
 
   /// The examples of one head and metric, read beside the UI thread: nullptr until they are there. Call in every frame.
-  const std::vector<ShownExample>* examples(HeadId head, std::size_t metric, ExampleKind kind);
-  /// Shows the passage: text, head and position.
-  void open(const ShownExample& example, HeadId head);
+  const std::vector<ShownExample>* examples(HeadId head, std::size_t metric, ExampleKind kind,
+                                            Stack stack = Stack::only);
+  /// Shows the passage: text, pair or picture, head and position.
+  void open(const ShownExample& example, HeadId head, Stack stack = Stack::only);
 
  private:
   class Reading;
@@ -93,6 +98,7 @@ class CorpusController {
   std::optional<std::vector<ShownExample>> examples_;  // empty while they are read
   std::shared_ptr<const CorpusResults> examples_of_;
   HeadId examples_head_;
+  Stack examples_stack_ = Stack::only;
   std::size_t examples_metric_ = 0;
   ExampleKind examples_kind_ = ExampleKind::highest;
 };

@@ -132,12 +132,18 @@ void DocumentEditor::hide_patches(const std::vector<Index>& positions, bool hidd
   });
 }
 
-void DocumentEditor::show_text(std::string text, HeadId head, std::optional<Index> query) {
+void DocumentEditor::show_input(const RunRequest& input, Stack stack, HeadId head, std::optional<Index> query) {
   ++choices_;
   change("", [&](Document& document) {
-    document.text = std::move(text);
-    document.ids.clear();
-    document.masked.clear();
+    if (!input.image.empty()) {  // the text stays for models of texts
+      document.image = input.image;
+    } else {
+      document.text = input.text;
+      if (!input.source.empty()) document.source = input.source;
+      document.ids.clear();
+      document.masked.clear();
+    }
+    document.stack = stack;
     document.selected = head;
     document.query = query;
     document.key.reset();

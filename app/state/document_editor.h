@@ -47,8 +47,8 @@ class DocumentEditor {
   void set_masked(std::vector<MaskedPosition> positions);
   /// Masks `count` tokens from here on, or, where all of them are masked, shows them again.
   void toggle_masked(int position, int count = 1);
-  /// Another text with what is looked at in it: one step of undo.
-  void show_text(std::string text, HeadId head, std::optional<Index> query);
+  /// Another text, pair or picture with what is looked at in it: one step of undo.
+  void show_input(const RunRequest& input, Stack stack, HeadId head, std::optional<Index> query);
   /// What to read of a text that is too long.
   void set_too_long(RunRequest::TooLong what);
   void select(HeadId head);

@@ -44,15 +44,19 @@ std::string_view stack_word(Stack stack) {
   return stack == Stack::encoder ? "encoder" : stack == Stack::cross ? "cross-attention" : "decoder";
 }
 
-void stack_bar(const PageContext& c) {
-  if (!c.results().translates()) return;
+std::optional<Stack> stack_choice(const Ui& ui, Stack now) {
   static constexpr const char* labels[] = {"Encoder", "Decoder", "Cross"};
   static constexpr Stack stacks[] = {Stack::encoder, Stack::decoder, Stack::cross};
   static constexpr const char* says[] = {"the source looks at itself", "the target looks back at itself",
                                          "the target looks at the source"};
-  int chosen = c.state().document.stack == Stack::encoder ? 0 : c.state().document.stack == Stack::cross ? 2 : 1;
-  section(c.ui, "STACK", says[chosen]);
-  if (segmented(c.ui, "stack", labels, chosen)) c.editor.look_at(nth(stacks, chosen));
+  int chosen = now == Stack::encoder ? 0 : now == Stack::cross ? 2 : 1;
+  section(ui, "STACK", says[chosen]);
+  return segmented(ui, "stack", labels, chosen) ? std::optional(nth(stacks, chosen)) : std::nullopt;
+}
+
+void stack_bar(const PageContext& c) {
+  if (!c.results().translates()) return;
+  if (const auto chosen = stack_choice(c.ui, c.state().document.stack)) c.editor.look_at(*chosen);
 }
 
 void selected_head(const PageContext& c) {

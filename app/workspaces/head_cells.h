@@ -17,6 +17,9 @@ namespace headscope {
 /// columns stand for that many heads each.
 std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group = 1);
 
+/// Section STACK with the three kinds of attention of an encoder-decoder, of which `now` is looked at; returns the one
+/// that was chosen just now.
+std::optional<Stack> stack_choice(const Ui& ui, Stack now);
 /// Section STACK of an encoder-decoder: which of its three kinds of attention is looked at. Nothing elsewhere.
 void stack_bar(const PageContext& c);
 /// What the decoder's attention to the source, or the other stacks, are called: "encoder", "decoder",

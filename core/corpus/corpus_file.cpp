@@ -22,7 +22,9 @@ namespace {
 
 constexpr const char* corpus_type = "headscope corpus";
 // 1: no single values, and even bins for metrics in tokens; 2: no rows.
-constexpr int corpus_version = 3;
+// 4: says of what kind its passages are; written of other kinds than texts alone, so that files of texts stay what they
+// were to older programs.
+constexpr int corpus_version = 4;
 constexpr std::size_t size_limit = std::size_t{1} << 30;
 
 ordered_json distribution_json(const Distribution& values) {
@@ -149,14 +151,15 @@ CorpusStatistics statistics_from(const JsonView& object, int window, std::int64_
 }  // namespace
 
 std::string to_json(const CorpusResults& results) {
-  ordered_json out{{"type", corpus_type}, {"version", corpus_version}};
+  const bool texts = results.source.kind == CorpusKind::texts;
+  ordered_json out{{"type", corpus_type}, {"version", texts ? corpus_version - 1 : corpus_version}};
   out["model"] = {{"name", results.model}, {"parameters", results.parameters}};
   ordered_json files = ordered_json::array();
   for (const CorpusFile& file : results.source.files) files.push_back({{"path", file.path}, {"bytes", file.bytes}});
-  out["source"] = {{"files", std::move(files)},
-                   {"lines", results.source.lines},
-                   {"stories", results.source.stories},
-                   {"seed", results.source.seed}};
+  out["source"] = {{"files", std::move(files)}, {"lines", results.source.lines}};
+  if (!texts) out["source"]["kind"] = name_in(corpus_kind_names, results.source.kind);
+  out["source"][texts ? "stories" : "drawn"] = results.source.drawn;
+  out["source"]["seed"] = results.source.seed;
   out["window"] = results.window;
   out["bos"] = results.bos;
   out["shard"] = results.shard;
@@ -165,7 +168,10 @@ std::string to_json(const CorpusResults& results) {
   out["next_window"] = results.next_window;
   out["finished"] = results.finished;
   out["skipped"] = results.skipped;
+  if (!texts) out["left_out"] = results.left_out;
   out["statistics"] = statistics_json(results.statistics);
+  if (results.encoder) out["encoder"] = statistics_json(*results.encoder);
+  if (results.cross) out["cross"] = statistics_json(*results.cross);
   // A path of other bytes than UTF-8 would not find its file again either way.
   return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
@@ -186,7 +192,9 @@ CorpusResults corpus_results_from_json(const std::string& text, const std::strin
   for (const JsonView& file : source.at("files").elements("files"))
     out.source.files.push_back({file.at("path").text(), file.at("bytes").integer(0)});
   out.source.lines = source.at("lines").flag();
-  out.source.stories = source.at("stories").integer(0, 1'000'000'000);
+  if (version >= 4) out.source.kind = source.at("kind").choice(corpus_kind_names);
+  const bool texts = out.source.kind == CorpusKind::texts;
+  out.source.drawn = source.at(texts ? "stories" : "drawn").integer(0, 1'000'000'000);
   out.source.seed = source.at("seed").natural();
   out.window = root.at("window").small(2, 1 << 24);
   out.bos = root.at("bos").flag();
@@ -196,7 +204,13 @@ CorpusResults corpus_results_from_json(const std::string& text, const std::strin
   out.next_window = root.at("next_window").small(0);
   out.finished = root.at("finished").flag();
   out.skipped = root.at("skipped").small(0);
-  out.statistics = statistics_from(root.at("statistics"), out.window, version);
+  if (!texts) out.left_out = root.at("left_out").integer(0);
+  const auto statistics = [&](const char* part) { return statistics_from(root.at(part), out.window, version); };
+  out.statistics = statistics("statistics");
+  if (out.source.kind == CorpusKind::pairs) {
+    out.encoder = statistics("encoder");
+    out.cross = statistics("cross");
+  }
   return out;
 }
 

@@ -7,10 +7,13 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
-#include "core/base/random.h"
+#include "core/base/numbered_random.h"
 #include "core/base/utf8.h"
 #include "core/corpus/corpus.h"
+#include "core/io/picture.h"
+#include "core/io/shapes.h"
 #include "core/train/grammar.h"
+#include "core/train/translation.h"
 
 namespace headscope {
 
@@ -31,7 +34,11 @@ CorpusFile file_of(const fs::path& path) {
   return {path.generic_string(), static_cast<std::int64_t>(bytes)};
 }
 
-void add_folder(std::vector<CorpusFile>& files, const fs::path& folder) {
+bool may_be_of(CorpusKind kind, const fs::path& path) {
+  return kind != CorpusKind::pictures || may_be_picture(path);
+}
+
+void add_folder(std::vector<CorpusFile>& files, const fs::path& folder, CorpusKind kind) {
   std::error_code failed;
   std::vector<fs::path> found;
   fs::recursive_directory_iterator entries(folder, fs::directory_options::skip_permission_denied, failed), end;
@@ -41,7 +48,7 @@ void add_folder(std::vector<CorpusFile>& files, const fs::path& folder) {
     std::error_code ignored;
     if (hidden(entries->path())) {
       if (entries->is_directory(ignored)) entries.disable_recursion_pending();
-    } else if (entries->is_regular_file(ignored)) {
+    } else if (entries->is_regular_file(ignored) && may_be_of(kind, entries->path())) {
       found.push_back(entries->path());
     }
   }
@@ -74,50 +81,102 @@ std::shared_ptr<const InputFile> open(const CorpusFile& file) {
   return opened;
 }
 
-/// Every story has random numbers of its own, so that any of them can be told alone.
-std::string story(const Language& language, std::uint64_t seed, std::int64_t number) {
-  Random of_seed(seed);
-  Random random(of_seed.next() + static_cast<std::uint64_t>(number) * 0xD1B54A32D192ED03ull);
-  return language.sample(random).text;
+/// Of stories; nullptr where none are drawn.
+std::unique_ptr<const Language> language_of(const CorpusSource& source) {
+  const bool stories = source.drawn > 0 && source.kind == CorpusKind::texts;
+  return stories ? std::make_unique<const Language>(Grammar::stories()) : nullptr;
+}
+
+/// Each has random numbers of its own, so that any of them can be told alone.
+std::string drawn_passage(const CorpusSource& source, const Language* language, std::int64_t number) {
+  if (source.kind == CorpusKind::pictures) return name_of_shapes(source.seed, number);
+  Random random = numbered_random(source.seed, number);
+  if (source.kind == CorpusKind::texts) return language->sample(random).text;
+  const Translation drawn = draw_translation(random);
+  return drawn.source_text() + "\t" + drawn.target_text();
+}
+
+/// What a line of a file of pairs is instead of one; "" where it is one.
+std::string trouble_of_pair(std::string_view line) {
+  if (line.size() > most_bytes_of_piece) return fmt::format("more than {} bytes", most_bytes_of_piece);
+  const auto tabs = std::ranges::count(line, '\t');
+  if (tabs != 1) return tabs == 0 ? "no tab" : fmt::format("{} tabs", tabs);
+  const std::size_t tab = line.find('\t');
+  if (blank(line.substr(0, tab))) return "an empty source";
+  return blank(line.substr(tab + 1)) ? "an empty target" : "";
 }
 
 }  // namespace
 
-CorpusSource corpus_of_files(const std::vector<fs::path>& paths, bool lines) {
+CorpusKind corpus_kind_of(const Model& model) {
+  if (model.config().vision) return CorpusKind::pictures;
+  return model.encoder() ? CorpusKind::pairs : CorpusKind::texts;
+}
+
+CorpusSource corpus_of_files(const std::vector<fs::path>& paths, bool lines, CorpusKind kind) {
+  const bool pictures = kind == CorpusKind::pictures;
   CorpusSource source;
-  source.lines = lines;
+  source.kind = kind;
+  source.lines = lines && kind == CorpusKind::texts;
   for (const fs::path& path : paths) {
     std::error_code failed;
-    const auto kind = fs::status(path, failed).type();
-    if (kind == fs::file_type::directory)
-      add_folder(source.files, path);
-    else if (kind == fs::file_type::regular)
-      source.files.push_back(file_of(path));
+    const auto type = fs::status(path, failed).type();
+    if (type == fs::file_type::directory)
+      add_folder(source.files, path, kind);
+    else if (type != fs::file_type::regular)
+      throw Error(path.string(), pictures ? "a picture or a folder" : "a text file or a folder", "no such thing");
+    else if (!may_be_of(kind, path))
+      throw Error(path.string(), "a picture, PNG or JPEG, which the model reads", "a file of another name");
     else
-      throw Error(path.string(), "a text file or a folder", "no such thing");
+      source.files.push_back(file_of(path));
   }
   if (source.files.empty())
-    throw Error(paths.empty() ? "corpus" : paths.front().string(), "at least one file to read", "none");
+    throw Error(paths.empty() ? "corpus" : paths.front().string(),
+                pictures ? "at least one picture, PNG or JPEG" : "at least one file to read", "none");
   return source;
 }
 
-CorpusSource corpus_of_stories(std::int64_t count, std::uint64_t seed) {
-  if (count < 1 || count > 1'000'000'000) throw Error("stories", "1 to 1,000,000,000 of them", std::to_string(count));
+namespace {
+/// What is drawn, of each kind.
+std::string drawn_words(CorpusKind kind, bool one = false) {
+  if (kind == CorpusKind::texts) return one ? "story" : "stories";
+  return std::string(kind == CorpusKind::pairs ? "drawn pair" : "drawn picture") + (one ? "" : "s");
+}
+}  // namespace
+
+CorpusSource drawn_corpus(CorpusKind kind, std::int64_t count, std::uint64_t seed) {
+  if (count < 1 || count > 1'000'000'000)
+    throw Error(drawn_words(kind), "1 to 1,000,000,000 of them", std::to_string(count));
   CorpusSource source;
-  source.stories = count;
+  source.kind = kind;
+  source.drawn = count;
   source.seed = seed;
   return source;
 }
 
 std::string describe(const CorpusSource& source) {
-  if (source.stories > 0) return fmt::format("{} stories, seed {}", source.stories, source.seed);
+  if (source.drawn > 0)
+    return fmt::format("{} {}, seed {}", source.drawn, drawn_words(source.kind, source.drawn == 1), source.seed);
   double bytes = 0;
   for (const CorpusFile& file : source.files) bytes += static_cast<double>(file.bytes);
   const std::string size = bytes >= 1e6   ? fmt::format("{:.1f} MB", bytes / 1e6)
                            : bytes >= 1e3 ? fmt::format("{:.1f} kB", bytes / 1e3)
                                           : fmt::format("{:.0f} bytes", bytes);
-  return fmt::format("{} {}, {}{}", source.files.size(), source.files.size() == 1 ? "file" : "files", size,
-                     source.lines ? ", by lines" : "");
+  const std::string things = source.kind == CorpusKind::pictures ? "picture" : "file";
+  return fmt::format("{} {}{}, {}{}{}", source.files.size(), things, source.files.size() == 1 ? "" : "s", size,
+                     source.kind == CorpusKind::pairs ? ", pairs" : "", source.lines ? ", by lines" : "");
+}
+
+RunRequest passage_request(CorpusKind kind, const std::string& passage) {
+  RunRequest request;
+  if (kind == CorpusKind::pictures) {
+    request.image = passage;
+  } else {
+    const std::size_t tab = kind == CorpusKind::pairs ? passage.find('\t') : std::string::npos;
+    if (tab != std::string::npos) request.source = passage.substr(0, tab);
+    request.text = passage.substr(tab + 1);  // npos + 1 = 0
+  }
+  return request;
 }
 
 std::string passage_text(const CorpusSource& source, const PassagePlace& place) {
@@ -126,15 +185,16 @@ std::string passage_text(const CorpusSource& source, const PassagePlace& place) 
       throw Error(where, "a passage inside the text", fmt::format("bytes {} to {}", place.begin, place.end));
   };
   const auto begin = static_cast<std::size_t>(place.begin), length = static_cast<std::size_t>(place.end - place.begin);
-  if (source.stories > 0) {
-    const std::string text = story(Language(Grammar::stories()), source.seed, place.piece);
-    check_inside(text.size(), fmt::format("story {}", place.piece));
+  if (source.drawn > 0) {
+    const std::string text = drawn_passage(source, language_of(source).get(), place.piece);
+    check_inside(text.size(), fmt::format("passage {}", place.piece));
     return text.substr(begin, length);
   }
   if (place.file < 0 || static_cast<std::size_t>(place.file) >= source.files.size())
     throw Error("passage", fmt::format("one of {} files", source.files.size()), fmt::format("file {}", place.file));
   const CorpusFile& file = nth(source.files, place.file);
   const auto opened = open(file);
+  if (source.kind == CorpusKind::pictures) return file.path;
   check_inside(opened->size(), file.path);
   std::string text = opened->text(begin, length);
   if (first_invalid_utf8(text)) throw Error(file.path, "the text that was measured", "bytes that are not UTF-8");
@@ -159,6 +219,12 @@ class CorpusReader::Text {
     }
     return true;
   }
+  std::int64_t lines_before(std::size_t end) const {
+    std::int64_t lines = 0;
+    for (std::size_t at = 0; at < end; at += stretch_bytes)
+      lines += std::ranges::count(file_->text(at, std::min(stretch_bytes, end - at)), '\n');
+    return lines;
+  }
   /// The text from `at` on: more than a piece, or all there is.
   std::string_view from(std::size_t at) {
     const std::size_t wanted = std::min(most_bytes_of_piece + 1, size() - at);
@@ -176,12 +242,8 @@ class CorpusReader::Text {
   std::size_t begin_ = 0;
 };
 
-struct CorpusReader::Stories {
-  Language language{Grammar::stories()};
-};
-
-CorpusReader::CorpusReader(CorpusSource source) : source_(std::move(source)), total_(source_.stories) {
-  if (source_.stories > 0) stories_ = std::make_unique<Stories>();
+CorpusReader::CorpusReader(CorpusSource source)
+    : source_(std::move(source)), language_(language_of(source_)), total_(source_.drawn) {
   for (const CorpusFile& file : source_.files) total_ += file.bytes;
 }
 CorpusReader::~CorpusReader() = default;
@@ -191,12 +253,13 @@ double CorpusReader::progress() const {
 }
 
 std::optional<CorpusPiece> CorpusReader::next() {
-  if (stories_) {
-    if (at_ >= source_.stories) return std::nullopt;
-    CorpusPiece piece{number_++, 0, 0, story(stories_->language, source_.seed, at_)};
+  if (source_.drawn > 0) {
+    if (at_ >= source_.drawn) return std::nullopt;
+    CorpusPiece piece{number_++, 0, 0, drawn_passage(source_, language_.get(), at_)};
     ++at_;
     return piece;
   }
+  if (source_.kind == CorpusKind::pictures) return next_picture();
   while (file_ < source_.files.size()) {
     if (!open_) {
       open_ = std::make_unique<Text>(source_.files[file_]);
@@ -214,18 +277,30 @@ std::optional<CorpusPiece> CorpusReader::next() {
   return std::nullopt;
 }
 
+std::optional<CorpusPiece> CorpusReader::next_picture() {
+  if (file_ >= source_.files.size()) return std::nullopt;
+  const CorpusFile& file = source_.files[file_];
+  (void)open(file);  // that it is as it was
+  before_ += file.bytes;
+  return CorpusPiece{number_++, static_cast<std::int32_t>(file_++), 0, file.path};
+}
+
 std::optional<CorpusPiece> CorpusReader::from_file(Text& text) {
   while (static_cast<std::size_t>(at_) < text.size()) {
     const auto begin = static_cast<std::size_t>(at_);
     const std::string_view window = text.from(begin);
     std::size_t left = text.size() - begin;
-    if (source_.lines) left = std::min(window.find('\n'), left);
-    const std::size_t length = length_of_piece(window, left);
-    at_ = static_cast<std::int64_t>(begin + length + (source_.lines && length == left ? 1 : 0));
+    const bool pairs = source_.kind == CorpusKind::pairs, lines = source_.lines || pairs;
+    if (lines) left = std::min(window.find('\n'), left);
+    const std::size_t length = pairs ? std::min(left, window.size()) : length_of_piece(window, left);
+    at_ = static_cast<std::int64_t>(begin + length + (lines && length == left ? 1 : 0));
     if (blank(window.substr(0, length))) continue;
     CorpusPiece piece{number_++, static_cast<std::int32_t>(file_), static_cast<std::int64_t>(begin),
                       std::string(window.substr(0, length))};
-    if (source_.lines && piece.text.ends_with('\r')) piece.text.pop_back();
+    if (lines && piece.text.ends_with('\r')) piece.text.pop_back();
+    if (const std::string found = pairs ? trouble_of_pair(piece.text) : ""; !found.empty())
+      throw Error(fmt::format("{}, line {}", source_.files[file_].path, 1 + text.lines_before(begin)),
+                  "source<TAB>target, a pair in each line", found);
     return piece;
   }
   at_ = std::min(at_, static_cast<std::int64_t>(text.size()));

@@ -21,6 +21,7 @@
 #include "core/base/file.h"
 #include "core/base/nth.h"
 #include "core/io/exif.h"
+#include "core/io/shapes.h"
 
 namespace headscope {
 
@@ -94,6 +95,7 @@ Picture waves() {
 
 Picture read_picture(const std::filesystem::path& path) {
   if (path == built_in_picture) return waves();
+  if (auto shapes = shapes_named(path.string())) return std::move(shapes->picture);
   return decode_picture(read_file(path, most_bytes), path.string());
 }
 

@@ -41,10 +41,11 @@ class Rows {
   Rows(const AttentionMap& map, const TokenLinks& links) : links_(links) {
     const auto rule = map.rule() ? std::shared_ptr<const AttentionRule>(std::shared_ptr<void>(), map.rule()) : nullptr;
     AttentionMap::Place place = map.place();
-    for (Index query = 0; query < map.n_query(); ++query, ++place.offset) {
+    const bool one_text = !place.between_texts;  // else links of the keys' text say nothing of a query
+    for (Index query = 0; query < map.n_query(); ++query, place.offset += one_text ? 1 : 0) {
       Tensor row = Tensor::uninitialized({1, map.n_key()});
       map.row(query, row.mutable_values());
-      const auto stats = stats_of_weights(row, &links, place.offset);
+      const auto stats = stats_of_weights(row, one_text ? &links : nullptr, place.offset);
       rows_.push_back(AttentionMap::dense(place, std::move(row), rule, stats));
     }
   }

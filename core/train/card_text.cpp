@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "core/base/json.h"
+#include "core/io/shapes.h"
 #include "core/train/model_card.h"
-#include "core/train/shapes.h"
 
 namespace headscope {
 
@@ -42,7 +42,7 @@ std::string data_text(const Recipe& recipe) {
            "sentences is never learnt from; all numbers here are of those";
   if (recipe.task.draws())
     return fmt::format(
-        "pictures of {0} × {0} pixels, drawn for this project (`core/train/shapes.h`): one warm shape of {1}, up to "
+        "pictures of {0} × {0} pixels, drawn for this project (`core/io/shapes.h`): one warm shape of {1}, up to "
         "{2} "
         "cold ones beside it, whose shapes do not count; where it lies is known",
         recipe.task.side, fmt::join(shape_names(), ", "), recipe.task.distractors);

@@ -1,8 +1,8 @@
 #pragma once
-// What a vision transformer learns from: drawn pictures (core/train/shapes.h), each with the class of its warm shape.
+// What a vision transformer learns from: drawn pictures (core/io/shapes.h), each with the class of its warm shape.
 
+#include "core/io/shapes.h"
 #include "core/model/vision_config.h"
-#include "core/train/shapes.h"
 #include "core/train/tasks.h"
 
 namespace headscope {

@@ -25,7 +25,7 @@ struct TaskSettings {
   // translate: sentences of core/train/translation.h, with a vocabulary of so many tokens and sentences, likewise
   // repeated: random printable characters, each row said again and again with its own period
   int shortest_period = 8, longest_period = 32;
-  // shapes: pictures of core/train/shapes.h
+  // shapes: pictures of core/io/shapes.h
   int side = 48, patch = 6;  ///< of a picture and its patches, pixels
   int distractors = 3;       ///< shapes of other colours beside the one that counts
 

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/memory.h"
-#include "core/train/shapes.h"
+#include "core/io/shapes.h"
 
 namespace headscope {
 

@@ -53,7 +53,7 @@ TEST_CASE("a corpus is read in pieces, by files, by lines and by stories") {
     std::vector<std::string> texts;
     while (const auto piece = reader.next()) {
       CHECK(piece->number == static_cast<std::int64_t>(texts.size()));
-      if (source.stories == 0)
+      if (source.drawn == 0)
         CHECK(passage_text(source, {piece->number, 0, piece->file, piece->begin,
                                     piece->begin + static_cast<std::int64_t>(piece->text.size())}) == piece->text);
       texts.push_back(piece->text);

@@ -112,6 +112,12 @@ TEST_CASE("mutants of sessions, settings, recipes, grammars and the other small 
   request.edits = {parse_intervention("1.0: temperature 0.5", "edit")};
   CHECK(refused("run request", to_json(request), 2000,
                 json([](const auto& text, const auto& where) { return run_request_from_json(text, where); })) > 500);
+  Backend backend(1);
+  CorpusRun corpus(load_model(reference("encoder-decoders/t5"), backend), "t5", drawn_corpus(CorpusKind::pairs, 1, 1));
+  while (corpus.step(Ctx{backend})) {
+  }
+  CHECK(refused("corpus results", to_json(corpus.results()), 500,
+                json([](const auto& text, const auto& where) { return corpus_results_from_json(text, where); })) > 200);
   CHECK(refused("training record", read_file(model / "training.json"), 1000,
                 as_file("training.json", [](const fs::path& path) { load_training_record(path); })) > 300);
   CHECK(refused("configuration", read_file(model / "config.json"), 1500,

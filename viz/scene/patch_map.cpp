@@ -118,7 +118,28 @@ std::string beside_the_picture(const Trace& trace, const PatchPicture& picture, 
   return out;
 }
 
+/// Where `key` is a patch.
+void frame_query(Scene& scene, const PatchPicture& picture, const Rect& drawn, std::optional<Index> key,
+                 const Theme& theme) {
+  const auto own = key ? picture.patch_of(*key) : std::nullopt;
+  if (!own) return;
+  const Rect patch = patch_rect(picture, drawn, *own / picture.columns, *own % picture.columns);
+  scene.add({Box{patch, {0, 0, 0, 0}, theme.query, 2, 0}, "query", ""});
+}
+
 }  // namespace
+
+Scene picture_scene(const PatchPicture& picture, std::optional<Index> key, double side, const Style& style) {
+  const auto w = static_cast<double>(picture.shown_width()), h = static_cast<double>(picture.shown_height());
+  Scene scene;
+  scene.background = style.theme.background;
+  scene.width = std::round(w * side / std::max(w, h));
+  scene.height = std::round(h * side / std::max(w, h));
+  const Rect drawn{0, 0, scene.width, scene.height};
+  if (!picture.rgb.empty()) scene.add({pixels_of(picture, drawn), "picture", ""});
+  frame_query(scene, picture, drawn, key, style.theme);
+  return scene;
+}
 
 Rect patch_rect(const PatchPicture& picture, const Rect& drawn, Index row, Index column) {
   const PixelBox box = picture.box(row, column);
@@ -198,13 +219,7 @@ Scene patch_values_scene(const Trace& trace, const PatchValues& values, const Pa
       numbers.labels.push_back(token_label(trace, key));
     }
   scene.series.push_back(std::move(numbers));
-  if (const auto own = values.query ? picture.patch_of(*values.query) : std::nullopt)
-    scene.add({Box{patch_rect(picture, drawn, *own / picture.columns, *own % picture.columns),
-                   {0, 0, 0, 0},
-                   theme.query,
-                   2,
-                   0},
-               "query", ""});
+  frame_query(scene, picture, drawn, values.query, theme);
   y = drawn.bottom() + 10;
   const double highest = *std::max_element(patches.begin(), patches.end());
   y = add_color_bar(scene, {values.unit, shade.norm, shade.colormap, highest, false, false}, drawn.x, y, width, style);

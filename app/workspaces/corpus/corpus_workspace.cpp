@@ -20,10 +20,6 @@ namespace headscope {
 
 namespace {
 
-std::size_t column(std::string_view id) {
-  return static_cast<std::size_t>(&metric(id) - metrics().data());
-}
-
 std::string unit_text(const Metric& metric) {
   return std::string(metric.title) + (metric.unit.empty() ? "" : ", " + std::string(metric.unit));
 }
@@ -33,12 +29,6 @@ std::string grouped(std::uint64_t value) {
   for (auto at = static_cast<std::ptrdiff_t>(out.size()) - 3; at > 0; at -= 3)
     out.insert(static_cast<std::size_t>(at), ",");
   return out;
-}
-
-/// The head's number, layer-major, when the results know it.
-std::optional<int> row_of(const CorpusStatistics& all, HeadId head) {
-  if (head.layer >= all.layers() || head.head >= all.heads()) return std::nullopt;
-  return head.layer * all.heads() + head.head;
 }
 
 Color class_hue(const Ui& ui, const CorpusStatistics& all, int head) {
@@ -54,64 +44,76 @@ bool number_field(const Ui& ui, const char* label, int& value, int step) {
   return ImGui::InputInt(fmt::format("##{}", label).c_str(), &value, step, step * 10);
 }
 
-/// A menu of all metrics behind a button. `id` names both.
-void metric_menu(const Ui& ui, const char* id, const char* what, std::size_t& chosen) {
-  if (menu_button(ui, id, std::string(metrics()[chosen].title), what, ui.px(27))) ImGui::OpenPopup(id);
-  if (!ImGui::BeginPopup(id)) return;
-  for (std::size_t i = 0; i < metrics().size(); ++i) {
-    const Metric& each = metrics()[i];
-    if (ImGui::MenuItem(std::string(each.title).c_str(), nullptr, i == chosen)) chosen = i;
-    if (ImGui::IsItemHovered())
-      tooltip(ui, {std::string(each.title), std::string(each.formula), std::string(each.source)});
-  }
-  ImGui::EndPopup();
+/// " · encoder"; "" where there is one stack.
+std::string of_stack(Stack stack) {
+  return stack == Stack::only ? "" : fmt::format(" · {}", stack_word(stack));
 }
 
-/// Words in three colours, wrapped as one text: what came before, the position that stands out, what follows.
-void wrapped_example(const Ui& ui, const ShownExample& example) {
-  const Font font = ui.body();
-  const UseFont use(ui, font);
-  const float left = ImGui::GetCursorScreenPos().x, right = left + ImGui::GetContentRegionAvail().x;
-  ImVec2 at = ImGui::GetCursorScreenPos();
-  const float line = ImGui::GetTextLineHeight() + ui.px(3);
-  ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const auto write = [&](const std::string& text, Color color, bool ground) {
-    for (std::size_t begin = 0; begin < text.size();) {
-      // A word with the spaces before it, so that lines break between words.
-      std::size_t end = text.find_first_not_of(" \n\r\t", begin);
-      end = end == std::string::npos ? text.size() : std::min(text.find_first_of(" \n\r\t", end), text.size());
-      std::string word = printable(text.substr(begin, end - begin), 400);
-      std::ranges::replace(word, '\n', ' ');
-      const auto width_of_word = [&] { return static_cast<float>(ui.fonts.width(word, font)) * ui.scale; };
-      const float width = width_of_word();
-      if (at.x + width > right && at.x > left) {
-        at = {left, at.y + line};
-        word.erase(0, word.find_first_not_of(' '));
-      }
-      const float shown = width_of_word();
-      if (ground)
-        draw.AddRectFilled({at.x - ui.px(1), at.y - ui.px(1)}, {at.x + shown + ui.px(1), at.y + line - ui.px(2)},
-                           col(with_opacity(ui.theme.accent, 0.28)), ui.px(3));
-      const std::string_view laid_out = ui.fonts.laid_out(word, font);
-      draw.AddText(at, col(color), laid_out.data(), laid_out.data() + laid_out.size());
-      at.x += shown;
-      begin = end;
-    }
-  };
-  write(example.before, ui.theme.muted, false);
-  write(example.focus, ui.theme.text, true);
-  write(example.after, example.focus.empty() ? ui.theme.muted : ui.theme.faint, false);
-  ImGui::Dummy({right - left, at.y + line - ImGui::GetCursorScreenPos().y});
+bool any_has(const CorpusStatistics& all, std::size_t metric) {
+  for (int head = 0; head < all.layers() * all.heads(); ++head)
+    if (all.of(head, metric).count() > 0) return true;
+  return false;
 }
 
 }  // namespace
 
+std::size_t corpus_column(std::string_view id) {
+  return static_cast<std::size_t>(&metric(id) - metrics().data());
+}
+
+std::optional<int> corpus_row(const CorpusStatistics& all, HeadId head) {
+  if (head.layer >= all.layers() || head.head >= all.heads()) return std::nullopt;
+  return head.layer * all.heads() + head.head;
+}
+
 CorpusWorkspace::CorpusWorkspace(CorpusController& controller)
     : Workspace("Corpus"),
       controller_(controller),
-      x_(column("entropy")),
-      y_(column("prefix_matching")),
-      shown_(column("entropy")) {}
+      x_(corpus_column("entropy")),
+      y_(corpus_column("prefix_matching")),
+      shown_(corpus_column("entropy")) {
+  for (std::size_t i = 0; i < CorpusStatistics::examples; ++i)
+    pictures_.emplace_back(fmt::format("scene.corpus.example {}", i));
+}
+
+/// An encoder-decoder's stack is the one that is looked at everywhere else, too.
+void CorpusWorkspace::follow(const PageContext& c) {
+  const auto& results = controller_.results();
+  if (!results || !results->encoder)
+    stack_ = Stack::only;
+  else if (c.results().translates())
+    stack_ = c.state().document.stack;
+  else if (stack_ == Stack::only)
+    stack_ = Stack::decoder;
+}
+
+std::string CorpusWorkspace::why_none(std::size_t metric) const {
+  if (any_has(part(), metric)) return "";
+  if (stack_ == Stack::cross && metrics()[metric].one_text) return "queries and keys are of two texts.";
+  return controller_.results()->source.kind == CorpusKind::pictures
+             ? "patches neither repeat one another nor mark a text."
+             : "no passage offers evidence.";
+}
+
+std::size_t CorpusWorkspace::or_else(std::size_t chosen, const char* other) const {
+  return any_has(part(), chosen) ? chosen : corpus_column(other);
+}
+
+/// A menu of all metrics behind a button. `id` names both; `now` is shown where these results lack the chosen one.
+void CorpusWorkspace::metric_menu(const Ui& ui, const char* id, const char* what, std::size_t& chosen,
+                                  std::size_t now) const {
+  if (menu_button(ui, id, std::string(metrics()[now].title), what, ui.px(27))) ImGui::OpenPopup(id);
+  if (!ImGui::BeginPopup(id)) return;
+  for (std::size_t i = 0; i < metrics().size(); ++i) {
+    const Metric& each = metrics()[i];
+    const std::string none = why_none(i);
+    if (ImGui::MenuItem(std::string(each.title).c_str(), nullptr, i == now, none.empty())) chosen = i;
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      tooltip(ui, {std::string(each.title), std::string(each.formula),
+                   none.empty() ? std::string(each.source) : "Absent: " + none});
+  }
+  ImGui::EndPopup();
+}
 
 void CorpusWorkspace::controls(ControlsRecord& record) {
   controls_of(controller_, record);
@@ -126,37 +128,76 @@ void CorpusWorkspace::controls(ControlsRecord& record) {
 }
 
 void CorpusWorkspace::left(const PageContext& c) {
+  follow(c);
   source(c.ui, c.app);
   progress(c.ui);
+  if (stack_ != Stack::only) {
+    if (c.results().translates())
+      stack_bar(c);
+    else
+      stack_ = stack_choice(c.ui, stack_).value_or(stack_);
+  }
   keep(c.ui);
 }
 
+namespace {
+/// What the workspace says of a kind of corpus.
+struct KindWords {
+  const char *drawn, *files, *path, *of_drawn, *of_files, *name;
+};
+const KindWords& words_of(CorpusKind kind) {
+  static constexpr KindWords words[] = {
+      {"Stories", "File or folder", "path of a text file or a folder", "Drawn from the language of the bundled models.",
+       "", "Text"},
+      {"Drawn pairs", "File or folder", "path of a file of pairs or a folder",
+       "Sentences of two small languages, which the bundled tiny-translate learnt.",
+       "In each line a source, a tab and its target. One pass measures encoder, decoder and cross-attention.", "Pairs"},
+      {"Drawn pictures", "File or folder", "path of a picture or a folder",
+       "A warm shape among cold ones, as the bundled tiny-vit learnt them.", "PNG and JPEG, also in folders inside.",
+       "Pictures"}};
+  return words[static_cast<std::size_t>(kind)];
+}
+}  // namespace
+
 void CorpusWorkspace::source(Ui& ui, AppContext& app) {
   CorpusDraft& draft = controller_.draft();
+  const CorpusKind kind = controller_.kind();
+  const KindWords& words = words_of(kind);
   section(ui, "CORPUS", "read by the model that is open");
-  static constexpr const char* kinds[] = {"Stories", "File or folder"};
-  int kind = draft.stories ? 0 : 1;
-  if (segmented(ui, "corpus source", kinds, kind)) draft.stories = kind == 0;
-  if (draft.stories) {
+  const char* const sources[] = {words.drawn, words.files};
+  int chosen = draft.drawn ? 0 : 1;
+  if (segmented(ui, "corpus source", sources, chosen)) draft.drawn = chosen == 0;
+  if (draft.drawn) {
     number_field(ui, "How many", draft.count, 100);
     draft.count = std::clamp(draft.count, 1, 1'000'000'000);
     number_field(ui, "Seed", draft.seed, 1);
     draft.seed = std::max(draft.seed, 0);
-    note(ui, "Drawn from the language of the bundled models.");
+    note(ui, words.of_drawn);
   } else {
     ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-    input_line(ui, "##corpus path", "path of a text file or a folder", draft.path);
-    static constexpr const char* units[] = {"Whole files", "By lines"};
-    int unit = draft.lines ? 1 : 0;
-    if (segmented(ui, "corpus unit", units, unit)) draft.lines = unit == 1;
+    input_line(ui, "##corpus path", words.path, draft.path);
+    if (kind == CorpusKind::texts) {
+      static constexpr const char* units[] = {"Whole files", "By lines"};
+      int unit = draft.lines ? 1 : 0;
+      if (segmented(ui, "corpus unit", units, unit)) draft.lines = unit == 1;
+    } else {
+      note(ui, words.of_files);
+    }
   }
-  number_field(ui, "Passage", draft.window, 16);
   const Results& open = app.explorer.results();
+  if (kind == CorpusKind::pictures)
+    return note(ui, fmt::format("A picture is a passage, of {} tokens: its patches and what stands before them.",
+                                open.model.model->config().vision->tokens()));
+  number_field(ui, "Passage", draft.window, 16);
   const int context = open.model.model ? open.model.model->config().context : 0;
   draft.window = std::clamp(draft.window, 0, context > 0 ? context : 1 << 20);
-  note(ui, draft.window == 0
-               ? fmt::format("tokens at most; 0: the context{}", context > 0 ? fmt::format(", {}", context) : "")
-               : "tokens at most. Longer texts are cut into passages.");
+  const std::string most = draft.window == 0 ? fmt::format("tokens at most; 0: the context{}",
+                                                           context > 0 ? fmt::format(", {}", context) : "")
+                                             : "tokens at most.";
+  note(ui, kind == CorpusKind::pairs
+               ? most + (draft.window == 0 ? ". " : " ") + "Of each text: longer pairs are left out and counted."
+           : draft.window == 0 ? most
+                               : most + " Longer texts are cut into passages.");
 }
 
 void CorpusWorkspace::progress(Ui& ui) {
@@ -181,16 +222,27 @@ void CorpusWorkspace::progress(Ui& ui) {
     ImGui::PopStyleColor();
   }
   if (!results) return;
-  const CorpusStatistics& all = results->statistics;
-  fact(ui, "Text",
+  const CorpusKind kind = results->source.kind;
+  const char* const name = words_of(kind).name;
+  fact(ui, name,
        elided(describe(results->source), ui.number(), ImGui::GetContentRegionAvail().x / ui.scale - 60, ui.fonts));
   fact(ui, "Model", results->model);
-  fact(ui, "Passages", grouped(all.passages()), nullptr,
-       {"Passages",
-        fmt::format("of at most {} tokens, each run alone, as its text would be in Explore", results->window),
-        "files in stretches of at most 16 KiB that end at a line break; passages do not overlap",
-        "those of a single token are left out"});
-  fact(ui, "Tokens", grouped(all.tokens()));
+  std::vector<std::string> said{
+      "Passages", fmt::format("of at most {} tokens, each run alone, as its text would be in Explore", results->window),
+      "files in stretches of at most 16 KiB that end at a line break; passages do not overlap",
+      "those of a single token are left out"};
+  if (kind == CorpusKind::pairs)
+    said = {"Passages", fmt::format("pairs of at most {} tokens in each text, each run alone", results->window),
+            "a pair is never cut: its halves would no longer mean the same"};
+  if (kind == CorpusKind::pictures)
+    said = {"Passages", fmt::format("pictures of {} tokens, each run alone", results->window)};
+  fact(ui, "Passages", grouped(results->statistics.passages()), nullptr, said);
+  if (results->encoder)
+    fact(ui, "Tokens",
+         fmt::format("{} + {}", grouped(results->encoder->tokens()), grouped(results->statistics.tokens())), nullptr,
+         {"Tokens", "of sources, and of targets with the token that they begin with"});
+  else
+    fact(ui, "Tokens", grouped(results->tokens()));
   if (controller_.tokens_per_second() > 0)
     fact(ui, "Speed", fmt::format("{} tokens/s", grouped(static_cast<std::uint64_t>(controller_.tokens_per_second()))),
          nullptr, {"Speed", "passes, every metric of every head, and examples; of the worker's own time"});
@@ -198,6 +250,7 @@ void CorpusWorkspace::progress(Ui& ui) {
     fact(ui, "Time left", duration_text(controller_.seconds_left()));
   if (results->shards > 1) fact(ui, "Shard", fmt::format("{} of {}", results->shard, results->shards));
   if (results->skipped > 0) fact(ui, "Files left out", fmt::format("{}, not UTF-8", results->skipped));
+  if (results->left_out > 0) note(ui, left_out_words(*results) + ".");
 }
 
 void CorpusWorkspace::keep(Ui& ui) {
@@ -216,8 +269,8 @@ void CorpusWorkspace::keep(Ui& ui) {
 
 namespace {
 /// Of every head and metric: what the pictures show one at a time.
-Table all_numbers(const CorpusStatistics& all) {
-  Table out{"every head and metric over all passages",
+Table all_numbers(const CorpusStatistics& all, Stack stack) {
+  Table out{"every head and metric over all passages" + of_stack(stack),
             {"layer", "head", "metric", "passages", "mean", "spread", "chance"},
             {}};
   for (int decile = 1; decile <= 9; ++decile) out.columns.push_back(fmt::format("decile {}", decile));
@@ -235,6 +288,7 @@ Table all_numbers(const CorpusStatistics& all) {
 }  // namespace
 
 void CorpusWorkspace::middle(const PageContext& c) {
+  follow(c);
   if (!controller_.results() || controller_.results()->statistics.passages() == 0) {
     if (controller_.phase() == CorpusController::Phase::running)
       return empty_state(c.ui, "Reading the first passages", "The first picture follows at once.");
@@ -243,15 +297,16 @@ void CorpusWorkspace::middle(const PageContext& c) {
         "Press Start on the left: every head is measured on every passage, and its distributions and best "
         "examples appear here.");
   }
-  c.ui.pictures.add_table("corpus table", "every head and metric",
-                          [results = controller_.results()] { return all_numbers(results->statistics); });
+  c.ui.pictures.add_table("corpus table", "every head and metric", [results = controller_.results(), stack = stack_] {
+    return all_numbers(results->part(stack), stack);
+  });
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale);
   const double controls = 36;
   scatter(c.ui, c.app, std::max(200.0, std::floor(room * 0.54) - controls));
   const double height =
       std::max(180.0, static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - controls - 34);
   section(c.ui, "DISTRIBUTION", "over all passages");
-  metric_menu(c.ui, "Corpus metric", "", shown_);
+  metric_menu(c.ui, "Corpus metric", "", shown_, shown());
   ImGui::SameLine(0, c.ui.px(10));
   static constexpr const char* kinds[] = {"Mean", "Spread"};
   segmented(c.ui, "corpus tiles", kinds, spread_);
@@ -267,20 +322,22 @@ void CorpusWorkspace::middle(const PageContext& c) {
 }
 
 void CorpusWorkspace::scatter(Ui& ui, AppContext& app, double height) {
-  metric_menu(ui, "Vertical metric", "↑", y_);
+  const std::size_t shown_x = or_else(x_, "entropy"), shown_y = or_else(y_, "max_weight");
+  metric_menu(ui, "Vertical metric", "↑", y_, shown_y);
   ImGui::SameLine(0, ui.px(10));
-  metric_menu(ui, "Horizontal metric", "→", x_);
+  metric_menu(ui, "Horizontal metric", "→", x_, shown_x);
   const auto results = controller_.results();
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
-  const int heads = results->statistics.layers() * results->statistics.heads();
-  scatter_.want(app.explorer.jobs, ui, results, fmt::format("{} {} {} {}", x_, y_, width, height),
-                [results, width, height, heads, x = x_, y = y_](const Style& style) {
-                  const CorpusStatistics& all = results->statistics;
+  const int heads = part().layers() * part().heads();
+  scatter_.want(app.explorer.jobs, ui, results,
+                fmt::format("{} {} {} {} {}", name_in(stack_names, stack_), shown_x, shown_y, width, height),
+                [results, width, height, heads, x = shown_x, y = shown_y, stack = stack_](const Style& style) {
+                  const CorpusStatistics& all = results->part(stack);
                   const Metric &mx = metrics()[x], &my = metrics()[y];
                   ScatterOptions options;
                   options.width = width;
                   options.height = height;
-                  options.x_title = unit_text(mx) + " → mean";
+                  options.x_title = unit_text(mx) + " → mean" + of_stack(stack);
                   options.y_title = unit_text(my) + " ↑ mean";
                   if (std::isfinite(all.chance(x).mean()) && std::isfinite(all.chance(y).mean()))
                     options.chance = Point{all.chance(x).mean(), all.chance(y).mean()};
@@ -333,15 +390,16 @@ void CorpusWorkspace::scatter(Ui& ui, AppContext& app, double height) {
 
 void CorpusWorkspace::heads(Ui& ui, AppContext& app, double width, double height) {
   const auto results = controller_.results();
-  heads_.want(app.explorer.jobs, ui, results, fmt::format("{} {} {} {}", shown_, spread_, width, height),
-              [results, width, height, metric = shown_, spread = spread_ == 1](const Style& style) {
-                const CorpusStatistics& all = results->statistics;
+  heads_.want(app.explorer.jobs, ui, results,
+              fmt::format("{} {} {} {} {}", name_in(stack_names, stack_), shown(), spread_, width, height),
+              [results, width, height, stack = stack_, metric = shown(), spread = spread_ == 1](const Style& style) {
+                const CorpusStatistics& all = results->part(stack);
                 const Metric& shown = metrics()[metric];
                 std::vector<double> values;
                 for (int head = 0; head < all.layers() * all.heads(); ++head)
                   values.push_back(spread ? all.of(head, metric).spread() : all.of(head, metric).mean());
                 Matrix matrix = head_matrix(all.layers(), all.heads(), values);
-                matrix.unit = (spread ? "spread of " : "mean ") + unit_text(shown);
+                matrix.unit = (spread ? "spread of " : "mean ") + unit_text(shown) + of_stack(stack);
                 matrix.provenance = std::string(shown.formula);
                 if (!spread && shown.low == 0) matrix.low = 0;
                 matrix.width = width;
@@ -357,118 +415,36 @@ void CorpusWorkspace::heads(Ui& ui, AppContext& app, double width, double height
 void CorpusWorkspace::histogram(Ui& ui, AppContext& app, double width, double height) {
   const auto results = controller_.results();
   const HeadId head = app.explorer.state().document.selected;
-  const auto row = row_of(results->statistics, head);
+  const auto row = corpus_row(part(), head);
   if (!row) return note(ui, "The selected head is of another model than these results.");
-  const Color color = class_hue(ui, results->statistics, *row);
-  histogram_.want(app.explorer.jobs, ui, results, fmt::format("{} {} {} {}", shown_, *row, width, height),
-                  [results, width, height, head, row = *row, metric = shown_, color](const Style& style) {
-                    const Distribution& values = results->statistics.of(row, metric);
-                    Histogram picture;
-                    const Distribution::Bars bars = values.bars();
-                    picture.counts = bars.counts;
-                    picture.low = bars.low;
-                    picture.high = bars.high;
-                    if (values.count() > 0)
-                      for (int i = 1; i <= 9; ++i) picture.deciles.push_back(values.quantile(i / 10.0));
-                    picture.mean = values.mean();
-                    picture.spread = values.spread();
-                    const double chance = results->statistics.chance(metric).mean();
-                    if (std::isfinite(chance)) picture.chance = chance;
-                    picture.title =
-                        fmt::format("{} of head {}.{}{}", metrics()[metric].title, head.layer, head.head,
-                                    metrics()[metric].unit.empty() ? "" : ", " + std::string(metrics()[metric].unit));
-                    picture.remark = fmt::format("{} {}", values.count(), values.count() == 1 ? "passage" : "passages");
-                    picture.color = color;
-                    picture.width = width;
-                    picture.height = std::min(height, 320.0);
-                    return histogram_scene(picture, style);
-                  });
+  const Color color = class_hue(ui, part(), *row);
+  histogram_.want(
+      app.explorer.jobs, ui, results,
+      fmt::format("{} {} {} {} {}", name_in(stack_names, stack_), shown(), *row, width, height),
+      [results, width, height, head, row = *row, stack = stack_, metric = shown(), color](const Style& style) {
+        const Distribution& values = results->part(stack).of(row, metric);
+        Histogram picture;
+        const Distribution::Bars bars = values.bars();
+        picture.counts = bars.counts;
+        picture.low = bars.low;
+        picture.high = bars.high;
+        if (values.count() > 0)
+          for (int i = 1; i <= 9; ++i) picture.deciles.push_back(values.quantile(i / 10.0));
+        picture.mean = values.mean();
+        picture.spread = values.spread();
+        const double chance = results->part(stack).chance(metric).mean();
+        if (std::isfinite(chance)) picture.chance = chance;
+        picture.title =
+            fmt::format("{} of {}head {}.{}{}", metrics()[metric].title,
+                        stack == Stack::only ? "" : fmt::format("{} ", stack_word(stack)), head.layer, head.head,
+                        metrics()[metric].unit.empty() ? "" : ", " + std::string(metrics()[metric].unit));
+        picture.remark = fmt::format("{} {}", values.count(), values.count() == 1 ? "passage" : "passages");
+        picture.color = color;
+        picture.width = width;
+        picture.height = std::min(height, 320.0);
+        return histogram_scene(picture, style);
+      });
   histogram_.draw(ui, "corpus histogram", {}, width, std::min(height, 320.0));
-}
-
-void CorpusWorkspace::right(const PageContext& c) {
-  if (!controller_.results() || controller_.results()->statistics.passages() == 0)
-    return empty_state(c.ui, "Examples", "Passages that show the selected head best will stand here.");
-  numbers(c.ui, c.app);
-  examples(c.ui, c.app);
-}
-
-void CorpusWorkspace::numbers(Ui& ui, AppContext& app) {
-  const CorpusStatistics& all = controller_.results()->statistics;
-  const HeadId head = app.explorer.state().document.selected;
-  section(ui, fmt::format("HEAD {}.{}", head.layer, head.head), "mean ± spread, chance in grey");
-  const auto row = row_of(all, head);
-  if (!row) return note(ui, "These results are of another model.");
-  if (const ClassRule* rule = all.class_of(*row, default_class_rules())) {
-    const std::size_t scored = column(rule->metric);
-    badge(ui, fmt::format("{} {:.2f}", rule->title, all.of(*row, scored).mean()), class_color(*rule));
-    if (ImGui::IsItemHovered())
-      tooltip(ui, {rule->title + " by the mean over all passages", std::string(metrics()[scored].formula)});
-  }
-  std::vector<const char*> listed{"entropy",         "sink",         "previous_token", "duplicate_token",
-                                  "prefix_matching", "mean_distance"};
-  if (std::ranges::all_of(listed, [&](const char* id) { return all.of(*row, column(id)).count() == 0; })) {
-    note(ui, "No passage gives it one of the usual numbers: those of probabilities are silent on weights of any sign.");
-    listed = {"row_mass"};
-  }
-  for (const char* id : listed) {
-    const std::size_t at = column(id);
-    const Distribution& values = all.of(*row, at);
-    const auto number = [](double value) { return std::isnan(value) ? std::string("–") : short_number(value, 3); };
-    const std::string chance = number(all.chance(at).mean());
-    fact(ui, std::string(metrics()[at].title), fmt::format("{} ± {}", number(values.mean()), number(values.spread())),
-         nullptr,
-         {std::string(metrics()[at].title), std::string(metrics()[at].formula),
-          fmt::format("mean and standard deviation over {} passages; {} … {}", values.count(),
-                      number(values.smallest()), number(values.largest()))},
-         &chance);
-  }
-}
-
-void CorpusWorkspace::examples(Ui& ui, AppContext& app) {
-  section(ui, "EXAMPLES", "by " + std::string(metrics()[shown_].title) + " · click opens in Explore");
-  static constexpr const char* kinds[] = {"Highest", "Lowest", "Typical"};
-  segmented(ui, "example kind", kinds, kind_);
-  if (ImGui::IsItemHovered())
-    tooltip(ui, {"Passages by the metric of this head", "highest and lowest: of all passages",
-                 fmt::format("typical: nearest to the median, of a random sample of {} passages",
-                             CorpusStatistics::sampled),
-                 "marked: the position where the metric of that row alone is most extreme"});
-  const HeadId head = app.explorer.state().document.selected;
-  const auto* shown = controller_.examples(head, shown_, static_cast<ExampleKind>(kind_));
-  if (!shown) return;
-  if (shown->empty()) return note(ui, "No passage offers evidence for this metric.");
-  for (std::size_t i = 0; i < shown->size(); ++i) {
-    const ShownExample& example = (*shown)[i];
-    ImGui::PushID(static_cast<int>(i));
-    ImGui::Dummy({0, ui.px(2)});
-    const ImVec2 from = ImGui::GetCursorScreenPos();
-    ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.ChannelsSplit(2);
-    draw.ChannelsSetCurrent(1);
-    ImGui::BeginGroup();
-    const std::string value = short_number(Distribution::value(example.example.value), 4);
-    fact(ui, example.place, value);
-    if (example.error.empty())
-      wrapped_example(ui, example);
-    else
-      error_text(ui, example.error);
-    ImGui::EndGroup();
-    const ImVec2 to{from.x + ImGui::GetContentRegionAvail().x, ImGui::GetItemRectMax().y + ui.px(4)};
-    ImGui::SetCursorScreenPos(from);
-    const std::string id = fmt::format("example {}", i);
-    const bool clicked = pressable(id.c_str(), {to.x - from.x, to.y - from.y});
-    draw.ChannelsSetCurrent(0);
-    if (ImGui::IsItemHovered())
-      draw.AddRectFilled({from.x - ui.px(6), from.y - ui.px(2)}, {to.x + ui.px(6), to.y}, col(ui.chrome.hovered),
-                         ui.px(6));
-    draw.ChannelsMerge();
-    if (clicked && example.error.empty()) {
-      controller_.open(example, head);
-      if (controller_.of_open_model()) app.ui.workspace = workspace_index("Explore");
-    }
-    ImGui::PopID();
-  }
 }
 
 }  // namespace headscope

@@ -1,10 +1,14 @@
-#include "core/train/shapes.h"
+#include "core/io/shapes.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <set>
 
 #include "core/base/nth.h"
+#include "core/base/numbered_random.h"
 
 namespace headscope {
 
@@ -83,6 +87,41 @@ DrawnPicture draw_shapes(Random& random, int side, int patch, int distractors) {
     }
   out.patches.assign(covered.begin(), covered.end());
   return out;
+}
+
+DrawnPicture drawn_shapes(std::uint64_t seed, std::int64_t number) {
+  Random random = numbered_random(seed, number);
+  return draw_shapes(random, 48, 6, 3);
+}
+
+namespace {
+constexpr std::string_view shapes_name = "builtin:shapes-";
+
+/// The digits that `text` begins with, taken off it.
+template <class Number>
+std::optional<Number> take_number(std::string_view& text) {
+  Number number = 0;
+  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || text.starts_with('-')) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+  return number;
+}
+}  // namespace
+
+std::string name_of_shapes(std::uint64_t seed, std::int64_t number) {
+  return fmt::format("{}{}-{}", shapes_name, seed, number);
+}
+
+std::optional<DrawnPicture> shapes_named(const std::string& path) {
+  std::string_view rest = path;
+  if (!rest.starts_with(shapes_name)) return std::nullopt;
+  rest.remove_prefix(shapes_name.size());
+  const auto seed = take_number<std::uint64_t>(rest);
+  if (!seed || !rest.starts_with('-')) return std::nullopt;
+  rest.remove_prefix(1);
+  const auto number = take_number<std::int64_t>(rest);
+  if (!number || !rest.empty()) return std::nullopt;
+  return drawn_shapes(*seed, *number);
 }
 
 }  // namespace headscope
