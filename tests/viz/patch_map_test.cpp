@@ -115,7 +115,7 @@ TEST_CASE("the picture alone is as large as asked, and frames the patch that sta
   const auto trace = picture();
   const PangoText measure;
   const Style style{theme("dark"), measure};
-  const Scene scene = picture_scene(*trace->picture, 4, 72, style);
+  const Scene scene = picture_thumbnail(*trace->picture, 4, 72, style);
   CHECK(scene.width == 72);
   CHECK(scene.height == 48);
   CHECK(seen(scene, 0.25, 0.25) == Color{255, 0, 0, 255});
@@ -124,8 +124,8 @@ TEST_CASE("the picture alone is as large as asked, and frames the patch that sta
   CHECK(frame.rect.y == 24);
   CHECK(frame.rect.w == 36);
   CHECK(frame.stroke == style.theme.query);
-  CHECK_FALSE(find(picture_scene(*trace->picture, 0, 72, style), "query"));  // CLS is no patch
-  CHECK_FALSE(find(picture_scene(*trace->picture, std::nullopt, 72, style), "query"));
+  CHECK_FALSE(find(picture_thumbnail(*trace->picture, 0, 72, style), "query"));  // CLS is no patch
+  CHECK_FALSE(find(picture_thumbnail(*trace->picture, std::nullopt, 72, style), "query"));
 }
 
 }  // namespace headscope::patch_map_test

@@ -124,12 +124,13 @@ void frame_query(Scene& scene, const PatchPicture& picture, const Rect& drawn, s
   const auto own = key ? picture.patch_of(*key) : std::nullopt;
   if (!own) return;
   const Rect patch = patch_rect(picture, drawn, *own / picture.columns, *own % picture.columns);
+  scene.add({Box{patch, {0, 0, 0, 0}, theme.background, 4, 0}, "", ""});  // to be seen on any colour
   scene.add({Box{patch, {0, 0, 0, 0}, theme.query, 2, 0}, "query", ""});
 }
 
 }  // namespace
 
-Scene picture_scene(const PatchPicture& picture, std::optional<Index> key, double side, const Style& style) {
+Scene picture_thumbnail(const PatchPicture& picture, std::optional<Index> key, double side, const Style& style) {
   const auto w = static_cast<double>(picture.shown_width()), h = static_cast<double>(picture.shown_height());
   Scene scene;
   scene.background = style.theme.background;

@@ -48,8 +48,9 @@ Scene patch_values_scene(const Trace& trace, const PatchValues& values, const Pa
 /// picture, no such map or no such row.
 Scene patch_map_scene(const Trace& trace, const PatchMapOptions& options, const Style& style);
 
-/// The picture alone, its longer side `side` logical pixels long, with a frame round the patch of `key`, if it has one.
-Scene picture_scene(const PatchPicture& picture, std::optional<Index> key, double side, const Style& style);
+/// The picture alone, without numbers, its longer side `side` logical pixels long, with a frame round the patch of
+/// `key`, if it has one.
+Scene picture_thumbnail(const PatchPicture& picture, std::optional<Index> key, double side, const Style& style);
 
 /// Where a patch lies in a picture that is drawn in `drawn`.
 Rect patch_rect(const PatchPicture& picture, const Rect& drawn, Index row, Index column);

@@ -136,7 +136,11 @@ void CorpusWorkspace::picture_example(Ui& ui, AppContext& app, std::size_t numbe
   SceneSlot& slot = pictures_[number];
   const auto key = example.example.query >= 0 ? std::optional<Index>(example.example.query) : std::nullopt;
   slot.want(app.explorer.jobs, ui, example.picture, fmt::format("{}", key.value_or(-1)),
-            [picture = example.picture, key](const Style& style) { return picture_scene(*picture, key, side, style); });
+            [picture = example.picture, key, place = example.place](const Style& style) {
+              Scene scene = picture_thumbnail(*picture, key, side, style);
+              scene.title = place;  // by which Export calls it
+              return scene;
+            });
   ImGui::BeginGroup();
   slot.draw(ui, fmt::format("example picture {}", number).c_str(), {}, side, side);
   ImGui::EndGroup();
