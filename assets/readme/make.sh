@@ -41,7 +41,7 @@ head_of decoder-head tiny-gpt2 -t "There lived Anna and Ben. Every morning, she 
 head_of encoder-head tiny-bert -t "There lived Rosa. She sold signs, and Ben" --head 2.1
 head_of cross-head tiny-translate --source "the kind mice saw this white king" -t "kar lipar dular so orbo belo" --part cross --head 1.2
 head_of vision-head tiny-vit --image assets/examples/tiny-vit.png --head 0.1 --patches --smooth
-head_of state-head tiny-mamba -t "There lived Anna and Ben. Every morning, she sold" --head 3.3
+head_of state-head tiny-mamba -t "There lived Anna and Ben. Every day, Ben met Anna" --head 6.6
 
 # One of each workspace, and of edits: there is much to see.
 size=1600x1000
