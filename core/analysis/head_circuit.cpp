@@ -152,7 +152,7 @@ void HeadCircuitSearch::step(const Ctx& ctx) {
     std::erase(out, best_->first);
   probe_->move_to(without(out), ctx);
   out_ = std::move(out);
-  known_.order.push_back({best_->first.layer, best_->first.head, best_->second});
+  known_.order.push_back({best_->first, best_->second});
   std::erase(left_, best_->first);
   best_.reset();
   next_ = 0;

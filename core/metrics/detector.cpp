@@ -59,7 +59,7 @@ std::vector<Index> visible_keys(const AttentionMap& map, const CellPattern& patt
 }  // namespace
 
 Detection detect(const AttentionMap& map, const CellPattern& pattern) {
-  Detection out{map.layer(), map.head(), 0, 0, 0};
+  Detection out{.id = map.id()};
   std::vector<float> row(static_cast<std::size_t>(map.n_key()));
   for (Index query = 0; query < map.n_query(); ++query) {
     const std::vector<Index> keys = visible_keys(map, pattern, query);

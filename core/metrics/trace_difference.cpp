@@ -55,7 +55,7 @@ std::vector<int> align_queries(const Trace& a, const Trace& b) {
 
 HeadDifference head_difference(const AttentionMap& a, const AttentionMap& b, std::span<const int> partner,
                                Index most_rows, std::span<const int> queries) {
-  HeadDifference out{a.layer(), a.head()};
+  HeadDifference out{.id = a.id()};
   const std::span<const int> of_queries = queries.empty() ? partner : queries;
   std::vector<std::pair<Index, Index>> rows;
   for (Index i = 0; i < a.n_query(); ++i) {

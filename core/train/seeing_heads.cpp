@@ -27,7 +27,7 @@ std::vector<HeadCard> measure_seeing_heads(const Model& model, const Task& task,
   const ModelDims& dims = model.config().dims;
   std::vector<HeadCard> cards;
   for (int layer = 0; layer < dims.layers; ++layer)
-    for (int head = 0; head < dims.heads; ++head) cards.push_back({layer, head, {{"object", 0, 0, nan}}, 0});
+    for (int head = 0; head < dims.heads; ++head) cards.push_back({{layer, head}, {{"object", 0, 0, nan}}, 0});
   const std::vector<std::int32_t> tokens(static_cast<std::size_t>(v.tokens()), 0);
   for (const DrawnPicture& each : dynamic_cast<const ShapesTask&>(task).held_out_pictures(pictures)) {
     Ctx seeing = ctx;
