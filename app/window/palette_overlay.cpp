@@ -16,17 +16,21 @@ void PaletteOverlay::draw(Ui& ui, AppContext& app) {
     items_ = palette_items(app);
     query_.clear();
     chosen_ = 0;
+    hits_ = search_palette(items_, query_, most_hits);
     ImGui::OpenPopup("palette");
   }
   if (!begin_floating(ui, "palette", 620, 110)) {
     items_.clear();  // they hold on to results
+    hits_.clear();
     return;
   }
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
-  if (input_line(ui, "##palette query", "Search actions, heads, tokens, models, masks", query_)) chosen_ = 0;
-  const std::vector<PaletteHit> hits = search_palette(items_, query_, 50);
-  const int count = static_cast<int>(hits.size());
+  if (input_line(ui, "##palette query", "Search actions, heads, tokens, models, masks", query_)) {
+    chosen_ = 0;
+    hits_ = search_palette(items_, query_, most_hits);
+  }
+  const int count = static_cast<int>(hits_.size());
   if (ImGui::IsKeyPressed(ImGuiKey_DownArrow)) ++chosen_;
   if (ImGui::IsKeyPressed(ImGuiKey_UpArrow)) --chosen_;
   for (const ImGuiKey key : {ImGuiKey_DownArrow, ImGuiKey_UpArrow})
@@ -38,7 +42,7 @@ void PaletteOverlay::draw(Ui& ui, AppContext& app) {
   if (count == 0) ImGui::TextColored(vec(ui.theme.muted), "Nothing is called that.");
   ImGui::BeginChild("hits", {0, std::min(ui.px(30) * static_cast<float>(std::max(count, 1)), ui.px(380))});
   for (int i = 0; i < count; ++i) {
-    const PaletteItem& item = items_[nth(hits, i).item];
+    const PaletteItem& item = items_[nth(hits_, i).item];
     ImGui::PushID(i);
     if (result_row(ui, item.title, item.detail.empty() ? item.group : item.detail, i == chosen_)) picked = i;
     if (i == chosen_ && moved) ImGui::SetScrollHereY();
@@ -47,7 +51,7 @@ void PaletteOverlay::draw(Ui& ui, AppContext& app) {
   ImGui::EndChild();
   if (ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   if (picked >= 0) {
-    const auto action = items_[nth(hits, picked).item].run;
+    const auto action = items_[nth(hits_, picked).item].run;
     ImGui::CloseCurrentPopup();
     if (action) action(app);
   }

@@ -17,6 +17,8 @@ class PaletteOverlay {
 
  private:
   std::vector<PaletteItem> items_;
+  static constexpr std::size_t most_hits = 50;
+  std::vector<PaletteHit> hits_;  // of the query, as it was last changed
   std::string query_;
   int chosen_ = 0;
 };

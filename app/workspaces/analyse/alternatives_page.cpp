@@ -68,7 +68,7 @@ class AlternativesPage final : public ReadingPage {
     if (found.free == 0)
       note(c.ui,
            "The values pin this row: no other weights give the same output. Pin a later row, or raise the tolerance.");
-    if (nobody_chose(c))
+    if (c.trace() && roomiest(c) == found.head)
       note(c.ui, "The head with the most room in this row. A click in the table, or the arrow keys, choose another.");
     else
       selected_head(c);
@@ -77,19 +77,20 @@ class AlternativesPage final : public ReadingPage {
  private:
   using Reading = ReadingJob<Alternatives>::Reading;
 
-  /// While nobody has chosen a head, the one with the most room, as soon as that is known.
-  HeadId head_of(const PageContext& c) {
+  /// While nobody has chosen a head, the one with the most room in this row, as soon as that is known.
+  std::optional<HeadId> roomiest(const PageContext& c) {
     const auto rooms = room_.answer();
-    if (!nobody_chose(c) || !rooms || rooms->source.run != c.results().run || rooms->result.empty())
-      return chosen_head(c, *c.trace());
+    if (!c.app.explorer.run.softer_head() || !rooms || rooms->source.run != c.results().run || rooms->result.empty() ||
+        rooms->options != rooms_of(pinned_row(c, *c.trace())))
+      return std::nullopt;
     const auto most = std::ranges::max_element(rooms->result) - rooms->result.begin();
     return nth(c.trace()->maps, most).id();
   }
-  static bool nobody_chose(const PageContext& c) { return c.app.explorer.run.softer_head().has_value(); }
+  std::string rooms_of(Index row) const { return fmt::format("{} {:.3g}", row, tolerance_); }
 
   void keep_up(const PageContext& c) {
     if (!c.trace()) return;
-    const HeadId head = head_of(c);
+    const HeadId head = roomiest(c).value_or(chosen_head(c, *c.trace()));
     const Index row = pinned_row(c, *c.trace());
     const Index key = c.state().document.key && *c.state().document.key <= row ? *c.state().document.key : -1;
     const double tolerance = tolerance_;
@@ -126,17 +127,16 @@ class AlternativesPage final : public ReadingPage {
     constexpr Index most = Index{1} << 14;  // heads × keys: beyond, it would take too long for a glance
     const ModelDims& dims = c.trace()->model.dims;
     if (Index{dims.layers} * dims.heads * (row + 1) > most) return;
-    room_.want(c, {SiteKind::v}, fmt::format("{} {:.3g}", row, tolerance),
-               [row, tolerance](const ReadingSource& source, const Ctx& ctx) {
-                 std::vector<double> moved;
-                 for (const AttentionMap& map : source.trace->maps) {
-                   const Alternatives path = find_alternatives(*source.trace, map.id(), row, -1, tolerance, ctx.stop);
-                   moved.push_back(row_difference(path.values, path.weights, path.at(1)).variation);
-                   if (ctx.progress)
-                     *ctx.progress = static_cast<float>(moved.size()) / static_cast<float>(source.trace->maps.size());
-                 }
-                 return moved;
-               });
+    room_.want(c, {SiteKind::v}, rooms_of(row), [row, tolerance](const ReadingSource& source, const Ctx& ctx) {
+      std::vector<double> moved;
+      for (const AttentionMap& map : source.trace->maps) {
+        const Alternatives path = find_alternatives(*source.trace, map.id(), row, -1, tolerance, ctx.stop);
+        moved.push_back(row_difference(path.values, path.weights, path.at(1)).variation);
+        if (ctx.progress)
+          *ctx.progress = static_cast<float>(moved.size()) / static_cast<float>(source.trace->maps.size());
+      }
+      return moved;
+    });
     const auto answer = room_.answer();
     if (!answer) return;
     ImGui::Dummy({0, c.ui.px(6)});

@@ -105,14 +105,15 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
       source.first = static_cast<int>(first);
       controller_.changed_source();
     }
-    note(ui, fmt::format("Q, K, V of {}, head_dim {}.{} Arrow keys change the head.",
-                         app.explorer.results().translates()
-                             ? fmt::format("the stack on screen, {}", stack_word(app.explorer.state().document.stack))
-                             : "the open text",
-                         run->trace->model.dims.d_head,
-                         app.explorer.run.softer_head() ? " Its rows are neither one key nor all: of all heads' its "
-                                                          "entropy is the nearest to half of an even one's."
-                                                        : ""));
+    note(ui,
+         fmt::format("Q, K, V of {}, head_dim {}.{} Arrow keys change the head.",
+                     app.explorer.results().translates()
+                         ? fmt::format("the stack on screen, {}", stack_word(app.explorer.state().document.stack))
+                         : "the open text",
+                     run->trace->model.dims.d_head,
+                     app.explorer.run.softer_head() ? " Chosen for soft rows: of all heads, on the text that the model "
+                                                      "opened with, its entropy was nearest to half of an even one's."
+                                                    : ""));
     return;
   }
   if (source.kind == MechanismSource::Kind::random) {
