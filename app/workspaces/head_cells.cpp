@@ -8,7 +8,8 @@
 
 namespace headscope {
 
-std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group) {
+std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group,
+                                 std::optional<HeadId> framed) {
   const Mark* mark = find(scene, "matrix");
   const auto* map = mark ? std::get_if<Heatmap>(&mark->shape) : nullptr;
   if (!map) return std::nullopt;
@@ -24,7 +25,7 @@ std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const
         const auto [from, to] = corners(row, column);
         c.ui.name(fmt::format("Layer {} Head {}", row, column * kv_group), from, to);
       }
-  const HeadId selected = c.state().document.selected;
+  const HeadId selected = framed.value_or(c.state().document.selected);
   if (selected.layer < map->rows() && selected.head / kv_group < map->columns()) {
     const auto [from, to] = corners(selected.layer, selected.head / kv_group);
     draw.AddRect(from, to, col(c.ui.theme.text), 0, 0, c.ui.px(2));
