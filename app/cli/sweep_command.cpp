@@ -2,19 +2,16 @@
 // every temperature, the fewest heads that do.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/output.h"
 #include "app/cli/sweep_report.h"
+#include "app/cli/sweep_run.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/base/standard_streams.h"
 #include "core/edits/ablate_edit.h"
 #include "core/metrics/temperature_curve.h"
 
@@ -85,54 +82,6 @@ struct AblationOptions {
     return out;
   }
 };
-
-std::string seconds_text(double seconds) {
-  const auto whole = static_cast<long>(std::lround(seconds));
-  return whole >= 60 ? fmt::format("{} min {:02d} s", whole / 60, whole % 60) : fmt::format("{} s", whole);
-}
-
-/// Steps through the sweep; on a terminal one line says how far it is. Interrupted, it returns false: what is known can
-/// still be printed.
-bool go_through(Console& console, Sweep& sweep, const char* what) {
-  const Ctx ctx{console.backend(), nullptr, console.stop()};
-  const bool terminal = isatty(STDERR_FILENO);
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  auto shown = begin;
-  bool written = false;
-  const auto clear = [&] {
-    if (written) say("\r\033[K");
-  };
-  try {
-    while (!sweep.finished()) {
-      sweep.step(ctx);
-      const auto now = Clock::now();
-      if (!terminal || now - shown < std::chrono::milliseconds(written ? 100 : 400)) continue;
-      shown = now;
-      const double seconds = std::chrono::duration<double>(now - begin).count();
-      const std::string left =
-          sweep.share() > 0 ? " · " + seconds_text(seconds * (1 - sweep.share()) / sweep.share()) + " left" : "";
-      say(fmt::format("\r\033[K{} of {} {}{}", sweep.done(), sweep.total(), what, left));
-      written = true;
-    }
-  } catch (const Cancelled&) {
-    clear();
-    console.say(fmt::format("stopped after {} of {} {}", sweep.done(), sweep.total(), what));
-    return false;
-  } catch (...) {
-    clear();
-    throw;
-  }
-  clear();
-  return true;
-}
-
-/// Prints what is known, then ends as an interrupted command does. `report(result)` says it.
-template <class Result>
-void finish(Console& console, const Output& output, bool whole, const Result& result, const auto& report) {
-  if (result) console.print(report(*result).printed(output.form()));
-  if (!whole) throw Cancelled();
-}
 
 // ---- ablate
 

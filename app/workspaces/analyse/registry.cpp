@@ -4,6 +4,7 @@
 
 namespace headscope {
 
+std::unique_ptr<Page> make_findings(JobRunner&);
 std::unique_ptr<Page> make_head_ablation(JobRunner&);
 std::unique_ptr<Page> make_activation_patching(JobRunner&);
 std::unique_ptr<Page> make_head_circuit(JobRunner&);
@@ -34,6 +35,12 @@ std::unique_ptr<Page> make_token_loss(JobRunner&);
 
 const std::vector<PageEntry>& page_registry() {
   static const std::vector<PageEntry> all = {
+      {{"scan", "What is here?", "Begin here", "",
+        "What is most worth telling of this model on this text? Five findings as sentences, each tested by running the "
+        "model again.",
+        "scan findings summary overview explain in words what is here insight most important head why this answer "
+        "report begin start"},
+       make_findings},
       {{"ablate", "Head ablation", "Cause and effect", "Michel et al. 2019",
         "Which heads does this text need? Every head is taken out in turn, and the prediction is compared with the "
         "whole model's.",

@@ -1,0 +1,337 @@
+#include "core/analysis/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "core/base/nth.h"
+#include "core/edits/drop_first_edit.h"
+#include "core/edits/weight_edit.h"
+#include "core/metrics/even_head.h"
+#include "core/metrics/metric.h"
+#include "core/metrics/next_token.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr double little = 0.05;  // nats: below, an absence is said to change nothing
+
+/// 0.94, 0.012, below 0.001
+std::string portion(double p) {
+  return p >= 0.0995 || p == 0 ? fmt::format("{:.2f}", p) : p >= 0.001 ? fmt::format("{:.3f}", p) : "below 0.001";
+}
+
+/// The keys of a row that hold a token, and that it may see.
+std::vector<Index> keys_with(const Trace& trace, const AttentionMap& map, Index row, std::int32_t token) {
+  std::vector<Index> keys;
+  for (Index key = 0; key < map.n_key(); ++key)
+    if (nth(trace.tokens, key).id == token && !map.masked(row, key)) keys.push_back(key);
+  return keys;
+}
+
+double sum_of(const AttentionMap& map, Index row, const std::vector<Index>& keys) {
+  return std::accumulate(keys.begin(), keys.end(), 0.0,
+                         [&](double sum, Index key) { return sum + static_cast<double>(map.weight(row, key)); });
+}
+
+/// What the row of a map looks at most.
+Evidence strongest(const AttentionMap& map, Index row) {
+  Evidence best{row, 0, -1};
+  for (Index key = 0; key < map.n_key(); ++key)
+    if (const float w = map.weight(row, key); w > best.weight) best = {row, key, w};
+  return best;
+}
+
+void keep_strongest(std::vector<Evidence>& cells) {
+  std::ranges::stable_sort(cells, std::greater{}, &Evidence::weight);
+  cells.resize(std::min<std::size_t>(cells.size(), 5));
+}
+
+/// Nobody but itself sees this token; the others keep the ratios of their weights.
+std::vector<Intervention> hide(Index token, Index queries, bool causal) {
+  std::vector<Intervention> edits;
+  for (Index query = causal ? token + 1 : 0; query < queries; ++query)
+    if (query != token) edits.push_back({{}, SetWeight{static_cast<int>(query), static_cast<int>(token), 0}});
+  return edits;
+}
+
+/// The tokens that all heads together look at most, in the order of the text.
+std::vector<Index> most_looked_at(const Trace& trace, Index most) {
+  std::vector<double> mass(trace.tokens.size(), 0);
+  for (const AttentionMap& map : trace.maps)
+    for (std::size_t key = 0; key < mass.size() && key < map.stats().column_mass.size(); ++key)
+      mass[key] += map.stats().column_mass[key];
+  std::vector<Index> order(mass.size());
+  std::iota(order.begin(), order.end(), Index{0});
+  std::ranges::stable_sort(order, [&](Index a, Index b) { return nth(mass, a) > nth(mass, b); });
+  order.resize(std::min<std::size_t>(order.size(), static_cast<std::size_t>(most)));
+  std::ranges::sort(order);
+  return order;
+}
+
+}  // namespace
+
+FindingsSweep::FindingsSweep(LoadedModel loaded, FindingsRequest request)
+    : loaded_(std::move(loaded)), request_(std::move(request)) {}
+
+EditProbe FindingsSweep::prepare(std::vector<std::vector<Intervention>>& cells, const Ctx& ctx) {
+  EditProbe probe(loaded_, request_.run, true, ctx);
+  probe.know_sources({{{}, request_.ablate}}, ctx);
+  std::set<int> layers;
+  for (int layer = 0; layer < probe.layers(); ++layer) layers.insert(layer);
+  trace_ = probe.run({}, ctx, layers);
+
+  asked_ = targets(*trace_);
+  const auto answer = answer_position(*trace_);
+  answers_ = answer.has_value();
+  if (answer) asked_.push_back({*answer, most_probable(*trace_).id});
+  before_ = said(*trace_);
+
+  heads_ = probe.layers() * probe.heads();
+  for (int i = 0; i < heads_; ++i) cells.push_back({{{i / probe.heads(), i % probe.heads()}, request_.ablate}});
+  // A row whose weights are no probabilities has none to share among the others.
+  const bool shares = !trace_->maps.empty() && has_probabilities(trace_->maps.front());
+  if (answers_ && shares)
+    for (const Index token : most_looked_at(*trace_, request_.most_tokens))
+      if (token != *answer) hidden_.push_back(token);
+  const auto queries = static_cast<Index>(trace_->queries().size());
+  for (const Index token : hidden_)
+    cells.push_back(hide(token, queries, trace_->model.objective == Objective::next_token));
+  if (shares && queries > 1) cells.push_back({{{}, DropFirst{1, true}}});
+  return probe;
+}
+
+void FindingsSweep::measure(const EditProbe& probe, int, const std::vector<Intervention>& edits, const Ctx& ctx) {
+  after_.push_back(said(*probe.run(edits, ctx)));
+}
+
+FindingsSweep::Said FindingsSweep::said(const Trace& trace) const {
+  Said out;
+  for (const Target& each : asked_)
+    out.losses.push_back(
+        next_token_loss(trace.logits.select(0, std::min(each.row, trace.logits.dim(0) - 1)), each.token));
+  const std::span<const double> of_text(out.losses.data(), out.losses.size() - (answers_ ? 1 : 0));
+  out.loss = mean_loss(of_text);
+  if (answers_) out.best = most_probable(trace);
+  return out;
+}
+
+// ---- what is told
+
+const AttentionMap& FindingsSweep::map(int i) const {
+  const int heads = trace_->model.dims.heads;
+  return trace_->map({i / heads, i % heads});
+}
+
+std::string FindingsSweep::in_quotes(std::int32_t id) const {
+  if (!loaded_.tokenizer) return fmt::format("token {}", id);
+  std::string label = loaded_.tokenizer->token(id).label;
+  constexpr std::string_view space = "␣";
+  if (label.size() > space.size() && label.starts_with(space)) label.erase(0, space.size());
+  return "“" + label + "”";
+}
+
+std::string FindingsSweep::place(Index position) const {
+  const Token& token = nth(trace_->tokens, position);
+  if (trace_->picture) return fmt::format("{} (position {})", token.label, position);
+  return fmt::format("{} (position {})", in_quotes(token.id), position);
+}
+
+std::string FindingsSweep::fall(const Said& after) const {
+  const std::int32_t answer = asked_.back().token;
+  const double was = std::exp(-before_.losses.back()), is = std::exp(-after.losses.back());
+  std::string out =
+      fmt::format("{} {} from {} to {}", in_quotes(answer), is < was ? "falls" : "rises", portion(was), portion(is));
+  out += after.best.id == answer
+             ? " and stays the answer"
+             : fmt::format(", and {} ({}) comes first", in_quotes(after.best.id), portion(after.best.probability));
+  return out;
+}
+
+void FindingsSweep::add_cause(Findings& out) const {
+  const int known = std::min(heads_, static_cast<int>(after_.size()));
+  if (!answers_ || known == 0) return;
+  const auto cost = [&](int i) { return nth(after_, i).losses.back() - before_.losses.back(); };
+  int worst = 0;
+  for (int i = 1; i < known; ++i)
+    if (cost(i) > cost(worst)) worst = i;
+  const Said& after = nth(after_, worst);
+  Finding found{Finding::Kind::cause, "Which head the answer needs", "", ""};
+  found.head = HeadId{worst / trace_->model.dims.heads, worst % trace_->model.dims.heads};
+  found.effect = cost(worst);
+  found.sentence =
+      found.effect < little
+          ? fmt::format("No single head decides the answer. The most that one does is {}'s: without it {}.",
+                        "head " + to_string(*found.head), fall(after))
+          : fmt::format("Without head {} {}.", to_string(*found.head), fall(after));
+  if (!trace_->maps.empty() && has_probabilities(map(worst))) {
+    const AttentionMap& looks = map(worst);
+    const Index row = std::min(asked_.back().row, looks.n_query() - 1);
+    const Evidence most = strongest(looks, row);
+    found.cells = {most};
+    found.sentence += fmt::format(" Where the answer is told it looks at {} most: {}, where an even head gives {}.",
+                                  place(most.key), portion(static_cast<double>(most.weight)),
+                                  portion(1 / static_cast<double>(visible_count(looks, row))));
+  }
+  found.provenance =
+      fmt::format("softmax of the logits at {}; z of each head in turn: {}; the largest rise of −ln p({}) of {} heads",
+                  asked_.back().row, text_of(EditAction(request_.ablate)), in_quotes(asked_.back().token), known);
+  out.all.push_back(std::move(found));
+}
+
+void FindingsSweep::add_pattern(Findings& out) const {
+  const int known = std::min(heads_, static_cast<int>(after_.size()));
+  const TokenLinks links = TokenLinks::of(trace_->tokens);
+  std::optional<HeadVerdict> best;
+  int of = 0;
+  for (int i = 0; i < known && !trace_->maps.empty(); ++i)
+    for (HeadVerdict& verdict : classify({map(i), links}, default_class_rules()))
+      if (verdict.rule->metric != "sink" && !std::isnan(verdict.p) && (!best || verdict.p < best->p))
+        best = std::move(verdict), of = i;
+  if (!best) return;
+  const double cost = nth(after_, of).loss - before_.loss;
+  Finding found{Finding::Kind::pattern, "The head that chance would do least", "", ""};
+  found.head = map(of).id();
+  found.cells = best->evidence;
+  found.effect = cost;
+  found.sentence =
+      fmt::format("Head {} is a “{}” head: it scores {}, where an even head scores {} ({}).", to_string(*found.head),
+                  best->rule->title, portion(best->score), portion(best->chance), sureness(*best));
+  if (!std::isnan(cost))
+    found.sentence +=
+        std::abs(cost) < little / 10
+            ? fmt::format(
+                  " Without it the text costs as much as before ({:.3f} nats per token): here nothing hangs on it.",
+                  before_.loss)
+            : fmt::format(" Without it the text costs {:.3f} nats per token in place of {:.3f}.", nth(after_, of).loss,
+                          before_.loss);
+  found.provenance = fmt::format("{}: {}; p bounds how often chance scores as much", best->rule->metric,
+                                 metric(best->rule->metric).formula);
+  out.all.push_back(std::move(found));
+}
+
+void FindingsSweep::add_copy(Findings& out) const {
+  const int known = std::min(heads_, static_cast<int>(after_.size()));
+  if (trace_->picture || trace_->maps.empty() || !has_probabilities(trace_->maps.front())) return;
+  constexpr double least_weight = 0.2, times_even = 2, least_fall = 0.05;  // a copy is looked at, and told
+  int best = -1;
+  std::size_t at = 0;
+  double most = least_fall;
+  for (int i = 0; i < known; ++i)
+    for (std::size_t t = 0; t < asked_.size(); ++t) {
+      const double fall = std::exp(-before_.losses[t]) - std::exp(-nth(after_, i).losses[t]);
+      if (!(fall > most)) continue;
+      const AttentionMap& looks = map(i);
+      const auto keys = keys_with(*trace_, looks, asked_[t].row, asked_[t].token);
+      const double even = static_cast<double>(keys.size()) / static_cast<double>(visible_count(looks, asked_[t].row));
+      if (sum_of(looks, asked_[t].row, keys) >= std::max(least_weight, times_even * even))
+        best = i, at = t, most = fall;
+    }
+  if (best < 0) return;
+  const AttentionMap& looks = map(best);
+  const Index row = asked_[at].row;
+  const auto keys = keys_with(*trace_, looks, row, asked_[at].token);
+  Finding found{Finding::Kind::copy, "What is copied, and from where", "", ""};
+  found.head = looks.id();
+  found.effect = nth(after_, best).losses[at] - before_.losses[at];
+  for (const Index key : keys) found.cells.push_back({row, key, looks.weight(row, key)});
+  keep_strongest(found.cells);
+  const bool answer = answers_ && at + 1 == asked_.size();
+  found.sentence = fmt::format(
+      "At {} head {} looks at {} with {}, and {} is what {}. Without the head its probability falls from {} to {}.",
+      place(row), to_string(*found.head), place(found.cells.front().key), portion(sum_of(looks, row, keys)),
+      in_quotes(asked_[at].token),
+      answer                                             ? "the model answers"
+      : trace_->model.objective == Objective::next_token ? "follows"
+                                                         : "stands there",
+      portion(std::exp(-before_.losses[at])), portion(std::exp(-nth(after_, best).losses[at])));
+  found.provenance = fmt::format(
+      "Σ of weights on the keys that hold the token ({} of them); −ln p of every token that is known, each head in "
+      "turn: {}",
+      keys.size(), text_of(EditAction(request_.ablate)));
+  out.all.push_back(std::move(found));
+}
+
+void FindingsSweep::add_sink(Findings& out) const {
+  const std::size_t cells = static_cast<std::size_t>(heads_) + hidden_.size();
+  if (after_.size() <= cells || asked_.empty()) return;  // the cell that hides the first token is the last
+  const TokenLinks none;
+  const Metric& sink = metric("sink");
+  int resting = 0;
+  std::optional<HeadId> most;
+  double mass = -1, even = 0;
+  for (const AttentionMap& looks : trace_->maps) {
+    const double here = sink.value({looks, none});
+    if (here >= 0.5) ++resting;
+    if (here > mass) most = looks.id(), mass = here, even = sink.chance({looks, none});
+  }
+  if (!most) return;
+  const Said& after = after_.back();
+  const bool text = !std::isnan(before_.loss);
+  Finding found{Finding::Kind::sink, "Where heads rest", "", ""};
+  found.head = most;
+  found.token = 0;
+  found.effect = text ? after.loss - before_.loss : after.losses.back() - before_.losses.back();
+  if (resting > 0) {
+    const AttentionMap& looks = trace_->map(*most);
+    for (Index row = 1; row < looks.n_query(); ++row) found.cells.push_back({row, 0, looks.weight(row, 0)});
+    keep_strongest(found.cells);
+  }
+  const auto total = trace_->maps.size();
+  found.sentence =
+      resting == 0
+          ? fmt::format("No head rests on the first token, {}: the most is {} of head {}",
+                        in_quotes(trace_->tokens.front().id), portion(mass), to_string(*most))
+          : fmt::format("{} of {} heads {} the first token, {}, half of their attention or more: head {} most, {}",
+                        resting, total, resting == 1 ? "gives" : "give", in_quotes(trace_->tokens.front().id),
+                        to_string(*most), portion(mass));
+  found.sentence += fmt::format(" (an even head {}).", portion(even));
+  found.sentence +=
+      text ? fmt::format(" When nobody may see it, the text costs {:.3f} nats per token in place of {:.3f}.",
+                         after.loss, before_.loss)
+           : fmt::format(" When nobody may see it, {}.", fall(after));
+  found.provenance =
+      fmt::format("{}; then the first key hidden from all rows but its own, the others renormalised", sink.formula);
+  out.all.push_back(std::move(found));
+}
+
+void FindingsSweep::add_token(Findings& out) const {
+  const auto first = static_cast<std::size_t>(heads_);
+  const std::size_t known = std::min(hidden_.size(), after_.size() > first ? after_.size() - first : 0);
+  if (known == 0) return;
+  const auto cost = [&](std::size_t i) { return after_[first + i].losses.back() - before_.losses.back(); };
+  std::size_t worst = 0;
+  for (std::size_t i = 1; i < known; ++i)
+    if (cost(i) > cost(worst)) worst = i;
+  Finding found{Finding::Kind::token, "Which token the answer hangs on", "", ""};
+  found.token = hidden_[worst];
+  found.effect = cost(worst);
+  found.sentence =
+      fmt::format("{} {}: when no other position may see it, {}.",
+                  found.effect < little ? "No single token decides the answer; most does" : "The answer hangs on",
+                  place(*found.token), fall(after_[first + worst]));
+  found.provenance = fmt::format(
+      "weight 0 on that key in all rows but its own, in all heads, the others renormalised; the largest rise of −ln "
+      "p({}) of {} tokens",
+      in_quotes(asked_.back().token), known);
+  out.all.push_back(std::move(found));
+}
+
+std::shared_ptr<const Findings> FindingsSweep::result() const {
+  if (!prepared()) return nullptr;
+  Findings out{request_, trace_, {}};
+  add_cause(out);
+  add_pattern(out);
+  add_copy(out);
+  add_sink(out);
+  add_token(out);
+  return std::make_shared<const Findings>(std::move(out));
+}
+
+}  // namespace headscope

@@ -1,0 +1,212 @@
+// Every number that a finding tells is that of one run with the edit it names; and it is the largest of its kind.
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/analysis/findings.h"
+#include "core/base/nth.h"
+#include "core/edits/ablate_edit.h"
+#include "core/edits/drop_first_edit.h"
+#include "core/edits/weight_edit.h"
+#include "tests/support/paths.h"
+
+namespace headscope::findings_test {
+
+using doctest::Approx;
+using testing::source_dir;
+
+namespace {
+
+const char* const text = "Mr and Mrs Quill of Fox Hythe kept bees. Now Mr and Mrs Qu";
+
+struct Scan {
+  explicit Scan(const std::filesystem::path& folder, const std::string& of = text)
+      : loaded(load_model(folder, backend)) {
+    request.model = folder;
+    request.text = of;
+    request.capture.all_logits = true;
+    FindingsSweep sweep(loaded, {.run = request});
+    CHECK(sweep.result() == nullptr);
+    while (!sweep.finished()) sweep.step(ctx);
+    CHECK(sweep.share() == Approx(1));
+    found = sweep.result();
+    before = with({});
+  }
+  std::shared_ptr<const Trace> with(const std::vector<Intervention>& edits) {
+    RunRequest edited = request;
+    edited.edits = edits;
+    return run(loaded, edited, ctx);
+  }
+  const Finding* kind(Finding::Kind kind) const {
+    for (const Finding& each : found->all)
+      if (each.kind == kind) return &each;
+    return nullptr;
+  }
+  /// −ln p of the answer, by its definition.
+  double answer_loss(const Trace& trace) const {
+    const auto answer = most_probable(*before).id;
+    const Index row = trace.logits.dim(0) - 1;
+    double most = -1e300, sum = 0;
+    for (Index i = 0; i < trace.logits.dim(1); ++i) most = std::max(most, static_cast<double>(trace.logits.at(row, i)));
+    for (Index i = 0; i < trace.logits.dim(1); ++i)
+      sum += std::exp(static_cast<double>(trace.logits.at(row, i)) - most);
+    return most + std::log(sum) - static_cast<double>(trace.logits.at(row, answer));
+  }
+
+  Backend backend{1};
+  Ctx ctx{backend};
+  LoadedModel loaded;
+  RunRequest request;
+  std::shared_ptr<const Findings> found;
+  std::shared_ptr<const Trace> before;
+};
+
+bool says(const Finding& found, const std::string& words) {
+  return found.sentence.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the head the answer needs is the one whose removal costs it most, and the sentence has that run's numbers") {
+  for (const char* model : {"tiny-gpt2", "tiny-llama", "tiny-mamba"}) {
+    CAPTURE(model);
+    Scan scan(source_dir() / "models" / model, "One day, Anna sold pies. Tom sold milk. One day, Anna");
+    const double was = scan.answer_loss(*scan.before);
+    double most = -1e300;
+    HeadId of;
+    const ModelDims& dims = scan.before->model.dims;
+    for (int layer = 0; layer < dims.layers; ++layer)
+      for (int head = 0; head < dims.heads; ++head) {
+        const double cost = scan.answer_loss(*scan.with({{{layer, head}, Ablate{Ablate::By::mean}}})) - was;
+        if (cost > most) most = cost, of = {layer, head};
+      }
+    const Finding* cause = scan.kind(Finding::Kind::cause);
+    REQUIRE(cause);
+    CHECK(cause->head == of);
+    CHECK(cause->effect == Approx(most).epsilon(1e-4));
+    CHECK(says(*cause, "head " + to_string(of)));
+    CHECK(says(*cause, fmt::format("from {:.2f} to ", std::exp(-was))));
+    // A state space has no row of weights that could say where its head looks.
+    CHECK(cause->cells.empty() == dims.state_space());
+    if (cause->cells.empty()) continue;
+    const AttentionMap& map = scan.before->map(of);
+    const Evidence cell = cause->cells.front();
+    CHECK(cell.query == map.n_query() - 1);
+    for (Index key = 0; key < map.n_key(); ++key) CHECK(cell.weight >= map.weight(cell.query, key));
+    CHECK(cell.weight == map.weight(cell.query, cell.key));
+  }
+}
+
+TEST_CASE("the token the answer hangs on is the one whose hiding costs it most") {
+  Scan scan(source_dir() / "models" / "tiny-gpt2", "One day, Anna sold pies. Tom sold milk. One day, Anna");
+  const double was = scan.answer_loss(*scan.before);
+  const auto n = static_cast<int>(scan.before->tokens.size());
+  double most = -1e300;
+  Index of = -1;
+  for (int token = 0; token < n - 1; ++token) {
+    std::vector<Intervention> edits;
+    for (int query = token + 1; query < n; ++query) edits.push_back({{}, SetWeight{query, token, 0}});
+    const double cost = scan.answer_loss(*scan.with(edits)) - was;
+    if (cost > most) most = cost, of = token;
+  }
+  const Finding* token = scan.kind(Finding::Kind::token);
+  REQUIRE(token);
+  CHECK(token->token == of);
+  CHECK(token->effect == Approx(most).epsilon(1e-4));
+  CHECK(says(*token, fmt::format("(position {})", of)));
+}
+
+TEST_CASE("the hand-made circuit is told: what is copied from where, and that the answer is gone without the head") {
+  Scan scan(source_dir() / "assets" / "examples" / "induction");
+  const Finding* copy = scan.kind(Finding::Kind::copy);
+  REQUIRE(copy);
+  const AttentionMap& map = scan.before->map(*copy->head);
+  const Evidence cell = copy->cells.front();
+  CHECK(cell.weight == map.weight(cell.query, cell.key));
+  double there = 0;
+  for (const Evidence& each : copy->cells) there += static_cast<double>(each.weight);
+  CHECK(there > 0.9);
+  // Prefix matching: what stood before the key stands at the query (Olsson et al. 2022).
+  CHECK(nth(scan.before->tokens, cell.key - 1).id == nth(scan.before->tokens, cell.query).id);
+  const auto without = scan.with({{{copy->head->layer, copy->head->head}, Ablate{Ablate::By::mean}}});
+  const std::int32_t told = nth(scan.before->tokens, cell.key).id;
+  const double fall = std::exp(-next_token_loss(scan.before->logits.select(0, cell.query), told)) -
+                      std::exp(-next_token_loss(without->logits.select(0, cell.query), told));
+  CHECK(fall > 0.5);
+  CHECK(copy->effect == Approx(next_token_loss(without->logits.select(0, cell.query), told) -
+                               next_token_loss(scan.before->logits.select(0, cell.query), told))
+                            .epsilon(1e-4));
+  CHECK(says(*copy, "head " + to_string(*copy->head)));
+}
+
+TEST_CASE("heads that rest on the first token are counted, and the text read once more without it") {
+  Scan scan(source_dir() / "models" / "tiny-llama", "One day, Anna sold pies. Tom sold milk. One day, Anna");
+  int resting = 0;
+  for (const AttentionMap& map : scan.before->maps) {
+    double mass = 0;
+    for (Index row = 1; row < map.n_query(); ++row) mass += map.weight(row, 0);
+    resting += mass / static_cast<double>(map.n_query() - 1) >= 0.5;
+  }
+  REQUIRE(resting > 0);
+  const Finding* sink = scan.kind(Finding::Kind::sink);
+  REQUIRE(sink);
+  CHECK(says(*sink, fmt::format("{} of {} heads", resting, scan.before->maps.size())));
+  const double after = mean_loss(*scan.with({{{}, DropFirst{1, true}}}));
+  CHECK(sink->effect == Approx(after - mean_loss(*scan.before)).epsilon(1e-4));
+  CHECK(says(*sink, fmt::format("{:.3f} nats per token in place of {:.3f}", after, mean_loss(*scan.before))));
+}
+
+TEST_CASE(
+    "the pattern that is told has the lowest bound of all, and its head is named with the text's loss without it") {
+  Scan scan(source_dir() / "models" / "tiny-gpt2", "One day, Anna sold pies. Tom sold milk. One day, Anna sold pies.");
+  const TokenLinks links = TokenLinks::of(scan.before->tokens);
+  double least = 1;
+  for (const AttentionMap& map : scan.before->maps)
+    for (const HeadVerdict& verdict : classify({map, links}, default_class_rules()))
+      if (verdict.rule->metric != "sink" && verdict.p < least) least = verdict.p;
+  REQUIRE(least < 1);
+  const Finding* pattern = scan.kind(Finding::Kind::pattern);
+  REQUIRE(pattern);
+  double own = 1;
+  for (const HeadVerdict& verdict : classify({scan.before->map(*pattern->head), links}, default_class_rules()))
+    if (verdict.rule->metric != "sink" && verdict.p < own) own = verdict.p;
+  CHECK(own == least);
+  const double without =
+      mean_loss(*scan.with({{{pattern->head->layer, pattern->head->head}, Ablate{Ablate::By::mean}}}));
+  CHECK(pattern->effect == Approx(without - mean_loss(*scan.before)).epsilon(1e-4));
+}
+
+TEST_CASE("of an encoder that is asked for nothing no answer is told; asked for a token it is") {
+  Scan silent(source_dir() / "models" / "tiny-bert", "Anna sold pies.");
+  CHECK(silent.kind(Finding::Kind::cause) == nullptr);
+  CHECK(silent.kind(Finding::Kind::token) == nullptr);
+  CHECK(silent.kind(Finding::Kind::sink) == nullptr);  // there would be nothing to test it by
+  Scan asked(source_dir() / "models" / "tiny-bert", "Anna sold [MASK].");
+  CHECK(asked.kind(Finding::Kind::cause) != nullptr);
+  CHECK(asked.kind(Finding::Kind::token) != nullptr);
+}
+
+TEST_CASE("a scan tells what it knows so far, and edits stay in force") {
+  Backend backend(1);
+  const Ctx ctx{backend};
+  const auto folder = source_dir() / "assets" / "examples" / "induction";
+  RunRequest request;
+  request.model = folder;
+  request.text = text;
+  request.edits = {{{}, SetWeight{-1, 0, 1}}};  // every head's last row looks at the first token alone
+  FindingsSweep sweep(load_model(folder, backend), {.run = request});
+  sweep.step(ctx);
+  CHECK(sweep.result()->all.empty());
+  sweep.step(ctx);
+  const auto found = sweep.result();
+  REQUIRE(!found->all.empty());
+  const Finding& cause = found->all.front();
+  CHECK(cause.kind == Finding::Kind::cause);
+  CHECK(cause.head == HeadId{0, 0});
+  CHECK(cause.cells.front().key == 0);
+  CHECK(cause.cells.front().weight == 1);
+}
+
+}  // namespace headscope::findings_test
