@@ -105,6 +105,7 @@ int main(int argc, char** argv) {
 
     if (!size.empty()) std::tie(options.width, options.height) = parse_size(size);
     if (!options.screenshot) {
+      options.first_steps = true;
       options.settings = settings_file();
       options.recovery = recovery_folder();
       options.certificates = certificates_folder();

@@ -303,6 +303,12 @@ void add_view(std::vector<Action>& all) {
   all.push_back(choice("view.first.hide", "Hide the first token", "", &View::first_token, FirstToken::hide));
   all.push_back(choice("view.first.renormalize", "Leave the first token out and renormalise", "", &View::first_token,
                        FirstToken::renormalize));
+  all.push_back({"view.first_steps", "First steps", "", "View",
+                 [](AppContext& app) {
+                   app.settings.first_steps = !app.settings.first_steps;
+                   if (app.settings.first_steps) app.ui.workspace = workspace_index("Explore");
+                 },
+                 nullptr, [](const AppContext& app) { return app.settings.first_steps; }});
   all.push_back({"view.words", "Words instead of tokens", "W", "View",
                  [](AppContext& app) {
                    TextUnit& unit = app.explorer.editor.view().text_unit;

@@ -27,6 +27,7 @@ std::string further_words(std::string_view action) {
       {"file.open.tiny-llama", "Llama rotary GQA decoder-only"},
       {"file.open.induction-2l", "induction heads in-context learning"},
       {"file.open.induction", "induction heads in-context learning"},
+      {"view.first_steps", "welcome start here beginner newcomer help tutorial getting started"},
       {"file.open_model", "load checkpoint weights safetensors GGUF folder"},
       {"file.get_model", "download pull Hugging Face hub fetch"},
       {"file.export", "save image heatmap PNG SVG CSV screenshot"},

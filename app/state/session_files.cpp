@@ -53,7 +53,7 @@ void SessionFiles::suggest_text(const fs::path& folder) {
   }
 }
 
-void SessionFiles::open_example(const std::string& name) {
+void SessionFiles::open_example(const std::string& name, const std::string& text) {
   const auto folder = find_bundled_model(name);
   const auto picture = find_asset("examples/" + name + ".png");
   if (!folder) {
@@ -65,7 +65,7 @@ void SessionFiles::open_example(const std::string& name) {
   }
   std::string prompt, source;
   try {
-    const Example example(name);
+    const Example example(text);
     prompt = example.text, source = example.source;
   } catch (const Error& unreadable) {
     return jobs_.show({Message::Level::error, unreadable.what(), "load"});

@@ -22,7 +22,9 @@ class SessionFiles {
 
   /// A bundled model with its text: "tiny-gpt2", "tiny-llama", "induction-2l" (trained by this project), "induction"
   /// (made by hand).
-  void open_example(const std::string& name = "induction");
+  void open_example(const std::string& name = "induction") { open_example(name, name); }
+  /// With the text examples/TEXT.txt.
+  void open_example(const std::string& name, const std::string& text);
   /// Where nothing is written yet: the bundled text of the model in this folder, or one for any model.
   void suggest_text(const std::filesystem::path& folder);
 

@@ -68,6 +68,7 @@ fs::path documents_folder() {
 std::string to_json(const Settings& settings) {
   ordered_json out{{"type", settings_type}, {"version", settings_version}};
   out["theme"] = settings.theme;
+  out["first_steps"] = settings.first_steps;
   out["words"] = settings.words;
   out["ui_scale"] = settings.ui_scale;
   out["window_width"] = settings.window_width;
@@ -100,6 +101,8 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
     throw Error(where, std::string("a settings file, \"type\": \"") + settings_type + "\"", "\"" + type + "\"");
   Settings settings;
   fields.read_word("theme", settings.theme, parse_theme, "dark, light or projector");
+  settings.first_steps = false;  // a file without it is of somebody who has been here before
+  fields.read("first_steps", settings.first_steps);
   fields.read("words", settings.words);
   fields.read("ui_scale", settings.ui_scale, Settings::least_scale, Settings::most_scale);
   fields.read("window_width", settings.window_width, narrowest, widest_window);

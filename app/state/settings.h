@@ -12,6 +12,7 @@ namespace headscope {
 
 struct Settings {
   std::string theme = "dark";
+  bool first_steps = true;                             ///< what meets a newcomer, above the head in Explore
   bool words = false;                                  ///< text in words rather than tokens
   double ui_scale = 1;                                 ///< on top of what the display asks for
   int window_width = 1600, window_height = 1000;       ///< logical pixels

@@ -45,6 +45,7 @@ App::App(const AppOptions& options) : options_(options) {
     settings_ = std::move(loaded.settings);
     settings_message = std::move(loaded.message);
   }
+  settings_.first_steps = settings_.first_steps && options_.first_steps;
   if (!options_.rule.empty()) settings_.detector_rule = options_.rule;
   WindowOptions wanted;
   wanted.width = options_.width > 0 ? options_.width : settings_.window_width;
@@ -82,7 +83,7 @@ App::App(const AppOptions& options) : options_(options) {
     else if (!explorer_->jobs.message() && !explorer_->captures.watching())
       explorer_->files.suggest_text(place_of_model(*options_.model));
   } else {
-    explorer_->files.open_example(options_.example);
+    explorer_->files.open_example(options_.example, settings_.first_steps ? "first" : options_.example);
     if (options_.text) explorer_->editor.set_text(*options_.text);
   }
   explorer_->files.count_as_saved();  // what the program was started with

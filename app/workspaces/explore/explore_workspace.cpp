@@ -26,6 +26,7 @@ void ExploreWorkspace::left(const PageContext& c) {
 
 void ExploreWorkspace::middle(const PageContext& c) {
   if (std::exchange(c.app.ui.reset_zoom, false)) head_.reset_zoom();
+  first_.draw(c);
   head_.draw(c);
 }
 

@@ -3,6 +3,7 @@
 // in the next frame. Thread rule: the UI thread. Destroy it before the App, whose GL context its pictures live in.
 
 #include "app/actions/action.h"
+#include "app/workspaces/explore/first_steps.h"
 #include "app/workspaces/explore/panels.h"
 #include "app/workspaces/workspace.h"
 
@@ -20,6 +21,7 @@ class ExploreWorkspace : public Workspace {
   PicturePanel picture_;
   AtlasPanel atlas_;
   DepthPanel depth_;
+  FirstSteps first_;
   HeadPanel head_;
   SoftmaxPanel softmax_;
   MaskPanel mask_;

@@ -1,0 +1,115 @@
+#include "app/workspaces/explore/first_steps.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/state/workspace_list.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "core/edits/ablate_edit.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr double patience = 2;  // seconds that a sentence may take, each time the text changes
+
+Intervention without(HeadId head) {
+  return {{head.layer, head.head}, FindingsRequest{}.ablate};
+}
+
+}  // namespace
+
+const Finding* FirstSteps::cause() const {
+  // Half-way the largest of what is known might not be the largest.
+  if (!controller_ || controller_->phase() != SweepController::Phase::finished) return nullptr;
+  if (!found_ || found_->all.empty() || found_->all.front().kind != Finding::Kind::cause) return nullptr;
+  return &found_->all.front();
+}
+
+/// Asks again whenever the text or the model is another. The edits of the person who tries things are not what the
+/// sentence is about.
+void FirstSteps::keep_up(const PageContext& c) {
+  if (!controller_) controller_.emplace(c.jobs, "first steps", "looking for the head that the answer needs");
+  controller_->frame();
+  if (!c.results().run || !c.results().model.model || c.captured()) return asked_.reset(), found_.reset();
+  FindingsRequest now{.run = c.results().run->request, .most_tokens = 0};
+  now.run.edits.clear();
+  if (asked_ == now && model_ == c.results().model_reading) return;
+  const ModelDims& dims = c.trace()->model.dims;
+  found_.reset();
+  asked_ = now, model_ = c.results().model_reading;
+  if (c.trace()->milliseconds / 1000 * 0.5 * dims.layers * dims.heads > patience) return controller_->cancel();
+  controller_->start(std::make_shared<FindingsSweep>(c.results().model, now),
+                     [this](std::shared_ptr<const Findings> known) { found_ = std::move(known); });
+}
+
+void FirstSteps::draw(const PageContext& c) {
+  if (!c.app.settings.first_steps || !c.trace()) return;
+  keep_up(c);
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  const float cross = button_width(c.ui, "×");
+  section(c.ui, "FIRST STEPS", "what this model does with this text", cross + c.ui.px(8));
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(right - cross);
+  if (button(c.ui, "×", c.ui.px(22))) c.app.settings.first_steps = false;
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+    tooltip(c.ui, {"Put this away. First steps, in the palette, brings it back"});
+  sentence(c);
+  ImGui::Dummy({0, c.ui.px(4)});
+  things_to_try(c);
+  ImGui::Dummy({0, c.ui.px(12)});
+}
+
+void FirstSteps::sentence(const PageContext& c) const {
+  const Finding* found = cause();
+  if (found) {
+    paragraph(c.ui, printable(found->sentence, 4000), c.ui.theme.text);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {found->provenance});
+    return;
+  }
+  note(c.ui, controller_ && controller_->running()
+                 ? "Every head is taken out once, to see which one the answer needs …"
+                 : "Each square of the atlas on the left is a head: rows look, columns are looked at. Click one.");
+}
+
+void FirstSteps::things_to_try(const PageContext& c) {
+  const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  bool first = true;
+  const auto choice = [&](const std::string& label) {
+    if (!first) {
+      ImGui::SameLine(0, c.ui.px(8));
+      if (ImGui::GetCursorPosX() + button_width(c.ui, label.c_str()) > end) ImGui::NewLine();
+    }
+    first = false;
+    return button(c.ui, label.c_str(), c.ui.px(26));
+  };
+  if (const Finding* found = cause(); found && found->head) {
+    const HeadId head = *found->head;
+    if (choice("Look at head " + to_string(head))) {
+      c.editor.select(head);
+      if (!found->cells.empty()) c.editor.pin(found->cells.front().query, found->cells.front().key);
+    }
+    const Intervention edit = without(head);
+    std::vector<Intervention> edits = c.state().document.edits;
+    const auto there = std::ranges::find(edits, edit);
+    if (choice(there == edits.end() ? "Take it out" : "Put it back")) {
+      if (there == edits.end())
+        edits.push_back(edit);
+      else
+        edits.erase(there);
+      c.editor.set_edits(std::move(edits));
+    }
+  }
+  if (choice("Five findings")) {
+    c.app.settings.pages["Analyse"] = "scan";
+    c.app.ui.workspace = workspace_index("Analyse");
+  }
+  if (choice("A circuit made by hand")) c.app.explorer.files.open_example("induction");
+}
+
+}  // namespace headscope

@@ -1,0 +1,32 @@
+#pragma once
+// What somebody who opens the window for the first time is met with, above the head: one sentence about the text on
+// screen, read off the run and tested by taking a head out, and what to try, one click each. Nothing modal; put away
+// for good with its cross. Thread rule: the UI thread.
+
+#include <memory>
+#include <optional>
+
+#include "app/state/sweep_controller.h"
+#include "app/workspaces/page_context.h"
+#include "core/analysis/findings.h"
+
+namespace headscope {
+
+class FirstSteps {
+ public:
+  /// Takes room only while Settings::first_steps is set and there is a text.
+  void draw(const PageContext& c);
+
+ private:
+  void keep_up(const PageContext& c);
+  void sentence(const PageContext& c) const;
+  void things_to_try(const PageContext& c);
+  const Finding* cause() const;
+
+  std::optional<SweepController> controller_;
+  std::optional<FindingsRequest> asked_;
+  std::uint64_t model_ = 0;  // which reading asked_ is of
+  std::shared_ptr<const Findings> found_;
+};
+
+}  // namespace headscope
