@@ -140,7 +140,7 @@ Mechanism make_look_up() {
       "soft dictionary hard attention argmax lookup database fuzzy addressing query key value library books search "
       "weighted average content-based";
   m.parameters = {number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 100, 1, true),
-                  number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 1)};
+                  number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 0.35)};
   m.run = run;
   m.study = true;
   m.note = [](const MechanismInput& in, const MechanismValues&, const MechanismResult& r) -> std::string {

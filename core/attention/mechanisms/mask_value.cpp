@@ -54,7 +54,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                             .masked = std::move(masked)});
   };
   add("row-scores", "Scores of the row", fmt::format("query {}; {} of {} keys hidden", row, gone, m), raw,
-      MechanismStep::Range::signed_values, hidden);
+      MechanismStep::Range::signed_values, {});
   struct Way {
     const char *id, *title, *name;
     float fill;
@@ -81,7 +81,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
       if (nth(hidden, j)) leaked += static_cast<double>(w);
     }
     add(way.id, way.title, lost > 0 ? "0 ÷ 0: not a number" : fmt::format("{} on hidden keys", text(leaked)),
-        Tensor::from({1, m}, weights), MechanismStep::Range::probability, none);
+        Tensor::from({1, m}, weights), MechanismStep::Range::positive, none);
     result.facts.push_back({way.name,
                             lost > 0 ? fmt::format("{} weights are not a number", lost)
                                      : fmt::format("{} of the weight on hidden keys", text(leaked)),

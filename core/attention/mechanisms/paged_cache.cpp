@@ -124,13 +124,12 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                             .masked = std::move(masked),
                             .explain = std::move(explain)});
   };
-  add("reserved", "Without pages", "a row for the longest text each; grey: reserved, never written", rows, empty_row,
+  add("reserved", "Without pages", "grey: never written", rows, empty_row,
       [](Index s, Index t) { return fmt::format("token {} of sequence {}", t, s + 1); });
-  add("table", "Block table", "row: sequence, column: its block, number: where it lies", table, no_block,
-      [block](Index s, Index b) {
-        return fmt::format("tokens {} … {} of sequence {}", b * block, (b + 1) * block - 1, s + 1);
-      });
-  add("pool", "Pages in memory", "row: block, column: slot, number: whose; grey: free slot", slots, empty_slot,
+  add("table", "Block table", "where each block lies", table, no_block, [block](Index s, Index b) {
+    return fmt::format("tokens {} … {} of sequence {}", b * block, (b + 1) * block - 1, s + 1);
+  });
+  add("pool", "Pages in memory", "whose; grey: free", slots, empty_slot,
       [](Index b, Index slot) { return fmt::format("block {}, slot {}", b, slot); });
 
   MechanismCurve curve{

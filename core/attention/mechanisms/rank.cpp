@@ -55,10 +55,11 @@ Eigen::MatrixXd softmax_of(const Eigen::MatrixXd& scores, double sharpness, cons
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
-  const Index n = std::min(in.n(), most_tokens), m = std::min(in.m(), most_tokens), d = in.d();
+  const Index n = std::min(in.n(), most_tokens), m = std::min(in.m(), most_tokens),
+              d = std::min(in.d(), values.whole("dimensions"));
   const double sharpness = values.number("sharpness");
-  const Eigen::MatrixXd scores =
-      static_cast<double>(in.scale) * matrix_of(in.q.slice(0, 0, n)) * matrix_of(in.k.slice(0, 0, m)).transpose();
+  const Tensor q = in.q.slice(0, 0, n).slice(1, 0, d), k = in.k.slice(0, 0, m).slice(1, 0, d);
+  const Eigen::MatrixXd scores = static_cast<double>(in.scale) * matrix_of(q) * matrix_of(k).transpose();
   const auto hidden = hidden_cells(*in.rule, n, m);
   const Eigen::MatrixXd open = softmax_of(scores, sharpness, {}), seen = softmax_of(scores, sharpness, hidden);
   const std::vector<double> before = sigma_of(scores), after = sigma_of(open), masked = sigma_of(seen);
@@ -68,7 +69,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .title = "Q Kᵀ",
                           .formula = fmt::format("{} × {} numbers made of {} × {}", n, m, n + m, d),
                           .value = tensor_of(scores),
-                          .explain = explain_product_t(in.q, in.k, static_cast<double>(in.scale))});
+                          .explain = explain_product_t(q, k, static_cast<double>(in.scale))});
   result.steps.push_back({.id = "softmax",
                           .title = "softmax, no mask",
                           .formula = "each row of it",
@@ -108,10 +109,13 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     return fmt::format("{} of {}, 90 % energy in {}", numeric_rank(sigma), sigma.size(), energy_rank(sigma, 0.9));
   };
   const std::string counted = "singular values above 10⁻⁶ of the largest, float64";
-  result.facts = {{"Bound", fmt::format("rank(Q Kᵀ) ≤ d = {}", d), "a product of an n × d and a d × m matrix"},
-                  {"Rank of Q Kᵀ", told(before), counted},
-                  {"Rank after softmax", told(after), counted},
-                  {"Rank under the mask", told(masked), counted}};
+  result.facts = {
+      {"Bound", fmt::format("rank(Q Kᵀ) ≤ d = {}", d),
+       fmt::format("a product of an n × d and a d × m matrix; of the {} dimensions of the head the first {}", in.d(),
+                   d)},
+      {"Rank of Q Kᵀ", told(before), counted},
+      {"Rank after softmax", told(after), counted},
+      {"Rank under the mask", told(masked), counted}};
   return result;
 }
 
@@ -130,14 +134,20 @@ Mechanism make_rank() {
       "of every entry breaks that bound, which is one thing that linear attention gives up.";
   m.keywords = "low-rank bottleneck d_head spectrum singular values rank of QK softmax raises rank expressiveness";
   m.parameters = {
+      whole_parameter("dimensions", "Dimensions d", "The first so many of q and k make the scores.", 1, 256, 8, true),
       number_parameter("sharpness", "Sharpness", "Scores are multiplied by it before softmax.", 0.05, 100, 1, true)};
   m.run = run;
   m.study = true;
-  m.note = [](const MechanismInput& in, const MechanismValues&, const MechanismResult& r) -> std::string {
-    if (in.d() >= std::min(in.n(), in.m()))
-      return fmt::format("With {} tokens and d = {} the bound says nothing: take more tokens than d.", in.n(), in.d());
-    return fmt::format("Q Kᵀ: rank {}; after softmax: {}; under the mask: {}.", nth(r.facts, 1).value,
-                       nth(r.facts, 2).value, nth(r.facts, 3).value);
+  m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult& r) -> std::string {
+    const Index d = std::min(in.d(), v.whole("dimensions"));
+    if (d >= std::min(in.n(), in.m()))
+      return fmt::format("With {} tokens and d = {} the bound says nothing: take more tokens than d.", in.n(), d);
+    return fmt::format("{}Q Kᵀ: rank {}; after softmax: {}; under the mask: {}.",
+                       d < in.d() ? fmt::format("Of the head's {} dimensions {} make the scores; with more tokens "
+                                                "take them all. ",
+                                                in.d(), d)
+                                  : "",
+                       nth(r.facts, 1).value, nth(r.facts, 2).value, nth(r.facts, 3).value);
   };
   return m;
 }

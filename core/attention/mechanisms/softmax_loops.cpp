@@ -152,11 +152,11 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                   {"Online, two loops", told(at_once), counted},
                   {"Online with V, one loop", told(mixing), counted},
                   {"Online − safe", text(static_cast<double>(gap)), "largest difference of a weight, float32"}};
-  MechanismCurve curve{"Bytes of scores that one row moves, over the keys it sees", "keys", "bytes", {}, true, {}};
+  MechanismCurve curve{"Bytes of scores that one row moves, over the keys it sees", "keys", "bytes", {}, false, {}};
   const std::pair<const char*, const Row*> methods[] = {{"safe", &safely}, {"online", &at_once}, {"with V", &mixing}};
   for (const auto& [name, each] : methods) {
     MechanismCurve::Line line{name, {}, {}};
-    for (double keys_seen = 16; keys_seen <= 65536; keys_seen *= 4) {
+    for (double keys_seen = 0; keys_seen <= 65536; keys_seen += 16384) {
       line.x.push_back(keys_seen);
       line.y.push_back(keys_seen * 4 * static_cast<double>((each->reads + each->writes) / m));
     }

@@ -101,8 +101,16 @@ TEST_CASE("residual highway: relu halves, the plain stack loses √(g/2) a layer
     CHECK(number_in(value_of(r, "ReLU sets to 0")) == doctest::Approx(50).epsilon(0.05));
     const auto& plain = r.curves[0].lines[0];
     REQUIRE(plain.x.size() == 13);
-    // log₁₀ √(g/2)¹², whose scatter at width 256 is about √(12 · 5/256) ÷ 2 nats
-    CHECK(std::abs(plain.y.front() - 6 * std::log10(std::stod(gain) / 2)) < 0.2);
+    // log₁₀ √(g/2)¹²; of one draw it scatters by √(12 · 5/256) ÷ 2 nats, the mean of 16 by a quarter of that.
+    double mean = 0;
+    for (int seed = 1; seed <= 16; ++seed)
+      mean += run("residual-highway layers=12 width=256 gain=" + std::string(gain) + " seed=" + std::to_string(seed),
+                  in, Detail::steps)
+                  .curves[0]
+                  .lines[0]
+                  .y.front() /
+              16;
+    CHECK(std::abs(mean - 6 * std::log10(std::stod(gain) / 2)) < 0.1);
     CHECK(plain.y.back() == 0);
     for (const std::size_t other : {1, 2}) CHECK(r.curves[0].lines[other].y.front() > 0);
     CHECK(r.curves[0].lines[2].y.front() < r.curves[0].lines[1].y.front());  // the norm holds growth down
@@ -124,7 +132,7 @@ TEST_CASE("mix-ffn: shuffled patches come out shuffled, but for the convolution"
   CHECK(value_of(r, "A patch reaches") == "9 of 16");
   CHECK(value_of(r, "Picture") == "4 × 4 patches");
   CHECK(gap(step_of(r, "x").value, in.k.slice(0, 1, 17).copy()) == 0);
-  CHECK(gap(step_of(r, "attention-difference").value, Tensor::zeros({16, 6})) < 1e-5);
+  CHECK(gap(step_of(r, "attention-off").value, Tensor::zeros({4, 4})) < 1e-5);
   // Without patches to shuffle nothing differs: one patch.
   CHECK(number_in(value_of(run("mix-ffn", random_head(3, 3, 2, 2, "full"), Detail::steps), "With it")) == 0);
 }
