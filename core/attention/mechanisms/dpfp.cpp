@@ -55,7 +55,7 @@ Mechanism make_dpfp() {
       "Products of neighbouring entries of [x, −x], cut at 0: 2dν features without a random number. Most are 0, so "
       "keys "
       "of different directions hardly overlap and a state can hold more of them.";
-  m.keywords = "deterministic parameter-free projection fast weight programmers capacity feature map Schmidhuber";
+  m.keywords = "deterministic parameter-free projection fast weight programmers capacity Schmidhuber";
   m.parameters = {whole_parameter("nu", "Shifts ν", "2dν features.", 1, 16, 3), norm_parameter()};
   use_kernel<features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {

@@ -115,8 +115,8 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
 Mechanism make_dropout() {
   Mechanism m;
   m.id = "dropout";
-  m.title = "Attention dropout: the mean is kept, the variance is the price";
-  m.name = "Attention dropout";
+  m.title = "Dropout of weights: the mean is kept, the variance is the price";
+  m.name = "Dropout of weights";
   m.group = "Softmax and scaling";
   m.source = "Vaswani et al. 2017";
   m.formula = "w̃ = w b ÷ (1 − p):  E[w̃] = w,  Var[w̃] = w² p ÷ (1 − p)";
@@ -124,7 +124,8 @@ Mechanism make_dropout() {
       "While training, weights are dropped at random and the rest made larger, so that no head can rely on one key. "
       "On average the output stays; each single step sees a noisy one.";
   m.keywords =
-      "dropout regularisation overfitting training p_attn drop attention weights expectation variance Bernoulli";
+      "attention dropout dropout regularisation overfitting training p_attn drop attention weights expectation "
+      "variance Bernoulli";
   m.parameters = {number_parameter("p", "Dropped p", "Of the weights, on average.", 0, 0.9, 0.1),
                   whole_parameter("draws", "Draws", "Whose mean is taken.", 2, 1000, 200, true), seed_parameter()};
   m.run = run;
