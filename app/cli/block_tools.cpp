@@ -290,6 +290,9 @@ class Experts final : public ReadTool {
   Experts() : ReadTool("experts", "Which expert took which token, and the load of each beside an even share") {}
   void add_options(Command& command) override {
     command.add_option("--layer", layer_, "Of the picture (default: the first with experts)").type_name("N");
+    command.add_option("--capacity", capacity_, "Capacity factor: which tokens experts would have no room for")
+        .check(positive())
+        .show_default();
     command.add_flag("--loads", loads_, "The load of every expert of every layer, in place of the tokens");
   }
   CaptureSpec capture(const Model& model) const override { return only_sites(expert_routing_sites(model)); }
@@ -297,6 +300,7 @@ class Experts final : public ReadTool {
 
  private:
   std::optional<int> layer_;
+  double capacity_ = 1.25;
   bool loads_ = false;
 };
 
@@ -316,6 +320,11 @@ Report Experts::read(const ReadRun& run) const {
               fmt::format("layer {}: as many experts as would do the same work evenly", each.layer), each.used});
     out.fact(
         {fmt::format("balance_{}", each.layer), "  … E Σ load · mean router probability, 1 where even", each.balance});
+    const DroppedTokens dropped = dropped_tokens(each, capacity_);
+    out.fact({fmt::format("dropped_{}", each.layer),
+              fmt::format("  … places dropped, were there room for {} tokens an expert", dropped.capacity),
+              dropped.places.size()});
+    out.fact({fmt::format("dropped_whole_{}", each.layer), "  … tokens that no expert takes then", dropped.whole});
   }
   if (loads_) {
     auto& rows = out.table("rows", {"layer", "expert", "tokens", "load", "chance", "weight"});

@@ -6,6 +6,7 @@
 
 #include "app/cli/read_report.h"
 #include "app/render/reading_pictures.h"
+#include "core/analysis/quantization.h"
 #include "core/analysis/saliency.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/median.h"
@@ -256,10 +257,60 @@ Report Singular::read(const ReadRun& run) const {
   return out;
 }
 
+class FewBits final : public ReadTool {
+ public:
+  FewBits()
+      : ReadTool("few-bits", "Weights and activations in few bits: error of every matrix, loss, outliers apart") {}
+  void add_options(Command& command) override {
+    command.add_option("--bits", how_.bits, "Bits of a number").check(range(2, 8)).show_default();
+    command.add_flag("--weights", weights_, "Round the weights alone, not what they multiply");
+    command.add_flag("--per-tensor", per_tensor_, "One step for a whole tensor, not for each row and column");
+    command.add_option("--apart", how_.apart, "Dimensions that reach it are multiplied unrounded")
+        .check(positive())
+        .show_default();
+  }
+  CaptureSpec capture(const Model& model) const override { return with_sites(quantization_sites(model)); }
+  Report read(const ReadRun& run) const override;
+
+ private:
+  Quantization how_{.bits = 8, .activations = true, .vectors = true, .apart = 6};
+  bool weights_ = false, per_tensor_ = false;
+};
+
+Report FewBits::read(const ReadRun& run) const {
+  Quantization how = how_;
+  how.activations = !weights_, how.vectors = !per_tensor_;
+  const QuantizationReport found = read_quantization(*run.loaded.model, *run.trace, how);
+  QuantizedRuns runs;
+  run.console.with_progress("running in few bits",
+                            [&](const Ctx& ctx) { runs = run_quantized(run.loaded, run.request, how, ctx); });
+  Report out;
+  out.facts({{"loss", "loss as it is", runs.before.loss, "nats"},
+             {"loss_rounded", fmt::format("loss in {} bits, outliers apart", how.bits), runs.chosen.loss, "nats"},
+             {"kl", "KL(before ‖ after) of the answer", runs.chosen.kl, "nats"}});
+  static constexpr const char* ways[] = {"tensor", "vector", "apart"};
+  for (const QuantizedRuns::Run& each : runs.runs)
+    out.fact({fmt::format("loss_{}_{}", each.bits, nth(ways, each.way)),
+              fmt::format("loss in {} bits, {}", each.bits,
+                          each.way == QuantizedRuns::tensor   ? "a step per tensor"
+                          : each.way == QuantizedRuns::vector ? "per row and column"
+                                                              : "per row and column, outliers apart"),
+              each.outcome.loss, "nats"});
+  for (std::size_t layer = 0; layer < runs.layers.size(); ++layer)
+    out.fact({fmt::format("loss_layer_{}", layer), fmt::format("loss with layer {} alone rounded", layer),
+              runs.layers[layer].loss, "nats"});
+  auto& rows = out.table("rows", {"layer", "matrix", "product_error", "apart_error", "weight_error", "apart",
+                                  "dimensions", "largest", "dimension", "median"});
+  for (const QuantizedMatrix& each : found.matrices)
+    rows.add({each.layer, name_of(each.matrix), each.product_error, each.apart_error, each.weight_error, each.apart,
+              each.in, each.largest, each.largest_dimension, each.typical});
+  return out;
+}
+
 }  // namespace
 
 ReadTools layers_tools() {
-  return tools_of<Rollout, Flow, Gradients, CompositionTool, Singular>();
+  return tools_of<Rollout, Flow, Gradients, CompositionTool, Singular, FewBits>();
 }
 
 }  // namespace headscope::cli

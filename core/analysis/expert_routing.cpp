@@ -70,6 +70,27 @@ RoutingReport read_expert_routing(const Model& model, const Trace& trace) {
   return out;
 }
 
+DroppedTokens dropped_tokens(const ExpertRouting& routing, double factor) {
+  const Index n = routing.weights.dim(0), experts = routing.weights.dim(1);
+  Index taken = 0;
+  for (const Index tokens : routing.tokens) taken += tokens;
+  DroppedTokens out;
+  out.capacity = static_cast<Index>(std::ceil(factor * static_cast<double>(taken) / static_cast<double>(experts)));
+  std::vector<Index> left(static_cast<std::size_t>(n), 0);
+  for (Index e = 0; e < experts; ++e) {
+    Index full = 0;
+    for (Index token = 0; token < n; ++token) {
+      if (routing.weights.at(token, e) == 0) continue;
+      if (full < out.capacity)
+        ++full, ++nth(left, token);
+      else
+        out.places.emplace_back(token, e);
+    }
+  }
+  out.whole = std::ranges::count(left, 0);
+  return out;
+}
+
 std::vector<Index> experts_of(const ExpertRouting& routing, Index token) {
   std::vector<Index> taken;
   for (Index e = 0; e < routing.weights.dim(1); ++e)

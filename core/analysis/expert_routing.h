@@ -8,6 +8,7 @@
 //                                                     down: 1 where even, E where one expert has it all
 
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "core/model/model.h"
@@ -33,6 +34,17 @@ struct RoutingReport {
 std::set<SiteKind> expert_routing_sites(const Model& model);
 /// `trace` must have recorded expert_routing_sites(). Throws likewise.
 RoutingReport read_expert_routing(const Model& model, const Trace& trace);
+
+/// What a capacity would leave out (Fedus et al. 2022, § 2.2; also MiniMax-01, 2025): an expert takes so many tokens,
+/// ⌈factor · k n ÷ E⌉, in the order of the text, and those behind go past it through the residual stream alone. The
+/// models here were run without one.
+struct DroppedTokens {
+  Index capacity = 0;
+  std::vector<std::pair<Index, Index>> places;  ///< token and expert, expert by expert
+  Index whole = 0;                              ///< tokens that no expert takes any more
+};
+/// REQUIRES factor > 0.
+DroppedTokens dropped_tokens(const ExpertRouting& routing, double factor);
 
 /// The experts that took a token, the largest weight first.
 std::vector<Index> experts_of(const ExpertRouting& routing, Index token);

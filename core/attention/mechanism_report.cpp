@@ -21,6 +21,16 @@ Tensor filled(Index n, Index d, std::initializer_list<float> values) {
   return Tensor::from({n, d}, std::vector<float>(values));
 }
 
+/// One query whose weights are these shares of their sum: keys ln share, scale 1. Values are one-hot, so that the
+/// output says what is blended. The sum of 0.2, 0.1, 0.5 and 0.3 that the literature writes for "I ate an apple"
+/// is 1.1; as a row of softmax each is divided by it.
+MechanismInput of_shares(std::initializer_list<float> shares) {
+  const auto m = static_cast<Index>(shares.size());
+  Tensor k = filled(m, 1, shares), v = Tensor::zeros({m, m});
+  for (Index j = 0; j < m; ++j) k.ref(j, 0) = std::log(k.at(j, 0)), v.ref(j, j) = 1;
+  return {filled(1, 1, {1}), k, v, 1, full_rule()};
+}
+
 }  // namespace
 
 MechanismReport report_on(const MechanismChoice& choice, MechanismInput input) {
@@ -83,6 +93,14 @@ std::span<const WorkedExample> worked_examples() {
        [] {
          return MechanismInput{filled(2, 2, {1, 0, 0, -1}), filled(2, 2, {0.5f, 1, -1, 2}), filled(2, 1, {1, 2}),
                                root_half, full_rule()};
+       }},
+      {"apple", "“an” in “I ate an apple”: 2 : 1 : 5 : 3",
+       [] {
+         return of_shares({2, 1, 5, 3});
+       }},
+      {"library", "Six books in 11 hours: 2 : 2 : 2 : 2 : 2 : 1",
+       [] {
+         return of_shares({2, 2, 2, 2, 2, 1});
        }},
   };
   return examples;

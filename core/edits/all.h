@@ -19,6 +19,7 @@
   X(share_keys)            \
   X(latent_keys)           \
   X(singular)              \
+  X(quantize)              \
   X(adapter)               \
   X(mechanism)             \
   X(hide_patches)

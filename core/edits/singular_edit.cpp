@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
+#include "core/edits/product_anew.h"
 #include "core/tensor/singular.h"
 
 namespace headscope {
@@ -126,39 +126,6 @@ std::optional<Projection> scaled_projection(const Model& model, int layer, const
   const std::vector<double> z = edit.vector(found->values.size());
   if (std::ranges::all_of(z, [](double each) { return each == 1; })) return std::nullopt;
   return Projection{scaled_singular(own.weight, *found, z), own.bias};
-}
-
-using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using View = Eigen::Map<const RowMajor>;
-
-/// Rows [first, last] of `out` (position, …) = input · weight + bias, all but the first axis taken as one; the first
-/// `kept` numbers of every head stay.
-void multiply_anew(const Projection& by, const Tensor& input, Index first, Index last, Index kept, Tensor& out) {
-  if (last < first) return;
-  const Tensor x = input.packed(), w = by.weight.packed();
-  const Index in = w.dim(0), width = w.dim(1), rows = last - first + 1;
-  RowMajor product = View(x.data() + first * in, rows, in) * View(w.data(), in, width);
-  const Index inner = out.rank() == 3 ? out.dim(2) : 1;
-  for (Index i = 0; i < rows; ++i)
-    for (Index c = 0; c < width; ++c) {
-      if (c % inner < kept) continue;
-      const float value = product(i, c) + (by.bias.defined() ? by.bias.at(c) : 0.0f);
-      (out.rank() == 3 ? out.ref(first + i, c / inner, c % inner) : out.ref(first + i, c)) = value;
-    }
-}
-
-/// The same for out (position, head, d_model), what each head adds: its columns of `input` (position, head, d_head)
-/// times its rows of the weight, without the bias.
-void multiply_heads_anew(const Projection& by, const Tensor& input, Index first, Index last, Tensor& out) {
-  const Tensor w = by.weight.packed();
-  const Index heads = input.dim(1), d = input.dim(2), width = w.dim(1);
-  for (Index head = 0; head < heads; ++head) {
-    const Tensor z = input.select(1, head).packed();
-    const RowMajor product =
-        View(z.data() + first * d, last - first + 1, d) * View(w.data() + head * d * width, d, width);
-    for (Index i = 0; i < product.rows(); ++i)
-      for (Index c = 0; c < width; ++c) out.ref(first + i, head, c) = product(i, c);
-  }
 }
 
 class SingularStep final : public EditStep {

@@ -47,6 +47,15 @@ TEST_CASE("loads, weights, how many experts are used and their balance, by hand"
   CHECK(experts_of(r, 0) == std::vector<Index>{0, 1});
   CHECK(experts_of(r, 1) == std::vector<Index>{0, 1});
   CHECK(experts_of(r, 2) == std::vector<Index>{1, 2});
+  // Room for ⌈6/5⌉ = 2 each: expert 1 has none for its third. For ⌈0.6⌉ = 1: of token 1 nothing is left.
+  using Places = std::vector<std::pair<Index, Index>>;
+  CHECK(dropped_tokens(r, 1).capacity == 2);
+  CHECK(dropped_tokens(r, 1).places == Places{{2, 1}});
+  CHECK(dropped_tokens(r, 1).whole == 0);
+  CHECK(dropped_tokens(r, 0.5).capacity == 1);
+  CHECK(dropped_tokens(r, 0.5).places == Places{{1, 0}, {1, 1}, {2, 1}});
+  CHECK(dropped_tokens(r, 0.5).whole == 1);
+  CHECK(dropped_tokens(r, 4).places.empty());
 }
 
 TEST_CASE("of a real pass every token is taken by as many experts as the model says, in the layers that have some") {

@@ -77,8 +77,9 @@ TEST_CASE("every reading tool answers for every part, or says in a sentence why 
   for (const std::string model : {"t5", "marian"})
     for (const std::string part : {"enc", "dec", "cross"})
       for (const std::string tool :
-           {"lens", "attribution", "weighted", "circuits", "rollout", "flow", "gradients", "composition", "singular",
-            "sinks", "massive", "alternatives", "residual", "norms", "ffn", "experts", "path", "loss", "alignment"}) {
+           {"lens",        "attribution", "weighted", "circuits", "rollout", "flow",         "gradients",
+            "composition", "singular",    "few-bits", "sinks",    "massive", "alternatives", "residual",
+            "norms",       "ffn",         "experts",  "path",     "loss",    "alignment"}) {
         CAPTURE(model);
         CAPTURE(part);
         CAPTURE(tool);

@@ -36,7 +36,7 @@ TEST_CASE("read: every tool as a table, CSV and JSON, on both families") {
   for (const std::string folder : {"gpt2-random", "llama-gqa"})
     for (const std::string tool :
          {"lens", "attribution", "weighted", "circuits", "rollout", "flow", "gradients", "composition", "singular",
-          "sinks", "massive", "alternatives", "residual", "norms", "ffn", "path", "loss"}) {
+          "few-bits", "sinks", "massive", "alternatives", "residual", "norms", "ffn", "path", "loss"}) {
       CAPTURE(tool);
       std::vector<std::string> words;
       if (tool == "circuits" || tool == "alternatives") words = {"--head", "1.2"};

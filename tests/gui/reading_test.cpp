@@ -81,6 +81,7 @@ TEST_CASE("every reading instrument answers on both kinds of model") {
                             {"composition of heads", "composition", "composition/matrix"},
                             {"attention sinks", "sinks", "received/colorbar"},
                             {"massive activations", "massive", "massive/colorbar"},
+                            {"few bits and outliers", "few-bits", "few bits/colorbar"},
                             {"same output, other", "alternatives", "Weights 0 Key 0"}}) {
       CAPTURE(example);
       CAPTURE(page.words);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "app/render/expert_pictures.h"
 #include "app/widgets/controls.h"
@@ -42,6 +43,7 @@ class ExpertsPage final : public ReadingPage {
   void controls(ControlsRecord& r) override {
     r.field("view", view_, 0, 1);
     r.field("layer", layer_, 0, most_layers);
+    r.field("capacity", capacity_, 0.25, 4);
   }
 
   void right(const PageContext& c) override {
@@ -72,6 +74,19 @@ class ExpertsPage final : public ReadingPage {
          {"exp of the entropy of the loads"}, &all);
     fact(c.ui, "Balance", fmt::format("{:.3f}", routing.balance), nullptr,
          {"E Σ load · mean router probability: 1 where even", "Fedus et al. 2022: what the auxiliary loss holds down"});
+    section(c.ui, "WITH A CAPACITY", "framed: dropped");
+    slider(c.ui, "Capacity factor", capacity_, {0.25, 4, 1.25, true, "×", 2});
+    const DroppedTokens dropped = dropped_tokens(routing, capacity_);
+    const Index places = std::accumulate(routing.tokens.begin(), routing.tokens.end(), Index{0});
+    fact(c.ui, "An expert takes", fmt::format("{} tokens", dropped.capacity), nullptr,
+         {fmt::format("⌈{:.2f} · {} ÷ {}⌉: factor · tokens · experts per token ÷ experts", capacity_, places,
+                      report.experts),
+          "Fedus et al. 2022, § 2.2"});
+    fact(c.ui, "Dropped", fmt::format("{} of {} places", dropped.places.size(), places), nullptr,
+         {"later tokens of experts that are full, in the order of the text"});
+    fact(c.ui, "Without any expert", fmt::format("{} tokens", dropped.whole), nullptr,
+         {"the residual stream alone carries them past this layer"});
+    note(c.ui, "Counted, not run: this model was run without a capacity, as it is meant to be.");
   }
 
  private:
@@ -100,6 +115,8 @@ class ExpertsPage final : public ReadingPage {
     const Index pinned = pinned_row(c, *answer->source.trace);
     const SceneTouch touch = wide_scene(c, matrix_, "routing", [&](const Scene& scene, const SceneTouch& at) {
       frame_column(c, scene, at, pinned, c.ui.theme.accent);
+      for (const auto& [token, expert] : dropped_tokens(routing, capacity_).places)
+        frame_cell(c, scene, at, {expert, token}, c.ui.theme.key);
       name_cells(c, scene, at, [](Index e, Index token) { return fmt::format("Expert {} Token {}", e, token); });
     });
     if (const auto cell = matrix_cell(touch);
@@ -147,6 +164,7 @@ class ExpertsPage final : public ReadingPage {
     if (touch.clicked) layer_ = routing.layer, view_ = 0;
   }
 
+  double capacity_ = 1.25;
   int view_ = 0, layer_ = 0;
   ReadingJob<RoutingReport> job_{*this, "read.experts"};
   ReadingSlot matrix_{*this, "scene.experts.tokens"}, chart_{*this, "scene.experts.load"},

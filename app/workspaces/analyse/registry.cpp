@@ -23,6 +23,7 @@ std::unique_ptr<Page> make_saliency(JobRunner&);
 std::unique_ptr<Page> make_composition(JobRunner&);
 std::unique_ptr<Page> make_sinks(JobRunner&);
 std::unique_ptr<Page> make_massive_activations(JobRunner&);
+std::unique_ptr<Page> make_few_bits(JobRunner&);
 std::unique_ptr<Page> make_alternatives(JobRunner&);
 std::unique_ptr<Page> make_residual_stream(JobRunner&);
 std::unique_ptr<Page> make_norms(JobRunner&);
@@ -138,8 +139,10 @@ const std::vector<PageEntry>& page_registry() {
         "OV and QK circuits",
         "Read",
         "Elhage et al. 2021",
-        "What would this head do for any pair of tokens? Read off its weights, without a text's positions.",
-        "copying score eigenvalues full vocabulary token pairs matching OV circuit QK circuit copying heads eigenvalue",
+        "A head read as two circuits: QK, which token looks at which, and OV, what is then written. Off its weights, "
+        "without a text's positions.",
+        "copying score eigenvalues full vocabulary token pairs matching OV circuit QK circuit copying heads eigenvalue "
+        "head rewritten mathematical framework W_OV W_QK read a head",
         {},
         true},
        make_circuits},
@@ -176,6 +179,12 @@ const std::vector<PageEntry>& page_registry() {
         "Which hidden numbers stand out a hundredfold, and does the sink need them?",
         "residual stream dimension median outlier zero outlier dimensions outlier features massive activations"},
        make_massive_activations},
+      {{"few-bits", "Few bits and outliers", "Read", "Dettmers et al. 2022",
+        "What do 8 or 4 bits cost this model, matrix by matrix, and how much of it is the fault of a few large "
+        "numbers?",
+        "quantization quantisation int8 int4 LLM.int8 absmax rounding precision low-bit outlier dimensions outlier "
+        "features vector-wise mixed precision weights and activations"},
+       make_few_bits},
       {{"alternatives",
         "Same output, other weights",
         "Read",
@@ -203,7 +212,8 @@ const std::vector<PageEntry>& page_registry() {
        make_feed_forward},
       {{"experts", "Experts", "The block and the whole model", "Shazeer et al. 2017; Fedus et al. 2022",
         "Which expert took which token, with what weight, and how evenly are the tokens shared out?",
-        "mixture of experts MoE router gate load balance sparse Mixtral OLMoE GPT-OSS routing expert choice top-k"},
+        "mixture of experts MoE router gate load balance sparse Mixtral OLMoE GPT-OSS routing expert choice top-k "
+        "capacity factor dropped tokens Switch MiniMax-01"},
        make_experts},
       {{"state", "State of a state space", "The block and the whole model", "Gu & Dao 2023; Dao & Gu 2024",
         "What does each token write into the state, and how much of it does the state forget?",

@@ -16,12 +16,15 @@
   X(flash)                      \
   X(ring)                       \
   X(low_rank)                   \
+  X(rank)                       \
   X(linformer)                  \
   X(linear)                     \
   X(relu)                       \
   X(cosformer)                  \
   X(polynomial)                 \
+  X(dpfp)                       \
   X(performer)                  \
+  X(gaussian)                   \
   X(trigonometric)              \
   X(transnormer)                \
   X(polaformer)                 \
@@ -34,14 +37,22 @@
   X(state_space)                \
   X(mamba)                      \
   X(titans)                     \
+  X(chunk_wise)                 \
   X(refined)                    \
   X(projections)                \
   X(multi_head)                 \
   X(cross)                      \
+  X(look_up)                    \
   X(saturation)                 \
   X(dot_variance)               \
   X(dispersion)                 \
-  X(vocabulary_softmax)
+  X(softmax_loops)              \
+  X(mask_value)                 \
+  X(dropout)                    \
+  X(vocabulary_softmax)         \
+  X(paged_cache)                \
+  X(residual_highway)           \
+  X(mix_ffn)
 // clang-format on
 
 namespace headscope::mechanism {

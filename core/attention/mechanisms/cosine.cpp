@@ -115,7 +115,8 @@ Mechanism make_cosine() {
       "The query's norm sets how sharp its row is, the key's norm how much every query likes it, the angle who suits "
       "whom. Switch one off and see what it carried.";
   m.keywords =
-      "cosine attention split angle norm key normalization QK query-key normalisation L2 Swin V2 similarity dot "
+      "cosine attention split angle norm key normalization QK query-key normalisation key normalisation Su Jianlin L2 "
+      "Swin V2 similarity dot "
       "product is times times";
   m.ours =
       "τ is learnt for each head in Swin V2, from 1/τ = 10; here it is a slider. The mean of the norms in place of 1 "

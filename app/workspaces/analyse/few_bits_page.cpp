@@ -1,0 +1,244 @@
+// Weights and activations in few bits: the loss it costs, the error of every matrix, and what outliers do.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/analyse/parts.h"
+#include "app/workspaces/analyse/reading_page.h"
+#include "core/analysis/quantization.h"
+#include "core/base/nth.h"
+#include "core/edits/quantize_edit.h"
+#include "viz/scene/map_cells.h"
+
+namespace headscope {
+
+namespace {
+
+class FewBitsPage final : public ReadingPage {
+ public:
+  void middle(const PageContext& c) override {
+    if (!c.results().model.model) return no_reading_yet(c);
+    const Quantization how = chosen();
+    const std::string options = fmt::format("{} {} {} {:.2f}", how.bits, how.activations, how.vectors, how.apart);
+    errors_.want(c, quantization_sites(*c.results().model.model), options,
+                 [how](const ReadingSource& source, const Ctx&) {
+                   return read_quantization(*source.model.model, *source.trace, how);
+                 });
+    runs_.want(c, {}, options, [how](const ReadingSource& source, const Ctx& ctx) {
+      RunRequest unrounded = source.run->request;
+      std::erase_if(unrounded.edits, of_this_page);
+      return run_quantized(source.model, unrounded, how, Ctx{.backend = ctx.backend, .stop = ctx.stop});
+    });
+    if (!errors_.answer()) return no_reading_yet(c);
+    charts(c);
+    matrix(c);
+  }
+
+  void controls(ControlsRecord& r) override {
+    r.field("bits", bits_, 2, 8);
+    r.field("operands", operands_, 0, 1);
+    r.field("steps", steps_, 0, 1);
+    r.field("apart", apart_, 0.5, 20);
+    r.field("shown", shown_, 0, 2);
+  }
+
+  void right(const PageContext& c) override {
+    section(c.ui, "ROUNDED TO", "symmetric, absmax");
+    double bits = bits_;
+    if (slider(c.ui, "Bits", bits, {2, 8, 8, false, "", 0})) bits_ = static_cast<int>(std::lround(bits));
+    static constexpr const char* operands[] = {"weights", "and what they multiply"};
+    segmented(c.ui, "rounded operands", operands, operands_, ImGui::GetContentRegionAvail().x);
+    static constexpr const char* steps[] = {"a step per tensor", "per row and column"};
+    segmented(c.ui, "rounding steps", steps, steps_, ImGui::GetContentRegionAvail().x);
+    slider(c.ui, "Apart from", apart_, {0.5, 20, 6, true, "", 1});
+    note(c.ui, "Dimensions in which some token reaches this are multiplied unrounded (LLM.int8(): 6).");
+    facts(c);
+    const bool in_use = std::ranges::any_of(c.state().document.edits, of_this_page);
+    if (button(c.ui, in_use ? "Run the model unrounded" : "Run the model so")) use(c, !in_use);
+    if (ImGui::IsItemHovered())
+      tooltip(c.ui, {"the edit “quantize” in all layers: every page then shows the rounded model"});
+  }
+
+ private:
+  Quantization chosen() const { return {bits_, operands_ == 1, steps_ == 1, apart_}; }
+
+  static bool of_this_page(const Intervention& edit) {
+    return edit.action.as<Quantize>() && edit.target == HeadTarget{};
+  }
+  void use(const PageContext& c, bool rounded) const {
+    std::vector<Intervention> edits = c.state().document.edits;
+    std::erase_if(edits, of_this_page);
+    if (rounded) edits.push_back({{}, Quantize{chosen()}});
+    c.editor.set_edits(std::move(edits));
+  }
+
+  void facts(const PageContext& c) {
+    const auto runs = runs_.answer();
+    if (runs) {
+      const QuantizedRuns& of = runs->result;
+      section(c.ui, "LOSS ON THIS TEXT", "before → after");
+      fact(c.ui, "All layers", fmt::format("{:.3f} → {:.3f}", of.before.loss, of.chosen.loss), nullptr,
+           {c.predicts().loss, "the edit “quantize” in every layer, as chosen above"});
+      fact(c.ui, "KL of the answer", fmt::format("{:.4f} nats", of.chosen.kl), nullptr,
+           {"KL(before ‖ after) where the model answers, full vocabulary"});
+    }
+    const auto errors = errors_.answer();
+    if (!errors || errors->result.matrices.empty()) return;
+    const QuantizationReport& of = errors->result;
+    Index apart = 0, in = 0;
+    const QuantizedMatrix* most = &of.matrices.front();
+    for (const QuantizedMatrix& each : of.matrices) {
+      apart += each.apart, in += each.in;
+      if (std::abs(each.largest) / each.typical > std::abs(most->largest) / most->typical) most = &each;
+    }
+    section(c.ui, "OUTLIERS", "of what the matrices multiply");
+    fact(c.ui, "Kept apart",
+         fmt::format("{:.1f} % of the dimensions", 100.0 * static_cast<double>(apart) / static_cast<double>(in)),
+         nullptr, {fmt::format("{} of {} input dimensions of all matrices reach {:.1f}", apart, in, of.how.apart)});
+    fact(c.ui, "The largest", fmt::format("{:.0f} × the median", std::abs(most->largest) / most->typical), nullptr,
+         {fmt::format("{:.2f} in dimension {} of what {} of layer {} multiplies", most->largest,
+                      most->largest_dimension, symbol_of(most->matrix), most->layer),
+          fmt::format("median over its dimensions of the largest magnitude: {:.3f}", most->typical)});
+    note(c.ui,
+         apart == 0
+             ? fmt::format("No dimension reaches {:.1f} here: keeping apart changes nothing. Lower the threshold.",
+                           of.how.apart)
+             : "One large number makes the step of all that share it large. Kept apart, the rest has a finer one.");
+  }
+
+  void charts(const PageContext& c) {
+    const auto answer = runs_.answer();
+    const double width = std::floor(c.room()), half = std::floor((width - 24) / 2),
+                 height = std::clamp(room_below(c) * 0.42, 150.0, 320.0);
+    if (!answer) {
+      section(c.ui, "LOSS OVER BITS", "running the model with every number of bits");
+      ImGui::Dummy({0, c.ui.px(static_cast<float>(height))});
+      return;
+    }
+    section(c.ui, "LOSS OVER BITS", "whole model · on the right: one layer alone, as chosen");
+    const ImVec2 at = ImGui::GetCursorPos();
+    chart_slot(c, bits_slot_, "bits", answer, "", half, height,
+               [answer](const Style& style) { return over_bits(answer->result, style); });
+    ImGui::SetCursorPos({at.x + c.ui.px(static_cast<float>(half + 24)), at.y});
+    chart_slot(c, layers_slot_, "layers", answer, "", half, height,
+               [answer](const Style& style) { return over_layers(answer->result, style); });
+    ImGui::Dummy({0, c.ui.px(4)});
+  }
+
+  static LineChart over_bits(const QuantizedRuns& runs, const Style& style) {
+    LineChart chart;
+    chart.grid = chart.points = true;
+    chart.y_title = "loss, nats";
+    chart.x_title = "bits";
+    chart.x_ticks = {3, 4, 5, 6, 8};
+    ChartSeries lines[] = {{"per tensor", style.theme.key, {}, {}},
+                           {"per row", style.theme.accent, {}, {}},
+                           {"apart", style.theme.value, {}, {}}};
+    for (const QuantizedRuns::Run& run : runs.runs) {
+      ChartSeries& line = nth(lines, run.way);
+      line.x.push_back(run.bits), line.y.push_back(run.outcome.loss);
+    }
+    for (ChartSeries& line : lines) {
+      std::ranges::reverse(line.x), std::ranges::reverse(line.y);
+      chart.series.push_back(std::move(line));
+    }
+    ChartSeries before{"unrounded", style.theme.muted, {3, 8}, {runs.before.loss, runs.before.loss}};
+    before.dashed = before.quiet = true;
+    chart.series.push_back(std::move(before));
+    return chart;
+  }
+
+  static LineChart over_layers(const QuantizedRuns& runs, const Style& style) {
+    LineChart chart;
+    chart.grid = chart.points = true;
+    chart.y_title = "change of loss, nats";
+    chart.x_title = "layer";
+    ChartSeries line{"", style.theme.accent, {}, {}};
+    for (std::size_t layer = 0; layer < runs.layers.size(); ++layer) {
+      line.x.push_back(static_cast<double>(layer));
+      line.y.push_back(runs.layers[layer].loss - runs.before.loss);
+      chart.x_ticks.push_back(static_cast<double>(layer));
+    }
+    chart.series.push_back(std::move(line));
+    return chart;
+  }
+
+  void matrix(const PageContext& c) {
+    const auto answer = errors_.answer();
+    section(c.ui, "ERROR OF EVERY MATRIX", "‖difference‖ ÷ ‖what it was‖, on this text");
+    static constexpr const char* views[] = {"products", "outliers apart", "weights"};
+    segmented(c.ui, "shown error", views, shown_);
+    const int shown = shown_;
+    const SceneTouch touch =
+        matrix_slot(c, slot_, "few bits", answer, std::to_string(shown), std::max(room_below(c) - 8, 120.0),
+                    [answer, shown] { return error_matrix(answer->result, shown); });
+    const auto cell = matrix_cell(touch);
+    if (!cell) return;
+    const auto columns = columns_of(answer->result);
+    for (const QuantizedMatrix& each : answer->result.matrices)
+      if (each.layer == cell->row && cell->column < static_cast<Index>(columns.size()) &&
+          nth(columns, cell->column) == each.matrix)
+        tooltip(c.ui,
+                {fmt::format("{} of layer {}", symbol_of(each.matrix), each.layer),
+                 fmt::format("products {:.4f}, outliers apart {:.4f}, weights {:.4f}", each.product_error,
+                             each.apart_error, each.weight_error),
+                 fmt::format("{} of {} input dimensions kept apart; largest {:.2f} in dimension {}, median {:.2f}",
+                             each.apart, each.in, each.largest, each.largest_dimension, each.typical),
+                 "‖X W − X̂ Ŵ‖ ÷ ‖X W‖, X as recorded, F32"});
+  }
+
+  static std::vector<WeightMatrix> columns_of(const QuantizationReport& report) {
+    std::vector<WeightMatrix> columns;
+    for (int each = 0; each < weight_matrix_count; ++each)
+      if (std::ranges::find(report.matrices, static_cast<WeightMatrix>(each), &QuantizedMatrix::matrix) !=
+          report.matrices.end())
+        columns.push_back(static_cast<WeightMatrix>(each));
+    return columns;
+  }
+
+  static Matrix error_matrix(const QuantizationReport& report, int shown) {
+    Matrix m;
+    const auto columns = columns_of(report);
+    const int layers = report.matrices.empty() ? 0 : report.matrices.back().layer + 1;
+    m.values = Tensor::full({layers, static_cast<Index>(columns.size())}, std::numeric_limits<float>::quiet_NaN());
+    for (int layer = 0; layer < layers; ++layer) m.rows.push_back(std::to_string(layer));
+    for (const WeightMatrix each : columns) m.columns.emplace_back(symbol_of(each));
+    for (const QuantizedMatrix& each : report.matrices)
+      m.values.ref(each.layer, std::ranges::find(columns, each.matrix) - columns.begin()) =
+          static_cast<float>(shown == 0   ? each.product_error
+                             : shown == 1 ? each.apart_error
+                                          : each.weight_error);
+    m.row_title = "layer ↓";
+    m.column_title = "matrix →";
+    m.unit = shown == 2 ? "‖W − Ŵ‖ ÷ ‖W‖" : "‖X W − X̂ Ŵ‖ ÷ ‖X W‖";
+    m.low = 0;
+    if (shown < 2) {  // one scale for both, so that the eye can compare
+      double most = 0;
+      for (const QuantizedMatrix& each : report.matrices) most = std::max({most, each.product_error, each.apart_error});
+      m.high = std::max(most, 1e-6);
+    }
+    m.largest_cell = 90;
+    return m;
+  }
+
+  ReadingJob<QuantizationReport> errors_{*this, "read.few bits"};
+  ReadingJob<QuantizedRuns> runs_{*this, "read.few bits runs", "running the model in few bits"};
+  ReadingSlot slot_{*this, "scene.few bits"}, bits_slot_{*this, "scene.few bits.bits"},
+      layers_slot_{*this, "scene.few bits.layers"};
+  int bits_ = 4, operands_ = 1, steps_ = 1, shown_ = 0;
+  double apart_ = 6;
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_few_bits(JobRunner&) {
+  return std::make_unique<FewBitsPage>();
+}
+
+}  // namespace headscope

@@ -1,0 +1,281 @@
+// The chunk-wise form of linear recurrences (Hua et al., Transformer Quality in Linear Time, 2022; Yang et al., Gated
+// Linear Attention, 2024; Yang et al., Parallelizing Linear Transformers with the Delta Rule, 2024). All have
+//   S_t = A_t S_{t−1} + β k_t v_tᵀ,   o_t = S_tᵀ q_t,
+// with A_t = I (linear attention), γ I (RetNet), diag(α_t) (GLA) or I − β k_t k_tᵀ (DeltaNet). Token by token that is n
+// steps in sequence; all at once it is n² products. In between: inside a chunk of C tokens matrix products, between
+// chunks only the state S. With a_t the product of the gates from the chunk's beginning to t, q̃_t = a_t ∘ q_t and
+// k̃_s = k_s ÷ a_s:
+//   O = tril(Q̃ K̃ᵀ) V + Q̃ S,   S ← diag(a_C) (S + K̃ᵀ V).
+// DeltaNet writes U − W S in V's place, (I + tril(β K Kᵀ, −1)) [W U] = β [K V] (the UT transform).
+// Ours: GLA's gates are learnt maps of the layer's input; a head has none, so α_t = σ(3 + W k_t), W drawn, entries
+// N(0, 1/d). Keys and queries: linear 1 + elu, the delta rule of length 1, otherwise times √scale. No norm behind.
+// Shapes: S (d, d_v), tile (C, C). Cost: n C (d + d_v) inside the chunks, 2 n d d_v through the state; n ÷ C steps.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+#include "core/base/nth.h"
+#include "core/tensor/gap.h"
+#include "core/tensor/matrices.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+using Matrix = RowMajor<double>;
+enum Form { linear, decay, gated, delta };
+
+struct Parts {
+  Form form;
+  Matrix q, k, v;
+  Matrix gates;  // (n, d): what row c of S is multiplied by before token t is written
+  double beta;
+};
+
+void to_length_one(Matrix& x) {
+  for (Eigen::Index i = 0; i < x.rows(); ++i)
+    if (const double length = x.row(i).norm(); length > 0) x.row(i) /= length;
+}
+
+Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
+  Parts p{static_cast<Form>(values.whole("recurrence")),
+          matrix_of(in.q),
+          matrix_of(in.k),
+          matrix_of(in.v),
+          Matrix::Ones(in.n(), in.d()),
+          values.number("beta")};
+  const double root = std::sqrt(std::abs(static_cast<double>(in.scale)));
+  for (Matrix* each : {&p.q, &p.k}) {
+    if (p.form == delta)
+      to_length_one(*each);
+    else if (p.form == linear)
+      *each = each->unaryExpr([](double x) { return x > 0 ? 1 + x : std::exp(x); });
+    else
+      *each *= root;
+  }
+  if (p.form != delta) p.beta = 1;
+  if (p.form == decay) p.gates.setConstant(values.number("decay"));
+  if (p.form == gated) {
+    const Matrix w = matrix_of(gaussian(in.d(), in.d(), values.seed())) / std::sqrt(static_cast<double>(in.d()));
+    p.gates = (matrix_of(in.k) * w.transpose()).unaryExpr([](double x) { return 1 / (1 + std::exp(-3 - x)); });
+  }
+  return p;
+}
+
+/// Token by token: keep(t, S) after each.
+template <class Keep>
+Matrix recur(const MechanismInput& in, const Parts& p, Keep keep) {
+  Matrix state = Matrix::Zero(in.d(), in.d_v()), out(in.n(), in.d_v());
+  for (Index t = 0; t < in.n(); ++t) {
+    if (t % 256 == 0) check(in);
+    state = p.gates.row(t).asDiagonal() * state;
+    const Eigen::RowVectorXd held = p.k.row(t) * state;
+    state += p.beta * p.k.row(t).transpose() * (p.form == delta ? Eigen::RowVectorXd(p.v.row(t) - held) : p.v.row(t));
+    out.row(t) = p.q.row(t) * state;
+    keep(t, state);
+  }
+  return out;
+}
+
+struct Chunked {
+  Matrix out, inside, through;  // (n, d_v): the sum, and its two parts
+  Matrix tiles;                 // (n, n): the products inside chunks, 0 elsewhere; of the delta rule, on U − W S
+  Matrix state;                 // (d, d_v) after the last token
+};
+
+/// `tiles`: keep them.
+Chunked by_chunks(const MechanismInput& in, const Parts& p, Index chunk, bool tiles) {
+  const Index n = in.n();
+  Chunked c{Matrix(n, in.d_v()), Matrix(n, in.d_v()), Matrix(n, in.d_v()), tiles ? Matrix::Zero(n, n) : Matrix(),
+            Matrix::Zero(in.d(), in.d_v())};
+  for (Index begin = 0; begin < n; begin += chunk) {
+    check(in);
+    const Index size = std::min(chunk, n - begin);
+    Matrix q = p.q.middleRows(begin, size), k = p.k.middleRows(begin, size), v = p.v.middleRows(begin, size);
+    Eigen::RowVectorXd product = Eigen::RowVectorXd::Ones(in.d());
+    for (Index i = 0; i < size; ++i) {  // float64 holds the product of 128 gates of 0.01
+      product = product.cwiseProduct(p.gates.row(begin + i));
+      q.row(i) = q.row(i).cwiseProduct(product), k.row(i) = k.row(i).cwiseQuotient(product);
+    }
+    if (p.form == delta) {
+      Matrix overlap = (p.beta * k * k.transpose()).triangularView<Eigen::StrictlyLower>();
+      overlap.diagonal().setOnes();
+      const auto solve = overlap.triangularView<Eigen::UnitLower>();
+      const Matrix w = solve.solve(p.beta * k), u = solve.solve(p.beta * v);
+      v = u - w * c.state;
+    }
+    const Matrix tile = (q * k.transpose()).triangularView<Eigen::Lower>();
+    c.inside.middleRows(begin, size) = tile * v;
+    c.through.middleRows(begin, size) = q * c.state;
+    if (tiles) c.tiles.block(begin, begin, size, size) = tile;
+    c.state = product.asDiagonal() * Matrix(c.state + k.transpose() * v);
+  }
+  c.out = c.inside + c.through;
+  return c;
+}
+
+/// weight(t, s) by its definition: q_t through every gate back to token s.
+Matrix weights_of(const MechanismInput& in, const Parts& p) {
+  Matrix weights = Matrix::Zero(in.n(), in.n());
+  for (Index t = 0; t < in.n(); ++t) {
+    check(in);
+    Eigen::RowVectorXd u = p.q.row(t);
+    for (Index s = t; s >= 0; --s) {
+      const double along = u.dot(p.k.row(s));
+      weights(t, s) = p.beta * along;
+      if (p.form == delta) u -= p.beta * along * p.k.row(s);
+      u = u.cwiseProduct(p.gates.row(s));
+    }
+  }
+  return weights;
+}
+
+Index chunk_of(const MechanismValues& values, Index n) {
+  return std::min(values.whole("chunk"), std::max<Index>(n, 1));
+}
+
+double multiply_adds(const MechanismShape& s, double chunk) {
+  const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d), d_v = static_cast<double>(s.d_v);
+  return n * chunk * (d + d_v) + 2 * n * d * d_v;
+}
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+  need_causal(in, "chunk-wise");
+  const Parts p = parts_of(in, values);
+  const Index n = in.n(), chunk = chunk_of(values, n);
+  const Chunked by = by_chunks(in, p, chunk, detail == Detail::steps);
+  MechanismResult result;
+  result.kind = MapKind::effective;
+  result.output = tensor_of(by.out);
+  result.weights = tensor_of(weights_of(in, p));
+  const MechanismShape shape{n, in.d(), in.d_v()};
+  result.facts = {{"Steps in sequence", fmt::format("{} chunks in place of {} tokens", (n + chunk - 1) / chunk, n),
+                   "n ÷ C, rounded up"},
+                  {"Multiply-adds", fmt::format("{:.0f}", multiply_adds(shape, static_cast<double>(chunk))),
+                   "n C (d + d_v) inside the chunks + 2 n d d_v through the state"}};
+  if (detail != Detail::steps) return result;
+  add_inputs(result.steps, in);
+  auto hidden = hidden_cells(*in.rule, n, n);
+  std::vector<std::uint8_t> outside;
+  for (Index i = 0; i < n; ++i)
+    for (Index j = 0; j < n; ++j) outside.push_back(j > i || i / chunk != j / chunk);
+  result.steps.push_back({.id = "tiles",
+                          .title = "Inside chunks",
+                          .formula = p.form == delta ? "tril(Q Kᵀ), meets U − W S" : "tril(Q̃ K̃ᵀ), meets V",
+                          .value = tensor_of(by.tiles),
+                          .masked = std::move(outside)});
+  result.steps.push_back({.id = "inside",
+                          .title = "From the own chunk",
+                          .formula = "tile · V",
+                          .value = tensor_of(by.inside),
+                          .columns = MechanismAxis::dimension});
+  result.steps.push_back({.id = "through",
+                          .title = "From chunks before",
+                          .formula = "Q̃ S",
+                          .value = tensor_of(by.through),
+                          .columns = MechanismAxis::dimension,
+                          .explain = {}});
+  result.steps.push_back({.id = "state",
+                          .title = "S after the last chunk",
+                          .formula = "all that crosses a chunk's edge",
+                          .value = tensor_of(by.state),
+                          .rows = MechanismAxis::other,
+                          .columns = MechanismAxis::dimension});
+  result.steps.push_back({.id = "weights",
+                          .title = "Effective weights",
+                          .formula = "what each value counts for; never built",
+                          .value = result.weights,
+                          .masked = std::move(hidden)});
+  MechanismStep out = output_step(result.weights, in.v, result.output, "both parts added");
+  result.steps.push_back(std::move(out));
+  MechanismCurve cost{"Multiply-adds over the length of a chunk", "C", "multiply-adds", {{"", {}, {}}}, true, {}};
+  MechanismCurve steps{"Steps that must follow one another", "C", "steps", {{"", {}, {}}}, true, {}};
+  for (Index each = 1; each < 2 * n; each *= 2) {
+    const Index size = std::min(each, n);
+    cost.lines[0].x.push_back(static_cast<double>(size));
+    cost.lines[0].y.push_back(multiply_adds(shape, static_cast<double>(size)));
+    steps.lines[0].x.push_back(static_cast<double>(size));
+    steps.lines[0].y.push_back(static_cast<double>((n + size - 1) / size));
+  }
+  cost.marker = {static_cast<double>(chunk), multiply_adds(shape, static_cast<double>(chunk))};
+  steps.marker = {static_cast<double>(chunk), static_cast<double>((n + chunk - 1) / chunk)};
+  result.curves = {std::move(cost), std::move(steps)};
+  return result;
+}
+
+Tensor output(const MechanismInput& in, const MechanismValues& values) {
+  need_causal(in, "chunk-wise");
+  return tensor_of(by_chunks(in, parts_of(in, values), chunk_of(values, in.n()), false).out);
+}
+
+Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
+  need_causal(in, "chunk-wise");
+  static constexpr const char* updates[] = {"Sₜ = Sₜ₋₁ + φ(kₜ) vₜᵀ", "Sₜ = γ Sₜ₋₁ + kₜ vₜᵀ",
+                                            "Sₜ = diag(αₜ) Sₜ₋₁ + kₜ vₜᵀ", "Sₜ = (I − β kₜ kₜᵀ) Sₜ₋₁ + β kₜ vₜᵀ"};
+  const Parts p = parts_of(in, values);
+  Recurrence result;
+  result.update = nth(updates, p.form);
+  result.readout = "oₜ = Sₜᵀ qₜ";
+  result.output =
+      tensor_of(recur(in, p, [&](Index, const Matrix& state) { result.states.push_back(tensor_of(state)); }));
+  return result;
+}
+
+}  // namespace
+
+Mechanism make_chunk_wise() {
+  Mechanism m;
+  m.id = "chunk-wise";
+  m.title = "Chunk by chunk: linear recurrences as matrix products";
+  m.name = "Chunk-wise form";
+  m.group = "Recurrent";
+  m.source = "Yang et al. 2024";
+  m.formula = "O = tril(Q̃ K̃ᵀ) V + Q̃ S,   S ← diag(a) (S + K̃ᵀ V)";
+  m.meaning =
+      "Token by token is slow to train, all at once costs n². In chunks: products inside, and only the state passes "
+      "from one to the next. The same numbers come out for every chunk length.";
+  m.keywords =
+      "chunkwise chunked parallel form block-wise training linear attention RetNet GLA DeltaNet WY UT transform "
+      "intra-chunk inter-chunk";
+  m.ours = "GLA's gates are learnt; here α = σ(3 + W k) with W drawn. No norm and no output gate follow.";
+  m.parameters = {choice_parameter("recurrence", "Recurrence", "What becomes of the state before a token is written.",
+                                   {"linear", "decay", "gated", "delta"}, 2),
+                  whole_parameter("chunk", "Chunk C", "Tokens that are worked on together.", 1, 128, 8, true),
+                  number_parameter("decay", "Decay γ", "Of the form decay (RetNet).", 0.5, 1, 0.9),
+                  number_parameter("beta", "Step β", "Of the form delta.", 0, 1, 1),
+                  seed_parameter("of W, form gated")};
+  m.needs_causal = true;
+  m.run = run;
+  m.output = output;
+  m.recurrent = recurrent;
+  m.cost = [](const MechanismShape& s, const MechanismValues& v) {
+    MechanismCost cost;
+    cost.multiply_adds = multiply_adds(s, static_cast<double>(chunk_of(v, s.n)));
+    cost.state_bytes = static_cast<double>(s.d) * static_cast<double>(s.d_v) * 4;
+    const double chunks = std::ceil(static_cast<double>(s.n) / static_cast<double>(chunk_of(v, s.n)));
+    // Q, K, V read and O written once, the state read and written once a chunk.
+    cost.moved_bytes =
+        4 * static_cast<double>(s.n) * static_cast<double>(2 * s.d + 2 * s.d_v) + 2 * chunks * cost.state_bytes;
+    return cost;
+  };
+  m.chips = [](const MechanismShape& s, const MechanismValues& v) {
+    using Role = ShapeChip::Role;
+    const Index c = chunk_of(v, s.n);
+    return std::vector<ShapeChip>{
+        chip(Role::query, "Q", c, s.d),        chip(Role::key, "tile", c, c),
+        chip(Role::value, "V", c, s.d_v, "·"), chip(Role::plain, "Q̃ S, S", s.d, s.d_v, "+"),
+        chip(Role::output, "O", c, s.d_v),     {Role::remark, fmt::format("{} times", (s.n + c - 1) / c), ""}};
+  };
+  m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult& r) -> std::string {
+    const Tensor whole = tensor_of(recur(in, parts_of(in, v), [](Index, const Matrix&) {}));
+    return fmt::format("{}. Token by token gives the same outputs up to {}.", nth(r.facts, 0).value,
+                       text(greatest_gap(whole, r.output)));
+  };
+  return m;
+}
+
+}  // namespace headscope::mechanism

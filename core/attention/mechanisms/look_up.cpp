@@ -1,0 +1,155 @@
+// Attention as a look-up that is soft (Graves, Wayne & Danihelka, Neural Turing Machines, 2014: reading by a blend over
+// addresses; Vaswani et al. 2017): a dictionary gives the one value whose key matches best, attention the average of
+// all values, weighted by how well each key matches. As the scores are sharpened the second becomes the first. The hard
+// one has no gradient: a score that moves a little changes nothing. Of keys that match equally well the first is taken.
+// Shapes, of one query: scores, weights (1, m), output (1, d_v).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+#include "core/base/nth.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+double norm(const Tensor& x) {
+  double sum = 0;
+  for (const float value : x.values()) sum += static_cast<double>(value) * static_cast<double>(value);
+  return std::sqrt(sum);
+}
+
+/// 1 under the largest score, 0 elsewhere; all 0 where the query sees nothing.
+Tensor hardest(const Tensor& scores, Index* which) {
+  Tensor weights = Tensor::zeros(scores.shape());
+  *which = -1;
+  for (Index j = 0; j < scores.dim(1); ++j)
+    if (std::isfinite(scores.at(0, j)) && (*which < 0 || scores.at(0, j) > scores.at(0, *which))) *which = j;
+  if (*which >= 0) weights.ref(0, *which) = 1;
+  return weights;
+}
+
+/// ‖diag(p) − p pᵀ‖, the gradient of the weights by the scores.
+double gradient(const Tensor& p) {
+  double sum = 0;
+  for (Index i = 0; i < p.dim(1); ++i)
+    for (Index j = 0; j < p.dim(1); ++j) {
+      const double a = static_cast<double>(p.at(0, i)), b = static_cast<double>(p.at(0, j));
+      sum += std::pow((i == j ? a : 0) - a * b, 2);
+    }
+  return std::sqrt(sum);
+}
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+  check(in);
+  const Index row =
+      std::min(static_cast<Index>(std::lround(values.number("query") * static_cast<double>(in.n() - 1))), in.n() - 1);
+  Tensor all = raw_scores(in);
+  apply_rule(*in.rule, all);
+  const Tensor own = all.slice(0, row, row + 1).copy();
+  const auto soft_at = [&](double sharpness) { return softmax_rows(times(own, static_cast<float>(sharpness))); };
+  const double sharpness = values.number("sharpness");
+  Index best = -1;
+  const Tensor hard = hardest(own, &best), soft = soft_at(sharpness);
+  const Tensor hard_read = product(hard, in.v), soft_read = product(soft, in.v);
+  Tensor shown = times(own, static_cast<float>(sharpness));
+  std::vector<std::uint8_t> hidden;
+  for (float& s : shown.mutable_values()) {
+    hidden.push_back(!std::isfinite(s));
+    if (!std::isfinite(s)) s = 0;
+  }
+  MechanismResult result;
+  const auto step = [&](const char* id, const char* title, std::string formula, const Tensor& value,
+                        MechanismStep::Range range, MechanismAxis columns, bool masked,
+                        std::function<std::string(Index, Index)> explain) {
+    result.steps.push_back({.id = id,
+                            .title = title,
+                            .formula = std::move(formula),
+                            .value = value,
+                            .range = range,
+                            .rows = MechanismAxis::other,
+                            .columns = columns,
+                            .masked = masked ? hidden : std::vector<std::uint8_t>{},
+                            .explain = std::move(explain)});
+  };
+  using enum MechanismStep::Range;
+  step("row-scores", "Match with each key", fmt::format("query {}: q · k, times the sharpness", row), shown,
+       signed_values, MechanismAxis::key, true, {});
+  step("hard", "Hard: arg max", "1 on the best match", hard, probability, MechanismAxis::key, true, {});
+  step("hard-read", "What a dictionary returns", "the value of the best match", hard_read, signed_values,
+       MechanismAxis::dimension, false, explain_product(hard, in.v));
+  step("soft", "Soft: softmax", "e^score ÷ Σ e^score", soft, probability, MechanismAxis::key, true,
+       [shown, soft](Index, Index j) {
+         return fmt::format("e^{} ÷ Σ = {}", text(shown.at(0, j)), text(soft.at(0, j)));
+       });
+  step("soft-read", "What attention returns", "Σ weight · value", soft_read, signed_values, MechanismAxis::dimension,
+       false, explain_product(soft, in.v));
+  result.steps.push_back(given("v", "V: what is stored", in.v, MechanismAxis::key));
+
+  const double size = norm(hard_read);
+  const auto distance = [&](const Tensor& p) {
+    return size > 0 ? norm(minus(product(p, in.v), hard_read)) / size : norm(product(p, in.v));
+  };
+  const auto largest = [](const Tensor& p) { return static_cast<double>(*std::ranges::max_element(p.values())); };
+  MechanismCurve weight{
+      "Sharper scores: the largest weight goes to 1", "sharpness", "weight", {{"", {}, {}}}, true, {}};
+  MechanismCurve apart{
+      "… and the average to the one value", "sharpness", "‖soft − hard‖ ÷ ‖hard‖", {{"", {}, {}}}, true, {}};
+  for (int i = 0; i <= 40; ++i) {
+    check(in);
+    const double at = 0.05 * std::pow(2000.0, i / 40.0);
+    const Tensor p = soft_at(at);
+    weight.lines[0].x.push_back(at), weight.lines[0].y.push_back(largest(p));
+    apart.lines[0].x.push_back(at), apart.lines[0].y.push_back(distance(p));
+  }
+  weight.marker = {sharpness, largest(soft)}, apart.marker = {sharpness, distance(soft)};
+  result.curves = {std::move(weight), std::move(apart)};
+
+  double entropy = 0;
+  for (const float p : soft.values())
+    if (p > 0) entropy -= static_cast<double>(p) * std::log(static_cast<double>(p));
+  result.facts = {
+      {"Hard look-up", best < 0 ? "nothing" : fmt::format("key {}, and no other", best), "arg max of the scores"},
+      {"Soft look-up", best < 0 ? "nothing" : fmt::format("{} of it", text(largest(soft))), "weight of the best match"},
+      {"Keys that are blended", fmt::format("{:.2f}", best < 0 ? 0 : std::exp(entropy)),
+       "exp(entropy of the weights): 1 = a dictionary"},
+      {"Distance of the two", text(distance(soft)), "‖soft − hard‖ ÷ ‖hard‖ of what they return"},
+      {"Gradient, hard", "0", "arg max is flat: a score that moves a little changes nothing"},
+      {"Gradient, soft", text(gradient(soft)), "‖diag(p) − p pᵀ‖: what training can move"}};
+  return result;
+}
+
+}  // namespace
+
+Mechanism make_look_up() {
+  Mechanism m;
+  m.id = "look-up";
+  m.title = "Look-up, hard and soft: a dictionary against attention";
+  m.name = "Look-up, hard and soft";
+  m.group = "Softmax and scaling";
+  m.source = "Graves et al. 2014";
+  m.formula = "v[arg max q·k]   against   Σ softmax(q·k) v";
+  m.meaning =
+      "A dictionary returns the one value under the best key. Attention returns an average of all values, each counted "
+      "by how well its key matches: nothing is all or nothing, and so it can be learnt.";
+  m.keywords =
+      "soft dictionary hard attention argmax lookup database fuzzy addressing query key value library books search "
+      "weighted average content-based";
+  m.parameters = {number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 100, 1, true),
+                  number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 0.35)};
+  m.run = run;
+  m.study = true;
+  m.note = [](const MechanismInput& in, const MechanismValues&, const MechanismResult& r) -> std::string {
+    return fmt::format(
+        "A dictionary takes {}; attention gives {} and blends {} of {} keys. Raise the sharpness, and the two meet. By "
+        "hand has two sums of the literature as worked examples: a word among four, and six books.",
+        nth(r.facts, 0).value, nth(r.facts, 1).value, nth(r.facts, 2).value, in.m());
+  };
+  return m;
+}
+
+}  // namespace headscope::mechanism

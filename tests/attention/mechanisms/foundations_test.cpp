@@ -1,0 +1,192 @@
+// Look-up, rank, kernel identity, softmax as loops, mask values, dropout: against sums by hand and definitions in
+// double.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "core/attention/mechanism_report.h"
+#include "tests/attention/mechanisms/input.h"
+
+namespace headscope::foundations_test {
+
+using namespace testing;
+
+namespace {
+MechanismInput example(std::string_view id) {
+  return std::ranges::find(worked_examples(), id, &WorkedExample::id)->input();
+}
+const std::string& value_of(const MechanismResult& r, std::string_view name) {
+  return std::ranges::find(r.facts, name, &MechanismFact::name)->value;
+}
+}  // namespace
+
+TEST_CASE("look-up: a word among four, 2 : 1 : 5 : 3, hard and soft") {
+  const MechanismResult r = run("look-up", example("apple"), Detail::steps);
+  const Tensor &soft = step_of(r, "soft").value, &hard = step_of(r, "hard").value;
+  const double shares[] = {2, 1, 5, 3};
+  for (Index j = 0; j < 4; ++j) {
+    CHECK(soft.at(0, j) == doctest::Approx(shares[j] / 11));
+    CHECK(hard.at(0, j) == (j == 2 ? 1.0f : 0.0f));
+    CHECK(step_of(r, "soft-read").value.at(0, j) == doctest::Approx(shares[j] / 11));  // one-hot values
+    CHECK(step_of(r, "hard-read").value.at(0, j) == (j == 2 ? 1.0f : 0.0f));
+  }
+  CHECK(value_of(r, "Hard look-up") == "key 2, and no other");
+  // √((4 + 1 + 36 + 9)/121) = √50 ÷ 11
+  CHECK(number_in(value_of(r, "Distance of the two")) == doctest::Approx(std::sqrt(50.0) / 11).epsilon(2e-3));
+  // Σ p_i² (1 − p_i)² + Σ_{i≠j} p_i² p_j², the entries of diag(p) − p pᵀ
+  double squares = 0;
+  for (Index i = 0; i < 4; ++i)
+    for (Index j = 0; j < 4; ++j) squares += std::pow(shares[i] / 11 * ((i == j) - shares[j] / 11), 2);
+  CHECK(number_in(value_of(r, "Gradient, soft")) == doctest::Approx(std::sqrt(squares)).epsilon(3e-3));
+}
+
+TEST_CASE("look-up: six books in 11 hours, and the sharpness that makes it a dictionary") {
+  const MechanismInput books = example("library");
+  const MechanismResult r = run("look-up", books, Detail::steps);
+  for (Index j = 0; j < 6; ++j)
+    CHECK(step_of(r, "soft").value.at(0, j) == doctest::Approx(j < 5 ? 2.0 / 11 : 1.0 / 11));  // 0.18 …, 0.09
+  // Five books match equally well: the first is the hard one's; however sharp, the soft one blends all five.
+  CHECK(value_of(r, "Hard look-up") == "key 0, and no other");
+  const MechanismResult sharp = run("look-up sharpness=100", books, Detail::steps);
+  CHECK(number_in(value_of(sharp, "Keys that are blended")) == doctest::Approx(5).epsilon(0.01));
+  const MechanismResult word = run("look-up sharpness=100", example("apple"), Detail::steps);
+  CHECK(number_in(value_of(word, "Distance of the two")) < 1e-6);
+  CHECK(number_in(value_of(word, "Keys that are blended")) == doctest::Approx(1));
+  // What the mask hides is not found.
+  MechanismInput text = random_head(4, 4, 3, 3, "causal");
+  text.k = rows(4, 3, {0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9}), text.q = rows(4, 3, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+  CHECK(value_of(run("look-up query=0.34", text, Detail::steps), "Hard look-up") == "key 0, and no other");
+  CHECK(value_of(run("look-up query=1", text, Detail::steps), "Hard look-up") == "key 3, and no other");
+}
+
+TEST_CASE("rank: Q Kᵀ has at most d singular values, softmax more; the last of d = 3") {
+  const MechanismInput in = random_head(20, 20, 3, 3, "causal");
+  const MechanismResult r = run("rank", in, Detail::steps);
+  CHECK(value_of(r, "Bound") == "rank(Q Kᵀ) ≤ d = 3");
+  CHECK(number_in(value_of(r, "Rank of Q Kᵀ")) == 3);
+  CHECK(number_in(value_of(r, "Rank after softmax")) > 3);
+  CHECK(number_in(value_of(r, "Rank under the mask")) == 20);  // a triangle with a positive diagonal
+  const auto& chart = r.curves[0].lines;
+  REQUIRE(chart.size() == 4);
+  CHECK(chart[1].y[2] > -3);   // σ₃ of Q Kᵀ is there …
+  CHECK(chart[1].y[3] == -8);  // … σ₄ is not
+  CHECK(chart[0].y[3] > -8);
+  CHECK(chart[3].x == std::vector<double>{3, 3});
+  // Scores so flat that every row is even: rank 1.
+  CHECK(number_in(value_of(
+            run("rank",
+                {rows(4, 1, {0, 0, 0, 0}), rows(4, 1, {1, 2, 3, 4}), rows(4, 1, {1, 2, 3, 4}), 1, parse_mask("full")},
+                Detail::steps),
+            "Rank after softmax")) == 1);
+}
+
+TEST_CASE("gaussian: with the bonus softmax, without it the distance alone, and the ½") {
+  for (const char* mask : {"causal", "full", "window 3"}) {
+    CAPTURE(mask);
+    const MechanismInput in = random_head(9, 9, 4, 5, mask);
+    CHECK(gap(run("gaussian lengths=on", in).weights, softmax_by_definition(in)) < 1e-6);
+    const Matrix q = matrix_of(in.q), k = matrix_of(in.k);
+    const MechanismResult alone = run("gaussian", in, Detail::steps);
+    CHECK(gap(alone.weights, normalised(in, [&](Index i, Index j) {
+                double apart = 0;
+                for (std::size_t c = 0; c < 4; ++c)
+                  apart += std::pow(q[static_cast<std::size_t>(i)][c] - k[static_cast<std::size_t>(j)][c], 2);
+                return std::exp(-static_cast<double>(in.scale) * apart / 2);
+              })) < 1e-6);
+    CHECK(number_in(value_of(alone, "exp(q·k) against the product")) < 1e-12);
+  }
+  // x = 2, y = 1: e^(4/2) e^(−1/2) e^(1/2) = e². Without the ½: e⁴ e^(−1/2) e¹, that is e^2.5 times too large.
+  const MechanismResult one =
+      run("gaussian", {rows(1, 1, {2}), rows(1, 1, {1}), rows(1, 1, {1}), 1, parse_mask("full")}, Detail::steps);
+  CHECK(step_of(one, "query-factor").value.at(0, 0) == doctest::Approx(std::exp(2.0)));
+  CHECK(step_of(one, "kernel").value.at(0, 0) == doctest::Approx(std::exp(-0.5)));
+  CHECK(step_of(one, "key-factor").value.at(0, 0) == doctest::Approx(std::exp(0.5)));
+  CHECK(step_of(one, "exponential").value.at(0, 0) == doctest::Approx(std::exp(2.0)));
+  CHECK(value_of(one, "With ‖·‖² in place of ‖·‖²/2") == "e^2.5 … e^2.5 times too large");
+  // Beyond float32 the steps are logarithms.
+  const MechanismResult far =
+      run("gaussian", {rows(1, 1, {20}), rows(1, 1, {10}), rows(1, 1, {1}), 1, parse_mask("full")}, Detail::steps);
+  CHECK(step_of(far, "exponential").title == "ln exp(q·k)");
+  CHECK(step_of(far, "exponential").value.at(0, 0) == doctest::Approx(200));
+}
+
+TEST_CASE("dpfp: products of neighbours of relu([x, −x]), by hand") {
+  // x = (1, −2): r = (1, 0, 0, 2). Shift 1: r₀r₁, r₁r₂, r₂r₃, r₃r₀ = 0, 0, 0, 2. Shift 2: 0, 0, 0, 0. Shift 3: r₀r₃ …
+  // = 2, 0, 0, 0.
+  const MechanismInput in{rows(1, 2, {1, -2}), rows(1, 2, {1, -2}), rows(1, 1, {3}), 1, parse_mask("full")};
+  const MechanismResult r = run("dpfp nu=3 normalise=none", in, Detail::steps);
+  const Tensor& phi = step_of(r, "phi-k").value;
+  REQUIRE(phi.shape() == Shape({1, 12}));
+  const float expected[] = {0, 0, 0, 2, 0, 0, 0, 0, 2, 0, 0, 0};
+  for (Index c = 0; c < 12; ++c) CHECK(phi.at(0, c) == expected[c]);
+  CHECK(r.output.at(0, 0) == 24);  // φ·φ = 8, times 3
+  CHECK(run("dpfp nu=1 normalise=none", in, Detail::steps).output.at(0, 0) == 12);
+  // Opposite keys share no feature.
+  const MechanismInput apart{rows(1, 2, {1, -2}), rows(1, 2, {-1, 2}), rows(1, 1, {3}), 1, parse_mask("full")};
+  CHECK(run("dpfp nu=1 normalise=none", apart, Detail::steps).output.at(0, 0) == 0);
+}
+
+TEST_CASE("softmax as loops: reads and writes as counted by hand, one result") {
+  const MechanismInput in{rows(1, 1, {1}), rows(4, 1, {1, 3, 2, 0}), rows(4, 2, {1, 0, 0, 1, 1, 1, 2, 0}), 1,
+                          parse_mask("full")};
+  const MechanismResult r = run("softmax-loops", in, Detail::steps);
+  CHECK(value_of(r, "As defined, two loops") == "2 reads and 1 write of 4 scores: 48 bytes");
+  CHECK(value_of(r, "Safe, three loops") == "3 reads and 1 write of 4 scores: 64 bytes");
+  CHECK(value_of(r, "Online, two loops") == "2 reads and 1 write of 4 scores: 48 bytes");
+  CHECK(value_of(r, "Online with V, one loop") == "1 read and no write of 4 scores: 16 bytes");
+  const Tensor &m = step_of(r, "maxima").value, &l = step_of(r, "sums").value;
+  const float maxima[] = {1, 3, 3, 3};
+  const double sums[] = {1, std::exp(-2.0) + 1, std::exp(-2.0) + 1 + std::exp(-1.0),
+                         std::exp(-2.0) + 1 + std::exp(-1.0) + std::exp(-3.0)};
+  for (Index j = 0; j < 4; ++j) {
+    CHECK(m.at(0, j) == maxima[j]);
+    CHECK(l.at(0, j) == doctest::Approx(sums[j]));
+  }
+  const Matrix weights = softmax_by_definition(in);
+  CHECK(gap(step_of(r, "weights").value, weights) < 1e-6);
+  CHECK(gap(step_of(r, "defined").value, weights) < 1e-6);
+  CHECK(gap(step_of(r, "mixed").value, times(weights, matrix_of(in.v))) < 1e-6);
+  // Raised by 100 the plain sum overflows; the others do not notice.
+  const MechanismResult high = run("softmax-loops raise=100", in, Detail::steps);
+  CHECK(value_of(high, "As defined, two loops").find("overflows") != std::string::npos);
+  CHECK(gap(step_of(high, "weights").value, weights) < 1e-5);
+  CHECK(gap(step_of(high, "mixed").value, times(weights, matrix_of(in.v))) < 1e-5);
+}
+
+TEST_CASE("mask value: the same while a key is seen, apart when the whole row is hidden") {
+  const MechanismInput in{rows(1, 1, {1}), rows(4, 1, {1, 3, 2, 0}), rows(4, 1, {1, 2, 3, 4}), 1, parse_mask("full")};
+  const MechanismResult half = run("mask-value hidden=0.5", in, Detail::steps);
+  for (const char* id : {"infinity", "billion"}) {
+    const Tensor& w = step_of(half, id).value;
+    CHECK(w.at(0, 0) == doctest::Approx(1 / (1 + std::exp(2.0))));
+    CHECK(w.at(0, 2) == 0);
+  }
+  const MechanismResult whole = run("mask-value hidden=1", in, Detail::steps);
+  CHECK(value_of(whole, "−∞") == "4 weights are not a number");
+  CHECK(value_of(whole, "−10⁹, float32") == "1 of the weight on hidden keys");
+  CHECK(value_of(whole, "−10⁹, float16") == "4 weights are not a number");  // −10⁹ is −∞ there
+  CHECK(value_of(whole, "−65,504, float16") == "1 of the weight on hidden keys");
+  CHECK(value_of(whole, "In this program") == "0 everywhere");
+  CHECK(step_of(whole, "billion").value.at(0, 1) == doctest::Approx(0.25));
+  CHECK(step_of(whole, "infinity").masked == std::vector<std::uint8_t>{1, 1, 1, 1});
+}
+
+TEST_CASE("dropout: the expected output is kept, the variance is w² v² p ÷ (1 − p)") {
+  // One query, two keys with ½ each, values 2 and 4, p = ½: weights become 0 or 1, the output 0, 2, 4 or 6 with ¼ each:
+  // mean 3, variance 5.
+  const MechanismInput in{rows(1, 1, {0}), rows(2, 1, {0, 0}), rows(2, 1, {2, 4}), 1, parse_mask("full")};
+  const MechanismResult r = run("dropout p=0.5 draws=1000", in, Detail::steps);
+  for (Index j = 0; j < 2; ++j) {
+    const float w = step_of(r, "dropped").value.at(0, j);
+    CHECK((w == 0 || w == 1));
+  }
+  CHECK(step_of(r, "mean").value.at(0, 0) == doctest::Approx(3).epsilon(0.06));  // ± 2.5 standard errors
+  CHECK(number_in(value_of(r, "… and by the formula")) == doctest::Approx(std::sqrt(5.0) / 3).epsilon(2e-3));
+  CHECK(number_in(value_of(r, "One draw − output, measured")) == doctest::Approx(std::sqrt(5.0) / 3).epsilon(0.06));
+  CHECK(value_of(r, "Row sums") == "0 … 2");
+  const MechanismResult none = run("dropout p=0", in, Detail::steps);
+  CHECK(gap(step_of(none, "dropped").value, step_of(none, "weights").value) == 0);
+}
+
+}  // namespace headscope::foundations_test
