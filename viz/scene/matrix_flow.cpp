@@ -18,7 +18,8 @@ namespace {
 constexpr double gap = 30, line_gap = 22, narrowest_card = 132, largest_cell = 26, widest_vector = 14;
 // A cell with a number in it: at least so large, and at most.
 constexpr double number_cell = 26, widest_number_cell = 58, highest_number_cell = 30;
-constexpr double label_gap = 5, longest_row_label = 66, longest_column_label = 54;
+constexpr double label_gap = 5, longest_label = 62, longest_of_many = 48;
+constexpr Index many_labels = 8;
 
 struct Card {
   double left = 0, above = 0;  // room for labels
@@ -26,6 +27,11 @@ struct Card {
   int decimals = 0;
   bool numbers = false;
 };
+
+/// Room for the longest label: of many, one that is far longer than the others must not take the map's place.
+double most_room(const std::vector<std::string>& labels, const Style& style) {
+  return (static_cast<Index>(labels.size()) > many_labels ? longest_of_many : longest_label) * style.theme.text_scale;
+}
 
 /// Logical pixels of the widest.
 double widest(const std::vector<std::string>& labels, const Font& font, const Style& style) {
@@ -40,7 +46,7 @@ Card card_of(const FlowMatrix& m, const MatrixFlow& flow, const Style& style) {
   const double scale = style.theme.text_scale;
   const auto rows = static_cast<double>(std::max<Index>(m.values.dim(0), 1));
   const auto columns = static_cast<double>(std::max<Index>(m.values.dim(1), 1));
-  if (!m.rows.empty()) card.left = std::min(widest(m.rows, font, style), longest_row_label * scale) + label_gap;
+  if (!m.rows.empty()) card.left = std::min(widest(m.rows, font, style), most_room(m.rows, style)) + label_gap;
   const double side = std::max(flow.side - card.left, 40.0);
   // Room for numbers where the matrix is small; else the whole is worth more.
   card.decimals = decimals_of(m);
@@ -70,7 +76,7 @@ Card card_of(const FlowMatrix& m, const MatrixFlow& flow, const Style& style) {
   card.map_h = card.cell_h * rows;
   if (!m.columns.empty()) {
     const double most = widest(m.columns, font, style);
-    card.above = (most <= card.cell_w - 2 ? font.size : std::min(most, longest_column_label * scale)) + label_gap;
+    card.above = (most <= card.cell_w - 2 ? font.size : std::min(most, most_room(m.columns, style))) + label_gap;
   }
   Font title = style.theme.body();
   title.weight = 600;

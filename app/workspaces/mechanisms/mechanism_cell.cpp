@@ -86,7 +86,7 @@ void MechanismsWorkspace::arithmetic(Ui& ui) {
   Font strong = ui.body();
   strong.weight = 600;
   const std::string title = step.title + "  ",
-                    where = fmt::format("{} , {}", row_place(page, step, row), column_place(page, step, column));
+                    where = fmt::format("{}  →  {}", row_place(page, step, row), column_place(page, step, column));
   const std::string help = controller_.pinned ? "arrow keys move it · Esc lets go" : "click a cell to keep it here";
   const double help_width = ui.fonts.width(help, ui.small());
   double x = write(title, strong, ui.theme.text, 0, logical);

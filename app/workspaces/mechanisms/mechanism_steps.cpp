@@ -112,6 +112,7 @@ void MechanismsWorkspace::curves(Ui& ui) {
           if (curve.log_x) chart.x_ticks = {0.05, 0.1, 1, 4, 10, 16, 64, 100, 256, 1024, 4096, 16384, 65536};
           chart.log_y = curve.log_y;
           chart.bars = curve.bars;
+          if (curve.bars) chart.y_low = 0;
           if (curve.marker) chart.marker = Point{curve.marker->first, curve.marker->second};
           return line_chart_scene(chart, style);
         });
