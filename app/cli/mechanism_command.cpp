@@ -11,13 +11,14 @@
 #include "app/cli/input.h"
 #include "app/cli/output.h"
 #include "app/cli/table_text.h"
+#include "app/render/mechanism_steps_picture.h"
 #include "core/attention/layer_complexity.h"
 #include "core/attention/masks.h"
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanism_report.h"
 #include "core/base/error.h"
 #include "core/run/mechanism_input.h"
-#include "viz/scene/matrix_flow.h"
+#include "viz/scene/map_cells.h"
 
 namespace headscope::cli {
 
@@ -26,7 +27,7 @@ struct MechanismOptions {
   Input input;
   std::vector<std::string> words;
   PictureOutput picture;
-  std::string head = "0.0", example, sees = "causal";
+  std::string head = "0.0", example, sees = "causal", other;
   int random = 0, width = 32;
   std::uint64_t seed = 1;
   bool list = false, json = false;
@@ -103,8 +104,14 @@ Report catalogue() {
   return out;
 }
 
-MechanismInput input_for(Console& console, const MechanismOptions& options, bool vocabulary, std::string& from,
-                         std::string& note) {
+/// Where an input came from, and what its positions are called.
+struct Given {
+  std::string from, note;
+  AxisNames names;
+};
+
+MechanismInput input_for(Console& console, const MechanismOptions& options, const Mechanism& mechanism, Given& given) {
+  std::string& from = given.from;
   const int ways = (options.random > 0) + !options.example.empty();
   if (ways > 1) throw UsageError("--random and --example are different inputs; choose one");
   if (!options.example.empty()) {
@@ -112,6 +119,7 @@ MechanismInput input_for(Console& console, const MechanismOptions& options, bool
     for (const WorkedExample& example : worked_examples()) {
       if (example.id == options.example) {
         from = fmt::format("worked example: {}", example.title);
+        given.names = {example.queries, example.keys};
         return example.input();
       }
       ids.push_back(example.id);
@@ -137,14 +145,29 @@ MechanismInput input_for(Console& console, const MechanismOptions& options, bool
     request.ids_are_whole = true;  // its first token is among them
   }
   request.edits = options.input.edits();
-  note = model_note_of(options.input, opened);
+  given.note = model_note_of(options.input, opened);
+  const bool translates = opened.loaded.model->encoder() != nullptr;
+  if (!options.other.empty() && (!mechanism.crosses || translates))
+    throw UsageError("--other is for a mechanism that asks another text (cross), of a model that reads one text");
+  const Stack stack = mechanism.crosses && translates ? Stack::cross : Stack::only;
   MechanismInput in;
+  std::shared_ptr<const Trace> trace, other;
   console.with_progress("running", [&](const Ctx& ctx) {
-    in = head_input(opened.loaded, request, head, ctx);
-    if (vocabulary) in.vocabulary = vocabulary_use(opened.loaded, request, ctx);
+    in = head_input(opened.loaded, request, head, ctx, &trace, stack);
+    if (!options.other.empty()) {
+      RunRequest asked = request;
+      asked.ids.clear(), asked.ids_are_whole = false;
+      asked.text = options.other;
+      in = crossed(in, head_input(opened.loaded, asked, head, ctx, &other));
+    }
+    if (mechanism.reads_projections) in.projections = head_projections(opened.loaded, request, head, ctx, stack);
+    if (mechanism.reads_vocabulary) in.vocabulary = vocabulary_use(opened.loaded, request, ctx);
   });
+  const Trace& keys = other ? *other : *trace;
+  for (Index i = 0; i < in.n(); ++i) given.names.queries.push_back(query_label(*trace, i));
+  for (Index j = 0; j < in.m(); ++j) given.names.keys.push_back(token_label(keys, j));
   from = fmt::format("layer {} head {} of {}, {} tokens, {}", head.layer, head.head, opened.trace->model.name, in.n(),
-                     in.rule->describe());
+                     other ? fmt::format("asking another text of {}", in.m()) : in.rule->describe());
   return in;
 }
 
@@ -188,15 +211,10 @@ void add_matrix(Report& out, const char* name, const Tensor& matrix) {
   }
 }
 
-Scene steps_picture(const MechanismReport& r, const Style& style) {
+Scene steps_picture(const MechanismReport& r, const AxisNames& names, const Style& style) {
   MatrixFlow flow;
   flow.width = 1200;
-  for (const MechanismStep& step : r.result.steps) {
-    FlowMatrix m{step.id, step.title, step.formula, step.value, step.masked, {}, {}, "value", false};
-    if (step.range == MechanismStep::Range::probability) m.low = 0, m.high = 1, m.unit = "share";
-    if (step.range == MechanismStep::Range::positive) m.low = 0;
-    flow.matrices.push_back(std::move(m));
-  }
+  for (const MechanismStep& step : r.result.steps) flow.matrices.push_back(flow_matrix(step, names));
   Scene scene = matrix_flow_scene(flow, style);
   scene.title = r.choice.mechanism->title;
   scene.description = text_of(r.choice);
@@ -204,7 +222,8 @@ Scene steps_picture(const MechanismReport& r, const Style& style) {
 }
 
 /// `matrices`: whole, for scripts; they may be large.
-Report mechanism_report(const MechanismReport& r, const std::string& from, bool matrices) {
+Report mechanism_report(const MechanismReport& r, const Given& given, bool matrices) {
+  const std::string& from = given.from;
   const Mechanism& m = *r.choice.mechanism;
   const MechanismComparison& c = r.comparison;
   const bool weights = r.result.weights.defined();
@@ -247,7 +266,7 @@ Report mechanism_report(const MechanismReport& r, const std::string& from, bool 
   out.data("facts", std::move(facts));
   out.data("look_for", r.look_for);
   out.data("ours", m.ours);
-  out.picture = [r](const Style& style) { return steps_picture(r, style); };
+  out.picture = [r, names = given.names](const Style& style) { return steps_picture(r, names, style); };
   return out;
 }
 }  // namespace
@@ -260,6 +279,8 @@ void add_mechanism(Command& app, Console& console) {
   options->input.add_to(command, {.part = false});
   command.add_flag("--list", options->list, "List the mechanisms with their parameters; with an ID, what each does");
   command.add_option("--head", options->head, "Whose queries, keys and values, as LAYER.HEAD").show_default();
+  command.add_option("--other", options->other, "With cross: the text whose keys and values are asked")
+      .type_name("TEXT");
   command.add_option("--random", options->random, "So many random tokens instead").check(range(1, 4096)).type_name("N");
   command.add_option("--width", options->width, "With --random: numbers in a query")
       .check(range(1, 512))
@@ -279,10 +300,10 @@ void add_mechanism(Command& app, Console& console) {
     if (std::erase(options->words, "-") > 0) options->input.dash = "-";
     if (options->words.empty()) throw UsageError("which mechanism? --list names them");
     const MechanismChoice choice = parse_mechanism(fmt::format("{}", fmt::join(options->words, " ")), "mechanism");
-    std::string from, note;
-    const MechanismInput in = input_for(console, *options, choice.mechanism->reads_vocabulary, from, note);
-    const Report report = mechanism_report(report_on(choice, in), from, options->json);
-    options->picture.write(console, report.picture, note);
+    Given given;
+    const MechanismInput in = input_for(console, *options, *choice.mechanism, given);
+    const Report report = mechanism_report(report_on(choice, in), given, options->json);
+    options->picture.write(console, report.picture, given.note);
     if (options->json || !options->picture.wanted()) console.print(report.printed(form));
   });
 }

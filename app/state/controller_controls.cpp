@@ -84,6 +84,7 @@ void controls_of(MechanismController& controller, ControlsRecord& record) {
   record.field("source", kind, MechanismSource::Kind::hand);
   if (kind != MechanismSource::Kind::hand) source.kind = kind;
   record.field("first", source.first, 2, 1 << 20);
+  record.field("other", source.other);
   record.field("n", source.n, 1, 4096);
   record.field("d", source.d, 1, 4096);
   record.field("spread", source.spread, 0, 1e6);

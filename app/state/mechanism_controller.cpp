@@ -10,6 +10,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/base/error.h"
 #include "core/run/mechanism_input.h"
+#include "viz/scene/map_cells.h"
 
 namespace headscope {
 
@@ -18,13 +19,27 @@ namespace {
 // A line of the measured times ends with the first point that takes longer.
 constexpr double usual_most_seconds = 0.1;
 
+Tensor first_rows(const Tensor& x, Index rows) {
+  return x.slice(0, 0, std::min(rows, x.dim(0))).copy();
+}
+
 /// The same of the first tokens alone.
 MechanismInput of_first(MechanismInput in, Index tokens) {
-  const Index queries = std::min(tokens, in.q.dim(0)), keys = std::min(tokens, in.k.dim(0));
-  in.q = in.q.slice(0, 0, queries).copy();
-  in.k = in.k.slice(0, 0, keys).copy();
-  in.v = in.v.slice(0, 0, keys).copy();
+  in.q = first_rows(in.q, tokens), in.k = first_rows(in.k, tokens), in.v = first_rows(in.v, tokens);
+  if (in.layer) {
+    auto layer = std::make_shared<HeadsOfLayer>(*in.layer);
+    for (auto* all : {&layer->q, &layer->k, &layer->v})
+      for (Tensor& each : *all) each = first_rows(each, tokens);
+    in.layer = std::move(layer);
+  }
   return in;
+}
+
+std::shared_ptr<const HeadProjections> of_first(const std::shared_ptr<const HeadProjections>& all, Index tokens) {
+  if (!all) return nullptr;
+  auto out = std::make_shared<HeadProjections>(*all);
+  out->x = first_rows(all->x, tokens);
+  return out;
 }
 
 MatricesByHand matrices_of(const WorkedExample& example) {
@@ -59,9 +74,16 @@ MechanismInput input_of(const MechanismSource& source) {
   return in;
 }
 
-std::shared_ptr<const MechanismPage> page_of(MechanismReport report, MechanismSource::Kind source, HeadId head,
-                                             std::shared_ptr<const Trace> trace) {
-  MechanismPage page{std::move(report), source, head, std::move(trace), true, 0};
+std::shared_ptr<const MechanismPage> page_of(MechanismReport report, const MechanismOrigin& from) {
+  MechanismPage page{std::move(report), from.source, from.head, from.trace, from.stack, from.other, {}, true, 0};
+  if (page.trace) {
+    const Trace& keys = from.other ? *from.other : *page.trace;
+    for (Index i = 0; i < page.input.n(); ++i) page.names.queries.push_back(query_label(*page.trace, i));
+    for (Index j = 0; j < page.input.m(); ++j) page.names.keys.push_back(token_label(keys, j));
+  } else if (from.source == MechanismSource::Kind::hand) {
+    for (const WorkedExample& example : worked_examples())
+      if (example.id == from.example) page.names.queries = example.queries, page.names.keys = example.keys;
+  }
   if (page.result.weights.defined())
     for (const float w : page.result.weights.values())
       page.shares = page.shares && (!std::isfinite(w) || (w >= 0 && w <= 1.0001f));
@@ -69,6 +91,27 @@ std::shared_ptr<const MechanismPage> page_of(MechanismReport report, MechanismSo
     for (const float w : page.comparison.difference.values())
       if (std::isfinite(w)) page.most_different = std::max(page.most_different, std::abs(static_cast<double>(w)));
   return std::make_shared<const MechanismPage>(std::move(page));
+}
+
+std::optional<MechanismCell> telling_cell(const MechanismPage& page) {
+  constexpr Index few = 6;
+  const auto in_last_row = [](const MechanismStep& step) {
+    const Index row = step.value.dim(0) - 1;
+    MechanismCell best{step.id, row, 0};
+    for (Index j = 1; j < step.value.dim(1); ++j)
+      if (std::abs(step.value.at(row, j)) > std::abs(step.value.at(row, best.column))) best.column = j;
+    return best;
+  };
+  const MechanismStep *output = nullptr, *weights = nullptr, *last = nullptr;
+  for (const MechanismStep& step : page.result.steps) {
+    if (!step.explain || step.value.size() == 0) continue;
+    last = &step;
+    if (step.id == "output") output = &step;
+    if (step.range == MechanismStep::Range::probability && step.columns == MechanismAxis::key) weights = &step;
+  }
+  if (output && page.input.m() <= few) return MechanismCell{output->id, output->value.dim(0) - 1, 0};
+  if (const MechanismStep* told = weights ? weights : last) return in_last_row(*told);
+  return std::nullopt;
 }
 
 MechanismController::MechanismController(JobRunner& jobs, DocumentEditor& editor, const RunController& run)
@@ -190,27 +233,44 @@ void MechanismController::ask() {
   const auto& run = run_.results().run;
   const HeadId head = this->head();
   const bool of_head = source_.kind == MechanismSource::Kind::head;
+  const bool crosses = of_head && mechanism_->crosses, projections = of_head && mechanism_->reads_projections;
   PageOf key{text_of(choice()), source_version_, of_head ? std::optional(head) : std::nullopt,
-             of_head || mechanism_->reads_vocabulary ? run : nullptr};
+             crosses,           projections,     of_head || mechanism_->reads_vocabulary ? run : nullptr};
   if (page_.asked_for(key)) return;
   // Another value on the same head of the same run needs no other queries, keys and values.
   const auto& last = page_.last_key();
-  const auto known =
-      last && of_head && last->head == head && last->run == run && last->source == source_version_ ? page() : nullptr;
-  page_.want(
-      jobs_, std::move(key),
-      [chosen = choice(), source = source_, head, of_head, known, run, model = run_.results().model](const Ctx& ctx) {
-        const Ctx quiet{.backend = ctx.backend, .stop = ctx.stop};
-        std::shared_ptr<const Trace> trace = known ? known->trace : nullptr;
-        MechanismInput in =
-            known     ? known->input
-            : of_head ? of_first(head_input(model, run->request, head, quiet, &trace, run->stack), source.first)
-                      : input_of(source);
-        in.stop = ctx.stop;
-        if (chosen.mechanism->reads_vocabulary && run && model.model && !in.vocabulary)
-          in.vocabulary = vocabulary_use(model, run->request, quiet);
-        return page_of(report_on(chosen, std::move(in)), source.kind, head, trace);
-      });
+  const auto known = last && of_head && last->head == head && last->run == run && last->source == source_version_ &&
+                             last->crosses == crosses
+                         ? page()
+                         : nullptr;
+  const Stack stack = crosses && run_.results().translates() ? Stack::cross : run ? run->stack : Stack::only;
+  page_.want(jobs_, std::move(key),
+             [chosen = choice(), source = source_, head, of_head, crosses, projections, known, run, stack,
+              model = run_.results().model](const Ctx& ctx) {
+               const Ctx quiet{.backend = ctx.backend, .stop = ctx.stop};
+               MechanismOrigin from{source.kind, head, {}, {}, stack, source.example};
+               MechanismInput in;
+               if (known) {
+                 in = known->input;
+                 from.trace = known->trace, from.other = known->other;
+               } else if (of_head) {
+                 in = of_first(head_input(model, run->request, head, quiet, &from.trace, stack), source.first);
+                 if (crosses && !model.model->encoder() && !source.other.empty()) {
+                   RunRequest other = run->request;
+                   other.ids.clear(), other.ids_are_whole = false, other.masked.clear();
+                   other.text = source.other;
+                   in = crossed(in, of_first(head_input(model, other, head, quiet, &from.other, stack), source.first));
+                 }
+               } else {
+                 in = input_of(source);
+               }
+               in.stop = ctx.stop;
+               if (projections && !in.projections)
+                 in.projections = of_first(head_projections(model, run->request, head, quiet, stack), source.first);
+               if (chosen.mechanism->reads_vocabulary && run && model.model && !in.vocabulary)
+                 in.vocabulary = vocabulary_use(model, run->request, quiet);
+               return page_of(report_on(chosen, std::move(in)), from);
+             });
 }
 
 }  // namespace headscope

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/render/mechanism_steps_picture.h"
 #include "app/state/answer.h"
 #include "app/state/document_editor.h"
 #include "app/state/job_runner.h"
@@ -24,6 +25,8 @@ struct MechanismSource {
   enum class Kind { head, random, hand } kind = Kind::head;
   // of a head
   int first = 24;  ///< tokens of the text, from its beginning
+  std::string
+      other;  ///< whose keys and values it asks where a mechanism asks another text; "" = the text is cut in two
   // random
   int n = 24, d = 32;
   double spread = 1;  ///< standard deviation of every number
@@ -42,12 +45,32 @@ struct MechanismPage : MechanismReport {
   MechanismSource::Kind source = MechanismSource::Kind::head;
   HeadId head;                         ///< where q, k, v come from, of a head
   std::shared_ptr<const Trace> trace;  ///< whose tokens name the positions; null otherwise
+  Stack stack = Stack::only;           ///< that the head is of
+  std::shared_ptr<const Trace> other;  ///< of the keys and values, where they are of another text
+  AxisNames names;                     ///< of the positions; empty = by their numbers
   bool shares = false;                 ///< every effective weight lies within 0 … 1: one scale with softmax
   double most_different = 0;           ///< largest |this − softmax| of the weights
 };
 /// Works n²: for the worker.
-std::shared_ptr<const MechanismPage> page_of(MechanismReport report, MechanismSource::Kind source, HeadId head,
-                                             std::shared_ptr<const Trace> trace);
+struct MechanismOrigin {
+  MechanismSource::Kind source = MechanismSource::Kind::head;
+  HeadId head = {};
+  std::shared_ptr<const Trace> trace = {}, other = {};
+  Stack stack = Stack::only;
+  std::string example = {};  ///< by hand: the worked example that it is
+};
+std::shared_ptr<const MechanismPage> page_of(MechanismReport report, const MechanismOrigin& from);
+
+/// A cell of a matrix of the steps.
+struct MechanismCell {
+  std::string step;  ///< its id
+  Index row = 0, column = 0;
+  bool operator==(const MechanismCell&) const = default;
+};
+/// Whose arithmetic is told before anyone has chosen one: an output that few terms make up, else the largest weight of
+/// the last row, else the largest number of the last row of the last step that tells how its cells came about. Nothing
+/// where none does.
+std::optional<MechanismCell> telling_cell(const MechanismPage& page);
 
 MechanismInput input_of(const MechanismSource& source);
 
@@ -89,8 +112,9 @@ class MechanismController {
 
   View view = View::compare;
   static constexpr int last_token = std::numeric_limits<int>::max();
-  int token = last_token;  ///< of the recurrent view
-  bool playing = false;    ///< the recurrent view runs through the tokens
+  int token = last_token;               ///< of the recurrent view
+  bool playing = false;                 ///< the recurrent view runs through the tokens
+  std::optional<MechanismCell> pinned;  ///< whose arithmetic stays on the page
 
   /// The newest page that could be computed; null before the first. It may still be of another mechanism.
   const std::shared_ptr<const MechanismPage>& page() const { return page_.last(); }
@@ -107,8 +131,9 @@ class MechanismController {
  private:
   struct PageOf {
     std::string choice;
-    std::uint64_t source;                  // version
-    std::optional<HeadId> head;            // that it is of …
+    std::uint64_t source;        // version
+    std::optional<HeadId> head;  // that it is of …
+    bool crosses = false, projections = false;
     std::shared_ptr<const TracedRun> run;  // … or whose vocabulary it reads
     bool operator==(const PageOf&) const = default;
   };

@@ -30,9 +30,19 @@ namespace headscope {
 
 /// How often the words of a vocabulary come, for studies of the output layer.
 struct VocabularyUse {
-  std::vector<double> frequency;  ///< by token id, summing to 1
-  Tensor hidden;                  ///< (1, d_model): what the output layer is given after the last token
-  std::string from;               ///< "tiny-gpt2, mean of its 57 next-token distributions on this text"
+  std::vector<double> frequency;        ///< by token id, summing to 1
+  Tensor hidden;                        ///< (1, d_model): what the output layer is given after the last token
+  std::string from;                     ///< "tiny-gpt2, mean of its 57 next-token distributions on this text"
+  std::vector<std::string> words = {};  ///< by token id, as they are written; empty = not known
+};
+
+/// The weights that a head's queries, keys and values are made with, and what its layer's output goes through.
+struct HeadProjections {
+  Tensor x;                       ///< (n, d_model): what they multiply
+  Tensor q, k, v;                 ///< W_Q, W_K (d_model, d), W_V (d_model, d_v)
+  Tensor q_bias, k_bias, v_bias;  ///< (d), (d), (d_v); undefined where the model has none
+  Tensor o;                       ///< (heads · d_v, d_model): W_O, all heads' rows one below another
+  std::string from;               ///< "blocks.0.ln1.hook_normalized": where x stands
 };
 
 /// The layer that a head belongs to, for mechanisms whose heads differ from one another or are normed together.
@@ -52,7 +62,9 @@ struct MechanismInput {
   std::shared_ptr<const VocabularyUse> vocabulary = {};  ///< of the open model, where a mechanism reads one; else null
   float temperature = 1;  ///< what `scale` was divided by already: for scores that are not made with `scale`
   Index head = 0;         ///< its number in the layer
-  std::shared_ptr<const HeadsOfLayer> layer = {};  ///< null: a layer of this one head
+  std::shared_ptr<const HeadsOfLayer> layer = {};           ///< null: a layer of this one head
+  std::shared_ptr<const HeadProjections> projections = {};  ///< where a mechanism reads them and the head has them
+  bool two_texts = false;                                   ///< queries are of one text, keys and values of another
 
   Index n() const { return q.dim(0); }
   Index m() const { return k.dim(0); }
@@ -117,6 +129,9 @@ struct MechanismStep {
   Range range = Range::signed_values;
   MechanismAxis rows = MechanismAxis::query, columns = MechanismAxis::key;
   std::vector<std::uint8_t> masked = {};  ///< row-major, 1 = hidden by the rule; empty = none
+  Index first_row = 0, first_column = 0;  ///< of rows and columns that are positions: where they begin in the text
+  std::vector<std::string> row_names = {}, column_names = {};  ///< in place of the text's tokens
+  bool mixture = false;  ///< numbers weighed by shares: written with decimals also where they come out whole
   /// How the cell came about, with the actual numbers: "0.40·10 + 0.20·20 + 0.40·30". May be empty.
   std::function<std::string(Index row, Index column)> explain = {};
 };
@@ -131,6 +146,36 @@ struct MechanismCurve {
   std::vector<Line> lines;
   bool log_x = false;
   std::optional<std::pair<double, double>> marker = {};  ///< where the present parameters lie
+  bool log_y = false;
+  bool bars = false;  ///< numbers of a few x each, not a course between them
+};
+
+/// The way from the root of a binary code's tree to one leaf, with what was not taken.
+struct MechanismPath {
+  struct Turn {
+    int bit = 0;             ///< 0 or 1: taken
+    double probability = 0;  ///< of taking it
+    double share = 0;        ///< of all uses: how often some leaf below the taken branch comes
+    Index other_leaves = 0;  ///< below the branch that was not taken …
+    std::string other;       ///< … in words: the leaf's name, or the first of several
+  };
+  std::string leaf;
+  std::vector<Turn> turns;  ///< from the root
+  double product = 0;       ///< of the turns' probabilities
+  double frequency = 0;     ///< of the leaf
+  /// Leaves cut into groups by frequency, the most frequent first.
+  struct Cluster {
+    std::string name;
+    Index leaves = 0;
+    double share = 0;  ///< of all uses
+    Index width = 0;   ///< of what its scores are products of
+  };
+  std::vector<Cluster> clusters;
+  struct Cost {
+    std::string name;
+    double multiply_adds = 0;
+  };
+  std::vector<Cost> costs;  ///< for one token, the plain way first
 };
 
 struct MechanismFact {
@@ -145,6 +190,7 @@ struct MechanismResult {
       true;                            ///< false: the weights are a summary, as where parts of v are read differently
   std::vector<MechanismStep> steps;    ///< filled for Detail::steps
   std::vector<MechanismCurve> curves;  ///< likewise
+  std::optional<MechanismPath> path = {};  ///< likewise
   std::vector<MechanismFact> facts;
 };
 
@@ -213,7 +259,9 @@ struct Mechanism {
   bool needs_causal = false;  ///< run() throws Error under another rule
   /// A study of the numbers themselves: run() gives steps and curves, no weights; it cannot take softmax's place.
   bool study = false;
-  bool reads_vocabulary = false;  ///< MechanismInput::vocabulary is worth making
+  bool reads_vocabulary = false;   ///< MechanismInput::vocabulary is worth making
+  bool reads_projections = false;  ///< MechanismInput::projections is worth making
+  bool crosses = false;            ///< asks one sequence with another: an encoder-decoder's own two, or two texts
   ScoreEdits score_edits = ScoreEdits::none;
   bool knows_sinks = false;  ///< AttentionRule::sink takes part in its softmax
 

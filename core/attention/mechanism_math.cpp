@@ -118,6 +118,16 @@ double mean_entropy(const Tensor& weights) {
   return rows > 0 ? total / static_cast<double>(rows) : 0;
 }
 
+double softmax_gradient(const Tensor& p) {
+  // Σᵢⱼ (δᵢⱼ pᵢ − pᵢ pⱼ)² without the m × m cells.
+  double squares = 0, cubes = 0;
+  for (const float each : p.values()) {
+    const auto x = static_cast<double>(each);
+    squares += x * x, cubes += x * x * x;
+  }
+  return std::sqrt(std::max(squares - 2 * cubes + squares * squares, 0.0));
+}
+
 void hide(const std::vector<std::uint8_t>& hidden, Tensor& cells) {
   if (hidden.empty()) return;
   const auto values = cells.mutable_values();
@@ -149,13 +159,28 @@ std::string text(double value) {
   return out;
 }
 
+std::string brief(double value, bool decimals) {
+  const double size = std::abs(value);
+  if (!std::isfinite(value) || size >= 100000) return text(value);
+  std::string out;
+  if (size == std::floor(size) && (!decimals || size == 0))
+    out = fmt::format("{:.0f}", size);
+  else if (size < 0.095)
+    out = size < 1e-4 ? fmt::format("{:.1e}", size) : fmt::format("{:#.2g}", size);
+  else
+    out = fmt::format("{:.{}f}", size, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+  return value < 0 ? "−" + out : out;
+}
+
 std::string sum_text(Index terms, const std::function<std::pair<double, double>(Index)>& term, double factor) {
   std::vector<Index> order(static_cast<std::size_t>(terms));
   std::iota(order.begin(), order.end(), Index{0});
   double sum = 0;
+  bool whole = factor == std::floor(factor);
   for (Index c = 0; c < terms; ++c) {
     const auto [a, b] = term(c);
     sum += a * b;
+    whole = whole && a == std::floor(a) && b == std::floor(b);
   }
   const bool all = terms <= most_terms;
   if (!all)
@@ -166,11 +191,11 @@ std::string sum_text(Index terms, const std::function<std::pair<double, double>(
   std::string out;
   for (Index i = 0; i < (all ? terms : told_terms); ++i) {
     const auto [a, b] = term(nth(order, i));
-    out += (i ? " + " : "") + text(a) + "·" + text(b);
+    out += (i ? " + " : "") + brief(a) + "·" + brief(b);
   }
   if (!all) out += fmt::format(" + {} smaller", terms - told_terms);
-  if (factor != 1) out = text(factor) + " · (" + out + ")";
-  return out + " = " + text(factor * sum);
+  if (factor != 1) out = brief(factor) + " · (" + out + ")";
+  return out + " = " + brief(factor * sum, !whole);
 }
 
 std::function<std::string(Index, Index)> explain_product(Tensor a, Tensor b, double factor) {
@@ -212,6 +237,7 @@ MechanismStep output_step(const Tensor& weights, const Tensor& v, const Tensor& 
   step.formula = std::move(formula);
   step.value = output;
   step.columns = MechanismAxis::dimension;
+  step.mixture = true;
   if (weights.defined()) step.explain = explain_product(weights, v);
   return step;
 }

@@ -38,6 +38,8 @@ float one_plus_elu(float x);
 /// Mean over the rows of −Σ p ln p in nats, rows divided by their sums, rows without weight left out; NaN when a weight
 /// is negative.
 double mean_entropy(const Tensor& weights);
+/// Frobenius norm of diag(p) − p pᵀ, the gradient of a row p (1, m) of softmax by its scores: 0 for a one-hot row.
+double softmax_gradient(const Tensor& p);
 /// 0 in the cells that `hidden` marks.
 void hide(const std::vector<std::uint8_t>& hidden, Tensor& cells);
 /// Softmax of each row, a row with no finite score all zero: the attention pass's own row function.
@@ -51,7 +53,10 @@ void need_causal(const MechanismInput& in, std::string_view id);
 
 // ---- arithmetic in words
 std::string text(double value);
-/// "0.40·10 + 0.20·20 + 0.40·30 = 20" for row i of a and column j of b, times `factor`; the largest terms of a long
+/// As worked examples write it: two decimals, "0.40", one from 10 on, "20.0", two digits below 0.1; a whole number as
+/// such, "10", unless `decimals`.
+std::string brief(double value, bool decimals = false);
+/// "0.40·10 + 0.20·20 + 0.40·30 = 20.0" for row i of a and column j of b, times `factor`; the largest terms of a long
 /// sum.
 std::string sum_text(Index terms, const std::function<std::pair<double, double>(Index)>& term, double factor = 1);
 std::function<std::string(Index, Index)> explain_product(Tensor a, Tensor b, double factor = 1);

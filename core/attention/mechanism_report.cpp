@@ -72,18 +72,24 @@ MechanismReport report_on(const MechanismChoice& choice, MechanismInput input) {
 
 std::span<const WorkedExample> worked_examples() {
   static const float root_half = static_cast<float>(1 / std::sqrt(2.0));
-  static constexpr WorkedExample examples[] = {
-      {"one-query", "One query, three keys: output 20",
+  static const WorkedExample examples[] = {
+      {"one-query",
+       "One query, three keys: output 20",
        [] {
          return MechanismInput{filled(1, 2, {1, 0}), filled(3, 2, {1, 0, 0, 1, 1, 1}), filled(3, 1, {10, 20, 30}),
                                root_half, full_rule()};
-       }},
-      {"welcome", "Welcome to Starbucks: softmax(XXᵀ)X",
+       },
+       {"q"},
+       {"k₁", "k₂", "k₃"}},
+      {"welcome",
+       "Welcome to Starbucks: softmax(XXᵀ)X",
        [] {
          // Two-hot rows: "Welcome" shares a part with "Starbucks" and none with "to".
          const Tensor x = filled(3, 4, {1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1});
          return MechanismInput{x, x, x, 1, full_rule()};
-       }},
+       },
+       {"Welcome", "to", "Starbucks"},
+       {"Welcome", "to", "Starbucks"}},
       {"associativity", "Four tokens of width 2: (QKᵀ)V = Q(KᵀV)",
        [] {
          return MechanismInput{filled(4, 2, {1, 0, 0, 1, 1, 1, 1, -1}), filled(4, 2, {1, 2, 0, 1, 2, 0, 1, 1}),

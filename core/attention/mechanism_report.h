@@ -2,6 +2,9 @@
 // A mechanism computed on an input with all that is told about it: steps, comparison with softmax, the recurrent form
 // beside the parallel one, what to look for. What a page of the window and `headscope-cli mechanism` show.
 
+#include <string>
+#include <vector>
+
 #include "core/attention/mechanism_compare.h"
 
 namespace headscope {
@@ -27,6 +30,7 @@ MechanismReport report_on(const MechanismChoice& choice, MechanismInput input);
 struct WorkedExample {
   std::string_view id, title;
   MechanismInput (*input)();
+  std::vector<std::string> queries = {}, keys = {};  ///< what its rows are called; empty = numbers
 };
 std::span<const WorkedExample> worked_examples();
 

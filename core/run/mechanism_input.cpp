@@ -95,8 +95,51 @@ std::shared_ptr<const VocabularyUse> vocabulary_use(const LoadedModel& model, co
       nth(use->frequency, w) += std::exp(static_cast<double>(logits.at(i, w)) - most) / (sum * static_cast<double>(n));
   }
   use->hidden = normalized.slice(0, n - 1, n).copy();
+  if (model.tokenizer && model.tokenizer->vocab_size() >= words)
+    for (Index w = 0; w < words; ++w) use->words.push_back(model.tokenizer->token(static_cast<std::int32_t>(w)).label);
   use->from = fmt::format("{}, mean of its {} next-token distributions on this text", trace->model.name, n);
   return use;
+}
+
+std::shared_ptr<const HeadProjections> head_projections(const LoadedModel& model, const RunRequest& request, HeadId id,
+                                                        const Ctx& ctx, Stack stack) {
+  const bool encoder = stack == Stack::encoder && model.model->encoder();
+  const LoadedModel own = encoder ? model.encoder() : model;
+  const ModelConfig& config = own.model->config();
+  if (stack == Stack::cross || config.state_space || config.latent()) return nullptr;
+  RunRequest wanted = request;
+  wanted.capture = {};
+  wanted.capture.maps = MapStorage::none;
+  wanted.capture.layers = {id.layer};
+  wanted.capture.sites = {attention_input(config)};
+  wanted.capture.all_logits = false;
+  wanted.capture.byte_budget = request.capture.byte_budget;
+  const std::shared_ptr<const Trace> whole = run(model, wanted, ctx), trace{whole, whole->part(stack)};
+  const Site read{attention_input(config), id.layer};
+  const BlockWeights block = own.model->weights().blocks.at(static_cast<std::size_t>(id.layer));
+  const HeadWeights& head = block.heads.at(static_cast<std::size_t>(id.head));
+  auto out = std::make_shared<HeadProjections>();
+  out->x = trace->sites.at(read).packed();
+  const auto floats = [](const Tensor& x) { return x.defined() ? x.packed() : x; };
+  out->q = floats(head.q), out->k = floats(head.k), out->v = floats(head.v);
+  out->q_bias = floats(head.q_bias), out->k_bias = floats(head.k_bias), out->v_bias = floats(head.v_bias);
+  const Index width = head.o.dim(0), model_width = head.o.dim(1);
+  out->o = Tensor::uninitialized({width * static_cast<Index>(block.heads.size()), model_width});
+  for (std::size_t h = 0; h < block.heads.size(); ++h) {
+    const Tensor rows = block.heads[h].o.packed();
+    std::copy_n(rows.data(), rows.size(), &out->o.ref(static_cast<Index>(h) * width, 0));
+  }
+  out->from = name(read);
+  return out;
+}
+
+MechanismInput crossed(const MechanismInput& asking, const MechanismInput& other) {
+  MechanismInput in = asking;
+  in.k = other.k, in.v = other.v;
+  in.layer = nullptr, in.projections = nullptr;
+  in.rule = full_rule();
+  in.two_texts = true;
+  return in;
 }
 
 }  // namespace headscope

@@ -20,4 +20,12 @@ MechanismInput head_input(const LoadedModel& model, const RunRequest& request, H
 std::shared_ptr<const VocabularyUse> vocabulary_use(const LoadedModel& model, const RunRequest& request,
                                                     const Ctx& ctx);
 
+/// The weights that this head's queries, keys and values come from, with what they multiply, and the layer's W_O. Null
+/// where they are made of latents or of another text. Throws Error as run() does.
+std::shared_ptr<const HeadProjections> head_projections(const LoadedModel& model, const RunRequest& request,
+                                                        HeadId head, const Ctx& ctx, Stack stack = Stack::only);
+
+/// The queries of `asking` on the keys and values of `other`, both of one head, every key seen.
+MechanismInput crossed(const MechanismInput& asking, const MechanismInput& other);
+
 }  // namespace headscope

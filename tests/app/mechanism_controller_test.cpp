@@ -12,6 +12,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/edits/mechanism_edit.h"
 #include "core/edits/temperature_edit.h"
+#include "core/model/weights.h"
 #include "core/run/mechanism_input.h"
 #include "tests/attention/mechanisms/input.h"
 #include "tests/support/paths.h"
@@ -220,7 +221,7 @@ TEST_CASE("an example's own scale ends with the example; the formula says which 
 TEST_CASE("what a page's pictures need to know of its weights") {
   const auto page = [](const char* spec) {
     return page_of(report_on(parse_mechanism(spec), headscope::testing::random_head(6, 6, 4, 4, "causal")),
-                   MechanismSource::Kind::random, {}, nullptr);
+                   {.source = MechanismSource::Kind::random});
   };
   CHECK(page("entmax alpha=1.5")->shares);
   const auto delta = page("delta");
@@ -231,6 +232,108 @@ TEST_CASE("what a page's pictures need to know of its weights") {
       most = std::max(most, std::abs(static_cast<double>(delta->result.weights.at(i, j)) -
                                      static_cast<double>(delta->comparison.reference.weights.at(i, j))));
   CHECK(delta->most_different == doctest::Approx(most));
+}
+
+TEST_CASE("the cell whose arithmetic a page opens with, and what its positions are called") {
+  const auto page = [](const char* spec, const WorkedExample& example) {
+    MechanismOrigin from{.source = MechanismSource::Kind::hand};
+    from.example = example.id;
+    return page_of(report_on(parse_mechanism(spec), example.input()), from);
+  };
+  const auto example = [](std::string_view id) {
+    for (const WorkedExample& each : worked_examples())
+      if (each.id == id) return each;
+    throw std::runtime_error("no such example");
+  };
+  // Few keys: the output, whose whole sum can be read.
+  const auto one = page("softmax", example("one-query"));
+  CHECK(telling_cell(*one) == MechanismCell{"output", 0, 0});
+  CHECK(one->names.queries == std::vector<std::string>{"q"});
+  CHECK(one->names.keys == std::vector<std::string>{"k₁", "k₂", "k₃"});
+  CHECK(one->names.of(MechanismAxis::key, 1, 2) == std::vector<std::string>{"k₂", "k₃"});
+  CHECK(one->names.of(MechanismAxis::key, 2, 2).empty());
+  CHECK(one->names.of(MechanismAxis::dimension, 0, 1).empty());
+  // Many keys: the largest weight of the last row.
+  const auto many =
+      page_of(report_on(parse_mechanism("softmax"), headscope::testing::random_head(9, 9, 4, 4, "causal")),
+              {.source = MechanismSource::Kind::random});
+  Index best = 0;
+  for (Index j = 1; j < 9; ++j)
+    if (many->result.weights.at(8, j) > many->result.weights.at(8, best)) best = j;
+  CHECK(telling_cell(*many) == MechanismCell{"weights", 8, best});
+  CHECK(!telling_cell(
+      *page_of(report_on(parse_mechanism("dispersion"), headscope::testing::random_head(3, 3, 2, 2, "full")),
+               {.source = MechanismSource::Kind::random})));
+}
+
+TEST_CASE("cross-attention asks another text: its keys and values, its words, as many queries as before") {
+  Explorer explorer({1, nullptr});
+  explorer.files.open_example("tiny-gpt2");
+  MechanismController controller(explorer.jobs, explorer.editor, explorer.run);
+  controller.choose("cross");
+  controller.source().other = "Anna sold pies";
+  controller.changed_source();
+  REQUIRE(until(explorer, controller, [&] {
+    return controller.current() && explorer.results().facts && controller.page()->input.two_texts;
+  }));
+  const MechanismPage& page = *controller.page();
+  RunRequest request = explorer.results().run->request;
+  const Ctx ctx{*explorer.jobs.backend()};
+  const MechanismInput open = head_input(explorer.results().model, request, page.head, ctx);
+  request.ids.clear();
+  request.text = "Anna sold pies";
+  std::shared_ptr<const Trace> other;
+  const MechanismInput asked = head_input(explorer.results().model, request, page.head, ctx, &other);
+  CHECK(page.input.n() == 24);
+  CHECK(page.input.m() == asked.m());
+  CHECK(gap(page.input.q, open.q.slice(0, 0, 24)) == 0);
+  CHECK(gap(page.input.k, asked.k) == 0);
+  CHECK(gap(page.input.v, asked.v) == 0);
+  CHECK(page.names.keys.back() == other->tokens.back().label);
+  CHECK(page.names.queries.size() == 24);
+  const Tensor& weights = headscope::testing::step_of(page.result, "weights").value;
+  CHECK(weights.shape() == Shape({24, asked.m()}));  // nothing is cut, nothing hidden
+  CHECK(weights.at(0, asked.m() - 1) > 0);
+}
+
+TEST_CASE(
+    "a head's own weights: X W + b are its queries, keys and values; all heads' z through W_O is what is written") {
+  Backend backend(1);
+  const auto folder = headscope::testing::source_dir() / "models/tiny-gpt2";
+  const LoadedModel model = load_model(folder, backend);
+  RunRequest request;
+  request.model = folder;
+  request.text = "In the village there lived Anna and her cousin Ben.";
+  request.capture.sites = {SiteKind::attn_out};
+  const auto trace = run(model, request, Ctx{backend});
+  for (const HeadId head : {HeadId{0, 0}, HeadId{2, 3}}) {
+    CAPTURE(to_string(head));
+    MechanismInput in = head_input(model, request, head, Ctx{backend});
+    in.projections = head_projections(model, request, head, Ctx{backend});
+    REQUIRE(in.projections);
+    const MechanismResult seen =
+        headscope::testing::run("projections", in, Detail::steps);  // no rotation: Q and K as the head has them
+    CHECK(gap(headscope::testing::step_of(seen, "q").value, in.q) < 1e-4);
+    CHECK(gap(headscope::testing::step_of(seen, "k").value, in.k) < 1e-4);
+    CHECK(gap(headscope::testing::step_of(seen, "v").value, in.v) < 1e-4);
+    const Mechanism& softmax = *find_mechanism("softmax");
+    const MechanismResult plain = softmax.run(in, softmax.usual(), Detail::weights);
+    CHECK(gap(headscope::testing::step_of(seen, "weights").value, plain.weights) < 1e-4);
+    CHECK(gap(headscope::testing::step_of(seen, "output").value, plain.output) < 1e-4);
+
+    const MechanismResult layer = headscope::testing::run("multi-head", in, Detail::steps);
+    const auto heads = static_cast<Index>(in.layer->q.size());
+    CHECK(layer.facts[1].value == std::to_string(heads) + " of width " + std::to_string(in.d()));
+    CHECK(gap(headscope::testing::step_of(layer, "head-" + std::to_string(head.head)).value, plain.weights) < 1e-5);
+    const Tensor bias = model.model->weights().blocks.at(static_cast<std::size_t>(head.layer)).o_bias.packed();
+    const Tensor& written = trace->sites.at({SiteKind::attn_out, head.layer});
+    for (const char* way : {"at-once", "sum"}) {
+      Tensor with_bias = headscope::testing::step_of(layer, way).value.copy();
+      for (Index i = 0; i < with_bias.dim(0); ++i)
+        for (Index c = 0; c < with_bias.dim(1); ++c) with_bias.ref(i, c) += bias.at(c);
+      CHECK(gap(with_bias, written) < 1e-4);
+    }
+  }
 }
 
 }  // namespace headscope::mechanism_controller_test

@@ -110,6 +110,34 @@ TEST_CASE("a mechanism is found, changed, walked through, put into the model and
   CHECK(controller.page()->input.n() == 24);
 }
 
+TEST_CASE(
+    "the arithmetic of a cell stays on the page: pinned by a click, moved by arrows, kept while parameters change") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Laboratory lab;
+  Explore& e = lab.e;
+  MechanismController& controller = lab.mechanisms.controller();
+  lab.open("softmax");
+  e.driver.click("Steps");
+  REQUIRE(lab.settled());
+  CHECK(!controller.pinned);
+  const Item dots = e.driver.item("mechanism steps/dots");
+  const auto cells = static_cast<float>(controller.page()->input.m());
+  const float cell = (dots.max.x - dots.min.x) / cells;
+  e.driver.click_at(ImVec2{dots.min.x + 2.5f * cell, dots.min.y + 5.5f * cell});
+  REQUIRE(controller.pinned);
+  CHECK(*controller.pinned == MechanismCell{"dots", 5, 2});
+  const HeadId head = controller.head();
+  e.driver.key(ImGuiKey_DownArrow);
+  e.driver.key(ImGuiKey_LeftArrow);
+  CHECK(*controller.pinned == MechanismCell{"dots", 6, 1});
+  CHECK(controller.head() == head);  // they moved the cell, not the head
+  controller.set_value("temperature", 3);
+  REQUIRE(lab.settled());
+  CHECK(*controller.pinned == MechanismCell{"dots", 6, 1});
+  e.driver.key(ImGuiKey_Escape);
+  CHECK(!controller.pinned);
+}
+
 TEST_CASE("a cell of a matrix by hand is dragged, and typed into; what follows is computed anew") {
   HEADSCOPE_NEEDS_DISPLAY();
   Laboratory lab;

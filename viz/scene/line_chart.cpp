@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <ranges>
 
@@ -54,6 +55,27 @@ void add_dashes(Scene& scene, const Line& line) {
       at = next;
       if (left <= 1e-9) on = !on, left = on ? dash : space;
     }
+  }
+}
+
+/// Half the room between neighbours wide, from the ground of `plot` up to the values.
+void add_bars(Scene& scene, const ChartSeries& line, const LineChart& chart, const Rect& plot,
+              const std::function<Point(double, double)>& place, const Style& style) {
+  const auto count = static_cast<double>(std::max<std::size_t>(line.x.size(), 2));
+  const double wide = std::clamp(0.5 * plot.w / (count - 1), 2.0, 34.0);
+  for (std::size_t i = 0; i < line.y.size(); ++i) {
+    if (!std::isfinite(line.y[i])) continue;
+    const Point at = place(line.x[i], line.y[i]);
+    const double left = std::max(at.x - wide / 2, plot.x), right = std::min(at.x + wide / 2, plot.right() + 4);
+    const bool chosen = chart.marker && std::abs(line.x[i] - chart.marker->x) < 1e-9;
+    scene.add({Box{{left, at.y, right - left, std::max(plot.bottom() - at.y, 1.0)},
+                   chosen ? style.theme.accent : with_opacity(line.color, 0.55),
+                   {0, 0, 0, 0},
+                   0,
+                   2},
+               fmt::format("bar.{}.{}", line.title, i),
+               fmt::format("{} {}: {} {}", chart.x_title, short_number(line.x[i], 6), short_number(line.y[i], 4),
+                           chart.y_title)});
   }
 }
 
@@ -191,6 +213,12 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
         scene.add({drawn, "line." + line.title + (pieces ? "." + std::to_string(pieces) : ""), ""}), ++pieces;
       drawn.points.clear();
     };
+    if (chart.bars && !line.dashed) {
+      add_bars(scene, line, chart, plot, place, style);
+      scene.series.push_back({line.title, line.x, line.y, {}});
+      if (!line.title.empty() && !line.y.empty()) ends.emplace_back(place(line.x.back(), line.y.back()).y, &line);
+      continue;
+    }
     for (std::size_t i = 0; i < line.y.size(); ++i) {
       if (!std::isfinite(line.y[i]) || (chart.log_y && line.y[i] <= 0)) {
         flush();
@@ -227,7 +255,7 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
   for (const auto& [y, line] : ends)
     scene.add({Text{{plot.right() + 6, y + half_capital(font)}, line->title, font, line->color, Anchor::start, 0},
                "label." + line->title, ""});
-  if (chart.marker) {
+  if (chart.marker && !chart.bars) {
     const Point at = place(chart.marker->x, chart.marker->y);
     scene.add({Box{{at.x - 4, at.y - 4, 8, 8}, theme.accent, theme.background, 1.5, 4}, "marker", ""});
   }

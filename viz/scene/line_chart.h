@@ -30,7 +30,9 @@ struct LineChart {
   std::string y_title;                  ///< in the corner, "entropy, nats"
   std::optional<double> y_low, y_high;  ///< else from the data
   bool log_x = false;
-  bool log_y = false;           ///< whole decades are written beside the axis; what is not positive is left out
+  bool log_y = false;  ///< whole decades are written beside the axis; what is not positive is left out
+  bool bars = false;   ///< every value is a bar from the ground up, of its series' colour; the one at the marker's x in
+                       ///< the accent, with its number above it
   bool points = false;          ///< a dot at every value of the lines that are not dashed, with its numbers as tooltip
   std::vector<double> x_ticks;  ///< values to write under the axis; empty = both ends
   std::vector<std::string> x_labels;  ///< what to write there instead of the values; empty = the values

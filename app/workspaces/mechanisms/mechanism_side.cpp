@@ -73,12 +73,14 @@ Tensor read_matrix(const std::string& text, const std::string& what) {
 }
 
 /// Whether another parameter leaves this one without a say.
-bool idle(const MechanismValues& values, const Mechanism& m, std::string_view name) {
+bool idle(const MechanismValues& values, const Mechanism& m, std::string_view name, bool of_head) {
   if (m.parameter("fit")) {
     const bool fits = values.on("fit");
     if (name == "memory") return !fits;
     if (name == "rows" || name == "columns") return fits;
   }
+  if (name == "heads" && m.parameter("own")) return of_head && values.on("own");
+  if (name == "own") return !of_head;
   return m.reads_vocabulary && name == "words" && values.number("frequencies") == 0;
 }
 
@@ -105,15 +107,24 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
       source.first = static_cast<int>(first);
       controller_.changed_source();
     }
+    const bool translates = app.explorer.results().translates(), crosses = controller_.mechanism().crosses;
+    if (crosses && !translates) {
+      ImGui::SetNextItemWidth(-1);
+      if (input_line(ui, "##other text", "Another text to ask", source.other)) controller_.changed_source();
+    }
+    const std::string of =
+        crosses && translates ? "the cross-attention: the decoder asks the encoder"
+        : crosses             ? source.other.empty() ? "the open text, cut in two. Type another text to ask that one"
+                                                     : "the open text, K, V of the other"
+        : translates          ? fmt::format("the stack on screen, {}", stack_word(app.explorer.state().document.stack))
+                              : "the open text";
     note(ui,
-         fmt::format("Q, K, V of {}, head_dim {}.{} Arrow keys change the head.",
-                     app.explorer.results().translates()
-                         ? fmt::format("the stack on screen, {}", stack_word(app.explorer.state().document.stack))
-                         : "the open text",
-                     run->trace->model.dims.d_head,
-                     app.explorer.run.softer_head() ? " Chosen for soft rows: of all heads, on the text that the model "
-                                                      "opened with, its entropy was nearest to half of an even one's."
-                                                    : ""));
+         fmt::format("Q{} of {}, head_dim {}.{} Arrow keys change the head.",
+                     crosses && !translates && !source.other.empty() ? "" : ", K, V", of, run->trace->model.dims.d_head,
+                     app.explorer.run.softer_head()
+                         ? " Chosen for soft rows: of all heads, on the text that the model opened with, its "
+                           "entropy was nearest to half of an even one's."
+                         : ""));
     return;
   }
   if (source.kind == MechanismSource::Kind::random) {
@@ -214,7 +225,7 @@ void MechanismsWorkspace::parameters(Ui& ui) {
   }
   for (const MechanismParameter& p : m.parameters) {
     const std::string label(p.title);
-    if (idle(controller_.values(), m, p.name)) continue;
+    if (idle(controller_.values(), m, p.name, controller_.source().kind == MechanismSource::Kind::head)) continue;
     // A ring has as many rounds as workers.
     const double high = p.name == "rounds" ? std::min(p.high, controller_.values().number("workers")) : p.high;
     const double before = std::min(controller_.values().number(p.name), high);

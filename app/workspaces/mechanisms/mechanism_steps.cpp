@@ -9,6 +9,8 @@
 
 #include "core/base/nth.h"
 
+#include "app/render/code_path.h"
+#include "app/render/mechanism_steps_picture.h"
 #include "app/widgets/controls.h"
 #include "app/workspaces/mechanisms/mechanisms_workspace.h"
 #include "viz/scene/line_chart.h"
@@ -18,13 +20,6 @@ namespace headscope {
 namespace {
 
 constexpr double seconds_per_token = 0.35;
-
-FlowMatrix flow_of(const MechanismStep& step) {
-  FlowMatrix m{step.id, step.title, step.formula, step.value, step.masked, {}, {}, "value", false};
-  if (step.range == MechanismStep::Range::probability) m.low = 0, m.high = 1, m.unit = "share";
-  if (step.range == MechanismStep::Range::positive) m.low = 0;
-  return m;
-}
 
 Tensor row_of(const Tensor& x, Index row) {
   return x.slice(0, row, row + 1).copy();
@@ -81,9 +76,11 @@ void MechanismsWorkspace::steps(Ui& ui) {
   matrices(ui, steps_, "mechanism steps", shown, width, options, [width, folded = folded_](const MechanismPage& from) {
     MatrixFlow flow;
     flow.width = width;
-    flow.side = std::clamp(width / 4.6, 130.0, 230.0);
+    // As many to a line as stay readable, over the whole width.
+    const double across = std::max(1.0, std::floor((width + 30) / 200));
+    flow.side = std::clamp(std::floor((width + 30) / across) - 30, 120.0, 260.0);
     for (const MechanismStep& step : from.result.steps) {
-      flow.matrices.push_back(flow_of(step));
+      flow.matrices.push_back(flow_matrix(step, from.names));
       flow.matrices.back().folded = folded.contains(step.id);
     }
     return flow;
@@ -113,6 +110,9 @@ void MechanismsWorkspace::curves(Ui& ui) {
             chart.series.push_back(
                 {curve.lines[line].label, colors[line % 4], curve.lines[line].x, curve.lines[line].y});
           if (curve.log_x) chart.x_ticks = {0.05, 0.1, 1, 4, 10, 16, 64, 100, 256, 1024, 4096, 16384, 65536};
+          chart.log_y = curve.log_y;
+          chart.bars = curve.bars;
+          if (curve.bars) chart.y_low = 0;
           if (curve.marker) chart.marker = Point{curve.marker->first, curve.marker->second};
           return line_chart_scene(chart, style);
         });
@@ -121,6 +121,19 @@ void MechanismsWorkspace::curves(Ui& ui) {
   if (controller_.mechanism().study)
     for (const MechanismFact& each : page.result.facts)
       fact(ui, each.name, each.value, nullptr, {each.name, each.provenance});
+}
+
+void MechanismsWorkspace::path(Ui& ui) {
+  const auto page = controller_.page();
+  if (!page->result.path) return;
+  const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
+  path_.want(jobs_, ui, page, fmt::format("{}", width),
+             [page, width](const Style& style) { return code_path_scene(*page->result.path, width, style); });
+  const Scene* scene = path_.scene();
+  if (!scene) return;
+  SceneViewOptions how;
+  how.fit_height = false;
+  path_.draw(ui, "mechanism path", how, width, scene->height);
 }
 
 void MechanismsWorkspace::play(Ui& ui, int last) {
@@ -160,7 +173,7 @@ void MechanismsWorkspace::recurrent(Ui& ui) {
       page.recurrent_gap
           ? fmt::format("largest difference from the parallel form, over all tokens: {:.2g}", *page.recurrent_gap)
           : std::string("there is no parallel form: each state needs the one before");
-  ImGui::TextUnformatted(fmt::format("t = {}   {}", place(page, t), beside).c_str());
+  ImGui::TextUnformatted(fmt::format("t = {}   {}", place(page, MechanismAxis::query, t), beside).c_str());
   ImGui::PopStyleColor();
   if (page.recurrent_gap && ImGui::IsItemHovered())
     tooltip(ui,
@@ -206,6 +219,8 @@ void MechanismsWorkspace::recurrent(Ui& ui) {
                  if (std::isfinite(value)) most = std::max(most, std::abs(static_cast<double>(value)));
              for (std::size_t i = 4; i < shown.size(); ++i) flow.matrices[i].low = -most, flow.matrices[i].high = most;
              flow.matrices[4].masked = after(whole.output, t);
+             for (std::size_t i = 4; i < shown.size(); ++i)
+               flow.matrices[i].rows = from.names.of(MechanismAxis::query, 0, whole.output.dim(0));
              return flow;
            });
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "app/widgets/controls.h"
@@ -22,6 +23,27 @@ namespace {
 
 // Singular values of every head take n³ each.
 constexpr Index most_ranked_tokens = 256;
+
+/// Layers × heads with a last column, the mean of each layer.
+Matrix with_layer_means(int layers, int heads, const std::vector<double>& of_heads) {
+  Matrix out;
+  out.values = Tensor::full({layers, heads + 1}, std::numeric_limits<float>::quiet_NaN());
+  for (int layer = 0; layer < layers; ++layer) {
+    double sum = 0;
+    for (int head = 0; head < heads; ++head) {
+      const double value = of_heads[static_cast<std::size_t>(layer * heads + head)];
+      out.values.ref(layer, head) = static_cast<float>(value);
+      sum += value / heads;
+    }
+    out.values.ref(layer, heads) = static_cast<float>(sum);
+    out.rows.push_back(std::to_string(layer));
+  }
+  for (int head = 0; head < heads; ++head) out.columns.push_back(std::to_string(head));
+  out.columns.emplace_back("mean");
+  out.row_title = "layer ↓";
+  out.column_title = "head →";
+  return out;
+}
 
 }  // namespace
 
@@ -52,19 +74,39 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
     const auto frame = [&](const Rect& r, Color color) {
       draw.AddRect(touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}), col(color), 0, 0, ui.px(1));
     };
+    const Index first_row = words->step ? words->step->first_row : 0,
+                first_column = words->step ? words->step->first_column : 0;
     const auto row = [&](Index i, Color color) {
-      if (i >= map->rows()) return;
+      i -= first_row;
+      if (i < 0 || i >= map->rows()) return;
       const Rect cell = map->cell(i, 0);
       frame({map->rect.x, cell.y, map->rect.w, cell.h}, color);
     };
     const auto column = [&](Index j, Color color) {
-      if (j >= map->columns()) return;
+      j -= first_column;
+      if (j < 0 || j >= map->columns()) return;
       const Rect cell = map->cell(0, j);
       frame({cell.x, map->rect.y, cell.w, map->rect.h}, color);
     };
     if (hovered_.query && rows == MechanismAxis::query) row(*hovered_.query, with_opacity(ui.theme.query, 0.8));
     if (hovered_.key && rows == MechanismAxis::key) row(*hovered_.key, with_opacity(ui.theme.key, 0.7));
     if (hovered_.key && columns == MechanismAxis::key) column(*hovered_.key, with_opacity(ui.theme.key, 0.7));
+  }
+  const auto outline = [&](const std::optional<MechanismCell>& cell, float thick) {
+    const Shown* words = cell ? words_of(cell->step) : nullptr;
+    const Mark* mark = words && words->step ? find(*scene, cell->step) : nullptr;
+    const auto* map = mark ? std::get_if<Heatmap>(&mark->shape) : nullptr;
+    if (!map || cell->row >= map->rows() || cell->column >= map->columns()) return;
+    const Rect r = map->cell(cell->row, cell->column);
+    const ImVec2 from = touch.window({r.x - 1, r.y - 1}), to = touch.window({r.right(), r.bottom()});
+    draw.AddRect({from.x - 1, from.y - 1}, {to.x + 1, to.y + 1}, col(ui.theme.background), 0, 0, thick + 2);
+    draw.AddRect(from, to, col(ui.theme.accent), 0, 0, thick);
+  };
+  const bool steps = std::ranges::any_of(shown, [](const Shown& each) { return each.step != nullptr; });
+  if (steps) {
+    if (!told_) outline(controller_.pinned ? controller_.pinned : telling_cell(*page), ui.px(2));
+    if (told_ && controller_.pinned) outline(controller_.pinned, ui.px(2));
+    told_.reset();
   }
   if (!touch.hovered || !touch.mark) return;
   if (const auto* folds = meaning<TitleOf>(touch.mark)) {
@@ -78,21 +120,26 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
   if (!map || !words) return;
   const MechanismAxis rows = words->rows, columns = words->columns;
   const Index i = touch.cell->row, j = touch.cell->column;
-  if (rows == MechanismAxis::query) hovering_.query = i;
-  if (rows == MechanismAxis::key) hovering_.key = i;
-  if (columns == MechanismAxis::key) hovering_.key = j;
-  const auto named = [&](MechanismAxis axis, Index at) {
-    if (axis == MechanismAxis::query && page->trace) return fmt::format("{} {}", query_label(*page->trace, at), at);
-    return axis == MechanismAxis::query || axis == MechanismAxis::key ? place(*page, at) : fmt::format("{}", at);
-  };
-  std::vector<std::string> lines{fmt::format("{} [{}, {}]", words->title, named(rows, i), named(columns, j))};
+  const Index row_at = i + (words->step ? words->step->first_row : 0),
+              column_at = j + (words->step ? words->step->first_column : 0);
+  if (rows == MechanismAxis::query) hovering_.query = row_at;
+  if (rows == MechanismAxis::key) hovering_.key = row_at;
+  if (columns == MechanismAxis::key) hovering_.key = column_at;
+  const MechanismStep* step = words->step;
+  if (step && (step->value.dim(0) != map->rows() || step->value.dim(1) != map->columns())) step = nullptr;
+  if (step) {
+    const MechanismCell here{step->id, i, j};
+    told_ = here;
+    if (touch.clicked) controller_.pinned = controller_.pinned == here ? std::nullopt : std::optional(here);
+  }
+  std::vector<std::string> lines{fmt::format("{} [{}, {}]", words->title,
+                                             step ? row_place(*page, *step, i) : place(*page, rows, i),
+                                             step ? column_place(*page, *step, j) : place(*page, columns, j))};
   if (map->is_masked(i, j))
     lines.push_back("hidden: " + (words->hidden.empty() ? page->input.rule->describe() : words->hidden));
   else {
     lines.push_back(fmt::format("{:.5g}", map->values.at(i, j)));
-    if (const MechanismStep* step = words->step;
-        step && step->explain && step->value.dim(0) == map->rows() && step->value.dim(1) == map->columns())
-      lines.push_back(step->explain(i, j));
+    if (step && step->explain) lines.push_back(step->explain(i, j));
   }
   lines.push_back(words->formula);
   lines.push_back(page->source == MechanismSource::Kind::head
@@ -128,6 +175,7 @@ void MechanismsWorkspace::compare(Ui& ui) {
              // Rounding is no difference: its colours would say otherwise.
              const double most = std::max(page.most_different, 1e-3);
              flow.matrices[2].low = -most, flow.matrices[2].high = most;
+             for (FlowMatrix& each : flow.matrices) each.rows = page.names.queries, each.columns = page.names.keys;
              return flow;
            });
 }
@@ -243,29 +291,36 @@ void MechanismsWorkspace::times(Ui& ui) {
   times_.draw(ui, "mechanism times", {}, width, height);
 }
 
-void MechanismsWorkspace::every_head(Ui& ui) {
+void MechanismsWorkspace::every_head(Ui& ui, const std::string& of) {
   const auto& run = run_.results().run;
   if (!run || run->trace->maps.empty()) return;
-  section(ui, "RANK FOR 90 % ENERGY OF EVERY HEAD",
+  const bool rank = of == "rank";
+  section(ui, rank ? "RANK FOR 90 % ENERGY OF EVERY HEAD" : "ENTROPY OF EVERY HEAD AND LAYER",
           fmt::format("of {} tokens; click a head", run->trace->tokens.size()));
-  if (run->trace->maps.front().n_query() > most_ranked_tokens) {
+  if (rank && run->trace->maps.front().n_query() > most_ranked_tokens) {
     ImGui::TextUnformatted(fmt::format("A text of more than {} tokens takes too long.", most_ranked_tokens).c_str());
     return;
   }
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 6, 140.0, 330.0);
-  ranks_.want(jobs_, ui, run, fmt::format("{} {}", width, height), [run, width, height](const Style& style) {
-    const ModelDims& dims = run->trace->model.dims;
-    std::vector<double> ranks;
-    for (const AttentionMap& map : run->trace->maps) ranks.push_back(energy_rank(singular_values(map.to_dense()), 0.9));
-    Matrix matrix = head_matrix(dims.layers, dims.heads, ranks);
-    matrix.unit = "rank for 90 % energy";
-    matrix.low = 0;
-    matrix.width = width;
-    matrix.height = height;
-    matrix.provenance = "fewest singular values of hook_pattern whose squares sum to 90 % of all squares";
-    return matrix_scene(matrix, style);
-  });
+  ranks_.want(
+      jobs_, ui, run, fmt::format("{} {} {}", of, width, height), [run, rank, width, height](const Style& style) {
+        const ModelDims& dims = run->trace->model.dims;
+        std::vector<double> numbers;
+        for (const AttentionMap& map : run->trace->maps)
+          numbers.push_back(rank ? energy_rank(singular_values(map.to_dense()), 0.9)
+                                 : mechanism::mean_entropy(map.to_dense()));
+        Matrix matrix =
+            rank ? head_matrix(dims.layers, dims.heads, numbers) : with_layer_means(dims.layers, dims.heads, numbers);
+        matrix.unit = rank ? "rank for 90 % energy" : "entropy, nats";
+        matrix.low = 0;
+        matrix.width = width;
+        matrix.height = height;
+        matrix.provenance = rank ? "fewest singular values of hook_pattern whose squares sum to 90 % of all squares"
+                                 : "mean over the rows of −Σ p ln p of hook_pattern; e^H = as many tokens looked at "
+                                   "alike; last column: mean of the layer's heads";
+        return matrix_scene(matrix, style);
+      });
   const Scene* scene = ranks_.scene();
   if (!scene) return;
   SceneViewOptions how;
@@ -273,12 +328,16 @@ void MechanismsWorkspace::every_head(Ui& ui) {
   const SceneTouch touch = ranks_.draw(ui, "mechanism ranks", how, width, scene->height);
   if (!touch.cell || !touch.mark || touch.mark->id != "matrix") return;
   const HeadId head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column)};
-  if (touch.clicked) editor_.select(head);
+  const bool a_head = head.head < run->trace->model.dims.heads;
+  if (touch.clicked && a_head) editor_.select(head);
   const auto& map = std::get<Heatmap>(touch.mark->shape);
-  tooltip(ui, {head_title(head),
-               fmt::format("{:.0f} singular values hold 90 % of the energy",
-                           map.values.at(touch.cell->row, touch.cell->column)),
-               fmt::format("of blocks.{}.attn.hook_pattern[{}]", head.layer, head.head)});
+  const auto value = static_cast<double>(map.values.at(touch.cell->row, touch.cell->column));
+  tooltip(ui,
+          {a_head ? head_title(head) : fmt::format("Layer {}, mean of its heads", head.layer),
+           rank ? fmt::format("{:.0f} singular values hold 90 % of the energy", value)
+                : fmt::format("{:.3f} nats: as many as {:.1f} tokens looked at alike (e^H)", value, std::exp(value)),
+           a_head ? fmt::format("of blocks.{}.attn.hook_pattern[{}]", head.layer, head.head)
+                  : fmt::format("of blocks.{}.attn.hook_pattern", head.layer)});
 }
 
 }  // namespace headscope

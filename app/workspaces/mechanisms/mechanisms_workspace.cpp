@@ -9,6 +9,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/widgets/text_draw.h"
+#include "core/base/nth.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -42,8 +43,22 @@ Color role_color(const Ui& ui, ShapeChip::Role role) {
 
 }  // namespace
 
-std::string place(const MechanismPage& page, Index position) {
-  return page.trace ? fmt::format("{} {}", token_label(*page.trace, position), position) : fmt::format("{}", position);
+std::string place(const MechanismPage& page, MechanismAxis axis, Index position) {
+  const std::vector<std::string>* names = axis == MechanismAxis::query ? &page.names.queries
+                                          : axis == MechanismAxis::key ? &page.names.keys
+                                                                       : nullptr;
+  if (!names || position >= static_cast<Index>(names->size())) return fmt::format("{}", position);
+  return page.trace ? fmt::format("{} {}", nth(*names, position), position) : nth(*names, position);
+}
+
+std::string row_place(const MechanismPage& page, const MechanismStep& step, Index row) {
+  return row < static_cast<Index>(step.row_names.size()) ? nth(step.row_names, row)
+                                                         : place(page, step.rows, step.first_row + row);
+}
+
+std::string column_place(const MechanismPage& page, const MechanismStep& step, Index column) {
+  return column < static_cast<Index>(step.column_names.size()) ? nth(step.column_names, column)
+                                                               : place(page, step.columns, step.first_column + column);
 }
 
 std::string count_words(double value) {
@@ -213,14 +228,24 @@ void MechanismsWorkspace::middle(const PageContext& c) {
   if (view == MechanismController::View::compare) {
     compare(c.ui);
     numbers(c.ui);
-    if (m.id == "low-rank" && controller_.source().kind == MechanismSource::Kind::head)
-      every_head(c.ui);
+    const bool of_heads = controller_.source().kind == MechanismSource::Kind::head;
+    if (of_heads && (m.id == "low-rank" || m.id == "log-length"))
+      every_head(c.ui, m.id == "low-rank" ? "rank" : "entropy");
     else
       times(c.ui);
   } else if (view == MechanismController::View::steps) {
+    walk(c.app, catalogue_.takes_arrows());
+    // The arithmetic of a cell stays in sight below the steps, which scroll.
+    const bool told = std::ranges::any_of(page->result.steps, [](const MechanismStep& s) { return bool(s.explain); });
+    const float room = ImGui::GetContentRegionAvail().y, below = c.ui.px(76);
+    const bool apart = told && room > 3 * below;
+    if (apart) ImGui::BeginChild("mechanism steps", {0, room - below}, ImGuiChildFlags_NavFlattened);
     progress(c.ui);
+    path(c.ui);
     steps(c.ui);
     curves(c.ui);
+    if (apart) ImGui::EndChild();
+    if (told) arithmetic(c.ui);
   } else if (view == MechanismController::View::recurrent) {
     recurrent(c.ui);
   } else {

@@ -47,9 +47,10 @@ class MechanismsWorkspace : public Workspace {
   void compare(Ui& ui);
   void numbers(Ui& ui);
   void times(Ui& ui);
-  void every_head(Ui& ui);
+  void every_head(Ui& ui, const std::string& of);
   void steps(Ui& ui);
   void curves(Ui& ui);
+  void path(Ui& ui);
   void recurrent(Ui& ui);
   void progress(Ui& ui);
   void play(Ui& ui, int last);
@@ -57,13 +58,16 @@ class MechanismsWorkspace : public Workspace {
   struct Shown {
     std::string id, title, formula;
     MechanismAxis rows = MechanismAxis::query, columns = MechanismAxis::key;
-    const MechanismStep* step = nullptr;
-    std::string hidden = {};  ///< why a cell is; "" = the rule hides it
+    const MechanismStep* step = nullptr;  ///< then its cells can be pinned
+    std::string hidden = {};              ///< why a cell is; "" = the rule hides it
   };
   using BuildFlow = std::function<MatrixFlow(const MechanismPage& page)>;
   /// `build` runs on the worker, and only when the page or `options` changed.
   void matrices(Ui& ui, SceneSlot& slot, const char* id, const std::vector<Shown>& shown, double width,
                 const std::string& options, BuildFlow build);
+  // the arithmetic of a cell (mechanism_cell.cpp)
+  void walk(AppContext& app, bool list_takes_arrows);
+  void arithmetic(Ui& ui);
   // in the model (mechanism_in_model.cpp)
   void in_model(Ui& ui, AppContext& app);
   void grid(Ui& ui, AppContext& app, double cell_height, bool labels);
@@ -86,9 +90,12 @@ class MechanismsWorkspace : public Workspace {
   Catalogue catalogue_;
   SceneSlot compare_{"scene.mechanism.compare"}, steps_{"scene.mechanism.steps"}, states_{"scene.mechanism.states"},
       times_{"scene.mechanism.times"}, losses_{"scene.mechanism.losses"}, ranks_{"scene.mechanism.ranks"};
-  SceneSlot curves_[3]{SceneSlot{"scene.mechanism.curve.0"}, SceneSlot{"scene.mechanism.curve.1"},
-                       SceneSlot{"scene.mechanism.curve.2"}};
-  Hovered hovered_, hovering_;  // of the last frame, and of this one
+  SceneSlot curves_[5]{SceneSlot{"scene.mechanism.curve.0"}, SceneSlot{"scene.mechanism.curve.1"},
+                       SceneSlot{"scene.mechanism.curve.2"}, SceneSlot{"scene.mechanism.curve.3"},
+                       SceneSlot{"scene.mechanism.curve.4"}};
+  SceneSlot path_{"scene.mechanism.path"};
+  Hovered hovered_, hovering_;         // of the last frame, and of this one
+  std::optional<MechanismCell> told_;  // of the steps: that the pointer was on in the last frame
   std::set<std::string> folded_;
   std::string typed_[3], typed_error_;  // Q, K, V by hand
   std::uint64_t typed_of_ = 0;          // the controller's numbers that stand there
@@ -99,7 +106,10 @@ class MechanismsWorkspace : public Workspace {
 };
 
 /// A position of the page's text as people read it: "fox 3".
-std::string place(const MechanismPage& page, Index position);
+std::string place(const MechanismPage& page, MechanismAxis axis, Index position);
+/// Row or column of a step likewise.
+std::string row_place(const MechanismPage& page, const MechanismStep& step, Index row);
+std::string column_place(const MechanismPage& page, const MechanismStep& step, Index column);
 /// "49 k", "67 M"; "4.1 kB".
 std::string count_words(double value);
 std::string byte_words(double value);

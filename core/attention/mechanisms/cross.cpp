@@ -1,7 +1,7 @@
 // Cross-attention (Bahdanau et al. 2015; Vaswani et al. 2017): queries come from one sequence, keys and values from
 // another; the map is rectangular, decoder length × encoder length, and no causal mask is needed, for all of the other
-// sequence is known. With an input of as many queries as keys the text is cut in two: its second part asks, its first
-// part answers. Shapes: Q (n_d, d), K, V (n_e, d), P (n_d, n_e). Cost: n_d n_e (d + d_v).
+// sequence is known. Of one text alone, the second part asks and the first part answers. Shapes: Q (n_d, d), K, V (n_e,
+// d), P (n_d, n_e). Cost: n_d n_e (d + d_v).
 
 #include <fmt/format.h>
 
@@ -20,8 +20,10 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   check(in);
   MechanismInput own = in;
   own.rule = full_rule();
-  if (in.n() == in.m() && in.n() > 1) {
-    const Index cut = std::clamp<Index>(std::lround(values.number("cut") * static_cast<double>(in.n())), 1, in.n() - 1);
+  const bool cuts = !in.two_texts && in.n() == in.m() && in.n() > 1;
+  Index cut = 0;
+  if (cuts) {
+    cut = std::clamp<Index>(std::lround(values.number("cut") * static_cast<double>(in.n())), 1, in.n() - 1);
     own.q = in.q.slice(0, cut, in.n()).copy();
     own.k = in.k.slice(0, 0, cut).copy();
     own.v = in.v.slice(0, 0, cut).copy();
@@ -40,11 +42,15 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   MechanismResult result;
   for (const MechanismStep& step : whole.steps)
     if (step.id != "masked") result.steps.push_back(step);
-  // Rows are those of the asking part: they carry no token of the whole text.
   for (MechanismStep& step : result.steps)
-    if (step.rows == MechanismAxis::query) step.rows = MechanismAxis::other;
+    if (step.rows == MechanismAxis::query) step.first_row = cut;
   result.facts = {{"Map", fmt::format("{} × {}", own.n(), own.m()), "decoder length × encoder length"},
-                  {"Mask", "none", "all of the other sequence is known"}};
+                  {"Mask", "none", "all of the other sequence is known"},
+                  {"Asks",
+                   cuts           ? fmt::format("the text from token {} on asks what stands before it", cut)
+                   : in.two_texts ? "the open text asks the other one"
+                                  : "the queries' sequence asks the keys'",
+                   "queries of the one, keys and values of the other"}};
   return result;
 }
 
@@ -59,17 +65,22 @@ Mechanism make_cross() {
   m.source = "Bahdanau et al. 2015; Vaswani et al. 2017";
   m.formula = "O = softmax(Q_d K_eᵀ ÷ √d) V_e";
   m.meaning =
-      "A decoder's queries read an encoder's keys and values: a rectangular map without a causal mask. Here the second "
-      "part of the text asks its first part.";
-  m.keywords = "encoder decoder rectangular cross-attention encoder-decoder attention source target bottleneck seq2seq";
+      "Queries of one sequence read keys and values of another, as a decoder reads an encoder: a rectangular map "
+      "without a causal mask.";
+  m.keywords =
+      "encoder decoder rectangular cross-attention encoder-decoder attention two texts another text second source "
+      "target bottleneck seq2seq";
   m.parameters = {
       number_parameter("cut", "Cut at", "Where the text is cut in two, as a share of its length.", 0.05, 0.95, 0.5)};
   m.run = run;
   m.study = true;
+  m.crosses = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return fmt::format(
-        "The map is {}: a row for each asking token, a column for each of the other sequence; every row sums to 1.",
-        r.facts[0].value);
+        "The map is {}: a row for each asking token, a column for each of the other sequence; every row sums to 1. "
+        "Here "
+        "{}.",
+        r.facts[0].value, r.facts[2].value);
   };
   return m;
 }

@@ -50,47 +50,92 @@ MechanismCurve::Line histogram(const std::vector<double>& x, double factor, doub
   return line;
 }
 
+/// Of rows of 64 drawn scores of width d through softmax. The median gradient: a row in which two keys happen to share
+/// first place has the largest of all, ½, however far apart the others are.
+struct Rows {
+  double entropy = 0, gradient = 0;  // mean, median
+};
+
+Rows rows_of(Index d, bool divide, std::uint64_t seed) {
+  constexpr Index rows = 101, keys = 64;
+  const auto x = dots(d, rows * keys, seed);
+  const double unit = divide ? 1 / std::sqrt(static_cast<double>(d)) : 1;
+  Rows out;
+  std::vector<double> gradients;
+  for (Index row = 0; row < rows; ++row) {
+    Tensor scores = Tensor::uninitialized({1, keys});
+    for (Index j = 0; j < keys; ++j) scores.ref(0, j) = static_cast<float>(nth(x, row * keys + j) * unit);
+    const Tensor p = softmax_rows(std::move(scores));
+    out.entropy += mean_entropy(p) / rows;
+    gradients.push_back(softmax_gradient(p));
+  }
+  std::ranges::nth_element(gradients, gradients.begin() + rows / 2);
+  out.gradient = gradients[rows / 2];
+  return out;
+}
+
+/// Those whose bars stand clear of d's, and d.
+std::vector<Index> widths_beside(Index d) {
+  std::vector<Index> out{d};
+  for (Index each = 32; each <= 512; each += 32)
+    if (std::abs(each - d) >= 32 || each == d) out.push_back(each);
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   const Index d = values.whole("width");
   const Index pairs = 20'000'000 / std::max<Index>(d, 500);
+  const auto width = static_cast<double>(d);
   MechanismResult result;
+  MechanismCurve bars{"Variance of q·k, as it comes", "d", "variance", {{"", {}, {}}}, false, {}};
+  bars.bars = true;
   MechanismCurve plain{"q·k as it comes, for four widths", "q·k", "density", {}, false, {}};
   MechanismCurve scaled{"q·k ÷ √d, for the same", "q·k ÷ √d", "density", {}, false, {}};
-  MechanismCurve entropy{"A row of 64 scores through softmax, over the width",
-                         "d",
-                         "entropy, nats",
-                         {{"unscaled", {}, {}}, {"÷ √d", {}, {}}},
-                         true,
-                         {}};
+  const std::vector<MechanismCurve::Line> both{{"unscaled", {}, {}}, {"÷ √d", {}, {}}};
+  MechanismCurve entropy{"A row of 64 scores through softmax, over the width", "d", "entropy, nats", both, true, {}};
+  MechanismCurve gradient{"What is left of its gradient, ‖diag(p) − p pᵀ‖", "d", "‖J‖, median row", both, true, {}};
   for (const Index each : {Index{8}, Index{32}, Index{128}, Index{512}}) {
     check(in);
     const auto x = dots(each, 20000, values.seed());
     plain.lines.push_back(histogram(x, 1, 60, fmt::format("d = {}", each)));
     scaled.lines.push_back(histogram(x, 1 / std::sqrt(static_cast<double>(each)), 4, fmt::format("d = {}", each)));
   }
-  for (Index each = 1; each <= 512; each *= 2) {
-    check(in);
-    for (const bool divide : {false, true}) {
-      const auto x = dots(each, 64 * 20, values.seed() + 7);
-      double sum = 0;
-      for (std::size_t row = 0; row < 20; ++row) {
-        Tensor scores = Tensor::zeros({1, 64});
-        for (std::size_t j = 0; j < 64; ++j)
-          scores.ref(0, static_cast<Index>(j)) =
-              static_cast<float>(x[64 * row + j] / (divide ? std::sqrt(static_cast<double>(each)) : 1));
-        sum += mean_entropy(softmax_rows(scores)) / 20;
-      }
-      entropy.lines[divide].x.push_back(static_cast<double>(each));
-      entropy.lines[divide].y.push_back(sum);
-    }
-  }
   const auto own = dots(d, pairs, values.seed());
   const double v = variance(own);
+  for (const Index each : widths_beside(d)) {
+    check(in);
+    bars.lines[0].x.push_back(static_cast<double>(each));
+    bars.lines[0].y.push_back(each == d ? v : variance(dots(each, 10000, values.seed() + 3)));
+  }
+  bars.marker = {width, v};
+  Rows here[2], widest[2];
+  std::vector<Index> widths{1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+  if (std::ranges::find(widths, d) == widths.end()) widths.push_back(d);
+  std::ranges::sort(widths);
+  for (const Index each : widths) {
+    check(in);
+    for (const bool divide : {false, true}) {
+      const Rows rows = rows_of(each, divide, values.seed() + 7);
+      if (each == d) here[divide] = rows;
+      widest[divide] = rows;
+      for (auto* curve : {&entropy, &gradient}) curve->lines[divide].x.push_back(static_cast<double>(each));
+      entropy.lines[divide].y.push_back(rows.entropy);
+      gradient.lines[divide].y.push_back(rows.gradient);
+    }
+  }
+  entropy.marker = {width, here[false].entropy};
+  gradient.marker = {width, here[false].gradient};
   result.facts = {
       {"Variance of q·k", fmt::format("{:.2f}, expected {}", v, d),
        fmt::format("of {} drawn pairs of width {}", pairs, d)},
-      {"After ÷ √d", fmt::format("{:.3f}, expected 1", v / static_cast<double>(d)), "the same divided by d"}};
-  result.curves = {std::move(plain), std::move(scaled), std::move(entropy)};
+      {"After ÷ √d", fmt::format("{:.3f}, expected 1", v / width), "the same divided by d"},
+      {"Gradient ‖J‖ at this d", fmt::format("{:.2g} unscaled, {:.2g} after ÷ √d", here[0].gradient, here[1].gradient),
+       "Frobenius norm of diag(p) − p pᵀ, median of 101 rows of 64 drawn scores"},
+      {"Gradient ‖J‖ at d = 512",
+       fmt::format("{:.2g} unscaled, {:.2g} after ÷ √d", widest[0].gradient, widest[1].gradient), "likewise"}};
+  result.curves = {std::move(bars), std::move(gradient), std::move(plain), std::move(scaled), std::move(entropy)};
   return result;
 }
 
@@ -108,14 +153,17 @@ Mechanism make_dot_variance() {
       "A dot product adds d terms, so its variance grows with d. Unscaled, wide heads start almost one-hot, where "
       "softmax "
       "has no gradient.";
-  m.keywords = "scaled histogram variance sqrt of dot product scaling square root of d why divide";
-  m.parameters = {whole_parameter("width", "Width d", "Of the pairs whose variance is taken.", 8, 512, 64, true),
+  m.keywords = "scaled histogram variance gradient jacobian sqrt of dot product scaling square root of d why divide";
+  m.parameters = {whole_parameter("width", "Width d", "Of the pairs whose variance is taken.", 1, 512, 64, true),
                   seed_parameter()};
   m.run = run;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return "Variance of q·k: " + r.facts[0].value +
-           ". Divided by √d all widths fall on one curve, and the entropy of a row stays.";
+    return fmt::format(
+        "Variance of q·k: {}. Gradient of softmax: {}; at d = 512 {}. Divided by √d all widths fall on one curve, and "
+        "a "
+        "row keeps its entropy and its gradient.",
+        r.facts[0].value, r.facts[2].value, r.facts[3].value);
   };
   return m;
 }

@@ -3,6 +3,11 @@
 // ln n ÷ ln m, m the length in training, so that the entropy of a row stays where it was when the text grows.
 // Shapes and cost as softmax attention.
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
@@ -12,6 +17,47 @@
 namespace headscope::mechanism {
 
 namespace {
+
+/// −Σ p ln p of every row in nats, and e to it: as many keys looked at alike would have the same entropy.
+void add_entropies(const MechanismInput& in, const std::vector<Index>& seen, MechanismResult& result) {
+  const Tensor before = softmax_reference(in).weights;
+  Tensor nats = Tensor::zeros({in.n(), 1}), effective = Tensor::zeros({in.n(), 1});
+  MechanismCurve curve{"Entropy of every row: at most ln n, n keys alike",
+                       "row",
+                       "nats",
+                       {{"softmax", {}, {}}, {"· ln n ÷ ln m", {}, {}}, {"ln n", {}, {}}},
+                       false,
+                       {}};
+  for (Index i = 0; i < in.n(); ++i) {
+    const double plain = mean_entropy(before.slice(0, i, i + 1)), own = mean_entropy(result.weights.slice(0, i, i + 1));
+    nats.ref(i, 0) = static_cast<float>(own);
+    effective.ref(i, 0) = static_cast<float>(std::exp(own));
+    const double lines[] = {plain, own, std::log(static_cast<double>(std::max<Index>(nth(seen, i), 1)))};
+    for (std::size_t line = 0; line < std::size(lines); ++line) {
+      curve.lines[line].x.push_back(static_cast<double>(i));
+      curve.lines[line].y.push_back(lines[line]);
+    }
+  }
+  const auto add = [&](const char* id, const char* title, const char* formula, const Tensor& value,
+                       std::function<std::string(Index, Index)> explain) {
+    MechanismStep step{.id = id, .title = title, .formula = formula, .value = value};
+    step.range = MechanismStep::Range::positive;
+    step.columns = MechanismAxis::other;
+    step.explain = std::move(explain);
+    result.steps.push_back(std::move(step));
+  };
+  add("entropy", "Entropy H", "−Σ p ln p of each row, nats", nats, [nats, seen](Index i, Index) {
+    return fmt::format("−Σ p ln p over {} keys = {} nats of at most ln {} = {}", nth(seen, i), brief(nats.at(i, 0)),
+                       nth(seen, i), brief(std::log(static_cast<double>(std::max<Index>(nth(seen, i), 1)))));
+  });
+  add("effective", "Effective tokens", "e^H: as many looked at alike", effective, [nats, effective](Index i, Index) {
+    return fmt::format("e^{} = {} tokens", brief(nats.at(i, 0)), brief(effective.at(i, 0), true));
+  });
+  const double mean = mean_entropy(result.weights), plain = mean_entropy(before);
+  result.facts.push_back({"effective tokens e^H", fmt::format("{:.1f} → {:.1f}", std::exp(plain), std::exp(mean)),
+                          "e to the mean entropy of the rows: softmax → this"});
+  result.curves.push_back(std::move(curve));
+}
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const double trained = values.number("trained");
@@ -47,7 +93,9 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                               text(plain.at(i, j) * factors.at(i, 0));
                      }});
   }
-  return softmax_of(scaled, plain, std::move(steps), detail);
+  MechanismResult result = softmax_of(scaled, plain, std::move(steps), detail);
+  if (detail == Detail::steps) add_entropies(in, seen, result);
+  return result;
 }
 
 }  // namespace
@@ -64,7 +112,8 @@ Mechanism make_log_length() {
       "Softmax spreads out as a text grows. Scores that grow with ln n hold the entropy of a row where it was at the "
       "length m of training.";
   m.keywords =
-      "entropy invariant logn length extrapolation dispersion invariance scaled softmax generalisation log n "
+      "entropy invariant effective tokens per row per head per layer nats logn length extrapolation dispersion "
+      "invariance scaled softmax generalisation log n "
       "temperature by";
   m.parameters = {
       whole_parameter("trained", "Trained length m", "At this many keys nothing changes.", 2, 131072, 16, true)};

@@ -1,8 +1,10 @@
 // Many heads (Vaswani et al. 2017): the width d is cut into h parts, each attends for itself; the parts are put side by
 // side and multiplied by W_O. That equals the sum over heads of z_h W_O^h, W_O^h being the rows of W_O that belong to
 // the head: heads write side by side into one residual stream (Elhage et al., A Mathematical Framework for Transformer
-// Circuits, 2021). W_O is drawn, entries N(0, 1/d); the number of heads changes nothing about the parameters.
-// Shapes: z_h (n, d/h), W_O (d, d). Cost: n² · 2d whatever h is, and n d² for W_O.
+// Circuits, 2021). Of a model: the queries, keys and values of all heads of the layer, and its W_O (the output bias
+// apart); they can be cut into another number of heads. Else W_O is drawn, entries N(0, 1/d). The number of heads
+// changes nothing about the parameters.
+// Shapes: z_h (n, d/h), W_O (d, d_model). Cost: n² · 2d whatever h is, and n d² for W_O.
 
 #include <fmt/format.h>
 
@@ -17,7 +19,7 @@ namespace headscope::mechanism {
 
 namespace {
 
-constexpr Index shown_heads = 8;
+constexpr std::size_t shown_heads = 8;
 
 /// The largest number of heads up to `wanted` that divides d.
 Index heads_for(Index wanted, Index d, Index d_v) {
@@ -26,47 +28,95 @@ Index heads_for(Index wanted, Index d, Index d_v) {
   return 1;
 }
 
+/// Side by side, (n, Σ d).
+Tensor joined_heads(const std::vector<Tensor>& heads) {
+  Index width = 0;
+  for (const Tensor& each : heads) width += each.dim(1);
+  Tensor out = Tensor::uninitialized({heads.front().dim(0), width});
+  Index at = 0;
+  for (const Tensor& each : heads) {
+    for (Index i = 0; i < each.dim(0); ++i)
+      for (Index c = 0; c < each.dim(1); ++c) out.ref(i, at + c) = each.at(i, c);
+    at += each.dim(1);
+  }
+  return out;
+}
+
+/// "z₀ W⁰ + z₁ W¹ + … =" of a cell.
+std::function<std::string(Index, Index)> explain_parts(std::vector<Tensor> parts) {
+  return [parts = std::move(parts)](Index i, Index j) {
+    double sum = 0;
+    std::string out;
+    for (std::size_t h = 0; h < parts.size(); ++h) {
+      const auto part = static_cast<double>(parts[h].at(i, j));
+      sum += part;
+      if (h < shown_heads) out += (h ? " + " : "") + brief(part);
+    }
+    if (parts.size() > shown_heads) out += fmt::format(" + {} more heads", parts.size() - shown_heads);
+    return out + " = " + brief(sum, true);
+  };
+}
+
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
-  const Index heads = heads_for(values.whole("heads"), in.d(), in.d_v()), d = in.d() / heads, d_v = in.d_v() / heads;
+  const bool of_layer = in.layer != nullptr;
+  const Tensor q = of_layer ? joined_heads(in.layer->q) : in.q, k = of_layer ? joined_heads(in.layer->k) : in.k,
+               v = of_layer ? joined_heads(in.layer->v) : in.v;
+  const Index width = q.dim(1), width_v = v.dim(1), own_heads = of_layer ? static_cast<Index>(in.layer->q.size()) : 0;
+  const bool own = of_layer && values.on("own");
+  const Index heads = own ? own_heads : heads_for(values.whole("heads"), width, width_v), d = width / heads,
+              d_v = width_v / heads;
   const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
-  const Tensor wo = times(gaussian(in.d_v(), in.d_v(), values.seed()),
-                          static_cast<float>(1 / std::sqrt(static_cast<double>(in.d_v()))));
-  Tensor joined = Tensor::zeros({in.n(), in.d_v()}), sum = Tensor::zeros({in.n(), in.d_v()});
+  const bool has_wo = in.projections && in.projections->o.dim(0) == width_v;
+  const Tensor wo = has_wo ? in.projections->o
+                           : times(gaussian(width_v, width_v, values.seed()),
+                                   static_cast<float>(1 / std::sqrt(static_cast<double>(width_v))));
+  const Index out = wo.dim(1);
+  std::vector<Tensor> z, parts;
+  Tensor sum = Tensor::zeros({in.n(), out}), norms = Tensor::zeros({in.n(), heads});
   MechanismResult result;
   for (Index h = 0; h < heads; ++h) {
     check(in);
-    const MechanismInput own{in.q.slice(1, h * d, (h + 1) * d).copy(), in.k.slice(1, h * d, (h + 1) * d).copy(),
-                             in.v.slice(1, h * d_v, (h + 1) * d_v).copy(),
-                             static_cast<float>(1 / std::sqrt(static_cast<double>(d))), in.rule};
-    Tensor scores = raw_scores(own);
+    const MechanismInput each{q.slice(1, h * d, (h + 1) * d).copy(), k.slice(1, h * d, (h + 1) * d).copy(),
+                              v.slice(1, h * d_v, (h + 1) * d_v).copy(),
+                              own ? in.scale : static_cast<float>(1 / std::sqrt(static_cast<double>(d))), in.rule};
+    Tensor scores = raw_scores(each);
     apply_rule(*in.rule, scores);
-    const Tensor p = softmax_rows(std::move(scores)), z = product(p, own.v);
-    const Tensor part = product(z, wo.slice(0, h * d_v, (h + 1) * d_v));
+    const Tensor p = softmax_rows(std::move(scores), in.rule.get());
+    z.push_back(product(p, each.v));
+    parts.push_back(product(z.back(), wo.slice(0, h * d_v, (h + 1) * d_v).packed()));
     for (Index i = 0; i < in.n(); ++i) {
-      for (Index c = 0; c < d_v; ++c) joined.ref(i, h * d_v + c) = z.at(i, c);
-      for (Index c = 0; c < in.d_v(); ++c) sum.ref(i, c) += part.at(i, c);
+      double square = 0;
+      for (Index c = 0; c < out; ++c) {
+        const float part = parts.back().at(i, c);
+        sum.ref(i, c) += part;
+        square += static_cast<double>(part) * static_cast<double>(part);
+      }
+      norms.ref(i, h) = static_cast<float>(std::sqrt(square));
     }
-    if (h < shown_heads)
+    if (h < static_cast<Index>(shown_heads))
       result.steps.push_back({.id = fmt::format("head-{}", h),
                               .title = fmt::format("Head {}", h),
-                              .formula = fmt::format("dimensions {}–{}", h * d, (h + 1) * d - 1),
+                              .formula = own ? fmt::format("of layer {}", in.layer->layer)
+                                             : fmt::format("dimensions {}–{}", h * d, (h + 1) * d - 1),
                               .value = p,
                               .range = MechanismStep::Range::probability,
                               .masked = hidden});
   }
-  const Tensor at_once = product(joined, wo);
+  const Tensor joined = joined_heads(z), at_once = product(joined, wo);
   const double gap = greatest_gap(at_once, sum);
   result.steps.push_back({.id = "joined",
                           .title = "Heads side by side",
                           .formula = "[z₀ … z_h]",
                           .value = joined,
                           .columns = MechanismAxis::dimension});
-  result.steps.push_back({.id = "wo",
-                          .title = "W_O",
-                          .formula = "drawn; rows belong to heads",
-                          .value = wo,
-                          .rows = MechanismAxis::dimension,
-                          .columns = MechanismAxis::dimension});
+  result.steps.push_back(
+      {.id = "wo",
+       .title = "W_O",
+       .formula = has_wo ? fmt::format("of layer {}; {} rows a head", in.layer ? in.layer->layer : 0, d_v)
+                         : fmt::format("drawn; {} rows a head", d_v),
+       .value = wo,
+       .rows = MechanismAxis::dimension,
+       .columns = MechanismAxis::dimension});
   result.steps.push_back({.id = "at-once",
                           .title = "[z₀ … z_h] W_O",
                           .formula = "put side by side, then projected",
@@ -77,14 +127,29 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .title = "Σ z_h W_O^h",
                           .formula = "each head projected, then added",
                           .value = sum,
-                          .columns = MechanismAxis::dimension});
-  const Index width = values.whole("width");
+                          .columns = MechanismAxis::dimension,
+                          .explain = explain_parts(std::move(parts))});
+  std::vector<std::string> names;
+  for (Index h = 0; h < heads; ++h) names.push_back(std::to_string(h));
+  result.steps.push_back({.id = "norms",
+                          .title = "‖z_h W_O^h‖",
+                          .formula = "how much each head writes",
+                          .value = norms,
+                          .range = MechanismStep::Range::positive,
+                          .columns = MechanismAxis::other,
+                          .column_names = std::move(names)});
+  const Index counted = values.whole("width");
   result.facts = {
       {"Largest difference", text(gap), "of the two ways, over all cells"},
-      {"Heads", fmt::format("{} of width {}", heads, d), "the nearest number up to the chosen one that divides d"},
-      {fmt::format("Parameters at width {}", width),
-       fmt::format("{} attention, {} FFN weights", 4 * width * width + 4 * width, 2 * width * 4 * width),
-       "W_Q, W_K, W_V, W_O with biases, whatever h is; FFN d → 4d → d without biases"}};
+      {"Heads", fmt::format("{} of width {}", heads, d),
+       own ? "the layer's own" : "the nearest number up to the chosen one that divides d"},
+      {fmt::format("Parameters at width {}", counted),
+       fmt::format("{} attention, {} FFN weights", 4 * counted * counted + 4 * counted, 2 * counted * 4 * counted),
+       "W_Q, W_K, W_V, W_O with biases, whatever h is; FFN d → 4d → d without biases"},
+      {"Numbers",
+       fmt::format("{}, {}", of_layer ? "Q, K, V of the whole layer" : "Q, K, V of the input",
+                   has_wo ? "its own W_O" : "W_O drawn"),
+       of_layer && !own ? "queries, keys and values of all heads side by side, cut anew" : "as they are"}};
   return result;
 }
 
@@ -102,17 +167,23 @@ Mechanism make_multi_head() {
       "The width is cut into heads that look at different places for the same number of parameters. Side by side and "
       "projected, or each projected and added: the same.";
   m.keywords = "MHA concat output projection heads parameters multi-head attention W_O split concatenate";
-  m.parameters = {whole_parameter("heads", "Heads h", "From 1 to d; the nearest number below that divides d is taken.",
-                                  1, 64, 4, true),
+  m.parameters = {toggle_parameter("own", "The layer's own heads",
+                                   "Of a model's layer: its own heads, or all their numbers cut anew.", true),
+                  whole_parameter("heads", "Heads h", "From 1 to d; the nearest number below that divides d is taken.",
+                                  1, 1024, 4, true),
                   whole_parameter("width", "Width for parameters", "d of the model whose parameters are counted.", 8,
                                   8192, 512, true),
                   seed_parameter("of W_O")};
   m.run = run;
+  m.ours = "The mask of the selected head, with what it adds to scores, stands for all heads of its layer.";
   m.study = true;
+  m.reads_projections = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return fmt::format(
-        "Both ways agree up to {}. {}: more heads see more places, each with fewer dimensions to tell them apart.",
-        r.facts[0].value, r.facts[1].value);
+        "{}. Side by side through W_O, or each through its rows and added: the largest difference is {}. {}: more "
+        "heads "
+        "see more places, each with fewer dimensions to tell them apart.",
+        r.facts[3].value, r.facts[0].value, r.facts[1].value);
   };
   return m;
 }

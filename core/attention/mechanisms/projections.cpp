@@ -1,14 +1,17 @@
-// Why projections: softmax(X Xᵀ) X without weights against (X W_Q)(X W_K)ᵀ. X Xᵀ is symmetric, and where rows are about
-// equally long its diagonal is the largest of each row: every token looks at itself, and a looks at b as b at a. With
-// W_Q ≠ W_K neither holds. W are drawn, entries N(0, 1/d).
-// Shapes: X (n, d) = the keys of the input, S (n, n). Cost: n² d, with projections 2 n d² more.
+// Why projections: softmax(X Xᵀ) X without weights against (X W_Q)(X W_K)ᵀ. X Xᵀ is symmetric: a looks at b as b at a.
+// By Cauchy and Schwarz a row's own cell is its largest unless a longer row outdoes it, x·y > ‖x‖² only where
+// ‖y‖ > ‖x‖. With W_Q ≠ W_K neither holds. X is what the layer of a model reads, W_Q, W_K, W_V the chosen head's with
+// their biases; without a model X are the keys of the input and W are drawn, entries N(0, 1/d).
+// Shapes: X (n, d_model), S (n, n). Cost: n² d, with projections 2 n d² more.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/tensor/gap.h"
 
 namespace headscope::mechanism {
 
@@ -34,38 +37,122 @@ Index diagonal_rows(const Tensor& s) {
   return count;
 }
 
+double longest_to_shortest(const Tensor& x) {
+  double low = 0, high = 0;
+  for (Index i = 0; i < x.dim(0); ++i) {
+    double square = 0;
+    for (Index c = 0; c < x.dim(1); ++c) square += std::pow(static_cast<double>(x.at(i, c)), 2);
+    const double norm = std::sqrt(square);
+    low = i ? std::min(low, norm) : norm, high = std::max(high, norm);
+  }
+  return low > 0 ? high / low : 0;
+}
+
+/// x W + b; no b where it is undefined.
+Tensor projected(const Tensor& x, const Tensor& w, const Tensor& b) {
+  Tensor out = product(x, w);
+  if (b.defined())
+    for (Index i = 0; i < out.dim(0); ++i)
+      for (Index c = 0; c < out.dim(1); ++c) out.ref(i, c) += b.at(c);
+  return out;
+}
+
+struct Steps {
+  std::vector<MechanismStep> all;
+  MechanismStep& add(std::string id, std::string title, std::string formula, const Tensor& value, MechanismAxis rows,
+                     MechanismAxis columns, std::function<std::string(Index, Index)> explain = {}) {
+    MechanismStep s{.id = std::move(id), .title = std::move(title), .formula = std::move(formula), .value = value};
+    s.rows = rows, s.columns = columns;
+    s.explain = std::move(explain);
+    return all.emplace_back(std::move(s));
+  }
+};
+
+std::function<std::string(Index, Index)> explain_share(const Tensor& scores, const Tensor& weights) {
+  return [scores, weights](Index i, Index j) {
+    return fmt::format("exp({}) ÷ Σ exp over the row = {}", brief(scores.at(i, j)), brief(weights.at(i, j)));
+  };
+}
+
+/// The texts' own example, two-hot rows: "Welcome" shares a part with "Starbucks" and none with "to".
+void add_two_hot(Steps& steps) {
+  const Tensor x = Tensor::from({3, 4}, std::vector<float>{1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1});
+  const std::vector<std::string> words{"Welcome", "to", "Starbucks"};
+  const Tensor scores = product_t(x, x), weights = softmax_rows(scores.copy());
+  using enum MechanismAxis;
+  steps.add("two-hot", "Two-hot X", "an example by hand", x, other, dimension).row_names = words;
+  MechanismStep& own = steps.add("two-hot-scores", "X Xᵀ", "symmetric, its diagonal largest", scores, other, other,
+                                 explain_product_t(x, x));
+  own.row_names = own.column_names = words;
+  MechanismStep& share =
+      steps.add("two-hot-weights", "softmax(X Xᵀ)", "each row", weights, other, other, explain_share(scores, weights));
+  share.row_names = share.column_names = words;
+  share.range = MechanismStep::Range::probability;
+}
+
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
-  const Tensor& x = in.k;
-  const Index d = in.d();
-  const auto unit = static_cast<float>(1 / std::sqrt(static_cast<double>(d)));
-  const Tensor wq = times(gaussian(d, d, values.seed()), unit), wk = times(gaussian(d, d, values.seed() + 1), unit);
-  const Tensor plain = product_t(x, x), q = product(x, wq), k = product(x, wk), projected = product_t(q, k);
-  const Tensor weights = softmax_rows(plain.copy());
-  MechanismResult result;
-  const auto step = [&](const char* id, const char* title, const char* formula, const Tensor& value,
-                        MechanismAxis columns, std::function<std::string(Index, Index)> explain) {
-    MechanismStep s{.id = id, .title = title, .formula = formula, .value = value};
-    s.rows = MechanismAxis::key;
-    s.columns = columns;
-    s.explain = std::move(explain);
-    result.steps.push_back(std::move(s));
+  const HeadProjections* const own = in.projections.get();
+  const Tensor x = own ? own->x : in.k;
+  const Index d = x.dim(1);
+  const auto drawn = [&](std::uint64_t which) {
+    return times(gaussian(d, d, values.seed() + which), static_cast<float>(1 / std::sqrt(static_cast<double>(d))));
   };
-  step("x", "X", "the keys of the input, as embeddings", x, MechanismAxis::dimension, {});
-  step("plain", "X Xᵀ", "symmetric", plain, MechanismAxis::key, explain_product_t(x, x));
-  step("weights", "softmax(X Xᵀ)", "each row", weights, MechanismAxis::key, {});
-  result.steps.back().range = MechanismStep::Range::probability;
-  step("mixed", "softmax(X Xᵀ) X", "what self-attention comes to without weights", product(weights, x),
-       MechanismAxis::dimension, explain_product(weights, x));
-  step("q", "Q = X W_Q", "W_Q drawn", q, MechanismAxis::dimension, explain_product(x, wq));
-  step("k", "K = X W_K", "W_K drawn", k, MechanismAxis::dimension, explain_product(x, wk));
-  step("projected", "Q Kᵀ", "no longer symmetric", projected, MechanismAxis::key, explain_product_t(q, k));
+  const Tensor wq = own ? own->q : drawn(0), wk = own ? own->k : drawn(1), wv = own ? own->v : drawn(2);
+  const Tensor none;
+  const Tensor q = projected(x, wq, own ? own->q_bias : none), k = projected(x, wk, own ? own->k_bias : none),
+               v = projected(x, wv, own ? own->v_bias : none);
+  const Tensor plain = product_t(x, x), looked = product_t(q, k), similar = softmax_rows(plain.copy());
+  const float scale = own ? in.scale : static_cast<float>(1 / std::sqrt(static_cast<double>(d)));
+  Tensor scores = times(looked, scale);
+  if (own) apply_rule(*in.rule, scores);
+  const Tensor weights = softmax_rows(scores.copy());
+  const auto hidden = own ? hidden_cells(*in.rule, x.dim(0), x.dim(0)) : std::vector<std::uint8_t>{};
+
+  Steps steps;
+  using enum MechanismAxis;
+  if (own) add_two_hot(steps);
+  steps.add("x", "X", own ? "what the layer reads, " + own->from : "the keys of the input, as embeddings", x, key,
+            dimension);
+  steps.add("plain", "X Xᵀ", "symmetric", plain, key, key, explain_product_t(x, x));
+  steps.add("similar", "softmax(X Xᵀ)", "each row", similar, key, key, explain_share(plain, similar)).range =
+      MechanismStep::Range::probability;
+  steps.add("mixed", "softmax(X Xᵀ) X", "what attention comes to without weights", product(similar, x), key, dimension,
+            explain_product(similar, x));
+  const std::string made = own ? "W_{} of the head" : "W_{} drawn";
+  const auto with = [&](const char* letter) { return fmt::format(fmt::runtime(made), letter); };
+  const auto bias = [&](const Tensor& b) { return own && b.defined() ? " + b" : ""; };
+  steps.add("q", fmt::format("Q = X W_Q{}", bias(own ? own->q_bias : none)), with("Q"), q, key, dimension);
+  steps.add("k", fmt::format("K = X W_K{}", bias(own ? own->k_bias : none)), with("K"), k, key, dimension);
+  steps.add("v", fmt::format("V = X W_V{}", bias(own ? own->v_bias : none)), with("V"), v, key, dimension);
+  if (!own)
+    for (const auto& [id, w] : {std::pair{"q", wq}, {"k", wk}, {"v", wv}})
+      for (MechanismStep& step : steps.all)
+        if (step.id == id) step.explain = explain_product(x, w);
+  steps.add("projected", "Q Kᵀ", "no longer symmetric", looked, key, key, explain_product_t(q, k));
+  MechanismStep& looks =
+      steps.add("weights", "softmax(Q Kᵀ)", own ? "scaled, mask: " + in.rule->describe() : "÷ √d, each row", weights,
+                key, key, explain_share(scores, weights));
+  looks.range = MechanismStep::Range::probability;
+  looks.masked = hidden;
+  steps
+      .add("output", "softmax(Q Kᵀ) V", "what the head reads", product(weights, v), key, dimension,
+           explain_product(weights, v))
+      .mixture = true;
+
+  MechanismResult result;
+  result.steps = std::move(steps.all);
   const auto share = [&](const Tensor& s) { return fmt::format("{} of {} rows", diagonal_rows(s), s.dim(0)); };
   result.facts = {
       {"Asymmetry of X Xᵀ", text(asymmetry(plain)), "‖S − Sᵀ‖ ÷ ‖S‖"},
-      {"Asymmetry with W", text(asymmetry(projected)), "the same of (X W_Q)(X W_K)ᵀ"},
+      {"Asymmetry with W", text(asymmetry(looked)), "the same of (X W_Q)(X W_K)ᵀ"},
       {"Diagonal largest, X Xᵀ", share(plain), "rows in which no score exceeds that of the token with itself"},
-      {"Diagonal largest, with W", share(projected), "likewise"}};
+      {"Diagonal largest, with W", share(looked), "likewise, of Q Kᵀ over all cells, before the mask"},
+      {"Longest row of X ÷ shortest", brief(longest_to_shortest(x)),
+       "only a longer row y can have x·y above x·x (Cauchy and Schwarz)"}};
+  if (own)
+    result.facts.push_back({"X W_Q + b from the head's queries", text(greatest_gap(q, in.q)),
+                            "largest difference; not 0 where queries are normed or turned by their position"});
   return result;
 }
 
@@ -80,17 +167,20 @@ Mechanism make_projections() {
   m.source = "Vaswani et al. 2017";
   m.formula = "X Xᵀ = (X Xᵀ)ᵀ,   (X W_Q)(X W_K)ᵀ ≠ its transpose";
   m.meaning =
-      "Without weights attention is similarity: symmetric, and each token is most like itself. Two different "
-      "projections "
-      "let a token look for something other than itself.";
+      "Without weights attention is similarity: a looks at b as much as b at a, and at itself unless a longer row "
+      "outdoes it. Two different projections let a token look for something other than itself.";
   m.keywords = "welcome to starbucks XXT QKV weight matrices query key value projection W_Q W_K W_V raw";
-  m.parameters = {seed_parameter("of W_Q and W_K")};
+  m.parameters = {seed_parameter("of W_Q, W_K and W_V where they are drawn")};
   m.run = run;
   m.study = true;
-  m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
+  m.reads_projections = true;
+  m.note = [](const MechanismInput& in, const MechanismValues&, const MechanismResult& r) -> std::string {
     return fmt::format(
-        "The diagonal is the largest of its row in {} without projections, in {} with them; asymmetry {} and {}.",
-        r.facts[2].value, r.facts[3].value, r.facts[0].value, r.facts[1].value);
+        "X Xᵀ is symmetric (asymmetry {}), its diagonal the largest of its row in {}. With {} W_Q and W_K the "
+        "asymmetry "
+        "is {}, and the diagonal is the largest in {}.",
+        r.facts[0].value, r.facts[2].value, in.projections ? "the head's own" : "drawn", r.facts[1].value,
+        r.facts[3].value);
   };
   return m;
 }

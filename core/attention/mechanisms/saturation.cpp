@@ -22,12 +22,6 @@ Tensor jacobian(const Tensor& p) {
   return out;
 }
 
-double frobenius(const Tensor& x) {
-  double sum = 0;
-  for (const float value : x.values()) sum += static_cast<double>(value) * static_cast<double>(value);
-  return std::sqrt(sum);
-}
-
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const Index row =
@@ -48,15 +42,15 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .title = "Scores of the row",
                           .formula = fmt::format("query {}, times the sharpness", row),
                           .value = shown,
-                          .rows = MechanismAxis::other,
-                          .masked = hidden});
+                          .masked = hidden,
+                          .first_row = row});
   result.steps.push_back({.id = "p",
                           .title = "p",
                           .formula = "softmax of the row",
                           .value = p,
                           .range = MechanismStep::Range::probability,
-                          .rows = MechanismAxis::other,
-                          .masked = hidden});
+                          .masked = hidden,
+                          .first_row = row});
   result.steps.push_back({.id = "jacobian",
                           .title = "J",
                           .formula = "diag(p) − p pᵀ",
@@ -72,13 +66,13 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     check(in);
     const double sharpness = 0.05 * std::pow(2000.0, i / 40.0);
     curve.lines[0].x.push_back(sharpness);
-    curve.lines[0].y.push_back(frobenius(jacobian(at(sharpness))));
+    curve.lines[0].y.push_back(softmax_gradient(at(sharpness)));
   }
-  curve.marker = {values.number("sharpness"), frobenius(j)};
+  curve.marker = {values.number("sharpness"), softmax_gradient(p)};
   result.curves.push_back(std::move(curve));
   float most = 0;
   for (const float x : p.values()) most = std::max(most, x);
-  result.facts = {{"‖J‖", text(frobenius(j)), "Frobenius norm of the Jacobian; 0 for a one-hot row"},
+  result.facts = {{"‖J‖", text(softmax_gradient(p)), "Frobenius norm of the Jacobian; 0 for a one-hot row"},
                   {"Largest weight", text(most), "of the row"}};
   return result;
 }

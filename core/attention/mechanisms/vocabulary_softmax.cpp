@@ -11,7 +11,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <queue>
 
 #include "core/attention/mechanism_math.h"
@@ -76,10 +78,61 @@ std::vector<double> drives(Index nodes, const Tensor& h, const MechanismInput& i
   return out;
 }
 
+int steps_to(const Tree& tree, Index leaf) {
+  int steps = 0;
+  for (int node = static_cast<int>(leaf); nth(tree.parent, node) >= 0; node = nth(tree.parent, node)) ++steps;
+  return steps;
+}
+
+/// From the root to the leaf of rank `leaf`; `drive`: of inner node i at i − leaves.
+MechanismPath path_to(const Tree& tree, const std::vector<double>& frequency, const std::vector<double>& drive,
+                      const std::vector<std::string>& names, Index leaf) {
+  const auto name = [&](Index rank) {
+    return rank < static_cast<Index>(names.size()) ? nth(names, rank) : fmt::format("word {}", rank + 1);
+  };
+  // Of every node: leaves below it, how often one of them comes; children come before their parents.
+  std::vector<Index> leaves(tree.parent.size(), 0);
+  std::vector<double> share(tree.parent.size(), 0.0);
+  std::vector<std::array<int, 2>> children(tree.parent.size(), {-1, -1});
+  for (std::size_t node = 0; node < tree.parent.size(); ++node) {
+    if (node < frequency.size()) leaves[node] = 1, share[node] = frequency[node];
+    const int parent = tree.parent[node];
+    if (parent < 0) continue;
+    nth(leaves, parent) += leaves[node];
+    nth(share, parent) += share[node];
+    nth(children, parent)[tree.is_right[node]] = static_cast<int>(node);
+  }
+  MechanismPath path;
+  path.leaf = name(leaf);
+  path.frequency = nth(frequency, leaf);
+  path.product = 1;
+  for (int node = static_cast<int>(leaf); nth(tree.parent, node) >= 0; node = nth(tree.parent, node)) {
+    const int parent = nth(tree.parent, node), bit = tree.is_right[static_cast<std::size_t>(node)];
+    const int sibling = nth(children, parent)[1 - bit];
+    MechanismPath::Turn turn;
+    turn.bit = bit;
+    turn.probability = 1 / (1 + std::exp(-nth(drive, parent - static_cast<int>(frequency.size())) * (bit ? 1 : -1)));
+    turn.share = nth(share, node);
+    turn.other_leaves = nth(leaves, sibling);
+    turn.other = turn.other_leaves == 1 ? name(sibling) : fmt::format("{} words", turn.other_leaves);
+    path.product *= turn.probability;
+    path.turns.push_back(std::move(turn));
+  }
+  std::ranges::reverse(path.turns);
+  return path;
+}
+
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const VocabularyUse* const own = values.number("frequencies") == 0 ? in.vocabulary.get() : nullptr;
   std::vector<double> frequency = own ? own->frequency : zipf(values.whole("words"));
+  std::vector<std::string> names;  // by rank, where they are known
+  if (own && own->words.size() == frequency.size()) {
+    std::vector<std::size_t> order(frequency.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t id) { return frequency[id]; });
+    for (const std::size_t id : order) names.push_back(own->words[id]);
+  }
   std::ranges::sort(frequency, std::ranges::greater{});
   const std::string from = own ? own->from : "Zipf's law, f ∝ 1 ÷ rank";
   const Tensor h = own ? own->hidden : in.q.slice(0, in.n() - 1, in.n()).copy();
@@ -137,7 +190,15 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                   {"Vocabulary", fmt::format("{} words, d = {}", words, d), "frequencies: " + from},
                   {"Mean path", fmt::format("{:.2f} steps", mean_path),
                    fmt::format("Σ f · steps; a balanced tree takes {:.2f}", std::log2(static_cast<double>(words)))}};
+  const Index chosen = std::min(values.whole("word"), words) - 1;
+  lengths.marker = {static_cast<double>(chosen + 1), static_cast<double>(steps_to(tree, chosen))};
   result.curves = {std::move(lengths), std::move(probability)};
+  MechanismPath path = path_to(tree, frequency, drive, names, chosen);
+  path.clusters = {{"head", head, 1 - in_middle - in_tail, d},
+                   {"first cluster", middle, in_middle, d / 4},
+                   {"second cluster", tail, in_tail, d / 16}};
+  path.costs = {{"plain, V d", plain}, {"tree, Σ f · path · d", hierarchical}, {"adaptive", adaptive}};
+  result.path = std::move(path);
   return result;
 }
 
@@ -155,11 +216,14 @@ Mechanism make_vocabulary_softmax() {
       "The output softmax of a language model costs V d for each token. A Huffman tree makes frequent words cheap; "
       "clusters "
       "by frequency spare the rare ones.";
-  m.keywords = "huffman tree output layer zipf word2vec hierarchical softmax adaptive softmax large vocabulary";
+  m.keywords =
+      "huffman code path branch clusters huffman tree output layer zipf word2vec hierarchical softmax adaptive softmax "
+      "large vocabulary";
   m.parameters = {
       choice_parameter("frequencies", "Frequencies",
                        "Of the open model on this text, where there is one; or Zipf's law.", {"model", "zipf"}),
       whole_parameter("words", "Zipf: words V", "Of the vocabulary, under Zipf's law.", 2, 50000, 5000, true),
+      whole_parameter("word", "Word by rank", "Whose way is drawn: 1 is the most frequent.", 1, 50000, 12, true),
       seed_parameter("of the inner nodes")};
   m.run = run;
   m.study = true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/entmax.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "tests/attention/mechanisms/input.h"
@@ -23,7 +24,46 @@ TEST_CASE("one query by hand: weights 0.40, 0.20, 0.40 and output 20.0") {
   CHECK(r.output.at(0, 0) == doctest::Approx(20.0).epsilon(1e-5));
   CHECK(step_of(r, "dots").value.at(0, 2) == 1.0f);
   CHECK(step_of(r, "scores").value.at(0, 0) == doctest::Approx(0.7071).epsilon(1e-3));
-  CHECK(step_of(r, "output").explain(0, 0) == "0.401·10 + 0.198·20 + 0.401·30 = 20");
+  CHECK(step_of(r, "output").explain(0, 0) == "0.40·10 + 0.20·20 + 0.40·30 = 20.0");
+  CHECK(step_of(r, "dots").explain(0, 2) == "1·1 + 0·1 = 1");
+}
+
+TEST_CASE("numbers as worked examples write them") {
+  const std::pair<double, const char*> written[] = {
+      {0.4011, "0.40"}, {0.0211, "0.021"}, {-0.5, "−0.50"}, {10, "10"}, {20.04, "20.0"},    {-123.6, "−124"},
+      {0, "0"},         {0.0996, "0.10"},  {9.996, "10.0"}, {-3, "−3"}, {3.9e-5, "3.9e-05"}};
+  for (const auto& [value, text] : written) CHECK(mechanism::brief(value) == text);
+  CHECK(mechanism::brief(20, true) == "20.0");
+  CHECK(mechanism::brief(1, true) == "1.00");
+  CHECK(mechanism::brief(0, true) == "0");
+}
+
+TEST_CASE(
+    "entropy of every row, and as many tokens as would be looked at alike: ln n and n for keys alike, 0 and 1 for "
+    "one") {
+  // Two queries of zeros see all keys alike; the third is far on one key's side.
+  const MechanismInput in{rows(3, 1, {0, 0, 60}), rows(4, 1, {1, 0, 0, 0}), rows(4, 1, {1, 2, 3, 4}), 1,
+                          parse_mask("full")};
+  const MechanismResult r = run("log-length trained=4", in, Detail::steps);
+  CHECK(step_of(r, "entropy").value.at(0, 0) == doctest::Approx(std::log(4.0)));
+  CHECK(step_of(r, "effective").value.at(1, 0) == doctest::Approx(4));
+  CHECK(step_of(r, "entropy").value.at(2, 0) == doctest::Approx(0));
+  CHECK(step_of(r, "effective").value.at(2, 0) == doctest::Approx(1));
+  CHECK(step_of(r, "entropy").explain(0, 0) == "−Σ p ln p over 4 keys = 1.39 nats of at most ln 4 = 1.39");
+  CHECK(step_of(r, "effective").explain(0, 0) == "e^1.39 = 4.00 tokens");
+  CHECK(r.curves.back().lines[2].y[0] == doctest::Approx(std::log(4.0)));  // the bound
+  // At n = m the scaled rows are softmax's own; causal rows see one key more each.
+  const MechanismInput causal = random_head(6, 6, 4, 4, "causal");
+  const MechanismResult c = run("log-length trained=6", causal, Detail::steps);
+  const Matrix plain = softmax_by_definition(causal);
+  for (std::size_t i = 0; i < 6; ++i) {
+    double nats = 0;
+    for (const double p : plain[i])
+      if (p > 0) nats -= p * std::log(p);
+    CHECK(c.curves.back().lines[0].y[i] == doctest::Approx(nats).epsilon(1e-4));
+    CHECK(c.curves.back().lines[2].y[i] == doctest::Approx(std::log(static_cast<double>(i + 1))));
+  }
+  CHECK(c.curves.back().lines[1].y[5] == doctest::Approx(c.curves.back().lines[0].y[5]).epsilon(1e-4));
 }
 
 TEST_CASE("softmax attention against its definition in double, with temperature and without scale") {

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "core/attention/mechanism_math.h"
 #include "tests/attention/mechanisms/input.h"
 
 namespace headscope::studies_test {
@@ -45,8 +48,8 @@ TEST_CASE("the variance of q·k is d, within 3 %") {
   }
   // Unscaled entropy falls with d, scaled it stays.
   const MechanismResult r = run("dot-variance", in, Detail::steps);
-  CHECK(line(r, 2, 0).y.back() < 0.3 * line(r, 2, 0).y.front());
-  CHECK(line(r, 2, 1).y.back() == doctest::Approx(line(r, 2, 1).y[4]).epsilon(0.1));
+  CHECK(line(r, 4, 0).y.back() < 0.3 * line(r, 4, 0).y.front());
+  CHECK(line(r, 4, 1).y.back() == doctest::Approx(line(r, 4, 1).y[4]).epsilon(0.1));
 }
 
 TEST_CASE("dispersion: the best key's weight falls, the entropy rises, as the closed form says") {
@@ -81,6 +84,104 @@ TEST_CASE("X Xᵀ is symmetric with the largest diagonal; with projections neith
   CHECK(number_in(r.facts[1].value) > 0.1);
   CHECK(r.facts[2].value == "3 of 3 rows");
   CHECK(r.facts[3].value != "3 of 3 rows");
+}
+
+TEST_CASE("a model's own X and weights: X W + b, and in how many rows the diagonal is the largest, counted") {
+  MechanismInput in = random_head(6, 6, 3, 2, "causal");
+  auto own = std::make_shared<HeadProjections>();
+  own->x = random_tensor({6, 5}, 11);
+  own->q = random_tensor({5, 3}, 12), own->k = random_tensor({5, 3}, 13), own->v = random_tensor({5, 2}, 14);
+  own->q_bias = random_tensor({3}, 15);
+  own->from = "a layer";
+  in.projections = own;
+  const auto made = [&](const Tensor& w, const Tensor& b) {
+    Matrix out = times(matrix_of(own->x), matrix_of(w));
+    for (auto& row : out)
+      for (std::size_t c = 0; c < row.size(); ++c)
+        row[c] += b.defined() ? static_cast<double>(b.at(static_cast<Index>(c))) : 0.0;
+    return out;
+  };
+  const Matrix q = made(own->q, own->q_bias), k = made(own->k, {}), v = made(own->v, {}), x = matrix_of(own->x);
+  const MechanismResult r = run("projections", in, Detail::steps);
+  CHECK(gap(step_of(r, "q").value, q) < 1e-5);
+  CHECK(gap(step_of(r, "k").value, k) < 1e-5);
+  CHECK(gap(step_of(r, "v").value, v) < 1e-5);
+  const auto counted = [](const Matrix& a, const Matrix& b) {
+    int count = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      bool largest = true;
+      for (const auto& other : b) largest = largest && dot(a[i], other) <= dot(a[i], b[i]) + 1e-12;
+      count += largest;
+    }
+    return std::to_string(count) + " of 6 rows";
+  };
+  CHECK(r.facts[2].value == counted(x, x));
+  CHECK(r.facts[3].value == counted(q, k));
+  CHECK(r.facts[2].value != r.facts[3].value);
+  const Mechanism& m = *find_mechanism("projections");
+  const std::string note = m.note(in, m.usual(), r);
+  CHECK(note.find("largest of its row in " + counted(x, x)) != std::string::npos);
+  CHECK(note.find("largest in " + counted(q, k)) != std::string::npos);
+  // What the head reads, its mask and scale kept.
+  Matrix output;
+  for (std::size_t i = 0; i < 6; ++i) {
+    double sum = 0;
+    std::vector<double> row(2, 0.0);
+    for (std::size_t j = 0; j <= i; ++j) {
+      const double e = std::exp(static_cast<double>(in.scale) * dot(q[i], k[j]));
+      sum += e;
+      for (std::size_t c = 0; c < 2; ++c) row[c] += e * v[j][c];
+    }
+    for (double& each : row) each /= sum;
+    output.push_back(row);
+  }
+  CHECK(gap(step_of(r, "output").value, output) < 1e-5);
+  // The example by hand stands beside it, with its words.
+  CHECK(step_of(r, "two-hot-scores").value.at(0, 2) == 1.0f);
+  CHECK(step_of(r, "two-hot-scores").row_names == std::vector<std::string>{"Welcome", "to", "Starbucks"});
+  CHECK(step_of(r, "two-hot-scores").explain(0, 2) == "1·1 + 0·0 + 1·0 + 0·1 = 1");
+}
+
+TEST_CASE("a layer's own heads: each with its own numbers, through the rows of W_O that are its own") {
+  std::vector<Tensor> q, k, v;
+  for (std::uint64_t h = 0; h < 3; ++h)
+    q.push_back(random_tensor({5, 4}, 20 + h)), k.push_back(random_tensor({5, 4}, 30 + h)),
+        v.push_back(random_tensor({5, 2}, 40 + h));
+  auto layer = std::make_shared<HeadsOfLayer>();
+  layer->layer = 1, layer->layers = 2, layer->q = q, layer->k = k, layer->v = v;
+  MechanismInput in = input_of_head(layer, 1);
+  in.scale = 0.7f;
+  in.rule = parse_mask("causal");
+  auto own = std::make_shared<HeadProjections>();
+  own->o = random_tensor({6, 7}, 50);
+  in.projections = own;
+  const MechanismResult r = run("multi-head", in, Detail::steps);
+  const Matrix o = matrix_of(own->o);
+  Matrix expected(5, std::vector<double>(7, 0.0));
+  Tensor norms = Tensor::zeros({5, 3});
+  for (std::size_t h = 0; h < 3; ++h) {
+    MechanismInput each = in;
+    each.q = q[h], each.k = k[h], each.v = v[h];
+    const Matrix p = softmax_by_definition(each);
+    CHECK(gap(step_of(r, "head-" + std::to_string(h)).value, p) < 1e-6);
+    const Matrix part = times(times(p, matrix_of(v[h])), Matrix{o[2 * h], o[2 * h + 1]});
+    for (std::size_t i = 0; i < 5; ++i) {
+      double square = 0;
+      for (std::size_t c = 0; c < 7; ++c) expected[i][c] += part[i][c], square += part[i][c] * part[i][c];
+      norms.ref(static_cast<Index>(i), static_cast<Index>(h)) = static_cast<float>(std::sqrt(square));
+    }
+  }
+  CHECK(gap(step_of(r, "at-once").value, expected) < 1e-5);
+  CHECK(gap(step_of(r, "sum").value, expected) < 1e-5);
+  CHECK(gap(step_of(r, "norms").value, norms) < 1e-5);
+  CHECK(number_in(r.facts[0].value) < 1e-5);
+  CHECK(r.facts[1].value == "3 of width 4");
+  CHECK(r.facts[3].value == "Q, K, V of the whole layer, its own W_O");
+  // Cut anew: any number from 1 to d, here of width 12 and values of width 6.
+  for (const int heads : {1, 2, 3, 6})
+    CHECK(run("multi-head own=off heads=" + std::to_string(heads), in, Detail::steps).facts[1].value ==
+          std::to_string(heads) + " of width " + std::to_string(12 / heads));
+  CHECK(gap(step_of(run("multi-head own=off heads=6", in, Detail::steps), "at-once").value, expected) > 1e-3);
 }
 
 TEST_CASE("heads side by side times W_O is the sum of the heads' own parts; parameters do not depend on h") {
@@ -132,6 +233,91 @@ TEST_CASE("cross-attention: the second part's queries on the first part's keys a
     CHECK(gap(step_of(r, "output").value, times(weights, c.values)) < 1e-5);
     CHECK(r.facts[0].value == std::to_string(c.asking.size()) + " × " + std::to_string(c.keys.size()));
   }
+}
+
+TEST_CASE("cross-attention between two texts of one length is not cut; of one text the rows name their own tokens") {
+  MechanismInput in = random_head(6, 6, 4, 4, "causal");
+  in.two_texts = true;
+  const MechanismResult whole = run("cross", in, Detail::steps);
+  CHECK(step_of(whole, "weights").value.shape() == Shape({6, 6}));
+  CHECK(step_of(whole, "weights").first_row == 0);
+  CHECK(step_of(whole, "weights").value.at(0, 5) > 0);  // no mask
+  in.two_texts = false;
+  const MechanismResult cut = run("cross cut=0.5", in, Detail::steps);
+  CHECK(step_of(cut, "weights").first_row == 3);
+  CHECK(step_of(cut, "q").first_row == 3);
+  CHECK(step_of(cut, "k").first_row == 0);
+}
+
+TEST_CASE("the gradient of a row of softmax: ‖diag(p) − p pᵀ‖ cell by cell, ½ √2 … 0") {
+  for (const auto& p : {std::vector<double>{0.5, 0.5}, {0.7, 0.2, 0.1}, {0, 1, 0}}) {
+    double square = 0;
+    for (std::size_t i = 0; i < p.size(); ++i)
+      for (std::size_t j = 0; j < p.size(); ++j) square += std::pow((i == j ? p[i] : 0) - p[i] * p[j], 2);
+    CHECK(mechanism::softmax_gradient(rows(1, static_cast<Index>(p.size()), {p.begin(), p.end()})) ==
+          doctest::Approx(std::sqrt(square)).epsilon(1e-5));
+  }
+  CHECK(mechanism::softmax_gradient(rows(1, 2, {0.5f, 0.5f})) == doctest::Approx(0.5));
+  CHECK(mechanism::softmax_gradient(rows(1, 2, {1, 0})) == 0);
+}
+
+TEST_CASE("unscaled scores lose their gradient as d grows, scaled ones keep it; bars of variance are as high as d") {
+  const MechanismInput in = random_head(3, 3, 4, 4, "causal");
+  const MechanismResult r = run("dot-variance width=100", in, Detail::steps);
+  const auto& bars = line(r, 0, 0);
+  CHECK(r.curves[0].bars);
+  CHECK(r.curves[0].marker->first == 100);
+  CHECK(std::ranges::count(bars.x, 100.0) == 1);
+  for (std::size_t i = 0; i < bars.x.size(); ++i) CHECK(bars.y[i] == doctest::Approx(bars.x[i]).epsilon(0.06));
+  const auto &plain = line(r, 1, 0), &scaled = line(r, 1, 1);
+  REQUIRE(plain.x.back() == 512);
+  CHECK(plain.x.front() == 1);
+  CHECK(plain.y.front() == doctest::Approx(scaled.y.front()));  // √1
+  // As NumPy draws them: 0.004 at 512 in place of 0.18.
+  CHECK(plain.y.back() < 0.01);
+  CHECK(scaled.y.back() == doctest::Approx(0.18).epsilon(0.1));
+  CHECK(scaled.y[3] == doctest::Approx(0.18).epsilon(0.1));  // d = 8
+  CHECK(r.curves[1].marker->first == 100);
+  CHECK(number_in(r.facts[3].value) == doctest::Approx(plain.y.back()).epsilon(0.05));
+}
+
+TEST_CASE("the way to one word: its code, the probability of every turn, their product, what was not taken") {
+  MechanismInput in = random_head(3, 3, 8, 8, "full");
+  // Frequencies 0.1, 0.5, 0.15, 0.25: {0.1, 0.15} → 0.25, with 0.25 → 0.5, with 0.5 the root. Ranks: b d c a.
+  in.vocabulary = std::make_shared<const VocabularyUse>(
+      VocabularyUse{{0.1, 0.5, 0.15, 0.25}, random_tensor({1, 8}, 3), "a model", {"a", "b", "c", "d"}});
+  const MechanismResult r = run("vocabulary-softmax word=4", in, Detail::steps);
+  REQUIRE(r.path);
+  const MechanismPath& path = *r.path;
+  CHECK(path.leaf == "a");
+  CHECK(path.frequency == 0.1);
+  REQUIRE(path.turns.size() == 3);
+  CHECK(path.turns[0].other == "b");
+  CHECK(path.turns[1].other == "d");
+  CHECK(path.turns[2].other == "c");
+  CHECK(path.turns[0].share == doctest::Approx(0.5));
+  CHECK(path.turns[1].share == doctest::Approx(0.25));
+  CHECK(path.turns[2].bit == 0);  // the rarer of the two that were joined first
+  double product = 1;
+  for (const auto& turn : path.turns) product *= turn.probability;
+  CHECK(path.product == doctest::Approx(product));
+  CHECK(path.product == doctest::Approx(line(r, 1, 0).y[3]));  // as the curve over all words says
+  // Two words that part at the last turn: their probabilities there sum to 1.
+  const MechanismPath c = *run("vocabulary-softmax word=3", in, Detail::steps).path;
+  CHECK(c.leaf == "c");
+  CHECK(c.turns[2].bit == 1);
+  CHECK(c.turns[2].probability + path.turns[2].probability == doctest::Approx(1));
+  CHECK(c.turns[0].probability == path.turns[0].probability);
+  CHECK(run("vocabulary-softmax word=1", in, Detail::steps).path->turns[0].other == "3 words");
+  REQUIRE(path.costs.size() == 3);
+  CHECK(path.costs[0].multiply_adds == 32);  // V = 4, d = 8
+  CHECK(path.costs[1].multiply_adds == doctest::Approx(14));
+  CHECK(r.curves[0].marker == std::pair{4.0, 3.0});
+  double share = 0;
+  Index leaves = 0;
+  for (const auto& cluster : path.clusters) share += cluster.share, leaves += cluster.leaves;
+  CHECK(share == doctest::Approx(1));
+  CHECK(leaves == 4);
 }
 
 TEST_CASE("adaptive softmax: multiply-adds of a head of words and two narrower clusters, by hand") {
