@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   cli.add_option("model", options.model,
                  "folder or file of a model, the name of a bundled one, or captured attention (.npz, .npy, "
                  ".safetensors, a folder of them)")
-      ->type_name("FOLDER");
+      ->type_name("MODEL");
   cli.add_option("--watch", options.watch,
                  "folder that a script writes captured attention into: the newest is shown as it comes")
       ->type_name("FOLDER");

@@ -81,11 +81,10 @@ void add_heads(std::vector<PaletteItem>& items, const Results& results) {
       std::string detail;
       const int row = results.facts ? results.facts->row(ref) : -1;
       if (row >= 0)
-        for (const HeadVerdict& verdict : nth(results.facts->verdicts, row)) {
+        for (const HeadVerdict& verdict : results.facts->told(row)) {
           if (!detail.empty()) detail += ", ";
           detail += fmt::format("{} {:.2f}", verdict.rule->title, verdict.score);
-          if (std::isfinite(verdict.chance))
-            detail += fmt::format(" (chance {:.2f}, {})", verdict.chance, sureness(verdict));
+          if (std::isfinite(verdict.chance)) detail += fmt::format(" ({})", beside_chance(verdict));
         }
       items.push_back({fmt::format("Layer {} Head {}", layer, head), std::move(detail), "Head",
                        [ref](AppContext& at) { at.explorer.editor.select(ref); }});

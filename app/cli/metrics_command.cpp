@@ -202,6 +202,10 @@ void print_metrics(Console& console, const MetricsOptions& options, const Trace&
     out.line(
         "note: the maps of a state space are signed, and their rows need not sum to 1: metrics of probabilities are "
         "silent, row_mass is not");
+  const TokenLinks links = TokenLinks::of(trace.tokens);
+  const WordLinks words = word_links(trace.tokens);
+  if (const std::string titles = not_measurable({trace.maps.front(), links, &words}, rules); !titles.empty())
+    out.line("note: not measurable on this text, which holds none of their cells that a head may see: " + titles);
   add_heads(out, report_heads(trace, rules), trace, columns, options.chance || options.form() == Form::json);
   console.print(out.printed(options.form()));
 }

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numbers>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/output.h"
+#include "app/render/past_context_picture.h"
 #include "app/render/positions_picture.h"
 #include "app/render/rotary_picture.h"
 #include "core/attention/positions/alibi.h"
@@ -36,6 +39,7 @@ struct PositionsOptions {
   std::optional<int> key;
   std::optional<double> base;
   double factor = 4;
+  std::string ramp = "whole";
   std::uint64_t seed = 1;
   bool both = false;
 };
@@ -103,6 +107,10 @@ Report list() {
   return out;
 }
 
+RotaryConfig::Ramp ramp_of(const PositionsOptions& options) {
+  return std::ranges::find(yarn_ramps(), options.ramp, &RampInfo::id)->ramp;
+}
+
 RotaryView rotary_view(const Vectors& v, const PositionsOptions& options) {
   const ModelConfig& config = v.opened.loaded.model->config();
   if (v.q.dim(1) % 2 != 0) throw Error(config.name, "heads of an even width", std::to_string(v.q.dim(1)));
@@ -115,6 +123,7 @@ RotaryView rotary_view(const Vectors& v, const PositionsOptions& options) {
     for (const RotaryScalingInfo& each : rotary_scalings())
       if (each.id == options.scaling) edit.scaling = each.scaling;
     edit.factor = options.factor;
+    edit.ramp = ramp_of(options);
   }
   check(edit, "positions rope");
   view.own = in_text(view.own, v.k.dim(0));
@@ -271,6 +280,55 @@ Report relative(Console& console, const PositionsOptions& options) {
   return out;
 }
 
+/// Loss by position of texts past the trained length.
+Report past(Console& console, const PositionsOptions& options) {
+  CaptureSpec capture{.all_logits = false};
+  capture.maps = MapStorage::none;
+  const std::filesystem::path folder = options.input.model_folder();
+  const LoadedModel loaded = load_model(folder, console.backend());
+  std::vector<std::int32_t> own;
+  if (options.input.has_text()) own = open_input(console, options.input, capture).trace->ids();
+  const PastContextSettings settings{.base = options.base.value_or(0), .factor = options.factor, .ramp = ramp_of(options)};
+  const auto run = std::make_shared<LongRun>(past_context(loaded, folder, {}, own, settings, Ctx{console.backend(), nullptr, console.stop()}));
+  if (!run->refusal.empty()) throw Error(loaded.model->config().name, "a longer text", run->refusal);
+  Report out;
+  out.line(run->source);
+  std::vector<Column> columns{"method"};
+  for (std::size_t part = 0; part < run->lines.front().by_part.size(); ++part) {
+    const std::string title = fmt::format("{}–{}", part * static_cast<std::size_t>(run->context),
+                                          (part + 1) * static_cast<std::size_t>(run->context));
+    columns.push_back({title, title, "{:.3f}"});
+  }
+  auto& rows = out.table("", columns);
+  for (const LongRun::Line& line : run->lines) {
+    std::vector<Cell> row{line.title};
+    for (const double loss : line.by_part) row.push_back(std::isnan(loss) ? Cell() : Cell(loss));
+    rows.add(std::move(row));
+  }
+  out.line(past_context_words(*run));
+  out.picture = titled("Past the trained length", run->source, [run](const Style& style) {
+    return past_context_picture(*run, {900, 760}, style);
+  });
+  return out;
+}
+
+Report naive(Console& console, const PositionsOptions& options) {
+  const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
+  const auto codes = std::make_shared<NaiveCodes>(naive_codes(*loaded.model));
+  Report out;
+  std::vector<Column> columns{"position"};
+  for (const std::string_view title : NaiveCodes::titles)
+    columns.push_back({std::string(title), std::string(title), "{:.4f}"});
+  auto& rows = out.table("", columns);
+  for (std::size_t i = 0; i < codes->positions.size(); ++i)
+    rows.add({codes->positions[i], codes->likeness[0][i], codes->likeness[1][i], codes->likeness[2][i]});
+  out.line(naive_words(*codes));
+  out.picture = titled("Counting, and 0 … 1", source_of("naive"), [codes](const Style& style) {
+    return naive_picture(*codes, {900, 680}, style);
+  });
+  return out;
+}
+
 Report positions_report(Console& console, const PositionsOptions& options) {
   if (options.method == "list") return list();
   if (options.method == "rope") return rope(console, options);
@@ -279,6 +337,8 @@ Report positions_report(Console& console, const PositionsOptions& options) {
   if (options.method == "t5") return t5(options);
   if (options.method == "chunks") return chunks(options);
   if (options.method == "learned") return learned(console, options);
+  if (options.method == "past") return past(console, options);
+  if (options.method == "naive") return naive(console, options);
   if (options.method == "none")
     throw UsageError("none has no picture: try run --edit \"*: position none\", with and without --mask full");
   return added(options);
@@ -311,6 +371,13 @@ void add_positions(Command& app, Console& console) {
   for (const RotaryScalingInfo& each : rotary_scalings()) scalings.emplace_back(each.id);
   command.add_option("--scaling", options->scaling, "rope: none, linear, ntk, yarn or llama3").check(one_of(scalings));
   command.add_option("--factor", options->factor, "rope: how far the scaling stretches").show_default();
+  std::vector<std::string> ramps;
+  for (const RampInfo& each : yarn_ramps()) ramps.emplace_back(each.id);
+  command
+      .add_option("--ramp", options->ramp,
+                  "yarn: its ramp along whole pairs (as transformers does), pairs, or turns (the paper)")
+      .check(one_of(ramps))
+      .show_default();
   command.add_option("--heads", options->heads, "alibi: how many heads").check(range(1, 1024)).show_default();
   command.add_option("--buckets", options->buckets, "t5").check(range(4, 4096)).show_default();
   command.add_option("--max-distance", options->max_distance, "t5").check(range(3, 1 << 20)).show_default();

@@ -33,6 +33,8 @@ Cell verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace& trace,
                    {"threshold", verdict.rule->at_least},
                    {"rows", verdict.rows},
                    {"p", verdict.p},
+                   {"by_distance", verdict.by_distance},
+                   {"weak", verdict.weak},
                    {"evidence", evidence}});
   }
   return out;
@@ -137,21 +139,25 @@ void add_heads(Report& report, const std::vector<HeadReport>& heads, const Trace
     titles.push_back(only_in(Form::text | Form::csv, {each.id, each.id, "{:.3f}"}));
     if (with_chance) titles.push_back(only_in(Form::csv, each.id + "_chance"));
   }
-  for (const char* id : {"values", "chance", "classes"}) titles.push_back(only_in(Form::json, id));
+  for (const char* id : {"values", "chance", "classes", "nearest"}) titles.push_back(only_in(Form::json, id));
   titles.push_back(for_people("class score (chance, rows of evidence, how sure)", "", Column::Align::left));
   auto& rows = report.table("heads", by_head(std::move(titles)));
   const TokenLinks links = TokenLinks::of(trace.tokens);
+  const WordLinks words = word_links(trace.tokens);
   for (const HeadReport& head : heads) {
     std::vector<Cell> row{to_string(head.map->id()), head.map->layer(), head.map->head()};
     Cell values = Cell::object(), chances = Cell::object();
     for (const HeadColumn& each : columns) {
-      row.push_back(values[each.id] = each.value({*head.map, links}));
-      if (with_chance) row.push_back(chances[each.id] = each.chance({*head.map, links}));
+      row.push_back(values[each.id] = each.value({*head.map, links, &words}));
+      if (with_chance) row.push_back(chances[each.id] = each.chance({*head.map, links, &words}));
     }
     std::vector<std::string> verdicts;
     for (const HeadVerdict& verdict : head.verdicts) verdicts.push_back(verdict_text(verdict));
-    row.insert(row.end(), {values, chances, verdicts_json(head.verdicts, trace, head.map->place().offset),
-                           fmt::format("{}", fmt::join(verdicts, ", "))});
+    if (head.nearest) verdicts.push_back(verdict_text(*head.nearest));
+    row.insert(row.end(),
+               {values, chances, verdicts_json(head.verdicts, trace, head.map->place().offset),
+                head.nearest ? verdicts_json({*head.nearest}, trace, head.map->place().offset).front() : Cell(),
+                fmt::format("{}", fmt::join(verdicts, ", "))});
     rows.add(std::move(row));
   }
 }

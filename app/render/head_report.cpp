@@ -23,15 +23,18 @@ Color hue_of(const ClassRule& rule) {
 
 std::vector<HeadReport> report_heads(const Trace& trace, const std::vector<ClassRule>& rules) {
   const TokenLinks links = TokenLinks::of(trace.tokens);
+  const WordLinks words = word_links(trace.tokens);
   std::vector<HeadReport> heads;
   heads.reserve(trace.maps.size());
-  for (const AttentionMap& map : trace.maps) heads.push_back({&map, classify({map, links}, rules)});
+  for (const AttentionMap& map : trace.maps) {
+    HeadReport& head = heads.emplace_back(HeadReport{&map, classify({map, links, &words}, rules)});
+    if (head.verdicts.empty()) head.nearest = nearest_class({map, links, &words}, rules);
+  }
   return heads;
 }
 
 std::string verdict_text(const HeadVerdict& verdict) {
-  return fmt::format("{} {:.3f} (chance {}, {})", verdict.rule->title, verdict.score, number(verdict.chance),
-                     sureness(verdict));
+  return fmt::format("{} {:.3f} ({})", verdict.rule->title, verdict.score, beside_chance(verdict));
 }
 
 Badge badge_of(const std::vector<HeadReport>& heads, HeadId head) {
@@ -58,10 +61,11 @@ std::vector<std::pair<std::string, std::string>> facts_of(const std::vector<Head
   const HeadReport* report = find(heads, head);
   if (!report) return facts;
   const TokenLinks links = TokenLinks::of(trace.tokens);
+  const WordLinks words = word_links(trace.tokens);
   for (const char* id : {"row_mass", "entropy", "effective_tokens", "sink", "mean_distance"}) {
     if (id == std::string_view("row_mass") && has_probabilities(*report->map)) continue;  // 1, as everybody knows
     const Metric& each = metric(id);
-    const double value = each.value({*report->map, links});
+    const double value = each.value({*report->map, links, &words});
     if (std::isnan(value)) continue;  // which this kind of map has not
     const std::string unit = each.unit.empty() ? "" : " " + std::string(each.unit);
     facts.emplace_back(each.title, number(value, 2) + unit);

@@ -2,6 +2,7 @@
 // The heads of a trace with their classes, and what pictures say about them: one place for the command line and for the
 // window's exports.
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,11 +18,12 @@ namespace headscope {
 struct HeadReport {
   const AttentionMap* map = nullptr;
   std::vector<HeadVerdict> verdicts;
+  std::optional<HeadVerdict> nearest = {};  ///< of a head without class, the one that it comes nearest to
 };
 /// Every recorded head, layer-major. `rules` must outlive the result.
 std::vector<HeadReport> report_heads(const Trace& trace, const std::vector<ClassRule>& rules);
 
-/// "previous token 0.998 (chance 0.171)"
+/// "previous token 0.998 (chance 0.171, 14 rows, p ≤ 1e-12)", "sink 0.22 (weak: 1.4 × chance 0.157, 14 rows, …)"
 std::string verdict_text(const HeadVerdict& verdict);
 /// The strongest class with score and chance, in the hue of the class; empty for a head without class.
 Badge badge_of(const std::vector<HeadReport>& heads, HeadId head);

@@ -52,6 +52,7 @@ void controls_of(PositionsController& controller, ControlsRecord& record) {
   record.field("base", view.base, 0, 1e12);
   record.field("scaling", view.scaling, RotaryConfig::Scaling::llama3);
   record.field("factor", view.factor, 1, 1e6);
+  record.field("ramp", view.ramp, RotaryConfig::Ramp::whole_pairs);
   record.field("layout", view.layout, RotaryLayout::interleaved);
   record.field("source", view.source, PositionsView::Source::typed);
   record.field("seed", view.seed);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/analysis/past_context.h"
 #include "core/base/duration.h"
 #include "core/base/error.h"
 
@@ -18,6 +19,7 @@ namespace {
 // Steps handed over at once while running at full speed: long enough to cost little, short enough to be seen.
 constexpr double slice_seconds = 0.03;
 constexpr int cost_points = 16;
+constexpr int streamed_contexts = 4;  // of a rotary model
 
 /// Whether there is a run of the open model to go on from. Just after another model was opened the last run is still
 /// the old one's.
@@ -387,19 +389,34 @@ void GenerationController::study() {
   } else if (wanted_ == Study::streaming) {
     if (model.model->config().state_space) return;  // nothing that could be evicted
     const StreamingOf key{model.model, version_, streaming_settings_, settings_.seed};
-    streaming_.want(jobs_, key, [model, ids, context, key](const Ctx& ctx) {
+    const auto folder = run_.results().model_folder;
+    streaming_.want(jobs_, key, [model, folder, ids, context, key](const Ctx& ctx) {
       StreamingView view;
+      view.settings = key.settings;
+      const auto read = [&] {
+        for (const CachePolicy policy :
+             {CachePolicy::whole, CachePolicy::window, CachePolicy::sinks, CachePolicy::recompute})
+          view.losses.push_back(streaming_losses(model, view.ids, policy, key.settings, ctx));
+        return view;
+      };
+      // Rotary models can be read on and on: stories one after another. Others end where their table ends.
+      if (model.model->config().position == PositionKind::rotary) {
+        const auto stories = story_texts(model, folder, 1, streamed_contexts * static_cast<int>(context));
+        if (!stories.empty()) {
+          view.ids = stories.front();
+          view.given = view.ids.size();
+          view.source = "stories of the language that the model learnt, one after another";
+          return read();
+        }
+      }
+      view.source = "the text of this branch, continued to the end of the context by the model at temperature 1";
       view.ids = ids;
       view.ids.resize(std::min(ids.size(), context));
       view.given = view.ids.size();
-      view.settings = key.settings;
       sample_text(model, ctx, view.ids, static_cast<int>(context - view.ids.size()),
                   Generator::Choice{{.temperature = 1}, key.seed, {}},
                   [&](std::int32_t id) { return view.ids.push_back(id), true; });
-      for (const CachePolicy policy :
-           {CachePolicy::whole, CachePolicy::window, CachePolicy::sinks, CachePolicy::recompute})
-        view.losses.push_back(streaming_losses(model, view.ids, policy, key.settings, ctx));
-      return view;
+      return read();
     });
   } else if (wanted_ == Study::forcing) {
     const std::vector<std::int32_t> target = prompt_->whole->ids();

@@ -158,6 +158,7 @@ class GenerationController {
     std::vector<std::int32_t> ids;
     std::size_t given = 0;  ///< tokens of `ids` that were there; the model wrote the others
     StreamingSettings settings;
+    std::string source;                       ///< where the text comes from
     std::vector<std::vector<double>> losses;  ///< by CachePolicy
   };
   StreamingSettings& streaming_settings() { return streaming_settings_; }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/generate/generation.h"
 #include "core/metrics/trace_difference.h"
 
@@ -15,6 +16,12 @@ int HeadFacts::row(HeadId head) const {
   for (std::size_t i = 0; i < trace->maps.size(); ++i)
     if (trace->maps[i].layer() == head.layer && trace->maps[i].head() == head.head) return static_cast<int>(i);
   return -1;
+}
+
+const std::vector<HeadVerdict>& HeadFacts::told(int row) const {
+  static const std::vector<HeadVerdict> none;
+  if (!nth(verdicts, row).empty()) return nth(verdicts, row);
+  return nearest.empty() ? none : nth(nearest, row);
 }
 
 const AttentionMap* Results::map(HeadId head) const {
@@ -165,10 +172,16 @@ std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const
   result->trace = std::move(trace);
   result->table = head_table(*result->trace);
   const TokenLinks links = TokenLinks::of(result->trace->tokens);
+  const WordLinks words = word_links(result->trace->tokens);
   for (const AttentionMap& map : result->trace->maps) {
     check(stop);
-    result->verdicts.push_back(classify({map, links}, default_class_rules()));
+    result->verdicts.push_back(classify({map, links, &words}, default_class_rules()));
+    std::vector<HeadVerdict>& nearest = result->nearest.emplace_back();
+    if (!result->verdicts.back().empty()) continue;
+    if (auto weak = nearest_class({map, links, &words}, default_class_rules())) nearest.push_back(std::move(*weak));
   }
+  if (!result->trace->maps.empty() && result->trace->maps.front().n_query() > 0)
+    result->not_measurable = not_measurable({result->trace->maps.front(), links, &words}, default_class_rules());
   result->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

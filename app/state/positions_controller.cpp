@@ -47,7 +47,9 @@ RotaryConfig PositionsController::rotary() const {
   if (view.base > 0) own.base = view.base;
   const auto& model = run_.results().model.model;
   if (view.scaling == RotaryConfig::Scaling::none || !model) return own;
-  return rescaled(own, view.scaling, view.factor, model->config().context);
+  RotaryConfig config = rescaled(own, view.scaling, view.factor, model->config().context);
+  if (view.scaling == RotaryConfig::Scaling::yarn) config.ramp = view.ramp;
+  return config;
 }
 
 std::optional<SetPositions> PositionsController::edit() const {
@@ -63,6 +65,7 @@ std::optional<SetPositions> PositionsController::edit() const {
     if (view.scaling != RotaryConfig::Scaling::none) {
       edit.scaling = view.scaling;
       edit.factor = view.factor;
+      if (view.scaling == RotaryConfig::Scaling::yarn) edit.ramp = view.ramp;
     }
     return edit;
   }
@@ -117,7 +120,8 @@ void PositionsController::update() {
   if (!results.run || !results.model.model) return;
   ask_vectors();
   ask_effect();
-  if (view.past_context && (view.method == "rope" || view.method == "chunks")) ask_long();
+  if (view.method == "past" || (view.past_context && (view.method == "rope" || view.method == "chunks"))) ask_long();
+  if (view.method == "naive") ask_naive();
   if (view.method == "none") ask_permuted();
 }
 
@@ -155,10 +159,15 @@ void PositionsController::ask_effect() {
 
 void PositionsController::ask_long() {
   const Results& results = run_.results();
-  const LongRunOf key{results.run, rotary().base, view.factor, chunk()};
+  const LongRunOf key{results.run, {rotary().base, view.factor, view.ramp, chunk(), long_times}};
   long_.want(jobs_, key, [key, model = results.model, folder = results.model_folder](const Ctx& ctx) {
-    return jobs::past_context(model, folder, *key.run, key.base, key.factor, key.chunk, long_times, ctx);
+    return past_context(model, folder, key.run->request, key.run->trace->ids(), key.settings, ctx);
   });
+}
+
+void PositionsController::ask_naive() {
+  naive_.want(jobs_, results().model.model,
+              [model = results().model](const Ctx&) { return naive_codes(*model.model); });
 }
 
 void PositionsController::ask_permuted() {

@@ -12,6 +12,8 @@
 #include "app/state/document_editor.h"
 #include "app/state/job_runner.h"
 #include "app/state/run_controller.h"
+#include "core/analysis/naive_codes.h"
+#include "core/analysis/past_context.h"
 #include "core/attention/rotary.h"
 #include "core/edits/position_edit.h"
 
@@ -26,6 +28,7 @@ struct PositionsView {
   double base = 0;  ///< 0 = the model's own
   RotaryConfig::Scaling scaling = RotaryConfig::Scaling::none;
   double factor = 4;
+  RotaryConfig::Ramp ramp = RotaryConfig::Ramp::whole_pairs;  ///< of YaRN
   RotaryLayout layout = RotaryLayout::half_split;  ///< of random and typed vectors; a model's own is half-split
   enum class Source { head, random, typed } source = Source::head;
   std::uint64_t seed = 1;
@@ -63,18 +66,6 @@ struct PositionsEffect {
   double kl = 0;                    ///< of the next-token distributions after the last token
 };
 
-/// Loss per position of texts longer than any in training, one line for each way of going on.
-struct LongRun {
-  struct Line {
-    std::string title;
-    std::vector<double> loss;  ///< mean over texts and over `bin` positions
-  };
-  std::vector<Line> lines;
-  int bin = 32, tokens = 0, texts = 0, context = 0;
-  std::string source;
-  std::string refusal;  ///< why there is none
-};
-
 /// Without positions and mask: how far the outputs of the permuted text are from the permuted outputs.
 struct PermutedRun {
   std::vector<std::string> labels;           ///< of the text's first tokens
@@ -97,6 +88,7 @@ class PositionsController {
   std::shared_ptr<const HeadVectors> vectors() const { return vectors_.last() ? vectors_.last()->vectors : nullptr; }
   const std::shared_ptr<const PositionsEffect>& effect() const { return effect_.last(); }
   const std::shared_ptr<const LongRun>& long_run() const { return long_.last(); }
+  const std::shared_ptr<const NaiveCodes>& naive() const { return naive_.last(); }
   const std::shared_ptr<const PermutedRun>& permuted() const { return permuted_.last(); }
   /// T5's numbers from these vectors; empty on other pages.
   std::vector<float> fitted() const { return vectors_.last() ? vectors_.last()->fitted : std::vector<float>(); }
@@ -138,14 +130,14 @@ class PositionsController {
   };
   struct LongRunOf {
     Run run;
-    double base, factor;
-    int chunk;
+    PastContextSettings settings;
     bool operator==(const LongRunOf&) const = default;
   };
   void ask_vectors();
   void ask_effect();
   void ask_long();
   void ask_permuted();
+  void ask_naive();
 
   JobRunner& jobs_;
   DocumentEditor& editor_;
@@ -153,6 +145,7 @@ class PositionsController {
   Answer<VectorsOf, Vectors> vectors_{{"positions.vectors", "comparing positions"}};
   Answer<EffectOf, PositionsEffect> effect_{{"positions.effect", "comparing positions"}};
   Answer<LongRunOf, LongRun> long_{{"positions.long", "comparing positions"}};
+  Answer<std::shared_ptr<const Model>, NaiveCodes> naive_{{"positions.naive", "comparing positions"}};
   Answer<Run, PermutedRun> permuted_{{"positions.permuted", "comparing positions"}};
 };
 

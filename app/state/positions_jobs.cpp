@@ -11,14 +11,11 @@
 #include "core/base/nth.h"
 #include "core/base/random.h"
 #include "core/model/weights.h"
-#include "core/train/recipe.h"
 
 namespace headscope::jobs {
 
 namespace {
 
-constexpr int long_texts = 3;
-constexpr std::uint64_t long_seed = 0x706F736974696F6Eull;  // stories that no recipe's streams draw
 constexpr int permuted_tokens = 12;
 
 Tensor head_of(const Tensor& x, Index head) {
@@ -60,38 +57,6 @@ std::vector<double> numbers_of(const std::string& text, const std::string& where
     throw Error(where, "an even number of numbers, at most 512, since rotary positions turn pairs",
                 std::to_string(numbers.size()));
   return numbers;
-}
-
-/// Token ids of long texts for this model, and where they come from; "" = none.
-std::vector<std::vector<std::int32_t>> long_ids(const LoadedModel& model, const std::filesystem::path& folder,
-                                                const TracedRun& run, int tokens, std::string& source) {
-  std::vector<std::vector<std::int32_t>> texts;
-  const auto eos = model.model->config().eos;
-  std::error_code ignored;
-  if (model.tokenizer && eos && std::filesystem::exists(folder / "recipe.json", ignored)) {
-    const Recipe recipe = load_recipe(folder / "recipe.json");
-    if (recipe.task.tells_stories()) {
-      const Language language(Grammar::stories());
-      Random random(long_seed);
-      for (int t = 0; t < long_texts; ++t) {
-        std::vector<std::int32_t> ids;
-        while (static_cast<int>(ids.size()) < tokens) {  // one story after another, as in training
-          ids.push_back(*eos);
-          for (const Token& token : model.tokenizer->encode(language.sample(random).text, {})) ids.push_back(token.id);
-        }
-        ids.resize(static_cast<std::size_t>(tokens));
-        texts.push_back(std::move(ids));
-      }
-      source =
-          fmt::format("{} texts of stories in the language that the model learnt, {} tokens each", long_texts, tokens);
-      return texts;
-    }
-  }
-  if (static_cast<int>(run.trace->tokens.size()) > model.model->config().context) {
-    texts.push_back(run.trace->ids());
-    source = fmt::format("the text on screen, {} tokens", texts[0].size());
-  }
-  return texts;
 }
 
 }  // namespace
@@ -171,64 +136,6 @@ std::shared_ptr<const PositionsEffect> positions_effect(const LoadedModel& model
   result->of = run.trace;
   result->after = token_losses(*after);
   result->kl = next_token_change(*run.trace, *after, 1).kl;
-  return result;
-}
-
-std::shared_ptr<const LongRun> past_context(const LoadedModel& model, const std::filesystem::path& folder,
-                                            const TracedRun& run, double base, double factor, int chunk, int times,
-                                            const Ctx& ctx) {
-  auto result = std::make_shared<LongRun>();
-  const ModelConfig& config = model.model->config();
-  result->context = config.context;
-  if (config.position != PositionKind::rotary) {
-    result->refusal = fmt::format("{} has learnt {} positions and no more: only rotary models can read on.",
-                                  config.name, config.context);
-    return result;
-  }
-  const auto texts = long_ids(model, folder, run, times * config.context, result->source);
-  if (texts.empty()) {
-    result->refusal = fmt::format("Open a text of more than {} tokens: past that length the model was never trained.",
-                                  config.context);
-    return result;
-  }
-  result->texts = static_cast<int>(texts.size());
-  result->tokens = static_cast<int>(texts[0].size());
-  const std::size_t bins = static_cast<std::size_t>((result->tokens - 1 + result->bin - 1) / result->bin);
-  std::size_t done = 0;
-  std::vector<std::pair<std::string, SetPositions>> ways;
-  for (const RotaryScalingInfo& scaling : rotary_scalings()) {
-    SetPositions edit;
-    edit.method = SetPositions::Method::rope;
-    edit.base = base;
-    edit.scaling = scaling.scaling;
-    edit.factor = factor;
-    ways.emplace_back(scaling.title, edit);
-  }
-  SetPositions chunks;
-  chunks.method = SetPositions::Method::chunks;
-  chunks.chunk = chunk;
-  ways.emplace_back("chunks", chunks);
-  for (const auto& [title, edit] : ways) {
-    std::vector<double> sum(bins), count(bins);
-    for (const auto& ids : texts) {
-      RunRequest request = without_maps(run);
-      request.capture.all_logits = true;
-      request.text.clear();
-      request.masked.clear();  // positions of the text on screen
-      request.ids = ids;
-      request.ids_are_whole = true;
-      request.edits.push_back({{}, edit});
-      const auto losses = token_losses(*headscope::run(model, request, Ctx{ctx.backend, nullptr, ctx.stop}));
-      for (std::size_t i = 0; i < losses.size(); ++i) {
-        const std::size_t bin = i / static_cast<std::size_t>(result->bin);
-        sum[bin] += losses[i];
-        count[bin] += 1;
-      }
-      if (ctx.progress) *ctx.progress = static_cast<float>(++done) / static_cast<float>(ways.size() * texts.size());
-    }
-    for (std::size_t b = 0; b < bins; ++b) sum[b] /= count[b];  // NaN where there is none
-    result->lines.push_back({title, std::move(sum)});
-  }
   return result;
 }
 

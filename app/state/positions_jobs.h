@@ -19,12 +19,6 @@ std::shared_ptr<const HeadVectors> typed_vectors(const TracedRun& run, const std
 std::shared_ptr<const PositionsEffect> positions_effect(const LoadedModel& model, const TracedRun& run,
                                                         const SetPositions& edit, const Ctx& ctx);
 
-/// Texts of `times` the trained context: of the language that a bundled model learnt, else the text of the run where it
-/// is long enough; with and without every scaling, base as `base` has it, and in chunks.
-std::shared_ptr<const LongRun> past_context(const LoadedModel& model, const std::filesystem::path& folder,
-                                            const TracedRun& run, double base, double factor, int chunk, int times,
-                                            const Ctx& ctx);
-
 std::shared_ptr<const PermutedRun> permuted(const LoadedModel& model, const TracedRun& run, const Ctx& ctx);
 
 /// T5's numbers from the scores of a head: q·k without any rotation, scaled.

@@ -39,9 +39,13 @@ struct HeadFacts {
   std::shared_ptr<const Trace> trace;
   HeadTable table;
   std::vector<std::vector<HeadVerdict>> verdicts;  ///< strongest class first; empty = no class
+  std::vector<std::vector<HeadVerdict>> nearest;   ///< of a head without class the weak one, if there is any
+  std::string not_measurable;                      ///< titles of classes of which this text holds no cells
   double milliseconds = 0;                         ///< that the metrics took
   /// Row of a head in `table` and `verdicts`; −1 when it was not recorded.
   int row(HeadId head) const;
+  /// What is said of a head: its classes, else the one that it comes nearest to.
+  const std::vector<HeadVerdict>& told(int row) const;
 };
 
 /// One head in factors: what the temperature curve, the steps (scores → mask → softmax) and the q·k split are made of.

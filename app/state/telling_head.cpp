@@ -10,9 +10,27 @@
 namespace headscope {
 
 namespace {
-constexpr std::string_view by_interest[] = {"induction",    "duplicate_token", "previous_token", "next_token",
-                                            "fixed_offset", "punctuation",     "self",           "separator",
-                                            "sink",         "local",           "broad",          "uniform"};
+constexpr std::string_view by_interest[] = {"induction",
+                                            "pronoun_to_antecedent",
+                                            "verb_to_subject",
+                                            "duplicate_token",
+                                            "previous_token",
+                                            "next_token",
+                                            "object_to_verb",
+                                            "noun_to_determiner",
+                                            "adjective_to_noun",
+                                            "preposition_to_noun",
+                                            "noun_to_preposition",
+                                            "fixed_offset",
+                                            "rare_words",
+                                            "punctuation",
+                                            "self",
+                                            "separator",
+                                            "sink",
+                                            "local",
+                                            "own_sentence",
+                                            "broad",
+                                            "uniform"};
 constexpr double clearly = 0.5;
 }  // namespace
 

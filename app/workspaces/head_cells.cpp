@@ -67,11 +67,11 @@ void selected_head(const PageContext& c) {
                       c.results().translates() ? fmt::format("{} ", stack_word(c.state().document.stack)) : "",
                       head.layer, head.head));
   if (const auto& facts = c.results().facts; facts && facts->row(head) >= 0)
-    for (const HeadVerdict& verdict : nth(facts->verdicts, facts->row(head))) {
+    for (const HeadVerdict& verdict : facts->told(facts->row(head))) {
       const std::string chance = fmt::format("{:.2f}", verdict.chance);
-      fact(c.ui, verdict.rule->title, fmt::format("{:.2f}", verdict.score), nullptr,
+      fact(c.ui, (verdict.weak ? "weak: " : "") + verdict.rule->title, fmt::format("{:.2f}", verdict.score), nullptr,
            {verdict.rule->title, "its score on this text, and what a head that spreads its weight evenly would score",
-            sureness(verdict)},
+            beside_chance(verdict)},
            &chance);
     }
   if (button(c.ui, "Open in Explore")) show_in_explore(c, head);

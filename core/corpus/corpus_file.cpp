@@ -122,27 +122,41 @@ CorpusStatistics statistics_from(const JsonView& object, int window, std::int64_
   const auto all = metrics();
   const int layers = object.at("layers").small(1, 4096), heads = object.at("heads").small(1, 4096);
   const std::size_t cells = static_cast<std::size_t>(layers) * static_cast<std::size_t>(heads) * all.size();
-  const std::vector<JsonView> ids = object.at("metrics").elements("names");
-  if (!std::ranges::equal(ids, all, {}, &JsonView::text, &Metric::id))
-    object.at("metrics").refuse("the metrics of this program");
+  // Of an older version the file has fewer metrics: the others have no values. `in_file`: where each of ours stands.
+  const std::vector<JsonView> ids = object.at("metrics").elements("names", 1, all.size());
+  std::vector<std::optional<std::size_t>> in_file(all.size());
+  std::size_t known = 0;
+  for (std::size_t m = 0; m < all.size(); ++m)
+    if (known < ids.size() && ids[known].text() == all[m].id) in_file[m] = known++;
+  if (known < ids.size()) object.at("metrics").refuse("metrics of this program, in its order");
+  const std::size_t cells_in_file = static_cast<std::size_t>(layers) * static_cast<std::size_t>(heads) * ids.size();
   CorpusStatistics::Parts parts;
   parts.passages = static_cast<std::uint64_t>(object.at("passages").integer(0));
   parts.tokens = static_cast<std::uint64_t>(object.at("tokens").integer(0));
   const bool fine = version >= 2 && object.at("fine_tokens").flag();
   const auto range = [&](std::size_t metric) { return CorpusStatistics::range_of(all[metric], window, fine); };
-  const std::vector<JsonView> chance = object.at("chance").elements("distributions", all.size(), all.size());
-  for (std::size_t i = 0; i < all.size(); ++i) parts.chance.push_back(distribution_from(chance[i], range(i)));
-  const std::vector<JsonView> stored = object.at("cells").elements("cells", cells, cells);
-  for (std::size_t i = 0; i < cells; ++i)
-    parts.cells.push_back({distribution_from(stored[i].at("values"), range(i % all.size())),
-                           examples_from(stored[i].at("highest")), examples_from(stored[i].at("lowest")),
-                           version >= 3 ? rows_from(stored[i].at("rows")) : CorpusStatistics::RowSums{}});
+  const std::vector<JsonView> chance = object.at("chance").elements("distributions", ids.size(), ids.size());
+  for (std::size_t m = 0; m < all.size(); ++m)
+    parts.chance.push_back(in_file[m] ? distribution_from(chance[*in_file[m]], range(m)) : Distribution(range(m)));
+  const std::vector<JsonView> stored = object.at("cells").elements("cells", cells_in_file, cells_in_file);
+  const auto place = [&](std::size_t i) { return i / all.size() * ids.size() + *in_file[i % all.size()]; };
+  for (std::size_t i = 0; i < cells; ++i) {
+    if (!in_file[i % all.size()]) {
+      parts.cells.push_back({Distribution(range(i % all.size())), {}, {}, {}});
+      continue;
+    }
+    const JsonView& cell = stored[place(i)];
+    parts.cells.push_back({distribution_from(cell.at("values"), range(i % all.size())),
+                           examples_from(cell.at("highest")), examples_from(cell.at("lowest")),
+                           version >= 3 ? rows_from(cell.at("rows")) : CorpusStatistics::RowSums{}});
+  }
   for (const JsonView& passage : object.at("sample").elements("passages", 0, CorpusStatistics::sampled)) {
     CorpusStatistics::Sampled out;
     out.hash = passage.at("hash").natural();
     out.place = place_from(passage.at("place").elements("numbers", 5, 5), 0);
-    for (const JsonView& value : passage.at("values").elements("values", cells, cells))
-      out.values.push_back(value.integer());
+    const std::vector<JsonView> values = passage.at("values").elements("values", cells_in_file, cells_in_file);
+    for (std::size_t i = 0; i < cells; ++i)
+      out.values.push_back(in_file[i % all.size()] ? values[place(i)].integer() : CorpusStatistics::no_value);
     parts.sample.push_back(std::move(out));
   }
   return CorpusStatistics::from(layers, heads, window, std::move(parts));

@@ -47,6 +47,8 @@ std::string words_of(const SetPositions& edit) {
       if (edit.scaling) {
         text += fmt::format(" scaling {}", info(*edit.scaling).id);
         if (*edit.scaling != RotaryConfig::Scaling::none) text += fmt::format(" {}", edit.factor);
+        if (edit.ramp && *edit.scaling == RotaryConfig::Scaling::yarn)
+          text += fmt::format(" ramp {}", info(*edit.ramp).id);
       }
       return text;
     }
@@ -64,6 +66,12 @@ void read_rope(EditWords& words, SetPositions& edit) {
       if (known == rotary_scalings().end()) words.fail(name);
       edit.scaling = known->scaling;
       if (known->scaling != RotaryConfig::Scaling::none) edit.factor = words.number<double>();
+      if (known->scaling == RotaryConfig::Scaling::yarn && words.take("ramp")) {
+        const std::string_view ramp = words.next();
+        const auto found = std::ranges::find(yarn_ramps(), ramp, &RampInfo::id);
+        if (found == yarn_ramps().end()) words.fail(ramp);
+        edit.ramp = found->ramp;
+      }
     } else {
       words.fail(words.next());
     }
@@ -277,7 +285,8 @@ class PositionEdit final : public EditOf<SetPositions> {
 const EditKind& position_edit() {
   using Kind = EditField::Kind;
   static const EditKind kind{
-      {"position none | rope [base B] [scaling none | linear|ntk|yarn|llama3 FACTOR] | sinusoidal | alibi [on top] | "
+      {"position none | rope [base B] [scaling none | linear|ntk|yarn|llama3 FACTOR [ramp whole|pairs|turns]] | "
+       "sinusoidal | alibi [on top] | "
        "t5 MAX bias B0,B1,… [on top] | chunks S | shift N",
        "position",
        "Positions",
@@ -294,6 +303,22 @@ const EditKind& position_edit() {
   return kind;
 }
 
+std::span<const RampInfo> yarn_ramps() {
+  using Ramp = RotaryConfig::Ramp;
+  static constexpr RampInfo ramps[] = {
+      {Ramp::whole_pairs, "whole", "whole pairs",
+       "along the pair's number, from ⌊the pair that turns 32 times⌋ to ⌈the one "
+       "that turns once⌉: transformers, unless config.json has truncate false"},
+      {Ramp::pairs, "pairs", "pairs", "along the pair's number, without rounding: transformers with truncate false"},
+      {Ramp::turns, "turns", "turns", "along how often the pair turns within the trained context: the paper's formula"},
+  };
+  return ramps;
+}
+
+const RampInfo& info(RotaryConfig::Ramp ramp) {
+  return *std::ranges::find(yarn_ramps(), ramp, &RampInfo::ramp);
+}
+
 std::shared_ptr<const Edit> edit_of(SetPositions value) {
   return std::make_shared<PositionEdit>(std::move(value));
 }
@@ -301,7 +326,11 @@ std::shared_ptr<const Edit> edit_of(SetPositions value) {
 RotaryConfig rotary_of(const SetPositions& edit, const ModelConfig& model, int layer) {
   RotaryConfig own = model.position == PositionKind::rotary ? model.rotary_of(layer) : RotaryConfig{};
   if (edit.base) own.base = *edit.base;
-  return edit.scaling ? rescaled(own, *edit.scaling, edit.factor, model.context) : own;
+  if (!edit.scaling) return own;
+  RotaryConfig config = rescaled(own, *edit.scaling, edit.factor, model.context);
+  if (config.scaling == RotaryConfig::Scaling::yarn)
+    config.ramp = edit.ramp.value_or(own.scaling == config.scaling ? own.ramp : RotaryConfig::Ramp::whole_pairs);
+  return config;
 }
 
 }  // namespace headscope

@@ -2,7 +2,9 @@
 // An edit of how a model knows where its tokens stand, as a value with words:
 //
 //   position none                                nothing says where a token stands, but the causal mask
-//   position rope [base B] [scaling NAME FACTOR] rotation with another base, or stretched (core/attention/rotary.h)
+//   position rope [base B] [scaling NAME FACTOR [ramp whole|pairs|turns]]
+//                                                rotation with another base, or stretched (core/attention/rotary.h);
+//                                                of yarn, what its ramp runs along
 //   position sinusoidal                          added to the token embeddings
 //   position alibi [on top]                      −slope · distance, instead of what the model has or beside it
 //   position t5 MAX bias B0,B1,… [on top]        a number per bucket of distances up to MAX
@@ -16,6 +18,8 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/attention/rotary.h"
@@ -29,6 +33,9 @@ struct SetPositions {
   std::optional<double> base = {};                    ///< rope; absent = the model's own
   std::optional<RotaryConfig::Scaling> scaling = {};  ///< rope; absent = the model's own
   double factor = 1;                                  ///< of the scaling
+  /// yarn; absent = the model's own where it has one, else from a whole pair to a whole pair, as transformers has it
+  /// where config.json does not say (rope_scaling.truncate).
+  std::optional<RotaryConfig::Ramp> ramp = {};
   int shift = 0;
   int chunk = 0;                 ///< chunks: tokens in one
   int max_distance = 128;        ///< t5
@@ -43,6 +50,14 @@ struct SetPositions {
 };
 
 std::shared_ptr<const Edit> edit_of(SetPositions value);
+
+/// "whole", "pairs", "turns": what an edit calls the ramps of YaRN, and what they are.
+struct RampInfo {
+  RotaryConfig::Ramp ramp;
+  std::string_view id, title, formula;
+};
+std::span<const RampInfo> yarn_ramps();
+const RampInfo& info(RotaryConfig::Ramp ramp);
 
 /// The rotation that "position rope …" means in this model; `own` of a model without rotary positions is base 10000.
 RotaryConfig rotary_of(const SetPositions& edit, const ModelConfig& model, int layer = 0);

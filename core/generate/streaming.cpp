@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/mask_edit.h"
+#include "core/edits/position_edit.h"
 #include "core/edits/position_rows.h"
 #include "core/metrics/next_token.h"
 #include "core/model/weights.h"
@@ -64,6 +65,9 @@ std::vector<double> masked_losses(const LoadedModel& model, std::span<const std:
   request.add_bos = false;
   request.capture.maps = MapStorage::none;
   if (!mask.empty()) request.edits.push_back({{}, SetMask{mask}});
+  // The model's own rotation, said as an edit: a rule that knows no longest text.
+  if (const ModelConfig& config = model.model->config(); static_cast<int>(ids.size()) > config.context)
+    request.edits.push_back({{}, SetPositions{.method = SetPositions::Method::rope}});
   return token_losses(*run(model, request, ctx));
 }
 }  // namespace
@@ -86,9 +90,13 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
                                      const StreamingSettings& settings, const Ctx& ctx) {
   const auto n = static_cast<int>(ids.size());
   const ModelConfig& config = model.model->config();
-  if (n < 2 || n > config.context)
+  if (n < 2 || (n > config.context && config.position != PositionKind::rotary))
     throw Error("streaming", fmt::format("a text of 2 to {} tokens, the context of {}", config.context, config.name),
                 std::to_string(n));
+  if (settings.window > config.context)
+    throw Error("streaming",
+                fmt::format("a window of at most {} tokens, the context of {}", config.context, config.name),
+                std::to_string(settings.window));
   if (config.state_space)
     throw Error("streaming", "a model whose cache grows with the text", config.name,
                 "a state is as large for a text of any length: nothing has to be evicted");

@@ -30,8 +30,10 @@ struct StreamingSettings {
   bool operator==(const StreamingSettings&) const = default;
 };
 
-/// −ln p(token i + 1) after token i, i = 0 … n − 2, in nats. Throws Error when the text has fewer than two tokens or
-/// more than the context, or not 1 ≤ sinks < window; Cancelled. `recompute` costs n passes of `window` tokens.
+/// −ln p(token i + 1) after token i, i = 0 … n − 2, in nats. A rotary model may read a text longer than its context: in
+/// the cache no distance is longer than `window`, and the whole cache is what it makes of distances that it never saw.
+/// Throws Error when the text has fewer than two tokens, or more than a model with learned positions has, or not 1 ≤
+/// sinks < window ≤ context; Cancelled. `recompute` costs n passes of `window` tokens.
 std::vector<double> streaming_losses(const LoadedModel& model, std::span<const std::int32_t> ids, CachePolicy policy,
                                      const StreamingSettings& settings, const Ctx& ctx);
 

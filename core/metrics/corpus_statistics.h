@@ -68,7 +68,8 @@ class CorpusStatistics {
   /// Passages of a random sample of the corpus (the same whatever the shards) whose value is nearest to the median.
   std::vector<CorpusExample> typical(int head, std::size_t metric) const;
   /// The class that the head's means meet with the largest margin, chance being the mean of chance, of those for which
-  /// its rows of all passages are evidence enough (RowEvidence, as for a single text); nullptr = none.
+  /// its rows of all passages are evidence enough (RowEvidence, as for a single text); nullptr = none. Rules that ask
+  /// what distance explains are left out: that is told of one text.
   const ClassRule* class_of(int head, const std::vector<ClassRule>& rules) const;
 
   bool operator==(const CorpusStatistics&) const = default;

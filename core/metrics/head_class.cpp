@@ -14,6 +14,7 @@
 #include "core/io/strict_json.h"
 #include "core/metrics/chance_bound.h"
 #include "core/metrics/even_head.h"
+#include "core/metrics/mass.h"
 
 namespace headscope {
 
@@ -43,6 +44,7 @@ ClassRule parse_rule(const JsonView& object) {
   rule.at_least = object.at("at_least").number();
   fields.read("below", rule.below, rule.at_least, any);
   fields.read("times_chance", rule.times_chance, 0, any);  // 0 = chance does not matter
+  fields.read("times_distance", rule.times_distance, 0, any);
   fields.read("rows_at_least", rule.rows_at_least, 1, 1'000'000);
   if (fields.read("p_at_most", rule.p_at_most, 0, 1) && rule.p_at_most == 0)
     object.at("p_at_most").refuse("a probability above 0, 1 = sureness does not matter");
@@ -75,6 +77,12 @@ struct Gathered {
     if (cells.size() > evidence_cells) cells.pop_back();
   }
 };
+
+/// The mean weight at a distance over the rows but one, whose weight there is `own`; 0 where no other row sees it.
+double usual_weight(const AttentionMap& map, Index distance, double own) {
+  const auto rows = static_cast<double>(rows_at_distance(map, distance));
+  return rows > 1 ? std::max(0.0, weight_at_distance(map, distance) * rows - own) / (rows - 1) : 0;
+}
 
 /// The cells that the metric sums. A metric of whole rows (entropy) has no cells of its own: then each row shows its
 /// largest weight, and strength is how many times the even share that is. A query that sees one key has no choice.
@@ -116,6 +124,8 @@ Gathered gather(const MetricInput& head, const Metric& scored) {
     for (const auto& [query, key] : wanted) {
       const float weight = weights.at(query - first, key - span.begin);
       out.all.score += static_cast<double>(weight);
+      if (!map.place().between_texts)
+        out.all.by_distance += usual_weight(map, map.place().offset + query - key, static_cast<double>(weight));
       if (weight > 0) out.offer(static_cast<double>(weight), {query, key, weight});
     }
   }
@@ -159,9 +169,23 @@ const std::vector<ClassRule>& default_class_rules() {
   return rules;
 }
 
-double class_margin(const ClassRule& rule, double score, double chance) {
+double class_margin(const ClassRule& rule, double score, double chance, double by_distance) {
   if (score >= rule.below) return 0;
-  return score / (std::isnan(chance) ? rule.at_least : std::max(rule.at_least, rule.times_chance * chance));
+  const double bar = std::max(rule.at_least, rule.times_distance > 0 ? rule.times_distance * by_distance : 0);
+  return score / (std::isnan(chance) ? bar : std::max(bar, rule.times_chance * chance));
+}
+
+std::string beside_chance(const HeadVerdict& verdict) {
+  const double ratio = verdict.chance > 0 ? verdict.score / verdict.chance : std::numeric_limits<double>::quiet_NaN();
+  std::string text;
+  // A weak class may well score enough, on too few rows.
+  const bool few = verdict.weak && class_margin(*verdict.rule, verdict.score, verdict.chance,
+                                                std::isnan(verdict.by_distance) ? 0 : verdict.by_distance) >= 1;
+  if (!std::isnan(verdict.chance))
+    text = verdict.weak && !std::isnan(ratio) ? fmt::format("weak: {:.1f} × chance {:.3f}, ", ratio, verdict.chance)
+                                              : fmt::format("chance {:.3f}, ", verdict.chance);
+  if (!std::isnan(verdict.by_distance)) text += fmt::format("by distance {:.3f}, ", verdict.by_distance);
+  return text + sureness(verdict) + (few ? ": too few to be sure" : "");
 }
 
 std::string sureness(const HeadVerdict& verdict) {
@@ -171,29 +195,69 @@ std::string sureness(const HeadVerdict& verdict) {
   return fmt::format("{}, p ≤ 1e-{}", rows, std::floor(std::min(-std::log10(verdict.p), least)));
 }
 
-std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<ClassRule>& rules) {
-  std::vector<std::pair<double, HeadVerdict>> met;
-  if (head.map.n_query() == 0) return {};
-  for (const ClassRule& rule : rules) {
-    const Metric& scored = metric(rule.metric);
-    HeadVerdict verdict;
-    verdict.rule = &rule;
-    verdict.score = scored.value(head);
-    if (!(verdict.score >= rule.at_least)) continue;  // NaN, too: no evidence, no class
-    verdict.chance = scored.chance(head);
-    const double margin = class_margin(rule, verdict.score, verdict.chance);
-    if (margin < 1) continue;
-    const Gathered found = gather(head, scored);
-    if (!found.all.enough_for(rule)) continue;
-    verdict.rows = found.all.rows;
-    verdict.p = found.all.p();
-    for (const auto& [strength, cell] : found.cells) verdict.evidence.push_back(cell);
-    met.emplace_back(margin, std::move(verdict));
+namespace {
+struct Weighed {
+  double margin = 0;
+  HeadVerdict verdict;
+  bool enough = false;
+};
+
+/// A rule on a head; nothing where the text holds no evidence, or where `least_margin` is out of reach without looking
+/// at the cells.
+std::optional<Weighed> weigh(const MetricInput& head, const ClassRule& rule, double least_margin) {
+  const Metric& scored = metric(rule.metric);
+  Weighed out;
+  HeadVerdict& verdict = out.verdict;
+  verdict.rule = &rule;
+  verdict.score = scored.value(head);
+  if (std::isnan(verdict.score)) return std::nullopt;
+  verdict.chance = scored.chance(head);
+  out.margin = class_margin(rule, verdict.score, verdict.chance);
+  if (out.margin < least_margin) return std::nullopt;
+  const Gathered found = gather(head, scored);
+  verdict.rows = found.all.rows;
+  verdict.p = found.all.p();
+  if (rule.times_distance > 0 && found.all.rows > 0) {
+    verdict.by_distance = found.all.by_distance / static_cast<double>(found.all.rows);
+    out.margin = class_margin(rule, verdict.score, verdict.chance, verdict.by_distance);
   }
-  std::stable_sort(met.begin(), met.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  out.enough = found.all.enough_for(rule);
+  for (const auto& [strength, cell] : found.cells) verdict.evidence.push_back(cell);
+  return out;
+}
+}  // namespace
+
+std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<ClassRule>& rules) {
+  std::vector<Weighed> met;
+  if (head.map.n_query() == 0) return {};
+  for (const ClassRule& rule : rules)
+    if (auto weighed = weigh(head, rule, 1); weighed && weighed->margin >= 1 && weighed->enough)
+      met.push_back(std::move(*weighed));
+  std::stable_sort(met.begin(), met.end(), [](const Weighed& a, const Weighed& b) { return a.margin > b.margin; });
   std::vector<HeadVerdict> verdicts;
-  for (auto& [margin, verdict] : met) verdicts.push_back(std::move(verdict));
+  for (Weighed& each : met) verdicts.push_back(std::move(each.verdict));
   return verdicts;
+}
+
+std::optional<HeadVerdict> nearest_class(const MetricInput& head, const std::vector<ClassRule>& rules) {
+  std::optional<Weighed> best;
+  if (head.map.n_query() == 0) return std::nullopt;
+  for (const ClassRule& rule : rules) {
+    auto weighed = weigh(head, rule, best ? best->margin : 0);
+    // A metric of whole rows has no cells that could be shown, and no chance that it could be weighed against.
+    if (!weighed || std::isnan(weighed->verdict.p) || !(weighed->verdict.score > weighed->verdict.chance)) continue;
+    if (!best || weighed->margin > best->margin) best = std::move(weighed);
+  }
+  if (!best) return std::nullopt;
+  best->verdict.weak = true;
+  return std::move(best->verdict);
+}
+
+std::string not_measurable(const MetricInput& head, const std::vector<ClassRule>& rules) {
+  std::string titles;
+  for (const ClassRule& rule : rules)
+    if (std::isnan(metric(rule.metric).value(head))) titles += (titles.empty() ? "" : "; ") + rule.title;
+  return titles;
 }
 
 }  // namespace headscope

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +21,11 @@ struct ClassRule {
   double at_least = 0;                                     ///< threshold on the score
   double below = std::numeric_limits<double>::infinity();  ///< above which another class says more
   double times_chance = 1;                                 ///< and at least this many times what chance gives
-  std::string color;                                       ///< "#RRGGBB", fixed hue of the class
-  Index rows_at_least = 5;                                 ///< query rows that count
+  /// And at least this many times what its usual weight by distance would give: a link that distance explains is no
+  /// grammar. 0 = distance does not matter.
+  double times_distance = 0;
+  std::string color;         ///< "#RRGGBB", fixed hue of the class
+  Index rows_at_least = 5;   ///< query rows that count
   double p_at_most = 0.001;  ///< what chance_bound() may be, times the candidates of which the metric takes the best
 };
 
@@ -36,6 +40,10 @@ struct HeadVerdict {
   std::vector<Evidence> evidence;  ///< strongest cells of this class, at most 5
   Index rows = 0;  ///< that count: they see two keys or more, and a cell of the class (any cell, for whole rows)
   double p = 0;    ///< bound on how often chance scores as much; NaN for a metric of whole rows, which has none
+  /// What distance alone explains: the mean over these rows of Σ (mean weight of the other rows at the cell's
+  /// distance). NaN where the rule does not ask.
+  double by_distance = std::numeric_limits<double>::quiet_NaN();
+  bool weak = false;  ///< of nearest_class(): the thresholds are not met
 };
 
 /// Throws Error naming file and key on malformed JSON, an unknown metric, or a threshold outside the metric's range.
@@ -47,6 +55,7 @@ const std::vector<ClassRule>& default_class_rules();
 struct RowEvidence {
   Index rows = 0;  ///< that count: they see two keys or more, and a cell of the class (any cell, for whole rows)
   double score = 0, chance = 0;  ///< sums over these rows; 0 for a metric of whole rows
+  double by_distance = 0;        ///< the same of HeadVerdict::by_distance
   double log_candidates = 0;     ///< ln of among how many the metric took its best; of texts, their sum
   /// Bound on how often chance scores as much; NaN for a metric of whole rows, which has none.
   double p() const;
@@ -56,13 +65,23 @@ struct RowEvidence {
 RowEvidence row_evidence(const MetricInput& head, const Metric& scored);
 
 /// Score ÷ the threshold that the rule sets where chance scores `chance` (NaN = none); below 1, or NaN, the class is
-/// not met.
-double class_margin(const ClassRule& rule, double score, double chance);
+/// not met. `by_distance`: HeadVerdict's, for a rule that asks.
+double class_margin(const ClassRule& rule, double score, double chance, double by_distance = 0);
 
+/// "chance 0.064, by distance 0.210, 14 rows, p ≤ 1e-12"; of a weak one "weak: 1.4 × chance 0.064, 3 rows", and what is
+/// missing.
+std::string beside_chance(const HeadVerdict& verdict);
 /// "14 rows, p ≤ 1e-12": how much evidence there is, and how sure it is. Powers of ten, rounded up.
 std::string sureness(const HeadVerdict& verdict);
 
 /// Every class whose thresholds a head meets, the largest margin (score / threshold) first. Empty = no class.
 std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<ClassRule>& rules);
+
+/// The class of cells whose thresholds a head comes nearest to, above chance, marked as weak: for a head of which
+/// classify() finds none. Nothing where no score exceeds chance.
+std::optional<HeadVerdict> nearest_class(const MetricInput& head, const std::vector<ClassRule>& rules);
+
+/// Titles of the rules for which this text holds no cell that the head may see, "; "-separated; "" = none.
+std::string not_measurable(const MetricInput& head, const std::vector<ClassRule>& rules);
 
 }  // namespace headscope

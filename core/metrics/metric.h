@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "core/trace/trace.h"
+#include "core/trace/word_links.h"
 
 namespace headscope {
 
 struct MetricInput {
   const AttentionMap& map;
-  const TokenLinks& links;  ///< of the whole text, cached tokens included: rows are absolute positions
+  const TokenLinks& links;           ///< of the whole text, cached tokens included: rows are absolute positions
+  const WordLinks* words = nullptr;  ///< of the same; null where the words of the text are not known
 };
 
 /// Appends the keys whose weight counts in one query row. An empty function means the whole row.

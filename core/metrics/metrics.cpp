@@ -10,6 +10,7 @@
 #include "core/metrics/even_head.h"
 #include "core/metrics/mass.h"
 #include "core/metrics/metric.h"
+#include "core/metrics/text_metrics.h"
 
 namespace headscope {
 
@@ -250,39 +251,6 @@ KeysOfRow induction_cells(const MetricInput& in) {
   return linked_cells(in, in.links.induction);
 }
 
-// --- separators, punctuation ----------------------------------------------------------------------------------------
-
-/// The share of weight on some positions of a text. Rows that see none of them have none there.
-double mass_on(const MetricInput& in, const std::vector<std::int32_t>& positions) {
-  const auto beyond = std::ranges::lower_bound(positions, in.map.n_key());
-  double sum = 0;
-  for (auto key = positions.begin(); key != beyond; ++key) sum += nth(column_mass(in.map), *key);
-  Index rows = 0;
-  for (Index query = 0; query < in.map.n_query(); ++query)
-    rows += std::any_of(positions.begin(), beyond, [&](Index key) { return !in.map.masked(query, key); });
-  return rows > 0 ? sum / static_cast<double>(rows) : nan;
-}
-
-KeysOfRow cells_on(const MetricInput& in, const std::vector<std::int32_t>& positions) {
-  return [&positions, n_key = in.map.n_key()](Index, std::vector<Index>& keys) {
-    for (const Index key : positions)
-      if (key < n_key) keys.push_back(key);
-  };
-}
-
-double separator(const MetricInput& in) {
-  return mass_on(in, in.links.separators);
-}
-double punctuation(const MetricInput& in) {
-  return mass_on(in, in.links.punctuation);
-}
-KeysOfRow separator_cells(const MetricInput& in) {
-  return cells_on(in, in.links.separators);
-}
-KeysOfRow punctuation_cells(const MetricInput& in) {
-  return cells_on(in, in.links.punctuation);
-}
-
 // --- mass -----------------------------------------------------------------------------------------------------------
 
 double row_mass_mean(const MetricInput& in) {
@@ -316,6 +284,12 @@ KeysOfRow whole_row(const MetricInput&) {
 
 // --------------------------------------------------------------------------------------------------------------------
 
+constexpr std::string_view clark = "Clark et al., What Does BERT Look At?, 2019";
+constexpr std::string_view xiao = "Xiao et al., Efficient Streaming Language Models with Attention Sinks, 2023";
+constexpr std::string_view olsson = "Olsson et al., In-context Learning and Induction Heads, 2022";
+constexpr std::string_view vig = "Vig & Belinkov, Analyzing the Structure of Attention, 2019";
+constexpr std::string_view correia = "Correia et al., Adaptively Sparse Transformers, 2019";
+
 double no_chance(const MetricInput&) {
   return nan;
 }
@@ -323,7 +297,7 @@ double no_chance(const MetricInput&) {
 /// Every formula's chance level is the formula itself on the head that spreads evenly.
 template <double (*Value)(const MetricInput&)>
 double even(const MetricInput& in) {
-  return Value({even_head(in.map, in.links), in.links});
+  return Value({even_head(in.map, in.links), in.links, in.words});
 }
 
 /// A formula of probabilities says nothing about a map of other weights.
@@ -357,16 +331,16 @@ constexpr Metric row_of_one_text(std::string_view id, std::string_view title, st
   return metric;
 }
 
+template <WordRelation Relation>
+constexpr Metric row_of_relation(std::string_view id, std::string_view title, std::string_view formula) {
+  return row_of_one_text<related_word<Relation>>(id, title, "", 1, formula, clark, related_cells<Relation>);
+}
+
 template <double (*Value)(const MetricInput&)>
 constexpr Metric row_of_any_weights(std::string_view id, std::string_view title, double high,
                                     std::string_view formula) {
   return {id, title, "", -infinity, high, formula, "", Value, even<Value>, whole_row, true};
 }
-
-constexpr std::string_view clark = "Clark et al., What Does BERT Look At?, 2019";
-constexpr std::string_view xiao = "Xiao et al., Efficient Streaming Language Models with Attention Sinks, 2023";
-constexpr std::string_view olsson = "Olsson et al., In-context Learning and Induction Heads, 2022";
-constexpr std::string_view vig = "Vig & Belinkov, Analyzing the Structure of Attention, 2019";
 
 // Sums written Σ_k run over the keys a query sees, means over all query rows unless the formula says which.
 constexpr Metric table[] = {
@@ -410,6 +384,31 @@ constexpr Metric table[] = {
                    separator_cells),
     row<punctuation>("punctuation", "Punctuation", "", 1, "mean of Σ p(punctuation) over queries that see any", clark,
                      punctuation_cells),
+    row_of_relation<WordRelation::subject>("verb_to_subject", "Verb → subject",
+                                           "mean of Σ p(subject) over verbs whose "
+                                           "subject the rules for English words tell"),
+    row_of_relation<WordRelation::determiner>("noun_to_determiner", "Noun → determiner",
+                                              "mean of Σ p(its article or the like) over nouns that have one"),
+    row_of_relation<WordRelation::adjective>("adjective_to_noun", "Adjective → noun",
+                                             "mean of Σ p(its noun, which stands ahead) over adjectives before nouns: "
+                                             "encoders"),
+    row_of_relation<WordRelation::preposition_object>("preposition_to_noun", "Preposition → noun",
+                                                      "mean of Σ p(its noun, which stands ahead) over prepositions: "
+                                                      "encoders"),
+    row_of_relation<WordRelation::object_preposition>("noun_to_preposition", "Noun → preposition",
+                                                      "mean of Σ p(its preposition) over nouns behind one"),
+    row_of_relation<WordRelation::object>("object_to_verb", "Object → verb",
+                                          "mean of Σ p(its verb) over nouns right behind a verb"),
+    row_of_relation<WordRelation::antecedent>("pronoun_to_antecedent", "Pronoun → whom it means",
+                                              "mean of Σ p(earlier mentions of the person of that sex named last) over "
+                                              "he, him, his, she, her"),
+    row_of_one_text<rare_words>("rare_words", "Rare words", "", 1,
+                                "mean of Σ p(tokens of words that stand once in this text, its first token apart) over "
+                                "queries that see any",
+                                correia, rare_cells),
+    row_of_one_text<own_sentence>("own_sentence", "Own sentence", "", 1,
+                                  "mean of Σ p(keys of the query's sentence) over queries that see other sentences",
+                                  correia, sentence_cells),
     row_of_any_weights<row_mass_mean>("row_mass", "Row mass", infinity,
                                       "mean over queries of Σ_k weight; 1 for probabilities"),
     row<column_mass_top>("column_mass", "Most attended token", "", 1, "max over keys of Σ_q p / number of queries", "",
@@ -445,13 +444,16 @@ const Metric& metric(std::string_view id) {
 
 std::vector<double> evaluate(const Metric& metric, const Trace& trace) {
   const TokenLinks links = TokenLinks::of(trace.tokens);
+  const WordLinks words = word_links(trace.tokens);
   std::vector<double> values;
-  for (const AttentionMap& map : trace.maps) values.push_back(map.n_query() > 0 ? metric.value({map, links}) : nan);
+  for (const AttentionMap& map : trace.maps)
+    values.push_back(map.n_query() > 0 ? metric.value({map, links, &words}) : nan);
   return values;
 }
 
 HeadTable head_table(const Trace& trace) {
   const TokenLinks links = TokenLinks::of(trace.tokens);
+  const WordLinks words = word_links(trace.tokens);
   // Heads of one model share their mask, and chance depends on nothing else.
   std::map<std::tuple<const AttentionRule*, Index, Index, Index>, std::vector<double>> chances;
   HeadTable result;
@@ -462,10 +464,10 @@ HeadTable head_table(const Trace& trace) {
       continue;
     }
     std::vector<double>& values = result.value.emplace_back();
-    for (const Metric& entry : table) values.push_back(entry.value({map, links}));
+    for (const Metric& entry : table) values.push_back(entry.value({map, links, &words}));
     std::vector<double>& chance = chances[{map.rule(), map.n_query(), map.n_key(), map.place().offset}];
     if (chance.empty())
-      for (const Metric& entry : table) chance.push_back(entry.chance({map, links}));
+      for (const Metric& entry : table) chance.push_back(entry.chance({map, links, &words}));
     result.chance.push_back(chance);
   }
   return result;

@@ -102,7 +102,8 @@ TEST_CASE("rotations recomputed by an edit are those of the definition") {
   const ModelConfig& config = bench.loaded.model->config();
   RotaryConfig own;
   own.base = 777;
-  const RotaryConfig turned = rescaled(own, RotaryConfig::Scaling::yarn, 4, config.context);
+  RotaryConfig turned = rescaled(own, RotaryConfig::Scaling::yarn, 4, config.context);
+  turned.ramp = RotaryConfig::Ramp::whole_pairs;
   const auto theta = rotary_frequencies(turned, config.dims.d_head);
   for (const auto& [from, to] : {std::pair{SiteKind::q, SiteKind::rot_q}, std::pair{SiteKind::k, SiteKind::rot_k}}) {
     const Tensor &x = trace->sites.at({from, 1}), &y = trace->sites.at({to, 1});

@@ -136,7 +136,7 @@ TEST_CASE("texts past the trained length: unstretched RoPE loses the thread, re-
   CHECK(run.refusal == "");
   CHECK(run.context == 256);
   CHECK(run.tokens == 1024);
-  REQUIRE(run.lines.size() == 6);
+  REQUIRE(run.lines.size() == 8);
   const auto mean = [&](std::size_t line, int from, int to) {
     double sum = 0;
     for (int b = from / run.bin; b < to / run.bin; ++b)

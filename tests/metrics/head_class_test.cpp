@@ -242,7 +242,7 @@ TEST_CASE("heads with random weights on a short text get no class but by the rat
 }
 
 TEST_CASE("the built-in rules name known metrics, and classes come strongest margin first") {
-  CHECK(default_class_rules().size() == 12);
+  CHECK(default_class_rules().size() == 21);
   for (const ClassRule& entry : default_class_rules()) CHECK_NOTHROW(metric(entry.metric));
   // .95 on the previous token is 1.9 times its bar of .5; everything near is 1.2 times its bar of .8.
   const auto verdicts = classify(planted(0.95f, [](Index i) { return i - 1; }).input(), default_class_rules());

@@ -23,8 +23,7 @@ std::string at(const std::string& label, Index position) {
 }
 
 std::string summary(const HeadVerdict& verdict) {
-  const std::string chance = std::isnan(verdict.chance) ? "" : fmt::format("chance {:.3f}, ", verdict.chance);
-  return fmt::format("{:.3f}, {}{}", verdict.score, chance, sureness(verdict));
+  return fmt::format("{:.3f}, {}", verdict.score, beside_chance(verdict));
 }
 }  // namespace
 
@@ -32,7 +31,7 @@ const std::vector<HeadVerdict>& verdicts_of(const PageContext& c) {
   static const std::vector<HeadVerdict> none;
   const HeadFacts* facts = c.facts();
   const int row = facts ? facts->row(c.state().document.selected) : -1;
-  return row < 0 ? none : nth(facts->verdicts, row);
+  return row < 0 ? none : facts->told(row);
 }
 
 void evidence_popup(const PageContext& c) {
@@ -55,6 +54,12 @@ void evidence_popup(const PageContext& c) {
     section(ui, verdict.rule->title);
     paragraph(ui, summary(verdict), ui.theme.text);
     paragraph(ui, std::string(metric(verdict.rule->metric).formula), ui.theme.muted);
+    if (verdict.weak)
+      paragraph(ui, "No class meets all its thresholds in this head: this is what it comes nearest to.",
+                ui.theme.faint);
+    if (verdict.rule->times_distance > 0)
+      paragraph(ui, "Links between words are told by a list of English words and short rules, not by a parser.",
+                ui.theme.faint);
     for (const Evidence& cell : verdict.evidence) {
       const std::string words =
           fmt::format("{} looks at {}: {:.3f}", at(query_label(*c.trace(), cell.query), cell.query),
@@ -72,6 +77,11 @@ void evidence_popup(const PageContext& c) {
             "The strongest cells of each class; a click pins one. p bounds how often a head with its weights in random "
             "order would score as much on as many rows.",
             ui.theme.faint);
+  if (const HeadFacts* facts = c.facts(); facts && !facts->not_measurable.empty())
+    paragraph(ui,
+              "Not measurable on this text, which holds none of their cells that a head may see: " +
+                  facts->not_measurable + ".",
+              ui.theme.faint);
   ImGui::EndPopup();
 }
 

@@ -31,6 +31,10 @@ Badge badge_of(const PageContext& c) {
   const std::vector<HeadVerdict>& verdicts = verdicts_of(c);
   if (verdicts.empty()) return {};
   const HeadVerdict& first = verdicts.front();
+  if (first.weak)
+    return {
+        fmt::format("weak: {} {:.2f} · {:.1f} × chance", first.rule->title, first.score, first.score / first.chance),
+        c.ui.theme.faint};
   return {fmt::format("{} {:.2f}", first.rule->title, first.score), class_color(*first.rule)};
 }
 

@@ -192,6 +192,9 @@ void GenerateWorkspace::streaming(Ui& ui) {
   }
   const double window = view->settings.window;
   chart.marks = {{window, ""}};
+  if (const int context = controller_.model().model->config().context;
+      static_cast<int>(view->ids.size()) > context + context / 4)
+    chart.marks.push_back({static_cast<double>(context), "trained length"});
   chart.height = std::max(0.62 * room - 24, 176.0);
   chart.grid = true;
   chart.x_low = 1;
@@ -248,11 +251,13 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   fact(ui, "All policies", nats(mean_of(view->losses[0], 0, from)), nullptr,
        {"until the window is full nothing is evicted, and all read the same"});
   section(ui, "TEXT");
-  const std::string given = fmt::format("{} tokens", view->given),
-                    own = fmt::format("{} tokens", view->ids.size() - view->given);
-  fact(ui, "Of this branch", given);
-  fact(ui, "Written on to the end", own, nullptr,
-       {"drawn by the model itself at temperature 1", "with the seed on the left"});
+  fact(ui, "Tokens",
+       fmt::format("{} · {:.0f} windows", view->ids.size(),
+                   static_cast<double>(view->ids.size()) / view->settings.window));
+  if (view->given < view->ids.size())
+    fact(ui, "Of these written by the model", fmt::format("{}", view->ids.size() - view->given), nullptr,
+         {"drawn by the model itself at temperature 1", "with the seed on the left"});
+  note(ui, view->source + ".");
   section(ui, "WHAT THIS SHOWS");
   const auto lost = [&](CachePolicy policy) {
     const auto p = static_cast<std::size_t>(policy);
@@ -268,9 +273,10 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   else if (window_lost > 0.05)
     words += "The sinks do not bring it back: what is lost is what stood farther away than the window reaches.";
   else
-    words +=
-        "This model does not lean on its first tokens here (see the sink metric in Explore), so that sinks help "
-        "little.";
+    words += fmt::format(
+        "This model does not lean on its first tokens: keeping them changes the window's loss by {:+.4f} "
+        "nats per token.",
+        sinks_lost - window_lost);
   note(ui, words);
 }
 

@@ -215,6 +215,8 @@ void PositionsWorkspace::page_controls(const PageContext& c) {
     fact(ui, "Slope of this head", short_number(nth(slopes, v.head), 4), nullptr,
          {"2^(−8h/H), h = 1 … H", "H = heads of a layer"});
     ImGui::Checkbox("on top of the model's own positions", &v.on_top);
+  } else if (v.method == "past") {
+    past_controls(c);
   } else if (v.method == "binary") {
     note(ui,
          "Bit b of a position flips every 2^b tokens, hand i of a sinusoid turns every 2π · 10000^(2i/d): the same "

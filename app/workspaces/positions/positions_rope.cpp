@@ -244,6 +244,7 @@ void PositionsWorkspace::scaling_controls(Ui& ui) {
   double factor = controller_.view.factor;
   if (slider(ui, "factor", factor, {1, 16, 4, true, "×", 2})) controller_.view.factor = std::round(factor * 20) / 20;
   ImGui::EndDisabled();
+  if (controller_.view.scaling == RotaryConfig::Scaling::yarn) ramp_choice(ui);
   const UseFont font(ui, ui.small());
   paragraph(ui, scaling.formula, ui.theme.muted);
   if (ImGui::IsItemHovered()) tooltip(ui, {std::string(scaling.title), std::string(scaling.source)});

@@ -191,6 +191,8 @@ void PositionsWorkspace::middle(const PageContext& c) {
   if (method == "transformer-xl") return transformer_xl_middle(c);
   if (method == "t5") return t5_middle(c);
   if (method == "chunks") return chunks_middle(c);
+  if (method == "past") return past_middle(c);
+  if (method == "naive") return naive_middle(c);
   alibi_middle(c);
 }
 

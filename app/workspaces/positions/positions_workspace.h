@@ -50,6 +50,14 @@ class PositionsWorkspace : public Workspace {
   void t5_middle(const PageContext& c);
   void chunks_middle(const PageContext& c);
   void alibi_middle(const PageContext& c);
+
+  // positions_past.cpp
+  void past_middle(const PageContext& c);
+  void past_controls(const PageContext& c);
+  void ramp_choice(const Ui& ui);
+  void naive_middle(const PageContext& c);
+
+  // positions_pages.cpp
   void page_controls(const PageContext& c);
 
   /// Loss, KL and loss per position of what is chosen, beside the model as it is.

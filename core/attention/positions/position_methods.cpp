@@ -13,6 +13,9 @@ constexpr PositionMethod methods[] = {
     {"learned", "Learned absolute", "GPT-2, BERT · added to embeddings", "x_p = E[token] + P[p]", "embeddings",
      "Gehring et al., Convolutional Sequence to Sequence Learning, 2017; Radford et al., GPT-2, 2019",
      "absolute position embeddings learned positions wpe"},
+    {"naive", "Counting, 0 … 1", "the first ideas, and why they fail", "P[p] = p, or p / (n − 1), in every dimension",
+     "embeddings", "the usual explanation of why positions are not simply numbered",
+     "naive positions naive codes numbering integers index normalised position fraction why not just count"},
     {"sinusoidal", "Sinusoidal", "added · wavelengths 2π … 10000·2π",
      "PE(p, 2i) = sin(p ω_i), PE(p, 2i+1) = cos(p ω_i), ω_i = 10000^(−2i/d)", "embeddings",
      "Vaswani et al., Attention Is All You Need, 2017",
@@ -39,6 +42,9 @@ constexpr PositionMethod methods[] = {
      "s_ij = ⟨R(δ) q_i, k_j⟩ / √d, δ < c whatever i − j", "scores",
      "An et al., Training-Free Long-Context Scaling of Large Language Models, 2024",
      "dual chunk attention DCA intra successive inter"},
+    {"past", "Past the trained length", "every method, loss by position", "mean −ln p by position, n = 4 L",
+     "the model", "measured on the open model, on texts four times its trained length",
+     "past the context length extrapolation generalization loss per position which method when compare methods"},
 };
 }  // namespace
 

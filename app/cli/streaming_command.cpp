@@ -1,0 +1,106 @@
+// headscope-cli streaming: a text of many windows under a cache that evicts, with and without the first tokens.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/output.h"
+#include "core/analysis/past_context.h"
+#include "core/generate/streaming.h"
+
+namespace headscope::cli {
+
+namespace {
+struct StreamingOptions {
+  Input input;
+  Output output;
+  StreamingSettings settings;
+  int tokens = 0, bin = 64;
+  bool recompute = false;
+};
+
+double mean(const std::vector<double>& values, std::size_t from, std::size_t to) {
+  to = std::min(to, values.size());
+  if (from >= to) return std::nan("");
+  return std::accumulate(values.begin() + static_cast<std::ptrdiff_t>(from),
+                         values.begin() + static_cast<std::ptrdiff_t>(to), 0.0) /
+         static_cast<double>(to - from);
+}
+
+void stream(Console& console, const StreamingOptions& options) {
+  const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
+  const ModelConfig& config = loaded.model->config();
+  const bool rotary = config.position == PositionKind::rotary;
+  Report out;
+  std::vector<std::int32_t> ids;
+  if (options.input.has_text()) {
+    CaptureSpec capture{.all_logits = false};
+    capture.maps = MapStorage::none;
+    ids = open_input(console, options.input, capture).trace->ids();
+  } else {
+    const int tokens = options.tokens > 0 ? options.tokens : config.context * (rotary ? 4 : 1);
+    const auto stories = story_texts(loaded, options.input.model_folder(), 1, tokens);
+    if (stories.empty()) throw UsageError("--text or --file is required: this model did not learn the bundled stories");
+    ids = stories.front();
+  }
+  std::vector<CachePolicy> policies{CachePolicy::whole, CachePolicy::window, CachePolicy::sinks};
+  if (options.recompute) policies.push_back(CachePolicy::recompute);
+  std::vector<std::vector<double>> losses;
+  console.with_progress("streaming", [&](const Ctx& ctx) {
+    for (const CachePolicy policy : policies)
+      losses.push_back(streaming_losses(loaded, ids, policy, options.settings, ctx));
+  });
+  out.line(fmt::format("{}: {} tokens, a cache of {}, {} of them the first", config.name, ids.size(),
+                       options.settings.window, options.settings.sinks));
+  std::vector<Column> columns{"from", "to"};
+  for (const CachePolicy policy : policies) {
+    const std::string title(title_of(policy));
+    columns.push_back({title, title, "{:.4f}"});
+  }
+  auto& rows = out.table("loss", columns);
+  const auto row = [&](std::size_t from, std::size_t to) {
+    std::vector<Cell> cells{from + 1, std::min(to, ids.size() - 1)};
+    for (const auto& each : losses) cells.push_back(mean(each, from, to));
+    rows.add(std::move(cells));
+  };
+  const auto window = static_cast<std::size_t>(options.settings.window), step = static_cast<std::size_t>(options.bin);
+  for (std::size_t from = 0; from + 1 < ids.size(); from += step) row(from, from + step);
+  const auto lost = [&](std::size_t p) {
+    return mean(losses[p], window, ids.size()) - mean(losses[0], window, std::min(ids.size(), losses[0].size()));
+  };
+  out.line(
+      fmt::format("after the first eviction, mean loss: whole cache {:.4f}, window only {:.4f}, window and sinks "
+                  "{:.4f}; keeping the first tokens changes the window's loss by {:+.4f} nats per token",
+                  mean(losses[0], window, ids.size()), mean(losses[1], window, ids.size()),
+                  mean(losses[2], window, ids.size()), lost(2) - lost(1)));
+  console.print(out.printed(options.output.form()));
+}
+}  // namespace
+
+void add_streaming(Command& app, Console& console) {
+  auto options = std::make_shared<StreamingOptions>();
+  Command command = app.add_subcommand(
+      "streaming", "A text of many windows in a cache that evicts, with and without the first tokens (StreamingLLM)");
+  options->input.add_to(command, {.part = false});
+  options->output.add_to(command);
+  command.add_option("--window", options->settings.window, "Tokens that the cache holds")
+      .check(range(2, 1 << 20))
+      .show_default();
+  command.add_option("--sinks", options->settings.sinks, "First tokens that stay in it")
+      .check(range(1, 1 << 20))
+      .show_default();
+  command
+      .add_option(
+          "--tokens", options->tokens,
+          "Without a text: so many tokens of the stories that a bundled model learnt (default: four contexts of "
+          "a rotary model, else one)")
+      .check(range(2, 1 << 20));
+  command.add_option("--bin", options->bin, "Tokens in a row of the table").check(range(1, 1 << 20)).show_default();
+  command.add_flag("--recompute", options->recompute, "Also the last window read anew for every token: full price");
+  command.does([options, &console] { stream(console, *options); });
+}
+
+}  // namespace headscope::cli

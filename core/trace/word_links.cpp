@@ -1,0 +1,391 @@
+#include "core/trace/word_links.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/base/nth.h"
+#include "core/trace/trace.h"
+#include "core/trace/words.h"
+
+namespace headscope {
+
+extern const std::string_view embedded_word_kinds;  // assets/word_kinds.txt
+
+namespace {
+
+enum class Kind {
+  other,  ///< a noun, for all that is known
+  determiner,
+  pronoun,
+  preposition,
+  conjunction,
+  relative,
+  auxiliary,
+  verb,
+  adverb,
+  adjective,
+  name,
+  mark,  ///< punctuation, a special token, a line break
+};
+
+enum class Sex { unknown, man, woman };
+
+constexpr std::size_t most_mentions = 32;  // of one person, the latest: links stay linear in a book
+
+const std::unordered_map<std::string, std::vector<std::string>>& listed() {
+  static const auto kinds = [] {
+    std::unordered_map<std::string, std::vector<std::string>> found;  // of a word
+    std::string kind;
+    bool comment = false;
+    std::string word;
+    for (const char c : embedded_word_kinds) {
+      if (c == '#') comment = true;
+      if (!comment && c != ' ' && c != '\n') {
+        word += c;
+        continue;
+      }
+      if (!word.empty()) {
+        if (word.back() == ':')
+          kind = word.substr(0, word.size() - 1);
+        else
+          found[word].push_back(kind);
+        word.clear();
+      }
+      if (c == '\n') comment = false;
+    }
+    return found;
+  }();
+  return kinds;
+}
+
+bool listed_as(const std::string& word, std::string_view kind) {
+  const auto found = listed().find(word);
+  return found != listed().end() && std::ranges::find(found->second, kind) != found->second.end();
+}
+
+struct Word {
+  std::string text;  ///< in lower case, without the space before it
+  KeyRange tokens;
+  Kind kind = Kind::other;
+  Sex sex = Sex::unknown;
+  bool capital = false, ends_sentence = false, refers = false;  ///< refers: he, she, his …
+  int phrase = -1;                                              ///< noun phrase that it is of
+};
+
+/// Words [begin, end) that name one thing, of which `noun` is the word.
+struct Phrase {
+  int begin = 0, end = 0, noun = 0;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const Token> tokens) : tokens_(tokens) {
+    const WordGroups groups = word_groups(tokens);
+    for (Index w = 0; w < groups.words(); ++w) words_.push_back(word_of(groups.tokens_of(w)));
+  }
+
+  WordLinks read() {
+    WordLinks links;
+    find_sentences(links);
+    find_once(links);
+    links.english = is_english();
+    if (links.english) {
+      tell_kinds();
+      find_phrases();
+      link_phrases();
+      link_verbs();
+      link_antecedents();
+    }
+    for (std::size_t r = 0; r < word_relations; ++r) links.relations[r] = listed_by_row(found_[r]);
+    return links;
+  }
+
+ private:
+  int count() const { return static_cast<int>(words_.size()); }
+  const Word& at(int i) const { return nth(words_, i); }
+  Kind kind(int i) const { return i >= 0 && i < count() ? at(i).kind : Kind::mark; }
+  bool is(int i, Kind wanted) const { return kind(i) == wanted; }
+  bool is_verb(int i) const { return is(i, Kind::verb) || is(i, Kind::auxiliary); }
+
+  Word word_of(KeyRange range) const {
+    Word word;
+    word.tokens = range;
+    std::string bytes;
+    for (Index i = range.begin; i < range.end; ++i) bytes += nth(tokens_, i).bytes;
+    const auto first = bytes.find_first_not_of(" \t\r\n");
+    word.text = first == std::string::npos ? "" : bytes.substr(first);
+    word.capital = !word.text.empty() && std::isupper(static_cast<unsigned char>(word.text.front()));
+    for (char& c : word.text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const bool letters =
+        std::ranges::any_of(word.text, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) || c < 0; });
+    if (!letters || word.text.empty()) word.kind = Kind::mark;
+    word.ends_sentence = bytes.empty() ? !nth(tokens_, range.begin).masked
+                                       : word.kind == Kind::mark && bytes.find_first_of(".!?") != std::string::npos;
+    return word;
+  }
+
+  void find_sentences(WordLinks& links) const {
+    bool begins = true;
+    for (const Word& word : words_) {
+      // A closing quotation mark belongs to what it closes.
+      if (begins && (word.kind != Kind::mark || word.ends_sentence)) {
+        links.sentences.push_back(static_cast<std::int32_t>(word.tokens.begin));
+        begins = false;
+      }
+      if (word.ends_sentence) begins = true;
+    }
+  }
+
+  void find_once(WordLinks& links) const {
+    std::unordered_map<std::string, int> counts;
+    for (const Word& word : words_)
+      if (word.kind != Kind::mark) ++counts[word.text];
+    for (const Word& word : words_)
+      if (word.kind != Kind::mark && counts[word.text] == 1)
+        for (Index i = std::max<Index>(word.tokens.begin, 1); i < word.tokens.end; ++i)
+          links.once.push_back(static_cast<std::int32_t>(i));
+  }
+
+  /// Function words are what no English text is without.
+  bool is_english() const {
+    int words = 0, function = 0;
+    for (const Word& word : words_) {
+      if (word.kind == Kind::mark) continue;
+      ++words;
+      for (const std::string_view kind : {"determiner", "possessive", "her", "that", "to", "pronoun", "he", "she",
+                                          "preposition", "conjunction", "auxiliary"})
+        if (listed_as(word.text, kind)) {
+          ++function;
+          break;
+        }
+    }
+    return 6 * function >= words && function >= 1;
+  }
+
+  /// What only its own neighbours on the left decide; left to right.
+  void tell_kinds() {
+    bool first = true;  // of a sentence: its capital says nothing
+    for (int i = 0; i < count(); ++i) {
+      Word& word = nth(words_, i);
+      if (word.kind == Kind::mark) {
+        if (word.ends_sentence || word.text.find('"') != std::string::npos) first = true;
+        continue;
+      }
+      word.kind = kind_of(i, word, std::exchange(first, false));
+    }
+  }
+
+  Kind kind_of(int i, Word& word, bool first) {
+    const auto as = [&](std::string_view kind) { return listed_as(word.text, kind); };
+    const std::string next = i + 1 < count() ? at(i + 1).text : "";
+    const bool noun_next = i + 1 < count() && at(i + 1).kind != Kind::mark &&
+                           (!listed().contains(next) || listed_as(next, "adjective") || listed_as(next, "man") ||
+                            listed_as(next, "woman") || listed_as(next, "verb"));
+    for (const auto& [kind, sex] : {std::pair{"man-name", Sex::man}, {"woman-name", Sex::woman}})
+      if (word.capital && as(kind)) return word.sex = sex, Kind::name;
+    if (as("he") || as("him")) return word.refers = true, word.sex = Sex::man, Kind::pronoun;
+    if (as("she") || as("herself")) return word.refers = true, word.sex = Sex::woman, Kind::pronoun;
+    if (as("her") || as("possessive")) {
+      word.refers = word.text == "her" || word.text == "his";
+      if (word.refers) word.sex = word.text == "her" ? Sex::woman : Sex::man;
+      return as("possessive") || noun_next ? Kind::determiner : Kind::pronoun;
+    }
+    const bool in_phrase = is(i - 1, Kind::determiner) || is(i - 1, Kind::adjective);
+    if (as("that")) return is(i - 1, Kind::other) || is(i - 1, Kind::name) ? Kind::relative : Kind::conjunction;
+    if (as("relative") && (!first || !is(i - 1, Kind::mark))) return Kind::relative;
+    if (as("determiner") || as("number")) return Kind::determiner;
+    if (as("pronoun") || as("object")) return Kind::pronoun;
+    if (as("auxiliary")) return Kind::auxiliary;
+    if (as("conjunction")) return Kind::conjunction;
+    if (as("to")) return listed_as(next, "verb") && !listed_as(next, "adjective") ? Kind::adverb : Kind::preposition;
+    if (as("preposition") && !in_phrase) return Kind::preposition;
+    if (as("adverb") && !in_phrase) return Kind::adverb;
+    // "a painted box", "her left hand": behind an article no verb stands.
+    if ((as("verb") || as("speech")) && !in_phrase) return Kind::verb;
+    if (as("adjective")) return Kind::adjective;
+    if (as("man")) return word.sex = Sex::man, Kind::other;
+    if (as("woman")) return word.sex = Sex::woman, Kind::other;
+    if (!in_phrase && word.text.size() >= 5 && word.text.ends_with("ed")) return Kind::verb;
+    for (const char* ending : {"ful", "ous", "less", "able", "ible", "ive", "ish"})
+      if (word.text.size() > 5 && word.text.ends_with(ending)) return Kind::adjective;
+    if (word.text.size() > 4 && word.text.ends_with("ly") && !in_phrase) return Kind::adverb;
+    return word.capital && !first ? Kind::name : Kind::other;
+  }
+
+  void find_phrases() {
+    for (int i = 0; i < count();) {
+      Phrase phrase{i, i, -1};
+      if (is(i, Kind::pronoun) || is(i, Kind::name)) {
+        phrase.noun = i++;
+      } else {
+        while (is(i, Kind::determiner)) ++i;
+        while (is(i, Kind::adjective) || is(i, Kind::other)) {
+          if (is(i, Kind::other)) phrase.noun = i;
+          ++i;
+        }
+        // "the market day": up to three nouns; more is no phrase that these rules understand.
+        if (phrase.noun >= 0 && phrase.noun - phrase.begin > 5) phrase.noun = -1;
+        if (i == phrase.begin) {
+          ++i;
+          continue;
+        }
+      }
+      phrase.end = i;
+      if (phrase.noun < 0) continue;
+      for (int w = phrase.begin; w < phrase.end; ++w) nth(words_, w).phrase = static_cast<int>(phrases_.size());
+      phrases_.push_back(phrase);
+    }
+  }
+
+  void link(WordRelation relation, int from, int to) {
+    if (from != to) found_[static_cast<std::size_t>(relation)][at(from).tokens.end - 1].push_back(to);
+  }
+
+  void link_phrases() {
+    for (const Phrase& phrase : phrases_) {
+      if (!is(phrase.noun, Kind::pronoun)) {
+        if (is(phrase.begin, Kind::determiner)) link(WordRelation::determiner, phrase.noun, phrase.begin);
+        for (int w = phrase.begin; w < phrase.noun; ++w)
+          if (is(w, Kind::adjective)) link(WordRelation::adjective, w, phrase.noun);
+      }
+      if (is(phrase.begin - 1, Kind::preposition)) {
+        link(WordRelation::preposition_object, phrase.begin - 1, phrase.noun);
+        link(WordRelation::object_preposition, phrase.noun, phrase.begin - 1);
+      }
+      const int verb = phrase.begin - 1;
+      if (is(verb, Kind::verb) && !listed_as(at(verb).text, "speech") && !is(phrase.end, Kind::auxiliary) &&
+          !is(phrase.end, Kind::verb))
+        link(WordRelation::object, phrase.noun, verb);
+    }
+  }
+
+  /// The phrase that ends right before word i, of "the people of Zoziford" the people; −1 = none.
+  int phrase_before(int i) const {
+    int found = i > 0 ? at(i - 1).phrase : -1;
+    while (found >= 0 && is(nth(phrases_, found).begin - 1, Kind::preposition)) {
+      const int before = nth(phrases_, found).begin - 2;
+      found = before >= 0 ? at(before).phrase : -1;
+    }
+    return found;
+  }
+
+  std::optional<int> subject_of(int verb) const {
+    int i = verb;
+    while (is(i - 1, Kind::adverb)) {
+      if (at(i - 1).text == "to") return std::nullopt;  // nobody's in particular
+      --i;
+    }
+    if (is(i - 1, Kind::auxiliary)) return nth(subjects_, i - 1);
+    if (is(i - 1, Kind::relative)) {
+      const int noun = phrase_before(i - 1 - (i >= 2 && at(i - 2).text == ","));
+      return noun < 0 ? std::nullopt : std::optional(nth(phrases_, noun).noun);
+    }
+    if (i >= 1 && (at(i - 1).text == "and" || at(i - 1).text == "or")) {
+      for (int before = i - 2; before >= 0 && !at(before).ends_sentence; --before)
+        if (is_verb(before)) return nth(subjects_, before);
+      return std::nullopt;
+    }
+    // Behind a relative clause, which has a verb of its own: "The key that I lost is", "Anna, who knew Ben, sold".
+    const bool comma = i >= 1 && at(i - 1).text == ",";
+    if (comma || is_verb(i - 1) || (i >= 1 && at(i - 1).phrase >= 0)) {
+      bool verb_inside = false, commas = false;
+      for (int w = i - 1 - comma; w >= 1 && !at(w).ends_sentence && !is(w, Kind::conjunction); --w) {
+        if (is_verb(w)) verb_inside = true;
+        if (at(w).text == ",") commas = true;
+        if (!is(w, Kind::relative)) continue;
+        const bool set_off = at(w - 1).text == ",";
+        if (!verb_inside || set_off != comma || (commas && !set_off)) break;
+        const int noun = phrase_before(w - set_off);
+        return noun < 0 ? std::nullopt : std::optional(nth(phrases_, noun).noun);
+      }
+    }
+    const int noun = comma ? -1 : phrase_before(i);
+    if (noun < 0) return std::nullopt;
+    const Phrase& phrase = nth(phrases_, noun);
+    // What another verb has as its object is not the subject of the next one.
+    if (is_verb(phrase.begin - 1)) return std::nullopt;
+    return phrase.noun;
+  }
+
+  void link_verbs() {
+    subjects_.resize(words_.size());
+    for (int i = 0; i < count(); ++i) {
+      if (!is_verb(i)) continue;
+      nth(subjects_, i) = subject_of(i);
+      if (nth(subjects_, i)) link(WordRelation::subject, i, *nth(subjects_, i));
+    }
+  }
+
+  void link_antecedents() {
+    struct Person {
+      std::string text;
+      Sex sex = Sex::unknown;
+      std::vector<int> mentions;
+    };
+    std::vector<Person> people;
+    std::map<Sex, std::size_t> last;  // who was mentioned last, of each sex
+    for (int i = 0; i < count(); ++i) {
+      const Word& word = at(i);
+      if (word.sex == Sex::unknown) continue;
+      if (word.refers) {
+        const auto who = last.find(word.sex);
+        if (who == last.end()) continue;
+        std::vector<int>& mentions = people[who->second].mentions;
+        for (std::size_t m = mentions.size() - std::min(mentions.size(), most_mentions); m < mentions.size(); ++m)
+          link(WordRelation::antecedent, i, mentions[m]);
+        mentions.push_back(i);
+        continue;
+      }
+      const auto same = std::ranges::find_if(
+          people, [&](const Person& each) { return each.text == word.text && each.sex == word.sex; });
+      const auto person = static_cast<std::size_t>(same - people.begin());
+      if (same == people.end()) people.push_back({word.text, word.sex, {}});
+      people[person].mentions.push_back(i);
+      last[word.sex] = person;
+    }
+  }
+
+  TokenLinks::List listed_by_row(const std::map<Index, std::vector<int>>& found) const {
+    TokenLinks::List list;
+    for (Index row = 0; row < static_cast<Index>(tokens_.size()); ++row) {
+      const auto begin = list.keys.size();
+      list.begin.push_back(static_cast<std::int32_t>(begin));
+      if (const auto words = found.find(row); words != found.end())
+        for (const int word : words->second)
+          for (Index key = at(word).tokens.begin; key < at(word).tokens.end; ++key)
+            list.keys.push_back(static_cast<std::int32_t>(key));
+      const auto from = list.keys.begin() + static_cast<std::ptrdiff_t>(begin);
+      std::sort(from, list.keys.end());
+      list.keys.erase(std::unique(from, list.keys.end()), list.keys.end());
+      list.count.push_back(static_cast<std::int32_t>(list.keys.size() - begin));
+    }
+    return list;
+  }
+
+  std::span<const Token> tokens_;
+  std::vector<Word> words_;
+  std::vector<Phrase> phrases_;
+  std::vector<std::optional<int>> subjects_;                             // by verb
+  std::array<std::map<Index, std::vector<int>>, word_relations> found_;  // by token, words
+};
+
+}  // namespace
+
+WordLinks word_links(std::span<const Token> tokens) {
+  return Reader(tokens).read();
+}
+
+std::string_view title_of(WordRelation relation) {
+  static constexpr std::string_view titles[] = {"verb → subject",         "noun → determiner",  "adjective → noun",
+                                                "preposition → noun",     "noun → preposition", "object → verb",
+                                                "pronoun → whom it means"};
+  return titles[static_cast<std::size_t>(relation)];
+}
+
+}  // namespace headscope

@@ -1,0 +1,144 @@
+// Texts past the trained length beside passes made by hand; the codes of positions that do not work, on vectors made by
+// hand.
+
+#include "core/analysis/past_context.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/analysis/naive_codes.h"
+#include "core/generate/streaming.h"
+#include "core/metrics/next_token.h"
+#include "tests/support/paths.h"
+
+namespace headscope::past_context_test {
+
+using doctest::Approx;
+using testing::source_dir;
+
+namespace {
+
+double mean(const std::vector<double>& values, std::size_t from, std::size_t to) {
+  double sum = 0;
+  for (std::size_t i = from; i < to; ++i) sum += values[i];
+  return sum / static_cast<double>(to - from);
+}
+
+const LongRun::Line& line_of(const LongRun& run, const std::string& title) {
+  for (const LongRun::Line& line : run.lines)
+    if (line.title == title) return line;
+  FAIL("no line " << title);
+  return run.lines.front();
+}
+
+}  // namespace
+
+TEST_CASE("a rotary model past its length: every method is the pass with its edit, and within it YaRN's ramps differ") {
+  Backend backend(1);
+  const auto folder = source_dir() / "models/tiny-llama";
+  const LoadedModel model = load_model(folder, backend);
+  PastContextSettings settings;
+  settings.times = 2;
+  const LongRun run = past_context(model, folder, {}, {}, settings, Ctx{backend});
+  REQUIRE(run.refusal == "");
+  CHECK(run.context == 256);
+  CHECK(run.tokens == 512);
+  CHECK(run.texts == 3);
+  std::vector<std::string> titles;
+  for (const LongRun::Line& line : run.lines) titles.push_back(line.title);
+  CHECK(titles == std::vector<std::string>{"none", "linear (PI)", "NTK", "YaRN", "Llama 3", "chunks", "NoPE", "ALiBi"});
+  const auto texts = story_texts(model, folder, 3, 512);
+  for (const auto& [title, edit] : {std::pair{"YaRN", "*: position rope scaling yarn 4 ramp whole"},
+                                    {"none", "*: position rope"},
+                                    {"chunks", "*: position chunks 192"},
+                                    {"NoPE", "*: position none"}}) {
+    CAPTURE(title);
+    double bin = 0, within = 0, beyond = 0;
+    for (const auto& ids : texts) {
+      RunRequest request;
+      request.ids = ids;
+      request.ids_are_whole = true;
+      request.capture.all_logits = true;
+      request.edits = {parse_intervention(edit, "test")};
+      const auto losses = token_losses(*headscope::run(model, request, Ctx{backend}));
+      bin += mean(losses, 288, 320) / 3;
+      within += mean(losses, 0, 256) / 3;
+      beyond += mean(losses, 256, 511) / 3;
+    }
+    CHECK(line_of(run, title).loss[9] == Approx(bin).epsilon(1e-6));
+    CHECK(line_of(run, title).by_part[0] == Approx(within).epsilon(1e-6));
+    CHECK(line_of(run, title).by_part[1] == Approx(beyond).epsilon(1e-6));
+  }
+  // Beyond its length the model as it is loses most of what it knows; the framed one is the least of its column.
+  CHECK(line_of(run, "none").by_part[1] > line_of(run, "none").by_part[0] + 0.5);
+  for (const LongRun::Line& line : run.lines)
+    CHECK(line.by_part[1] >= run.lines[static_cast<std::size_t>(run.best(1))].by_part[1]);
+  settings.ramp = RotaryConfig::Ramp::turns;
+  const LongRun paper = past_context(model, folder, {}, {}, settings, Ctx{backend});
+  CHECK(std::abs(line_of(paper, "YaRN").by_part[1] - line_of(run, "YaRN").by_part[1]) > 1e-3);
+}
+
+TEST_CASE("a table of positions ends, and its model with it; a model without stories asks for a text") {
+  Backend backend(1);
+  const auto folder = source_dir() / "models/tiny-gpt2";
+  const LoadedModel model = load_model(folder, backend);
+  PastContextSettings settings;
+  settings.times = 2;
+  const LongRun run = past_context(model, folder, {}, {}, settings, Ctx{backend});
+  REQUIRE(run.refusal == "");
+  CHECK(!std::isnan(line_of(run, "own table").by_part[0]));
+  CHECK(std::isnan(line_of(run, "own table").by_part[1]));
+  CHECK(std::isnan(line_of(run, "NoPE").by_part[1]));  // no text of such a model is longer
+  CHECK(run.lines[static_cast<std::size_t>(run.best(0))].title == "own table");
+  CHECK(run.best(1) == -1);
+  const LoadedModel other = load_model(testing::reference("gpt2-random"), backend);
+  CHECK(past_context(other, testing::reference("gpt2-random"), {}, {1, 2, 3}, settings, Ctx{backend})
+            .refusal.find("Open a text of more than") == 0);
+}
+
+TEST_CASE("a stream of many windows: a rotary model reads past its context, in the cache as in a text that it knows") {
+  Backend backend(1);
+  const auto folder = source_dir() / "models/tiny-llama";
+  const LoadedModel model = load_model(folder, backend);
+  const auto ids = story_texts(model, folder, 1, 600).front();
+  const StreamingSettings settings{64, 4};
+  const Ctx ctx{backend};
+  const auto window = streaming_losses(model, ids, CachePolicy::window, settings, ctx);
+  REQUIRE(window.size() == 599);
+  // A window is the same window wherever it stands: the last 256 tokens read alone give the same, once it is full in
+  // all layers: 3 layers reach 3 windows back.
+  const std::span<const std::int32_t> last = std::span(ids).last(256);
+  const auto alone = streaming_losses(model, last, CachePolicy::window, settings, ctx);
+  for (std::size_t i = 200; i < alone.size(); ++i) CHECK(window[344 + i] == Approx(alone[i]).epsilon(2e-3));
+  // The whole cache meets distances that it never saw; a window does not.
+  const auto whole = streaming_losses(model, ids, CachePolicy::whole, settings, ctx);
+  CHECK(mean(whole, 450, 599) > mean(window, 450, 599) + 0.3);
+  CHECK(mean(whole, 0, 64) == Approx(mean(window, 0, 64)).epsilon(1e-4));
+}
+
+TEST_CASE("naive codes by hand: likeness of two vectors with a code added, and steps by the length of the text") {
+  Tensor two = Tensor::zeros({2, 2});
+  two.ref(0, 0) = 1;
+  two.ref(1, 1) = 1;
+  const std::vector<double> none{0, 0}, three{3, 3};
+  CHECK(mean_likeness(two, none) == Approx(0));
+  CHECK(mean_likeness(two, three) == Approx(24.0 / 25));  // (4, 3) · (3, 4) ÷ 25
+
+  Backend backend(1);
+  const LoadedModel model = load_model(source_dir() / "models/tiny-gpt2", backend);
+  const NaiveCodes codes = naive_codes(*model.model);
+  CHECK(codes.positions == std::vector<double>{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512});
+  CHECK(codes.lengths.back() == 1024);
+  CHECK(codes.likeness[NaiveCodes::counted].back() > 0.999);
+  CHECK(codes.likeness[NaiveCodes::counted].front() < 0.9);
+  CHECK(codes.likeness[NaiveCodes::counted].front() == Approx(codes.likeness[NaiveCodes::squeezed].front()));
+  const double root = std::sqrt(static_cast<double>(codes.dimensions));
+  CHECK(codes.step[NaiveCodes::counted].back() == Approx(root / codes.embedding_length));
+  CHECK(codes.step[NaiveCodes::squeezed].back() == Approx(root / 1023 / codes.embedding_length));
+  CHECK(codes.step[NaiveCodes::sinusoids].front() == Approx(codes.step[NaiveCodes::sinusoids].back()));
+}
+
+}  // namespace headscope::past_context_test
