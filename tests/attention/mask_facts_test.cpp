@@ -17,7 +17,8 @@ TEST_CASE("cells, work and cache of masks, counted by hand") {
   CHECK(window.cells == 27);
   CHECK(window.kept_keys == 2);  // token 10 sees 8 and 9, and nobody later sees more
   CHECK(mask_facts(*parse_mask("sink 1 window 3"), 10).kept_keys == 3);
-  CHECK(mask_facts(*parse_mask("strided 4"), 16).kept_keys == 16);  // every column is somebody's
+  CHECK(mask_facts(*parse_mask("strided 4"), 16).kept_keys == 16);    // every column is somebody's
+  CHECK(mask_facts(*parse_mask("dilated 2 15"), 10).kept_keys == 5);  // the next ten tokens see 0 … 4 at 15 back
   const MaskFacts full = mask_facts(*parse_mask("full"), 5);
   CHECK(full.cells == 25);
   CHECK(full.ahead == 10);

@@ -237,4 +237,50 @@ TEST_CASE("costs are measured at lengths that rise to the whole text") {
   }
 }
 
+namespace {
+/// Rows that go through weight matrices, and the scores that are turned into weights.
+struct Counted final : Backend, Tap {
+  Counted() : Backend(1) {}
+  Tensor linear(const Tensor& x, const Linear& w, RowQueue* later) override {
+    rows += x.dim(0);
+    return Backend::linear(x, w, later);
+  }
+  bool wants(Site site) const override { return site.kind == SiteKind::pattern; }
+  Tensor at(Site, const Tensor& value) override {
+    scores += value.size();
+    return value;
+  }
+  Index rows = 0, scores = 0;
+};
+}  // namespace
+
+TEST_CASE(
+    "a token behind a cache takes the products of one row and t scores, recomputed those of t rows and t² scores") {
+  for (const char* name : {"llama-gqa", "gpt2-random"}) {
+    CAPTURE(name);
+    Counted counted;
+    const LoadedModel loaded = load_model(reference(name), counted);
+    const ModelDims& dims = loaded.model->config().dims;
+    const Ctx ctx{counted, &counted};
+    const std::vector<std::int32_t> ids = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    Index products = 0;  // matrices that a row goes through
+    for (const Index t : {1, 2, 3, 6, 12}) {
+      CAPTURE(t);
+      const auto prefix = std::span(ids).first(static_cast<std::size_t>(t));
+      KvCache cache(dims, static_cast<int>(t));
+      if (t > 1) loaded.model->forward(ctx, prefix.first(prefix.size() - 1), &cache, {}, false);
+      counted.rows = counted.scores = 0;
+      loaded.model->forward(ctx, prefix.last(1), &cache, {}, false);
+      if (products == 0) products = counted.rows;
+      CHECK(products > 4 * dims.layers);
+      CHECK(counted.rows == products);
+      CHECK(counted.scores == dims.layers * dims.heads * t);
+      counted.rows = counted.scores = 0;
+      loaded.model->forward(ctx, prefix, nullptr, {}, false);
+      CHECK(counted.rows == (products - 1) * t + 1);  // what comes next is asked of the last row alone
+      CHECK(counted.scores == dims.layers * dims.heads * t * t);
+    }
+  }
+}
+
 }  // namespace headscope::generation_test

@@ -286,6 +286,38 @@ TEST_CASE("a hybrid: every k-th layer keeps softmax, the others run the mechanis
   CHECK(mean_loss(e.results().losses->now) == before);
 }
 
+TEST_CASE("local below: the lower half keeps softmax over the last eight tokens, the upper half runs TransNormer") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Laboratory lab("tiny-gpt2");
+  Explore& e = lab.e;
+  lab.open("transnormer");
+  e.driver.click("In the model");
+  REQUIRE(lab.settled());
+  e.driver.click("Local below");
+  REQUIRE(lab.settled());
+  const auto& trace = *e.results().run->trace;
+  for (int layer = 0; layer < 4; ++layer)
+    for (int head = 0; head < 4; ++head) {
+      CAPTURE(layer);
+      const AttentionMap& map = trace.map({layer, head});
+      CHECK((map.place().kind == MapKind::probability) == (layer < 2));
+      if (layer >= 2) continue;
+      const Index last = map.n_query() - 1;
+      REQUIRE(last > 20);
+      double sum = 0;
+      for (Index key = 0; key <= last; ++key) {
+        const double weight = static_cast<double>(map.weight(last, key));
+        if (last - key >= 8) CHECK(weight == 0);
+        sum += weight;
+      }
+      CHECK(std::abs(sum - 1) < 1e-5);
+    }
+  const std::vector<Intervention> edits = e.state().document.edits;
+  e.driver.click("Local below");  // again: no mask is laid twice
+  REQUIRE(lab.settled());
+  CHECK(std::ranges::is_permutation(e.state().document.edits, edits));
+}
+
 TEST_CASE("the rank of every head on the page is that of its weights by another decomposition") {
   HEADSCOPE_NEEDS_DISPLAY();
   Laboratory lab;

@@ -224,8 +224,6 @@ TEST_CASE("blocks do not change what Lightning Attention computes") {
     CHECK(gap(r.output, out) < 1e-5);
     CHECK(gap(r.weights, w) < 1e-5);
   }
-  // One layer of the hybrid is the same.
-  CHECK(gap(run("hybrid", in).output, run("lightning", in).output) == 0);
 }
 
 TEST_CASE("gates: 1 is ungated, a scalar fades by distance, data-dependent ones lie between 0 and 1") {

@@ -98,6 +98,7 @@ TEST_CASE("Lightning Attention as in MiniMax-01: SiLU on q, k and v, λ of the h
     CAPTURE(head);
     const MechanismInput in = head_of(from, head);
     CHECK(gap(run("lightning", in).output, lightning(in, {})) < 1e-5);
+    CHECK(gap(run("hybrid", in).output, lightning(in, {})) < 1e-5);  // one of its linear layers
     CHECK(gap(run("lightning block=3 seed=5", in).output, lightning(in, {}, 5)) < 1e-5);
     CHECK(gap(run("lightning decay=0.7", in).output, lightning(in, {.decay = 0.7})) < 1e-5);
     CHECK(gap(run("lightning values=identity", in).output, lightning(in, {.map_values = false})) < 1e-5);

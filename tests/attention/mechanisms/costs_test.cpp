@@ -1,0 +1,175 @@
+// What a page says of cost, and in words: counts and numbers in sentences, each worked out here.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "core/attention/mechanism_compare.h"
+#include "tests/attention/mechanisms/input.h"
+
+namespace headscope::costs_test {
+
+using namespace testing;
+
+namespace {
+std::string note_of(const std::string& spec, const MechanismInput& in) {
+  const MechanismChoice choice = parse_mechanism(spec);
+  return choice.mechanism->note(in, choice.values, run(spec, in, Detail::steps));
+}
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+}  // namespace
+
+TEST_CASE("multiply-adds, state, cache and bytes moved of every mechanism, for 96 tokens, d = 6 and d_v = 10") {
+  constexpr double n = 96, d = 6, d_v = 10, both = d + d_v, pairs = n * n;
+  // Scores and weights: written and read; Q, K, V and O: (d + d_v) numbers a token, twice.
+  constexpr double matrices = 4 * (2 * n * both + 4 * pairs), inputs = 4 * 2 * n * both, cache = 4 * n * both;
+  struct Case {
+    const char* spec;
+    double multiply_adds, state, cache, moved;
+  };
+  /// φ(k) vᵀ into the state and φ(q) out of it, r · d_v each; the state has a column for z.
+  const auto kernel = [&](const char* spec, double r, double map = 0) {
+    return Case{spec, n * (r * d_v + r * d_v) + map, 4 * r * (d_v + 1), 0, inputs};
+  };
+  const Case cases[] = {
+      {"softmax", pairs * both, 0, cache, matrices},
+      {"entmax", pairs * both, 0, cache, matrices},
+      {"log-length", pairs * both, 0, cache, matrices},
+      {"additive", pairs * both, 0, cache, matrices},
+      {"additive weights=drawn hidden=7", 2 * n * d * 7 + pairs * (7 + d_v), 0, cache, matrices},
+      {"cosine", pairs * both + 2 * n * d, 0, cache, matrices},
+      {"low-rank rank=5", n * 5 * both, 0, cache, matrices},
+      {"low-rank rank=256", n * n * both, 0, cache, matrices},
+      {"refined", pairs * both + n * n * n, 0, cache, matrices},
+      {"refined spread=1 form=value-weighted", pairs * both + 4 * n * n * n, 0, cache, matrices},
+      {"ring workers=4", pairs * both, 0, cache / 4, 4 * n * both * 5},
+      kernel("linear", d),
+      kernel("relu", d),
+      kernel("transnormer", d),
+      kernel("cosformer", 2 * d),
+      kernel("polaformer", 2 * d),
+      kernel("performer features=32", 32, 2 * n * 32 * d),
+      kernel("trigonometric features=32", 64, 2 * n * 32 * d),
+      kernel("polynomial form=square", 21, n * d * (d + 1)),  // 6 · 7 / 2 products of two
+      kernel("polynomial form=taylor", 28, n * d * (d + 1)),  // and six, and one
+      {"linformer rank=8", 2 * n * 8 * both, 0, 4 * 8 * both, 4 * (2 * n * both + 4 * n * 8)},
+      {"delta", 4 * n * d * d_v, 4 * d * d_v, 0, inputs},
+      {"gated gate=none", 2 * n * d * d_v, 4 * d * d_v, 0, inputs},
+      {"gated gate=scalar", 3 * n * d * d_v, 4 * d * d_v, 0, inputs},
+      {"gated gate=data-scalar", 3 * n * d * d_v + n * d, 4 * d * d_v, 0, inputs},
+      {"gated gate=data-vector", 3 * n * d * d_v + n * d * d, 4 * d * d_v, 0, inputs},
+      {"lightning block=16", n * 16 * both + 2 * n * d * d_v, 4 * d * d_v, 0, inputs},
+      {"mamba", 3 * n * d * d_v, 4 * d * d_v, 0, inputs},
+      {"titans", 5 * n * d * d_v, 4 * 2 * d * d_v, 0, inputs},
+      {"rnn", 2 * n * d_v * d_v, 4 * d_v, 0, 4 * (2 * n * d_v + 2 * d_v * d_v)},
+      {"lstm", 8 * n * d_v * d_v, 4 * 2 * d_v, 0, 4 * (2 * n * d_v + 8 * d_v * d_v)},
+      {"state-space", 3 * 2 * n * std::log2(2 * n) * d_v, 4 * d_v, 0, 4 * 2 * n * d_v},
+      {"state-space system=hippo size=8", 3 * 2 * n * std::log2(2 * n) * d_v, 4 * 8 * d_v, 0, 4 * 2 * n * d_v},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.spec);
+    const MechanismChoice choice = parse_mechanism(c.spec);
+    const MechanismCost cost = choice.mechanism->cost({96, 6, 10}, choice.values);
+    CHECK(cost.multiply_adds == doctest::Approx(c.multiply_adds));
+    CHECK(cost.state_bytes == doctest::Approx(c.state));
+    CHECK(cost.cache_bytes == doctest::Approx(c.cache));
+    CHECK(cost.moved_bytes == doctest::Approx(c.moved));
+  }
+}
+
+TEST_CASE("numbers in the sentences of the pages") {
+  const MechanismInput nine = random_head(9, 9, 4, 4, "causal");
+  // M is 9, the length, where less was asked: cos(8π/18) and cos(π/18).
+  CHECK(holds(note_of("cosformer longest=4", nine), "weighted by 0.174, a neighbour by 0.985"));
+  CHECK(holds(note_of("cosformer longest=18", nine), "weighted by 0.766, a neighbour by 0.996"));
+  const MechanismInput signs{rows(1, 3, {3, -4, 0}), rows(1, 3, {1, -1, 1}), rows(1, 1, {1}), 1, parse_mask("causal")};
+  CHECK(holds(note_of("relu", signs), "64 % of the squares of Q and 33.3 % of those of K"));
+  CHECK(holds(note_of("linformer rank=4", nine), "Runs of 2 or 3 neighbouring keys"));
+  CHECK(holds(note_of("linformer rank=3", nine), "Runs of 3 neighbouring keys"));
+  CHECK(holds(note_of("linformer rank=9", nine), "this is softmax attention"));
+  // q·k of 1, 2, 3, −3 times the scale ½ … 3 of 4 within ±2, as 4 and more are not.
+  const MechanismInput four{rows(2, 1, {1, -1}), rows(2, 1, {2, 3}), rows(2, 1, {1, 2}), 1, parse_mask("full")};
+  CHECK(holds(note_of("polynomial form=taylor", four), "50 % of all scores lie beyond ±2"));  // ±3 of ±2, ±3
+  CHECK(holds(note_of("polynomial form=taylor", four), "3 features for d = 1"));
+  CHECK(holds(note_of("lightning decay=0.9", nine), "0.349 of a weight is left after 10 tokens"));  // 0.9¹⁰
+  CHECK(holds(note_of("softmax scaled=off", random_head(3, 3, 16, 2, "causal")), "√16: scores are 4 times"));
+}
+
+TEST_CASE("a comparison in words: flatter, sharper, negative, and who is the strongest") {
+  // Three rows of three keys, softmax even: ln 3 nats, 3 keys.
+  const MechanismInput even{Tensor::zeros({3, 1}), rows(3, 1, {1, 2, 3}), rows(3, 1, {1, 3, 8}), 1, parse_mask("full")};
+  const auto words = [](const MechanismInput& in, std::vector<float> weights) {
+    MechanismResult r;
+    r.weights = rows(3, 3, std::move(weights));
+    r.output = rows(3, 1, {0, 0, 0});
+    for (Index i = 0; i < 3; ++i)
+      for (Index j = 0; j < 3; ++j) r.output.ref(i, 0) += r.weights.at(i, j) * in.v.at(j, 0);
+    const Mechanism& linear = *find_mechanism("linear");
+    return what_to_look_for(linear, in, linear.usual(), r, compare(in, r));
+  };
+  const std::string sharp = words(even, {1, 0, 0, 1, 0, 0, 0, 0, 1});
+  CHECK(holds(sharp, "Rows are sharper than softmax's: a query spreads over 1.0 keys in place of 3.0."));
+  CHECK(!holds(sharp, "strongest"));  // two of three rows agree on the first of equals: neither most nor few
+  CHECK(holds(words(even, {0, 0, 1, 1, 0, 0, 0, 0, 1}), "In only 33 % of the rows the strongest key"));
+  CHECK(holds(words(even, {1.5f, -0.5f, 0, 1, 0, 0, 1, 0, 0}), "11 % of the visible weights are negative"));
+  MechanismInput peaked = even;
+  peaked.q = rows(3, 1, {30, 30, 30});
+  const std::string flat = words(peaked, {0.3f, 0.3f, 0.4f, 0.3f, 0.3f, 0.4f, 0.3f, 0.3f, 0.4f});
+  // exp(−2 · 0.3 ln 0.3 − 0.4 ln 0.4) = 2.97
+  CHECK(holds(flat, "Rows are flatter than softmax's: a query spreads over 3.0 keys in place of 1.0."));
+  CHECK(holds(flat, "The strongest key of nearly every row is still the same."));
+}
+
+TEST_CASE("linear kernels without a sum: maps and norms, by definition, with their longest text") {
+  const MechanismInput in = random_head(6, 6, 3, 4, "causal", 7);
+  const Matrix q = matrix_of(in.q), k = matrix_of(in.k);
+  Matrix identity(6, std::vector<double>(6, 0.0)), turned = identity;
+  for (std::size_t i = 0; i < 6; ++i)
+    for (std::size_t j = 0; j <= i; ++j) {
+      identity[i][j] = static_cast<double>(in.scale) * dot(q[i], k[j]);
+      for (std::size_t c = 0; c < 3; ++c)
+        turned[i][j] += std::max(q[i][c], 0.0) * std::max(k[j][c], 0.0) *
+                        std::cos(std::numbers::pi * static_cast<double>(i - j) / 12);  // M = 6, more than the 2 asked
+    }
+  CHECK(gap(run("linear map=identity normalise=none", in).weights, identity) < 1e-5);
+  CHECK(gap(run("cosformer longest=2 normalise=none", in).weights, turned) < 1e-5);
+  Matrix out = times(turned, matrix_of(in.v));
+  for (auto& row : out) {
+    const double rms = std::sqrt(dot(row, row) / 4 + 1e-6);
+    for (double& x : row) x /= rms;
+  }
+  const MechanismResult normed = run("cosformer longest=2 normalise=rms", in, Detail::steps);
+  CHECK(gap(normed.output, out) < 1e-5);
+  CHECK(step_of(normed, "output").formula == "φ(Q) S, each row ÷ its rms");
+  CHECK(step_of(run("linear", in, Detail::steps), "output").formula == "φ(Q) S");
+  // φ(K)ᵀ V over all keys, the sum of a row, and its weights.
+  const MechanismResult summed = run("linear", in, Detail::steps);
+  const auto elu1 = [](double x) { return x > 0 ? 1 + x : std::exp(x); };
+  Matrix state(3, std::vector<double>(4, 0.0));
+  double sum = 0;
+  for (std::size_t j = 0; j < 6; ++j)
+    for (std::size_t c = 0; c < 3; ++c) {
+      for (std::size_t e = 0; e < 4; ++e) state[c][e] += elu1(k[j][c]) * matrix_of(in.v)[j][e];
+      sum += elu1(q[5][c]) * elu1(k[j][c]);
+    }
+  CHECK(gap(step_of(summed, "state").value, state) < 1e-5);
+  CHECK(step_of(summed, "sums").value.at(5, 0) == doctest::Approx(sum).epsilon(1e-5));
+}
+
+TEST_CASE("ln n: the factor of each row by the keys that it sees") {
+  const MechanismInput in = random_head(5, 5, 4, 3, "causal");
+  const MechanismResult r = run("log-length trained=4", in, Detail::steps);
+  const Matrix q = matrix_of(in.q), k = matrix_of(in.k);
+  for (Index i = 0; i < 5; ++i) {
+    const double factor = std::log(static_cast<double>(i + 1)) / std::log(4.0);
+    CHECK(step_of(r, "factors").value.at(i, 0) == doctest::Approx(factor).epsilon(1e-5));
+    CHECK(step_of(r, "scores").value.at(i, 0) ==
+          doctest::Approx(factor * static_cast<double>(in.scale) * dot(q[static_cast<std::size_t>(i)], k[0]))
+              .epsilon(1e-4));
+  }
+}
+
+}  // namespace headscope::costs_test
