@@ -5,8 +5,9 @@
 
 #include "core/base/half.h"
 
-// This file is compiled once per instruction set by foreach_target.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+// This file is compiled once per instruction set by foreach_target. What has SSSE3 has SSE4 as well, but for processors
+// of 2006.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/tensor/stored.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
