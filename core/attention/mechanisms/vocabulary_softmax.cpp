@@ -159,7 +159,9 @@ Mechanism make_vocabulary_softmax() {
   m.parameters = {
       choice_parameter("frequencies", "Frequencies",
                        "Of the open model on this text, where there is one; or Zipf's law.", {"model", "zipf"}),
-      whole_parameter("words", "Zipf: words V", "Of the vocabulary, under Zipf's law.", 2, 50000, 5000, true),
+      only_where(
+          whole_parameter("words", "Zipf: words V", "Of the vocabulary, under Zipf's law.", 2, 50000, 5000, true),
+          [](const MechanismValues& v, const MechanismShape&) { return v.whole("frequencies") == 1; }),
       seed_parameter("of the inner nodes")};
   m.run = run;
   m.study = true;
