@@ -11,12 +11,14 @@
 #include "app/cli/input.h"
 #include "app/cli/output.h"
 #include "app/cli/table_text.h"
+#include "app/render/machine_pictures.h"
 #include "core/attention/layer_complexity.h"
 #include "core/attention/masks.h"
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanism_report.h"
 #include "core/base/error.h"
 #include "core/run/mechanism_input.h"
+#include "viz/scene/compose.h"
 #include "viz/scene/matrix_flow.h"
 
 namespace headscope::cli {
@@ -188,6 +190,19 @@ void add_matrix(Report& out, const char* name, const Tensor& matrix) {
   }
 }
 
+/// Where it stands, of a method that works block by block.
+Scene machine_scene(const MechanismReport& r, double width, const Style& style) {
+  if (r.result.ring) {
+    WorkerRing ring = worker_ring(*r.result.ring, *r.choice.mechanism);
+    ring.width = width;
+    return worker_ring_scene(ring, style);
+  }
+  TileMachine machine = tile_machine(
+      *r.result.tiles, *r.choice.mechanism, [](Index row) { return std::to_string(row); }, style.theme);
+  machine.width = width;
+  return tile_machine_scene(machine, style);
+}
+
 Scene steps_picture(const MechanismReport& r, const Style& style) {
   MatrixFlow flow;
   flow.width = 1200;
@@ -198,6 +213,10 @@ Scene steps_picture(const MechanismReport& r, const Style& style) {
     flow.matrices.push_back(std::move(m));
   }
   Scene scene = matrix_flow_scene(flow, style);
+  if (r.result.ring || r.result.tiles) {
+    const Scene parts[] = {machine_scene(r, flow.width, style), std::move(scene)};
+    scene = below(parts, 16);
+  }
   scene.title = r.choice.mechanism->title;
   scene.description = text_of(r.choice);
   return scene;
