@@ -219,6 +219,7 @@ void MechanismsWorkspace::middle(const PageContext& c) {
       times(c.ui);
   } else if (view == MechanismController::View::steps) {
     progress(c.ui);
+    machine(c.ui);
     steps(c.ui);
     curves(c.ui);
   } else if (view == MechanismController::View::recurrent) {

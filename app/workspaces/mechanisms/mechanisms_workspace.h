@@ -51,7 +51,8 @@ class MechanismsWorkspace : public Workspace {
   void steps(Ui& ui);
   void curves(Ui& ui);
   void recurrent(Ui& ui);
-  void progress(Ui& ui);
+  void progress(Ui& ui);  // mechanism_progress.cpp
+  void machine(Ui& ui);   // likewise
   void play(Ui& ui, int last);
   /// A matrix of a picture: what the words about its cells need.
   struct Shown {
@@ -85,7 +86,8 @@ class MechanismsWorkspace : public Workspace {
   std::size_t others_ = 0;             // pages of other workspaces among them
   Catalogue catalogue_;
   SceneSlot compare_{"scene.mechanism.compare"}, steps_{"scene.mechanism.steps"}, states_{"scene.mechanism.states"},
-      times_{"scene.mechanism.times"}, losses_{"scene.mechanism.losses"}, ranks_{"scene.mechanism.ranks"};
+      machine_{"scene.mechanism.machine"}, times_{"scene.mechanism.times"}, losses_{"scene.mechanism.losses"},
+      ranks_{"scene.mechanism.ranks"};
   SceneSlot curves_[3]{SceneSlot{"scene.mechanism.curve.0"}, SceneSlot{"scene.mechanism.curve.1"},
                        SceneSlot{"scene.mechanism.curve.2"}};
   Hovered hovered_, hovering_;  // of the last frame, and of this one
