@@ -110,7 +110,8 @@ TEST_CASE("all masks in one table: cells alone, and with a model work, cache and
                                                       "Once there was a girl named Lily.", "--json"}))["masks"];
   CHECK(in_model.size() == 18);
   CHECK(in_model[0]["mask"] == "window 2");
-  CHECK(in_model[0]["loss"] > in_model[1]["loss"]);
+  CHECK(in_model[0]["loss"].get<double>() > 0);
+  CHECK(in_model[0]["kl"].get<double>() > 0.01);  // another answer than as it is
   CHECK(in_model[1]["kl"] == doctest::Approx(0).scale(1e-6));
   CHECK(in_model[0]["flop"] < in_model[1]["flop"]);
   CHECK(in_model[0]["cache"] < in_model[1]["cache"]);
