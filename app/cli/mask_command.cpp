@@ -3,10 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <optional>
+
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/output.h"
 #include "app/cli/table_text.h"
+#include "app/render/sharing_pictures.h"
+#include "core/analysis/mask_sweep.h"
 #include "core/attention/key_sharing.h"
 #include "core/attention/mask_facts.h"
 #include "core/attention/masks.h"
@@ -27,9 +32,17 @@ namespace {
 struct MaskOptions {
   Input input;
   PictureOutput picture;
-  std::string spec;
+  Output output;
+  std::string spec, head = "0.0";
+  bool table = false;
   int tokens = 16;
 };
+
+HeadId head_of(const MaskOptions& options) {
+  const auto head = parse_head_id(options.head);
+  if (!head) throw UsageError("--head: LAYER.HEAD, not \"" + options.head + "\"");
+  return *head;
+}
 
 Report masks_report() {
   Report out;
@@ -48,40 +61,110 @@ void draw(Console& console, const AttentionRule& rule, Index n) {
   }
 }
 
+/// All masks of the catalogue at the length of the text, and `spec` before them; with a model what each costs it.
+Report table_report(Console& console, const MaskOptions& options) {
+  Report out;
+  const bool in_model = !options.input.model.empty();
+  std::vector<Column> columns{"mask", Column("kept", "cells kept", "{:.1f}", "%"),
+                              Column("causal", "of the causal", "{:.1f}", "%"), Column("kept_keys", "keys kept")};
+  std::vector<MaskCosts::Entry> entries;
+  MaskCosts known;
+  if (in_model) {
+    for (const Column& each :
+         {Column("flop", "score work", "{:.3g}", "FLOP"), Column("cache", "KV cache", "{:.3g}", "B"),
+          Column("loss", "loss", "{:.4f}", "nats"), Column("kl", "KL of the answer", "{:.4f}", "nats")})
+      columns.push_back(each);
+    const RunRequest request = options.input.request();
+    const LoadedModel loaded = load_model(request.model, console.backend());
+    const Opened plain = run_request(console, loaded, request);
+    const auto tokens = static_cast<Index>(plain.trace->tokens.size());
+    MasksAsked asked{request, head_of(options), masks_for(tokens)};
+    if (!options.spec.empty()) asked.masks.insert(asked.masks.begin(), options.spec);
+    MaskSweep sweep(loaded, asked);
+    const Ctx ctx{console.backend(), nullptr, console.stop()};
+    while (!sweep.finished()) sweep.step(ctx);
+    known = *sweep.result();
+    entries = known.entries;
+    out.line(fmt::format("{} tokens; loss as it is {:.4f} nats", tokens, known.before.loss));
+  } else {
+    std::vector<std::string> masks = masks_for(options.tokens);
+    if (!options.spec.empty()) masks.insert(masks.begin(), options.spec);
+    for (const std::string& each : masks) entries.push_back({each, mask_facts(*parse_mask(each), options.tokens), {}});
+    out.line(fmt::format("{} tokens; with a model and a text also work, cache and loss", options.tokens));
+  }
+  auto& rows = out.table("masks", std::move(columns));
+  const bool state = in_model && known.dims.state_space();
+  for (const MaskCosts::Entry& each : entries) {
+    std::vector<Cell> row{each.mask, 100 * each.facts.share(), 100 * each.facts.causal_share(), each.facts.kept_keys};
+    if (in_model) {
+      const ModelDims& d = known.dims;
+      row.push_back(state ? Cell() : Cell(each.facts.operations(d.d_head, d.value_width()) * d.heads * d.layers));
+      row.push_back(state ? Cell()
+                          : Cell(static_cast<double>(kept_numbers(d).numbers) * 4 * d.layers *
+                                 static_cast<double>(each.facts.kept_keys)));
+      row.push_back(each.outcome.loss);
+      row.push_back(each.outcome.kl);
+    }
+    rows.add(std::move(row));
+  }
+  return out;
+}
+
 void mask(Console& console, const MaskOptions& options) {
+  if (options.table) return console.print(table_report(console, options).printed(options.output.form()));
+  if (options.spec.empty()) throw UsageError("which mask? mask list names them; --table compares them");
+  if (options.output.for_scripts()) throw UsageError("--json and --csv are for --table");
   if (options.spec == "list") return console.print(masks_report().printed(Form::text));
   options.picture.check();
-  const auto rule = [&] {
+  std::shared_ptr<const AttentionRule> rule = [&] {
     try {
       return parse_mask(options.spec);
     } catch (const Error& wrong) {
       throw UsageError(wrong.what());
     }
   }();
-  const MaskFacts facts = mask_facts(*rule, options.tokens);
-  if (options.tokens <= 64) draw(console, *rule, options.tokens);
+  const std::string& model = options.input.model;
+  // A mask that hashes queries and keys is what a head's own make of it.
+  const bool hashes = hashes_vectors(options.spec),
+             state = !model.empty() && load_config(options.input.model_folder()).state_space;
+  if (hashes && model.empty())
+    console.print_line(
+        "A mask that hashes needs a head's queries and keys: name a model and a text. Without, causal.\n");
+  std::optional<Opened> before;
+  RunRequest plain;
+  Index tokens = options.tokens;
+  if (!model.empty()) {
+    plain = options.input.request();
+    plain.capture.maps = MapStorage::none;
+    before = run_request(console, load_model(plain.model, console.backend()), plain);
+    if (hashes && !state) {
+      const HeadId head = head_of(options);
+      tokens = static_cast<Index>(before->trace->tokens.size());
+      rule = mask_on_text(options.spec, before->loaded, plain, head, {console.backend(), nullptr, console.stop()});
+      console.print_line(fmt::format("of layer {} head {}, its queries and keys on the {} tokens of the text\n",
+                                     head.layer, head.head, tokens));
+    }
+  }
+  const MaskFacts facts = facts_on_text(options.spec, *rule, tokens);
+  if (tokens <= 64) draw(console, *rule, tokens);
   console.print_line(fmt::format("\n{} over {} tokens: {} cells, {:.1f} % of all, {:.1f} % of the causal ones",
                                  rule->describe(), facts.tokens, facts.cells, 100 * facts.share(),
                                  100 * facts.causal_share()));
-  const std::string& model = options.input.model;
-  const bool state = !model.empty() && load_config(options.input.model_folder()).state_space.has_value();
   console.print_line(
       fmt::format("{}{} cells look ahead; {} rows see no key{}",
                   state ? "" : fmt::format("a cache keeps {} of {} keys; ", facts.kept_keys, facts.tokens), facts.ahead,
                   facts.empty_rows.size(), facts.empty_rows.empty() ? "" : " and become zero"));
-  if (!model.empty()) {
-    RunRequest plain = options.input.request(), changed = plain;
-    plain.capture.maps = changed.capture.maps = MapStorage::none;
+  if (before) {
+    RunRequest changed = plain;
     changed.edits.push_back({{}, SetMask{options.spec}});
-    const Opened before = run_request(console, load_model(plain.model, console.backend()), plain);
-    const Opened after = run_request(console, before.loaded, changed);
-    const double lost = mean_loss(*before.trace);
-    const char* const asked = prediction_words(before.trace->model.objective).token;
+    const Opened after = run_request(console, before->loaded, changed);
+    const double lost = mean_loss(*before->trace);
+    const char* const asked = prediction_words(before->trace->model.objective).token;
     console.print_line(std::isnan(lost)
                            ? fmt::format("no loss: there is no {} to be told", asked)
                            : fmt::format("loss {:.4f} → {:.4f} nats with it in every head; KL of the {} {:.4f} nats",
                                          lost, mean_loss(*after.trace), asked,
-                                         next_token_change(*before.trace, *after.trace, 1).kl));
+                                         next_token_change(*before->trace, *after.trace, 1).kl));
   }
   options.picture.write(console, [&](const Style& style) {
     MatrixMap map = mask_map(facts.tokens, hidden_cells(*rule, facts.tokens));
@@ -92,6 +175,7 @@ void mask(Console& console, const MaskOptions& options) {
 }
 
 struct CacheOptions {
+  PictureOutput picture;
   std::string model;
   int tokens = 8192, bytes = 2;
 };
@@ -130,6 +214,13 @@ Report cache_report(const CacheOptions& options) {
       fmt::format("{} tokens at {} bytes per number: 2 · layers · key heads · d_head · tokens · bytes; MLA: layers · "
                   "(latent + rotary) · tokens · bytes",
                   options.tokens, options.bytes));
+  std::optional<ModelConfig> own;
+  if (!options.model.empty()) {
+    Input input;
+    input.model = options.model;
+    own = load_config(input.model_folder());
+  }
+  out.picture = [own](const Style& style) { return sharing_ways_scene(own ? &*own : nullptr, 1000, style); };
   return out;
 }
 
@@ -139,8 +230,11 @@ void add_mask(Command& app, Console& console) {
   auto options = std::make_shared<MaskOptions>();
   Command command = app.add_subcommand("mask", "What a mask shows and saves; with a model and a text, what it costs");
   command.add_option("spec", options->spec, "The mask, such as \"window 8 | sink 1 window 1\"; list names all")
-      .required()
       .type_name("MASK");
+  command.add_flag("--table", options->table, "All masks side by side; with a model and a text their loss too");
+  command.add_option("--head", options->head, "Whose queries and keys lsh and reformer hash, as LAYER.HEAD")
+      .show_default();
+  options->output.add_to(command, "With --table: JSON", "With --table: CSV");
   options->input.add_to(command, {.part = false});
   command.add_option("-n,--tokens", options->tokens, "Tokens of the picture and the numbers")
       .check(range(1, 4096))
@@ -153,7 +247,13 @@ void add_mask(Command& app, Console& console) {
   second.add_option("-m,--model", sizes->model, "A model folder, or the name of a bundled one").type_name("DIR");
   second.add_option("--tokens", sizes->tokens, "Tokens of the text").check(range(1, 1 << 30)).show_default();
   second.add_option("--bytes", sizes->bytes, "Per number: 4, 2 or 1").check(one_of({1, 2, 4})).show_default();
-  second.does([sizes, &console] { console.print(cache_report(*sizes).printed(Form::text)); });
+  sizes->picture.add_to(second, "A picture of query heads, the key heads they share, and the cache that is left");
+  second.does([sizes, &console] {
+    sizes->picture.check();
+    const Report report = cache_report(*sizes);
+    sizes->picture.write(console, report.picture);
+    if (!sizes->picture.wanted()) console.print(report.printed(Form::text));
+  });
 }
 
 }  // namespace headscope::cli

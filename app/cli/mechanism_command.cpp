@@ -11,6 +11,7 @@
 #include "app/cli/input.h"
 #include "app/cli/output.h"
 #include "app/cli/table_text.h"
+#include "app/render/machine_pictures.h"
 #include "app/render/mechanism_steps_picture.h"
 #include "core/attention/layer_complexity.h"
 #include "core/attention/masks.h"
@@ -18,7 +19,9 @@
 #include "core/attention/mechanism_report.h"
 #include "core/base/error.h"
 #include "core/run/mechanism_input.h"
+#include "viz/scene/compose.h"
 #include "viz/scene/map_cells.h"
+#include "viz/scene/matrix_flow.h"
 
 namespace headscope::cli {
 
@@ -211,11 +214,28 @@ void add_matrix(Report& out, const char* name, const Tensor& matrix) {
   }
 }
 
+/// Where it stands, of a method that works block by block.
+Scene machine_scene(const MechanismReport& r, double width, const Style& style) {
+  if (r.result.ring) {
+    WorkerRing ring = worker_ring(*r.result.ring, *r.choice.mechanism);
+    ring.width = width;
+    return worker_ring_scene(ring, style);
+  }
+  TileMachine machine = tile_machine(
+      *r.result.tiles, *r.choice.mechanism, [](Index row) { return std::to_string(row); }, style.theme);
+  machine.width = width;
+  return tile_machine_scene(machine, style);
+}
+
 Scene steps_picture(const MechanismReport& r, const AxisNames& names, const Style& style) {
   MatrixFlow flow;
   flow.width = 1200;
   for (const MechanismStep& step : r.result.steps) flow.matrices.push_back(flow_matrix(step, names));
   Scene scene = matrix_flow_scene(flow, style);
+  if (r.result.ring || r.result.tiles) {
+    const Scene parts[] = {machine_scene(r, flow.width, style), std::move(scene)};
+    scene = below(parts, 16);
+  }
   scene.title = r.choice.mechanism->title;
   scene.description = text_of(r.choice);
   return scene;

@@ -236,9 +236,17 @@ void NextPanel::moved_heads(const PageContext& c, const EditEffect& effect) {
 }
 
 void NextPanel::draw(const PageContext& c) {
+  answer(c);
+  details(c);
+}
+
+void NextPanel::answer(const PageContext& c) {
+  if (c.results().run) tokens(c, compared(c));
+}
+
+void NextPanel::details(const PageContext& c) {
   if (!c.results().run) return;
   const EditEffect* effect = compared(c);
-  tokens(c, effect);
   masked(c, effect);
   contrast(c, effect);
   if (effect) moved_heads(c, *effect);

@@ -11,6 +11,9 @@ namespace headscope {
 class NextPanel {
  public:
   void draw(const PageContext& c);
+  /// The first and the rest of it, for a page that shows them in two places.
+  void answer(const PageContext& c);
+  void details(const PageContext& c);
 
  private:
   /// What is answered where the panel looks: at the pinned token if it is masked, else where the model usually answers.

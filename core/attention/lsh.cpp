@@ -13,13 +13,26 @@ namespace {
 
 class LshRule final : public AttentionRule {
  public:
-  LshRule(std::vector<int> query, std::vector<int> key, int rounds, Index tokens, std::string name)
-      : query_(std::move(query)), key_(std::move(key)), rounds_(rounds), tokens_(tokens), name_(std::move(name)) {}
+  LshRule(std::vector<int> query, std::vector<int> key, const LshSettings& settings, Index tokens, std::string name)
+      : query_(std::move(query)),
+        key_(std::move(key)),
+        rounds_(settings.rounds),
+        tokens_(tokens),
+        name_(std::move(name)) {}
+  /// The keys are the queries: no token sees itself that sees another.
+  LshRule(std::vector<int> shared, const LshSettings& settings, Index tokens, std::string name)
+      : LshRule(shared, shared, settings, tokens, std::move(name)) {
+    for (Index i = 0; i < tokens; ++i) {
+      bool other = false;
+      for (Index j = 0; j < i && !other; ++j) other = meet(i, j);
+      blind_.push_back(other);
+    }
+  }
   KeyRange keys(Index query, Index n_key) const override {
-    Index begin = 0;
-    const Index end = std::min(query + 1, n_key);
+    Index begin = 0, end = std::min(query + 1, n_key);
     while (begin < end && !sees(query, begin)) ++begin;
-    return begin < end ? KeyRange{begin, std::min(query, n_key - 1) + 1} : KeyRange{};
+    while (begin < end && !sees(query, end - 1)) --end;
+    return begin < end ? KeyRange{begin, end} : KeyRange{};
   }
   bool plain() const override { return false; }
   void apply(Index query, Index first_key, std::span<float> scores) const override {
@@ -30,12 +43,16 @@ class LshRule final : public AttentionRule {
 
  private:
   bool sees(Index query, Index key) const {
-    if (key >= query || query >= tokens_) return key == query;
+    if (key == query) return query >= static_cast<Index>(blind_.size()) || !nth(blind_, query);
+    return key < query && query < tokens_ && meet(query, key);
+  }
+  bool meet(Index query, Index key) const {
     for (int round = 0; round < rounds_; ++round)
       if (nth(query_, round * tokens_ + query) == nth(key_, round * tokens_ + key)) return true;
     return false;
   }
   std::vector<int> query_, key_;
+  std::vector<bool> blind_;  // to itself; empty = none is
   int rounds_;
   Index tokens_;
   std::string name_;
@@ -68,8 +85,12 @@ std::vector<int> lsh_buckets(const Tensor& x, const LshSettings& settings) {
 }
 
 RulePtr lsh_rule(const Tensor& q, const Tensor& k, const LshSettings& settings, std::string name) {
-  return std::make_shared<LshRule>(lsh_buckets(q, settings), lsh_buckets(k, settings), settings.rounds, q.dim(0),
+  return std::make_shared<LshRule>(lsh_buckets(q, settings), lsh_buckets(k, settings), settings, q.dim(0),
                                    std::move(name));
+}
+
+RulePtr shared_lsh_rule(const Tensor& q, const LshSettings& settings, std::string name) {
+  return std::make_shared<LshRule>(lsh_buckets(q, settings), settings, q.dim(0), std::move(name));
 }
 
 double recall_of_top(const Tensor& q, const Tensor& k, const AttentionRule& rule, int top) {

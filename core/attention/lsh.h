@@ -24,6 +24,10 @@ std::vector<int> lsh_buckets(const Tensor& x, const LshSettings& settings);
 /// model that was trained with both is hashed with both.
 RulePtr lsh_rule(const Tensor& q, const Tensor& k, const LshSettings& settings, std::string name);
 
+/// As Reformer shares them: the keys are the queries. Query i sees the earlier j whose query shares a bucket with its
+/// own in some round; itself only where there is none (section 2, "Causal masking for shared-QK attention").
+RulePtr shared_lsh_rule(const Tensor& q, const LshSettings& settings, std::string name);
+
 /// Of the `top` keys j ≤ i with the largest q_i·k_j, the share that `rule` shows; mean over queries that have so many.
 double recall_of_top(const Tensor& q, const Tensor& k, const AttentionRule& rule, int top);
 

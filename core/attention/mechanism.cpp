@@ -87,6 +87,12 @@ MechanismParameter seed_parameter(std::string_view words) {
   return whole_parameter("seed", "Seed", words, 0, 1'000'000, 1);
 }
 
+MechanismParameter only_where(MechanismParameter parameter,
+                              bool (*counts)(const MechanismValues&, const MechanismShape&)) {
+  parameter.counts = counts;
+  return parameter;
+}
+
 double MechanismValues::number(std::string_view name) const {
   const auto found = values_.find(name);
   assert(found != values_.end());
@@ -96,6 +102,14 @@ double MechanismValues::number(std::string_view name) const {
 const MechanismParameter* Mechanism::parameter(std::string_view wanted) const {
   const auto found = std::ranges::find(parameters, wanted, &MechanismParameter::name);
   return found == parameters.end() ? nullptr : &*found;
+}
+
+std::vector<const MechanismParameter*> Mechanism::shown_parameters(const MechanismValues& values,
+                                                                   const MechanismShape& shape) const {
+  std::vector<const MechanismParameter*> shown;
+  for (const MechanismParameter& each : parameters)
+    if (!each.counts || each.counts(values, shape)) shown.push_back(&each);
+  return shown;
 }
 
 MechanismValues Mechanism::usual() const {

@@ -78,6 +78,9 @@ std::shared_ptr<const HeadsOfLayer> heads_of_layer(const Tensor& q, const Tensor
 /// Queries, keys and values of one of them; scale and rule are left to the caller.
 MechanismInput input_of_head(std::shared_ptr<const HeadsOfLayer> layer, Index head);
 
+class MechanismValues;
+struct MechanismShape;
+
 struct MechanismParameter {
   enum class Kind {
     number,
@@ -92,6 +95,9 @@ struct MechanismParameter {
   double low = 0, high = 1, usual = 0;
   bool logarithmic = false;  ///< a slider spaces by ratios
   std::vector<std::string_view> choices = {};
+  /// False where the values of others, or the shape of the text, leave this one without a say: it is not shown then.
+  /// nullptr = it always has one.
+  bool (*counts)(const MechanismValues&, const MechanismShape&) = nullptr;
 };
 MechanismParameter number_parameter(std::string_view name, std::string_view title, std::string_view words, double low,
                                     double high, double usual, bool logarithmic = false);
@@ -101,6 +107,8 @@ MechanismParameter choice_parameter(std::string_view name, std::string_view titl
                                     std::vector<std::string_view> choices, int usual = 0);
 MechanismParameter toggle_parameter(std::string_view name, std::string_view title, std::string_view words, bool usual);
 MechanismParameter seed_parameter(std::string_view words = "of the random numbers");
+MechanismParameter only_where(MechanismParameter parameter,
+                              bool (*counts)(const MechanismValues&, const MechanismShape&));
 
 /// A value for each parameter of one mechanism.
 class MechanismValues {
@@ -142,10 +150,14 @@ struct MechanismCurve {
   struct Line {
     std::string label;
     std::vector<double> x, y;
+    std::vector<double> least = {}, most = {};  ///< a band about the line; empty = none
+    bool dots = false;                          ///< points that no line joins
+    bool level = false;                         ///< what the others are held against: dashed
   };
   std::vector<Line> lines;
   bool log_x = false;
   std::optional<std::pair<double, double>> marker = {};  ///< where the present parameters lie
+  bool from_zero = false;                                ///< the upward axis begins at 0
   bool log_y = false;
   bool bars = false;  ///< numbers of a few x each, not a course between them
 };
@@ -182,6 +194,9 @@ struct MechanismFact {
   std::string name, value, provenance;
 };
 
+struct TileWork;   // mechanism_ticks.h
+struct RingRound;  // likewise
+
 struct MechanismResult {
   Tensor weights;  ///< (n, m) effective weights; undefined for a study, which has none
   MapKind kind = MapKind::probability;
@@ -192,6 +207,8 @@ struct MechanismResult {
   std::vector<MechanismCurve> curves;  ///< likewise
   std::optional<MechanismPath> path = {};  ///< likewise
   std::vector<MechanismFact> facts;
+  std::shared_ptr<const TileWork> tiles = {};  ///< of one that works tile by tile, for Detail::steps; else null
+  std::shared_ptr<const RingRound> ring = {};  ///< of one whose workers pass blocks round; likewise
 };
 
 /// The same outputs token by token.
@@ -199,7 +216,8 @@ struct Recurrence {
   std::string update, readout;  ///< "Sₜ = Sₜ₋₁ + φ(kₜ) vₜᵀ", "oₜ = φ(qₜ)ᵀ Sₜ ÷ φ(qₜ)ᵀ zₜ"
   std::vector<Tensor> states;  ///< after token t: (features, d_v), with a last column where z is part of the state
   bool last_column_is_z = false;
-  Tensor output;  ///< (n, d_v)
+  Tensor output;      ///< (n, d_v)
+  Tensor gates = {};  ///< (n, features): what each row of the state is multiplied by before token t; may be undefined
 };
 
 /// Of one pass over n keys and, where it is not said otherwise, as many queries, in float32, without use of a mask's
@@ -259,6 +277,9 @@ struct Mechanism {
   bool needs_causal = false;  ///< run() throws Error under another rule
   /// A study of the numbers themselves: run() gives steps and curves, no weights; it cannot take softmax's place.
   bool study = false;
+  /// How many ticks its parameter "done" (a share of them) or "rounds" (as many) runs through; nullptr = it has none.
+  Index (*ticks)(const MechanismShape&, const MechanismValues&) = nullptr;
+  std::string_view tick = "";      ///< "tile": what one is called
   bool reads_vocabulary = false;   ///< MechanismInput::vocabulary is worth making
   bool reads_projections = false;  ///< MechanismInput::projections is worth making
   bool crosses = false;            ///< asks one sequence with another: an encoder-decoder's own two, or two texts
@@ -267,6 +288,8 @@ struct Mechanism {
 
   const MechanismParameter* parameter(std::string_view name) const;
   MechanismValues usual() const;
+  /// Those that have a say, in order.
+  std::vector<const MechanismParameter*> shown_parameters(const MechanismValues&, const MechanismShape&) const;
 };
 
 /// The catalogue, in the order of its groups.

@@ -51,6 +51,30 @@ TEST_CASE("the rule is its predicate on every cell of n = 1 … 40") {
   CHECK(hull == 0);
 }
 
+TEST_CASE("shared queries and keys: earlier queries of the same bucket, and itself only where there is none") {
+  const LshSettings settings{.buckets = 4, .rounds = 2, .seed = 5};
+  const Tensor q = random_tensor({30, 8}, 1);
+  const auto buckets = lsh_buckets(q, settings);
+  const RulePtr rule = shared_lsh_rule(q, settings, "reformer");
+  int alone = 0, together = 0;
+  for (Index i = 0; i < 30; ++i) {
+    bool other = false;
+    for (Index j = 0; j < 30; ++j) {
+      bool meets = false;
+      for (Index r = 0; r < 2; ++r)
+        meets |=
+            j < i && buckets[static_cast<std::size_t>(r * 30 + i)] == buckets[static_cast<std::size_t>(r * 30 + j)];
+      other |= meets;
+      if (i != j) CHECK(masked(*rule, i, j, 30) == !meets);
+    }
+    CHECK(masked(*rule, i, i, 30) == other);
+    ++(other ? together : alone);
+    CHECK(rule->keys(i, 30).size() > 0);
+  }
+  CHECK(alone > 0);
+  CHECK(together > 15);
+}
+
 TEST_CASE("recall: all with one bucket, more with more rounds, and near vectors are found") {
   const Tensor x = random_tensor({120, 16}, 7);
   const auto recall = [&](int buckets, int rounds) {

@@ -116,6 +116,7 @@ TEST_CASE("each mask agrees with its one-line predicate on every cell of n = 1 â
       {"hidden 0 seed 1", [](Index, Index, Index) { return true; }},
       {"hidden 1 seed 1", [](Index, Index, Index) { return false; }},
       {"lsh 4 rounds 2 seed 1", [](Index i, Index j, Index) { return j <= i; }},
+      {"reformer 4 rounds 2 seed 1", [](Index i, Index j, Index) { return j <= i; }},
       {"dilated 9 2 & dilated 9 3", [](Index i, Index j, Index) { return j <= i && i - j < 18 && (i - j) % 6 == 0; }},
   };
   for (const Case& each : cases) agrees(each);
@@ -202,6 +203,7 @@ TEST_CASE("random blocks: so many as asked, each once, outside window and global
 TEST_CASE("a mask of hashes looks at queries and keys when it has them, also inside others") {
   CHECK(hashes_vectors("lsh 4 rounds 1 seed 1"));
   CHECK(hashes_vectors("window 3 | (lsh 4 rounds 1 seed 1)"));
+  CHECK(hashes_vectors("reformer 4 rounds 1 seed 1"));
   CHECK_FALSE(hashes_vectors("window 3 & causal"));
   const Tensor q = headscope::testing::random_tensor({40, 8}, 1), k = headscope::testing::random_tensor({40, 8}, 2);
   const MaskVectors vectors{q, k};
@@ -217,6 +219,59 @@ TEST_CASE("a mask of hashes looks at queries and keys when it has them, also ins
   CHECK(hidden > 300);
 }
 
+TEST_CASE("numbers of a mask's words: what they are, their bounds, and each written back alone") {
+  const auto numbers = mask_numbers("window 8 | (sink 1 window 4 & not random 0.3 seed 7)", 40);
+  REQUIRE(numbers.size() == 5);
+  CHECK(numbers[0].mask == "window");
+  CHECK(numbers[0].name == "width");
+  CHECK(numbers[0].value == 8);
+  CHECK(numbers[0].low == 1);
+  CHECK(numbers[0].high == 40);
+  CHECK(numbers[1].name == "sink");
+  CHECK(numbers[2].name == "window");
+  CHECK(numbers[3].name == "share");
+  CHECK(numbers[3].value == 0.3);
+  CHECK(numbers[3].high == 1);
+  CHECK(numbers[4].name == "seed");
+  CHECK(with_mask_number("window 8 | sink 1 window 4", 2, 6.4) == "window 8 | sink 1 window 6");
+  CHECK(with_mask_number("window 8 | (sink 1 window 4 & not random 0.3 seed 7)", 3, 0.456) ==
+        "window 8 | sink 1 window 4 & not random 0.46 seed 7");
+  // Buckets are even; blocks are counted, not tokens.
+  CHECK(with_mask_number("lsh 4 rounds 2 seed 1", 0, 7.2) == "lsh 8 rounds 2 seed 1");
+  CHECK(mask_numbers("bigbird 4 window 2 global 1 random 1 seed 1", 40)[3].high == 10);
+  // Positions of a list stay apart.
+  const auto list = mask_numbers("documents 3,6,20", 40);
+  REQUIRE(list.size() == 3);
+  CHECK(list[1].name == "document at 2");
+  CHECK(list[1].low == 4);
+  CHECK(list[1].high == 19);
+  CHECK(with_mask_number("documents 3,6,20", 1, 12) == "documents 3,12,20");
+  CHECK(mask_numbers("chosen 0,5 window 2", 40).size() == 3);
+  CHECK(mask_numbers("causal & not cells 5:3", 40).empty());
+  // Whatever a slider can say is a mask, and stands there again.
+  for (const MaskForm& form : mask_forms()) {
+    const std::string spec(form.example);
+    CAPTURE(spec);
+    const auto all = mask_numbers(spec, 24);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      for (const double value : {all[i].low, all[i].high}) {
+        const std::string with = with_mask_number(spec, i, value);
+        REQUIRE(mask_numbers(with, 24).size() == all.size());
+        CHECK(mask_numbers(with, 24)[i].value == doctest::Approx(value));
+      }
+  }
+}
+
+TEST_CASE("all masks at the length of a text: widths grow with it, heads and seeds stay") {
+  const auto small = masks_for(16), large = masks_for(64);
+  CHECK(small.size() == mask_forms().size() - 1);  // all but what is painted
+  CHECK(std::ranges::find(small, "window 4") != small.end());
+  CHECK(std::ranges::find(large, "window 16") != large.end());
+  CHECK(std::ranges::find(large, "random 0.3 seed 1") != large.end());
+  CHECK(std::ranges::find(large, "documents 12,24") != large.end());
+  for (const std::string& each : large) CHECK(parse_mask(each)->describe() == each);
+}
+
 TEST_CASE("a mask may leave a row without any key") {
   const auto rule = parse_mask("padding 3");
   CHECK(rule->keys(2, 3).size() == 0);
@@ -225,7 +280,7 @@ TEST_CASE("a mask may leave a row without any key") {
 }
 
 TEST_CASE("every form's example parses, prints itself, and has a form that starts with its name") {
-  CHECK(mask_forms().size() == 17);
+  CHECK(mask_forms().size() == 18);
   for (const MaskForm& form : mask_forms()) {
     CAPTURE(std::string(form.id));
     CHECK(parse_mask(form.example)->describe() == form.example);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "core/base/json.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
@@ -81,6 +82,39 @@ TEST_CASE("mask counts cells, runs in the model, and refuses what is no mask") {
   CHECK(says(state, "nats with it in every head"));
   CHECK_FALSE(says(state, "keys;"));  // of which a state keeps none
   CHECK(run_cli({"mask", "windwo 3"}).code == 2);
+  CHECK(run_cli({"mask"}).code == 2);
+  CHECK(run_cli({"mask", "window 3", "--json"}).code == 2);
+}
+
+TEST_CASE("mask draws the cells that a head's queries and keys hash to, and counts those") {
+  const std::string text = "Once there was a girl named Lily. She had a cat.";
+  const std::string hashed = out_of({"mask", "lsh 4 rounds 1 seed 1", "-m", "tiny-gpt2", "-t", text, "--head", "1.0"});
+  CHECK(says(hashed, "of layer 1 head 0, its queries and keys"));
+  CHECK_FALSE(says(hashed, "100.0 % of the causal ones"));
+  const auto row = hashed.find(" # ");
+  CHECK(row != std::string::npos);
+  const std::string other = out_of({"mask", "lsh 4 rounds 1 seed 1", "-m", "tiny-gpt2", "-t", text, "--head", "0.1"});
+  CHECK(hashed.substr(row) != other.substr(other.find(" # ")));
+  const std::string shared = out_of({"mask", "reformer 4 rounds 1 seed 1", "-m", "tiny-gpt2", "-t", text});
+  CHECK_FALSE(says(shared, "100.0 % of the causal ones"));
+  CHECK(says(out_of({"mask", "lsh 4 rounds 1 seed 1", "-n", "8"}), "name a model and a text"));
+}
+
+TEST_CASE("all masks in one table: cells alone, and with a model work, cache and loss") {
+  const auto cells = nlohmann::json::parse(out_of({"mask", "--table", "-n", "10", "--json"}))["masks"];
+  CHECK(cells.size() == 17);
+  CHECK(cells[0]["mask"] == "causal");
+  CHECK(cells[0]["kept"] == doctest::Approx(55));
+  CHECK_FALSE(cells[0].contains("loss"));
+  const auto in_model = nlohmann::json::parse(out_of({"mask", "window 2", "--table", "-m", "tiny-gpt2", "-t",
+                                                      "Once there was a girl named Lily.", "--json"}))["masks"];
+  CHECK(in_model.size() == 18);
+  CHECK(in_model[0]["mask"] == "window 2");
+  CHECK(in_model[0]["loss"].get<double>() > 0);
+  CHECK(in_model[0]["kl"].get<double>() > 0.01);  // another answer than as it is
+  CHECK(in_model[1]["kl"] == doctest::Approx(0).scale(1e-6));
+  CHECK(in_model[0]["flop"] < in_model[1]["flop"]);
+  CHECK(in_model[0]["cache"] < in_model[1]["cache"]);
 }
 
 TEST_CASE("cache lists what keys and values take") {

@@ -79,6 +79,25 @@ void add_bars(Scene& scene, const ChartSeries& line, const LineChart& chart, con
   }
 }
 
+/// Between the least and the most, in strips of two pixels.
+template <class Place>
+void add_band(Scene& scene, const ChartSeries& line, Place place) {
+  constexpr double strip = 2;
+  if (line.least.size() != line.x.size() || line.most.size() != line.x.size()) return;
+  for (std::size_t i = 1; i < line.x.size(); ++i) {
+    const Point from_low = place(line.x[i - 1], line.least[i - 1]), to_low = place(line.x[i], line.least[i]),
+                from_high = place(line.x[i - 1], line.most[i - 1]), to_high = place(line.x[i], line.most[i]);
+    for (double x = from_low.x; x < to_low.x; x += strip) {
+      const double wide = std::min(strip, to_low.x - x), t = (x + wide / 2 - from_low.x) / (to_low.x - from_low.x);
+      const double below = from_low.y + t * (to_low.y - from_low.y),
+                   above = from_high.y + t * (to_high.y - from_high.y);
+      scene.add(
+          {Box{{x, above, wide, std::max(below - above, 0.0)}, with_opacity(line.color, 0.18), {0, 0, 0, 0}, 0, 0}, "",
+           ""});
+    }
+  }
+}
+
 }  // namespace
 
 Scene line_chart_scene(const LineChart& chart, const Style& style) {
@@ -91,9 +110,13 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
   scene.title = chart.y_title;
 
   Range xs, ys;
-  for (const ChartSeries& line : chart.series)
+  for (const ChartSeries& line : chart.series) {
     for (std::size_t i = 0; i < line.y.size(); ++i)
       if (std::isfinite(line.y[i]) && (!chart.log_y || line.y[i] > 0)) xs.add(line.x[i]), ys.add(line.y[i]);
+    for (const auto* edge : {&line.least, &line.most})
+      for (const double y : *edge)
+        if (!chart.log_y || y > 0) ys.add(y);
+  }
   if (xs.empty()) {  // whatever range was asked for: an axis would name values that nothing has
     scene.add({Text{{chart.width / 2, chart.height / 2}, "no value on this text", font, theme.faint, Anchor::middle, 0},
                "", ""});
@@ -200,6 +223,7 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
                     0},
                "", ""});
   }
+  for (const ChartSeries& line : chart.series) add_band(scene, line, place);
   // Titles at the lines' ends, moved apart where they would touch.
   std::vector<std::pair<double, const ChartSeries*>> ends;
   for (const ChartSeries& line : chart.series) {
@@ -209,7 +233,7 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
     const auto flush = [&] {
       if (line.dashed)
         add_dashes(scene, drawn);
-      else if (drawn.points.size() > 1)
+      else if (!line.dots && drawn.points.size() > 1)
         scene.add({drawn, "line." + line.title + (pieces ? "." + std::to_string(pieces) : ""), ""}), ++pieces;
       drawn.points.clear();
     };
@@ -228,7 +252,7 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
       end = drawn.points.back().y;
     }
     flush();
-    if (chart.points && !line.dashed)
+    if ((chart.points || line.dots) && !line.dashed)
       for (std::size_t i = 0; i < line.y.size(); ++i) {
         if (!std::isfinite(line.y[i])) continue;
         const Point at = place(line.x[i], line.y[i]);
@@ -239,6 +263,8 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
       }
     if (!line.title.empty()) ends.emplace_back(end, &line);
     scene.series.push_back({line.title, line.x, line.y, {}});
+    if (!line.least.empty()) scene.series.push_back({line.title + ", least", line.x, line.least, {}});
+    if (!line.most.empty()) scene.series.push_back({line.title + ", most", line.x, line.most, {}});
   }
   std::ranges::stable_sort(ends, {}, &std::pair<double, const ChartSeries*>::first);
   double lowest = -1e9;

@@ -15,8 +15,10 @@ struct ChartSeries {
   Color color;
   std::vector<double> x, y;  ///< equally long; NaN leaves a gap
   double width = 1.75;
-  bool dashed = false;  ///< what is expected, beside what was measured
-  bool quiet = false;   ///< one of many, or a level: left out where values are read off
+  bool dashed = false;                        ///< what is expected, beside what was measured
+  bool quiet = false;                         ///< one of many, or a level: left out where values are read off
+  bool dots = false;                          ///< no line joins the values
+  std::vector<double> least = {}, most = {};  ///< a band about the line, as long as it; empty = none
 };
 
 /// A thin vertical line with a word: "trained context".

@@ -1,4 +1,5 @@
-// Heads that share keys and values: what fewer key heads, or a latent, cost the open model, and what a cache takes.
+// Heads that share keys and values: who reads whose keys, what fewer key heads, or a latent, cost the open model, and
+// what a cache takes.
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "app/render/sharing_pictures.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/sweep_page.h"
@@ -37,6 +39,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
             {"ways", "Nothing has been shared yet", "Press Start on the right: every way of sharing is run once."}) {}
 
   void middle(const PageContext& c) override {
+    drawing(c);
     if (!keep_up(c)) return;
     charts(c);
     table(c);
@@ -103,6 +106,20 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
     return c.results().run ? std::optional(c.results().run->request) : std::nullopt;
   }
   double passes(const PageContext&) const override { return 14; }
+
+  /// Which query heads read which key heads, and the cache that is left.
+  void drawing(const PageContext& c) {
+    const double width = std::floor(c.room());
+    const auto model = c.results().model.model;
+    ways_.want(c.jobs, c.ui, model, fmt::format("{}", width), [model, width](const Style& style) {
+      return sharing_ways_scene(model ? &model->config() : nullptr, width, style);
+    });
+    const Scene* scene = ways_.scene();
+    SceneViewOptions how;
+    how.fit_height = false;
+    ways_.draw(c.ui, "sharing ways", how, width, scene ? scene->height : 300);
+    ImGui::Dummy({0, c.ui.px(6)});
+  }
 
   void charts(const PageContext& c) {
     const double width = std::floor(c.room()),
@@ -232,7 +249,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
     ImGui::EndTable();
   }
 
-  SceneSlot slot_{"scene.sharing"};
+  SceneSlot slot_{"scene.sharing"}, ways_{"scene.sharing.ways"};
   double tokens_ = 8192;
   int bytes_choice_ = 1;
 };

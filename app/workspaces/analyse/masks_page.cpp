@@ -7,12 +7,13 @@
 #include <cmath>
 
 #include "app/render/head_report.h"
-#include "app/state/positions_jobs.h"
+#include "app/state/sweep_controller.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/mask_thumbnail.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
+#include "core/analysis/mask_sweep.h"
 #include "core/attention/lsh.h"
 #include "core/attention/mask_facts.h"
 #include "core/attention/masks.h"
@@ -20,6 +21,7 @@
 #include "core/base/nth.h"
 #include "core/edits/mask_edit.h"
 #include "core/model/kv_cache.h"
+#include "core/run/mechanism_input.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/matrix_map.h"
@@ -29,6 +31,7 @@ namespace headscope {
 namespace {
 
 constexpr Index most_drawn = 128;
+constexpr std::size_t most_sliders = 12;
 constexpr int top_keys = 4;  // whose recall is said of masks that hash
 
 /// What is known of one mask over one text.
@@ -48,17 +51,23 @@ struct MaskedRun {
 
 class MaskPage final : public ReadingPage {
  public:
+  explicit MaskPage(JobRunner& jobs) : costs_(jobs, "masks", "running every mask") {}
+
   void middle(const PageContext& c) override {
     if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
     if (spec_.empty()) choose(c.results().own_mask(c.state().document.stack));
     ask(c);
     chooser(c);
     words(c);
-    picture(c);
+    sliders(c);
+    static constexpr const char* views[] = {"Cells", "All masks"};
+    segmented(c.ui, "masks view", views, view_);
+    view_ == 0 ? picture(c) : table(c);
   }
 
   void controls(ControlsRecord& r) override {
     r.field("join", join_, 0, 3);
+    r.field("view", view_, 0, 1);
     std::string spec = spec_;
     r.field("mask", spec);
     if (!r.reading() || spec.empty()) return;
@@ -71,6 +80,11 @@ class MaskPage final : public ReadingPage {
     if (!picture_.answer() || !c.trace()) return;
     numbers(c, *picture_.answer());
     in_the_model(c);
+    if (view_ == 1) run_table(c);
+  }
+  void each_frame(JobRunner& jobs, const Results& results, bool shown) override {
+    ReadingPage::each_frame(jobs, results, shown);
+    costs_.frame();
   }
 
  private:
@@ -79,23 +93,21 @@ class MaskPage final : public ReadingPage {
   void ask(const PageContext& c) {
     const bool hashes = hashes_vectors(spec_);
     const HeadId head = hashes ? c.state().document.selected : HeadId{};
-    picture_.want(
-        c, {}, fmt::format("{} {}", spec_, to_string(head)),
-        [spec = spec_, hashes, head](const ReadingSource& source, const Ctx& ctx) {
-          const Index n = std::min<Index>(static_cast<Index>(source.trace->tokens.size()), most_drawn);
-          MaskPicture made{spec, -1, head, n, {}, {}};
-          std::shared_ptr<const AttentionRule> rule = parse_mask(spec);
-          if (hashes) {
-            const auto vectors = jobs::head_vectors(source.model, *source.run, head, ctx);
-            const bool rotates = vectors->turned_q.defined();
-            const MaskVectors meet{rotates ? vectors->turned_q : vectors->q, rotates ? vectors->turned_k : vectors->k};
-            rule = parse_mask(spec, "mask", &meet);
-            made.recall = recall_of_top(meet.q, meet.k, *rule, top_keys);
-          }
-          made.facts = mask_facts(*rule, n);
-          made.hidden = hidden_cells(*rule, n);
-          return made;
-        });
+    picture_.want(c, {}, fmt::format("{} {}", spec_, to_string(head)),
+                  [spec = spec_, hashes, head](const ReadingSource& source, const Ctx& ctx) {
+                    const Index n = std::min<Index>(static_cast<Index>(source.trace->tokens.size()), most_drawn);
+                    MaskPicture made{spec, -1, head, n, {}, {}};
+                    std::shared_ptr<const AttentionRule> rule = parse_mask(spec);
+                    if (hashes && !source.model.model->config().state_space) {
+                      const MechanismInput in = head_input(source.model, source.run->request, head, ctx);
+                      const MaskVectors meet{in.q, in.k};
+                      rule = parse_mask(spec, "mask", &meet);
+                      made.recall = recall_of_top(meet.q, meet.k, *rule, top_keys);
+                    }
+                    made.facts = facts_on_text(spec, *rule, n);
+                    made.hidden = hidden_cells(*rule, n);
+                    return made;
+                  });
     masked_.want(c, {}, spec_, [spec = spec_](const ReadingSource& source, const Ctx& ctx) {
       RunRequest request = source.run->request;
       request.capture.maps = MapStorage::none;
@@ -154,6 +166,103 @@ class MaskPage final : public ReadingPage {
     ImGui::SetNextItemWidth(-1);
     if (input_line(c.ui, "##mask words", "window 8 & not padding 2", line_)) choose(line_);
     if (!error_.empty()) error_text(c.ui, error_);
+  }
+
+  /// One for every number that stands in the words.
+  void sliders(const PageContext& c) {
+    const auto tokens = static_cast<Index>(c.trace()->tokens.size());
+    const std::vector<MaskNumber> numbers = mask_numbers(spec_, tokens);
+    if (numbers.empty() || numbers.size() > most_sliders) return;
+    const int columns = c.room() > 560 && numbers.size() > 1 ? 2 : 1;
+    if (!ImGui::BeginTable("mask numbers", columns,
+                           ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_NoSavedSettings))
+      return;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const MaskNumber& number = numbers[i];
+      ImGui::TableNextColumn();
+      double value = number.value;
+      // The same name may stand there twice, as in "window 8 | sink 1 window 1".
+      const std::string label = fmt::format("{}, {}##{}", number.mask, number.name, i);
+      const std::string shown = label.substr(0, label.find("##"));
+      ImGui::PushID(static_cast<int>(i));
+      if (slider(c.ui, shown.c_str(), value,
+                 {number.low, number.high, number.value, number.logarithmic, "", number.decimals}))
+        choose(with_mask_number(spec_, i, std::clamp(value, number.low, number.high)));
+      ImGui::PopID();
+    }
+    ImGui::EndTable();
+  }
+
+  // ---- every mask beside every other
+  MasksAsked wanted(const PageContext& c) const {
+    return {c.results().run->request, c.state().document.selected,
+            masks_for(static_cast<Index>(c.trace()->tokens.size()))};
+  }
+  void start(const PageContext& c) {
+    asked_ = wanted(c);
+    costs_.start(std::make_shared<MaskSweep>(c.results().model, *asked_),
+                 [this](std::shared_ptr<const MaskCosts> known) { table_ = std::move(known); });
+  }
+  void run_table(const PageContext& c) {
+    const double expected = expected_seconds(c, static_cast<double>(mask_forms().size()));
+    const bool stale = asked_ && !(*asked_ == wanted(c));
+    if (sweep_controls(c, costs_, "masks", stale, expected)) start(c);
+  }
+
+  void table(const PageContext& c) {
+    if (!c.results().model.model) return empty_state(c.ui, "There is no model behind these weights", "Open one above.");
+    if ((!asked_ || !(*asked_ == wanted(c))) && !costs_.running() &&
+        expected_seconds(c, static_cast<double>(mask_forms().size())) <= starts_by_itself_seconds)
+      start(c);
+    if (!table_)
+      return empty_state(c.ui, costs_.running() ? "Running the text with every mask" : "Nothing has been measured yet",
+                         "Press Start on the right: every mask is run once.");
+    const auto known = table_;
+    c.ui.pictures.add_table("every mask", "every mask", [known] {
+      Table out{"every mask",
+                {"mask", "cells kept, %", "score work, FLOP", "KV cache, bytes", "loss", "KL of the answer"},
+                {}};
+      for (const MaskCosts::Entry& each : known->entries)
+        out.rows.push_back({each.mask, number_cell(100 * each.facts.share()),
+                            number_cell(work(known->dims, each.facts)), number_cell(cache(known->dims, each.facts)),
+                            number_cell(each.outcome.loss), number_cell(each.outcome.kl)});
+      return out;
+    });
+    const UseFont font(c.ui, c.ui.number());
+    constexpr ImGuiTableFlags flags =
+        ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoSavedSettings;
+    if (!ImGui::BeginTable("every mask", 6, flags, {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(140))}))
+      return;
+    ImGui::TableSetupScrollFreeze(0, 1);
+    ImGui::TableSetupColumn("Mask", ImGuiTableColumnFlags_WidthStretch);
+    for (const char* title : {"Kept", "Score work", "KV cache", "Loss", "KL of answer"}) ImGui::TableSetupColumn(title);
+    ImGui::TableHeadersRow();
+    const bool state = known->dims.state_space();
+    for (const MaskCosts::Entry& each : known->entries) {
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      if (ImGui::Selectable(each.mask.c_str(), each.mask == spec_, ImGuiSelectableFlags_SpanAllColumns))
+        choose(each.mask);
+      const std::string cells[] = {fmt::format("{:.1f} %", 100 * each.facts.share()),
+                                   state ? "–" : quantity(work(known->dims, each.facts), "FLOP"),
+                                   state ? "–" : quantity(cache(known->dims, each.facts), "B"),
+                                   std::isnan(each.outcome.loss) ? "–" : fmt::format("{:.3f}", each.outcome.loss),
+                                   std::isnan(each.outcome.kl) ? "–" : fmt::format("{:.4f}", each.outcome.kl)};
+      for (std::size_t column = 0; column < std::size(cells); ++column) {
+        ImGui::TableNextColumn();
+        const bool worse = column == 3 && each.outcome.loss > known->before.loss + 5e-4;
+        ImGui::PushStyleColor(ImGuiCol_Text, vec(worse ? legible(c.ui.theme, c.ui.theme.key) : c.ui.theme.text));
+        ImGui::TextUnformatted(cells[column].c_str());
+        ImGui::PopStyleColor();
+      }
+    }
+    ImGui::EndTable();
+  }
+  static double work(const ModelDims& d, const MaskFacts& facts) {
+    return facts.operations(d.d_head, d.value_width()) * d.heads * d.layers;
+  }
+  static double cache(const ModelDims& d, const MaskFacts& facts) {
+    return static_cast<double>(kept_numbers(d).numbers) * 4 * d.layers * static_cast<double>(facts.kept_keys);
   }
 
   void picture(const PageContext& c) {
@@ -235,16 +344,13 @@ class MaskPage final : public ReadingPage {
 
   /// What attention need not compute or keep.
   static void savings(const PageContext& c, const MaskFacts& facts, const ModelDims& d) {
-    fact(c.ui, "Score and mixing work",
-         quantity(facts.operations(d.d_head, d.value_width()) * d.heads * d.layers, "FLOP"), nullptr,
+    fact(c.ui, "Score and mixing work", quantity(work(d, facts), "FLOP"), nullptr,
          {"2 · (d_head + d_value) · visible cells · heads · layers",
           fmt::format("2 · ({} + {}) · {} · {} · {}", d.d_head, d.value_width(), facts.cells, d.heads, d.layers)});
     fact(c.ui, "Keys the cache must keep", fmt::format("{} of {}", facts.kept_keys, facts.tokens), nullptr,
          {"keys that some one of the next n queries may still see"});
-    fact(c.ui, "KV cache",
-         quantity(static_cast<double>(kept_numbers(d).numbers) * 4 * d.layers * static_cast<double>(facts.kept_keys),
-                  "B"),
-         nullptr, {fmt::format("layers · ({}) · kept keys · 4 bytes", kept_numbers(d).words)});
+    fact(c.ui, "KV cache", quantity(cache(d, facts), "B"), nullptr,
+         {fmt::format("layers · ({}) · kept keys · 4 bytes", kept_numbers(d).words)});
   }
 
   void in_the_model(const PageContext& c) {
@@ -276,14 +382,17 @@ class MaskPage final : public ReadingPage {
   ReadingJob<MaskedRun> masked_{*this, "masks.model", "measuring the mask"};
   ReadingSlot slot_{*this, "scene.masks"};
   std::string spec_, line_, error_;  // spec_ "" until a model is seen: then its own
-  int join_ = 0;
+  int join_ = 0, view_ = 0;
+  SweepController costs_;
+  std::optional<MasksAsked> asked_;
+  std::shared_ptr<const MaskCosts> table_;
   std::optional<bool> stroke_;  // whether the stroke that is being painted opens cells
 };
 
 }  // namespace
 
-std::unique_ptr<Page> make_masks(JobRunner&) {
-  return std::make_unique<MaskPage>();
+std::unique_ptr<Page> make_masks(JobRunner& jobs) {
+  return std::make_unique<MaskPage>(jobs);
 }
 
 }  // namespace headscope

@@ -104,7 +104,7 @@ const std::vector<PageEntry>& page_registry() {
         "sparse bidirectional full causal padding random MLM prefix-LM sliding window local dilated atrous strided "
         "Sparse Transformer Longformer BigBird Reformer LSH dual chunk document sink StreamingLLM painted causal mask "
         "padding mask attention mask look-ahead mask triangle block sparse attention masked language global tokens "
-        "locality-sensitive hashing"},
+        "locality-sensitive hashing hash buckets"},
        make_masks},
       {{"sharing",
         "Shared keys and values",

@@ -38,8 +38,17 @@ class SingularValuesPage final : public Page {
     keep_up(c);
     if (!current(c)) return empty_state(c.ui, "Decomposing the matrix", "Once for each matrix; then every z is quick.");
     const double room = room_left(c);
-    spectrum(c, std::clamp(0.42 * room, 170.0, 360.0));
+    spectrum(c, std::clamp(0.36 * room, 160.0, 320.0));
+    if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Write a prompt in Explore: its maps show here.");
+    // What the model answers, and beside it what its heads do.
+    if (!ImGui::BeginTable("answer and maps", 2, ImGuiTableFlags_NoSavedSettings)) return;
+    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.42f);
+    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.58f);
+    ImGui::TableNextColumn();
+    next_.answer(c);
+    ImGui::TableNextColumn();
     maps(c);
+    ImGui::EndTable();
   }
 
   void controls(ControlsRecord& r) override {
@@ -54,7 +63,7 @@ class SingularValuesPage final : public Page {
     groups(c);
     one(c);
     numbers(c);
-    next_.draw(c);
+    if (c.trace()) next_.details(c);
     look_for(c);
   }
 
@@ -319,7 +328,6 @@ class SingularValuesPage final : public Page {
   }
 
   void maps(const PageContext& c) {
-    if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Write a prompt in Explore: its maps show here.");
     const EditEffect* effect = compared(c);
     const HeadId head = c.state().document.selected;
     if (!c.results().map(head)) return;

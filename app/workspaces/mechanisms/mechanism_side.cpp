@@ -72,16 +72,10 @@ Tensor read_matrix(const std::string& text, const std::string& what) {
   return Tensor::from({row_count, columns}, values);
 }
 
-/// Whether another parameter leaves this one without a say.
-bool idle(const MechanismValues& values, const Mechanism& m, std::string_view name, bool of_head) {
-  if (m.parameter("fit")) {
-    const bool fits = values.on("fit");
-    if (name == "memory") return !fits;
-    if (name == "rows" || name == "columns") return fits;
-  }
-  if (name == "heads" && m.parameter("own")) return of_head && values.on("own");
-  if (name == "own") return !of_head;
-  return m.reads_vocabulary && name == "words" && values.number("frequencies") == 0;
+/// Whether the layer's own heads leave this one without a say.
+bool idle_beside_own_heads(const MechanismValues& values, const Mechanism& m, std::string_view name, bool of_head) {
+  if (!m.parameter("own")) return false;
+  return (name == "heads" && of_head && values.on("own")) || (name == "own" && !of_head);
 }
 
 }  // namespace
@@ -223,9 +217,15 @@ void MechanismsWorkspace::parameters(Ui& ui) {
                          std::max(0.0f, ImGui::GetContentRegionAvail().x - button_width(ui, "Usual")));
     if (button(ui, "Usual", ui.px(19))) controller_.reset_values();
   }
-  for (const MechanismParameter& p : m.parameters) {
+  MechanismShape shape{32, 32, 32};  // of a text as long as any on the page, while there is none
+  if (const auto& page = controller_.page())
+    shape = {page->input.m(), page->input.d(), page->input.d_v(), page->input.n()};
+  for (const MechanismParameter* const shown : m.shown_parameters(controller_.values(), shape)) {
+    const MechanismParameter& p = *shown;
     const std::string label(p.title);
-    if (idle(controller_.values(), m, p.name, controller_.source().kind == MechanismSource::Kind::head)) continue;
+    if (idle_beside_own_heads(controller_.values(), m, p.name,
+                              controller_.source().kind == MechanismSource::Kind::head))
+      continue;
     // A ring has as many rounds as workers.
     const double high = p.name == "rounds" ? std::min(p.high, controller_.values().number("workers")) : p.high;
     const double before = std::min(controller_.values().number(p.name), high);

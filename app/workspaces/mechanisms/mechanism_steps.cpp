@@ -34,34 +34,6 @@ std::vector<std::uint8_t> after(const Tensor& x, Index t) {
 
 }  // namespace
 
-void MechanismsWorkspace::progress(Ui& ui) {
-  const Mechanism& m = controller_.mechanism();
-  const MechanismParameter* p = m.parameter("done") ? m.parameter("done") : m.parameter("rounds");
-  if (!p) return;
-  const bool whole = p->kind == MechanismParameter::Kind::whole;
-  double high = p->high;
-  if (whole) high = std::min(high, controller_.values().number("workers"));
-  double value = std::min(controller_.values().number(p->name), high);
-  if (button(ui, controller_.playing ? "Pause" : "Play", ui.px(26))) {
-    controller_.playing = !controller_.playing;
-    if (controller_.playing && value >= high) controller_.set_value(p->name, value = p->low);
-  }
-  ImGui::SameLine(0, ui.px(14));
-  const std::string label(p->title);
-  if (slider(ui, label.c_str(), value, {p->low, high, high, false, "", whole ? 0 : 2}))
-    controller_.set_value(p->name, value);
-  if (!controller_.playing) return;
-  *ui.animate = true;
-  clock_ += static_cast<double>(ImGui::GetIO().DeltaTime);
-  if (clock_ < seconds_per_token || !controller_.current()) return;
-  clock_ = 0;
-  const double step = whole ? 1 : std::max(0.02, 1.0 / 32);
-  if (value >= high)
-    controller_.playing = false;
-  else
-    controller_.set_value(p->name, std::min(value + step, high));
-}
-
 void MechanismsWorkspace::steps(Ui& ui) {
   const MechanismPage& page = *controller_.page();
   if (page.result.steps.empty()) return;
@@ -105,10 +77,16 @@ void MechanismsWorkspace::curves(Ui& ui) {
           // The other axis is named above: below, its name would meet those of the lines.
           chart.y_title = curve.y_title;
           chart.points = !curve.lines.empty() && curve.lines[0].x.size() < 30;
+          if (curve.from_zero) chart.y_low = 0;
           const Color colors[] = {style.theme.accent, style.theme.key, style.theme.value, style.theme.muted};
-          for (std::size_t line = 0; line < curve.lines.size(); ++line)
-            chart.series.push_back(
-                {curve.lines[line].label, colors[line % 4], curve.lines[line].x, curve.lines[line].y});
+          for (std::size_t at = 0; at < curve.lines.size(); ++at) {
+            const MechanismCurve::Line& line = curve.lines[at];
+            ChartSeries drawn{line.label, line.level ? style.theme.muted : colors[at % 4], line.x, line.y};
+            drawn.least = line.least, drawn.most = line.most;
+            drawn.dots = line.dots, drawn.dashed = line.level;
+            if (std::ranges::any_of(curve.lines, &MechanismCurve::Line::dots)) chart.points = false;
+            chart.series.push_back(std::move(drawn));
+          }
           if (curve.log_x) chart.x_ticks = {0.05, 0.1, 1, 4, 10, 16, 64, 100, 256, 1024, 4096, 16384, 65536};
           chart.log_y = curve.log_y;
           chart.bars = curve.bars;
@@ -186,6 +164,8 @@ void MechanismsWorkspace::recurrent(Ui& ui) {
       {"state", r.last_column_is_z ? "State Sₜ | zₜ" : "State Sₜ",
        r.last_column_is_z ? "last column: zₜ, on the scale of Sₜ" : "what is kept of the past", other, other},
       {"recurrent", "Outputs, recurrent", "up to t", query, dimension, nullptr, "comes after token t"}};
+  if (r.gates.defined())  // beside the state, row by row
+    shown.insert(shown.begin() + 3, {"now-gate", "Gₜ", "kept of each row of Sₜ₋₁", other, other});
   if (page.recurrent_gap)
     shown.push_back({"parallel", "Outputs, parallel", "of the whole text at once", query, dimension});
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
@@ -199,28 +179,35 @@ void MechanismsWorkspace::recurrent(Ui& ui) {
              flow.arrows = false;
              const Recurrence& whole = *from.recurrence;
              const Tensor& state = nth(whole.states, t);
-             const Tensor values[] = {
-                 row_of(from.input.k, t), row_of(from.input.v, t), row_of(from.input.q, t), state, whole.output,
-                 from.result.output};
-             for (std::size_t i = 0; i < shown.size(); ++i)
-               flow.matrices.push_back(
-                   {shown[i].id, shown[i].title, shown[i].formula, values[i], {}, {}, {}, "value", false});
+             const auto values_of = [&](const std::string& id) -> Tensor {
+               if (id == "now-k") return row_of(from.input.k, t);
+               if (id == "now-v") return row_of(from.input.v, t);
+               if (id == "now-q") return row_of(from.input.q, t);
+               if (id == "now-gate") return row_of(whole.gates, t).transpose(0, 1).copy();
+               return id == "state" ? state : id == "recurrent" ? whole.output : from.result.output;
+             };
              // z, where it is kept, is far larger than S: it is drawn on S's scale, cut off.
              double largest = 1e-9;
              for (Index i = 0; i < state.dim(0); ++i)
                for (Index c = 0; c < from.input.d_v(); ++c)
                  largest = std::max(largest, std::abs(static_cast<double>(state.at(i, c))));
-             flow.matrices[3].low = -largest, flow.matrices[3].high = largest;
-             flow.matrices[3].new_line = true;
              // Both outputs on one scale, which stays as the tokens go by.
              double most = 1e-9;
              for (const Tensor* each : {&whole.output, &from.result.output})
                for (const float value : each->values())
                  if (std::isfinite(value)) most = std::max(most, std::abs(static_cast<double>(value)));
-             for (std::size_t i = 4; i < shown.size(); ++i) flow.matrices[i].low = -most, flow.matrices[i].high = most;
-             flow.matrices[4].masked = after(whole.output, t);
-             for (std::size_t i = 4; i < shown.size(); ++i)
-               flow.matrices[i].rows = from.names.of(MechanismAxis::query, 0, whole.output.dim(0));
+             for (std::size_t i = 0; i < shown.size(); ++i) {
+               FlowMatrix m{shown[i].id, shown[i].title, shown[i].formula, values_of(shown[i].id), {}, {}, {},
+                            "value",     false};
+               m.new_line = i == 3;
+               if (m.id == "now-gate") m.low = 0, m.high = 1, m.unit = "share";
+               if (m.id == "state") m.low = -largest, m.high = largest;
+               if (m.id == "recurrent" || m.id == "parallel") m.low = -most, m.high = most;
+               if (m.id == "recurrent") m.masked = after(whole.output, t);
+               if (m.id == "recurrent" || m.id == "parallel")
+                 m.rows = from.names.of(MechanismAxis::query, 0, whole.output.dim(0));
+               flow.matrices.push_back(std::move(m));
+             }
              return flow;
            });
 }

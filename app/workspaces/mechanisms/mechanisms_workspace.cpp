@@ -242,6 +242,7 @@ void MechanismsWorkspace::middle(const PageContext& c) {
     if (apart) ImGui::BeginChild("mechanism steps", {0, room - below}, ImGuiChildFlags_NavFlattened);
     progress(c.ui);
     path(c.ui);
+    machine(c.ui);
     steps(c.ui);
     curves(c.ui);
     if (apart) ImGui::EndChild();

@@ -52,7 +52,8 @@ class MechanismsWorkspace : public Workspace {
   void curves(Ui& ui);
   void path(Ui& ui);
   void recurrent(Ui& ui);
-  void progress(Ui& ui);
+  void progress(Ui& ui);  // mechanism_progress.cpp
+  void machine(Ui& ui);   // likewise
   void play(Ui& ui, int last);
   /// A matrix of a picture: what the words about its cells need.
   struct Shown {
@@ -89,7 +90,8 @@ class MechanismsWorkspace : public Workspace {
   std::size_t others_ = 0;             // pages of other workspaces among them
   Catalogue catalogue_;
   SceneSlot compare_{"scene.mechanism.compare"}, steps_{"scene.mechanism.steps"}, states_{"scene.mechanism.states"},
-      times_{"scene.mechanism.times"}, losses_{"scene.mechanism.losses"}, ranks_{"scene.mechanism.ranks"};
+      machine_{"scene.mechanism.machine"}, times_{"scene.mechanism.times"}, losses_{"scene.mechanism.losses"},
+      ranks_{"scene.mechanism.ranks"};
   SceneSlot curves_[5]{SceneSlot{"scene.mechanism.curve.0"}, SceneSlot{"scene.mechanism.curve.1"},
                        SceneSlot{"scene.mechanism.curve.2"}, SceneSlot{"scene.mechanism.curve.3"},
                        SceneSlot{"scene.mechanism.curve.4"}};

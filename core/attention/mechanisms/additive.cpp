@@ -69,6 +69,10 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   return softmax_of(in, std::move(scores), std::move(steps), detail);
 }
 
+bool drawn_weights(const MechanismValues& v, const MechanismShape&) {
+  return v.whole("weights") == 1;
+}
+
 }  // namespace
 
 Mechanism make_additive() {
@@ -83,12 +87,13 @@ Mechanism make_additive() {
       "A small network scores each pair of query and key. tanh bounds every term, so scores cannot grow with d, and "
       "queries and keys need not be equally long.";
   m.keywords = "concat tanh multiplicative Bahdanau Luong alignment score general attention";
-  m.parameters = {
-      choice_parameter("weights", "W, U, w", "The identity, or drawn: a loaded model has none of its own.",
-                       {"identity", "drawn"}),
-      whole_parameter("hidden", "Hidden units", "Of the scoring network, where it is drawn.", 1, 256, 32, true),
-      number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 20, 1, true),
-      seed_parameter("of W, U and w")};
+  m.parameters = {choice_parameter("weights", "W, U, w", "The identity, or drawn: a loaded model has none of its own.",
+                                   {"identity", "drawn"}),
+                  only_where(whole_parameter("hidden", "Hidden units", "Of the scoring network, where it is drawn.", 1,
+                                             256, 32, true),
+                             drawn_weights),
+                  number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 20, 1, true),
+                  only_where(seed_parameter("of W, U and w"), drawn_weights)};
   m.run = run;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {

@@ -36,6 +36,10 @@ double mean_of(const Tensor& x) {
   return sum / static_cast<double>(std::max<Index>(x.size(), 1));
 }
 
+bool both_norms(const MechanismValues& values) {
+  return values.on("query-norm") && values.on("key-norm");
+}
+
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const Tensor q_norm = norms_of(in.q), k_norm = norms_of(in.k);
   Tensor cosines = product_t(in.q, in.k);
@@ -44,7 +48,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
       const float both = q_norm.at(i, 0) * k_norm.at(j, 0);
       cosines.ref(i, j) = both > 0 ? cosines.at(i, j) / both : 0;
     }
-  const bool means = values.whole("off-norm") == 1, plain = values.on("query-norm") && values.on("key-norm");
+  const bool means = values.whole("off-norm") == 1, plain = both_norms(values);
   const auto kept = [means](const Tensor& norm, bool on) {
     return on ? norm : Tensor::full(norm.shape(), means ? static_cast<float>(mean_of(norm)) : 1.0f);
   };
@@ -125,10 +129,13 @@ Mechanism make_cosine() {
   m.parameters = {
       toggle_parameter("query-norm", "Query norm ‖q‖", "Off: every query gets norm 1, or the mean.", false),
       toggle_parameter("key-norm", "Key norm ‖k‖", "Off: every key gets norm 1, or the mean.", false),
-      choice_parameter("off-norm", "A norm that is off",
-                       "Is 1, and scores are divided by τ; or is the mean over the text, which looks ahead.",
-                       {"one", "mean"}),
-      number_parameter("temperature", "Temperature τ", "Of cosines: scores are cos θ ÷ τ.", 0.01, 10, 0.1, true),
+      only_where(choice_parameter("off-norm", "A norm that is off",
+                                  "Is 1, and scores are divided by τ; or is the mean over the text, which looks ahead.",
+                                  {"one", "mean"}),
+                 [](const MechanismValues& v, const MechanismShape&) { return !both_norms(v); }),
+      only_where(
+          number_parameter("temperature", "Temperature τ", "Of cosines: scores are cos θ ÷ τ.", 0.01, 10, 0.1, true),
+          [](const MechanismValues& v, const MechanismShape&) { return !both_norms(v) && v.whole("off-norm") == 0; }),
       number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 20, 1, true)};
   m.run = run;
   m.score_edits = ScoreEdits::all;

@@ -78,9 +78,11 @@ Mechanism make_dispersion() {
       "margin would have to grow with ln n.";
   m.keywords =
       "softmax is not enough sharp out of distribution length entropy invariant dispersion with attention fading";
-  m.parameters = {number_parameter("margin", "Margin Δ", "By how much the best score leads.", 0, 20, 5),
-                  whole_parameter("trained", "Trained length m", "Of the scaling by ln n ÷ ln m.", 2, 65536, 16, true),
-                  toggle_parameter("drawn", "Other scores drawn", "N(0, 1) in place of 0.", false), seed_parameter()};
+  m.parameters = {
+      number_parameter("margin", "Margin Δ", "By how much the best score leads.", 0, 20, 5),
+      whole_parameter("trained", "Trained length m", "Of the scaling by ln n ÷ ln m.", 2, 65536, 16, true),
+      toggle_parameter("drawn", "Other scores drawn", "N(0, 1) in place of 0.", false),
+      only_where(seed_parameter(), [](const MechanismValues& v, const MechanismShape&) { return v.on("drawn"); })};
   m.run = run;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult& r) -> std::string {

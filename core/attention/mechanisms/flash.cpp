@@ -8,7 +8,8 @@
 // The tile follows from the M numbers that fast memory holds: B_c = min(d, m) keys, and as many rows as there is room
 // for beside them, B_r (B_c + d + d_v) + B_c (d + d_v) ≤ M. Then B_r grows with M/d, and Θ(n² d² / M) numbers are
 // moved, as Theorem 2 of the first paper says. The usual M is the 192 KiB of a multiprocessor of an A100 (there,
-// section 2.1).
+// section 2.1). Where fast memory holds the whole text nothing is seen of the method: then tiles of `rows` × `columns`
+// are computed and drawn, and the cost stays that of the tile from memory.
 
 #include <fmt/format.h>
 
@@ -17,6 +18,7 @@
 #include <limits>
 
 #include "core/attention/mechanism_math.h"
+#include "core/attention/mechanism_ticks.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/online_softmax.h"
 #include "core/base/nth.h"
@@ -27,9 +29,9 @@ namespace {
 
 struct Tiles {
   Index rows, columns, down, across;
-  Tiles(const MechanismShape& s, Index m, const MechanismValues& v) {
+  Tiles(const MechanismShape& s, Index m, const MechanismValues& v, bool fit) {
     rows = v.whole("rows"), columns = v.whole("columns");
-    if (v.on("fit")) {
+    if (fit) {
       const Index numbers = v.whole("memory") * 1024 / 4, width = s.d + s.d_v;
       columns = std::min(s.d, m);
       // A memory too small for d keys holds fewer of them, and one row.
@@ -40,6 +42,7 @@ struct Tiles {
     down = (s.n + rows - 1) / rows;
     across = (m + columns - 1) / columns;
   }
+  Tiles(const MechanismShape& s, Index m, const MechanismValues& v) : Tiles(s, m, v, v.on("fit")) {}
   Index count() const { return down * across; }
   KeyRange row_range(Index tile, Index n) const {
     const Index begin = tile / across * rows;
@@ -50,6 +53,21 @@ struct Tiles {
     return {begin, std::min(begin + columns, m)};
   }
 };
+
+/// Whether fast memory holds the whole text: Q, K, V, O and every score.
+bool holds_all(const MechanismShape& s, const MechanismValues& v) {
+  return s.rows() * s.n + (s.rows() + s.n) * (s.d + s.d_v) <= v.whole("memory") * 1024 / 4;
+}
+bool chosen_tiles(const MechanismValues& v, const MechanismShape& s) {
+  return !v.on("fit") || holds_all(s, v);
+}
+/// The tiles that run() goes through, of `s.rows()` queries.
+Tiles shown_tiles(const MechanismShape& s, const MechanismValues& v) {
+  return {{s.rows(), s.d, s.d_v}, s.n, v, !chosen_tiles(v, s)};
+}
+MechanismShape shape_of(const MechanismInput& in) {
+  return {in.m(), in.d(), in.d_v(), in.n()};
+}
 
 double moved_bytes(Index n, Index m, Index d, Index d_v, Index blocks_of_rows) {
   return 4 * (static_cast<double>(n) * static_cast<double>(d + d_v) +
@@ -67,23 +85,49 @@ Tensor finite(const Tensor& x) {
   return each(x, [](float value) { return std::isfinite(value) ? value : 0.0f; });
 }
 
+/// Bytes of `rows` rows of `width` numbers, with a note of it.
+void cross(TileWork::Block& block, double& moved, Index rows) {
+  const double bytes_of = 4 * static_cast<double>(rows * block.width);
+  block.crossed += bytes_of;
+  moved += bytes_of;
+}
+
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const Index n = in.n(), m = in.m();
-  const Tiles tiles({n, in.d(), in.d_v()}, m, values);
+  const Tiles tiles = shown_tiles(shape_of(in), values);
   const auto upto = static_cast<Index>(std::lround(values.number("done") * static_cast<double>(tiles.count())));
   OnlineSoftmax state(n, in.d_v());
   std::vector<std::uint8_t> done(static_cast<std::size_t>(n * m), 0);
   // 0 = not reached yet; a shade for skipped, done, and the newest
   Tensor schedule = Tensor::zeros({tiles.down, tiles.across});
+  using Role = ShapeChip::Role;
+  TileWork work;
+  work.done = upto, work.tiles = tiles.count();
+  work.blocks = {{"Q", Role::query, n, in.d()},
+                 {"K", Role::key, m, in.d()},
+                 {"V", Role::value, m, in.d_v()},
+                 {"O", Role::output, n, in.d_v()}};
+  TileWork::Block &q = work.blocks[0], &k = work.blocks[1], &v = work.blocks[2], &o = work.blocks[3];
   Index skipped = 0;
   for (Index tile = 0; tile < upto; ++tile) {
     check(in);
     const KeyRange rows = tiles.row_range(tile, n), keys = tiles.key_range(tile, m);
+    const bool newest = tile + 1 == upto;
+    const Tensor max_before = newest ? state.max.copy() : Tensor(), sum_before = newest ? state.sum.copy() : Tensor();
     const bool needed = state.add(in, rows, keys);
     skipped += !needed;
-    schedule.ref(tile / tiles.across, tile % tiles.across) = !needed ? 0.25f : tile + 1 == upto ? 1.0f : 0.6f;
+    schedule.ref(tile / tiles.across, tile % tiles.across) = !needed ? 0.25f : newest ? 1.0f : 0.6f;
     for (Index i = rows.begin; i < rows.end; ++i)
       for (Index j = keys.begin; j < keys.end; ++j) nth(done, i * m + j) = 1;
+    if (tile % tiles.across == 0) cross(q, work.moved, rows.size());
+    if (needed) cross(k, work.moved, keys.size()), cross(v, work.moved, keys.size());
+    if (tile % tiles.across == tiles.across - 1) cross(o, work.moved, rows.size());
+    if (!newest) continue;
+    work.skipped = !needed;
+    q.held = o.held = rows;
+    if (needed) k.held = v.held = keys;
+    const Index last = rows.end - 1;
+    work.row = {last, max_before.at(last, 0), state.max.at(last, 0), sum_before.at(last, 0), state.sum.at(last, 0)};
   }
   MechanismResult result;
   result.output = state.output();
@@ -91,6 +135,8 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   result.weights = online_weights(in, state, done);
   const double flash = moved_bytes(n, m, in.d(), in.d_v(), tiles.down);
   const double plain = plain_cost({n, in.d(), in.d_v()}).moved_bytes;
+  work.kept = {{"scores", tiles.rows, tiles.columns}, {"m, l", tiles.rows, 2}};
+  work.moved_in_all = flash, work.plain = plain, work.one_tile = moved_bytes(n, m, in.d(), in.d_v(), 1);
   result.facts = {
       {"Tiles", fmt::format("{} of {} done, {} skipped", upto, tiles.count(), skipped),
        "a tile is skipped when the mask hides all of it"},
@@ -103,6 +149,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
            "tiles of {} × {}: 4 (B_r B_c + (B_r + B_c)(d + d_v)), one tile of scores, its blocks of Q, K, V and O",
            tiles.rows, tiles.columns)}};
   if (detail != Detail::steps) return result;
+  result.tiles = std::make_shared<const TileWork>(std::move(work));
   add_inputs(result.steps, in);
   result.steps.push_back({.id = "schedule",
                           .title = "Tiles",
@@ -162,12 +209,19 @@ Mechanism make_flash() {
   m.parameters = {
       toggle_parameter("fit", "Tile from memory", "The largest tile that the memory below holds; off: as chosen.",
                        true),
-      whole_parameter("memory", "Fast memory, KiB", "On the chip; an A100 has 192 for each multiprocessor.", 1, 1024,
-                      192, true),
-      whole_parameter("rows", "Rows of a tile", "B_r: queries that are held at once.", 1, 128, 8, true),
-      whole_parameter("columns", "Keys of a tile", "B_c: keys that are folded in at once.", 1, 128, 8, true),
+      only_where(whole_parameter("memory", "Fast memory, KiB", "On the chip; an A100 has 192 for each multiprocessor.",
+                                 1, 1024, 192, true),
+                 [](const MechanismValues& v, const MechanismShape&) { return v.on("fit"); }),
+      only_where(whole_parameter("rows", "Rows of a tile",
+                                 "B_r: queries that are held at once; of the tiles drawn, where memory holds the text.",
+                                 1, 128, 2, true),
+                 chosen_tiles),
+      only_where(whole_parameter("columns", "Keys of a tile", "B_c: keys that are folded in at once.", 1, 128, 2, true),
+                 chosen_tiles),
       number_parameter("done", "Tiles done", "How far the computation has come; 1 is the whole.", 0, 1, 1)};
   m.run = run;
+  m.ticks = [](const MechanismShape& s, const MechanismValues& v) { return shown_tiles(s, v).count(); };
+  m.tick = "tile";
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);
@@ -186,10 +240,9 @@ Mechanism make_flash() {
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
     if (v.number("done") < 1) return "Only the tiles done so far count: rows whose tiles are missing will change.";
-    if (Tiles({in.n(), in.d(), in.d_v()}, in.m(), v).count() == 1)
-      return "The result is softmax attention's up to rounding. So short a text fits on the chip as one tile: take "
-             "Tile "
-             "from memory off, and Steps shows smaller ones at work.";
+    if (v.on("fit") && chosen_tiles(v, shape_of(in)))
+      return "The result is softmax attention's up to rounding. The chip would hold so short a text whole: small tiles "
+             "are drawn, which read K and V more often. Steps plays them one by one.";
     return "All tiles are done, and the result is softmax attention's up to rounding. Steps lets you "
            "go back over the tiles.";
   };

@@ -25,6 +25,10 @@ namespace {
 
 enum Gate { none, scalar, data_scalar, data_vector };
 
+bool from_token(const MechanismValues& v, const MechanismShape&) {
+  return v.whole("gate") == data_scalar || v.whole("gate") == data_vector;
+}
+
 struct Parts {
   Tensor q, k;   // (n, d)
   Tensor gates;  // (n, d): what row c of S is multiplied by before token t is written
@@ -157,6 +161,7 @@ Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
   Recurrence result;
   result.update = "Sₜ = Gₜ ∘ Sₜ₋₁ + kₜ vₜᵀ";
   result.readout = "oₜ = Sₜᵀ qₜ" + p.words();
+  result.gates = p.gates;
   result.output = recur(in, p, [&](const Tensor& state) { result.states.push_back(state.copy()); });
   return result;
 }
@@ -179,17 +184,27 @@ Mechanism make_gated() {
   m.parameters = {
       choice_parameter("gate", "Gate", "What the state is multiplied by at each token.",
                        {"none", "scalar", "data-scalar", "data-vector"}, 3),
-      number_parameter("decay", "Decay γ", "Of the scalar gate.", 0.5, 1, 0.9),
-      number_parameter("bias", "Gate bias b",
-                       "Of the gates that depend on the token: σ(b + …); learnt in the paper, from 0.", -2, 8, 0),
-      number_parameter("temperature", "Gate temperature τ",
-                       "The same gates to the power 1/τ: large τ forgets slowly; 16 in the paper.", 1, 64, 16, true),
-      whole_parameter("rank", "Rank of W", "Of the vector gate's W = W¹ W²; 16 in the paper.", 1, 256, 16, true),
+      only_where(number_parameter("decay", "Decay γ", "Of the scalar gate.", 0.5, 1, 0.9),
+                 [](const MechanismValues& v, const MechanismShape&) { return v.whole("gate") == scalar; }),
+      only_where(
+          number_parameter("bias", "Gate bias b",
+                           "Of the gates that depend on the token: σ(b + …); learnt in the paper, from 0.", -2, 8, 0),
+          from_token),
+      only_where(number_parameter("temperature", "Gate temperature τ",
+                                  "The same gates to the power 1/τ: large τ forgets slowly; 16 in the paper.", 1, 64,
+                                  16, true),
+                 from_token),
+      only_where(
+          whole_parameter("rank", "Rank of W", "Of the vector gate's W = W¹ W²; 16 in the paper.", 1, 256, 16, true),
+          [](const MechanismValues& v, const MechanismShape&) { return v.whole("gate") == data_vector; }),
       toggle_parameter("positive", "φ = 1 + elu", "Off: queries and keys as they are.", false),
       toggle_parameter("norm", "Normalise after", "Each output row ÷ its root mean square.", true),
-      toggle_parameter("centre", "… less its mean", "On: LayerNorm, as in the paper; off: RMS norm.", true),
+      only_where(toggle_parameter("centre", "… less its mean", "On: LayerNorm, as in the paper; off: RMS norm.", true),
+                 [](const MechanismValues& v, const MechanismShape&) { return v.on("norm"); }),
       output_gate_parameter(),
-      seed_parameter("of the gates' weights")};
+      only_where(seed_parameter("of the gates' weights"), [](const MechanismValues& v, const MechanismShape& s) {
+        return from_token(v, s) || v.whole("output-gate") == 0;
+      })};
   m.ours =
       "Gates are learnt maps of the layer's input in the paper; here they are drawn, on the key, and the output gate's "
       "on the query. LayerNorm has no learnt gains.";

@@ -10,7 +10,6 @@
 // multiply-adds; state d d_v floats.
 
 #include "core/attention/mechanisms/lightning.h"
-#include "core/base/nth.h"
 
 #include <fmt/format.h>
 
@@ -18,8 +17,10 @@
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
+#include "core/attention/mechanism_ticks.h"
 #include "core/attention/mechanisms/after_state.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
@@ -106,6 +107,42 @@ Index block_of(const MechanismInput& in, const MechanismValues& values) {
   return std::min(values.whole("block"), in.n());
 }
 
+Index blocks_of(Index n, const MechanismValues& values) {
+  const Index size = std::min(values.whole("block"), n);
+  return (n + size - 1) / size;
+}
+
+/// Rows of the blocks that are done; all others are still 0.
+Index rows_done(const MechanismInput& in, const MechanismValues& values) {
+  const double count = static_cast<double>(blocks_of(in.n(), values));
+  return std::min(in.n(), static_cast<Index>(std::lround(values.number("done") * count)) * block_of(in, values));
+}
+
+void clear_after(Tensor& x, Index rows) {
+  for (Index i = rows; i < x.dim(0); ++i)
+    for (Index c = 0; c < x.dim(1); ++c) x.ref(i, c) = 0;
+}
+
+/// Q, K and V are read and O is written once, block by block; the state stays in fast memory.
+std::shared_ptr<const TileWork> work_of(const MechanismInput& in, const MechanismValues& values) {
+  const Index n = in.n(), d = in.d(), d_v = in.d_v(), size = block_of(in, values), done = rows_done(in, values);
+  using Role = ShapeChip::Role;
+  TileWork work;
+  work.tiles = blocks_of(n, values);
+  work.done = (done + size - 1) / size;
+  const KeyRange held{done > 0 ? (work.done - 1) * size : 0, done};
+  const auto block = [&](const char* name, Role role, Index width) {
+    return TileWork::Block{name, role, n, width, held, 4 * static_cast<double>(done * width)};
+  };
+  work.blocks = {block("Q", Role::query, d), block("K", Role::key, d), block("V", Role::value, d_v),
+                 block("O", Role::output, d_v)};
+  work.kept = {{"(Q Kᵀ) ∘ M", size, size}, {"S", d, d_v}};
+  work.moved = 4 * static_cast<double>(done * 2 * (d + d_v));
+  work.moved_in_all = work.one_tile = 4 * static_cast<double>(n * 2 * (d + d_v));
+  work.plain = plain_cost({n, d, d_v}).moved_bytes;
+  return std::make_shared<const TileWork>(std::move(work));
+}
+
 /// What each row is multiplied by: 1 ÷ its root mean square, over all heads or this one's `own` output; empty = no
 /// norm.
 std::vector<float> norm_factors(const MechanismInput& in, const MechanismValues& values, const Tensor& own) {
@@ -135,6 +172,8 @@ MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& v
   MechanismResult result;
   result.kind = MapKind::effective;
   result.output = gated(factors.empty() ? raw : scaled_rows(raw, factors), gate);
+  const Index done = rows_done(in, values);
+  clear_after(result.output, done);
   result.output_is_weights_times_v = !gate.defined() && values.whole("values") == 1;
   if (detail == Detail::output) return result;
   const Tensor similarity = product_t(f.q, f.k);
@@ -147,6 +186,7 @@ MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& v
       result.weights.ref(i, j) = w;
       negative = negative || w < 0;
     }
+  clear_after(result.weights, done);
   // In the last layer λ is so near 1 that digits of it would hide that it is below.
   const std::string decay = f.decay < 1 && f.decay > 0.999 ? "1 − " + text(1 - f.decay) : text(f.decay);
   result.facts.push_back({"Decay λ", decay,
@@ -155,6 +195,7 @@ MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& v
                                                    in.layer->layer, in.layer->layers)
                                      : "of the one head of one layer"});
   if (detail != Detail::steps) return result;
+  result.tiles = work_of(in, values);
   auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   add_inputs(result.steps, in);
   result.steps.push_back(
@@ -189,9 +230,9 @@ MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& v
                           .value = inside,
                           .masked = std::move(inside_hidden)});
   result.steps.push_back({.id = "state",
-                          .title = "S before the last block",
+                          .title = done < in.n() ? "S before the newest block" : "S before the last block",
                           .formula = "λᴮ S + Σ λ^… φ(k) vᵀ",
-                          .value = parts.states.back(),
+                          .value = nth(parts.states, done > 0 ? (done - 1) / size : 0),
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::dimension});
   result.steps.push_back({.id = "before",
@@ -236,6 +277,7 @@ Recurrence lightning_recurrent(const MechanismInput& in, const MechanismValues& 
   const Tensor gate = output_gate(in, values, GateCurve::sigmoid);
   if (!factors.empty()) result.output = scaled_rows(result.output, factors);
   result.output = gated(result.output, gate);
+  clear_after(result.output, rows_done(in, values));
   result.readout =
       fmt::format("oₜ = φ(qₜ)ᵀ Sₜ{}{}", factors.empty() ? "" : ", ÷ rms", gate.defined() ? ", ⊙ gate" : "");
   return result;
@@ -259,17 +301,21 @@ std::vector<ShapeChip> lightning_chips(const MechanismShape& s, const MechanismV
 
 std::vector<MechanismParameter> lightning_parameters() {
   return {
-      whole_parameter("block", "Block B", "Rows computed together; the result does not depend on it.", 1, 256, 8, true),
+      whole_parameter("block", "Block B", "Rows computed together; the result does not depend on it.", 1, 256, 2, true),
       number_parameter("decay", "Decay λ",
                        "What a step back is multiplied by; 1 forgets nothing; 0: each head its own, as in MiniMax-01.",
                        0, 1, 0),
       choice_parameter("map", "Feature map φ", "Of queries and keys.", {"silu", "elu", "identity"}),
       choice_parameter("values", "Map of values", "MiniMax-01 maps values too.", {"silu", "identity"}),
       toggle_parameter("norm", "Normalise after", "Each output row ÷ its root mean square.", true),
-      choice_parameter("norm-over", "Norm over",
-                       "The row of all heads of the layer, as in MiniMax-01, or of this head.", {"heads", "head"}),
+      only_where(
+          choice_parameter("norm-over", "Norm over",
+                           "The row of all heads of the layer, as in MiniMax-01, or of this head.", {"heads", "head"}),
+          [](const MechanismValues& v, const MechanismShape&) { return v.on("norm"); }),
       output_gate_parameter(),
-      seed_parameter("of the output gate")};
+      only_where(seed_parameter("of the output gate"),
+                 [](const MechanismValues& v, const MechanismShape&) { return v.whole("output-gate") == 0; }),
+      number_parameter("done", "Blocks done", "How far the computation has come; 1 is the whole.", 0, 1, 1)};
 }
 
 Mechanism make_lightning() {
@@ -290,12 +336,15 @@ Mechanism make_lightning() {
   m.parameters = lightning_parameters();
   m.run = lightning_run;
   m.output = lightning_output;
+  m.ticks = [](const MechanismShape& s, const MechanismValues& v) { return blocks_of(s.rows(), v); };
+  m.tick = "block";
   m.recurrent = lightning_recurrent;
   m.cost = lightning_cost;
   m.chips = lightning_chips;
   m.needs_causal = true;
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
     const double decay = v.number("decay");
+    if (v.number("done") < 1) return "Only the blocks done so far have an output: the rows below them are still 0.";
     if (decay == 0)
       return "Each head has a decay of its own: the first heads of a layer forget soon, the last ones late, and the "
              "last layer's hardly at all. The size of the blocks changes nothing.";

@@ -136,6 +136,10 @@ Tensor output(const MechanismInput& in, const MechanismValues& values) {
   return product(shares, product(f, in.v));
 }
 
+bool drawn_projections(const MechanismValues& v, const MechanismShape&) {
+  return v.whole("projection") == 1;
+}
+
 }  // namespace
 
 Mechanism make_linformer() {
@@ -157,9 +161,11 @@ Mechanism make_linformer() {
       whole_parameter("rank", "Projected length r", "Summaries that stand for all keys.", 1, 512, 8, true),
       choice_parameter("projection", "Projections E, F", "Means of segments, or drawn from N(0, 1/r).",
                        {"segments", "gaussian"}),
-      choice_parameter("sharing", "F", "Of its own, or F = E (key-value sharing). Segments are one and the same.",
-                       {"own", "key-value"}),
-      seed_parameter("of drawn E and F")};
+      only_where(
+          choice_parameter("sharing", "F", "Of its own, or F = E (key-value sharing). Segments are one and the same.",
+                           {"own", "key-value"}),
+          drawn_projections),
+      only_where(seed_parameter("of drawn E and F"), drawn_projections)};
   m.run = run;
   m.score_edits = ScoreEdits::scaled;
   m.output = output;

@@ -160,10 +160,17 @@ Mechanism make_mamba() {
                        "Each channel its own, softplus of its parameter drawn from 0.001 … 0.1 as in the paper; or all "
                        "channels one, from the step bias.",
                        {"channels", "shared"}),
-      number_parameter("bias", "Step bias", "Before softplus, of shared steps: small Δ remembers long.", -6, 3, -2),
+      only_where(
+          number_parameter("bias", "Step bias", "Before softplus, of shared steps: small Δ remembers long.", -6, 3, -2),
+          [](const MechanismValues& v, const MechanismShape&) { return v.whole("steps") == 1; }),
       number_parameter("rate", "Decay rate", "A = −rate, −2 rate, …; 1 in the paper.", 0.001, 2, 1, true),
-      whole_parameter("channel", "Channel shown", "Whose weights; 0: the mean over all channels.", 0, 256, 0),
-      seed_parameter("of the direction w and the channels' parameters")};
+      only_where(
+          whole_parameter("channel", "Channel shown", "Whose weights; 0: the mean over all channels.", 0, 256, 0),
+          [](const MechanismValues& v, const MechanismShape&) { return v.whole("steps") == 0; }),
+      only_where(seed_parameter("of the direction w and the channels' parameters"),
+                 [](const MechanismValues& v, const MechanismShape&) {
+                   return v.whole("steps") == 0 || v.number("sensitivity") > 0;
+                 })};
   m.run = run;
   m.output = output;
   m.recurrent = [](const MechanismInput& in, const MechanismValues& values) {

@@ -81,11 +81,55 @@ Mechanism make_performer() {
 }
 
 namespace {
+
+/// ln φ(q)·φ(k) against scale · q·k of the cells that the mask leaves, about `most_points` of them. In double, without
+/// what the features take off against overflow.
+MechanismCurve cloud(const MechanismInput& in, const MechanismValues& values) {
+  constexpr Index most_points = 600;
+  const double root = std::sqrt(std::abs(static_cast<double>(in.scale)));
+  const Tensor w = directions(values.whole("features"), in.d(), values.on("orthogonal"), values.seed());
+  const Tensor q = times(in.q, static_cast<float>(root)), k = times(in.k, static_cast<float>(root));
+  const Tensor along_q = product_t(q, w), along_k = product_t(k, w);  // (n, r), (m, r)
+  const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
+  const auto dot = [](const Tensor& a, Index i, const Tensor& b, Index j) {
+    double sum = 0;
+    for (Index c = 0; c < a.dim(1); ++c) sum += static_cast<double>(a.at(i, c)) * static_cast<double>(b.at(j, c));
+    return sum;
+  };
+  const Index stride = 1 + in.n() * in.m() / most_points;
+  MechanismCurve curve{"Estimate against truth, a point for each pair: ln φ(q)·φ(k) over q·k",
+                       "q·k ÷ √d",
+                       "ln φ(q)·φ(k)",
+                       {{"pairs", {}, {}}, {"equal", {}, {}}},
+                       false,
+                       {}};
+  curve.lines[0].dots = true, curve.lines[1].level = true;
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (Index cell = 0; cell < in.n() * in.m(); cell += stride) {
+    if (!hidden.empty() && hidden[static_cast<std::size_t>(cell)]) continue;
+    check(in);
+    const Index i = cell / in.m(), j = cell % in.m();
+    double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (Index f = 0; f < w.dim(0); ++f)
+      largest = std::max(largest, static_cast<double>(along_q.at(i, f)) + static_cast<double>(along_k.at(j, f)));
+    for (Index f = 0; f < w.dim(0); ++f)
+      sum += std::exp(static_cast<double>(along_q.at(i, f)) + static_cast<double>(along_k.at(j, f)) - largest);
+    const double truth = dot(q, i, k, j);
+    curve.lines[0].x.push_back(truth);
+    curve.lines[0].y.push_back(largest + std::log(sum / static_cast<double>(w.dim(0))) - dot(q, i, q, i) / 2 -
+                               dot(k, j, k, j) / 2);
+    low = std::min(low, truth), high = std::max(high, truth);
+  }
+  curve.lines[1].x = curve.lines[1].y = {low, high};
+  return curve;
+}
+
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   MechanismResult result = kernel_attention(in, features(in, values), detail);
-  if (detail == Detail::steps) result.curves.push_back(error_curve(in, values, make_performer()));
+  if (detail == Detail::steps) result.curves = {error_curve(in, values, make_performer()), cloud(in, values)};
   return result;
 }
+
 }  // namespace
 
 }  // namespace headscope::mechanism

@@ -2,30 +2,34 @@
 // are split into positive and negative parts, x = x⁺ − x⁻, each raised to a power p > 1 that sharpens, and both
 // interactions are kept: of the same sign, [q⁺, q⁻]·[k⁺, k⁻], and of opposite signs, [q⁺, q⁻]·[k⁻, k⁺]. V is split
 // along its channels: the first half is read by the one, the second by the other, each times a coefficient (learnt as
-// matrices G in the paper, one number each here). With p = 1, same − opposite is q·k exactly.
-// Shapes: features (n, 2d), twice; state 2 · 2d (d_v/2 + 1) floats. Cost: 2 n 2d d_v multiply-adds.
+// matrices G in the paper, one number each here). In the paper each channel has a power of its own, learnt: here they
+// are one, or learnt on the text that is open (polaformer_fit.h). With p = 1, same − opposite is q·k exactly. Shapes:
+// features (n, 2d), twice; state 2 · 2d (d_v/2 + 1) floats. Cost: 2 n 2d d_v multiply-adds.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/kernel.h"
+#include "core/attention/mechanisms/polaformer_fit.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
 namespace {
 
 /// [x⁺ᵖ, x⁻ᵖ], or with the halves exchanged.
-Tensor polar(const Tensor& x, double power, bool exchanged) {
+Tensor polar(const Tensor& x, const std::vector<double>& powers, bool exchanged) {
   const Index d = x.dim(1);
   Tensor out = Tensor::zeros({x.dim(0), 2 * d});
   for (Index i = 0; i < x.dim(0); ++i)
     for (Index c = 0; c < d; ++c) {
       const double value = static_cast<double>(x.at(i, c));
-      const auto part = static_cast<float>(std::pow(std::abs(value), power));
+      const auto part = static_cast<float>(std::pow(std::abs(value), nth(powers, c)));
       out.ref(i, (value >= 0) != exchanged ? c : d + c) = part;
     }
   return out;
@@ -35,17 +39,28 @@ struct Parts {
   Kernel same, opposite;
   MechanismInput first, second;  // with their channels of v
   Index half;
+  PolarFit fit;  // without losses where nothing was learnt
 };
 
+bool learns(const MechanismValues& values) {
+  return values.whole("powers") == 1;
+}
+
 Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
-  const double power = values.number("power");
+  const PolarFit fit = learns(values)
+                           ? fit_polar(in)
+                           : PolarFit{std::vector<double>(static_cast<std::size_t>(in.d()), values.number("power")),
+                                      values.number("same"),
+                                      values.number("opposite"),
+                                      {}};
   const Index half = (in.d_v() + 1) / 2;
-  const Tensor q = polar(in.q, power, false), k = polar(in.k, power, false);
+  const Tensor q = polar(in.q, fit.powers, false), k = polar(in.k, fit.powers, false);
   Parts parts{{q, k, "same sign", Kernel::Norm::sum},
-              {q, polar(in.k, power, true), "opposite signs", Kernel::Norm::sum},
+              {q, polar(in.k, fit.powers, true), "opposite signs", Kernel::Norm::sum},
               in,
               in,
-              half};
+              half,
+              fit};
   parts.first.v = in.v.slice(1, 0, half).copy();
   parts.second.v = in.v.slice(1, half, in.d_v()).copy();
   return parts;
@@ -63,7 +78,7 @@ Tensor joined(const Tensor& first, const Tensor& second, double g_same, double g
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const Parts p = parts_of(in, values);
-  const double g_same = values.number("same"), g_opposite = values.number("opposite");
+  const double g_same = p.fit.same, g_opposite = p.fit.opposite;
   const MechanismResult same = kernel_attention(p.first, p.same, Detail::weights);
   const MechanismResult opposite = kernel_attention(p.second, p.opposite, Detail::weights);
   MechanismResult result;
@@ -77,9 +92,24 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     result.weights.mutable_values()[c] =
         static_cast<float>(share * g_same * static_cast<double>(same.weights.values()[c]) +
                            (1 - share) * g_opposite * static_cast<double>(opposite.weights.values()[c]));
+  if (learns(values))
+    result.facts.push_back(
+        {"Loss of the fit",
+         fmt::format("{} → {}", text(p.fit.losses.front()), text(*std::ranges::min_element(p.fit.losses))),
+         fmt::format("‖O − O_softmax‖² ÷ ‖O_softmax‖² of the first {} tokens, at power 3 and after {} steps",
+                     std::min(in.n(), most_fitted_tokens), fit_steps)});
   if (detail != Detail::steps) return result;
   auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   add_inputs(result.steps, in);
+  Tensor powers = Tensor::zeros({1, in.d()});
+  for (Index c = 0; c < in.d(); ++c) powers.ref(0, c) = static_cast<float>(nth(p.fit.powers, c));
+  result.steps.push_back({.id = "powers",
+                          .title = "Powers p",
+                          .formula = learns(values) ? "of each channel, learnt" : "of each channel: one for all",
+                          .value = powers,
+                          .range = MechanismStep::Range::positive,
+                          .rows = MechanismAxis::other,
+                          .columns = MechanismAxis::dimension});
   result.steps.push_back({.id = "polar-q",
                           .title = "[q⁺, q⁻]ᵖ",
                           .formula = "positive and negative parts to the power p",
@@ -114,13 +144,20 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .range = MechanismStep::Range::signed_values,
                           .masked = std::move(hidden)});
   result.steps.push_back(output_step({}, in.v, result.output, "[G_s · same V₁, G_o · opposite V₂]"));
+  if (learns(values)) {
+    MechanismCurve curve{"Loss of the fit",        "step", "‖O − O_softmax‖² ÷ ‖O_softmax‖²",
+                         {{"", {}, p.fit.losses}}, false,  {}};
+    for (std::size_t step = 0; step < p.fit.losses.size(); ++step)
+      curve.lines[0].x.push_back(static_cast<double>(step));
+    curve.from_zero = true;
+    result.curves.push_back(std::move(curve));
+  }
   return result;
 }
 
 Tensor output(const MechanismInput& in, const MechanismValues& values) {
   const Parts p = parts_of(in, values);
-  return joined(kernel_output(p.first, p.same), kernel_output(p.second, p.opposite), values.number("same"),
-                values.number("opposite"));
+  return joined(kernel_output(p.first, p.same), kernel_output(p.second, p.opposite), p.fit.same, p.fit.opposite);
 }
 
 Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
@@ -128,7 +165,7 @@ Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
   Recurrence same = kernel_recurrence(p.first, p.same);
   const Recurrence opposite = kernel_recurrence(p.second, p.opposite);
   same.update = "two states: same sign, opposite signs; each Sₜ = Sₜ₋₁ + φ(kₜ) vₜᵀ";
-  same.output = joined(same.output, opposite.output, values.number("same"), values.number("opposite"));
+  same.output = joined(same.output, opposite.output, p.fit.same, p.fit.opposite);
   return same;
 }
 
@@ -146,10 +183,17 @@ Mechanism make_polaformer() {
       "ReLU throws negative parts away; here they are kept, in two streams for agreeing and opposing signs, and a "
       "power "
       "above 1 brings back the sharpness that exp gave.";
-  m.keywords = "polarity aware negative power";
-  m.parameters = {number_parameter("power", "Power p", "Above 1 strong similarities gain on weak ones.", 1, 8, 3),
-                  number_parameter("same", "Coefficient, same sign", "Learnt in the paper.", -2, 2, 1),
-                  number_parameter("opposite", "Coefficient, opposite", "Learnt in the paper.", -2, 2, 1)};
+  m.keywords = "polarity aware negative power learnable powers per channel learnt fit";
+  const auto one_power = [](const MechanismValues& v, const MechanismShape&) { return !learns(v); };
+  m.parameters = {
+      choice_parameter("powers", "Powers",
+                       "One for all channels; or one for each, learnt with both coefficients on this text's own q, k "
+                       "and v against softmax's output.",
+                       {"one", "learnt"}),
+      only_where(number_parameter("power", "Power p", "Above 1 strong similarities gain on weak ones.", 1, 8, 3),
+                 one_power),
+      only_where(number_parameter("same", "Coefficient, same sign", "Learnt in the paper.", -2, 2, 1), one_power),
+      only_where(number_parameter("opposite", "Coefficient, opposite", "Learnt in the paper.", -2, 2, 1), one_power)};
   m.run = run;
   m.output = output;
   m.recurrent = recurrent;
@@ -163,10 +207,12 @@ Mechanism make_polaformer() {
                                   chip(Role::output, "O", s.rows(), s.d_v),
                                   {Role::remark, fmt::format("never builds {}×{}", s.rows(), s.n), ""}};
   };
-  m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult&) -> std::string {
-    return "Half of the channels are read by what agrees with the query, half by what opposes it: the map is their "
-           "mean. The "
-           "coefficients are not learnt for this model.";
+  m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult& r) -> std::string {
+    const std::string halves =
+        "Half of the channels are read by what agrees with the query, half by what opposes it: the map is their mean. ";
+    if (!learns(v)) return halves + "One power for all channels: take learnt, and each gets its own, fitted here.";
+    return halves + "Powers and coefficients were fitted to this head's softmax output, later tokens included: " +
+           (r.facts.empty() ? "" : "squared error " + r.facts[0].value + ".");
   };
   return m;
 }

@@ -1,7 +1,10 @@
 #include "core/attention/mechanisms/random_features.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/softmax.h"
@@ -45,26 +48,60 @@ std::vector<MechanismParameter> random_feature_parameters() {
           seed_parameter("of the directions")};
 }
 
+namespace {
+
+/// Mean over the visible cells of |w − w_softmax| with so many features.
+double error_with(const MechanismInput& in, const Tensor& exact, double seen, MechanismValues values, double features,
+                  std::uint64_t seed, const Mechanism& mechanism) {
+  values.set("features", features);
+  values.set("seed", static_cast<double>(seed));
+  const Tensor w = mechanism.run(in, values, Detail::weights).weights;
+  double sum = 0;
+  for (std::size_t c = 0; c < w.values().size(); ++c)
+    sum += std::abs(static_cast<double>(w.values()[c]) - static_cast<double>(exact.values()[c]));
+  return sum / std::max(seen, 1.0);
+}
+
+/// The same input with queries and keys drawn from N(0, 1).
+MechanismInput drawn_like(const MechanismInput& in, std::uint64_t seed) {
+  MechanismInput out = in;
+  out.q = gaussian(in.n(), in.d(), seed + 1'000'001);
+  out.k = gaussian(in.m(), in.d(), seed + 1'000'002);
+  return out;
+}
+
+}  // namespace
+
 MechanismCurve error_curve(const MechanismInput& in, const MechanismValues& values, const Mechanism& mechanism) {
-  const Tensor exact = softmax_reference(in).weights;
-  MechanismCurve curve{"Error over the number of features", "features", "mean |w − softmax|", {{"", {}, {}}}, true, {}};
   const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   const auto seen = static_cast<double>(hidden.empty() ? in.n() * in.m() : std::ranges::count(hidden, 0));
-  const auto error_of = [&](double features) {
-    MechanismValues with = values;
-    with.set("features", features);
-    const Tensor w = mechanism.run(in, with, Detail::weights).weights;
-    double sum = 0;
-    for (std::size_t c = 0; c < w.values().size(); ++c)
-      sum += std::abs(static_cast<double>(w.values()[c]) - static_cast<double>(exact.values()[c]));
-    return sum / std::max(seen, 1.0);
+  MechanismCurve curve{
+      fmt::format("Error over the number of features: mean, and least … most of {} seeds", curve_seeds),
+      "features",
+      "mean |w − softmax|",
+      {},
+      true,
+      {}};
+  curve.from_zero = true;
+  const auto line_of = [&](const MechanismInput& of, std::string label) {
+    const Tensor exact = softmax_reference(of).weights;
+    MechanismCurve::Line line{std::move(label), {}, {}};
+    for (double features = 4; features <= 1024; features *= 2) {
+      check(in);
+      double sum = 0, least = std::numeric_limits<double>::infinity(), most = 0;
+      for (std::uint64_t seed = 0; seed < curve_seeds; ++seed) {
+        const double error = error_with(of, exact, seen, values, features, values.seed() + seed, mechanism);
+        sum += error, least = std::min(least, error), most = std::max(most, error);
+      }
+      line.x.push_back(features);
+      line.y.push_back(sum / static_cast<double>(curve_seeds));
+      line.least.push_back(least), line.most.push_back(most);
+    }
+    return line;
   };
-  for (double features = 4; features <= 1024; features *= 2) {
-    check(in);
-    curve.lines[0].x.push_back(features);
-    curve.lines[0].y.push_back(error_of(features));
-  }
-  curve.marker = {values.number("features"), error_of(values.number("features"))};
+  curve.lines = {line_of(in, "this input"), line_of(drawn_like(in, values.seed()), "drawn, spread 1")};
+  curve.marker = {values.number("features"), error_with(in, softmax_reference(in).weights, seen, values,
+                                                        values.number("features"), values.seed(), mechanism)};
   return curve;
 }
 

@@ -10,7 +10,10 @@ namespace headscope::mechanism {
 Tensor directions(Index features, Index d, bool orthogonal, std::uint64_t seed);
 /// The parameters of both: features, orthogonal, seed.
 std::vector<MechanismParameter> random_feature_parameters();
-/// Mean over the visible cells of |w − w_softmax| for features 4, 8, … 1024, as a curve.
+/// Mean over the visible cells of |w − w_softmax| for features 4, 8, … 1024, as two curves: of this input, and of
+/// queries and keys of the same shape drawn from N(0, 1). Each is the mean over seeds seed, seed + 1, …, `curve_seeds`
+/// of them, in a band from the least to the most. The marker is of the seed itself.
+inline constexpr std::uint64_t curve_seeds = 8;
 MechanismCurve error_curve(const MechanismInput& in, const MechanismValues& values, const Mechanism& mechanism);
 
 }  // namespace headscope::mechanism

@@ -132,7 +132,7 @@ Mechanism make_refined() {
   m.title = "Refined weights: attention over attention (AWRSR)";
   m.name = "Refined weights (AWRSR)";
   m.group = "Attention over attention";
-  m.source = "Liu et al. 2024 (AWRSR)";
+  m.source = "Yuli Liu, Min Liu & Xiaojing Liu 2024";
   m.formula = "B = softmax((A W_q)(A W_k)ᵀ ÷ √m)";
   m.meaning =
       "Two queries that look at the same keys are related. Attention is computed between rows of the weights "
@@ -149,7 +149,8 @@ Mechanism make_refined() {
                                    0.1, 100, 1, true),
                   number_parameter("spread", "Spread of W",
                                    "0: every W is the identity; else plus so much of a drawn matrix.", 0, 2, 0),
-                  seed_parameter("of the W")};
+                  only_where(seed_parameter("of the W"),
+                             [](const MechanismValues& v, const MechanismShape&) { return v.number("spread") > 0; })};
   m.run = run;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {

@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
+#include "core/attention/mechanism_ticks.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/online_softmax.h"
 #include "core/base/nth.h"
@@ -30,6 +31,10 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   std::vector<std::uint8_t> done(static_cast<std::size_t>(n * m), 0);
   Tensor schedule = Tensor::zeros({workers, workers}), busy = Tensor::zeros({workers, workers});
   Index idle = 0, worked = 0;
+  RingRound ring;
+  ring.done = rounds, ring.rounds = workers;
+  for (Index worker = 0; worker < workers; ++worker)  // before the first round each holds its own
+    ring.workers.push_back({part(n, worker), part(m, worker), worker, false, 0});
   for (Index round = 0; round < workers; ++round)
     for (Index worker = 0; worker < workers; ++worker) {
       check(in);
@@ -41,6 +46,8 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
       const bool needed = rows.size() > 0 && keys.size() > 0 && state.add(in, rows, keys);
       busy.ref(worker, round) = needed ? 1.0f : 0.15f;
       ++(needed ? worked : idle);
+      RingRound::Worker& at = nth(ring.workers, worker);
+      at.keys = keys, at.of = holds, at.works = needed, at.met += needed;
       for (Index i = rows.begin; i < rows.end; ++i)
         for (Index j = keys.begin; j < keys.end; ++j) nth(done, i * m + j) = 1;
     }
@@ -57,6 +64,8 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
       {"Sent per round", fmt::format("{} B per worker", 4 * one.size() * (in.d() + in.d_v())),
        "keys and values of one block in float32"}};
   if (detail != Detail::steps) return result;
+  ring.sent = 4.0 * static_cast<double>(std::max<Index>(rounds - 1, 0) * one.size() * (in.d() + in.d_v()));
+  result.ring = std::make_shared<const RingRound>(std::move(ring));
   add_inputs(result.steps, in);
   std::vector<std::uint8_t> later(static_cast<std::size_t>(workers * workers), 0);
   for (Index w = 0; w < workers; ++w)
@@ -116,6 +125,10 @@ Mechanism make_ring() {
   m.parameters = {whole_parameter("workers", "Workers P", "Parts that the text is split into.", 1, 16, 4),
                   whole_parameter("rounds", "Rounds done", "From P on the result is whole.", 0, 16, 16)};
   m.run = run;
+  m.ticks = [](const MechanismShape& s, const MechanismValues& v) {
+    return std::min({v.whole("workers"), s.n, s.rows()});
+  };
+  m.tick = "round";
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);

@@ -18,6 +18,13 @@ namespace headscope::mechanism {
 
 namespace {
 
+bool one_number(const MechanismValues& v, const MechanismShape&) {
+  return v.whole("system") == 0;
+}
+bool hippo_system(const MechanismValues& v, const MechanismShape&) {
+  return v.whole("system") == 1;
+}
+
 StateSpace system_of(const MechanismValues& values) {
   const double c = values.number("c");
   if (values.whole("system") == 0) return {1, {values.number("a")}, {values.number("b")}, {c}, 0};
@@ -83,6 +90,15 @@ MechanismCurve recalled(const MechanismInput& in, Index size) {
   return curve;
 }
 
+MechanismCurve twice(const std::string& title, const std::string& x, const std::string& y,
+                     const std::vector<double>& line, const std::vector<double>& dots) {
+  MechanismCurve curve{title, x, y, {{"convolution", {}, line}, {"recurrence", {}, dots}}, false, {}};
+  for (auto& each : curve.lines)
+    for (std::size_t t = 0; t < each.y.size(); ++t) each.x.push_back(static_cast<double>(t));
+  curve.lines[1].dots = true;
+  return curve;
+}
+
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   need_causal(in, "state-space");
   const StateSpace system = system_of(values);
@@ -121,10 +137,14 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .value = result.weights,
                           .masked = hidden_cells(*in.rule, in.n(), in.m())});
   result.steps.push_back(output_step(result.weights, in.v, result.output, "K ∗ u"));
-  MechanismCurve answer{"Answer to an impulse", "tokens later", "K", {{"K", {}, k}}, false, {}};
-  for (Index t = 0; t < in.n(); ++t) answer.lines[0].x.push_back(static_cast<double>(t));
-  result.curves = {std::move(answer), recalled(in, hippo ? system.size : 8)};
+  // The same function twice: a line by convolution, dots by the recurrence.
   const Tensor fast = by_transforms(in, values), steps = recurrent(in, values).output;
+  std::vector<double> impulse(static_cast<std::size_t>(in.n()), 0.0);
+  impulse[0] = 1;
+  const auto by_steps = [](const Tensor& x) { return channel(x, 0); };
+  result.curves = {twice("Answer to an impulse", "tokens later", "K", k, run_recurrence(system, impulse)),
+                   twice("The first channel of the output", "token", "y", by_steps(result.output), by_steps(steps)),
+                   recalled(in, hippo ? system.size : 8)};
   const double gap_fft = greatest_gap(fast, result.output), gap_steps = greatest_gap(steps, result.output);
   result.facts = {
       {"Recurrence against convolution", fmt::format("{:.1e}", gap_steps), "largest |difference| of an output"},
@@ -151,11 +171,13 @@ Mechanism make_state_space() {
       "state space";
   m.parameters = {
       choice_parameter("system", "System", "A state of one number, or the HiPPO-LegS matrices.", {"scalar", "hippo"}),
-      number_parameter("a", "a", "What is left of the state after a token (one number).", -0.99, 1, 0.9),
-      number_parameter("b", "b", "What a token adds (one number).", -2, 2, 0.5),
+      only_where(number_parameter("a", "a", "What is left of the state after a token (one number).", -0.99, 1, 0.9),
+                 one_number),
+      only_where(number_parameter("b", "b", "What a token adds (one number).", -2, 2, 0.5), one_number),
       number_parameter("c", "c", "What is read of the state.", -2, 2, 1),
-      whole_parameter("size", "State size N", "Numbers in a HiPPO state.", 1, 32, 8),
-      number_parameter("step", "Step Δ", "Time between tokens (HiPPO).", 0.001, 1, 0.05, true)};
+      only_where(whole_parameter("size", "State size N", "Numbers in a HiPPO state.", 1, 32, 8), hippo_system),
+      only_where(number_parameter("step", "Step Δ", "Time between tokens (HiPPO).", 0.001, 1, 0.05, true),
+                 hippo_system)};
   m.run = run;
   m.output = by_transforms;
   m.recurrent = recurrent;

@@ -165,14 +165,19 @@ Mechanism make_titans() {
       whole_parameter("persistent", "Persistent tokens",
                       "In front of every text; the paper learns them, here they are drawn.", 0, 16, 2),
       whole_parameter("span", "Attention span", "Tokens that attention itself sees: a segment, or a window.", 1, 64, 4),
-      choice_parameter(
-          "context-memory", "MAC's memory",
-          "Is taught y and asked with y, as in eqs 24 and 25; or taught the tokens' keys, asked with their "
-          "queries.",
-          {"y", "token"}),
-      choice_parameter("gating", "Gating ⊗", "σ of memory's answer alone, N(y) ⊙ σ(N(M)), or of both.",
-                       {"memory", "both"}),
-      seed_parameter("of persistent tokens and a deep memory's first weights")};
+      only_where(choice_parameter(
+                     "context-memory", "MAC's memory",
+                     "Is taught y and asked with y, as in eqs 24 and 25; or taught the tokens' keys, asked with their "
+                     "queries.",
+                     {"y", "token"}),
+                 [](const MechanismValues& v, const MechanismShape&) { return v.whole("form") == 0; }),
+      only_where(choice_parameter("gating", "Gating ⊗", "σ of memory's answer alone, N(y) ⊙ σ(N(M)), or of both.",
+                                  {"memory", "both"}),
+                 [](const MechanismValues& v, const MechanismShape&) { return v.whole("form") < 2; }),
+      only_where(seed_parameter("of persistent tokens and a deep memory's first weights"),
+                 [](const MechanismValues& v, const MechanismShape&) {
+                   return v.whole("persistent") > 0 || v.whole("hidden") > 0;
+                 })};
   m.run = run;
   m.output = [](const MechanismInput& in, const MechanismValues& values) {
     need_causal(in, "titans");

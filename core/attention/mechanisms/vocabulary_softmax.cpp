@@ -222,7 +222,9 @@ Mechanism make_vocabulary_softmax() {
   m.parameters = {
       choice_parameter("frequencies", "Frequencies",
                        "Of the open model on this text, where there is one; or Zipf's law.", {"model", "zipf"}),
-      whole_parameter("words", "Zipf: words V", "Of the vocabulary, under Zipf's law.", 2, 50000, 5000, true),
+      only_where(
+          whole_parameter("words", "Zipf: words V", "Of the vocabulary, under Zipf's law.", 2, 50000, 5000, true),
+          [](const MechanismValues& v, const MechanismShape&) { return v.whole("frequencies") == 1; }),
       whole_parameter("word", "Word by rank", "Whose way is drawn: 1 is the most frequent.", 1, 50000, 12, true),
       seed_parameter("of the inner nodes")};
   m.run = run;

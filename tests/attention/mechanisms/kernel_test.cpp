@@ -115,7 +115,7 @@ TEST_CASE("random features converge to softmax, and say how far they are") {
   CHECK(bias < 0.002);
   CHECK(error("performer features=32 orthogonal=on") < error("performer features=32 orthogonal=off") * 1.1);
   const MechanismResult page = run("performer", in, Detail::steps);
-  REQUIRE(page.curves.size() == 1);
+  REQUIRE(page.curves.size() == 2);
   CHECK(page.curves[0].lines[0].y.front() > page.curves[0].lines[0].y.back());
   // Opposite keys, where exp is near zero: sines and cosines come out negative, exponentials never.
   MechanismInput apart = in;

@@ -1,0 +1,93 @@
+#include "app/render/machine_pictures.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "viz/color/color_norm.h"
+
+namespace headscope {
+
+namespace {
+
+Color color_of(ShapeChip::Role role, const Theme& theme) {
+  switch (role) {
+    case ShapeChip::Role::query:
+      return theme.query;
+    case ShapeChip::Role::key:
+      return theme.key;
+    case ShapeChip::Role::value:
+      return theme.value;
+    default:
+      return theme.accent;
+  }
+}
+
+std::string number(float value) {
+  if (!std::isfinite(value)) return "−∞";
+  return fmt::format("{}{:.3f}", value < 0 ? "−" : "", std::abs(value));
+}
+
+std::string range(const char* name, KeyRange rows) {
+  return rows.size() == 0   ? fmt::format("{} none", name)
+         : rows.size() == 1 ? fmt::format("{} {}", name, rows.begin)
+                            : fmt::format("{} {}–{}", name, rows.begin, rows.end - 1);
+}
+
+}  // namespace
+
+std::string tick_words(const Mechanism& mechanism, Index done, Index ticks) {
+  return fmt::format("{} {} of {}", mechanism.tick, done, ticks);
+}
+
+TileMachine tile_machine(const TileWork& work, const Mechanism& mechanism,
+                         const std::function<std::string(Index)>& place, const Theme& theme) {
+  TileMachine machine;
+  machine.state = tick_words(mechanism, work.done, work.tiles);
+  for (const TileWork::Block& block : work.blocks)
+    machine.slow.push_back({block.name, color_of(block.role, theme), block.rows, block.width, block.held.begin,
+                            block.held.end,
+                            fmt::format("{} {}", quantity(block.crossed, "B"),
+                                        block.role == ShapeChip::Role::output ? "written" : "read")});
+  for (const TileWork::Kept& each : work.kept)
+    machine.kept.push_back(fmt::format("{} {}×{}", each.name, each.rows, each.width));
+  machine.moved = work.moved;
+  machine.levels = {{work.moved_in_all, "all of these tiles, masked ones too"},
+                    {work.plain, "with the n × n matrices in slow memory"}};
+  if (work.one_tile < work.moved_in_all) machine.levels.push_back({work.one_tile, "were the whole text one tile"});
+  if (work.skipped) machine.row = {"The mask hides all of this tile: it is skipped."};
+  if (work.row && !work.skipped) {
+    const TileWork::Row& row = *work.row;
+    const bool first = !std::isfinite(row.max_before);
+    const float shrink = first ? 0 : std::exp(row.max_before - row.max), kept = row.sum_before * shrink;
+    machine.row = {fmt::format("row {} before → after this tile", place(row.query)),
+                   fmt::format("m  {} → {}", number(row.max_before), number(row.max)),
+                   first ? fmt::format("l  0 → {}", number(row.sum))
+                         : fmt::format("l  {} · e^({}) + {} = {}", number(row.sum_before),
+                                       number(row.max_before - row.max), number(row.sum - kept), number(row.sum))};
+  }
+  return machine;
+}
+
+WorkerRing worker_ring(const RingRound& round, const Mechanism& mechanism) {
+  WorkerRing ring;
+  ring.state = tick_words(mechanism, round.done, round.rounds);
+  const auto count = static_cast<double>(round.workers.size());
+  int idle = 0;
+  for (const RingRound::Worker& worker : round.workers) {
+    idle += !worker.works;
+    ring.workers.push_back(
+        {range("Q", worker.queries), range("K, V", worker.keys), static_cast<int>(worker.of), worker.works,
+         static_cast<double>(worker.met) / std::max(count, 1.0),
+         fmt::format("keeps {}, holds {} of worker {}{}; {} of {:.0f} blocks folded in",
+                     range("queries", worker.queries), range("keys and values", worker.keys), worker.of,
+                     worker.works ? "" : ", of which the mask leaves it none", worker.met, count)});
+  }
+  ring.remark = round.done == 0
+                    ? "Each holds its own keys and values. A round folds them in and passes them on."
+                    : fmt::format("{} sent by each worker{}", quantity(round.sent, "B"),
+                                  idle ? fmt::format("; {} of {:.0f} have nothing to do: the mask", idle, count) : "");
+  return ring;
+}
+
+}  // namespace headscope

@@ -1,0 +1,45 @@
+#include "core/analysis/mask_sweep.h"
+
+#include "core/attention/masks.h"
+#include "core/edits/mask_edit.h"
+#include "core/run/mechanism_input.h"
+
+namespace headscope {
+
+std::shared_ptr<const AttentionRule> mask_on_text(const std::string& mask, const LoadedModel& loaded,
+                                                  const RunRequest& request, HeadId head, const Ctx& ctx) {
+  if (!hashes_vectors(mask) || loaded.model->config().state_space) return parse_mask(mask);
+  const MechanismInput in = head_input(loaded, request, head, Ctx{ctx.backend, nullptr, ctx.stop});
+  const MaskVectors vectors{in.q, in.k};
+  return parse_mask(mask, "mask", &vectors);
+}
+
+MaskFacts facts_on_text(const std::string& mask, const AttentionRule& rule, Index tokens) {
+  MaskFacts facts = mask_facts(rule, tokens);
+  if (hashes_vectors(mask)) facts.kept_keys = tokens;
+  return facts;
+}
+
+MaskSweep::MaskSweep(LoadedModel loaded, MasksAsked asked) : loaded_(std::move(loaded)) {
+  known_.asked = std::move(asked);
+  known_.dims = loaded_.model->config().dims;
+}
+
+void MaskSweep::step(const Ctx& ctx) {
+  if (!probe_) {
+    EditProbe probe(loaded_, known_.asked.request, true, ctx);
+    known_.before = probe.outcome(*probe.before());
+    probe_ = std::move(probe);
+    return;
+  }
+  const std::string& mask = known_.asked.masks[known_.entries.size()];
+  const auto tokens = static_cast<Index>(probe_->before()->tokens.size());
+  const auto rule = mask_on_text(mask, loaded_, known_.asked.request, known_.asked.head, ctx);
+  known_.entries.push_back({mask, facts_on_text(mask, *rule, tokens), probe_->after({{{}, SetMask{mask}}}, ctx)});
+}
+
+std::shared_ptr<const MaskCosts> MaskSweep::result() const {
+  return probe_ ? std::make_shared<const MaskCosts>(known_) : nullptr;
+}
+
+}  // namespace headscope

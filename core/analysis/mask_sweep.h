@@ -1,0 +1,62 @@
+#pragma once
+// Every mask beside every other on one text: cells, work, what a cache keeps, and the loss of the model with the mask
+// in every head. Masks that hash queries and keys are counted on one head's own; in the model each head hashes its own.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/analysis/edit_probe.h"
+#include "core/analysis/sweep.h"
+#include "core/attention/mask_facts.h"
+#include "core/trace/head_id.h"
+
+namespace headscope {
+
+struct MasksAsked {
+  RunRequest request;
+  HeadId head;                     ///< whose queries and keys are hashed
+  std::vector<std::string> masks;  ///< as parse_mask reads them
+  bool operator==(const MasksAsked&) const = default;
+};
+
+struct MaskCosts {
+  struct Entry {
+    std::string mask;
+    MaskFacts facts;
+    Outcome outcome;
+  };
+  MasksAsked asked;
+  std::vector<Entry> entries;  ///< as far as they are known, in the order asked
+  Outcome before;
+  ModelDims dims;
+};
+
+/// `mask` over `tokens` tokens. A mask that hashes takes the head's queries and keys of the run; of a state space,
+/// which has none, it is causal. Throws Error as parse_mask and run() do.
+std::shared_ptr<const AttentionRule> mask_on_text(const std::string& mask, const LoadedModel& loaded,
+                                                  const RunRequest& request, HeadId head, const Ctx& ctx);
+
+/// What `rule`, the mask of these words, leaves over `tokens` tokens. A mask that hashes may show a later query any
+/// key: a cache must keep them all.
+MaskFacts facts_on_text(const std::string& mask, const AttentionRule& rule, Index tokens);
+
+class MaskSweep final : public Sweep {
+ public:
+  using Result = MaskCosts;
+  MaskSweep(LoadedModel loaded, MasksAsked asked);
+  void step(const Ctx& ctx) override;
+  int done() const override { return static_cast<int>(known_.entries.size()); }
+  int total() const override { return static_cast<int>(known_.asked.masks.size()); }
+  bool finished() const override { return probe_ && done() == total(); }
+  double share() const override { return total() > 0 ? static_cast<double>(done()) / total() : 0; }
+  std::shared_ptr<const MaskCosts> result() const;
+
+ private:
+  LoadedModel loaded_;
+  std::optional<EditProbe> probe_;
+  MaskCosts known_;
+};
+
+}  // namespace headscope

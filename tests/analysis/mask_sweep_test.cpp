@@ -1,0 +1,66 @@
+// Every row of the table of masks is a whole run with that mask; hashed ones are counted on the head's own vectors.
+
+#include "core/analysis/mask_sweep.h"
+
+#include <doctest/doctest.h>
+
+#include "core/attention/lsh.h"
+#include "core/attention/masks.h"
+#include "core/edits/mask_edit.h"
+#include "core/metrics/next_token.h"
+#include "core/metrics/next_token_change.h"
+#include "tests/support/paths.h"
+
+namespace headscope::mask_sweep_test {
+
+using doctest::Approx;
+using testing::reference;
+
+TEST_CASE("masks side by side: cells, loss and change of the answer are those of a run with each") {
+  Backend backend;
+  const Ctx ctx{backend};
+  const LoadedModel loaded = load_model(reference("gpt2-random"), backend);
+  RunRequest request;
+  request.model = reference("gpt2-random");
+  request.ids = {3, 14, 15, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2};
+  request.capture.all_logits = true;
+  const MasksAsked asked{request, {1, 0}, {"causal", "window 3", "lsh 4 rounds 1 seed 2", "padding 2 & causal"}};
+  MaskSweep sweep(loaded, asked);
+  while (!sweep.finished()) sweep.step(ctx);
+  const auto known = sweep.result();
+  REQUIRE(known->entries.size() == 4);
+  const auto plain = run(loaded, request, ctx);
+  CHECK(known->before.loss == Approx(mean_loss(*plain)));
+  for (const MaskCosts::Entry& each : known->entries) {
+    CAPTURE(each.mask);
+    RunRequest changed = request;
+    changed.edits = {{{}, SetMask{each.mask}}};
+    const auto after = run(loaded, changed, ctx);
+    CHECK(each.outcome.loss == Approx(mean_loss(*after)));
+    CHECK(each.outcome.kl == Approx(next_token_change(*plain, *after, 1).kl).scale(1e-6));
+  }
+  CHECK(known->entries[0].facts.cells == 210);
+  CHECK(known->entries[0].outcome.kl == Approx(0).scale(1e-6));
+  CHECK(known->entries[1].facts.cells == 57);  // 1 + 2 + 18 · 3
+  CHECK(known->entries[1].outcome.loss != Approx(known->before.loss));
+
+  // The head's own queries and keys, as a run records them.
+  RunRequest recorded = request;
+  recorded.capture.sites = {SiteKind::q, SiteKind::k};
+  const auto trace = run(loaded, recorded, ctx);
+  const auto head_of = [&](SiteKind kind) {
+    const Tensor& all = trace->sites.at({kind, 1});  // (token, head, d)
+    Tensor out = Tensor::zeros({all.dim(0), all.dim(2)});
+    for (Index i = 0; i < out.dim(0); ++i)
+      for (Index c = 0; c < out.dim(1); ++c) out.ref(i, c) = all.at(i, 0, c);
+    return out;
+  };
+  const RulePtr hashed =
+      lsh_rule(head_of(SiteKind::q), head_of(SiteKind::k), {.buckets = 4, .rounds = 1, .seed = 2}, "lsh");
+  CHECK(known->entries[2].facts.cells == mask_facts(*hashed, 20).cells);
+  CHECK(known->entries[2].facts.cells < 210);
+  CHECK(known->entries[2].facts.kept_keys == 20);  // a later query may meet any of them
+  CHECK(known->entries[1].facts.kept_keys == 2);
+}
+
+}  // namespace headscope::mask_sweep_test
