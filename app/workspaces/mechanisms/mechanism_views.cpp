@@ -151,7 +151,8 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
 void MechanismsWorkspace::compare(Ui& ui) {
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
-  const double side = std::clamp(std::min((width - 64) / 3, room - 330), 120.0, 340.0);
+  // Names take a third of a small map: it keeps the width that there is.
+  const double side = std::clamp(std::min((width - 64) / 3, std::max(room - 330, 180.0)), 120.0, 340.0);
   const std::vector<Shown> shown{
       {"reference", "Softmax (reference)", "softmax(" + mechanism::scores_text(controller_.page()->input) + ")"},
       {"effective", "Effective weights", "what each value counts for"},
