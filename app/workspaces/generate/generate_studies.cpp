@@ -264,19 +264,20 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
     return mean_of(view->losses[p], from, view->losses[p].size()) -
            mean_of(view->losses[0], from, view->losses[0].size());
   };
-  const double window_lost = lost(CachePolicy::window), sinks_lost = lost(CachePolicy::sinks);
-  std::string words =
-      fmt::format("Without the first tokens the model loses {:+.3f} nats per token, with {} of them kept {:+.3f}. ",
-                  window_lost, view->settings.sinks, sinks_lost);
-  if (window_lost > 0.05 && sinks_lost < 0.5 * window_lost)
-    words += "Heads of this model lean on its first tokens: the sinks bring most of it back (Xiao et al. 2023).";
+  const double window_lost = lost(CachePolicy::window), sinks_lost = lost(CachePolicy::sinks),
+               kept = window_lost - sinks_lost;
+  std::string words = fmt::format(
+      "Against the whole cache the window loses {:+.3f} nats per token, with {} first tokens kept {:+.3f}. ",
+      window_lost, view->settings.sinks, sinks_lost);
+  if (static_cast<int>(view->ids.size()) > controller_.model().model->config().context)
+    words += "The whole cache itself fails past the trained length: it meets distances that it never saw. ";
+  if (kept > 0.05)
+    words += fmt::format(
+        "Keeping the first tokens takes {:.3f} off: heads of this model lean on them (Xiao et al. 2023).", kept);
   else if (window_lost > 0.05)
     words += "The sinks do not bring it back: what is lost is what stood farther away than the window reaches.";
   else
-    words += fmt::format(
-        "This model does not lean on its first tokens: keeping them changes the window's loss by {:+.4f} "
-        "nats per token.",
-        sinks_lost - window_lost);
+    words += fmt::format("This model does not lean on its first tokens: keeping them takes {:+.4f} nats off.", kept);
   note(ui, words);
 }
 
