@@ -162,6 +162,11 @@ TEST_CASE("random stacks: the stream grows with the norm before, and has its own
   CHECK(again.post.loss == found.post.loss);
   CHECK_THROWS_AS(random_stacks({.width = 30, .heads = 4}, ctx), Error);
   CHECK_THROWS_AS(random_stacks({.layers = 0}, ctx), Error);
+  // 64 · (4 · 1024² + 2 · 1024 · 8192) + 2 · 1024 parameters.
+  CHECK_THROWS_WITH_AS(random_stacks({.layers = 64, .width = 1024, .heads = 1, .mlp = 8192, .vocabulary = 2}, ctx),
+                       doctest::Contains("1342 million"), Error);
+  const RandomStack least{.layers = 1, .width = 2, .heads = 1, .mlp = 1, .tokens = 2, .vocabulary = 2};
+  CHECK_NOTHROW(random_stacks(least, ctx));
 }
 
 }  // namespace headscope::norm_placement_test

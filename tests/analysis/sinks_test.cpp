@@ -87,6 +87,11 @@ TEST_CASE("the V shape of a layer: even attention is flat, ends only is a V") {
   CHECK(v.density.back() > 2);
   CHECK(v.density[3] < 0.5);
   CHECK(v.v_depth > 5);
+  // The lesser of both ends ÷ the mean of the middle half.
+  double middle = 0;
+  const std::size_t quarter = v.density.size() / 4, half = v.density.size() - 2 * quarter;
+  for (std::size_t part = quarter; part < quarter + half; ++part) middle += v.density[part] / static_cast<double>(half);
+  CHECK(v.v_depth == doctest::Approx(std::min(v.density.front(), v.density.back()) / middle));
 }
 
 TEST_CASE("massive activations are found against the median, and zeroing one is what a pass without it gives") {

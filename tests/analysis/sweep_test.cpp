@@ -236,8 +236,41 @@ TEST_CASE("temperatures: 1 is the model as it is, every point is one run, heads 
   double mean_loss_hot = 0;
   for (const auto& curve : result->heads) mean_loss_hot += curve[2].loss / static_cast<double>(result->heads.size());
   CHECK(result->mean()[2].loss == Approx(mean_loss_hot));
+  for (std::size_t tau = 0; tau < 3; ++tau) {
+    double kl = 0, nats = 0;
+    for (const auto& curve : result->heads) {
+      kl += curve[tau].kl / static_cast<double>(result->heads.size());
+      nats += curve[tau].entropy / static_cast<double>(result->heads.size());
+    }
+    CHECK(result->mean()[tau].kl == Approx(kl));
+    CHECK(result->mean()[tau].entropy == Approx(nats));
+  }
+  CHECK(result->mean()[2].kl > 0);
+  // All heads at once: the mean of every head's entropy in one pass, those of the first layer among them.
+  const auto cold_entropy = evaluate(metric("entropy"), *cold);
+  double nats = 0;
+  for (const double each : cold_entropy) nats += each / static_cast<double>(cold_entropy.size());
+  CHECK(result->all[0].entropy == Approx(nats));
   CHECK_THROWS_AS(TemperatureSweeper(bench.loaded, {bench.request, {}}), Error);
   CHECK_THROWS_AS(TemperatureSweeper(bench.loaded, {bench.request, {-1}}), Error);
+}
+
+TEST_CASE(
+    "the share of a sweep is that of the blocks it computes: an edit in layer l asks for those from l on, and one "
+    "more") {
+  Bench bench(reference("gpt2-random"));
+  HeadAblationSweep sweep(bench.loaded, {bench.request, Ablate{}, {}});
+  CHECK(sweep.share() == 0);
+  sweep.step(bench.ctx);  // the text as it is
+  const ModelDims& dims = bench.loaded.model->config().dims;
+  double all = 0, done = 0;
+  for (int layer = 0; layer < dims.layers; ++layer) all += dims.heads * (1 + dims.layers - layer);
+  for (int cell = 0; cell < sweep.total(); ++cell) {
+    CHECK(sweep.share() == Approx(done / all));
+    sweep.step(bench.ctx);
+    done += 1 + dims.layers - cell / dims.heads;
+  }
+  CHECK(sweep.share() == Approx(1));
 }
 
 TEST_CASE("the greedy order of heads: each round takes the head nearest to the whole model's answer") {

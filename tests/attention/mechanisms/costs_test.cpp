@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "core/attention/mechanism_compare.h"
+#include "core/attention/mechanism_math.h"
 #include "tests/attention/mechanisms/input.h"
 
 namespace headscope::costs_test {
@@ -170,6 +172,87 @@ TEST_CASE("ln n: the factor of each row by the keys that it sees") {
           doctest::Approx(factor * static_cast<double>(in.scale) * dot(q[static_cast<std::size_t>(i)], k[0]))
               .epsilon(1e-4));
   }
+}
+
+TEST_CASE("texts longer than a block: the cheap output of 150 tokens is that of the weights, by definition") {
+  const auto elu1 = [](double x) { return x > 0 ? 1 + x : std::exp(x); };
+  for (const char* mask : {"causal", "full", "window 70", "causal & padding 5"}) {
+    CAPTURE(mask);
+    const MechanismInput in = random_head(150, 150, 4, 3, mask);
+    const Matrix q = matrix_of(in.q), k = matrix_of(in.k), v = matrix_of(in.v);
+    const MechanismChoice softmax = parse_mechanism("softmax temperature=0.5"), linear = parse_mechanism("linear"),
+                          bare = parse_mechanism("linear normalise=none");
+    MechanismInput sharp = in;
+    sharp.scale *= 2;
+    CHECK(gap(output_of(*softmax.mechanism, in, softmax.values), times(softmax_by_definition(sharp), v)) < 1e-5);
+    Matrix similar(150, std::vector<double>(150, 0.0));
+    for (Index i = 0; i < 150; ++i)
+      for (Index j = 0; j < 150; ++j)
+        if (!masked(*in.rule, i, j, 150))
+          for (std::size_t c = 0; c < 4; ++c)
+            similar[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] +=
+                elu1(q[static_cast<std::size_t>(i)][c]) * elu1(k[static_cast<std::size_t>(j)][c]);
+    CHECK(gap(output_of(*bare.mechanism, in, bare.values), times(similar, v)) < 2e-3);  // sums of up to a thousand
+    for (auto& row : similar) {
+      double sum = 0;
+      for (const double x : row) sum += x;
+      for (double& x : row) x /= sum;
+    }
+    CHECK(gap(output_of(*linear.mechanism, in, linear.values), times(similar, v)) < 1e-5);
+  }
+}
+
+TEST_CASE("cross-attention's cut leaves a token on each side; J's cells in words; maps of a kernel with signs") {
+  const MechanismInput text = random_head(8, 8, 4, 4, "causal");
+  CHECK(step_of(run("cross cut=0.05", text, Detail::steps), "weights").value.shape() == Shape({7, 1}));
+  CHECK(step_of(run("cross cut=0.95", text, Detail::steps), "weights").value.shape() == Shape({1, 7}));
+  CHECK(step_of(run("cross", random_head(2, 2, 4, 4, "causal"), Detail::steps), "weights").value.shape() ==
+        Shape({1, 1}));
+  const MechanismInput two{rows(1, 1, {1}), rows(2, 1, {0, 0}), rows(2, 1, {1, 2}), 1, parse_mask("full")};
+  const MechanismResult j = run("saturation", two, Detail::steps);
+  CHECK(step_of(j, "jacobian").explain(0, 0) == "0.5 − 0.5² = 0.25");
+  CHECK(step_of(j, "jacobian").explain(0, 1) == "−0.5 · 0.5");
+  using Range = MechanismStep::Range;
+  CHECK(step_of(run("linear", text, Detail::steps), "weights").range == Range::positive);
+  CHECK(step_of(run("linear map=identity normalise=none", text, Detail::steps), "weights").range ==
+        Range::signed_values);
+  // Of own E and F both are shown, of one matrix one.
+  const auto shows_f = [&](const char* spec) {
+    const MechanismResult r = run(spec, text, Detail::steps);
+    return std::ranges::count(r.steps, std::string("projection-f"), &MechanismStep::id);
+  };
+  CHECK(shows_f("linformer projection=gaussian") == 1);
+  CHECK(shows_f("linformer projection=gaussian sharing=key-value") == 0);
+  CHECK(shows_f("linformer") == 0);
+}
+
+TEST_CASE("why projections: asymmetry and the diagonal, by hand and from the drawn matrices") {
+  const MechanismInput in = random_head(5, 5, 3, 3, "full");
+  const MechanismResult r = run("projections seed=2", in, Detail::steps);
+  const auto drawn = [](std::uint64_t seed) {
+    Matrix out = matrix_of(mechanism::gaussian(3, 3, seed));
+    for (auto& row : out)
+      for (double& x : row) x /= std::sqrt(3.0);
+    return out;
+  };
+  const Matrix x = matrix_of(in.k), q = times(x, drawn(2)), k = times(x, drawn(3));
+  double off = 0, all = 0;
+  int largest = 0;
+  for (std::size_t i = 0; i < 5; ++i) {
+    bool is = true;
+    for (std::size_t j = 0; j < 5; ++j) {
+      off += std::pow(dot(q[i], k[j]) - dot(q[j], k[i]), 2);
+      all += std::pow(dot(q[i], k[j]), 2);
+      is = is && dot(q[i], k[j]) <= dot(q[i], k[i]);
+    }
+    largest += is;
+  }
+  CHECK(number_in(r.facts[1].value) == doctest::Approx(std::sqrt(off / all)).epsilon(0.005));
+  CHECK(r.facts[3].value == std::to_string(largest) + " of 5 rows");
+  CHECK(number_in(r.facts[0].value) == 0);
+  const std::string note = note_of("projections seed=2", in);
+  CHECK(holds(note, r.facts[2].value + " without projections, in " + r.facts[3].value + " with them; asymmetry 0 and " +
+                        r.facts[1].value));
 }
 
 }  // namespace headscope::costs_test
