@@ -9,6 +9,14 @@
 
 namespace headscope {
 
+namespace {
+/// The text, or, where it is too wide, what stands before its mark.
+std::string whole_or_before(const std::string& text, std::string_view mark, const Font& font, double width,
+                            const TextMeasure& measure) {
+  return elided(measure.width(text, font) <= width ? text : text.substr(0, text.find(mark)), font, width, measure);
+}
+}  // namespace
+
 std::string share_words(double share) {
   constexpr std::pair<int, const char*> parts[] = {{1, "1×"}, {2, "½"}, {4, "¼"}, {8, "⅛"}};
   for (const auto& [part, words] : parts)
@@ -41,7 +49,7 @@ Scene key_sharing_scene(const SharingPicture& picture, const Style& style) {
     const double left = (each + gap) * static_cast<double>(w);
     const std::string id = fmt::format("way.{}.", w);
     scene.add({Text{{left, top - 7},
-                    elided(way.title, title, each, style.measure),
+                    whole_or_before(way.title, " key head", title, each, style.measure),
                     title,
                     way.marked ? theme.accent : theme.text,
                     Anchor::start,
@@ -86,7 +94,7 @@ Scene key_sharing_scene(const SharingPicture& picture, const Style& style) {
         {Text{{left, y + bar + foot - 4}, words, title, theme.text, Anchor::start, 0}, id + "share", way.tooltip});
     const double after = style.measure.width(words, title) + 10;
     scene.add({Text{{left + after, y + bar + foot - 4},
-                    elided(way.size, caption, each - after, style.measure),
+                    whole_or_before(way.size, " per token", caption, each - after, style.measure),
                     caption,
                     theme.muted,
                     Anchor::start,

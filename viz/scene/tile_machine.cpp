@@ -48,7 +48,9 @@ Scene tile_machine_scene(const TileMachine& machine, const Style& style) {
                      1},
                  "held." + block.name,
                  fmt::format("rows {}–{} of {} lie in fast memory", block.first, block.last - 1, block.name)});
-    write(left, top + tall + line, fmt::format("{} {}×{}", block.name, block.rows, block.width), number, theme.text);
+    const std::string shape = fmt::format("{} {}×{}", block.name, block.rows, block.width);
+    const bool room = style.measure.width(shape, number) <= each - 4;
+    write(left, top + tall + line, room ? shape : block.name, number, theme.text);
     write(left, top + tall + 2 * line - 1, elided(block.crossed, caption, each - 4, style.measure), caption,
           theme.muted);
   }

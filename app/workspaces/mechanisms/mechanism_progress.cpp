@@ -47,7 +47,7 @@ void MechanismsWorkspace::progress(Ui& ui) {
   std::string label = std::string(m.tick) + "s done";
   label[0] = static_cast<char>(label[0] - 'a' + 'A');
   if (slider(ui, label.c_str(), at,
-             {0, static_cast<double>(ticks), static_cast<double>(ticks), false, fmt::format("of {}", ticks), 0}))
+             {0, static_cast<double>(ticks), static_cast<double>(ticks), false, fmt::format(" of {}", ticks), 0}))
     set(done = std::lround(at));
   if (!controller_.playing) return;
   *ui.animate = true;

@@ -43,7 +43,7 @@ constexpr PositionMethod methods[] = {
      "An et al., Training-Free Long-Context Scaling of Large Language Models, 2024",
      "dual chunk attention DCA intra successive inter"},
     {"past", "Past the trained length", "every method, loss by position", "mean −ln p by position, n = 4 L",
-     "the model", "measured on the open model, on texts four times its trained length",
+     "the model", "Measured on the open model, on texts four times its trained length",
      "past the context length extrapolation generalization loss per position which method when compare methods"},
 };
 }  // namespace
