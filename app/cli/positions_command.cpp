@@ -288,8 +288,10 @@ Report past(Console& console, const PositionsOptions& options) {
   const LoadedModel loaded = load_model(folder, console.backend());
   std::vector<std::int32_t> own;
   if (options.input.has_text()) own = open_input(console, options.input, capture).trace->ids();
-  const PastContextSettings settings{.base = options.base.value_or(0), .factor = options.factor, .ramp = ramp_of(options)};
-  const auto run = std::make_shared<LongRun>(past_context(loaded, folder, {}, own, settings, Ctx{console.backend(), nullptr, console.stop()}));
+  const PastContextSettings settings{
+      .base = options.base.value_or(0), .factor = options.factor, .ramp = ramp_of(options)};
+  const auto run = std::make_shared<LongRun>(
+      past_context(loaded, folder, {}, own, settings, Ctx{console.backend(), nullptr, console.stop()}));
   if (!run->refusal.empty()) throw Error(loaded.model->config().name, "a longer text", run->refusal);
   Report out;
   out.line(run->source);
