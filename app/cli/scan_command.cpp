@@ -20,6 +20,10 @@ constexpr NamedValue<Finding::Kind> kind_names[] = {{"cause", Finding::Kind::cau
                                                     {"sink", Finding::Kind::sink},
                                                     {"token", Finding::Kind::token}};
 
+std::string told(const Finding& finding) {
+  return finding.looks.empty() ? finding.sentence : finding.sentence + " " + finding.looks;
+}
+
 Report findings_report(const Findings& found, bool whole) {
   Report out;
   describe(out, *found.trace);
@@ -29,12 +33,12 @@ Report findings_report(const Findings& found, bool whole) {
     Cell head, token;
     if (each.head) head = to_string(*each.head);
     if (each.token) token = *each.token;
-    table.add({std::string(name_in(kind_names, each.kind)), head, token, each.effect, each.sentence, each.provenance});
+    table.add({std::string(name_in(kind_names, each.kind)), head, token, each.effect, told(each), each.provenance});
   }
   for (const Finding& each : found.all) {
     out.line();
     out.line(each.title);
-    out.line("  " + each.sentence);
+    out.line("  " + told(each));
     out.line("  by: " + each.provenance);
   }
   if (found.all.empty()) out.line("nothing to tell: no head has a class, and the model is asked for no token");

@@ -162,7 +162,7 @@ void FindingsSweep::add_cause(Findings& out) const {
   for (int i = 1; i < known; ++i)
     if (cost(i) > cost(worst)) worst = i;
   const Said& after = nth(after_, worst);
-  Finding found{Finding::Kind::cause, "Which head the answer needs", "", ""};
+  Finding found{.kind = Finding::Kind::cause, .title = "Which head the answer needs"};
   found.head = HeadId{worst / trace_->model.dims.heads, worst % trace_->model.dims.heads};
   found.effect = cost(worst);
   found.sentence =
@@ -175,9 +175,9 @@ void FindingsSweep::add_cause(Findings& out) const {
     const Index row = std::min(asked_.back().row, looks.n_query() - 1);
     const Evidence most = strongest(looks, row);
     found.cells = {most};
-    found.sentence += fmt::format(" Where the answer is told it looks at {} most: {}, where an even head gives {}.",
-                                  place(most.key), portion(static_cast<double>(most.weight)),
-                                  portion(1 / static_cast<double>(visible_count(looks, row))));
+    found.looks = fmt::format("Where the answer is told it looks at {} most: {}, where an even head gives {}.",
+                              place(most.key), portion(static_cast<double>(most.weight)),
+                              portion(1 / static_cast<double>(visible_count(looks, row))));
   }
   found.provenance =
       fmt::format("softmax of the logits at {}; z of each head in turn: {}; the largest rise of −ln p({}) of {} heads",
@@ -196,7 +196,7 @@ void FindingsSweep::add_pattern(Findings& out) const {
         best = std::move(verdict), of = i;
   if (!best) return;
   const double cost = nth(after_, of).loss - before_.loss;
-  Finding found{Finding::Kind::pattern, "The head that chance would do least", "", ""};
+  Finding found{.kind = Finding::Kind::pattern, .title = "The head that chance would do least"};
   found.head = map(of).id();
   found.cells = best->evidence;
   found.effect = cost;
@@ -237,7 +237,7 @@ void FindingsSweep::add_copy(Findings& out) const {
   const AttentionMap& looks = map(best);
   const Index row = asked_[at].row;
   const auto keys = keys_with(*trace_, looks, row, asked_[at].token);
-  Finding found{Finding::Kind::copy, "What is copied, and from where", "", ""};
+  Finding found{.kind = Finding::Kind::copy, .title = "What is copied, and from where"};
   found.head = looks.id();
   found.effect = nth(after_, best).losses[at] - before_.losses[at];
   for (const Index key : keys) found.cells.push_back({row, key, looks.weight(row, key)});
@@ -274,7 +274,7 @@ void FindingsSweep::add_sink(Findings& out) const {
   if (!most) return;
   const Said& after = after_.back();
   const bool text = !std::isnan(before_.loss);
-  Finding found{Finding::Kind::sink, "Where heads rest", "", ""};
+  Finding found{.kind = Finding::Kind::sink, .title = "Where heads rest"};
   found.head = most;
   found.token = 0;
   found.effect = text ? after.loss - before_.loss : after.losses.back() - before_.losses.back();
@@ -309,7 +309,7 @@ void FindingsSweep::add_token(Findings& out) const {
   std::size_t worst = 0;
   for (std::size_t i = 1; i < known; ++i)
     if (cost(i) > cost(worst)) worst = i;
-  Finding found{Finding::Kind::token, "Which token the answer hangs on", "", ""};
+  Finding found{.kind = Finding::Kind::token, .title = "Which token the answer hangs on"};
   found.token = hidden_[worst];
   found.effect = cost(worst);
   found.sentence =

@@ -34,8 +34,9 @@ struct FindingsRequest {
 struct Finding {
   enum class Kind { cause, pattern, copy, sink, token } kind = Kind::cause;
   std::string title;                 ///< "What the answer hangs on"
-  std::string sentence;              ///< one to three sentences, every number of this run
-  std::string provenance;            ///< which tensors, which formula, what was run again
+  std::string sentence = {};         ///< one to three sentences, every number of this run
+  std::string looks = {};            ///< … and where that head looks meanwhile; may be empty
+  std::string provenance = {};       ///< which tensors, which formula, what was run again
   std::optional<HeadId> head = {};   ///< of which it speaks
   std::vector<Evidence> cells = {};  ///< of that head, the strongest first
   std::optional<Index> token = {};   ///< of which it speaks

@@ -31,7 +31,7 @@ TEST_CASE("a newcomer meets a short text, a sentence about it, and one click sho
   Newcomer n;
   CHECK(n.results().run->trace->tokens.size() < 30);
   REQUIRE(n.driver.until([&] { return n.driver.shown("Take it out"); }, 6000));
-  CHECK(n.driver.told("Without head 1.2"));
+  CHECK(n.driver.shown("Look at head 1.2"));
   CHECK(n.answer() == "␣Sophie");
 
   n.driver.click("Look at head 1.2");
@@ -44,7 +44,7 @@ TEST_CASE("a newcomer meets a short text, a sentence about it, and one click sho
   REQUIRE(n.state().document.edits.size() == 1);
   CHECK(n.state().document.edits[0] == Intervention{{1, 2}, Ablate{Ablate::By::mean}});
   CHECK(n.answer() == "␣Peter");
-  CHECK(n.driver.told("Without head 1.2"));  // still of the model as it is
+  CHECK(n.driver.shown("Look at head 1.2"));  // still of the model as it is
   n.driver.click("Put it back");
   REQUIRE(n.settle());
   CHECK(n.state().document.edits.empty());

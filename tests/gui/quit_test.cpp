@@ -316,7 +316,7 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
       {"patches", "Grid of positions"},
   };
   // These have none: what can be put there belongs to one text, positions and tokens.
-  static constexpr std::string_view without[] = {"attribution", "loss"};
+  static constexpr std::string_view without[] = {"attribution", "loss", "scan"};
   const auto kept = [](Program& p) {
     ControlsRecord record;
     p.workspaces.analyse.controls(record);

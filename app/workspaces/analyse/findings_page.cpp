@@ -68,7 +68,8 @@ class FindingsPage final : public SweepPage<FindingsSweep, FindingsRequest> {
   void finding(const PageContext& c, const Finding& each) {
     section(c.ui, each.title, std::isnan(each.effect) ? "" : fmt::format("{:+.2f} nats without it", each.effect));
     const float right = ImGui::GetCursorPosX() + std::min(ImGui::GetContentRegionAvail().x, c.ui.px(760));
-    paragraph(c.ui, printable(each.sentence, 4000), c.ui.theme.text, right);
+    paragraph(c.ui, printable(each.looks.empty() ? each.sentence : each.sentence + " " + each.looks, 4000),
+              c.ui.theme.text, right);
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {each.provenance});
     ImGui::Dummy({0, c.ui.px(3)});
     evidence(c, each);

@@ -60,16 +60,16 @@ void FirstSteps::draw(const PageContext& c) {
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
     tooltip(c.ui, {"Put this away. First steps, in the palette, brings it back"});
   sentence(c);
-  ImGui::Dummy({0, c.ui.px(4)});
+  ImGui::Dummy({0, c.ui.px(2)});
   things_to_try(c);
-  ImGui::Dummy({0, c.ui.px(12)});
+  ImGui::Dummy({0, c.ui.px(6)});
 }
 
 void FirstSteps::sentence(const PageContext& c) const {
   const Finding* found = cause();
   if (found) {
     paragraph(c.ui, printable(found->sentence, 4000), c.ui.theme.text);
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {found->provenance});
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {printable(found->looks), found->provenance});
     return;
   }
   note(c.ui, controller_ && controller_->running()
@@ -86,7 +86,7 @@ void FirstSteps::things_to_try(const PageContext& c) {
       if (ImGui::GetCursorPosX() + button_width(c.ui, label.c_str()) > end) ImGui::NewLine();
     }
     first = false;
-    return button(c.ui, label.c_str(), c.ui.px(26));
+    return button(c.ui, label.c_str(), c.ui.px(22));
   };
   if (const Finding* found = cause(); found && found->head) {
     const HeadId head = *found->head;
