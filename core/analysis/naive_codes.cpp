@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/attention/positions/sinusoidal.h"
+#include "core/attention/sinusoids.h"
 #include "core/base/nth.h"
 #include "core/model/weights.h"
 

@@ -50,7 +50,9 @@ class QuantizeStep final : public EditStep {
     // What turns of a key is no product of the latent.
     const Index kept = matrix == WeightMatrix::k && config.latent() ? config.rotary.width : 0;
     multiply_anew(rounded, x, first, last, kept, out);
-    const bool clipped = matrix == WeightMatrix::q || matrix == WeightMatrix::k || matrix == WeightMatrix::v;
+    // Where queries and keys have norms, they are cut behind those, and this is before.
+    const bool query_or_key = matrix == WeightMatrix::q || matrix == WeightMatrix::k;
+    const bool clipped = matrix == WeightMatrix::v || (query_or_key && config.qk_norm == QkNorm::none);
     if (const auto most = static_cast<float>(config.clip_qkv); clipped && most > 0)
       for (float& value : out.mutable_values()) value = std::clamp(value, -most, most);
   }

@@ -128,10 +128,10 @@ TEST_CASE("no form of an edit quietly does nothing in any family, but for those 
     if (c.state_space) {  // what needs scores, queries, keys, values or an MLP
       const bool shares = begins("drop first") && !line.ends_with("and its weight");
       for (const char* words :
-           {"temperature", "position",   "pattern",      "mechanism",       "scale by length", "share keys",
-            "latent keys", "singular q", "singular k",   "singular v",      "singular mlp",    "patch q",
-            "patch k",     "patch v",    "patch mlp",    "patch resid_mid", "switch off mlp",  "switch off ln2",
-            "mask lsh",    "adapter",    "hide patches", "patch router"})
+           {"temperature", "position",      "pattern",    "mechanism",       "scale by length", "share keys",
+            "latent keys", "singular q",    "singular k", "singular v",      "singular mlp",    "patch q",
+            "patch k",     "patch v",       "patch mlp",  "patch resid_mid", "switch off mlp",  "switch off ln2",
+            "mask lsh",    "mask reformer", "adapter",    "hide patches",    "patch router"})
         if (begins(words)) return true;
       for (const char* words :  // let tokens see later ones
            {"mask full", "mask around", "mask bigbird", "mask chosen", "mask documents", "mask global", "mask hidden",
