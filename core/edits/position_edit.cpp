@@ -285,7 +285,8 @@ class PositionEdit final : public EditOf<SetPositions> {
 const EditKind& position_edit() {
   using Kind = EditField::Kind;
   static const EditKind kind{
-      {"position none | rope [base B] [scaling none | linear|ntk|llama3 FACTOR | yarn FACTOR [ramp whole|pairs|turns]] "
+      {"position none | rope [base B] [scaling none | linear|ntk FACTOR | yarn FACTOR [ramp whole|pairs|turns] | "
+       "llama3 FACTOR] "
        "| "
        "sinusoidal | alibi [on top] | "
        "t5 MAX bias B0,B1,… [on top] | chunks S | shift N",

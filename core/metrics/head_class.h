@@ -55,8 +55,8 @@ const std::vector<ClassRule>& default_class_rules();
 struct RowEvidence {
   Index rows = 0;  ///< that count: they see two keys or more, and a cell of the class (any cell, for whole rows)
   double score = 0, chance = 0;  ///< sums over these rows; 0 for a metric of whole rows
-  double by_distance = 0;        ///< the same of HeadVerdict::by_distance
   double log_candidates = 0;     ///< ln of among how many the metric took its best; of texts, their sum
+  double by_distance = 0;        ///< as score, of HeadVerdict::by_distance; 0 of many texts
   /// Bound on how often chance scores as much; NaN for a metric of whole rows, which has none.
   double p() const;
   /// Whether that is enough for the class.

@@ -37,7 +37,6 @@ TEST_CASE("edits of any two kinds on different rows: each row is as its own edit
                                        "singular q 1=0",
                                        "singular o 1=0",
                                        "singular mlp_out 1..4=0",
-                                       "quantize 3 both vector 0",
                                        "position alibi on top",
                                        "position t5 8 bias 0,3 on top",
                                        "mechanism entmax alpha=2",

@@ -133,7 +133,7 @@ TEST_CASE("a form asks for what its words say: fields in their places, with titl
   CHECK(how.parts[0].title == "none");
   CHECK(how.parts[0].parts.size() == 1);
   CHECK(how.parts[3].title == "yarn");
-  CHECK(how.parts[3].parts.size() == 2);  // and its factor
+  CHECK(how.parts[3].parts.size() == 3);  // its factor, and its ramp
 
   for (const EditForm& form : edit_forms()) {
     std::set<int> ids;

@@ -70,7 +70,7 @@ TEST_CASE("what compares places says nothing between two texts, and why") {
     // The same weights within one text are measured.
     CHECK(each.one_text);
   }
-  CHECK(silent == 9);
+  CHECK(silent == 18);
   const HeadTable table = head_table(*trace);
   CHECK(table.value.size() == 2);
   for (const AttentionMap& map : trace->maps)

@@ -31,6 +31,7 @@
 #include "viz/scene/head_pair.h"
 #include "viz/scene/head_rows.h"
 #include "viz/scene/histogram.h"
+#include "viz/scene/key_sharing.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/matrix_flow.h"
 #include "viz/scene/matrix_map.h"
@@ -44,8 +45,10 @@
 #include "viz/scene/several_heads.h"
 #include "viz/scene/singular_values.h"
 #include "viz/scene/table.h"
+#include "viz/scene/tile_machine.h"
 #include "viz/scene/token_bars.h"
 #include "viz/scene/token_pairs.h"
+#include "viz/scene/worker_ring.h"
 
 namespace headscope::csv_test {
 
@@ -134,6 +137,26 @@ std::map<std::string, std::function<Scene(const Style&)>> makers() {
          return head_atlas_scene(sample_trace(5, 1, 2), options, style);
        }},
       {"head_grid_scene", [](const Style& style) { return head_grid_scene(sample_trace(5, 1, 2), {}, style); }},
+      {"key_sharing_scene",
+       [](const Style& style) {
+         SharingPicture picture;
+         picture.ways = {{"GQA, 2 key heads", 4, 2, 0.5, "4 d"}};
+         return key_sharing_scene(picture, style);
+       }},
+      {"tile_machine_scene",
+       [](const Style& style) {
+         TileMachine machine;
+         machine.slow = {{"Q", rgb(0xff0000), 8, 4, 2, 4, ""}};
+         machine.moved = 30;
+         machine.levels = {{60, "all"}};
+         return tile_machine_scene(machine, style);
+       }},
+      {"worker_ring_scene",
+       [](const Style& style) {
+         WorkerRing ring;
+         for (int w = 0; w < 3; ++w) ring.workers.push_back({"Q", "K, V", (w + 2) % 3, w != 2, 0.25});
+         return worker_ring_scene(ring, style);
+       }},
       {"head_map_scene", [](const Style& style) { return head_map_scene(known_trace(), {}, style); }},
       {"head_pair_scene",
        [](const Style& style) {

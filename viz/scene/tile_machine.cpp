@@ -101,6 +101,13 @@ Scene tile_machine_scene(const TileMachine& machine, const Style& style) {
     write(fast, y + line * static_cast<double>(i),
           elided(machine.row[i], i == 0 ? caption : number, room, style.measure), i == 0 ? caption : number,
           i == 0 ? theme.muted : theme.text, Anchor::start, fmt::format("row.{}", i));
+  SceneSeries bytes{"bytes moved", {0}, {machine.moved}, {machine.state}};
+  for (const TileMachine::Level& level : machine.levels) {
+    bytes.x.push_back(static_cast<double>(bytes.x.size()));
+    bytes.y.push_back(level.bytes);
+    bytes.labels.push_back(level.words);
+  }
+  scene.series.push_back(std::move(bytes));
   return scene;
 }
 

@@ -83,6 +83,13 @@ Scene worker_ring_scene(const WorkerRing& ring, const Style& style) {
     scene.add({Text{{center.x, y}, words, caption, theme.muted, Anchor::middle, 0}, "", ""});
     y += line;
   }
+  SceneSeries met{"share of the blocks that a worker has met", {}, {}, {}};
+  for (std::size_t w = 0; w < ring.workers.size(); ++w) {
+    met.x.push_back(static_cast<double>(w));
+    met.y.push_back(ring.workers[w].met);
+    met.labels.push_back(ring.workers[w].keys);
+  }
+  scene.series.push_back(std::move(met));
   return scene;
 }
 

@@ -225,6 +225,11 @@ Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
   return result;
 }
 
+template <Form form>
+bool of(const MechanismValues& values, const MechanismShape&) {
+  return static_cast<Form>(values.whole("recurrence")) == form;
+}
+
 }  // namespace
 
 Mechanism make_chunk_wise() {
@@ -242,12 +247,13 @@ Mechanism make_chunk_wise() {
       "chunkwise chunked parallel form block-wise training linear attention RetNet GLA DeltaNet WY UT transform "
       "intra-chunk inter-chunk";
   m.ours = "GLA's gates are learnt; here α = σ(3 + W k) with W drawn. No norm and no output gate follow.";
-  m.parameters = {choice_parameter("recurrence", "Recurrence", "What becomes of the state before a token is written.",
-                                   {"linear", "decay", "gated", "delta"}, 2),
-                  whole_parameter("chunk", "Chunk C", "Tokens that are worked on together.", 1, 128, 8, true),
-                  number_parameter("decay", "Decay γ", "Of the form decay (RetNet).", 0.5, 1, 0.9),
-                  number_parameter("beta", "Step β", "Of the form delta.", 0, 1, 1),
-                  seed_parameter("of W, form gated")};
+  m.parameters = {
+      choice_parameter("recurrence", "Recurrence", "What becomes of the state before a token is written.",
+                       {"linear", "decay", "gated", "delta"}, 2),
+      whole_parameter("chunk", "Chunk C", "Tokens that are worked on together.", 1, 128, 8, true),
+      only_where(number_parameter("decay", "Decay γ", "Of the form decay (RetNet).", 0.5, 1, 0.9), of<decay>),
+      only_where(number_parameter("beta", "Step β", "Of the form delta.", 0, 1, 1), of<delta>),
+      only_where(seed_parameter("of W, form gated"), of<gated>)};
   m.needs_causal = true;
   m.run = run;
   m.output = output;

@@ -251,8 +251,8 @@ TEST_CASE("why projections: asymmetry and the diagonal, by hand and from the dra
   CHECK(r.facts[3].value == std::to_string(largest) + " of 5 rows");
   CHECK(number_in(r.facts[0].value) == 0);
   const std::string note = note_of("projections seed=2", in);
-  CHECK(holds(note, r.facts[2].value + " without projections, in " + r.facts[3].value + " with them; asymmetry 0 and " +
-                        r.facts[1].value));
+  CHECK(holds(note, "(asymmetry 0), its diagonal the largest of its row in " + r.facts[2].value));
+  CHECK(holds(note, "is " + r.facts[1].value + ", and the diagonal is the largest in " + r.facts[3].value));
 }
 
 }  // namespace headscope::costs_test

@@ -171,13 +171,13 @@ TEST_CASE("dispersion's curves in closed form: one key Δ above n − 1 equal on
 
 TEST_CASE("histograms of q·k: densities with the mean 0 and the variance d, and 1 once divided by √d") {
   const MechanismResult r = run("dot-variance", random_head(2, 2, 4, 4, "full"), Detail::steps);
-  REQUIRE(r.curves.size() == 3);
+  REQUIRE(r.curves.size() == 5);  // variances, gradients, two histograms, entropy
   const double widths[] = {8, 32, 128, 512};
   for (std::size_t curve = 0; curve < 2; ++curve) {
-    REQUIRE(r.curves[curve].lines.size() == 4);
+    REQUIRE(r.curves[2 + curve].lines.size() == 4);
     const double reach = curve == 0 ? 60 : 4, bin = 2 * reach / 61;
     for (std::size_t w = 0; w < 4; ++w) {
-      const auto& line = r.curves[curve].lines[w];
+      const auto& line = r.curves[2 + curve].lines[w];
       CAPTURE(line.label);
       CHECK(line.label == "d = " + std::to_string(static_cast<int>(widths[w])));
       double mass = 0, mean = 0, square = 0;
@@ -201,11 +201,11 @@ TEST_CASE("histograms of q·k: densities with the mean 0 and the variance d, and
   }
   // Entropy of 64 scores of N(0, d): below ln 64 by half the variance while scores are small, d = 1; near 0 at 512.
   for (std::size_t divided = 0; divided < 2; ++divided) {
-    const auto& line = r.curves[2].lines[divided];
+    const auto& line = r.curves[4].lines[divided];
     REQUIRE(line.x.size() == 10);
     for (std::size_t i = 0; i < 10; ++i) CHECK(line.x[i] == std::pow(2.0, static_cast<double>(i)));
   }
-  CHECK(r.curves[2].lines[0].y[0] == r.curves[2].lines[1].y[0]);
+  CHECK(r.curves[4].lines[0].y[0] == r.curves[4].lines[1].y[0]);
   const MechanismResult own = run("dot-variance width=100", random_head(2, 2, 4, 4, "full"), Detail::steps);
   // The variance of the 40,000 sums that the seed gives, less one degree of freedom.
   Random random(1);
@@ -374,16 +374,16 @@ TEST_CASE("HiPPO: the kernel C Āᵗ B̄ of two numbers and what they recall, wi
     const double tokens = static_cast<double>(t + 1);
     memory = step(memory, 0.5 / tokens, static_cast<double>(in.v.at(t, 0)) / tokens);
   }
-  REQUIRE(r.curves.size() == 2);
-  CHECK(r.curves[1].lines[1].label == "recalled from 2 numbers");
+  REQUIRE(r.curves.size() == 3);
+  CHECK(r.curves[2].lines[1].label == "recalled from 2 numbers");
   for (std::size_t s = 0; s < 6; ++s) {
-    CHECK(r.curves[1].lines[0].y[s] == doctest::Approx(static_cast<double>(in.v.at(static_cast<Index>(s), 0))));
-    CHECK(r.curves[1].lines[1].x[s] == static_cast<double>(s));
-    CHECK(r.curves[1].lines[1].y[s] ==
+    CHECK(r.curves[2].lines[0].y[s] == doctest::Approx(static_cast<double>(in.v.at(static_cast<Index>(s), 0))));
+    CHECK(r.curves[2].lines[1].x[s] == static_cast<double>(s));
+    CHECK(r.curves[2].lines[1].y[s] ==
           doctest::Approx(memory[0] + std::sqrt(3.0) * memory[1] * (2 * (static_cast<double>(s) + 0.5) / 6 - 1))
               .epsilon(1e-6));
   }
-  CHECK(run("state-space", in, Detail::steps).curves[1].lines[1].label == "recalled from 8 numbers");
+  CHECK(run("state-space", in, Detail::steps).curves[2].lines[1].label == "recalled from 8 numbers");
 }
 
 TEST_CASE("the cells' third line is attention's: log₁₀ of w √d_v, one hop whatever the distance") {
