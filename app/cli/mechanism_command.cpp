@@ -158,9 +158,7 @@ MechanismInput input_for(Console& console, const MechanismOptions& options, cons
   console.with_progress("running", [&](const Ctx& ctx) {
     in = head_input(opened.loaded, request, head, ctx, &trace, stack);
     if (!options.other.empty()) {
-      RunRequest asked = request;
-      asked.ids.clear(), asked.ids_are_whole = false;
-      asked.text = options.other;
+      const RunRequest asked = asking_another_text(request, options.other);
       in = crossed(in, head_input(opened.loaded, asked, head, ctx, &other));
     }
     if (mechanism.reads_projections) in.projections = head_projections(opened.loaded, request, head, ctx, stack);

@@ -256,9 +256,7 @@ void MechanismController::ask() {
                } else if (of_head) {
                  in = of_first(head_input(model, run->request, head, quiet, &from.trace, stack), source.first);
                  if (crosses && !model.model->encoder() && !source.other.empty()) {
-                   RunRequest other = run->request;
-                   other.ids.clear(), other.ids_are_whole = false, other.masked.clear();
-                   other.text = source.other;
+                   const RunRequest other = asking_another_text(run->request, source.other);
                    in = crossed(in, of_first(head_input(model, other, head, quiet, &from.other, stack), source.first));
                  }
                } else {

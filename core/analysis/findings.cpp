@@ -27,6 +27,13 @@ std::string portion(double p) {
   return p >= 0.0995 || p == 0 ? fmt::format("{:.2f}", p) : p >= 0.001 ? fmt::format("{:.3f}", p) : "below 0.001";
 }
 
+/// A label as a word of a sentence.
+std::string quoted(std::string label) {
+  constexpr std::string_view space = "␣";
+  if (label.size() > space.size() && label.starts_with(space)) label.erase(0, space.size());
+  return "“" + label + "”";
+}
+
 /// The keys of a row that hold a token, and that it may see.
 std::vector<Index> keys_with(const Trace& trace, const AttentionMap& map, Index row, std::int32_t token) {
   std::vector<Index> keys;
@@ -130,28 +137,29 @@ const AttentionMap& FindingsSweep::map(int i) const {
 }
 
 std::string FindingsSweep::in_quotes(std::int32_t id) const {
-  if (!loaded_.tokenizer) return fmt::format("token {}", id);
-  std::string label = loaded_.tokenizer->token(id).label;
-  constexpr std::string_view space = "␣";
-  if (label.size() > space.size() && label.starts_with(space)) label.erase(0, space.size());
-  return "“" + label + "”";
+  return loaded_.tokenizer ? quoted(loaded_.tokenizer->token(id).label) : fmt::format("token {}", id);
 }
 
 std::string FindingsSweep::place(Index position) const {
+  // What stands there has the trace's own name: the vocabulary of a model of pictures is that of its classes.
   const Token& token = nth(trace_->tokens, position);
-  if (trace_->picture) return fmt::format("{} (position {})", token.label, position);
-  return fmt::format("{} (position {})", in_quotes(token.id), position);
+  const std::string name = trace_->picture     ? token.label
+                           : loaded_.tokenizer ? quoted(token.label)
+                                               : in_quotes(token.id);
+  return fmt::format("{} (position {})", name, position);
 }
 
 std::string FindingsSweep::fall(const Said& after) const {
   const std::int32_t answer = asked_.back().token;
   const double was = std::exp(-before_.losses.back()), is = std::exp(-after.losses.back());
-  std::string out =
-      fmt::format("{} {} from {} to {}", in_quotes(answer), is < was ? "falls" : "rises", portion(was), portion(is));
-  out += after.best.id == answer
-             ? " and stays the answer"
-             : fmt::format(", and {} ({}) comes first", in_quotes(after.best.id), portion(after.best.probability));
-  return out;
+  std::string out = in_quotes(answer);
+  if (portion(was) == portion(is))
+    out += " stays at " + portion(is);
+  else
+    out += fmt::format(" {} from {} to {}", is < was ? "falls" : "rises", portion(was), portion(is));
+  return out + (after.best.id == answer ? ", still the answer"
+                                        : fmt::format(", and {} ({}) comes first", in_quotes(after.best.id),
+                                                      portion(after.best.probability)));
 }
 
 void FindingsSweep::add_cause(Findings& out) const {
@@ -167,8 +175,8 @@ void FindingsSweep::add_cause(Findings& out) const {
   found.effect = cost(worst);
   found.sentence =
       found.effect < little
-          ? fmt::format("No single head decides the answer. The most that one does is {}'s: without it {}.",
-                        "head " + to_string(*found.head), fall(after))
+          ? fmt::format("No single head decides the answer. The one that matters most is head {}: without it {}.",
+                        to_string(*found.head), fall(after))
           : fmt::format("Without head {} {}.", to_string(*found.head), fall(after));
   if (!trace_->maps.empty() && has_probabilities(map(worst))) {
     const AttentionMap& looks = map(worst);
@@ -179,9 +187,9 @@ void FindingsSweep::add_cause(Findings& out) const {
                               place(most.key), portion(static_cast<double>(most.weight)),
                               portion(1 / static_cast<double>(visible_count(looks, row))));
   }
-  found.provenance =
-      fmt::format("softmax of the logits at {}; z of each head in turn: {}; the largest rise of −ln p({}) of {} heads",
-                  asked_.back().row, text_of(EditAction(request_.ablate)), in_quotes(asked_.back().token), known);
+  found.provenance = fmt::format(
+      "softmax of the logits at position {}; z of each head in turn: {}; the largest rise of −ln p({}) of {} heads",
+      asked_.back().row, text_of(EditAction(request_.ablate)), in_quotes(asked_.back().token), known);
   out.all.push_back(std::move(found));
 }
 
@@ -286,11 +294,10 @@ void FindingsSweep::add_sink(Findings& out) const {
   const auto total = trace_->maps.size();
   found.sentence =
       resting == 0
-          ? fmt::format("No head rests on the first token, {}: the most is {} of head {}",
-                        in_quotes(trace_->tokens.front().id), portion(mass), to_string(*most))
+          ? fmt::format("No head rests on the first token, {}: the most is {} of head {}", place(0), portion(mass),
+                        to_string(*most))
           : fmt::format("{} of {} heads {} the first token, {}, half of their attention or more: head {} most, {}",
-                        resting, total, resting == 1 ? "gives" : "give", in_quotes(trace_->tokens.front().id),
-                        to_string(*most), portion(mass));
+                        resting, total, resting == 1 ? "gives" : "give", place(0), to_string(*most), portion(mass));
   found.sentence += fmt::format(" (an even head {}).", portion(even));
   found.sentence +=
       text ? fmt::format(" When nobody may see it, the text costs {:.3f} nats per token in place of {:.3f}.",
@@ -314,12 +321,13 @@ void FindingsSweep::add_token(Findings& out) const {
   found.effect = cost(worst);
   found.sentence =
       fmt::format("{} {}: when no other position may see it, {}.",
-                  found.effect < little ? "No single token decides the answer; most does" : "The answer hangs on",
+                  found.effect < little ? "No single token decides the answer. The one that matters most is"
+                                        : "The answer hangs on",
                   place(*found.token), fall(after_[first + worst]));
   found.provenance = fmt::format(
       "weight 0 on that key in all rows but its own, in all heads, the others renormalised; the largest rise of −ln "
-      "p({}) of {} tokens",
-      in_quotes(asked_.back().token), known);
+      "p({}) of {} {}",
+      in_quotes(asked_.back().token), known, known == 1 ? "token" : "tokens");
   out.all.push_back(std::move(found));
 }
 

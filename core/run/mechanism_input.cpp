@@ -133,6 +133,15 @@ std::shared_ptr<const HeadProjections> head_projections(const LoadedModel& model
   return out;
 }
 
+RunRequest asking_another_text(RunRequest request, const std::string& text) {
+  request.ids.clear(), request.ids_are_whole = false, request.masked.clear();
+  request.text = text;
+  std::erase_if(request.edits, [](const Intervention& edit) {
+    return edit.target.positions || !edit.action->positions().empty() || !edit.action->key_positions().empty();
+  });
+  return request;
+}
+
 MechanismInput crossed(const MechanismInput& asking, const MechanismInput& other) {
   MechanismInput in = asking;
   in.k = other.k, in.v = other.v;

@@ -25,6 +25,10 @@ std::shared_ptr<const VocabularyUse> vocabulary_use(const LoadedModel& model, co
 std::shared_ptr<const HeadProjections> head_projections(const LoadedModel& model, const RunRequest& request,
                                                         HeadId head, const Ctx& ctx, Stack stack = Stack::only);
 
+/// The request for another text, read as this one is. Edits that name positions, which are those of this text, are left
+/// out.
+RunRequest asking_another_text(RunRequest request, const std::string& text);
+
 /// The queries of `asking` on the keys and values of `other`, both of one head, every key seen.
 MechanismInput crossed(const MechanismInput& asking, const MechanismInput& other);
 

@@ -102,7 +102,7 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
       controller_.changed_source();
     }
     const bool translates = app.explorer.results().translates(), crosses = controller_.mechanism().crosses;
-    if (crosses && !translates) {
+    if (crosses && !translates && app.explorer.results().model.tokenizer && !reads_pictures(app.explorer.results())) {
       ImGui::SetNextItemWidth(-1);
       if (input_line(ui, "##other text", "Another text to ask", source.other)) controller_.changed_source();
     }

@@ -13,6 +13,8 @@
 #include "app/workspaces/mechanisms/mechanisms_workspace.h"
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/spectrum.h"
+#include "core/base/nth.h"
+#include "core/metrics/metric.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/matrix_scene.h"
@@ -23,6 +25,19 @@ namespace {
 
 // Singular values of every head take n³ each.
 constexpr Index most_ranked_tokens = 256;
+
+/// A metric of all heads, layer by layer; NaN where none was recorded.
+std::vector<double> of_every_head(const HeadFacts& facts, std::string_view metric) {
+  const ModelDims& dims = facts.trace->model.dims;
+  const auto column = static_cast<std::size_t>(std::ranges::find(metrics(), metric, &Metric::id) - metrics().begin());
+  std::vector<double> out;
+  for (int layer = 0; layer < dims.layers; ++layer)
+    for (int head = 0; head < dims.heads; ++head) {
+      const int row = facts.row({layer, head});
+      out.push_back(row < 0 ? std::numeric_limits<double>::quiet_NaN() : nth(facts.table.value, row)[column]);
+    }
+  return out;
+}
 
 /// Layers × heads with a last column, the mean of each layer.
 Matrix with_layer_means(int layers, int heads, const std::vector<double>& of_heads) {
@@ -294,7 +309,8 @@ void MechanismsWorkspace::times(Ui& ui) {
 
 void MechanismsWorkspace::every_head(Ui& ui, const std::string& of) {
   const auto& run = run_.results().run;
-  if (!run || run->trace->maps.empty()) return;
+  const auto& facts = run_.results().facts;
+  if (!run || run->trace->maps.empty() || !facts || facts->trace != run->trace) return;
   const bool rank = of == "rank";
   section(ui, rank ? "RANK FOR 90 % ENERGY OF EVERY HEAD" : "ENTROPY OF EVERY HEAD AND LAYER",
           fmt::format("of {} tokens; click a head", run->trace->tokens.size()));
@@ -305,12 +321,14 @@ void MechanismsWorkspace::every_head(Ui& ui, const std::string& of) {
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 6, 140.0, 330.0);
   ranks_.want(
-      jobs_, ui, run, fmt::format("{} {} {}", of, width, height), [run, rank, width, height](const Style& style) {
-        const ModelDims& dims = run->trace->model.dims;
+      jobs_, ui, facts, fmt::format("{} {} {}", of, width, height), [facts, rank, width, height](const Style& style) {
+        const ModelDims& dims = facts->trace->model.dims;
         std::vector<double> numbers;
-        for (const AttentionMap& map : run->trace->maps)
-          numbers.push_back(rank ? energy_rank(singular_values(map.to_dense()), 0.9)
-                                 : mechanism::mean_entropy(map.to_dense()));
+        if (rank)
+          for (const AttentionMap& map : facts->trace->maps)
+            numbers.push_back(energy_rank(singular_values(map.to_dense()), 0.9));
+        else
+          numbers = of_every_head(*facts, "entropy");
         Matrix matrix =
             rank ? head_matrix(dims.layers, dims.heads, numbers) : with_layer_means(dims.layers, dims.heads, numbers);
         matrix.unit = rank ? "rank for 90 % energy" : "entropy, nats";
