@@ -9,6 +9,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/output.h"
+#include "app/cli/sweep_run.h"
 #include "app/cli/table_text.h"
 #include "app/render/sharing_pictures.h"
 #include "core/analysis/mask_sweep.h"
@@ -61,13 +62,26 @@ void draw(Console& console, const AttentionRule& rule, Index n) {
   }
 }
 
+/// Throws UsageError on words that are no mask.
+std::shared_ptr<const AttentionRule> rule_of(const std::string& spec) {
+  try {
+    return parse_mask(spec);
+  } catch (const Error& wrong) {
+    throw UsageError(wrong.what());
+  }
+}
+
 /// All masks of the catalogue at the length of the text, and `spec` before them; with a model what each costs it.
 Report table_report(Console& console, const MaskOptions& options) {
   Report out;
   const bool in_model = !options.input.model.empty();
   std::vector<Column> columns{"mask", Column("kept", "cells kept", "{:.1f}", "%"),
                               Column("causal", "of the causal", "{:.1f}", "%"), Column("kept_keys", "keys kept")};
-  std::vector<MaskCosts::Entry> entries;
+  const auto masks = [&](Index tokens) {
+    std::vector<std::string> all = masks_for(tokens);
+    if (!options.spec.empty()) all.insert(all.begin(), options.spec);
+    return all;
+  };
   MaskCosts known;
   if (in_model) {
     for (const Column& each :
@@ -76,53 +90,47 @@ Report table_report(Console& console, const MaskOptions& options) {
       columns.push_back(each);
     const RunRequest request = options.input.request();
     const LoadedModel loaded = load_model(request.model, console.backend());
-    const Opened plain = run_request(console, loaded, request);
-    const auto tokens = static_cast<Index>(plain.trace->tokens.size());
-    MasksAsked asked{request, head_of(options), masks_for(tokens)};
-    if (!options.spec.empty()) asked.masks.insert(asked.masks.begin(), options.spec);
-    MaskSweep sweep(loaded, asked);
-    const Ctx ctx{console.backend(), nullptr, console.stop()};
-    while (!sweep.finished()) sweep.step(ctx);
+    const auto tokens = static_cast<Index>(tokenize(loaded, request, console.stop()).size());
+    const HeadId head = head_of(options);
+    MaskSweep sweep(loaded, {request, head, masks(tokens)});
+    if (!go_through(console, sweep, "masks")) throw Cancelled();
     known = *sweep.result();
-    entries = known.entries;
-    out.line(fmt::format("{} tokens; loss as it is {:.4f} nats", tokens, known.before.loss));
+    out.line(fmt::format("{} tokens; {}; lsh and reformer hash the queries and keys of head {}", tokens,
+                         std::isnan(known.before.loss) ? "nothing that a loss could be told of"
+                                                       : fmt::format("loss as it is {:.4f} nats", known.before.loss),
+                         to_string(head)));
   } else {
-    std::vector<std::string> masks = masks_for(options.tokens);
-    if (!options.spec.empty()) masks.insert(masks.begin(), options.spec);
-    for (const std::string& each : masks) entries.push_back({each, mask_facts(*parse_mask(each), options.tokens), {}});
-    out.line(fmt::format("{} tokens; with a model and a text also work, cache and loss", options.tokens));
+    for (const std::string& each : masks(options.tokens))
+      known.entries.push_back({each, mask_facts(*parse_mask(each), options.tokens), hashes_vectors(each), {}});
+    out.line(fmt::format("{} tokens; with a model and a text also work, cache and loss, and what lsh and reformer keep",
+                         options.tokens));
   }
   auto& rows = out.table("masks", std::move(columns));
-  const bool state = in_model && known.dims.state_space();
-  for (const MaskCosts::Entry& each : entries) {
-    std::vector<Cell> row{each.mask, 100 * each.facts.share(), 100 * each.facts.causal_share(), each.facts.kept_keys};
-    if (in_model) {
-      const ModelDims& d = known.dims;
-      row.push_back(state ? Cell() : Cell(each.facts.operations(d.d_head, d.value_width()) * d.heads * d.layers));
-      row.push_back(state ? Cell()
-                          : Cell(static_cast<double>(kept_numbers(d).numbers) * 4 * d.layers *
-                                 static_cast<double>(each.facts.kept_keys)));
-      row.push_back(each.outcome.loss);
-      row.push_back(each.outcome.kl);
-    }
+  for (const MaskCosts::Entry& each : known.entries) {
+    const bool counted = in_model || !each.hashed;  // without queries and keys nothing is hashed
+    std::vector<Cell> row{each.mask};
+    row.push_back(counted ? Cell(100 * each.facts.share()) : Cell());
+    row.push_back(counted ? Cell(100 * each.facts.causal_share()) : Cell());
+    row.push_back(counted ? Cell(each.facts.kept_keys) : Cell());
+    if (in_model)
+      for (const double value : {known.work(each), known.cache_bytes(each), each.outcome.loss, each.outcome.kl})
+        row.emplace_back(value);
     rows.add(std::move(row));
   }
   return out;
 }
 
 void mask(Console& console, const MaskOptions& options) {
-  if (options.table) return console.print(table_report(console, options).printed(options.output.form()));
+  if (options.table) {
+    if (options.picture.wanted()) throw UsageError("-o draws one mask; --table has no picture");
+    if (!options.spec.empty()) rule_of(options.spec);
+    return console.print(table_report(console, options).printed(options.output.form()));
+  }
   if (options.spec.empty()) throw UsageError("which mask? mask list names them; --table compares them");
   if (options.output.for_scripts()) throw UsageError("--json and --csv are for --table");
   if (options.spec == "list") return console.print(masks_report().printed(Form::text));
   options.picture.check();
-  std::shared_ptr<const AttentionRule> rule = [&] {
-    try {
-      return parse_mask(options.spec);
-    } catch (const Error& wrong) {
-      throw UsageError(wrong.what());
-    }
-  }();
+  std::shared_ptr<const AttentionRule> rule = rule_of(options.spec);
   const std::string& model = options.input.model;
   // A mask that hashes queries and keys is what a head's own make of it.
   const bool hashes = hashes_vectors(options.spec),

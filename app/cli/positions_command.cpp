@@ -282,17 +282,22 @@ Report relative(Console& console, const PositionsOptions& options) {
 
 /// Loss by position of texts past the trained length.
 Report past(Console& console, const PositionsOptions& options) {
-  CaptureSpec capture{.all_logits = false};
-  capture.maps = MapStorage::none;
   const std::filesystem::path folder = options.input.model_folder();
   const LoadedModel loaded = load_model(folder, console.backend());
+  RunRequest request;
   std::vector<std::int32_t> own;
-  if (options.input.has_text()) own = open_input(console, options.input, capture).trace->ids();
+  if (options.input.has_text()) {
+    request = options.input.request();
+    own = ids_of_any_length(loaded, request, console.stop());
+  }
+  request.edits = options.input.edits();
   const PastContextSettings settings{
       .base = options.base.value_or(0), .factor = options.factor, .ramp = ramp_of(options)};
   const auto run = std::make_shared<LongRun>(
-      past_context(loaded, folder, {}, own, settings, Ctx{console.backend(), nullptr, console.stop()}));
-  if (!run->refusal.empty()) throw Error(loaded.model->config().name, "a longer text", run->refusal);
+      past_context(loaded, folder, request, own, settings, Ctx{console.backend(), nullptr, console.stop()}));
+  if (!run->refusal.empty())
+    throw Error(loaded.model->config().name, "a text past the trained length",
+                own.empty() ? "none" : fmt::format("{} tokens", own.size()), run->refusal);
   Report out;
   out.line(run->source);
   std::vector<Column> columns{"method"};

@@ -53,7 +53,7 @@ void add_scan(Command& app, Console& console) {
   };
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("scan", "What is here? The most telling findings as sentences, each tested");
-  options->input.add_to(command);
+  options->input.add_to(command, {.part = false});
   options->output.add_to(command);
   command.does([options, &console] {
     const RunRequest request = options->input.request();

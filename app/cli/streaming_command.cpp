@@ -34,12 +34,11 @@ void stream(Console& console, const StreamingOptions& options) {
   const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
   const ModelConfig& config = loaded.model->config();
   const bool rotary = config.position == PositionKind::rotary;
+  if (!options.input.edits().empty()) throw UsageError("streaming reads the model as it is: without --edit and --mask");
   Report out;
   std::vector<std::int32_t> ids;
   if (options.input.has_text()) {
-    CaptureSpec capture{.all_logits = false};
-    capture.maps = MapStorage::none;
-    ids = open_input(console, options.input, capture).trace->ids();
+    ids = ids_of_any_length(loaded, options.input.request(), console.stop());
   } else {
     const int tokens = options.tokens > 0 ? options.tokens : config.context * (rotary ? 4 : 1);
     const auto stories = story_texts(loaded, options.input.model_folder(), 1, tokens);
@@ -68,14 +67,15 @@ void stream(Console& console, const StreamingOptions& options) {
   };
   const auto window = static_cast<std::size_t>(options.settings.window), step = static_cast<std::size_t>(options.bin);
   for (std::size_t from = 0; from + 1 < ids.size(); from += step) row(from, from + step);
-  const auto lost = [&](std::size_t p) {
-    return mean(losses[p], window, ids.size()) - mean(losses[0], window, std::min(ids.size(), losses[0].size()));
-  };
-  out.line(
-      fmt::format("after the first eviction, mean loss: whole cache {:.4f}, window only {:.4f}, window and sinks "
-                  "{:.4f}; keeping the first tokens changes the window's loss by {:+.4f} nats per token",
-                  mean(losses[0], window, ids.size()), mean(losses[1], window, ids.size()),
-                  mean(losses[2], window, ids.size()), lost(2) - lost(1)));
+  if (losses[0].size() <= window) {
+    out.line(fmt::format("nothing is evicted: {} tokens fit into a cache of {}", ids.size(), window));
+  } else {
+    const auto after = [&](std::size_t p) { return mean(losses[p], window, losses[p].size()); };
+    out.line(
+        fmt::format("after the first eviction, mean loss: whole cache {:.4f}, window only {:.4f}, window and sinks "
+                    "{:.4f}; keeping the first tokens changes the window's loss by {:+.4f} nats per token",
+                    after(0), after(1), after(2), after(2) - after(1)));
+  }
   console.print(out.printed(options.output.form()));
 }
 }  // namespace

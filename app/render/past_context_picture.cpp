@@ -147,12 +147,12 @@ std::string naive_words(const NaiveCodes& codes) {
   return fmt::format(
       "Counting grows without bound: at position {:.0f} two different words, {:.2f} alike without a code, are {:.4f} "
       "alike, and a text one token longer holds a number never seen in training. 0 … 1 keeps its size, but a step "
-      "between neighbours is {:.1g} of a word's length in a text of {:.0f} tokens and {:.1g} in one of {:.0f}: the "
-      "same "
-      "distance means something else in every text.",
+      "between neighbours is {} times a word's length in a text of {:.0f} tokens and {} times in one of {:.0f}: the "
+      "same distance means something else in every text.",
       codes.positions[std::min(at, last)], codes.likeness[NaiveCodes::counted].front(),
-      codes.likeness[NaiveCodes::counted][std::min(at, last)], codes.step[NaiveCodes::squeezed].front(),
-      codes.lengths.front(), codes.step[NaiveCodes::squeezed].back(), codes.lengths.back());
+      codes.likeness[NaiveCodes::counted][std::min(at, last)],
+      short_number(codes.step[NaiveCodes::squeezed].front(), 2), codes.lengths.front(),
+      short_number(codes.step[NaiveCodes::squeezed].back(), 2), codes.lengths.back());
 }
 
 Scene naive_picture(const NaiveCodes& codes, Room room, const Style& style) {

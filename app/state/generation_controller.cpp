@@ -388,7 +388,10 @@ void GenerationController::study() {
     });
   } else if (wanted_ == Study::streaming) {
     if (model.model->config().state_space) return;  // nothing that could be evicted
-    const StreamingOf key{model.model, version_, streaming_settings_, settings_.seed};
+    StreamingOf key{model.model, version_, streaming_settings_, settings_.seed};
+    // Stories stay the same, whatever is written here.
+    if (const auto& last = streaming_.last_key(); last && last->model == key.model && streaming_.last()->stories)
+      key.version = last->version, key.seed = last->seed;
     const auto folder = run_.results().model_folder;
     streaming_.want(jobs_, key, [model, folder, ids, context, key](const Ctx& ctx) {
       StreamingView view;
@@ -405,6 +408,7 @@ void GenerationController::study() {
         if (!stories.empty()) {
           view.ids = stories.front();
           view.given = view.ids.size();
+          view.stories = true;
           view.source = "stories of the language that the model learnt, one after another";
           return read();
         }

@@ -158,6 +158,7 @@ class GenerationController {
     std::vector<std::int32_t> ids;
     std::size_t given = 0;  ///< tokens of `ids` that were there; the model wrote the others
     StreamingSettings settings;
+    bool stories = false;                     ///< `ids` are the bundled stories, whatever this branch says
     std::string source;                       ///< where the text comes from
     std::vector<std::vector<double>> losses;  ///< by CachePolicy
   };

@@ -121,7 +121,7 @@ void PositionsController::update() {
   ask_vectors();
   ask_effect();
   if (view.method == "past" || (view.past_context && (view.method == "rope" || view.method == "chunks"))) ask_long();
-  if (view.method == "naive") ask_naive();
+  if (view.method == "naive" && !reads_pictures(results)) ask_naive();
   if (view.method == "none") ask_permuted();
 }
 
@@ -159,9 +159,18 @@ void PositionsController::ask_effect() {
 
 void PositionsController::ask_long() {
   const Results& results = run_.results();
-  const LongRunOf key{results.run, {rotary().base, view.factor, view.ramp, chunk(), long_times}};
+  const std::vector<std::int32_t> ids = results.run->trace->ids();
+  // The text on screen counts only where it is longer than the trained length: else the same stories need no other
+  // pass.
+  const bool longer = static_cast<int>(ids.size()) > results.model.model->config().context;
+  const LongRunOf key{results.model.model,
+                      results.run->request.edits,
+                      longer ? ids : std::vector<std::int32_t>(),
+                      {rotary().base, view.factor, view.ramp, chunk(), long_times}};
   long_.want(jobs_, key, [key, model = results.model, folder = results.model_folder](const Ctx& ctx) {
-    return past_context(model, folder, key.run->request, key.run->trace->ids(), key.settings, ctx);
+    RunRequest request;
+    request.edits = key.edits;
+    return past_context(model, folder, request, key.text, key.settings, ctx);
   });
 }
 

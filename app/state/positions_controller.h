@@ -129,7 +129,9 @@ class PositionsController {
     bool operator==(const EffectOf&) const = default;
   };
   struct LongRunOf {
-    Run run;
+    std::shared_ptr<const Model> model;
+    std::vector<Intervention> edits;
+    std::vector<std::int32_t> text;  ///< where it is longer than the trained length
     PastContextSettings settings;
     bool operator==(const LongRunOf&) const = default;
   };

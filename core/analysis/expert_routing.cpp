@@ -75,7 +75,9 @@ DroppedTokens dropped_tokens(const ExpertRouting& routing, double factor) {
   Index taken = 0;
   for (const Index tokens : routing.tokens) taken += tokens;
   DroppedTokens out;
-  out.capacity = static_cast<Index>(std::ceil(factor * static_cast<double>(taken) / static_cast<double>(experts)));
+  // 1.1 · 100 ÷ 10 is a little above 11 in doubles.
+  const double share = factor * static_cast<double>(taken) / static_cast<double>(experts);
+  out.capacity = static_cast<Index>(std::ceil(share * (1 - 1e-12)));
   std::vector<Index> left(static_cast<std::size_t>(n), 0);
   for (Index e = 0; e < experts; ++e) {
     Index full = 0;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "core/base/nth.h"
@@ -24,6 +25,7 @@ constexpr double little = 0.05;  // nats: below, an absence is said to change no
 
 /// 0.94, 0.012, below 0.001
 std::string portion(double p) {
+  if (!std::isfinite(p)) return "–";
   return p >= 0.0995 || p == 0 ? fmt::format("{:.2f}", p) : p >= 0.001 ? fmt::format("{:.3f}", p) : "below 0.001";
 }
 
@@ -99,6 +101,7 @@ EditProbe FindingsSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   answers_ = answer.has_value();
   if (answer) asked_.push_back({*answer, most_probable(*trace_).id});
   before_ = said(*trace_);
+  find_strangest();
 
   heads_ = probe.layers() * probe.heads();
   for (int i = 0; i < heads_; ++i) cells.push_back({{{i / probe.heads(), i % probe.heads()}, request_.ablate}});
@@ -114,8 +117,38 @@ EditProbe FindingsSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   return probe;
 }
 
-void FindingsSweep::measure(const EditProbe& probe, int, const std::vector<Intervention>& edits, const Ctx& ctx) {
+void FindingsSweep::measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits, const Ctx& ctx) {
   after_.push_back(said(*probe.run(edits, ctx)));
+  if (index < heads_) look_for_copy(index);
+}
+
+/// Sinks have a sentence of their own, whatever class they are of besides.
+void FindingsSweep::find_strangest() {
+  const TokenLinks links = TokenLinks::of(trace_->tokens);
+  double margin = 0;
+  for (std::size_t i = 0; i < trace_->maps.size(); ++i)
+    for (HeadVerdict& verdict : classify({trace_->maps[i], links}, default_class_rules())) {
+      const bool sink = std::ranges::all_of(verdict.evidence, [](const Evidence& cell) { return cell.key == 0; });
+      if (sink || std::isnan(verdict.p)) continue;
+      const double its = class_margin(*verdict.rule, verdict.score, verdict.chance);
+      if (strangest_ && std::tie(verdict.p, margin) >= std::tie(strangest_->verdict.p, its)) continue;
+      strangest_ = Strange{static_cast<int>(i), std::move(verdict)};
+      margin = its;
+    }
+}
+
+/// Whether this head looked at a token that is told worse without it than any so far.
+void FindingsSweep::look_for_copy(int head) {
+  if (trace_->picture || trace_->maps.empty() || !has_probabilities(trace_->maps.front())) return;
+  constexpr double least_weight = 0.2, times_even = 2, least_fall = 0.05;  // a copy is looked at, and told
+  const AttentionMap& looks = map(head);
+  for (std::size_t t = 0; t < asked_.size(); ++t) {
+    const double fall = std::exp(-before_.losses[t]) - std::exp(-nth(after_, head).losses[t]);
+    if (!(fall > (copy_ ? copy_->fall : least_fall))) continue;
+    const auto keys = keys_with(*trace_, looks, asked_[t].row, asked_[t].token);
+    const double even = static_cast<double>(keys.size()) / static_cast<double>(visible_count(looks, asked_[t].row));
+    if (sum_of(looks, asked_[t].row, keys) >= std::max(least_weight, times_even * even)) copy_ = Copy{head, t, fall};
+  }
 }
 
 FindingsSweep::Said FindingsSweep::said(const Trace& trace) const {
@@ -194,18 +227,12 @@ void FindingsSweep::add_cause(Findings& out) const {
 }
 
 void FindingsSweep::add_pattern(Findings& out) const {
-  const int known = std::min(heads_, static_cast<int>(after_.size()));
-  const TokenLinks links = TokenLinks::of(trace_->tokens);
-  std::optional<HeadVerdict> best;
-  int of = 0;
-  for (int i = 0; i < known && !trace_->maps.empty(); ++i)
-    for (HeadVerdict& verdict : classify({map(i), links}, default_class_rules()))
-      if (verdict.rule->metric != "sink" && !std::isnan(verdict.p) && (!best || verdict.p < best->p))
-        best = std::move(verdict), of = i;
-  if (!best) return;
+  if (!strangest_ || strangest_->head >= static_cast<int>(after_.size())) return;
+  const int of = strangest_->head;
+  const HeadVerdict* const best = &strangest_->verdict;
   const double cost = nth(after_, of).loss - before_.loss;
   Finding found{.kind = Finding::Kind::pattern, .title = "The head that chance would do least"};
-  found.head = map(of).id();
+  found.head = nth(trace_->maps, of).id();
   found.cells = best->evidence;
   found.effect = cost;
   found.sentence =
@@ -225,23 +252,9 @@ void FindingsSweep::add_pattern(Findings& out) const {
 }
 
 void FindingsSweep::add_copy(Findings& out) const {
-  const int known = std::min(heads_, static_cast<int>(after_.size()));
-  if (trace_->picture || trace_->maps.empty() || !has_probabilities(trace_->maps.front())) return;
-  constexpr double least_weight = 0.2, times_even = 2, least_fall = 0.05;  // a copy is looked at, and told
-  int best = -1;
-  std::size_t at = 0;
-  double most = least_fall;
-  for (int i = 0; i < known; ++i)
-    for (std::size_t t = 0; t < asked_.size(); ++t) {
-      const double fall = std::exp(-before_.losses[t]) - std::exp(-nth(after_, i).losses[t]);
-      if (!(fall > most)) continue;
-      const AttentionMap& looks = map(i);
-      const auto keys = keys_with(*trace_, looks, asked_[t].row, asked_[t].token);
-      const double even = static_cast<double>(keys.size()) / static_cast<double>(visible_count(looks, asked_[t].row));
-      if (sum_of(looks, asked_[t].row, keys) >= std::max(least_weight, times_even * even))
-        best = i, at = t, most = fall;
-    }
-  if (best < 0) return;
+  if (!copy_) return;
+  const int best = copy_->head;
+  const std::size_t at = copy_->asked;
   const AttentionMap& looks = map(best);
   const Index row = asked_[at].row;
   const auto keys = keys_with(*trace_, looks, row, asked_[at].token);

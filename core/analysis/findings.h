@@ -3,7 +3,8 @@
 // (Jain & Wallace, Attention is not Explanation, 2019): the model is run again without what a sentence speaks of, and
 // the sentence says what that changed, or that it changed nothing.
 //   cause    the head whose removal costs the answer most
-//   pattern  the head that chance would do least, by the classes of core/metrics/head_class.h, sinks apart
+//   pattern  the head that chance would do least, by the classes of core/metrics/head_class.h; those whose cells all
+//            lie on the first token apart, of which `sink` tells
 //   copy     a token that stood in the text already and is told through a head that looks there: the one whose
 //            probability falls most without the head
 //   sink     how many heads rest on the first token, and what the text costs when nobody may see it
@@ -63,9 +64,22 @@ class FindingsSweep final : public CellSweep {
     double loss = 0;             ///< mean over the text; NaN without targets
     NextToken best;              ///< the most probable answer
   };
+  /// The class of a head that chance would do least.
+  struct Strange {
+    int head = 0;
+    HeadVerdict verdict;
+  };
+  /// A token that stands where this head looked, and whose probability falls by so much without it.
+  struct Copy {
+    int head = 0;
+    std::size_t asked = 0;
+    double fall = 0;
+  };
   EditProbe prepare(std::vector<std::vector<Intervention>>& cells, const Ctx& ctx) override;
   void measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits, const Ctx& ctx) override;
   Said said(const Trace& trace) const;
+  void find_strangest();
+  void look_for_copy(int head);
   void add_cause(Findings& out) const;
   void add_pattern(Findings& out) const;
   void add_copy(Findings& out) const;
@@ -87,6 +101,8 @@ class FindingsSweep final : public CellSweep {
   int heads_ = 0;              // cells 0 … heads_ − 1 take one head out each
   std::vector<Index> hidden_;  // then one cell for each of these tokens
   std::vector<Said> after_;    // cell by cell; the last of all hides the first token from everybody
+  std::optional<Strange> strangest_;
+  std::optional<Copy> copy_;  // of the heads that were taken out so far
 };
 
 }  // namespace headscope

@@ -1,7 +1,9 @@
 #include "core/analysis/mask_sweep.h"
 
 #include "core/attention/masks.h"
+#include "core/base/special_values.h"
 #include "core/edits/mask_edit.h"
+#include "core/model/kv_cache.h"
 #include "core/run/mechanism_input.h"
 
 namespace headscope {
@@ -20,9 +22,27 @@ MaskFacts facts_on_text(const std::string& mask, const AttentionRule& rule, Inde
   return facts;
 }
 
+double mask_work(const ModelDims& dims, const MaskFacts& facts) {
+  return facts.operations(dims.d_head, dims.value_width()) * dims.heads * dims.layers;
+}
+
+double mask_cache_bytes(const ModelDims& dims, const MaskFacts& facts) {
+  return static_cast<double>(kept_numbers(dims).numbers) * 4 * dims.layers * static_cast<double>(facts.kept_keys);
+}
+
+double MaskCosts::work(const Entry& entry) const {
+  return dims.state_space() || entry.hashed ? nan : mask_work(dims, entry.facts);
+}
+
+double MaskCosts::cache_bytes(const Entry& entry) const {
+  return dims.state_space() || !keeps_keys ? nan : mask_cache_bytes(dims, entry.facts);
+}
+
 MaskSweep::MaskSweep(LoadedModel loaded, MasksAsked asked) : loaded_(std::move(loaded)) {
   known_.asked = std::move(asked);
-  known_.dims = loaded_.model->config().dims;
+  const ModelConfig& config = loaded_.model->config();
+  known_.dims = config.dims;
+  known_.keeps_keys = config.causal && !config.vision;
 }
 
 void MaskSweep::step(const Ctx& ctx) {
@@ -35,7 +55,8 @@ void MaskSweep::step(const Ctx& ctx) {
   const std::string& mask = known_.asked.masks[known_.entries.size()];
   const auto tokens = static_cast<Index>(probe_->before()->tokens.size());
   const auto rule = mask_on_text(mask, loaded_, known_.asked.request, known_.asked.head, ctx);
-  known_.entries.push_back({mask, facts_on_text(mask, *rule, tokens), probe_->after({{{}, SetMask{mask}}}, ctx)});
+  known_.entries.push_back(
+      {mask, facts_on_text(mask, *rule, tokens), hashes_vectors(mask), probe_->after({{{}, SetMask{mask}}}, ctx)});
 }
 
 std::shared_ptr<const MaskCosts> MaskSweep::result() const {

@@ -25,12 +25,20 @@ struct MaskCosts {
   struct Entry {
     std::string mask;
     MaskFacts facts;
+    bool hashed = false;  ///< facts are of one head's queries and keys: others hash theirs otherwise
     Outcome outcome;
   };
   MasksAsked asked;
   std::vector<Entry> entries;  ///< as far as they are known, in the order asked
   Outcome before;
   ModelDims dims;
+  bool keeps_keys = true;  ///< whether the model writes token by token, from a cache
+
+  /// Multiplications and additions of scores and mixing, all heads and layers; NaN where there are no scores, and where
+  /// every head has cells of its own.
+  double work(const Entry& entry) const;
+  /// Bytes in F32 of what a cache must keep; NaN where there is none.
+  double cache_bytes(const Entry& entry) const;
 };
 
 /// `mask` over `tokens` tokens. A mask that hashes takes the head's queries and keys of the run; of a state space,
@@ -41,6 +49,11 @@ std::shared_ptr<const AttentionRule> mask_on_text(const std::string& mask, const
 /// What `rule`, the mask of these words, leaves over `tokens` tokens. A mask that hashes may show a later query any
 /// key: a cache must keep them all.
 MaskFacts facts_on_text(const std::string& mask, const AttentionRule& rule, Index tokens);
+
+/// Multiplications and additions of scores and mixing in all heads and layers, each with these cells.
+double mask_work(const ModelDims& dims, const MaskFacts& facts);
+/// Bytes in F32 of the keys and values that a cache must keep.
+double mask_cache_bytes(const ModelDims& dims, const MaskFacts& facts);
 
 class MaskSweep final : public Sweep {
  public:

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/attention/sinusoids.h"
+#include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/model/weights.h"
 
@@ -55,6 +56,9 @@ double mean_likeness(const Tensor& embeddings, std::span<const double> code) {
 
 NaiveCodes naive_codes(const Model& model) {
   const Tensor table = model.weights().token_embedding;  // (vocab, d)
+  if (model.config().vision || table.dim(0) < 2)
+    throw Error(model.config().name, "a vocabulary of two words or more, to which a position is added",
+                model.config().vision ? "patches of a picture" : "one word");
   NaiveCodes out;
   const Index vocab = table.dim(0), d = table.dim(1), words = std::min(most_words, vocab);
   out.words = static_cast<int>(words);
@@ -64,7 +68,7 @@ NaiveCodes naive_codes(const Model& model) {
   for (Index w = 0; w < words; ++w) {
     double square = 0;
     for (Index i = 0; i < d; ++i) {
-      drawn.ref(w, i) = table.at(w * vocab / words, i);
+      drawn.ref(w, i) = static_cast<float>(model.config().embedding_scale) * table.at(w * vocab / words, i);
       square += static_cast<double>(drawn.at(w, i)) * static_cast<double>(drawn.at(w, i));
     }
     out.embedding_length += std::sqrt(square) / static_cast<double>(words);

@@ -30,7 +30,7 @@ struct NaiveCodes {
   int dimensions = 0, context = 0;
 };
 
-/// REQUIRES a model of texts.
+/// Throws Error for a model that has no words (of pictures), or one.
 NaiveCodes naive_codes(const Model& model);
 
 /// Mean cosine of all pairs of rows of `embeddings` (word, dimension) after `code` (dimension) was added to each.

@@ -30,7 +30,7 @@ std::vector<std::vector<std::int32_t>> long_ids(const LoadedModel& model, const 
         fmt::format("{} texts of stories in the language that the model learnt, {} tokens each", long_texts, tokens);
   } else if (static_cast<int>(own_text.size()) > model.model->config().context) {
     texts.push_back(own_text);
-    source = fmt::format("the text on screen, {} tokens", texts[0].size());
+    source = fmt::format("your text, {} tokens", texts[0].size());
   }
   return texts;
 }
@@ -53,10 +53,11 @@ std::vector<Way> ways_of(const ModelConfig& config, const PastContextSettings& s
       ways.push_back({std::string(scaling.title), edit});
     }
     SetPositions chunks{.method = Method::chunks};
-    chunks.chunk = std::clamp(settings.chunk > 0 ? settings.chunk : config.context * 3 / 4, 1, config.context - 1);
+    chunks.chunk =
+        std::clamp(settings.chunk > 0 ? settings.chunk : config.context * 3 / 4, 1, std::max(config.context - 1, 1));
     ways.push_back({"chunks", chunks});
   } else {
-    ways.push_back({"own table", std::nullopt});
+    if (config.position == PositionKind::learned) ways.push_back({"own table", std::nullopt});
     ways.push_back({"sinusoids", SetPositions{.method = Method::sinusoidal}});
   }
   ways.push_back({"NoPE", SetPositions{.method = Method::none}});
@@ -122,8 +123,9 @@ LongRun past_context(const LoadedModel& model, const std::filesystem::path& fold
   }
   const auto texts = long_ids(model, folder, own_text, settings.times * config.context, result.source);
   if (texts.empty()) {
-    result.refusal = fmt::format("Open a text of more than {} tokens: past that length the model was never trained.",
-                                 config.context);
+    result.refusal = fmt::format(
+        "{} did not learn the bundled stories: open a text of more than {} tokens, past which it was never trained.",
+        config.name, config.context);
     return result;
   }
   result.texts = static_cast<int>(texts.size());
@@ -142,7 +144,7 @@ LongRun past_context(const LoadedModel& model, const std::filesystem::path& fold
       asked.text.clear();
       asked.masked.clear();  // positions of the text on screen
       asked.ids = ids;
-      if (config.position != PositionKind::rotary) asked.ids.resize(std::min(asked.ids.size(), context));
+      if (config.position == PositionKind::learned) asked.ids.resize(std::min(asked.ids.size(), context));
       asked.ids_are_whole = true;
       if (way.edit) asked.edits.push_back({{}, *way.edit});
       const auto found = token_losses(*run(model, asked, Ctx{ctx.backend, nullptr, ctx.stop}));

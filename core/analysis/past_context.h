@@ -40,10 +40,10 @@ struct LongRun {
 std::vector<std::vector<std::int32_t>> story_texts(const LoadedModel& model, const std::filesystem::path& folder,
                                                    int count, int tokens);
 
-/// The model with `request`'s edits, on texts of the language that it learnt (a bundled model of stories), else on the
-/// request's own text where that is longer than the trained length. Of a rotary model: as it is, every scaling, dual
+/// The model with `request`'s edits, on texts of the language that it learnt (a bundled model of stories), else on
+/// `own_text` where that is longer than the trained length. Of a rotary model: every scaling (none among them), dual
 /// chunks, no positions, ALiBi. Of one with a learned table, which ends at the trained length: the table, and what can
-/// take its place, as far as that.
+/// take its place, as far as that. Of others (ALiBi, no positions): sinusoids, none, ALiBi.
 LongRun past_context(const LoadedModel& model, const std::filesystem::path& folder, const RunRequest& request,
                      const std::vector<std::int32_t>& own_text, const PastContextSettings& settings, const Ctx& ctx);
 

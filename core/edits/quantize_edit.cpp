@@ -109,8 +109,7 @@ class QuantizeEdit final : public EditOf<Quantize> {
   std::string needs_of_one_text() const override { return "the matrices of a block's own attention or MLP"; }
   std::string note(const HeadTarget&, const ModelInfo&, int) const override {
     return "Rounded are the matrices of the blocks and what they multiply; embeddings, norms, experts and the last "
-           "layer "
-           "are not. Where a result is taken apart by heads, it is with unrounded weights.";
+           "layer are not. What is read off the weights alone (OV and QK circuits) is of the unrounded ones.";
   }
 };
 }  // namespace

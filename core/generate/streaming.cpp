@@ -90,6 +90,9 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
                                      const StreamingSettings& settings, const Ctx& ctx) {
   const auto n = static_cast<int>(ids.size());
   const ModelConfig& config = model.model->config();
+  if (!config.causal || config.vision || model.model->encoder())
+    throw Error("streaming", "a model that writes a text token by token, and keeps keys and values of what it read",
+                config.name);
   if (n < 2 || (n > config.context && config.position != PositionKind::rotary))
     throw Error("streaming", fmt::format("a text of 2 to {} tokens, the context of {}", config.context, config.name),
                 std::to_string(n));

@@ -173,13 +173,15 @@ TextTooLong::TextTooLong(const std::string& model, int count, int limit, bool ex
       context(limit),
       counted(exact) {}
 
-std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop) {
+namespace {
+/// `context` tokens at most; 0 = as many as there are.
+std::vector<Token> tokenize_within(const LoadedModel& loaded, const RunRequest& request, int context,
+                                   const std::stop_token& stop) {
   const ModelConfig& config = loaded.model->config();
   if (config.vision) return tokens_of_picture(config, request);
   if (!request.image.empty())
     throw Error(config.name, "a text, which this model reads", "a picture",
                 "vision transformers (ViT, DeiT, CLIP) read them");
-  const int context = context_of(loaded, request);
   const bool refuses = context > 0 && request.too_long == RunRequest::TooLong::refuse;
   std::vector<Token> tokens;
   try {
@@ -204,6 +206,18 @@ std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request
   cut(tokens, request, config, context, front, context > behind ? behind : 0);
   mark(loaded, request, tokens);
   return tokens;
+}
+}  // namespace
+
+std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop) {
+  return tokenize_within(loaded, request, context_of(loaded, request), stop);
+}
+
+std::vector<std::int32_t> ids_of_any_length(const LoadedModel& loaded, const RunRequest& request,
+                                            const std::stop_token& stop) {
+  std::vector<std::int32_t> ids;
+  for (const Token& token : tokenize_within(loaded, request, 0, stop)) ids.push_back(token.id);
+  return ids;
 }
 
 std::vector<MaskedPosition> masks_for(const LoadedModel& other, const LoadedModel& own, const RunRequest& request) {

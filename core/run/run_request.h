@@ -94,6 +94,9 @@ struct TextTooLong : Error {
 /// outside the vocabulary, text longer than the context with TooLong::refuse (TextTooLong, which says by how much);
 /// Cancelled when `stop` is requested.
 std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop = {});
+/// The same however long the text is, for what reads it piece by piece or past the context.
+std::vector<std::int32_t> ids_of_any_length(const LoadedModel& loaded, const RunRequest& request,
+                                            const std::stop_token& stop = {});
 
 /// What an encoder-decoder's encoder (LoadedModel::encoder()) is asked for: the source with the encoder's edits.
 RunRequest encoder_request(const Model& model, const RunRequest& request);

@@ -50,6 +50,11 @@ TEST_CASE("loads, weights, how many experts are used and their balance, by hand"
   // Room for ⌈6/5⌉ = 2 each: expert 1 has none for its third. For ⌈0.6⌉ = 1: of token 1 nothing is left.
   using Places = std::vector<std::pair<Index, Index>>;
   CHECK(dropped_tokens(r, 1).capacity == 2);
+  // 1.1 · 100 places ÷ 10 experts is 11, though doubles say a little more.
+  ExpertRouting many;
+  many.weights = Tensor::full({50, 10}, 1);
+  many.tokens.assign(10, 10);
+  CHECK(dropped_tokens(many, 1.1).capacity == 11);
   CHECK(dropped_tokens(r, 1).places == Places{{2, 1}});
   CHECK(dropped_tokens(r, 1).whole == 0);
   CHECK(dropped_tokens(r, 0.5).capacity == 1);

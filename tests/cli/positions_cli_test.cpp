@@ -106,6 +106,15 @@ TEST_CASE("all masks in one table: cells alone, and with a model work, cache and
   CHECK(cells[0]["mask"] == "causal");
   CHECK(cells[0]["kept"] == doctest::Approx(55));
   CHECK_FALSE(cells[0].contains("loss"));
+  for (const auto& each : cells)  // without queries and keys nothing is hashed
+    if (const std::string mask = each["mask"]; mask.starts_with("lsh") || mask.starts_with("reformer"))
+      CHECK(each["kept"].is_null());
+  const auto encoder = nlohmann::json::parse(
+      out_of({"mask", "--table", "-m", "tiny-bert", "-t", "Rosa sold signs.", "--json"}))["masks"];
+  CHECK(encoder[0]["cache"].is_null());  // an encoder keeps none
+  CHECK(encoder[0]["loss"].is_null());   // and is asked for nothing here
+  CHECK(run_cli({"mask", "windwo 3", "--table"}).code == 2);
+  CHECK(run_cli({"mask", "--table", "-o", "x.png"}).code == 2);
   const auto in_model = nlohmann::json::parse(out_of({"mask", "window 2", "--table", "-m", "tiny-gpt2", "-t",
                                                       "Once there was a girl named Lily.", "--json"}))["masks"];
   CHECK(in_model.size() == 18);

@@ -26,7 +26,7 @@ Scene tile_machine_scene(const TileMachine& machine, const Style& style) {
   };
 
   // ---- slow memory: every matrix a column of its rows
-  const double slow = std::round(machine.width * 0.34), top = line + 8, foot = 2 * line + 4;
+  const double slow = std::round(machine.width * 0.32), top = line + 8, foot = 2 * line + 4;
   const double tall = machine.height - top - foot;
   write(0, line - 4, "SLOW MEMORY", caption, theme.faint);
   const double each = slow / static_cast<double>(std::max<std::size_t>(machine.slow.size(), 1));
@@ -51,12 +51,15 @@ Scene tile_machine_scene(const TileMachine& machine, const Style& style) {
     const std::string shape = fmt::format("{} {}×{}", block.name, block.rows, block.width);
     const bool room = style.measure.width(shape, number) <= each - 4;
     write(left, top + tall + line, room ? shape : block.name, number, theme.text);
-    write(left, top + tall + 2 * line - 1, elided(block.crossed, caption, each - 4, style.measure), caption,
-          theme.muted);
+    // "3.07 kB read": the number, where there is no room for more.
+    const std::string crossed = style.measure.width(block.crossed, caption) <= each - 2
+                                    ? block.crossed
+                                    : block.crossed.substr(0, block.crossed.rfind(' '));
+    write(left, top + tall + 2 * line - 1, elided(crossed, caption, each - 2, style.measure), caption, theme.muted);
   }
 
   // ---- what has crossed
-  const double middle = slow + gap, wide = std::round(machine.width * 0.3);
+  const double middle = slow + gap, wide = std::round(machine.width * 0.36);
   write(middle, line - 4, "MOVED BETWEEN THEM", caption, theme.faint);
   write(middle, top + strong.size + 4, quantity(machine.moved, "B"), strong, theme.text, Anchor::start, "bytes");
   write(middle + wide, top + strong.size + 4, machine.state, theme.body(), theme.text, Anchor::end, "state");

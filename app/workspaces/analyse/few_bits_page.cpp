@@ -92,19 +92,22 @@ class FewBitsPage final : public ReadingPage {
     if (!errors || errors->result.matrices.empty()) return;
     const QuantizationReport& of = errors->result;
     Index apart = 0, in = 0;
-    const QuantizedMatrix* most = &of.matrices.front();
+    const QuantizedMatrix* most = nullptr;  // where half of the dimensions are 0, as behind a ReLU, nothing is typical
     for (const QuantizedMatrix& each : of.matrices) {
       apart += each.apart, in += each.in;
-      if (std::abs(each.largest) / each.typical > std::abs(most->largest) / most->typical) most = &each;
+      if (each.typical > 0 &&
+          (!most || std::abs(each.largest) * most->typical > std::abs(most->largest) * each.typical))
+        most = &each;
     }
     section(c.ui, "OUTLIERS", "of what the matrices multiply");
     fact(c.ui, "Kept apart",
          fmt::format("{:.1f} % of the dimensions", 100.0 * static_cast<double>(apart) / static_cast<double>(in)),
          nullptr, {fmt::format("{} of {} input dimensions of all matrices reach {:.1f}", apart, in, of.how.apart)});
-    fact(c.ui, "The largest", fmt::format("{:.0f} × the median", std::abs(most->largest) / most->typical), nullptr,
-         {fmt::format("{:.2f} in dimension {} of what {} of layer {} multiplies", most->largest,
-                      most->largest_dimension, symbol_of(most->matrix), most->layer),
-          fmt::format("median over its dimensions of the largest magnitude: {:.3f}", most->typical)});
+    if (most)
+      fact(c.ui, "The largest", fmt::format("{:.0f} × the median", std::abs(most->largest) / most->typical), nullptr,
+           {fmt::format("{:.2f} in dimension {} of what {} of layer {} multiplies", most->largest,
+                        most->largest_dimension, symbol_of(most->matrix), most->layer),
+            fmt::format("median over its dimensions of the largest magnitude: {:.3f}", most->typical)});
     note(c.ui,
          apart == 0
              ? fmt::format("No dimension reaches {:.1f} here: keeping apart changes nothing. Lower the threshold.",

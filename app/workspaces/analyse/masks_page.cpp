@@ -198,6 +198,14 @@ class MaskPage final : public ReadingPage {
     return {c.results().run->request, c.state().document.selected,
             masks_for(static_cast<Index>(c.trace()->tokens.size()))};
   }
+  /// Whether the table is of another text or model. Another head would change the cells of the masks that hash alone,
+  /// and no loss: that is no reason to run them all again.
+  bool asks_anew(const PageContext& c) const {
+    if (!asked_) return true;
+    MasksAsked now = wanted(c);
+    now.head = asked_->head;
+    return *asked_ != now;
+  }
   void start(const PageContext& c) {
     asked_ = wanted(c);
     costs_.start(std::make_shared<MaskSweep>(c.results().model, *asked_),
@@ -205,13 +213,13 @@ class MaskPage final : public ReadingPage {
   }
   void run_table(const PageContext& c) {
     const double expected = expected_seconds(c, static_cast<double>(mask_forms().size()));
-    const bool stale = asked_ && !(*asked_ == wanted(c));
+    const bool stale = asked_ && asks_anew(c);
     if (sweep_controls(c, costs_, "masks", stale, expected)) start(c);
   }
 
   void table(const PageContext& c) {
     if (!c.results().model.model) return empty_state(c.ui, "There is no model behind these weights", "Open one above.");
-    if ((!asked_ || !(*asked_ == wanted(c))) && !costs_.running() &&
+    if (asks_anew(c) && !costs_.running() &&
         expected_seconds(c, static_cast<double>(mask_forms().size())) <= starts_by_itself_seconds)
       start(c);
     if (!table_)
@@ -223,9 +231,9 @@ class MaskPage final : public ReadingPage {
                 {"mask", "cells kept, %", "score work, FLOP", "KV cache, bytes", "loss", "KL of the answer"},
                 {}};
       for (const MaskCosts::Entry& each : known->entries)
-        out.rows.push_back({each.mask, number_cell(100 * each.facts.share()),
-                            number_cell(work(known->dims, each.facts)), number_cell(cache(known->dims, each.facts)),
-                            number_cell(each.outcome.loss), number_cell(each.outcome.kl)});
+        out.rows.push_back({each.mask, number_cell(100 * each.facts.share()), number_cell(known->work(each)),
+                            number_cell(known->cache_bytes(each)), number_cell(each.outcome.loss),
+                            number_cell(each.outcome.kl)});
       return out;
     });
     const UseFont font(c.ui, c.ui.number());
@@ -237,15 +245,13 @@ class MaskPage final : public ReadingPage {
     ImGui::TableSetupColumn("Mask", ImGuiTableColumnFlags_WidthStretch);
     for (const char* title : {"Kept", "Score work", "KV cache", "Loss", "KL of answer"}) ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
-    const bool state = known->dims.state_space();
     for (const MaskCosts::Entry& each : known->entries) {
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
       if (ImGui::Selectable(each.mask.c_str(), each.mask == spec_, ImGuiSelectableFlags_SpanAllColumns))
         choose(each.mask);
-      const std::string cells[] = {fmt::format("{:.1f} %", 100 * each.facts.share()),
-                                   state ? "–" : quantity(work(known->dims, each.facts), "FLOP"),
-                                   state ? "–" : quantity(cache(known->dims, each.facts), "B"),
+      const std::string cells[] = {fmt::format("{:.1f} %", 100 * each.facts.share()), amount(known->work(each), "FLOP"),
+                                   amount(known->cache_bytes(each), "B"),
                                    std::isnan(each.outcome.loss) ? "–" : fmt::format("{:.3f}", each.outcome.loss),
                                    std::isnan(each.outcome.kl) ? "–" : fmt::format("{:.4f}", each.outcome.kl)};
       for (std::size_t column = 0; column < std::size(cells); ++column) {
@@ -258,12 +264,7 @@ class MaskPage final : public ReadingPage {
     }
     ImGui::EndTable();
   }
-  static double work(const ModelDims& d, const MaskFacts& facts) {
-    return facts.operations(d.d_head, d.value_width()) * d.heads * d.layers;
-  }
-  static double cache(const ModelDims& d, const MaskFacts& facts) {
-    return static_cast<double>(kept_numbers(d).numbers) * 4 * d.layers * static_cast<double>(facts.kept_keys);
-  }
+  static std::string amount(double value, const char* unit) { return std::isnan(value) ? "–" : quantity(value, unit); }
 
   void picture(const PageContext& c) {
     const auto answer = picture_.answer();
@@ -344,12 +345,12 @@ class MaskPage final : public ReadingPage {
 
   /// What attention need not compute or keep.
   static void savings(const PageContext& c, const MaskFacts& facts, const ModelDims& d) {
-    fact(c.ui, "Score and mixing work", quantity(work(d, facts), "FLOP"), nullptr,
+    fact(c.ui, "Score and mixing work", quantity(mask_work(d, facts), "FLOP"), nullptr,
          {"2 · (d_head + d_value) · visible cells · heads · layers",
           fmt::format("2 · ({} + {}) · {} · {} · {}", d.d_head, d.value_width(), facts.cells, d.heads, d.layers)});
     fact(c.ui, "Keys the cache must keep", fmt::format("{} of {}", facts.kept_keys, facts.tokens), nullptr,
          {"keys that some one of the next n queries may still see"});
-    fact(c.ui, "KV cache", quantity(cache(d, facts), "B"), nullptr,
+    fact(c.ui, "KV cache", quantity(mask_cache_bytes(d, facts), "B"), nullptr,
          {fmt::format("layers · ({}) · kept keys · 4 bytes", kept_numbers(d).words)});
   }
 

@@ -40,7 +40,12 @@ class SingularValuesPage final : public Page {
     const double room = room_left(c);
     spectrum(c, std::clamp(0.36 * room, 160.0, 320.0));
     if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Write a prompt in Explore: its maps show here.");
-    // What the model answers, and beside it what its heads do.
+    // What the model answers, and beside it what its heads do; below it where maps would have no room.
+    constexpr double side_by_side = 900;
+    if (c.room() < side_by_side) {
+      next_.answer(c);
+      return maps(c);
+    }
     if (!ImGui::BeginTable("answer and maps", 2, ImGuiTableFlags_NoSavedSettings)) return;
     ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.42f);
     ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.58f);
@@ -333,7 +338,7 @@ class SingularValuesPage final : public Page {
     if (!c.results().map(head)) return;
     section(c.ui, fmt::format("LAYER {} · HEAD {}", head.layer, head.head),
             effect ? "before → after all edits; arrow keys change the head" : "as it is; arrow keys change the head");
-    const double width = std::floor(c.room()), height = room_left(c) - 4;
+    const double width = std::floor(c.room()), height = std::max(room_left(c) - 4, 250.0);
     // Labels of tokens and the colour bars take their part.
     const double plot = std::clamp(std::min((width - 130) / 3, height - 130), 60.0, 340.0);
     const auto after = effect ? effect->after : c.results().run->trace;

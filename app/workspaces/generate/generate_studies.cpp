@@ -43,6 +43,11 @@ double mean_of(const std::vector<double>& values, std::size_t from, std::size_t 
          static_cast<double>(to - from);
 }
 
+/// "−0.417"
+std::string change(double nats) {
+  return fmt::format("{}{:.3f}", nats < 0 ? "−" : "+", std::abs(nats));
+}
+
 void waiting(const Ui& ui, const GenerationController& controller, const char* what) {
   empty_state(ui, controller.studying() ? "Measuring …" : "Waiting", what);
 }
@@ -267,17 +272,25 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   const double window_lost = lost(CachePolicy::window), sinks_lost = lost(CachePolicy::sinks),
                kept = window_lost - sinks_lost;
   std::string words = fmt::format(
-      "Against the whole cache the window loses {:+.3f} nats per token, with {} first tokens kept {:+.3f}. ",
-      window_lost, view->settings.sinks, sinks_lost);
-  if (static_cast<int>(view->ids.size()) > controller_.model().model->config().context)
-    words += "The whole cache itself fails past the trained length: it meets distances that it never saw. ";
+      "Beside the whole cache the window alone changes the loss by {} nats per token, with {} first tokens kept by "
+      "{}. ",
+      change(window_lost), view->settings.sinks, change(sinks_lost));
+  const auto trained = static_cast<std::size_t>(context);
+  const double within = mean_of(view->losses[0], from, trained),
+               past = mean_of(view->losses[0], trained, view->losses[0].size());
+  if (past > within + 0.05)
+    words += fmt::format(
+        "The whole cache itself fails past the trained length, where it meets distances that it never saw: {:.2f} nats "
+        "in place of {:.2f}. ",
+        past, within);
   if (kept > 0.05)
     words += fmt::format(
-        "Keeping the first tokens takes {:.3f} off: heads of this model lean on them (Xiao et al. 2023).", kept);
+        "Keeping the first tokens takes {:.3f} off: without them this model reads worse (Xiao et al. 2023).", kept);
   else if (window_lost > 0.05)
     words += "The sinks do not bring it back: what is lost is what stood farther away than the window reaches.";
   else
-    words += fmt::format("This model does not lean on its first tokens: keeping them takes {:+.4f} nats off.", kept);
+    words +=
+        fmt::format("Keeping the first tokens changes the loss by {}: this model does without them.", change(-kept));
   note(ui, words);
 }
 

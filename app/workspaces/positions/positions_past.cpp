@@ -64,7 +64,7 @@ void PositionsWorkspace::past_controls(const PageContext& c) {
                 static_cast<double>(std::max(config.context * 3 / 4, 1)), false, "", 0}))
       v.chunk = static_cast<int>(std::lround(chunk));
     ramp_choice(ui);
-  } else {
+  } else if (config.position == PositionKind::learned) {
     note(ui, fmt::format("{} adds learned positions: its table ends at {}, and no text can be longer. What could "
                          "take the table's place was not trained, and is worse from the first token on.",
                          config.name, config.context));
@@ -95,6 +95,9 @@ void PositionsWorkspace::ramp_choice(const Ui& ui) {
 void PositionsWorkspace::naive_middle(const PageContext& c) {
   const Ui& ui = c.ui;
   page_title(ui, "naive");
+  if (reads_pictures(c.results()))
+    return empty_state(ui, "This model has no words",
+                       "Positions are added to the patches of a picture, whose numbers differ in each.");
   const auto codes = controller_.naive();
   if (!codes) return empty_state(ui, "Reading the embeddings …", "");
   note(ui, naive_words(*codes));
