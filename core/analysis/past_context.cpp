@@ -124,8 +124,9 @@ LongRun past_context(const LoadedModel& model, const std::filesystem::path& fold
   const auto texts = long_ids(model, folder, own_text, settings.times * config.context, result.source);
   if (texts.empty()) {
     result.refusal = fmt::format(
-        "{} did not learn the bundled stories: open a text of more than {} tokens, past which it was never trained.",
-        config.name, config.context);
+        "Open a text of more than {} tokens: {} did not learn the bundled stories, and past that length it was never "
+        "trained.",
+        config.context, config.name);
     return result;
   }
   result.texts = static_cast<int>(texts.size());

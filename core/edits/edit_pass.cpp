@@ -38,7 +38,7 @@ std::vector<SourceNeed> sources_of(const std::vector<Intervention>& edits) {
 }
 
 bool reads_past_context(const std::vector<Intervention>& edits, const ModelConfig& model) {
-  return model.position == PositionKind::rotary && std::ranges::any_of(edits, [](const Intervention& edit) {
+  return model.position != PositionKind::learned && std::ranges::any_of(edits, [](const Intervention& edit) {
            return edit.enabled && edit.target == HeadTarget{} && edit.action->extends_context();
          });
 }

@@ -22,8 +22,8 @@ struct SourceNeed {
 /// What the enabled edits need, each text once.
 std::vector<SourceNeed> sources_of(const std::vector<Intervention>& edits);
 
-/// Whether some enabled edit, at all heads and positions of a rotary model, lets texts be longer than it was trained
-/// on.
+/// Whether some enabled edit, at all heads and positions, lets texts be longer than the model was trained on: of any
+/// model without a table of positions, which ends there.
 bool reads_past_context(const std::vector<Intervention>& edits, const ModelConfig& model);
 
 /// The runs themselves, by text.

@@ -161,7 +161,7 @@ TEST_CASE("heads that rest on the first token are counted, and the text read onc
 
 TEST_CASE(
     "the pattern that is told has the lowest bound of all, and its head is named with the text's loss without it") {
-  Scan scan(source_dir() / "models" / "tiny-gpt2", "One day, Anna sold pies. Tom sold milk. One day, Anna sold pies.");
+  Scan scan(source_dir() / "assets" / "examples" / "induction");
   const TokenLinks links = TokenLinks::of(scan.before->tokens);
   // Of classes whose cells are not all on the first token: that is the sink's sentence.
   const auto least_of = [&](const AttentionMap& map, double least) {

@@ -84,9 +84,9 @@ TEST_CASE("streaming reads texts past the context, its own and the stories, and 
 
 TEST_CASE("past the trained length: edits act, a text of one's own is read past the context, a short one is refused") {
   const auto rows = [](std::vector<std::string> more) {
-    std::vector<std::string> words{"positions", "past", "--json"};
+    std::vector<std::string> words{"positions", "past"};
     words.insert(words.end(), more.begin(), more.end());
-    return nlohmann::json::parse(out_of(words));
+    return out_of(words);
   };
   std::string numbers;
   for (int i = 0; i < 60; ++i) numbers += (i ? "," : "") + std::to_string(3 + i % 7);
@@ -95,6 +95,10 @@ TEST_CASE("past the trained length: edits act, a text of one's own is read past 
   const auto own = rows({"-m", family, "--ids", numbers});
   const auto edited = rows({"-m", family, "--ids", numbers, "--edit", "0.0: ablate zero"});
   CHECK(own != edited);
+  // One whose own positions are no table either (ALiBi) reads on, too.
+  const auto lines = rows({"-m", (testing::reference("families") / "mpt").string(), "--ids", numbers});
+  CHECK(says(lines, "ALiBi"));
+  CHECK_FALSE(says(lines, "own table"));
   const auto refused = run_cli({"positions", "past", "-m", family, "--ids", "3,4,5"});
   CHECK(refused.code == 1);
   CHECK(says(refused.err, "found 3 tokens"));
