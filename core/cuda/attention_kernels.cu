@@ -96,29 +96,20 @@ __device__ Softmax softmax_of(const Peak& peak, float sink) {
   return out;
 }
 
-/// Sums over the keys of a row.
+/// Sums over the keys of a row: of e = e^(s − most) and e (s − most), those of key 0 apart, since what stands without it
+/// may be little beside it.
 struct Sums {
-  float entropy = 0;          // −Σ p ln p
-  float rest = 0, slope = 0;  // Σ e, Σ e (s − most) without key 0, e = e^(s − most)
-  float duplicate = 0, induction = 0, first = 0;
-  __device__ float take(const AttentionTask& t, const Softmax& soft, const Row& row, int key, float s, int label) {
-    if (s == -infinity || soft.by == 0.0f) return 0;
-    const float e = expf(s - soft.most), p = e * soft.by;
-    entropy += p * (soft.log_z - (s - soft.most));
-    if (key == 0) {
-      first = p;
-    } else {
-      rest += e;
-      slope += e * (s - soft.most);
-    }
-    if (t.labels) {
-      const int position = t.offset + row.query;
-      if (key < position && t.labels[key] == label) duplicate += p;
-      if (key > 0 && key <= position && t.labels[key - 1] == label) induction += p;
-    }
-    return p;
-  }
+  float rest = 0, slope = 0, first = 0, first_slope = 0;
+  float duplicate = 0, induction = 0;  // of weights
 };
+
+constexpr float nothing = -110.0f;  // e^that is 0 in float32: what a masked score stands for
+
+/// To the last bits, or, beside products of 11 bits, to 2 units of 24.
+template <bool exact>
+__device__ float exponential(float x) {
+  return exact ? expf(x) : __expf(x);
+}
 
 __device__ void tell(const AttentionTask& t, int head, const Row& row, const Peak& peak, const Softmax& soft,
                      const Sums& sums) {
@@ -128,14 +119,17 @@ __device__ void tell(const AttentionTask& t, int head, const Row& row, const Pea
   s.log_sum_exp[at] = none ? -static_cast<double>(infinity)
                            : static_cast<double>(soft.most) -
                                  log(static_cast<double>(soft.by));  // ln Z, of 1 / Z as the weights use it
-  s.entropy[at] = fmaxf(sums.entropy, 0.0f);
+  // −Σ p ln p = Σ p (ln Z − (s − most))
+  s.entropy[at] =
+      none ? 0.0f
+           : fmaxf(0.0f, soft.by * ((sums.rest + sums.first) * soft.log_z - (sums.slope + sums.first_slope)));
   s.entropy_without_first[at] = none                       ? not_a_number
                                 : row.keys.x > 0           ? s.entropy[at]
                                 : sums.rest < nothing_left ? not_a_number
                                                            : fmaxf(0.0f, logf(sums.rest) - sums.slope / sums.rest);
   s.max_weight[at] = none ? 0.0f : expf(peak.most - soft.most) * soft.by;
   s.max_key[at] = none ? -1 : peak.key;
-  s.first[at] = sums.first;
+  s.first[at] = sums.first * soft.by;
   if (s.duplicate) {
     s.duplicate[at] = sums.duplicate;
     s.induction[at] = sums.induction;
@@ -154,13 +148,16 @@ __device__ void raise(float* to, float value) {
 // --- tiles --------------------------------------------------------------------------------------------------------
 
 constexpr int side = 64;      // queries and keys of a tile
-constexpr int threads = 128;  // 4 warps of 16 queries each
+constexpr int threads = 128;  // 4 warps of 16 queries each, once or twice
 constexpr int pitch = side + 4;
 constexpr int most_bins = side / 2 + 1;
 
 template <int D>
-constexpr std::size_t tiles_bytes() {
-  return sizeof(float) * (2 * side * (D + 4) + side * pitch + most_bins * most_bins);  // keys, values; weights; bins
+constexpr int room_floats =
+    (2 * side * (D + 4) + side * pitch + most_bins * most_bins + 3) / 4 * 4;  // keys, values; weights; bins
+template <int D>
+constexpr std::size_t tiles_bytes(int halves) {
+  return static_cast<std::size_t>(halves) * sizeof(float) * room_floats<D>;
 }
 
 // Products by the tensor cores, which read numbers cut to 10 bits behind the point. Where every bit shall count a
@@ -203,20 +200,19 @@ struct Left {
     }
   }
   __device__ void multiply_add(float sum[4], float b0, float b1) const {
+    if (!exact) return cuda::multiply_add(sum, high, __float_as_uint(b0), __float_as_uint(b1));  // cut already
     const Cut<exact> c0(b0), c1(b1);
-    if (exact) {
-      cuda::multiply_add(sum, low, c0.high, c1.high);
-      cuda::multiply_add(sum, high, c0.low, c1.low);
-    }
+    cuda::multiply_add(sum, low, c0.high, c1.high);
+    cuda::multiply_add(sum, high, c0.low, c1.low);
     cuda::multiply_add(sum, high, c0.high, c1.high);
   }
 };
 
 /// 64 rows of x into `to` [row][D + 4], zeros where there are none. `by_four`: they can be read four numbers at once.
-template <int D>
+template <int D, bool exact>
 __device__ void load_rows(const float* x, Index row_stride, int first, int rows, int d, bool by_four, float* to) {
   constexpr int quarter = D / 4;
-  for (int i = threadIdx.x; i < side * quarter; i += threads) {
+  for (int i = threadIdx.x % threads; i < side * quarter; i += threads) {
     const int at = i % quarter * 4, row = i / quarter;
     float4 four = make_float4(0, 0, 0, 0);
     if (first + row < rows) {
@@ -229,6 +225,12 @@ __device__ void load_rows(const float* x, Index row_stride, int first, int rows,
         if (at + 2 < d) four.z = from[2];
         if (at + 3 < d) four.w = from[3];
       }
+    }
+    if (!exact) {  // cut once here rather than by every warp
+      four.x = __uint_as_float(cut(four.x));
+      four.y = __uint_as_float(cut(four.y));
+      four.z = __uint_as_float(cut(four.z));
+      four.w = __uint_as_float(cut(four.w));
     }
     *reinterpret_cast<float4*>(to + row * (D + 4) + at) = four;
   }
@@ -252,16 +254,43 @@ __device__ void products(const float q[D / 8][4], const float* keys, int g, int 
   }
 }
 
-template <int D, bool exact>
-__global__ void __launch_bounds__(threads, D <= 64 ? (exact ? 2 : 3) : 1) tiles_kernel(const AttentionTask task) {
+/// Products → scores, −∞ where the key is not seen. `simple`: they are scaled and nothing else.
+__device__ void scores(const AttentionTask& t, const HeadTerms& h, bool simple, const Row rows[2], int key0, int quad,
+                       float dot[8][4]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    if (simple) {
+      const auto count = static_cast<unsigned int>(rows[r].keys.y - rows[r].keys.x);
+      const auto from = static_cast<unsigned int>(key0 + 2 * quad - rows[r].keys.x);
+#pragma unroll
+      for (int j = 0; j < 8; ++j)
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          float& s = dot[j][2 * r + c];
+          s = from + static_cast<unsigned int>(8 * j + c) < count ? h.scale * s : -infinity;
+        }
+    } else {
+#pragma unroll
+      for (int j = 0; j < 8; ++j)
+#pragma unroll
+        for (int c = 0; c < 2; ++c)
+          dot[j][2 * r + c] = score(t, h, rows[r], key0 + 8 * j + 2 * quad + c, dot[j][2 * r + c]);
+    }
+  }
+}
+
+/// `halves`: 1, or 2 where there are too few blocks to keep the card busy: then every other tile of keys is another four
+/// warps', and what both found is put together.
+template <int D, bool exact, int halves>
+__global__ void __launch_bounds__(halves* threads, halves == 1 && D <= 64 ? (exact ? 2 : 3) : 1) tiles_kernel(const AttentionTask task) {
   const AttentionTask& t = task;
   extern __shared__ __align__(16) float shared[];
-  float* const keys = shared;                      // [key][D + 4]
-  float* const values = keys + side * (D + 4);     // likewise
-  float* const weights = values + side * (D + 4);  // [query][pitch]
+  const int half = threadIdx.x / threads, me = threadIdx.x % threads;
+  float* const keys = shared + half * room_floats<D>;  // [key][D + 4]
+  float* const values = keys + side * (D + 4);           // likewise
+  float* const weights = values + side * (D + 4);        // [query][pitch]
   float* const bins = weights + side * pitch;
-
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, quad = lane % 4;
+  const int lane = me % 32, warp = me / 32, g = lane / 4, quad = lane % 4;
   const int tiles = (t.n_query + side - 1) / side;
   const int first = (tiles - 1 - static_cast<int>(blockIdx.x)) * side;  // causal: the longest first
   const int head = blockIdx.y, kv = head / (t.heads / t.kv_heads);
@@ -279,6 +308,9 @@ __global__ void __launch_bounds__(threads, D <= 64 ? (exact ? 2 : 3) : 1) tiles_
       q[i][c] = query < t.n_query && at < t.d ? t.q[query * t.q_row + head * t.q_head + at] : 0.0f;
     }
 
+  const bool simple = h.rows < 0 && h.cap == 0 && h.slope == 0;
+  __shared__ int labels_of[halves][side + 1];
+  int* const labels = labels_of[half];
   Row rows[2];
   __shared__ int hull[2];
   if (threadIdx.x == 0) hull[0] = t.n_key, hull[1] = 0;
@@ -295,33 +327,28 @@ __global__ void __launch_bounds__(threads, D <= 64 ? (exact ? 2 : 3) : 1) tiles_
   const int begin = hull[0] / side * side, end = hull[1];
 
   Peak peaks[2];
-  for (int key0 = begin; key0 < end; key0 += side) {
+  for (int of_all = begin; of_all < end; of_all += halves * side) {
+    const int key0 = of_all + half * side;
     __syncthreads();
-    load_rows<D>(k, t.k_row, key0, t.n_key, t.d, t.by_four, keys);
+    load_rows<D, exact>(k, t.k_row, key0, t.n_key, t.d, t.by_four, keys);
     __syncthreads();
     float dot[8][4];
     products<D, exact>(q, keys, g, quad, dot);
+    scores(t, h, simple, rows, key0, quad, dot);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      float most = -infinity;
-#pragma unroll
-      for (int j = 0; j < 8; ++j)
-#pragma unroll
-        for (int c = 0; c < 2; ++c) {
-          float& s = dot[j][2 * r + c];
-          s = score(t, h, rows[r], key0 + 8 * j + 2 * quad + c, s);
-          most = fmaxf(most, s);
-        }
       Peak own;
-      own.most = most;
 #pragma unroll
-      for (int j = 7; j >= 0; --j)
+      for (int j = 0; j < 8; ++j) own.most = fmaxf(own.most, fmaxf(dot[j][2 * r], dot[j][2 * r + 1]));
+      const float base = own.most == -infinity ? 0.0f : own.most;
 #pragma unroll
-        for (int c = 1; c >= 0; --c) {
-          const float s = dot[j][2 * r + c];
-          if (s == most) own.key = key0 + 8 * j + 2 * quad + c;  // the first of equals stays
-          if (s != -infinity) own.sum += expf(s - most);         // NaN as well: it shall not be lost
-        }
+      for (int j = 0; j < 8; ++j) own.sum += exponential<exact>(dot[j][2 * r] - base) + exponential<exact>(dot[j][2 * r + 1] - base);
+      if (own.most > peaks[r].most)
+#pragma unroll
+        for (int j = 7; j >= 0; --j)
+#pragma unroll
+          for (int c = 1; c >= 0; --c)
+            if (dot[j][2 * r + c] == own.most) own.key = key0 + 8 * j + 2 * quad + c;  // the first of equals stays
       peaks[r].join(own);
     }
   }
@@ -330,6 +357,22 @@ __global__ void __launch_bounds__(threads, D <= 64 ? (exact ? 2 : 3) : 1) tiles_
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     for (int other = 2; other > 0; other /= 2) peaks[r].join(shuffled(peaks[r], other));
+    if (halves > 1) {
+      __shared__ float most_of[halves][side], sum_of[halves][side];
+      __shared__ int key_of[halves][side];
+      most_of[half][local[r]] = peaks[r].most;
+      sum_of[half][local[r]] = peaks[r].sum;
+      key_of[half][local[r]] = peaks[r].key;
+      __syncthreads();
+      Peak other;
+      other.most = most_of[1 - half][local[r]];
+      other.sum = sum_of[1 - half][local[r]];
+      other.key = key_of[1 - half][local[r]];
+      if (half == 0)
+        peaks[r].join(other);
+      else  // in one order, so that both come to the same bits
+        other.join(peaks[r]), peaks[r] = other;
+    }
     soft[r] = softmax_of(peaks[r], rows[r].sink);
     if (t.labels && rows[r].query < t.n_query) label[r] = t.labels[t.offset + rows[r].query];
   }
@@ -339,29 +382,62 @@ __global__ void __launch_bounds__(threads, D <= 64 ? (exact ? 2 : 3) : 1) tiles_
   const bool stats = t.stats.log_sum_exp != nullptr;
   const int bin = t.stats.bin, row0 = first / bin;
   const bool pooled = stats && t.stats.overview && bin > 1;
-  for (int key0 = begin; key0 < end; key0 += side) {
+  for (int of_all = begin; of_all < end; of_all += halves * side) {
+    const int key0 = of_all + half * side;
     __syncthreads();
-    load_rows<D>(k, t.k_row, key0, t.n_key, t.d, t.by_four, keys);
-    load_rows<D>(v, t.v_row, key0, t.n_key, t.d_value, t.by_four, values);
+    load_rows<D, exact>(k, t.k_row, key0, t.n_key, t.d, t.by_four, keys);
+    load_rows<D, exact>(v, t.v_row, key0, t.n_key, t.d_value, t.by_four, values);
     if (pooled)
-      for (int i = threadIdx.x; i < most_bins * most_bins; i += threads) bins[i] = 0;
+      for (int i = me; i < most_bins * most_bins; i += threads) bins[i] = 0;
+    if (t.labels)
+      for (int i = me; i <= side; i += threads)  // of the key before, too
+        labels[i] = key0 + i > 0 && key0 + i <= t.n_key ? t.labels[key0 + i - 1] : -1;
     __syncthreads();
     float p[8][4];
     products<D, exact>(q, keys, g, quad, p);
+    scores(t, h, simple, rows, key0, quad, p);
 #pragma unroll
-    for (int r = 0; r < 2; ++r)
+    for (int r = 0; r < 2; ++r) {
+      const bool leads = key0 + quad == 0;  // this lane's first key is key 0
 #pragma unroll
       for (int j = 0; j < 8; ++j)
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
-          const int key = key0 + 8 * j + 2 * quad + c;
-          float& s = p[j][2 * r + c];
-          s = sums[r].take(t, soft[r], rows[r], key, score(t, h, rows[r], key, s), label[r]);
-          if (t.weights && rows[r].query < t.n_query && key < t.n_key)
-            t.weights[(static_cast<Index>(head) * t.n_query + rows[r].query) * t.n_key + key] = s;
-          if (stats) weights[local[r] * pitch + 8 * j + 2 * quad + c] = s;
+          float& weight = p[j][2 * r + c];
+          const float below = fmaxf(weight - soft[r].most, nothing), e = exponential<exact>(below);
+          if (j == 0 && c == 0 && leads) {
+            sums[r].first = e;
+            sums[r].first_slope = e * below;
+          } else {
+            sums[r].rest += e;
+            sums[r].slope += e * below;
+          }
+          weight = e * soft[r].by;
         }
-        // Of eight keys the lane holds weights 2t and 2t + 1; they take the places t and t + 4 of the product's left
+      if (stats)
+#pragma unroll
+        for (int j = 0; j < 8; ++j)
+          *reinterpret_cast<float2*>(weights + local[r] * pitch + 8 * j + 2 * quad) =
+              make_float2(p[j][2 * r], p[j][2 * r + 1]);
+      const int position = t.offset + rows[r].query;
+      if (t.labels)
+#pragma unroll
+        for (int j = 0; j < 8; ++j)
+#pragma unroll
+          for (int c = 0; c < 2; ++c) {
+            const int at = 8 * j + 2 * quad + c, key = key0 + at;
+            if (labels[at + 1] == label[r] && key < position) sums[r].duplicate += p[j][2 * r + c];
+            if (labels[at] == label[r] && key <= position) sums[r].induction += p[j][2 * r + c];
+          }
+      if (t.weights && rows[r].query < t.n_query)
+#pragma unroll
+        for (int j = 0; j < 8; ++j)
+#pragma unroll
+          for (int c = 0; c < 2; ++c)
+            if (const int key = key0 + 8 * j + 2 * quad + c; key < t.n_key)
+              t.weights[(static_cast<Index>(head) * t.n_query + rows[r].query) * t.n_key + key] = p[j][2 * r + c];
+    }
+    // Of eight keys the lane holds weights 2t and 2t + 1; they take the places t and t + 4 of the product's left
         // side, so that values take them too.
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -373,28 +449,32 @@ __global__ void __launch_bounds__(threads, D <= 64 ? (exact ? 2 : 3) : 1) tiles_
     }
     if (!stats) continue;
     __syncthreads();
-    if (threadIdx.x < side) {  // a column each: its sum, and its largest in every bin
-      const int column = threadIdx.x, key = key0 + column, bin_column = key / bin - key0 / bin;
-      float sum = 0, most = 0;
-      int left = bin - first % bin;  // rows until the next bin
-      int bin_row = 0;
-      for (int row = 0; row < side; ++row) {
-        const float weight = weights[row * pitch + column];
-        sum += weight;
-        if (!pooled) continue;
-        most = fmaxf(most, weight);
-        if (--left == 0 || row + 1 == side) {
+    if (me < side) {  // a column each: its sum, and its largest in every bin
+      const int column = me, key = key0 + column, bin_column = key / bin - key0 / bin;
+      float sum = 0;
+      if (pooled) {
+        int stop = bin - first % bin;  // the first row of the next bin
+        for (int row = 0, bin_row = 0; row < side; ++bin_row, stop += bin) {
+          float most = 0;
+#pragma unroll 8
+          for (const int last = min(stop, side); row < last; ++row) {
+            const float weight = weights[row * pitch + column];
+            sum += weight;
+            most = fmaxf(most, weight);
+          }
           raise(&bins[bin_row * most_bins + bin_column], most);
-          most = 0;
-          left = bin;
-          ++bin_row;
         }
+      } else {
+#pragma unroll 16
+        for (int row = 0; row < side; ++row) sum += weights[row * pitch + column];
       }
       if (key < t.n_key) add_mass(t.stats.column + static_cast<Index>(head) * t.n_key + key, sum);
     } else {  // two diagonals each, that have 64 cells together: query − key = away and away − 64
-      const int away = static_cast<int>(threadIdx.x) - side;
+      const int away = me - side;
       float later = 0, earlier = 0;
+#pragma unroll 8
       for (int row = away; row < side; ++row) later += weights[row * pitch + row - away];
+#pragma unroll 8
       for (int row = 0; row < away; ++row) earlier += weights[row * pitch + row - away + side];
       unsigned long long* const mass = t.stats.distance + static_cast<Index>(head) * (t.n_query + t.n_key - 1) +
                                        (first - key0 + t.n_key - 1);  // of query − key = 0 within the tile
@@ -404,7 +484,7 @@ __global__ void __launch_bounds__(threads, D <= 64 ? (exact ? 2 : 3) : 1) tiles_
     if (!pooled) continue;
     __syncthreads();
     const int column0 = key0 / bin;
-    for (int i = threadIdx.x; i < most_bins * most_bins; i += threads) {
+    for (int i = me; i < most_bins * most_bins; i += threads) {
       const int row = row0 + i / most_bins, column = column0 + i % most_bins;
       if (bins[i] > 0.0f && row < t.stats.overview_rows && column < t.stats.overview_columns)
         raise(t.stats.overview + (static_cast<Index>(head) * t.stats.overview_rows + row) * t.stats.overview_columns +
@@ -413,11 +493,35 @@ __global__ void __launch_bounds__(threads, D <= 64 ? (exact ? 2 : 3) : 1) tiles_
     }
   }
 
+  if (halves > 1) {  // the second half's sums and share of z, by way of the first half's room
+    float* const room = shared + me;
+    float* const kept[12] = {&sums[0].rest,      &sums[0].slope,       &sums[0].first,     &sums[0].first_slope,
+                             &sums[0].duplicate, &sums[0].induction,   &sums[1].rest,      &sums[1].slope,
+                             &sums[1].first,     &sums[1].first_slope, &sums[1].duplicate, &sums[1].induction};
+    __syncthreads();
+    if (half == 1) {
+#pragma unroll
+      for (int i = 0; i < D / 8; ++i)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) room[(4 * i + c) * threads] = out[i][c];
+#pragma unroll
+      for (int i = 0; i < 12; ++i) room[(D / 2 + i) * threads] = *kept[i];
+    }
+    __syncthreads();
+    if (half == 1) return;
+#pragma unroll
+    for (int i = 0; i < D / 8; ++i)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) out[i][c] += room[(4 * i + c) * threads];
+#pragma unroll
+    for (int i = 0; i < 12; ++i) *kept[i] += room[(D / 2 + i) * threads];
+  }
+
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     if (stats) {
-      float* const parts[6] = {&sums[r].entropy,   &sums[r].rest,      &sums[r].slope,
-                               &sums[r].duplicate, &sums[r].induction, &sums[r].first};
+      float* const parts[6] = {&sums[r].rest,        &sums[r].slope,     &sums[r].first,
+                               &sums[r].first_slope, &sums[r].duplicate, &sums[r].induction};
 #pragma unroll
       for (int i = 0; i < 6; ++i)
         for (int other = 2; other > 0; other /= 2) *parts[i] += __shfl_xor_sync(0xffffffffu, *parts[i], other);
@@ -433,18 +537,24 @@ __global__ void __launch_bounds__(threads, D <= 64 ? (exact ? 2 : 3) : 1) tiles_
   }
 }
 
-template <int D, bool exact>
+template <int D, bool exact, int halves>
 void run_tiles(const AttentionTask& task, cudaStream_t stream) {
-  static const cudaError_t allowed = cudaFuncSetAttribute(
-      tiles_kernel<D, exact>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(tiles_bytes<D>()));
+  static const cudaError_t allowed =
+      cudaFuncSetAttribute(tiles_kernel<D, exact, halves>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           static_cast<int>(tiles_bytes<D>(halves)));
   (void)allowed;  // a refusal is the launch's error
   const dim3 grid(static_cast<unsigned int>((task.n_query + side - 1) / side), static_cast<unsigned int>(task.heads));
-  tiles_kernel<D, exact><<<grid, threads, tiles_bytes<D>(), stream>>>(task);
+  tiles_kernel<D, exact, halves><<<grid, halves * threads, tiles_bytes<D>(halves), stream>>>(task);
 }
 
 template <int D>
-void run_tiles(const AttentionTask& task, cudaStream_t stream) {
-  task.exact ? run_tiles<D, true>(task, stream) : run_tiles<D, false>(task, stream);
+void run_tiles(const AttentionTask& task, Room room, cudaStream_t stream) {
+  const int blocks = (task.n_query + side - 1) / side * task.heads;
+  const bool twice = blocks < 3 * room.processors && tiles_bytes<D>(2) <= room.shared_bytes;
+  if (task.exact)
+    twice ? run_tiles<D, true, 2>(task, stream) : run_tiles<D, true, 1>(task, stream);
+  else
+    twice ? run_tiles<D, false, 2>(task, stream) : run_tiles<D, false, 1>(task, stream);
 }
 
 int width_of(int d, int d_value) {
@@ -524,25 +634,31 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
   const StatsRoom& s = t.stats;
   const bool stats = s.log_sum_exp != nullptr;
   for (int key = row.keys.x + static_cast<int>(threadIdx.x); key < row.keys.y; key += blockDim.x) {
-    const float weight = sums.take(t, soft, row, key, p[key], label);
+    const float below = fmaxf(p[key] - soft.most, nothing), e = expf(below), weight = e * soft.by;
     p[key] = weight;
-    if (t.weights) t.weights[(static_cast<Index>(head) * t.n_query + query) * t.n_key + key] = weight;
     if (!stats) continue;
+    (key == 0 ? sums.first : sums.rest) += e;
+    (key == 0 ? sums.first_slope : sums.slope) += e * below;
+    if (t.labels) {
+      const int position = t.offset + query;
+      if (key < position && t.labels[key] == label) sums.duplicate += weight;
+      if (key > 0 && key <= position && t.labels[key - 1] == label) sums.induction += weight;
+    }
+    if (t.weights) t.weights[(static_cast<Index>(head) * t.n_query + query) * t.n_key + key] = weight;
     add_mass(s.column + static_cast<Index>(head) * t.n_key + key, weight);
     add_mass(s.distance + static_cast<Index>(head) * (t.n_query + t.n_key - 1) + query - key + t.n_key - 1, weight);
     if (s.overview && s.bin > 1)
-      raise(
-          s.overview + (static_cast<Index>(head) * s.overview_rows + query / s.bin) * s.overview_columns + key / s.bin,
-          weight);
+      raise(s.overview + (static_cast<Index>(head) * s.overview_rows + query / s.bin) * s.overview_columns + key / s.bin,
+            weight);
   }
   if (stats) {
     Sums all;
-    all.entropy = block_sum(sums.entropy, room);
     all.rest = block_sum(sums.rest, room);
     all.slope = block_sum(sums.slope, room);
+    all.first = block_sum(sums.first, room);
+    all.first_slope = block_sum(sums.first_slope, room);
     all.duplicate = block_sum(sums.duplicate, room);
     all.induction = block_sum(sums.induction, room);
-    all.first = block_sum(sums.first, room);
     if (threadIdx.x == 0) tell(t, head, row, peak, soft, all);
   }
   __syncthreads();
@@ -588,21 +704,21 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
 
 }  // namespace
 
-bool tiles_take(int d, int d_value, std::size_t shared_bytes) {
+bool tiles_take(int d, int d_value, Room room) {
   const int width = width_of(d, d_value);
-  return width <= 128 && (width <= 32   ? tiles_bytes<32>()
-                          : width <= 64 ? tiles_bytes<64>()
-                                        : tiles_bytes<128>()) <= shared_bytes;
+  return width <= 128 && (width <= 32   ? tiles_bytes<32>(1)
+                          : width <= 64 ? tiles_bytes<64>(1)
+                                        : tiles_bytes<128>(1)) <= room.shared_bytes;
 }
 
-void attention_by_tiles(const AttentionTask& task, cudaStream_t stream) {
+void attention_by_tiles(const AttentionTask& task, Room room, cudaStream_t stream) {
   const int width = width_of(task.d, task.d_value);
   if (width <= 32)
-    run_tiles<32>(task, stream);
+    run_tiles<32>(task, room, stream);
   else if (width <= 64)
-    run_tiles<64>(task, stream);
+    run_tiles<64>(task, room, stream);
   else
-    run_tiles<128>(task, stream);
+    run_tiles<128>(task, room, stream);
 }
 
 void attention_by_rows(const AttentionTask& task, cudaStream_t stream) {

@@ -54,9 +54,14 @@ struct AttentionTask {
   StatsRoom stats;
 };
 
+/// What a card has of a block's shared memory, and how many blocks run side by side at least.
+struct Room {
+  std::size_t shared_bytes;
+  int processors;
+};
 /// Whether the kernel of tiles has code for these widths and the card room for it.
-bool tiles_take(int d, int d_value, std::size_t shared_bytes);
-void attention_by_tiles(const AttentionTask& task, cudaStream_t stream);
+bool tiles_take(int d, int d_value, Room room);
+void attention_by_tiles(const AttentionTask& task, Room room, cudaStream_t stream);
 inline constexpr int row_room = 8192;  ///< scores of one row that stay on chip
 void attention_by_rows(const AttentionTask& task, cudaStream_t stream);
 

@@ -187,7 +187,7 @@ const int* Attention::labels(const AttentionInput& in) {
 }
 
 std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<const Head> heads, Tensor z) {
-  const auto turn = device_->turn();
+  device_->choose();
   const Index n_query = in.q.dim(0), n_key = in.k.dim(0), count = in.q.dim(1), kv_heads = in.k.dim(1);
   const Operand q = on_card_(in.q), k = on_card_(in.k), v = on_card_(in.v);
   const Terms& rule = terms(in, heads);
@@ -270,8 +270,9 @@ std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<
   }
 
   std::shared_ptr<float> scratch;
-  if (n_query > few_queries && tiles_take(task.d, task.d_value, device_->properties().sharedMemPerBlockOptin)) {
-    attention_by_tiles(task, device_->stream());
+  const Room card{device_->properties().sharedMemPerBlockOptin, device_->properties().multiProcessorCount};
+  if (n_query > few_queries && tiles_take(task.d, task.d_value, card)) {
+    attention_by_tiles(task, card, device_->stream());
   } else {
     if (n_key > row_room) {
       scratch = device_->take(sizeof(float) * static_cast<std::size_t>(count * n_query * n_key));
@@ -286,19 +287,14 @@ std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<
   if (!mapped) return maps;
   if (weights.defined()) weights.remote()->send();
   stats->here = device_->pinned(stats->bytes);
-  const auto copy = [&](cudaStream_t stream) {
-    check(cudaMemcpyAsync(stats->here.get(), stats->on_card.get(), stats->bytes, cudaMemcpyDeviceToHost, stream),
-          "copying statistics from the card");
-  };
-  if (device_->recording()) {
-    copy(device_->stream());
-  } else {  // while the next layer runs
-    check(cudaEventCreateWithFlags(&stats->sent, cudaEventDisableTiming), "making an event");
-    check(cudaEventRecord(stats->sent, device_->stream()), "marking a place in the stream");
-    check(cudaStreamWaitEvent(device_->homeward(), stats->sent, 0), "waiting for statistics");
-    copy(device_->homeward());
-    check(cudaEventRecord(stats->sent, device_->homeward()), "marking a place in the stream");
-  }
+  // While the next layer runs.
+  check(cudaEventCreateWithFlags(&stats->sent, cudaEventDisableTiming), "making an event");
+  check(cudaEventRecord(stats->sent, device_->stream()), "marking a place in the stream");
+  check(cudaStreamWaitEvent(device_->homeward(), stats->sent, 0), "waiting for statistics");
+  check(cudaMemcpyAsync(stats->here.get(), stats->on_card.get(), stats->bytes, cudaMemcpyDeviceToHost,
+                        device_->homeward()),
+        "copying statistics from the card");
+  check(cudaEventRecord(stats->sent, device_->homeward()), "marking a place in the stream");
   for (Index head = 0; head < count; ++head) {
     const Index kv = head / (count / kv_heads);
     auto& own = stats->to.emplace_back(std::make_shared<HeadStats>());
@@ -327,15 +323,10 @@ void Attention::forget() {
 void Attention::finish(ThreadPool& pool) {
   const std::vector<std::shared_ptr<Statistics>> pending = std::exchange(pending_, {});
   forget();
-  std::vector<std::pair<const Statistics*, Index>> heads;
   for (const auto& each : pending) {
-    if (each->sent) check(cudaEventSynchronize(each->sent), "copying statistics from the card");
-    for (Index head = 0; head < each->heads; ++head) heads.emplace_back(each.get(), head);
+    check(cudaEventSynchronize(each->sent), "copying statistics from the card");
+    pool.parallel(static_cast<int>(each->heads), [&](int head, int) { each->fill(head); });
   }
-  pool.parallel(static_cast<int>(heads.size()), [&](int task, int) {
-    const auto& [stats, head] = nth(heads, task);
-    stats->fill(head);
-  });
 }
 
 }  // namespace headscope::cuda

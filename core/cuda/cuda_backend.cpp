@@ -25,7 +25,7 @@ class Matrix final : public PackedMatrix {
   Matrix(std::span<const Tensor> parts, std::shared_ptr<Device> device, Precision precision)
       : device_(std::move(device)), precision_(precision), in_(parts[0].dim(0)) {
     for (const Tensor& part : parts) out_ += part.dim(1);
-    const auto turn = device_->turn();
+    device_->choose();
     Tensor whole = parts.size() == 1 ? parts[0].packed() : Tensor::uninitialized({in_, out_});
     Index column = 0;
     for (const Tensor& each : parts) {
@@ -70,7 +70,7 @@ class Matrix final : public PackedMatrix {
 
   /// For those who compute on the processor: there and back.
   void multiply(const Tensor& x, const float* bias, Tensor& out, ThreadPool&) const override {
-    const auto turn = device_->turn();
+    device_->choose();
     const Tensor rows = x.packed();
     const Index n = rows.dim(0);
     const std::shared_ptr<float> a = device_->upload(rows.data(), rows.bytes()),
@@ -106,21 +106,21 @@ class CudaBackend final : public Backend {
 
   Tensor resident(Tensor weight) override {
     if (!weight.defined() || weight.kind() != Stored::f32 || !weight.contiguous() || ours(weight)) return weight;
-    const auto turn = device_->turn();
+    device_->choose();
     auto storage = std::make_shared<Storage>(device_, weight);
     return weight.also_on(std::move(storage));
   }
 
   Tensor copy(const Tensor& x) override {
     if (!ours(x)) return x.copy();
-    const auto turn = device_->turn();
+    device_->choose();
     Made out(device_, x.shape());
     strided(x, out.data);
     return out.tensor;
   }
 
   void put_rows(Tensor& all, Index at, const Tensor& rows) override {
-    const auto turn = device_->turn();
+    device_->choose();
     if (!ours(all)) {
       if (!ours(rows)) return Backend::put_rows(all, at, rows);
       Made moved(device_, all.shape());  // with what is there
@@ -140,29 +140,21 @@ class CudaBackend final : public Backend {
 
   AttentionKernel* attention() override { return &attention_; }
 
-  void begin(Index rows) override {
-    pass_ = device_->turn();
-    if (!tape() && rows <= recorded_rows) device_->record();
-  }
   void finish() override {
-    const auto turn = device_->turn();
+    device_->choose();
     send_looks();
+    attention_.finish(pool());  // layer by layer, while later ones run
     device_->synchronize();
-    attention_.finish(pool());
     read_looks();
-    pass_ = {};
   }
   void abandon() override {
-    if (!pass_.owns_lock()) return;
-    device_->discard();
     looks_.clear();
     findings_.clear();
     attention_.forget();
-    pass_ = {};
   }
 
   void look_through(const Tensor& x) override {
-    const auto turn = device_->turn();
+    device_->choose();
     const Operand in = on_card(x);
     if (looks_.size() == most_looks) {
       send_looks();
@@ -183,7 +175,7 @@ class CudaBackend final : public Backend {
   }
   std::vector<NotFinite> not_finite() override {
     if (!looks_.empty()) {
-      const auto turn = device_->turn();
+      device_->choose();
       send_looks();
       device_->synchronize();
       read_looks();
@@ -201,7 +193,7 @@ class CudaBackend final : public Backend {
     const auto* const matrix = dynamic_cast<const Matrix*>(w.packed.get());
     if (tape() || !matrix || matrix->device() != device_.get()) return Backend::linear(x, w, later);
     settle(later);
-    const auto turn = device_->turn();
+    device_->choose();
     const bool as_it_lies = ours(x) && x.stride(1) == 1 && aligned(x);
     const Operand in = as_it_lies ? Operand{storage(x)->on_card() + x.at_device(), x} : on_card(x);
     const Operand bias = w.bias.defined() ? on_card(w.bias) : Operand{};
@@ -212,7 +204,7 @@ class CudaBackend final : public Backend {
 
   Tensor gather(const Tensor& table, std::span<const std::int32_t> ids) override {
     if (tape() || !ours(table)) return Backend::gather(table, ids);
-    const auto turn = device_->turn();
+    device_->choose();
     const std::shared_ptr<float> which = device_->upload(ids.data(), ids.size_bytes());
     Made out(device_, {static_cast<Index>(ids.size()), table.dim(1)});
     cuda::gather(storage(table)->on_card() + table.at_device(), table.stride(0), table.dim(1),
@@ -224,7 +216,7 @@ class CudaBackend final : public Backend {
   Tensor add(const Tensor& a, const Tensor& b, RowQueue* later) override {
     if (tape()) return Backend::add(a, b, later);
     settle(later);
-    const auto turn = device_->turn();
+    device_->choose();
     const Operand left = on_card(a), right = on_card(b);
     Made out(device_, a.shape());
     cuda::add(left.data, right.data, a.size(), out.data, device_->stream());
@@ -233,7 +225,7 @@ class CudaBackend final : public Backend {
   Tensor multiply(const Tensor& a, const Tensor& b, RowQueue* later) override {
     if (tape()) return Backend::multiply(a, b, later);
     settle(later);
-    const auto turn = device_->turn();
+    device_->choose();
     const Operand left = on_card(a), right = on_card(b);
     Made out(device_, a.shape());
     cuda::multiply(left.data, right.data, a.size(), out.data, device_->stream());
@@ -286,7 +278,7 @@ class CudaBackend final : public Backend {
   Tensor add_to_heads(const Tensor& x, const Tensor& shared, RowQueue* later) override {
     if (tape()) return Backend::add_to_heads(x, shared, later);
     settle(later);
-    const auto turn = device_->turn();
+    device_->choose();
     const Operand in = heads_on_card(x), more = on_card(shared);
     Made out(device_, x.shape());
     cuda::add_to_heads(heads(in), more.data, shared.dim(1), shared.dim(1), out.data, device_->stream());
@@ -295,7 +287,7 @@ class CudaBackend final : public Backend {
   Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue* later, bool adjacent) override {
     if (tape()) return Backend::rotate(x, cosine, sine, later, adjacent);
     settle(later);
-    const auto turn = device_->turn();
+    device_->choose();
     const Operand in = heads_on_card(x), c = on_card(cosine), s = on_card(sine);
     Made out(device_, x.shape());
     cuda::rotate(heads(in), c.data, s.data, cosine.dim(1), adjacent, out.data, device_->stream());
@@ -367,7 +359,7 @@ class CudaBackend final : public Backend {
   template <class Kernel>
   Tensor each(const Tensor& x, RowQueue* later, Kernel kernel) {
     settle(later);
-    const auto turn = device_->turn();
+    device_->choose();
     const Operand in = on_card(x);
     Made out(device_, x.shape());
     kernel(in.data, out.data);
@@ -375,7 +367,7 @@ class CudaBackend final : public Backend {
   }
 
   Tensor normed(const Tensor& x, const Tensor& gain, const Tensor* bias, double epsilon, RowQueue* later) {
-    const auto turn = device_->turn();
+    device_->choose();
     const Operand by = on_card(gain), plus = bias ? on_card(*bias) : Operand{};
     const Index width = x.dim(-1);
     return each(x, later, [&](const float* in, float* out) {
@@ -413,11 +405,9 @@ class CudaBackend final : public Backend {
   }
 
   static constexpr std::size_t most_looks = 256;
-  static constexpr Index recorded_rows = 64;  // a pass over more takes longer on the card than to queue
   std::shared_ptr<Device> device_;
   Precision precision_;
   Attention attention_;
-  std::unique_lock<std::recursive_mutex> pass_;  // while one runs
   std::shared_ptr<float> found_, found_here_;    // a number for each look
   std::vector<Index> looks_;                     // columns of what was looked through
   std::vector<NotFinite> findings_;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <utility>
 
 #include "core/base/error.h"
@@ -76,8 +75,6 @@ Device::Device(int index) : index_(index), memory_(BufferPool::create(on_card)),
 Device::~Device() {
   cudaSetDevice(index_);
   cudaStreamSynchronize(stream_);
-  for (const auto& [steps, graph] : graphs_)
-    if (graph) cudaGraphExecDestroy(graph);
   for (auto& [key, plan] : plans_) {
     cublasLtMatmulDescDestroy(plan.product);
     for (const cublasLtMatrixLayout_t layout : {plan.a, plan.b, plan.c}) cublasLtMatrixLayoutDestroy(layout);
@@ -95,57 +92,11 @@ void Device::choose() const {
   current = index_;
 }
 
-std::unique_lock<std::recursive_mutex> Device::turn() {
-  std::unique_lock hold(turn_);
-  choose();
-  return hold;
-}
-
-void Device::record() {
-  if (recording_) return;
-  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "recording a pass");
-  recording_ = true;
-}
-
-void Device::flush() {
-  if (!std::exchange(recording_, false)) return;
-  cudaGraph_t graph = nullptr;
-  check(cudaStreamEndCapture(stream_, &graph), "recording a pass");
-  const std::unique_ptr<CUgraph_st, decltype(&cudaGraphDestroy)> kept(graph, &cudaGraphDestroy);
-  std::size_t steps = 0;
-  check(cudaGraphGetNodes(graph, nullptr, &steps), "recording a pass");
-  if (steps == 0) return;
-  cudaGraphExec_t& ready = graphs_[steps];
-  cudaGraphExecUpdateResultInfo result{};
-  if (ready && cudaGraphExecUpdate(ready, graph, &result) != cudaSuccess) {
-    cudaGetLastError();  // another kind of pass
-    cudaGraphExecDestroy(std::exchange(ready, nullptr));
-  }
-  if (!ready) check(cudaGraphInstantiate(&ready, graph, 0), "preparing a pass");
-  check(cudaGraphLaunch(ready, stream_), "starting a pass");
-}
-
-void Device::discard() {
-  if (!std::exchange(recording_, false)) return;
-  cudaGraph_t graph = nullptr;
-  cudaStreamEndCapture(stream_, &graph);
-  if (graph) cudaGraphDestroy(graph);
-  cudaGetLastError();
-  on_their_way_.clear();
-}
-
 void Device::synchronize() {
-  flush();
   check(cudaStreamSynchronize(stream_), "waiting for the card");
-  on_their_way_.clear();
 }
 
 void Device::send(void* to, const void* from, std::size_t bytes) {
-  if (recording_) {
-    on_their_way_.push_back(pinned(bytes));
-    std::memcpy(on_their_way_.back().get(), from, bytes);
-    from = on_their_way_.back().get();
-  }
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "copying numbers to the card");
 }
 
@@ -226,7 +177,9 @@ void Device::multiply(cudaDataType_t kind, cublasComputeType_t compute, const vo
 }
 
 Storage::Storage(std::shared_ptr<Device> device, Tensor mirror, bool arrived)
-    : Remote(mirror.data(), arrived), device_(std::move(device)), mirror_(std::move(mirror)) {
+    : Remote(mirror.data(), arrived),
+      device_(std::move(device)),
+      mirror_(std::move(mirror)) {
   memory_ = device_->take(mirror_.bytes());
 }
 
@@ -251,34 +204,26 @@ float* Storage::on_card() {
   return memory_.get();
 }
 
+void Storage::copy_home(cudaStream_t stream) {
+  check(cudaMemcpyAsync(const_cast<float*>(mirror()), memory_.get(), mirror_.bytes(), cudaMemcpyDeviceToHost, stream),
+        "copying numbers from the card");
+}
+
 void Storage::send() {
-  const auto turn = device_->turn();
   const std::lock_guard hold(lock_);
-  if (sent_ || sent_in_order_) return;
-  const auto copy = [&](cudaStream_t stream) {
-    check(cudaMemcpyAsync(const_cast<float*>(mirror()), memory_.get(), mirror_.bytes(), cudaMemcpyDeviceToHost, stream),
-          "copying numbers from the card");
-  };
-  if (device_->recording()) {
-    copy(device_->stream());
-    sent_in_order_ = true;
-    return;
-  }
+  if (sent_) return;
+  device_->choose();
   check(cudaEventCreateWithFlags(&sent_, cudaEventDisableTiming), "making an event");
   check(cudaEventRecord(sent_, device_->stream()), "marking a place in the stream");
   check(cudaStreamWaitEvent(device_->homeward(), sent_, 0), "waiting for numbers");
-  copy(device_->homeward());
+  copy_home(device_->homeward());
   check(cudaEventRecord(sent_, device_->homeward()), "marking a place in the stream");
 }
 
 void Storage::fetch() {
   if (sent_) return check(cudaEventSynchronize(sent_), "copying numbers from the card");
-  const auto turn = device_->turn();
-  device_->flush();
-  if (!sent_in_order_)
-    check(cudaMemcpyAsync(const_cast<float*>(mirror()), memory_.get(), mirror_.bytes(), cudaMemcpyDeviceToHost,
-                          device_->stream()),
-          "copying numbers from the card");
+  device_->choose();
+  copy_home(device_->stream());
   device_->synchronize();
 }
 

@@ -32,18 +32,8 @@ class Device : public std::enable_shared_from_this<Device> {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  /// The right to queue work: held by one thread at a time, as long as what this returns lives. Every entry from
-  /// outside begins with it.
-  [[nodiscard]] std::unique_lock<std::recursive_mutex> turn();
-
-  // A pass over few rows takes longer to queue than to run. Recorded, it is queued at once, as a graph (CUDA C++
-  // Programming Guide, CUDA Graphs): the one of the pass before with other numbers. All with the turn held.
-
-  void record();  ///< what is queued from here on waits for flush()
-  bool recording() const { return recording_; }
-  void flush();        ///< queues what was recorded
-  void discard();      ///< or forgets it
-  void synchronize();  ///< flush(), and waits until all is done
+  void choose() const;  ///< this card for this thread; every entry from outside begins with it
+  void synchronize();   ///< waits until all that is queued is done
   /// To the card; `from` may go when this returns.
   void send(void* to, const void* from, std::size_t bytes);
 
@@ -77,12 +67,7 @@ class Device : public std::enable_shared_from_this<Device> {
   const Plan& plan(const PlanKey& key, cudaDataType_t kind, cublasComputeType_t compute, Index a_stride, Index rows,
                    Index in, Index out, bool bias);
 
-  void choose() const;
   int index_;
-  std::recursive_mutex turn_;
-  bool recording_ = false;
-  std::vector<std::shared_ptr<float>> on_their_way_;  // what a recorded pass will send
-  std::map<std::size_t, cudaGraphExec_t> graphs_;     // by number of steps
   cudaDeviceProp properties_{};
   cudaStream_t stream_ = nullptr, homeward_ = nullptr;
   cublasLtHandle_t lt_ = nullptr;
@@ -110,11 +95,11 @@ class Storage final : public Remote {
  private:
   Storage(std::shared_ptr<Device> device, Tensor mirror, bool arrived);
   void fetch() override;
+  void copy_home(cudaStream_t stream);
   std::shared_ptr<Device> device_;
   Tensor mirror_;
   std::shared_ptr<float> memory_;
   cudaEvent_t sent_ = nullptr;
-  bool sent_in_order_ = false;  // by the stream itself
 };
 
 }  // namespace headscope::cuda

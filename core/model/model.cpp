@@ -482,7 +482,6 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
     Backend& backend;
     ~Running() { backend.abandon(); }
   } running{ctx.backend};
-  ctx.backend.begin(static_cast<Index>(tokens.size()));
   return Pass(*parts_, ctx, tokens, cache, maps, lengths).run(all_logits, layers);
 }
 

@@ -57,11 +57,9 @@ class Backend {
   virtual void put_rows(Tensor& all, Index at, const Tensor& rows);
   /// Own kernels for attention, or null.
   virtual AttentionKernel* attention() { return nullptr; }
-  /// A pass over so many rows begins, …
-  virtual void begin(Index rows) { (void)rows; }
-  /// … is at its end: what was put off is done, what was sent has come; …
+  /// At the end of a pass: what was put off is done, what was sent has come.
   virtual void finish() {}
-  /// … or is given up. Does nothing behind finish().
+  /// A pass is given up. Does nothing behind finish().
   virtual void abandon() {}
 
   /// Packs `weights` (in, out_i; any strides and kind of numbers) once, or, when they are `changing`, never. A bias may

@@ -138,22 +138,8 @@ void compare(const AttentionMap& here, const AttentionMap& there, double scale =
   REQUIRE(largest_difference(a.overview.values, b.overview.values) < 1e-5 * scale);
 }
 
-}  // namespace
-
-TEST_CASE("attention on the card: z, maps and statistics as on the processor, whatever the rule and the sizes") {
-  HEADSCOPE_NEEDS_CARD(card);
-  Backend here(2);
-  for (const Sizes s : {Sizes{1, 4, 4, 16, 16, 0},
-                        {7, 4, 2, 8, 8, 0},
-                        {16, 6, 1, 64, 64, 30},
-                        {1, 4, 4, 64, 64, 300},
-                        {40, 4, 2, 256, 256, 0},  // too wide for tiles
-                        {64, 4, 4, 64, 64, 0},
-                        {65, 4, 2, 32, 32, 0},
-                        {70, 4, 4, 24, 40, 13},
-                        {200, 4, 4, 64, 64, 0},
-                        {300, 4, 2, 80, 80, 50},
-                        {517, 4, 4, 128, 64, 0}})
+void compare_all(const std::vector<Sizes>& sizes, Backend& here, Backend& card) {
+  for (const Sizes s : sizes)
     for (const Kind& kind : kinds())
       for (const MapStorage storage : {MapStorage::none, MapStorage::factored, MapStorage::dense}) {
         CAPTURE(s.n);
@@ -176,16 +162,43 @@ TEST_CASE("attention on the card: z, maps and statistics as on the processor, wh
         Rules rules(kind.tapped);
         Tap* const tap = kind.tapped ? &rules : nullptr;
         const AttentionOutput expected = softmax_attention(in, here, tap, {}),
-                              got = softmax_attention(in, *card, tap, {});
-        card->finish();
+                              got = softmax_attention(in, card, tap, {});
+        card.finish();
         REQUIRE(got.z.remote() != nullptr);  // it was the card
-        REQUIRE(largest_difference(expected.z, got.z) < 2e-5 * (kind.name == "large scores" ? 20 : 1));
+        REQUIRE(largest_difference(expected.z, got.z) < 2e-5 * (kind.name == "large scores" ? 60 : 1));
         REQUIRE(expected.maps.size() == got.maps.size());
         for (std::size_t head = 0; head < got.maps.size(); ++head) {
           CAPTURE(head);
-          compare(expected.maps[head], got.maps[head], kind.name == "large scores" ? 20 : 1);
+          compare(expected.maps[head], got.maps[head], kind.name == "large scores" ? 60 : 1);
         }
       }
+}
+
+}  // namespace
+
+TEST_CASE("attention on the card: z, maps and statistics as on the processor, whatever the rule and the sizes") {
+  HEADSCOPE_NEEDS_CARD(card);
+  Backend here(2);
+  compare_all({{1, 4, 4, 16, 16, 0},
+               {7, 4, 2, 8, 8, 0},
+               {16, 6, 1, 64, 64, 30},
+               {1, 4, 4, 64, 64, 300},
+               {2, 4, 4, 20, 12, 1000},
+               {40, 4, 2, 256, 256, 0},  // too wide for tiles
+               {64, 4, 4, 64, 64, 0},
+               {65, 4, 2, 32, 32, 0},
+               {70, 4, 4, 24, 40, 13},
+               {90, 4, 4, 27, 30, 0},  // rows that begin at any number
+               {200, 4, 4, 64, 64, 0},
+               {300, 4, 2, 80, 80, 50},
+               {517, 4, 4, 128, 64, 0}},
+              here, *card);
+}
+
+TEST_CASE("attention on the card, quickly") {  // for the sanitizers
+  HEADSCOPE_NEEDS_CARD(card);
+  Backend here(2);
+  compare_all({{3, 4, 2, 16, 16, 5}, {70, 4, 2, 32, 24, 5}, {140, 4, 4, 64, 64, 0}}, here, *card);
 }
 
 TEST_CASE("a row too long to stay on chip, and several texts at once") {
@@ -204,7 +217,7 @@ TEST_CASE("a row too long to stay on chip, and several texts at once") {
   CHECK(largest_difference(expected.z, got.z) < 2e-5);
   for (std::size_t head = 0; head < 2; ++head) {
     compare(expected.maps[head].stats().column_mass, got.maps[head].stats().column_mass, 1e-5, "column mass");
-    compare(expected.maps[head].stats().entropy, got.maps[head].stats().entropy, 2e-5 * scale, "entropy");
+    compare(expected.maps[head].stats().entropy, got.maps[head].stats().entropy, 2e-5, "entropy");
     CHECK(largest_difference(expected.maps[head].stats().overview.values, got.maps[head].stats().overview.values) <
           1e-6);
   }
