@@ -93,6 +93,7 @@ EditProbe FindingsSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   std::set<int> layers;
   for (int layer = 0; layer < probe.layers(); ++layer) layers.insert(layer);
   trace_ = probe.run({}, ctx, layers);
+  text_ = TextMarks::of(trace_->tokens);
 
   asked_ = targets(*trace_);
   const auto answer = answer_position(*trace_);
@@ -195,11 +196,10 @@ void FindingsSweep::add_cause(Findings& out) const {
 
 void FindingsSweep::add_pattern(Findings& out) const {
   const int known = std::min(heads_, static_cast<int>(after_.size()));
-  const TokenLinks links = TokenLinks::of(trace_->tokens);
   std::optional<HeadVerdict> best;
   int of = 0;
   for (int i = 0; i < known && !trace_->maps.empty(); ++i)
-    for (HeadVerdict& verdict : classify({map(i), links}, default_class_rules()))
+    for (HeadVerdict& verdict : classify({map(i), text_}, default_class_rules()))
       if (verdict.rule->metric != "sink" && !std::isnan(verdict.p) && (!best || verdict.p < best->p))
         best = std::move(verdict), of = i;
   if (!best) return;
@@ -269,15 +269,14 @@ void FindingsSweep::add_copy(Findings& out) const {
 void FindingsSweep::add_sink(Findings& out) const {
   const std::size_t cells = static_cast<std::size_t>(heads_) + hidden_.size();
   if (after_.size() <= cells || asked_.empty()) return;  // the cell that hides the first token is the last
-  const TokenLinks none;
   const Metric& sink = metric("sink");
   int resting = 0;
   std::optional<HeadId> most;
   double mass = -1, even = 0;
   for (const AttentionMap& looks : trace_->maps) {
-    const double here = sink.value({looks, none});
+    const double here = sink.value({looks, text_});
     if (here >= 0.5) ++resting;
-    if (here > mass) most = looks.id(), mass = here, even = sink.chance({looks, none});
+    if (here > mass) most = looks.id(), mass = here, even = sink.chance({looks, text_});
   }
   if (!most) return;
   const Said& after = after_.back();

@@ -161,16 +161,16 @@ TEST_CASE("heads that rest on the first token are counted, and the text read onc
 TEST_CASE(
     "the pattern that is told has the lowest bound of all, and its head is named with the text's loss without it") {
   Scan scan(source_dir() / "models" / "tiny-gpt2", "One day, Anna sold pies. Tom sold milk. One day, Anna sold pies.");
-  const TokenLinks links = TokenLinks::of(scan.before->tokens);
+  const TextMarks text = TextMarks::of(scan.before->tokens);
   double least = 1;
   for (const AttentionMap& map : scan.before->maps)
-    for (const HeadVerdict& verdict : classify({map, links}, default_class_rules()))
+    for (const HeadVerdict& verdict : classify({map, text}, default_class_rules()))
       if (verdict.rule->metric != "sink" && verdict.p < least) least = verdict.p;
   REQUIRE(least < 1);
   const Finding* pattern = scan.kind(Finding::Kind::pattern);
   REQUIRE(pattern);
   double own = 1;
-  for (const HeadVerdict& verdict : classify({scan.before->map(*pattern->head), links}, default_class_rules()))
+  for (const HeadVerdict& verdict : classify({scan.before->map(*pattern->head), text}, default_class_rules()))
     if (verdict.rule->metric != "sink" && verdict.p < own) own = verdict.p;
   CHECK(own == least);
   const double without =
