@@ -149,6 +149,9 @@ TEST_CASE("special tokens part sentences and are of none; a text without bytes h
   tokens.insert(tokens.begin() + 3, special);
   tokens.push_back(special);  // [SEP] Ben ran [SEP] home . Go ! [SEP]
   CHECK(sentences_in(tokens) == Ranges{{1, 3}, {4, 6}, {6, 8}});
+  std::vector<Token> marked = tokens_of("Ben ran. Go");
+  marked.insert(marked.begin() + 2, special);  // Ben ran [SEP] . Go: the mark is of no sentence
+  CHECK(sentences_in(marked) == Ranges{{0, 2}, {4, 5}});
   tokens[3].masked = true;  // a word that is asked for
   CHECK(sentences_in(tokens) == Ranges{{1, 6}, {6, 8}});
   for (Token& token : tokens) token.bytes.clear();  // patches of a picture, numbers, labels of a file
