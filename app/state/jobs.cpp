@@ -80,10 +80,6 @@ constexpr Index compared_rows = 128, curve_rows = 256;
 constexpr double coldest = 0.05, hottest = 20;
 constexpr int curve_points = 49;
 
-void check(const std::stop_token& stop) {
-  if (stop.stop_requested()) throw Cancelled();
-}
-
 }  // namespace
 
 std::shared_ptr<const Trace> part_of(const std::shared_ptr<const Trace>& whole, Stack stack) {
@@ -170,18 +166,15 @@ std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const
   const auto start = std::chrono::steady_clock::now();
   auto result = std::make_shared<HeadFacts>();
   result->trace = std::move(trace);
-  result->table = head_table(*result->trace);
-  const TokenLinks links = TokenLinks::of(result->trace->tokens);
-  const WordLinks words = word_links(result->trace->tokens);
-  for (const AttentionMap& map : result->trace->maps) {
-    check(stop);
-    result->verdicts.push_back(classify({map, links, &words}, default_class_rules()));
+  const TextMarks text = TextMarks::of(result->trace->tokens);
+  result->table = head_table(*result->trace, text, stop);
+  for (HeadClasses& head : head_classes(*result->trace, text, result->table, default_class_rules(), stop)) {
+    result->verdicts.push_back(std::move(head.met));
     std::vector<HeadVerdict>& nearest = result->nearest.emplace_back();
-    if (!result->verdicts.back().empty()) continue;
-    if (auto weak = nearest_class({map, links, &words}, default_class_rules())) nearest.push_back(std::move(*weak));
+    if (head.nearest) nearest.push_back(std::move(*head.nearest));
   }
   if (!result->trace->maps.empty() && result->trace->maps.front().n_query() > 0)
-    result->not_measurable = not_measurable({result->trace->maps.front(), links, &words}, default_class_rules());
+    result->not_measurable = not_measurable({result->trace->maps.front(), text}, default_class_rules());
   result->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
