@@ -138,6 +138,14 @@ TEST_CASE("bars: from the ground to their values, the chosen one in the accent")
     CHECK((box.fill == style.theme.accent) == (i == 1));
   }
   CHECK(!find(scene, "marker"));
+  const auto& number = std::get<Text>(find(scene, "number.")->shape);  // stands above the chosen bar
+  CHECK(number.text == "200");
+  const Rect& chosen = std::get<Box>(find(scene, "bar..1")->shape).rect;
+  CHECK(number.at.x == doctest::Approx(chosen.center().x));
+  CHECK(number.at.y < chosen.y);
+  chart.marker = Point{400, 400};  // the highest: its number stays inside the picture
+  const Scene high = line_chart_scene(chart, style);
+  CHECK(std::get<Text>(find(high, "number.")->shape).at.y - style.theme.small_token().size >= 0);
 }
 
 TEST_CASE("a chart with both axes logarithmic: a power law is a straight line; dashes and decades") {
