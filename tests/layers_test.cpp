@@ -24,7 +24,7 @@ const std::map<std::string, Names>& allowed() {
   static const std::map<std::string, Names> table = {
       {"core/base", {}},
       {"core/tensor", {"core/base"}},
-      {"core/cuda", {"core/base", "core/tensor"}},
+      {"core/cuda", {"core/base", "core/tensor", "core/trace", "core/attention"}},
       {"core/trace", {"core/base", "core/tensor"}},
       {"core/attention",
        {"core/base", "core/tensor", "core/trace", "core/attention/mechanisms", "core/attention/positions"}},

@@ -102,8 +102,8 @@ class WithoutFirst final : public AttentionRule {
   WithoutFirst(RulePtr base, Index count) : base_(std::move(base)), count_(count) {}
   KeyRange keys(Index query, Index n_key) const override {
     const KeyRange keys = base_->keys(query, n_key);
-    const Index begin = std::max(keys.begin, count_);
-    return {begin, std::max(begin, keys.end)};
+    const Index end = std::max(keys.begin, keys.end);  // of none, a range that lies among the keys
+    return {std::clamp(count_, keys.begin, end), end};
   }
   bool plain() const override { return base_->plain(); }
   void apply(Index query, Index first_key, std::span<float> scores) const override {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/attention/attention_backward.h"
+#include "core/attention/attention_kernel.h"
 #include "core/attention/own_scores.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -306,6 +307,7 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
                                                                          : input.key_lengths;
   assert(lengths.size() == 1 || (input.offset == 0 && key_lengths.size() == lengths.size()));
   std::vector<HeadRule> rules;
+  std::vector<AttentionKernel::Head> parts;
   for (Index head = 0; head < heads; ++head) {
     const HeadRule usual{input.rule,
                          input.scale,
@@ -316,12 +318,16 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
                          input.buckets.empty() ? nullptr : nth(input.buckets, head)};
     const HeadRule own = tap ? tap->head_rule({input.layer, static_cast<int>(head)}, usual) : usual;
     rules.push_back({own_scores(own.rule, own), own.scale});
+    parts.push_back({rules.back(), own});
   }
   const bool watched =
       tap && (tap->wants({SiteKind::attn_scores, input.layer}) || tap->wants({SiteKind::pattern, input.layer}));
   Tape* const tape = backend.tape();
+  AttentionKernel* const kernel = !watched && !tape ? backend.attention() : nullptr;
+  const bool on_device = kernel && kernel->takes(input, parts);
+  const Shape z_shape{rows, heads, input.v.dim(2)};
   AttentionOutput out;
-  out.z = backend.empty({rows, heads, input.v.dim(2)});
+  out.z = on_device ? kernel->room(z_shape) : backend.empty(z_shape);
 
   const auto begins = [](std::span<const Index> of) {
     std::vector<Index> at{0};
@@ -340,11 +346,16 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
       for (Tensor* x : {&in.k, &in.v}) *x = x->slice(0, key_begin[text], key_begin[text + 1]);
       if (input.mapped >= 0 && input.mapped != static_cast<Index>(text)) in.storage = MapStorage::none;
     }
-    Pass pass(in, out.z.slice(0, begin[text], begin[text + 1]), rules, tape != nullptr, backend, stop, watched);
+    const Tensor z = out.z.slice(0, begin[text], begin[text + 1]);
+    if (on_device) {
+      maps[text] = kernel->attend(in, parts, z);
+      return;
+    }
+    Pass pass(in, z, rules, tape != nullptr, backend, stop, watched);
     steps[text] = watched ? pass.staged(*tap) : pass.fused();
     maps[text] = pass.maps();
   };
-  if (watched || lengths.size() == 1)  // a tap is called on the thread that runs the pass
+  if (watched || on_device || lengths.size() == 1)  // a tap is called on the thread that runs the pass
     for (std::size_t text = 0; text < lengths.size(); ++text) run(text);
   else
     backend.pool().parallel(static_cast<int>(lengths.size()),

@@ -1,144 +1,443 @@
-// Products by cuBLAS, float32 throughout (no TF32: maps are compared to 1e-5).
-
 #include "core/cuda/cuda_backend.h"
 
-#include <cublas_v2.h>
-#include <cuda_runtime.h>
 #include <fmt/format.h>
 
-#include <mutex>
-#include <vector>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <utility>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
+#include "core/cuda/cuda_attention.h"
+#include "core/cuda/device.h"
+#include "core/cuda/kernels.h"
+#include "core/tensor/row_queue.h"
 
 namespace headscope {
+namespace cuda {
 namespace {
 
-void check(cudaError_t status, const char* what) {
-  if (status != cudaSuccess) throw Error("CUDA", std::string(what) + " to succeed", cudaGetErrorString(status));
-}
-
-void check(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw Error("cuBLAS", std::string(what) + " to succeed", cublasGetStatusString(status));
-}
-
-/// Floats on the card, freed with it; grows, never shrinks.
-class DeviceBuffer {
+/// Weights over there, (in, out) row-major; of BF16 products as bfloat16.
+class Matrix final : public PackedMatrix {
  public:
-  DeviceBuffer() = default;
-  ~DeviceBuffer() { cudaFree(data_); }
-  DeviceBuffer(const DeviceBuffer&) = delete;
-  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-  float* reserve(Index size) {
-    if (size > size_) {
-      cudaFree(data_);
-      data_ = nullptr;
-      size_ = 0;
-      check(cudaMalloc(reinterpret_cast<void**>(&data_), static_cast<std::size_t>(size) * sizeof(float)),
-            fmt::format("allocating {} floats on the card", size).c_str());
-      size_ = size;
-    }
-    return data_;
-  }
-  const float* data() const { return data_; }
-
- private:
-  float* data_ = nullptr;
-  Index size_ = 0;
-};
-
-/// One card's handle and the buffers that products pass through, one product at a time.
-struct Device {
-  Device() { check(cublasCreate(&handle), "cublasCreate"); }
-  ~Device() { cublasDestroy(handle); }
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
-  cublasHandle_t handle = nullptr;
-  std::mutex lock;
-  DeviceBuffer in, out;
-};
-
-class CudaMatrix final : public PackedMatrix {
- public:
-  CudaMatrix(std::span<const Tensor> parts, std::shared_ptr<Device> device)
-      : device_(std::move(device)), in_(parts[0].dim(0)) {
+  Matrix(std::span<const Tensor> parts, std::shared_ptr<Device> device, Precision precision)
+      : device_(std::move(device)), precision_(precision), in_(parts[0].dim(0)) {
     for (const Tensor& part : parts) out_ += part.dim(1);
-    Tensor whole = Tensor::uninitialized({in_, out_});
+    const auto turn = device_->turn();
+    Tensor whole = parts.size() == 1 ? parts[0].packed() : Tensor::uninitialized({in_, out_});
     Index column = 0;
     for (const Tensor& each : parts) {
-      const Tensor part = each.floats();
-      for (Index i = 0; i < in_; ++i)
-        for (Index j = 0; j < part.dim(1); ++j) whole.ref(i, column + j) = part.at(i, j);
+      if (parts.size() == 1) break;
+      const Tensor part = each.packed();
+      const auto width = static_cast<std::size_t>(part.dim(1));
+      for (Index i = 0; i < in_; ++i) std::memcpy(&whole.ref(i, column), part.data() + i * part.dim(1), 4 * width);
       column += part.dim(1);
     }
-    check(cudaMemcpy(weights_.reserve(in_ * out_), whole.data(), whole.bytes(), cudaMemcpyHostToDevice),
-          "copying weights to the card");
+    weights_ = device_->upload(whole.data(), whole.bytes());
+    if (precision == Precision::bf16) {
+      std::shared_ptr<float> half = device_->take(whole.bytes() / 2);
+      to_bfloat(weights_.get(), in_, out_, out_, half.get(), device_->stream());
+      weights_ = std::move(half);
+    }
+    device_->synchronize();
   }
 
   Index in() const override { return in_; }
   Index out() const override { return out_; }
+  const Device* device() const { return device_.get(); }
 
+  /// c (rows, out) of a (rows, in), both over there.
+  void multiply(const float* a, Index a_stride, Index rows, const float* bias, float* c, float* scratch) const {
+    switch (precision_) {
+      case Precision::f32:
+      case Precision::tf32:
+        // Few rows are a matter of reading the weights, whose every bit then counts.
+        if (rows <= few_rows && scratch)
+          return rows_product(a, a_stride, rows, in_, weights_.get(), out_, bias, c, scratch, device_->stream());
+        return device_->multiply(CUDA_R_32F,
+                                 precision_ == Precision::f32 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32, a,
+                                 a_stride, rows, in_, weights_.get(), out_, bias, c);
+      case Precision::bf16: {
+        const std::shared_ptr<float> half = device_->take(static_cast<std::size_t>(rows * in_) * 2);
+        to_bfloat(a, rows, in_, a_stride, half.get(), device_->stream());
+        return device_->multiply(CUDA_R_16BF, CUBLAS_COMPUTE_32F, half.get(), in_, rows, in_, weights_.get(), out_,
+                                 bias, c);
+      }
+    }
+  }
+
+  /// For those who compute on the processor: there and back.
   void multiply(const Tensor& x, const float* bias, Tensor& out, ThreadPool&) const override {
+    const auto turn = device_->turn();
     const Tensor rows = x.packed();
     const Index n = rows.dim(0);
+    const std::shared_ptr<float> a = device_->upload(rows.data(), rows.bytes()),
+                                 c = device_->take(static_cast<std::size_t>(n * out_) * sizeof(float));
+    multiply(a.get(), in_, n, nullptr, c.get(), nullptr);
     Tensor result = Tensor::uninitialized({n, out_});
-    {
-      const std::lock_guard lock(device_->lock);
-      float* const a = device_->in.reserve(n * in_);
-      float* const c = device_->out.reserve(n * out_);
-      check(cudaMemcpy(a, rows.data(), rows.bytes(), cudaMemcpyHostToDevice), "copying activations to the card");
-      // cuBLAS is column-major: (x W) row-major is (Wᵀ xᵀ) column-major.
-      const float one = 1, zero = 0;
-      check(cublasSgemm(device_->handle, CUBLAS_OP_N, CUBLAS_OP_N, static_cast<int>(out_), static_cast<int>(n),
-                        static_cast<int>(in_), &one, weights_.data(), static_cast<int>(out_), a, static_cast<int>(in_),
-                        &zero, c, static_cast<int>(out_)),
-            "cublasSgemm");
-      check(cudaMemcpy(result.mutable_data(), c, result.bytes(), cudaMemcpyDeviceToHost),
-            "copying a product from the card");
-    }
+    check(cudaMemcpyAsync(result.mutable_data(), c.get(), result.bytes(), cudaMemcpyDeviceToHost, device_->stream()),
+          "copying a product from the card");
+    device_->synchronize();
     for (Index i = 0; i < n; ++i)
       for (Index j = 0; j < out_; ++j) out.ref(i, j) = result.at(i, j) + (bias ? bias[j] : 0.0f);
   }
 
  private:
   std::shared_ptr<Device> device_;
-  DeviceBuffer weights_;  // (in, out) row-major
+  Precision precision_;
   Index in_, out_ = 0;
+  std::shared_ptr<float> weights_;
 };
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int threads) : Backend(threads), device_(std::make_shared<Device>()) {
-    cudaDeviceProp properties;
-    check(cudaGetDeviceProperties(&properties, 0), "reading the card's properties");
-    card_ = properties.name;
+  CudaBackend(int threads, int index, Precision precision)
+      : Backend(threads),
+        device_(Device::open(index)),
+        precision_(precision),
+        attention_(device_, precision == Precision::f32, [this](const Tensor& x) { return heads_on_card(x); }) {}
+
+  std::string name() const override {
+    return fmt::format("CUDA {}, {}", name_in(precision_names, precision_), device_->properties().name);
   }
-  std::string name() const override { return "CUDA f32, " + card_; }
+  bool asynchronous() const override { return true; }
+
+  Tensor resident(Tensor weight) override {
+    if (!weight.defined() || weight.kind() != Stored::f32 || !weight.contiguous() || ours(weight)) return weight;
+    const auto turn = device_->turn();
+    auto storage = std::make_shared<Storage>(device_, weight);
+    return weight.also_on(std::move(storage));
+  }
+
+  Tensor copy(const Tensor& x) override {
+    if (!ours(x)) return x.copy();
+    const auto turn = device_->turn();
+    Made out(device_, x.shape());
+    strided(x, out.data);
+    return out.tensor;
+  }
+
+  void put_rows(Tensor& all, Index at, const Tensor& rows) override {
+    const auto turn = device_->turn();
+    if (!ours(all)) {
+      if (!ours(rows)) return Backend::put_rows(all, at, rows);
+      Made moved(device_, all.shape());  // with what is there
+      if (at > 0) {
+        const Tensor before = all.slice(0, 0, at);
+        device_->send(moved.data, before.data(), before.bytes());
+      }
+      all = moved.tensor;
+    }
+    const Operand from = on_card(rows);
+    Tensor to = all.slice(0, at, at + rows.dim(0));
+    check(cudaMemcpyAsync(storage(to)->on_card() + to.at_device(), from.data, rows.bytes(), cudaMemcpyDeviceToDevice,
+                          device_->stream()),
+          "copying rows");
+    storage(all)->written_on_card();
+  }
+
+  AttentionKernel* attention() override { return &attention_; }
+
+  void begin(Index rows) override {
+    pass_ = device_->turn();
+    if (!tape() && rows <= recorded_rows) device_->record();
+  }
+  void finish() override {
+    const auto turn = device_->turn();
+    send_looks();
+    device_->synchronize();
+    attention_.finish(pool());
+    read_looks();
+    pass_ = {};
+  }
+  void abandon() override {
+    if (!pass_.owns_lock()) return;
+    device_->discard();
+    looks_.clear();
+    findings_.clear();
+    attention_.forget();
+    pass_ = {};
+  }
+
+  void look_through(const Tensor& x) override {
+    const auto turn = device_->turn();
+    const Operand in = on_card(x);
+    if (looks_.size() == most_looks) {
+      send_looks();
+      device_->synchronize();
+      read_looks();
+    }
+    constexpr std::size_t bytes = most_looks * sizeof(unsigned long long);
+    if (looks_.empty()) {
+      if (!found_) {
+        found_ = device_->take(bytes);
+        found_here_ = device_->pinned(bytes);
+      }
+      check(cudaMemsetAsync(found_.get(), 0xff, bytes, device_->stream()), "clearing findings");
+    }
+    cuda::first_not_finite(in.data, x.size(), reinterpret_cast<unsigned long long*>(found_.get()) + looks_.size(),
+                           device_->stream());
+    looks_.push_back(x.dim(1));
+  }
+  std::vector<NotFinite> not_finite() override {
+    if (!looks_.empty()) {
+      const auto turn = device_->turn();
+      send_looks();
+      device_->synchronize();
+      read_looks();
+    }
+    return std::exchange(findings_, {});
+  }
+
+  Linear linear_weights(std::vector<Tensor> weights, const std::vector<Tensor>& biases, bool changing) override {
+    Linear made = Backend::linear_weights(std::move(weights), biases, changing);
+    made.bias = resident(made.bias);
+    return made;
+  }
+
+  Tensor linear(const Tensor& x, const Linear& w, RowQueue* later) override {
+    const auto* const matrix = dynamic_cast<const Matrix*>(w.packed.get());
+    if (tape() || !matrix || matrix->device() != device_.get()) return Backend::linear(x, w, later);
+    settle(later);
+    const auto turn = device_->turn();
+    const bool as_it_lies = ours(x) && x.stride(1) == 1 && aligned(x);
+    const Operand in = as_it_lies ? Operand{storage(x)->on_card() + x.at_device(), x} : on_card(x);
+    const Operand bias = w.bias.defined() ? on_card(w.bias) : Operand{};
+    Made out(device_, {x.dim(0), matrix->out()});
+    matrix->multiply(in.data, in.keeps.stride(0), x.dim(0), bias.data, out.data, scratch_for(*matrix));
+    return done(out);
+  }
+
+  Tensor gather(const Tensor& table, std::span<const std::int32_t> ids) override {
+    if (tape() || !ours(table)) return Backend::gather(table, ids);
+    const auto turn = device_->turn();
+    const std::shared_ptr<float> which = device_->upload(ids.data(), ids.size_bytes());
+    Made out(device_, {static_cast<Index>(ids.size()), table.dim(1)});
+    cuda::gather(storage(table)->on_card() + table.at_device(), table.stride(0), table.dim(1),
+                 reinterpret_cast<const std::int32_t*>(which.get()), static_cast<Index>(ids.size()), out.data,
+                 device_->stream());
+    return done(out);
+  }
+
+  Tensor add(const Tensor& a, const Tensor& b, RowQueue* later) override {
+    if (tape()) return Backend::add(a, b, later);
+    settle(later);
+    const auto turn = device_->turn();
+    const Operand left = on_card(a), right = on_card(b);
+    Made out(device_, a.shape());
+    cuda::add(left.data, right.data, a.size(), out.data, device_->stream());
+    return done(out);
+  }
+  Tensor multiply(const Tensor& a, const Tensor& b, RowQueue* later) override {
+    if (tape()) return Backend::multiply(a, b, later);
+    settle(later);
+    const auto turn = device_->turn();
+    const Operand left = on_card(a), right = on_card(b);
+    Made out(device_, a.shape());
+    cuda::multiply(left.data, right.data, a.size(), out.data, device_->stream());
+    return done(out);
+  }
+  Tensor scale(const Tensor& x, float factor, RowQueue* later) override {
+    if (tape()) return Backend::scale(x, factor, later);
+    return each(x, later,
+                [&](const float* in, float* out) { cuda::scale(in, factor, x.size(), out, device_->stream()); });
+  }
+  Tensor soft_cap(const Tensor& x, float limit, RowQueue* later) override {
+    if (tape()) return Backend::soft_cap(x, limit, later);
+    return each(x, later,
+                [&](const float* in, float* out) { cuda::soft_cap(in, limit, x.size(), out, device_->stream()); });
+  }
+  Tensor clip(const Tensor& x, float limit, RowQueue* later) override {
+    if (tape()) return Backend::clip(x, limit, later);
+    return each(x, later,
+                [&](const float* in, float* out) { cuda::clip(in, limit, x.size(), out, device_->stream()); });
+  }
+  Tensor activate(Unary f, const Tensor& x, RowQueue* later) override {
+    if (tape()) return Backend::activate(f, x, later);
+    const Curve curve = f == Unary::relu        ? Curve::relu
+                        : f == Unary::gelu      ? Curve::gelu
+                        : f == Unary::gelu_tanh ? Curve::gelu_tanh
+                                                : Curve::silu;
+    return each(x, later,
+                [&](const float* in, float* out) { cuda::activate(curve, in, x.size(), out, device_->stream()); });
+  }
+  Tensor xielu(const Xielu& f, const Tensor& x, RowQueue* later) override {
+    if (tape()) return Backend::xielu(f, x, later);
+    return each(x, later, [&](const float* in, float* out) {
+      cuda::xielu({f.positive, f.negative, f.beta, f.epsilon}, in, x.size(), out, device_->stream());
+    });
+  }
+  Tensor solu(const Tensor& x, RowQueue* later) override {
+    if (tape()) return Backend::solu(x, later);
+    return each(x, later, [&](const float* in, float* out) {
+      cuda::solu(in, x.size() / x.dim(-1), x.dim(-1), out, device_->stream());
+    });
+  }
+  Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, RowQueue* later) override {
+    if (tape()) return Backend::layer_norm(x, gain, bias, epsilon, later);
+    return normed(x, gain, &bias, epsilon, later);
+  }
+  Tensor rms_norm(const Tensor& x, const Tensor& gain, double epsilon, RowQueue* later) override {
+    if (tape()) return Backend::rms_norm(x, gain, epsilon, later);
+    return normed(x, gain, nullptr, epsilon, later);
+  }
+  Tensor add_to_heads(const Tensor& x, const Tensor& shared, RowQueue* later) override {
+    if (tape()) return Backend::add_to_heads(x, shared, later);
+    settle(later);
+    const auto turn = device_->turn();
+    const Operand in = heads_on_card(x), more = on_card(shared);
+    Made out(device_, x.shape());
+    cuda::add_to_heads(heads(in), more.data, shared.dim(1), shared.dim(1), out.data, device_->stream());
+    return done(out);
+  }
+  Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue* later, bool adjacent) override {
+    if (tape()) return Backend::rotate(x, cosine, sine, later, adjacent);
+    settle(later);
+    const auto turn = device_->turn();
+    const Operand in = heads_on_card(x), c = on_card(cosine), s = on_card(sine);
+    Made out(device_, x.shape());
+    cuda::rotate(heads(in), c.data, s.data, cosine.dim(1), adjacent, out.data, device_->stream());
+    return done(out);
+  }
 
  protected:
   std::shared_ptr<const PackedMatrix> pack(std::span<const Tensor> weights) override {
-    return std::make_shared<CudaMatrix>(weights, device_);
+    return std::make_shared<Matrix>(weights, device_, precision_);
   }
 
  private:
+  using Operand = Attention::Operand;
+  /// What an op is going to write.
+  struct Made {
+    Made(const std::shared_ptr<Device>& device, Shape shape) {
+      auto storage = std::make_shared<Storage>(device, shape.size());
+      data = storage->on_card();
+      tensor = Tensor::of(std::move(storage), shape);
+    }
+    Tensor tensor;
+    float* data;
+  };
+
+  static Storage* storage(const Tensor& t) { return static_cast<Storage*>(t.remote()); }
+  bool ours(const Tensor& t) const {
+    return t.remote() && dynamic_cast<Storage*>(t.remote()) && storage(t)->device() == device_;
+  }
+  static bool aligned(const Tensor& t) { return t.at_device() * Index{sizeof(float)} % Device::aligned == 0; }
+  static void settle(RowQueue* later) {
+    if (later) later->run();  // what the base class may have noted there
+  }
+  static Tensor done(const Made& made) {
+    check(cudaGetLastError(), "starting a kernel");
+    return made.tensor;
+  }
+
+  /// Its numbers over there, without gaps.
+  Operand on_card(const Tensor& x) {
+    if (ours(x)) {
+      if (x.contiguous() && aligned(x)) return {storage(x)->on_card() + x.at_device(), x};
+      Made packed(device_, x.shape());
+      strided(x, packed.data);
+      return {packed.data, packed.tensor};
+    }
+    const Tensor here = x.packed();
+    const auto sent = std::make_shared<Storage>(device_, here);
+    return {sent->on_card(), here.also_on(sent)};
+  }
+  /// The same of (row, head, d), where gaps between rows and heads may stay.
+  Operand heads_on_card(const Tensor& x) {
+    if (ours(x) && x.stride(2) == 1) return {storage(x)->on_card() + x.at_device(), x};
+    return on_card(x);
+  }
+  static Heads heads(const Operand& x) {
+    const Tensor& t = x.keeps;
+    return {x.data, t.dim(0), t.dim(1), t.dim(2), t.stride(0), t.stride(1)};
+  }
+  void strided(const Tensor& x, float* out) {
+    std::array<Index, 4> extents{1, 1, 1, 1}, strides{};
+    for (int axis = 0; axis < x.rank(); ++axis) {
+      const auto to = static_cast<std::size_t>(4 - x.rank() + axis);
+      extents[to] = x.dim(axis);
+      strides[to] = x.stride(axis);
+    }
+    cuda::copy(storage(x)->on_card() + x.at_device(), extents, strides, x.size(), out, device_->stream());
+  }
+
+  template <class Kernel>
+  Tensor each(const Tensor& x, RowQueue* later, Kernel kernel) {
+    settle(later);
+    const auto turn = device_->turn();
+    const Operand in = on_card(x);
+    Made out(device_, x.shape());
+    kernel(in.data, out.data);
+    return done(out);
+  }
+
+  Tensor normed(const Tensor& x, const Tensor& gain, const Tensor* bias, double epsilon, RowQueue* later) {
+    const auto turn = device_->turn();
+    const Operand by = on_card(gain), plus = bias ? on_card(*bias) : Operand{};
+    const Index width = x.dim(-1);
+    return each(x, later, [&](const float* in, float* out) {
+      cuda::norm(in, by.data, plus.data, x.size() / width, width, gain.size() / width, static_cast<float>(epsilon), out,
+                 device_->stream());
+    });
+  }
+
+  /// Of products with few rows; cleared once, and they leave it so.
+  float* scratch_for(const Matrix& matrix) {
+    const std::size_t wanted = rows_product_scratch(matrix.in(), matrix.out());
+    if (wanted > scratch_bytes_) {
+      scratch_ = device_->take(wanted);
+      scratch_bytes_ = wanted;
+      check(cudaMemsetAsync(scratch_.get(), 0, wanted, device_->stream()), "clearing scratch");
+    }
+    return scratch_.get();
+  }
+
+  void send_looks() {
+    if (!looks_.empty())
+      check(cudaMemcpyAsync(found_here_.get(), found_.get(), looks_.size() * sizeof(unsigned long long),
+                            cudaMemcpyDeviceToHost, device_->stream()),
+            "copying findings from the card");
+  }
+  void read_looks() {
+    const auto* const found = reinterpret_cast<const unsigned long long*>(found_here_.get());
+    for (std::size_t i = 0; i < looks_.size(); ++i) {
+      NotFinite& each = findings_.emplace_back();
+      if (found[i] == ~0ull) continue;
+      const auto place = static_cast<Index>(found[i] >> 32);
+      each = {place / looks_[i], place % looks_[i], std::bit_cast<float>(static_cast<std::uint32_t>(found[i]))};
+    }
+    looks_.clear();
+  }
+
+  static constexpr std::size_t most_looks = 256;
+  static constexpr Index recorded_rows = 64;  // a pass over more takes longer on the card than to queue
   std::shared_ptr<Device> device_;
-  std::string card_;
+  Precision precision_;
+  Attention attention_;
+  std::unique_lock<std::recursive_mutex> pass_;  // while one runs
+  std::shared_ptr<float> found_, found_here_;    // a number for each look
+  std::vector<Index> looks_;                     // columns of what was looked through
+  std::vector<NotFinite> findings_;
+  std::shared_ptr<float> scratch_;
+  std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace
+}  // namespace cuda
 
-std::string why_no_cuda() {
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status != cudaSuccess) return cudaGetErrorString(status);
-  return count > 0 ? "" : "no NVIDIA card was found";
-}
-
-std::unique_ptr<Backend> make_cuda_backend(int threads) {
+std::unique_ptr<Backend> make_cuda_backend(int threads, int index, Precision precision) {
   if (const std::string why = why_no_cuda(); !why.empty())
     throw Error("device cuda", "an NVIDIA card and its driver", why);
-  return std::make_unique<CudaBackend>(threads);
+  const std::vector<CudaDevice> devices = cuda_devices();
+  if (index < 0 || index >= static_cast<int>(devices.size()))
+    throw Error(fmt::format("device cuda:{}", index), fmt::format("a number from 0 to {}", devices.size() - 1),
+                std::to_string(index));
+  if (const std::string& why = nth(devices, index).unusable; !why.empty())
+    throw Error(fmt::format("device cuda:{}", index), "a card that can be used", why);
+  return std::make_unique<cuda::CudaBackend>(threads, index, precision);
 }
 
 }  // namespace headscope

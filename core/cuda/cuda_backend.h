@@ -1,18 +1,42 @@
 #pragma once
-// Matrix products on an NVIDIA card. One header, two bodies chosen by CMake (HEADSCOPE_CUDA): cuda_backend.cpp with
-// cuBLAS, no_cuda.cpp without. Everything but the products with weights stays on the CPU, which the base class
-// computes.
+// A pass on an NVIDIA card. One header, two bodies chosen by CMake (HEADSCOPE_CUDA): the .cpp and .cu files here, or
+// no_cuda.cpp. Tensors that the card makes stay there and come home when they are looked at (core/tensor/remote.h), so
+// taps, edits and analyses need not know. What records itself on a tape (gradients, training) is computed by the
+// processor, which the base class does; so is attention whose scores or patterns somebody wants to see on their way,
+// and what is written for the processor alone (state spaces, the choice of experts).
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "core/base/named_values.h"
 #include "core/tensor/backend.h"
 
 namespace headscope {
 
-/// "" when a card can be used, else why not: not built in, no driver, no card.
+/// What products on the card multiply: numbers of 32 bits, the same cut to 10 bits behind the point (TF32), or to 7
+/// (BF16). Sums are of 32 bits always.
+enum class Precision { f32, tf32, bf16 };
+inline constexpr NamedValue<Precision> precision_names[] = {
+    {"f32", Precision::f32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}};
+
+struct CudaDevice {
+  int index = 0;
+  std::string name;          ///< "NVIDIA H100 80GB HBM3"
+  std::uint64_t memory = 0;  ///< bytes
+  std::uint64_t free = 0;    ///< bytes at present
+  int major = 0, minor = 0;  ///< compute capability
+  std::string unusable;      ///< why it cannot be used, or ""
+};
+/// All cards there are; empty with why_no_cuda() where there are none.
+std::vector<CudaDevice> cuda_devices();
+/// "" when a card can be used, else why not: not built in, no driver, an old one, no card.
 std::string why_no_cuda();
-/// Weights live on the first card; activations travel there and back for each product. Throws Error when there is none.
-std::unique_ptr<Backend> make_cuda_backend(int threads = 0);
+/// "CUDA 13.0, driver 13.0", or "" in a program built without.
+std::string cuda_versions();
+
+/// Throws Error when card `index` is not there or cannot be used.
+std::unique_ptr<Backend> make_cuda_backend(int threads = 0, int index = 0, Precision precision = Precision::f32);
 
 }  // namespace headscope

@@ -3,11 +3,19 @@
 
 namespace headscope {
 
+std::vector<CudaDevice> cuda_devices() {
+  return {};
+}
+
 std::string why_no_cuda() {
   return "this program was built without CUDA";
 }
 
-std::unique_ptr<Backend> make_cuda_backend(int) {
+std::string cuda_versions() {
+  return {};
+}
+
+std::unique_ptr<Backend> make_cuda_backend(int, int, Precision) {
   throw Error("device cuda", "a program built with CUDA", "one built without",
               "cmake --preset cuda, with the CUDA toolkit installed");
 }

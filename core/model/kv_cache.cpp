@@ -81,10 +81,9 @@ void KvCache::truncate(int length) {
   for (Held& each : held_) std::erase_if(each.states, [&](const State& state) { return state.tokens > length; });
 }
 
-Tensor KvCache::put(Tensor& all, const Tensor& fresh) const {
+Tensor KvCache::put(Tensor& all, const Tensor& fresh, Backend& backend) const {
   assert(length_ + fresh.dim(0) <= capacity_);
-  const Tensor packed = fresh.packed();
-  std::memcpy(all.slice(0, length_, length_ + fresh.dim(0)).mutable_data(), packed.data(), packed.bytes());
+  backend.put_rows(all, length_, fresh);
   return all.slice(0, 0, length_ + fresh.dim(0));
 }
 
@@ -103,13 +102,14 @@ KvCache KvCache::copy() const {
   return other;
 }
 
-KvCache::Both KvCache::append(int layer, const Tensor& k, const Tensor& v) {
-  return {put(nth(k_, layer), k), put(nth(v_, layer), v)};
+KvCache::Both KvCache::append(int layer, const Tensor& k, const Tensor& v, Backend& backend) {
+  return {put(nth(k_, layer), k, backend), put(nth(v_, layer), v, backend)};
 }
 
-KvCache::Taken KvCache::append(int layer, const Taken& fresh) {
+KvCache::Taken KvCache::append(int layer, const Taken& fresh, Backend& backend) {
   Taken& all = nth(held_, layer).taken;
-  return {put(all.read, fresh.read), put(all.x, fresh.x), put(all.delta, fresh.delta), put(all.b, fresh.b)};
+  return {put(all.read, fresh.read, backend), put(all.x, fresh.x, backend), put(all.delta, fresh.delta, backend),
+          put(all.b, fresh.b, backend)};
 }
 
 Tensor KvCache::read_before(int layer, Index rows) const {

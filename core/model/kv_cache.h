@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/model/config.h"
+#include "core/tensor/backend.h"
 #include "core/tensor/tensor.h"
 #include "core/trace/capture.h"
 
@@ -54,7 +55,7 @@ class KvCache {
   struct Both {
     Tensor k, v;
   };
-  Both append(int layer, const Tensor& k, const Tensor& v);
+  Both append(int layer, const Tensor& k, const Tensor& v, Backend& backend);
   /// Keys and values of a source, (source, kv_head, width), which stay the same for every token of the target.
   const Both* source(int layer) const {
     return source_[static_cast<std::size_t>(layer)].k.defined() ? &source_[static_cast<std::size_t>(layer)] : nullptr;
@@ -69,7 +70,7 @@ class KvCache {
     Tensor read, x, delta, b;  ///< read: by the convolution
   };
   /// As for keys and values.
-  Taken append(int layer, const Taken& fresh);
+  Taken append(int layer, const Taken& fresh, Backend& backend);
   /// The last `rows` rows that the convolution read, 0 where there are none; undefined of no token, or no row.
   Tensor read_before(int layer, Index rows) const;
   /// The state behind length() tokens; undefined where it is not known any more, since the text was cut back.
@@ -79,7 +80,7 @@ class KvCache {
 
  private:
   /// `fresh` behind the tokens that are there in `all`; all of them.
-  Tensor put(Tensor& all, const Tensor& fresh) const;
+  Tensor put(Tensor& all, const Tensor& fresh, Backend& backend) const;
   struct State {
     int tokens = 0;
     Tensor value;

@@ -33,7 +33,7 @@ class Model::Pass {
         n_(static_cast<Index>(tokens.size())),
         tap_(ctx.tap),
         queue_(ctx.backend.pool()),
-        later_(ctx.tape || !queue_.pays(n_) ? nullptr : &queue_) {}
+        later_(ctx.tape || b_.asynchronous() || !queue_.pays(n_) ? nullptr : &queue_) {}
 
   ForwardResult run(bool all_logits, const LayerRange& range) {
     Tensor x = range.first > 0 ? range.residual : embed();
@@ -44,16 +44,13 @@ class Model::Pass {
       unchecked_ = {x, layer};
       if (ctx_.progress) *ctx_.progress = static_cast<float>(layer + 1) / static_cast<float>(c_.dims.layers + 1);
     }
-    if (range.end >= 0) {
-      settle();
-      return std::move(result_);
-    }
+    if (range.end >= 0) return done();
     if (!c_.predicts) {
       if (c_.stack == Stack::encoder)
         result_.memory = c_.last_norm() ? tap({SiteKind::final_normalized}, norm(m_.final_norm, x)) : x;
-      settle();
+      ForwardResult result = done();
       if (ctx_.progress) *ctx_.progress = 1.0f;
-      return std::move(result_);
+      return result;
     }
     if (c_.last_norm()) x = norm(m_.final_norm, x);
     if (c_.head_layer)
@@ -67,9 +64,10 @@ class Model::Pass {
     result_.logits = tap({SiteKind::logits}, logits);
     settle();
     check_finite(result_.logits, {SiteKind::logits});
+    ForwardResult result = done();
     if (cache_) cache_->advance(static_cast<int>(n_));
     if (ctx_.progress) *ctx_.progress = 1.0f;
-    return std::move(result_);
+    return result;
   }
 
  private:
@@ -259,8 +257,8 @@ class Model::Pass {
     in.storage = storage(maps, layer);
     if (in.storage == MapStorage::factored &&
         !ctx_.tape) {  // the map shall keep q and k alone, not what they are slices of
-      q = q.packed();
-      if (!known) k = k.packed();
+      q = b_.packed(q);
+      if (!known) k = b_.packed(k);
     }
     in.q = unit_inner(q);
     in.k = k;
@@ -271,9 +269,9 @@ class Model::Pass {
       else if (cache_)
         cache_->keep_source(layer, {k, v});
     } else if (cache_) {
-      const KvCache::Both all = cache_->append(layer, k, v);
+      const KvCache::Both all = cache_->append(layer, k, v, b_);
       // The cache will be written again; what a map keeps must not change.
-      in.k = in.storage == MapStorage::factored ? all.k.copy() : all.k;
+      in.k = in.storage == MapStorage::factored ? b_.copy(all.k) : all.k;
       in.v = all.v;
     }
     in.scale = score_scale(c_, layer);
@@ -373,7 +371,10 @@ class Model::Pass {
     const Rotation& by = nth(m_.rotations, rotation);
     angles_.resize(m_.rotations.size());
     RotaryTable& at = nth(angles_, rotation);
-    if (!at.cosine.defined()) at = angles(by);
+    if (!at.cosine.defined()) {
+      at = angles(by);
+      for (Tensor* each : {&at.cosine, &at.sine}) *each = b_.resident(std::move(*each));
+    }
     return b_.rotate(unit_inner(x), at.cosine, at.sine, later_, by.config.layout == RotaryLayout::interleaved);
   }
 
@@ -414,14 +415,31 @@ class Model::Pass {
       check_finite(x, {SiteKind::resid_post, layer});
   }
 
-  void check_finite(const Tensor& x, Site site) const {
-    if (b_.finite(x)) return;
-    for (Index i = 0; i < x.dim(0); ++i)
-      for (Index j = 0; j < x.dim(1); ++j)
-        if (!std::isfinite(x.at(i, j)))
-          throw Error(fmt::format("{}: {}", c_.name, name(site)), "finite numbers",
-                      fmt::format("{} at position {}, dimension {}", x.at(i, j), offset_ + i, j),
-                      "the weights may be damaged, or an edit drove the activations out of range");
+  void check_finite(const Tensor& x, Site site) {
+    b_.look_through(x);
+    checked_.push_back(site);
+    if (!b_.asynchronous()) read_checks();
+  }
+
+  void read_checks() {
+    const std::vector<Backend::NotFinite> found = b_.not_finite();
+    const std::vector<Site> sites = std::exchange(checked_, {});
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if (found[i].row >= 0)
+        throw Error(
+            fmt::format("{}: {}", c_.name, name(sites[i])), "finite numbers",
+            fmt::format("{} at position {}, dimension {}", found[i].value, offset_ + found[i].row, found[i].column),
+            "the weights may be damaged, or an edit drove the activations out of range");
+  }
+
+  /// What the pass gives, with nothing left to wait for.
+  ForwardResult done() {
+    settle();
+    if (Remote* const logits = result_.logits.remote(); logits && result_.logits.dim(0) == 1)
+      logits->send();  // which a generator reads next
+    b_.finish();
+    read_checks();
+    return std::move(result_);
   }
 
   const Parts& m_;
@@ -442,7 +460,8 @@ class Model::Pass {
   struct {
     Tensor x;
     int layer = 0;
-  } unchecked_;  // the last block's result
+  } unchecked_;                // the last block's result
+  std::vector<Site> checked_;  // whose finding was not read yet
   ForwardResult result_;
 };
 
@@ -459,6 +478,11 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
   assert(!cache || continues(*cache, cache->length() + static_cast<Index>(tokens.size())));
   assert(!(cache && (ctx.tape || !lengths.empty())) && (all_logits || lengths.size() <= 1));
   const Backend::Recording recording(ctx.backend, ctx.tape);
+  struct Running {
+    Backend& backend;
+    ~Running() { backend.abandon(); }
+  } running{ctx.backend};
+  ctx.backend.begin(static_cast<Index>(tokens.size()));
   return Pass(*parts_, ctx, tokens, cache, maps, lengths).run(all_logits, layers);
 }
 

@@ -60,12 +60,15 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   const auto floats = [&](const Tensor& numbers, int layer, const char* role) {
     return checked(numbers, layer, role).floats();
   };
+  // Read again in every pass, as long as they stay what they are.
+  const auto resident = [&](Tensor weight) { return changing ? weight : backend.resident(std::move(weight)); };
   parts->token_embedding = checked(raw.token_embedding, -1, "token embedding");
   if (raw.embedding_in.defined())
     parts->token_embedding =
         backend.linear(parts->token_embedding.floats(),
                        backend.linear_weights({checked(raw.embedding_in, -1, "projection of the embedding")}, {}));
-  parts->position_embedding = floats(raw.position_embedding, -1, "position embedding");
+  parts->token_embedding = resident(parts->token_embedding);
+  parts->position_embedding = resident(floats(raw.position_embedding, -1, "position embedding"));
   if (c.vision)
     parts->patch_embedding =
         backend.linear_weights({checked(raw.patch_embedding, -1, "patch embedding")}, {Tensor()}, changing);
@@ -75,13 +78,14 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   if (raw.patch_bias.defined())
     parts->patch_bias =
         backend.linear_weights({checked(raw.patch_bias, -1, "bias of the patches")}, {Tensor()}, changing);
-  parts->segment_embedding = floats(raw.segment_embedding, -1, "segment embedding");
+  parts->segment_embedding = resident(floats(raw.segment_embedding, -1, "segment embedding"));
   // A norm without weights of its own has a gain of 1; one without a bias adds 0.
   const auto norm_of = [&](NormKind of, const Tensor& gain, const Tensor& bias, Index width, int layer,
                            const char* role) {
     NormWeights out{floats(gain, layer, role), floats(bias, layer, role), of};
     if (!out.gain.defined()) out.gain = Tensor::full({width}, 1.0f);
     if (!out.bias.defined() && of == NormKind::layer_norm) out.bias = Tensor::zeros({out.gain.size()});
+    for (Tensor* each : {&out.gain, &out.bias}) *each = resident(std::move(*each));
     return out;
   };
   const auto norm = [&](const Tensor& gain, const Tensor& bias, Index size, int layer, const char* role) {

@@ -6,6 +6,9 @@
 
 #include <atomic>
 #include <cassert>
+#include <cmath>
+#include <cstring>
+#include <utility>
 
 #include "core/tensor/buffer_pool.h"
 #include "core/tensor/over_rows.h"
@@ -50,6 +53,24 @@ void Backend::accumulate(const Tensor& from, const Tape::Slot& into) {
     else
       for (Index j = 0; j < width; ++j) out[j * step] = in[j] + (into.add ? out[j * step] : 0.0f);
   }
+}
+
+void Backend::put_rows(Tensor& all, Index at, const Tensor& rows) {
+  assert(at + rows.dim(0) <= all.dim(0));
+  const Tensor from = rows.packed();
+  std::memcpy(all.slice(0, at, at + rows.dim(0)).mutable_data(), from.data(), from.bytes());
+}
+
+void Backend::look_through(const Tensor& x) {
+  NotFinite& found = looked_through_.emplace_back();
+  if (finite(x)) return;
+  for (Index i = 0; i < x.dim(0); ++i)
+    for (Index j = 0; j < x.dim(1); ++j)
+      if (found.row < 0 && !std::isfinite(x.at(i, j))) found = {i, j, x.at(i, j)};
+}
+
+std::vector<Backend::NotFinite> Backend::not_finite() {
+  return std::exchange(looked_through_, {});
 }
 
 bool Backend::finite(const Tensor& x) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/thread_pool.h"
 #include "core/tensor/matrix.h"
@@ -14,6 +15,7 @@
 
 namespace headscope {
 
+class AttentionKernel;
 class BufferPool;
 class RowQueue;
 
@@ -37,8 +39,30 @@ class Backend {
   ThreadPool& pool() { return pool_; }
   virtual std::string name() const;  ///< "CPU f32, oneDNN 2.6.3, 2 threads"
 
-  /// Uninitialised storage; large buffers are used again once nobody refers to them.
+  /// Uninitialised storage on this machine; large buffers are used again once nobody refers to them.
   Tensor empty(Shape shape);
+
+  // Of devices with memory of their own, whose tensors come here when they are looked at (core/tensor/remote.h).
+
+  /// Whether ops return before they are done.
+  virtual bool asynchronous() const { return false; }
+  /// `weight`, which many ops will read and nobody will write to, where this device reads it fastest. It may be
+  /// undefined.
+  virtual Tensor resident(Tensor weight) { return weight; }
+  /// x in storage of its own, contiguous f32, where it is computed on.
+  virtual Tensor copy(const Tensor& x) { return x.copy(); }
+  Tensor packed(const Tensor& x) { return x.contiguous() && x.kind() == Stored::f32 ? x : copy(x); }
+  /// Writes `rows` over those of `all` from `at` on. Both contiguous behind the first axis. `all` may move to the
+  /// device, with the rows before `at`.
+  virtual void put_rows(Tensor& all, Index at, const Tensor& rows);
+  /// Own kernels for attention, or null.
+  virtual AttentionKernel* attention() { return nullptr; }
+  /// A pass over so many rows begins, …
+  virtual void begin(Index rows) { (void)rows; }
+  /// … is at its end: what was put off is done, what was sent has come; …
+  virtual void finish() {}
+  /// … or is given up. Does nothing behind finish().
+  virtual void abandon() {}
 
   /// Packs `weights` (in, out_i; any strides and kind of numbers) once, or, when they are `changing`, never. A bias may
   /// be undefined; where some have one, the others count as 0.
@@ -109,6 +133,14 @@ class Backend {
 
   /// True when every element is a finite number; of numbers that are not f32, as they are stored.
   bool finite(const Tensor& x);
+  /// Looks x (row, column) through, for not_finite().
+  virtual void look_through(const Tensor& x);
+  struct NotFinite {
+    Index row = -1, column = 0;  ///< of the first number that is not finite; row < 0: all are
+    float value = 0;
+  };
+  /// Of every tensor looked through since the last call, in order. Waits for what is still under way.
+  virtual std::vector<NotFinite> not_finite();
 
  protected:
   /// The matrices side by side in the form that this device multiplies with.
@@ -130,6 +162,7 @@ class Backend {
 
   ThreadPool pool_;
   std::shared_ptr<BufferPool> buffers_;
+  std::vector<NotFinite> looked_through_;
   Tape* tape_ = nullptr;
 };
 

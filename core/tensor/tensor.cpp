@@ -69,6 +69,20 @@ Tensor Tensor::borrow(const float* data, Shape shape, std::shared_ptr<const void
   return borrow(Stored::f32, reinterpret_cast<const std::byte*>(data), shape, std::move(owner));
 }
 
+Tensor Tensor::of(std::shared_ptr<Remote> remote, Shape shape) {
+  Tensor t = borrow(remote->mirror(), shape, remote);
+  t.remote_ = remote.get();
+  return t;
+}
+
+Tensor Tensor::also_on(std::shared_ptr<Remote> remote) const {
+  assert(kind_ == Stored::f32 && remote->mirror() == data_);
+  Tensor t = *this;
+  t.remote_ = remote.get();
+  t.owner_ = std::move(remote);
+  return t;
+}
+
 void Tensor::lay(const Shape& shape) {
   shape_ = shape;
   strides_ = {};
@@ -95,6 +109,7 @@ float Tensor::decoded(Index at) const {
 }
 
 void Tensor::decode(Index at, Index count, float* to) const {
+  arrive();
   if (kind_ == Stored::f32)
     std::memcpy(to, data_ + at, static_cast<std::size_t>(count) * sizeof(float));
   else
@@ -228,8 +243,9 @@ Tensor Tensor::same_view_of(const Tensor& flat) const {
   assert(flat.contiguous() && flat.size() == storage_.size);
   Tensor t = *this;
   t.owner_ = flat.owner_;
+  t.remote_ = flat.remote_;
   t.storage_ = flat.storage_;
-  t.data_ = flat.data() + (data() - storage_.first);
+  t.data_ = flat.data_ + (data_ - storage_.first);
   return t;
 }
 

@@ -3,8 +3,9 @@
 // lie there as their file has them (core/tensor/stored.h): then at() and whatever copies decode, products read them as
 // they are, and data(), values() and ref() must not be asked for. Copying a Tensor copies a pointer. After an op has
 // returned a tensor (or the RowQueue that it was put off to has run) nobody writes to it again, which is why recording
-// an activation costs nothing but memory. Views (slice, select, transpose) share storage. Thread rule: const access
-// from any thread; mutable_data() only by the one who just made the tensor.
+// an activation costs nothing but memory. Views (slice, select, transpose) share storage. What another device made
+// (core/tensor/remote.h) comes here when it is first looked at. Thread rule: const access from any thread;
+// mutable_data() only by the one who just made the tensor.
 
 #include <array>
 #include <cassert>
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tensor/remote.h"
 #include "core/tensor/stored.h"
 
 namespace headscope {
@@ -51,6 +53,13 @@ class Tensor {
   static Tensor borrow(const float* data, Shape shape, std::shared_ptr<const void> owner);
   /// The same of numbers as they are stored. REQUIRES rows of whole blocks.
   static Tensor borrow(Stored kind, const std::byte* data, Shape shape, std::shared_ptr<const void> owner);
+  /// Numbers of another device, whose place here is remote->mirror(). Contiguous, f32.
+  static Tensor of(std::shared_ptr<Remote> remote, Shape shape);
+  /// The same tensor, whose numbers a device has too: `remote` has data() as its mirror and keeps this one alive.
+  Tensor also_on(std::shared_ptr<Remote> remote) const;
+  /// The device that the numbers lie on too, or null. `at_device`: how many floats behind its mirror this view begins.
+  Remote* remote() const { return remote_; }
+  Index at_device() const { return data_ - remote_->mirror(); }
 
   bool defined() const { return data_ != nullptr; }
   const Shape& shape() const { return shape_; }
@@ -63,15 +72,22 @@ class Tensor {
 
   Stored kind() const { return kind_; }
   /// Where numbers that are not f32 lie: element (i, j, …) is number first() + Σ index · stride of those at stored().
-  const std::byte* stored() const { return reinterpret_cast<const std::byte*>(data_); }
+  const std::byte* stored() const {
+    arrive();
+    return reinterpret_cast<const std::byte*>(data_);
+  }
   std::byte* mutable_stored() { return const_cast<std::byte*>(stored()); }
   Index first() const { return first_; }
 
   const float* data() const {  ///< REQUIRES kind() f32, as all that follow to at()
     assert(kind_ == Stored::f32);
+    arrive();
     return data_;
   }
-  float* mutable_data() { return const_cast<float*>(data()); }
+  float* mutable_data() {
+    assert(kind_ == Stored::f32);
+    return writable();
+  }
   std::span<const float> values() const;  ///< REQUIRES contiguous()
   std::span<float> mutable_values();      ///< REQUIRES contiguous()
 
@@ -89,11 +105,9 @@ class Tensor {
   float at(Index i) const { return item(i * strides_[0]); }
   float at(Index i, Index j) const { return item(i * strides_[0] + j * strides_[1]); }
   float at(Index i, Index j, Index k) const { return item(i * strides_[0] + j * strides_[1] + k * strides_[2]); }
-  float& ref(Index i) { return const_cast<float&>(data_[i * strides_[0]]); }
-  float& ref(Index i, Index j) { return const_cast<float&>(data_[i * strides_[0] + j * strides_[1]]); }
-  float& ref(Index i, Index j, Index k) {
-    return const_cast<float&>(data_[i * strides_[0] + j * strides_[1] + k * strides_[2]]);
-  }
+  float& ref(Index i) { return writable()[i * strides_[0]]; }
+  float& ref(Index i, Index j) { return writable()[i * strides_[0] + j * strides_[1]]; }
+  float& ref(Index i, Index j, Index k) { return writable()[i * strides_[0] + j * strides_[1] + k * strides_[2]]; }
 
   Tensor slice(int axis, Index begin, Index end) const;  ///< view of [begin, end) along axis
   Tensor select(int axis, Index index) const;            ///< view with that axis removed
@@ -110,7 +124,19 @@ class Tensor {
   Tensor rows(std::span<const Index> which) const;
 
  private:
-  float item(Index at) const { return kind_ == Stored::f32 ? data_[at] : decoded(at); }
+  void arrive() const {
+    if (remote_) [[unlikely]]
+      remote_->arrive();
+  }
+  float* writable() {
+    if (remote_) [[unlikely]]
+      remote_->arrive_to_be_written();
+    return const_cast<float*>(data_);
+  }
+  float item(Index at) const {
+    arrive();
+    return kind_ == Stored::f32 ? data_[at] : decoded(at);
+  }
   [[gnu::pure, gnu::cold]] float decoded(Index at) const;
   /// Numbers one behind the other from there on.
   void decode(Index at, Index count, float* to) const;
@@ -119,6 +145,7 @@ class Tensor {
   void advance(Index numbers);
 
   std::shared_ptr<const void> owner_;
+  Remote* remote_ = nullptr;     // kept alive by owner_
   const float* data_ = nullptr;  // f32: where the view begins; else where its storage does
   Storage storage_;
   Index first_ = 0;  // number at data_ that the view begins at, where it is not f32

@@ -139,7 +139,7 @@ std::size_t AttentionMap::bytes() const {
            bytes_of(s.column_mass) + bytes_of(s.distance_mass);
   // A small dense map may be its own overview: then the storage is one.
   const Tensor& overview_values = s.overview.values;
-  if (overview_values.defined() && overview_values.data() != weights_.data()) total += overview_values.bytes();
+  if (overview_values.defined() && !(overview_values.storage() == weights_.storage())) total += overview_values.bytes();
   return total;
 }
 

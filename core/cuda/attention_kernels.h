@@ -1,0 +1,63 @@
+#pragma once
+// Softmax attention with its statistics on the card: scores, weights, z and what HeadStats keeps of every row, in one
+// go, without a matrix of n² numbers unless one is asked for. Two kernels by the same formulas: tiles of 64 queries
+// and 64 keys, whose scores are computed twice (once for the sums of the softmax, once for its weights, as in Milakov &
+// Gimelshein, Online normalizer calculation for softmax, 2018, and Dao et al., FlashAttention, 2022), and one block per
+// row, for few rows (generation) and wide heads. Private to core/cuda.
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace headscope::cuda {
+
+/// One head's way from q·k to scores: s = scale · q·k, bent to cap · tanh(s / cap) where cap > 0, minus slope · |i −
+/// j|; or, where `rows` ≥ 0, by the terms of its rule: s = factor_i · bend_i(s) + bias_ij.
+struct HeadTerms {
+  float scale, cap, slope, sink;
+  int ranges;     ///< which [n_query] of `ranges`
+  int rows = -1;  ///< which [n_query] of `rows`
+  int bias = -1;  ///< which [n_query · n_key] of `biases`; −1: no number for each cell
+};
+
+struct RowTerms {
+  float factor, cap, sink;
+};
+
+/// Statistics of all heads, each array [head][…].
+struct StatsRoom {
+  double* log_sum_exp = nullptr;  ///< null: no statistics
+  float *entropy = nullptr, *entropy_without_first = nullptr, *max_weight = nullptr, *first = nullptr;
+  int* max_key = nullptr;
+  float *duplicate = nullptr, *induction = nullptr;  ///< null without labels
+  /// Sums of weights as whole numbers of 2⁻⁴⁰, which add up to the same in any order; zero before.
+  unsigned long long *column = nullptr, *distance = nullptr;  ///< n_key; n_query + n_key − 1
+  float* overview = nullptr;                                  ///< bin > 1: zero before
+  int bin = 1, overview_rows = 0, overview_columns = 0;
+};
+inline constexpr double mass_unit = 1.0 / (1ull << 40);
+
+struct AttentionTask {
+  const float *q, *k, *v;
+  float* z;
+  std::int64_t q_row, q_head, k_row, k_head, v_row, v_head, z_row, z_head;  ///< strides
+  int n_query, n_key, heads, kv_heads, d, d_value, offset;
+  bool exact;    ///< products of 24 bits, else of 11 (TF32), where the tensor cores make them
+  bool by_four;  ///< keys and values begin at multiples of 16 bytes, in every row and head
+  const HeadTerms* head;
+  const int2* ranges;    ///< keys [x, y) of each query
+  const RowTerms* rows;  ///< may be null
+  const float* biases;   ///< may be null
+  const int* labels;     ///< (offset + n_query): which token, for links; null = none
+  float* weights;        ///< (head, n_query, n_key), zero before; null = not kept
+  float* scratch;        ///< by_rows: (head, n_query, n_key) where n_key > row_room
+  StatsRoom stats;
+};
+
+/// Whether the kernel of tiles has code for these widths and the card room for it.
+bool tiles_take(int d, int d_value, std::size_t shared_bytes);
+void attention_by_tiles(const AttentionTask& task, cudaStream_t stream);
+inline constexpr int row_room = 8192;  ///< scores of one row that stay on chip
+void attention_by_rows(const AttentionTask& task, cudaStream_t stream);
+
+}  // namespace headscope::cuda

@@ -1,0 +1,285 @@
+#include "core/cuda/device.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/memory.h"
+
+namespace headscope::cuda {
+namespace {
+
+constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+constexpr std::uint32_t aligned = Device::aligned;
+
+float* card_memory(std::size_t bytes) {
+  void* data = nullptr;
+  if (cudaMalloc(&data, bytes) != cudaSuccess) {
+    cudaGetLastError();  // forgotten: whoever asked says it
+    return nullptr;
+  }
+  return static_cast<float*>(data);
+}
+void free_card_memory(float* data, std::size_t) {
+  cudaFree(data);
+}
+
+float* pinned_memory(std::size_t bytes) {
+  void* data = nullptr;
+  if (cudaHostAlloc(&data, bytes, cudaHostAllocPortable) != cudaSuccess) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  return static_cast<float*>(data);
+}
+void free_pinned_memory(float* data, std::size_t) {
+  cudaFreeHost(data);
+}
+
+constexpr BufferPool::Source on_card{card_memory, free_card_memory, 0, std::size_t{4} << 30};
+constexpr BufferPool::Source in_reach{pinned_memory, free_pinned_memory, std::size_t{16} << 10, std::size_t{2} << 30};
+
+}  // namespace
+
+void check(cudaError_t status, const char* what) {
+  if (status != cudaSuccess)
+    throw Error("CUDA", fmt::format("{} to succeed", what), cudaGetErrorString(status),
+                "go on with --device cpu, or choose the processor in the settings");
+}
+
+void check(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw Error("cuBLAS", fmt::format("{} to succeed", what), cublasLtGetStatusString(status));
+}
+
+std::shared_ptr<Device> Device::open(int index) {
+  static std::mutex lock;
+  static std::map<int, std::weak_ptr<Device>> open;
+  const std::lock_guard hold(lock);
+  if (auto known = open[index].lock()) return known;
+  std::shared_ptr<Device> device(new Device(index));
+  open[index] = device;
+  return device;
+}
+
+Device::Device(int index) : index_(index), memory_(BufferPool::create(on_card)), pinned_(BufferPool::create(in_reach)) {
+  choose();
+  check(cudaGetDeviceProperties(&properties_, index), "reading the card's properties");
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+  check(cudaStreamCreateWithFlags(&homeward_, cudaStreamNonBlocking), "making a stream");
+  check(cublasLtCreate(&lt_), "starting cuBLASLt");
+  check(cudaMalloc(&workspace_, workspace_bytes), "making room for products");
+}
+
+Device::~Device() {
+  cudaSetDevice(index_);
+  cudaStreamSynchronize(stream_);
+  for (const auto& [steps, graph] : graphs_)
+    if (graph) cudaGraphExecDestroy(graph);
+  for (auto& [key, plan] : plans_) {
+    cublasLtMatmulDescDestroy(plan.product);
+    for (const cublasLtMatrixLayout_t layout : {plan.a, plan.b, plan.c}) cublasLtMatrixLayoutDestroy(layout);
+  }
+  cudaFree(workspace_);
+  cublasLtDestroy(lt_);
+  cudaStreamDestroy(homeward_);
+  cudaStreamDestroy(stream_);
+}
+
+void Device::choose() const {
+  thread_local int current = -1;
+  if (current == index_) return;
+  check(cudaSetDevice(index_), "choosing the card");
+  current = index_;
+}
+
+std::unique_lock<std::recursive_mutex> Device::turn() {
+  std::unique_lock hold(turn_);
+  choose();
+  return hold;
+}
+
+void Device::record() {
+  if (recording_) return;
+  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "recording a pass");
+  recording_ = true;
+}
+
+void Device::flush() {
+  if (!std::exchange(recording_, false)) return;
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(stream_, &graph), "recording a pass");
+  const std::unique_ptr<CUgraph_st, decltype(&cudaGraphDestroy)> kept(graph, &cudaGraphDestroy);
+  std::size_t steps = 0;
+  check(cudaGraphGetNodes(graph, nullptr, &steps), "recording a pass");
+  if (steps == 0) return;
+  cudaGraphExec_t& ready = graphs_[steps];
+  cudaGraphExecUpdateResultInfo result{};
+  if (ready && cudaGraphExecUpdate(ready, graph, &result) != cudaSuccess) {
+    cudaGetLastError();  // another kind of pass
+    cudaGraphExecDestroy(std::exchange(ready, nullptr));
+  }
+  if (!ready) check(cudaGraphInstantiate(&ready, graph, 0), "preparing a pass");
+  check(cudaGraphLaunch(ready, stream_), "starting a pass");
+}
+
+void Device::discard() {
+  if (!std::exchange(recording_, false)) return;
+  cudaGraph_t graph = nullptr;
+  cudaStreamEndCapture(stream_, &graph);
+  if (graph) cudaGraphDestroy(graph);
+  cudaGetLastError();
+  on_their_way_.clear();
+}
+
+void Device::synchronize() {
+  flush();
+  check(cudaStreamSynchronize(stream_), "waiting for the card");
+  on_their_way_.clear();
+}
+
+void Device::send(void* to, const void* from, std::size_t bytes) {
+  if (recording_) {
+    on_their_way_.push_back(pinned(bytes));
+    std::memcpy(on_their_way_.back().get(), from, bytes);
+    from = on_their_way_.back().get();
+  }
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "copying numbers to the card");
+}
+
+std::shared_ptr<float> Device::take(std::size_t bytes) {
+  std::shared_ptr<float> memory = memory_->take(std::max<std::size_t>(bytes, 16));
+  if (memory) return memory;
+  std::size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  throw Error(
+      properties_.name, fmt::format("{} of its memory", memory_text(static_cast<double>(bytes))),
+      fmt::format("{} free of {}", memory_text(static_cast<double>(free)), memory_text(static_cast<double>(total))),
+      "a smaller model, a shorter text, fewer captured tensors, or --device cpu");
+}
+
+std::shared_ptr<float> Device::pinned(std::size_t bytes) {
+  std::shared_ptr<float> memory = pinned_->take(bytes);
+  if (!memory)
+    throw Error("memory", fmt::format("{} that the card can copy to", memory_text(static_cast<double>(bytes))), "less");
+  return memory;
+}
+
+std::shared_ptr<float> Device::upload(const void* from, std::size_t bytes) {
+  std::shared_ptr<float> to = take(bytes);
+  send(to.get(), from, bytes);
+  return to;
+}
+
+// Row-major c = a w is column-major cᵀ = wᵀ aᵀ: w stands first, and what is a row here is a column there.
+const Device::Plan& Device::plan(const PlanKey& key, cudaDataType_t kind, cublasComputeType_t compute, Index a_stride,
+                                 Index rows, Index in, Index out, bool bias) {
+  const auto [at, fresh] = plans_.try_emplace(key);
+  Plan& made = at->second;
+  if (!fresh) return made;
+  const auto u = [](Index n) { return static_cast<std::uint64_t>(n); };
+  check(cublasLtMatmulDescCreate(&made.product, compute, CUDA_R_32F), "describing a product");
+  const cublasLtEpilogue_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  check(cublasLtMatmulDescSetAttribute(made.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue),
+        "describing a product");
+  if (bias) {
+    const cudaDataType_t of_bias = CUDA_R_32F;
+    check(cublasLtMatmulDescSetAttribute(made.product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &of_bias, sizeof of_bias),
+          "describing a product");
+  }
+  check(cublasLtMatrixLayoutCreate(&made.a, kind, u(out), u(in), out), "describing a matrix");
+  check(cublasLtMatrixLayoutCreate(&made.b, kind, u(in), u(rows), a_stride), "describing a matrix");
+  check(cublasLtMatrixLayoutCreate(&made.c, CUDA_R_32F, u(out), u(rows), out), "describing a matrix");
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&preference), "choosing an algorithm");
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
+                                       sizeof workspace_bytes);
+  for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    cublasLtMatmulPreferenceSetAttribute(preference, attribute, &aligned, sizeof aligned);
+  cublasLtMatmulHeuristicResult_t best{};
+  int found = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(lt_, made.product, made.a, made.b, made.c, made.c, preference, 1, &best, &found);
+  cublasLtMatmulPreferenceDestroy(preference);
+  if (status != CUBLAS_STATUS_SUCCESS || found == 0)
+    throw Error("cuBLASLt", fmt::format("an algorithm for ({}, {}) · ({}, {})", rows, in, in, out),
+                cublasLtGetStatusString(status));
+  made.algorithm = best.algo;
+  return made;
+}
+
+void Device::multiply(cudaDataType_t kind, cublasComputeType_t compute, const void* a, Index a_stride, Index rows,
+                      Index in, const void* w, Index out, const float* bias, float* c) {
+  const std::lock_guard hold(plans_lock_);
+  const Plan& p = plan({static_cast<int>(kind), static_cast<int>(compute), rows, in, out, a_stride, bias != nullptr},
+                       kind, compute, a_stride, rows, in, out, bias != nullptr);
+  if (bias)
+    check(cublasLtMatmulDescSetAttribute(p.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
+          "describing a product");
+  const float one = 1, zero = 0;
+  check(cublasLtMatmul(lt_, p.product, &one, w, p.a, a, p.b, &zero, c, p.c, c, p.c, &p.algorithm, workspace_,
+                       workspace_bytes, stream_),
+        "cublasLtMatmul");
+}
+
+Storage::Storage(std::shared_ptr<Device> device, Tensor mirror, bool arrived)
+    : Remote(mirror.data(), arrived), device_(std::move(device)), mirror_(std::move(mirror)) {
+  memory_ = device_->take(mirror_.bytes());
+}
+
+Storage::Storage(std::shared_ptr<Device> device, Index size) : Storage(device, device->mirror({size}), false) {}
+
+Storage::Storage(std::shared_ptr<Device> device, Tensor here) : Storage(std::move(device), std::move(here), true) {
+  device_->send(memory_.get(), mirror(), mirror_.bytes());
+}
+
+Storage::~Storage() {
+  if (!sent_) return;
+  cudaEventSynchronize(sent_);  // nobody may use either memory again before
+  cudaEventDestroy(sent_);
+}
+
+float* Storage::on_card() {
+  if (ahead()) {
+    const std::lock_guard hold(lock_);
+    device_->send(memory_.get(), mirror(), mirror_.bytes());
+    level();
+  }
+  return memory_.get();
+}
+
+void Storage::send() {
+  const auto turn = device_->turn();
+  const std::lock_guard hold(lock_);
+  if (sent_ || sent_in_order_) return;
+  const auto copy = [&](cudaStream_t stream) {
+    check(cudaMemcpyAsync(const_cast<float*>(mirror()), memory_.get(), mirror_.bytes(), cudaMemcpyDeviceToHost, stream),
+          "copying numbers from the card");
+  };
+  if (device_->recording()) {
+    copy(device_->stream());
+    sent_in_order_ = true;
+    return;
+  }
+  check(cudaEventCreateWithFlags(&sent_, cudaEventDisableTiming), "making an event");
+  check(cudaEventRecord(sent_, device_->stream()), "marking a place in the stream");
+  check(cudaStreamWaitEvent(device_->homeward(), sent_, 0), "waiting for numbers");
+  copy(device_->homeward());
+  check(cudaEventRecord(sent_, device_->homeward()), "marking a place in the stream");
+}
+
+void Storage::fetch() {
+  if (sent_) return check(cudaEventSynchronize(sent_), "copying numbers from the card");
+  const auto turn = device_->turn();
+  device_->flush();
+  if (!sent_in_order_)
+    check(cudaMemcpyAsync(const_cast<float*>(mirror()), memory_.get(), mirror_.bytes(), cudaMemcpyDeviceToHost,
+                          device_->stream()),
+          "copying numbers from the card");
+  device_->synchronize();
+}
+
+}  // namespace headscope::cuda

@@ -1,0 +1,289 @@
+#include <cuda_bf16.h>
+#include <math_constants.h>
+
+#include "core/cuda/kernels.h"
+
+namespace headscope::cuda {
+namespace {
+
+constexpr int block = 256;
+constexpr int most_blocks = 132 * 16;
+constexpr int warps = 4;  // of a block whose warps take a row each
+
+template <class F>
+__global__ void each_kernel(Index n, F f) {
+  for (Index i = blockIdx.x * static_cast<Index>(blockDim.x) + threadIdx.x; i < n;
+       i += static_cast<Index>(gridDim.x) * blockDim.x)
+    f(i);
+}
+
+template <class F>
+void each(Index n, cudaStream_t stream, F f) {
+  if (n <= 0) return;
+  const Index blocks = (n + block - 1) / block;
+  each_kernel<<<static_cast<int>(blocks < most_blocks ? blocks : most_blocks), block, 0, stream>>>(n, f);
+}
+
+__device__ float warp_sum(float x) {
+  for (int lane = 16; lane > 0; lane /= 2) x += __shfl_xor_sync(0xffffffffu, x, lane);
+  return x;
+}
+__device__ float warp_max(float x) {
+  for (int lane = 16; lane > 0; lane /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, lane));
+  return x;
+}
+
+__global__ void norm_kernel(const float* x, const float* gain, const float* bias, Index rows, Index width, Index sets,
+                            float epsilon, float* out) {
+  const Index row = blockIdx.x * static_cast<Index>(warps) + threadIdx.x / 32;
+  const int lane = threadIdx.x % 32;
+  if (row >= rows) return;
+  const float* const in = x + row * width;
+  const Index part = row % sets * width;
+  float mean = 0;
+  if (bias) {
+    float sum = 0;
+    for (Index i = lane; i < width; i += 32) sum += in[i];
+    mean = warp_sum(sum) / static_cast<float>(width);
+  }
+  float squares = 0;
+  for (Index i = lane; i < width; i += 32) squares += (in[i] - mean) * (in[i] - mean);
+  const float by = 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(width) + epsilon);
+  for (Index i = lane; i < width; i += 32)
+    out[row * width + i] = (in[i] - mean) * by * gain[part + i] + (bias ? bias[part + i] : 0.0f);
+}
+
+__global__ void solu_kernel(const float* x, Index rows, Index width, float* out) {
+  const Index row = blockIdx.x * static_cast<Index>(warps) + threadIdx.x / 32;
+  const int lane = threadIdx.x % 32;
+  if (row >= rows) return;
+  const float* const in = x + row * width;
+  float most = -CUDART_INF_F, sum = 0;
+  for (Index i = lane; i < width; i += 32) most = fmaxf(most, in[i]);
+  most = warp_max(most);
+  for (Index i = lane; i < width; i += 32) sum += expf(in[i] - most);
+  sum = warp_sum(sum);
+  for (Index i = lane; i < width; i += 32) out[row * width + i] = in[i] * expf(in[i] - most) / sum;
+}
+
+__global__ void first_kernel(const float* x, Index n, unsigned long long* found) {
+  for (Index i = blockIdx.x * static_cast<Index>(blockDim.x) + threadIdx.x; i < n;
+       i += static_cast<Index>(gridDim.x) * blockDim.x)
+    if (!isfinite(x[i])) {
+      atomicMin(found, static_cast<unsigned long long>(i) << 32 | __float_as_uint(x[i]));
+      return;  // what this thread would find later stands later
+    }
+}
+
+constexpr int strip = 64;    // columns of a block: 16 lanes of 4
+constexpr int k_lanes = 16;  // threads of a block that share a strip's rows
+constexpr int wanted_blocks = 264;
+
+int splits_of(Index in, Index columns) {
+  const Index strips = (columns + strip - 1) / strip;
+  Index splits = (wanted_blocks + strips - 1) / strips;
+  const Index most = in / (4 * k_lanes);  // fewer rows would not be worth a block
+  if (splits > most) splits = most;
+  return static_cast<int>(splits < 1 ? 1 : splits);
+}
+
+template <int rows>
+__global__ void __launch_bounds__(256)
+    rows_product_kernel(const float* x, Index row_stride, Index in, const float* w, Index columns, const float* bias,
+                        float* out, float* partial, unsigned int* arrived) {
+  __shared__ float sums[k_lanes][rows][strip + 4];
+  __shared__ bool last;
+  const int lane = threadIdx.x % 16, k_lane = threadIdx.x / 16;
+  const Index column = blockIdx.x * static_cast<Index>(strip) + lane * 4;
+  const int splits = gridDim.y;
+  const Index begin = in * blockIdx.y / splits, end = in * (blockIdx.y + 1) / splits;
+  float sum[rows][4] = {};
+  const bool whole = column + 4 <= columns && columns % 4 == 0;
+#pragma unroll 8
+  for (Index k = begin + k_lane; k < end; k += k_lanes) {
+    float4 weight = make_float4(0, 0, 0, 0);
+    if (whole)
+      weight = *reinterpret_cast<const float4*>(w + k * columns + column);
+    else if (column < columns) {
+      const float* const from = w + k * columns + column;
+      weight.x = from[0];
+      if (column + 1 < columns) weight.y = from[1];
+      if (column + 2 < columns) weight.z = from[2];
+      if (column + 3 < columns) weight.w = from[3];
+    }
+#pragma unroll
+    for (int r = 0; r < rows; ++r) {
+      const float value = __ldg(x + r * row_stride + k);
+      sum[r][0] += value * weight.x;
+      sum[r][1] += value * weight.y;
+      sum[r][2] += value * weight.z;
+      sum[r][3] += value * weight.w;
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < rows; ++r)
+#pragma unroll
+    for (int c = 0; c < 4; ++c) sums[k_lane][r][lane * 4 + c] = sum[r][c];
+  __syncthreads();
+  const int my_row = threadIdx.x / strip, my_column = threadIdx.x % strip;  // 256 threads: up to 4 rows
+  const Index at = blockIdx.x * static_cast<Index>(strip) + my_column;
+  const bool mine = my_row < rows && at < columns;
+  float total = 0;
+  if (mine)
+    for (int k = 0; k < k_lanes; ++k) total += sums[k][my_row][my_column];
+  if (splits > 1) {
+    if (mine) partial[(static_cast<Index>(blockIdx.y) * rows + my_row) * columns + at] = total;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicAdd(arrived + blockIdx.x, 1u) == static_cast<unsigned int>(splits - 1);
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    total = 0;  // in order, so that the sum does not depend on who came last
+    if (mine)
+      for (int s = 0; s < splits; ++s)
+        total += __ldcg(partial + (static_cast<Index>(s) * rows + my_row) * columns + at);
+    if (threadIdx.x == 0) arrived[blockIdx.x] = 0;
+  }
+  if (mine) out[my_row * columns + at] = total + (bias ? bias[at] : 0.0f);
+}
+
+}  // namespace
+
+void add(const float* a, const float* b, Index n, float* out, cudaStream_t stream) {
+  each(n, stream, [=] __device__(Index i) { out[i] = a[i] + b[i]; });
+}
+
+void multiply(const float* a, const float* b, Index n, float* out, cudaStream_t stream) {
+  each(n, stream, [=] __device__(Index i) { out[i] = a[i] * b[i]; });
+}
+
+void scale(const float* x, float factor, Index n, float* out, cudaStream_t stream) {
+  each(n, stream, [=] __device__(Index i) { out[i] = factor * x[i]; });
+}
+
+void soft_cap(const float* x, float limit, Index n, float* out, cudaStream_t stream) {
+  each(n, stream, [=] __device__(Index i) { out[i] = limit * tanhf(x[i] / limit); });
+}
+
+void clip(const float* x, float limit, Index n, float* out, cudaStream_t stream) {
+  each(n, stream, [=] __device__(Index i) {
+    const float v = x[i];
+    out[i] = v < -limit ? -limit : v > limit ? limit : v;  // NaN stays
+  });
+}
+
+void activate(Curve f, const float* x, Index n, float* out, cudaStream_t stream) {
+  switch (f) {
+    case Curve::relu:
+      return each(n, stream, [=] __device__(Index i) { out[i] = x[i] < 0 ? 0.0f : x[i]; });
+    case Curve::gelu:
+      return each(n, stream, [=] __device__(Index i) { out[i] = x[i] * normcdff(x[i]); });
+    case Curve::gelu_tanh:
+      return each(n, stream, [=] __device__(Index i) {
+        const float v = x[i];
+        out[i] = 0.5f * v * (1.0f + tanhf(0.7978845608028654f * (v + 0.044715f * v * v * v)));
+      });
+    case Curve::silu:
+      return each(n, stream, [=] __device__(Index i) { out[i] = x[i] / (1.0f + expf(-x[i])); });
+  }
+}
+
+void xielu(XieluNumbers f, const float* x, Index n, float* out, cudaStream_t stream) {
+  each(n, stream, [=] __device__(Index i) {
+    const float v = x[i];
+    out[i] = f.beta * v + (v > 0 ? f.positive * v * v : f.negative * (expm1f(v < f.epsilon ? v : f.epsilon) - v));
+  });
+}
+
+void norm(const float* x, const float* gain, const float* bias, Index rows, Index width, Index sets, float epsilon,
+          float* out, cudaStream_t stream) {
+  norm_kernel<<<static_cast<int>((rows + warps - 1) / warps), 32 * warps, 0, stream>>>(x, gain, bias, rows, width, sets,
+                                                                                       epsilon, out);
+}
+
+void solu(const float* x, Index rows, Index width, float* out, cudaStream_t stream) {
+  solu_kernel<<<static_cast<int>((rows + warps - 1) / warps), 32 * warps, 0, stream>>>(x, rows, width, out);
+}
+
+void add_to_heads(Heads x, const float* shared, Index shared_stride, Index r, float* out, cudaStream_t stream) {
+  each(x.rows * x.heads * x.width, stream, [=] __device__(Index i) {
+    const Index at = i % x.width, head = i / x.width % x.heads, row = i / x.width / x.heads;
+    const float v = x.x[row * x.row_stride + head * x.head_stride + at];
+    out[i] = at < r ? v + shared[row * shared_stride + at] : v;
+  });
+}
+
+void rotate(Heads x, const float* cosine, const float* sine, Index pairs, bool adjacent, float* out,
+            cudaStream_t stream) {
+  const Index step = adjacent ? 2 : 1, other = adjacent ? 1 : pairs, rest = x.width - 2 * pairs,
+              items = pairs + rest;  // a pair, or a number that stays
+  each(x.rows * x.heads * items, stream, [=] __device__(Index i) {
+    const Index item = i % items, head = i / items % x.heads, row = i / items / x.heads;
+    const float* const from = x.x + row * x.row_stride + head * x.head_stride;
+    float* const to = out + (row * x.heads + head) * x.width;
+    if (item >= pairs) {
+      const Index at = item + pairs;
+      to[at] = from[at];
+      return;
+    }
+    const float a = from[step * item], b = from[step * item + other], c = cosine[row * pairs + item],
+                s = sine[row * pairs + item];
+    to[step * item] = a * c - b * s;
+    to[step * item + other] = b * c + a * s;
+  });
+}
+
+void gather(const float* table, Index row_stride, Index width, const std::int32_t* ids, Index count, float* out,
+            cudaStream_t stream) {
+  each(count * width, stream,
+       [=] __device__(Index i) { out[i] = table[static_cast<Index>(ids[i / width]) * row_stride + i % width]; });
+}
+
+void copy(const float* x, const std::array<Index, 4>& extents, const std::array<Index, 4>& strides, Index n, float* out,
+          cudaStream_t stream) {
+  const Index e1 = extents[1], e2 = extents[2], e3 = extents[3], s0 = strides[0], s1 = strides[1], s2 = strides[2],
+              s3 = strides[3];
+  each(n, stream, [=] __device__(Index i) {
+    out[i] = x[i / (e1 * e2 * e3) * s0 + i / (e2 * e3) % e1 * s1 + i / e3 % e2 * s2 + i % e3 * s3];
+  });
+}
+
+void to_bfloat(const float* x, Index rows, Index width, Index row_stride, void* out, cudaStream_t stream) {
+  auto* const to = static_cast<__nv_bfloat16*>(out);
+  each(rows * width, stream,
+       [=] __device__(Index i) { to[i] = __float2bfloat16_rn(x[i / width * row_stride + i % width]); });
+}
+
+void first_not_finite(const float* x, Index n, unsigned long long* found, cudaStream_t stream) {
+  const Index blocks = (n + block - 1) / block;
+  first_kernel<<<static_cast<int>(blocks < most_blocks ? blocks : most_blocks), block, 0, stream>>>(x, n, found);
+}
+
+std::size_t rows_product_scratch(Index in, Index columns) {
+  return wanted_blocks * sizeof(unsigned int) +
+         static_cast<std::size_t>(splits_of(in, columns) * few_rows * columns) * sizeof(float);
+}
+
+void rows_product(const float* x, Index row_stride, Index rows, Index in, const float* w, Index columns,
+                  const float* bias, float* out, void* scratch, cudaStream_t stream) {
+  const Index strips = (columns + strip - 1) / strip;
+  const dim3 grid(static_cast<unsigned int>(strips), static_cast<unsigned int>(splits_of(in, columns)));
+  auto* const arrived = static_cast<unsigned int*>(scratch);
+  auto* const partial = reinterpret_cast<float*>(arrived + wanted_blocks);  // with more strips none is split
+  const auto run = [&](auto kernel) {
+    kernel<<<grid, 256, 0, stream>>>(x, row_stride, in, w, columns, bias, out, partial, arrived);
+  };
+  switch (rows) {
+    case 1:
+      return run(rows_product_kernel<1>);
+    case 2:
+      return run(rows_product_kernel<2>);
+    case 3:
+      return run(rows_product_kernel<3>);
+    default:
+      return run(rows_product_kernel<4>);
+  }
+}
+
+}  // namespace headscope::cuda
