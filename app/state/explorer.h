@@ -17,10 +17,10 @@ namespace headscope {
 struct Explorer {
   struct Options {
     int threads = 0;                                 ///< of the backend; 0 = one per hardware thread
-    DeviceChoice device = {};                        ///< that computes
-    Devices devices = {};                            ///< that there are
     std::function<void()> wake;                      ///< called on a worker thread when frame() has something to do
     std::size_t byte_budget = std::size_t{1} << 30;  ///< of one trace
+    DeviceChoice device = {};                        ///< that computes
+    Devices devices = {};                            ///< that there are
   };
   explicit Explorer(const Options& options)
       : jobs(options.threads, options.wake, options.device, options.devices),

@@ -40,6 +40,7 @@ struct Window {
   std::shared_ptr<std::atomic<bool>> lost = std::make_shared<std::atomic<bool>>(false);
   int made = 0;
   Explorer explorer{{.threads = 1,
+                     .wake = {},
                      .device = {.cuda = true},
                      .devices = {.make = [this](const DeviceChoice& choice, int threads,
                                                 std::string& why) -> std::unique_ptr<Backend> {
@@ -47,8 +48,7 @@ struct Window {
                        if (!choice.cuda) return std::make_unique<Backend>(threads);
                        ++made;
                        return std::make_unique<FailingCard>(lost);
-                     }},
-                     .wake = {}}};
+                     }}}};
   std::string message() const { return explorer.jobs.message() ? explorer.jobs.message()->text.substr(0, 35) : ""; }
   bool until(const std::function<bool()>& done, const std::function<void()>& further = {}) {
     for (int i = 0; i < 4000; ++i) {

@@ -66,7 +66,8 @@ TEST_CASE("settings choose a card by its name, and its precision; one that fails
   options.devices.cards = [] {
     Cards cards;
     cards.found.push_back({.index = 0, .name = "NVIDIA K80", .major = 3, .minor = 7, .unusable = "too old"});
-    cards.found.push_back({.index = 1, .name = "NVIDIA L4", .memory = 24'000'000'000, .major = 8, .minor = 9});
+    cards.found.push_back(
+        {.index = 1, .name = "NVIDIA L4", .memory = 24'000'000'000, .major = 8, .minor = 9, .unusable = ""});
     return cards;
   };
   options.devices.make = [&there](const DeviceChoice& choice, int threads, std::string& why) {
