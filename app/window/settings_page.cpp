@@ -140,21 +140,23 @@ void SettingsPage::device(Ui& ui, AppContext& app) {
     choice.cuda = chosen > 0;
     if (chosen > 0) choice.index = nth(usable, chosen - 1)->index;
   }
+  if (!jobs.why_cpu().empty()) {
+    ImGui::SameLine(0, ui.px(8));
+    if (button(ui, "Try again", ImGui::GetFrameHeight())) jobs.try_device_again();
+    paragraph(ui, jobs.why_cpu(), ui.theme.key);
+  }
   if (!cards_ || !*cards_) return remark(ui, "Looking for cards …");
-  if (!cards.why_none.empty()) remark(ui, fmt::format("No card to choose: {}.", cards.why_none));
+  if (!cards.why_none.empty() && jobs.why_cpu().empty())
+    remark(ui, fmt::format("No card to choose: {}.", cards.why_none));
   for (const CudaDevice& card : cards.found)
     if (!card.unusable.empty()) remark(ui, fmt::format("{} cannot be used: {}.", card.name, card.unusable));
-  if (choice.cuda) {
+  if (choice.cuda && !usable.empty()) {
     label(ui, "Precision");
     choose(ui, "precision", precision_titles, precisions, choice.precision);
-    if (at != usable.end())
-      remark(ui, fmt::format("Of products on {}; sums are always of 32 bits. TF32 keeps 10 bits behind the point, BF16 "
-                             "7: quicker, and every number on screen moves a little.",
-                             (*at)->name));
+    remark(ui,
+           "Of products; sums keep 32 bits. TF32 (10 bits behind the point) and BF16 (7) are quicker; numbers move a "
+           "little.");
   }
-  if (jobs.why_cpu().empty()) return;
-  paragraph(ui, jobs.why_cpu(), ui.theme.key);
-  if (button(ui, "Try again", ImGui::GetFrameHeight())) jobs.try_device_again();
 }
 
 void SettingsPage::draw(Ui& ui, AppContext& app) {
