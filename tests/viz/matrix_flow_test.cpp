@@ -91,6 +91,21 @@ TEST_CASE("cells that have room show their number, in the ink that can be read; 
       return t && t->text == text;
     });
   };
+  const FlowMatrix tiny = [&] {
+    FlowMatrix out = output;
+    out.values = Tensor::from({2, 1}, std::vector<float>{1e-7f, 3e-8f});
+    return out;
+  }();
+  const auto numbers_of = [&](const FlowMatrix& matrix) {
+    MatrixFlow alone = flow;
+    alone.matrices = {matrix};
+    return std::ranges::count_if(matrix_flow_scene(alone, style).marks, [](const Mark& m) {
+      const auto* t = std::get_if<Text>(&m.shape);
+      return t && (t->text.starts_with("0.00") || t->text == "20.0");
+    });
+  };
+  CHECK(numbers_of(output) == 1);
+  CHECK(numbers_of(tiny) == 0);  // all would be 0.0000: the colours say more
   CHECK(count("0.40") == 2);
   CHECK(count("0.20") == 1);
   CHECK(count("1.00") == 1);

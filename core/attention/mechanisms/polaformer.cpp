@@ -192,7 +192,7 @@ Mechanism make_polaformer() {
                        {"one", "learnt"}),
       only_where(number_parameter("power", "Power p", "Above 1 strong similarities gain on weak ones.", 1, 8, 3),
                  one_power),
-      only_where(number_parameter("same", "Coefficient, same sign", "Learnt in the paper.", -2, 2, 1), one_power),
+      only_where(number_parameter("same", "Coefficient, same", "Learnt in the paper.", -2, 2, 1), one_power),
       only_where(number_parameter("opposite", "Coefficient, opposite", "Learnt in the paper.", -2, 2, 1), one_power)};
   m.run = run;
   m.output = output;
