@@ -33,7 +33,8 @@ std::string further_words(std::string_view action) {
       {"file.export", "save image heatmap PNG SVG CSV screenshot"},
       {"file.about_model", "configuration config parameters architecture inspect dtype"},
       {"file.check_model", "verify certificate parity float64 trust"},
-      {"file.settings", "preferences options font"},
+      {"file.settings",
+       "preferences options font device gpu cuda nvidia graphics card processor cpu precision tf32 bf16 threads"},
       {"edit.add", "intervention change"},
       {"edit.clear", "clear delete all edits"},
       {"edit.ablate", "zero knock out remove head"},
@@ -132,12 +133,15 @@ std::vector<PaletteItem> palette_items(const AppContext& app) {
 std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, std::string_view query,
                                        std::size_t most) {
   constexpr double detail_share = 0.5;  // what is found in the detail counts less than a name
+  constexpr double head_share = 0.9;    // of what pages and actions count as much
   constexpr double named = 2000;        // more than scattered letters, however many
   std::vector<PaletteHit> hits;
   for (std::size_t i = 0; i < items.size(); ++i) {
     auto title = fuzzy_match(query, items[i].title);
     const auto detail = fuzzy_match(query, items[i].detail);
-    const double words = word_match(query, items[i].title, items[i].detail + " " + items[i].words);
+    double words = word_match(query, items[i].title, items[i].detail + " " + items[i].words);
+    // Of a class, say, the page that explains it and the action that shows it come before the many heads that have it.
+    if (items[i].group == "Head") words *= head_share;
     if (!title && !detail && words == 0) continue;
     PaletteHit hit{i, title ? title->score : detail ? detail->score * detail_share : 0, {}};
     if (words > 0) hit.score = named * (1 + words) + hit.score / 20;

@@ -36,14 +36,21 @@ int main(int argc, char** argv) {
   app.add_option("--threads", console.threads, "Threads to compute with (default: one per processor)")
       .check(range(1, 1024))
       .type_name("N");
-  app.add_flag("--cuda", console.cuda, "Multiply matrices on an NVIDIA card (needs a build of the preset cuda)");
+  app.add_option("--device", console.device,
+                 "What computes: cpu, cuda (the first NVIDIA card), cuda:1 …; devices lists them (default: cpu)")
+      .check(words_of([](const std::string& words) { return parse_device(words).has_value(); }, device_words))
+      .type_name("NAME");
+  app.add_option("--precision", console.precision,
+                 "Of products on a card: f32, tf32 (10 bits behind the point), bf16 (7) (default: f32)")
+      .check(one_of({"f32", "tf32", "bf16"}))
+      .type_name("NAME");
   for (AddCommand* add : all_commands) add(app, console);
 
   try {
     if (const auto text = app.parse(argc, argv))
       console.print(*text);  // help is a result like others
     else
-      app.run();
+      console.carry_out([&] { app.run(); });
     console.flush();
     return exit_ok;
   } catch (const UsageError& error) {

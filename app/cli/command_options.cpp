@@ -38,6 +38,14 @@ Check one_of(std::initializer_list<int> numbers) {
   return made(CLI::IsMember(numbers));
 }
 
+Check words_of(std::function<bool(const std::string&)> good, std::string what) {
+  return made(CLI::Validator(
+      [good = std::move(good), what](std::string& words) {
+        return good(words) ? std::string() : fmt::format("'{}' is not {}", words, what);
+      },
+      ""));
+}
+
 const Option& Option::type_name(const std::string& name) const {
   option_->type_name(name);
   return *this;

@@ -33,6 +33,8 @@ Check positive();
 Check non_negative();
 Check one_of(std::vector<std::string> words);
 Check one_of(std::initializer_list<int> numbers);
+/// Words that `good` takes; `what` they have to be, for the message.
+Check words_of(std::function<bool(const std::string&)> good, std::string what);
 
 /// An option or a positional word, to be described further.
 class Option {

@@ -105,10 +105,9 @@ Compared compare_runs(Console& console, const CompareOptions& options) {
 
 struct Side {
   const Trace& trace;
-  TokenLinks links = TokenLinks::of(trace.tokens);
-  WordLinks words = word_links(trace.tokens);
+  TextMarks text = TextMarks::of(trace.tokens);
   double value(const Metric& metric, int layer, int head) const {
-    return metric.value({trace.map({layer, head}), links, &words});
+    return metric.value({trace.map({layer, head}), text});
   }
 };
 

@@ -13,7 +13,6 @@
 
 #include "core/base/error.h"
 #include "core/base/standard_streams.h"
-#include "core/cuda/cuda_backend.h"
 
 namespace headscope::cli {
 
@@ -29,6 +28,7 @@ Console::Console() = default;
 Console::~Console() = default;
 
 void Console::print(std::string_view text) {
+  printed_ = true;
   if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size()) refuse(errno);
 }
 
@@ -52,8 +52,25 @@ std::stop_token Console::stop() {
 
 Backend& Console::backend() {
   stop();  // before the pool starts its threads, which then leave the signals to the thread that waits for them
-  if (!backend_) backend_ = cuda ? make_cuda_backend(threads) : std::make_unique<Backend>(threads);
+  if (backend_) return *backend_;
+  DeviceChoice choice = parse_device(device).value_or(DeviceChoice{});
+  choice.precision = value_in(precision_names, precision).value_or(Precision::f32);
+  std::string why_cpu;
+  backend_ = devices.make(choice, threads, why_cpu);
+  if (!why_cpu.empty()) say("headscope-cli: " + why_cpu);
   return *backend_;
+}
+
+void Console::carry_out(const std::function<void()>& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    if (device == "cpu" || printed_ || !of_the_card(error)) throw;
+    say("headscope-cli: " + processor_goes_on(error));
+  }
+  device = "cpu";
+  backend_.reset();
+  work();
 }
 
 void Console::with_progress(std::string_view what, const std::function<void(const Ctx&)>& work) {

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/base/interrupts.h"
+#include "core/cuda/device_choice.h"
 #include "core/model/model.h"
 
 namespace headscope::cli {
@@ -36,8 +37,11 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  int threads = 0;    ///< 0 = one per hardware thread; read when the backend is first asked for
-  bool cuda = false;  ///< products on an NVIDIA card
+  // Read when the backend is first asked for.
+  int threads = 0;             ///< 0 = one per hardware thread
+  std::string device = "cpu";  ///< as parse_device() reads it
+  std::string precision = "f32";
+  Devices devices;
 
   /// Buffered; flush() at the end sends the rest. All throw Error when standard output does not take it (a full disk),
   /// ReaderGone when it was a pipe that nobody reads any more.
@@ -50,7 +54,10 @@ class Console {
   /// From the first call on, SIGINT, SIGTERM and SIGHUP ask the work to stop (a second one ends the process at once).
   /// Before that, while options and input are read, they end the process as usual.
   std::stop_token stop();
+  /// Where the chosen card cannot be used: the processor, which is said once.
   Backend& backend();
+  /// Does the work; where a card fails under it before anything was printed, once more on the processor.
+  void carry_out(const std::function<void()>& work);
 
   /// Runs `work` with a context whose progress is shown on standard error, when that is a terminal and the work takes
   /// long.
@@ -59,6 +66,7 @@ class Console {
  private:
   std::unique_ptr<Interrupts> interrupts_;
   std::unique_ptr<Backend> backend_;
+  bool printed_ = false;
 };
 
 }  // namespace headscope::cli

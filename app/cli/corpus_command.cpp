@@ -93,7 +93,10 @@ void add_heads(Report& out, Stack stack, const CorpusStatistics& all) {
     std::vector<Cell> row{name};
     for (const std::size_t m : shown) {
       const Distribution& values = values_of(m);
-      row.emplace_back(values.count() == 0 ? "–" : fmt::format("{:.3f} ± {:.3f}", values.mean(), values.spread()));
+      std::string cell = values.count() == 0 ? "–" : fmt::format("{:.3f} ± {:.3f}", values.mean(), values.spread());
+      // Not every passage offers evidence, and files of before a metric was added have none of it.
+      if (values.count() > 0 && values.count() < all.passages()) cell += fmt::format(" of {}", values.count());
+      row.emplace_back(std::move(cell));
     }
     row.emplace_back(last);
     table.add(std::move(row));

@@ -11,7 +11,6 @@
 #include "app/cli/input.h"
 #include "app/cli/output.h"
 #include "app/cli/table_text.h"
-#include "app/render/machine_pictures.h"
 #include "app/render/mechanism_steps_picture.h"
 #include "core/attention/layer_complexity.h"
 #include "core/attention/masks.h"
@@ -19,9 +18,7 @@
 #include "core/attention/mechanism_report.h"
 #include "core/base/error.h"
 #include "core/run/mechanism_input.h"
-#include "viz/scene/compose.h"
 #include "viz/scene/map_cells.h"
-#include "viz/scene/matrix_flow.h"
 
 namespace headscope::cli {
 
@@ -212,28 +209,8 @@ void add_matrix(Report& out, const char* name, const Tensor& matrix) {
   }
 }
 
-/// Where it stands, of a method that works block by block.
-Scene machine_scene(const MechanismReport& r, double width, const Style& style) {
-  if (r.result.ring) {
-    WorkerRing ring = worker_ring(*r.result.ring, *r.choice.mechanism);
-    ring.width = width;
-    return worker_ring_scene(ring, style);
-  }
-  TileMachine machine = tile_machine(
-      *r.result.tiles, *r.choice.mechanism, [](Index row) { return std::to_string(row); }, style.theme);
-  machine.width = width;
-  return tile_machine_scene(machine, style);
-}
-
-Scene steps_picture(const MechanismReport& r, const AxisNames& names, const Style& style) {
-  MatrixFlow flow;
-  flow.width = 1200;
-  for (const MechanismStep& step : r.result.steps) flow.matrices.push_back(flow_matrix(step, names));
-  Scene scene = matrix_flow_scene(flow, style);
-  if (r.result.ring || r.result.tiles) {
-    const Scene parts[] = {machine_scene(r, flow.width, style), std::move(scene)};
-    scene = below(parts, 16);
-  }
+Scene picture_of(const MechanismReport& r, const AxisNames& names, const Style& style) {
+  Scene scene = mechanism_scene(r.result, *r.choice.mechanism, names, 1200, style);
   scene.title = r.choice.mechanism->title;
   scene.description = text_of(r.choice);
   return scene;
@@ -284,7 +261,7 @@ Report mechanism_report(const MechanismReport& r, const Given& given, bool matri
   out.data("facts", std::move(facts));
   out.data("look_for", r.look_for);
   out.data("ours", m.ours);
-  out.picture = [r, names = given.names](const Style& style) { return steps_picture(r, names, style); };
+  out.picture = [r, names = given.names](const Style& style) { return picture_of(r, names, style); };
   return out;
 }
 }  // namespace
@@ -307,7 +284,7 @@ void add_mechanism(Command& app, Console& console) {
   command.add_option("--sees", options->sees, "With --random: the mask").type_name("SPEC").show_default();
   command.add_option("--example", options->example, "A worked example of the literature instead").type_name("ID");
   command.add_flag("--json", options->json, "All numbers, for scripts");
-  options->picture.add_to(command, "Picture of all steps");
+  options->picture.add_to(command, "Picture of all steps and curves");
   command.does([options, &console] {
     const Form form = options->json ? Form::json : Form::text;
     if (options->list)

@@ -66,7 +66,7 @@ Report metrics_report() {
 std::vector<HeadColumn> repeated_columns(int period, int first) {
   const auto column_of = [](std::string id, std::function<double(const AttentionMap&)> score) {
     return HeadColumn{std::move(id), [score](const MetricInput& head) { return score(head.map); },
-                      [score](const MetricInput& head) { return score(even_head(head.map, head.links)); }};
+                      [score](const MetricInput& head) { return score(even_head(head.map, head.text.links)); }};
   };
   return {column_of("induction_block", [=](const AttentionMap& map) { return induction_block(map, period, first); }),
           column_of("duplicate_block", [=](const AttentionMap& map) { return duplicate_block(map, period, first); }),
@@ -202,9 +202,8 @@ void print_metrics(Console& console, const MetricsOptions& options, const Trace&
     out.line(
         "note: the maps of a state space are signed, and their rows need not sum to 1: metrics of probabilities are "
         "silent, row_mass is not");
-  const TokenLinks links = TokenLinks::of(trace.tokens);
-  const WordLinks words = word_links(trace.tokens);
-  if (const std::string titles = not_measurable({trace.maps.front(), links, &words}, rules); !titles.empty())
+  const TextMarks text = TextMarks::of(trace.tokens);
+  if (const std::string titles = not_measurable({trace.maps.front(), text}, rules); !titles.empty())
     out.line("note: not measurable on this text, which holds none of their cells that a head may see: " + titles);
   add_heads(out, report_heads(trace, rules), trace, columns, options.chance || options.form() == Form::json);
   console.print(out.printed(options.form()));

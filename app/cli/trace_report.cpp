@@ -142,14 +142,13 @@ void add_heads(Report& report, const std::vector<HeadReport>& heads, const Trace
   for (const char* id : {"values", "chance", "classes", "nearest"}) titles.push_back(only_in(Form::json, id));
   titles.push_back(for_people("class score (chance, rows of evidence, how sure)", "", Column::Align::left));
   auto& rows = report.table("heads", by_head(std::move(titles)));
-  const TokenLinks links = TokenLinks::of(trace.tokens);
-  const WordLinks words = word_links(trace.tokens);
+  const TextMarks text = TextMarks::of(trace.tokens);
   for (const HeadReport& head : heads) {
     std::vector<Cell> row{to_string(head.map->id()), head.map->layer(), head.map->head()};
     Cell values = Cell::object(), chances = Cell::object();
     for (const HeadColumn& each : columns) {
-      row.push_back(values[each.id] = each.value({*head.map, links, &words}));
-      if (with_chance) row.push_back(chances[each.id] = each.chance({*head.map, links, &words}));
+      row.push_back(values[each.id] = each.value({*head.map, text}));
+      if (with_chance) row.push_back(chances[each.id] = each.chance({*head.map, text}));
     }
     std::vector<std::string> verdicts;
     for (const HeadVerdict& verdict : head.verdicts) verdicts.push_back(verdict_text(verdict));

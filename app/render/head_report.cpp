@@ -22,14 +22,11 @@ Color hue_of(const ClassRule& rule) {
 }  // namespace
 
 std::vector<HeadReport> report_heads(const Trace& trace, const std::vector<ClassRule>& rules) {
-  const TokenLinks links = TokenLinks::of(trace.tokens);
-  const WordLinks words = word_links(trace.tokens);
+  const TextMarks text = TextMarks::of(trace.tokens);
+  std::vector<HeadClasses> classes = head_classes(trace, text, head_table(trace, text), rules);
   std::vector<HeadReport> heads;
-  heads.reserve(trace.maps.size());
-  for (const AttentionMap& map : trace.maps) {
-    HeadReport& head = heads.emplace_back(HeadReport{&map, classify({map, links, &words}, rules)});
-    if (head.verdicts.empty()) head.nearest = nearest_class({map, links, &words}, rules);
-  }
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    heads.push_back({&trace.maps[i], std::move(classes[i].met), std::move(classes[i].nearest)});
   return heads;
 }
 
@@ -60,12 +57,11 @@ std::vector<std::pair<std::string, std::string>> facts_of(const std::vector<Head
   std::vector<std::pair<std::string, std::string>> facts;
   const HeadReport* report = find(heads, head);
   if (!report) return facts;
-  const TokenLinks links = TokenLinks::of(trace.tokens);
-  const WordLinks words = word_links(trace.tokens);
+  const TextMarks text = TextMarks::of(trace.tokens);
   for (const char* id : {"row_mass", "entropy", "effective_tokens", "sink", "mean_distance"}) {
     if (id == std::string_view("row_mass") && has_probabilities(*report->map)) continue;  // 1, as everybody knows
     const Metric& each = metric(id);
-    const double value = each.value({*report->map, links, &words});
+    const double value = each.value({*report->map, text});
     if (std::isnan(value)) continue;  // which this kind of map has not
     const std::string unit = each.unit.empty() ? "" : " " + std::string(each.unit);
     facts.emplace_back(each.title, number(value, 2) + unit);

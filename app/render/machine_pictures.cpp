@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "viz/color/color_norm.h"
 
@@ -24,7 +25,8 @@ Color color_of(ShapeChip::Role role, const Theme& theme) {
 }
 
 std::string number(float value) {
-  if (!std::isfinite(value)) return "−∞";
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value < 0 ? "−∞" : "∞";
   return fmt::format("{}{:.3f}", value < 0 ? "−" : "", std::abs(value));
 }
 
@@ -58,13 +60,12 @@ TileMachine tile_machine(const TileWork& work, const Mechanism& mechanism,
   if (work.skipped) machine.row = {"The mask hides all of this tile: it is skipped."};
   if (work.row && !work.skipped) {
     const TileWork::Row& row = *work.row;
-    const bool first = !std::isfinite(row.max_before);
-    const float shrink = first ? 0 : std::exp(row.max_before - row.max), kept = row.sum_before * shrink;
+    const bool first = row.max_before == -std::numeric_limits<float>::infinity();
     machine.row = {fmt::format("row {} before → after this tile", place(row.query)),
                    fmt::format("m  {} → {}", number(row.max_before), number(row.max)),
                    first ? fmt::format("l  0 → {}", number(row.sum))
                          : fmt::format("l  {} · e^({}) + {} = {}", number(row.sum_before),
-                                       number(row.max_before - row.max), number(row.sum - kept), number(row.sum))};
+                                       number(row.max_before - row.max), number(row.added), number(row.sum))};
   }
   return machine;
 }

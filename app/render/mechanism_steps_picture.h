@@ -1,10 +1,12 @@
 #pragma once
-// The steps of a mechanism as matrices of a picture: one place for the command line and for the window. Pure functions.
+// What a mechanism computed, as pictures: its steps as matrices, its curves as charts, and all of it below one another.
+// One place for the command line and for the window. Pure functions.
 
 #include <string>
 #include <vector>
 
 #include "core/attention/mechanism.h"
+#include "viz/scene/line_chart.h"
 #include "viz/scene/matrix_flow.h"
 
 namespace headscope {
@@ -17,5 +19,13 @@ struct AxisNames {
 };
 
 FlowMatrix flow_matrix(const MechanismStep& step, const AxisNames& names);
+
+/// Without its title, which stands above it.
+LineChart curve_chart(const MechanismCurve& curve, double width, double height, const Theme& theme);
+
+/// The machine of one that works block by block, the steps, the way through a code's tree, the curves under their
+/// titles.
+Scene mechanism_scene(const MechanismResult& result, const Mechanism& mechanism, const AxisNames& names, double width,
+                      const Style& style);
 
 }  // namespace headscope

@@ -45,33 +45,44 @@ class Answer {
     shared_->error.reset();
     if (shared_->known && shared_->of == key) return stop(jobs);
     shared_->under_way = true;
-    jobs.submit(job_,
-                [&jobs, key = std::move(key), make = std::move(make), tag = job_.tag, how = on_failure_,
-                 slot = std::weak_ptr(shared_), backend = jobs.backend()](Worker::Job& job) -> Worker::Deliver {
-                  std::shared_ptr<const Result> made;
-                  std::optional<std::string> error;
-                  try {
-                    made = share(make(Ctx{.backend = *backend, .stop = job.stop, .progress = &job.progress}));
-                  } catch (const Cancelled&) {
-                    throw;
-                  } catch (const std::bad_alloc&) {
-                    error = "out of memory";
-                  } catch (const std::exception& wrong) {
-                    error = wrong.what();
-                  }
-                  return [&jobs, key, made, error, tag, how, slot] {
-                    const auto shared = slot.lock();
-                    if (!shared || shared->asked != key) return;
-                    shared->under_way = false;
-                    shared->error = error;
-                    if (!error) {
-                      shared->known = made;
-                      shared->of = key;
-                    } else if (how == OnFailure::tell) {
-                      jobs.show({Message::Level::error, *error, tag});
-                    }
-                  };
-                });
+    jobs.submit(
+        job_,
+        [&jobs, key = std::move(key), make = std::move(make), tag = job_.tag, how = on_failure_,
+         slot = std::weak_ptr(shared_), backend = jobs.backend()](Worker::Job& job) -> Worker::Deliver {
+          std::shared_ptr<const Result> made;
+          std::optional<std::string> error;
+          try {
+            made = share(make(Ctx{.backend = *backend, .stop = job.stop, .progress = &job.progress}));
+          } catch (const Cancelled&) {
+            throw;
+          } catch (const std::bad_alloc&) {
+            error = "out of memory";
+          } catch (const Error& wrong) {
+            if (of_the_card(wrong)) throw;  // for JobRunner, which takes the processor
+            error = wrong.what();
+          } catch (const std::exception& wrong) {
+            error = wrong.what();
+          }
+          return [&jobs, key, made, error, tag, how, slot] {
+            const auto shared = slot.lock();
+            if (!shared || shared->asked != key) return;
+            shared->under_way = false;
+            shared->error = error;
+            if (!error) {
+              shared->known = made;
+              shared->of = key;
+            } else if (how == OnFailure::tell) {
+              jobs.show({Message::Level::error, *error, tag});
+            }
+          };
+        },
+        JobRunner::OnStop::again,
+        [key, slot = std::weak_ptr(shared_)] {
+          const auto shared = slot.lock();
+          if (!shared || shared->asked != key) return;
+          shared->under_way = false;
+          shared->error = "The card failed.";  // of a model that is opened again on the processor
+        });
   }
   bool asked_for(const Key& key) const { return shared_->asked == key; }
   /// What was asked last.

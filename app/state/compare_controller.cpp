@@ -175,47 +175,46 @@ void CompareController::ask(const Question& question) {
           return compare_sides({fmt::format("step {}", before->step), before->facts->trace},
                                {fmt::format("step {}", after->step), after->facts->trace}, unit, {}, ctx.stop);
         });
-  answer_.want(jobs_, question,
-               [unit, with = with_, text = text_, folder = model_, run = run_.results().run,
-                model = run_.results().model, second = second_, memory = jobs_.memory()](const Ctx& ctx) {
-                 const auto part = [&](const std::shared_ptr<const Trace>& whole) {
-                   return jobs::part_of(whole, run->stack);
-                 };
-                 const auto shown = part(with_all_logits(model, run->request, run->whole, ctx, *memory));
-                 ComparedSide a{"A", shown, model.tokenizer}, b;
-                 RunRequest other = run->request;
-                 other.capture.all_logits = true;
-                 if (with == With::edits) {
-                   other.edits.clear();
-                   b = {"after", shown, model.tokenizer};
-                   a = {"before", part(headscope::run(model, other, ctx)), model.tokenizer};
-                 } else if (with == With::text) {
-                   (model.model->encoder() ? other.source : other.text) = text;
-                   if (model.model->encoder()) other.text.clear();  // what is said of another source is another text
-                   other.ids.clear();
-                   other.masked.clear();  // positions of the first text
-                   b = {"B", part(headscope::run(model, other, ctx)), model.tokenizer};
-                 } else {
-                   const FilesStamp files = FilesStamp::of(folder);
-                   if (second->folder != folder || !second->model.model || second->files != files)
-                     *second = {folder, files, load_model(folder, ctx.backend, {ctx.stop, ctx.progress})};
-                   other.model = folder;
-                   other.edits.clear();  // they name layers and heads of the first model
-                   other.masked = masks_for(second->model, model, run->request);
-                   if (run->request.ids.empty() || !model.tokenizer) {
-                     b.run = part(headscope::run(second->model, other, ctx));
-                   } else {  // ids mean nothing to another vocabulary: the text they stand for
-                     other.text = model.tokenizer->decode(run->request.ids);
-                     other.ids.clear();
-                     b.run = part(headscope::run(second->model, other, ctx));
-                   }
-                   b.tokenizer = second->model.tokenizer;
-                   a.name = run->trace->model.name;
-                   b.name = b.run->model.name;
-                   if (a.name == b.name) b.name += " (2)";
-                 }
-                 return compare_sides(std::move(a), std::move(b), unit, {}, ctx.stop);
-               });
+  answer_.want(
+      jobs_, question,
+      [unit, with = with_, text = text_, folder = model_, run = run_.results().run, model = run_.results().model,
+       second = second_, memory = jobs_.memory(), device = jobs_.device()](const Ctx& ctx) {
+        const auto part = [&](const std::shared_ptr<const Trace>& whole) { return jobs::part_of(whole, run->stack); };
+        const auto shown = part(with_all_logits(model, run->request, run->whole, ctx, *memory));
+        ComparedSide a{"A", shown, model.tokenizer}, b;
+        RunRequest other = run->request;
+        other.capture.all_logits = true;
+        if (with == With::edits) {
+          other.edits.clear();
+          b = {"after", shown, model.tokenizer};
+          a = {"before", part(headscope::run(model, other, ctx)), model.tokenizer};
+        } else if (with == With::text) {
+          (model.model->encoder() ? other.source : other.text) = text;
+          if (model.model->encoder()) other.text.clear();  // what is said of another source is another text
+          other.ids.clear();
+          other.masked.clear();  // positions of the first text
+          b = {"B", part(headscope::run(model, other, ctx)), model.tokenizer};
+        } else {
+          const FilesStamp files = FilesStamp::of(folder);
+          if (second->folder != folder || !second->model.model || second->files != files || second->device != device)
+            *second = {folder, files, load_model(folder, ctx.backend, {ctx.stop, ctx.progress}), device};
+          other.model = folder;
+          other.edits.clear();  // they name layers and heads of the first model
+          other.masked = masks_for(second->model, model, run->request);
+          if (run->request.ids.empty() || !model.tokenizer) {
+            b.run = part(headscope::run(second->model, other, ctx));
+          } else {  // ids mean nothing to another vocabulary: the text they stand for
+            other.text = model.tokenizer->decode(run->request.ids);
+            other.ids.clear();
+            b.run = part(headscope::run(second->model, other, ctx));
+          }
+          b.tokenizer = second->model.tokenizer;
+          a.name = run->trace->model.name;
+          b.name = b.run->model.name;
+          if (a.name == b.name) b.name += " (2)";
+        }
+        return compare_sides(std::move(a), std::move(b), unit, {}, ctx.stop);
+      });
 }
 
 void CompareController::pair(int of_a, int of_b) {

@@ -130,6 +130,7 @@ class CompareController {
     std::filesystem::path folder;
     FilesStamp files;  // as they were when it was read
     LoadedModel model;
+    DeviceChoice device;
   };
   std::uint64_t choices_ = 0;                                    // of B's model
   std::shared_ptr<Opened> second_ = std::make_shared<Opened>();  // used by jobs only: B's model, opened once

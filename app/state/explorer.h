@@ -19,9 +19,11 @@ struct Explorer {
     int threads = 0;                                 ///< of the backend; 0 = one per hardware thread
     std::function<void()> wake;                      ///< called on a worker thread when frame() has something to do
     std::size_t byte_budget = std::size_t{1} << 30;  ///< of one trace
+    DeviceChoice device = {};                        ///< that computes
+    Devices devices = {};                            ///< that there are
   };
   explicit Explorer(const Options& options)
-      : jobs(options.threads, options.wake),
+      : jobs(options.threads, options.wake, options.device, options.devices),
         run(jobs, editor, options.byte_budget),
         files(jobs, editor, run),
         certificates(jobs, run),

@@ -111,6 +111,8 @@ void GenerationController::begin() {
   jobs_.forget(tag);
   prompt_ = results.run;
   model_ = results.model;
+  device_ = results.model_device;
+  device_failed_ = false;
   generator_ = std::make_shared<Generator>(model_, prompt_->request);
   branches_ = {GenerationBranch{}};
   chosen_ = 0;
@@ -171,38 +173,60 @@ void GenerationController::submit(std::vector<std::int32_t> given, bool append) 
   const bool fast = running_ && settings_.pace <= 0;
   const std::optional<std::int32_t> end =
       model_.tokenizer && !settings_.past_end ? model_.tokenizer->eos() : std::nullopt;
-  jobs_.submit({tag, "writing"},
-               [this, question, given = std::move(given), append, fast, end, generator = generator_, model = model_,
-                transcript = branch().transcript(prompt_->whole->ids()),
-                backend = jobs_.backend()](Worker::Job& job) mutable -> Worker::Deliver {
-                 const Ctx ctx{*backend, nullptr, job.stop, nullptr};
-                 const auto context = static_cast<std::size_t>(model.model->config().context);
-                 Written answer = question;
-                 try {
-                   const auto begin = Clock::now();
-                   const auto ends = [&] {
-                     if (transcript.ids().size() > context)
-                       answer.ended = fmt::format("the context of {} tokens is full", context);
-                     if (end && !transcript.steps.empty() && transcript.steps.back()->token == *end)
-                       answer.ended = "the model ended the text";
-                     return !answer.ended.empty();
-                   };
-                   if (append) {
-                     std::size_t at = 0;
-                     do {
-                       Generator::Choice now = answer.choice;
-                       if (at < given.size()) now.given = given[at++];
-                       transcript.steps.push_back(generator->step(ctx, transcript, now));
-                       answer.steps.push_back(tell(transcript.steps.back()));
-                     } while (at < given.size() || (!ends() && fast && seconds_since(begin) < slice_seconds));
-                   }
-                   if (answer.ended.empty() && !ends())
-                     answer.next = tell(generator->step(ctx, transcript, answer.choice));
-                 } catch (const Error& error) {
-                   answer.failure = error.what();
-                 }
-                 return [this, answer = std::move(answer)] { deliver(answer); };
-               });
+  jobs_.submit(
+      {tag, "writing"},
+      [this, question, given = std::move(given), append, fast, end, generator = generator_, model = model_,
+       transcript = branch().transcript(prompt_->whole->ids()),
+       backend = jobs_.backend()](Worker::Job& job) mutable -> Worker::Deliver {
+        const Ctx ctx{*backend, nullptr, job.stop, nullptr};
+        const auto context = static_cast<std::size_t>(model.model->config().context);
+        Written answer = question;
+        try {
+          const auto begin = Clock::now();
+          const auto ends = [&] {
+            if (transcript.ids().size() > context)
+              answer.ended = fmt::format("the context of {} tokens is full", context);
+            if (end && !transcript.steps.empty() && transcript.steps.back()->token == *end)
+              answer.ended = "the model ended the text";
+            return !answer.ended.empty();
+          };
+          if (append) {
+            std::size_t at = 0;
+            do {
+              Generator::Choice now = answer.choice;
+              if (at < given.size()) now.given = given[at++];
+              transcript.steps.push_back(generator->step(ctx, transcript, now));
+              answer.steps.push_back(tell(transcript.steps.back()));
+            } while (at < given.size() || (!ends() && fast && seconds_since(begin) < slice_seconds));
+          }
+          if (answer.ended.empty() && !ends()) answer.next = tell(generator->step(ctx, transcript, answer.choice));
+        } catch (const Error& error) {
+          if (of_the_card(error)) throw;
+          answer.failure = error.what();
+        }
+        return [this, answer = std::move(answer)] { deliver(answer); };
+      },
+      JobRunner::OnStop::again, [this, version = version_] { card_failed(version); });
+}
+
+/// What was asked for is asked again once the model has been opened for the processor.
+void GenerationController::card_failed(std::uint64_t version) {
+  recalled_.reset();
+  if (version != version_) return;
+  if (appending_ && !running_) ++owed_;
+  in_flight_ = appending_ = false;
+  device_failed_ = true;
+}
+
+/// The same model in the form of another device: what it wrote stays.
+void GenerationController::follow_device(const Results& results) {
+  if (!prompt_ || in_flight_ || results.model_device == device_ || !results.model.model ||
+      results.model_folder != prompt_->request.model)
+    return;
+  device_ = results.model_device;
+  model_ = results.model;
+  generator_ = std::make_shared<Generator>(model_, prompt_->request);
+  device_failed_ = reading_failed_ = false;
 }
 
 void GenerationController::deliver(const Written& answer) {
@@ -247,14 +271,15 @@ void GenerationController::frame(bool shown) {
   const auto& results = run_.results();
   if (auto opened = files_.take_opened_transcript()) replay(std::move(*opened));
   if (replay_state_ == ReplayState::waiting && run_is_of_model(results) &&
-      replay_->prompt.model == results.model_folder)
+      replay_->prompt.model == results.model_folder && results.model_device == jobs_.device())
     return submit_replay();
   if (replay_state_ == ReplayState::running) return;
   const bool untouched = branches_.size() == 1 && branches_[0].steps.empty() && !running_;
   if (run_is_of_model(results) && (!prompt_ || (untouched && prompt_changed()))) {
     if (shown) begin();
   }
-  if (!prompt_) return;
+  follow_device(results);
+  if (!prompt_ || device_failed_) return;
   if (shown && !running_ && !in_flight_ && !reading_failed_ && cursor() < branch().steps.size() &&
       is_dropped(*branch().steps[cursor()].step))
     return submit_recall(cursor());

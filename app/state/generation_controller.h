@@ -184,6 +184,8 @@ class GenerationController {
   void forget_transcript();
   void submit(std::vector<std::int32_t> given, bool append);
   void deliver(const Written& answer);
+  void card_failed(std::uint64_t version);
+  void follow_device(const Results& results);
   void append(const ToldStep& step);
   void changed_branch();
   Generator::Choice choice() const;
@@ -231,6 +233,8 @@ class GenerationController {
   Generator::Choice next_choice_;  // that next_ was drawn with
   std::uint64_t version_ = 0;      // of the chosen branch's end: answers to older questions are dropped
   bool running_ = false, in_flight_ = false, appending_ = false, reading_failed_ = false;
+  DeviceChoice device_;         // that model_ was opened for …
+  bool device_failed_ = false;  // … and which failed: nothing is asked of it any more
   int at_once_ = 0;
   std::uint64_t stops_ = 0;  // of the runner, as last seen
   int owed_ = 0;             // steps asked for while another was under way

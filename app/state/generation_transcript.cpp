@@ -93,6 +93,7 @@ void GenerationController::submit_recall(std::size_t at) {
           step->logits = again->logits;
           step->rows = again->rows;
         } catch (const Error& error) {
+          if (of_the_card(error)) throw;
           failure = error.what();
         }
         return [this, version, old, step, failure] {
@@ -106,7 +107,8 @@ void GenerationController::submit_recall(std::size_t at) {
           replace_step(old, step);
           hold(step);
         };
-      });
+      },
+      JobRunner::OnStop::again, [this, version = version_] { card_failed(version); });
 }
 
 // ---- sessions
@@ -191,9 +193,15 @@ void GenerationController::submit_replay() {
         try {
           made.make(Ctx{*backend, nullptr, job.stop, nullptr}, job.progress);
         } catch (const Error& error) {
+          if (of_the_card(error)) throw;
           made.failure = error.what();
         }
         return [this, made = std::move(made)]() mutable { deliver(std::move(made)); };
+      },
+      JobRunner::OnStop::again,
+      [this] {
+        in_flight_ = false;
+        if (replay_state_ == ReplayState::running) replay_state_ = ReplayState::waiting;
       });
 }
 
@@ -206,6 +214,8 @@ void GenerationController::deliver(Replayed made) {
   forget_replay();
   prompt_ = std::move(made.prompt);
   model_ = std::move(made.model);
+  device_ = run_.results().model_device;
+  device_failed_ = false;
   generator_ = std::move(made.generator);
   branches_ = std::move(made.branches);
   chosen_ = std::min(made.record.chosen, branches_.size() - 1);

@@ -11,14 +11,16 @@
 
 namespace headscope {
 
-JobRunner::JobRunner(int threads, const std::function<void()>& wake)
-    : threads_(threads),
-      backend_(std::make_shared<Backend>(threads)),
-      memory_(std::make_shared<PassMemory>()),
+JobRunner::JobRunner(int threads, const std::function<void()>& wake, const DeviceChoice& device, Devices devices)
+    : devices_(std::move(devices)),
+      threads_(threads),
+      wanted_(device),
       aside_(wake),
       files_(wake),
       network_(wake),
-      worker_(wake) {}
+      worker_(wake) {
+  take(device);
+}
 
 JobRunner::~JobRunner() = default;
 
@@ -38,12 +40,17 @@ void JobRunner::submit(const JobName& job, Worker::Work work, OnStop on_stop, st
   Worker& worker = job.aside ? aside_ : worker_;
   worker.submit(
       job.tag,
-      [this, tag = job.tag, work = std::move(work)](Worker::Job& at) -> Worker::Deliver {
-        return [this, tag, deliver = work(at)] {
-          jobs_.erase(tag);
-          dismiss(tag);
-          if (deliver) deliver();
-        };
+      [this, tag = job.tag, work = std::move(work), on_card = device_.cuda](Worker::Job& at) -> Worker::Deliver {
+        try {
+          return [this, tag, deliver = work(at)] {
+            jobs_.erase(tag);
+            dismiss(tag);
+            if (deliver) deliver();
+          };
+        } catch (const Error& error) {
+          if (!on_card || !of_the_card(error)) throw;
+          return [this, tag, why = processor_goes_on(error)] { card_failed(tag, why); };
+        }
       },
       [this, tag = job.tag](const std::string& why) {
         if (auto known = jobs_.extract(tag); known && known.mapped().gave_up) known.mapped().gave_up();
@@ -143,11 +150,43 @@ void JobRunner::run_again() {
   changed_ = true;
 }
 
-void JobRunner::set_threads(int threads) {
-  if (std::exchange(threads_, threads) == threads) return;
-  backend_ = std::make_shared<Backend>(threads);  // what runs keeps the one it was given
+void JobRunner::set_device(const DeviceChoice& device, int threads) {
+  if (device == wanted_ && threads == threads_) return;
+  threads_ = threads;
+  if (std::exchange(wanted_, device) != device || why_cpu_.empty()) return take(device);
+  const std::string why = why_cpu_;  // a card that failed is not tried for a number of threads
+  take({});
+  why_cpu_ = why;
+}
+
+void JobRunner::try_device_again() {
+  take(wanted_);
+}
+
+void JobRunner::take(const DeviceChoice& device) {
+  backend_ = devices_.make(device, threads_, why_cpu_);  // what runs keeps the one it was given
+  processor_.reset();
   memory_ = std::make_shared<PassMemory>();
+  device_ = why_cpu_.empty() ? device : DeviceChoice{};
+  if (!why_cpu_.empty()) show({Message::Level::info, why_cpu_, ""});
   changed_ = true;
+}
+
+/// Others that were handed in for the card fail as well, and say nothing any more.
+void JobRunner::card_failed(const std::string& tag, const std::string& why) {
+  if (device_.cuda) {
+    take({});
+    why_cpu_ = why;
+    show({Message::Level::error, why, ""});
+  }
+  if (auto known = jobs_.extract(tag); known && known.mapped().gave_up) known.mapped().gave_up();
+  changed_ = true;
+}
+
+std::shared_ptr<Backend> JobRunner::processor() {
+  if (!device_.cuda) return backend_;
+  if (!processor_) processor_ = std::make_shared<Backend>(threads_);
+  return processor_;
 }
 
 }  // namespace headscope

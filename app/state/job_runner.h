@@ -1,8 +1,9 @@
 #pragma once
 // Work beside the UI thread: jobs with a tag and words for the status line, what was stopped and can be run again, and
-// the one message of what failed. Computes on one worker, one job at a time; reads and writes files on another, so that
-// a folder is listed while a model runs; fetches on a third; and does aside, on a fourth, what nobody waits for. Knows
-// nothing of what the jobs are about. Thread rule: the UI thread.
+// the one message of what failed. Where a card fails under a job, the processor takes over, which is that message: who
+// asked is told as of any failure, and asks again. Computes on one worker, one job at a time; reads and writes files on
+// another, so that a folder is listed while a model runs; fetches on a third; and does aside, on a fourth, what nobody
+// waits for. Knows nothing of what the jobs are about. Thread rule: the UI thread.
 
 #include <cstdint>
 #include <functional>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "core/cuda/device_choice.h"
 #include "core/run/worker.h"
 
 namespace headscope {
@@ -37,7 +39,7 @@ class JobRunner {
  public:
   /// `threads` of the backend, 0 = one per hardware thread. `wake` is called on a worker thread when frame() has
   /// something to do.
-  JobRunner(int threads, const std::function<void()>& wake);
+  JobRunner(int threads, const std::function<void()>& wake, const DeviceChoice& device = {}, Devices devices = {});
   ~JobRunner();  ///< stops the running job and waits for it
   JobRunner(const JobRunner&) = delete;
   JobRunner& operator=(const JobRunner&) = delete;
@@ -84,8 +86,16 @@ class JobRunner {
   const std::shared_ptr<Backend>& backend() const { return backend_; }
   /// … and what the last one left.
   const std::shared_ptr<PassMemory>& memory() const { return memory_; }
-  /// From the next job on.
-  void set_threads(int threads);
+  /// From the next job on. A device that cannot be used is told once, as the message; the processor takes its place.
+  void set_device(const DeviceChoice& device, int threads);
+  /// Where the jobs compute: what was chosen, or the processor where that cannot be used or failed at work …
+  const DeviceChoice& device() const { return device_; }
+  /// … and then why, in a sentence; else "".
+  const std::string& why_cpu() const { return why_cpu_; }
+  void try_device_again();
+  const Devices& devices() const { return devices_; }
+  /// For what the processor does better, whatever was chosen: training.
+  std::shared_ptr<Backend> processor();
 
   const std::optional<Message>& message() const { return message_; }
   void show(Message message) { message_ = std::move(message); }
@@ -101,9 +111,14 @@ class JobRunner {
     bool stopped = false, aside = false;
   };
   void failed(const std::string& tag, const std::string& why);
+  void card_failed(const std::string& tag, const std::string& why);
+  void take(const DeviceChoice& device);
 
+  Devices devices_;
   int threads_;
-  std::shared_ptr<Backend> backend_;  // used by jobs only
+  DeviceChoice wanted_, device_;
+  std::string why_cpu_;
+  std::shared_ptr<Backend> backend_, processor_;  // used by jobs only
   std::shared_ptr<PassMemory> memory_;
   std::map<std::string, Known> jobs_;         // by tag
   std::map<std::string, std::string> words_;  // likewise, also of one that has been forgotten and still runs

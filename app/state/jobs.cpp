@@ -80,10 +80,6 @@ constexpr Index compared_rows = 128, curve_rows = 256;
 constexpr double coldest = 0.05, hottest = 20;
 constexpr int curve_points = 49;
 
-void check(const std::stop_token& stop) {
-  if (stop.stop_requested()) throw Cancelled();
-}
-
 }  // namespace
 
 std::shared_ptr<const Trace> part_of(const std::shared_ptr<const Trace>& whole, Stack stack) {
@@ -92,6 +88,21 @@ std::shared_ptr<const Trace> part_of(const std::shared_ptr<const Trace>& whole, 
 }
 
 namespace {
+/// The window looks at all of it in its own time: a card that is lost meanwhile takes nothing with it.
+void bring_home(const Trace& trace) {
+  std::vector<Tensor> all{trace.logits, trace.patches};
+  for (const auto& [site, tensor] : trace.sites) all.push_back(tensor);
+  for (const AttentionMap& map : trace.maps)
+    for (const Tensor& factor : {map.q(), map.k()}) all.push_back(factor);
+  std::erase_if(all, [](const Tensor& tensor) { return !tensor.defined() || !tensor.remote(); });
+  for (const Tensor& tensor : all) tensor.remote()->send();
+  for (const Tensor& tensor : all) tensor.remote()->arrive();
+  for (const AttentionMap& map : trace.maps)
+    if (!map.is_factored() && map.n_query() > 0 && map.n_key() > 0) map.weight(0, 0);
+  for (const auto& part : {trace.encoder, trace.cross})
+    if (part) bring_home(*part);
+}
+
 /// What the panels show of the stack that is looked at, beside its trace.
 void take_part(TracedRun& run, Stack stack) {
   run.trace = part_of(run.whole, stack);
@@ -110,6 +121,7 @@ std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunReques
   auto result = std::make_shared<TracedRun>();
   result->request = request;
   result->whole = headscope::run(model, request, ctx, memory);
+  bring_home(*result->whole);
   result->next = top_next(*result->whole, next_tokens);
   result->masked = masked_answers(*result->whole);
   take_part(*result, stack);
@@ -170,18 +182,15 @@ std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const
   const auto start = std::chrono::steady_clock::now();
   auto result = std::make_shared<HeadFacts>();
   result->trace = std::move(trace);
-  result->table = head_table(*result->trace);
-  const TokenLinks links = TokenLinks::of(result->trace->tokens);
-  const WordLinks words = word_links(result->trace->tokens);
-  for (const AttentionMap& map : result->trace->maps) {
-    check(stop);
-    result->verdicts.push_back(classify({map, links, &words}, default_class_rules()));
+  const TextMarks text = TextMarks::of(result->trace->tokens);
+  result->table = head_table(*result->trace, text, stop);
+  for (HeadClasses& head : head_classes(*result->trace, text, result->table, default_class_rules(), stop)) {
+    result->verdicts.push_back(std::move(head.met));
     std::vector<HeadVerdict>& nearest = result->nearest.emplace_back();
-    if (!result->verdicts.back().empty()) continue;
-    if (auto weak = nearest_class({map, links, &words}, default_class_rules())) nearest.push_back(std::move(*weak));
+    if (head.nearest) nearest.push_back(std::move(*head.nearest));
   }
   if (!result->trace->maps.empty() && result->trace->maps.front().n_query() > 0)
-    result->not_measurable = not_measurable({result->trace->maps.front(), links, &words}, default_class_rules());
+    result->not_measurable = not_measurable({result->trace->maps.front(), text}, default_class_rules());
   result->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
@@ -199,6 +208,7 @@ std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedR
     result->trace = run.trace == run.whole ? run_layer(model, factors, head.layer, ctx, memory)
                                            : part_of(run_beside(model, factors, ctx, memory), run.stack);
   }
+  bring_home(*result->trace);
   const AttentionMap& map = result->map();
   // The scores of the map are already divided by its temperature, so the curve is asked for relative ones.
   result->temperature = temperature_of(edits_of(run.request.edits, run.stack), head);

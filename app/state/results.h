@@ -10,6 +10,7 @@
 
 #include "app/state/app_state.h"
 #include "core/base/folder.h"
+#include "core/cuda/device_choice.h"
 #include "core/metrics/head_class.h"
 #include "core/metrics/metric.h"
 #include "core/metrics/next_token.h"
@@ -97,6 +98,7 @@ struct Results {
   std::filesystem::path model_folder;
   /// Attention that another program captured, in place of a model: its run. model_folder is then its file.
   std::shared_ptr<const TracedRun> capture;
+  DeviceChoice model_device;        ///< that it was opened for
   std::uint64_t model_reading = 0;  ///< tells apart what was read from one folder before and after its files changed
   std::shared_ptr<const TracedRun> run;
   std::shared_ptr<const HeadFacts> facts;

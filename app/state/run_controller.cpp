@@ -38,7 +38,7 @@ void RunController::frame() {
 bool RunController::behind() const {
   const Document& document = editor_.document();
   if (jobs_.busy() || document.model.empty()) return false;
-  if (document.model != results_.model_folder) return true;
+  if (!at_hand()) return true;
   if (results_.capture) return !results_.facts || results_.facts->trace != results_.capture->trace;
   if (results_.too_long || !has_input()) return false;
   const bool current = results_.run && results_.run->request == request();
@@ -89,19 +89,22 @@ void RunController::load(const fs::path& folder, std::function<void()> opened) {
   if (known != models_.end()) {
     // A model may have been trained into the folder since. Of one that is gone, what was read of it is all there is.
     const FilesStamp files = stamp_of(locate_model(folder));
-    if (files.empty() || files == known->files) {
+    if (files.empty() || (files == known->files && (known->capture || known->device == jobs_.device()))) {
       jobs_.forget("load");
       loading_.clear();
-      adopt(Opened(*known));
+      Opened again = *known;
+      again.device = jobs_.device();  // of one that is gone as well: it is in another's form, and works slowly
+      adopt(std::move(again));
       return opened();
     }
   }
   loading_ = folder;
   jobs_.submit(
       {"load", "opening " + folder.filename().string()},
-      [this, folder, backend = jobs_.backend(), opened](Worker::Job& job) -> Worker::Deliver {
+      [this, folder, backend = jobs_.backend(), device = jobs_.device(), opened](Worker::Job& job) -> Worker::Deliver {
         Opened read;
         read.folder = folder;
+        read.device = device;
         const bool capture = holds_trace(folder);
         read.files = capture ? FilesStamp::of(folder)
                              : stamp_of(locate_model(folder));  // first: what is written meanwhile is later
@@ -117,9 +120,10 @@ void RunController::load(const fs::path& folder, std::function<void()> opened) {
         };
       },
       JobRunner::OnStop::drop,
-      [this] {
+      [this, folder, opened, device = jobs_.device()] {
+        if (device.cuda && !jobs_.device().cuda) return load(folder, opened);  // it failed; the processor has the room
         // Not asked for again in every frame; a document that names another folder keeps its own verdict.
-        if (loading_ == editor_.document().model) refused_ = loading_;
+        if (loading_ == editor_.document().model) refused_ = loading_, refused_on_ = jobs_.device();
         loading_.clear();
       });
 }
@@ -146,6 +150,7 @@ void RunController::adopt(Opened opened) {
   results_.capture = opened.capture;
   results_.model_folder = opened.folder;
   results_.model_files = opened.files;
+  results_.model_device = opened.device;
   results_.model_reading = opened.reading;
   std::erase_if(models_, [&](const Opened& known) { return known.folder == opened.folder; });
   models_.push_back(std::move(opened));
@@ -157,6 +162,11 @@ const ModelDims& RunController::opened_dims(Stack stack) const {
   if (results_.capture) return results_.capture->trace->model.dims;
   const Model& model = *results_.model.model;
   return stack == Stack::encoder && model.encoder() ? model.encoder()->config().dims : model.config().dims;
+}
+
+bool RunController::at_hand() const {
+  return editor_.document().model == results_.model_folder &&
+         (results_.capture || results_.model_device == jobs_.device());
 }
 
 bool RunController::translates() const {
@@ -218,9 +228,9 @@ RunRequest RunController::request() const {
 void RunController::submit_changes() {
   const Document& document = editor_.document();
   if (document.model.empty()) return;
-  if (document.model != results_.model_folder) {  // a session, or undo, went to another model
-    if (loading_.empty() && refused_ != document.model) load(document.model, [] {});
-    if (document.model != results_.model_folder) return;
+  if (!at_hand()) {  // a session, or undo, went to another model; or another device computes
+    if (loading_.empty() && !(refused_ == document.model && refused_on_ == jobs_.device())) load(document.model, [] {});
+    if (!at_hand()) return;
   }
   if (results_.capture) {
     if (results_.run != results_.capture) {

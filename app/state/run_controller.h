@@ -62,6 +62,7 @@ class RunController {
     std::filesystem::path folder;
     FilesStamp files;  // as they were when the model was read
     std::uint64_t reading = 0;
+    DeviceChoice device;
     LoadedModel model;
     std::shared_ptr<const TracedRun> capture;  // in place of a model
   };
@@ -83,13 +84,16 @@ class RunController {
   /// Of the model, or of the capture in its place.
   const ModelDims& opened_dims(Stack stack) const;
   bool translates() const;
+  /// The open model is what the document names, in the form that the device reads fastest.
+  bool at_hand() const;
   Stack stack() const { return editor_.document().stack; }
 
   JobRunner& jobs_;
   DocumentEditor& editor_;
   std::size_t byte_budget_;
   Results results_;
-  std::filesystem::path loading_, refused_;  // folder being opened; the document's, when it cannot be
+  std::filesystem::path loading_, refused_;  // folder being opened; the document's, when it cannot be …
+  DeviceChoice refused_on_;                  // … for this device
   std::vector<Opened> models_;               // lately, newest last
   std::uint64_t readings_ = 0;
   /// When the next facts arrive, a telling head is chosen: a model was opened, and nobody has chosen a head since.

@@ -82,6 +82,8 @@ std::string to_json(const Settings& settings) {
   out["save_folder"] = settings.save_folder.generic_string();
   out["pages"] = settings.pages;
   out["threads"] = settings.threads;
+  out["device"] = device_text(settings.device);
+  out["precision"] = name_in(precision_names, settings.device.precision);
   out["memory_mb"] = settings.memory_mb;
   out["models_folder"] = settings.models_folder.generic_string();
   out["documents_folder"] = settings.documents_folder.generic_string();
@@ -128,6 +130,10 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
   if (const auto pages = fields.find("pages"))
     for (const auto& [workspace, page] : pages->members()) settings.pages[workspace] = page.text();
   fields.read("threads", settings.threads, 0, Settings::most_threads);
+  fields.read_word("device", settings.device, parse_device, device_words);
+  fields.read_word(
+      "precision", settings.device.precision, [](std::string_view name) { return value_in(precision_names, name); },
+      "f32, tf32 or bf16");
   fields.read("memory_mb", settings.memory_mb, Settings::least_memory_mb, Settings::most_memory_mb);
   fields.read("last_folder", settings.last_folder);
   fields.read("save_folder", settings.save_folder);

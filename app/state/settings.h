@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/cuda/device_choice.h"
+
 namespace headscope {
 
 struct Settings {
@@ -23,6 +25,7 @@ struct Settings {
   std::filesystem::path save_folder;                      ///< … to save and to export
   std::map<std::string, std::string> pages;               ///< by a workspace's title: the id of what it shows
   int threads = 0;                                        ///< that compute; 0 = one per hardware thread
+  DeviceChoice device;                                    ///< that computes
   int memory_mb = 1024;                                   ///< of one trace, mebibytes
   std::filesystem::path models_folder, documents_folder;  ///< where dialogs begin; empty = where the last one was
   std::vector<std::filesystem::path> model_folders;       ///< where models are looked for besides, in this order

@@ -6,6 +6,7 @@
 
 #include "core/base/duration.h"
 #include "core/base/error.h"
+#include "core/cuda/device_choice.h"
 #include "core/tensor/backend.h"
 
 namespace headscope {
@@ -72,6 +73,7 @@ void SweepController::submit() {
             job.progress = static_cast<float>(sweep->share());
           } while (!sweep->finished() && seconds_since(start) < sweep_slice_seconds);
         } catch (const Error& error) {
+          if (of_the_card(error)) throw;
           failure = error.what();
         }
         return [this, sweep, failure, show = snapshot(), seconds = seconds_since(start), done = sweep->done(),
@@ -88,6 +90,13 @@ void SweepController::submit() {
             phase_ = Phase::finished;
           }
         };
+      },
+      JobRunner::OnStop::again,
+      [this, sweep = sweep_] {
+        if (sweep != sweep_) return;
+        in_flight_ = false;
+        error_ = "The card failed. What was found stays; start again, and the processor computes.";
+        phase_ = Phase::failed;
       });
 }
 

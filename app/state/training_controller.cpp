@@ -200,7 +200,7 @@ void TrainingController::leave_branch() {
 
 void TrainingController::begin(std::shared_ptr<const Checkpoint> from, bool paused) {
   run_ = std::make_shared<Run>();
-  run_->backend = jobs_.backend();
+  run_->backend = jobs_.processor();  // which records gradients, whatever else computes
   phase_ = Phase::preparing;
   in_flight_ = 0;
   single_ = false;
@@ -464,7 +464,7 @@ void TrainingController::save(const fs::path& folder, bool open, bool overwrite)
   if (!shown) return;
   jobs_.submit(
       {"training save", "saving the model"},
-      [this, folder, open, overwrite, backend = jobs_.backend(),
+      [this, folder, open, overwrite, backend = jobs_.processor(),
        checkpoint = shown->checkpoint](Worker::Job&) -> Worker::Deliver {
         Trainer trainer(*checkpoint, *backend);
         TrainingFolder(folder, overwrite).publish(trainer);

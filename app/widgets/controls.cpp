@@ -176,7 +176,7 @@ bool slider(const Ui& ui, const char* label, double& value, const SliderOptions&
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const std::string text = fmt::format("{:.{}f}{}", value, options.decimals, options.unit);
   const std::string widest = fmt::format("{:.{}f}{}", options.high, options.decimals, options.unit);
-  const float first = std::min(std::max(text_width(ui, label, font), ui.px(84)), room * 0.4f);
+  const float first = std::min(std::max(text_width(ui, label, font), ui.px(84)), room * 0.55f);
   const float last = std::max(text_width(ui, widest, ui.number()), text_width(ui, text, ui.number()));
   const float grab = ui.px(7), y = at.y + height / 2;
   const float x0 = at.x + first + ui.px(12), x1 = std::max(x0 + ui.px(30), at.x + room - last - ui.px(14));

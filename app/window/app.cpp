@@ -60,6 +60,8 @@ App::App(const AppOptions& options) : options_(options) {
 
   Explorer::Options engine;
   engine.threads = settings_.threads;
+  engine.device = settings_.device;
+  engine.devices = options_.devices;
   engine.byte_budget = static_cast<std::size_t>(settings_.memory_mb) << 20;
   engine.wake = [window = window_.get()] { window->wake(); };
   explorer_ = std::make_unique<Explorer>(engine);
@@ -251,7 +253,7 @@ void App::frame() {
   if (const auto dropped = window_->take_dropped(); !dropped.empty()) open_path(dropped.front(), app);
   if (window_->theme().id != explorer_->state().view.theme) window_->set_theme(explorer_->state().view.theme);
   if (options_.scale <= 0 && window_->zoom() != settings_.ui_scale) window_->set_zoom(settings_.ui_scale);
-  explorer_->jobs.set_threads(settings_.threads);
+  explorer_->jobs.set_device(settings_.device, settings_.threads);
   explorer_->run.set_byte_budget(static_cast<std::size_t>(settings_.memory_mb) << 20);
   window_->frame([this](Ui& ui) { draw(ui); });
   if (std::exchange(requests_.settings_changed, false)) write_settings();

@@ -2,10 +2,13 @@
 // Pages that concern the program rather than a model: settings, what it is made of, the steps that can be undone. Each
 // is drawn every frame and shows itself when asked. Thread rule: the UI thread.
 
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "app/actions/action.h"
 #include "app/widgets/ui.h"
+#include "core/cuda/device_choice.h"
 
 namespace headscope {
 
@@ -21,7 +24,9 @@ class SettingsPage {
   };
   void folder(Ui& ui, const char* label, const char* hint, Folder& line, std::filesystem::path& setting);
   void model_folders(Ui& ui, AppContext& app);
+  void device(Ui& ui, AppContext& app);
   Folder models_, documents_, added_;
+  std::shared_ptr<std::optional<Cards>> cards_;  // looked for whenever the page opens: none, until they are found
   bool open_ = false;
 };
 

@@ -24,6 +24,9 @@ constexpr double sizes[] = {0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2};
 constexpr const char* memory_names[] = {"256 MB", "512 MB", "1 GB", "2 GB", "4 GB", "8 GB", "16 GB"};
 constexpr int memory_sizes[] = {256, 512, 1024, 2048, 4096, 8192, 16384};
 
+constexpr const char* precision_titles[] = {"f32", "TF32", "BF16"};
+constexpr Precision precisions[] = {Precision::f32, Precision::tf32, Precision::bf16};
+
 /// Names stand below one another, what is chosen beside them.
 void label(const Ui& ui, const char* text) {
   ImGui::AlignTextToFramePadding();
@@ -110,12 +113,62 @@ void SettingsPage::model_folders(Ui& ui, AppContext& app) {
   if (!added_.problem.empty()) paragraph(ui, added_.problem, ui.theme.key);
 }
 
+/// What computes: the processor or a card, each by its name where there is room.
+void SettingsPage::device(Ui& ui, AppContext& app) {
+  DeviceChoice& choice = app.settings.device;
+  JobRunner& jobs = app.explorer.jobs;
+  label(ui, "Device");
+  const Cards cards = cards_ && *cards_ ? **cards_ : Cards{};
+  std::vector<const CudaDevice*> usable;
+  std::vector<std::string> names{"Processor"}, short_names = names;
+  for (const CudaDevice& card : cards.found) {
+    if (!card.unusable.empty()) continue;
+    usable.push_back(&card);
+    names.push_back(card.name);
+    short_names.push_back(fmt::format("Card {}", card.index));
+  }
+  const auto pointers = [](const std::vector<std::string>& words) {
+    std::vector<const char*> out;
+    for (const std::string& each : words) out.push_back(each.c_str());
+    return out;
+  };
+  std::vector<const char*> labels = pointers(names);
+  if (segmented_width(ui, labels) > ImGui::GetContentRegionAvail().x) labels = pointers(short_names);
+  const auto at = std::ranges::find(usable, choice.index, &CudaDevice::index);
+  int chosen = !choice.cuda ? 0 : at == usable.end() ? -1 : static_cast<int>(at - usable.begin()) + 1;
+  if (segmented(ui, "device", labels, chosen)) {
+    choice.cuda = chosen > 0;
+    if (chosen > 0) choice.index = nth(usable, chosen - 1)->index;
+  }
+  if (!jobs.why_cpu().empty()) {
+    ImGui::SameLine(0, ui.px(8));
+    if (button(ui, "Try again", ImGui::GetFrameHeight())) jobs.try_device_again();
+    paragraph(ui, jobs.why_cpu(), ui.theme.key);
+  }
+  if (!cards_ || !*cards_) return remark(ui, "Looking for cards …");
+  if (!cards.why_none.empty() && jobs.why_cpu().empty())
+    remark(ui, fmt::format("No card to choose: {}.", cards.why_none));
+  for (const CudaDevice& card : cards.found)
+    if (!card.unusable.empty()) remark(ui, fmt::format("{} cannot be used: {}.", card.name, card.unusable));
+  if (choice.cuda && !usable.empty()) {
+    label(ui, "Precision");
+    choose(ui, "precision", precision_titles, precisions, choice.precision);
+    remark(ui,
+           "Of products; sums keep 32 bits. TF32 (10 bits behind the point) and BF16 (7) are quicker; numbers move a "
+           "little.");
+  }
+}
+
 void SettingsPage::draw(Ui& ui, AppContext& app) {
   Settings& settings = app.settings;
   if (std::exchange(app.ui.settings, false)) {
     models_ = {settings.models_folder.string(), ""};
     documents_ = {settings.documents_folder.string(), ""};
     added_ = {};
+    cards_ = std::make_shared<std::optional<Cards>>();
+    app.explorer.jobs.on_files("cards", [slot = cards_, look = app.explorer.jobs.devices().cards](Worker::Job&) {
+      return [slot, found = look()] { *slot = found; };
+    });
     ImGui::OpenPopup("settings");
     open_ = true;
   }
@@ -137,6 +190,7 @@ void SettingsPage::draw(Ui& ui, AppContext& app) {
   choose(ui, "text size", size_names, sizes, settings.ui_scale);
 
   section(ui, "COMPUTING");
+  device(ui, app);
   label(ui, "Threads");
   const int most = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const std::string all = fmt::format("All {}", most);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/cuda/device_choice.h"
 
 namespace headscope {
 
@@ -45,6 +46,7 @@ struct AppOptions {
   bool check_models = true;  ///< small ones by themselves
   std::stop_token stop;      ///< asked: the end, without questions and with everything kept
   bool offscreen = false, name_items = false;  ///< for tests: see WindowOptions
+  Devices devices;                             ///< for tests: others than there are
   std::function<double()> clock;               ///< for tests: seconds, in place of the machine's
 };
 

@@ -95,6 +95,7 @@ EditProbe FindingsSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   std::set<int> layers;
   for (int layer = 0; layer < probe.layers(); ++layer) layers.insert(layer);
   trace_ = probe.run({}, ctx, layers);
+  text_ = TextMarks::of(trace_->tokens);
 
   asked_ = targets(*trace_);
   const auto answer = answer_position(*trace_);
@@ -124,10 +125,9 @@ void FindingsSweep::measure(const EditProbe& probe, int index, const std::vector
 
 /// Sinks have a sentence of their own, whatever class they are of besides.
 void FindingsSweep::find_strangest() {
-  const TokenLinks links = TokenLinks::of(trace_->tokens);
   double margin = 0;
   for (std::size_t i = 0; i < trace_->maps.size(); ++i)
-    for (HeadVerdict& verdict : classify({trace_->maps[i], links}, default_class_rules())) {
+    for (HeadVerdict& verdict : classify({trace_->maps[i], text_}, default_class_rules())) {
       const bool sink = std::ranges::all_of(verdict.evidence, [](const Evidence& cell) { return cell.key == 0; });
       if (sink || std::isnan(verdict.p)) continue;
       const double its = class_margin(*verdict.rule, verdict.score, verdict.chance);
@@ -282,15 +282,14 @@ void FindingsSweep::add_copy(Findings& out) const {
 void FindingsSweep::add_sink(Findings& out) const {
   const std::size_t cells = static_cast<std::size_t>(heads_) + hidden_.size();
   if (after_.size() <= cells || asked_.empty()) return;  // the cell that hides the first token is the last
-  const TokenLinks none;
   const Metric& sink = metric("sink");
   int resting = 0;
   std::optional<HeadId> most;
   double mass = -1, even = 0;
   for (const AttentionMap& looks : trace_->maps) {
-    const double here = sink.value({looks, none});
+    const double here = sink.value({looks, text_});
     if (here >= 0.5) ++resting;
-    if (here > mass) most = looks.id(), mass = here, even = sink.chance({looks, none});
+    if (here > mass) most = looks.id(), mass = here, even = sink.chance({looks, text_});
   }
   if (!most) return;
   const Said& after = after_.back();

@@ -95,6 +95,7 @@ class FindingsSweep final : public CellSweep {
   LoadedModel loaded_;
   FindingsRequest request_;
   std::shared_ptr<const Trace> trace_;
+  TextMarks text_;             // of its tokens
   std::vector<Target> asked_;  // of every row whose token is known; then, where the model answers, the answer
   bool answers_ = false;       // the last of asked_ is the answer
   Said before_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "core/attention/mask_entries.h"
@@ -21,6 +22,13 @@ struct Place {
   std::size_t part = 0, parts = 0;  // of a list; 0 parts = a number by itself
   double value = 0;
 };
+
+/// Of words that a mask was parsed from, so that they are numbers; whatever the locale's comma is.
+double number_of(std::string_view word) {
+  double value = 0;
+  std::from_chars(word.data(), word.data() + word.size(), value);
+  return value;
+}
 
 /// `text`: as describe() writes it, whose words are those of the forms.
 std::vector<Place> places_of(std::string_view text) {
@@ -43,14 +51,13 @@ std::vector<Place> places_of(std::string_view text) {
       form = entry ? words_of(entry->form.form) : std::vector<std::string_view>{};
       word = which = 0;
     } else if (is_number(form[word])) {
-      places.push_back({entry, at, here.size(), which++, 0, 0, std::stod(std::string(here))});
+      places.push_back({entry, at, here.size(), which++, 0, 0, number_of(here)});
     } else if (is_list(form[word])) {
       const auto parts = static_cast<std::size_t>(1 + std::ranges::count(here, ','));
       std::size_t begin = at;
       for (std::size_t part = 0; part < parts; ++part) {
         const std::size_t stop = std::min(text.find(',', begin), end);
-        places.push_back(
-            {entry, begin, stop - begin, 0, part, parts, std::stod(std::string(text.substr(begin, stop - begin)))});
+        places.push_back({entry, begin, stop - begin, 0, part, parts, number_of(text.substr(begin, stop - begin))});
         begin = stop + 1;
       }
     }

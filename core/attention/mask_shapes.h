@@ -1,7 +1,7 @@
 #pragma once
-// The shapes of masks.cpp. A shape says which keys can matter to a query (`bounds`, cut to the text by who asks) and,
-// inside them, which it sees: `sees`, or `row`, for shapes whose rows are worth preparing. `solid` shapes see all of
-// them.
+// The shapes of mask_entries.cpp. A shape says which keys can matter to a query (`bounds`, cut to the text by who asks)
+// and, inside them, which it sees: `sees`, or `row`, for shapes whose rows are worth preparing. `solid` shapes see all
+// of them.
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 // same. Causal by themselves: causal, window, dilated, strided, random, sink, lsh, reformer. Looking ahead: full,
 // around, prefix, global, chosen, bigbird, documents, hidden, padding, which "& causal" turns into decoder masks. A row
 // may end up without any key ("padding 3" on three tokens): its weights are all zero, and nothing is added to the
-// residual stream there. A new mask is one entry in the table of masks.cpp and its predicate in the test.
+// residual stream there. A new mask is one entry in the table of mask_entries.cpp and its predicate in the test.
 
 #include <memory>
 #include <span>

@@ -19,12 +19,6 @@ namespace {
 // Below this an error is float32's rounding, not a property of the mechanism.
 constexpr double rounding = 2e-5;
 
-double norm(const Tensor& x) {
-  double sum = 0;
-  for (const float value : x.packed().values()) sum += static_cast<double>(value) * static_cast<double>(value);
-  return std::sqrt(sum);
-}
-
 Index largest(const Tensor& weights, Index row, const std::vector<std::uint8_t>& hidden) {
   Index best = -1;
   for (Index j = 0; j < weights.dim(1); ++j) {
@@ -41,8 +35,8 @@ MechanismComparison compare(const MechanismInput& in, const MechanismResult& res
   c.reference = mechanism::softmax_reference(in);
   if (!result.weights.defined()) return c;
   c.difference = mechanism::minus(result.weights, c.reference.weights);
-  const double size = norm(c.reference.output);
-  c.output_error = size > 0 ? norm(mechanism::minus(result.output, c.reference.output)) / size : nan;
+  const double size = mechanism::norm(c.reference.output);
+  c.output_error = size > 0 ? mechanism::norm(mechanism::minus(result.output, c.reference.output)) / size : nan;
   c.entropy = mechanism::mean_entropy(result.weights);
   c.entropy_reference = mechanism::mean_entropy(c.reference.weights);
   const auto hidden = mechanism::hidden_cells(*in.rule, in.n(), in.m());

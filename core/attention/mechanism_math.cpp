@@ -56,6 +56,20 @@ Tensor minus(const Tensor& a, const Tensor& b) {
   return out;
 }
 
+Tensor plus(const Tensor& a, const Tensor& b) {
+  assert(a.shape() == b.shape());
+  Tensor out = a.copy();
+  const Tensor other = b.packed();
+  for (std::size_t i = 0; i < out.values().size(); ++i) out.mutable_values()[i] += other.values()[i];
+  return out;
+}
+
+double norm(const Tensor& x) {
+  double sum = 0;
+  for (const float value : x.packed().values()) sum += static_cast<double>(value) * static_cast<double>(value);
+  return std::sqrt(sum);
+}
+
 Tensor gaussian(Index rows, Index columns, std::uint64_t seed) {
   Tensor out = Tensor::uninitialized({rows, columns});
   Random random(seed);
@@ -74,16 +88,40 @@ Tensor raw_scores(const MechanismInput& in) {
   return times(product_t(in.q, in.k), in.scale);
 }
 
-void apply_rule(const AttentionRule& rule, Tensor& scores) {
+void apply_rule(const AttentionRule& rule, Tensor& scores, Index first) {
   const Index n = scores.dim(0), m = scores.dim(1);
   for (Index i = 0; i < n; ++i) {
     float* const row = &scores.ref(i, 0);
-    const KeyRange keys = rule.keys(i, m);
+    const KeyRange keys = rule.keys(first + i, m);
     std::fill(row, row + std::min(keys.begin, m), -infinity);
     std::fill(row + std::max(keys.end, keys.begin), row + m, -infinity);
     if (!rule.plain() && keys.size() > 0)
-      rule.apply(i, keys.begin, {row + keys.begin, static_cast<std::size_t>(keys.size())});
+      rule.apply(first + i, keys.begin, {row + keys.begin, static_cast<std::size_t>(keys.size())});
   }
+}
+
+RowScores row_scores(const MechanismInput& in, double place) {
+  RowScores out;
+  out.row = std::min(static_cast<Index>(std::lround(place * static_cast<double>(in.n() - 1))), in.n() - 1);
+  out.plain = times(product_t(in.q.slice(0, out.row, out.row + 1).copy(), in.k), in.scale);
+  out.scores = out.plain.copy();
+  apply_rule(*in.rule, out.scores, out.row);
+  for (const float score : out.scores.values()) out.hidden.push_back(score == -infinity);
+  return out;
+}
+
+Tensor shown_scores(const RowScores& row, double sharpness) {
+  Tensor out = times(row.scores, static_cast<float>(sharpness));
+  hide(row.hidden, out);
+  return out;
+}
+
+MechanismInput first_tokens(const MechanismInput& in, Index most) {
+  MechanismInput out = in;
+  const Index n = std::min(in.n(), most), m = std::min(in.m(), most);
+  if (n < in.n()) out.q = in.q.slice(0, 0, n).copy();
+  if (m < in.m()) out.k = in.k.slice(0, 0, m).copy(), out.v = in.v.slice(0, 0, m).copy();
+  return out;
 }
 
 std::vector<std::uint8_t> hidden_cells(const AttentionRule& rule, Index n, Index m) {
@@ -98,6 +136,10 @@ std::vector<std::uint8_t> hidden_cells(const AttentionRule& rule, Index n, Index
 
 float one_plus_elu(float x) {
   return x > 0 ? 1 + x : std::exp(x);
+}
+
+float silu(float x) {
+  return x / (1 + std::exp(-x));
 }
 
 double mean_entropy(const Tensor& weights) {
@@ -119,13 +161,25 @@ double mean_entropy(const Tensor& weights) {
 }
 
 double softmax_gradient(const Tensor& p) {
-  // Σᵢⱼ (δᵢⱼ pᵢ − pᵢ pⱼ)² without the m × m cells.
-  double squares = 0, cubes = 0;
-  for (const float each : p.values()) {
-    const auto x = static_cast<double>(each);
-    squares += x * x, cubes += x * x * x;
+  // Σᵢⱼ (δᵢⱼ pᵢ − pᵢ pⱼ)² = Σᵢ pᵢ² ((1 − pᵢ)² + Σ_{j≠i} pⱼ²), a sum of what is positive: nothing cancels. Of the
+  // largest, 1 − p is what the others sum to, whose digits float32's p near 1 has lost.
+  const auto values = p.values();
+  const auto top = static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
+  double others = 0, squares = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i == top) continue;
+    const auto x = static_cast<double>(values[i]);
+    others += x, squares += x * x;
   }
-  return std::sqrt(std::max(squares - 2 * cubes + squares * squares, 0.0));
+  if (values.empty()) return 0;
+  const auto most = static_cast<double>(values[top]);
+  double sum = most * most * (others * others + squares);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i == top) continue;
+    const auto x = static_cast<double>(values[i]);
+    sum += x * x * ((1 - x) * (1 - x) + most * most + squares - x * x);
+  }
+  return std::sqrt(sum);
 }
 
 void hide(const std::vector<std::uint8_t>& hidden, Tensor& cells) {

@@ -2,6 +2,7 @@
 // What the mechanisms share: products, rules applied to whole score matrices, softmax of rows (the one of the attention
 // pass), and the arithmetic behind a cell written out. Shapes stand at each function; results are contiguous.
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,8 +21,11 @@ Tensor each(const Tensor& x, Function f) {
   return out;
 }
 Tensor times(const Tensor& x, float factor);
-/// a − b; REQUIRES equal shapes.
+/// a − b and a + b; REQUIRES equal shapes.
 Tensor minus(const Tensor& a, const Tensor& b);
+Tensor plus(const Tensor& a, const Tensor& b);
+/// √Σ x² over all entries, in float64.
+double norm(const Tensor& x);
 /// Entries drawn from N(0, 1), (rows, columns).
 Tensor gaussian(Index rows, Index columns, std::uint64_t seed);
 
@@ -29,16 +33,33 @@ Tensor gaussian(Index rows, Index columns, std::uint64_t seed);
 std::string scores_text(const MechanismInput& in, std::string_view keys = "Kᵀ");
 /// scale · Q Kᵀ, every cell.
 Tensor raw_scores(const MechanismInput& in);
-/// Adds the rule's bias and writes −∞ into the cells that it hides.
-void apply_rule(const AttentionRule& rule, Tensor& scores);
+/// Adds the rule's bias and writes −∞ into the cells that it hides; row i is query `first` + i.
+void apply_rule(const AttentionRule& rule, Tensor& scores, Index first = 0);
+/// One query alone, for studies of a row.
+struct RowScores {
+  Index row = 0;
+  Tensor plain;                      ///< (1, m) scale · q·k
+  Tensor scores;                     ///< (1, m) after the rule: −∞ where it hides
+  std::vector<std::uint8_t> hidden;  ///< (m), 1 = hidden
+  Index seen() const { return static_cast<Index>(std::ranges::count(hidden, 0)); }
+};
+/// Of the query at `place`: 0 the first, 1 the last.
+RowScores row_scores(const MechanismInput& in, double place);
+/// Sharper or flatter, and 0 in the hidden cells: as a step shows it.
+Tensor shown_scores(const RowScores& row, double sharpness);
+/// The first `most` queries and keys of a longer text.
+MechanismInput first_tokens(const MechanismInput& in, Index most);
 /// Row-major, 1 = hidden; empty when nothing is.
 std::vector<std::uint8_t> hidden_cells(const AttentionRule& rule, Index n, Index m);
 /// 1 + elu(x): the positive feature map of linear attention.
 float one_plus_elu(float x);
+/// x σ(x).
+float silu(float x);
 /// Mean over the rows of −Σ p ln p in nats, rows divided by their sums, rows without weight left out; NaN when a weight
 /// is negative.
 double mean_entropy(const Tensor& weights);
 /// Frobenius norm of diag(p) − p pᵀ, the gradient of a row p (1, m) of softmax by its scores: 0 for a one-hot row.
+/// REQUIRES that p sums to 1, or is 0 everywhere.
 double softmax_gradient(const Tensor& p);
 /// 0 in the cells that `hidden` marks.
 void hide(const std::vector<std::uint8_t>& hidden, Tensor& cells);

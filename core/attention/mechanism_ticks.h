@@ -30,11 +30,12 @@ struct TileWork {
   std::vector<Kept> kept;
   double moved = 0, moved_in_all = 0;  ///< bytes between the memories so far, and by the last tile
   double plain = 0;                    ///< with the n × m matrices in slow memory
-  double one_tile = 0;                 ///< with the whole text as one tile
-  /// The online softmax of one row of the newest tile: m and l before it and after it.
+  double one_tile = 0;                 ///< as moved_in_all, were the whole text one tile
+  /// The online softmax of one row of the newest tile: m and l before it and after it, and Σ e^(s − m) of its keys,
+  /// with the new m.
   struct Row {
     Index query = 0;
-    float max_before = 0, max = 0, sum_before = 0, sum = 0;
+    float max_before = 0, max = 0, sum_before = 0, sum = 0, added = 0;
   };
   std::optional<Row> row = {};
 };

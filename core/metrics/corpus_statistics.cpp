@@ -38,14 +38,14 @@ void insert(std::vector<CorpusExample>& list, const CorpusExample& example, Befo
 /// The rows of one head, each as a map of its own: what a metric says of one row is the metric itself.
 class Rows {
  public:
-  Rows(const AttentionMap& map, const TokenLinks& links, const WordLinks& words) : links_(links), words_(words) {
+  Rows(const AttentionMap& map, const TextMarks& text) : text_(text) {
     const auto rule = map.rule() ? std::shared_ptr<const AttentionRule>(std::shared_ptr<void>(), map.rule()) : nullptr;
     AttentionMap::Place place = map.place();
     const bool one_text = !place.between_texts;  // else links of the keys' text say nothing of a query
     for (Index query = 0; query < map.n_query(); ++query, place.offset += one_text ? 1 : 0) {
       Tensor row = Tensor::uninitialized({1, map.n_key()});
       map.row(query, row.mutable_values());
-      const auto stats = stats_of_weights(row, one_text ? &links : nullptr, place.offset);
+      const auto stats = stats_of_weights(row, one_text ? &text.links : nullptr, place.offset);
       rows_.push_back(AttentionMap::dense(place, std::move(row), rule, stats));
     }
   }
@@ -54,7 +54,7 @@ class Rows {
     std::int32_t best = -1;
     double best_value = 0;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const double value = metric.value({rows_[i], links_, &words_});
+      const double value = metric.value({rows_[i], text_});
       if (std::isnan(value)) continue;
       if (best < 0 || (largest ? value > best_value : value < best_value))
         best = static_cast<std::int32_t>(i), best_value = value;
@@ -63,8 +63,7 @@ class Rows {
   }
 
  private:
-  const TokenLinks& links_;
-  const WordLinks& words_;
+  const TextMarks& text_;
   std::vector<AttentionMap> rows_;
 };
 
@@ -115,8 +114,7 @@ CorpusStatistics::CorpusStatistics(int layers, int heads, int window)
 void CorpusStatistics::add(const Trace& trace, const PassagePlace& place, ThreadPool& pool) {
   assert(trace.maps.size() * metrics().size() == cells_.size());
   const auto all = metrics();
-  const TokenLinks links = TokenLinks::of(trace.tokens);
-  const WordLinks words = word_links(trace.tokens);
+  const TextMarks text = TextMarks::of(trace.tokens);
   std::vector<std::int64_t> rounded(cells_.size(), no_value);
   pool.parallel(static_cast<int>(trace.maps.size()), [&](int head, int) {
     const AttentionMap& map = nth(trace.maps, head);
@@ -124,24 +122,24 @@ void CorpusStatistics::add(const Trace& trace, const PassagePlace& place, Thread
     for (std::size_t m = 0; m < all.size(); ++m) {
       const std::size_t at = static_cast<std::size_t>(head) * all.size() + m;
       Cell& cell = cells_[at];
-      const double value = all[m].value({map, links, &words});
+      const double value = all[m].value({map, text});
       cell.values.add(value);
       if (std::isnan(value)) continue;
-      cell.rows += RowSums::of(row_evidence({map, links, &words}, all[m]));
+      cell.rows += RowSums::of(row_evidence({map, text}, all[m]));
       rounded[at] = Distribution::rounded(value);
       CorpusExample example{rounded[at], place, -1};
       for (const bool largest : {true, false}) {
         auto& list = largest ? cell.highest : cell.lowest;
         const Before before = largest ? higher : lower;
         if (!belongs(list, example, before)) continue;
-        if (!rows) rows.emplace(map, links, words);
+        if (!rows) rows.emplace(map, text);
         example.query = rows->extreme(all[m], largest);
         insert(list, example, before);
       }
     }
   });
   if (!trace.maps.empty())
-    for (std::size_t i = 0; i < all.size(); ++i) chance_[i].add(all[i].chance({trace.maps.front(), links, &words}));
+    for (std::size_t i = 0; i < all.size(); ++i) chance_[i].add(all[i].chance({trace.maps.front(), text}));
   ++passages_;
   tokens_ += trace.tokens.size();
   sample(place, std::move(rounded));

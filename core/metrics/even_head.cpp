@@ -92,6 +92,17 @@ Index visible_count(const AttentionMap& map, Index query) {
   return total(runs);
 }
 
+void keep_visible(const AttentionMap& map, Index query, std::vector<Index>& keys) {
+  const KeyRange range = visible_range(map, query);
+  keys.erase(std::ranges::lower_bound(keys, range.end), keys.end());
+  keys.erase(keys.begin(), std::ranges::lower_bound(keys, range.begin));
+  if (keys.empty() || !map.rule() || map.rule()->plain()) return;
+  const Index first = keys.front();
+  std::vector<float> scores(static_cast<std::size_t>(keys.back() + 1 - first), 0.0f);
+  map.rule()->apply(map.place().offset + query, first, scores);
+  std::erase_if(keys, [&](Index key) { return nth(scores, key - first) == minus_infinity; });
+}
+
 AttentionMap even_head(const AttentionMap& like, const TokenLinks& links) {
   const Index n_query = like.n_query(), n_key = like.n_key(), offset = like.place().offset;
   const auto queries = static_cast<std::size_t>(n_query);

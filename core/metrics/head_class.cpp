@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/nth.h"
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 #include "core/metrics/chance_bound.h"
@@ -64,15 +67,15 @@ ClassRule parse_rule(const JsonView& object) {
   return rule;
 }
 
-/// What speaks for a class, row by row.
+/// What speaks for a class, row by row. A metric of whole rows has no cells of its own.
 struct Gathered {
   std::vector<std::pair<double, Evidence>> cells;  // strongest first
   RowEvidence all;
 
   void offer(double strength, Evidence cell) {
+    if (cells.size() == evidence_cells && !(strength > cells.back().first)) return;
     const auto place =
         std::find_if(cells.begin(), cells.end(), [&](const auto& kept) { return strength > kept.first; });
-    if (place == cells.end() && cells.size() == evidence_cells) return;
     cells.insert(place, {strength, cell});
     if (cells.size() > evidence_cells) cells.pop_back();
   }
@@ -84,50 +87,81 @@ double usual_weight(const AttentionMap& map, Index distance, double own) {
   return rows > 1 ? std::max(0.0, weight_at_distance(map, distance) * rows - own) / (rows - 1) : 0;
 }
 
-/// The cells that the metric sums. A metric of whole rows (entropy) has no cells of its own: then each row shows its
-/// largest weight, and strength is how many times the even share that is. A query that sees one key has no choice.
-Gathered gather(const MetricInput& head, const Metric& scored) {
+/// A row of which every cell counts shows its largest weight; its strength is how many times the even share that is.
+void gather_rows(const AttentionMap& map, Gathered& out) {
+  for (Index query = 0; query < map.n_query(); ++query) {
+    const Index visible = visible_count(map, query);
+    if (visible < 2) continue;
+    const float weight = nth(map.stats().max_weight, query);
+    ++out.all.rows;
+    out.offer(static_cast<double>(weight) * static_cast<double>(visible),
+              {query, nth(map.stats().max_key, query), weight});
+  }
+}
+
+/// Of the same keys in every row the sums are known; cells are looked at in the columns that get most.
+void gather_columns(const AttentionMap& map, std::span<const std::int32_t> columns, Gathered& out) {
+  for (const std::int32_t key : columns) out.all.score += nth(column_mass(map), key);
+  std::vector<bool> counts(static_cast<std::size_t>(map.n_query()));
+  std::vector<Index> seen;
+  const bool plain = !map.rule() || map.rule()->plain();
+  for (Index query = 0; query < map.n_query(); ++query) {
+    const KeyRange range = visible_range(map, query);
+    const auto first = std::ranges::lower_bound(columns, range.begin);
+    const auto last = std::lower_bound(first, columns.end(), range.end);
+    Index sees = last - first;
+    if (!plain || sees == 1) {
+      seen.assign(first, last);
+      keep_visible(map, query, seen);
+      sees = static_cast<Index>(seen.size());
+    }
+    if (sees == 0) continue;
+    const Index visible = visible_count(map, query);
+    if (visible < 2) {
+      out.all.score -= static_cast<double>(map.weight(query, seen.front()));
+      continue;
+    }
+    nth(counts, query) = true;
+    ++out.all.rows;
+    out.all.chance += static_cast<double>(sees) / static_cast<double>(visible);
+  }
+  out.all.score = std::max(0.0, out.all.score);
+  std::vector<std::int32_t> top(columns.begin(), columns.end());
+  const auto most = std::min(top.size(), evidence_cells);
+  std::ranges::partial_sort(top, top.begin() + static_cast<std::ptrdiff_t>(most), std::greater{},
+                            [&](std::int32_t key) { return nth(column_mass(map), key); });
+  top.resize(most);
+  for (const std::int32_t key : top) {
+    const Tensor column = map.tile({0, map.n_query()}, {key, key + 1});
+    for (Index query = 0; query < map.n_query(); ++query)
+      if (const float weight = column.at(query, 0); weight > 0 && nth(counts, query))
+        out.offer(static_cast<double>(weight), {query, key, weight});
+  }
+}
+
+/// The cells that the metric sums. A query that sees one key has no choice.
+Gathered gather(const MetricInput& head, const Metric& scored, bool by_distance) {
   const AttentionMap& map = head.map;
   Gathered out;
   const KeysOfRow keys_of_row = scored.cells(head);
-  // Rows in blocks, each read as one tile around the cells in question: of a factored map, cells one by one cost far
-  // more.
-  constexpr Index block_rows = 64;
-  std::vector<std::pair<Index, Index>> wanted;  // (query, key)
-  std::vector<Index> keys;
-  for (Index first = 0; first < map.n_query(); first += block_rows) {
-    wanted.clear();
-    KeyRange span{map.n_key(), 0};
-    for (Index query = first; query < std::min(first + block_rows, map.n_query()); ++query) {
+  if (scored.columns) {
+    gather_columns(map, scored.columns(head), out);
+  } else if (!keys_of_row) {
+    gather_rows(map, out);
+  } else {
+    read_cells(map, keys_of_row, [&](Index query, std::span<const Index> keys, std::span<const float> weights) {
       const Index visible = visible_count(map, query);
-      if (visible < 2) continue;
-      if (!keys_of_row) {
-        const auto at = static_cast<std::size_t>(query);
-        const float weight = map.stats().max_weight[at];
-        ++out.all.rows;
-        out.offer(static_cast<double>(weight) * static_cast<double>(visible), {query, map.stats().max_key[at], weight});
-        continue;
-      }
-      keys.clear();
-      keys_of_row(query, keys);
-      std::erase_if(keys, [&](Index key) { return map.masked(query, key); });
-      if (keys.empty()) continue;
+      if (visible < 2) return;
       ++out.all.rows;
       out.all.chance += static_cast<double>(keys.size()) / static_cast<double>(visible);
-      for (const Index key : keys) {
-        wanted.emplace_back(query, key);
-        span = {std::min(span.begin, key), std::max(span.end, key + 1)};
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        out.all.score += static_cast<double>(weights[i]);
+        if (by_distance && !map.place().between_texts)
+          out.all.by_distance +=
+              usual_weight(map, map.place().offset + query - keys[i], static_cast<double>(weights[i]));
+        if (weights[i] > 0) out.offer(static_cast<double>(weights[i]), {query, keys[i], weights[i]});
       }
-    }
-    if (wanted.empty()) continue;
-    const Tensor weights = map.tile({first, std::min(first + block_rows, map.n_query())}, span);
-    for (const auto& [query, key] : wanted) {
-      const float weight = weights.at(query - first, key - span.begin);
-      out.all.score += static_cast<double>(weight);
-      if (!map.place().between_texts)
-        out.all.by_distance += usual_weight(map, map.place().offset + query - key, static_cast<double>(weight));
-      if (weight > 0) out.offer(static_cast<double>(weight), {query, key, weight});
-    }
+    });
   }
   if (scored.best_of) out.all.log_candidates = std::log(static_cast<double>(scored.best_of(head)));
   return out;
@@ -147,8 +181,8 @@ bool RowEvidence::enough_for(const ClassRule& rule) const {
   return rows >= rule.rows_at_least && !(p() > rule.p_at_most);
 }
 
-RowEvidence row_evidence(const MetricInput& head, const Metric& scored) {
-  return gather(head, scored).all;
+RowEvidence row_evidence(const MetricInput& head, const Metric& scored, bool by_distance) {
+  return gather(head, scored, by_distance).all;
 }
 
 std::vector<ClassRule> parse_class_rules(std::string_view source, std::string_view where) {
@@ -178,86 +212,158 @@ double class_margin(const ClassRule& rule, double score, double chance, double b
 std::string beside_chance(const HeadVerdict& verdict) {
   const double ratio = verdict.chance > 0 ? verdict.score / verdict.chance : std::numeric_limits<double>::quiet_NaN();
   std::string text;
-  // A weak class may well score enough, on too few rows.
-  const bool few = verdict.weak && class_margin(*verdict.rule, verdict.score, verdict.chance,
-                                                std::isnan(verdict.by_distance) ? 0 : verdict.by_distance) >= 1;
   if (!std::isnan(verdict.chance))
     text = verdict.weak && !std::isnan(ratio) ? fmt::format("weak: {:.1f} × chance {:.3f}, ", ratio, verdict.chance)
                                               : fmt::format("chance {:.3f}, ", verdict.chance);
   if (!std::isnan(verdict.by_distance)) text += fmt::format("by distance {:.3f}, ", verdict.by_distance);
-  return text + sureness(verdict) + (few ? ": too few to be sure" : "");
+  text += sureness(verdict);
+  // A weak class may well score enough, on too little evidence.
+  const bool scores = verdict.weak && class_margin(*verdict.rule, verdict.score, verdict.chance,
+                                                   std::isnan(verdict.by_distance) ? 0 : verdict.by_distance) >= 1;
+  if (scores && verdict.rows < verdict.rule->rows_at_least)
+    text += ": too few rows";
+  else if (scores && verdict.p > verdict.rule->p_at_most)
+    text += ": not sure enough";
+  return text;
 }
 
 std::string sureness(const HeadVerdict& verdict) {
   const std::string rows = fmt::format("{} {}", verdict.rows, verdict.rows == 1 ? "row" : "rows");
-  if (std::isnan(verdict.p)) return rows;
   constexpr double least = 30;  // digits beyond say nothing
-  return fmt::format("{}, p ≤ 1e-{}", rows, std::floor(std::min(-std::log10(verdict.p), least)));
+  const double digits = std::floor(std::min(-std::log10(verdict.p), least));
+  return digits >= 1 ? fmt::format("{}, p ≤ 1e-{}", rows, digits) : rows;  // NaN: no p
 }
 
 namespace {
-struct Weighed {
-  double margin = 0;
-  HeadVerdict verdict;
-  bool enough = false;
+
+struct Score {
+  double value = 0, chance = 0;
+};
+using ScoreOf = std::function<Score(const Metric&)>;
+
+/// The rules on one head. The cells of each are looked at once, and not at all where its score says enough.
+class Weighing {
+ public:
+  Weighing(const MetricInput& head, const std::vector<ClassRule>& rules, const ScoreOf& score_of,
+           const std::stop_token& stop = {})
+      : head_(head), stop_(stop) {
+    if (head.map.n_query() == 0) return;
+    for (const ClassRule& rule : rules) {
+      const Metric& scored = metric(rule.metric);
+      const auto [score, chance] = score_of(scored);
+      if (std::isnan(score)) continue;  // the text holds no evidence
+      Weighed& each = all_.emplace_back(Weighed{.scored = &scored, .margin = class_margin(rule, score, chance)});
+      each.verdict.rule = &rule;
+      each.verdict.score = score;
+      each.verdict.chance = chance;
+    }
+  }
+
+  std::vector<HeadVerdict> met() {
+    std::vector<Weighed*> found;
+    for (Weighed& each : all_)
+      if (each.margin >= 1) {
+        look(each);
+        if (each.margin >= 1 && each.enough) found.push_back(&each);
+      }
+    std::ranges::stable_sort(found, std::greater{}, &Weighed::margin);
+    std::vector<HeadVerdict> verdicts;
+    for (const Weighed* each : found) verdicts.push_back(each->verdict);
+    return verdicts;
+  }
+
+  std::optional<HeadVerdict> nearest() {
+    std::vector<Weighed*> order;
+    for (Weighed& each : all_)
+      if (each.margin > 0 && each.verdict.score > each.verdict.chance) order.push_back(&each);
+    // What distance explains can only take from a margin: most promising first.
+    std::ranges::stable_sort(order, std::greater{}, &Weighed::margin);
+    const Weighed* best = nullptr;
+    for (Weighed* each : order) {
+      if (best && each->margin <= best->margin) continue;
+      look(*each);
+      // A metric of whole rows has no cells that could be shown, and no chance that it could be weighed against.
+      if (!std::isnan(each->verdict.p) && (!best || each->margin > best->margin)) best = each;
+    }
+    if (!best) return std::nullopt;
+    HeadVerdict verdict = best->verdict;
+    verdict.weak = true;
+    return verdict;
+  }
+
+ private:
+  struct Weighed {
+    const Metric* scored = nullptr;
+    HeadVerdict verdict = {};
+    double margin = 0;  ///< before looking at the cells at most this
+    bool looked = false, enough = false;
+  };
+
+  void look(Weighed& each) {
+    if (std::exchange(each.looked, true)) return;
+    if (stop_.stop_requested()) throw Cancelled();
+    HeadVerdict& verdict = each.verdict;
+    const bool by_distance = verdict.rule->times_distance > 0;
+    const Gathered found = gather(head_, *each.scored, by_distance);
+    verdict.rows = found.all.rows;
+    verdict.p = found.all.p();
+    if (by_distance && found.all.rows > 0) {
+      verdict.by_distance = found.all.by_distance / static_cast<double>(found.all.rows);
+      each.margin = class_margin(*verdict.rule, verdict.score, verdict.chance, verdict.by_distance);
+    }
+    each.enough = found.all.enough_for(*verdict.rule);
+    for (const auto& [strength, cell] : found.cells) verdict.evidence.push_back(cell);
+  }
+
+  MetricInput head_;
+  std::stop_token stop_;
+  std::vector<Weighed> all_;
 };
 
-/// A rule on a head; nothing where the text holds no evidence, or where `least_margin` is out of reach without looking
-/// at the cells.
-std::optional<Weighed> weigh(const MetricInput& head, const ClassRule& rule, double least_margin) {
-  const Metric& scored = metric(rule.metric);
-  Weighed out;
-  HeadVerdict& verdict = out.verdict;
-  verdict.rule = &rule;
-  verdict.score = scored.value(head);
-  if (std::isnan(verdict.score)) return std::nullopt;
-  verdict.chance = scored.chance(head);
-  out.margin = class_margin(rule, verdict.score, verdict.chance);
-  if (out.margin < least_margin) return std::nullopt;
-  const Gathered found = gather(head, scored);
-  verdict.rows = found.all.rows;
-  verdict.p = found.all.p();
-  if (rule.times_distance > 0 && found.all.rows > 0) {
-    verdict.by_distance = found.all.by_distance / static_cast<double>(found.all.rows);
-    out.margin = class_margin(rule, verdict.score, verdict.chance, verdict.by_distance);
-  }
-  out.enough = found.all.enough_for(rule);
-  for (const auto& [strength, cell] : found.cells) verdict.evidence.push_back(cell);
+Weighing weighing(const MetricInput& head, const std::vector<ClassRule>& rules) {
+  return {head, rules, [&](const Metric& each) { return Score{each.value(head), each.chance(head)}; }};
+}
+
+HeadClasses classes_of(Weighing weighing) {
+  HeadClasses out{weighing.met(), std::nullopt};
+  if (out.met.empty()) out.nearest = weighing.nearest();
   return out;
 }
+
 }  // namespace
 
 std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<ClassRule>& rules) {
-  std::vector<Weighed> met;
-  if (head.map.n_query() == 0) return {};
-  for (const ClassRule& rule : rules)
-    if (auto weighed = weigh(head, rule, 1); weighed && weighed->margin >= 1 && weighed->enough)
-      met.push_back(std::move(*weighed));
-  std::stable_sort(met.begin(), met.end(), [](const Weighed& a, const Weighed& b) { return a.margin > b.margin; });
-  std::vector<HeadVerdict> verdicts;
-  for (Weighed& each : met) verdicts.push_back(std::move(each.verdict));
-  return verdicts;
+  return weighing(head, rules).met();
 }
 
 std::optional<HeadVerdict> nearest_class(const MetricInput& head, const std::vector<ClassRule>& rules) {
-  std::optional<Weighed> best;
-  if (head.map.n_query() == 0) return std::nullopt;
-  for (const ClassRule& rule : rules) {
-    auto weighed = weigh(head, rule, best ? best->margin : 0);
-    // A metric of whole rows has no cells that could be shown, and no chance that it could be weighed against.
-    if (!weighed || std::isnan(weighed->verdict.p) || !(weighed->verdict.score > weighed->verdict.chance)) continue;
-    if (!best || weighed->margin > best->margin) best = std::move(weighed);
+  return weighing(head, rules).nearest();
+}
+
+std::vector<HeadClasses> head_classes(const Trace& trace, const TextMarks& text, const HeadTable& table,
+                                      const std::vector<ClassRule>& rules, const std::stop_token& stop) {
+  std::vector<HeadClasses> out;
+  for (std::size_t head = 0; head < trace.maps.size(); ++head) {
+    const ScoreOf known = [&](const Metric& each) {
+      const auto column = static_cast<std::size_t>(&each - metrics().data());
+      return Score{table.value[head][column], table.chance[head][column]};
+    };
+    out.push_back(classes_of({{trace.maps[head], text}, rules, known, stop}));
   }
-  if (!best) return std::nullopt;
-  best->verdict.weak = true;
-  return std::move(best->verdict);
+  return out;
 }
 
 std::string not_measurable(const MetricInput& head, const std::vector<ClassRule>& rules) {
-  std::string titles;
-  for (const ClassRule& rule : rules)
-    if (std::isnan(metric(rule.metric).value(head))) titles += (titles.empty() ? "" : "; ") + rule.title;
-  return titles;
+  std::string titles, between_words;
+  for (const ClassRule& rule : rules) {
+    const Metric& scored = metric(rule.metric);
+    if (!std::isnan(scored.value(head))) continue;
+    std::string& list = scored.english && !head.text.words.english ? between_words : titles;
+    list += (list.empty() ? "" : "; ") + rule.title;
+  }
+  if (between_words.empty()) return titles;
+  return titles + (titles.empty() ? "" : "; ") + "links between words, which are told of English alone (" +
+         between_words + ")";
 }
 
 }  // namespace headscope

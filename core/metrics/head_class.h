@@ -37,7 +37,8 @@ struct Evidence {
 struct HeadVerdict {
   const ClassRule* rule = nullptr;
   double score = 0, chance = 0;
-  std::vector<Evidence> evidence;  ///< strongest cells of this class, at most 5
+  /// Strongest cells of this class, at most 5; where the class is of whole columns, of the 5 that get most weight.
+  std::vector<Evidence> evidence;
   Index rows = 0;  ///< that count: they see two keys or more, and a cell of the class (any cell, for whole rows)
   double p = 0;    ///< bound on how often chance scores as much; NaN for a metric of whole rows, which has none
   /// What distance alone explains: the mean over these rows of Σ (mean weight of the other rows at the cell's
@@ -62,16 +63,18 @@ struct RowEvidence {
   /// Whether that is enough for the class.
   bool enough_for(const ClassRule& rule) const;
 };
-RowEvidence row_evidence(const MetricInput& head, const Metric& scored);
+/// `by_distance`: whether that is asked for; else it stays 0.
+RowEvidence row_evidence(const MetricInput& head, const Metric& scored, bool by_distance = false);
 
 /// Score ÷ the threshold that the rule sets where chance scores `chance` (NaN = none); below 1, or NaN, the class is
 /// not met. `by_distance`: HeadVerdict's, for a rule that asks.
 double class_margin(const ClassRule& rule, double score, double chance, double by_distance = 0);
 
 /// "chance 0.064, by distance 0.210, 14 rows, p ≤ 1e-12"; of a weak one "weak: 1.4 × chance 0.064, 3 rows", and what is
-/// missing.
+/// missing: rows, or sureness.
 std::string beside_chance(const HeadVerdict& verdict);
-/// "14 rows, p ≤ 1e-12": how much evidence there is, and how sure it is. Powers of ten, rounded up.
+/// "14 rows, p ≤ 1e-12": how much evidence there is, and how sure it is. Powers of ten, rounded up; nothing of a p near
+/// 1.
 std::string sureness(const HeadVerdict& verdict);
 
 /// Every class whose thresholds a head meets, the largest margin (score / threshold) first. Empty = no class.
@@ -80,6 +83,15 @@ std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<Cla
 /// The class of cells whose thresholds a head comes nearest to, above chance, marked as weak: for a head of which
 /// classify() finds none. Nothing where no score exceeds chance.
 std::optional<HeadVerdict> nearest_class(const MetricInput& head, const std::vector<ClassRule>& rules);
+
+struct HeadClasses {
+  std::vector<HeadVerdict> met;        ///< as classify()
+  std::optional<HeadVerdict> nearest;  ///< as nearest_class(), where none is met
+};
+/// Of all heads of a trace, whose table knows every score already. `rules` must outlive the result. Throws
+/// Cancelled when asked to stop.
+std::vector<HeadClasses> head_classes(const Trace& trace, const TextMarks& text, const HeadTable& table,
+                                      const std::vector<ClassRule>& rules, const std::stop_token& stop = {});
 
 /// Titles of the rules for which this text holds no cell that the head may see, "; "-separated; "" = none.
 std::string not_measurable(const MetricInput& head, const std::vector<ClassRule>& rules);

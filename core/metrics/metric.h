@@ -4,26 +4,23 @@
 // A new metric is one entry in the table of metrics.cpp (or a file of its own when it is long) and one test.
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/metrics/cells.h"
+#include "core/trace/text_marks.h"
 #include "core/trace/trace.h"
-#include "core/trace/word_links.h"
 
 namespace headscope {
 
 struct MetricInput {
   const AttentionMap& map;
-  const TokenLinks& links;           ///< of the whole text, cached tokens included: rows are absolute positions
-  const WordLinks* words = nullptr;  ///< of the same; null where the words of the text are not known
+  const TextMarks& text;  ///< of the whole text, cached tokens included: rows are absolute positions
 };
-
-/// Appends the keys whose weight counts in one query row. An empty function means the whole row.
-using KeysOfRow = std::function<void(Index query, std::vector<Index>& keys)>;
 
 struct Metric {
   std::string_view id;       ///< "entropy", "prefix_matching": stable, used in CSV, JSON and on the command line
@@ -43,6 +40,9 @@ struct Metric {
   /// are of two texts.
   bool one_text = false;
   Index (*best_of)(const MetricInput&) = nullptr;  ///< of how many candidates it takes the best; nullptr = of one
+  /// Of a metric whose cells are the same keys in every row: these, ascending. Their sums are known without the cells.
+  std::span<const std::int32_t> (*columns)(const MetricInput&) = nullptr;
+  bool english = false;  ///< reads links between words, which are told of English texts alone
 };
 
 /// Whether the rows of a map are probabilities (exact zeros or not), which most metrics and all classes speak of.
@@ -63,5 +63,7 @@ struct HeadTable {
   std::vector<std::vector<double>> value, chance;
 };
 HeadTable head_table(const Trace& trace);
+/// With the marks of the trace's tokens, where they are made already. Throws Cancelled when asked to stop.
+HeadTable head_table(const Trace& trace, const TextMarks& text, const std::stop_token& stop = {});
 
 }  // namespace headscope

@@ -229,11 +229,11 @@ double linked_weight(const MetricInput& in, const TokenLinks::List& list, const 
 }
 
 double duplicate_token(const MetricInput& in) {
-  return linked_weight(in, in.links.duplicate, in.map.stats().duplicate);
+  return linked_weight(in, in.text.links.duplicate, in.map.stats().duplicate);
 }
 
 double prefix_matching(const MetricInput& in) {
-  return linked_weight(in, in.links.induction, in.map.stats().induction);
+  return linked_weight(in, in.text.links.induction, in.map.stats().induction);
 }
 
 KeysOfRow linked_cells(const MetricInput& in, const TokenLinks::List& list) {
@@ -245,10 +245,10 @@ KeysOfRow linked_cells(const MetricInput& in, const TokenLinks::List& list) {
 }
 
 KeysOfRow duplicate_cells(const MetricInput& in) {
-  return linked_cells(in, in.links.duplicate);
+  return linked_cells(in, in.text.links.duplicate);
 }
 KeysOfRow induction_cells(const MetricInput& in) {
-  return linked_cells(in, in.links.induction);
+  return linked_cells(in, in.text.links.induction);
 }
 
 // --- mass -----------------------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ double no_chance(const MetricInput&) {
 /// Every formula's chance level is the formula itself on the head that spreads evenly.
 template <double (*Value)(const MetricInput&)>
 double even(const MetricInput& in) {
-  return Value({even_head(in.map, in.links), in.links, in.words});
+  return Value({even_head(in.map, in.text.links), in.text});
 }
 
 /// A formula of probabilities says nothing about a map of other weights.
@@ -331,9 +331,16 @@ constexpr Metric row_of_one_text(std::string_view id, std::string_view title, st
   return metric;
 }
 
+constexpr Metric on_columns(Metric metric, std::span<const std::int32_t> (*columns)(const MetricInput&)) {
+  metric.columns = columns;
+  return metric;
+}
+
 template <WordRelation Relation>
 constexpr Metric row_of_relation(std::string_view id, std::string_view title, std::string_view formula) {
-  return row_of_one_text<related_word<Relation>>(id, title, "", 1, formula, clark, related_cells<Relation>);
+  Metric metric = row_of_one_text<related_word<Relation>>(id, title, "", 1, formula, clark, related_cells<Relation>);
+  metric.english = true;
+  return metric;
 }
 
 template <double (*Value)(const MetricInput&)>
@@ -379,11 +386,13 @@ constexpr Metric table[] = {
         "prefix_matching", "Prefix matching (induction)", "", 1,
         "mean of Σ p(keys right after earlier occurrences of the query's token) over queries that have any", olsson,
         induction_cells),
-    row<separator>("separator", "Separators", "", 1,
-                   "mean of Σ p(keys that end a text or part two: [SEP], </s> …) over queries that see any", clark,
-                   separator_cells),
-    row<punctuation>("punctuation", "Punctuation", "", 1, "mean of Σ p(punctuation) over queries that see any", clark,
-                     punctuation_cells),
+    on_columns(row<separator>("separator", "Separators", "", 1,
+                              "mean of Σ p(keys that end a text or part two: [SEP], </s> …) over queries that see any",
+                              clark, separator_cells),
+               separator_columns),
+    on_columns(row<punctuation>("punctuation", "Punctuation", "", 1,
+                                "mean of Σ p(punctuation) over queries that see any", clark, punctuation_cells),
+               punctuation_columns),
     row_of_relation<WordRelation::subject>("verb_to_subject", "Verb → subject",
                                            "mean of Σ p(subject) over verbs whose "
                                            "subject the rules for English words tell"),
@@ -402,10 +411,12 @@ constexpr Metric table[] = {
     row_of_relation<WordRelation::antecedent>("pronoun_to_antecedent", "Pronoun → whom it means",
                                               "mean of Σ p(earlier mentions of the person of that sex named last) over "
                                               "he, him, his, she, her"),
-    row_of_one_text<rare_words>("rare_words", "Rare words", "", 1,
-                                "mean of Σ p(tokens of words that stand once in this text, its first token apart) over "
-                                "queries that see any",
-                                correia, rare_cells),
+    on_columns(row_of_one_text<rare_words>(
+                   "rare_words", "Rare words", "", 1,
+                   "mean of Σ p(tokens of words that stand once in this text, its first token apart) over "
+                   "queries that see any",
+                   correia, rare_cells),
+               rare_columns),
     row_of_one_text<own_sentence>("own_sentence", "Own sentence", "", 1,
                                   "mean of Σ p(keys of the query's sentence) over queries that see other sentences",
                                   correia, sentence_cells),
@@ -443,31 +454,32 @@ const Metric& metric(std::string_view id) {
 }
 
 std::vector<double> evaluate(const Metric& metric, const Trace& trace) {
-  const TokenLinks links = TokenLinks::of(trace.tokens);
-  const WordLinks words = word_links(trace.tokens);
+  const TextMarks text = TextMarks::of(trace.tokens);
   std::vector<double> values;
-  for (const AttentionMap& map : trace.maps)
-    values.push_back(map.n_query() > 0 ? metric.value({map, links, &words}) : nan);
+  for (const AttentionMap& map : trace.maps) values.push_back(map.n_query() > 0 ? metric.value({map, text}) : nan);
   return values;
 }
 
 HeadTable head_table(const Trace& trace) {
-  const TokenLinks links = TokenLinks::of(trace.tokens);
-  const WordLinks words = word_links(trace.tokens);
+  return head_table(trace, TextMarks::of(trace.tokens));
+}
+
+HeadTable head_table(const Trace& trace, const TextMarks& text, const std::stop_token& stop) {
   // Heads of one model share their mask, and chance depends on nothing else.
   std::map<std::tuple<const AttentionRule*, Index, Index, Index>, std::vector<double>> chances;
   HeadTable result;
   for (const AttentionMap& map : trace.maps) {
+    if (stop.stop_requested()) throw Cancelled();
     if (map.n_query() == 0) {
       result.value.emplace_back(std::size(table), nan);
       result.chance.emplace_back(std::size(table), nan);
       continue;
     }
     std::vector<double>& values = result.value.emplace_back();
-    for (const Metric& entry : table) values.push_back(entry.value({map, links, &words}));
+    for (const Metric& entry : table) values.push_back(entry.value({map, text}));
     std::vector<double>& chance = chances[{map.rule(), map.n_query(), map.n_key(), map.place().offset}];
     if (chance.empty())
-      for (const Metric& entry : table) chance.push_back(entry.chance({map, links, &words}));
+      for (const Metric& entry : table) chance.push_back(entry.chance({map, text}));
     result.chance.push_back(chance);
   }
   return result;

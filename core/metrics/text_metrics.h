@@ -10,9 +10,12 @@ double separator(const MetricInput& in);
 double punctuation(const MetricInput& in);
 KeysOfRow separator_cells(const MetricInput& in);
 KeysOfRow punctuation_cells(const MetricInput& in);
+std::span<const std::int32_t> separator_columns(const MetricInput& in);
+std::span<const std::int32_t> punctuation_columns(const MetricInput& in);
 
 double rare_words(const MetricInput& in);
 KeysOfRow rare_cells(const MetricInput& in);
+std::span<const std::int32_t> rare_columns(const MetricInput& in);
 
 double own_sentence(const MetricInput& in);
 KeysOfRow sentence_cells(const MetricInput& in);

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -37,6 +38,7 @@ enum class Kind {
 enum class Sex { unknown, man, woman };
 
 constexpr std::size_t most_mentions = 32;  // of one person, the latest: links stay linear in a book
+constexpr int longest_walk = 40;           // words that a rule looks back: linear in a text without punctuation
 
 const std::unordered_map<std::string, std::vector<std::string>>& listed() {
   static const auto kinds = [] {
@@ -75,6 +77,7 @@ struct Word {
   Kind kind = Kind::other;
   Sex sex = Sex::unknown;
   bool capital = false, ends_sentence = false, refers = false;  ///< refers: he, she, his …
+  bool special = false;                                         ///< a token without bytes that is not a masked one
   int phrase = -1;                                              ///< noun phrase that it is of
 };
 
@@ -125,19 +128,26 @@ class Reader {
     const bool letters =
         std::ranges::any_of(word.text, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) || c < 0; });
     if (!letters || word.text.empty()) word.kind = Kind::mark;
-    word.ends_sentence = bytes.empty() ? !nth(tokens_, range.begin).masked
-                                       : word.kind == Kind::mark && bytes.find_first_of(".!?") != std::string::npos;
+    word.special = bytes.empty() && !nth(tokens_, range.begin).masked;
+    word.ends_sentence = word.special || (word.kind == Kind::mark && bytes.find_first_of(".!?") != std::string::npos);
     return word;
   }
 
+  // A special token parts sentences, and is of none. Without bytes nothing is known of a text, or it is a picture.
   void find_sentences(WordLinks& links) const {
-    bool begins = true;
+    if (std::ranges::all_of(tokens_, [](const Token& token) { return token.bytes.empty(); })) return;
+    bool begins = true, open = false;
     for (const Word& word : words_) {
-      // A closing quotation mark belongs to what it closes.
-      if (begins && (word.kind != Kind::mark || word.ends_sentence)) {
-        links.sentences.push_back(static_cast<std::int32_t>(word.tokens.begin));
-        begins = false;
+      if (word.special) {
+        begins = true, open = false;
+        continue;
       }
+      // A mark begins none: one that closes a quotation belongs to what it closes.
+      if (begins && word.kind != Kind::mark) {
+        links.sentences.push_back(word.tokens);
+        begins = false, open = true;
+      }
+      if (open) links.sentences.back().end = word.tokens.end;
       if (word.ends_sentence) begins = true;
     }
   }
@@ -152,20 +162,24 @@ class Reader {
           links.once.push_back(static_cast<std::int32_t>(i));
   }
 
-  /// Function words are what no English text is without.
   bool is_english() const {
-    int words = 0, function = 0;
+    int words = 0, told = 0, the = 0, letters = 0, foreign = 0;
+    std::set<std::string_view> different;
     for (const Word& word : words_) {
       if (word.kind == Kind::mark) continue;
       ++words;
-      for (const std::string_view kind : {"determiner", "possessive", "her", "that", "to", "pronoun", "he", "she",
-                                          "preposition", "conjunction", "auxiliary"})
-        if (listed_as(word.text, kind)) {
-          ++function;
-          break;
-        }
+      for (const char c : word.text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x80 || byte >= 0xC0) ++letters;   // a character each
+        if (byte >= 0xC0 && byte != 0xE2) ++foreign;  // those of E2 are ’ and other punctuation
+      }
+      if (!listed_as(word.text, "english")) continue;
+      ++told;
+      the += word.text == "the";
+      different.insert(word.text);
     }
-    return 6 * function >= words && function >= 1;
+    if (20 * foreign > letters) return false;
+    return (12 * told >= words && different.size() >= 2) || (8 * the >= words && the > 0);
   }
 
   /// What only its own neighbours on the left decide; left to right.
@@ -268,7 +282,8 @@ class Reader {
   /// The phrase that ends right before word i, of "the people of Zoziford" the people; −1 = none.
   int phrase_before(int i) const {
     int found = i > 0 ? at(i - 1).phrase : -1;
-    while (found >= 0 && is(nth(phrases_, found).begin - 1, Kind::preposition)) {
+    while (found >= 0 && i - nth(phrases_, found).begin < longest_walk &&
+           is(nth(phrases_, found).begin - 1, Kind::preposition)) {
       const int before = nth(phrases_, found).begin - 2;
       found = before >= 0 ? at(before).phrase : -1;
     }
@@ -287,7 +302,7 @@ class Reader {
       return noun < 0 ? std::nullopt : std::optional(nth(phrases_, noun).noun);
     }
     if (i >= 1 && (at(i - 1).text == "and" || at(i - 1).text == "or")) {
-      for (int before = i - 2; before >= 0 && !at(before).ends_sentence; --before)
+      for (int before = i - 2; before >= std::max(0, i - longest_walk) && !at(before).ends_sentence; --before)
         if (is_verb(before)) return nth(subjects_, before);
       return std::nullopt;
     }
@@ -295,7 +310,8 @@ class Reader {
     const bool comma = i >= 1 && at(i - 1).text == ",";
     if (comma || is_verb(i - 1) || (i >= 1 && at(i - 1).phrase >= 0)) {
       bool verb_inside = false, commas = false;
-      for (int w = i - 1 - comma; w >= 1 && !at(w).ends_sentence && !is(w, Kind::conjunction); --w) {
+      const int from = std::max(1, i - longest_walk);
+      for (int w = i - 1 - comma; w >= from && !at(w).ends_sentence && !is(w, Kind::conjunction); --w) {
         if (is_verb(w)) verb_inside = true;
         if (at(w).text == ",") commas = true;
         if (!is(w, Kind::relative)) continue;
@@ -323,31 +339,23 @@ class Reader {
   }
 
   void link_antecedents() {
-    struct Person {
-      std::string text;
-      Sex sex = Sex::unknown;
-      std::vector<int> mentions;
-    };
-    std::vector<Person> people;
-    std::map<Sex, std::size_t> last;  // who was mentioned last, of each sex
+    std::unordered_map<std::string, std::vector<int>> men, women;  // mentions, by name or noun
+    std::map<Sex, std::vector<int>*> last;                         // who was mentioned last, of each sex
     for (int i = 0; i < count(); ++i) {
       const Word& word = at(i);
       if (word.sex == Sex::unknown) continue;
       if (word.refers) {
         const auto who = last.find(word.sex);
         if (who == last.end()) continue;
-        std::vector<int>& mentions = people[who->second].mentions;
+        std::vector<int>& mentions = *who->second;
         for (std::size_t m = mentions.size() - std::min(mentions.size(), most_mentions); m < mentions.size(); ++m)
           link(WordRelation::antecedent, i, mentions[m]);
         mentions.push_back(i);
         continue;
       }
-      const auto same = std::ranges::find_if(
-          people, [&](const Person& each) { return each.text == word.text && each.sex == word.sex; });
-      const auto person = static_cast<std::size_t>(same - people.begin());
-      if (same == people.end()) people.push_back({word.text, word.sex, {}});
-      people[person].mentions.push_back(i);
-      last[word.sex] = person;
+      std::vector<int>& mentions = (word.sex == Sex::man ? men : women)[word.text];  // stays where it is
+      mentions.push_back(i);
+      last[word.sex] = &mentions;
     }
   }
 

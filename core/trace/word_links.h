@@ -12,12 +12,14 @@
 //                 before; after an auxiliary the auxiliary's
 //   object        the noun phrase right behind a verb that is neither an auxiliary nor one of speech
 //   antecedent    of he, him, his, she, her: the earlier mentions (the last 32), by name, noun or pronoun, of the
-//   person
-//                 of that sex who was named last; "it" and "they" are left out, since no short rule tells whom they
-//                 mean
-// Where a rule does not apply there is no link. Of a text in which fewer than one word in six is an English function
-// word nothing is linked. On stories whose links are known tests/trace/word_links_test.cpp says how often the rules are
-// right. What stands once, and where sentences end (. ! ?), is told of any text.
+//                 person of that sex who was named last; "it" and "they" are left out, since no short rule tells whom
+//                 they mean
+// The rules for subjects look no further back than 40 words. Where a rule does not apply there is no link, and nothing
+// is linked in a text that is not told to be English: by words that no other language has (the, and, which, they …),
+// two different ones, which make up one word in twelve, or "the" alone, one word in eight; and few letters that English
+// has not. On stories whose links are known tests/trace/word_links_test.cpp says how often the rules are right. What
+// stands once, and where sentences end (. ! ?, and special tokens, which are of none), is told of any text of which the
+// bytes are known.
 
 #include <array>
 #include <cstdint>
@@ -25,6 +27,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/trace/attention_rule.h"
 #include "core/trace/token_links.h"
 
 namespace headscope {
@@ -43,9 +46,9 @@ inline constexpr std::size_t word_relations = 7;
 
 struct WordLinks {
   std::array<TokenLinks::List, word_relations> relations;  ///< one row for each token of the text
-  std::vector<std::int32_t> once;  ///< tokens of words that stand once in the text, its first token apart; ascending
-  std::vector<std::int32_t> sentences;  ///< first token of every sentence, ascending
-  bool english = false;                 ///< whether enough of its words are English function words to be linked
+  std::vector<std::int32_t> once;   ///< tokens of words that stand once in the text, its first token apart; ascending
+  std::vector<KeyRange> sentences;  ///< tokens of every sentence, ascending
+  bool english = false;             ///< whether it is told to be English, and so linked
   const TokenLinks::List& of(WordRelation relation) const { return relations[static_cast<std::size_t>(relation)]; }
 };
 

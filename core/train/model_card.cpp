@@ -149,7 +149,7 @@ std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task,
     request.add_bos = true;
     request.capture.maps = MapStorage::dense;
     const auto trace = run(loaded, request, ctx);
-    const TokenLinks token_links = TokenLinks::of(trace->tokens);
+    const TextMarks text = TextMarks::of(trace->tokens);
     std::array<std::vector<Query>, links> queries;
     for (std::size_t k = 0; k < links; ++k) {
       queries[k] = queries_of(story, trace->tokens, link_scores[k].kind);
@@ -158,7 +158,7 @@ std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task,
                          loaded.model->config().causal ? query.query + 1 : static_cast<Index>(trace->tokens.size()));
     }
     for (std::size_t h = 0; h < heads; ++h) {
-      const AttentionMap map = as_shares(trace->maps[h], token_links);
+      const AttentionMap map = as_shares(trace->maps[h], text.links);
       for (std::size_t k = 0; k < links; ++k)
         for (const Query& query : queries[k]) {
           double weight = 0;
@@ -167,8 +167,8 @@ std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task,
         }
       for (std::size_t m = 0; m < metrics; ++m) {
         const Metric& each = metric(metric_scores[m][0]);
-        values[h][m].add(each.value({map, token_links}));
-        chances[h][m].add(each.chance({map, token_links}));
+        values[h][m].add(each.value({map, text}));
+        chances[h][m].add(each.chance({map, text}));
       }
     }
   }

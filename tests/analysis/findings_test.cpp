@@ -162,10 +162,10 @@ TEST_CASE("heads that rest on the first token are counted, and the text read onc
 TEST_CASE(
     "the pattern that is told has the lowest bound of all, and its head is named with the text's loss without it") {
   Scan scan(source_dir() / "assets" / "examples" / "induction");
-  const TokenLinks links = TokenLinks::of(scan.before->tokens);
+  const TextMarks text = TextMarks::of(scan.before->tokens);
   // Of classes whose cells are not all on the first token: that is the sink's sentence.
   const auto least_of = [&](const AttentionMap& map, double least) {
-    for (const HeadVerdict& verdict : classify({map, links}, default_class_rules()))
+    for (const HeadVerdict& verdict : classify({map, text}, default_class_rules()))
       if (std::ranges::any_of(verdict.evidence, [](const Evidence& cell) { return cell.key > 0; }))
         least = std::min(least, std::isnan(verdict.p) ? 1 : verdict.p);
     return least;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/edits/position_edit.h"
 #include "core/edits/temperature_edit.h"
 #include "tests/app/explorer_controller.h"
 
@@ -11,7 +12,7 @@ namespace headscope::positions_controller_test {
 
 using testing::Controller;
 
-TEST_CASE("the loss past the context is asked anew for a text as long as the one before, and for other edits") {
+TEST_CASE("the loss past the context is asked anew for other edits, and for another text that reaches past it") {
   Controller controller;
   PositionsController positions(controller.explorer.jobs, controller.explorer.editor, controller.explorer.run);
   positions.view.past_context = true;
@@ -27,10 +28,25 @@ TEST_CASE("the loss past the context is asked anew for a text as long as the one
   REQUIRE(first);
   CHECK(known() == first);
   controller.explorer.editor.set_text("two one two one");
+  CHECK(known() == first);  // shorter than the trained length: the same stories are read
+  controller.explorer.editor.set_edits({{HeadTarget{}, SetTemperature{2}}});
   const auto second = known();
   CHECK(second != first);
-  controller.explorer.editor.set_edits({{HeadTarget{}, SetTemperature{2}}});
-  CHECK(known() != second);
+
+  controller.explorer.run.open_model(headscope::testing::reference("llama-gqa"));
+  std::vector<std::int32_t> ids(70, 3);
+  controller.explorer.editor.set_ids(ids);
+  controller.settle();
+  REQUIRE(controller.results().model.model->config().context == 64);
+  controller.explorer.editor.set_edits({{HeadTarget{}, SetPositions{}}});  // which reads on
+  const auto third = known();
+  CHECK(controller.message() == "");
+  REQUIRE(controller.results().run->trace->tokens.size() == 70);
+  CHECK(third != second);
+  CHECK(known() == third);
+  ids.back() = 4;  // as long as the one before
+  controller.explorer.editor.set_ids(ids);
+  CHECK(known() != third);
 }
 
 TEST_CASE("without positions an encoder's tokens are the same in both orders, masks and segments or not") {

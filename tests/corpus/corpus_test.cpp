@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/utf8.h"
 #include "tests/support/paths.h"
+#include "tests/support/word_metrics.h"
 
 namespace headscope::corpus_test {
 
@@ -235,6 +236,46 @@ TEST_CASE("results of the first version are read, go on, and do not mix with fin
   CHECK(corpus_results_from_json(to_json(read), "again.json") == read);
   CorpusResults other = bench.run(corpus_of_stories(4, 2), 16, 1, 2);
   CHECK_THROWS_AS(merge({read, other}, {"old.json", "new.json"}), Error);
+}
+
+TEST_CASE("a file of before metrics were added is read, and merged counts of each metric the passages that have it") {
+  Bench bench;
+  const CorpusSource source = corpus_of_stories(4, 6);
+  const CorpusResults first = bench.run(source, 32, 0, 2), second = bench.run(source, 32, 1, 2);
+  const std::size_t all = metrics().size();
+  const auto is_new = [](std::size_t m) { return testing::reads_words(metrics()[m].id); };
+  auto old = nlohmann::json::parse(to_json(first));
+  const auto drop = [&](nlohmann::json& list) {
+    nlohmann::json kept = nlohmann::json::array();
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (!is_new(i % all)) kept.push_back(list[i]);
+    list = std::move(kept);
+  };
+  auto& statistics = old["statistics"];
+  for (const char* part : {"metrics", "chance", "cells"}) drop(statistics[part]);
+  for (auto& passage : statistics["sample"]) drop(passage["values"]);
+  const CorpusResults read = corpus_results_from_json(old.dump(), "old.json");
+  CHECK(corpus_results_from_json(to_json(read), "again.json") == read);
+  const CorpusResults both = merge({read, second}, {"old.json", "new.json"});
+  const CorpusResults whole = merge({first, second}, {"first.json", "second.json"});
+  CHECK(both.statistics.passages() == first.statistics.passages() + second.statistics.passages());
+  int told = 0;
+  for (std::size_t m = 0; m < all; ++m) {
+    CAPTURE(metrics()[m].id);
+    CHECK(read.statistics.chance(m).count() == (is_new(m) ? 0 : first.statistics.chance(m).count()));
+    CHECK(both.statistics.chance(m) == (is_new(m) ? second : whole).statistics.chance(m));
+    for (int head = 0; head < first.statistics.layers() * first.statistics.heads(); ++head) {
+      if (is_new(m)) CHECK(read.statistics.of(head, m).count() == 0);
+      const CorpusStatistics& truth = (is_new(m) ? second : whole).statistics;
+      CHECK(both.statistics.of(head, m) == truth.of(head, m));
+      CHECK(std::ranges::equal(both.statistics.highest(head, m), truth.highest(head, m)));
+      if (is_new(m) && truth.of(head, m).count() > 0) {
+        ++told;
+        CHECK(truth.of(head, m).count() < both.statistics.passages());
+      }
+    }
+  }
+  CHECK(told > 20);
 }
 
 TEST_CASE("broken corpus results are refused with the file's name") {

@@ -136,6 +136,13 @@ TEST_CASE(
   CHECK(*controller.pinned == MechanismCell{"dots", 6, 1});
   e.driver.key(ImGuiKey_Escape);
   CHECK(!controller.pinned);
+  // A page without such a step lets go of it.
+  e.driver.click_at(ImVec2{dots.min.x + 2.5f * cell, dots.min.y + 5.5f * cell});
+  REQUIRE(controller.pinned);
+  lab.open("saturation");
+  REQUIRE(lab.settled());
+  e.driver.frames(2);
+  CHECK(!controller.pinned);
 }
 
 TEST_CASE("a cell of a matrix by hand is dragged, and typed into; what follows is computed anew") {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/base/file.h"
+#include "core/tensor/backend.h"
 #include "tests/gui/analyse_page.h"
 #include "tests/support/paths.h"
 
@@ -55,6 +56,56 @@ TEST_CASE("settings open with Ctrl+, and from the palette; what is chosen applie
   e.driver.key(ImGuiKey_Enter);
   e.driver.frames(2);
   CHECK(e.driver.shown("256 MB"));
+}
+
+TEST_CASE("settings choose a card by its name, and its precision; one that fails is told and can be tried again") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = Explore::options(1280, 720);
+  options.settings = scratch_dir("gui-device") / "settings.json";
+  bool there = true;
+  options.devices.cards = [] {
+    Cards cards;
+    cards.found.push_back({.index = 0, .name = "NVIDIA K80", .major = 3, .minor = 7, .unusable = "too old"});
+    cards.found.push_back(
+        {.index = 1, .name = "NVIDIA L4", .memory = 24'000'000'000, .major = 8, .minor = 9, .unusable = ""});
+    return cards;
+  };
+  options.devices.make = [&there](const DeviceChoice& choice, int threads, std::string& why) {
+    why = choice.cuda && !there ? "The processor computes, as cuda:1 cannot be used: it went away." : "";
+    return std::make_unique<Backend>(threads);
+  };
+  Explore e(options);
+  const auto reading = e.results().model_reading;
+  e.driver.key(ImGuiKey_Comma, ImGuiMod_Ctrl);
+  REQUIRE(e.settle());
+  e.driver.frames(3);
+  CHECK(e.driver.shown("Processor"));
+  CHECK_FALSE(e.driver.shown("NVIDIA K80"));
+  CHECK_FALSE(e.driver.shown("TF32"));
+  e.driver.click("NVIDIA L4");
+  e.driver.frames(3);
+  e.driver.click("TF32");
+  REQUIRE(e.settle());
+  const DeviceChoice chosen{.cuda = true, .index = 1, .precision = Precision::tf32};
+  CHECK(e.app.explorer().jobs.device() == chosen);
+  CHECK(e.results().model_device == chosen);  // opened again, and read again
+  CHECK(e.results().model_reading > reading);
+  CHECK_FALSE(e.app.explorer().run.behind());
+  CHECK(e.driver.item("Close").max.y <= 720);
+  CHECK_FALSE(e.driver.shown("Try again"));
+  there = false;
+  e.app.explorer().jobs.try_device_again();
+  REQUIRE(e.settle());
+  e.driver.frames(3);
+  CHECK(e.results().model_device == DeviceChoice{});
+  CHECK(e.driver.item("Close").max.y <= 720);
+  there = true;
+  e.driver.click("Try again");
+  REQUIRE(e.settle());
+  CHECK(e.results().model_device == chosen);
+  e.driver.click("Close");
+  e.driver.frames(2);
+  CHECK(load_settings(options.settings).settings.device == chosen);
 }
 
 TEST_CASE("about names the version and every library's licence") {

@@ -23,17 +23,17 @@ std::shared_ptr<const Trace> cross() {
 }
 
 /// Of the two keys the first is punctuation and the second a separator, say.
-TokenLinks links_of(const Trace& trace) {
-  TokenLinks links = TokenLinks::of(trace.ids());
-  links.punctuation = {0};
-  links.separators = {1};
-  return links;
+TextMarks marks_of(const Trace& trace) {
+  TextMarks text = TextMarks::of(trace.ids());
+  text.links.punctuation = {0};
+  text.links.separators = {1};
+  return text;
 }
 double value(const Trace& trace, const char* id, int head) {
-  return metric(id).value({trace.map({0, head}), links_of(trace)});
+  return metric(id).value({trace.map({0, head}), marks_of(trace)});
 }
 double chance(const Trace& trace, const char* id, int head) {
-  return metric(id).chance({trace.map({0, head}), links_of(trace)});
+  return metric(id).chance({trace.map({0, head}), marks_of(trace)});
 }
 }  // namespace
 
@@ -74,7 +74,7 @@ TEST_CASE("what compares places says nothing between two texts, and why") {
   const HeadTable table = head_table(*trace);
   CHECK(table.value.size() == 2);
   for (const AttentionMap& map : trace->maps)
-    for (const HeadVerdict& verdict : classify({map, TokenLinks::of(trace->ids())}, default_class_rules()))
+    for (const HeadVerdict& verdict : classify({map, TextMarks::of(trace->ids())}, default_class_rules()))
       CHECK_FALSE(metric(verdict.rule->metric).one_text);
 }
 

@@ -74,7 +74,7 @@ TEST_CASE("the induction scores by hand: BOS and two tokens said twice") {
   CHECK(induction_block(head.map, 2, 1) == Approx((0.6 + 0.4) / 2));  // keys 2 and 3: distance 1
   CHECK(duplicate_block(head.map, 2, 1) == Approx((0.2 + 0.3) / 2));  // keys 1 and 2: distance 2
   CHECK(induction_diagonal(head.map, 2) == Approx((0.5 + 0.3 + 0.6 + 0.4) / 4));
-  CHECK(induction_block(even_head(head.map, head.links), 2, 1) == Approx((1.0 / 4 + 1.0 / 5) / 2));
+  CHECK(induction_block(even_head(head.map, head.text.links), 2, 1) == Approx((1.0 / 4 + 1.0 / 5) / 2));
   CHECK(std::isnan(induction_block(head.map, 4, 1)));
   // Cached tokens: the last row alone.
   const Head last = head_of(head.map.tile({4, 5}, {0, 5}), {9, 1, 2, 1, 2}, causal_rule(), 4);

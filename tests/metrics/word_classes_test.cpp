@@ -4,14 +4,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
+#include "core/base/random.h"
 #include "core/metrics/head_class.h"
 #include "core/run/run_request.h"
 #include "core/train/language.h"
 #include "tests/metrics/maps.h"
 #include "tests/support/paths.h"
+#include "tests/support/word_metrics.h"
 
 namespace headscope::word_classes_test {
 
@@ -33,15 +38,13 @@ std::vector<Token> tokens_of(const std::vector<std::string>& words) {
 
 struct Read {
   std::vector<Token> tokens;
-  TokenLinks links;
-  WordLinks words;
+  TextMarks marks;
   AttentionMap map;
-  Read(std::vector<Token> text, const Tensor& weights)
+  Read(std::vector<Token> text, const Tensor& weights, std::shared_ptr<const AttentionRule> rule = causal_rule())
       : tokens(std::move(text)),
-        links(TokenLinks::of(tokens)),
-        words(word_links(tokens)),
-        map(AttentionMap::dense({}, weights, causal_rule(), stats_of_weights(weights, &links, 0))) {}
-  MetricInput input() const { return {map, links, &words}; }
+        marks(TextMarks::of(tokens)),
+        map(AttentionMap::dense({}, weights, std::move(rule), stats_of_weights(weights, &marks.links, 0))) {}
+  MetricInput input() const { return {map, marks}; }
   double value(std::string_view id) const { return metric(id).value(input()); }
   double chance(std::string_view id) const { return metric(id).chance(input()); }
 };
@@ -107,6 +110,153 @@ TEST_CASE("a sentence of one's own: rows of later sentences count, and no row of
   CHECK(head.chance("own_sentence") == Approx((1 / 3.0 + 2 / 4.0) / 2));
 }
 
+TEST_CASE("links to what stands ahead, by hand, of a head that sees both ways") {
+  // 0 The | 1 old | 2 wolf | 3 ran | 4 to | 5 the | 6 village | 7 . | 8 A
+  Tensor weights = Tensor::zeros({9, 9});
+  for (Index i = 0; i < 9; ++i)
+    for (Index j = 0; j < 9; ++j) weights.ref(i, j) = 0.1f;
+  weights.ref(1, 2) = 0.3f;  // old → wolf
+  weights.ref(4, 6) = 0.7f;  // to → village
+  weights.ref(6, 4) = 0.6f;  // and back
+  const Read head(tokens_of({"The", "old", "wolf", "ran", "to", "the", "village", ".", "A"}), weights, full_rule());
+  CHECK(head.value("adjective_to_noun") == Approx(0.3));
+  CHECK(head.value("preposition_to_noun") == Approx(0.7));
+  CHECK(head.value("noun_to_preposition") == Approx(0.6));
+  for (const char* id : {"adjective_to_noun", "preposition_to_noun", "noun_to_preposition"})
+    CHECK(head.chance(id) == Approx(1 / 9.0));
+  // Two adjectives, one with a noun in two pieces, of which both count.
+  std::vector<Token> tokens = tokens_of({"The", "old", "wolf", "saw", "a", "small", "vil", "lage", "."});
+  tokens[7].bytes = "lage";
+  Tensor two = Tensor::zeros({9, 9});
+  two.ref(1, 2) = 0.5f;
+  two.ref(5, 6) = 0.25f, two.ref(5, 7) = 0.5f;
+  const Read pieces(tokens, two, full_rule());
+  CHECK(pieces.value("adjective_to_noun") == Approx((0.5 + 0.75) / 2));
+  CHECK(pieces.chance("adjective_to_noun") == Approx((1 / 9.0 + 2 / 9.0) / 2));
+}
+
+TEST_CASE("one sentence alone says nothing, special tokens around it or not") {
+  std::vector<Token> tokens = tokens_of({"[BOS]", "The", "wolf", "ran", "."});
+  tokens[0].bytes.clear();
+  Tensor weights = Tensor::zeros({5, 5});
+  for (Index i = 0; i < 5; ++i)
+    for (Index j = 0; j <= i; ++j) weights.ref(i, j) = 1 / static_cast<float>(i + 1);
+  CHECK(std::isnan(Read(tokens, weights).value("own_sentence")));
+  // Nor does a picture, of which no patch has bytes: else each would be a sentence of its own.
+  for (Token& token : tokens) token.bytes.clear();
+  for (const char* id : {"own_sentence", "rare_words"}) {
+    CHECK(std::isnan(Read(tokens, weights).value(id)));
+    CHECK(std::isnan(Read(tokens, weights, full_rule()).value(id)));
+  }
+}
+
+TEST_CASE("rows of a metric of whole columns are those of its cells, for masks with windows and holes") {
+  Random random(8);
+  constexpr Index n = 150;
+  const std::vector<Token> tokens = english(n, random);
+  const std::shared_ptr<const AttentionRule> rules[] = {causal_rule(), full_rule(), std::make_shared<Holes>()};
+  for (const auto& rule : rules) {
+    Tensor weights = Tensor::zeros({n, n});
+    for (Index i = 0; i < n; ++i)
+      for (Index j = 0; j < n; ++j)
+        if (!masked(*rule, i, j, n)) weights.ref(i, j) = static_cast<float>(random.uniform() / static_cast<double>(n));
+    const Read head(tokens, weights, rule);
+    for (const char* id : {"separator", "punctuation", "rare_words"}) {
+      CAPTURE(id);
+      Metric cell_by_cell = metric(id);
+      const bool of_columns = cell_by_cell.columns != nullptr;
+      REQUIRE(of_columns);
+      cell_by_cell.columns = nullptr;
+      const RowEvidence found = row_evidence(head.input(), metric(id)),
+                        truth = row_evidence(head.input(), cell_by_cell);
+      CHECK(found.rows == truth.rows);
+      CHECK(found.score == Approx(truth.score).epsilon(1e-5));
+      CHECK(found.chance == Approx(truth.chance));
+      CHECK(truth.rows > 10);
+    }
+    for (const std::string_view id : word_metrics) {
+      CAPTURE(id);
+      const double truth = by_definition(id, head.map, head.marks),
+                   chance = by_definition(id, head.map, head.marks, true);
+      CHECK((std::isnan(truth) ? std::isnan(head.value(id)) : head.value(id) == Approx(truth).epsilon(1e-5)));
+      CHECK((std::isnan(chance) ? std::isnan(head.chance(id)) : head.chance(id) == Approx(chance).epsilon(1e-5)));
+    }
+  }
+}
+
+TEST_CASE("what distance explains is counted where it is asked for") {
+  const Read head = herd(0.8f, 0);
+  CHECK(row_evidence(head.input(), metric("verb_to_subject")).by_distance == 0);
+  CHECK(row_evidence(head.input(), metric("verb_to_subject"), true).by_distance > 0);
+}
+
+TEST_CASE("a bound near 1 is not told, and what a weak class lacks is: rows, or sureness") {
+  HeadVerdict verdict;
+  verdict.rows = 14;
+  for (const auto& [p, words] : {std::pair{1.0, "14 rows"},
+                                 {0.6, "14 rows"},
+                                 {0.05, "14 rows, p ≤ 1e-1"},
+                                 {1e-12, "14 rows, p ≤ 1e-12"},
+                                 {0.0, "14 rows, p ≤ 1e-30"},
+                                 {std::numeric_limits<double>::quiet_NaN(), "14 rows"}}) {
+    verdict.p = p;
+    CHECK(sureness(verdict) == words);
+  }
+  const auto rule = std::ranges::find(default_class_rules(), "verb_to_subject", &ClassRule::id);
+  verdict.rule = &*rule;
+  verdict.weak = true;
+  verdict.score = 0.9;
+  verdict.chance = 0.1;
+  verdict.p = 0.02;
+  CHECK(beside_chance(verdict) == "weak: 9.0 × chance 0.100, 14 rows, p ≤ 1e-1: not sure enough");
+  verdict.rows = 3;
+  CHECK(beside_chance(verdict) == "weak: 9.0 × chance 0.100, 3 rows, p ≤ 1e-1: too few rows");
+  verdict.score = 0.2;  // does not reach the threshold either way
+  CHECK(beside_chance(verdict) == "weak: 2.0 × chance 0.100, 3 rows, p ≤ 1e-1");
+}
+
+TEST_CASE("a score beyond what its class allows is not near it") {
+  const auto rules = parse_class_rules(R"({"classes": [{"id": "b", "title": "b", "metric": "sink", "at_least": 0.3,
+      "below": 0.6, "color": "#000000"}]})",
+                                       "test");
+  Tensor weights = Tensor::zeros({6, 6});
+  for (Index i = 0; i < 6; ++i) weights.ref(i, 0) = 1;
+  CHECK_FALSE(nearest_class(Read(tokens_of(sentence), weights).input(), rules));
+}
+
+TEST_CASE("the classes of a trace are those of its heads one by one, and stop when asked to") {
+  Backend backend(1);
+  const LoadedModel loaded = load_model(source_dir() / "models/tiny-gpt2", backend);
+  RunRequest request;
+  request.text = "Anna saw the old wolf near the river. Then she ran to the house of the king. Anna sold him a cake.";
+  const auto trace = run(loaded, request, Ctx{backend});
+  const TextMarks text = TextMarks::of(trace->tokens);
+  const HeadTable table = head_table(*trace, text);
+  const auto all = head_classes(*trace, text, table, default_class_rules());
+  REQUIRE(all.size() == trace->maps.size());
+  const auto same = [](const HeadVerdict& a, const HeadVerdict& b) {
+    CHECK(a.rule == b.rule);
+    CHECK(a.score == b.score);
+    CHECK(a.rows == b.rows);
+    CHECK(a.evidence.size() == b.evidence.size());
+  };
+  int weak = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const MetricInput head{trace->maps[i], text};
+    const auto met = classify(head, default_class_rules());
+    REQUIRE(all[i].met.size() == met.size());
+    for (std::size_t v = 0; v < met.size(); ++v) same(all[i].met[v], met[v]);
+    const auto near = nearest_class(head, default_class_rules());
+    REQUIRE(all[i].nearest.has_value() == (met.empty() && near));
+    if (all[i].nearest) same(*all[i].nearest, *near), ++weak;
+  }
+  MESSAGE(weak << " heads without class");
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK_THROWS_AS(head_classes(*trace, text, table, default_class_rules(), stop.get_token()), Cancelled);
+  CHECK_THROWS_AS(head_table(*trace, text, stop.get_token()), Cancelled);
+}
+
 TEST_CASE("a head that always looks two back is no grammar head, one whose verbs alone do is") {
   const Read grammar = herd(0.8f, 0), habit = herd(0.8f, 0.8f);
   const auto found = classify(grammar.input(), default_class_rules());
@@ -170,6 +320,11 @@ TEST_CASE("what a text holds no cells of is not measurable, and named") {
   CHECK(titles.find("pronoun → whom it means") != std::string::npos);
   CHECK(titles.find("adjective → noun") != std::string::npos);
   CHECK(titles.find("verb → subject") == std::string::npos);
+  CHECK(titles.find("English") == std::string::npos);
+  const Read other(tokens_of({"Der", "Wolf", "sah", "den", "Hund", "."}), Tensor::zeros({6, 6}));
+  const std::string foreign = not_measurable(other.input(), default_class_rules());
+  CHECK(foreign.find("links between words, which are told of English alone (verb → subject; noun → determiner") !=
+        std::string::npos);
 }
 
 TEST_CASE("tiny-gpt2: on stories head 0.2 reads whom a pronoun means, as its card says, and 1.2 subjects of verbs") {
@@ -184,14 +339,13 @@ TEST_CASE("tiny-gpt2: on stories head 0.2 reads whom a pronoun means, as its car
     request.text = Language(Grammar::stories()).sample(random).text;
     request.text.resize(std::min<std::size_t>(request.text.size(), 600));
     const auto trace = run(loaded, request, Ctx{backend});
-    const TokenLinks links = TokenLinks::of(trace->tokens);
-    const WordLinks words = word_links(trace->tokens);
+    const TextMarks text = TextMarks::of(trace->tokens);
     for (std::size_t i = 0; i < trace->maps.size(); ++i) {
-      const MetricInput head{trace->maps[i], links, &words};
+      const MetricInput head{trace->maps[i], text};
       pronoun[i] += metric("pronoun_to_antecedent").value(head) / stories;
       subject[i] += metric("verb_to_subject").value(head) / stories;
       if (i != 2) continue;
-      const RowEvidence rows = row_evidence(head, metric("pronoun_to_antecedent"));
+      const RowEvidence rows = row_evidence(head, metric("pronoun_to_antecedent"), true);
       evidence.rows += rows.rows;
       evidence.score += rows.score;
       evidence.chance += rows.chance;

@@ -3,9 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/random.h"
 #include "core/io/safetensors.h"
 #include "core/metrics/metric.h"
 #include "core/metrics/next_token.h"
@@ -121,8 +123,8 @@ TEST_CASE("every metric of every head, and its chance level, agrees with the for
       for (std::size_t column = 0; column < metrics().size(); ++column) {
         const std::string id(metrics()[column].id);
         CAPTURE(id);
-        if (testing::reads_words(id)) continue;
-        if (id == "next_token" || id == "separator" || id == "punctuation") {  // tests/metrics/text_marks_test.cpp
+        // Numbers are no words, and have no punctuation (tests/metrics/text_marks_test.cpp).
+        if (id == "next_token" || id == "separator" || id == "punctuation" || testing::reads_words(id)) {
           for (std::size_t head = 0; head < heads; ++head) CHECK(std::isnan(table.value[head][column]));
           continue;
         }
@@ -144,6 +146,34 @@ TEST_CASE("every metric of every head, and its chance level, agrees with the for
       }
     }
   });
+}
+
+TEST_CASE("metrics of words, and their chance, agree with their definitions were the text English") {
+  Random random(3);
+  int compared = 0;
+  for_each_case([&](const Subject& subject, const SafetensorsFile&, const std::vector<std::int32_t>& ids) {
+    for (const MapStorage storage : {MapStorage::dense, MapStorage::factored}) {
+      Trace trace = *subject.trace(ids, storage, false);
+      trace.tokens = testing::english(static_cast<Index>(trace.tokens.size()), random);
+      const TextMarks text = TextMarks::of(trace.tokens);
+      const HeadTable table = head_table(trace, text);
+      for (std::size_t column = 0; column < metrics().size(); ++column) {
+        const std::string id(metrics()[column].id);
+        if (!testing::reads_words(id)) continue;
+        CAPTURE(id);
+        for (std::size_t head = 0; head < trace.maps.size(); ++head)
+          for (const bool even : {false, true}) {
+            const double truth = testing::by_definition(id, trace.maps[head], text, even);
+            const double found = (even ? table.chance : table.value)[head][column];
+            REQUIRE(std::isnan(found) == std::isnan(truth));
+            if (std::isnan(truth)) continue;
+            ++compared;
+            CHECK(std::abs(found - truth) < 1e-5);
+          }
+      }
+    }
+  });
+  CHECK(compared > 500);
 }
 
 TEST_CASE("factored maps say the same as the definition") {

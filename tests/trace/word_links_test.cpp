@@ -61,6 +61,13 @@ std::string links_in(const std::string& text, WordRelation relation) {
   return out;
 }
 
+using Ranges = std::vector<std::pair<Index, Index>>;
+Ranges sentences_in(const std::vector<Token>& tokens) {
+  Ranges out;
+  for (const KeyRange& each : word_links(tokens).sentences) out.emplace_back(each.begin, each.end);
+  return out;
+}
+
 /// How often the rules agree with what a grammar says.
 struct Agreement {
   int truth = 0, told = 0, right = 0;  ///< words with a true link; of these told one; and a true one
@@ -127,11 +134,81 @@ TEST_CASE("what stands once, and where sentences begin, is told of any text") {
   const std::vector<Token> tokens = tokens_of("Rum gab nix! Gab rum? Zot, nix");
   const auto links = word_links(tokens);
   CHECK_FALSE(links.english);
-  CHECK(links.sentences == std::vector<std::int32_t>{0, 4, 7});
+  CHECK(sentences_in(tokens) == Ranges{{0, 4}, {4, 7}, {7, 10}});
   CHECK(links.once == std::vector<std::int32_t>{7});  // Zot: case aside, the others stand twice
   for (const TokenLinks::List& list : links.relations) CHECK(list.keys.empty());
   // The first token of a text is a sink, and says nothing of rare words.
   CHECK(word_links(tokens_of("one two two")).once.empty());
+}
+
+TEST_CASE("special tokens part sentences and are of none; a text without bytes has none") {
+  std::vector<Token> tokens = tokens_of("Ben ran home. Go!");
+  Token special;
+  special.label = "[SEP]";
+  tokens.insert(tokens.begin(), special);
+  tokens.insert(tokens.begin() + 3, special);
+  tokens.push_back(special);  // [SEP] Ben ran [SEP] home . Go ! [SEP]
+  CHECK(sentences_in(tokens) == Ranges{{1, 3}, {4, 6}, {6, 8}});
+  std::vector<Token> marked = tokens_of("Ben ran. Go");
+  marked.insert(marked.begin() + 2, special);  // Ben ran [SEP] . Go: the mark is of no sentence
+  CHECK(sentences_in(marked) == Ranges{{0, 2}, {4, 5}});
+  tokens[3].masked = true;  // a word that is asked for
+  CHECK(sentences_in(tokens) == Ranges{{1, 6}, {6, 8}});
+  for (Token& token : tokens) token.bytes.clear();  // patches of a picture, numbers, labels of a file
+  CHECK(sentences_in(tokens).empty());
+  CHECK(word_links(tokens).once.empty());
+  CHECK(sentences_in(tokens_of("\"Go!\" he said.")) == Ranges{{1, 4}, {4, 7}});  // a mark begins none
+}
+
+TEST_CASE("English is told by words that no other language has") {
+  for (const char* text : {
+           "Mr and Mrs Quill of Fox Hythe kept bees.",
+           "The old wolf ran to the village.",
+           "The wolf ran",
+           "She likes him.",
+           "Then they went home.",
+           "You could not see it.",
+           "It was late, and nobody in the house knew what he had done with his keys.",
+           "“Don’t go,” she said, “it’s the last café that’s open.”",
+       })
+    CHECK_MESSAGE(word_links(tokens_of(text)).english, text);
+  for (const char* text : {
+           // Portuguese, Italian, German, Dutch, Spanish, French, Danish
+           "A casa estava no fim da rua e o menino via as flores do jardim. A menina foi no carro com a irma e "
+           "disse as palavras do pai, que era o dono da casa, no mesmo dia.",
+           "Il vecchio era in casa e non voleva andare a Roma. A lui no, disse la donna, ma i bambini do a te. In "
+           "quel giorno era bello, e la gente andava in piazza a parlare.",
+           "Der Mann war am Abend in der Stadt, so was hatte er noch nie gesehen. Was will er, an dem Tag, an dem "
+           "all das begann? Er war so froh, und die Not war am Ende vorbei.",
+           "Het was in de winter en hij had geen brood of water. Is dat zo? Wat was het koud, over de brug en onder "
+           "de bomen, we had er een been of een arm voor over.",
+           "La casa era grande y no me gusta, me has dado un libro a la hora de comer. Yo no he ido a la plaza, he "
+           "comido pan, no ha sido un mal dia, a mi me gusta el mar.",
+           "On a un chat et on a un but. Le chat est sur la table, on dine a la maison, or il a faim. Les amis on "
+           "les attend au coin de la rue, on rit, on chante, on a bien mange.",
+           "Vi har at have en god have, for at have det godt her i byen. Her er en mand, der er under et tre, og "
+           "for at se ham, da han var ung, skal man over en bro.",
+           "Rum gab nix! Gab rum? Zot, nix",
+           "",
+       })
+    CHECK_MESSAGE(!word_links(tokens_of(text)).english, text);
+  // A few English words in a text of other letters.
+  const std::string mixed = "Это книга the and of автора, которую читают дети и взрослые";
+  CHECK_FALSE(word_links(tokens_of(mixed)).english);
+}
+
+TEST_CASE("no rule looks back further than forty words") {
+  const auto far = [](int phrases) {
+    std::string text = "The key that I lost";
+    for (int i = 0; i < phrases; ++i) text += " of the box";
+    return links_in(text + " was rusty.", WordRelation::subject);
+  };
+  CHECK(far(10) == "lost>I was>key");
+  CHECK(far(15).find("was>key") == std::string::npos);
+  // Else a text without punctuation would take the square of its length: here minutes.
+  std::string text;
+  for (int i = 0; i < 40000; ++i) text += " the dog ran on the river";
+  CHECK(word_links(tokens_of(text)).english);
 }
 
 TEST_CASE("a word in pieces looks from its last token, and is looked at in all of them") {

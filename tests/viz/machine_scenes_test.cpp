@@ -2,10 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "app/render/machine_pictures.h"
+#include "app/render/mechanism_steps_picture.h"
 #include "app/render/sharing_pictures.h"
+#include "tests/attention/mechanisms/input.h"
 #include "tests/viz/sample.h"
 #include "viz/scene/key_sharing.h"
 #include "viz/scene/line_chart.h"
@@ -105,6 +109,86 @@ TEST_CASE("a band reaches from the least to the most, and dots stand without a l
   CHECK(find(scene, "line.mean"));
   CHECK_FALSE(find(scene, "line.points"));
   CHECK(find(scene, "point.points.1"));
+}
+
+TEST_CASE("a machine in words: bytes, m and l before and after, each number as it was counted") {
+  TileWork work;
+  work.done = 3, work.tiles = 9;
+  work.blocks = {{"Q", ShapeChip::Role::query, 6, 4, {2, 4}, 64}, {"O", ShapeChip::Role::output, 6, 3, {2, 4}, 2400}};
+  work.kept = {{"scores", 2, 5}};
+  work.moved = 2464, work.moved_in_all = 5000, work.plain = 9000, work.one_tile = 4000;
+  work.row = TileWork::Row{3, 0.5f, 1.25f, 1.5f, 1.9586f, 1.25f};
+  const auto words = [&] {
+    return tile_machine(
+        work, *find_mechanism("flash"), [](Index row) { return "token " + std::to_string(row); }, theme("dark"));
+  };
+  const TileMachine machine = words();
+  CHECK(machine.state == "tile 3 of 9");
+  CHECK(machine.slow[0].crossed == "64 B read");
+  CHECK(machine.slow[1].crossed == "2.4 kB written");
+  CHECK(machine.kept == std::vector<std::string>{"scores 2×5"});
+  CHECK(machine.moved == 2464);
+  REQUIRE(machine.levels.size() == 3);
+  CHECK(machine.levels[2].bytes == 4000);
+  REQUIRE(machine.row.size() == 3);
+  CHECK(machine.row[0] == "row token 3 before → after this tile");
+  CHECK(machine.row[1] == "m  0.500 → 1.250");
+  CHECK(machine.row[2] == "l  1.500 · e^(−0.750) + 1.250 = 1.959");
+  // What is added is told as it was counted, not as what makes the sum come out.
+  work.row->added = 9;
+  CHECK(words().row[2] == "l  1.500 · e^(−0.750) + 9.000 = 1.959");
+  work.row->max_before = -std::numeric_limits<float>::infinity();
+  CHECK(words().row[1] == "m  −∞ → 1.250");
+  CHECK(words().row[2] == "l  0 → 1.959");
+  work.row->max = std::numeric_limits<float>::quiet_NaN();
+  CHECK(words().row[1] == "m  −∞ → NaN");
+  work.skipped = true;
+  CHECK(words().row == std::vector<std::string>{"The mask hides all of this tile: it is skipped."});
+}
+
+TEST_CASE("a ring in words: who holds whose keys, what was sent, who has nothing to do") {
+  RingRound round;
+  round.done = 2, round.rounds = 3;
+  round.workers = {{{0, 2}, {2, 3}, 1, false, 1}, {{2, 4}, {0, 2}, 0, true, 2}, {{4, 5}, {3, 3}, 2, true, 2}};
+  round.sent = 1536;
+  const auto words = [&] { return worker_ring(round, *find_mechanism("ring")); };
+  const WorkerRing ring = words();
+  CHECK(ring.state == "round 2 of 3");
+  CHECK(ring.workers[0].queries == "Q 0–1");
+  CHECK(ring.workers[0].keys == "K, V 2");
+  CHECK(ring.workers[2].keys == "K, V none");
+  CHECK(ring.workers[1].met == doctest::Approx(2.0 / 3));
+  CHECK(
+      ring.workers[0].tooltip ==
+      "keeps queries 0–1, holds keys and values 2 of worker 1, of which the mask leaves it none; 1 of 3 blocks folded "
+      "in");
+  CHECK(ring.remark == "1.54 kB sent by each worker; 1 of 3 have nothing to do: the mask");
+  round.done = 0;
+  CHECK(words().remark.starts_with("Each holds its own keys"));
+}
+
+TEST_CASE("every mechanism has a picture: its steps, its curves under their titles, its way through a tree") {
+  const Style style = plain();
+  MechanismInput in = testing::random_head(12, 12, 8, 8, "causal");
+  auto use = std::make_shared<VocabularyUse>();
+  for (int id = 0; id < 12; ++id) use->frequency.push_back(1.0 / 12);
+  use->hidden = Tensor::full({1, 8}, 0.5f);
+  in.vocabulary = use;
+  for (const Mechanism& m : mechanisms()) {
+    CAPTURE(m.id);
+    const MechanismResult r = m.run(in, m.usual(), Detail::steps);
+    const Scene scene = mechanism_scene(r, m, {}, 1200, style);
+    CHECK(scene.height >= 100);
+    const auto written = [&](const std::string& text) {
+      return std::ranges::any_of(scene.marks, [&](const Mark& mark) {
+        const auto* t = std::get_if<Text>(&mark.shape);
+        return t && t->text == text;
+      });
+    };
+    for (const MechanismCurve& curve : r.curves) CHECK(written(curve.title));
+    for (const Mark& mark : scene.marks)
+      if (const auto* box = std::get_if<Box>(&mark.shape)) CHECK(box->rect.bottom() <= scene.height + 1);
+  }
 }
 
 }  // namespace headscope::machine_scenes_test

@@ -91,6 +91,21 @@ TEST_CASE("cells that have room show their number, in the ink that can be read; 
       return t && t->text == text;
     });
   };
+  const FlowMatrix tiny = [&] {
+    FlowMatrix out = output;
+    out.values = Tensor::from({2, 1}, std::vector<float>{1e-7f, 3e-8f});
+    return out;
+  }();
+  const auto numbers_of = [&](const FlowMatrix& matrix) {
+    MatrixFlow alone = flow;
+    alone.matrices = {matrix};
+    return std::ranges::count_if(matrix_flow_scene(alone, style).marks, [](const Mark& m) {
+      const auto* t = std::get_if<Text>(&m.shape);
+      return t && (t->text.starts_with("0.00") || t->text == "20.0");
+    });
+  };
+  CHECK(numbers_of(output) == 1);
+  CHECK(numbers_of(tiny) == 0);  // all would be 0.0000: the colours say more
   CHECK(count("0.40") == 2);
   CHECK(count("0.20") == 1);
   CHECK(count("1.00") == 1);
@@ -138,6 +153,14 @@ TEST_CASE("bars: from the ground to their values, the chosen one in the accent")
     CHECK((box.fill == style.theme.accent) == (i == 1));
   }
   CHECK(!find(scene, "marker"));
+  const auto& number = std::get<Text>(find(scene, "number.")->shape);  // stands above the chosen bar
+  CHECK(number.text == "200");
+  const Rect& chosen = std::get<Box>(find(scene, "bar..1")->shape).rect;
+  CHECK(number.at.x == doctest::Approx(chosen.center().x));
+  CHECK(number.at.y < chosen.y);
+  chart.marker = Point{400, 400};  // the highest: its number stays inside the picture
+  const Scene high = line_chart_scene(chart, style);
+  CHECK(std::get<Text>(find(high, "number.")->shape).at.y - style.theme.small_token().size >= 0);
 }
 
 TEST_CASE("a chart with both axes logarithmic: a power law is a straight line; dashes and decades") {

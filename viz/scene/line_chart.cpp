@@ -76,6 +76,18 @@ void add_bars(Scene& scene, const ChartSeries& line, const LineChart& chart, con
                fmt::format("bar.{}.{}", line.title, i),
                fmt::format("{} {}: {} {}", chart.x_title, short_number(line.x[i], 6), short_number(line.y[i], 4),
                            chart.y_title)});
+    if (!chosen) continue;
+    const std::string text = short_number(line.y[i], 4);
+    const Font number = style.theme.small_token();
+    const double half = style.measure.width(text, number) / 2;
+    scene.add(
+        {Text{{std::clamp((left + right) / 2, plot.x + half, std::max(plot.right() - half, plot.x + half)), at.y - 4},
+              text,
+              number,
+              style.theme.text,
+              Anchor::middle,
+              0},
+         fmt::format("number.{}", line.title), ""});
   }
 }
 
@@ -148,7 +160,8 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
   const double line_height = std::round(14 * theme.text_scale);
   std::vector<double> x_ticks = chart.x_ticks;
   // The number at the axis' upper end stands half above it, clear of the title.
-  const double top = std::ceil(number.size / 2) + (chart.y_title.empty() ? 0 : line_height + 1);
+  const double top = std::ceil(number.size / 2) + (chart.y_title.empty() ? 0 : line_height + 1) +
+                     (chart.bars && chart.marker ? line_height - 4 : 0);  // and that of the highest bar above it
   Rect plot{std::ceil(tick_width) + 8, top,
             chart.width - std::ceil(tick_width) - 14 - (title_width > 0 ? title_width + 8 : 0),
             chart.height - top - line_height - 4};

@@ -46,17 +46,23 @@ Card card_of(const FlowMatrix& m, const MatrixFlow& flow, const Style& style) {
   const double scale = style.theme.text_scale;
   const auto rows = static_cast<double>(std::max<Index>(m.values.dim(0), 1));
   const auto columns = static_cast<double>(std::max<Index>(m.values.dim(1), 1));
-  if (!m.rows.empty()) card.left = std::min(widest(m.rows, font, style), most_room(m.rows, style)) + label_gap;
+  if (!m.rows.empty())  // a pixel more than measured: letters are drawn on whole ones
+    card.left = std::ceil(std::min(widest(m.rows, font, style), most_room(m.rows, style))) + label_gap + 1;
   const double side = std::max(flow.side - card.left, 40.0);
   // Room for numbers where the matrix is small; else the whole is worth more.
   card.decimals = decimals_of(m);
   double number = 0;
+  bool told = false, zeros = true;  // where cells so small are 0.0000 all over, colours say more
   if (rows * columns <= 400)
     for (Index i = 0; i < m.values.dim(0); ++i)
-      for (Index j = 0; j < m.values.dim(1); ++j)
-        number = std::max(number, style.measure.width(cell_number(m.values.at(i, j), card.decimals), font));
+      for (Index j = 0; j < m.values.dim(1); ++j) {
+        const std::string text = cell_number(m.values.at(i, j), card.decimals);
+        number = std::max(number, style.measure.width(text, font));
+        told = told || text.find_first_of("123456789") != std::string::npos;
+        zeros = zeros && text == "0";
+      }
   const double wanted_w = std::max(number_cell * scale, std::ceil(number) + 7), wanted_h = font.size + 6;
-  card.numbers = number > 0 && columns * wanted_w <= side && rows * wanted_h <= side;
+  card.numbers = number > 0 && (told || zeros) && columns * wanted_w <= side && rows * wanted_h <= side;
   if (card.numbers) {
     card.cell_w = std::floor(std::clamp(side / std::max(columns, 4.0), wanted_w, widest_number_cell * scale));
     card.cell_h = std::floor(std::clamp(side / std::max(rows, 5.0), wanted_h, highest_number_cell * scale));
@@ -93,7 +99,7 @@ void add_labels(Scene& scene, const FlowMatrix& m, const Card& card, const Rect&
   const Index row_every = round_every(card.cell_h, font.size + 1);
   for (Index i = 0; i < std::min(m.values.dim(0), static_cast<Index>(m.rows.size())); i += row_every)
     scene.add({Text{{rect.x - label_gap, rect.y + (static_cast<double>(i) + 0.5) * card.cell_h + half_capital(font)},
-                    elided(nth(m.rows, i), font, card.left - label_gap + 1, style.measure),
+                    elided(nth(m.rows, i), font, card.left - label_gap, style.measure),
                     font,
                     style.theme.muted,
                     Anchor::end,

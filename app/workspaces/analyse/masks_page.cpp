@@ -171,7 +171,9 @@ class MaskPage final : public ReadingPage {
   /// One for every number that stands in the words.
   void sliders(const PageContext& c) {
     const auto tokens = static_cast<Index>(c.trace()->tokens.size());
-    const std::vector<MaskNumber> numbers = mask_numbers(spec_, tokens);
+    if (const auto of = std::pair(spec_, tokens); numbers_of_ != of)
+      numbers_ = mask_numbers(spec_, tokens), numbers_of_ = of;
+    const std::vector<MaskNumber> numbers = numbers_;  // a slider may choose another mask
     if (numbers.empty() || numbers.size() > most_sliders) return;
     const int columns = c.room() > 560 && numbers.size() > 1 ? 2 : 1;
     if (!ImGui::BeginTable("mask numbers", columns,
@@ -383,6 +385,8 @@ class MaskPage final : public ReadingPage {
   ReadingJob<MaskedRun> masked_{*this, "masks.model", "measuring the mask"};
   ReadingSlot slot_{*this, "scene.masks"};
   std::string spec_, line_, error_;  // spec_ "" until a model is seen: then its own
+  std::vector<MaskNumber> numbers_;
+  std::pair<std::string, Index> numbers_of_{"", -1};  // the spec and the tokens that numbers_ are of
   int join_ = 0, view_ = 0;
   SweepController costs_;
   std::optional<MasksAsked> asked_;

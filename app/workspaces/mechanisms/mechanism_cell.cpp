@@ -47,9 +47,10 @@ std::string chain(const MechanismPage& page, const MechanismStep& told, Index ro
 
 void MechanismsWorkspace::walk(AppContext& app, bool list_takes_arrows) {
   auto& pinned = controller_.pinned;
-  if (!pinned || ImGui::GetIO().WantTextInput || walking_controls()) return;
+  if (!pinned) return;
   const MechanismStep* step = step_of(*controller_.page(), pinned->step);
-  if (!step || step->value.size() == 0) return;
+  if (!step || step->value.size() == 0) return pinned.reset();  // the page that was chosen since has no such cell
+  if (ImGui::GetIO().WantTextInput || walking_controls()) return;
   if (ImGui::IsKeyPressed(ImGuiKey_Escape)) return pinned.reset();
   if (list_takes_arrows) return;
   app.ui.arrows_taken = app.ui.sideways_taken = true;

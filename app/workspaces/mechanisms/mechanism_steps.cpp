@@ -65,35 +65,11 @@ void MechanismsWorkspace::curves(Ui& ui) {
     section(ui, page.result.curves[i].title,
             page.result.curves[i].x_title + " →, " + page.result.curves[i].y_title + " ↑");
     const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)), height = 190;
-    curves_[i].want(
-        jobs_, ui, controller_.page(), fmt::format("{}", width),
-        [from = controller_.page(), i, width, height](const Style& style) {
-          const MechanismCurve& curve = from->result.curves[i];
-          LineChart chart;
-          chart.width = width;
-          chart.height = height;
-          chart.log_x = curve.log_x;
-          chart.grid = true;
-          // The other axis is named above: below, its name would meet those of the lines.
-          chart.y_title = curve.y_title;
-          chart.points = !curve.lines.empty() && curve.lines[0].x.size() < 30;
-          if (curve.from_zero) chart.y_low = 0;
-          const Color colors[] = {style.theme.accent, style.theme.key, style.theme.value, style.theme.muted};
-          for (std::size_t at = 0; at < curve.lines.size(); ++at) {
-            const MechanismCurve::Line& line = curve.lines[at];
-            ChartSeries drawn{line.label, line.level ? style.theme.muted : colors[at % 4], line.x, line.y};
-            drawn.least = line.least, drawn.most = line.most;
-            drawn.dots = line.dots, drawn.dashed = line.level;
-            if (std::ranges::any_of(curve.lines, &MechanismCurve::Line::dots)) chart.points = false;
-            chart.series.push_back(std::move(drawn));
-          }
-          if (curve.log_x) chart.x_ticks = {0.05, 0.1, 1, 4, 10, 16, 64, 100, 256, 1024, 4096, 16384, 65536};
-          chart.log_y = curve.log_y;
-          chart.bars = curve.bars;
-          if (curve.bars) chart.y_low = 0;
-          if (curve.marker) chart.marker = Point{curve.marker->first, curve.marker->second};
-          return line_chart_scene(chart, style);
-        });
+    curves_[i].want(jobs_, ui, controller_.page(), fmt::format("{}", width),
+                    [from = controller_.page(), i, width, height](const Style& style) {
+                      // The other axis is named above: below, its name would meet those of the lines.
+                      return line_chart_scene(curve_chart(from->result.curves[i], width, height, style.theme), style);
+                    });
     curves_[i].draw(ui, fmt::format("curve {}", i).c_str(), {}, width, height);
   }
   if (controller_.mechanism().study)

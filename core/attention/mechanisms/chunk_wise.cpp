@@ -3,13 +3,16 @@
 //   S_t = A_t S_{t−1} + β k_t v_tᵀ,   o_t = S_tᵀ q_t,
 // with A_t = I (linear attention), γ I (RetNet), diag(α_t) (GLA) or I − β k_t k_tᵀ (DeltaNet). Token by token that is n
 // steps in sequence; all at once it is n² products. In between: inside a chunk of C tokens matrix products, between
-// chunks only the state S. With a_t the product of the gates from the chunk's beginning to t, q̃_t = a_t ∘ q_t and
-// k̃_s = k_s ÷ a_s:
-//   O = tril(Q̃ K̃ᵀ) V + Q̃ S,   S ← diag(a_C) (S + K̃ᵀ V).
+// chunks only the state S. With a_t the product of the gates from the chunk's beginning to t:
+//   P_ts = Σ_c q_tc k_sc a_tc ÷ a_sc for s ≤ t,   O = P V + (a ∘ Q) S,   S ← diag(a_C) S + (a_C ÷ a ∘ K)ᵀ V.
+// Written as P = tril((a ∘ Q)(K ÷ a)ᵀ) that is one matrix product, but gates have no floor, and K ÷ a overflows where
+// their product underflows. So the ratios are taken by themselves, from sums of ln α, as Yang et al. do inside their
+// smallest chunks: every exponent is ≤ 0.
 // DeltaNet writes U − W S in V's place, (I + tril(β K Kᵀ, −1)) [W U] = β [K V] (the UT transform).
 // Ours: GLA's gates are learnt maps of the layer's input; a head has none, so α_t = σ(3 + W k_t), W drawn, entries
 // N(0, 1/d). Keys and queries: linear 1 + elu, the delta rule of length 1, otherwise times √scale. No norm behind.
-// Shapes: S (d, d_v), tile (C, C). Cost: n C (d + d_v) inside the chunks, 2 n d d_v through the state; n ÷ C steps.
+// Shapes: S (d, d_v), tile (C, C). Cost: n C (d + d_v) inside the chunks, 2 n d d_v through the state; for the delta
+// rule also n C d for K Kᵀ, n (C − 1) (d + d_v) ÷ 2 to solve for W and U, n d d_v for W S. n ÷ C steps.
 
 #include <fmt/format.h>
 
@@ -29,12 +32,21 @@ namespace {
 using Matrix = RowMajor<double>;
 enum Form { linear, decay, gated, delta };
 
+Form form_of(const MechanismValues& values) {
+  return static_cast<Form>(values.whole("recurrence"));
+}
+
 struct Parts {
   Form form;
   Matrix q, k, v;
-  Matrix gates;  // (n, d): what row c of S is multiplied by before token t is written
+  Matrix log_gates;  // (n, d): ln of what row c of S is multiplied by before token t is written; empty: of 1
   double beta;
 };
+
+/// ln σ(x), finite however small σ(x) is.
+double log_sigmoid(double x) {
+  return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x));
+}
 
 void to_length_one(Matrix& x) {
   for (Eigen::Index i = 0; i < x.rows(); ++i)
@@ -42,37 +54,37 @@ void to_length_one(Matrix& x) {
 }
 
 Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
-  Parts p{static_cast<Form>(values.whole("recurrence")),
-          matrix_of(in.q),
-          matrix_of(in.k),
-          matrix_of(in.v),
-          Matrix::Ones(in.n(), in.d()),
-          values.number("beta")};
+  Parts p{form_of(values), matrix_of(in.q), matrix_of(in.k), matrix_of(in.v), {}, values.number("beta")};
   const double root = std::sqrt(std::abs(static_cast<double>(in.scale)));
   for (Matrix* each : {&p.q, &p.k}) {
     if (p.form == delta)
       to_length_one(*each);
     else if (p.form == linear)
-      *each = each->unaryExpr([](double x) { return x > 0 ? 1 + x : std::exp(x); });
+      *each = each->unaryExpr([](double x) { return static_cast<double>(one_plus_elu(static_cast<float>(x))); });
     else
       *each *= root;
   }
   if (p.form != delta) p.beta = 1;
-  if (p.form == decay) p.gates.setConstant(values.number("decay"));
+  if (p.form == decay) p.log_gates = Matrix::Constant(in.n(), in.d(), std::log(values.number("decay")));
   if (p.form == gated) {
     const Matrix w = matrix_of(gaussian(in.d(), in.d(), values.seed())) / std::sqrt(static_cast<double>(in.d()));
-    p.gates = (matrix_of(in.k) * w.transpose()).unaryExpr([](double x) { return 1 / (1 + std::exp(-3 - x)); });
+    p.log_gates = (matrix_of(in.k) * w.transpose()).unaryExpr([](double x) { return log_sigmoid(3 + x); });
   }
   return p;
+}
+
+Matrix gates_of(const Parts& p) {
+  return p.log_gates.array().exp().matrix();
 }
 
 /// Token by token: keep(t, S) after each.
 template <class Keep>
 Matrix recur(const MechanismInput& in, const Parts& p, Keep keep) {
   Matrix state = Matrix::Zero(in.d(), in.d_v()), out(in.n(), in.d_v());
+  const Matrix gates = gates_of(p);
   for (Index t = 0; t < in.n(); ++t) {
     if (t % 256 == 0) check(in);
-    state = p.gates.row(t).asDiagonal() * state;
+    if (gates.size() > 0) state = gates.row(t).asDiagonal() * state;
     const Eigen::RowVectorXd held = p.k.row(t) * state;
     state += p.beta * p.k.row(t).transpose() * (p.form == delta ? Eigen::RowVectorXd(p.v.row(t) - held) : p.v.row(t));
     out.row(t) = p.q.row(t) * state;
@@ -87,6 +99,24 @@ struct Chunked {
   Matrix state;                 // (d, d_v) after the last token
 };
 
+/// Of one chunk, ln a: sums of ln α from its beginning to each token; empty where all gates are 1.
+Matrix log_products(const Parts& p, Index begin, Index size) {
+  if (p.log_gates.size() == 0) return {};
+  Matrix sums = p.log_gates.middleRows(begin, size);
+  for (Index t = 1; t < size; ++t) sums.row(t) += sums.row(t - 1);
+  return sums;
+}
+
+/// P (C, C): q_t through the gates between s and t, with k_s.
+Matrix tile_of(const Matrix& q, const Matrix& k, const Matrix& log_a) {
+  if (log_a.size() == 0) return (q * k.transpose()).triangularView<Eigen::Lower>();
+  Matrix tile = Matrix::Zero(q.rows(), q.rows());
+  for (Index t = 0; t < q.rows(); ++t)
+    for (Index s = 0; s <= t; ++s)
+      tile(t, s) = (q.row(t).array() * k.row(s).array() * (log_a.row(t) - log_a.row(s)).array().exp()).sum();
+  return tile;
+}
+
 /// `tiles`: keep them.
 Chunked by_chunks(const MechanismInput& in, const Parts& p, Index chunk, bool tiles) {
   const Index n = in.n();
@@ -96,11 +126,7 @@ Chunked by_chunks(const MechanismInput& in, const Parts& p, Index chunk, bool ti
     check(in);
     const Index size = std::min(chunk, n - begin);
     Matrix q = p.q.middleRows(begin, size), k = p.k.middleRows(begin, size), v = p.v.middleRows(begin, size);
-    Eigen::RowVectorXd product = Eigen::RowVectorXd::Ones(in.d());
-    for (Index i = 0; i < size; ++i) {  // float64 holds the product of 128 gates of 0.01
-      product = product.cwiseProduct(p.gates.row(begin + i));
-      q.row(i) = q.row(i).cwiseProduct(product), k.row(i) = k.row(i).cwiseQuotient(product);
-    }
+    const Matrix log_a = log_products(p, begin, size);
     if (p.form == delta) {
       Matrix overlap = (p.beta * k * k.transpose()).triangularView<Eigen::StrictlyLower>();
       overlap.diagonal().setOnes();
@@ -108,11 +134,18 @@ Chunked by_chunks(const MechanismInput& in, const Parts& p, Index chunk, bool ti
       const Matrix w = solve.solve(p.beta * k), u = solve.solve(p.beta * v);
       v = u - w * c.state;
     }
-    const Matrix tile = (q * k.transpose()).triangularView<Eigen::Lower>();
+    const Matrix tile = tile_of(q, k, log_a);
+    if (log_a.size() > 0) {
+      q = q.cwiseProduct(log_a.array().exp().matrix());
+      k = k.cwiseProduct((log_a.row(size - 1).replicate(size, 1) - log_a).array().exp().matrix());
+      c.through.middleRows(begin, size) = q * c.state;
+      c.state = log_a.row(size - 1).array().exp().matrix().asDiagonal() * c.state;
+    } else {
+      c.through.middleRows(begin, size) = q * c.state;
+    }
     c.inside.middleRows(begin, size) = tile * v;
-    c.through.middleRows(begin, size) = q * c.state;
     if (tiles) c.tiles.block(begin, begin, size, size) = tile;
-    c.state = product.asDiagonal() * Matrix(c.state + k.transpose() * v);
+    c.state += k.transpose() * v;
   }
   c.out = c.inside + c.through;
   return c;
@@ -121,6 +154,7 @@ Chunked by_chunks(const MechanismInput& in, const Parts& p, Index chunk, bool ti
 /// weight(t, s) by its definition: q_t through every gate back to token s.
 Matrix weights_of(const MechanismInput& in, const Parts& p) {
   Matrix weights = Matrix::Zero(in.n(), in.n());
+  const Matrix gates = gates_of(p);
   for (Index t = 0; t < in.n(); ++t) {
     check(in);
     Eigen::RowVectorXd u = p.q.row(t);
@@ -128,7 +162,7 @@ Matrix weights_of(const MechanismInput& in, const Parts& p) {
       const double along = u.dot(p.k.row(s));
       weights(t, s) = p.beta * along;
       if (p.form == delta) u -= p.beta * along * p.k.row(s);
-      u = u.cwiseProduct(p.gates.row(s));
+      if (gates.size() > 0) u = u.cwiseProduct(gates.row(s));
     }
   }
   return weights;
@@ -138,9 +172,10 @@ Index chunk_of(const MechanismValues& values, Index n) {
   return std::min(values.whole("chunk"), std::max<Index>(n, 1));
 }
 
-double multiply_adds(const MechanismShape& s, double chunk) {
+double multiply_adds(const MechanismShape& s, double chunk, Form form) {
   const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d), d_v = static_cast<double>(s.d_v);
-  return n * chunk * (d + d_v) + 2 * n * d * d_v;
+  const double all = n * chunk * (d + d_v) + 2 * n * d * d_v;
+  return form == delta ? all + n * chunk * d + n * (chunk - 1) * (d + d_v) / 2 + n * d * d_v : all;
 }
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
@@ -155,8 +190,9 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   const MechanismShape shape{n, in.d(), in.d_v()};
   result.facts = {{"Steps in sequence", fmt::format("{} chunks in place of {} tokens", (n + chunk - 1) / chunk, n),
                    "n ÷ C, rounded up"},
-                  {"Multiply-adds", fmt::format("{:.0f}", multiply_adds(shape, static_cast<double>(chunk))),
-                   "n C (d + d_v) inside the chunks + 2 n d d_v through the state"}};
+                  {"Multiply-adds", fmt::format("{:.0f}", multiply_adds(shape, static_cast<double>(chunk), p.form)),
+                   std::string("n C (d + d_v) inside the chunks + 2 n d d_v through the state") +
+                       (p.form == delta ? "; n C d for K Kᵀ, n (C − 1) (d + d_v) ÷ 2 to solve, n d d_v for W S" : "")}};
   if (detail != Detail::steps) return result;
   add_inputs(result.steps, in);
   auto hidden = hidden_cells(*in.rule, n, n);
@@ -165,7 +201,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     for (Index j = 0; j < n; ++j) outside.push_back(j > i || i / chunk != j / chunk);
   result.steps.push_back({.id = "tiles",
                           .title = "Inside chunks",
-                          .formula = p.form == delta ? "tril(Q Kᵀ), meets U − W S" : "tril(Q̃ K̃ᵀ), meets V",
+                          .formula = p.form == delta ? "tril(Q Kᵀ), meets U − W S" : "Σ q k · gates between, meets V",
                           .value = tensor_of(by.tiles),
                           .masked = std::move(outside)});
   result.steps.push_back({.id = "inside",
@@ -175,7 +211,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .columns = MechanismAxis::dimension});
   result.steps.push_back({.id = "through",
                           .title = "From chunks before",
-                          .formula = "Q̃ S",
+                          .formula = p.form == delta || p.form == linear ? "Q S" : "(a ∘ Q) S",
                           .value = tensor_of(by.through),
                           .columns = MechanismAxis::dimension,
                           .explain = {}});
@@ -197,11 +233,11 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   for (Index each = 1; each < 2 * n; each *= 2) {
     const Index size = std::min(each, n);
     cost.lines[0].x.push_back(static_cast<double>(size));
-    cost.lines[0].y.push_back(multiply_adds(shape, static_cast<double>(size)));
+    cost.lines[0].y.push_back(multiply_adds(shape, static_cast<double>(size), p.form));
     steps.lines[0].x.push_back(static_cast<double>(size));
     steps.lines[0].y.push_back(static_cast<double>((n + size - 1) / size));
   }
-  cost.marker = {static_cast<double>(chunk), multiply_adds(shape, static_cast<double>(chunk))};
+  cost.marker = {static_cast<double>(chunk), multiply_adds(shape, static_cast<double>(chunk), p.form)};
   steps.marker = {static_cast<double>(chunk), static_cast<double>((n + chunk - 1) / chunk)};
   result.curves = {std::move(cost), std::move(steps)};
   return result;
@@ -227,7 +263,7 @@ Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
 
 template <Form form>
 bool of(const MechanismValues& values, const MechanismShape&) {
-  return static_cast<Form>(values.whole("recurrence")) == form;
+  return form_of(values) == form;
 }
 
 }  // namespace
@@ -239,7 +275,7 @@ Mechanism make_chunk_wise() {
   m.name = "Chunk-wise form";
   m.group = "Recurrent";
   m.source = "Yang et al. 2024";
-  m.formula = "O = tril(Q̃ K̃ᵀ) V + Q̃ S,   S ← diag(a) (S + K̃ᵀ V)";
+  m.formula = "O = P V + (a ∘ Q) S,   S ← diag(a_C) S + (a_C ÷ a ∘ K)ᵀ V";
   m.meaning =
       "Token by token is slow to train, all at once costs n². In chunks: products inside, and only the state passes "
       "from one to the next. The same numbers come out for every chunk length.";
@@ -260,7 +296,7 @@ Mechanism make_chunk_wise() {
   m.recurrent = recurrent;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost;
-    cost.multiply_adds = multiply_adds(s, static_cast<double>(chunk_of(v, s.n)));
+    cost.multiply_adds = multiply_adds(s, static_cast<double>(chunk_of(v, s.n)), form_of(v));
     cost.state_bytes = static_cast<double>(s.d) * static_cast<double>(s.d_v) * 4;
     const double chunks = std::ceil(static_cast<double>(s.n) / static_cast<double>(chunk_of(v, s.n)));
     // Q, K, V read and O written once, the state read and written once a chunk.
@@ -273,7 +309,7 @@ Mechanism make_chunk_wise() {
     const Index c = chunk_of(v, s.n);
     return std::vector<ShapeChip>{
         chip(Role::query, "Q", c, s.d),        chip(Role::key, "tile", c, c),
-        chip(Role::value, "V", c, s.d_v, "·"), chip(Role::plain, "Q̃ S, S", s.d, s.d_v, "+"),
+        chip(Role::value, "V", c, s.d_v, "·"), chip(Role::plain, "Q S, S", s.d, s.d_v, "+"),
         chip(Role::output, "O", c, s.d_v),     {Role::remark, fmt::format("{} times", (s.n + c - 1) / c), ""}};
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult& r) -> std::string {

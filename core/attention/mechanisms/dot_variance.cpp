@@ -1,12 +1,15 @@
 // Why √d (Vaswani et al. 2017, section 3.2.1): the sum of d products of independent numbers with mean 0 and variance 1
 // has variance d. Drawn here: pairs q, k ~ N(0, I_d), a histogram of q·k for several d, before and after ÷ √d, and what
 // unscaled scores do to a row of softmax.
-// Cost: pairs · d.
+// Cost: pairs · 512: one draw, of which every width takes the first d products.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numbers>
+#include <set>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
@@ -17,16 +20,25 @@ namespace headscope::mechanism {
 
 namespace {
 
-std::vector<double> dots(Index d, Index pairs, std::uint64_t seed) {
+constexpr Index pairs = 20000;
+
+/// q·k of `pairs` pairs q, k ~ N(0, I) for every width: one draw, its sums noted on the way through the dimensions. A
+/// term q_c k_c is the product of the two numbers that Box & Muller make of u and v, √(−2 ln u) cos 2πv and
+/// √(−2 ln u) sin 2πv: −ln u · sin 4πv.
+std::map<Index, std::vector<double>> dots(const std::set<Index>& widths, const MechanismInput& in, std::uint64_t seed) {
   Random random(seed);
-  std::vector<double> out;
-  for (Index i = 0; i < pairs; ++i) {
+  std::map<Index, std::vector<double>> out;
+  for (Index pair = 0; pair < pairs; ++pair) {
+    if (pair % 1000 == 0) check(in);
     double sum = 0;
-    for (Index c = 0; c < d; ++c) {
-      const double a = static_cast<double>(random.normal());  // the order of drawing is part of the result
-      sum += a * static_cast<double>(random.normal());
+    Index c = 0;
+    for (const Index width : widths) {
+      for (; c < width; ++c) {
+        const double u = 1 - random.uniform();  // (0, 1]; the order of drawing is part of the result
+        sum -= std::log(u) * std::sin(4 * std::numbers::pi * random.uniform());
+      }
+      out[width].push_back(sum);
     }
-    out.push_back(sum);
   }
   return out;
 }
@@ -56,10 +68,10 @@ struct Rows {
   double entropy = 0, gradient = 0;  // mean, median
 };
 
-Rows rows_of(Index d, bool divide, std::uint64_t seed) {
+/// `x`: the dots of one width, that many to a row.
+Rows rows_of(const std::vector<double>& x, double unit) {
   constexpr Index rows = 101, keys = 64;
-  const auto x = dots(d, rows * keys, seed);
-  const double unit = divide ? 1 / std::sqrt(static_cast<double>(d)) : 1;
+  static_assert(rows * keys <= pairs);
   Rows out;
   std::vector<double> gradients;
   for (Index row = 0; row < rows; ++row) {
@@ -75,19 +87,21 @@ Rows rows_of(Index d, bool divide, std::uint64_t seed) {
 }
 
 /// Those whose bars stand clear of d's, and d.
-std::vector<Index> widths_beside(Index d) {
-  std::vector<Index> out{d};
+std::set<Index> widths_beside(Index d) {
+  std::set<Index> out{d};
   for (Index each = 32; each <= 512; each += 32)
-    if (std::abs(each - d) >= 32 || each == d) out.push_back(each);
-  std::ranges::sort(out);
-  out.erase(std::unique(out.begin(), out.end()), out.end());
+    if (std::abs(each - d) >= 32) out.insert(each);
   return out;
 }
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   const Index d = values.whole("width");
-  const Index pairs = 20'000'000 / std::max<Index>(d, 500);
   const auto width = static_cast<double>(d);
+  const std::set<Index> drawn{8, 32, 128, 512}, barred = widths_beside(d);
+  const std::set<Index> softened{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, d};
+  std::set<Index> all = softened;
+  all.insert(barred.begin(), barred.end());
+  const std::map<Index, std::vector<double>> of = dots(all, in, values.seed());
   MechanismResult result;
   MechanismCurve bars{"Variance of q·k, as it comes", "d", "variance", {{"", {}, {}}}, false, {}};
   bars.bars = true;
@@ -96,28 +110,22 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   const std::vector<MechanismCurve::Line> both{{"unscaled", {}, {}}, {"÷ √d", {}, {}}};
   MechanismCurve entropy{"A row of 64 scores through softmax, over the width", "d", "entropy, nats", both, true, {}};
   MechanismCurve gradient{"What is left of its gradient, ‖diag(p) − p pᵀ‖", "d", "‖J‖, median row", both, true, {}};
-  for (const Index each : {Index{8}, Index{32}, Index{128}, Index{512}}) {
-    check(in);
-    const auto x = dots(each, 20000, values.seed());
-    plain.lines.push_back(histogram(x, 1, 60, fmt::format("d = {}", each)));
-    scaled.lines.push_back(histogram(x, 1 / std::sqrt(static_cast<double>(each)), 4, fmt::format("d = {}", each)));
+  for (const Index each : drawn) {
+    plain.lines.push_back(histogram(of.at(each), 1, 60, fmt::format("d = {}", each)));
+    scaled.lines.push_back(
+        histogram(of.at(each), 1 / std::sqrt(static_cast<double>(each)), 4, fmt::format("d = {}", each)));
   }
-  const auto own = dots(d, pairs, values.seed());
-  const double v = variance(own);
-  for (const Index each : widths_beside(d)) {
-    check(in);
+  const double v = variance(of.at(d));
+  for (const Index each : barred) {
     bars.lines[0].x.push_back(static_cast<double>(each));
-    bars.lines[0].y.push_back(each == d ? v : variance(dots(each, 10000, values.seed() + 3)));
+    bars.lines[0].y.push_back(variance(of.at(each)));
   }
   bars.marker = {width, v};
   Rows here[2], widest[2];
-  std::vector<Index> widths{1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
-  if (std::ranges::find(widths, d) == widths.end()) widths.push_back(d);
-  std::ranges::sort(widths);
-  for (const Index each : widths) {
+  for (const Index each : softened) {
     check(in);
     for (const bool divide : {false, true}) {
-      const Rows rows = rows_of(each, divide, values.seed() + 7);
+      const Rows rows = rows_of(of.at(each), divide ? 1 / std::sqrt(static_cast<double>(each)) : 1);
       if (each == d) here[divide] = rows;
       widest[divide] = rows;
       for (auto* curve : {&entropy, &gradient}) curve->lines[divide].x.push_back(static_cast<double>(each));

@@ -27,20 +27,15 @@ Tensor dropped(const Tensor& weights, double p, Random& random) {
   });
 }
 
-double norm(const Tensor& x) {
+/// Σ over all outputs of Σ_j w_j² v_j²: times p ÷ (1 − p) the variance.
+double squares(const Tensor& weights, const Tensor& v) {
   double sum = 0;
-  for (const float value : x.values()) sum += static_cast<double>(value) * static_cast<double>(value);
-  return std::sqrt(sum);
-}
-
-/// Σ over all outputs of Σ_j w_j² v_j² p ÷ (1 − p).
-double variance(const Tensor& weights, const Tensor& v, double p) {
-  double sum = 0;
-  for (Index i = 0; i < weights.dim(0); ++i)
-    for (Index j = 0; j < weights.dim(1); ++j)
-      for (Index c = 0; c < v.dim(1); ++c)
-        sum += std::pow(static_cast<double>(weights.at(i, j)) * static_cast<double>(v.at(j, c)), 2);
-  return sum * p / (1 - p);
+  for (Index j = 0; j < weights.dim(1); ++j) {
+    double weight = 0;
+    for (Index i = 0; i < weights.dim(0); ++i) weight += std::pow(static_cast<double>(weights.at(i, j)), 2);
+    sum += weight * std::pow(norm(v.slice(0, j, j + 1)), 2);
+  }
+  return sum;
 }
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
@@ -91,13 +86,14 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .formula = fmt::format("of {} draws", draws),
                           .value = mean,
                           .columns = MechanismAxis::dimension});
-  const double expected = variance(full.weights, in.v, p), size = norm(full.output);
+  check(in);
+  const double spread = squares(full.weights, in.v), expected = spread * p / (1 - p), size = norm(full.output);
   const auto relative = [&](double squares) { return size > 0 ? std::sqrt(squares) / size : std::sqrt(squares); };
   MechanismCurve curve{
       "How far one draw's output lies from the expected one", "p", "‖ΔO‖ ÷ ‖O‖", {{"", {}, {}}}, false, {}};
   for (int i = 0; i <= 36; ++i) {
     const double at = 0.025 * i;
-    curve.lines[0].x.push_back(at), curve.lines[0].y.push_back(relative(variance(full.weights, in.v, at)));
+    curve.lines[0].x.push_back(at), curve.lines[0].y.push_back(relative(spread * at / (1 - at)));
   }
   curve.marker = {p, relative(expected)};
   result.curves.push_back(std::move(curve));

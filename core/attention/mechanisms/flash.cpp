@@ -8,8 +8,9 @@
 // The tile follows from the M numbers that fast memory holds: B_c = min(d, m) keys, and as many rows as there is room
 // for beside them, B_r (B_c + d + d_v) + B_c (d + d_v) ≤ M. Then B_r grows with M/d, and Θ(n² d² / M) numbers are
 // moved, as Theorem 2 of the first paper says. The usual M is the 192 KiB of a multiprocessor of an A100 (there,
-// section 2.1). Where fast memory holds the whole text nothing is seen of the method: then tiles of `rows` × `columns`
-// are computed and drawn, and the cost stays that of the tile from memory.
+// section 2.1). Where fast memory holds the whole text nothing is seen of the method: for the picture, and where only
+// some tiles are done, tiles of `rows` × `columns` are then computed; edits, timings and costs keep the tile from
+// memory.
 
 #include <fmt/format.h>
 
@@ -61,7 +62,7 @@ bool holds_all(const MechanismShape& s, const MechanismValues& v) {
 bool chosen_tiles(const MechanismValues& v, const MechanismShape& s) {
   return !v.on("fit") || holds_all(s, v);
 }
-/// The tiles that run() goes through, of `s.rows()` queries.
+/// The tiles of the picture, of `s.rows()` queries.
 Tiles shown_tiles(const MechanismShape& s, const MechanismValues& v) {
   return {{s.rows(), s.d, s.d_v}, s.n, v, !chosen_tiles(v, s)};
 }
@@ -94,7 +95,8 @@ void cross(TileWork::Block& block, double& moved, Index rows) {
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const Index n = in.n(), m = in.m();
-  const Tiles tiles = shown_tiles(shape_of(in), values);
+  const bool shown = detail == Detail::steps || values.number("done") < 1;
+  const Tiles tiles = shown ? shown_tiles(shape_of(in), values) : Tiles({n, in.d(), in.d_v()}, m, values);
   const auto upto = static_cast<Index>(std::lround(values.number("done") * static_cast<double>(tiles.count())));
   OnlineSoftmax state(n, in.d_v());
   std::vector<std::uint8_t> done(static_cast<std::size_t>(n * m), 0);
@@ -127,7 +129,12 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     q.held = o.held = rows;
     if (needed) k.held = v.held = keys;
     const Index last = rows.end - 1;
-    work.row = {last, max_before.at(last, 0), state.max.at(last, 0), sum_before.at(last, 0), state.sum.at(last, 0)};
+    work.row = {last,
+                max_before.at(last, 0),
+                state.max.at(last, 0),
+                sum_before.at(last, 0),
+                state.sum.at(last, 0),
+                state.newest.at(last, 0)};
   }
   MechanismResult result;
   result.output = state.output();

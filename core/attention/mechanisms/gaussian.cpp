@@ -38,8 +38,9 @@ struct Cells {
   Index n, m;
   std::vector<double> distance;  // s ‖q − k‖², from the differences
   std::vector<double> dot;       // s q·k
-  Cells(const MechanismInput& in) : n(in.n()), m(in.m()) {
-    for (Index i = 0; i < n; ++i)
+  explicit Cells(const MechanismInput& in) : n(in.n()), m(in.m()) {
+    for (Index i = 0; i < n; ++i) {
+      check(in);
       for (Index j = 0; j < m; ++j) {
         double apart = 0, along = 0;
         for (Index c = 0; c < in.d(); ++c) {
@@ -48,6 +49,7 @@ struct Cells {
         }
         distance.push_back(static_cast<double>(in.scale) * apart), dot.push_back(static_cast<double>(in.scale) * along);
       }
+    }
   }
   template <class Function>
   Tensor tensor(Function f) const {
@@ -69,7 +71,6 @@ void add_identity(MechanismResult& result, const MechanismInput& in) {
   const std::vector<double> query = half_norms(in.q, static_cast<double>(in.scale)),
                             key = half_norms(in.k, static_cast<double>(in.scale));
   const Cells cells(in);
-  check(in);
   double worst = 0, largest = 0, least_factor = 1e300, most_factor = -1e300;
   for (Index i = 0; i < cells.n; ++i)
     for (Index j = 0; j < cells.m; ++j) {
@@ -97,9 +98,10 @@ void add_identity(MechanismResult& result, const MechanismInput& in) {
        .value = cells.tensor([&](Index, Index, Index at) { return show(-nth(cells.distance, at) / 2); }),
        .range = range,
        .masked = hidden,
-       .explain = [distance = cells.distance, m = cells.m](Index i, Index j) {
+       .explain = [distance = cells.distance, m = cells.m, ln](Index i, Index j) {
          const double d = nth(distance, i * m + j);
-         return fmt::format("exp(−{} ÷ 2) = {}", text(d), text(std::exp(-d / 2)));
+         return ln ? fmt::format("−{} ÷ 2 = {}", text(d), text(-d / 2))
+                   : fmt::format("exp(−{} ÷ 2) = {}", text(d), text(std::exp(-d / 2)));
        }});
   result.steps.push_back({.id = "key-factor",
                           .title = named("e^(‖k‖²/2)"),
@@ -125,7 +127,9 @@ void add_identity(MechanismResult& result, const MechanismInput& in) {
                   {"With ‖·‖² in place of ‖·‖²/2",
                    fmt::format("e^{} … e^{} times too large", text(least_factor), text(most_factor)),
                    "e^((‖q‖² + ‖k‖²)/2): the ½ belongs there, though the identity is sometimes written without it"},
-                  {"Bonus of the longest key", fmt::format("× {}", text(std::exp(most - least))),
+                  {"Bonus of the longest key",
+                   most - least > most_exponent ? fmt::format("× e^{}", text(most - least))
+                                                : fmt::format("× {}", text(std::exp(most - least))),
                    "e^(‖k‖²/2) of the longest key ÷ that of the shortest"}};
 }
 
@@ -141,13 +145,9 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   MechanismResult result;
   result.weights = softmax_rows(scores, in.rule.get());
   result.output = product(result.weights, in.v);
-  if (detail == Detail::output) return result;
-  if (detail == Detail::steps) add_inputs(result.steps, in);
+  if (detail != Detail::steps) return result;
+  add_inputs(result.steps, in);
   add_identity(result, in);
-  if (detail != Detail::steps) {
-    result.steps.clear();
-    return result;
-  }
   result.steps.push_back({.id = "weights",
                           .title = "Weights",
                           .formula = values.on("lengths") ? "K · e^(‖k‖²/2), each row ÷ its sum: softmax"

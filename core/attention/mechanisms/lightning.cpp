@@ -7,7 +7,8 @@
 // by side, is divided by its root mean square; σ(x W) gates it. Ours: queries and keys take √scale each (the norm takes
 // it off again); the gate as after_state.h says; the norm has no gains; heads of the layer that do not run this
 // mechanism count in the norm as if they did. Shapes: B × B tiles, S (d, d_v). Cost: n B (d + d_v) + 2 n d d_v
-// multiply-adds; state d d_v floats.
+// multiply-adds; state d d_v floats. Where one block holds the whole text, blocks of 2 are drawn; edits, timings and
+// costs keep the chosen size.
 
 #include "core/attention/mechanisms/lightning.h"
 
@@ -31,10 +32,6 @@ struct Features {
   Tensor q, k, v;
   double decay;
 };
-
-float silu(float x) {
-  return x / (1 + std::exp(-x));
-}
 
 /// λ of head h of H in layer l of L.
 double own_decay(Index head, Index heads, Index layer, Index layers) {
@@ -100,22 +97,28 @@ Parts blocks(const MechanismInput& in, const Features& f, Index size) {
 }
 
 Tensor sum_of(const Parts& parts) {
-  return minus(parts.intra, times(parts.inter, -1));
+  return plus(parts.intra, parts.inter);
 }
 
 Index block_of(const MechanismInput& in, const MechanismValues& values) {
   return std::min(values.whole("block"), in.n());
 }
 
-Index blocks_of(Index n, const MechanismValues& values) {
-  const Index size = std::min(values.whole("block"), n);
+/// Of the picture. One block that holds the whole text would show nothing of the method: then small ones are drawn.
+Index drawn_block(Index n, const MechanismValues& values) {
+  const Index size = values.whole("block");
+  return size < n ? size : std::min<Index>(2, n);
+}
+
+Index drawn_blocks(Index n, const MechanismValues& values) {
+  const Index size = drawn_block(n, values);
   return (n + size - 1) / size;
 }
 
 /// Rows of the blocks that are done; all others are still 0.
 Index rows_done(const MechanismInput& in, const MechanismValues& values) {
-  const double count = static_cast<double>(blocks_of(in.n(), values));
-  return std::min(in.n(), static_cast<Index>(std::lround(values.number("done") * count)) * block_of(in, values));
+  const double count = static_cast<double>(drawn_blocks(in.n(), values));
+  return std::min(in.n(), static_cast<Index>(std::lround(values.number("done") * count)) * drawn_block(in.n(), values));
 }
 
 void clear_after(Tensor& x, Index rows) {
@@ -125,10 +128,10 @@ void clear_after(Tensor& x, Index rows) {
 
 /// Q, K and V are read and O is written once, block by block; the state stays in fast memory.
 std::shared_ptr<const TileWork> work_of(const MechanismInput& in, const MechanismValues& values) {
-  const Index n = in.n(), d = in.d(), d_v = in.d_v(), size = block_of(in, values), done = rows_done(in, values);
+  const Index n = in.n(), d = in.d(), d_v = in.d_v(), size = drawn_block(n, values), done = rows_done(in, values);
   using Role = ShapeChip::Role;
   TileWork work;
-  work.tiles = blocks_of(n, values);
+  work.tiles = drawn_blocks(n, values);
   work.done = (done + size - 1) / size;
   const KeyRange held{done > 0 ? (work.done - 1) * size : 0, done};
   const auto block = [&](const char* name, Role role, Index width) {
@@ -165,7 +168,7 @@ std::vector<float> norm_factors(const MechanismInput& in, const MechanismValues&
 MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   need_causal(in, "lightning");
   const Features f = features_of(in, values, in.head);
-  const Index size = block_of(in, values);
+  const Index size = detail == Detail::steps ? drawn_block(in.n(), values) : block_of(in, values);
   const Parts parts = blocks(in, f, size);
   const Tensor raw = sum_of(parts), gate = output_gate(in, values, GateCurve::sigmoid);
   const std::vector<float> factors = norm_factors(in, values, raw);
@@ -301,7 +304,7 @@ std::vector<ShapeChip> lightning_chips(const MechanismShape& s, const MechanismV
 
 std::vector<MechanismParameter> lightning_parameters() {
   return {
-      whole_parameter("block", "Block B", "Rows computed together; the result does not depend on it.", 1, 256, 2, true),
+      whole_parameter("block", "Block B", "Rows computed together; the result does not depend on it.", 1, 256, 8, true),
       number_parameter("decay", "Decay λ",
                        "What a step back is multiplied by; 1 forgets nothing; 0: each head its own, as in MiniMax-01.",
                        0, 1, 0),
@@ -336,21 +339,25 @@ Mechanism make_lightning() {
   m.parameters = lightning_parameters();
   m.run = lightning_run;
   m.output = lightning_output;
-  m.ticks = [](const MechanismShape& s, const MechanismValues& v) { return blocks_of(s.rows(), v); };
+  m.ticks = [](const MechanismShape& s, const MechanismValues& v) { return drawn_blocks(s.rows(), v); };
   m.tick = "block";
   m.recurrent = lightning_recurrent;
   m.cost = lightning_cost;
   m.chips = lightning_chips;
   m.needs_causal = true;
-  m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
+  m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
     const double decay = v.number("decay");
+    const std::string size = drawn_block(in.n(), v) < block_of(in, v)
+                                 ? "One block holds so short a text: blocks of 2 are drawn. Their size changes nothing."
+                                 : "The size of the blocks changes nothing.";
     if (v.number("done") < 1) return "Only the blocks done so far have an output: the rows below them are still 0.";
     if (decay == 0)
       return "Each head has a decay of its own: the first heads of a layer forget soon, the last ones late, and the "
-             "last layer's hardly at all. The size of the blocks changes nothing.";
+             "last layer's hardly at all. " +
+             size;
     return decay < 1 ? "The decay fades what lies far back: " + text(std::pow(decay, 10.0)) +
-                           " of a weight is left after 10 tokens. The size of the blocks changes nothing."
-                     : "The size of the blocks changes how it is computed, never the result.";
+                           " of a weight is left after 10 tokens. " + size
+                     : size;
   };
   return m;
 }

@@ -31,7 +31,7 @@ void add_entropies(const MechanismInput& in, const std::vector<Index>& seen, Mec
   for (Index i = 0; i < in.n(); ++i) {
     const double plain = mean_entropy(before.slice(0, i, i + 1)), own = mean_entropy(result.weights.slice(0, i, i + 1));
     nats.ref(i, 0) = static_cast<float>(own);
-    effective.ref(i, 0) = static_cast<float>(std::exp(own));
+    effective.ref(i, 0) = nth(seen, i) > 0 ? static_cast<float>(std::exp(own)) : 0;
     const double lines[] = {plain, own, std::log(static_cast<double>(std::max<Index>(nth(seen, i), 1)))};
     for (std::size_t line = 0; line < std::size(lines); ++line) {
       curve.lines[line].x.push_back(static_cast<double>(i));
@@ -46,13 +46,16 @@ void add_entropies(const MechanismInput& in, const std::vector<Index>& seen, Mec
     step.explain = std::move(explain);
     result.steps.push_back(std::move(step));
   };
-  add("entropy", "Entropy H", "−Σ p ln p of each row, nats", nats, [nats, seen](Index i, Index) {
+  add("entropy", "Entropy H", "−Σ p ln p of each row, nats", nats, [nats, seen](Index i, Index) -> std::string {
+    if (nth(seen, i) == 0) return "the row sees no key";
     return fmt::format("−Σ p ln p over {} keys = {} nats of at most ln {} = {}", nth(seen, i), brief(nats.at(i, 0)),
                        nth(seen, i), brief(std::log(static_cast<double>(std::max<Index>(nth(seen, i), 1)))));
   });
-  add("effective", "Effective tokens", "e^H: as many looked at alike", effective, [nats, effective](Index i, Index) {
-    return fmt::format("e^{} = {} tokens", brief(nats.at(i, 0)), brief(effective.at(i, 0), true));
-  });
+  add("effective", "Effective tokens", "e^H: as many looked at alike", effective,
+      [nats, effective, seen](Index i, Index) -> std::string {
+        if (nth(seen, i) == 0) return "the row sees no key: 0 tokens";
+        return fmt::format("e^{} = {} tokens", brief(nats.at(i, 0)), brief(effective.at(i, 0), true));
+      });
   const double mean = mean_entropy(result.weights), plain = mean_entropy(before);
   result.facts.push_back({"effective tokens e^H", fmt::format("{:.1f} → {:.1f}", std::exp(plain), std::exp(mean)),
                           "e to the mean entropy of the rows: softmax → this"});

@@ -17,12 +17,6 @@ namespace headscope::mechanism {
 
 namespace {
 
-double norm(const Tensor& x) {
-  double sum = 0;
-  for (const float value : x.values()) sum += static_cast<double>(value) * static_cast<double>(value);
-  return std::sqrt(sum);
-}
-
 /// 1 under the largest score, 0 elsewhere; all 0 where the query sees nothing.
 Tensor hardest(const Tensor& scores, Index* which) {
   Tensor weights = Tensor::zeros(scores.shape());
@@ -33,35 +27,15 @@ Tensor hardest(const Tensor& scores, Index* which) {
   return weights;
 }
 
-/// ‖diag(p) − p pᵀ‖, the gradient of the weights by the scores.
-double gradient(const Tensor& p) {
-  double sum = 0;
-  for (Index i = 0; i < p.dim(1); ++i)
-    for (Index j = 0; j < p.dim(1); ++j) {
-      const double a = static_cast<double>(p.at(0, i)), b = static_cast<double>(p.at(0, j));
-      sum += std::pow((i == j ? a : 0) - a * b, 2);
-    }
-  return std::sqrt(sum);
-}
-
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
-  const Index row =
-      std::min(static_cast<Index>(std::lround(values.number("query") * static_cast<double>(in.n() - 1))), in.n() - 1);
-  Tensor all = raw_scores(in);
-  apply_rule(*in.rule, all);
-  const Tensor own = all.slice(0, row, row + 1).copy();
-  const auto soft_at = [&](double sharpness) { return softmax_rows(times(own, static_cast<float>(sharpness))); };
+  const RowScores row = row_scores(in, values.number("query"));
+  const auto soft_at = [&](double sharpness) { return softmax_rows(times(row.scores, static_cast<float>(sharpness))); };
   const double sharpness = values.number("sharpness");
   Index best = -1;
-  const Tensor hard = hardest(own, &best), soft = soft_at(sharpness);
+  const Tensor hard = hardest(row.scores, &best), soft = soft_at(sharpness);
   const Tensor hard_read = product(hard, in.v), soft_read = product(soft, in.v);
-  Tensor shown = times(own, static_cast<float>(sharpness));
-  std::vector<std::uint8_t> hidden;
-  for (float& s : shown.mutable_values()) {
-    hidden.push_back(!std::isfinite(s));
-    if (!std::isfinite(s)) s = 0;
-  }
+  const Tensor shown = shown_scores(row, sharpness);
   MechanismResult result;
   const auto step = [&](const char* id, const char* title, std::string formula, const Tensor& value,
                         MechanismStep::Range range, MechanismAxis columns, bool masked,
@@ -73,11 +47,11 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                             .range = range,
                             .rows = MechanismAxis::other,
                             .columns = columns,
-                            .masked = masked ? hidden : std::vector<std::uint8_t>{},
+                            .masked = masked ? row.hidden : std::vector<std::uint8_t>{},
                             .explain = std::move(explain)});
   };
   using enum MechanismStep::Range;
-  step("row-scores", "Match with each key", fmt::format("query {}: q · k, times the sharpness", row), shown,
+  step("row-scores", "Match with each key", fmt::format("query {}: q · k, times the sharpness", row.row), shown,
        signed_values, MechanismAxis::key, true, {});
   step("hard", "Hard: arg max", "1 on the best match", hard, probability, MechanismAxis::key, true, {});
   step("hard-read", "What a dictionary returns", "the value of the best match", hard_read, signed_values,
@@ -109,17 +83,14 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   weight.marker = {sharpness, largest(soft)}, apart.marker = {sharpness, distance(soft)};
   result.curves = {std::move(weight), std::move(apart)};
 
-  double entropy = 0;
-  for (const float p : soft.values())
-    if (p > 0) entropy -= static_cast<double>(p) * std::log(static_cast<double>(p));
   result.facts = {
       {"Hard look-up", best < 0 ? "nothing" : fmt::format("key {}, and no other", best), "arg max of the scores"},
       {"Soft look-up", best < 0 ? "nothing" : fmt::format("{} of it", text(largest(soft))), "weight of the best match"},
-      {"Keys that are blended", fmt::format("{:.2f}", best < 0 ? 0 : std::exp(entropy)),
-       "exp(entropy of the weights): 1 = a dictionary"},
+      {"Keys that are blended", fmt::format("{:.2f} of {}", best < 0 ? 0 : std::exp(mean_entropy(soft)), row.seen()),
+       "exp(entropy of the weights), of the keys that the query sees: 1 = a dictionary"},
       {"Distance of the two", text(distance(soft)), "‖soft − hard‖ ÷ ‖hard‖ of what they return"},
       {"Gradient, hard", "0", "arg max is flat: a score that moves a little changes nothing"},
-      {"Gradient, soft", text(gradient(soft)), "‖diag(p) − p pᵀ‖: what training can move"}};
+      {"Gradient, soft", text(softmax_gradient(soft)), "‖diag(p) − p pᵀ‖: what training can move"}};
   return result;
 }
 
@@ -143,11 +114,11 @@ Mechanism make_look_up() {
                   number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 0.35)};
   m.run = run;
   m.study = true;
-  m.note = [](const MechanismInput& in, const MechanismValues&, const MechanismResult& r) -> std::string {
+  m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return fmt::format(
-        "A dictionary takes {}; attention gives {} and blends {} of {} keys. Raise the sharpness, and the two meet. By "
+        "A dictionary takes {}; attention gives {} and blends {} keys. Raise the sharpness, and the two meet. By "
         "hand has two sums of the literature as worked examples: a word among four, and six books.",
-        nth(r.facts, 0).value, nth(r.facts, 1).value, nth(r.facts, 2).value, in.m());
+        nth(r.facts, 0).value, nth(r.facts, 1).value, nth(r.facts, 2).value);
   };
   return m;
 }

@@ -36,9 +36,8 @@ std::vector<float> textbook(const std::vector<float>& scores, bool half) {
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
-  const Index row =
-      std::min(static_cast<Index>(std::lround(values.number("query") * static_cast<double>(in.n() - 1))), in.n() - 1);
-  const Tensor raw = raw_scores(in).slice(0, row, row + 1).copy();
+  const RowScores row = row_scores(in, values.number("query"));
+  const Tensor& raw = row.plain;
   const Index m = in.m(), gone = std::lround(values.number("hidden") * static_cast<double>(m));
   std::vector<std::uint8_t> hidden;
   for (Index j = 0; j < m; ++j) hidden.push_back(j >= m - gone);
@@ -53,7 +52,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                             .rows = MechanismAxis::other,
                             .masked = std::move(masked)});
   };
-  add("row-scores", "Scores of the row", fmt::format("query {}; {} of {} keys hidden", row, gone, m), raw,
+  add("row-scores", "Scores of the row", fmt::format("query {}; {} of {} keys hidden", row.row, gone, m), raw,
       MechanismStep::Range::signed_values, {});
   struct Way {
     const char *id, *title, *name;

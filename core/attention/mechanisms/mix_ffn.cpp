@@ -28,10 +28,6 @@ struct Grid {
       : side(static_cast<Index>(std::sqrt(static_cast<double>(tokens)))), skipped(tokens - side * side) {}
 };
 
-Tensor plus(const Tensor& a, const Tensor& b) {
-  return minus(a, times(b, -1));
-}
-
 Tensor mixed(const Tensor& x) {
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(x.dim(1))));
   return plus(x, product(softmax_rows(times(product_t(x, x), scale)), x));
@@ -53,7 +49,7 @@ Tensor convolved(const Tensor& y, const Tensor& w, Index side) {
 }
 
 Tensor with_convolution(const Tensor& y, const Tensor& w, Index side) {
-  return plus(y, each(convolved(y, w, side), [](float x) { return x / (1 + std::exp(-x)); }));
+  return plus(y, each(convolved(y, w, side), silu));
 }
 
 Tensor rows_in(const Tensor& x, const std::vector<Index>& order) {
@@ -80,7 +76,7 @@ Tensor off_by_patch(const Tensor& a, const Tensor& b, Index side) {
   return out;
 }
 
-/// How many patches change by more than rounding when one does, of `f` without the attention before it.
+/// How many rows of f(x) change at all when row `patch` of x does.
 template <class Function>
 Index touched(const Tensor& x, Index patch, Function f) {
   Tensor other = x.copy();
@@ -107,8 +103,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   for (Index i = patches - 1; i > 0; --i)  // Fisher & Yates
     std::swap(nth(order, i), nth(order, static_cast<Index>(random.below(static_cast<std::uint64_t>(i + 1)))));
   const Tensor shuffled = rows_in(x, order);
-  const auto alone = [](const Tensor& of) { return mixed(of); };
-  const auto with = [&](const Tensor& of) { return with_convolution(mixed(of), w, grid.side); };
+  const auto with = [&](const Tensor& y) { return with_convolution(y, w, grid.side); };
   MechanismResult result;
   const auto add = [&](const char* id, const char* title, const char* formula, const Tensor& value) {
     result.steps.push_back({.id = id,
@@ -128,14 +123,14 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::other});
   add("x", "X", "patches as they are: keys of the input", x);
-  const Tensor a = rows_in(alone(x), order), b = alone(shuffled), c = rows_in(with(x), order), e = with(shuffled);
+  const Tensor y = mixed(x), a = rows_in(y, order), b = mixed(shuffled), c = rows_in(with(y), order), e = with(b);
   add("attention", "Attention, then shuffled", "P attention(X)", a);
   const auto add_off = [&](const char* id, const char* title, const Tensor& first, const Tensor& last) {
     result.steps.push_back({.id = id,
                             .title = title,
                             .formula = "off, by patch",
                             .value = off_by_patch(last, first, grid.side),
-                            .range = MechanismStep::Range::probability,
+                            .range = MechanismStep::Range::positive,
                             .rows = MechanismAxis::other,
                             .columns = MechanismAxis::other});
   };
@@ -143,10 +138,9 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   add("convolution", "With 3 × 3, then shuffled", "P f(X)", c);
   add_off("convolution-off", "Shuffled first instead", e, c);
   const Index middle = grid.side / 2 * grid.side + grid.side / 2;
-  const auto only = [&](const Tensor& of) { return with_convolution(of, w, grid.side); };
   result.facts = {{"Without the convolution", text(apart(b, a)), "‖f(P X) − P f(X)‖ ÷ ‖P f(X)‖: float32's rounding"},
                   {"With it", text(apart(e, c)), "the same with Z in place of Y: the order of patches counts"},
-                  {"A patch reaches", fmt::format("{} of {}", touched(x, middle, only), patches),
+                  {"A patch reaches", fmt::format("{} of {}", touched(x, middle, with), patches),
                    "patches that change when the middle one does, by the convolution alone"},
                   {"Picture", fmt::format("{} × {} patches", grid.side, grid.side),
                    grid.skipped > 0 ? fmt::format("the last {} of {} keys", patches, in.m())

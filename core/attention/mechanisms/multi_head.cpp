@@ -19,7 +19,7 @@ namespace headscope::mechanism {
 
 namespace {
 
-constexpr std::size_t shown_heads = 8;
+constexpr Index shown_heads = 8;
 
 /// The largest number of heads up to `wanted` that divides d.
 Index heads_for(Index wanted, Index d, Index d_v) {
@@ -42,17 +42,20 @@ Tensor joined_heads(const std::vector<Tensor>& heads) {
   return out;
 }
 
-/// "z₀ W⁰ + z₁ W¹ + … =" of a cell.
-std::function<std::string(Index, Index)> explain_parts(std::vector<Tensor> parts) {
-  return [parts = std::move(parts)](Index i, Index j) {
+/// "z₀ W⁰ + z₁ W¹ + … =" of a cell; joined (n, heads · d_v), W_O (heads · d_v, d_model).
+std::function<std::string(Index, Index)> explain_parts(Tensor joined, Tensor wo, Index heads) {
+  return [joined = std::move(joined), wo = std::move(wo), heads](Index i, Index j) {
+    const Index d_v = wo.dim(0) / heads;
     double sum = 0;
     std::string out;
-    for (std::size_t h = 0; h < parts.size(); ++h) {
-      const auto part = static_cast<double>(parts[h].at(i, j));
+    for (Index h = 0; h < heads; ++h) {
+      double part = 0;
+      for (Index c = h * d_v; c < (h + 1) * d_v; ++c)
+        part += static_cast<double>(joined.at(i, c)) * static_cast<double>(wo.at(c, j));
       sum += part;
       if (h < shown_heads) out += (h ? " + " : "") + brief(part);
     }
-    if (parts.size() > shown_heads) out += fmt::format(" + {} more heads", parts.size() - shown_heads);
+    if (heads > shown_heads) out += fmt::format(" + {} more heads", heads - shown_heads);
     return out + " = " + brief(sum, true);
   };
 }
@@ -71,7 +74,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                            : times(gaussian(width_v, width_v, values.seed()),
                                    static_cast<float>(1 / std::sqrt(static_cast<double>(width_v))));
   const Index out = wo.dim(1);
-  std::vector<Tensor> z, parts;
+  std::vector<Tensor> z;
   Tensor sum = Tensor::zeros({in.n(), out}), norms = Tensor::zeros({in.n(), heads});
   MechanismResult result;
   for (Index h = 0; h < heads; ++h) {
@@ -83,17 +86,16 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     apply_rule(*in.rule, scores);
     const Tensor p = softmax_rows(std::move(scores), in.rule.get());
     z.push_back(product(p, each.v));
-    parts.push_back(product(z.back(), wo.slice(0, h * d_v, (h + 1) * d_v).packed()));
+    const Tensor part = product(z.back(), wo.slice(0, h * d_v, (h + 1) * d_v).packed());  // (n, d_model)
     for (Index i = 0; i < in.n(); ++i) {
       double square = 0;
       for (Index c = 0; c < out; ++c) {
-        const float part = parts.back().at(i, c);
-        sum.ref(i, c) += part;
-        square += static_cast<double>(part) * static_cast<double>(part);
+        sum.ref(i, c) += part.at(i, c);
+        square += static_cast<double>(part.at(i, c)) * static_cast<double>(part.at(i, c));
       }
       norms.ref(i, h) = static_cast<float>(std::sqrt(square));
     }
-    if (h < static_cast<Index>(shown_heads))
+    if (h < shown_heads)
       result.steps.push_back({.id = fmt::format("head-{}", h),
                               .title = fmt::format("Head {}", h),
                               .formula = own ? fmt::format("of layer {}", in.layer->layer)
@@ -128,7 +130,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .formula = "each head projected, then added",
                           .value = sum,
                           .columns = MechanismAxis::dimension,
-                          .explain = explain_parts(std::move(parts))});
+                          .explain = explain_parts(joined, wo, heads)});
   std::vector<std::string> names;
   for (Index h = 0; h < heads; ++h) names.push_back(std::to_string(h));
   result.steps.push_back({.id = "norms",

@@ -14,7 +14,10 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 }
 
 OnlineSoftmax::OnlineSoftmax(Index n, Index d_v)
-    : max(Tensor::full({n, 1}, -infinity)), sum(Tensor::zeros({n, 1})), mixed(Tensor::zeros({n, d_v})) {}
+    : max(Tensor::full({n, 1}, -infinity)),
+      sum(Tensor::zeros({n, 1})),
+      mixed(Tensor::zeros({n, d_v})),
+      newest(Tensor::zeros({n, 1})) {}
 
 bool OnlineSoftmax::add(const MechanismInput& in, KeyRange rows, KeyRange keys) {
   bool any = false;
@@ -34,12 +37,14 @@ bool OnlineSoftmax::add(const MechanismInput& in, KeyRange rows, KeyRange keys) 
       in.rule->apply(i, begin, {row + (begin - keys.begin), static_cast<std::size_t>(end - begin)});
     const float before = max.at(i, 0), here = *std::max_element(row, row + keys.size());
     const float after = std::max(before, here);
+    newest.ref(i, 0) = 0;
     if (after == -infinity) continue;
     const float shrink = before == -infinity ? 0.0f : std::exp(before - after);
     float added = 0;
     for (Index j = 0; j < keys.size(); ++j) added += row[j] = row[j] == -infinity ? 0.0f : std::exp(row[j] - after);
     max.ref(i, 0) = after;
     sum.ref(i, 0) = sum.at(i, 0) * shrink + added;
+    newest.ref(i, 0) = added;
     for (Index c = 0; c < mixed.dim(1); ++c) mixed.ref(i, c) *= shrink;
   }
   // A row of the block without a visible key still holds −∞ only.

@@ -8,9 +8,10 @@
 namespace headscope::mechanism {
 
 struct OnlineSoftmax {
-  Tensor max;    ///< (n, 1), −∞ before the first visible key
-  Tensor sum;    ///< (n, 1) Σ exp(s − max)
-  Tensor mixed;  ///< (n, d_v) Σ exp(s − max) v
+  Tensor max;     ///< (n, 1), −∞ before the first visible key
+  Tensor sum;     ///< (n, 1) Σ exp(s − max)
+  Tensor mixed;   ///< (n, d_v) Σ exp(s − max) v
+  Tensor newest;  ///< (n, 1) Σ exp(s − max) of the newest keys alone: what came to sum
   explicit OnlineSoftmax(Index n, Index d_v);
   /// Rows `rows` meet keys `keys`: scale · q kᵀ, the rule, m, l and O rescaled and added to. False when every cell is
   /// hidden, where a kernel would skip the block.

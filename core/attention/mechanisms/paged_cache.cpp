@@ -126,8 +126,10 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   };
   add("reserved", "Without pages", "grey: never written", rows, empty_row,
       [](Index s, Index t) { return fmt::format("token {} of sequence {}", t, s + 1); });
-  add("table", "Block table", "where each block lies", table, no_block, [block](Index s, Index b) {
-    return fmt::format("tokens {} … {} of sequence {}", b * block, (b + 1) * block - 1, s + 1);
+  add("table", "Block table", "where each block lies", table, no_block, [block, lengths](Index s, Index b) {
+    const Index last = std::min((b + 1) * block, nth(lengths, s)) - 1;  // the rest of the block is free
+    return b * block == last ? fmt::format("token {} of sequence {}", last, s + 1)
+                             : fmt::format("tokens {} … {} of sequence {}", b * block, last, s + 1);
   });
   add("pool", "Pages in memory", "whose; grey: free", slots, empty_slot,
       [](Index b, Index slot) { return fmt::format("block {}, slot {}", b, slot); });

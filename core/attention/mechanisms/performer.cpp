@@ -4,6 +4,8 @@
 // over all keys), which the normalisation cancels. Shapes: W (r, d), φ (n, r). Cost: 2 n r d for the features, 2 n r
 // d_v for the rest; state r (d_v + 1) floats.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,6 +14,8 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/kernel.h"
 #include "core/attention/mechanisms/random_features.h"
+#include "core/base/nth.h"
+#include "core/base/random.h"
 
 namespace headscope::mechanism {
 
@@ -82,8 +86,8 @@ Mechanism make_performer() {
 
 namespace {
 
-/// ln φ(q)·φ(k) against scale · q·k of the cells that the mask leaves, about `most_points` of them. In double, without
-/// what the features take off against overflow.
+/// ln φ(q)·φ(k) against scale · q·k of the cells that the mask leaves, or of `most_points` drawn from them. In double,
+/// without what the features take off against overflow.
 MechanismCurve cloud(const MechanismInput& in, const MechanismValues& values) {
   constexpr Index most_points = 600;
   const double root = std::sqrt(std::abs(static_cast<double>(in.scale)));
@@ -96,17 +100,24 @@ MechanismCurve cloud(const MechanismInput& in, const MechanismValues& values) {
     for (Index c = 0; c < a.dim(1); ++c) sum += static_cast<double>(a.at(i, c)) * static_cast<double>(b.at(j, c));
     return sum;
   };
-  const Index stride = 1 + in.n() * in.m() / most_points;
-  MechanismCurve curve{"Estimate against truth, a point for each pair: ln φ(q)·φ(k) over q·k",
-                       "q·k ÷ √d",
+  Index left = hidden.empty() ? in.n() * in.m() : static_cast<Index>(std::ranges::count(hidden, 0));
+  Index wanted = std::min(left, most_points);
+  Random random(values.seed());
+  MechanismCurve curve{wanted < left ? fmt::format("Estimate against truth, {} of {} pairs drawn", wanted, left)
+                                     : fmt::format("Estimate against truth, a point for each of {} pairs", left),
+                       scores_text(in),
                        "ln φ(q)·φ(k)",
                        {{"pairs", {}, {}}, {"equal", {}, {}}},
                        false,
                        {}};
   curve.lines[0].dots = true, curve.lines[1].level = true;
   double low = std::numeric_limits<double>::infinity(), high = -low;
-  for (Index cell = 0; cell < in.n() * in.m(); cell += stride) {
-    if (!hidden.empty() && hidden[static_cast<std::size_t>(cell)]) continue;
+  for (Index cell = 0; wanted > 0; ++cell) {
+    if (!hidden.empty() && nth(hidden, cell)) continue;
+    // Each set of so many cells is as likely as any other (Knuth's Algorithm S).
+    const bool taken = random.uniform() * static_cast<double>(left--) < static_cast<double>(wanted);
+    if (!taken) continue;
+    --wanted;
     check(in);
     const Index i = cell / in.m(), j = cell % in.m();
     double largest = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -120,7 +131,10 @@ MechanismCurve cloud(const MechanismInput& in, const MechanismValues& values) {
                                dot(k, j, k, j) / 2);
     low = std::min(low, truth), high = std::max(high, truth);
   }
-  curve.lines[1].x = curve.lines[1].y = {low, high};
+  if (curve.lines[0].x.empty())
+    curve.lines.pop_back();
+  else
+    curve.lines[1].x = curve.lines[1].y = {low, high};
   return curve;
 }
 

@@ -96,7 +96,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     result.facts.push_back(
         {"Loss of the fit",
          fmt::format("{} → {}", text(p.fit.losses.front()), text(*std::ranges::min_element(p.fit.losses))),
-         fmt::format("‖O − O_softmax‖² ÷ ‖O_softmax‖² of the first {} tokens, at power 3 and after {} steps",
+         fmt::format("‖O − O_softmax‖² ÷ ‖O_softmax‖² of the first {} tokens, at power 3 and at the best of {} steps",
                      std::min(in.n(), most_fitted_tokens), fit_steps)});
   if (detail != Detail::steps) return result;
   auto hidden = hidden_cells(*in.rule, in.n(), in.m());
@@ -192,7 +192,7 @@ Mechanism make_polaformer() {
                        {"one", "learnt"}),
       only_where(number_parameter("power", "Power p", "Above 1 strong similarities gain on weak ones.", 1, 8, 3),
                  one_power),
-      only_where(number_parameter("same", "Coefficient, same sign", "Learnt in the paper.", -2, 2, 1), one_power),
+      only_where(number_parameter("same", "Coefficient, same", "Learnt in the paper.", -2, 2, 1), one_power),
       only_where(number_parameter("opposite", "Coefficient, opposite", "Learnt in the paper.", -2, 2, 1), one_power)};
   m.run = run;
   m.output = output;
@@ -212,7 +212,7 @@ Mechanism make_polaformer() {
         "Half of the channels are read by what agrees with the query, half by what opposes it: the map is their mean. ";
     if (!learns(v)) return halves + "One power for all channels: take learnt, and each gets its own, fitted here.";
     return halves + "Powers and coefficients were fitted to this head's softmax output, later tokens included: " +
-           (r.facts.empty() ? "" : "squared error " + r.facts[0].value + ".");
+           (r.facts.empty() ? "" : fmt::format("squared error {}, the best of {} steps.", r.facts[0].value, fit_steps));
   };
   return m;
 }

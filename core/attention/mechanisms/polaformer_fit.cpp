@@ -1,7 +1,11 @@
 #include "core/attention/mechanisms/polaformer_fit.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <map>
+#include <mutex>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/softmax.h"
@@ -13,14 +17,8 @@ namespace {
 
 // A row whose similarities sum to less counts as empty, as in kernel.cpp.
 constexpr double smallest_sum = 1e-30;
-
-MechanismInput first_tokens(MechanismInput in) {
-  const Index n = std::min(in.n(), most_fitted_tokens), m = std::min(in.m(), most_fitted_tokens);
-  if (n == in.n() && m == in.m()) return in;
-  in.q = in.q.slice(0, 0, n).copy();
-  in.k = in.k.slice(0, 0, m).copy(), in.v = in.v.slice(0, 0, m).copy();
-  return in;
-}
+// Fits that are kept: of every head of a large model. A page asks for one three times, an edit again for every token.
+constexpr std::size_t most_fits = 4096;
 
 /// |x|^p, ln |x| and the sign of every number.
 struct Raised {
@@ -39,13 +37,10 @@ struct Raised {
 
 }  // namespace
 
-double polar_loss(const MechanismInput& in, const std::vector<double>& powers, double same, double opposite,
-                  std::vector<double>* gradient) {
+double polar_loss(const MechanismInput& in, const Tensor& target, const std::vector<double>& powers, double same,
+                  double opposite, std::vector<double>* gradient) {
   const Index n = in.n(), m = in.m(), d = in.d(), d_v = in.d_v(), half = (d_v + 1) / 2;
-  const Tensor target = softmax_reference(in).output;
-  double energy = 0;
-  for (const float x : target.values()) energy += static_cast<double>(x) * static_cast<double>(x);
-  energy = std::max(energy, 1e-30);
+  const double energy = std::max(std::pow(norm(target), 2), 1e-30);
   const Raised q(in.q, powers), k(in.k, powers);
   const auto hidden = hidden_cells(*in.rule, n, m);
   if (gradient) gradient->assign(static_cast<std::size_t>(d + 2), 0.0);
@@ -99,9 +94,21 @@ double polar_loss(const MechanismInput& in, const std::vector<double>& powers, d
   return loss;
 }
 
-PolarFit fit_polar(const MechanismInput& whole) {
+namespace {
+
+/// Of what a fit follows from: q, k, v, what is hidden, and what softmax makes of them.
+struct Print {
+  std::uint64_t a = 0xCBF29CE484222325ull, b = 0x9E3779B97F4A7C15ull;  // FNV-1a, and the same from another start
+  auto operator<=>(const Print&) const = default;
+  void add(std::uint32_t x) { a = (a ^ x) * 0x100000001B3ull, b = (b ^ x ^ (b >> 29)) * 0x9E3779B97F4A7C15ull; }
+  void add(const Tensor& x) {
+    for (Index axis = 0; axis < 2; ++axis) add(static_cast<std::uint32_t>(x.dim(axis)));
+    for (const float value : x.packed().values()) add(std::bit_cast<std::uint32_t>(value));
+  }
+};
+
+PolarFit fitted(const MechanismInput& in, const Tensor& target) {
   constexpr double rate = 0.15, slow = 0.9, slower = 0.999, widest = 4;
-  const MechanismInput in = first_tokens(whole);
   const auto d = static_cast<std::size_t>(in.d());
   std::vector<double> w(d + 2, 0.0), mean(d + 2, 0.0), square(d + 2, 0.0), gradient;
   w[d] = w[d + 1] = 1;
@@ -116,7 +123,7 @@ PolarFit fit_polar(const MechanismInput& whole) {
   double least = 0;
   for (int step = 0; step <= fit_steps; ++step) {
     take();
-    fit.losses.push_back(polar_loss(in, fit.powers, fit.same, fit.opposite, &gradient));
+    fit.losses.push_back(polar_loss(in, target, fit.powers, fit.same, fit.opposite, &gradient));
     if (step == 0 || fit.losses.back() < least) best = fit, least = fit.losses.back();
     for (std::size_t c = 0; c < d; ++c) gradient[c] *= widest * sigmoid(w[c]) * (1 - sigmoid(w[c]));
     for (std::size_t p = 0; p < w.size(); ++p) {  // Adam (Kingma & Ba 2015)
@@ -128,6 +135,26 @@ PolarFit fit_polar(const MechanismInput& whole) {
   }
   best.losses = fit.losses;
   return best;
+}
+
+}  // namespace
+
+PolarFit fit_polar(const MechanismInput& whole) {
+  const MechanismInput in = first_tokens(whole, most_fitted_tokens);
+  const Tensor target = softmax_reference(in).output;
+  Print print;
+  for (const Tensor* each : {&in.q, &in.k, &in.v, &target}) print.add(*each);
+  for (const std::uint8_t hidden : hidden_cells(*in.rule, in.n(), in.m())) print.add(hidden);
+  static std::mutex mutex;
+  static std::map<Print, PolarFit> known;  // of a pure function: who asks first changes nothing
+  {
+    const std::scoped_lock lock(mutex);
+    if (const auto found = known.find(print); found != known.end()) return found->second;
+  }
+  PolarFit fit = fitted(in, target);
+  const std::scoped_lock lock(mutex);
+  if (known.size() >= most_fits) known.clear();
+  return known.insert_or_assign(print, std::move(fit)).first->second;
 }
 
 }  // namespace headscope::mechanism

@@ -21,10 +21,12 @@ struct PolarFit {
   std::vector<double> losses;  ///< before the first step, and after each
 };
 
-/// Of the first tokens of `in`, from every power 3 and both coefficients 1.
+/// Of the first tokens of `in`, from every power 3 and both coefficients 1: the best of all steps. Asked again for the
+/// same numbers it is not computed again.
 PolarFit fit_polar(const MechanismInput& in);
-/// The loss of some powers and coefficients, and its gradient for the powers, then for both coefficients.
-double polar_loss(const MechanismInput& in, const std::vector<double>& powers, double same, double opposite,
-                  std::vector<double>* gradient = nullptr);
+/// The loss of some powers and coefficients against `target`, O_softmax, and its gradient for the powers, then for both
+/// coefficients.
+double polar_loss(const MechanismInput& in, const Tensor& target, const std::vector<double>& powers, double same,
+                  double opposite, std::vector<double>* gradient = nullptr);
 
 }  // namespace headscope::mechanism

@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "core/attention/mechanism_math.h"
+#include "core/attention/mechanism_report.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/tensor/gap.h"
 
@@ -74,10 +76,18 @@ std::function<std::string(Index, Index)> explain_share(const Tensor& scores, con
   };
 }
 
+/// Whether they differ by no more than rounding: a projection that nothing turns, norms or scales afterwards.
+bool is_read(const Tensor& made, const Tensor& read) {
+  constexpr double rounding = 1e-4;
+  return made.shape() == read.shape() &&
+         greatest_gap(made, read) <= rounding * greatest_gap(read, Tensor::zeros(read.shape()));
+}
+
 /// The texts' own example, two-hot rows: "Welcome" shares a part with "Starbucks" and none with "to".
 void add_two_hot(Steps& steps) {
-  const Tensor x = Tensor::from({3, 4}, std::vector<float>{1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1});
-  const std::vector<std::string> words{"Welcome", "to", "Starbucks"};
+  const WorkedExample& example = *std::ranges::find(worked_examples(), "welcome", &WorkedExample::id);
+  const Tensor x = example.input().k;
+  const std::vector<std::string>& words = example.keys;
   const Tensor scores = product_t(x, x), weights = softmax_rows(scores.copy());
   using enum MechanismAxis;
   steps.add("two-hot", "Two-hot X", "an example by hand", x, other, dimension).row_names = words;
@@ -106,7 +116,8 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   const float scale = own ? in.scale : static_cast<float>(1 / std::sqrt(static_cast<double>(d)));
   Tensor scores = times(looked, scale);
   if (own) apply_rule(*in.rule, scores);
-  const Tensor weights = softmax_rows(scores.copy());
+  const Tensor weights = softmax_rows(scores.copy(), own ? in.rule.get() : nullptr);
+  const bool read = own && is_read(q, in.q) && is_read(k, in.k) && is_read(v, in.v);
   const auto hidden = own ? hidden_cells(*in.rule, x.dim(0), x.dim(0)) : std::vector<std::uint8_t>{};
 
   Steps steps;
@@ -136,8 +147,9 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   looks.range = MechanismStep::Range::probability;
   looks.masked = hidden;
   steps
-      .add("output", "softmax(Q Kᵀ) V", "what the head reads", product(weights, v), key, dimension,
-           explain_product(weights, v))
+      .add("output", "softmax(Q Kᵀ) V",
+           !own || read ? "what the head reads" : "without positions and norms: not what the head reads",
+           product(weights, v), key, dimension, explain_product(weights, v))
       .mixture = true;
 
   MechanismResult result;
@@ -151,8 +163,10 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
       {"Longest row of X ÷ shortest", brief(longest_to_shortest(x)),
        "only a longer row y can have x·y above x·x (Cauchy and Schwarz)"}};
   if (own)
-    result.facts.push_back({"X W_Q + b from the head's queries", text(greatest_gap(q, in.q)),
-                            "largest difference; not 0 where queries are normed or turned by their position"});
+    for (const auto& [name, by_weights, reads] :
+         {std::tuple{"X W_Q + b from the head's queries", q, in.q}, {"X W_K + b from the head's keys", k, in.k}})
+      result.facts.push_back({name, text(greatest_gap(by_weights, reads)),
+                              "largest difference; not 0 where they are normed or turned by their position"});
   return result;
 }
 

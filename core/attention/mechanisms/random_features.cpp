@@ -72,11 +72,14 @@ MechanismInput drawn_like(const MechanismInput& in, std::uint64_t seed) {
 
 }  // namespace
 
-MechanismCurve error_curve(const MechanismInput& in, const MechanismValues& values, const Mechanism& mechanism) {
+MechanismCurve error_curve(const MechanismInput& whole, const MechanismValues& values, const Mechanism& mechanism) {
+  const MechanismInput in = first_tokens(whole, curve_tokens);
   const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   const auto seen = static_cast<double>(hidden.empty() ? in.n() * in.m() : std::ranges::count(hidden, 0));
   MechanismCurve curve{
-      fmt::format("Error over the number of features: mean, and least … most of {} seeds", curve_seeds),
+      fmt::format("Error over the number of features{}: mean, and least … most of {} seeds",
+                  whole.n() > in.n() || whole.m() > in.m() ? fmt::format(", first {} tokens", curve_tokens) : "",
+                  curve_seeds),
       "features",
       "mean |w − softmax|",
       {},

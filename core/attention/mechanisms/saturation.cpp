@@ -24,33 +24,23 @@ Tensor jacobian(const Tensor& p) {
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
-  const Index row =
-      std::min(static_cast<Index>(std::lround(values.number("query") * static_cast<double>(in.n() - 1))), in.n() - 1);
-  Tensor scores = raw_scores(in);
-  apply_rule(*in.rule, scores);
-  const Tensor own = scores.slice(0, row, row + 1).copy();
-  const auto at = [&](double sharpness) { return softmax_rows(times(own, static_cast<float>(sharpness))); };
+  const RowScores row = row_scores(in, values.number("query"));
+  const auto at = [&](double sharpness) { return softmax_rows(times(row.scores, static_cast<float>(sharpness))); };
   const Tensor p = at(values.number("sharpness")), j = jacobian(p);
   MechanismResult result;
-  Tensor shown = times(own, static_cast<float>(values.number("sharpness")));
-  std::vector<std::uint8_t> hidden;
-  for (float& s : shown.mutable_values()) {
-    hidden.push_back(!std::isfinite(s));
-    if (!std::isfinite(s)) s = 0;
-  }
   result.steps.push_back({.id = "row-scores",
                           .title = "Scores of the row",
-                          .formula = fmt::format("query {}, times the sharpness", row),
-                          .value = shown,
-                          .masked = hidden,
-                          .first_row = row});
+                          .formula = fmt::format("query {}, times the sharpness", row.row),
+                          .value = shown_scores(row, values.number("sharpness")),
+                          .masked = row.hidden,
+                          .first_row = row.row});
   result.steps.push_back({.id = "p",
                           .title = "p",
                           .formula = "softmax of the row",
                           .value = p,
                           .range = MechanismStep::Range::probability,
-                          .masked = hidden,
-                          .first_row = row});
+                          .masked = row.hidden,
+                          .first_row = row.row});
   result.steps.push_back({.id = "jacobian",
                           .title = "J",
                           .formula = "diag(p) − p pᵀ",

@@ -1,5 +1,6 @@
 // Softmax as loops over a row in slow memory, each with its reads and writes counted while it runs:
-//   as defined     Σ eˣ, then eˣ ÷ Σ: two reads and one write of every score; overflows in float32 above 88
+//   as defined     Σ eˣ, then eˣ ÷ Σ: two reads and one write of every score. In float32 Σ is ∞ once a score passes 88
+//                  or several come near it, and 0 where all lie below −104
 //   safe           the maximum first: three reads, one write
 //   online         maximum and sum in one loop (Milakov & Gimelshein, Online Normalizer Calculation for Softmax, 2018):
 //                  m ← max(m, x), l ← l e^(m_old − m) + e^(x − m): two reads, one write
@@ -41,10 +42,12 @@ class Row {
   std::vector<float> values_;
 };
 
-void as_defined(Row& row) {
+/// Gives back Σ eˣ.
+float as_defined(Row& row) {
   float sum = 0;
   for (Index j = 0; j < row.size(); ++j) sum += std::exp(row.read(j));
   for (Index j = 0; j < row.size(); ++j) row.write(j, std::exp(row.read(j)) / sum);
+  return sum;
 }
 
 void safe(Row& row) {
@@ -92,21 +95,14 @@ std::string times_text(Index times, std::string_view what) {
   return times == 0 ? fmt::format("no {}", what) : fmt::format("{} {}{}", times, what, times == 1 ? "" : "s");
 }
 
-bool finite(const std::vector<float>& values) {
-  return std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
-}
-
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
-  const Index row =
-      std::min(static_cast<Index>(std::lround(values.number("query") * static_cast<double>(in.n() - 1))), in.n() - 1);
-  Tensor all = raw_scores(in);
-  apply_rule(*in.rule, all);
+  const RowScores row = row_scores(in, values.number("query"));
   std::vector<float> scores;
   std::vector<Index> keys;  // that the row sees
   for (Index j = 0; j < in.m(); ++j)
-    if (std::isfinite(all.at(row, j))) {
-      scores.push_back(all.at(row, j) + static_cast<float>(values.number("raise")));
+    if (!nth(row.hidden, j)) {
+      scores.push_back(row.scores.at(0, j) + static_cast<float>(values.number("raise")));
       keys.push_back(j);
     }
   MechanismResult result;
@@ -118,7 +114,9 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   const auto m = static_cast<Index>(scores.size());
   Row defined(scores), safely(scores), at_once(scores), mixing(scores);
   Tensor maxima = Tensor::zeros({1, m}), sums = Tensor::zeros({1, m});
-  as_defined(defined), safe(safely), online(at_once, maxima, sums);
+  const float sum = as_defined(defined);
+  const bool overflows = std::isinf(sum), underflows = sum == 0;
+  safe(safely), online(at_once, maxima, sums);
   const Tensor mixed = with_values(mixing, keys, in.v);
   const auto step = [&](const char* id, const char* title, const char* formula, const Tensor& value,
                         MechanismStep::Range range, MechanismAxis columns = MechanismAxis::other) {
@@ -135,7 +133,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   step("maxima", "m so far", "online: m ← max(m, x)", maxima, signed_values);
   step("sums", "l so far", "online: l ← l · e^(m before − m) + e^(x − m)", sums, positive);
   step("weights", "Weights, online", "e^(x − m) ÷ l, in a second loop", row_tensor(at_once.values()), probability);
-  if (finite(defined.values()))
+  if (!overflows && !underflows)
     step("defined", "Weights, as defined", "eˣ ÷ Σ eˣ", row_tensor(defined.values()), probability);
   step("mixed", "Output, in one loop", "Σ e^(x − m) v ÷ l: no weight is written", mixed, signed_values,
        MechanismAxis::dimension);
@@ -147,7 +145,10 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   float gap = 0;
   for (Index j = 0; j < m; ++j) gap = std::max(gap, std::abs(nth(at_once.values(), j) - nth(safely.values(), j)));
   result.facts = {{"As defined, two loops",
-                   told(defined) + (finite(defined.values()) ? "" : "; overflows, e^89 is ∞ in float32"), counted},
+                   told(defined) + (overflows    ? "; overflows: Σ eˣ is ∞ in float32, no weight comes out"
+                                    : underflows ? "; underflows: Σ eˣ is 0 in float32, no weight comes out"
+                                                 : ""),
+                   counted},
                   {"Safe, three loops", told(safely), counted},
                   {"Online, two loops", told(at_once), counted},
                   {"Online with V, one loop", told(mixing), counted},

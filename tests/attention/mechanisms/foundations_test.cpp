@@ -189,4 +189,54 @@ TEST_CASE("dropout: the expected output is kept, the variance is w² v² p ÷ (1
   CHECK(gap(step_of(none, "dropped").value, step_of(none, "weights").value) == 0);
 }
 
+TEST_CASE("look-up: what is blended is counted among the keys that the query sees") {
+  const MechanismResult r = run("look-up query=0.5", random_head(9, 9, 3, 3, "causal"), Detail::steps);
+  CHECK(value_of(r, "Keys that are blended").ends_with(" of 5"));
+  const std::string note = find_mechanism("look-up")->note(random_head(9, 9, 3, 3, "causal"), {}, r);
+  CHECK(note.find("of 5 keys") != std::string::npos);
+}
+
+TEST_CASE("softmax as defined: the sum overflows where no weight does, and underflows far below") {
+  const auto of = [](std::vector<float> scores) {
+    const auto m = static_cast<Index>(scores.size());
+    return run("softmax-loops",
+               {rows(1, 1, {1}), rows(m, 1, std::move(scores)), Tensor::zeros({m, 1}), 1, parse_mask("full")},
+               Detail::steps);
+  };
+  const auto has_defined = [](const MechanismResult& r) {
+    return std::ranges::any_of(r.steps, [](const MechanismStep& s) { return s.id == "defined"; });
+  };
+  // e^88 = 1.65 · 10³⁸: two fit below 3.4 · 10³⁸, three do not, though every eˣ is a number.
+  CHECK(has_defined(of({88, 88})));
+  const MechanismResult over = of({88, 88, 88}), under = of({-105, -106}), low = of({-100, -106});
+  CHECK_FALSE(has_defined(over));
+  CHECK(value_of(over, "As defined, two loops").find("overflows") != std::string::npos);
+  CHECK_FALSE(has_defined(under));
+  CHECK(value_of(under, "As defined, two loops").find("underflows") != std::string::npos);
+  CHECK(has_defined(low));
+  for (const MechanismResult* r : {&over, &under})
+    CHECK(step_of(*r, "weights").value.at(0, 0) > 0.3f);  // the online form does not notice
+}
+
+TEST_CASE("gaussian: keys far apart in length, and logarithms explained as such") {
+  // s ‖k‖²/2: 800 and ½, a bonus of e^799.5.
+  const MechanismInput far{rows(2, 1, {40, 1}), rows(2, 1, {40, 1}), rows(2, 1, {1, 2}), 1, parse_mask("full")};
+  const MechanismResult r = run("gaussian", far, Detail::steps);
+  CHECK(value_of(r, "Bonus of the longest key") == "× e^800");
+  CHECK(step_of(r, "kernel").title == "ln K(q, k)");
+  CHECK(step_of(r, "kernel").value.at(0, 1) == doctest::Approx(-1521 / 2.0));
+  CHECK(step_of(r, "kernel").explain(0, 1) == "−1.52e+03 ÷ 2 = −760");
+  CHECK(run("gaussian", far).steps.empty());
+  CHECK(run("gaussian", far).facts.empty());
+}
+
+TEST_CASE("log n: a row without keys is worth no token") {
+  const MechanismResult r = run("log-length", random_head(5, 5, 3, 3, "causal & !window 2"), Detail::steps);
+  const MechanismStep& effective = step_of(r, "effective");
+  CHECK(effective.value.at(0, 0) == 0);
+  CHECK(effective.value.at(2, 0) == 1);  // one key
+  CHECK(effective.explain(0, 0) == "the row sees no key: 0 tokens");
+  CHECK(step_of(r, "entropy").explain(1, 0) == "the row sees no key");
+}
+
 }  // namespace headscope::foundations_test

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/attention/mechanism_report.h"
 #include "core/attention/mechanism_ticks.h"
@@ -45,6 +46,8 @@ TEST_CASE("flash: bytes that crossed are those of the tiles so far, and m and l 
   CHECK(static_cast<double>(work.row->sum) == doctest::Approx(sum));
   CHECK(static_cast<double>(work.row->sum_before) ==
         doctest::Approx(std::exp(score(0) - before) + std::exp(score(1) - before)));
+  CHECK(static_cast<double>(work.row->added) ==
+        doctest::Approx(std::exp(score(2) - after) + std::exp(score(3) - after)));
   CHECK(run("flash fit=off rows=2 columns=2 done=0.2222222222222222", in, Detail::steps).tiles->skipped);
 }
 
@@ -56,12 +59,24 @@ TEST_CASE("flash draws small tiles where the chip holds the whole text, and coun
   CHECK(usual.mechanism->ticks({26, 8, 8, 26}, parse_mechanism("flash memory=1").values) ==
         run("flash memory=1", in, Detail::steps).tiles->tiles);
   CHECK(run("flash memory=1", in, Detail::steps).tiles->tiles < 169);
+  // Only for the picture: an edit or a timing runs tiles of all rows and d = 8 keys, as memory holds.
+  CHECK(run("flash", in).facts[0].value == "4 of 4 done, 0 skipped");
+  CHECK(run("flash", in, Detail::steps).facts[0].value.starts_with("169 of 169 done"));
+  CHECK(gap(run("flash", in).output, run("flash", in, Detail::steps).output) < 1e-5);
 }
 
 TEST_CASE("lightning: blocks that are not done have no output yet, and each reads and writes its rows once") {
   const MechanismInput in = random_head(9, 9, 4, 3, "causal");
-  const MechanismResult whole = run("lightning", in), part = run("lightning done=0.4", in, Detail::steps);
-  CHECK(parse_mechanism("lightning").mechanism->ticks({9, 4, 3, 9}, parse_mechanism("lightning").values) == 5);
+  const MechanismResult whole = run("lightning", in), part = run("lightning block=2 done=0.4", in, Detail::steps);
+  const auto ticks = [](const MechanismShape& shape, const char* spec) {
+    return find_mechanism("lightning")->ticks(shape, parse_mechanism(spec).values);
+  };
+  CHECK(ticks({9, 4, 3, 9}, "lightning block=2") == 5);
+  // Blocks of 8 for a text of nine tokens; one that holds the whole text would show nothing: then blocks of 2.
+  CHECK(ticks({9, 4, 3, 9}, "lightning") == 2);
+  CHECK(ticks({8, 4, 3, 8}, "lightning") == 4);
+  CHECK(run("lightning block=9", in, Detail::steps).tiles->tiles == 5);
+  CHECK(gap(run("lightning block=9", in, Detail::steps).output, whole.output) < 1e-6);
   CHECK(gap(part.output.slice(0, 0, 4).copy(), whole.output.slice(0, 0, 4).copy()) < 1e-6);
   CHECK(gap(part.output.slice(0, 4, 9).copy(), Tensor::zeros({5, 3})) == 0);
   REQUIRE(part.tiles);
@@ -150,6 +165,8 @@ TEST_CASE("random features: the band holds every seed's error, and the points li
   const auto& cloud = r.curves[1].lines[0];
   CHECK(cloud.dots);
   REQUIRE(cloud.x.size() == 78);
+  CHECK(r.curves[1].title == "Estimate against truth, a point for each of 78 pairs");
+  CHECK(r.curves[1].x_title == "0.1021 · Q Kᵀ");  // 1 ÷ (4 √6)
   double off = 0;
   for (std::size_t p = 0; p < 78; ++p) off += std::abs(cloud.y[p] - cloud.x[p]) / 78;
   CHECK(off < 0.05);
@@ -162,26 +179,52 @@ TEST_CASE("random features: the band holds every seed's error, and the points li
   CHECK(strayed > 3 * off);
 }
 
+TEST_CASE("random features: of many pairs so many are drawn, of all rows and columns alike") {
+  // Every query 1, key j is j: the truth of a pair names its key. 599 keys, one more than what a stride would miss.
+  constexpr Index n = 599;
+  MechanismInput in{Tensor::full({n, 1}, 1), Tensor::zeros({n, 1}), random_tensor({n, 1}, 3), 0.01f,
+                    parse_mask("full")};
+  for (Index j = 0; j < n; ++j) in.k.ref(j, 0) = static_cast<float>(j);
+  const MechanismResult r = run("performer features=4", in, Detail::steps);
+  const MechanismCurve& cloud = r.curves[1];
+  CHECK(cloud.title == "Estimate against truth, 600 of 358801 pairs drawn");
+  REQUIRE(cloud.lines.size() == 2);
+  REQUIRE(cloud.lines[0].x.size() == 600);
+  const std::set<double> keys(cloud.lines[0].x.begin(), cloud.lines[0].x.end());
+  CHECK(keys.size() > 300);  // 600 draws of 599: about 379 different ones
+  double mean = 0;
+  for (const double x : cloud.lines[0].x) mean += x / 600;
+  CHECK(mean == doctest::Approx(2.99).epsilon(0.1));  // 0.01 · 299
+  CHECK(r.curves[0].title.find("first 96 tokens") != std::string::npos);
+  CHECK(run("performer features=4", random_head(12, 12, 6, 4, "causal"), Detail::steps).curves[0].title.find("first") ==
+        std::string::npos);
+  // No pair is seen: nothing to compare, and no line of equals.
+  in.rule = parse_mask("padding 599");
+  CHECK(run("performer features=4", in, Detail::steps).curves[1].lines.size() == 1);
+}
+
 TEST_CASE("PolaFormer's learnt powers: the gradient is the slope of the loss, and the loss is the output's") {
   const MechanismInput in = random_head(9, 9, 4, 5, "causal", 4);
   std::vector<double> powers{1.5, 2, 3, 4.2}, gradient, none;
-  const double loss = mechanism::polar_loss(in, powers, 0.8, 1.1, &gradient);
-  CHECK(loss == mechanism::polar_loss(in, powers, 0.8, 1.1));
+  const Tensor target = run("softmax", in).output;
+  const auto loss_of = [&](const std::vector<double>& p, double same, double opposite,
+                           std::vector<double>* slopes = nullptr) {
+    return mechanism::polar_loss(in, target, p, same, opposite, slopes);
+  };
+  const double loss = loss_of(powers, 0.8, 1.1, &gradient);
+  CHECK(loss == loss_of(powers, 0.8, 1.1));
   REQUIRE(gradient.size() == 6);
   constexpr double step = 1e-5;
   for (std::size_t c = 0; c < 4; ++c) {
     std::vector<double> up = powers, down = powers;
     up[c] += step, down[c] -= step;
-    const double slope =
-        (mechanism::polar_loss(in, up, 0.8, 1.1) - mechanism::polar_loss(in, down, 0.8, 1.1)) / (2 * step);
+    const double slope = (loss_of(up, 0.8, 1.1) - loss_of(down, 0.8, 1.1)) / (2 * step);
     CHECK(gradient[c] == doctest::Approx(slope).epsilon(1e-5));
   }
-  CHECK(gradient[4] == doctest::Approx((mechanism::polar_loss(in, powers, 0.8 + step, 1.1) -
-                                        mechanism::polar_loss(in, powers, 0.8 - step, 1.1)) /
-                                       (2 * step)));
-  CHECK(gradient[5] == doctest::Approx((mechanism::polar_loss(in, powers, 0.8, 1.1 + step) -
-                                        mechanism::polar_loss(in, powers, 0.8, 1.1 - step)) /
-                                       (2 * step)));
+  CHECK(gradient[4] ==
+        doctest::Approx((loss_of(powers, 0.8 + step, 1.1) - loss_of(powers, 0.8 - step, 1.1)) / (2 * step)));
+  CHECK(gradient[5] ==
+        doctest::Approx((loss_of(powers, 0.8, 1.1 + step) - loss_of(powers, 0.8, 1.1 - step)) / (2 * step)));
   // The mechanism's output is what the loss is of.
   const auto error_of = [&](const std::string& spec) {
     const Tensor out = run(spec, in).output, exact = run("softmax", in).output;
@@ -200,7 +243,18 @@ TEST_CASE("PolaFormer's learnt powers: the gradient is the slope of the loss, an
     CHECK(power > 1);
     CHECK(power < 5);
   }
-  CHECK(step_of(run("polaformer powers=learnt", in, Detail::steps), "powers").value.dim(1) == 4);
+  const MechanismResult learnt = run("polaformer powers=learnt", in, Detail::steps);
+  CHECK(step_of(learnt, "powers").value.dim(1) == 4);
+  CHECK(learnt.facts[0].provenance.ends_with("at power 3 and at the best of 80 steps"));
+  // Of other numbers, another mask or another scale another fit: none is mistaken for one that is known.
+  MechanismInput other = in;
+  other.rule = parse_mask("full");
+  CHECK(mechanism::fit_polar(other).losses != fit.losses);
+  other = in, other.scale *= 2;
+  CHECK(mechanism::fit_polar(other).losses != fit.losses);
+  other = in, other.v = in.v.copy(), other.v.ref(8, 4) += 1;
+  CHECK(mechanism::fit_polar(other).losses != fit.losses);
+  CHECK(mechanism::fit_polar(in).losses == fit.losses);
 }
 
 namespace {

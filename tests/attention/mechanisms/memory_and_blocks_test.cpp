@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "core/attention/mechanism_math.h"
 #include "core/attention/mechanism_report.h"
 #include "tests/attention/mechanisms/input.h"
 
@@ -48,6 +50,9 @@ TEST_CASE("chunk-wise: three tokens by hand, and the mechanisms whose recurrence
   CHECK(step_of(r, "inside").value.at(2, 0) == 3);
   CHECK(value_of(r, "Steps in sequence") == "2 chunks in place of 3 tokens");
   CHECK(number_in(value_of(r, "Multiply-adds")) == 3 * 2 * 2 + 2 * 3);  // n C (d + d_v) + 2 n d d_v
+  // The delta rule besides: n C d for K Kᵀ, n (C − 1) (d + d_v) ÷ 2 to solve, n d d_v for W S.
+  CHECK(number_in(value_of(run("chunk-wise recurrence=delta chunk=2", in, Detail::steps), "Multiply-adds")) ==
+        18 + 3 * 2 + 3 * 1 * 2 / 2 + 3);
   const MechanismInput text = random_head(19, 19, 6, 5, "causal");
   CHECK(gap(run("chunk-wise recurrence=linear chunk=4", text).output, run("linear normalise=none", text).output) <
         1e-4);
@@ -76,6 +81,11 @@ TEST_CASE("paged cache: blocks, table and waste of what was drawn") {
         CHECK(pool.value.at(static_cast<Index>(table.value.at(s, b)), 0) == static_cast<float>(s + 1));
       }
     CHECK(blocks == std::ceil(length / 4));
+    // The last block is told by the tokens that were written.
+    const Index last = static_cast<Index>(blocks) - 1, end = static_cast<Index>(length) - 1;
+    const std::string words = 4 * last == end ? "token " + std::to_string(end)
+                                              : "tokens " + std::to_string(4 * last) + " … " + std::to_string(end);
+    CHECK(table.explain(s, last) == words + " of sequence " + std::to_string(s + 1));
   }
   std::ranges::sort(numbers);
   for (std::size_t b = 0; b < numbers.size(); ++b) CHECK(numbers[b] == static_cast<float>(b));
@@ -135,6 +145,72 @@ TEST_CASE("mix-ffn: shuffled patches come out shuffled, but for the convolution"
   CHECK(gap(step_of(r, "attention-off").value, Tensor::zeros({4, 4})) < 1e-5);
   // Without patches to shuffle nothing differs: one patch.
   CHECK(number_in(value_of(run("mix-ffn", random_head(3, 3, 2, 2, "full"), Detail::steps), "With it")) == 0);
+}
+
+TEST_CASE("chunk-wise, gated: weights are products of the gates σ(3 + W k), also where these come near 0") {
+  constexpr std::size_t n = 110, d = 6;
+  for (const double size : {1.0, 20.0}) {
+    CAPTURE(size);
+    MechanismInput in = random_head(n, n, d, 4, "causal");
+    for (float& x : in.k.mutable_values()) x *= static_cast<float>(size);
+    const Matrix q = matrix_of(in.q), k = matrix_of(in.k), w = matrix_of(mechanism::gaussian(d, d, 5));
+    Matrix gates(n, std::vector<double>(d)), weights(n, std::vector<double>(n, 0.0));
+    for (std::size_t t = 0; t < n; ++t)
+      for (std::size_t c = 0; c < d; ++c)
+        gates[t][c] = 1 / (1 + std::exp(-3 - dot(w[c], k[t]) / std::sqrt(static_cast<double>(d))));
+    for (std::size_t s = 0; s < n; ++s) {
+      std::vector<double> kept(d, 1.0);
+      for (std::size_t t = s; t < n; ++t) {
+        for (std::size_t c = 0; c < d; ++c) {
+          if (t > s) kept[c] *= gates[t][c];
+          weights[t][s] += static_cast<double>(in.scale) * q[t][c] * kept[c] * k[s][c];
+        }
+      }
+    }
+    const Matrix expected = times(weights, matrix_of(in.v));
+    for (const char* chunk : {"1", "8", "128"}) {
+      CAPTURE(chunk);
+      const MechanismResult r = run(std::string("chunk-wise seed=5 chunk=") + chunk, in, Detail::steps);
+      CHECK(gap(r.weights, weights) < 1e-5 * size);
+      CHECK(gap(r.output, expected) < 1e-5 * size);
+      const Tensor& tiles = step_of(r, "tiles").value;
+      if (chunk == std::string("128")) CHECK(gap(tiles, weights) < 1e-5 * size);
+    }
+  }
+}
+
+TEST_CASE("mix-ffn: Z = Y + silu(conv(Y)) of a picture of 3 × 3 patches, by its definition") {
+  const MechanismInput in = random_head(9, 9, 2, 2, "full");
+  const MechanismResult r = run("mix-ffn seed=4", in, Detail::steps);
+  const Matrix x = matrix_of(in.k), w = matrix_of(mechanism::gaussian(9, 2, 4));
+  Matrix y = x;
+  for (std::size_t i = 0; i < 9; ++i) {
+    double sum = 0;
+    std::vector<double> mixed(2, 0.0);
+    for (std::size_t j = 0; j < 9; ++j) {
+      const double e = std::exp(dot(x[i], x[j]) / std::sqrt(2.0));
+      sum += e;
+      for (std::size_t c = 0; c < 2; ++c) mixed[c] += e * x[j][c];
+    }
+    for (std::size_t c = 0; c < 2; ++c) y[i][c] += mixed[c] / sum;
+  }
+  // Which of the nine numbers meets which patch: of the upper left one the last four, of the middle one all.
+  const std::vector<std::pair<std::size_t, std::size_t>> meets[] = {
+      {{4, 0}, {5, 1}, {7, 3}, {8, 4}},                                          // row 0, column 0
+      {{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {7, 7}, {8, 8}},  // the middle
+      {{0, 1}, {1, 2}, {3, 4}, {4, 5}, {6, 7}, {7, 8}}};                         // row 1, column 2
+  const std::size_t patches[] = {0, 4, 5};
+  const Tensor &places = step_of(r, "places").value, &shuffled = step_of(r, "convolution").value;
+  for (std::size_t p = 0; p < 3; ++p)
+    for (std::size_t c = 0; c < 2; ++c) {
+      double conv = 0;
+      for (const auto& [number, patch] : meets[p]) conv += w[number][c] / 3 * y[patch][c];
+      const double z = y[patches[p]][c] + conv / (1 + std::exp(-conv));
+      for (Index at = 0; at < 9; ++at)
+        if (static_cast<std::size_t>(places.at(at / 3, at % 3)) == patches[p])
+          CHECK(static_cast<double>(shuffled.at(at, static_cast<Index>(c))) == doctest::Approx(z).epsilon(1e-5));
+    }
+  CHECK(step_of(r, "convolution-off").range == MechanismStep::Range::positive);  // ‖a − b‖ ÷ ‖a‖ may pass 1
 }
 
 }  // namespace headscope::memory_and_blocks_test

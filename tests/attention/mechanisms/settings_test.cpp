@@ -139,12 +139,12 @@ TEST_CASE("Lightning Attention with 1 + elu or without a map, its blocks and the
 }
 
 TEST_CASE("the hybrid's cost: the mean over layers, one in eight softmax, by hand") {
-  // n = 64, d = d_v = 16, blocks of 2. Lightning: 64 · 2 · 32 + 2 · 64 · 16 · 16 = 36,864; softmax: 64² · 32 = 131,072.
+  // n = 64, d = d_v = 16, blocks of 8. Lightning: 64 · 8 · 32 + 2 · 64 · 16 · 16 = 49,152; softmax: 64² · 32 = 131,072.
   const Mechanism &hybrid = *find_mechanism("hybrid"), &lightning = *find_mechanism("lightning");
   const MechanismShape shape{64, 16, 16};
-  CHECK(lightning.cost(shape, lightning.usual()).multiply_adds == 36864);
+  CHECK(lightning.cost(shape, lightning.usual()).multiply_adds == 49152);
   const MechanismCost cost = hybrid.cost(shape, hybrid.usual());
-  CHECK(cost.multiply_adds == doctest::Approx(36864 * 7 / 8.0 + 131072 / 8.0));
+  CHECK(cost.multiply_adds == doctest::Approx(49152 * 7 / 8.0 + 131072 / 8.0));
   CHECK(cost.state_bytes == doctest::Approx(16 * 16 * 4 * 7 / 8.0));
   CHECK(cost.cache_bytes == doctest::Approx(64 * 32 * 4 / 8.0));
   CHECK(hybrid.cost(shape, parse_mechanism("hybrid every=1").values).multiply_adds == doctest::Approx(131072));

@@ -259,6 +259,11 @@ TEST_CASE("the gradient of a row of softmax: ‖diag(p) − p pᵀ‖ cell by ce
   }
   CHECK(mechanism::softmax_gradient(rows(1, 2, {0.5f, 0.5f})) == doctest::Approx(0.5));
   CHECK(mechanism::softmax_gradient(rows(1, 2, {1, 0})) == 0);
+  // Two keys: J = a (1 − a) (1 −1; −1 1), ‖J‖ = 2 a (1 − a). Sharp rows keep their digits.
+  for (const float a : {1e-3f, 1e-6f, 1e-12f, 1e-30f})
+    CHECK(mechanism::softmax_gradient(rows(1, 2, {1 - a, a})) /
+              (2 * static_cast<double>(a) * (1 - static_cast<double>(a))) ==
+          doctest::Approx(1).epsilon(1e-6));
 }
 
 TEST_CASE("unscaled scores lose their gradient as d grows, scaled ones keep it; bars of variance are as high as d") {
@@ -356,6 +361,45 @@ TEST_CASE("hierarchical softmax over the open model's words: its own frequencies
   CHECK(own.facts[4].value == "4 words, d = 8");
   CHECK(own.facts[4].provenance.find("a model") != std::string::npos);
   CHECK(run("vocabulary-softmax frequencies=zipf words=17", in, Detail::steps).facts[4].value == "17 words, d = 8");
+}
+
+TEST_CASE("why projections: whose output it is, the head's or that of Q and K without positions and norms") {
+  MechanismInput in = random_head(6, 6, 3, 2, "causal");
+  auto own = std::make_shared<HeadProjections>();
+  own->x = random_tensor({6, 5}, 11);
+  own->q = random_tensor({5, 3}, 12), own->k = random_tensor({5, 3}, 13), own->v = random_tensor({5, 2}, 14);
+  in.projections = own;
+  const auto formula = [&] { return step_of(run("projections", in, Detail::steps), "output").formula; };
+  CHECK(formula() == "without positions and norms: not what the head reads");
+  const MechanismResult r = run("projections", in, Detail::steps);
+  in.q = step_of(r, "q").value.copy(), in.k = step_of(r, "k").value.copy(), in.v = step_of(r, "v").value.copy();
+  CHECK(formula() == "what the head reads");
+  CHECK(gap(step_of(run("projections", in, Detail::steps), "output").value, run("softmax", in).output) < 1e-6);
+  in.k.ref(5, 0) += 0.01f;  // one key is turned
+  CHECK(formula() == "without positions and norms: not what the head reads");
+  in.k.ref(5, 0) -= 0.01f;
+  // A learned sink takes its part: with the logit 0 a row of one score s has the weight e^s ÷ (e^s + 1).
+  class Sink final : public AttentionRule {
+   public:
+    KeyRange keys(Index query, Index) const override { return {0, query + 1}; }
+    std::string describe() const override { return "causal, with a sink"; }
+    float sink(Index) const override { return 0; }
+  };
+  in.rule = std::make_shared<Sink>();
+  const double s = static_cast<double>(in.scale) * dot(matrix_of(in.q)[0], matrix_of(in.k)[0]);
+  CHECK(step_of(run("projections", in, Detail::steps), "weights").value.at(0, 0) ==
+        doctest::Approx(std::exp(s) / (std::exp(s) + 1)));
+}
+
+TEST_CASE("many heads: both ways to W_O are computed, and one cell's parts add up to it") {
+  const MechanismInput in = random_head(9, 9, 24, 24, "causal");
+  const MechanismResult r = run("multi-head heads=6", in, Detail::steps);
+  const double difference = number_in(r.facts[0].value);
+  CHECK(difference > 0);  // the sums run in another order
+  CHECK(difference < 1e-5);
+  const std::string told = step_of(r, "sum").explain(4, 7);
+  CHECK(std::ranges::count(told, '+') == 5);
+  CHECK(told.ends_with(" = " + mechanism::brief(static_cast<double>(step_of(r, "at-once").value.at(4, 7)), true)));
 }
 
 }  // namespace headscope::studies_test

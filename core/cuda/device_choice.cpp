@@ -1,0 +1,64 @@
+#include "core/cuda/device_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace headscope {
+
+std::optional<DeviceChoice> parse_device(std::string_view words) {
+  if (words == "cpu") return DeviceChoice{};
+  constexpr std::string_view card = "cuda";
+  if (!words.starts_with(card)) return std::nullopt;
+  DeviceChoice choice{.cuda = true};
+  words.remove_prefix(card.size());
+  if (words.empty()) return choice;
+  const char* const end = words.data() + words.size();
+  if (words.size() < 2 || words[0] != ':' || words[1] < '0' || words[1] > '9') return std::nullopt;
+  const auto [read, wrong] = std::from_chars(words.data() + 1, end, choice.index);
+  if (wrong != std::errc() || read != end) return std::nullopt;
+  return choice;
+}
+
+std::string device_text(const DeviceChoice& choice) {
+  return choice.cuda ? fmt::format("cuda:{}", choice.index) : "cpu";
+}
+
+Cards find_cards() {
+  Cards out{cuda_devices(), why_no_cuda()};
+  if (out.found.empty() && out.why_none.empty()) out.why_none = "no NVIDIA card was found";
+  return out;
+}
+
+std::unique_ptr<Backend> make_backend(const DeviceChoice& choice, int threads, std::string& why_cpu) {
+  why_cpu.clear();
+  if (choice.cuda) {
+    const Cards cards = find_cards();
+    const auto card = std::ranges::find(cards.found, choice.index, &CudaDevice::index);
+    std::string why = cards.why_none;
+    if (why.empty())
+      why =
+          card != cards.found.end() ? card->unusable : fmt::format("the last card is cuda:{}", cards.found.size() - 1);
+    try {
+      if (why.empty()) return make_cuda_backend(threads, choice.index, choice.precision);
+    } catch (const Error& refused) {
+      why = fmt::format("{}: expected {}, found {}", refused.where, refused.expected, refused.found);
+    }
+    why_cpu = fmt::format("The processor computes, as {} cannot be used: {}.", device_text(choice), why);
+  }
+  return std::make_unique<Backend>(threads);
+}
+
+bool of_the_card(const Error& error) {
+  // Drivers and libraries by their names; what lacks memory is called by the card's own.
+  constexpr std::string_view places[] = {"CUDA", "cuBLAS", "device cuda", "NVIDIA "};
+  return std::ranges::any_of(places, [&](std::string_view place) { return error.where.starts_with(place); });
+}
+
+std::string processor_goes_on(const Error& error) {
+  return fmt::format("The card failed, the processor goes on. {}: expected {}, found {}.", error.where, error.expected,
+                     error.found);
+}
+
+}  // namespace headscope
