@@ -96,8 +96,8 @@ __device__ Softmax softmax_of(const Peak& peak, float sink) {
   return out;
 }
 
-/// Sums over the keys of a row: of e = e^(s − most) and e (s − most), those of key 0 apart, since what stands without it
-/// may be little beside it.
+/// Sums over the keys of a row: of e = e^(s − most) and e (s − most), those of key 0 apart, since what stands without
+/// it may be little beside it.
 struct Sums {
   float rest = 0, slope = 0, first = 0, first_slope = 0;
   float duplicate = 0, induction = 0;  // of weights
@@ -121,8 +121,7 @@ __device__ void tell(const AttentionTask& t, int head, const Row& row, const Pea
                                  log(static_cast<double>(soft.by));  // ln Z, of 1 / Z as the weights use it
   // −Σ p ln p = Σ p (ln Z − (s − most))
   s.entropy[at] =
-      none ? 0.0f
-           : fmaxf(0.0f, soft.by * ((sums.rest + sums.first) * soft.log_z - (sums.slope + sums.first_slope)));
+      none ? 0.0f : fmaxf(0.0f, soft.by * ((sums.rest + sums.first) * soft.log_z - (sums.slope + sums.first_slope)));
   s.entropy_without_first[at] = none                       ? not_a_number
                                 : row.keys.x > 0           ? s.entropy[at]
                                 : sums.rest < nothing_left ? not_a_number
@@ -279,16 +278,17 @@ __device__ void scores(const AttentionTask& t, const HeadTerms& h, bool simple, 
   }
 }
 
-/// `halves`: 1, or 2 where there are too few blocks to keep the card busy: then every other tile of keys is another four
-/// warps', and what both found is put together.
+/// `halves`: 1, or 2 where there are too few blocks to keep the card busy: then every other tile of keys is another
+/// four warps', and what both found is put together.
 template <int D, bool exact, int halves>
-__global__ void __launch_bounds__(halves* threads, halves == 1 && D <= 64 ? (exact ? 2 : 3) : 1) tiles_kernel(const AttentionTask task) {
+__global__ void __launch_bounds__(halves* threads, halves == 1 && D <= 64 ? (exact ? 2 : 3) : 1)
+    tiles_kernel(const AttentionTask task) {
   const AttentionTask& t = task;
   extern __shared__ __align__(16) float shared[];
   const int half = threadIdx.x / threads, me = threadIdx.x % threads;
   float* const keys = shared + half * room_floats<D>;  // [key][D + 4]
-  float* const values = keys + side * (D + 4);           // likewise
-  float* const weights = values + side * (D + 4);        // [query][pitch]
+  float* const values = keys + side * (D + 4);         // likewise
+  float* const weights = values + side * (D + 4);      // [query][pitch]
   float* const bins = weights + side * pitch;
   const int lane = me % 32, warp = me / 32, g = lane / 4, quad = lane % 4;
   const int tiles = (t.n_query + side - 1) / side;
@@ -342,7 +342,8 @@ __global__ void __launch_bounds__(halves* threads, halves == 1 && D <= 64 ? (exa
       for (int j = 0; j < 8; ++j) own.most = fmaxf(own.most, fmaxf(dot[j][2 * r], dot[j][2 * r + 1]));
       const float base = own.most == -infinity ? 0.0f : own.most;
 #pragma unroll
-      for (int j = 0; j < 8; ++j) own.sum += exponential<exact>(dot[j][2 * r] - base) + exponential<exact>(dot[j][2 * r + 1] - base);
+      for (int j = 0; j < 8; ++j)
+        own.sum += exponential<exact>(dot[j][2 * r] - base) + exponential<exact>(dot[j][2 * r + 1] - base);
       if (own.most > peaks[r].most)
 #pragma unroll
         for (int j = 7; j >= 0; --j)
@@ -438,7 +439,7 @@ __global__ void __launch_bounds__(halves* threads, halves == 1 && D <= 64 ? (exa
               t.weights[(static_cast<Index>(head) * t.n_query + rows[r].query) * t.n_key + key] = p[j][2 * r + c];
     }
     // Of eight keys the lane holds weights 2t and 2t + 1; they take the places t and t + 4 of the product's left
-        // side, so that values take them too.
+    // side, so that values take them too.
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       const float turned[4] = {p[j][0], p[j][2], p[j][1], p[j][3]};
@@ -648,8 +649,9 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
     add_mass(s.column + static_cast<Index>(head) * t.n_key + key, weight);
     add_mass(s.distance + static_cast<Index>(head) * (t.n_query + t.n_key - 1) + query - key + t.n_key - 1, weight);
     if (s.overview && s.bin > 1)
-      raise(s.overview + (static_cast<Index>(head) * s.overview_rows + query / s.bin) * s.overview_columns + key / s.bin,
-            weight);
+      raise(
+          s.overview + (static_cast<Index>(head) * s.overview_rows + query / s.bin) * s.overview_columns + key / s.bin,
+          weight);
   }
   if (stats) {
     Sums all;

@@ -408,8 +408,8 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Device> device_;
   Precision precision_;
   Attention attention_;
-  std::shared_ptr<float> found_, found_here_;    // a number for each look
-  std::vector<Index> looks_;                     // columns of what was looked through
+  std::shared_ptr<float> found_, found_here_;  // a number for each look
+  std::vector<Index> looks_;                   // columns of what was looked through
   std::vector<NotFinite> findings_;
   std::shared_ptr<float> scratch_;
   std::size_t scratch_bytes_ = 0;

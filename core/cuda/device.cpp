@@ -177,9 +177,7 @@ void Device::multiply(cudaDataType_t kind, cublasComputeType_t compute, const vo
 }
 
 Storage::Storage(std::shared_ptr<Device> device, Tensor mirror, bool arrived)
-    : Remote(mirror.data(), arrived),
-      device_(std::move(device)),
-      mirror_(std::move(mirror)) {
+    : Remote(mirror.data(), arrived), device_(std::move(device)), mirror_(std::move(mirror)) {
   memory_ = device_->take(mirror_.bytes());
 }
 

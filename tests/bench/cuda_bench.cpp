@@ -111,7 +111,7 @@ void gpt2(bool parity) {
 /// What single ops take: to queue, and until they are done.
 void single_ops() {
   const auto card = make_cuda_backend(0, 0, Precision::f32), coarse = make_cuda_backend(0, 0, Precision::tf32);
-  std::printf("\n%-60s %12s %12s\n", "one op, of many in a row", "queued, us", "done, us");
+  std::printf("\n%-70s %12s %12s\n", "one op, of many in a row", "queued, us", "done, us");
   const auto op = [&](const std::string& name, Backend& backend, const std::function<Tensor()>& run) {
     const int runs = name.starts_with("attention") ? 40 : 300;
     Tensor last = run();
@@ -124,7 +124,7 @@ void single_ops() {
       });
       backend.finish();
     });
-    std::printf("%-60s %12.2f %12.2f\n", name.c_str(), 1e6 * queued / runs, 1e6 * done / runs);
+    std::printf("%-70s %12.2f %12.2f\n", name.c_str(), 1e6 * queued / runs, 1e6 * done / runs);
     std::fflush(stdout);
   };
   for (const Index n : {1, 1024}) {
@@ -146,17 +146,19 @@ void single_ops() {
         op(fmt::format("product ({}, {}) {}{}", in, out, name, rows), *backend,
            [&] { return backend->linear(from, w); });
       }
-    for (const MapStorage storage : {MapStorage::none, MapStorage::factored, MapStorage::dense}) {
-      AttentionInput in;
-      in.q = card->resident(Tensor::full({n, 12, 64}, 0.5f));
-      in.k = in.v = card->resident(Tensor::full({1024, 12, 64}, 0.5f));
-      in.scale = 0.125f;
-      in.rule = causal_rule();
-      in.offset = 1024 - n;
-      in.storage = storage;
-      op(fmt::format("attention to 1,024 keys, 12 heads of 64, maps {}{}", name_in(map_storage_names, storage), rows),
-         *card, [&] { return softmax_attention(in, *card, nullptr, {}).z; });
-    }
+    for (const auto& [name, backend] : {std::pair("f32", card.get()), std::pair("tf32", coarse.get())})
+      for (const MapStorage storage : {MapStorage::none, MapStorage::factored, MapStorage::dense}) {
+        AttentionInput in;
+        in.q = card->resident(Tensor::full({n, 12, 64}, 0.5f));
+        in.k = in.v = card->resident(Tensor::full({1024, 12, 64}, 0.5f));
+        in.scale = 0.125f;
+        in.rule = causal_rule();
+        in.offset = 1024 - n;
+        in.storage = storage;
+        op(fmt::format("attention to 1,024 keys, 12 heads of 64, {}, maps {}{}", name,
+                       name_in(map_storage_names, storage), rows),
+           *backend, [&] { return softmax_attention(in, *backend, nullptr, {}).z; });
+      }
   }
 }
 
@@ -191,7 +193,8 @@ int main(int argc, char** argv) {
   const auto asked = [&](const char* word) { return words.empty() || words.contains(word); };
   std::printf("%s\n", cuda_versions().c_str());
   for (const CudaDevice& device : cuda_devices())
-    std::printf("cuda:%d %s, compute capability %d.%d\n", device.index, device.name.c_str(), device.major, device.minor);
+    std::printf("cuda:%d %s, compute capability %d.%d\n", device.index, device.name.c_str(), device.major,
+                device.minor);
   if (asked("ops")) bench::single_ops();
   if (asked("gpt2") || asked("parity")) bench::gpt2(asked("parity"));
   if (asked("long")) bench::long_text();
