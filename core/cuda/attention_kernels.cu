@@ -585,8 +585,8 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
   const Row row = row_of(t, h, query);
   float* const q = shared;       // d
   float* const parts = q + t.d;  // blockDim.x: parts of z
-  float* const p =
-      t.n_key > row_room ? t.scratch + (static_cast<Index>(head) * t.n_query + query) * t.n_key : parts + blockDim.x;
+  float* const p = t.n_key > row_room ? t.scratch + (static_cast<Index>(head) * t.n_query + query) * t.n_key
+                                      : parts + 4 * blockDim.x;
   for (int i = threadIdx.x; i < t.d; i += blockDim.x) q[i] = t.q[query * t.q_row + head * t.q_head + i];
   __syncthreads();
 
@@ -623,11 +623,14 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
       }
     }
   }
-  for (int other = 16; other > 0; other /= 2) peak.join(shuffled(peak, other));
+  const auto of_warp = [](Peak& of) {
+    for (int other = 16; other > 0; other /= 2) of.join(shuffled(of, other));
+  };
+  of_warp(peak);
   if (threadIdx.x % 32 == 0) peak_room[threadIdx.x / 32] = peak;
   __syncthreads();
-  peak = Peak{};
-  for (unsigned int w = 0; w < blockDim.x / 32; ++w) peak.join(peak_room[w]);
+  peak = threadIdx.x % 32 < blockDim.x / 32 ? peak_room[threadIdx.x % 32] : Peak{};
+  of_warp(peak);
   const Softmax soft = softmax_of(peak, row.sink);
   const int label = t.labels ? t.labels[t.offset + query] : 0;
 
@@ -691,15 +694,19 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
         for (int key = row.keys.x + turn; key < row.keys.y; key += turns) sum[0] += p[key] * v[key * t.v_row + column];
       }
     }
-    for (int c = 0; c < each; ++c) {
-      __syncthreads();
-      parts[threadIdx.x] = sum[c];
-      __syncthreads();
-      if (turn == 0 && column + c < t.d_value) {
-        float total = 0;
-        for (int other = 0; other < turns; ++other) total += parts[other * across + at];
-        t.z[query * t.z_row + head * t.z_head + column + c] = total;
-      }
+    // Of several turns in one warp, then of all.
+    for (int other = across; other < 32; other *= 2)
+      for (int c = 0; c < each; ++c) sum[c] += __shfl_xor_sync(0xffffffffu, sum[c], other);
+    const int shares = across < 32 ? blockDim.x / 32 : turns, mine = across < 32 ? threadIdx.x / 32 : turn;
+    __syncthreads();
+    if (across >= 32 || static_cast<int>(threadIdx.x % 32) < across)
+      for (int c = 0; c < each; ++c) parts[(mine * across + at) * each + c] = sum[c];
+    __syncthreads();
+    for (int i = threadIdx.x; i < across * each; i += blockDim.x) {
+      if (first * each + i >= t.d_value) continue;
+      float total = 0;
+      for (int other = 0; other < shares; ++other) total += parts[other * across * each + i];
+      t.z[query * t.z_row + head * t.z_head + first * each + i] = total;
     }
   }
 }
@@ -725,7 +732,7 @@ void attention_by_tiles(const AttentionTask& task, Room room, cudaStream_t strea
 
 void attention_by_rows(const AttentionTask& task, cudaStream_t stream) {
   const unsigned int count = task.n_query <= 16 ? most_row_threads : 256;
-  const std::size_t bytes = sizeof(float) * (static_cast<std::size_t>(task.d) + count +
+  const std::size_t bytes = sizeof(float) * (static_cast<std::size_t>(task.d) + 4 * count +
                                              static_cast<std::size_t>(task.n_key > row_room ? 0 : task.n_key));
   const dim3 grid(static_cast<unsigned int>(task.n_query), static_cast<unsigned int>(task.heads));
   rows_kernel<<<grid, count, bytes, stream>>>(task);

@@ -62,7 +62,7 @@ struct Room {
 /// Whether the kernel of tiles has code for these widths and the card room for it.
 bool tiles_take(int d, int d_value, Room room);
 void attention_by_tiles(const AttentionTask& task, Room room, cudaStream_t stream);
-inline constexpr int row_room = 8192;  ///< scores of one row that stay on chip
+inline constexpr int row_room = 7168;  ///< scores of one row that stay on chip
 void attention_by_rows(const AttentionTask& task, cudaStream_t stream);
 
 }  // namespace headscope::cuda

@@ -197,6 +197,7 @@ float* Storage::on_card() {
   if (ahead()) {
     const std::lock_guard hold(lock_);
     device_->send(memory_.get(), mirror(), mirror_.bytes());
+    device_->synchronize();  // what was written here may be written again
     level();
   }
   return memory_.get();

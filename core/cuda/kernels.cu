@@ -33,23 +33,37 @@ __device__ float warp_max(float x) {
   return x;
 }
 
+/// Rows of `per_row` warps each; a block has `warps` of them.
+template <int per_row>
 __global__ void norm_kernel(const float* x, const float* gain, const float* bias, Index rows, Index width, Index sets,
                             float epsilon, float* out) {
-  const Index row = blockIdx.x * static_cast<Index>(warps) + threadIdx.x / 32;
-  const int lane = threadIdx.x % 32;
+  constexpr int count = 32 * per_row;
+  __shared__ float room[per_row];
+  const Index row = per_row > 1 ? blockIdx.x : blockIdx.x * static_cast<Index>(warps) + threadIdx.x / 32;
+  const int me = threadIdx.x % count;
   if (row >= rows) return;
+  const auto sum_of = [&](float share) {
+    share = warp_sum(share);
+    if (per_row == 1) return share;
+    __syncthreads();
+    if (me % 32 == 0) room[me / 32] = share;
+    __syncthreads();
+    float all = 0;
+    for (int w = 0; w < per_row; ++w) all += room[w];
+    return all;
+  };
   const float* const in = x + row * width;
   const Index part = row % sets * width;
   float mean = 0;
   if (bias) {
     float sum = 0;
-    for (Index i = lane; i < width; i += 32) sum += in[i];
-    mean = warp_sum(sum) / static_cast<float>(width);
+    for (Index i = me; i < width; i += count) sum += in[i];
+    mean = sum_of(sum) / static_cast<float>(width);
   }
   float squares = 0;
-  for (Index i = lane; i < width; i += 32) squares += (in[i] - mean) * (in[i] - mean);
-  const float by = 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(width) + epsilon);
-  for (Index i = lane; i < width; i += 32)
+  for (Index i = me; i < width; i += count) squares += (in[i] - mean) * (in[i] - mean);
+  const float by = 1.0f / sqrtf(sum_of(squares) / static_cast<float>(width) + epsilon);
+  for (Index i = me; i < width; i += count)
     out[row * width + i] = (in[i] - mean) * by * gain[part + i] + (bias ? bias[part + i] : 0.0f);
 }
 
@@ -198,8 +212,14 @@ void xielu(XieluNumbers f, const float* x, Index n, float* out, cudaStream_t str
 
 void norm(const float* x, const float* gain, const float* bias, Index rows, Index width, Index sets, float epsilon,
           float* out, cudaStream_t stream) {
-  norm_kernel<<<static_cast<int>((rows + warps - 1) / warps), 32 * warps, 0, stream>>>(x, gain, bias, rows, width, sets,
-                                                                                       epsilon, out);
+  constexpr Index few = 64, wide = 256;  // then one warp for a row is not enough
+  constexpr int together = 8;
+  if (rows <= few && width >= wide)
+    norm_kernel<together>
+        <<<static_cast<int>(rows), 32 * together, 0, stream>>>(x, gain, bias, rows, width, sets, epsilon, out);
+  else
+    norm_kernel<1><<<static_cast<int>((rows + warps - 1) / warps), 32 * warps, 0, stream>>>(x, gain, bias, rows, width,
+                                                                                            sets, epsilon, out);
 }
 
 void solu(const float* x, Index rows, Index width, float* out, cudaStream_t stream) {
