@@ -34,7 +34,7 @@ std::string further_words(std::string_view action) {
       {"file.about_model", "configuration config parameters architecture inspect dtype"},
       {"file.check_model", "verify certificate parity float64 trust"},
       {"file.settings",
-       "preferences options font device gpu cuda nvidia graphics card processor cpu precision tf32 bf16 threads"},
+       "preferences options font device cpu or gpu cuda nvidia graphics card processor precision tf32 bf16 threads"},
       {"edit.add", "intervention change"},
       {"edit.clear", "clear delete all edits"},
       {"edit.ablate", "zero knock out remove head"},

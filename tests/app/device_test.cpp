@@ -21,10 +21,11 @@ namespace headscope::device_test {
 
 namespace {
 
-/// Computes as the processor does, until it is lost.
+/// Computes as the processor does, until it is lost; keeps weights unless it is full.
 class FailingCard final : public Backend {
  public:
-  explicit FailingCard(std::shared_ptr<std::atomic<bool>> lost) : Backend(1), lost_(std::move(lost)) {}
+  FailingCard(std::shared_ptr<std::atomic<bool>> lost, std::shared_ptr<std::atomic<bool>> full)
+      : Backend(1), lost_(std::move(lost)), full_(std::move(full)) {}
   std::string name() const override { return "a card"; }
   bool asynchronous() const override { return true; }
   Tensor linear(const Tensor& x, const Linear& w, RowQueue* later) override {
@@ -32,12 +33,18 @@ class FailingCard final : public Backend {
     return Backend::linear(x, w, later);
   }
 
+  Tensor resident(Tensor weight) override {
+    if (*full_) throw Error("NVIDIA L4", "2.1 GB of its memory", "1.0 GB free of 24.0 GB", "a smaller model");
+    return weight;
+  }
+
  private:
-  std::shared_ptr<std::atomic<bool>> lost_;
+  std::shared_ptr<std::atomic<bool>> lost_, full_;
 };
 
 struct Window {
   std::shared_ptr<std::atomic<bool>> lost = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<std::atomic<bool>> full = std::make_shared<std::atomic<bool>>(false);
   int made = 0;
   Explorer explorer{{.threads = 1,
                      .wake = {},
@@ -47,7 +54,7 @@ struct Window {
                        why.clear();
                        if (!choice.cuda) return std::make_unique<Backend>(threads);
                        ++made;
-                       return std::make_unique<FailingCard>(lost);
+                       return std::make_unique<FailingCard>(lost, full);
                      }}}};
   std::string message() const { return explorer.jobs.message() ? explorer.jobs.message()->text.substr(0, 35) : ""; }
   bool until(const std::function<bool()>& done, const std::function<void()>& further = {}) {
@@ -110,6 +117,7 @@ TEST_CASE("where no card can be used the processor computes, and a sentence says
   CHECK_FALSE(jobs.message());
   jobs.set_device(missing, 2);
   CHECK_FALSE(jobs.message());
+  CHECK(jobs.why_cpu() == why);
   CHECK(jobs.backend()->name().find("2 threads") != std::string::npos);
   jobs.try_device_again();
   CHECK(jobs.message());
@@ -181,10 +189,22 @@ TEST_CASE(
 
 TEST_CASE("a model that a card has no room for is opened by the processor") {
   Window w;
+  *w.full = true;
+  bool opened = false;
+  w.explorer.run.open_model(testing::reference("gpt2-random"), {}, [&] { opened = true; });
+  w.explorer.editor.set_ids({3, 14, 15});
+  REQUIRE(w.settle());
+  CHECK(opened);
+  CHECK(w.message() == gone);
+  CHECK(w.explorer.results().model_device == DeviceChoice{});
+}
+
+TEST_CASE("where another device is chosen the same model is opened for it, and the text read again") {
+  Window w;
   w.explorer.run.open_model(testing::reference("gpt2-random"));
   w.explorer.editor.set_ids({3, 14, 15});
   REQUIRE(w.settle());
-  w.explorer.jobs.set_device({}, 1);  // another device: the same model, opened again
+  w.explorer.jobs.set_device({}, 1);
   REQUIRE(w.until([&] { return w.explorer.results().model_device == DeviceChoice{}; }));
   REQUIRE(w.settle());
   CHECK(w.explorer.results().run->trace->tokens.size() == 3);
