@@ -540,10 +540,8 @@ __global__ void __launch_bounds__(halves* threads, halves == 1 && D <= 64 ? (exa
 
 template <int D, bool exact, int halves>
 void run_tiles(const AttentionTask& task, cudaStream_t stream) {
-  static const cudaError_t allowed =
-      cudaFuncSetAttribute(tiles_kernel<D, exact, halves>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           static_cast<int>(tiles_bytes<D>(halves)));
-  (void)allowed;  // a refusal is the launch's error
+  cudaFuncSetAttribute(tiles_kernel<D, exact, halves>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       static_cast<int>(tiles_bytes<D>(halves)));  // of this card; a refusal is the launch's error
   const dim3 grid(static_cast<unsigned int>((task.n_query + side - 1) / side), static_cast<unsigned int>(task.heads));
   tiles_kernel<D, exact, halves><<<grid, halves * threads, tiles_bytes<D>(halves), stream>>>(task);
 }
@@ -580,13 +578,13 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
   extern __shared__ __align__(16) float shared[];
   __shared__ float room[32];
   __shared__ Peak peak_room[32];
-  const int query = blockIdx.x, head = blockIdx.y, kv = head / (t.heads / t.kv_heads);
+  const int query = t.first_query + blockIdx.x, head = blockIdx.y, kv = head / (t.heads / t.kv_heads);
   const HeadTerms h = t.head[head];
   const Row row = row_of(t, h, query);
   float* const q = shared;       // d
   float* const parts = q + t.d;  // blockDim.x: parts of z
-  float* const p = t.n_key > row_room ? t.scratch + (static_cast<Index>(head) * t.n_query + query) * t.n_key
-                                      : parts + 4 * blockDim.x;
+  float* const p =
+      t.scratch ? t.scratch + (static_cast<Index>(head) * gridDim.x + blockIdx.x) * t.n_key : parts + 4 * blockDim.x;
   for (int i = threadIdx.x; i < t.d; i += blockDim.x) q[i] = t.q[query * t.q_row + head * t.q_head + i];
   __syncthreads();
 
@@ -730,11 +728,16 @@ void attention_by_tiles(const AttentionTask& task, Room room, cudaStream_t strea
     run_tiles<128>(task, room, stream);
 }
 
-void attention_by_rows(const AttentionTask& task, cudaStream_t stream) {
-  const unsigned int count = task.n_query <= 16 ? most_row_threads : 256;
+int row_room(int d) {
+  constexpr int beside = 256;  // what else a block keeps
+  return static_cast<int>(48 * 1024 / sizeof(float)) - beside - d - 4 * most_row_threads;
+}
+
+void attention_by_rows(const AttentionTask& task, int rows, cudaStream_t stream) {
+  const unsigned int count = rows <= 16 ? most_row_threads : 256;
   const std::size_t bytes = sizeof(float) * (static_cast<std::size_t>(task.d) + 4 * count +
-                                             static_cast<std::size_t>(task.n_key > row_room ? 0 : task.n_key));
-  const dim3 grid(static_cast<unsigned int>(task.n_query), static_cast<unsigned int>(task.heads));
+                                             static_cast<std::size_t>(task.scratch ? 0 : task.n_key));
+  const dim3 grid(static_cast<unsigned int>(rows), static_cast<unsigned int>(task.heads));
   rows_kernel<<<grid, count, bytes, stream>>>(task);
 }
 

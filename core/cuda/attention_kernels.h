@@ -50,7 +50,8 @@ struct AttentionTask {
   const float* biases;   ///< may be null
   const int* labels;     ///< (offset + n_query): which token, for links; null = none
   float* weights;        ///< (head, n_query, n_key), zero before; null = not kept
-  float* scratch;        ///< by_rows: (head, n_query, n_key) where n_key > row_room
+  float* scratch;        ///< by rows: (head, row, n_key) where n_key > row_room(d), else null
+  int first_query;       ///< by rows: the first of this call
   StatsRoom stats;
 };
 
@@ -62,7 +63,8 @@ struct Room {
 /// Whether the kernel of tiles has code for these widths and the card room for it.
 bool tiles_take(int d, int d_value, Room room);
 void attention_by_tiles(const AttentionTask& task, Room room, cudaStream_t stream);
-inline constexpr int row_room = 7168;  ///< scores of one row that stay on chip
-void attention_by_rows(const AttentionTask& task, cudaStream_t stream);
+int row_room(int d);  ///< scores of one row that stay on chip
+/// `rows` queries from task.first_query on.
+void attention_by_rows(const AttentionTask& task, int rows, cudaStream_t stream);
 
 }  // namespace headscope::cuda

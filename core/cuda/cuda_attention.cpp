@@ -13,6 +13,7 @@ namespace headscope::cuda {
 
 namespace {
 constexpr std::size_t most_bias_bytes = std::size_t{1} << 30;
+constexpr Index most_scratch_bytes = Index{256} << 20;
 constexpr Index few_queries = 16;
 
 /// Whether cells differ by more than being seen or not, their score and their distance.
@@ -39,7 +40,7 @@ struct Attention::Terms {
 
 /// One text's statistics in one layer, on their way home.
 struct Attention::Statistics {
-  Index heads, n_query, n_key, offset;
+  Index heads, n_query, n_key;
   bool links;
   std::vector<std::shared_ptr<HeadStats>> to;  // by head
   std::shared_ptr<float> on_card, here;
@@ -237,7 +238,6 @@ std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<
     stats->heads = count;
     stats->n_query = n_query;
     stats->n_key = n_key;
-    stats->offset = in.offset;
     stats->links = task.labels != nullptr;
     const auto u = [](Index n) { return static_cast<std::size_t>(n); };
     const std::size_t rows = u(count * n_query), distances = u(count * (n_query + n_key - 1)), keys = u(count * n_key);
@@ -274,11 +274,16 @@ std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<
   if (n_query > few_queries && tiles_take(task.d, task.d_value, card)) {
     attention_by_tiles(task, card, device_->stream());
   } else {
-    if (n_key > row_room) {
-      scratch = device_->take(sizeof(float) * static_cast<std::size_t>(count * n_query * n_key));
+    Index step = n_query;  // scores that do not stay on chip take no more room than this leaves
+    if (n_key > row_room(task.d)) {
+      step = std::clamp<Index>(most_scratch_bytes / (Index{sizeof(float)} * count * n_key), 1, n_query);
+      scratch = device_->take(sizeof(float) * static_cast<std::size_t>(count * step * n_key));
       task.scratch = scratch.get();
     }
-    attention_by_rows(task, device_->stream());
+    for (Index row = 0; row < n_query; row += step) {
+      task.first_query = static_cast<int>(row);
+      attention_by_rows(task, static_cast<int>(std::min(step, n_query - row)), device_->stream());
+    }
   }
   check(cudaGetLastError(), "attention");
   static_cast<Storage*>(z.remote())->written_on_card();

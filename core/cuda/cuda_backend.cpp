@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cmath>
@@ -9,7 +10,6 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/nth.h"
 #include "core/cuda/cuda_attention.h"
 #include "core/cuda/device.h"
 #include "core/cuda/kernels.h"
@@ -169,8 +169,8 @@ class CudaBackend final : public Backend {
       }
       check(cudaMemsetAsync(found_.get(), 0xff, bytes, device_->stream()), "clearing findings");
     }
-    cuda::first_not_finite(in.data, x.size(), reinterpret_cast<unsigned long long*>(found_.get()) + looks_.size(),
-                           device_->stream());
+    cuda::first_not_finite(in.data, std::min(x.size(), (Index{1} << 32) - 1),
+                           reinterpret_cast<unsigned long long*>(found_.get()) + looks_.size(), device_->stream());
     looks_.push_back(x.dim(1));
   }
   std::vector<NotFinite> not_finite() override {
@@ -185,7 +185,7 @@ class CudaBackend final : public Backend {
 
   Linear linear_weights(std::vector<Tensor> weights, const std::vector<Tensor>& biases, bool changing) override {
     Linear made = Backend::linear_weights(std::move(weights), biases, changing);
-    made.bias = resident(made.bias);
+    if (!changing) made.bias = resident(made.bias);
     return made;
   }
 
@@ -422,11 +422,12 @@ std::unique_ptr<Backend> make_cuda_backend(int threads, int index, Precision pre
   if (const std::string why = why_no_cuda(); !why.empty())
     throw Error("device cuda", "an NVIDIA card and its driver", why);
   const std::vector<CudaDevice> devices = cuda_devices();
-  if (index < 0 || index >= static_cast<int>(devices.size()))
+  const auto card = std::ranges::find(devices, index, &CudaDevice::index);
+  if (card == devices.end())
     throw Error(fmt::format("device cuda:{}", index), fmt::format("a number from 0 to {}", devices.size() - 1),
                 std::to_string(index));
-  if (const std::string& why = nth(devices, index).unusable; !why.empty())
-    throw Error(fmt::format("device cuda:{}", index), "a card that can be used", why);
+  if (!card->unusable.empty())
+    throw Error(fmt::format("device cuda:{}", index), "a card that can be used", card->unusable);
   return std::make_unique<cuda::CudaBackend>(threads, index, precision);
 }
 

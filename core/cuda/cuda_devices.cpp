@@ -19,6 +19,8 @@ std::vector<CudaDevice> cuda_devices() {
     cudaGetLastError();
     return {};
   }
+  int before = 0;
+  cudaGetDevice(&before);
   std::vector<CudaDevice> out;
   for (int index = 0; index < count; ++index) {
     cudaDeviceProp properties;
@@ -43,6 +45,7 @@ std::vector<CudaDevice> cuda_devices() {
     }
     device.free = free;
   }
+  cudaSetDevice(before);
   return out;
 }
 

@@ -10,6 +10,7 @@
 namespace headscope::cuda {
 namespace {
 
+constexpr std::size_t largest_pinned = std::size_t{1} << 30;  // to pin pages takes time, and few look at so many
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 constexpr std::uint32_t aligned = Device::aligned;
 
@@ -38,7 +39,7 @@ void free_pinned_memory(float* data, std::size_t) {
 }
 
 constexpr BufferPool::Source on_card{card_memory, free_card_memory, 0, std::size_t{4} << 30};
-constexpr BufferPool::Source in_reach{pinned_memory, free_pinned_memory, std::size_t{16} << 10, std::size_t{2} << 30};
+constexpr BufferPool::Source in_reach{pinned_memory, free_pinned_memory, 0, std::size_t{2} << 30};
 
 }  // namespace
 
@@ -51,6 +52,12 @@ void check(cudaError_t status, const char* what) {
 void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS)
     throw Error("cuBLAS", fmt::format("{} to succeed", what), cublasLtGetStatusString(status));
+}
+
+Device::Plan::~Plan() {
+  if (product) cublasLtMatmulDescDestroy(product);
+  for (const cublasLtMatrixLayout_t layout : {a, b, c})
+    if (layout) cublasLtMatrixLayoutDestroy(layout);
 }
 
 std::shared_ptr<Device> Device::open(int index) {
@@ -75,10 +82,7 @@ Device::Device(int index) : index_(index), memory_(BufferPool::create(on_card)),
 Device::~Device() {
   cudaSetDevice(index_);
   cudaStreamSynchronize(stream_);
-  for (auto& [key, plan] : plans_) {
-    cublasLtMatmulDescDestroy(plan.product);
-    for (const cublasLtMatrixLayout_t layout : {plan.a, plan.b, plan.c}) cublasLtMatrixLayoutDestroy(layout);
-  }
+  plans_.clear();
   cudaFree(workspace_);
   cublasLtDestroy(lt_);
   cudaStreamDestroy(homeward_);
@@ -86,10 +90,7 @@ Device::~Device() {
 }
 
 void Device::choose() const {
-  thread_local int current = -1;
-  if (current == index_) return;
-  check(cudaSetDevice(index_), "choosing the card");
-  current = index_;
+  check(cudaSetDevice(index_), "choosing the card");  // cheap where it is chosen already
 }
 
 void Device::synchronize() {
@@ -106,15 +107,25 @@ std::shared_ptr<float> Device::take(std::size_t bytes) {
   std::size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
   throw Error(
-      properties_.name, fmt::format("{} of its memory", memory_text(static_cast<double>(bytes))),
+      fmt::format("CUDA, {}", properties_.name),
+      fmt::format("{} of its memory", memory_text(static_cast<double>(bytes))),
       fmt::format("{} free of {}", memory_text(static_cast<double>(free)), memory_text(static_cast<double>(total))),
       "a smaller model, a shorter text, fewer captured tensors, or --device cpu");
+}
+
+Tensor Device::mirror(Shape shape) {
+  const std::size_t bytes = static_cast<std::size_t>(shape.size()) * sizeof(float);
+  std::shared_ptr<float> memory = bytes <= largest_pinned ? pinned_->take(bytes) : nullptr;
+  if (!memory) return Tensor::uninitialized(shape);
+  const float* const first = memory.get();
+  return Tensor::borrow(first, shape, std::move(memory));
 }
 
 std::shared_ptr<float> Device::pinned(std::size_t bytes) {
   std::shared_ptr<float> memory = pinned_->take(bytes);
   if (!memory)
-    throw Error("memory", fmt::format("{} that the card can copy to", memory_text(static_cast<double>(bytes))), "less");
+    throw Error("CUDA, memory of this machine",
+                fmt::format("{} that the card can copy to", memory_text(static_cast<double>(bytes))), "less");
   return memory;
 }
 
@@ -127,9 +138,8 @@ std::shared_ptr<float> Device::upload(const void* from, std::size_t bytes) {
 // Row-major c = a w is column-major cᵀ = wᵀ aᵀ: w stands first, and what is a row here is a column there.
 const Device::Plan& Device::plan(const PlanKey& key, cudaDataType_t kind, cublasComputeType_t compute, Index a_stride,
                                  Index rows, Index in, Index out, bool bias) {
-  const auto [at, fresh] = plans_.try_emplace(key);
-  Plan& made = at->second;
-  if (!fresh) return made;
+  if (const auto known = plans_.find(key); known != plans_.end()) return known->second;
+  Plan made;
   const auto u = [](Index n) { return static_cast<std::uint64_t>(n); };
   check(cublasLtMatmulDescCreate(&made.product, compute, CUDA_R_32F), "describing a product");
   const cublasLtEpilogue_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
@@ -159,7 +169,7 @@ const Device::Plan& Device::plan(const PlanKey& key, cudaDataType_t kind, cublas
     throw Error("cuBLASLt", fmt::format("an algorithm for ({}, {}) · ({}, {})", rows, in, in, out),
                 cublasLtGetStatusString(status));
   made.algorithm = best.algo;
-  return made;
+  return plans_.emplace(key, std::move(made)).first->second;
 }
 
 void Device::multiply(cudaDataType_t kind, cublasComputeType_t compute, const void* a, Index a_stride, Index rows,

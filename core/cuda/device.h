@@ -5,12 +5,14 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+#include <cassert>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/cuda/cuda_backend.h"
@@ -34,7 +36,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
   void choose() const;  ///< this card for this thread; every entry from outside begins with it
   void synchronize();   ///< waits until all that is queued is done
-  /// To the card; `from` may go when this returns.
+  /// To the card; `from` may go when this returns, unless it is memory that the card reads by itself (mirror()).
   void send(void* to, const void* from, std::size_t bytes);
 
   cudaStream_t stream() const { return stream_; }
@@ -42,10 +44,10 @@ class Device : public std::enable_shared_from_this<Device> {
   const cudaDeviceProp& properties() const { return properties_; }
 
   /// Memory of the card, not cleared. Handed back, it may be written to by what is queued later: all stands in one
-  /// stream. Throws Error with what is free and what was wanted.
+  /// stream, and what the second one still reads waits in ~Storage. Throws Error with what is free and what was wanted.
   std::shared_ptr<float> take(std::size_t bytes);
   /// A place here that the card copies to without the processor's help.
-  Tensor mirror(Shape shape) { return pinned_->empty(shape); }
+  Tensor mirror(Shape shape);
   std::shared_ptr<float> pinned(std::size_t bytes);
   /// Memory of the card with these bytes.
   std::shared_ptr<float> upload(const void* from, std::size_t bytes);
@@ -62,6 +64,14 @@ class Device : public std::enable_shared_from_this<Device> {
     cublasLtMatmulDesc_t product = nullptr;
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
     cublasLtMatmulAlgo_t algorithm{};
+    Plan() = default;
+    Plan(Plan&& other) noexcept
+        : product(std::exchange(other.product, nullptr)),
+          a(std::exchange(other.a, nullptr)),
+          b(std::exchange(other.b, nullptr)),
+          c(std::exchange(other.c, nullptr)),
+          algorithm(other.algorithm) {}
+    ~Plan();
   };
   using PlanKey = std::tuple<int, int, Index, Index, Index, Index, bool>;
   const Plan& plan(const PlanKey& key, cudaDataType_t kind, cublasComputeType_t compute, Index a_stride, Index rows,
@@ -89,7 +99,10 @@ class Storage final : public Remote {
   /// Where they are over there; sends first what was written here.
   float* on_card();
   /// The card writes there again.
-  void written_on_card() { left_behind(); }
+  void written_on_card() {
+    assert(!sent_);  // nobody sends what will be written again
+    left_behind();
+  }
   void send() override;
 
  private:

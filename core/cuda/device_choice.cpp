@@ -51,8 +51,8 @@ std::unique_ptr<Backend> make_backend(const DeviceChoice& choice, int threads, s
 }
 
 bool of_the_card(const Error& error) {
-  // Drivers and libraries by their names; what lacks memory is called by the card's own.
-  constexpr std::string_view places[] = {"CUDA", "cuBLAS", "device cuda", "NVIDIA "};
+  // Drivers and libraries by their names; what lacks memory is called so too, with the card's own name behind.
+  constexpr std::string_view places[] = {"CUDA", "cuBLAS", "device cuda"};
   return std::ranges::any_of(places, [&](std::string_view place) { return error.where.starts_with(place); });
 }
 

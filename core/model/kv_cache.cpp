@@ -87,6 +87,13 @@ Tensor KvCache::put(Tensor& all, const Tensor& fresh, Backend& backend) const {
   return all.slice(0, 0, length_ + fresh.dim(0));
 }
 
+Tensor KvCache::put_here(Tensor& all, const Tensor& fresh) const {
+  assert(length_ + fresh.dim(0) <= capacity_);
+  const Tensor rows = fresh.packed();
+  std::memcpy(all.slice(0, length_, length_ + fresh.dim(0)).mutable_data(), rows.data(), rows.bytes());
+  return all.slice(0, 0, length_ + fresh.dim(0));
+}
+
 KvCache KvCache::copy() const {
   KvCache other = *this;
   const auto own = [this](Tensor& all) {  // what is read so far in other storage; what is not written to is shared
@@ -106,10 +113,10 @@ KvCache::Both KvCache::append(int layer, const Tensor& k, const Tensor& v, Backe
   return {put(nth(k_, layer), k, backend), put(nth(v_, layer), v, backend)};
 }
 
-KvCache::Taken KvCache::append(int layer, const Taken& fresh, Backend& backend) {
+KvCache::Taken KvCache::append(int layer, const Taken& fresh) {
   Taken& all = nth(held_, layer).taken;
-  return {put(all.read, fresh.read, backend), put(all.x, fresh.x, backend), put(all.delta, fresh.delta, backend),
-          put(all.b, fresh.b, backend)};
+  return {put_here(all.read, fresh.read), put_here(all.x, fresh.x), put_here(all.delta, fresh.delta),
+          put_here(all.b, fresh.b)};
 }
 
 Tensor KvCache::read_before(int layer, Index rows) const {

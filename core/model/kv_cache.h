@@ -69,8 +69,8 @@ class KvCache {
   struct Taken {
     Tensor read, x, delta, b;  ///< read: by the convolution
   };
-  /// As for keys and values.
-  Taken append(int layer, const Taken& fresh, Backend& backend);
+  /// As for keys and values, always on this machine: it alone reads them.
+  Taken append(int layer, const Taken& fresh);
   /// The last `rows` rows that the convolution read, 0 where there are none; undefined of no token, or no row.
   Tensor read_before(int layer, Index rows) const;
   /// The state behind length() tokens; undefined where it is not known any more, since the text was cut back.
@@ -79,8 +79,9 @@ class KvCache {
   void keep_state(int layer, Tensor state, int tokens);
 
  private:
-  /// `fresh` behind the tokens that are there in `all`; all of them.
+  /// `fresh` behind the tokens that are there in `all`; all of them. put_here(): on this machine, whatever the device.
   Tensor put(Tensor& all, const Tensor& fresh, Backend& backend) const;
+  Tensor put_here(Tensor& all, const Tensor& fresh) const;
   struct State {
     int tokens = 0;
     Tensor value;

@@ -141,7 +141,7 @@ class Mixer {
   Tensor go_on(const StateMixing& mixing, StateMixing& whole) {
     KvCache& cache = *in_.cache;
     const Index before = cache.length();
-    const KvCache::Taken all = cache.append(in_.layer, {read_, mixing.x, mixing.delta, mixing.b}, b_);
+    const KvCache::Taken all = cache.append(in_.layer, {read_, mixing.x, mixing.delta, mixing.b});
     Tensor state = cache.state(in_.layer);
     if (before > 0 && !state.defined()) {  // it was cut back: what is left is taken in again
       StateMixing again = mixing;

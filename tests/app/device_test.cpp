@@ -34,7 +34,7 @@ class FailingCard final : public Backend {
   }
 
   Tensor resident(Tensor weight) override {
-    if (*full_) throw Error("NVIDIA L4", "2.1 GB of its memory", "1.0 GB free of 24.0 GB", "a smaller model");
+    if (*full_) throw Error("CUDA, NVIDIA L4", "2.1 GB of its memory", "1.0 GB free of 24.0 GB", "a smaller model");
     return weight;
   }
 
@@ -126,7 +126,7 @@ TEST_CASE("where no card can be used the processor computes, and a sentence says
 }
 
 TEST_CASE("what failed of the card is told from what failed of files") {
-  for (const char* where : {"CUDA", "cuBLAS", "cuBLASLt", "device cuda:1", "NVIDIA H100 80GB HBM3"})
+  for (const char* where : {"CUDA", "cuBLAS", "cuBLASLt", "device cuda:1", "CUDA, NVIDIA H100 80GB HBM3"})
     CHECK(of_the_card(Error(where, "a", "b")));
   for (const char* where : {"a.safetensors", "memory", "/models/CUDA", "--device"})
     CHECK_FALSE(of_the_card(Error(where, "a", "b")));

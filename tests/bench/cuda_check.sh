@@ -29,6 +29,7 @@ part() { # part NAME COMMAND…
   shift
   "$@" >"$folder/$name.txt" 2>&1
   local rc=$?
+  grep -qE 'test cases: +0 ' "$folder/$name.txt" && rc=1 # nothing was run
   [ $rc = 0 ] || bad=1
   echo "$name: exit $rc: $(grep -E 'assertions:|ERROR SUMMARY|RACECHECK SUMMARY' "$folder/$name.txt" | tr '\n' ' ')" |
     tee -a "$folder/report.txt"
