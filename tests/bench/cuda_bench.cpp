@@ -36,7 +36,7 @@ std::vector<std::int32_t> text(Index n, int vocab) {
 }
 
 void say(const char* what, double value, const char* unit) {
-  std::printf("%-78s %10.3f %s\n", what, value, unit);
+  std::printf("%-78s %10.4g %s\n", what, value, unit);
   std::fflush(stdout);
 }
 
