@@ -13,7 +13,6 @@
 #include "core/cuda/cuda_attention.h"
 #include "core/cuda/device.h"
 #include "core/cuda/kernels.h"
-#include "core/tensor/row_queue.h"
 
 namespace headscope {
 namespace cuda {
@@ -113,27 +112,20 @@ class CudaBackend final : public Backend {
 
   Tensor copy(const Tensor& x) override {
     if (!ours(x)) return x.copy();
-    device_->choose();
-    Made out(device_, x.shape());
-    strided(x, out.data);
-    return out.tensor;
+    return without_gaps(x);
   }
 
   void put_rows(Tensor& all, Index at, const Tensor& rows) override {
     device_->choose();
     if (!ours(all)) {
       if (!ours(rows)) return Backend::put_rows(all, at, rows);
-      Made moved(device_, all.shape());  // with what is there
-      if (at > 0) {
-        const Tensor before = all.slice(0, 0, at);
-        device_->send(moved.data, before.data(), before.bytes());
-      }
-      all = moved.tensor;
+      all = made(all.shape(), [&, before = all.slice(0, 0, at)](float* out) {  // with what is there
+        if (at > 0) device_->send(out, before.data(), before.bytes());
+      });
     }
     const Operand from = on_card(rows);
     Tensor to = all.slice(0, at, at + rows.dim(0));
-    check(cudaMemcpyAsync(storage(to)->on_card() + to.at_device(), from.data, rows.bytes(), cudaMemcpyDeviceToDevice,
-                          device_->stream()),
+    check(cudaMemcpyAsync(place(to), from.data, rows.bytes(), cudaMemcpyDeviceToDevice, device_->stream()),
           "copying rows");
     storage(all)->written_on_card();
   }
@@ -192,59 +184,44 @@ class CudaBackend final : public Backend {
   Tensor linear(const Tensor& x, const Linear& w, RowQueue* later) override {
     const auto* const matrix = dynamic_cast<const Matrix*>(w.packed.get());
     if (tape() || !matrix || matrix->device() != device_.get()) return Backend::linear(x, w, later);
-    settle(later);
     device_->choose();
     const bool as_it_lies = ours(x) && x.stride(1) == 1 && aligned(x);
-    const Operand in = as_it_lies ? Operand{storage(x)->on_card() + x.at_device(), x} : on_card(x);
+    const Operand in = as_it_lies ? Operand{place(x), x} : on_card(x);
     const Operand bias = w.bias.defined() ? on_card(w.bias) : Operand{};
-    Made out(device_, {x.dim(0), matrix->out()});
-    matrix->multiply(in.data, in.keeps.stride(0), x.dim(0), bias.data, out.data, scratch_for(*matrix));
-    return done(out);
+    return made({x.dim(0), matrix->out()}, [&](float* out) {
+      matrix->multiply(in.data, in.keeps.stride(0), x.dim(0), bias.data, out, scratch_for(*matrix));
+    });
   }
 
   Tensor gather(const Tensor& table, std::span<const std::int32_t> ids) override {
     if (tape() || !ours(table)) return Backend::gather(table, ids);
     device_->choose();
     const std::shared_ptr<float> which = device_->upload(ids.data(), ids.size_bytes());
-    Made out(device_, {static_cast<Index>(ids.size()), table.dim(1)});
-    cuda::gather(storage(table)->on_card() + table.at_device(), table.stride(0), table.dim(1),
-                 reinterpret_cast<const std::int32_t*>(which.get()), static_cast<Index>(ids.size()), out.data,
-                 device_->stream());
-    return done(out);
+    return made({static_cast<Index>(ids.size()), table.dim(1)}, [&](float* out) {
+      cuda::gather(place(table), table.stride(0), table.dim(1), reinterpret_cast<const std::int32_t*>(which.get()),
+                   static_cast<Index>(ids.size()), out, device_->stream());
+    });
   }
 
+  // An asynchronous device is given no queue.
+
   Tensor add(const Tensor& a, const Tensor& b, RowQueue* later) override {
-    if (tape()) return Backend::add(a, b, later);
-    settle(later);
-    device_->choose();
-    const Operand left = on_card(a), right = on_card(b);
-    Made out(device_, a.shape());
-    cuda::add(left.data, right.data, a.size(), out.data, device_->stream());
-    return done(out);
+    return tape() ? Backend::add(a, b, later) : of_two(a, b, cuda::add);
   }
   Tensor multiply(const Tensor& a, const Tensor& b, RowQueue* later) override {
-    if (tape()) return Backend::multiply(a, b, later);
-    settle(later);
-    device_->choose();
-    const Operand left = on_card(a), right = on_card(b);
-    Made out(device_, a.shape());
-    cuda::multiply(left.data, right.data, a.size(), out.data, device_->stream());
-    return done(out);
+    return tape() ? Backend::multiply(a, b, later) : of_two(a, b, cuda::multiply);
   }
   Tensor scale(const Tensor& x, float factor, RowQueue* later) override {
     if (tape()) return Backend::scale(x, factor, later);
-    return each(x, later,
-                [&](const float* in, float* out) { cuda::scale(in, factor, x.size(), out, device_->stream()); });
+    return each(x, [&](const float* in, float* out) { cuda::scale(in, factor, x.size(), out, device_->stream()); });
   }
   Tensor soft_cap(const Tensor& x, float limit, RowQueue* later) override {
     if (tape()) return Backend::soft_cap(x, limit, later);
-    return each(x, later,
-                [&](const float* in, float* out) { cuda::soft_cap(in, limit, x.size(), out, device_->stream()); });
+    return each(x, [&](const float* in, float* out) { cuda::soft_cap(in, limit, x.size(), out, device_->stream()); });
   }
   Tensor clip(const Tensor& x, float limit, RowQueue* later) override {
     if (tape()) return Backend::clip(x, limit, later);
-    return each(x, later,
-                [&](const float* in, float* out) { cuda::clip(in, limit, x.size(), out, device_->stream()); });
+    return each(x, [&](const float* in, float* out) { cuda::clip(in, limit, x.size(), out, device_->stream()); });
   }
   Tensor activate(Unary f, const Tensor& x, RowQueue* later) override {
     if (tape()) return Backend::activate(f, x, later);
@@ -252,46 +229,39 @@ class CudaBackend final : public Backend {
                         : f == Unary::gelu      ? Curve::gelu
                         : f == Unary::gelu_tanh ? Curve::gelu_tanh
                                                 : Curve::silu;
-    return each(x, later,
-                [&](const float* in, float* out) { cuda::activate(curve, in, x.size(), out, device_->stream()); });
+    return each(x, [&](const float* in, float* out) { cuda::activate(curve, in, x.size(), out, device_->stream()); });
   }
   Tensor xielu(const Xielu& f, const Tensor& x, RowQueue* later) override {
     if (tape()) return Backend::xielu(f, x, later);
-    return each(x, later, [&](const float* in, float* out) {
+    return each(x, [&](const float* in, float* out) {
       cuda::xielu({f.positive, f.negative, f.beta, f.epsilon}, in, x.size(), out, device_->stream());
     });
   }
   Tensor solu(const Tensor& x, RowQueue* later) override {
     if (tape()) return Backend::solu(x, later);
-    return each(x, later, [&](const float* in, float* out) {
+    return each(x, [&](const float* in, float* out) {
       cuda::solu(in, x.size() / x.dim(-1), x.dim(-1), out, device_->stream());
     });
   }
   Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, RowQueue* later) override {
-    if (tape()) return Backend::layer_norm(x, gain, bias, epsilon, later);
-    return normed(x, gain, &bias, epsilon, later);
+    return tape() ? Backend::layer_norm(x, gain, bias, epsilon, later) : normed(x, gain, bias, epsilon);
   }
   Tensor rms_norm(const Tensor& x, const Tensor& gain, double epsilon, RowQueue* later) override {
-    if (tape()) return Backend::rms_norm(x, gain, epsilon, later);
-    return normed(x, gain, nullptr, epsilon, later);
+    return tape() ? Backend::rms_norm(x, gain, epsilon, later) : normed(x, gain, {}, epsilon);
   }
   Tensor add_to_heads(const Tensor& x, const Tensor& shared, RowQueue* later) override {
     if (tape()) return Backend::add_to_heads(x, shared, later);
-    settle(later);
-    device_->choose();
     const Operand in = heads_on_card(x), more = on_card(shared);
-    Made out(device_, x.shape());
-    cuda::add_to_heads(heads(in), more.data, shared.dim(1), shared.dim(1), out.data, device_->stream());
-    return done(out);
+    return made(x.shape(), [&](float* out) {
+      cuda::add_to_heads(heads(in), more.data, shared.dim(1), shared.dim(1), out, device_->stream());
+    });
   }
   Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue* later, bool adjacent) override {
     if (tape()) return Backend::rotate(x, cosine, sine, later, adjacent);
-    settle(later);
-    device_->choose();
     const Operand in = heads_on_card(x), c = on_card(cosine), s = on_card(sine);
-    Made out(device_, x.shape());
-    cuda::rotate(heads(in), c.data, s.data, cosine.dim(1), adjacent, out.data, device_->stream());
-    return done(out);
+    return made(x.shape(), [&](float* out) {
+      cuda::rotate(heads(in), c.data, s.data, cosine.dim(1), adjacent, out, device_->stream());
+    });
   }
 
  protected:
@@ -301,76 +271,66 @@ class CudaBackend final : public Backend {
 
  private:
   using Operand = Attention::Operand;
-  /// What an op is going to write.
-  struct Made {
-    Made(const std::shared_ptr<Device>& device, Shape shape) {
-      auto storage = std::make_shared<Storage>(device, shape.size());
-      data = storage->on_card();
-      tensor = Tensor::of(std::move(storage), shape);
-    }
-    Tensor tensor;
-    float* data;
-  };
-
   static Storage* storage(const Tensor& t) { return static_cast<Storage*>(t.remote()); }
   bool ours(const Tensor& t) const {
     return t.remote() && dynamic_cast<Storage*>(t.remote()) && storage(t)->device() == device_;
   }
   static bool aligned(const Tensor& t) { return t.at_device() * Index{sizeof(float)} % Device::aligned == 0; }
-  static void settle(RowQueue* later) {
-    if (later) later->run();  // what the base class may have noted there
-  }
-  static Tensor done(const Made& made) {
+  /// Where the numbers of one of ours lie.
+  static float* place(const Tensor& t) { return storage(t)->on_card() + t.at_device(); }
+  /// A tensor that kernel(its place over there) is going to write.
+  template <class Kernel>
+  Tensor made(Shape shape, Kernel kernel) {
+    device_->choose();
+    auto room = std::make_shared<Storage>(device_, shape.size());
+    kernel(room->on_card());
     check(cudaGetLastError(), "starting a kernel");
-    return made.tensor;
+    return Tensor::of(std::move(room), shape);
   }
 
   /// Its numbers over there, without gaps.
   Operand on_card(const Tensor& x) {
     if (ours(x)) {
-      if (x.contiguous() && aligned(x)) return {storage(x)->on_card() + x.at_device(), x};
-      Made packed(device_, x.shape());
-      strided(x, packed.data);
-      return {packed.data, packed.tensor};
+      const Tensor packed = x.contiguous() && aligned(x) ? x : without_gaps(x);
+      return {place(packed), packed};
     }
+    device_->choose();
     const Tensor here = x.packed();
     const auto sent = std::make_shared<Storage>(device_, here);
     return {sent->on_card(), here.also_on(sent)};
   }
   /// The same of (row, head, d), where gaps between rows and heads may stay.
-  Operand heads_on_card(const Tensor& x) {
-    if (ours(x) && x.stride(2) == 1) return {storage(x)->on_card() + x.at_device(), x};
-    return on_card(x);
-  }
+  Operand heads_on_card(const Tensor& x) { return ours(x) && x.stride(2) == 1 ? Operand{place(x), x} : on_card(x); }
   static Heads heads(const Operand& x) {
     const Tensor& t = x.keeps;
     return {x.data, t.dim(0), t.dim(1), t.dim(2), t.stride(0), t.stride(1)};
   }
-  void strided(const Tensor& x, float* out) {
+  Tensor without_gaps(const Tensor& x) {
     std::array<Index, 4> extents{1, 1, 1, 1}, strides{};
     for (int axis = 0; axis < x.rank(); ++axis) {
       const auto to = static_cast<std::size_t>(4 - x.rank() + axis);
       extents[to] = x.dim(axis);
       strides[to] = x.stride(axis);
     }
-    cuda::copy(storage(x)->on_card() + x.at_device(), extents, strides, x.size(), out, device_->stream());
+    return made(x.shape(),
+                [&](float* out) { cuda::copy(place(x), extents, strides, x.size(), out, device_->stream()); });
   }
 
   template <class Kernel>
-  Tensor each(const Tensor& x, RowQueue* later, Kernel kernel) {
-    settle(later);
-    device_->choose();
+  Tensor each(const Tensor& x, Kernel kernel) {
     const Operand in = on_card(x);
-    Made out(device_, x.shape());
-    kernel(in.data, out.data);
-    return done(out);
+    return made(x.shape(), [&](float* out) { kernel(in.data, out); });
   }
-
-  Tensor normed(const Tensor& x, const Tensor& gain, const Tensor* bias, double epsilon, RowQueue* later) {
-    device_->choose();
-    const Operand by = on_card(gain), plus = bias ? on_card(*bias) : Operand{};
+  template <class Kernel>
+  Tensor of_two(const Tensor& a, const Tensor& b, Kernel kernel) {
+    const Operand left = on_card(a), right = on_card(b);
+    return made(a.shape(), [&](float* out) { kernel(left.data, right.data, a.size(), out, device_->stream()); });
+  }
+  /// `bias` undefined: RMSNorm.
+  Tensor normed(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon) {
+    const Operand by = on_card(gain), plus = bias.defined() ? on_card(bias) : Operand{};
     const Index width = x.dim(-1);
-    return each(x, later, [&](const float* in, float* out) {
+    return each(x, [&](const float* in, float* out) {
       cuda::norm(in, by.data, plus.data, x.size() / width, width, gain.size() / width, static_cast<float>(epsilon), out,
                  device_->stream());
     });

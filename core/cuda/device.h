@@ -26,7 +26,7 @@ namespace headscope::cuda {
 void check(cudaError_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
-class Device : public std::enable_shared_from_this<Device> {
+class Device {
  public:
   /// The card of that number; the same object as long as anybody uses it.
   static std::shared_ptr<Device> open(int index);

@@ -68,7 +68,7 @@ class Backend {
 
   // Ops that take `later` work row by row: given a queue, they may note the work down there, and what they return holds
   // its values once the queue has run. Row r of every operand must then be row r of what earlier ops noted (or hold its
-  // values already). Not with a tape.
+  // values already). Not with a tape, and not where the device is asynchronous().
 
   /// x (rows, in) → x W + b (rows, Σ out_i)
   virtual Tensor linear(const Tensor& x, const Linear& w, RowQueue* later = nullptr);
