@@ -45,13 +45,13 @@ constexpr BufferPool::Source in_reach{pinned_memory, free_pinned_memory, 0, std:
 
 void check(cudaError_t status, const char* what) {
   if (status != cudaSuccess)
-    throw Error("CUDA", fmt::format("{} to succeed", what), cudaGetErrorString(status),
-                "go on with --device cpu, or choose the processor in the settings");
+    throw CardError("CUDA", fmt::format("{} to succeed", what), cudaGetErrorString(status),
+                    "--device cpu, or the processor in the settings");
 }
 
 void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS)
-    throw Error("cuBLAS", fmt::format("{} to succeed", what), cublasLtGetStatusString(status));
+    throw CardError("cuBLAS", fmt::format("{} to succeed", what), cublasLtGetStatusString(status));
 }
 
 Device::Plan::~Plan() {
@@ -106,7 +106,7 @@ std::shared_ptr<float> Device::take(std::size_t bytes) {
   if (memory) return memory;
   std::size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
-  throw Error(
+  throw CardError(
       fmt::format("CUDA, {}", properties_.name),
       fmt::format("{} of its memory", memory_text(static_cast<double>(bytes))),
       fmt::format("{} free of {}", memory_text(static_cast<double>(free)), memory_text(static_cast<double>(total))),
@@ -124,8 +124,8 @@ Tensor Device::mirror(Shape shape) {
 std::shared_ptr<float> Device::pinned(std::size_t bytes) {
   std::shared_ptr<float> memory = pinned_->take(bytes);
   if (!memory)
-    throw Error("CUDA, memory of this machine",
-                fmt::format("{} that the card can copy to", memory_text(static_cast<double>(bytes))), "less");
+    throw CardError("CUDA, memory of this machine",
+                    fmt::format("{} that the card can copy to", memory_text(static_cast<double>(bytes))), "less");
   return memory;
 }
 
@@ -166,8 +166,8 @@ const Device::Plan& Device::plan(const PlanKey& key, cudaDataType_t kind, cublas
       cublasLtMatmulAlgoGetHeuristic(lt_, made.product, made.a, made.b, made.c, made.c, preference, 1, &best, &found);
   cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS || found == 0)
-    throw Error("cuBLASLt", fmt::format("an algorithm for ({}, {}) · ({}, {})", rows, in, in, out),
-                cublasLtGetStatusString(status));
+    throw CardError("cuBLASLt", fmt::format("an algorithm for ({}, {}) · ({}, {})", rows, in, in, out),
+                    cublasLtGetStatusString(status));
   made.algorithm = best.algo;
   return plans_.emplace(key, std::move(made)).first->second;
 }

@@ -22,7 +22,7 @@
 
 namespace headscope::cuda {
 
-/// Throws Error naming what was tried and what the driver says.
+/// Throws CardError naming what was tried and what the driver says.
 void check(cudaError_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
@@ -44,7 +44,8 @@ class Device {
   const cudaDeviceProp& properties() const { return properties_; }
 
   /// Memory of the card, not cleared. Handed back, it may be written to by what is queued later: all stands in one
-  /// stream, and what the second one still reads waits in ~Storage. Throws Error with what is free and what was wanted.
+  /// stream, and what the second one still reads waits in ~Storage. Throws CardError with what is free and what was
+  /// wanted.
   std::shared_ptr<float> take(std::size_t bytes);
   /// A place here that the card copies to without the processor's help.
   Tensor mirror(Shape shape);
