@@ -59,13 +59,17 @@ const std::map<std::string, Names>& allowed() {
       {"core/analysis",
        {"core/base", "core/tensor", "core/trace", "core/attention", "core/text", "core/io", "core/metrics",
         "core/model", "core/model/formats", "core/edits", "core/run", "core/train"}},
+      // Lessons ask anything of a run.
+      {"core/lesson",
+       {"core/base", "core/tensor", "core/trace", "core/attention", "core/text", "core/text/jinja", "core/metrics",
+        "core/model", "core/edits", "core/run", "core/analysis"}},
       {"viz/color", {"core/base", "core/tensor"}},
       {"viz/scene", {"core/base", "core/tensor", "core/trace", "core/metrics", "viz/color"}},
       {"viz/export", {"core/base", "core/tensor", "core/trace", "core/metrics", "viz/color", "viz/scene"}},
       {"viz/gl", {"core/base", "core/tensor", "core/trace", "core/metrics", "viz/color", "viz/scene"}},
       // Of app who may know whom there: of core and viz all of them may know everything (widgets no runs).
       {"app/render", {}},
-      {"app/cli", {"app", "app/render"}},
+      {"app/cli", {"app", "app/render", "app/state"}},
       {"app/state", {"app", "app/render"}},
       {"app/actions", {"app/state"}},
       {"app/widgets", {}},

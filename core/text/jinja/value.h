@@ -1,6 +1,6 @@
 #pragma once
 // What a chat template computes with: Python's values, as far as templates use them. Strings are UTF-8 and count in
-// characters; objects keep the order of their keys. Private to core/text.
+// characters; objects keep the order of their keys. For core/text and core/lesson.
 
 #include <cstdint>
 #include <functional>

@@ -1,0 +1,151 @@
+// headscope-cli lesson: lessons as files. list: what there is; check: whether every state opens and every claim is
+// true; show: a lesson in words with the numbers of the run; terms: what its formulas may ask.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "app/cli/commands.h"
+#include "app/cli/output.h"
+#include "app/state/lesson_session.h"
+#include "core/base/error.h"
+
+namespace headscope::cli {
+
+namespace {
+namespace fs = std::filesystem;
+
+/// Lessons by file or by name ("heads" or "03-heads"); none: all there are.
+std::vector<fs::path> named(const std::vector<std::string>& names) {
+  const std::vector<fs::path> all = lesson_files();
+  if (names.empty()) return all;
+  std::vector<fs::path> out;
+  for (const std::string& name : names) {
+    const auto bundled = std::ranges::find_if(all, [&](const fs::path& file) {
+      const std::string stem = file.stem().string();
+      return stem == name || (stem.size() > 3 && stem.substr(3) == name);
+    });
+    out.push_back(bundled != all.end() ? *bundled : fs::path(name));
+  }
+  return out;
+}
+
+/// Models are opened once for all steps that use them.
+class Runs {
+ public:
+  explicit Runs(Console& console) : console_(console) {}
+  std::shared_ptr<LessonRun> of(const LessonScene& scene) {
+    const RunRequest request = lesson_request(scene);
+    auto& model = models_[request.model];
+    if (!model.model) model = load_model(request.model, console_.backend());
+    return std::make_shared<LessonRun>(model, request, lesson_stack(scene), console_.backend());
+  }
+
+ private:
+  Console& console_;
+  std::map<fs::path, LoadedModel> models_;
+};
+
+void check(Console& console, const std::vector<std::string>& names, const Output& output) {
+  Runs runs(console);
+  Report report;
+  auto& table = report.table("steps", {"lesson", "step", "title", "fault"}, Form::scripts);
+  int steps = 0, wrong = 0, lessons = 0;
+  const auto fault = [&](const std::string& lesson, int step, const std::string& title, const std::string& what) {
+    ++wrong;
+    table.add({lesson, step, title, what});
+    report.line(fmt::format("{}, step {} \"{}\"\n  {}", lesson, step, title, what));
+  };
+  for (const fs::path& file : named(names)) {
+    const Lesson lesson = read_lesson(file);
+    ++lessons;
+    int at = 0;
+    for (const LessonStep& step : lesson.steps) {
+      ++at, ++steps;
+      try {
+        const auto run = runs.of(step.scene);
+        for (const std::string& each : faults_of(step, run)) fault(lesson.id, at, step.title, each);
+        lesson_session(step.scene, tell(step, run), fmt::format("{}, line {}", file.string(), step.line));
+      } catch (const Error& error) {
+        fault(lesson.id, at, step.title, error.what());
+      }
+    }
+  }
+  report.line(fmt::format("{} of {} steps in {} lessons are good", steps - wrong, steps, lessons));
+  report.data("faults", wrong);
+  console.print(report.printed(output.form()));
+  if (wrong > 0) throw Error("lesson check", "nothing wrong", fmt::format("{} {}", wrong, wrong == 1 ? "fault" : "faults"));
+}
+
+void list(Console& console, const Output& output) {
+  Report report;
+  auto& table = report.table("lessons", {"lesson", "title", "minutes", "level", "steps", "model"});
+  for (const fs::path& file : lesson_files()) {
+    const Lesson lesson = read_lesson(file);
+    table.add({lesson.id, lesson.title, lesson.minutes, lesson.level, lesson.steps.size(), lesson.scene.model});
+  }
+  console.print(report.printed(output.form()));
+}
+
+std::string indented(const std::string& text) {
+  return "  " + text;
+}
+
+void show(Console& console, const std::string& name, bool answers) {
+  Runs runs(console);
+  const Lesson lesson = read_lesson(named({name}).front());
+  console.print_line(lesson.title);
+  if (!lesson.about.empty()) console.print_line(lesson.about);
+  int at = 0;
+  for (const LessonStep& step : lesson.steps) {
+    const auto run = runs.of(step.scene);
+    const ToldStep told = tell(step, run);
+    console.print_line(fmt::format("\n{}. {}", ++at, step.title));
+    for (const std::string& each : told.prose) console.print_line("\n" + indented(each));
+    if (!step.question) continue;
+    console.print_line("\n" + indented("Question: " + told.ask));
+    for (const std::string& each : told.choices) console.print_line(indented("  ○ " + each));
+    if (!answers) continue;
+    const LessonQuestion::Kind kind = step.question->kind;
+    const ToldAnswer answer = answered(step, run, kind == LessonQuestion::Kind::head     ? LessonGuess(HeadId{})
+                                                  : kind == LessonQuestion::Kind::number ? LessonGuess(0.0)
+                                                                                         : LessonGuess(Index{0}));
+    console.print_line(indented((answer.truth.empty() ? "" : "Answer: " + answer.truth + ". ") + answer.because));
+  }
+}
+
+void terms(Console& console, const Output& output) {
+  Report report;
+  auto& table = report.table("terms", {"term", "meaning"});
+  for (const LessonTerm& each : lesson_terms()) table.add({each.form, each.meaning});
+  console.print(report.printed(output.form()));
+}
+}  // namespace
+
+void add_lesson(Command& app, Console& console) {
+  struct Options {
+    std::vector<std::string> files;
+    std::string file;
+    bool answers = false;
+    Output output;
+  };
+  auto options = std::make_shared<Options>();
+  Command command = app.add_subcommand("lesson", "Lessons: list, check, show, and what their formulas may ask");
+  Command listed = command.add_subcommand("list", "The lessons that there are");
+  options->output.add_to(listed);
+  listed.does([options, &console] { list(console, options->output); });
+  Command checked = command.add_subcommand("check", "Runs every step: what does not open, and what is not true");
+  checked.add_option("lesson", options->files, "Files or names; none: all").type_name("FILE");
+  options->output.add_to(checked);
+  checked.does([options, &console] { check(console, options->files, options->output); });
+  Command shown = command.add_subcommand("show", "A lesson in words, with the numbers of the run");
+  shown.add_option("lesson", options->file, "File or name").required().type_name("FILE");
+  shown.add_flag("--answers", options->answers, "With the answers");
+  shown.does([options, &console] { show(console, options->file, options->answers); });
+  Command told = command.add_subcommand("terms", "What formulas of a lesson may ask of a run");
+  options->output.add_to(told);
+  told.does([options, &console] { terms(console, options->output); });
+}
+
+}  // namespace headscope::cli

@@ -1,0 +1,23 @@
+#pragma once
+// What a step of a lesson shows, as a session and as a request to run.
+
+#include "app/state/session.h"
+#include "core/lesson/tell.h"
+
+namespace headscope {
+
+/// The bundled model of that name, else the path as it is.
+std::filesystem::path lesson_model(const std::string& name);
+/// Whose heads the scene speaks of. Throws Error.
+Stack lesson_stack(const LessonScene& scene);
+/// What the model reads in this scene, with its edits. Throws Error on an edit or a picture that
+/// is none.
+RunRequest lesson_request(const LessonScene& scene);
+/// The same with what is looked at. `told` says which head, row and cell. Throws Error on a workspace, a view, a
+/// mechanism or a piece of a session that is none.
+Session lesson_session(const LessonScene& scene, const ToldStep& told, const std::string& where);
+
+/// The bundled lessons' files, and those of the user's own folder (user data / lessons), by name.
+std::vector<std::filesystem::path> lesson_files();
+
+}  // namespace headscope

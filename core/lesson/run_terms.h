@@ -1,0 +1,83 @@
+#pragma once
+// What the formulas of a lesson may ask: of one model on one text, and of the catalogue of mechanisms. Every name is a
+// line of a table, with what it means. Nothing is stored: a term runs the model when it is asked for first.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/metrics/metric.h"
+#include "core/run/run_request.h"
+#include "core/text/jinja/value.h"
+#include "core/trace/head_id.h"
+
+namespace headscope {
+
+/// One run as formulas see it. One thread at a time. Cheap until it is asked.
+class LessonRun : public std::enable_shared_from_this<LessonRun> {
+ public:
+  /// `stack`: whose heads are asked, of an encoder-decoder. `backend` outlives this. request.capture is not looked at.
+  LessonRun(LoadedModel model, RunRequest request, Stack stack, Backend& backend, std::stop_token stop = {});
+
+  const LoadedModel& model() const { return model_; }
+  const RunRequest& request() const { return request_; }
+  Ctx ctx() const { return {backend_, nullptr, stop_}; }
+  /// Maps factored, of the stack that is asked. Throws as run() does; Error where the model has no such stack.
+  const Trace& trace();
+  /// With all logits.
+  const Trace& whole();
+  /// (position, …) of that layer. Throws Error where the model has no such site.
+  const Tensor& site(Site site);
+  const HeadTable& table();
+  const AttentionMap& map(HeadId head) { return trace().map(head); }
+  /// The same text with other edits.
+  std::shared_ptr<LessonRun> with(std::vector<Intervention> edits);
+
+  /// A place in the text: a position, from the end below 0, or the token that stands there: "Anna", which has to stand
+  /// there once, or "Anna#2", the second one. `of`: trace().queries(), or the keys where they are of another text.
+  /// Throws Error at `where`.
+  Index position(const jinja::Value& named, const std::vector<Token>& of, const std::string& where);
+  HeadId head(const jinja::Value& named, const std::string& where);
+  /// The token of the vocabulary that is written so, with a space before it or without. Throws Error at `where`.
+  std::int32_t token(const std::string& text, const std::string& where);
+  /// What a token reads like, without the space before it.
+  std::string reads(const Token& token) const;
+  /// Rise of −ln p(answer) in nats when this head's output is replaced by its mean; the answer is that of the run as it
+  /// is.
+  double cost(HeadId head);
+
+ private:
+  LoadedModel model_;
+  RunRequest request_;
+  Stack stack_;
+  Backend& backend_;
+  std::stop_token stop_;
+  std::shared_ptr<const Trace> whole_;
+  std::map<Site, Tensor> sites_;
+  std::optional<HeadTable> table_;
+  std::map<std::string, std::shared_ptr<LessonRun>> others_;  // by their edits
+  std::vector<double> costs_;                                 // layer-major; empty = not asked for
+};
+
+/// A mechanism on its input, by the step's lines "mechanism" and "on".
+struct LessonMechanism {
+  std::string choice, on;
+};
+
+struct LessonTerm {
+  std::string_view form;     ///< "weight(head, row, key)"
+  std::string_view meaning;  ///< "what head looks with from row to key"
+  jinja::Value (*value)(LessonRun& run, const jinja::Arguments& given);
+  std::string_view name() const { return form.substr(0, form.find('(')); }
+};
+/// All of them, for help and for the page that documents them.
+std::span<const LessonTerm> lesson_terms();
+
+/// The names that formulas of a step may use. `mechanism`: of the step; its terms come under their own names then.
+jinja::Members lesson_names(const std::shared_ptr<LessonRun>& run, const LessonMechanism& mechanism = {});
+
+}  // namespace headscope
