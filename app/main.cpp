@@ -76,6 +76,8 @@ int main(int argc, char** argv) {
   cli.add_option("--workspace", options.workspace, fmt::format("{}", fmt::join(workspace_names(), ", ")))
       ->check(CLI::IsMember(workspace_names()))
       ->type_name("NAME");
+  cli.add_option("--lesson", options.lesson, "a lesson to take, from a step on: --lesson 01-who-is-she:2")
+      ->type_name("ID[:STEP]");
   cli.add_option("--page", options.page, "what that workspace shows, as in --workspace analyse --page ablate")
       ->type_name("ID");
   cli.add_option("--generate-tokens", options.generate_tokens, "what the Generate workspace writes at once")

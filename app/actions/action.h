@@ -24,6 +24,7 @@ struct UiRequests {
   bool keys = false;                                    ///< show the list of keys
   bool settings = false, about = false, steps = false;  ///< show these pages
   bool settings_changed = false;                        ///< they are worth writing down now
+  bool lessons = false;                                 ///< show the list of lessons
   bool add_edit = false;                                ///< open the form for a new edit
   std::optional<Copy> copy;                             ///< of the picture on screen
   bool focus_prompt = false;                            ///< put the cursor into the prompt editor

@@ -349,6 +349,18 @@ void add_help(std::vector<Action>& all) {
   all.push_back(
       {"help.keys", "List of keys", "? or F1", "Help", [](AppContext& app) { app.ui.keys = true; }, nullptr, nullptr});
   all.push_back(
+      {"help.lessons", "Lessons…", "F2", "Help", [](AppContext& app) { app.ui.lessons = true; }, nullptr, nullptr});
+  const auto lesson = [](int by) {
+    return [by](AppContext& app) { app.explorer.lessons.go(app.explorer.lessons.at() + by); };
+  };
+  const auto taken = [](const AppContext& app) { return app.explorer.lessons.lesson() != nullptr; };
+  all.push_back({"lesson.next", "Lesson: next step", "F4", "Help", lesson(1), taken, nullptr});
+  all.push_back({"lesson.back", "Lesson: step before", "F3", "Help", lesson(-1), taken, nullptr});
+  all.push_back({"lesson.show", "Lesson: show the step again", "F6", "Help",
+                 [](AppContext& app) { app.explorer.lessons.show_again(); }, taken, nullptr});
+  all.push_back({"lesson.leave", "Lesson: leave it", "", "Help", [](AppContext& app) { app.explorer.lessons.close(); },
+                 taken, nullptr});
+  all.push_back(
       {"help.about", "About Headscope…", "", "Help", [](AppContext& app) { app.ui.about = true; }, nullptr, nullptr});
 }
 

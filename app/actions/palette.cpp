@@ -28,6 +28,7 @@ std::string further_words(std::string_view action) {
       {"file.open.induction-2l", "induction heads in-context learning"},
       {"file.open.induction", "induction heads in-context learning"},
       {"view.first_steps", "welcome start here beginner newcomer help tutorial getting started"},
+      {"help.lessons", "course learn teach tutorial class"},
       {"file.open_model", "load checkpoint weights safetensors GGUF folder"},
       {"file.get_model", "download pull Hugging Face hub fetch"},
       {"file.export", "save image heatmap PNG SVG CSV screenshot"},
@@ -71,6 +72,15 @@ void add_pages(std::vector<PaletteItem>& items, const AppContext& app) {
                      },
                      {},
                      workspace_option(page.of) + "/" + page.id});
+}
+
+void add_lessons(std::vector<PaletteItem>& items, const AppContext& app) {
+  for (const auto& lesson : app.explorer.lessons.list()) {
+    std::string words;
+    for (const std::string& each : lesson->words) words += each + " ";
+    items.push_back({lesson->title, lesson->about, "Lesson",
+                     [lesson](AppContext& at) { at.explorer.lessons.open(lesson); }, words, "lesson/" + lesson->id});
+  }
 }
 
 void add_heads(std::vector<PaletteItem>& items, const Results& results) {
@@ -127,6 +137,7 @@ std::vector<PaletteItem> palette_items(const AppContext& app) {
   add_tokens(items, results);
   add_models(items, app);
   add_masks(items, results);
+  add_lessons(items, app);
   return items;
 }
 

@@ -16,10 +16,9 @@ AddCommand add_run, add_capture, add_metrics, add_render, add_mechanism, add_rea
 
 /// In the order of the help.
 inline constexpr AddCommand* all_commands[] = {
-    add_run,       add_capture, add_metrics, add_render,   add_mechanism, add_read,     add_inspect,
-    add_positions, add_mask,    add_bench,   add_corpus,   add_train,     add_generate, add_sample,
-    add_compare,   add_eval,    add_card,    add_models,   add_pull,      add_sweep,    add_detect,
-    add_tour,      add_verify,  add_watch,   add_pictures, add_streaming, add_scan,     add_devices,
-    add_lesson};
+    add_run,      add_capture,   add_metrics, add_render,  add_mechanism, add_read,   add_inspect, add_positions,
+    add_mask,     add_bench,     add_corpus,  add_train,   add_generate,  add_sample, add_compare, add_eval,
+    add_card,     add_models,    add_pull,    add_sweep,   add_detect,    add_tour,   add_verify,  add_watch,
+    add_pictures, add_streaming, add_scan,    add_devices, add_lesson};
 
 }  // namespace headscope::cli

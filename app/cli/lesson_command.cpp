@@ -75,7 +75,8 @@ void check(Console& console, const std::vector<std::string>& names, const Output
   report.line(fmt::format("{} of {} steps in {} lessons are good", steps - wrong, steps, lessons));
   report.data("faults", wrong);
   console.print(report.printed(output.form()));
-  if (wrong > 0) throw Error("lesson check", "nothing wrong", fmt::format("{} {}", wrong, wrong == 1 ? "fault" : "faults"));
+  if (wrong > 0)
+    throw Error("lesson check", "nothing wrong", fmt::format("{} {}", wrong, wrong == 1 ? "fault" : "faults"));
 }
 
 void list(Console& console, const Output& output) {
@@ -100,7 +101,7 @@ void show(Console& console, const std::string& name, bool answers) {
   int at = 0;
   for (const LessonStep& step : lesson.steps) {
     const auto run = runs.of(step.scene);
-    const ToldStep told = tell(step, run);
+    const LessonTold told = tell(step, run);
     console.print_line(fmt::format("\n{}. {}", ++at, step.title));
     for (const std::string& each : told.prose) console.print_line("\n" + indented(each));
     if (!step.question) continue;
@@ -108,9 +109,10 @@ void show(Console& console, const std::string& name, bool answers) {
     for (const std::string& each : told.choices) console.print_line(indented("  ○ " + each));
     if (!answers) continue;
     const LessonQuestion::Kind kind = step.question->kind;
-    const ToldAnswer answer = answered(step, run, kind == LessonQuestion::Kind::head     ? LessonGuess(HeadId{})
-                                                  : kind == LessonQuestion::Kind::number ? LessonGuess(0.0)
-                                                                                         : LessonGuess(Index{0}));
+    const LessonReply answer = answered(step, run,
+                                        kind == LessonQuestion::Kind::head     ? LessonGuess(HeadId{})
+                                        : kind == LessonQuestion::Kind::number ? LessonGuess(0.0)
+                                                                               : LessonGuess(Index{0}));
     console.print_line(indented((answer.truth.empty() ? "" : "Answer: " + answer.truth + ". ") + answer.because));
   }
 }

@@ -9,6 +9,7 @@
 #include "app/state/certificate_controller.h"
 #include "app/state/document_editor.h"
 #include "app/state/job_runner.h"
+#include "app/state/lesson_controller.h"
 #include "app/state/run_controller.h"
 #include "app/state/session_files.h"
 
@@ -27,7 +28,8 @@ struct Explorer {
         run(jobs, editor, options.byte_budget),
         files(jobs, editor, run),
         certificates(jobs, run),
-        captures(jobs, editor, run) {
+        captures(jobs, editor, run),
+        lessons(jobs, editor, run, files) {
     files.set_model_note_source([this] { return certificates.note(); });
   }
 
@@ -38,6 +40,7 @@ struct Explorer {
     captures.frame(now);
     run.frame();
     certificates.frame(now);
+    lessons.frame();
     return edited || delivered;
   }
   const AppState& state() const { return editor.state(); }
@@ -49,6 +52,7 @@ struct Explorer {
   SessionFiles files;
   CertificateController certificates;
   CaptureController captures;
+  LessonController lessons;
 };
 
 }  // namespace headscope

@@ -37,8 +37,8 @@ void show_mechanism(Session& session, const LessonScene& scene, const std::strin
   const auto examples = worked_examples();
   if (const auto found = std::ranges::find(examples, scene.on, &WorkedExample::id); found != examples.end()) {
     const MechanismInput in = found->input();
-    session.document.by_hand = std::make_shared<const MatricesByHand>(MatricesByHand{
-        in.q, in.k, in.v, static_cast<double>(in.scale), "full", std::string(found->id)});
+    session.document.by_hand = std::make_shared<const MatricesByHand>(
+        MatricesByHand{in.q, in.k, in.v, static_cast<double>(in.scale), "full", std::string(found->id)});
   } else if (const auto head = parse_head_id(scene.on)) {
     session.document.selected = *head;
     controls["source"] = static_cast<int>(MechanismSource::Kind::head);
@@ -77,7 +77,7 @@ RunRequest lesson_request(const LessonScene& scene) {
   return request;
 }
 
-Session lesson_session(const LessonScene& scene, const ToldStep& told, const std::string& where) {
+Session lesson_session(const LessonScene& scene, const LessonTold& told, const std::string& where) {
   const RunRequest request = lesson_request(scene);
   Session session;
   session.document.model = request.model;

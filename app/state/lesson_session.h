@@ -15,7 +15,7 @@ Stack lesson_stack(const LessonScene& scene);
 RunRequest lesson_request(const LessonScene& scene);
 /// The same with what is looked at. `told` says which head, row and cell. Throws Error on a workspace, a view, a
 /// mechanism or a piece of a session that is none.
-Session lesson_session(const LessonScene& scene, const ToldStep& told, const std::string& where);
+Session lesson_session(const LessonScene& scene, const LessonTold& told, const std::string& where);
 
 /// The bundled lessons' files, and those of the user's own folder (user data / lessons), by name.
 std::vector<std::filesystem::path> lesson_files();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include <utility>
 
 #include "app/assets.h"
@@ -114,6 +116,7 @@ void SessionFiles::count_as_saved(const Session& session) {
 }
 
 std::string SessionFiles::unsaved() const {
+  if (aside_) return aside_->unsaved;
   const Document& document = editor_.document();
   std::vector<std::string> parts;
   if (!document.edits.empty() && document.edits != saved_.edits)
@@ -161,13 +164,30 @@ void SessionFiles::open(const fs::path& file) {
 
 void SessionFiles::show(const Session& session) {
   Document document = session.document;
-  document.by_hand = editor_.document().by_hand;  // a file says nothing about it
+  if (!document.by_hand) document.by_hand = editor_.document().by_hand;  // a file says nothing about it
   editor_.replace(std::move(document));
   editor_.view() = session.view;
   opened_transcript_ = session.transcript;
   opened_window_ = session.window;
   opened_model_note_ = session.model_note;
   count_as_saved(session);
+}
+
+void SessionFiles::show_aside(Session session) {
+  if (!aside_) aside_ = Aside{this->session(), saved_, unsaved()};
+  const View& now = editor_.state().view;  // how the window is set up is nobody else's business
+  View& view = session.view;
+  view.theme = now.theme;
+  std::tie(view.left_width, view.right_width, view.row_height) =
+      std::tie(now.left_width, now.right_width, now.row_height);
+  show(session);
+}
+
+void SessionFiles::take_back() {
+  if (!aside_) return;
+  const Aside own = *std::exchange(aside_, std::nullopt);
+  show(own.session);
+  saved_ = own.saved;
 }
 
 }  // namespace headscope

@@ -40,6 +40,13 @@ class SessionFiles {
   void take_up_soon(const std::filesystem::path& file);
   /// What was made here and is in no session file, in words: "2 edits and a text"; "" = nothing.
   std::string unsaved() const;
+  /// Shows what is not the user's, a step of a lesson: what is the user's is set aside before the first one, stays
+  /// unsaved where it was, and comes back with take_back(). Both are steps that can be undone.
+  void show_aside(Session session);
+  void take_back();
+  bool aside() const { return aside_.has_value(); }
+  /// What is the user's own: session(), or what was set aside.
+  Session own() const { return aside_ ? aside_->session : session(); }
   /// The text and the edits as they are now are nothing that could be lost.
   void count_as_saved() { count_as_saved(session()); }
 
@@ -78,6 +85,12 @@ class SessionFiles {
     std::optional<TranscriptRecord> transcript;
   };
   Work saved_;
+  struct Aside {
+    Session session;
+    Work saved;
+    std::string unsaved;  // in words
+  };
+  std::optional<Aside> aside_;
 };
 
 }  // namespace headscope

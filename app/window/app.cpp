@@ -89,6 +89,8 @@ App::App(const AppOptions& options) : options_(options) {
     if (options_.text) explorer_->editor.set_text(*options_.text);
   }
   explorer_->files.count_as_saved();  // what the program was started with
+  explorer_->lessons.list();          // the palette's, too
+  if (!options_.lesson.empty()) explorer_->lessons.open(options_.lesson);
   explorer_->files.set_window_source([this] { return session_window(); });
   unsaved_ = std::make_unique<UnsavedWork>(explorer_->jobs, explorer_->editor, explorer_->files, options_.recovery);
   if (options_.stop.stop_possible()) wake_on_stop_.emplace(options_.stop, [window = window_.get()] { window->wake(); });
@@ -180,6 +182,7 @@ void App::draw(Ui& ui) {
     content.middle = [&app, shown](Ui& inner) { shown->middle({inner, app}); };
     content.right = [&app, shown](Ui& inner) { shown->right({inner, app}); };
   }
+  if (explorer_->lessons.lesson()) content.lesson = [this, &app](Ui& inner) { lesson_.draw(inner, app); };
   content.model_menu = [this, &app](Ui& inner) { picker_.draw(inner, app); };
   content.open_model_menu = std::exchange(requests_.models, false);
   content.export_menu = [&app](Ui&) {
@@ -204,6 +207,7 @@ void App::draw(Ui& ui) {
   about_.draw(ui, app);
   about_model_.draw(ui, app);
   steps_.draw(ui, app);
+  lessons_.draw(ui, app);
   copying_.draw(ui, app);
   unsaved_->draw(ui, app);
   draw_message(ui, app);

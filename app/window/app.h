@@ -17,6 +17,7 @@
 #include "app/state/settings.h"
 #include "app/window/file_dialog.h"
 #include "app/window/get_model_page.h"
+#include "app/window/lesson_panel.h"
 #include "app/window/model_picker.h"
 #include "app/window/pages.h"
 #include "app/window/palette_overlay.h"
@@ -80,6 +81,8 @@ class App {
   AboutPage about_;
   ModelPage about_model_;
   StepsPage steps_;
+  LessonPanel lesson_;
+  LessonsPage lessons_;
   Copying copying_;
   bool changed_ = true;
 };

@@ -263,19 +263,24 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
     width = std::clamp(width, ShellLayout::least_side, ShellLayout::most_side);
     return open ? ui.px(stretch * width) : 0.f;
   };
+  constexpr double lesson_width = 340;
+  const float lesson = content.lesson ? ui.px(stretch * lesson_width) : 0.f;
   float left = fitted(layout.left, layout.left_open), right = fitted(layout.right, layout.right_open);
+  if (lesson > 0 && lesson + left + right > size.x - ui.px(ShellLayout::least_middle * ui.theme.text_scale)) left = 0;
   // A narrow window takes from both sides before it takes from the picture in the middle.
-  if (const float room = size.x - ui.px(ShellLayout::least_middle * ui.theme.text_scale);
+  if (const float room = size.x - lesson - ui.px(ShellLayout::least_middle * ui.theme.text_scale);
       left + right > room && left + right > 0) {
     const float share = std::max(room, 0.f) / (left + right);
-    left = std::max(left * share, layout.left_open ? ui.px(200) : 0.f);
+    left = std::max(left * share, left > 0 ? ui.px(200) : 0.f);
     right = std::max(right * share, layout.right_open ? ui.px(200) : 0.f);
     left = static_cast<float>(static_cast<int>(left)), right = static_cast<float>(static_cast<int>(right));
   }
-  column(ui, "left", 0, y, left, height, content.left);
-  column(ui, "middle", left, y, size.x - left - right, height, content.middle);
+  column(ui, "lesson", 0, y, lesson, height, content.lesson);
+  if (lesson > 0) ImGui::GetWindowDrawList()->AddRectFilled({lesson - 1, y}, {lesson, y + height}, col(ui.theme.line));
+  column(ui, "left", lesson, y, left, height, content.left);
+  column(ui, "middle", lesson + left, y, size.x - lesson - left - right, height, content.middle);
   column(ui, "right", size.x - right, y, right, height, content.right);
-  if (layout.left_open) splitter(ui, "left border", left, y, height, 1 / stretch, layout.left);
+  if (left > 0) splitter(ui, "left border", lesson + left, y, height, 1 / stretch, layout.left);
   if (layout.right_open) splitter(ui, "right border", size.x - right - 1, y, height, -1 / stretch, layout.right);
   ImGui::End();
   return events;

@@ -43,6 +43,7 @@ struct ShellContent {
   std::function<void()> stop;                        ///< … which this does
   std::function<void()> again;                       ///< takes up what was stopped; empty = nothing was
   std::function<void(Ui&)> left, middle, right;
+  std::function<void(Ui&)> lesson;  ///< a column before all others; takes the left one's place where both have no room
   std::function<void(Ui&)> model_menu, export_menu;  ///< drawn inside an open popup
   bool open_model_menu = false;                      ///< as if its button had been pressed
 };

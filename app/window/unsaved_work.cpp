@@ -68,7 +68,7 @@ void UnsavedWork::frame(double now) {
 
 /// What is worth it, beside the UI thread; when nothing is left to be lost, the files go.
 void UnsavedWork::keep_session() {
-  Session session = files_.session();
+  Session session = files_.own();
   const std::string words = fmt::format("{}", fmt::join(this->words(), " · "));
   const bool write = !files_.unsaved().empty() && session != kept_;
   pending_ = false;
@@ -102,7 +102,7 @@ void UnsavedWork::finish(const std::function<void()>& turn) {
   for (int i = 0; i < most_turns && jobs_.busy(); ++i) turn();  // what is being written here is older than this
   const std::vector<std::string> all = words();
   recovery_->leave();
-  if (!files_.unsaved().empty()) write_file_atomically(recovery_->session(), to_json(files_.session()));
+  if (!files_.unsaved().empty()) write_file_atomically(recovery_->session(), to_json(files_.own()));
   recovery_->describe(fmt::format("{}", fmt::join(all, " · ")));
   if (!work_ || work_->unsaved().empty()) return;
   for (int i = 0; i < most_turns && work_->keeping(); ++i) turn();  // one that was under way

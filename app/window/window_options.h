@@ -30,6 +30,7 @@ struct AppOptions {
   int width = 0, height = 0;                        ///< 0 = as remembered, or 1600 × 1000
   double scale = 0;                                 ///< 0 = what the display asks for
   std::string theme;                                ///< "" = as remembered, or dark
+  std::string lesson;                               ///< taken at once, by its id; "" = none
   std::string workspace;                            ///< "explore", "generate", …; "" = the first
   std::string view;                                 ///< of a page of mechanisms: "compare", "steps", …; "" = compare
   std::string page;                                 ///< of that workspace, by its id; "" = as remembered

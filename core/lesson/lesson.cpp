@@ -124,7 +124,8 @@ class Reader {
   }
 
   void front_matter(Lesson& lesson) {
-    if (lines_.empty() || trimmed(line()) != "---") throw Error(here(), "a lesson, which begins with \"---\"", "other text");
+    if (lines_.empty() || trimmed(line()) != "---")
+      throw Error(here(), "a lesson, which begins with \"---\"", "other text");
     ++at_;
     Keys keys = scene(lesson.scene);
     keys["title"] = text(lesson.title);
@@ -159,8 +160,8 @@ class Reader {
     const std::string place = here();
     std::string text;
     const auto goes_on = [&] {
-      return at_ < lines_.size() && !trimmed(line()).empty() && !line().starts_with("```") && !line().starts_with("## ") &&
-             (text.empty() || !line().starts_with("- "));
+      return at_ < lines_.size() && !trimmed(line()).empty() && !line().starts_with("```") &&
+             !line().starts_with("## ") && (text.empty() || !line().starts_with("- "));
     };
     for (; goes_on(); ++at_) text += (text.empty() ? "" : " ") + trimmed(line());
     step.prose.emplace_back(text, place);

@@ -58,10 +58,10 @@ struct LessonQuestion {
   };
   Kind kind = Kind::choice;
   LessonText ask;
-  std::optional<Formula> answer;      ///< a position or a token, "L.H", a number, a choice; or a condition
-  double within = 0;                  ///< of a number: how far off is still right
-  std::vector<LessonText> choices;    ///< of a choice
-  LessonText because;                 ///< told with the answer
+  std::optional<Formula> answer;    ///< a position or a token, "L.H", a number, a choice; or a condition
+  double within = 0;                ///< of a number: how far off is still right
+  std::vector<LessonText> choices;  ///< of a choice
+  LessonText because;               ///< told with the answer
 };
 
 struct LessonStep {
@@ -70,7 +70,7 @@ struct LessonStep {
   std::vector<LessonText> prose;  ///< paragraphs
   LessonScene scene;              ///< the lesson's own where the step says nothing
   std::optional<LessonQuestion> question;
-  std::vector<Formula> expect;    ///< what has to be true, or the lesson is wrong of this model
+  std::vector<Formula> expect;  ///< what has to be true, or the lesson is wrong of this model
 };
 
 struct Lesson {

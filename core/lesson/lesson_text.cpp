@@ -96,7 +96,8 @@ std::string LessonText::told(const jinja::Members& names) const {
   for (const Part& part : parts_) {
     out += part.before;
     if (part.formula)
-      out += written(part.formula->value(names), part.format, part.formula->where() + ": {" + part.formula->source() + "}");
+      out += written(part.formula->value(names), part.format,
+                     part.formula->where() + ": {" + part.formula->source() + "}");
   }
   return out;
 }

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "core/analysis/edit_probe.h"
@@ -28,11 +28,7 @@ using jinja::Members;
 using jinja::Value;
 
 LessonRun::LessonRun(LoadedModel model, RunRequest request, Stack stack, Backend& backend, std::stop_token stop)
-    : model_(std::move(model)),
-      request_(std::move(request)),
-      stack_(stack),
-      backend_(backend),
-      stop_(std::move(stop)) {
+    : model_(std::move(model)), request_(std::move(request)), stack_(stack), backend_(backend), stop_(std::move(stop)) {
   request_.capture = {};
   request_.capture.maps = MapStorage::factored;
   request_.capture.all_logits = true;
@@ -223,7 +219,8 @@ double probability(LessonRun& run, std::int32_t token, Index row) {
 
 const AttentionMap& with_factors(LessonRun& run, HeadId head, const std::string& where) {
   const AttentionMap& map = run.map(head);
-  if (!map.is_factored()) throw Error(where, "a head whose queries and keys are known", "one whose weights were edited");
+  if (!map.is_factored())
+    throw Error(where, "a head whose queries and keys are known", "one whose weights were edited");
   return map;
 }
 
@@ -286,24 +283,23 @@ Members mechanism_names(LessonRun& run, const LessonMechanism& chosen, const std
     throw Error(a.where, "a step of " + std::string(report->choice.mechanism->id), "\"" + excerpt(id, 40) + "\"",
                 nearest_names_hint(id, names));
   };
-  return {
-      {"cell", Callable{[step](const Arguments& a) -> Value { return cell_of(step(a).value, a, 1); }}},
-      {"terms", Callable{[step](const Arguments& a) -> Value {
-         const MechanismStep& of = step(a);
-         cell_of(of.value, a, 1);
-         return of.explain ? of.explain(a.integer(1, "row", 0), a.integer(2, "column", 0)) : std::string();
-       }}},
-      {"output", Callable{[report](const Arguments& a) -> Value { return cell_of(report->result.output, a, 0); }}},
-      {"fact", Callable{[report](const Arguments& a) -> Value {
-         const std::string name = a.at(0, "name").printed();
-         std::vector<std::string> names;
-         for (const MechanismFact& each : report->result.facts) {
-           if (each.name == name) return fact_value(each.value);
-           names.push_back(each.name);
-         }
-         throw Error(a.where, "a fact of " + std::string(report->choice.mechanism->id), "\"" + excerpt(name, 40) + "\"",
-                     nearest_names_hint(name, names));
-       }}}};
+  return {{"cell", Callable{[step](const Arguments& a) -> Value { return cell_of(step(a).value, a, 1); }}},
+          {"terms", Callable{[step](const Arguments& a) -> Value {
+             const MechanismStep& of = step(a);
+             cell_of(of.value, a, 1);
+             return of.explain ? of.explain(a.integer(1, "row", 0), a.integer(2, "column", 0)) : std::string();
+           }}},
+          {"output", Callable{[report](const Arguments& a) -> Value { return cell_of(report->result.output, a, 0); }}},
+          {"fact", Callable{[report](const Arguments& a) -> Value {
+             const std::string name = a.at(0, "name").printed();
+             std::vector<std::string> names;
+             for (const MechanismFact& each : report->result.facts) {
+               if (each.name == name) return fact_value(each.value);
+               names.push_back(each.name);
+             }
+             throw Error(a.where, "a fact of " + std::string(report->choice.mechanism->id),
+                         "\"" + excerpt(name, 40) + "\"", nearest_names_hint(name, names));
+           }}}};
 }
 
 constexpr LessonTerm terms[] = {
@@ -314,9 +310,7 @@ constexpr LessonTerm terms[] = {
        return run.reads(nth(run.trace().queries(), Given(run, a).row(0)));
      }},
     {"position(token)", "where it stands, from 0",
-     [](LessonRun& run, const Arguments& a) -> Value {
-       return static_cast<std::int64_t>(Given(run, a).row(0));
-     }},
+     [](LessonRun& run, const Arguments& a) -> Value { return static_cast<std::int64_t>(Given(run, a).row(0)); }},
     {"layers()", "of the model",
      [](LessonRun& run, const Arguments&) -> Value { return std::int64_t{run.model().model->config().dims.layers}; }},
     {"heads()", "of each layer",
@@ -408,7 +402,8 @@ constexpr LessonTerm terms[] = {
      }},
     {"under(edit, …)", "the same names of the run with these edits alone: under('0.2: ablate zero').answer()",
      [](LessonRun& run, const Arguments& a) -> Value { return lesson_names(run.with(edits_in(a))); }},
-    {"mechanism(choice, on)", "names cell(step, row, column), output(row, column), fact(name), terms(step, row, column)",
+    {"mechanism(choice, on)",
+     "names cell(step, row, column), output(row, column), fact(name), terms(step, row, column)",
      [](LessonRun& run, const Arguments& a) -> Value {
        const Given g(run, a);
        return mechanism_names(run, {g.text(0, "choice"), g.text(1, "on")}, a.where);
@@ -446,7 +441,8 @@ constexpr LessonTerm terms[] = {
      [](LessonRun& run, const Arguments& a) -> Value { return std::cos(Given(run, a).number(0, "x")); }},
     {"sin(x)", "likewise",
      [](LessonRun& run, const Arguments& a) -> Value { return std::sin(Given(run, a).number(0, "x")); }},
-    {"exp(x)", "eˣ", [](LessonRun& run, const Arguments& a) -> Value { return std::exp(Given(run, a).number(0, "x")); }},
+    {"exp(x)", "eˣ",
+     [](LessonRun& run, const Arguments& a) -> Value { return std::exp(Given(run, a).number(0, "x")); }},
     {"ln(x)", "natural logarithm",
      [](LessonRun& run, const Arguments& a) -> Value { return std::log(Given(run, a).number(0, "x")); }},
     {"sqrt(x)", "√x",

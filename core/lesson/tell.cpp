@@ -42,9 +42,9 @@ std::string number_text(double value) {
 
 }  // namespace
 
-ToldStep tell(const LessonStep& step, const std::shared_ptr<LessonRun>& run) {
+LessonTold tell(const LessonStep& step, const std::shared_ptr<LessonRun>& run) {
   const Members names = names_for(step, run);
-  ToldStep out;
+  LessonTold out;
   for (const LessonText& each : step.prose) out.prose.push_back(each.told(names));
   if (step.question) {
     out.ask = step.question->ask.told(names);
@@ -62,13 +62,13 @@ ToldStep tell(const LessonStep& step, const std::shared_ptr<LessonRun>& run) {
   return out;
 }
 
-ToldAnswer answered(const LessonStep& step, const std::shared_ptr<LessonRun>& run, const LessonGuess& guess) {
+LessonReply answered(const LessonStep& step, const std::shared_ptr<LessonRun>& run, const LessonGuess& guess) {
   const LessonQuestion& q = step.question.value();
   const Members names = names_for(step, run);
   const Value truth = q.answer->value(names);
   const std::string& where = q.answer->where();
   const ModelDims& dims = run->model().model->config().dims;
-  ToldAnswer out;
+  LessonReply out;
   switch (q.kind) {
     case Kind::token: {
       const std::vector<Token>& tokens = run->trace().tokens;  // that can be looked at
@@ -80,14 +80,21 @@ ToldAnswer answered(const LessonStep& step, const std::shared_ptr<LessonRun>& ru
     }
     case Kind::head: {
       const HeadId head = run->head(truth, where), guessed = std::get<HeadId>(guess);
-      out = {head == guessed, "head " + to_string(head), "head " + to_string(guessed), 1.0 / (dims.layers * dims.heads), {}};
+      out = {head == guessed,
+             "head " + to_string(head),
+             "head " + to_string(guessed),
+             1.0 / (dims.layers * dims.heads),
+             {}};
       break;
     }
     case Kind::number: {
       if (!truth.number() || !std::isfinite(truth.real())) throw Error(where, "a number", truth.printed());
       const double guessed = std::get<double>(guess);
-      out = {std::abs(guessed - truth.real()) <= q.within, number_text(truth.real()), number_text(guessed),
-             std::numeric_limits<double>::quiet_NaN(), {}};
+      out = {std::abs(guessed - truth.real()) <= q.within,
+             number_text(truth.real()),
+             number_text(guessed),
+             std::numeric_limits<double>::quiet_NaN(),
+             {}};
       break;
     }
     case Kind::choice: {
@@ -100,7 +107,8 @@ ToldAnswer answered(const LessonStep& step, const std::shared_ptr<LessonRun>& ru
         for (const std::string& each : choices) all += (all.empty() ? "" : " | ") + each;
         throw Error(where, "one of the choices: " + all, "\"" + right + "\"");
       }
-      out = {nth(choices, guessed) == right, right, nth(choices, guessed), 1.0 / static_cast<double>(choices.size()), {}};
+      out = {
+          nth(choices, guessed) == right, right, nth(choices, guessed), 1.0 / static_cast<double>(choices.size()), {}};
       break;
     }
     case Kind::until:
@@ -133,7 +141,8 @@ std::vector<std::string> faults_of(const LessonStep& step, const std::shared_ptr
     });
   attempt([&] {
     const Members names = names_for(step, run);
-    for (const Formula& claim : step.expect) attempt([&] {
+    for (const Formula& claim : step.expect)
+      attempt([&] {
         if (!claim.value(names).truth()) throw Error(claim.where(), "this to be true: " + claim.source(), "it is not");
       });
   });

@@ -11,7 +11,7 @@
 
 namespace headscope {
 
-struct ToldStep {
+struct LessonTold {
   std::vector<std::string> prose;  ///< paragraphs
   std::string ask;
   std::vector<std::string> choices;
@@ -19,12 +19,12 @@ struct ToldStep {
   std::optional<Index> row, key;  ///< … with this row, and in it this cell
 };
 /// Throws Error where a formula, a place or a head does not exist in this run.
-ToldStep tell(const LessonStep& step, const std::shared_ptr<LessonRun>& run);
+LessonTold tell(const LessonStep& step, const std::shared_ptr<LessonRun>& run);
 
 /// A position, a head, a number, or the choice's place in the list.
 using LessonGuess = std::variant<Index, HeadId, double>;
 
-struct ToldAnswer {
+struct LessonReply {
   bool right = false;
   std::string truth, guess;  ///< in words: "Anna, position 12"
   double chance = 0;         ///< of being right by guessing; NaN for a number
@@ -32,7 +32,7 @@ struct ToldAnswer {
 };
 /// What the model says of it now. Of `until` the guess is not looked at: the run is. Throws Error as tell() does, and
 /// where the answer is none of what may be answered.
-ToldAnswer answered(const LessonStep& step, const std::shared_ptr<LessonRun>& run, const LessonGuess& guess);
+LessonReply answered(const LessonStep& step, const std::shared_ptr<LessonRun>& run, const LessonGuess& guess);
 
 /// What is not true that `expect` says, or what is wrong with the step; empty = all is well.
 std::vector<std::string> faults_of(const LessonStep& step, const std::shared_ptr<LessonRun>& run);

@@ -111,6 +111,7 @@ void FirstSteps::things_to_try(const PageContext& c) {
     c.app.settings.pages["Analyse"] = "scan";
     c.app.ui.workspace = workspace_index("Analyse");
   }
+  if (choice("Take a lesson")) c.app.ui.lessons = true;
   if (choice("A circuit made by hand")) c.app.explorer.files.open_example("induction");
 }
 

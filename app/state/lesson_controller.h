@@ -1,0 +1,101 @@
+#pragma once
+// A lesson being taken: which step, what the window shows for it, what the student answered. What steps say is told by
+// the worker, of the very model that is open. The student may wander off; show_again() returns. Thread rule: the UI
+// thread.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/state/answer.h"
+#include "app/state/document_editor.h"
+#include "app/state/run_controller.h"
+#include "app/state/session_files.h"
+#include "core/lesson/tell.h"
+
+namespace headscope {
+
+class LessonController {
+ public:
+  /// All outlive this.
+  LessonController(JobRunner& jobs, DocumentEditor& editor, const RunController& run, SessionFiles& files)
+      : jobs_(jobs), editor_(editor), run_(run), files_(files) {}
+
+  /// Once per frame, after the others.
+  void frame();
+
+  /// Bundled ones and the user's own, in their order; read beside the UI thread when this is called first. A file that
+  /// is no lesson is the message, and left out.
+  const std::vector<std::shared_ptr<const Lesson>>& list();
+  /// By its id, from the first step on or, "id:3", the third. Where they are not read yet, as soon as they are.
+  void open(const std::string& id);
+  void open(std::shared_ptr<const Lesson> lesson);
+  /// The user's own text and view come back.
+  void close();
+
+  /// Null while none is taken.
+  const std::shared_ptr<const Lesson>& lesson() const { return lesson_; }
+  int at() const { return at_; }
+  const LessonStep& step() const { return lesson_->steps[static_cast<std::size_t>(at_)]; }
+  bool last() const { return at_ + 1 == static_cast<int>(lesson_->steps.size()); }
+  /// Another step of the lesson; one that there is not is passed over.
+  void go(int step);
+  /// What the step shows, once more.
+  void show_again();
+  /// The text, the model or the edits are no more those of the step.
+  bool wandered() const;
+
+  /// What the step says; null while it is being told.
+  std::shared_ptr<const LessonTold> told() const { return told_.current(); }
+  /// Why it cannot be told, or the answer not be found; "" = nothing is wrong.
+  std::string error() const { return told_.error().empty() ? answer_.error() : told_.error(); }
+  void answer(const LessonGuess& guess);
+  /// Of the guess that was made last at this step; null while there is none, or it is being found.
+  std::shared_ptr<const LessonReply> answer() const { return answer_.current(); }
+  bool asking() const { return answer_.under_way(); }
+  const std::optional<LessonGuess>& guess() const { return guess_; }
+  /// How many of the questions so far were answered right, of how many that were answered: of the first guesses.
+  std::pair<int, int> score() const;
+
+ private:
+  struct Told {
+    std::shared_ptr<const Lesson> lesson;
+    int step;
+    std::uint64_t model;  // which reading
+    bool operator==(const Told&) const = default;
+  };
+  struct Asked {
+    Told of;
+    LessonGuess guess;
+    std::vector<Intervention> edits;  // of the run on the screen, for a question of kind `until`
+    std::string text;
+    bool operator==(const Asked&) const = default;
+  };
+  /// The model of the step is open.
+  bool at_hand() const;
+  Told now() const { return {lesson_, at_, run_.results().model_reading}; }
+  void show(const LessonTold& told);
+  void ask_again();
+
+  JobRunner& jobs_;
+  DocumentEditor& editor_;
+  const RunController& run_;
+  SessionFiles& files_;
+  std::vector<std::shared_ptr<const Lesson>> all_;
+  bool looked_ = false, read_ = false;
+  std::string wanted_;  // asked for before the files were read
+  std::shared_ptr<const Lesson> lesson_;
+  int at_ = 0;
+  RunRequest request_;   // of the step
+  bool pinned_ = false;  // what the step looks at is shown
+  std::optional<LessonGuess> guess_;
+  std::vector<std::optional<bool>> first_;  // by step: whether the first guess was right
+  Answer<Told, LessonTold> told_{{"lesson", "reading the lesson's numbers"}, Answer<Told, LessonTold>::OnFailure::keep};
+  Answer<Asked, LessonReply> answer_{{"lesson answer", "looking for the answer"},
+                                     Answer<Asked, LessonReply>::OnFailure::keep};
+};
+
+}  // namespace headscope

@@ -1,0 +1,303 @@
+#include "app/window/lesson_panel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/window/floating.h"
+#include "core/base/nth.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+using Kind = LessonQuestion::Kind;
+
+/// A paragraph in which what stands between asterisks is set in the accent's colour.
+void emphasised(const Ui& ui, std::string_view text, Color color) {
+  const UseFont use(ui, ui.body());
+  const float left = ImGui::GetCursorPosX(), right = left + ImGui::GetContentRegionAvail().x;
+  const double space = ui.fonts.width(" ", ui.body());
+  const Color accent = legible(ui.theme, ui.theme.accent);
+  bool strong = false, first = true;
+  float x = left;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    std::string_view word = text.substr(at, end - at);
+    at = end + 1;
+    if (word.empty()) continue;
+    // Pieces of the word in one colour each.
+    std::vector<std::pair<std::string, bool>> pieces{{"", strong}};
+    for (const char c : word) {
+      if (c == '*')
+        pieces.emplace_back("", strong = !strong);
+      else
+        pieces.back().first += c;
+    }
+    double width = 0;
+    for (const auto& [piece, accented] : pieces) width += ui.fonts.width(piece, ui.body());
+    if (!first && x + ui.px(space + width) > right) {
+      x = left;
+      first = true;
+    }
+    if (!first) x += static_cast<float>(space) * ui.scale;
+    for (const auto& [piece, accented] : pieces) {
+      if (piece.empty()) continue;
+      if (x > left) ImGui::SameLine(x);
+      text_line(ui, piece, accented ? accent : color);
+      x += static_cast<float>(ui.fonts.width(piece, ui.body())) * ui.scale;
+    }
+    first = false;
+  }
+}
+
+std::string without_marks(std::string text) {
+  std::erase(text, '*');
+  return text;
+}
+
+/// A choice as wide as the column, its words broken into lines; true when clicked.
+bool wide_choice(const Ui& ui, const std::string& words, const char* id, bool chosen) {
+  const float room = ImGui::GetContentRegionAvail().x, pad = ui.px(10);
+  const std::string shown = broken_at_spaces(words, static_cast<double>((room - 2 * pad) / ui.scale),
+                                             [&](std::string_view part) { return ui.fonts.width(part, ui.body()); });
+  const auto lines = static_cast<float>(1 + std::ranges::count(shown, '\n'));
+  const UseFont use(ui, ui.body());
+  const float line = ImGui::GetTextLineHeight();
+  const ImVec2 at = ImGui::GetCursorScreenPos(), size{room, lines * line + ui.px(12)};
+  const bool clicked = ImGui::InvisibleButton(id, size);
+  const bool hovered = ImGui::IsItemHovered();
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const ImVec2 corner{at.x + size.x, at.y + size.y};
+  draw->AddRectFilled(at, corner,
+                      col(hovered  ? ui.chrome.hovered
+                          : chosen ? ui.chrome.selected
+                                   : ui.chrome.raised),
+                      ui.px(4));
+  draw->AddRect(at, corner, col(chosen ? ui.theme.accent : ui.chrome.border), ui.px(4));
+  float y = at.y + ui.px(6);
+  for (std::size_t from = 0; from <= shown.size();) {
+    const std::size_t end = std::min(shown.find('\n', from), shown.size());
+    draw_text(ui, *draw, {{0, 0}, shown.substr(from, end - from), ui.body(), ui.theme.text, Anchor::start, 0},
+              {at.x + pad, y + line * 0.78f});
+    y += line;
+    from = end + 1;
+  }
+  ui.name(id, at, corner);
+  return clicked;
+}
+
+}  // namespace
+
+void LessonPanel::draw(Ui& ui, AppContext& app) {
+  LessonController& lessons = app.explorer.lessons;
+  const auto lesson = lessons.lesson();
+  if (!lesson) return;
+  if (std::exchange(of_, lessons.at()) != lessons.at()) typed_.clear();
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, cross = button_width(ui, "×");
+  section(ui, "LESSON", fmt::format("step {} of {}", lessons.at() + 1, lesson->steps.size()), cross + ui.px(8));
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(right - cross);
+  const bool leave = button(ui, "×##leave the lesson", ui.px(22));
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {"Leave the lesson: your own text comes back"});
+  note(ui, lesson->title);
+  ImGui::Dummy({0, ui.px(4)});
+  {
+    const UseFont font(ui, ui.heading());
+    paragraph(ui, lessons.step().title, ui.theme.text);
+  }
+  ImGui::Dummy({0, ui.px(4)});
+  const auto told = lessons.told();
+  if (const std::string error = lessons.error(); !error.empty()) {
+    error_text(ui, error);
+  } else if (!told) {
+    note(ui, "The model is read …");
+  }
+  if (told) {
+    prose(ui, *told);
+    if (lessons.step().question)
+      question(ui, lessons, app.explorer.results().run ? app.explorer.results().run->trace.get() : nullptr, *told);
+  }
+  way_on(ui, app);
+  if (leave) lessons.close();
+}
+
+void LessonPanel::prose(const Ui& ui, const LessonTold& told) const {
+  for (const std::string& each : told.prose) {
+    emphasised(ui, each, ui.theme.text);
+    ImGui::Dummy({0, ui.px(6)});
+  }
+}
+
+void LessonPanel::question(Ui& ui, LessonController& lessons, const Trace* trace, const LessonTold& told) {
+  const LessonQuestion& q = lessons.step().question.value();
+  ImGui::Dummy({0, ui.px(2)});
+  section(ui, "QUESTION");
+  emphasised(ui, told.ask, ui.theme.text);
+  ImGui::Dummy({0, ui.px(4)});
+  switch (q.kind) {
+    case Kind::token:
+      if (trace) tokens(ui, lessons, *trace);
+      break;
+    case Kind::head:
+      if (trace) heads(ui, lessons, trace->model.dims);
+      break;
+    case Kind::number:
+      number(ui, lessons);
+      break;
+    case Kind::choice:
+      for (std::size_t i = 0; i < told.choices.size(); ++i) {
+        const auto at = static_cast<Index>(i);
+        const bool chosen = lessons.guess() && *lessons.guess() == LessonGuess(at);
+        if (wide_choice(ui, without_marks(told.choices[i]), fmt::format("choice {}", i + 1).c_str(), chosen))
+          lessons.answer(at);
+        ImGui::Dummy({0, ui.px(4)});
+      }
+      break;
+    case Kind::until:
+      if (!lessons.answer()) note(ui, "Change it on the screen; what you reach is told here.");
+      break;
+  }
+  reply(ui, lessons);
+}
+
+void LessonPanel::tokens(Ui& ui, LessonController& lessons, const Trace& trace) const {
+  const double room = static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale), gap = 4;
+  double used = 0;
+  for (std::size_t i = 0; i < trace.tokens.size(); ++i) {
+    const std::string label = printable(trace.tokens[i].label, 40);
+    const double width = token_chip_width(ui, label);
+    if (i > 0 && used + gap + width <= room) {
+      ImGui::SameLine(0, ui.px(gap));
+      used += gap + width;
+    } else {
+      used = width;
+    }
+    const auto at = static_cast<Index>(i);
+    const ChipOptions options{.selected = lessons.guess() && *lessons.guess() == LessonGuess(at)};
+    if (token_chip(ui, label, fmt::format("guess token {}", i), options).clicked) lessons.answer(at);
+  }
+}
+
+void LessonPanel::heads(Ui& ui, LessonController& lessons, const ModelDims& dims) const {
+  const double room = static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale), gap = 4;
+  for (int layer = 0; layer < dims.layers; ++layer) {
+    double used = 0;
+    for (int head = 0; head < dims.heads; ++head) {
+      const HeadId id{layer, head};
+      const std::string label = to_string(id);
+      const double width = token_chip_width(ui, label);
+      if (head > 0 && used + gap + width <= room) {
+        ImGui::SameLine(0, ui.px(gap));
+        used += gap + width;
+      } else {
+        used = width;
+      }
+      const ChipOptions options{.selected = lessons.guess() && *lessons.guess() == LessonGuess(id)};
+      if (token_chip(ui, label, "guess head " + label, options).clicked) lessons.answer(id);
+    }
+  }
+}
+
+void LessonPanel::number(Ui& ui, LessonController& lessons) {
+  const float check = button_width(ui, "Check");
+  ImGui::SetNextItemWidth(std::min(ui.px(160), ImGui::GetContentRegionAvail().x - check - ui.px(8)));
+  input_line(ui, "lesson number", "a number", typed_);
+  const bool entered = ImGui::IsItemFocused() && ImGui::IsKeyPressed(ImGuiKey_Enter);
+  ImGui::SameLine(0, ui.px(8));
+  std::string written = typed_;
+  std::erase(written, ' ');
+  if (const auto comma = written.find(','); comma != std::string::npos && written.find('.') == std::string::npos)
+    written[comma] = '.';  // as half of the world writes it
+  for (const std::string_view minus : {"−", "–"})
+    if (written.starts_with(minus)) written.replace(0, minus.size(), "-");
+  double value = 0;
+  const auto [end, wrong] = std::from_chars(written.data(), written.data() + written.size(), value);
+  const bool good = wrong == std::errc() && end == written.data() + written.size() && std::isfinite(value);
+  ImGui::BeginDisabled(!good);
+  if ((button(ui, "Check", ui.px(28)) || entered) && good) lessons.answer(value);
+  ImGui::EndDisabled();
+}
+
+void LessonPanel::reply(Ui& ui, LessonController& lessons) const {
+  const auto answer = lessons.answer();
+  if (lessons.asking() && !answer) return note(ui, "The model is asked …");
+  if (!answer) return;
+  const bool until = lessons.step().question->kind == Kind::until;
+  if (until && !answer->right) return note(ui, "Not yet: it is not so on the screen.");
+  ImGui::Dummy({0, ui.px(4)});
+  {
+    const UseFont font(ui, ui.strong());
+    paragraph(
+        ui,
+        answer->right ? (until ? "Done." : "Right: " + answer->truth + ".") : "The model says " + answer->truth + ".",
+        answer->right ? legible(ui.theme, ui.theme.accent) : ui.theme.text);
+  }
+  if (!until) {
+    std::string beside = answer->right ? "" : "You said " + answer->guess + ". ";
+    if (std::isfinite(answer->chance) && answer->chance > 0)
+      beside += fmt::format("Guessing finds it one time in {:.0f}.", 1 / answer->chance);
+    if (!beside.empty()) note(ui, beside);
+  }
+  ImGui::Dummy({0, ui.px(2)});
+  emphasised(ui, answer->because, ui.theme.text);
+}
+
+void LessonPanel::way_on(Ui& ui, AppContext& app) const {
+  LessonController& lessons = app.explorer.lessons;
+  ImGui::Dummy({0, ui.px(10)});
+  const auto offer = [&](const char* id) {
+    const Action& action = *find_action(id);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {action.title + " (" + action.shortcut + ")"});
+  };
+  ImGui::BeginDisabled(lessons.at() == 0);
+  if (button(ui, "Back", ui.px(28))) lessons.go(lessons.at() - 1);
+  ImGui::EndDisabled();
+  offer("lesson.back");
+  ImGui::SameLine(0, ui.px(8));
+  if (!lessons.last()) {
+    if (button(ui, "Next", ui.px(28))) lessons.go(lessons.at() + 1);
+    offer("lesson.next");
+  } else if (button(ui, "All lessons", ui.px(28))) {
+    app.ui.lessons = true;
+  }
+  if (lessons.wandered()) {
+    ImGui::SameLine(0, ui.px(8));
+    if (button(ui, "Show again", ui.px(28))) lessons.show_again();
+    offer("lesson.show");
+  }
+  if (const auto [right, answered] = lessons.score(); lessons.last() && answered > 0) {
+    ImGui::Dummy({0, ui.px(6)});
+    note(ui, fmt::format("{} of {} questions answered right at first.", right, answered));
+  }
+}
+
+void LessonsPage::draw(Ui& ui, AppContext& app) {
+  LessonController& lessons = app.explorer.lessons;
+  if (std::exchange(app.ui.lessons, false)) ImGui::OpenPopup("lessons");
+  if (!begin_floating(ui, "lessons", 640 * ui.theme.text_scale, 64)) return;
+  const auto& all = lessons.list();
+  section(ui, "LESSONS", "predict, look, change: each beside the model it is about");
+  const float row = ui.px(30);
+  ImGui::BeginChild("list", {0, std::min(row * static_cast<float>(std::max<std::size_t>(all.size(), 1)) + ui.px(8),
+                                         ImGui::GetIO().DisplaySize.y * 0.7f)});
+  if (all.empty()) note(ui, "No lessons were found.");
+  for (const auto& each : all)
+    if (result_row(ui, each->title, fmt::format("{} min · {}", each->minutes, each->scene.model),
+                   each == lessons.lesson())) {
+      lessons.open(each);
+      ImGui::CloseCurrentPopup();
+    }
+  ImGui::EndChild();
+  if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
+}
+
+}  // namespace headscope

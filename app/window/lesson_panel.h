@@ -1,0 +1,37 @@
+#pragma once
+// The lesson that is taken, in a column of its own beside what it shows; and the list of lessons. Thread rule: the UI
+// thread.
+
+#include <optional>
+#include <string>
+
+#include "app/actions/action.h"
+#include "app/widgets/ui.h"
+
+namespace headscope {
+
+/// Prose, question, answer, and the way on. Draws nothing while no lesson is taken.
+class LessonPanel {
+ public:
+  void draw(Ui& ui, AppContext& app);
+
+ private:
+  void prose(const Ui& ui, const LessonTold& told) const;
+  void question(Ui& ui, LessonController& lessons, const Trace* trace, const LessonTold& told);
+  void tokens(Ui& ui, LessonController& lessons, const Trace& trace) const;
+  void heads(Ui& ui, LessonController& lessons, const ModelDims& dims) const;
+  void number(Ui& ui, LessonController& lessons);
+  void reply(Ui& ui, LessonController& lessons) const;
+  void way_on(Ui& ui, AppContext& app) const;
+
+  std::string typed_;
+  int of_ = -1;  // step that it was typed at
+};
+
+/// Every lesson with its minutes, in their order; a click takes it.
+class LessonsPage {
+ public:
+  void draw(Ui& ui, AppContext& app);
+};
+
+}  // namespace headscope
