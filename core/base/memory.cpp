@@ -67,13 +67,15 @@ std::uint64_t memory_entry(std::string_view text, std::string_view key) {
   return 0;
 }
 
+std::uint64_t machine_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) : 0;
+}
+
 std::uint64_t available_memory() {
   std::uint64_t free = memory_entry(whole_text("/proc/meminfo"), "MemAvailable");
-  if (free == 0) {
-    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    free = pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size)
-                                 : std::numeric_limits<std::uint64_t>::max();
-  }
+  if (free == 0) free = machine_memory();
+  if (free == 0) free = std::numeric_limits<std::uint64_t>::max();
   return std::min(free, left_by_control_groups());
 }
 

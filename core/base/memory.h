@@ -11,6 +11,9 @@ namespace headscope {
 /// (a container, a systemd slice) leaves where that is less. Where neither is told, the machine's memory.
 std::uint64_t available_memory();
 
+/// Bytes of the machine, whoever uses them; 0 where that is not told.
+std::uint64_t machine_memory();
+
 /// The bytes after `key` in a text of lines "key: number kB" or "key number" (/proc/meminfo, memory.stat); 0 when it
 /// is not there.
 std::uint64_t memory_entry(std::string_view text, std::string_view key);
