@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <iterator>
 
 #include "app/assets.h"
@@ -12,6 +11,7 @@
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/standard_streams.h"
 #include "core/edits/edit_notes.h"
 #include "core/io/model_location.h"
 #include "core/io/trace_file.h"
@@ -29,17 +29,6 @@ namespace fs = std::filesystem;
 
 namespace {
 constexpr std::size_t text_limit = std::size_t{64} << 20;
-
-std::string read_standard_input() {
-  std::string text;
-  char buffer[1 << 16];
-  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, stdin)) {
-    text.append(buffer, got);
-    if (text.size() > text_limit) throw Error("standard input", "at most 64 MiB of text", "more");
-  }
-  if (std::ferror(stdin)) throw Error("standard input", "readable text", "a read error");
-  return text;
-}
 
 /// A text that names where it came from when it is empty or not UTF-8.
 std::string checked(std::string text, const std::string& where) {
@@ -220,7 +209,7 @@ RunRequest Input::request() const {
   if (!file.empty() && file != "-") {
     request.text = checked(read_input(file, text_limit), file);
   } else if (!dash.empty() || file == "-") {
-    request.text = checked(read_standard_input(), "standard input");
+    request.text = checked(standard_input(text_limit), "standard input");
   } else if (!image.empty()) {
     request.image = image;
   } else if (!ids.empty()) {

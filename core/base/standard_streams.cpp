@@ -6,6 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "core/base/error.h"
 
 namespace headscope {
 
@@ -36,6 +41,20 @@ void say(std::string_view text) noexcept {
     break;
   }
   errno = error_before;
+}
+
+const std::string& standard_input(std::size_t limit) {
+  static std::optional<std::string> known;
+  if (known) return *known;
+  std::string text;
+  char buffer[1 << 16];
+  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, stdin)) {
+    text.append(buffer, got);
+    if (text.size() > limit)
+      throw Error("standard input", "at most " + std::to_string(limit >> 20) + " MiB of text", "more");
+  }
+  if (std::ferror(stdin)) throw Error("standard input", "readable text", "a read error");
+  return known.emplace(std::move(text));
 }
 
 }  // namespace headscope

@@ -2,6 +2,8 @@
 // Standard input, output and error as other programs leave them to us: full, closed, a pipe whose reader went away.
 // What is said on standard error is never a reason to fail.
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace headscope {
@@ -14,5 +16,9 @@ void guard_standard_streams();
 
 /// `text` as it is to standard error; what cannot be written is lost, and nothing else. Any thread.
 void say(std::string_view text) noexcept;
+
+/// All of standard input. The same however often it is asked for: a command whose card failed is carried out once more,
+/// and it is at its end then. Throws Error where it cannot be read or has more than `limit` bytes. One thread.
+const std::string& standard_input(std::size_t limit);
 
 }  // namespace headscope
