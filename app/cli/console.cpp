@@ -64,8 +64,8 @@ Backend& Console::backend() {
 void Console::carry_out(const std::function<void()>& work) {
   try {
     return work();
-  } catch (const Error& error) {
-    if (device == "cpu" || printed_ || !of_the_card(error)) throw;
+  } catch (const CardError& error) {
+    if (device == "cpu" || printed_) throw;
     say("headscope-cli: " + processor_goes_on(error));
   }
   device = "cpu";

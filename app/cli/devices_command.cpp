@@ -1,7 +1,6 @@
 // headscope-cli devices: what can compute here, and why a card cannot.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "app/cli/commands.h"
 #include "app/cli/report.h"
@@ -13,11 +12,6 @@ namespace headscope::cli {
 namespace {
 std::string memory_cell(std::uint64_t bytes) {
   return bytes ? memory_text(static_cast<double>(bytes)) : "";
-}
-
-std::uint64_t machine_memory() {
-  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-  return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) : 0;
 }
 
 Report devices_report(Backend& processor, const Cards& cards) {
@@ -60,7 +54,7 @@ void add_devices(Command& app, Console& console) {
   command.does([options, &console] {
     const Form form = options->json ? Form::json : options->csv ? Form::csv : Form::text;
     Backend processor(console.threads);
-    console.print(devices_report(processor, console.devices.cards()).printed(form));
+    console.print(devices_report(processor, console.devices.cards(true)).printed(form));
   });
 }
 

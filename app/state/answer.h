@@ -55,11 +55,10 @@ class Answer {
             made = share(make(Ctx{.backend = *backend, .stop = job.stop, .progress = &job.progress}));
           } catch (const Cancelled&) {
             throw;
+          } catch (const CardError&) {  // for JobRunner, which takes the processor
+            throw;
           } catch (const std::bad_alloc&) {
             error = "out of memory";
-          } catch (const Error& wrong) {
-            if (of_the_card(wrong)) throw;  // for JobRunner, which takes the processor
-            error = wrong.what();
           } catch (const std::exception& wrong) {
             error = wrong.what();
           }
@@ -81,7 +80,7 @@ class Answer {
           const auto shared = slot.lock();
           if (!shared || shared->asked != key) return;
           shared->under_way = false;
-          shared->error = "The card failed.";  // of a model that is opened again on the processor
+          shared->error = "Another device computes now.";  // for which the model is opened again: another question
         });
   }
   bool asked_for(const Key& key) const { return shared_->asked == key; }

@@ -34,26 +34,27 @@ void JobRunner::failed(const std::string& tag, const std::string& why) {
   changed_ = true;
 }
 
-void JobRunner::submit(const JobName& job, Worker::Work work, OnStop on_stop, std::function<void()> gave_up) {
+void JobRunner::submit(const JobName& job, Worker::Work work, OnStop on_stop, std::function<void()> gave_up,
+                       std::shared_ptr<Backend> on) {
   words_[job.tag] = job.words;
-  jobs_[job.tag] = {on_stop == OnStop::again ? work : nullptr, on_stop, std::move(gave_up), false, job.aside};
+  jobs_[job.tag] = {on_stop == OnStop::again ? work : nullptr, on_stop, std::move(gave_up), device_, false, job.aside};
+  if (!on) on = backend_;
   Worker& worker = job.aside ? aside_ : worker_;
   worker.submit(
       job.tag,
-      [this, tag = job.tag, work = std::move(work), on_card = device_.cuda](Worker::Job& at) -> Worker::Deliver {
+      [this, tag = job.tag, work = std::move(work), on = std::move(on)](Worker::Job& at) -> Worker::Deliver {
         try {
           return [this, tag, deliver = work(at)] {
             jobs_.erase(tag);
             dismiss(tag);
             if (deliver) deliver();
           };
-        } catch (const Error& error) {
-          if (!on_card || !of_the_card(error)) throw;
-          return [this, tag, why = processor_goes_on(error)] { card_failed(tag, why); };
+        } catch (const CardError& error) {
+          return [this, tag, error, on] { card_failed(tag, error, *on); };
         }
       },
       [this, tag = job.tag](const std::string& why) {
-        if (auto known = jobs_.extract(tag); known && known.mapped().gave_up) known.mapped().gave_up();
+        drop(tag);
         failed(tag, why);
       });
 }
@@ -109,24 +110,25 @@ JobRunner::Status JobRunner::aside() const {
 }
 
 void JobRunner::stop() {
-  for (auto at = jobs_.begin(); at != jobs_.end();) {
-    Known& job = at->second;
-    if (job.aside) {
-      ++at;
-      continue;
-    }
-    if (job.on_stop != OnStop::own && !job.stopped) worker_.cancel(at->first);
-    job.stopped |= job.on_stop == OnStop::again;
-    if (job.on_stop != OnStop::drop) {
-      ++at;
-      continue;
-    }
-    const auto gave_up = std::move(job.gave_up);
-    at = jobs_.erase(at);
-    if (gave_up) gave_up();
+  for (auto& [tag, job] : jobs_) {
+    if (job.aside || job.on_stop == OnStop::own || job.stopped) continue;
+    worker_.cancel(tag);
+    job.stopped = true;
   }
+  drop([this](const Known& job) { return job.stopped && (job.on_stop == OnStop::drop || job.device != device_); });
   ++stops_;
   changed_ = true;
+}
+
+void JobRunner::drop(const std::function<bool(const Known&)>& which) {
+  std::vector<std::string> tags;
+  for (const auto& [tag, job] : jobs_)
+    if (which(job)) tags.push_back(tag);
+  for (const std::string& tag : tags) drop(tag);
+}
+
+void JobRunner::drop(const std::string& tag) {
+  if (auto known = jobs_.extract(tag); known && known.mapped().gave_up) known.mapped().gave_up();
 }
 
 std::string JobRunner::stopped() const {
@@ -143,10 +145,11 @@ bool JobRunner::was_stopped(const std::string& tag) const {
 }
 
 void JobRunner::run_again() {
-  std::vector<std::pair<std::string, Worker::Work>> stopped;
+  std::vector<std::pair<std::string, Known>> stopped;
   for (const auto& [tag, job] : jobs_)
-    if (job.stopped) stopped.emplace_back(tag, job.work);
-  for (auto& [tag, work] : stopped) submit({tag, words_.at(tag)}, std::move(work));
+    if (job.stopped) stopped.emplace_back(tag, job);
+  for (auto& [tag, job] : stopped)
+    submit({tag, words_.at(tag)}, std::move(job.work), job.on_stop, std::move(job.gave_up));
   changed_ = true;
 }
 
@@ -168,18 +171,23 @@ void JobRunner::take(const DeviceChoice& device) {
   processor_.reset();
   memory_ = std::make_shared<PassMemory>();
   device_ = why_cpu_.empty() ? device : DeviceChoice{};
+  drop([this](const Known& job) { return job.stopped && job.device != device_; });
   if (!why_cpu_.empty()) show({Message::Level::info, why_cpu_, ""});
   changed_ = true;
 }
 
 /// Others that were handed in for the card fail as well, and say nothing any more.
-void JobRunner::card_failed(const std::string& tag, const std::string& why) {
-  if (device_.cuda) {
+void JobRunner::card_failed(const std::string& tag, const CardError& error, const Backend& on) {
+  const auto known = jobs_.find(tag);
+  const bool of_now = known != jobs_.end() && known->second.device == device_;
+  const bool lost = &on == backend_.get() && device_.cuda;
+  if (lost) {
     take({});
-    why_cpu_ = why;
-    show({Message::Level::error, why, ""});
+    why_cpu_ = processor_goes_on(error);
+    show({Message::Level::error, why_cpu_, ""});
   }
-  if (auto known = jobs_.extract(tag); known && known.mapped().gave_up) known.mapped().gave_up();
+  drop(tag);
+  if (of_now && !lost) failed(tag, error.what());  // the processor looked at what a card had kept, for one
   changed_ = true;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 // Work beside the UI thread: jobs with a tag and words for the status line, what was stopped and can be run again, and
-// the one message of what failed. Where a card fails under a job, the processor takes over, which is that message: who
-// asked is told as of any failure, and asks again. Computes on one worker, one job at a time; reads and writes files on
-// another, so that a folder is listed while a model runs; fetches on a third; and does aside, on a fourth, what nobody
-// waits for. Knows nothing of what the jobs are about. Thread rule: the UI thread.
+// the one message of what failed. Where the card fails that computes now, the processor takes over, which is that
+// message: who asked is told as of any failure, and asks again. Computes on one worker, one job at a time; reads and
+// writes files on another, so that a folder is listed while a model runs; fetches on a third; and does aside, on a
+// fourth, what nobody waits for. Knows nothing of what the jobs are about. Thread rule: the UI thread.
 
 #include <cstdint>
 #include <functional>
@@ -48,9 +48,10 @@ class JobRunner {
   /// leaves it to who submitted it, who looks at stops(): slices of something that goes on.
   enum class OnStop { again, drop, own };
   /// What fails becomes the message. `work` may be called twice: it does not use up what it captured. `gave_up` is told
-  /// on this thread when it failed, or was stopped for good.
-  void submit(const JobName& job, Worker::Work work, OnStop on_stop = OnStop::again,
-              std::function<void()> gave_up = {});
+  /// on this thread when it failed, or was stopped for good. `on`: what it computes with, backend() where none is
+  /// named; a card that fails and is no longer that one is nobody's loss but the job's.
+  void submit(const JobName& job, Worker::Work work, OnStop on_stop = OnStop::again, std::function<void()> gave_up = {},
+              std::shared_ptr<Backend> on = {});
   /// Reading and writing files, beside the worker that computes.
   void on_files(const std::string& tag, Worker::Work work);
   /// What uses the network and may take hours, beside both: it is not what busy(), status() and stop() speak of, and no
@@ -80,6 +81,7 @@ class JobRunner {
   /// What can be run again, in words ("searching the whole vocabulary"); "" = nothing was stopped.
   std::string stopped() const;
   bool was_stopped(const std::string& tag) const;
+  /// Of the device that computes now: what was stopped on another holds that one's backend and model, and was dropped.
   void run_again();
 
   /// For jobs: one pass at a time, on the worker only …
@@ -108,10 +110,14 @@ class JobRunner {
     Worker::Work work;  // of one that can be run again
     OnStop on_stop;
     std::function<void()> gave_up;
+    DeviceChoice device;
     bool stopped = false, aside = false;
   };
   void failed(const std::string& tag, const std::string& why);
-  void card_failed(const std::string& tag, const std::string& why);
+  void card_failed(const std::string& tag, const CardError& error, const Backend& on);
+  /// Drops a job for good, or all these; who asked is told.
+  void drop(const std::string& tag);
+  void drop(const std::function<bool(const Known&)>& which);
   void take(const DeviceChoice& device);
 
   Devices devices_;

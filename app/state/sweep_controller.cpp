@@ -1,12 +1,14 @@
 #include "app/state/sweep_controller.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "core/base/duration.h"
 #include "core/base/error.h"
-#include "core/cuda/device_choice.h"
 #include "core/tensor/backend.h"
 
 namespace headscope {
@@ -28,6 +30,7 @@ void SweepController::forget() {
   jobs_.forget(job_.tag);
   in_flight_ = false;
   sweep_.reset();
+  backend_.reset();
   snapshot_ = nullptr;
 }
 
@@ -35,6 +38,7 @@ void SweepController::begin(std::shared_ptr<Sweep> sweep, Snapshot snapshot) {
   forget();
   sweep_ = std::move(sweep);
   snapshot_ = std::move(snapshot);
+  backend_ = jobs_.backend();
   phase_ = Phase::running;
   done_ = total_ = 0;
   share_ = seconds_ = 0;
@@ -64,7 +68,7 @@ void SweepController::submit() {
   in_flight_ = true;
   jobs_.submit(
       job_,
-      [this, sweep = sweep_, snapshot = snapshot_, backend = jobs_.backend()](Worker::Job& job) -> Worker::Deliver {
+      [this, sweep = sweep_, snapshot = snapshot_, backend = backend_](Worker::Job& job) -> Worker::Deliver {
         const auto start = Clock::now();
         std::string failure;
         try {
@@ -73,8 +77,9 @@ void SweepController::submit() {
             job.progress = static_cast<float>(sweep->share());
           } while (!sweep->finished() && seconds_since(start) < sweep_slice_seconds);
         } catch (const Error& error) {
-          if (of_the_card(error)) throw;
           failure = error.what();
+        } catch (const std::bad_alloc&) {
+          failure = "out of memory";
         }
         return [this, sweep, failure, show = snapshot(), seconds = seconds_since(start), done = sweep->done(),
                 total = sweep->total(), share = sweep->share(), finished = sweep->finished()] {
@@ -83,21 +88,22 @@ void SweepController::submit() {
           done_ = done, total_ = total, share_ = share;
           seconds_ += seconds;
           show();
-          if (!failure.empty()) {
-            error_ = failure;
-            phase_ = Phase::failed;
-          } else if (finished) {
-            phase_ = Phase::finished;
-          }
+          if (failure.empty() && !finished) return;
+          error_ = failure;
+          phase_ = failure.empty() ? Phase::finished : Phase::failed;
+          forget();  // its model, which may stand on a device that is wanted no more
         };
       },
       JobRunner::OnStop::again,
       [this, sweep = sweep_] {
         if (sweep != sweep_) return;
-        in_flight_ = false;
-        error_ = "The card failed. What was found stays; start again, and the processor computes.";
+        error_ = fmt::format("{} What was found stays; started again, the sweep begins anew{}.",
+                             backend_ == jobs_.backend() ? "It failed." : "The card failed.",
+                             jobs_.device().cuda ? "" : ", on the processor");
         phase_ = Phase::failed;
-      });
+        forget();
+      },
+      backend_);
 }
 
 }  // namespace headscope

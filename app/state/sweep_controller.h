@@ -56,6 +56,7 @@ class SweepController {
   JobName job_;
   Phase phase_ = Phase::idle;
   std::shared_ptr<Sweep> sweep_;
+  std::shared_ptr<Backend> backend_;  // that computed when it began: whose form its model has
   Snapshot snapshot_;
   bool in_flight_ = false;
   int done_ = 0, total_ = 0;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <thread>
 #include <utility>
@@ -113,49 +114,62 @@ void SettingsPage::model_folders(Ui& ui, AppContext& app) {
   if (!added_.problem.empty()) paragraph(ui, added_.problem, ui.theme.key);
 }
 
-/// What computes: the processor or a card, each by its name where there is room.
+/// What computes: the processor or a card, each by its name where there is room, else by its number.
 void SettingsPage::device(Ui& ui, AppContext& app) {
   DeviceChoice& choice = app.settings.device;
   JobRunner& jobs = app.explorer.jobs;
   label(ui, "Device");
   const Cards cards = cards_ && *cards_ ? **cards_ : Cards{};
   std::vector<const CudaDevice*> usable;
-  std::vector<std::string> names{"Processor"}, short_names = names;
+  std::vector<std::string> full{"Processor"}, numbered = full, numbers = full;
   for (const CudaDevice& card : cards.found) {
     if (!card.unusable.empty()) continue;
     usable.push_back(&card);
-    names.push_back(card.name);
-    short_names.push_back(fmt::format("Card {}", card.index));
+    const bool alone = std::ranges::count(cards.found, card.name, &CudaDevice::name) == 1;
+    full.push_back(alone ? card.name : fmt::format("{} ({})", card.name, card.index));
+    numbered.push_back(fmt::format("Card {}", card.index));
+    numbers.push_back(usable.size() == 1 ? numbered.back() : std::to_string(card.index));
   }
   const auto pointers = [](const std::vector<std::string>& words) {
     std::vector<const char*> out;
     for (const std::string& each : words) out.push_back(each.c_str());
     return out;
   };
-  std::vector<const char*> labels = pointers(names);
-  if (segmented_width(ui, labels) > ImGui::GetContentRegionAvail().x) labels = pointers(short_names);
+  const float room = ImGui::GetContentRegionAvail().x;
+  std::vector<const char*> labels;
+  for (const auto* names : {&full, &numbered, &numbers}) {
+    labels = pointers(*names);
+    if (segmented_width(ui, labels) <= room) break;
+  }
+  const float width = std::min(segmented_width(ui, labels), room);
   const auto at = std::ranges::find(usable, choice.index, &CudaDevice::index);
   int chosen = !choice.cuda ? 0 : at == usable.end() ? -1 : static_cast<int>(at - usable.begin()) + 1;
-  if (segmented(ui, "device", labels, chosen)) {
+  if (segmented(ui, "device", labels, chosen, width)) {
     choice.cuda = chosen > 0;
     if (chosen > 0) choice.index = nth(usable, chosen - 1)->index;
   }
   if (!jobs.why_cpu().empty()) {
-    ImGui::SameLine(0, ui.px(8));
+    const float gap = ui.px(8);
+    if (width + gap + button_width(ui, "Try again") <= room)
+      ImGui::SameLine(0, gap);
+    else
+      label(ui, "");
     if (button(ui, "Try again", ImGui::GetFrameHeight())) jobs.try_device_again();
     paragraph(ui, jobs.why_cpu(), ui.theme.key);
   }
+  if (chosen > 0 && labels[0] != full[0].c_str()) remark(ui, nth(usable, chosen - 1)->name + ".");
   if (!cards_ || !*cards_) return remark(ui, "Looking for cards …");
   if (!cards.why_none.empty() && jobs.why_cpu().empty())
     remark(ui, fmt::format("No card to choose: {}.", cards.why_none));
   for (const CudaDevice& card : cards.found)
-    if (!card.unusable.empty()) remark(ui, fmt::format("{} cannot be used: {}.", card.name, card.unusable));
+    if (!card.unusable.empty())
+      remark(ui, fmt::format("Card {}, {}, cannot be used: {}.", card.index, card.name, card.unusable));
   if (choice.cuda && !usable.empty()) {
     label(ui, "Precision");
     choose(ui, "precision", precision_titles, precisions, choice.precision);
     remark(ui,
-           "Of products; sums keep 32 bits. TF32 (10 bits behind the point) and BF16 (7) are quicker; numbers move a "
-           "little.");
+           "Of products; sums keep 32 bits. TF32 (10 bits behind the point) and BF16 (7) are quicker with long texts; "
+           "numbers move a little.");
   }
 }
 
@@ -167,7 +181,13 @@ void SettingsPage::draw(Ui& ui, AppContext& app) {
     added_ = {};
     cards_ = std::make_shared<std::optional<Cards>>();
     app.explorer.jobs.on_files("cards", [slot = cards_, look = app.explorer.jobs.devices().cards](Worker::Job&) {
-      return [slot, found = look()] { *slot = found; };
+      Cards found;
+      try {
+        found = look(false);
+      } catch (const std::exception& failed) {
+        found.why_none = failed.what();
+      }
+      return [slot, found] { *slot = found; };
     });
     ImGui::OpenPopup("settings");
     open_ = true;

@@ -379,15 +379,6 @@ class CudaBackend final : public Backend {
 }  // namespace cuda
 
 std::unique_ptr<Backend> make_cuda_backend(int threads, int index, Precision precision) {
-  if (const std::string why = why_no_cuda(); !why.empty())
-    throw Error("device cuda", "an NVIDIA card and its driver", why);
-  const std::vector<CudaDevice> devices = cuda_devices();
-  const auto card = std::ranges::find(devices, index, &CudaDevice::index);
-  if (card == devices.end())
-    throw Error(fmt::format("device cuda:{}", index), fmt::format("a number from 0 to {}", devices.size() - 1),
-                std::to_string(index));
-  if (!card->unusable.empty())
-    throw Error(fmt::format("device cuda:{}", index), "a card that can be used", card->unusable);
   return std::make_unique<cuda::CudaBackend>(threads, index, precision);
 }
 

@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/named_values.h"
 #include "core/tensor/backend.h"
 
@@ -21,22 +23,33 @@ enum class Precision { f32, tf32, bf16 };
 inline constexpr NamedValue<Precision> precision_names[] = {
     {"f32", Precision::f32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}};
 
+/// The card failed under the work: its driver, its libraries, its memory. The processor may do what was asked, so it is
+/// no Error that says what is wrong with it, and passes whoever catches these.
+struct CardError : std::runtime_error {
+  explicit CardError(const Error& error) : std::runtime_error(error.what()), why(error) {}
+  CardError(const std::string& where, const std::string& expected, const std::string& found,
+            const std::string& hint = "")
+      : CardError(Error(where, expected, found, hint)) {}
+  const Error why;
+};
+
 struct CudaDevice {
   int index = 0;
   std::string name;          ///< "NVIDIA H100 80GB HBM3"
   std::uint64_t memory = 0;  ///< bytes
-  std::uint64_t free = 0;    ///< bytes at present
+  std::uint64_t free = 0;    ///< bytes at present, where that was asked for
   int major = 0, minor = 0;  ///< compute capability
   std::string unusable;      ///< why it cannot be used, or ""
 };
-/// All cards there are; empty with why_no_cuda() where there are none.
-std::vector<CudaDevice> cuda_devices();
+/// All cards there are; empty with why_no_cuda() where there are none. To know what is free each is opened, which takes
+/// time and some of its memory.
+std::vector<CudaDevice> cuda_devices(bool with_free = false);
 /// "" when a card can be used, else why not: not built in, no driver, an old one, no card.
 std::string why_no_cuda();
 /// "CUDA 13.0, driver 13.0", or "" in a program built without.
 std::string cuda_versions();
 
-/// Throws Error when card `index` is not there or cannot be used.
+/// Throws CardError when card `index` cannot be opened. What cuda_devices() calls unusable is not looked at again.
 std::unique_ptr<Backend> make_cuda_backend(int threads = 0, int index = 0, Precision precision = Precision::f32);
 
 }  // namespace headscope

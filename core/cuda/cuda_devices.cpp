@@ -13,7 +13,7 @@ std::string version_text(int number) {
 }
 }  // namespace
 
-std::vector<CudaDevice> cuda_devices() {
+std::vector<CudaDevice> cuda_devices(bool with_free) {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) {
     cudaGetLastError();
@@ -36,6 +36,7 @@ std::vector<CudaDevice> cuda_devices() {
                                     properties.minor, least_major, least_minor);
       continue;
     }
+    if (!with_free) continue;
     std::size_t free = 0, total = 0;
     if (const cudaError_t status =
             cudaSetDevice(index) != cudaSuccess ? cudaGetLastError() : cudaMemGetInfo(&free, &total);
@@ -45,7 +46,7 @@ std::vector<CudaDevice> cuda_devices() {
     }
     device.free = free;
   }
-  cudaSetDevice(before);
+  if (with_free) cudaSetDevice(before);  // which opens that one as well
   return out;
 }
 

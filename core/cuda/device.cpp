@@ -44,9 +44,10 @@ constexpr BufferPool::Source in_reach{pinned_memory, free_pinned_memory, 0, std:
 }  // namespace
 
 void check(cudaError_t status, const char* what) {
-  if (status != cudaSuccess)
-    throw CardError("CUDA", fmt::format("{} to succeed", what), cudaGetErrorString(status),
-                    "--device cpu, or the processor in the settings");
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // forgotten: this says it
+  throw CardError("CUDA", fmt::format("{} to succeed", what), cudaGetErrorString(status),
+                  "--device cpu, or the processor in the settings");
 }
 
 void check(cublasStatus_t status, const char* what) {

@@ -25,8 +25,14 @@ std::string device_text(const DeviceChoice& choice) {
   return choice.cuda ? fmt::format("cuda:{}", choice.index) : "cpu";
 }
 
-Cards find_cards() {
-  Cards out{cuda_devices(), why_no_cuda()};
+namespace {
+std::string phrase(const Error& error) {
+  return fmt::format("{}: expected {}, found {}", error.where, error.expected, error.found);
+}
+}  // namespace
+
+Cards find_cards(bool with_free) {
+  Cards out{cuda_devices(with_free), why_no_cuda()};
   if (out.found.empty() && out.why_none.empty()) out.why_none = "no NVIDIA card was found";
   return out;
 }
@@ -38,27 +44,20 @@ std::unique_ptr<Backend> make_backend(const DeviceChoice& choice, int threads, s
     const auto card = std::ranges::find(cards.found, choice.index, &CudaDevice::index);
     std::string why = cards.why_none;
     if (why.empty())
-      why =
-          card != cards.found.end() ? card->unusable : fmt::format("the last card is cuda:{}", cards.found.size() - 1);
+      why = card != cards.found.end() ? card->unusable
+                                      : fmt::format("the last card is cuda:{}", cards.found.back().index);
     try {
       if (why.empty()) return make_cuda_backend(threads, choice.index, choice.precision);
-    } catch (const Error& refused) {
-      why = fmt::format("{}: expected {}, found {}", refused.where, refused.expected, refused.found);
+    } catch (const CardError& failed) {
+      why = phrase(failed.why);
     }
     why_cpu = fmt::format("The processor computes, as {} cannot be used: {}.", device_text(choice), why);
   }
   return std::make_unique<Backend>(threads);
 }
 
-bool of_the_card(const Error& error) {
-  // Drivers and libraries by their names; what lacks memory is called so too, with the card's own name behind.
-  constexpr std::string_view places[] = {"CUDA", "cuBLAS", "device cuda"};
-  return std::ranges::any_of(places, [&](std::string_view place) { return error.where.starts_with(place); });
-}
-
-std::string processor_goes_on(const Error& error) {
-  return fmt::format("The card failed, the processor goes on. {}: expected {}, found {}.", error.where, error.expected,
-                     error.found);
+std::string processor_goes_on(const CardError& failure) {
+  return fmt::format("The card failed, the processor goes on. {}.", phrase(failure.why));
 }
 
 }  // namespace headscope

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/error.h"
 #include "core/cuda/cuda_backend.h"
 
 namespace headscope {
@@ -35,23 +34,20 @@ struct Cards {
   std::vector<CudaDevice> found;
   std::string why_none;  ///< "this program was built without CUDA"; "" when there are some
 };
-Cards find_cards();
+/// `with_free` as for cuda_devices().
+Cards find_cards(bool with_free = false);
 
-/// `threads` as for ThreadPool. The processor where the card cannot be used; `why_cpu` is then a sentence about it,
-/// else
-/// "".
+/// `threads` as for ThreadPool. The processor where the card cannot be used: `why_cpu` then says so in a sentence, and
+/// is "" elsewhere.
 std::unique_ptr<Backend> make_backend(const DeviceChoice& choice, int threads, std::string& why_cpu);
 
 /// Both, as one thing that tests put something else in place of.
 struct Devices {
-  std::function<Cards()> cards = find_cards;
+  std::function<Cards(bool with_free)> cards = find_cards;
   std::function<std::unique_ptr<Backend>(const DeviceChoice&, int, std::string&)> make = make_backend;
 };
 
-/// Whether it is the card that failed (its driver, its libraries, its memory), so that the processor may do what was
-/// asked.
-bool of_the_card(const Error& error);
-/// The sentence for it.
-std::string processor_goes_on(const Error& error);
+/// What is said of a card that failed at work.
+std::string processor_goes_on(const CardError& failure);
 
 }  // namespace headscope

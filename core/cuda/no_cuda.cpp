@@ -1,9 +1,8 @@
-#include "core/base/error.h"
 #include "core/cuda/cuda_backend.h"
 
 namespace headscope {
 
-std::vector<CudaDevice> cuda_devices() {
+std::vector<CudaDevice> cuda_devices(bool) {
   return {};
 }
 
@@ -16,8 +15,8 @@ std::string cuda_versions() {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(int, int, Precision) {
-  throw Error("device cuda", "a program built with CUDA", "one built without",
-              "cmake --preset cuda, with the CUDA toolkit installed");
+  throw CardError("device cuda", "a program built with CUDA", "one built without",
+                  "cmake --preset cuda && cmake --build --preset cuda, with the CUDA toolkit installed");
 }
 
 }  // namespace headscope

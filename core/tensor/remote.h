@@ -15,7 +15,7 @@ class Remote {
   Remote& operator=(const Remote&) = delete;
 
   const float* mirror() const { return mirror_; }  ///< where the numbers come to
-  /// Waits until they are there. From any thread. Throws Error when the device is lost.
+  /// Waits until they are there. From any thread. Throws when the device is lost.
   void arrive() {
     if (!arrived_.load(std::memory_order_acquire)) wait();
   }

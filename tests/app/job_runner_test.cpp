@@ -7,10 +7,13 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/tensor/backend.h"
 
 namespace headscope::job_runner_test {
 
@@ -110,6 +113,88 @@ TEST_CASE("a failure is the message until a job of its tag succeeds, on either w
   CHECK(message() == "Saved");
   jobs.dismiss();
   CHECK_FALSE(jobs.message());
+}
+
+namespace {
+/// Two cards that compute as the processor does.
+Devices two_cards() {
+  Devices out;
+  out.make = [](const DeviceChoice&, int, std::string& why) {
+    why.clear();
+    return std::make_unique<Backend>(1);
+  };
+  return out;
+}
+constexpr DeviceChoice first_card{.cuda = true}, second_card{.cuda = true, .index = 1};
+
+Worker::Work lost(const std::atomic<bool>& go) {
+  return [&](Worker::Job&) -> Worker::Deliver {
+    while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    throw CardError("CUDA", "a product to succeed", "no device");
+  };
+}
+}  // namespace
+
+TEST_CASE("a card that fails after another was chosen takes nothing with it but its job") {
+  JobRunner jobs(1, {}, first_card, two_cards());
+  std::atomic<bool> go{false};
+  int gave_up = 0;
+  jobs.submit({"late", "reading"}, lost(go), OnStop::drop, [&] { ++gave_up; });
+  jobs.set_device(second_card, 1);
+  const auto backend = jobs.backend();
+  go = true;
+  settle(jobs);
+  CHECK(gave_up == 1);
+  CHECK(jobs.device() == second_card);
+  CHECK(jobs.backend() == backend);
+  CHECK(jobs.why_cpu() == "");
+  CHECK_FALSE(jobs.message());
+
+  // Of the same card, opened again for another number of threads, nobody else would say what failed.
+  go = false;
+  jobs.submit({"late", "reading"}, lost(go), OnStop::drop, [&] { ++gave_up; });
+  jobs.set_device(second_card, 2);
+  go = true;
+  settle(jobs);
+  CHECK(gave_up == 2);
+  CHECK(jobs.device() == second_card);
+  REQUIRE(jobs.message());
+  CHECK(jobs.message()->tag == "late");
+  CHECK(jobs.message()->text.starts_with("CUDA: expected a product"));
+
+  // The card that computes gives way.
+  jobs.submit({"now", "reading"}, lost(go), OnStop::drop, [&] { ++gave_up; });
+  settle(jobs);
+  CHECK(gave_up == 3);
+  CHECK(jobs.device() == DeviceChoice{});
+  CHECK(jobs.message()->text == jobs.why_cpu());
+}
+
+TEST_CASE("what is run again tells who asked when it fails; what was stopped on another device is dropped") {
+  JobRunner jobs(1, {}, first_card, two_cards());
+  std::atomic<bool> go{true};
+  int gave_up = 0;
+  const Worker::Work fails = [](Worker::Job&) -> Worker::Deliver { throw Error("a.json", "numbers", "none", ""); };
+  jobs.submit({"a", "reading"}, fails, OnStop::again, [&] { ++gave_up; });
+  jobs.stop();
+  settle(jobs);
+  CHECK(gave_up == 0);
+  jobs.run_again();
+  settle(jobs);
+  CHECK(gave_up == 1);
+  REQUIRE(jobs.message());
+  CHECK(jobs.message()->tag == "a");
+
+  std::atomic<int> made{0};
+  jobs.submit({"b", "reading"}, held(go, made), OnStop::again, [&] { gave_up += 10; });
+  jobs.stop();
+  CHECK(jobs.was_stopped("b"));
+  jobs.set_device(second_card, 1);
+  CHECK(gave_up == 11);
+  CHECK(jobs.stopped() == "");
+  jobs.run_again();
+  settle(jobs);
+  CHECK(made == 0);
 }
 
 }  // namespace headscope::job_runner_test

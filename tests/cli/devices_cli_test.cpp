@@ -84,7 +84,7 @@ TEST_CASE("a card that fails at work gives way to the processor while nothing wa
   std::vector<std::string> on;
   const auto work = [&] {
     on.push_back(console.backend().name());
-    if (on.back() == "a card") throw Error("CUDA", "a kernel to succeed", "nothing");
+    if (on.back() == "a card") throw CardError("CUDA", "a kernel to succeed", "nothing");
   };
   console.carry_out(work);
   REQUIRE(on.size() == 2);
@@ -98,9 +98,9 @@ TEST_CASE("a card that fails at work gives way to the processor while nothing wa
   console.print("");
   int times = 0;
   CHECK_THROWS_AS(console.carry_out([&] {
-    if (++times == 1) throw Error("CUDA", "a kernel to succeed", "nothing");
+    if (++times == 1) throw CardError("CUDA", "a kernel to succeed", "nothing");
   }),
-                  Error);
+                  CardError);
   CHECK(times == 1);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <stdexcept>
 
 #include "core/base/file.h"
 #include "core/tensor/backend.h"
@@ -63,7 +64,7 @@ TEST_CASE("settings choose a card by its name, and its precision; one that fails
   AppOptions options = Explore::options(1280, 720);
   options.settings = scratch_dir("gui-device") / "settings.json";
   bool there = true;
-  options.devices.cards = [] {
+  options.devices.cards = [](bool) {
     Cards cards;
     cards.found.push_back({.index = 0, .name = "NVIDIA K80", .major = 3, .minor = 7, .unusable = "too old"});
     cards.found.push_back(
@@ -106,6 +107,63 @@ TEST_CASE("settings choose a card by its name, and its precision; one that fails
   e.driver.click("Close");
   e.driver.frames(2);
   CHECK(load_settings(options.settings).settings.device == chosen);
+}
+
+TEST_CASE("equal cards are told apart by their numbers, many fit, and one that fails can be tried again beside them") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  int count = 2;
+  bool there = true;
+  AppOptions options = Explore::options(1280, 720);
+  options.devices.cards = [&count](bool) {
+    if (count == 0) throw std::runtime_error("the driver is gone");
+    Cards cards;
+    for (int i = 0; i < count; ++i)
+      cards.found.push_back({.index = i, .name = "NVIDIA L4", .major = 8, .minor = 9, .unusable = ""});
+    return cards;
+  };
+  options.devices.make = [&there](const DeviceChoice& choice, int threads, std::string& why) {
+    why = choice.cuda && !there ? "The processor computes, as the card cannot be used: it went away." : "";
+    return std::make_unique<Backend>(threads);
+  };
+  Explore e(options);
+  const auto open = [&] {
+    e.driver.key(ImGuiKey_Comma, ImGuiMod_Ctrl);
+    REQUIRE(e.settle());
+    e.driver.frames(3);
+  };
+  const auto device = [&] { return e.app.explorer().jobs.device(); };
+  open();
+  e.driver.click("NVIDIA L4 (1)");
+  REQUIRE(e.settle());
+  CHECK(device() == DeviceChoice{.cuda = true, .index = 1});
+  e.driver.click("NVIDIA L4 (0)");
+  REQUIRE(e.settle());
+  CHECK(device() == DeviceChoice{.cuda = true, .index = 0});
+  e.driver.click("Close");
+  e.driver.frames(2);
+
+  count = 16;
+  open();
+  const float right = e.driver.item("Add").max.x;
+  CHECK(e.driver.shown("Card 0"));
+  CHECK(e.driver.item("15").max.x <= right);
+  e.driver.click("15");
+  REQUIRE(e.settle());
+  CHECK(device() == DeviceChoice{.cuda = true, .index = 15});
+  there = false;
+  e.app.explorer().jobs.try_device_again();
+  REQUIRE(e.settle());
+  e.driver.frames(3);
+  CHECK(e.driver.item("Try again").max.x <= right);
+  CHECK(e.driver.item("Close").max.y <= 720);
+  e.driver.click("Close");
+  e.driver.frames(2);
+
+  count = 0;
+  e.app.explorer().jobs.dismiss();
+  open();
+  CHECK(e.driver.shown("Processor"));
+  CHECK_FALSE(e.app.explorer().jobs.message());  // the page says it, in place of "Looking for cards"
 }
 
 TEST_CASE("about names the version and every library's licence") {
