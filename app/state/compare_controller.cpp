@@ -45,6 +45,7 @@ std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, 
   if (std::max(words_a.words(), words_b.words()) <= most_words && maps_in_reach(*a.run) && maps_in_reach(*b.run))
     out->unit = unit;
   for (ComparedSide* side : {&a, &b}) {
+    jobs::at_home(side->run);
     if (side->table.value.empty()) {  // else known from other pairs of the same run
       side->table = head_table(*side->run);
       side->losses = token_losses(*side->run);

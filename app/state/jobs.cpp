@@ -87,22 +87,22 @@ std::shared_ptr<const Trace> part_of(const std::shared_ptr<const Trace>& whole, 
   return stack == Stack::cross && whole->cross ? whole->cross : whole;
 }
 
-namespace {
-/// The window looks at all of it in its own time: a card that is lost meanwhile takes nothing with it.
-void bring_home(const Trace& trace) {
-  std::vector<Tensor> all{trace.logits, trace.patches};
-  for (const auto& [site, tensor] : trace.sites) all.push_back(tensor);
-  for (const AttentionMap& map : trace.maps)
+std::shared_ptr<const Trace> at_home(std::shared_ptr<const Trace> trace) {
+  std::vector<Tensor> all{trace->logits, trace->patches};
+  for (const auto& [site, tensor] : trace->sites) all.push_back(tensor);
+  for (const AttentionMap& map : trace->maps)
     for (const Tensor& factor : {map.q(), map.k()}) all.push_back(factor);
   std::erase_if(all, [](const Tensor& tensor) { return !tensor.defined() || !tensor.remote(); });
   for (const Tensor& tensor : all) tensor.remote()->send();
   for (const Tensor& tensor : all) tensor.remote()->arrive();
-  for (const AttentionMap& map : trace.maps)
+  for (const AttentionMap& map : trace->maps)
     if (!map.is_factored() && map.n_query() > 0 && map.n_key() > 0) map.weight(0, 0);
-  for (const auto& part : {trace.encoder, trace.cross})
-    if (part) bring_home(*part);
+  for (const auto& part : {trace->encoder, trace->cross})
+    if (part) at_home(part);
+  return trace;
 }
 
+namespace {
 /// What the panels show of the stack that is looked at, beside its trace.
 void take_part(TracedRun& run, Stack stack) {
   run.trace = part_of(run.whole, stack);
@@ -120,8 +120,7 @@ std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunReques
                                        PassMemory& memory) {
   auto result = std::make_shared<TracedRun>();
   result->request = request;
-  result->whole = headscope::run(model, request, ctx, memory);
-  bring_home(*result->whole);
+  result->whole = at_home(headscope::run(model, request, ctx, memory));
   result->next = top_next(*result->whole, next_tokens);
   result->masked = masked_answers(*result->whole);
   take_part(*result, stack);
@@ -208,7 +207,7 @@ std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedR
     result->trace = run.trace == run.whole ? run_layer(model, factors, head.layer, ctx, memory)
                                            : part_of(run_beside(model, factors, ctx, memory), run.stack);
   }
-  bring_home(*result->trace);
+  at_home(result->trace);
   const AttentionMap& map = result->map();
   // The scores of the map are already divided by its temperature, so the curve is asked for relative ones.
   result->temperature = temperature_of(edits_of(run.request.edits, run.stack), head);

@@ -19,6 +19,9 @@ std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunReques
 std::string written_target(const LoadedModel& model, const RunRequest& request, const Ctx& ctx);
 /// The run itself where it has no such part.
 std::shared_ptr<const Trace> part_of(const std::shared_ptr<const Trace>& whole, Stack stack);
+/// The same trace, with all that a device made of it in this machine's memory: the window looks at it in its own time,
+/// and a card that is lost meanwhile takes nothing with it.
+std::shared_ptr<const Trace> at_home(std::shared_ptr<const Trace> trace);
 /// The same run, another of its stacks looked at.
 std::shared_ptr<const TracedRun> looked_at(const TracedRun& run, Stack stack);
 /// The run that a capture stands for. Queries that are the last of a longer text become a list of their own.

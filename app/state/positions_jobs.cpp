@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "app/state/jobs.h"
 #include "core/attention/positions/t5_bias.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -72,7 +73,7 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
   request.capture.sites = {q_site, k_site};
   if (rotary) request.capture.sites.insert({SiteKind::rot_q, SiteKind::rot_k});
   request.capture.layers = {head.layer};
-  const auto trace = headscope::run(model, request, ctx);
+  const auto trace = at_home(headscope::run(model, request, ctx));
   auto result = std::make_shared<HeadVectors>();
   const Index kv = config.dims.kv_of(head.head);
   result->head = head;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/state/jobs.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/parts.h"
@@ -36,7 +37,7 @@ std::shared_ptr<const Trace> record(const ReadingSource& source, const std::set<
   RunRequest request = source.run->request;
   request.capture.sites = sites;
   request.capture.all_logits = true;
-  last = {source.run, sites, run(source.model, request, Ctx{.backend = ctx.backend, .stop = ctx.stop})};
+  last = {source.run, sites, jobs::at_home(run(source.model, request, Ctx{.backend = ctx.backend, .stop = ctx.stop}))};
   return last.trace;
 }
 
