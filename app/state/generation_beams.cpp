@@ -10,10 +10,10 @@ void GenerationController::search_beams() {
   BeamsOf key{prompt_, beam_settings_};
   key.settings.end.reset();
   if (!settings_.past_end)
-    key.settings.end = model_.tokenizer          ? model_.tokenizer->eos()
-                       : model_.model->encoder() ? model_.model->config().eos
-                                                 : std::nullopt;
-  beams_.want(jobs_, key, [model = model_, key](const Ctx& ctx) {
+    key.settings.end = model().tokenizer          ? model().tokenizer->eos()
+                       : model().model->encoder() ? model().model->config().eos
+                                                  : std::nullopt;
+  beams_.want(jobs_, key, [model = model(), key](const Ctx& ctx) {
     return beam_search(model, key.prompt->whole->ids(), key.settings, key.prompt->request, ctx);
   });
 }
@@ -26,7 +26,7 @@ std::optional<std::size_t> GenerationController::followed() const {
 void GenerationController::follow(std::size_t node) {
   if (!prompt_ || replaying() || !beams() || node >= beams()->nodes.size()) return;
   running_ = false;
-  owed_ = 0;
+  owed_.clear();
   const std::vector<std::int32_t> tokens = beams()->tokens(node);
   const bool looking = followed().has_value();
   const int before = looking ? followed_->before : branch().id;

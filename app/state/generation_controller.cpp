@@ -21,13 +21,15 @@ constexpr double slice_seconds = 0.03;
 constexpr int cost_points = 16;
 constexpr int streamed_contexts = 4;  // of a rotary model
 
-/// Whether there is a run of the open model to go on from. Just after another model was opened the last run is still
-/// the old one's.
-bool run_is_of_model(const Results& results) {
-  return results.run && results.model.model && results.run->request.model == results.model_folder &&
-         results.model.model->config().objective() == Objective::next_token;
-}
 }  // namespace
+
+/// Whether there is a run of the open model to go on from. Just after another model was opened, or is opened for
+/// another device, the last run is still the old one's.
+bool GenerationController::run_at_hand() const {
+  const Results& results = run_.results();
+  return results.run && results.model.model && results.run->request.model == results.model_folder &&
+         results.model_device == jobs_.device() && results.model.model->config().objective() == Objective::next_token;
+}
 
 ToldStep tell(std::shared_ptr<const GenerationStep> step) {
   ToldStep told{std::move(step)};
@@ -73,8 +75,8 @@ struct GenerationController::Written {
 };
 
 std::string GenerationController::label(std::int32_t id) const {
-  return model_.tokenizer && id < model_.tokenizer->vocab_size() ? model_.tokenizer->token(id).label
-                                                                 : fmt::format("#{}", id);
+  return model().tokenizer && id < model().tokenizer->vocab_size() ? model().tokenizer->token(id).label
+                                                                   : fmt::format("#{}", id);
 }
 
 Generator::Choice GenerationController::choice() const {
@@ -83,9 +85,9 @@ Generator::Choice GenerationController::choice() const {
 
 bool GenerationController::prompt_changed() const {
   const auto& shown = run_.results().run;
-  return run_is_of_model(run_.results()) && prompt_ && shown != prompt_ &&
+  return run_at_hand() && prompt_ && shown != prompt_ &&
          (shown->whole->ids() != prompt_->whole->ids() || shown->request.source != prompt_->request.source ||
-          shown->request.edits != prompt_->request.edits || run_.results().model.model != model_.model);
+          shown->request.edits != prompt_->request.edits || run_.results().model.model != model().model);
 }
 
 bool GenerationController::model_continues() const {
@@ -94,8 +96,7 @@ bool GenerationController::model_continues() const {
 }
 
 void GenerationController::take_prompt() {
-  const auto& results = run_.results();
-  if (!run_is_of_model(results)) return;
+  if (!run_at_hand()) return;
   forget_replay();
   begin();
 }
@@ -105,15 +106,17 @@ void GenerationController::forget_replay() {
   replay_state_ = ReplayState::none;
 }
 
+GenerationController::Opened GenerationController::opened() const {
+  return {run_.results().model, jobs_.backend()};
+}
+
 /// With what the document shows.
 void GenerationController::begin() {
-  const auto& results = run_.results();
   jobs_.forget(tag);
-  prompt_ = results.run;
-  model_ = results.model;
-  device_ = results.model_device;
+  prompt_ = run_.results().run;
+  opened_ = opened();
   device_failed_ = false;
-  generator_ = std::make_shared<Generator>(model_, prompt_->request);
+  generator_ = std::make_shared<Generator>(model(), prompt_->request);
   branches_ = {GenerationBranch{}};
   chosen_ = 0;
   next_id_ = 1;
@@ -126,14 +129,14 @@ void GenerationController::forget_transcript() {
   held_bytes_ = 0;
   recalled_.reset();
   running_ = in_flight_ = appending_ = false;
-  owed_ = 0;
+  owed_.clear();
   beams_.let_go(jobs_);
   followed_.reset();
   costs_.let_go(jobs_);
   streaming_.let_go(jobs_);
   forcing_.let_go(jobs_);
   forcing_given_ = std::max(1, static_cast<int>(prompt_->whole->tokens.size()) / 3);
-  const int context = model_.model->config().context;
+  const int context = model().model->config().context;
   streaming_settings_.window = std::clamp(context / 4, 2, 64);
   streaming_settings_.sinks = std::min(4, streaming_settings_.window - 1);
   changed_branch();
@@ -150,7 +153,7 @@ void GenerationController::changed_branch() {
   text->tokens = prompt_->whole->tokens;
   for (const ToldStep& told : branch().steps) {
     Token token{told.step->token, "", label(told.step->token)};
-    if (model_.tokenizer && token.id < model_.tokenizer->vocab_size()) token = model_.tokenizer->token(token.id);
+    if (model().tokenizer && token.id < model().tokenizer->vocab_size()) token = model().tokenizer->token(token.id);
     text->tokens.push_back(std::move(token));
   }
   text_ = std::move(text);
@@ -164,7 +167,7 @@ void GenerationController::append(const ToldStep& step) {
 }
 
 /// Appends `given`, or where nothing is given a token as the settings choose it; then reads what comes next.
-void GenerationController::submit(std::vector<std::int32_t> given, bool append) {
+void GenerationController::submit(const std::vector<std::int32_t>& given, bool append) {
   in_flight_ = true;
   appending_ = append;
   Written question;
@@ -172,12 +175,12 @@ void GenerationController::submit(std::vector<std::int32_t> given, bool append) 
   question.choice = choice();
   const bool fast = running_ && settings_.pace <= 0;
   const std::optional<std::int32_t> end =
-      model_.tokenizer && !settings_.past_end ? model_.tokenizer->eos() : std::nullopt;
+      model().tokenizer && !settings_.past_end ? model().tokenizer->eos() : std::nullopt;
   jobs_.submit(
       {tag, "writing"},
-      [this, question, given = std::move(given), append, fast, end, generator = generator_, model = model_,
+      [this, question, given, append, fast, end, generator = generator_, model = model(),
        transcript = branch().transcript(prompt_->whole->ids()),
-       backend = jobs_.backend()](Worker::Job& job) mutable -> Worker::Deliver {
+       backend = opened_.backend](Worker::Job& job) mutable -> Worker::Deliver {
         const Ctx ctx{*backend, nullptr, job.stop, nullptr};
         const auto context = static_cast<std::size_t>(model.model->config().context);
         Written answer = question;
@@ -201,31 +204,36 @@ void GenerationController::submit(std::vector<std::int32_t> given, bool append) 
           }
           if (answer.ended.empty() && !ends()) answer.next = tell(generator->step(ctx, transcript, answer.choice));
         } catch (const Error& error) {
-          if (of_the_card(error)) throw;
           answer.failure = error.what();
         }
         return [this, answer = std::move(answer)] { deliver(answer); };
       },
-      JobRunner::OnStop::again, [this, version = version_] { card_failed(version); });
+      JobRunner::OnStop::again, [this, version = version_, given] { gave_up(version, given); }, opened_.backend);
 }
 
-/// What was asked for is asked again once the model has been opened for the processor.
-void GenerationController::card_failed(std::uint64_t version) {
+/// Where the card failed, what was asked for is asked again once the model has been opened for the processor.
+void GenerationController::gave_up(std::uint64_t version, const std::vector<std::int32_t>& given) {
   recalled_.reset();
   if (version != version_) return;
-  if (appending_ && !running_) ++owed_;
+  device_failed_ = opened_.backend != jobs_.backend();
+  if (!device_failed_) {
+    running_ = false;
+    owed_.clear();
+    reading_failed_ = true;
+  } else if (appending_) {
+    owed_.push_front(given);
+  }
   in_flight_ = appending_ = false;
-  device_failed_ = true;
 }
 
 /// The same model in the form of another device: what it wrote stays.
-void GenerationController::follow_device(const Results& results) {
-  if (!prompt_ || in_flight_ || results.model_device == device_ || !results.model.model ||
-      results.model_folder != prompt_->request.model)
+void GenerationController::follow_device() {
+  const Results& results = run_.results();
+  if (!prompt_ || in_flight_ || jobs_.backend() == opened_.backend || results.model_device != jobs_.device() ||
+      !results.model.model || results.model_folder != prompt_->request.model)
     return;
-  device_ = results.model_device;
-  model_ = results.model;
-  generator_ = std::make_shared<Generator>(model_, prompt_->request);
+  opened_ = opened();
+  generator_ = std::make_shared<Generator>(model(), prompt_->request);
   device_failed_ = reading_failed_ = false;
 }
 
@@ -234,7 +242,7 @@ void GenerationController::deliver(const Written& answer) {
   in_flight_ = appending_ = false;
   if (!answer.failure.empty()) {
     running_ = false;
-    owed_ = 0;
+    owed_.clear();
     reading_failed_ = true;
     jobs_.show({Message::Level::error, answer.failure, tag});
     return;
@@ -250,7 +258,7 @@ void GenerationController::deliver(const Written& answer) {
   branches_[chosen_].ended = answer.ended;
   if (!answer.ended.empty()) {
     running_ = false;
-    owed_ = 0;
+    owed_.clear();
   }
   next_ = answer.next;
   next_choice_ = answer.choice;
@@ -266,27 +274,26 @@ void GenerationController::frame(bool shown) {
     running_ = in_flight_ = appending_ = false;
     if (replay_state_ == ReplayState::running) replay_state_ = ReplayState::refused;
     recalled_.reset();
-    owed_ = 0;
+    owed_.clear();
   }
-  const auto& results = run_.results();
   if (auto opened = files_.take_opened_transcript()) replay(std::move(*opened));
-  if (replay_state_ == ReplayState::waiting && run_is_of_model(results) &&
-      replay_->prompt.model == results.model_folder && results.model_device == jobs_.device())
+  if (replay_state_ == ReplayState::waiting && run_at_hand() && replay_->prompt.model == run_.results().model_folder)
     return submit_replay();
   if (replay_state_ == ReplayState::running) return;
   const bool untouched = branches_.size() == 1 && branches_[0].steps.empty() && !running_;
-  if (run_is_of_model(results) && (!prompt_ || (untouched && prompt_changed()))) {
+  if (run_at_hand() && (!prompt_ || (untouched && prompt_changed()))) {
     if (shown) begin();
   }
-  follow_device(results);
+  follow_device();
   if (!prompt_ || device_failed_) return;
   if (shown && !running_ && !in_flight_ && !reading_failed_ && cursor() < branch().steps.size() &&
       is_dropped(*branch().steps[cursor()].step))
     return submit_recall(cursor());
-  if (at_once_ > 0 && shown) owed_ += std::exchange(at_once_, 0);
-  if (owed_ > 0 && !appending_) {
-    --owed_;
-    submit({}, true);
+  if (at_once_ > 0 && shown) owed_.resize(owed_.size() + static_cast<std::size_t>(std::exchange(at_once_, 0)));
+  if (!owed_.empty() && !appending_) {
+    const std::vector<std::int32_t> given = std::move(owed_.front());
+    owed_.pop_front();
+    submit(given, true);
   }
   if (running_ && !in_flight_ && ready() && (settings_.pace <= 0 || seconds_since(last_step_) >= 1 / settings_.pace))
     submit({}, true);
@@ -303,7 +310,7 @@ void GenerationController::step() {
   running_ = false;
   cursor_ = std::numeric_limits<std::size_t>::max();
   reading_failed_ = false;
-  ++owed_;
+  owed_.emplace_back();
 }
 
 void GenerationController::run() {
@@ -316,7 +323,7 @@ void GenerationController::run() {
 void GenerationController::choose(std::size_t branch) {
   if (branch >= branches_.size() || branch == chosen_) return;
   running_ = in_flight_ = appending_ = false;
-  owed_ = 0;
+  owed_.clear();
   chosen_ = branch;
   changed_branch();
 }
@@ -332,7 +339,7 @@ void GenerationController::remove(std::size_t branch) {
   if (chosen_ > branch || chosen_ == branches_.size()) --chosen_;
   if (before != branch) return;
   running_ = in_flight_ = appending_ = false;
-  owed_ = 0;
+  owed_.clear();
   changed_branch();
 }
 
@@ -347,7 +354,7 @@ void GenerationController::fork(std::size_t at, std::optional<std::int32_t> toke
   at = std::min(at, branch().steps.size());
   if (at == branch().steps.size() && !ready()) return;
   running_ = false;
-  owed_ = 0;
+  owed_.clear();
   // At the very end of the text nothing is left behind: the token is simply what comes next.
   if (at < branch().steps.size()) {
     GenerationBranch fork;
@@ -366,20 +373,20 @@ void GenerationController::open_in_explore() {
   if (!prompt_) return;
   std::vector<std::int32_t> ids = branch().transcript(prompt_->whole->ids()).ids();
   // A target is written without the token that begins it, which a run puts there, and without one that ends it.
-  if (model_.model->encoder()) {
+  if (model().model->encoder()) {
     ids.erase(ids.begin());
-    if (model_.tokenizer && !ids.empty() && ids.back() == model_.tokenizer->eos()) ids.pop_back();
+    if (model().tokenizer && !ids.empty() && ids.back() == model().tokenizer->eos()) ids.pop_back();
     if (ids.empty()) return editor_.set_text("");
   }
   // As text where reading it again gives the same tokens, so that it can be edited; else as ids.
-  if (model_.tokenizer && prompt_->request.ids.empty()) {
+  if (model().tokenizer && prompt_->request.ids.empty()) {
     RunRequest again = prompt_->request;
-    again.text = model_.tokenizer->decode(ids);
+    again.text = model().tokenizer->decode(ids);
     again.ids.clear();
     try {
       std::vector<std::int32_t> read;
-      for (const Token& token : tokenize(model_, again)) read.push_back(token.id);
-      if (model_.model->encoder()) read.erase(read.begin());
+      for (const Token& token : tokenize(model(), again)) read.push_back(token.id);
+      if (model().model->encoder()) read.erase(read.begin());
       if (read == ids) return editor_.set_text(again.text);
     } catch (const Error&) {  // too long by one token, for one: ids it is, and Explore says what it thinks of them
     }
@@ -400,7 +407,7 @@ void GenerationController::study() {
   if (running_ || in_flight_ || wanted_ == Study::transcript) return;
   put_off_studies(wanted_);
   if (wanted_ == Study::beams) return search_beams();
-  const LoadedModel model = model_;
+  const LoadedModel model = opened_.model;
   const std::vector<std::int32_t> ids = branch().transcript(prompt_->whole->ids()).ids();
   const auto context = static_cast<std::size_t>(model.model->config().context);
   if (wanted_ == Study::cost) {

@@ -76,7 +76,7 @@ class GenerationController {
   // ---- the text
   /// Where the text begins: its tokens; null before the first run.
   const std::shared_ptr<const TracedRun>& prompt() const { return prompt_; }
-  const LoadedModel& model() const { return model_; }
+  const LoadedModel& model() const { return opened_.model; }
   /// The document shows another prompt, model or edits than this text began with.
   bool prompt_changed() const;
   /// False: the open model is none to continue texts with.
@@ -172,6 +172,13 @@ class GenerationController {
  private:
   struct Written;
   struct Replayed;  // a transcript made again
+  /// A model is run on the device that it was opened for.
+  struct Opened {
+    LoadedModel model;
+    std::shared_ptr<Backend> backend;
+  };
+  Opened opened() const;  // for the device that computes now
+  bool run_at_hand() const;
   void begin();
   void submit_replay();
   void forget_replay();
@@ -182,10 +189,10 @@ class GenerationController {
   void let_go_unused();
   void replace_step(const std::shared_ptr<const GenerationStep>& old, std::shared_ptr<const GenerationStep> now);
   void forget_transcript();
-  void submit(std::vector<std::int32_t> given, bool append);
+  void submit(const std::vector<std::int32_t>& given, bool append);
   void deliver(const Written& answer);
-  void card_failed(std::uint64_t version);
-  void follow_device(const Results& results);
+  void gave_up(std::uint64_t version, const std::vector<std::int32_t>& given);
+  void follow_device();
   void append(const ToldStep& step);
   void changed_branch();
   Generator::Choice choice() const;
@@ -222,7 +229,7 @@ class GenerationController {
   const RunController& run_;
   SessionFiles& files_;
   Settings settings_;
-  LoadedModel model_;
+  Opened opened_;
   std::shared_ptr<const TracedRun> prompt_;
   std::shared_ptr<const Trace> text_;
   std::shared_ptr<Generator> generator_;  // used by jobs only
@@ -233,11 +240,12 @@ class GenerationController {
   Generator::Choice next_choice_;  // that next_ was drawn with
   std::uint64_t version_ = 0;      // of the chosen branch's end: answers to older questions are dropped
   bool running_ = false, in_flight_ = false, appending_ = false, reading_failed_ = false;
-  DeviceChoice device_;         // that model_ was opened for …
-  bool device_failed_ = false;  // … and which failed: nothing is asked of it any more
+  bool device_failed_ = false;  // that opened_ is for: nothing is asked of it any more
   int at_once_ = 0;
   std::uint64_t stops_ = 0;  // of the runner, as last seen
-  int owed_ = 0;             // steps asked for while another was under way
+  /// Steps asked for while another was under way, or whose card failed: tokens to append, none = one as the settings
+  /// choose it.
+  std::deque<std::vector<std::int32_t>> owed_;
   std::size_t byte_budget_;
   std::deque<std::shared_ptr<const GenerationStep>> held_;  // with tensors, oldest first
   std::size_t held_bytes_ = 0;

@@ -21,7 +21,7 @@ std::size_t bytes_of(const GenerationStep& step) {
 /// A tape that was made again.
 struct GenerationController::Replayed {
   TranscriptRecord record;
-  LoadedModel model;
+  Opened opened;
   std::shared_ptr<const TracedRun> prompt = {};
   std::shared_ptr<Generator> generator = {};
   std::vector<GenerationBranch> branches = {};
@@ -84,7 +84,7 @@ void GenerationController::submit_recall(std::size_t at) {
   jobs_.submit(
       {tag, "writing"},
       [this, version = version_, old = recalled_, at, transcript = branch().transcript(prompt_->whole->ids()),
-       generator = generator_, backend = jobs_.backend()](Worker::Job& job) -> Worker::Deliver {
+       generator = generator_, backend = opened_.backend](Worker::Job& job) -> Worker::Deliver {
         const Ctx ctx{*backend, nullptr, job.stop, nullptr};
         auto step = std::make_shared<GenerationStep>(*old);
         std::string failure;
@@ -93,7 +93,6 @@ void GenerationController::submit_recall(std::size_t at) {
           step->logits = again->logits;
           step->rows = again->rows;
         } catch (const Error& error) {
-          if (of_the_card(error)) throw;
           failure = error.what();
         }
         return [this, version, old, step, failure] {
@@ -108,7 +107,7 @@ void GenerationController::submit_recall(std::size_t at) {
           hold(step);
         };
       },
-      JobRunner::OnStop::again, [this, version = version_] { card_failed(version); });
+      JobRunner::OnStop::again, [this, version = version_] { gave_up(version, {}); }, opened_.backend);
 }
 
 // ---- sessions
@@ -143,9 +142,9 @@ bool same_start(const TranscriptRecord::Branch& a, const TranscriptRecord::Branc
 void GenerationController::Replayed::make(const Ctx& ctx, std::atomic<float>& progress) {
   if (!prompt) {
     PassMemory memory;
-    prompt = jobs::trace(model, record.prompt, Stack::only, ctx, memory);
+    prompt = jobs::trace(opened.model, record.prompt, Stack::only, ctx, memory);
   }
-  generator = std::make_shared<Generator>(model, prompt->request);
+  generator = std::make_shared<Generator>(opened.model, prompt->request);
   std::size_t all = 0, done = 0, differing = 0;
   for (const TranscriptRecord::Branch& branch : record.branches) all += branch.steps.size();
   for (const TranscriptRecord::Branch& branch : record.branches) {
@@ -179,7 +178,7 @@ void GenerationController::Replayed::make(const Ctx& ctx, std::atomic<float>& pr
 void GenerationController::submit_replay() {
   in_flight_ = true;
   replay_state_ = ReplayState::running;
-  Replayed question{*replay_, run_.results().model};
+  Replayed question{*replay_, opened()};
   // The very run on screen, where it is the prompt's.
   const RunRequest& wanted = question.record.prompt;
   if (const auto& run = run_.results().run;
@@ -189,19 +188,19 @@ void GenerationController::submit_replay() {
     question.prompt = run;
   jobs_.submit(
       {tag, "writing"},
-      [this, made = std::move(question), backend = jobs_.backend()](Worker::Job& job) mutable -> Worker::Deliver {
+      [this, made = std::move(question)](Worker::Job& job) mutable -> Worker::Deliver {
         try {
-          made.make(Ctx{*backend, nullptr, job.stop, nullptr}, job.progress);
+          made.make(Ctx{*made.opened.backend, nullptr, job.stop, nullptr}, job.progress);
         } catch (const Error& error) {
-          if (of_the_card(error)) throw;
           made.failure = error.what();
         }
         return [this, made = std::move(made)]() mutable { deliver(std::move(made)); };
       },
       JobRunner::OnStop::again,
-      [this] {
+      [this, backend = jobs_.backend()] {
         in_flight_ = false;
-        if (replay_state_ == ReplayState::running) replay_state_ = ReplayState::waiting;
+        if (replay_state_ == ReplayState::running)
+          replay_state_ = backend != jobs_.backend() ? ReplayState::waiting : ReplayState::refused;
       });
 }
 
@@ -213,8 +212,7 @@ void GenerationController::deliver(Replayed made) {
   }
   forget_replay();
   prompt_ = std::move(made.prompt);
-  model_ = std::move(made.model);
-  device_ = run_.results().model_device;
+  opened_ = std::move(made.opened);
   device_failed_ = false;
   generator_ = std::move(made.generator);
   branches_ = std::move(made.branches);

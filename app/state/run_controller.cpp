@@ -98,6 +98,9 @@ void RunController::load(const fs::path& folder, std::function<void()> opened) {
       return opened();
     }
   }
+  // Two devices need not have room for all of them.
+  std::erase_if(
+      models_, [&](const Opened& old) { return !old.capture && old.folder != folder && old.device != jobs_.device(); });
   loading_ = folder;
   jobs_.submit(
       {"load", "opening " + folder.filename().string()},
@@ -121,9 +124,9 @@ void RunController::load(const fs::path& folder, std::function<void()> opened) {
       },
       JobRunner::OnStop::drop,
       [this, folder, opened, device = jobs_.device()] {
-        if (device.cuda && !jobs_.device().cuda) return load(folder, opened);  // it failed; the processor has the room
+        if (device != jobs_.device()) return load(folder, opened);  // it failed; the processor has the room
         // Not asked for again in every frame; a document that names another folder keeps its own verdict.
-        if (loading_ == editor_.document().model) refused_ = loading_, refused_on_ = jobs_.device();
+        if (loading_ == editor_.document().model) refused_ = loading_, refused_on_ = device;
         loading_.clear();
       });
 }
@@ -240,6 +243,7 @@ void RunController::submit_changes() {
     return;
   }
   if (!has_input()) return drop_results();
+  if (std::exchange(target_owed_, false)) write_target();
   const RunRequest wanted = request();
   if (wanted != submitted_) submit_trace(wanted);
   const bool current = results_.run && results_.run->request == wanted;
@@ -315,7 +319,7 @@ void RunController::write_target() {
           editor_.history().close_step();
         };
       },
-      JobRunner::OnStop::drop);
+      JobRunner::OnStop::drop, [this, device = jobs_.device()] { target_owed_ = device != jobs_.device(); });
 }
 
 void RunController::submit_metrics() {
@@ -362,7 +366,7 @@ void RunController::submit_effect() {
         const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
         std::shared_ptr<const Trace> before = known;
         try {
-          if (!before) before = run_beside(model, plain, ctx, *memory);
+          if (!before) before = jobs::at_home(run_beside(model, plain, ctx, *memory));
         } catch (const TextTooLong&) {  // which only the edits let the model read: there is no before
           return [this] { results_.effect.reset(); };
         }

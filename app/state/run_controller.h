@@ -94,6 +94,7 @@ class RunController {
   Results results_;
   std::filesystem::path loading_, refused_;  // folder being opened; the document's, when it cannot be …
   DeviceChoice refused_on_;                  // … for this device
+  bool target_owed_ = false;                 // its card failed: asked again, once the model is opened for the processor
   std::vector<Opened> models_;               // lately, newest last
   std::uint64_t readings_ = 0;
   /// When the next facts arrive, a telling head is chosen: a model was opened, and nobody has chosen a head since.

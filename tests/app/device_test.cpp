@@ -4,17 +4,23 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "app/state/answer.h"
 #include "app/state/explorer.h"
 #include "app/state/generation_controller.h"
+#include "app/state/jobs.h"
 #include "app/state/settings.h"
+#include "app/state/sweep_controller.h"
 #include "core/base/error.h"
+#include "core/tensor/remote.h"
 #include "tests/support/paths.h"
 
 namespace headscope::device_test {
@@ -29,12 +35,12 @@ class FailingCard final : public Backend {
   std::string name() const override { return "a card"; }
   bool asynchronous() const override { return true; }
   Tensor linear(const Tensor& x, const Linear& w, RowQueue* later) override {
-    if (*lost_) throw Error("CUDA", "a product to succeed", "an unspecified launch failure", "");
+    if (*lost_) throw CardError("CUDA", "a product to succeed", "an unspecified launch failure");
     return Backend::linear(x, w, later);
   }
 
   Tensor resident(Tensor weight) override {
-    if (*full_) throw Error("CUDA, NVIDIA L4", "2.1 GB of its memory", "1.0 GB free of 24.0 GB", "a smaller model");
+    if (*full_) throw CardError("CUDA, NVIDIA L4", "2.1 GB of its memory", "1.0 GB free of 24.0 GB", "a smaller model");
     return weight;
   }
 
@@ -125,13 +131,24 @@ TEST_CASE("where no card can be used the processor computes, and a sentence says
   CHECK(jobs.why_cpu() == "");
 }
 
-TEST_CASE("what failed of the card is told from what failed of files") {
-  for (const char* where : {"CUDA", "cuBLAS", "cuBLASLt", "device cuda:1", "CUDA, NVIDIA H100 80GB HBM3"})
-    CHECK(of_the_card(Error(where, "a", "b")));
-  for (const char* where : {"a.safetensors", "memory", "/models/CUDA", "--device"})
-    CHECK_FALSE(of_the_card(Error(where, "a", "b")));
-  CHECK(processor_goes_on(Error("CUDA", "a product to succeed", "no device", "a hint")) ==
+TEST_CASE("what failed of the card passes whoever catches what is wrong with the work, and is told in one sentence") {
+  const CardError failure("CUDA", "a product to succeed", "no device", "a hint");
+  CHECK(std::string(failure.what()) == Error("CUDA", "a product to succeed", "no device", "a hint").what());
+  CHECK(processor_goes_on(failure) ==
         "The card failed, the processor goes on. CUDA: expected a product to succeed, found no device.");
+  bool as_error = false, as_card = false;
+  try {
+    try {
+      throw failure;
+    } catch (const Error&) {
+      as_error = true;
+    }
+  } catch (const CardError& error) {
+    as_card = error.why.found == "no device";
+  }
+  CHECK_FALSE(as_error);
+  CHECK(as_card);
+  if (!why_no_cuda().empty()) CHECK_THROWS_AS(make_cuda_backend(), CardError);
 }
 
 TEST_CASE("settings keep the device and its precision, and refuse others") {
@@ -233,6 +250,124 @@ TEST_CASE("text that was being written when the card failed stays, and is writte
   writes.run();
   REQUIRE(w.until([&] { return !writes.branch().ended.empty(); }, frame));
   CHECK(writes.branch().steps.size() > 4);
+}
+
+TEST_CASE("a token of one's choice is not lost with the card that should have read it") {
+  Window w;
+  GenerationController writes(w.explorer.jobs, w.explorer.editor, w.explorer.run, w.explorer.files,
+                              std::size_t{256} << 20);
+  const auto frame = [&] { writes.frame(true); };
+  w.explorer.run.open_model(testing::reference("gpt2-random"));
+  w.explorer.editor.set_ids({3, 14, 15, 9, 2, 6});
+  writes.settings().greedy = true;
+  REQUIRE(w.until([&] { return writes.next().has_value(); }, frame));
+  const std::int32_t other = writes.next()->step->token == 5 ? 7 : 5;
+  *w.lost = true;
+  writes.fork(0, other);
+  REQUIRE(w.until([&] { return writes.branch().steps.size() == 1 && writes.next(); }, frame));
+  CHECK(writes.branch().steps[0].step->token == other);
+  CHECK(writes.branch().steps[0].step->by == GenerationStep::By::given);
+  CHECK(w.message() == gone);
+}
+
+TEST_CASE("models in the form of a device that computes no more are let go") {
+  Window w;
+  w.explorer.run.open_model(testing::reference("gpt2-random"));
+  w.explorer.editor.set_ids({3, 14, 15});
+  REQUIRE(w.settle());
+  const std::weak_ptr<const Model> first = w.explorer.results().model.model;
+  w.explorer.run.open_model(testing::reference("llama-gqa"));
+  REQUIRE(w.until([&] { return w.explorer.results().model_folder == testing::reference("llama-gqa"); }));
+  REQUIRE(w.settle());
+  CHECK_FALSE(first.expired());  // undo goes back to it at once
+  const std::weak_ptr<const Model> second = w.explorer.results().model.model;
+  w.explorer.jobs.set_device({}, 1);
+  REQUIRE(w.until([&] { return w.explorer.results().model_device == DeviceChoice{}; }));
+  REQUIRE(w.settle());
+  CHECK(first.expired());
+  CHECK(second.expired());
+}
+
+TEST_CASE("a target that the card failed to write is written by the processor") {
+  Window w;
+  w.explorer.run.open_model(testing::source_dir() / "models" / "tiny-translate");
+  w.explorer.editor.set_source("the dog sees a cat");
+  REQUIRE(w.until([&] { return w.explorer.results().run && !w.explorer.jobs.busy(); }));
+  *w.lost = true;
+  w.explorer.run.write_target();
+  REQUIRE(w.until([&] { return !w.explorer.state().document.text.empty(); }));
+  CHECK(w.message() == gone);
+  CHECK(w.explorer.results().model_device == DeviceChoice{});
+}
+
+namespace {
+struct Steps final : Sweep {
+  using Result = int;
+  void step(const Ctx& ctx) override {
+    const Tensor x = Tensor::zeros({1, 2});
+    ctx.backend.linear(x, ctx.backend.linear_weights({Tensor::zeros({2, 2})}, {}));
+    names.push_back(ctx.backend.name());
+    std::this_thread::sleep_for(std::chrono::milliseconds(15));
+  }
+  int done() const override { return static_cast<int>(names.size()); }
+  int total() const override { return 40; }
+  bool finished() const override { return done() == total(); }
+  double share() const override { return done() / 40.0; }
+  std::shared_ptr<const int> result() const { return std::make_shared<const int>(done()); }
+  std::vector<std::string> names;
+};
+}  // namespace
+
+TEST_CASE("a sweep ends on the device that it began on, whatever is chosen meanwhile, and ends where its card fails") {
+  using Phase = SweepController::Phase;
+  Window w;
+  SweepController sweeps(w.explorer.jobs, "test");
+  const auto frame = [&] { sweeps.frame(); };
+  auto sweep = std::make_shared<Steps>();
+  int known = 0;
+  const std::function take([&](std::shared_ptr<const int> now) { known = *now; });
+  sweeps.start(sweep, take);
+  REQUIRE(w.until([&] { return known > 0; }, frame));
+  w.explorer.jobs.set_device({}, 1);
+  REQUIRE(w.until([&] { return sweeps.phase() == Phase::finished; }, frame));
+  CHECK(std::ranges::count(sweep->names, "a card") == 40);
+  CHECK(sweep.use_count() == 1);  // its model goes with it
+
+  w.explorer.jobs.set_device({.cuda = true}, 1);
+  sweep = std::make_shared<Steps>();
+  known = 0;
+  sweeps.start(sweep, take);
+  REQUIRE(w.until([&] { return known > 0; }, frame));
+  *w.lost = true;
+  REQUIRE(w.until([&] { return sweeps.phase() == Phase::failed; }, frame));
+  CHECK(sweeps.error() ==
+        "The card failed. What was found stays; started again, the sweep begins anew, on the processor.");
+  CHECK(w.message() == gone);
+  CHECK(known > 0);
+  CHECK(sweep.use_count() == 1);
+}
+
+TEST_CASE("a trace that is shown has all its numbers in this machine's memory") {
+  struct Far final : Remote {
+    explicit Far(const std::vector<float>& here) : Remote(here.data(), false) {}
+    void fetch() override { ++fetched; }
+    int fetched = 0;
+  };
+  const std::vector<float> here(6, 1.0f);
+  std::vector<std::shared_ptr<Far>> far;
+  const auto tensor = [&](Shape shape) {
+    far.push_back(std::make_shared<Far>(here));
+    return Tensor::of(far.back(), shape);
+  };
+  auto part = std::make_shared<Trace>();
+  part->sites.emplace(Site{SiteKind::resid_post, 1}, tensor({2, 3}));
+  auto whole = std::make_shared<Trace>();
+  whole->logits = tensor({2, 3});
+  whole->patches = tensor({3, 2});
+  whole->sites.emplace(Site{SiteKind::resid_post, 0}, tensor({2, 3}));
+  whole->cross = part;
+  CHECK(jobs::at_home(whole) == whole);
+  for (const auto& each : far) CHECK(each->fetched == 1);
 }
 
 }  // namespace headscope::device_test
