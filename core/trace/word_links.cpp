@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/nth.h"
+#include "core/base/utf8.h"
 #include "core/trace/trace.h"
 #include "core/trace/words.h"
 
@@ -71,6 +72,29 @@ bool listed_as(const std::string& word, std::string_view kind) {
   return found != listed().end() && std::ranges::find(found->second, kind) != found->second.end();
 }
 
+bool any_code_point(std::string_view text, bool (*of)(std::int32_t)) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto c = valid_code_point_at(text, i);
+    if (c && of(c->value)) return true;
+    i += c ? static_cast<std::size_t>(c->length) : 1;
+  }
+  return false;
+}
+
+bool ends_sentence(std::int32_t c) {
+  return std::u32string_view(U".!?…。！？؟।").find(static_cast<char32_t>(c)) != std::u32string_view::npos;
+}
+bool quotes(std::int32_t c) {
+  return c == U'"' || c == U'“' || c == U'”';
+}
+bool is_english_letter(std::int32_t c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+/// A letter of any script, what stands on one, or a digit: not what joins words, nor what joins or picks emoji.
+bool makes_word(std::int32_t c) {
+  return is_word(c) && !is_punctuation(c) && c != 0x200D && c != 0xFE0F;
+}
+
 struct Word {
   std::string text;  ///< in lower case, without the space before it
   KeyRange tokens;
@@ -125,11 +149,9 @@ class Reader {
     word.text = first == std::string::npos ? "" : bytes.substr(first);
     word.capital = !word.text.empty() && std::isupper(static_cast<unsigned char>(word.text.front()));
     for (char& c : word.text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    const bool letters =
-        std::ranges::any_of(word.text, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) || c < 0; });
-    if (!letters || word.text.empty()) word.kind = Kind::mark;
+    if (!any_code_point(word.text, makes_word)) word.kind = Kind::mark;
     word.special = bytes.empty() && !nth(tokens_, range.begin).masked;
-    word.ends_sentence = word.special || (word.kind == Kind::mark && bytes.find_first_of(".!?") != std::string::npos);
+    word.ends_sentence = word.special || (word.kind == Kind::mark && any_code_point(bytes, ends_sentence));
     return word;
   }
 
@@ -167,12 +189,15 @@ class Reader {
     std::set<std::string_view> different;
     for (const Word& word : words_) {
       if (word.kind == Kind::mark) continue;
-      ++words;
-      for (const char c : word.text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte < 0x80 || byte >= 0xC0) ++letters;   // a character each
-        if (byte >= 0xC0 && byte != 0xE2) ++foreign;  // those of E2 are ’ and other punctuation
+      const int before = letters;
+      for (std::size_t i = 0; i < word.text.size();) {
+        const auto c = valid_code_point_at(word.text, i);
+        const bool other = c && c->value >= 0x80 && makes_word(c->value);  // of another script, or with an accent
+        letters += other || (c && is_english_letter(c->value));
+        foreign += other;
+        i += c ? static_cast<std::size_t>(c->length) : 1;
       }
+      words += letters > before;  // a number is of every language
       if (!listed_as(word.text, "english")) continue;
       ++told;
       the += word.text == "the";
@@ -188,7 +213,7 @@ class Reader {
     for (int i = 0; i < count(); ++i) {
       Word& word = nth(words_, i);
       if (word.kind == Kind::mark) {
-        if (word.ends_sentence || word.text.find('"') != std::string::npos) first = true;
+        if (word.ends_sentence || any_code_point(word.text, quotes)) first = true;
         continue;
       }
       word.kind = kind_of(i, word, std::exchange(first, false));

@@ -18,8 +18,8 @@
 // is linked in a text that is not told to be English: by words that no other language has (the, and, which, they …),
 // two different ones, which make up one word in twelve, or "the" alone, one word in eight; and few letters that English
 // has not. On stories whose links are known tests/trace/word_links_test.cpp says how often the rules are right. What
-// stands once, and where sentences end (. ! ?, and special tokens, which are of none), is told of any text of which the
-// bytes are known.
+// stands once, and where sentences end (. ! ? … 。 ！ ？ ؟ ।, and special tokens, which are of none), is told of any
+// text of which the bytes are known.
 
 #include <array>
 #include <cstdint>

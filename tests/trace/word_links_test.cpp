@@ -45,6 +45,18 @@ std::vector<Token> tokens_of(const std::string& text) {
   return tokens;
 }
 
+/// One token for each of these bytes.
+std::vector<Token> pieces(const std::vector<std::string>& bytes) {
+  std::vector<Token> tokens;
+  for (const std::string& each : bytes) {
+    Token token;
+    token.bytes = token.label = each;
+    token.id = static_cast<std::int32_t>(std::ranges::find(bytes, each) - bytes.begin());
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
 std::string bare(const Token& token) {
   return token.bytes.front() == ' ' ? token.bytes.substr(1) : token.bytes;
 }
@@ -160,6 +172,19 @@ TEST_CASE("special tokens part sentences and are of none; a text without bytes h
   CHECK(sentences_in(tokens_of("\"Go!\" he said.")) == Ranges{{1, 4}, {4, 7}});  // a mark begins none
 }
 
+TEST_CASE("a mark is what holds no letter and no digit, in any script; sentences end at the marks of each") {
+  CHECK(sentences_in(pieces({"He", " left", ".”", " She", " ran", "."})) == Ranges{{0, 3}, {3, 6}});
+  CHECK(sentences_in(pieces({"“", "Go", ".”", " He", " ran", "."})) == Ranges{{1, 3}, {3, 6}});
+  CHECK(sentences_in(pieces({"He", " ran", "…", " 3", " men", " saw", " —", " him", "."})) == Ranges{{0, 3}, {3, 9}});
+  CHECK(sentences_in(pieces({"他", "跑", "，", "她", "看", "。", "“", "走", "！”", "好", "？"})) ==
+        Ranges{{0, 7}, {7, 9}, {9, 11}});
+  CHECK(sentences_in(pieces({"أين", " هو", "؟", " هنا", "،", " نعم", "."})) == Ranges{{0, 3}, {3, 7}});
+  CHECK(sentences_in(pieces({"वह", " गया", "।", " मैं", " रुका", "।"})) == Ranges{{0, 3}, {3, 6}});
+  // Marks are none of the words that stand once.
+  CHECK(word_links(pieces({"Zot", " —", " rum", " “", "gab", "”", "。", " 12", " ❤️", "_", " 👩‍🌾"})).once ==
+        std::vector<std::int32_t>{2, 4, 7});
+}
+
 TEST_CASE("English is told by words that no other language has") {
   for (const char* text : {
            "Mr and Mrs Quill of Fox Hythe kept bees.",
@@ -169,6 +194,9 @@ TEST_CASE("English is told by words that no other language has") {
            "Then they went home.",
            "You could not see it.",
            "It was late, and nobody in the house knew what he had done with his keys.",
+           "🐺 The wolf ran. 🎉🎉🎉🎉",
+           "« The wolf ran » — so they said.",
+           "In 1984, 1985, 1986, 1987, 1988, 1989, 1990, 1991, 1992, 1993 and 1994 the wolf ran.",
            "“Don’t go,” she said, “it’s the last café that’s open.”",
        })
     CHECK_MESSAGE(word_links(tokens_of(text)).english, text);
@@ -198,13 +226,21 @@ TEST_CASE("English is told by words that no other language has") {
 }
 
 TEST_CASE("no rule looks back further than forty words") {
-  const auto far = [](int phrases) {
-    std::string text = "The key that I lost";
-    for (int i = 0; i < phrases; ++i) text += " of the box";
-    return links_in(text + " was rusty.", WordRelation::subject);
+  const auto subjects = [](std::string text, int phrases, int adjectives, const std::string& rest) {
+    for (int i = 0; i + 1 < phrases; ++i) text += " of the box";
+    text += " of the";
+    for (int i = 0; i < adjectives; ++i) text += " old";
+    return links_in(text + " box" + rest, WordRelation::subject);
   };
-  CHECK(far(10) == "lost>I was>key");
-  CHECK(far(15).find("was>key") == std::string::npos);
+  // "that" stands 40 words before "was", then 41.
+  CHECK(subjects("The key that I lost", 12, 1, " was rusty.") == "lost>I was>key");
+  CHECK(subjects("The key that I lost", 12, 2, " was rusty.").find("was>key") == std::string::npos);
+  // The phrase behind the first "of" begins 39 words before "was", then 40.
+  CHECK(subjects("The key", 13, 1, " was rusty.") == "was>key");
+  CHECK(subjects("The key", 13, 2, " was rusty.") == "was>box");
+  // "kept" stands 40 words before "sold", then 41.
+  CHECK(subjects("She kept", 12, 2, " and sold it.") == "kept>She sold>She");
+  CHECK(subjects("She kept", 12, 3, " and sold it.") == "kept>She");
   // Else a text without punctuation would take the square of its length: here minutes.
   std::string text;
   for (int i = 0; i < 40000; ++i) text += " the dog ran on the river";
