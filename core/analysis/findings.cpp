@@ -102,7 +102,7 @@ EditProbe FindingsSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   answers_ = answer.has_value();
   if (answer) asked_.push_back({*answer, most_probable(*trace_).id});
   before_ = said(*trace_);
-  find_strangest();
+  find_strangest(ctx.stop);
 
   heads_ = probe.layers() * probe.heads();
   for (int i = 0; i < heads_; ++i) cells.push_back({{{i / probe.heads(), i % probe.heads()}, request_.ablate}});
@@ -124,16 +124,18 @@ void FindingsSweep::measure(const EditProbe& probe, int index, const std::vector
 }
 
 /// Sinks have a sentence of their own, whatever class they are of besides.
-void FindingsSweep::find_strangest() {
-  double margin = 0;
-  for (std::size_t i = 0; i < trace_->maps.size(); ++i)
-    for (HeadVerdict& verdict : classify({trace_->maps[i], text_}, default_class_rules())) {
+void FindingsSweep::find_strangest(const std::stop_token& stop) {
+  std::vector<HeadClasses> classes =
+      head_classes(*trace_, text_, head_table(*trace_, text_, stop), default_class_rules(), stop);
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    for (HeadVerdict& verdict : classes[i].met) {
       const bool sink = std::ranges::all_of(verdict.evidence, [](const Evidence& cell) { return cell.key == 0; });
       if (sink || std::isnan(verdict.p)) continue;
-      const double its = class_margin(*verdict.rule, verdict.score, verdict.chance);
-      if (strangest_ && std::tie(verdict.p, margin) >= std::tie(strangest_->verdict.p, its)) continue;
-      strangest_ = Strange{static_cast<int>(i), std::move(verdict)};
-      margin = its;
+      // The lowest p; of equals, as where it is too small for a number, the largest margin.
+      if (strangest_ &&
+          std::tie(verdict.p, strangest_->verdict.margin) >= std::tie(strangest_->verdict.p, verdict.margin))
+        continue;
+      strangest_ = Strange{trace_->maps[i].id(), std::move(verdict)};
     }
 }
 
@@ -227,12 +229,12 @@ void FindingsSweep::add_cause(Findings& out) const {
 }
 
 void FindingsSweep::add_pattern(Findings& out) const {
-  if (!strangest_ || strangest_->head >= static_cast<int>(after_.size())) return;
-  const int of = strangest_->head;
+  if (!strangest_ || cell_of(strangest_->head) >= static_cast<int>(after_.size())) return;
+  const Said& without = nth(after_, cell_of(strangest_->head));
   const HeadVerdict* const best = &strangest_->verdict;
-  const double cost = nth(after_, of).loss - before_.loss;
+  const double cost = without.loss - before_.loss;
   Finding found{.kind = Finding::Kind::pattern, .title = "The head that chance would do least"};
-  found.head = nth(trace_->maps, of).id();
+  found.head = strangest_->head;
   found.cells = best->evidence;
   found.effect = cost;
   found.sentence =
@@ -244,7 +246,7 @@ void FindingsSweep::add_pattern(Findings& out) const {
             ? fmt::format(
                   " Without it the text costs as much as before ({:.3f} nats per token): here nothing hangs on it.",
                   before_.loss)
-            : fmt::format(" Without it the text costs {:.3f} nats per token in place of {:.3f}.", nth(after_, of).loss,
+            : fmt::format(" Without it the text costs {:.3f} nats per token in place of {:.3f}.", without.loss,
                           before_.loss);
   found.provenance = fmt::format("{}: {}; p bounds how often chance scores as much", best->rule->metric,
                                  metric(best->rule->metric).formula);

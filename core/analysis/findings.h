@@ -66,7 +66,7 @@ class FindingsSweep final : public CellSweep {
   };
   /// The class of a head that chance would do least.
   struct Strange {
-    int head = 0;
+    HeadId head;
     HeadVerdict verdict;
   };
   /// A token that stands where this head looked, and whose probability falls by so much without it.
@@ -78,7 +78,7 @@ class FindingsSweep final : public CellSweep {
   EditProbe prepare(std::vector<std::vector<Intervention>>& cells, const Ctx& ctx) override;
   void measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits, const Ctx& ctx) override;
   Said said(const Trace& trace) const;
-  void find_strangest();
+  void find_strangest(const std::stop_token& stop);
   void look_for_copy(int head);
   void add_cause(Findings& out) const;
   void add_pattern(Findings& out) const;
@@ -87,6 +87,8 @@ class FindingsSweep final : public CellSweep {
   void add_token(Findings& out) const;
   /// The head taken out in cell `i`, as it is in the run as it is.
   const AttentionMap& map(int i) const;
+  /// In which cell that is.
+  int cell_of(HeadId head) const { return head.layer * trace_->model.dims.heads + head.head; }
   std::string in_quotes(std::int32_t id) const;
   std::string place(Index position) const;
   /// "falls from 0.94 to 0.12, and “milk” (0.55) comes first"

@@ -99,7 +99,8 @@ void gather_rows(const AttentionMap& map, Gathered& out) {
   }
 }
 
-/// Of the same keys in every row the sums are known; cells are looked at in the columns that get most.
+/// Of the same keys in every row the sums are known; cells are looked at in the columns that get most. A weight that is
+/// no number makes a sum that is none: it says nothing, and its column has no cells to show.
 void gather_columns(const AttentionMap& map, std::span<const std::int32_t> columns, Gathered& out) {
   for (const std::int32_t key : columns) out.all.score += nth(column_mass(map), key);
   std::vector<bool> counts(static_cast<std::size_t>(map.n_query()));
@@ -125,8 +126,9 @@ void gather_columns(const AttentionMap& map, std::span<const std::int32_t> colum
     ++out.all.rows;
     out.all.chance += static_cast<double>(sees) / static_cast<double>(visible);
   }
-  out.all.score = std::max(0.0, out.all.score);
+  if (out.all.score < 0) out.all.score = 0;
   std::vector<std::int32_t> top(columns.begin(), columns.end());
+  std::erase_if(top, [&](std::int32_t key) { return std::isnan(nth(column_mass(map), key)); });
   const auto most = std::min(top.size(), evidence_cells);
   std::ranges::partial_sort(top, top.begin() + static_cast<std::ptrdiff_t>(most), std::greater{},
                             [&](std::int32_t key) { return nth(column_mass(map), key); });
@@ -218,8 +220,7 @@ std::string beside_chance(const HeadVerdict& verdict) {
   if (!std::isnan(verdict.by_distance)) text += fmt::format("by distance {:.3f}, ", verdict.by_distance);
   text += sureness(verdict);
   // A weak class may well score enough, on too little evidence.
-  const bool scores = verdict.weak && class_margin(*verdict.rule, verdict.score, verdict.chance,
-                                                   std::isnan(verdict.by_distance) ? 0 : verdict.by_distance) >= 1;
+  const bool scores = verdict.weak && verdict.margin >= 1;
   if (scores && verdict.rows < verdict.rule->rows_at_least)
     text += ": too few rows";
   else if (scores && verdict.p > verdict.rule->p_at_most)
@@ -236,35 +237,33 @@ std::string sureness(const HeadVerdict& verdict) {
 
 namespace {
 
-struct Score {
-  double value = 0, chance = 0;
-};
-using ScoreOf = std::function<Score(const Metric&)>;
-
-/// The rules on one head. The cells of each are looked at once, and not at all where its score says enough.
+/// The rules on one head, whose scores and chances are known by metric. The cells of each are looked at once, and not
+/// at all where its score says enough.
 class Weighing {
  public:
-  Weighing(const MetricInput& head, const std::vector<ClassRule>& rules, const ScoreOf& score_of,
-           const std::stop_token& stop = {})
+  Weighing(const MetricInput& head, const std::vector<ClassRule>& rules, std::span<const double> scores,
+           std::span<const double> chances, const std::stop_token& stop)
       : head_(head), stop_(stop) {
     if (head.map.n_query() == 0) return;
     for (const ClassRule& rule : rules) {
       const Metric& scored = metric(rule.metric);
-      const auto [score, chance] = score_of(scored);
+      const auto column = static_cast<std::size_t>(&scored - metrics().data());
+      const double score = scores[column], chance = chances[column];
       if (std::isnan(score)) continue;  // the text holds no evidence
-      Weighed& each = all_.emplace_back(Weighed{.scored = &scored, .margin = class_margin(rule, score, chance)});
-      each.verdict.rule = &rule;
-      each.verdict.score = score;
-      each.verdict.chance = chance;
+      HeadVerdict& verdict = all_.emplace_back(Weighed{.scored = &scored}).verdict;
+      verdict.rule = &rule;
+      verdict.score = score;
+      verdict.chance = chance;
+      verdict.margin = class_margin(rule, score, chance);
     }
   }
 
   std::vector<HeadVerdict> met() {
     std::vector<Weighed*> found;
     for (Weighed& each : all_)
-      if (each.margin >= 1) {
+      if (each.margin() >= 1) {
         look(each);
-        if (each.margin >= 1 && each.enough) found.push_back(&each);
+        if (each.margin() >= 1 && each.enough) found.push_back(&each);
       }
     std::ranges::stable_sort(found, std::greater{}, &Weighed::margin);
     std::vector<HeadVerdict> verdicts;
@@ -275,15 +274,15 @@ class Weighing {
   std::optional<HeadVerdict> nearest() {
     std::vector<Weighed*> order;
     for (Weighed& each : all_)
-      if (each.margin > 0 && each.verdict.score > each.verdict.chance) order.push_back(&each);
+      if (each.margin() > 0 && each.verdict.score > each.verdict.chance) order.push_back(&each);
     // What distance explains can only take from a margin: most promising first.
     std::ranges::stable_sort(order, std::greater{}, &Weighed::margin);
     const Weighed* best = nullptr;
     for (Weighed* each : order) {
-      if (best && each->margin <= best->margin) continue;
+      if (best && each->margin() <= best->margin()) continue;
       look(*each);
       // A metric of whole rows has no cells that could be shown, and no chance that it could be weighed against.
-      if (!std::isnan(each->verdict.p) && (!best || each->margin > best->margin)) best = each;
+      if (!std::isnan(each->verdict.p) && (!best || each->margin() > best->margin())) best = each;
     }
     if (!best) return std::nullopt;
     HeadVerdict verdict = best->verdict;
@@ -295,8 +294,8 @@ class Weighing {
   struct Weighed {
     const Metric* scored = nullptr;
     HeadVerdict verdict = {};
-    double margin = 0;  ///< before looking at the cells at most this
     bool looked = false, enough = false;
+    double margin() const { return verdict.margin; }  ///< before looking at the cells at most this
   };
 
   void look(Weighed& each) {
@@ -309,7 +308,7 @@ class Weighing {
     verdict.p = found.all.p();
     if (by_distance && found.all.rows > 0) {
       verdict.by_distance = found.all.by_distance / static_cast<double>(found.all.rows);
-      each.margin = class_margin(*verdict.rule, verdict.score, verdict.chance, verdict.by_distance);
+      verdict.margin = class_margin(*verdict.rule, verdict.score, verdict.chance, verdict.by_distance);
     }
     each.enough = found.all.enough_for(*verdict.rule);
     for (const auto& [strength, cell] : found.cells) verdict.evidence.push_back(cell);
@@ -320,10 +319,6 @@ class Weighing {
   std::vector<Weighed> all_;
 };
 
-Weighing weighing(const MetricInput& head, const std::vector<ClassRule>& rules) {
-  return {head, rules, [&](const Metric& each) { return Score{each.value(head), each.chance(head)}; }};
-}
-
 HeadClasses classes_of(Weighing weighing) {
   HeadClasses out{weighing.met(), std::nullopt};
   if (out.met.empty()) out.nearest = weighing.nearest();
@@ -332,24 +327,11 @@ HeadClasses classes_of(Weighing weighing) {
 
 }  // namespace
 
-std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<ClassRule>& rules) {
-  return weighing(head, rules).met();
-}
-
-std::optional<HeadVerdict> nearest_class(const MetricInput& head, const std::vector<ClassRule>& rules) {
-  return weighing(head, rules).nearest();
-}
-
 std::vector<HeadClasses> head_classes(const Trace& trace, const TextMarks& text, const HeadTable& table,
                                       const std::vector<ClassRule>& rules, const std::stop_token& stop) {
   std::vector<HeadClasses> out;
-  for (std::size_t head = 0; head < trace.maps.size(); ++head) {
-    const ScoreOf known = [&](const Metric& each) {
-      const auto column = static_cast<std::size_t>(&each - metrics().data());
-      return Score{table.value[head][column], table.chance[head][column]};
-    };
-    out.push_back(classes_of({{trace.maps[head], text}, rules, known, stop}));
-  }
+  for (std::size_t head = 0; head < trace.maps.size(); ++head)
+    out.push_back(classes_of({{trace.maps[head], text}, rules, table.value[head], table.chance[head], stop}));
   return out;
 }
 

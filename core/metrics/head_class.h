@@ -44,7 +44,8 @@ struct HeadVerdict {
   /// What distance alone explains: the mean over these rows of Σ (mean weight of the other rows at the cell's
   /// distance). NaN where the rule does not ask.
   double by_distance = std::numeric_limits<double>::quiet_NaN();
-  bool weak = false;  ///< of nearest_class(): the thresholds are not met
+  bool weak = false;  ///< HeadClasses::nearest: the thresholds are not met
+  double margin = 0;  ///< class_margin() of these numbers: how far above the threshold
 };
 
 /// Throws Error naming file and key on malformed JSON, an unknown metric, or a threshold outside the metric's range.
@@ -77,16 +78,11 @@ std::string beside_chance(const HeadVerdict& verdict);
 /// 1.
 std::string sureness(const HeadVerdict& verdict);
 
-/// Every class whose thresholds a head meets, the largest margin (score / threshold) first. Empty = no class.
-std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<ClassRule>& rules);
-
-/// The class of cells whose thresholds a head comes nearest to, above chance, marked as weak: for a head of which
-/// classify() finds none. Nothing where no score exceeds chance.
-std::optional<HeadVerdict> nearest_class(const MetricInput& head, const std::vector<ClassRule>& rules);
-
 struct HeadClasses {
-  std::vector<HeadVerdict> met;        ///< as classify()
-  std::optional<HeadVerdict> nearest;  ///< as nearest_class(), where none is met
+  std::vector<HeadVerdict> met;  ///< every class whose thresholds the head meets, the largest margin first
+  /// Where none is met, the class of cells whose thresholds it comes nearest to, above chance, marked as weak. Nothing
+  /// where no score exceeds chance.
+  std::optional<HeadVerdict> nearest;
 };
 /// Of all heads of a trace, whose table knows every score already. `rules` must outlive the result. Throws
 /// Cancelled when asked to stop.

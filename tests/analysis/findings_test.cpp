@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stop_token>
 
 #include "core/analysis/findings.h"
+#include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
 #include "core/edits/drop_first_edit.h"
 #include "core/edits/weight_edit.h"
+#include "tests/metrics/classes.h"
 #include "tests/support/paths.h"
 
 namespace headscope::findings_test {
@@ -165,7 +168,7 @@ TEST_CASE(
   const TextMarks text = TextMarks::of(scan.before->tokens);
   // Of classes whose cells are not all on the first token: that is the sink's sentence.
   const auto least_of = [&](const AttentionMap& map, double least) {
-    for (const HeadVerdict& verdict : classify({map, text}, default_class_rules()))
+    for (const HeadVerdict& verdict : testing::classes_of({map, text}, default_class_rules()).met)
       if (std::ranges::any_of(verdict.evidence, [](const Evidence& cell) { return cell.key > 0; }))
         least = std::min(least, std::isnan(verdict.p) ? 1 : verdict.p);
     return least;
@@ -180,6 +183,30 @@ TEST_CASE(
   const double without =
       mean_loss(*scan.with({{{pattern->head->layer, pattern->head->head}, Ablate{Ablate::By::mean}}}));
   CHECK(pattern->effect == Approx(without - mean_loss(*scan.before)).epsilon(1e-4));
+}
+
+TEST_CASE("looking for the strangest head stops when it is asked to, and can be taken up again") {
+  struct Stopping final : Backend {
+    using Backend::Backend;
+    Tensor linear(const Tensor& x, const Linear& w, RowQueue* later) override {
+      if (++calls == last) asked.request_stop();
+      return Backend::linear(x, w, later);
+    }
+    int calls = 0, last = -1;  // of the products of a first step
+    std::stop_source asked;
+  } backend(1);
+  RunRequest request;
+  request.model = source_dir() / "models" / "tiny-gpt2";
+  request.text = text;
+  const LoadedModel loaded = load_model(request.model, backend);
+  backend.calls = 0;
+  FindingsSweep(loaded, {.run = request}).step(Ctx{backend});
+  backend.last = 2 * backend.calls;
+  FindingsSweep sweep(loaded, {.run = request});
+  CHECK_THROWS_AS(sweep.step(Ctx{.backend = backend, .stop = backend.asked.get_token()}), Cancelled);
+  CHECK(sweep.result() == nullptr);
+  sweep.step(Ctx{backend});
+  CHECK(sweep.result() != nullptr);
 }
 
 TEST_CASE(

@@ -12,6 +12,7 @@
 #include "core/metrics/trace_difference.h"
 #include "core/trace/query_rows.h"
 #include "core/trace/words.h"
+#include "tests/metrics/classes.h"
 #include "tests/support/paths.h"
 
 namespace headscope::between_texts_test {
@@ -74,7 +75,8 @@ TEST_CASE("what compares places says nothing between two texts, and why") {
   const HeadTable table = head_table(*trace);
   CHECK(table.value.size() == 2);
   for (const AttentionMap& map : trace->maps)
-    for (const HeadVerdict& verdict : classify({map, TextMarks::of(trace->ids())}, default_class_rules()))
+    for (const HeadVerdict& verdict :
+         testing::classes_of({map, TextMarks::of(trace->ids())}, default_class_rules()).met)
       CHECK_FALSE(metric(verdict.rule->metric).one_text);
 }
 

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/metrics/chance_bound.h"
+#include "tests/metrics/classes.h"
 #include "tests/metrics/maps.h"
 
 namespace headscope::head_class_test {
@@ -35,7 +38,7 @@ Head planted(float share, KeyOf&& key_of) {
 }
 
 std::string first_class(const Head& head) {
-  const auto verdicts = classify(head.input(), default_class_rules());
+  const auto verdicts = classes_of(head.input(), default_class_rules()).met;
   return verdicts.empty() ? "" : verdicts.front().rule->id;
 }
 
@@ -76,7 +79,7 @@ TEST_CASE("planted heads get their class first") {
 
 TEST_CASE("a verdict brings its score, what chance would score, and the strongest cells of the class") {
   const Head head = planted(0.8f, [](Index i) { return i - 1; });
-  const auto verdicts = classify(head.input(), default_class_rules());
+  const auto verdicts = classes_of(head.input(), default_class_rules()).met;
   REQUIRE(!verdicts.empty());
   const HeadVerdict& verdict = verdicts.front();
   CHECK(verdict.rule->id == "previous_token");
@@ -94,7 +97,7 @@ TEST_CASE("a verdict brings its score, what chance would score, and the stronges
 TEST_CASE("evidence of induction lies on the tokens after earlier equal ones, of a sink on the first token") {
   const Head induction = planted(0.7f, [](Index i) { return i < 20 ? 0 : i - 19; });
   bool found = false;
-  for (const HeadVerdict& verdict : classify(induction.input(), default_class_rules())) {
+  for (const HeadVerdict& verdict : classes_of(induction.input(), default_class_rules()).met) {
     if (verdict.rule->id != "induction") continue;
     found = true;
     REQUIRE(verdict.evidence.size() == 5);
@@ -107,7 +110,7 @@ TEST_CASE("evidence of induction lies on the tokens after earlier equal ones, of
   CHECK(found);
   found = false;
   const Head sink = planted(0.9f, [](Index) { return 0; });
-  for (const HeadVerdict& verdict : classify(sink.input(), default_class_rules())) {
+  for (const HeadVerdict& verdict : classes_of(sink.input(), default_class_rules()).met) {
     if (verdict.rule->id != "sink") continue;
     found = true;
     REQUIRE(verdict.evidence.size() == 5);
@@ -121,14 +124,14 @@ TEST_CASE("evidence of induction lies on the tokens after earlier equal ones, of
 
 TEST_CASE("a query that sees a single key is no evidence: it has no choice") {
   const Head head = planted(0.8f, [](Index i) { return i; });
-  const auto verdicts = classify(head.input(), default_class_rules());
+  const auto verdicts = classes_of(head.input(), default_class_rules()).met;
   REQUIRE(!verdicts.empty());
   CHECK(verdicts.front().rule->id == "self");
   CHECK(verdicts.front().evidence.front().query == 1);  // not query 0, whose weight on itself is 1
 }
 
 TEST_CASE("a uniform head's evidence is how little its largest cells stand out") {
-  const auto verdicts = classify(planted(0.1f, [](Index i) { return i / 2; }).input(), default_class_rules());
+  const auto verdicts = classes_of(planted(0.1f, [](Index i) { return i / 2; }).input(), default_class_rules()).met;
   REQUIRE(!verdicts.empty());
   REQUIRE(verdicts.front().rule->id == "uniform");
   // The largest weight is .1 + .9 / (i + 1); times i + 1 that is 1 + .1 i, most in the last row.
@@ -154,23 +157,23 @@ TEST_CASE("a class needs rows: one cell with all of its row is none, whatever ch
   for (Index j = 0; j < 13; ++j) weights.ref(12, j) = j == 1 ? 1.0f : 0.0f;
   const Head one = head_of(weights, tokens, causal_rule());
   REQUIRE(one.value("prefix_matching") == 1);
-  for (const HeadVerdict& verdict : classify(one.input(), default_class_rules()))
+  for (const HeadVerdict& verdict : classes_of(one.input(), default_class_rules()).met)
     CHECK(verdict.rule->id != "induction");
   // The same head under a rule that asks for nothing is what it was called before.
   auto lax = parse_class_rules(
       R"({"classes": [{"id": "i", "title": "I", "metric": "prefix_matching", "at_least": 0.4, "times_chance": 6,
           "rows_at_least": 1, "p_at_most": 1, "color": "#000000"}]})",
       "lax");
-  REQUIRE(classify(one.input(), lax).size() == 1);
-  CHECK(classify(one.input(), lax)[0].rows == 1);
-  CHECK(classify(one.input(), lax)[0].p == Approx(1 / 13.0));  // all of the row on one of its 13 keys
+  REQUIRE(classes_of(one.input(), lax).met.size() == 1);
+  CHECK(classes_of(one.input(), lax).met[0].rows == 1);
+  CHECK(classes_of(one.input(), lax).met[0].p == Approx(1 / 13.0));  // all of the row on one of its 13 keys
   lax[0].rows_at_least = 2;
-  CHECK(classify(one.input(), lax).empty());
+  CHECK(classes_of(one.input(), lax).met.empty());
 }
 
 TEST_CASE("a verdict says how many rows speak for it, and bounds how often chance does as well") {
   const auto verdict_on = [](const Head& head, const std::string& id) {
-    for (const HeadVerdict& verdict : classify(head.input(), default_class_rules()))
+    for (const HeadVerdict& verdict : classes_of(head.input(), default_class_rules()).met)
       if (verdict.rule->id == id) return verdict;
     FAIL("no class " << id);
     return HeadVerdict{};
@@ -236,16 +239,40 @@ TEST_CASE("heads with random weights on a short text get no class but by the rat
       state = state * 6364136223846793005ull + 1442695040888963407ull;
       weights.ref(i, static_cast<Index>((state >> 33) % static_cast<std::uint64_t>(i + 1))) = 1;
     }
-    classed += !classify(head_of(weights, tokens, causal_rule()).input(), default_class_rules()).empty();
+    classed += !classes_of(head_of(weights, tokens, causal_rule()).input(), default_class_rules()).met.empty();
   }
   CHECK(classed <= 0.001 * 7 * heads);  // seven classes with a bound
+}
+
+TEST_CASE("a weight that is no number makes a sum that is none, not one without it") {
+  // Eight keys that are commas; all rows look at key 2 · k with 0.1 · k, and at key 6 with a weight that is no number.
+  std::vector<Token> tokens;
+  for (int i = 0; i < 16; ++i) {
+    Token& token = tokens.emplace_back();
+    token.id = i % 2 == 0 ? 0 : i;
+    token.bytes = token.label = i % 2 == 0 ? "," : std::string(1, static_cast<char>('a' + i));
+  }
+  const auto evidence_of = [&](float at_six) {
+    Tensor weights = Tensor::zeros({16, 16});
+    for (Index i = 0; i < 16; ++i)
+      for (Index key = 2; key < 16; key += 2) weights.ref(i, key) = key == 6 ? at_six : 0.01f * static_cast<float>(key);
+    const Head head = head_of_text(weights, tokens, full_rule());
+    return row_evidence(head.input(), metric("punctuation"));
+  };
+  const double others = 0.01 * (2 + 4 + 8 + 10 + 12 + 14);
+  CHECK(evidence_of(0.25f).score == Approx(16 * (others + 0.25)));
+  const RowEvidence none = evidence_of(std::numeric_limits<float>::quiet_NaN());
+  CHECK(none.rows == 16);
+  CHECK(std::isnan(none.score));
+  CHECK(none.p() == 1);
+  CHECK_FALSE(none.enough_for(default_class_rules().front()));
 }
 
 TEST_CASE("the built-in rules name known metrics, and classes come strongest margin first") {
   CHECK(default_class_rules().size() == 21);
   for (const ClassRule& entry : default_class_rules()) CHECK_NOTHROW(metric(entry.metric));
   // .95 on the previous token is 1.9 times its bar of .5; everything near is 1.2 times its bar of .8.
-  const auto verdicts = classify(planted(0.95f, [](Index i) { return i - 1; }).input(), default_class_rules());
+  const auto verdicts = classes_of(planted(0.95f, [](Index i) { return i - 1; }).input(), default_class_rules()).met;
   REQUIRE(verdicts.size() == 2);
   CHECK(verdicts[0].rule->id == "previous_token");
   CHECK(verdicts[1].rule->id == "local");

@@ -13,6 +13,7 @@
 #include "core/metrics/head_class.h"
 #include "core/metrics/mass.h"
 #include "core/metrics/repeated_tokens.h"
+#include "tests/metrics/classes.h"
 #include "tests/metrics/maps.h"
 #include "tests/support/word_metrics.h"
 
@@ -304,7 +305,7 @@ TEST_CASE("weights that are no probabilities have the metrics of any weights alo
       const double chance = each.chance({map, text}), usual = three().chance(each.id);
       CHECK((chance == usual || (std::isnan(chance) && std::isnan(usual))));
     }
-    CHECK(classify({map, text}, default_class_rules()).empty());
+    CHECK(classes_of({map, text}, default_class_rules()).met.empty());
     CHECK(std::isnan(induction_diagonal(map, 2)));
   }
   const std::vector<std::int32_t> tokens{7, 8, 7};

@@ -14,6 +14,7 @@
 #include "core/io/safetensors.h"
 #include "core/metrics/head_class.h"
 #include "core/metrics/repeated_tokens.h"
+#include "tests/metrics/classes.h"
 #include "tests/metrics/maps.h"
 #include "tests/support/paths.h"
 #include "tests/support/word_metrics.h"
@@ -91,7 +92,7 @@ std::string class_in(const std::filesystem::path& npz, Index layer, Index h) {
   const NpzFile file = NpzFile::open(npz);
   const Head head =
       head_of(file.tensor("attn").select(0, layer).select(0, h), narrowed(file.integers("ids")), causal_rule());
-  const auto verdicts = classify(head.input(), default_class_rules());
+  const auto verdicts = classes_of(head.input(), default_class_rules()).met;
   return verdicts.empty() ? "" : verdicts.front().rule->id;
 }
 
@@ -220,7 +221,7 @@ TEST_CASE("known heads of GPT-2 small get the class they are known for") {
   HEADSCOPE_NEEDS_SHARED(folder, "captures-real");
   const auto first_class = [](const Tensor& weights, const std::vector<std::int32_t>& tokens) {
     const Head head = head_of(weights, tokens, causal_rule());
-    const auto verdicts = classify(head.input(), default_class_rules());
+    const auto verdicts = classes_of(head.input(), default_class_rules()).met;
     return verdicts.empty() ? std::string() : verdicts.front().rule->id;
   };
   int whole_models = 0, single_previous = 0, single_induction = 0;

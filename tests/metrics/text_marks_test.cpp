@@ -9,6 +9,7 @@
 
 #include "core/metrics/head_class.h"
 #include "core/trace/trace.h"
+#include "tests/metrics/classes.h"
 #include "tests/metrics/maps.h"
 
 namespace headscope::text_marks_test {
@@ -50,7 +51,7 @@ Head head_on(const std::vector<Token>& tokens, double share, std::shared_ptr<con
 }
 
 std::string first_class(const Head& head) {
-  const auto verdicts = classify(head.input(), default_class_rules());
+  const auto verdicts = classes_of(head.input(), default_class_rules()).met;
   return verdicts.empty() ? "" : verdicts.front().rule->id;
 }
 }  // namespace
@@ -105,7 +106,13 @@ TEST_CASE("heads of an encoder get their class: next token, separator, punctuati
   CHECK(first_class(planted(0.0, [](Index) { return Keys{0}; })) == "uniform");
   CHECK(first_class(planted(0.5, [](Index) { return Keys{1, 2, 3, 6, 8}; })) == "broad");
   // Evidence lies on the cells of the class.
-  const auto verdicts = classify(planted(0.9, [](Index) { return Keys{4, 7, 9}; }).input(), default_class_rules());
+  const auto verdicts = classes_of(planted(0.9,
+                                           [](Index) {
+                                             return Keys{4, 7, 9};
+                                           })
+                                       .input(),
+                                   default_class_rules())
+                            .met;
   REQUIRE_FALSE(verdicts.empty());
   CHECK(verdicts.front().rows == n);
   for (const Evidence& cell : verdicts.front().evidence) CHECK((cell.key == 4 || cell.key == 7 || cell.key == 9));
@@ -117,7 +124,7 @@ TEST_CASE("a class ends where its rule says `below`, and only there") {
                                        "rules.json");
   for (const auto& [share, met] : {std::pair{0.2, false}, {0.4, true}, {0.7, false}}) {
     const Head head = head_on(two_sentences(), share, full_rule(), [](Index) { return std::vector<Index>{0}; });
-    CHECK(classify(head.input(), rules).empty() == !met);
+    CHECK(classes_of(head.input(), rules).met.empty() == !met);
     CHECK((class_margin(rules.front(), share, 0.1) >= 1) == met);
   }
   CHECK_THROWS(parse_class_rules(R"({"classes": [{"id": "b", "title": "b", "metric": "sink", "at_least": 0.5,

@@ -14,6 +14,7 @@
 #include "core/metrics/head_class.h"
 #include "core/run/run_request.h"
 #include "core/train/language.h"
+#include "tests/metrics/classes.h"
 #include "tests/metrics/maps.h"
 #include "tests/support/paths.h"
 #include "tests/support/word_metrics.h"
@@ -207,11 +208,12 @@ TEST_CASE("a bound near 1 is not told, and what a weak class lacks is: rows, or 
   verdict.weak = true;
   verdict.score = 0.9;
   verdict.chance = 0.1;
+  verdict.margin = class_margin(*rule, 0.9, 0.1);
   verdict.p = 0.02;
   CHECK(beside_chance(verdict) == "weak: 9.0 × chance 0.100, 14 rows, p ≤ 1e-1: not sure enough");
   verdict.rows = 3;
   CHECK(beside_chance(verdict) == "weak: 9.0 × chance 0.100, 3 rows, p ≤ 1e-1: too few rows");
-  verdict.score = 0.2;  // does not reach the threshold either way
+  verdict.score = 0.2, verdict.margin = class_margin(*rule, 0.2, 0.1);  // does not reach the threshold either way
   CHECK(beside_chance(verdict) == "weak: 2.0 × chance 0.100, 3 rows, p ≤ 1e-1");
 }
 
@@ -221,7 +223,9 @@ TEST_CASE("a score beyond what its class allows is not near it") {
                                        "test");
   Tensor weights = Tensor::zeros({6, 6});
   for (Index i = 0; i < 6; ++i) weights.ref(i, 0) = 1;
-  CHECK_FALSE(nearest_class(Read(tokens_of(sentence), weights).input(), rules));
+  const HeadClasses found = classes_of(Read(tokens_of(sentence), weights).input(), rules);
+  CHECK(found.met.empty());
+  CHECK_FALSE(found.nearest);
 }
 
 TEST_CASE("the classes of a trace are those of its heads one by one, and stop when asked to") {
@@ -243,12 +247,12 @@ TEST_CASE("the classes of a trace are those of its heads one by one, and stop wh
   int weak = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const MetricInput head{trace->maps[i], text};
-    const auto met = classify(head, default_class_rules());
-    REQUIRE(all[i].met.size() == met.size());
-    for (std::size_t v = 0; v < met.size(); ++v) same(all[i].met[v], met[v]);
-    const auto near = nearest_class(head, default_class_rules());
-    REQUIRE(all[i].nearest.has_value() == (met.empty() && near));
-    if (all[i].nearest) same(*all[i].nearest, *near), ++weak;
+    const HeadClasses alone = classes_of(head, default_class_rules());
+    REQUIRE(all[i].met.size() == alone.met.size());
+    for (std::size_t v = 0; v < alone.met.size(); ++v) same(all[i].met[v], alone.met[v]);
+    REQUIRE(all[i].nearest.has_value() == alone.nearest.has_value());
+    CHECK((all[i].met.empty() || !all[i].nearest));
+    if (all[i].nearest) same(*all[i].nearest, *alone.nearest), ++weak;
   }
   MESSAGE(weak << " heads without class");
   std::stop_source stop;
@@ -259,7 +263,7 @@ TEST_CASE("the classes of a trace are those of its heads one by one, and stop wh
 
 TEST_CASE("a head that always looks two back is no grammar head, one whose verbs alone do is") {
   const Read grammar = herd(0.8f, 0), habit = herd(0.8f, 0.8f);
-  const auto found = classify(grammar.input(), default_class_rules());
+  const auto found = classes_of(grammar.input(), default_class_rules()).met;
   const HeadVerdict* subject = verdict_of(found, "verb_to_subject");
   REQUIRE(subject);
   CHECK(subject == &found.front());
@@ -271,7 +275,7 @@ TEST_CASE("a head that always looks two back is no grammar head, one whose verbs
     CHECK(cell.key == cell.query - 2);
   }
   CHECK(grammar.value("verb_to_subject") == Approx(habit.value("verb_to_subject")));
-  const auto other = classify(habit.input(), default_class_rules());
+  const auto other = classes_of(habit.input(), default_class_rules()).met;
   CHECK_FALSE(verdict_of(other, "verb_to_subject"));
   CHECK(verdict_of(other, "fixed_offset"));
 }
@@ -294,17 +298,23 @@ TEST_CASE("what distance explains is the mean weight of the other rows at that d
       "color": "#000000"}]})",
       "test");
   const Read head(tokens_of(words), weights);
-  const auto found = classify(head.input(), rules);
+  const auto found = classes_of(head.input(), rules).met;
   REQUIRE(found.size() == 1);
   CHECK(found[0].score == Approx(0.9));
   // 39 rows see the token before; 10 of them 0.9, 29 of them 0.2. Without one of the ten: (9 · 0.9 + 29 · 0.2) / 38.
   CHECK(found[0].by_distance == Approx((9 * 0.9 + 29 * 0.2) / 38));
+  // 1.5 times that is the threshold, above 0.1 and what chance gives: rows 2, 6, … 38 see 3, 7, … 39 keys.
+  CHECK(found[0].margin == Approx(0.9 * 38 / (1.5 * (9 * 0.9 + 29 * 0.2))));
 }
 
 TEST_CASE("a head without class is told by what it comes nearest to, as weak, with its ratio to chance") {
   const Read head = herd(0.1f, 0);
-  CHECK(classify(head.input(), default_class_rules()).size() == 1);  // uniform
-  const auto weak = nearest_class(head.input(), default_class_rules());
+  CHECK(classes_of(head.input(), default_class_rules()).met.size() == 1);  // uniform
+  auto rules = default_class_rules();
+  std::erase_if(rules, [](const ClassRule& rule) { return rule.id == "uniform"; });
+  const HeadClasses found = classes_of(head.input(), rules);
+  CHECK(found.met.empty());
+  const auto& weak = found.nearest;
   REQUIRE(weak);
   CHECK(weak->weak);
   CHECK(weak->rule->id == "verb_to_subject");
