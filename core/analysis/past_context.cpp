@@ -145,7 +145,7 @@ LongRun past_context(const LoadedModel& model, const std::filesystem::path& fold
       asked.text.clear();
       asked.masked.clear();  // positions of the text on screen
       asked.ids = ids;
-      if (config.position == PositionKind::learned) asked.ids.resize(std::min(asked.ids.size(), context));
+      if (config.ends_at_context()) asked.ids.resize(std::min(asked.ids.size(), context));
       asked.ids_are_whole = true;
       if (way.edit) asked.edits.push_back({{}, *way.edit});
       const auto found = token_losses(*run(model, asked, Ctx{ctx.backend, nullptr, ctx.stop}));

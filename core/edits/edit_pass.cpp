@@ -38,9 +38,9 @@ std::vector<SourceNeed> sources_of(const std::vector<Intervention>& edits) {
 }
 
 bool reads_past_context(const std::vector<Intervention>& edits, const ModelConfig& model) {
-  return model.position != PositionKind::learned && std::ranges::any_of(edits, [](const Intervention& edit) {
-           return edit.enabled && edit.target == HeadTarget{} && edit.action->extends_context();
-         });
+  return !model.ends_at_context() && std::ranges::any_of(edits, [](const Intervention& edit) {
+    return edit.enabled && edit.target == HeadTarget{} && edit.action->extends_context();
+  });
 }
 
 const Trace& EditScene::source(const std::string& text) const {

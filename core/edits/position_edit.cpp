@@ -171,7 +171,7 @@ void check_model(const SetPositions& edit, const HeadTarget& target, const Model
   if (edit.method == Method::chunks && edit.chunk >= config.context)
     throw Error(where, fmt::format("chunks shorter than the context of {} tokens", config.context),
                 std::to_string(edit.chunk));
-  if (edit.method == Method::shift && config.position == PositionKind::learned && tokens + edit.shift > config.context)
+  if (edit.method == Method::shift && config.ends_at_context() && tokens + edit.shift > config.context)
     throw Error(where,
                 fmt::format("a shift of at most {}: {} has learnt {} positions, the text has {} tokens",
                             config.context - tokens, config.name, config.context, tokens),

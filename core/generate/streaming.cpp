@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "core/attention/positions/alibi.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/mask_edit.h"
-#include "core/edits/position_edit.h"
 #include "core/edits/position_rows.h"
 #include "core/metrics/next_token.h"
 #include "core/model/weights.h"
@@ -15,15 +15,14 @@
 namespace headscope {
 
 namespace {
-/// Counts the positions of a rotary model inside a cache of `window` tokens, of which the first `sinks` stay.
+/// Counts positions that are told as queries meet keys (rotations, ALiBi) inside a cache of `window` tokens, of which
+/// the first `sinks` stay.
 class CachePositions final : public Tap {
  public:
   CachePositions(const ModelConfig& config, Index window, Index sinks)
       : config_(config), window_(window), sinks_(sinks), group_(config.dims.group()) {
-    for (int layer = 0; layer < config.dims.layers; ++layer) {
-      const RotaryConfig& own = config.rotary_of(layer);
-      tables_.push_back(distance_table(own, config.dims.d_head, window));
-    }
+    for (int layer = 0; layer < config.dims.layers && rotary(); ++layer)
+      tables_.push_back(distance_table(config.rotary_of(layer), config.dims.d_head, window));
   }
   HeadRule head_rule(HeadId id, HeadRule usual) const override {
     const auto head = static_cast<std::size_t>(id.head);
@@ -32,6 +31,7 @@ class CachePositions final : public Tap {
     return usual;
   }
   bool wants(Site site) const override {
+    if (!rotary()) return !config_.alibi_slopes.empty() && site.kind == SiteKind::attn_scores;
     return config_.turns(site.layer) &&
            (site.kind == unturned_site(config_, false) || site.kind == unturned_site(config_, true) ||
             site.kind == SiteKind::attn_scores);
@@ -41,19 +41,31 @@ class CachePositions final : public Tap {
     if (site.kind == unturned_site(config_, true)) before_.k = value;
     if (site.kind != SiteKind::attn_scores || value.dim(1) <= window_) return value;
     Tensor scores = value.copy();  // (head, query, key)
-    const RotaryConfig& own = config_.rotary_of(site.layer);
     for (Index head = 0; head < scores.dim(0); ++head)
       for (Index i = window_; i < scores.dim(1); ++i)
         for (Index j = 0; j < sinks_; ++j)
-          scores.ref(head, i, j) = nth(scales_, head) * score_at_distance(before_, nth(tables_, site.layer), own.layout,
-                                                                          i, head, j, head / group_, window_ - 1 - j);
+          scores.ref(head, i, j) =
+              rotary() ? turned_score(site.layer, head, i, j)
+                       : scores.at(head, i, j) + static_cast<float>(bias(head, i) - bias(head, window_ - 1));
     return scores;
   }
 
  private:
+  bool rotary() const { return config_.position == PositionKind::rotary; }
+  float turned_score(int layer, Index head, Index query, Index sink) const {
+    return nth(scales_, head) * score_at_distance(before_, nth(tables_, layer), config_.rotary_of(layer).layout, query,
+                                                  head, sink, head / group_, window_ - 1 - sink);
+  }
+  /// What ALiBi takes from every key's score for a query at this position, up to what depends on the key alone.
+  double bias(Index head, Index position) const {
+    const double slope = nth(config_.alibi_slopes, head);
+    return config_.alibi_unit > 0 ? rounded_alibi(slope, config_.alibi_unit, position)
+                                  : slope * static_cast<double>(position);
+  }
+
   const ModelConfig& config_;
   Index window_, sinks_, group_;
-  std::vector<RotaryTable> tables_;  // by layer
+  std::vector<RotaryTable> tables_;  // by layer, of rotations
   BeforeRotation before_;
   mutable std::vector<float> scales_;  // of the layer that runs, by head; asked of the const head_rule()
 };
@@ -65,10 +77,9 @@ std::vector<double> masked_losses(const LoadedModel& model, std::span<const std:
   request.add_bos = false;
   request.capture.maps = MapStorage::none;
   if (!mask.empty()) request.edits.push_back({{}, SetMask{mask}});
-  // The model's own rotation, said as an edit: a rule that knows no longest text.
-  if (const ModelConfig& config = model.model->config(); static_cast<int>(ids.size()) > config.context)
-    request.edits.push_back({{}, SetPositions{.method = SetPositions::Method::rope}});
-  return token_losses(*run(model, request, ctx));
+  Ctx own = ctx;
+  if (const auto n = static_cast<int>(ids.size()); n > model.model->config().context) own.context = n;
+  return token_losses(*run(model, request, own));
 }
 }  // namespace
 
@@ -93,7 +104,7 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
   if (!config.causal || config.vision || model.model->encoder())
     throw Error("streaming", "a model that writes a text token by token, and keeps keys and values of what it read",
                 config.name);
-  if (n < 2 || (n > config.context && config.position != PositionKind::rotary))
+  if (n < 2 || (n > config.context && config.ends_at_context()))
     throw Error("streaming", fmt::format("a text of 2 to {} tokens, the context of {}", config.context, config.name),
                 std::to_string(n));
   if (settings.window > config.context)
@@ -119,7 +130,6 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
       return masked_losses(model, ids, fmt::format("window {}", settings.window), ctx);
     case CachePolicy::sinks: {
       const std::string mask = fmt::format("sink {} window {}", settings.sinks, settings.window - settings.sinks);
-      if (config.position != PositionKind::rotary) return masked_losses(model, ids, mask, ctx);
       CachePositions positions(config, settings.window, settings.sinks);
       return masked_losses(model, ids, mask, {ctx.backend, &positions, ctx.stop, ctx.progress});
     }

@@ -5,7 +5,8 @@
 // distance of `window` on; so one pass under a mask gives the losses of the whole stream. Positions are counted inside
 // the cache (§ 3.2): a token that is read when the cache is full stands at its end, window − 1, so that the sinks never
 // move farther away than that; all other distances are those of the text. This needs positions that are told when a
-// query meets a key: rotary models. Learned positions were added when the token was read, and stay those of the text.
+// query meets a key: rotations, and ALiBi's bias. Learned positions were added when the token was read, and stay those
+// of the text; a model without positions has none to count.
 
 #include <cstdint>
 #include <span>
@@ -30,10 +31,11 @@ struct StreamingSettings {
   bool operator==(const StreamingSettings&) const = default;
 };
 
-/// −ln p(token i + 1) after token i, i = 0 … n − 2, in nats. A rotary model may read a text longer than its context: in
-/// the cache no distance is longer than `window`, and the whole cache is what it makes of distances that it never saw.
-/// Throws Error when the text has fewer than two tokens, or more than a model with learned positions has, or not 1 ≤
-/// sinks < window ≤ context; Cancelled. `recompute` costs n passes of `window` tokens.
+/// −ln p(token i + 1) after token i, i = 0 … n − 2, in nats. A model that does not end at its context
+/// (ModelConfig::ends_at_context()) may read a longer text: in the cache no distance is longer than `window`, and the
+/// whole cache is what it makes of distances that it never saw. Throws Error when the text has fewer than two tokens,
+/// or more than a table of positions has, or not 1 ≤ sinks < window ≤ context; Cancelled. `recompute` costs n passes of
+/// `window` tokens.
 std::vector<double> streaming_losses(const LoadedModel& model, std::span<const std::int32_t> ids, CachePolicy policy,
                                      const StreamingSettings& settings, const Ctx& ctx);
 

@@ -137,6 +137,9 @@ struct ModelConfig {
   bool turns_halves() const {
     return position == PositionKind::rotary && rotary.width == 0 && rotary.layout == RotaryLayout::half_split;
   }
+  /// Whether no text is longer than `context`, where a table of positions ends. Rotations, biases by distance, and no
+  /// positions at all go on, whatever length was trained.
+  bool ends_at_context() const { return position == PositionKind::learned; }
   /// What a row of logits is about.
   Objective objective() const {
     if (!predicts) return Objective::nothing;

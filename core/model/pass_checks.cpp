@@ -37,7 +37,7 @@ void check_pass(const ModelConfig& c, const Ctx& ctx, std::span<const std::int32
     if (ctx.segments.size() != tokens.size() || ctx.segments[i] < 0 || ctx.segments[i] >= c.segments)
       throw Error(c.name, fmt::format("a segment in [0, {}) for each of {} tokens", c.segments, tokens.size()),
                   fmt::format("{} of {}", ctx.segments[i], ctx.segments.size()));
-  assert(ctx.context <= 0 || c.position != PositionKind::learned);
+  assert(ctx.context <= 0 || !c.ends_at_context());
   const int context = ctx.context > 0 ? ctx.context : c.context;
   const auto limit = static_cast<Index>(cache ? std::min(cache->capacity(), context) : context);
   Index longest = 0, total = 0;

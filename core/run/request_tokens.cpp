@@ -209,8 +209,9 @@ std::vector<Token> tokenize_within(const LoadedModel& loaded, const RunRequest& 
 }
 }  // namespace
 
-std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop) {
-  return tokenize_within(loaded, request, context_of(loaded, request), stop);
+std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop,
+                            int context) {
+  return tokenize_within(loaded, request, std::max(context_of(loaded, request), context), stop);
 }
 
 std::vector<std::int32_t> ids_of_any_length(const LoadedModel& loaded, const RunRequest& request,

@@ -169,7 +169,7 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   check_stacks(request.edits, trace->model);
   check_sites(model, request.capture);
   trace->text = request.ids.empty() && request.image.empty() ? request.text : "";
-  trace->tokens = tokenize(loaded, request, ctx.stop);
+  trace->tokens = tokenize(loaded, request, ctx.stop, ctx.context);
   if (known && !kept && known->saw(request.image)) {  // one of many passes that differ from the same one
     trace->picture = known->trace()->picture;
     trace->patches = known->trace()->patches;
@@ -247,7 +247,7 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   const std::vector<std::int32_t> segments = trace->segments();
   own.segments = segments;
   own.patches = trace->patches;
-  if (n > model.config().context) own.context = n;  // where an edit says how positions go on
+  if (n > model.config().context) own.context = n;  // the caller, or an edit, lets positions go on
 
   MapRequest maps;
   maps.storage = trace->plan.maps;

@@ -92,8 +92,9 @@ struct TextTooLong : Error {
 /// Tokens of the request, BOS added (and, for encoders, what stands behind a text), cut to the context as asked (BOS
 /// stays when the last tokens are kept), then masked: positions count in what is left. Throws Error on empty text, ids
 /// outside the vocabulary, text longer than the context with TooLong::refuse (TextTooLong, which says by how much);
-/// Cancelled when `stop` is requested.
-std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop = {});
+/// Cancelled when `stop` is requested. `context` > 0: Ctx's, of a text that may be longer.
+std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop = {},
+                            int context = 0);
 /// The same however long the text is, for what reads it piece by piece or past the context.
 std::vector<std::int32_t> ids_of_any_length(const LoadedModel& loaded, const RunRequest& request,
                                             const std::stop_token& stop = {});

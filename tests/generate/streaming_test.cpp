@@ -9,6 +9,7 @@
 
 #include "core/attention/rotary.h"
 #include "core/base/error.h"
+#include "core/base/half.h"
 #include "core/metrics/next_token.h"
 #include "tests/support/paths.h"
 
@@ -39,7 +40,8 @@ class Evicting final : public AttentionRule {
 };
 
 /// One token after another. Of a rotary model the sinks walk along behind the window: their keys are turned to where
-/// they stand as seen from a query that keeps its own position.
+/// they stand as seen from a query that keeps its own position. ALiBi takes from them what it takes at the window's
+/// end.
 struct Stream final : Tap {
   const ModelConfig& config;
   std::shared_ptr<const AttentionRule> rule;
@@ -50,9 +52,12 @@ struct Stream final : Tap {
 
   Stream(const ModelConfig& c, Index n_sinks, Index recent)
       : config(c), rule(std::make_shared<Evicting>(n_sinks, recent)), sinks(n_sinks), window(n_sinks + recent) {}
-  HeadRule head_rule(HeadId, HeadRule usual) const override { return {rule, usual.scale}; }
+  HeadRule head_rule(HeadId, HeadRule usual) const override {
+    usual.rule = rule;
+    return usual;
+  }
   bool wants(Site site) const override {
-    return config.position == PositionKind::rotary && sinks > 0 &&
+    return (config.position == PositionKind::rotary || config.position == PositionKind::alibi) && sinks > 0 &&
            (site.kind == SiteKind::k || site.kind == SiteKind::rot_q || site.kind == SiteKind::attn_scores);
   }
   Tensor at(Site site, const Tensor& value) override {
@@ -60,6 +65,12 @@ struct Stream final : Tap {
     if (site.kind == SiteKind::rot_q) query = value;
     if (site.kind != SiteKind::attn_scores || now < window) return value;
     Tensor scores = value.copy();
+    if (config.position == PositionKind::alibi) {
+      for (Index head = 0; head < scores.dim(0); ++head)
+        for (Index j = 0; j < sinks; ++j)
+          scores.ref(head, 0, j) += static_cast<float>(alibi(head, j, now) - alibi(head, j, window - 1));
+      return scores;
+    }
     const auto theta = rotary_frequencies(config.rotary, config.dims.d_head);
     for (Index head = 0; head < scores.dim(0); ++head)
       for (Index j = 0; j < sinks; ++j) {
@@ -76,11 +87,24 @@ struct Stream final : Tap {
       }
     return scores;
   }
+  /// What a key's score loses as seen from a query. Falcon rounds slope ÷ unit, the key's position and their product to
+  /// bfloat16; in a row only differences count, here from what the query's own position gives.
+  double alibi(Index head, Index key, Index query) const {
+    const double slope = config.alibi_slopes[static_cast<std::size_t>(head)], unit = config.alibi_unit;
+    const auto of = [&](Index position) {
+      const auto rounded = [](double x) { return static_cast<double>(rounded_to_bfloat(static_cast<float>(x))); };
+      return unit > 0 ? unit * rounded(rounded(slope / unit) * rounded(static_cast<double>(position)))
+                      : slope * static_cast<double>(position);
+    };
+    return of(query) - of(key);
+  }
 };
 
-std::vector<double> streamed(const LoadedModel& model, Backend& backend, Index sinks, Index recent) {
+std::vector<double> streamed(const LoadedModel& model, Backend& backend, Index sinks, Index recent,
+                             const std::vector<std::int32_t>& text = headscope::streaming_test::text) {
   Stream tap(model.model->config(), sinks, recent);
-  const Ctx ctx{backend, &tap};
+  Ctx ctx{backend, &tap};
+  if (static_cast<int>(text.size()) > model.model->config().context) ctx.context = static_cast<int>(text.size());
   KvCache cache(model.model->config().dims, static_cast<int>(text.size()));
   std::vector<double> losses;
   for (std::size_t i = 0; i + 1 < text.size(); ++i) {
@@ -99,7 +123,7 @@ void check_equal(const std::vector<double>& a, const std::vector<double>& b) {
 }  // namespace
 
 TEST_CASE("losses of a stream are those of a cache that evicts") {
-  for (const char* name : {"gpt2-random", "llama-gqa", "llama-rope3"}) {
+  for (const char* name : {"gpt2-random", "llama-gqa", "llama-rope3", "families/mpt", "families/falcon-alibi"}) {
     CAPTURE(name);
     Backend backend(1);
     const LoadedModel model = load_model(reference(name), backend);
@@ -120,13 +144,13 @@ TEST_CASE("losses of a stream are those of a cache that evicts") {
     masked.add_bos = false;
     masked.edits = {parse_intervention("*: mask sink 2 window 4", "test")};
     const auto of_text = token_losses(*run(model, masked, ctx)), of_cache = losses(CachePolicy::sinks);
-    const bool rotary = model.model->config().position == PositionKind::rotary;
+    const bool counted = model.model->config().position != PositionKind::learned;
     double moved = 0;
     for (std::size_t i = 0; i < of_text.size(); ++i) {
-      if (i < 6 || !rotary) CHECK(of_cache[i] == doctest::Approx(of_text[i]).epsilon(1e-9));
+      if (i < 6 || !counted) CHECK(of_cache[i] == doctest::Approx(of_text[i]).epsilon(1e-9));
       moved = std::max(moved, std::abs(of_cache[i] - of_text[i]));
     }
-    CHECK((moved > 1e-4) == rotary);
+    CHECK((moved > 1e-4) == counted);
 
     // Recomputed: the prediction of token 13 comes from tokens 7 … 12 alone.
     const auto recomputed = losses(CachePolicy::recompute);
@@ -136,6 +160,24 @@ TEST_CASE("losses of a stream are those of a cache that evicts") {
     slice.add_bos = false;
     const auto trace = run(model, slice, ctx);
     CHECK(recomputed[12] == doctest::Approx(next_token_loss(trace->logits.select(0, 5), 3)).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("a model whose positions know no last one reads on past its context, with rotations and with ALiBi") {
+  for (const char* name : {"llama-gqa", "families/mpt", "families/falcon-alibi"}) {
+    CAPTURE(name);
+    Backend backend(1);
+    const LoadedModel model = load_model(reference(name), backend);
+    REQUIRE_FALSE(model.model->config().ends_at_context());
+    std::vector<std::int32_t> longer;
+    while (static_cast<int>(longer.size()) < model.model->config().context + 7)
+      longer.push_back(text[longer.size() * 5 % 13] + static_cast<std::int32_t>(longer.size() % 3));
+    const auto losses = [&](CachePolicy policy) {
+      return streaming_losses(model, longer, policy, {6, 2}, Ctx{backend});
+    };
+    check_equal(losses(CachePolicy::whole), streamed(model, backend, 0, 1000, longer));
+    check_equal(losses(CachePolicy::window), streamed(model, backend, 0, 6, longer));
+    check_equal(losses(CachePolicy::sinks), streamed(model, backend, 2, 4, longer));
   }
 }
 
