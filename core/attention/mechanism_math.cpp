@@ -13,7 +13,6 @@
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
 #include "core/tensor/products.h"
-#include "core/trace/row_stats.h"
 
 namespace headscope::mechanism {
 
@@ -107,6 +106,7 @@ RowScores row_scores(const MechanismInput& in, double place) {
   out.scores = out.plain.copy();
   apply_rule(*in.rule, out.scores, out.row);
   for (const float score : out.scores.values()) out.hidden.push_back(score == -infinity);
+  out.sink = in.rule->sink(out.row);
   return out;
 }
 
@@ -114,6 +114,23 @@ Tensor shown_scores(const RowScores& row, double sharpness) {
   Tensor out = times(row.scores, static_cast<float>(sharpness));
   hide(row.hidden, out);
   return out;
+}
+
+Tensor row_weights(const RowScores& row, double sharpness) {
+  Tensor weights = times(row.scores, static_cast<float>(sharpness));
+  softmax_row(weights.mutable_values(), row.sink);
+  return weights;
+}
+
+double row_gradient(const RowScores& row, double sharpness) {
+  double against = 1;  // the sum of the row ÷ e^sink
+  for (const float score : row.scores.values())
+    against += std::exp(sharpness * static_cast<double>(score) - static_cast<double>(row.sink));
+  return softmax_gradient(row_weights(row, sharpness), std::isfinite(row.sink) ? 1 / against : 0);
+}
+
+std::string row_sum_text(const RowScores& row) {
+  return std::isfinite(row.sink) ? fmt::format("(Σ e^score + e^{})", text(row.sink)) : "Σ e^score";
 }
 
 MechanismInput first_tokens(const MechanismInput& in, Index most) {
@@ -160,12 +177,12 @@ double mean_entropy(const Tensor& weights) {
   return rows > 0 ? total / static_cast<double>(rows) : 0;
 }
 
-double softmax_gradient(const Tensor& p) {
+double softmax_gradient(const Tensor& p, double sink) {
   // Σᵢⱼ (δᵢⱼ pᵢ − pᵢ pⱼ)² = Σᵢ pᵢ² ((1 − pᵢ)² + Σ_{j≠i} pⱼ²), a sum of what is positive: nothing cancels. Of the
   // largest, 1 − p is what the others sum to, whose digits float32's p near 1 has lost.
   const auto values = p.values();
   const auto top = static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
-  double others = 0, squares = 0;
+  double others = sink, squares = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (i == top) continue;
     const auto x = static_cast<double>(values[i]);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/attention/mechanism.h"
+#include "core/trace/row_stats.h"
 
 namespace headscope::mechanism {
 
@@ -41,12 +42,19 @@ struct RowScores {
   Tensor plain;                      ///< (1, m) scale · q·k
   Tensor scores;                     ///< (1, m) after the rule: −∞ where it hides
   std::vector<std::uint8_t> hidden;  ///< (m), 1 = hidden
+  float sink = no_sink;              ///< AttentionRule::sink of the row
   Index seen() const { return static_cast<Index>(std::ranges::count(hidden, 0)); }
 };
 /// Of the query at `place`: 0 the first, 1 the last.
 RowScores row_scores(const MechanismInput& in, double place);
 /// Sharper or flatter, and 0 in the hidden cells: as a step shows it.
 Tensor shown_scores(const RowScores& row, double sharpness);
+/// Softmax of the scores so sharp, (1, m); the sink, where there is one, stays what it is.
+Tensor row_weights(const RowScores& row, double sharpness);
+/// softmax_gradient() of these weights.
+double row_gradient(const RowScores& row, double sharpness);
+/// "Σ e^score", "(Σ e^score + e^0.50)" where a sink takes part.
+std::string row_sum_text(const RowScores& row);
 /// The first `most` queries and keys of a longer text.
 MechanismInput first_tokens(const MechanismInput& in, Index most);
 /// Row-major, 1 = hidden; empty when nothing is.
@@ -59,8 +67,8 @@ float silu(float x);
 /// is negative.
 double mean_entropy(const Tensor& weights);
 /// Frobenius norm of diag(p) − p pᵀ, the gradient of a row p (1, m) of softmax by its scores: 0 for a one-hot row.
-/// REQUIRES that p sums to 1, or is 0 everywhere.
-double softmax_gradient(const Tensor& p);
+/// `sink`: what a sink takes. REQUIRES that p and it sum to 1, or p is 0 everywhere.
+double softmax_gradient(const Tensor& p, double sink = 0);
 /// 0 in the cells that `hidden` marks.
 void hide(const std::vector<std::uint8_t>& hidden, Tensor& cells);
 /// Softmax of each row, a row with no finite score all zero: the attention pass's own row function.

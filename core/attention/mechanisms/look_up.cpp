@@ -30,10 +30,9 @@ Tensor hardest(const Tensor& scores, Index* which) {
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const RowScores row = row_scores(in, values.number("query"));
-  const auto soft_at = [&](double sharpness) { return softmax_rows(times(row.scores, static_cast<float>(sharpness))); };
   const double sharpness = values.number("sharpness");
   Index best = -1;
-  const Tensor hard = hardest(row.scores, &best), soft = soft_at(sharpness);
+  const Tensor hard = hardest(row.scores, &best), soft = row_weights(row, sharpness);
   const Tensor hard_read = product(hard, in.v), soft_read = product(soft, in.v);
   const Tensor shown = shown_scores(row, sharpness);
   MechanismResult result;
@@ -56,9 +55,9 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   step("hard", "Hard: arg max", "1 on the best match", hard, probability, MechanismAxis::key, true, {});
   step("hard-read", "What a dictionary returns", "the value of the best match", hard_read, signed_values,
        MechanismAxis::dimension, false, explain_product(hard, in.v));
-  step("soft", "Soft: softmax", "e^score ÷ Σ e^score", soft, probability, MechanismAxis::key, true,
-       [shown, soft](Index, Index j) {
-         return fmt::format("e^{} ÷ Σ = {}", text(shown.at(0, j)), text(soft.at(0, j)));
+  step("soft", "Soft: softmax", "e^score ÷ " + row_sum_text(row), soft, probability, MechanismAxis::key, true,
+       [shown, soft, sum = row_sum_text(row)](Index, Index j) {
+         return fmt::format("e^{} ÷ {} = {}", text(shown.at(0, j)), sum, text(soft.at(0, j)));
        });
   step("soft-read", "What attention returns", "Σ weight · value", soft_read, signed_values, MechanismAxis::dimension,
        false, explain_product(soft, in.v));
@@ -76,7 +75,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   for (int i = 0; i <= 40; ++i) {
     check(in);
     const double at = 0.05 * std::pow(2000.0, i / 40.0);
-    const Tensor p = soft_at(at);
+    const Tensor p = row_weights(row, at);
     weight.lines[0].x.push_back(at), weight.lines[0].y.push_back(largest(p));
     apart.lines[0].x.push_back(at), apart.lines[0].y.push_back(distance(p));
   }
@@ -90,7 +89,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
        "exp(entropy of the weights), of the keys that the query sees: 1 = a dictionary"},
       {"Distance of the two", text(distance(soft)), "‖soft − hard‖ ÷ ‖hard‖ of what they return"},
       {"Gradient, hard", "0", "arg max is flat: a score that moves a little changes nothing"},
-      {"Gradient, soft", text(softmax_gradient(soft)), "‖diag(p) − p pᵀ‖: what training can move"}};
+      {"Gradient, soft", text(row_gradient(row, sharpness)), "‖diag(p) − p pᵀ‖: what training can move"}};
   return result;
 }
 

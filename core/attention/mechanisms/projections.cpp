@@ -70,9 +70,15 @@ struct Steps {
   }
 };
 
-std::function<std::string(Index, Index)> explain_share(const Tensor& scores, const Tensor& weights) {
-  return [scores, weights](Index i, Index j) {
-    return fmt::format("exp({}) ÷ Σ exp over the row = {}", brief(scores.at(i, j)), brief(weights.at(i, j)));
+/// `rule`: whose sinks take part; may be null.
+std::function<std::string(Index, Index)> explain_share(const Tensor& scores, const Tensor& weights,
+                                                       const std::shared_ptr<const AttentionRule>& rule = nullptr) {
+  return [scores, weights, rule](Index i, Index j) {
+    const float sink = rule ? rule->sink(i) : no_sink;
+    return fmt::format("exp({}) ÷ {} = {}", brief(scores.at(i, j)),
+                       std::isfinite(sink) ? fmt::format("(Σ exp over the row + e^{} of the sink)", brief(sink))
+                                           : "Σ exp over the row",
+                       brief(weights.at(i, j)));
   };
 }
 
@@ -143,7 +149,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   steps.add("projected", "Q Kᵀ", "no longer symmetric", looked, key, key, explain_product_t(q, k));
   MechanismStep& looks =
       steps.add("weights", "softmax(Q Kᵀ)", own ? "scaled, mask: " + in.rule->describe() : "÷ √d, each row", weights,
-                key, key, explain_share(scores, weights));
+                key, key, explain_share(scores, weights, own ? in.rule : nullptr));
   looks.range = MechanismStep::Range::probability;
   looks.masked = hidden;
   steps

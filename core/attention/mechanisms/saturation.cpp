@@ -25,18 +25,18 @@ Tensor jacobian(const Tensor& p) {
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const RowScores row = row_scores(in, values.number("query"));
-  const auto at = [&](double sharpness) { return softmax_rows(times(row.scores, static_cast<float>(sharpness))); };
-  const Tensor p = at(values.number("sharpness")), j = jacobian(p);
+  const double chosen = values.number("sharpness"), size = row_gradient(row, chosen);
+  const Tensor p = row_weights(row, chosen), j = jacobian(p);
   MechanismResult result;
   result.steps.push_back({.id = "row-scores",
                           .title = "Scores of the row",
                           .formula = fmt::format("query {}, times the sharpness", row.row),
-                          .value = shown_scores(row, values.number("sharpness")),
+                          .value = shown_scores(row, chosen),
                           .masked = row.hidden,
                           .first_row = row.row});
   result.steps.push_back({.id = "p",
                           .title = "p",
-                          .formula = "softmax of the row",
+                          .formula = "softmax of the row: e^score ÷ " + row_sum_text(row),
                           .value = p,
                           .range = MechanismStep::Range::probability,
                           .masked = row.hidden,
@@ -56,13 +56,13 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     check(in);
     const double sharpness = 0.05 * std::pow(2000.0, i / 40.0);
     curve.lines[0].x.push_back(sharpness);
-    curve.lines[0].y.push_back(softmax_gradient(at(sharpness)));
+    curve.lines[0].y.push_back(row_gradient(row, sharpness));
   }
-  curve.marker = {values.number("sharpness"), softmax_gradient(p)};
+  curve.marker = {chosen, size};
   result.curves.push_back(std::move(curve));
   float most = 0;
   for (const float x : p.values()) most = std::max(most, x);
-  result.facts = {{"‖J‖", text(softmax_gradient(p)), "Frobenius norm of the Jacobian; 0 for a one-hot row"},
+  result.facts = {{"‖J‖", text(size), "Frobenius norm of the Jacobian; 0 for a one-hot row"},
                   {"Largest weight", text(most), "of the row"}};
   return result;
 }

@@ -6,13 +6,13 @@
 //                  m ← max(m, x), l ← l e^(m_old − m) + e^(x − m): two reads, one write
 //   with V         the mixture Σ e^(x − m) v goes along in the same loop and is rescaled too (Rabe & Staats 2021): one
 //                  read, and no weight is ever written. FlashAttention makes the scores on the chip as well: no read.
+// A learned sink is one more score, which stands in the maximum and the sum from the start.
 // Shapes: a row (m). Cost: m steps a loop.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
@@ -43,22 +43,24 @@ class Row {
 };
 
 /// Gives back Σ eˣ.
-float as_defined(Row& row) {
-  float sum = 0;
+float as_defined(Row& row, float sink) {
+  float sum = std::exp(sink);
   for (Index j = 0; j < row.size(); ++j) sum += std::exp(row.read(j));
   for (Index j = 0; j < row.size(); ++j) row.write(j, std::exp(row.read(j)) / sum);
   return sum;
 }
 
-void safe(Row& row) {
-  float max = -std::numeric_limits<float>::infinity(), sum = 0;
+void safe(Row& row, float sink) {
+  float max = sink;
   for (Index j = 0; j < row.size(); ++j) max = std::max(max, row.read(j));
+  float sum = std::exp(sink - max);
   for (Index j = 0; j < row.size(); ++j) sum += std::exp(row.read(j) - max);
   for (Index j = 0; j < row.size(); ++j) row.write(j, std::exp(row.read(j) - max) / sum);
 }
 
 struct Running {
-  float max = -std::numeric_limits<float>::infinity(), sum = 0;
+  explicit Running(float sink) : max(sink), sum(std::isfinite(sink) ? 1 : 0) {}
+  float max, sum;
   /// What everything so far has to be multiplied by.
   float take(float x) {
     const float next = std::max(max, x), shrink = sum > 0 ? std::exp(max - next) : 0;
@@ -67,8 +69,8 @@ struct Running {
   }
 };
 
-void online(Row& row, Tensor& maxima, Tensor& sums) {
-  Running so_far;
+void online(Row& row, float sink, Tensor& maxima, Tensor& sums) {
+  Running so_far(sink);
   for (Index j = 0; j < row.size(); ++j) {
     so_far.take(row.read(j));
     maxima.ref(0, j) = so_far.max, sums.ref(0, j) = so_far.sum;
@@ -77,8 +79,8 @@ void online(Row& row, Tensor& maxima, Tensor& sums) {
 }
 
 /// Σ softmax(row)_j v_j, (1, d_v).
-Tensor with_values(Row& row, const std::vector<Index>& keys, const Tensor& v) {
-  Running so_far;
+Tensor with_values(Row& row, float sink, const std::vector<Index>& keys, const Tensor& v) {
+  Running so_far(sink);
   Tensor mixed = Tensor::zeros({1, v.dim(1)});
   for (Index j = 0; j < row.size(); ++j) {
     const float x = row.read(j), shrink = so_far.take(x), weight = std::exp(x - so_far.max);
@@ -98,11 +100,13 @@ std::string times_text(Index times, std::string_view what) {
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const RowScores row = row_scores(in, values.number("query"));
+  const auto raise = static_cast<float>(values.number("raise"));
+  const float sink = row.sink + raise;
   std::vector<float> scores;
   std::vector<Index> keys;  // that the row sees
   for (Index j = 0; j < in.m(); ++j)
     if (!nth(row.hidden, j)) {
-      scores.push_back(row.scores.at(0, j) + static_cast<float>(values.number("raise")));
+      scores.push_back(row.scores.at(0, j) + raise);
       keys.push_back(j);
     }
   MechanismResult result;
@@ -114,11 +118,12 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   const auto m = static_cast<Index>(scores.size());
   Row defined(scores), safely(scores), at_once(scores), mixing(scores);
   Tensor maxima = Tensor::zeros({1, m}), sums = Tensor::zeros({1, m});
-  const float sum = as_defined(defined);
-  const bool overflows = std::isinf(sum), underflows = sum == 0;
-  safe(safely), online(at_once, maxima, sums);
-  const Tensor mixed = with_values(mixing, keys, in.v);
-  const auto step = [&](const char* id, const char* title, const char* formula, const Tensor& value,
+  const float sum = as_defined(defined, sink);
+  const bool overflows = !std::isfinite(sum), underflows = sum == 0;
+  safe(safely, sink), online(at_once, sink, maxima, sums);
+  const Tensor mixed = with_values(mixing, sink, keys, in.v);
+  const bool sinks = std::isfinite(sink);
+  const auto step = [&](const char* id, const char* title, const std::string& formula, const Tensor& value,
                         MechanismStep::Range range, MechanismAxis columns = MechanismAxis::other) {
     result.steps.push_back({.id = id,
                             .title = title,
@@ -129,12 +134,17 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                             .columns = columns});
   };
   using enum MechanismStep::Range;
-  step("row-scores", "Scores x of the row", "of the keys that the query sees", row_tensor(scores), signed_values);
+  step("row-scores", "Scores x of the row",
+       sinks ? fmt::format("of the keys that the query sees; its sink, {}, is in m and l from the start",
+                           text(static_cast<double>(sink)))
+             : "of the keys that the query sees",
+       row_tensor(scores), signed_values);
   step("maxima", "m so far", "online: m ← max(m, x)", maxima, signed_values);
   step("sums", "l so far", "online: l ← l · e^(m before − m) + e^(x − m)", sums, positive);
   step("weights", "Weights, online", "e^(x − m) ÷ l, in a second loop", row_tensor(at_once.values()), probability);
   if (!overflows && !underflows)
-    step("defined", "Weights, as defined", "eˣ ÷ Σ eˣ", row_tensor(defined.values()), probability);
+    step("defined", "Weights, as defined", sinks ? "eˣ ÷ Σ eˣ, the sink in the sum" : "eˣ ÷ Σ eˣ",
+         row_tensor(defined.values()), probability);
   step("mixed", "Output, in one loop", "Σ e^(x − m) v ÷ l: no weight is written", mixed, signed_values,
        MechanismAxis::dimension);
   const auto told = [&](const Row& r) {
@@ -145,7 +155,8 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   float gap = 0;
   for (Index j = 0; j < m; ++j) gap = std::max(gap, std::abs(nth(at_once.values(), j) - nth(safely.values(), j)));
   result.facts = {{"As defined, two loops",
-                   told(defined) + (overflows    ? "; overflows: Σ eˣ is ∞ in float32, no weight comes out"
+                   told(defined) + (overflows ? fmt::format("; overflows: Σ eˣ is {} in float32, no weight comes out",
+                                                            std::isnan(sum) ? "not a number" : "∞")
                                     : underflows ? "; underflows: Σ eˣ is 0 in float32, no weight comes out"
                                                  : ""),
                    counted},

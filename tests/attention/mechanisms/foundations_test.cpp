@@ -4,8 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
 
 #include "core/attention/mechanism_report.h"
+#include "core/attention/rule_edits.h"
 #include "tests/attention/mechanisms/input.h"
 
 namespace headscope::foundations_test {
@@ -216,6 +220,67 @@ TEST_CASE("softmax as defined: the sum overflows where no weight does, and under
   CHECK(has_defined(low));
   for (const MechanismResult* r : {&over, &under})
     CHECK(step_of(*r, "weights").value.at(0, 0) > 0.3f);  // the online form does not notice
+}
+
+TEST_CASE("softmax as defined: a sum that is not a number gives no weights either, and is not called ∞") {
+  // 0 · ∞ is no number.
+  const MechanismInput in{rows(1, 1, {0}), rows(2, 1, {std::numeric_limits<float>::infinity(), 1}),
+                          Tensor::zeros({2, 1}), 1, parse_mask("full")};
+  const MechanismResult r = run("softmax-loops", in, Detail::steps);
+  CHECK(std::ranges::none_of(r.steps, [](const MechanismStep& s) { return s.id == "defined"; }));
+  CHECK(value_of(r, "As defined, two loops") ==
+        "2 reads and 1 write of 2 scores: 24 bytes; overflows: Σ eˣ is not a number in float32, no weight comes out");
+}
+
+TEST_CASE("a learned sink takes part in a row's softmax: look-up, saturation, and what they say of it") {
+  // Scores ln 2, 0 and −1 beside a sink of ½: weights over 2 + 1 + 1/e + √e.
+  MechanismInput in{rows(1, 1, {1}), rows(3, 1, {std::log(2.0f), 0, -1}), rows(3, 1, {1, 10, 100}), 1,
+                    sink_rule(parse_mask("full"), 0.5f)};
+  const double e = std::exp(1.0), sum = 2 + 1 + 1 / e + std::sqrt(e);
+  const std::vector<double> p = {2 / sum, 1 / sum, 1 / e / sum};
+  double square = 0;
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t j = 0; j < 3; ++j) square += std::pow((i == j ? p[i] : 0) - p[i] * p[j], 2);
+
+  const MechanismResult look = run("look-up query=1", in, Detail::steps);
+  CHECK(gap(step_of(look, "soft").value, Matrix{p}) < 1e-6);
+  CHECK(step_of(look, "soft-read").value.at(0, 0) == doctest::Approx(p[0] + 10 * p[1] + 100 * p[2]));
+  CHECK(step_of(look, "soft").formula == "e^score ÷ (Σ e^score + e^0.5)");
+  CHECK(step_of(look, "soft").explain(0, 0) == "e^0.693 ÷ (Σ e^score + e^0.5) = 0.399");
+  CHECK(number_in(value_of(look, "Soft look-up")) == doctest::Approx(p[0]).epsilon(2e-3));
+  CHECK(number_in(value_of(look, "Gradient, soft")) == doctest::Approx(std::sqrt(square)).epsilon(2e-3));
+
+  const MechanismResult jacobian = run("saturation", in, Detail::steps);
+  CHECK(gap(step_of(jacobian, "p").value, Matrix{p}) < 1e-6);
+  CHECK(step_of(jacobian, "p").formula == "softmax of the row: e^score ÷ (Σ e^score + e^0.5)");
+  CHECK(step_of(jacobian, "jacobian").value.at(0, 0) == doctest::Approx(p[0] - p[0] * p[0]));
+  CHECK(jacobian.curves[0].marker->second == doctest::Approx(std::sqrt(square)));
+  CHECK(number_in(value_of(jacobian, "‖J‖")) == doctest::Approx(std::sqrt(square)).epsilon(2e-3));
+  // Three times as sharp, the sink as it was: 8, 1 and 1/e³ beside √e.
+  const double sharp = 8 + 1 + std::exp(-3.0) + std::sqrt(e);
+  CHECK(step_of(run("saturation sharpness=3", in, Detail::steps), "p").value.at(0, 0) == doctest::Approx(8 / sharp));
+
+  // The loops begin with it: m = ½, l = 1.
+  const MechanismResult loops = run("softmax-loops", in, Detail::steps);
+  for (const char* id : {"weights", "defined"}) CHECK(gap(step_of(loops, id).value, Matrix{p}) < 1e-6);
+  CHECK(step_of(loops, "maxima").value.at(0, 0) == std::log(2.0f));
+  CHECK(step_of(loops, "sums").value.at(0, 0) == doctest::Approx(1 + std::sqrt(e) / 2));
+  CHECK(step_of(loops, "sums").value.at(0, 2) == doctest::Approx(sum / 2));
+  CHECK(step_of(loops, "mixed").value.at(0, 0) == doctest::Approx(p[0] + 10 * p[1] + 100 * p[2]));
+  CHECK(number_in(value_of(loops, "Online − safe")) < 1e-6);
+  CHECK(gap(step_of(run("softmax-loops raise=80", in, Detail::steps), "weights").value, Matrix{p}) < 1e-5);
+
+  // A sink that takes nearly all, and one that takes nearly nothing, leave the gradient its digits: p (1 − p) of one
+  // key.
+  for (const double sink : {20.0, -20.0}) {
+    const MechanismInput one{rows(1, 1, {0}), rows(1, 1, {0}), rows(1, 1, {1}), 1,
+                             sink_rule(parse_mask("full"), static_cast<float>(sink))};
+    const double all = 1 + std::exp(sink), derivative = std::exp(sink) / (all * all);
+    CHECK(run("saturation", one, Detail::steps).curves[0].marker->second / derivative ==
+          doctest::Approx(1).epsilon(1e-5));
+  }
+  const MechanismInput plain{in.q, in.k, in.v, 1, parse_mask("full")};
+  CHECK(step_of(run("look-up query=1", plain, Detail::steps), "soft").formula == "e^score ÷ Σ e^score");
 }
 
 TEST_CASE("gaussian: keys far apart in length, and logarithms explained as such") {

@@ -1,10 +1,12 @@
 // The studies: what they claim, counted.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/attention/mechanism_math.h"
+#include "core/attention/rule_edits.h"
 #include "tests/attention/mechanisms/input.h"
 
 namespace headscope::studies_test {
@@ -136,6 +138,19 @@ TEST_CASE("a model's own X and weights: X W + b, and in how many rows the diagon
     output.push_back(row);
   }
   CHECK(gap(step_of(r, "output").value, output) < 1e-5);
+  // With a logit of the head's own in every row: e^½ more in the sum, which the cell says, and softmax(X Xᵀ) has not.
+  MechanismInput sunk = in;
+  sunk.rule = sink_rule(in.rule, 0.5f);
+  const MechanismResult with = run("projections", sunk, Detail::steps);
+  const double score = static_cast<double>(in.scale) * dot(q[0], k[0]);
+  const double own_weight = std::exp(score) / (std::exp(score) + std::exp(0.5));
+  CHECK(step_of(with, "weights").value.at(0, 0) == doctest::Approx(own_weight).epsilon(1e-5));
+  CHECK(step_of(with, "weights").explain(0, 0) ==
+        fmt::format("exp({}) ÷ (Σ exp over the row + e^0.50 of the sink) = {}", mechanism::brief(score),
+                    mechanism::brief(own_weight)));
+  CHECK(step_of(r, "weights").explain(0, 0) ==
+        fmt::format("exp({}) ÷ Σ exp over the row = 1", mechanism::brief(score)));
+  CHECK(step_of(with, "similar").explain(0, 0).find("sink") == std::string::npos);
   // The example by hand stands beside it, with its words.
   CHECK(step_of(r, "two-hot-scores").value.at(0, 2) == 1.0f);
   CHECK(step_of(r, "two-hot-scores").row_names == std::vector<std::string>{"Welcome", "to", "Starbucks"});
