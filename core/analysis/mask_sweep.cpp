@@ -3,7 +3,6 @@
 #include "core/attention/masks.h"
 #include "core/base/special_values.h"
 #include "core/edits/mask_edit.h"
-#include "core/model/kv_cache.h"
 #include "core/run/mechanism_input.h"
 
 namespace headscope {
@@ -22,27 +21,27 @@ MaskFacts facts_on_text(const std::string& mask, const AttentionRule& rule, Inde
   return facts;
 }
 
-double mask_work(const ModelDims& dims, const MaskFacts& facts) {
+MaskSavings MaskSavings::of(const ModelConfig& config) {
+  return {config.dims, config.causal && !config.vision && !config.state_space, needed_numbers(config)};
+}
+
+MaskSavings MaskSavings::of(const ModelInfo& info) {
+  return {info.dims, info.objective == Objective::next_token && !info.dims.state_space(), kept_numbers(info.dims)};
+}
+
+double MaskSavings::work(const MaskFacts& facts, bool hashed) const {
+  if (dims.state_space() || hashed) return nan;
   return facts.operations(dims.d_head, dims.value_width()) * dims.heads * dims.layers;
 }
 
-double mask_cache_bytes(const ModelDims& dims, const MaskFacts& facts) {
-  return static_cast<double>(kept_numbers(dims).numbers) * 4 * dims.layers * static_cast<double>(facts.kept_keys);
-}
-
-double MaskCosts::work(const Entry& entry) const {
-  return dims.state_space() || entry.hashed ? nan : mask_work(dims, entry.facts);
-}
-
-double MaskCosts::cache_bytes(const Entry& entry) const {
-  return dims.state_space() || !keeps_keys ? nan : mask_cache_bytes(dims, entry.facts);
+double MaskSavings::cache_bytes(const MaskFacts& facts) const {
+  if (!keeps_keys) return nan;
+  return static_cast<double>(cached.numbers) * 4 * dims.layers * static_cast<double>(facts.kept_keys);
 }
 
 MaskSweep::MaskSweep(LoadedModel loaded, MasksAsked asked) : loaded_(std::move(loaded)) {
   known_.asked = std::move(asked);
-  const ModelConfig& config = loaded_.model->config();
-  known_.dims = config.dims;
-  known_.keeps_keys = config.causal && !config.vision;
+  known_.savings = MaskSavings::of(loaded_.model->config());
 }
 
 void MaskSweep::step(const Ctx& ctx) {

@@ -10,6 +10,7 @@
 #include "core/analysis/edit_probe.h"
 #include "core/analysis/sweep.h"
 #include "core/attention/mask_facts.h"
+#include "core/model/kv_cache.h"
 #include "core/trace/head_id.h"
 
 namespace headscope {
@@ -19,6 +20,22 @@ struct MasksAsked {
   HeadId head;                     ///< whose queries and keys are hashed
   std::vector<std::string> masks;  ///< as parse_mask reads them
   bool operator==(const MasksAsked&) const = default;
+};
+
+/// What a mask can save a model.
+struct MaskSavings {
+  ModelDims dims;
+  bool keeps_keys = true;  ///< whether the model writes token by token, from a cache
+  CachedNumbers cached;    ///< of a cache that keeps no more than it must
+
+  static MaskSavings of(const ModelConfig& config);
+  /// Of weights without a model, of which more is not known.
+  static MaskSavings of(const ModelInfo& info);
+  /// Multiplications and additions of scores and mixing, all heads and layers; NaN where there are no scores, and where
+  /// every head has cells of its own: those of `facts` are `hashed` of one head's queries and keys.
+  double work(const MaskFacts& facts, bool hashed) const;
+  /// Bytes in F32 of what a cache must keep; NaN where there is none.
+  double cache_bytes(const MaskFacts& facts) const;
 };
 
 struct MaskCosts {
@@ -31,14 +48,10 @@ struct MaskCosts {
   MasksAsked asked;
   std::vector<Entry> entries;  ///< as far as they are known, in the order asked
   Outcome before;
-  ModelDims dims;
-  bool keeps_keys = true;  ///< whether the model writes token by token, from a cache
+  MaskSavings savings;
 
-  /// Multiplications and additions of scores and mixing, all heads and layers; NaN where there are no scores, and where
-  /// every head has cells of its own.
-  double work(const Entry& entry) const;
-  /// Bytes in F32 of what a cache must keep; NaN where there is none.
-  double cache_bytes(const Entry& entry) const;
+  double work(const Entry& entry) const { return savings.work(entry.facts, entry.hashed); }
+  double cache_bytes(const Entry& entry) const { return savings.cache_bytes(entry.facts); }
 };
 
 /// `mask` over `tokens` tokens. A mask that hashes takes the head's queries and keys of the run; of a state space,
@@ -49,11 +62,6 @@ std::shared_ptr<const AttentionRule> mask_on_text(const std::string& mask, const
 /// What `rule`, the mask of these words, leaves over `tokens` tokens. A mask that hashes may show a later query any
 /// key: a cache must keep them all.
 MaskFacts facts_on_text(const std::string& mask, const AttentionRule& rule, Index tokens);
-
-/// Multiplications and additions of scores and mixing in all heads and layers, each with these cells.
-double mask_work(const ModelDims& dims, const MaskFacts& facts);
-/// Bytes in F32 of the keys and values that a cache must keep.
-double mask_cache_bytes(const ModelDims& dims, const MaskFacts& facts);
 
 class MaskSweep final : public Sweep {
  public:

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "core/attention/lsh.h"
 #include "core/attention/masks.h"
 #include "core/edits/mask_edit.h"
@@ -15,6 +17,7 @@ namespace headscope::mask_sweep_test {
 
 using doctest::Approx;
 using testing::reference;
+using testing::source_dir;
 
 TEST_CASE("masks side by side: cells, loss and change of the answer are those of a run with each") {
   Backend backend;
@@ -61,6 +64,31 @@ TEST_CASE("masks side by side: cells, loss and change of the answer are those of
   CHECK(known->entries[2].facts.cells < 210);
   CHECK(known->entries[2].facts.kept_keys == 20);  // a later query may meet any of them
   CHECK(known->entries[1].facts.kept_keys == 2);
+}
+
+TEST_CASE("what a mask saves: a cache of latents alone, none of a text read at once, no work by one head's hashes") {
+  const MaskFacts facts = mask_facts(*parse_mask("window 3"), 20);
+  REQUIRE(facts.cells == 57);
+  REQUIRE(facts.kept_keys == 2);
+  // Two layers of three heads, keys of 6 + 8 numbers and values of 4, out of a latent of 5 and the 8 that turn.
+  const ModelConfig config = load_config(reference("families/deepseek_v2"));
+  const MaskSavings latent = MaskSavings::of(config);
+  CHECK(latent.cache_bytes(facts) == 4 * 2 * (5 + 8) * 2);
+  CHECK(latent.work(facts, false) == 2 * (14 + 4) * 57 * 3 * 2);
+  CHECK(std::isnan(latent.work(facts, true)));
+  // Of weights alone it is not known that they come of a latent.
+  const MaskSavings weights = MaskSavings::of(ModelInfo{.name = "", .family = "", .dims = config.dims});
+  CHECK(weights.cache_bytes(facts) == 4 * 2 * 3 * (14 + 4) * 2);
+  CHECK(weights.work(facts, false) == latent.work(facts, false));
+  // BERT: three layers of three heads of 6.
+  const MaskSavings encoder = MaskSavings::of(load_config(reference("families/bert")));
+  CHECK_FALSE(encoder.keeps_keys);
+  CHECK(std::isnan(encoder.cache_bytes(facts)));
+  CHECK(encoder.work(facts, false) == 2 * (6 + 6) * 57 * 3 * 3);
+  CHECK_FALSE(MaskSavings::of(load_config(source_dir() / "models/tiny-vit")).keeps_keys);
+  const MaskSavings state = MaskSavings::of(load_config(reference("families/mamba")));
+  CHECK(std::isnan(state.work(facts, false)));
+  CHECK(std::isnan(state.cache_bytes(facts)));
 }
 
 }  // namespace headscope::mask_sweep_test

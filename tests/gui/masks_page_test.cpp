@@ -115,6 +115,15 @@ TEST_CASE("a mask acts on a state as on attention: cells, and what it costs; it 
   CHECK(page.results().run->next.front().probability != was);
 }
 
+TEST_CASE("a model that reads a text at once keeps no cache that a mask could save") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  testing::AnalysePage page("tiny-bert", 1280, 720);
+  page.open("masks", "masks", "mask picture/map");
+  CHECK(page.driver.shown("Score and mixing work"));
+  CHECK_FALSE(page.driver.shown("Keys the cache must keep"));
+  CHECK_FALSE(page.driver.shown("KV cache"));
+}
+
 TEST_CASE("sharing keys is measured by itself, and a row of the table is tried out in Explore") {
   HEADSCOPE_NEEDS_DISPLAY();
   Analysed a("sharing");

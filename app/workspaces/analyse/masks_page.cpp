@@ -20,7 +20,6 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/mask_edit.h"
-#include "core/model/kv_cache.h"
 #include "core/run/mechanism_input.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
@@ -318,18 +317,19 @@ class MaskPage final : public ReadingPage {
   void numbers(const PageContext& c, const Reading& answer) {
     const MaskPicture& known = answer.result;
     const MaskFacts& facts = known.facts;
-    const ModelDims& d = answer.source.trace->model.dims;
+    const ModelInfo& info = answer.source.trace->model;
     section(c.ui, "WHAT IS LEFT", fmt::format("of {} tokens", facts.tokens));
     fact(c.ui, "Cells kept", fmt::format("{} of {}", facts.cells, facts.tokens * facts.tokens));
     fact(c.ui, "… of all", fmt::format("{:.1f} %", 100 * facts.share()));
     fact(c.ui, "… of the causal ones", fmt::format("{:.1f} %", 100 * facts.causal_share()), nullptr,
          {"visible cells ÷ n (n + 1) / 2"});
-    if (d.state_space())
+    if (info.dims.state_space())
       note(c.ui,
            "Cells of the matrix that the state amounts to. A mask saves a state nothing: it is as large for every "
            "text.");
     else
-      savings(c, facts, d);
+      savings(c, facts, hashes_vectors(known.spec),
+              answer.source.model.model ? MaskSavings::of(answer.source.model.model->config()) : MaskSavings::of(info));
     if (known.recall >= 0)
       fact(c.ui, fmt::format("Top {} keys it shows", top_keys), fmt::format("{:.0f} %", 100 * known.recall), nullptr,
            {fmt::format("of the {} keys with the largest q·k, the share that fell into a shared bucket", top_keys),
@@ -346,14 +346,19 @@ class MaskPage final : public ReadingPage {
   }
 
   /// What attention need not compute or keep.
-  static void savings(const PageContext& c, const MaskFacts& facts, const ModelDims& d) {
-    fact(c.ui, "Score and mixing work", quantity(mask_work(d, facts), "FLOP"), nullptr,
-         {"2 · (d_head + d_value) · visible cells · heads · layers",
-          fmt::format("2 · ({} + {}) · {} · {} · {}", d.d_head, d.value_width(), facts.cells, d.heads, d.layers)});
+  static void savings(const PageContext& c, const MaskFacts& facts, bool hashed, const MaskSavings& saved) {
+    const ModelDims& d = saved.dims;
+    const std::string cells =
+        hashed ? "every head hashes its own queries and keys: these cells are one head's"
+               : fmt::format("2 · ({} + {}) · {} · {} · {}", d.d_head, d.value_width(), facts.cells, d.heads, d.layers);
+    fact(c.ui, "Score and mixing work", amount(saved.work(facts, hashed), "FLOP"), nullptr,
+         {"2 · (d_head + d_value) · visible cells · heads · layers", cells});
+    if (!saved.keeps_keys) return;
     fact(c.ui, "Keys the cache must keep", fmt::format("{} of {}", facts.kept_keys, facts.tokens), nullptr,
          {"keys that some one of the next n queries may still see"});
-    fact(c.ui, "KV cache", quantity(mask_cache_bytes(d, facts), "B"), nullptr,
-         {fmt::format("layers · ({}) · kept keys · 4 bytes", kept_numbers(d).words)});
+    fact(c.ui, "KV cache", amount(saved.cache_bytes(facts), "B"), nullptr,
+         {fmt::format("layers · ({}) · kept keys · 4 bytes", saved.cached.words),
+          fmt::format("{} · ({}) · {} · 4", d.layers, saved.cached.sum, facts.kept_keys)});
   }
 
   void in_the_model(const PageContext& c) {
