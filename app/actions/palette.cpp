@@ -145,6 +145,7 @@ std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, st
                                        std::size_t most) {
   constexpr double detail_share = 0.5;  // what is found in the detail counts less than a name
   constexpr double head_share = 0.9;    // of what pages and actions count as much
+  constexpr double lesson_share = 0.5;  // behind the page that shows what it teaches
   constexpr double named = 2000;        // more than scattered letters, however many
   std::vector<PaletteHit> hits;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -156,6 +157,7 @@ std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, st
     if (!title && !detail && words == 0) continue;
     PaletteHit hit{i, title ? title->score : detail ? detail->score * detail_share : 0, {}};
     if (words > 0) hit.score = named * (1 + words) + hit.score / 20;
+    if (items[i].group == "Lesson") hit.score *= lesson_share;
     if (title) hit.positions = std::move(title->positions);
     hits.push_back(std::move(hit));
   }

@@ -37,15 +37,16 @@ class LessonText {
 /// Where a step begins: the student may wander off, and comes back to it with one key. Nothing that is not named is the
 /// lesson's own.
 struct LessonScene {
-  std::string model, text, source;  ///< name of a bundled model; what it reads
-  std::string image;                ///< of a model of pictures, in place of a text: a file among the assets
-  std::string stack;                ///< of an encoder-decoder, whose heads: "enc", "dec", "cross"
-  std::string workspace, page;      ///< title and id; "" = Explore, the workspace's own
-  std::string head, row, cell;      ///< "0.2", "sold", "sold Anna": tokens or positions; cell: row, space, key
-  std::string view;                 ///< of the head: "map", "row", "arcs" …
-  std::vector<std::string> edits;   ///< "0.2: ablate zero"
-  std::string mechanism, on;        ///< "softmax temperature=2"; a worked example, or a head: "one-query", "0.2"
-  std::string session;              ///< JSON: any part of a session file, over all this; "" = none
+  std::string model = {}, text = {}, source = {};  ///< name of a bundled model; what it reads
+  std::string image = {};                 ///< of a model of pictures, in place of a text: a file among the assets
+  std::string stack = {};                 ///< of an encoder-decoder, whose heads: "enc", "dec", "cross"
+  std::string workspace = {}, page = {};  ///< title and id; "" = Explore, the workspace's own
+  std::string head = {}, row = {},
+              cell = {};                ///< "0.2", "sold", "sold Anna": tokens or positions; cell: row, space, key
+  std::string view = {};                ///< of the head: "map", "row", "arcs" …
+  std::vector<std::string> edits = {};  ///< "0.2: ablate zero"
+  std::string mechanism = {}, on = {};  ///< "softmax temperature=2"; a worked example, or a head: "one-query", "0.2"
+  std::string session = {};             ///< JSON: any part of a session file, over all this; "" = none
 };
 
 struct LessonQuestion {

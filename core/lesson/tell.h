@@ -12,11 +12,11 @@
 namespace headscope {
 
 struct LessonTold {
-  std::vector<std::string> prose;  ///< paragraphs
-  std::string ask;
-  std::vector<std::string> choices;
-  std::optional<HeadId> head;     ///< that the step shows …
-  std::optional<Index> row, key;  ///< … with this row, and in it this cell
+  std::vector<std::string> prose = {};  ///< paragraphs
+  std::string ask = {};
+  std::vector<std::string> choices = {};
+  std::optional<HeadId> head = {};          ///< that the step shows …
+  std::optional<Index> row = {}, key = {};  ///< … with this row, and in it this cell
 };
 /// Throws Error where a formula, a place or a head does not exist in this run.
 LessonTold tell(const LessonStep& step, const std::shared_ptr<LessonRun>& run);

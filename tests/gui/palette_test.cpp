@@ -35,6 +35,7 @@ TEST_CASE(
   editor.undo();
   REQUIRE(driver.until([&] { return app.settled(); }, 6000));
   const AppContext context{app.explorer(), app.settings(), app.requests()};
+  REQUIRE(driver.until([&] { return !app.explorer().lessons.list().empty(); }));
   const auto items = palette_items(context);
   const std::filesystem::path file = testing::source_dir() / "tests/gui/palette_queries.txt";
   std::istringstream lines(read_file(file, 1 << 20));
@@ -58,7 +59,9 @@ TEST_CASE(
   // Every page and workspace is asked for by something.
   const std::string all = read_file(file, 1 << 20);
   for (const PaletteItem& item : items)
-    if (item.id.find('/') != std::string::npos && !item.id.starts_with("mask/"))
+    if (item.id.starts_with("lesson/"))
+      CHECK_MESSAGE(items[search_palette(items, item.title, 1).at(0).item].id == item.id, item.title);
+    else if (item.id.find('/') != std::string::npos && !item.id.starts_with("mask/"))
       CHECK_MESSAGE(all.find("\n" + item.id + ": ") != std::string::npos, item.id);
 }
 

@@ -1,0 +1,173 @@
+// Taking a lesson without a window: its steps are shown, told, answered; wandering off and coming back; one's own work.
+
+#include <doctest/doctest.h>
+
+#include "app/state/lesson_session.h"
+#include "core/base/error.h"
+#include "core/edits/ablate_edit.h"
+#include "tests/app/explorer_controller.h"
+
+namespace headscope::lesson_controller_test {
+
+namespace {
+const char* const file = R"(---
+title: Two heads
+model: induction
+text: Mr and Mrs Quill of Fox Hythe kept bees. Now Mr and Mrs Qu
+---
+## Who copies?
+After {tokens()} tokens comes {answer()}.
+```show
+head: 1.0
+row: -1
+view: row
+```
+```question
+kind: head
+ask: Which head does it need?
+answer: needed_head()
+because: It costs {cost(needed_head()):.1f} nats.
+```
+## By hand
+Three keys.
+```show
+mechanism: softmax temperature=2
+on: one-query
+view: steps
+```
+```question
+kind: number
+ask: What comes out?
+answer: output(0, 0)
+within: 0.1
+because: {output(0, 0):.1f}
+```
+## Break it
+Take it out.
+```question
+kind: until
+ask: Until it says something else.
+answer: answer() != "i"
+because: It says {answer()}.
+```
+)";
+
+struct Student : testing::Controller {
+  LessonController& lessons = explorer.lessons;
+  Student() {
+    explorer.run.open_model(testing::example());
+    explorer.editor.set_text("one two one");
+    settle();
+    explorer.lessons.open(std::make_shared<const Lesson>(parse_lesson(file, "01-two", "01-two.md")));
+    settle();
+  }
+};
+}  // namespace
+
+TEST_CASE("a step shows its model, text, head and row, and tells its numbers") {
+  Student s;
+  REQUIRE(s.lessons.told());
+  CHECK(s.lessons.told()->prose.front() == "After 58 tokens comes i.");
+  CHECK(s.document().text.starts_with("Mr and Mrs"));
+  CHECK(s.document().selected == HeadId{1, 0});
+  CHECK(s.document().query == Index{57});
+  CHECK(s.explorer.state().view.head_view == HeadView::row);
+  CHECK(s.results().run->request.text == s.document().text);
+  CHECK_FALSE(s.lessons.wandered());
+  CHECK(s.lessons.error() == "");
+}
+
+TEST_CASE("guesses are answered by the model; the score is of first guesses") {
+  Student s;
+  CHECK_FALSE(s.lessons.answer());
+  s.lessons.answer(HeadId{0, 1});
+  s.settle();
+  REQUIRE(s.lessons.answer());
+  CHECK_FALSE(s.lessons.answer()->right);
+  CHECK(s.lessons.answer()->truth == "head 1.0");
+  s.lessons.answer(HeadId{1, 0});
+  s.settle();
+  CHECK(s.lessons.answer()->right);
+  CHECK(s.lessons.score() == std::pair{0, 1});
+  s.lessons.go(1);
+  s.settle();
+  CHECK_FALSE(s.lessons.answer());
+  s.lessons.answer(20.0);
+  s.settle();
+  REQUIRE(s.lessons.answer());
+  CHECK(s.lessons.answer()->right);
+  CHECK(s.lessons.score() == std::pair{1, 2});
+  s.lessons.go(7);  // there is none
+  CHECK(s.lessons.at() == 1);
+}
+
+TEST_CASE("a step of a mechanism puts its page, values and worked example on the screen") {
+  Student s;
+  s.lessons.go(1);
+  s.settle();
+  REQUIRE(s.document().by_hand);
+  CHECK(s.document().by_hand->example == "one-query");
+  const Session session = lesson_session(s.lessons.step().scene, {}, "here");
+  CHECK(session.window.workspace == "Mechanisms");
+  CHECK(session.window.pages.at("Mechanisms") == "softmax");
+  CHECK(session.window.controls.at("Mechanisms").find("\"temperature\":2") != std::string::npos);
+}
+
+TEST_CASE("what was to be reached is found in what the student does on the screen") {
+  Student s;
+  s.lessons.go(2);
+  s.settle();
+  CHECK_FALSE(s.lessons.answer());  // nothing has been done
+  s.explorer.editor.set_edits({{{0, 0}, Ablate{Ablate::By::zero}}});
+  s.settle();
+  CHECK(s.lessons.wandered());
+  s.explorer.editor.set_edits({{{1, 0}, Ablate{Ablate::By::zero}}});
+  s.settle();
+  REQUIRE(s.lessons.answer());
+  CHECK(s.lessons.answer()->right);
+  CHECK(s.lessons.answer()->because.starts_with("It says "));
+  CHECK(s.lessons.answer()->because != "It says i.");
+  s.lessons.show_again();
+  s.settle();
+  CHECK_FALSE(s.lessons.wandered());
+  CHECK(s.document().edits.empty());
+}
+
+TEST_CASE("one's own text is set aside, is still unsaved, and comes back") {
+  Student s;
+  CHECK(s.explorer.files.aside());
+  CHECK(s.explorer.files.unsaved() == "a text");
+  CHECK(s.explorer.files.own().document.text == "one two one");
+  s.explorer.editor.view().theme = "light";
+  s.lessons.go(2);
+  s.settle();
+  CHECK(s.explorer.state().view.theme == "light");  // is the person's, not the lesson's
+  s.explorer.editor.set_text("something else");
+  s.lessons.close();
+  s.settle();
+  CHECK(s.document().text == "one two one");
+  CHECK(s.explorer.files.unsaved() == "a text");
+  CHECK_FALSE(s.lessons.lesson());
+  s.explorer.editor.undo();  // a step like others
+  s.settle();
+  CHECK(s.document().text == "something else");
+}
+
+TEST_CASE("a scene that cannot be shown is refused with what there is") {
+  LessonScene scene;
+  scene.workspace = "Nowhere";
+  CHECK_THROWS_AS(lesson_session(scene, {}, "here"), Error);
+  scene = {.view = "upside down"};
+  CHECK_THROWS_AS(lesson_session(scene, {}, "here"), Error);
+  scene = {.mechanism = "softmax", .on = "nothing"};
+  CHECK_THROWS_AS(lesson_session(scene, {}, "here"), Error);
+  scene = {.edits = {"9: nonsense"}};
+  CHECK_THROWS_AS(lesson_request(scene), Error);
+  scene = {.session = R"({"view": {"scale": "log"}, "document": {"too_long": "keep_last"}})"};
+  const Session merged = lesson_session(scene, {.head = HeadId{1, 2}}, "here");
+  CHECK(merged.view.scale == Scale::log);
+  CHECK(merged.document.selected == HeadId{1, 2});
+  CHECK(merged.document.too_long == RunRequest::TooLong::keep_last);
+}
+
+}  // namespace headscope::lesson_controller_test

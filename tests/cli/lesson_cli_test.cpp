@@ -1,0 +1,52 @@
+// Every bundled lesson is true of its models; and what the command says of one that is not.
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/file.h"
+#include "tests/support/paths.h"
+#include "tests/support/process.h"
+
+namespace headscope::lesson_cli_test {
+
+using namespace testing;
+
+TEST_CASE("every step of every bundled lesson opens, and every claim is true") {
+  const Finished checked = run_cli({"lesson", "check"});
+  CHECK_MESSAGE(checked.code == 0, checked.out);
+  CHECK(checked.out.ends_with("lessons are good\n"));
+  const auto all = nlohmann::json::parse(run_cli({"lesson", "list", "--json"}).out).at("lessons");
+  CHECK(all.size() >= 24);
+  for (const auto& each : all) {
+    CHECK(each.at("minutes").get<int>() >= 5);
+    CHECK(each.at("minutes").get<int>() <= 12);
+    CHECK(each.at("steps").get<int>() >= 3);
+  }
+}
+
+TEST_CASE("a claim that is not true is named, and ends with 1") {
+  const auto file = scratch_dir("lesson") / "wrong.md";
+  write_file_atomically(file,
+                        "---\ntitle: Wrong\nmodel: induction\ntext: Mr and Mrs Qu\n---\n## One\nIt has {tokens()} "
+                        "tokens.\n```expect\ntokens() == 13\ntokens() == 14\n```\n");
+  const Finished checked = run_cli({"lesson", "check", file.string()});
+  CHECK(checked.code == 1);
+  CHECK(checked.out.find("line 10") != std::string::npos);
+  CHECK(checked.out.find("tokens() == 14") != std::string::npos);
+  CHECK(checked.out.find("0 of 1 steps in 1 lessons are good") != std::string::npos);
+  const Finished shown = run_cli({"lesson", "show", file.string()});
+  CHECK(shown.code == 0);
+  CHECK(shown.out.find("It has 13 tokens.") != std::string::npos);
+  const Finished none = run_cli({"lesson", "check", "no-such-lesson"});
+  CHECK(none.code == 1);
+  CHECK(none.err.find("no-such-lesson") != std::string::npos);
+}
+
+TEST_CASE("the terms that formulas may use are listed with what they mean") {
+  const Finished terms = run_cli({"lesson", "terms"});
+  CHECK(terms.code == 0);
+  CHECK(terms.out.find("weight(head, row, key)") != std::string::npos);
+}
+
+}  // namespace headscope::lesson_cli_test

@@ -1,0 +1,138 @@
+// Lessons with a person in front of them: list, keys, clicks, wrong and right answers, wandering off, coming back; and
+// that every page a bundled lesson names is there.
+
+#include <doctest/doctest.h>
+
+#include "app/all_workspaces.h"
+#include "app/state/lesson_session.h"
+#include "tests/gui/explore.h"
+
+namespace headscope::lessons_test {
+
+namespace {
+struct Class : testing::Explore {
+  MechanismsWorkspace mechanisms{app.explorer().jobs, app.explorer().editor, app.explorer().run};
+  AnalyseWorkspace analyse{app.explorer().jobs, app.explorer().run};
+  LessonController& lessons = app.explorer().lessons;
+  explicit Class(int width = 1600) : Explore(width, width == 1280 ? 720 : 1000) {
+    app.add(mechanisms);
+    app.add(analyse);
+    driver.frames(2);
+  }
+  void take(const std::string& id) {
+    lessons.open(id);
+    REQUIRE(driver.until([&] { return lessons.lesson() && lessons.told(); }, 6000));
+    REQUIRE(settle());
+  }
+  void answered() {
+    REQUIRE(driver.until([&] { return lessons.answer() != nullptr; }, 6000));
+    driver.frames(3);
+  }
+};
+}  // namespace
+
+TEST_CASE("a lesson is played through with mouse and keys: wrong, right, off and back again") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const int width : {1600, 1280}) {
+    CAPTURE(width);
+    Class c(width);
+    c.app.explorer().editor.set_text("my own text");
+    REQUIRE(c.settle());
+    c.take("01-who-is-she");
+    CHECK(c.state().document.text.find("Anna") != std::string::npos);
+    CHECK(c.state().document.selected == HeadId{0, 2});
+    c.driver.click("Next");
+    REQUIRE(c.settle());
+    CHECK(c.lessons.at() == 1);
+    // A wrong token, then the right one, by clicks.
+    const auto& tokens = c.results().run->trace->tokens;
+    const auto anna = std::ranges::find_if(tokens, [](const Token& t) { return t.bytes == " Anna"; }) - tokens.begin();
+    c.driver.click("guess token 0");
+    c.answered();
+    CHECK_FALSE(c.lessons.answer()->right);
+    c.driver.click("guess token " + std::to_string(anna));
+    REQUIRE(c.driver.until([&] { return c.lessons.answer() && c.lessons.answer()->right; }, 6000));
+    // On by a key; a choice by a click.
+    c.driver.key(ImGuiKey_F4);
+    REQUIRE(c.settle());
+    CHECK(c.lessons.at() == 2);
+    c.driver.click("choice 2");
+    c.answered();
+    CHECK(c.lessons.answer()->right);
+    // Off: another head and an edit; one key comes back.
+    c.driver.key(ImGuiKey_F4);
+    REQUIRE(c.settle());
+    c.app.explorer().editor.set_edits({parse_intervention("0.2: ablate zero", "here")});
+    REQUIRE(c.settle());
+    REQUIRE(c.driver.until([&] { return c.lessons.answer() && c.lessons.answer()->right; }, 6000));
+    CHECK(c.driver.shown("Show again"));
+    c.driver.key(ImGuiKey_F6);
+    REQUIRE(c.settle());
+    CHECK(c.state().document.edits.empty());
+    c.driver.key(ImGuiKey_F3);
+    REQUIRE(c.settle());
+    CHECK(c.lessons.at() == 2);
+    c.driver.click("leave the lesson");
+    REQUIRE(c.settle());
+    CHECK_FALSE(c.lessons.lesson());
+    CHECK(c.state().document.text == "my own text");
+  }
+}
+
+TEST_CASE("lessons are found by key and palette") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Class c;
+  c.driver.key(ImGuiKey_F2);
+  REQUIRE(c.driver.until([&] { return c.driver.shown("Close"); }));
+  REQUIRE(c.driver.until([&] { return !c.lessons.list().empty(); }));
+  c.driver.click("Close");
+  c.driver.frames(3);
+  c.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
+  c.driver.frames(3);
+  c.driver.type("which word does she");
+  c.driver.frames(3);
+  c.driver.key(ImGuiKey_Enter);
+  REQUIRE(c.driver.until([&] { return c.lessons.lesson() != nullptr; }));
+  CHECK(c.lessons.lesson()->id == "01-who-is-she");
+}
+
+TEST_CASE("a number is typed, also with a comma and a minus as they are printed") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Class c;
+  c.lessons.open(std::make_shared<const Lesson>(parse_lesson(
+      "---\ntitle: t\nmodel: induction\ntext: Mr and Mrs Qu\n---\n## a\nb\n```question\nkind: number\nask: "
+      "a\nanswer: 0 - tokens() / 2\nwithin: 0.01\nbecause: c\n```\n",
+      "x", "x.md")));
+  REQUIRE(c.driver.until([&] { return c.lessons.told() != nullptr; }, 6000));
+  REQUIRE(c.settle());
+  c.driver.click("lesson number");
+  c.driver.type("−6,5");
+  c.driver.frames(2);
+  c.driver.click("Check");
+  c.answered();
+  CHECK(c.lessons.answer()->right);
+}
+
+TEST_CASE("every workspace and page that a bundled lesson shows is there") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = testing::Explore::options(1280, 720);
+  App app(options);
+  AllWorkspaces workspaces(app);
+  int pages = 0;
+  for (const auto& file : lesson_files())
+    for (const Lesson lesson = read_lesson(file); const LessonStep& step : lesson.steps) {
+      const Session session = lesson_session(step.scene, {}, file.string());
+      for (const auto& [workspace, page] : session.window.pages) {
+        CAPTURE(lesson.id);
+        CAPTURE(step.title);
+        CAPTURE(page);
+        CHECK(std::ranges::any_of(app.requests().pages, [&](const UiRequests::Page& each) {
+          return each.of == workspace && each.id == page;
+        }));
+        ++pages;
+      }
+    }
+  CHECK(pages > 0);
+}
+
+}  // namespace headscope::lessons_test

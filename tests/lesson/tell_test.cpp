@@ -1,0 +1,215 @@
+// Every term of lessons beside the number it stands for, found another way; and what is said of guesses.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/edits/ablate_edit.h"
+#include "core/lesson/tell.h"
+#include "core/metrics/next_token.h"
+#include "tests/support/paths.h"
+
+namespace headscope::tell_test {
+
+using jinja::Formula;
+using jinja::Value;
+
+namespace {
+constexpr const char* story = "Mr and Mrs Quill of Fox Hythe kept bees. Now Mr and Mrs Qu";
+
+struct Told {
+  Backend backend{1};
+  RunRequest request;
+  LoadedModel model;
+  std::shared_ptr<LessonRun> run;
+  std::shared_ptr<const Trace> trace;
+
+  Told() {
+    request.model = testing::source_dir() / "assets/examples/induction";
+    request.text = story;
+    model = load_model(request.model, backend);
+    run = std::make_shared<LessonRun>(model, request, Stack::only, backend);
+    RunRequest dense = request;
+    dense.capture.maps = MapStorage::dense;
+    trace = headscope::run(model, dense, Ctx{backend});
+  }
+  std::shared_ptr<const Trace> recorded() {
+    RunRequest wanted = request;
+    wanted.capture.sites = {SiteKind::resid_post};
+    return headscope::run(model, wanted, Ctx{backend});
+  }
+  Value value(const std::string& formula) const { return Formula(formula, "here").value(lesson_names(run)); }
+  double number(const std::string& formula) const { return value(formula).real(); }
+  std::string text(const std::string& formula) const { return value(formula).printed(); }
+  /// −ln p(token) after the last position, with these edits.
+  double loss(std::int32_t token, std::vector<Intervention> edits) {
+    RunRequest edited = request;
+    edited.edits = std::move(edits);
+    const auto after = headscope::run(model, edited, Ctx{backend});
+    return next_token_loss(after->logits.select(0, after->logits.dim(0) - 1), token);
+  }
+};
+
+LessonStep step_of(const std::string& question, const std::string& show = "head: 1.0\nrow: -1") {
+  return parse_lesson("---\ntitle: t\n---\n## a\nIt has {tokens()} tokens.\n```show\n" + show + "\n```\n```question\n" +
+                          question + "\n```\n",
+                      "x", "x.md")
+      .steps.front();
+}
+}  // namespace
+
+TEST_CASE("terms of a run are the numbers of its trace") {
+  Told t;
+  const AttentionMap& map = t.trace->map({1, 0});
+  const auto n = static_cast<Index>(t.trace->tokens.size());
+  CHECK(t.number("tokens()") == static_cast<double>(n));
+  CHECK(t.number("layers()") == 2);
+  CHECK(t.number("heads()") == 4);
+  CHECK(t.text("token(0)") == "M");
+  CHECK(t.text("token(-1)") == "u");
+  CHECK(t.number("position('Q#2')") == static_cast<double>(n - 2));
+  CHECK(t.number("weight('1.0', -1, 13)") == doctest::Approx(map.weight(n - 1, 13)));
+  CHECK(t.number("strongest('1.0', -1)") == 13);
+  CHECK(t.number("strongest_weight('1.0', -1)") == doctest::Approx(map.weight(n - 1, 13)));
+  CHECK(t.number("seen('1.0', 4)") == 5);
+  CHECK(t.number("even('1.0', 4)") == doctest::Approx(0.2));
+  double entropy = 0;
+  for (Index k = 0; k < n; ++k)
+    if (const double p = static_cast<double>(map.weight(n - 1, k)); p > 0) entropy -= p * std::log(p);
+  CHECK(t.number("entropy('1.0', -1)") == doctest::Approx(entropy).epsilon(1e-4));
+  // A weight is the softmax of its row's scores.
+  double sum = 0;
+  for (Index k = 0; k < n; ++k) sum += std::exp(t.number("score('1.0', -1, " + std::to_string(k) + ")"));
+  CHECK(std::exp(t.number("score('1.0', -1, 13)")) / sum == doctest::Approx(map.weight(n - 1, 13)).epsilon(1e-4));
+  CHECK(t.number("dot('1.0', -1, 13)") / std::sqrt(t.number("width()")) ==
+        doctest::Approx(t.number("score('1.0', -1, 13)")));
+  CHECK(t.number("metric('1.0', 'entropy')") ==
+        doctest::Approx(evaluate(metric("entropy"), *t.trace)[4]).epsilon(1e-4));
+  CHECK(t.number("chance('1.3', 'sink')") > 0);
+  CHECK(t.text("class_of('1.0')") == "induction");
+  CHECK(t.text("head_with_most('sink')") == "1.3");
+}
+
+TEST_CASE("terms of the answer are those of the logits, as it is and under edits") {
+  Told t;
+  const NextToken best = most_probable(*t.trace);
+  CHECK(t.text("answer()") == "i");
+  CHECK(t.number("answer_probability()") == doctest::Approx(best.probability));
+  CHECK(t.number("probability('i')") == doctest::Approx(best.probability));
+  CHECK(t.number("probability('i', 3)") ==
+        doctest::Approx(std::exp(-next_token_loss(t.trace->logits.select(0, 3), best.id))));
+  CHECK(t.number("loss()") == doctest::Approx(mean_loss(*t.trace)));
+  const std::vector<Intervention> without{{{1, 0}, Ablate{Ablate::By::zero}}};
+  CHECK(-t.number("ln(under('1.0: ablate zero').probability('i'))") ==
+        doctest::Approx(t.loss(best.id, without)).epsilon(1e-4));
+  CHECK(t.text("under('1.0: ablate zero').answer()") != "i");
+  CHECK(t.text("under('1.3: ablate zero').answer()") == "i");
+  const std::vector<Intervention> by_mean{{{1, 0}, Ablate{Ablate::By::mean}}};
+  CHECK(t.number("cost('1.0')") == doctest::Approx(t.loss(best.id, by_mean) - t.loss(best.id, {})).epsilon(1e-4));
+  CHECK(t.text("needed_head()") == "1.0");
+}
+
+TEST_CASE("terms of mechanisms and of the residual stream") {
+  Told t;
+  // The worked example: scores of (1, 0) with (1, 0), (0, 1), (1, 1) over √2; values 10, 20, 30.
+  const double e = std::exp(1 / std::sqrt(2.0));
+  CHECK(t.number("mechanism('softmax', 'one-query').cell('weights', 0, 0)") == doctest::Approx(e / (2 * e + 1)));
+  CHECK(t.number("mechanism('softmax', 'one-query').output(0, 0)") == doctest::Approx(20));
+  CHECK(t.text("mechanism('softmax', 'one-query').terms('weights', 0, 0)") != "");
+  CHECK_THROWS_AS(t.value("mechanism('softmax', 'one-query').output(0, 1)"), Error);
+  CHECK_THROWS_AS(t.value("mechanism('softmax', 'nothing').output(0, 0)"), Error);
+  const Trace& trace = *t.recorded();
+  const Tensor& stream = trace.sites.at({SiteKind::resid_post, 1});
+  double sum = 0, most = 0, with = 0, other = 0;
+  for (Index i = 0; i < stream.dim(1); ++i) {
+    const double x = static_cast<double>(stream.at(3, i)), y = static_cast<double>(stream.at(5, i));
+    sum += x * x, most = std::max(most, std::abs(x)), with += x * y, other += y * y;
+  }
+  CHECK(t.number("norm('resid_post', 1, 3)") == doctest::Approx(std::sqrt(sum)));
+  CHECK(t.number("largest('resid_post', 1, 3)") == doctest::Approx(most));
+  CHECK(t.number("cosine('resid_post', 1, 3, 5)") == doctest::Approx(with / std::sqrt(sum * other)));
+  CHECK_THROWS_AS(t.value("norm('nowhere', 1, 3)"), Error);
+  CHECK_THROWS_AS(t.value("norm('resid_post', 7, 3)"), Error);
+}
+
+TEST_CASE("places and heads that are not there are refused with what there is") {
+  Told t;
+  CHECK_THROWS_AS(t.value("position('Anna')"), Error);
+  CHECK_THROWS_AS(t.value("position('Q')"), Error);  // twice
+  CHECK_THROWS_AS(t.value("position('Q#3')"), Error);
+  CHECK_THROWS_AS(t.value("token(58)"), Error);
+  CHECK(t.text("token(57)") == "u");
+  CHECK_THROWS_AS(t.value("weight('2.0', 0, 0)"), Error);
+  CHECK_THROWS_AS(t.value("under('9.9: ablate zero').answer()"), Error);
+  CHECK_THROWS_AS(t.value("metric('1.0', 'beauty')"), Error);
+}
+
+TEST_CASE("a step tells its prose and what it looks at") {
+  Told t;
+  const LessonTold told = tell(step_of("kind: token\nask: Of {token(-1)}?\nanswer: 13\nbecause: c"), t.run);
+  REQUIRE(told.prose.size() == 1);
+  CHECK(told.prose[0] == "It has 58 tokens.");
+  CHECK(told.ask == "Of u?");
+  CHECK(told.head == HeadId{1, 0});
+  CHECK(told.row == Index{57});
+  CHECK_FALSE(told.key);
+  const LessonTold cell = tell(step_of("kind: token\nask: a\nanswer: 13\nbecause: c", "cell: 57 Q#1"), t.run);
+  CHECK(cell.row == Index{57});
+  CHECK(cell.key == Index{11});
+}
+
+TEST_CASE("a guess is held against what the model says, beside chance") {
+  Told t;
+  const LessonStep token =
+      step_of("kind: token\nask: a\nanswer: strongest('1.0', -1)\nbecause: {strongest_weight('1.0', -1):.2f}");
+  const LessonReply right = answered(token, t.run, Index{13}), wrong = answered(token, t.run, Index{2});
+  CHECK(right.right);
+  CHECK_FALSE(wrong.right);
+  CHECK(right.truth == "i, position 13");
+  CHECK(wrong.guess == "␣, position 2");
+  CHECK(right.chance == doctest::Approx(1.0 / 58));
+  CHECK(right.because == "1.00");
+  CHECK_THROWS_AS(answered(token, t.run, Index{58}), Error);
+
+  const LessonStep head = step_of("kind: head\nask: a\nanswer: needed_head()\nbecause: c");
+  CHECK(answered(head, t.run, HeadId{1, 0}).right);
+  CHECK_FALSE(answered(head, t.run, HeadId{0, 1}).right);
+  CHECK(answered(head, t.run, HeadId{0, 1}).truth == "head 1.0");
+  CHECK(answered(head, t.run, HeadId{}).chance == doctest::Approx(1.0 / 8));
+
+  const LessonStep number = step_of("kind: number\nask: a\nanswer: tokens() / 2\nwithin: 0.5\nbecause: c");
+  CHECK(answered(number, t.run, 29.5).right);
+  CHECK_FALSE(answered(number, t.run, 29.6).right);
+  CHECK(answered(number, t.run, 3.0).truth == "29");
+
+  const LessonStep choice = step_of("kind: choice\nask: a\nchoices: no | {answer()}\nanswer: answer()\nbecause: c");
+  CHECK(answered(choice, t.run, Index{1}).right);
+  CHECK_FALSE(answered(choice, t.run, Index{0}).right);
+  CHECK(answered(choice, t.run, Index{0}).guess == "no");
+  CHECK(answered(choice, t.run, Index{0}).chance == 0.5);
+
+  const LessonStep until = step_of("kind: until\nask: a\nanswer: answer() != 'i'\nbecause: c");
+  CHECK_FALSE(answered(until, t.run, 0.0).right);
+  CHECK(answered(until, t.run->with({{{1, 0}, Ablate{Ablate::By::zero}}}), 0.0).right);
+}
+
+TEST_CASE("what is not true of the model is a fault of the lesson") {
+  Told t;
+  CHECK(faults_of(step_of("kind: head\nask: a\nanswer: needed_head()\nbecause: c"), t.run).empty());
+  CHECK(faults_of(step_of("kind: head\nask: a\nanswer: '7.0'\nbecause: c"), t.run).size() == 1);
+  CHECK(faults_of(step_of("kind: choice\nask: a\nchoices: b | c\nanswer: 'd'\nbecause: c"), t.run).size() == 1);
+  CHECK(faults_of(step_of("kind: until\nask: a\nanswer: true\nbecause: c"), t.run).size() == 1);
+  CHECK(faults_of(step_of("kind: head\nask: a\nanswer: '0.0'\nbecause: c", "row: Anna"), t.run).size() == 1);
+  const auto claims = [&](const std::string& claim) {
+    return faults_of(
+        parse_lesson("---\ntitle: t\n---\n## a\nb\n```expect\n" + claim + "\n```\n", "x", "x.md").steps.front(), t.run);
+  };
+  CHECK(claims("answer() == 'i'").empty());
+  const auto faults = claims("answer() == 'i'\nanswer() == 'j'\nnobody()");
+  REQUIRE(faults.size() == 2);
+  CHECK(faults[0].find("x.md, line 8") != std::string::npos);
+  CHECK(faults[0].find("answer() == 'j'") != std::string::npos);
+}
+
+}  // namespace headscope::tell_test
