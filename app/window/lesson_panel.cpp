@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -106,6 +107,7 @@ void LessonPanel::draw(Ui& ui, AppContext& app) {
   ImGui::SameLine();
   ImGui::SetCursorPosX(right - cross);
   const bool leave = button(ui, "×##leave the lesson", ui.px(22));
+  ui.name("leave the lesson", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {"Leave the lesson: your own text comes back"});
   note(ui, lesson->title);
   ImGui::Dummy({0, ui.px(4)});
@@ -126,7 +128,22 @@ void LessonPanel::draw(Ui& ui, AppContext& app) {
       question(ui, lessons, app.explorer.results().run ? app.explorer.results().run->trace.get() : nullptr, *told);
   }
   way_on(ui, app);
+  if (app.ui.presenting) slide_keys(app);
   if (leave) lessons.close();
+}
+
+/// As in slides, and as a remote control has them.
+void LessonPanel::slide_keys(AppContext& app) const {
+  app.ui.sideways_taken = true;
+  if (ImGui::GetIO().WantTextInput ||
+      ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel))
+    return;
+  LessonController& lessons = app.explorer.lessons;
+  const auto pressed = [](std::initializer_list<ImGuiKey> keys) {
+    return std::ranges::any_of(keys, [](ImGuiKey key) { return ImGui::IsKeyPressed(key, false); });
+  };
+  if (pressed({ImGuiKey_Space, ImGuiKey_RightArrow, ImGuiKey_PageDown})) lessons.go(lessons.at() + 1);
+  if (pressed({ImGuiKey_LeftArrow, ImGuiKey_PageUp})) lessons.go(lessons.at() - 1);
 }
 
 void LessonPanel::prose(const Ui& ui, const LessonTold& told) const {
