@@ -78,6 +78,7 @@ int main(int argc, char** argv) {
       ->type_name("NAME");
   cli.add_option("--lesson", options.lesson, "a lesson to take, from a step on: --lesson 01-who-is-she:2")
       ->type_name("ID[:STEP]");
+  cli.add_flag("--present", options.present, "one large picture on the whole screen, with the lesson's prose (F11)");
   cli.add_option("--page", options.page, "what that workspace shows, as in --workspace analyse --page ablate")
       ->type_name("ID");
   cli.add_option("--generate-tokens", options.generate_tokens, "what the Generate workspace writes at once")

@@ -338,6 +338,9 @@ void add_view(std::vector<Action>& all) {
   all.push_back({"view.larger", "Larger interface", "Ctrl++", "View", zoom(1.1), nullptr, nullptr});
   all.push_back({"view.smaller", "Smaller interface", "Ctrl+-", "View", zoom(1 / 1.1), nullptr, nullptr});
   all.push_back({"view.usual", "Interface in its usual size", "Ctrl+0", "View", zoom(0), nullptr, nullptr});
+  all.push_back({"view.present", "Present: one large picture, with a lesson's prose", "F11", "View",
+                 [](AppContext& app) { app.ui.presenting = !app.ui.presenting; }, nullptr,
+                 [](const AppContext& app) { return app.ui.presenting; }});
   all.push_back(toggle("view.panel.left", "Prompt and atlas", "Ctrl+1", &View::left_open));
   all.push_back(toggle("view.panel.row", "Row below the map", "Ctrl+2", &View::row_open));
   all.push_back(toggle("view.panel.right", "Head and predictions", "Ctrl+3", &View::right_open));

@@ -92,6 +92,8 @@ Session lesson_session(const LessonScene& scene, const LessonTold& told, const s
   session.window.workspace = scene.workspace.empty() ? "Explore" : scene.workspace;
   if (workspace_tab(session.window.workspace) == workspace_list.size())
     refuse(where, "a workspace that there is", scene.workspace);
+  if (!scene.page.empty() && scene.workspace.empty() && scene.mechanism.empty())
+    refuse(where, "the workspace of a page", scene.page);
   if (!scene.page.empty()) session.window.pages[session.window.workspace] = scene.page;
   if (!scene.mechanism.empty()) {
     show_mechanism(session, scene, where);

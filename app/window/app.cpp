@@ -91,6 +91,7 @@ App::App(const AppOptions& options) : options_(options) {
   explorer_->files.count_as_saved();  // what the program was started with
   explorer_->lessons.list();          // the palette's, too
   if (!options_.lesson.empty()) explorer_->lessons.open(options_.lesson);
+  requests_.presenting = options_.present;
   explorer_->files.set_window_source([this] { return session_window(); });
   unsaved_ = std::make_unique<UnsavedWork>(explorer_->jobs, explorer_->editor, explorer_->files, options_.recovery);
   if (options_.stop.stop_possible()) wake_on_stop_.emplace(options_.stop, [window = window_.get()] { window->wake(); });
@@ -183,6 +184,7 @@ void App::draw(Ui& ui) {
     content.right = [&app, shown](Ui& inner) { shown->right({inner, app}); };
   }
   if (explorer_->lessons.lesson()) content.lesson = [this, &app](Ui& inner) { lesson_.draw(inner, app); };
+  content.presenting = requests_.presenting;
   content.model_menu = [this, &app](Ui& inner) { picker_.draw(inner, app); };
   content.open_model_menu = std::exchange(requests_.models, false);
   content.export_menu = [&app](Ui&) {
@@ -255,7 +257,9 @@ void App::frame() {
   for (Workspace* workspace : workspaces_) workspace->each_frame();
   AppContext app{*explorer_, settings_, requests_};
   if (const auto dropped = window_->take_dropped(); !dropped.empty()) open_path(dropped.front(), app);
-  if (window_->theme().id != explorer_->state().view.theme) window_->set_theme(explorer_->state().view.theme);
+  window_->set_fullscreen(requests_.presenting);
+  const std::string theme = requests_.presenting ? "projector" : explorer_->state().view.theme;
+  if (window_->theme().id != theme) window_->set_theme(theme);
   if (options_.scale <= 0 && window_->zoom() != settings_.ui_scale) window_->set_zoom(settings_.ui_scale);
   explorer_->jobs.set_device(settings_.device, settings_.threads);
   explorer_->run.set_byte_budget(static_cast<std::size_t>(settings_.memory_mb) << 20);
@@ -272,6 +276,7 @@ bool App::settled() {
 
 void App::remember() {
   if (options_.settings.empty()) return;
+  window_->set_fullscreen(false);  // its size is no wish of anybody's
   settings_.theme = explorer_->state().view.theme;
   settings_.words = explorer_->state().view.text_unit == TextUnit::words;
   settings_.maximized = window_->maximized();

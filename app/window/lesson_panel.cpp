@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +24,7 @@ using Kind = LessonQuestion::Kind;
 /// A paragraph in which what stands between asterisks is set in the accent's colour.
 void emphasised(const Ui& ui, std::string_view text, Color color) {
   const UseFont use(ui, ui.body());
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(3)});
   const float left = ImGui::GetCursorPosX(), right = left + ImGui::GetContentRegionAvail().x;
   const double space = ui.fonts.width(" ", ui.body());
   const Color accent = legible(ui.theme, ui.theme.accent);
@@ -56,6 +58,7 @@ void emphasised(const Ui& ui, std::string_view text, Color color) {
     }
     first = false;
   }
+  ImGui::PopStyleVar();
 }
 
 std::string without_marks(std::string text) {
@@ -105,7 +108,8 @@ void LessonPanel::draw(Ui& ui, AppContext& app) {
   section(ui, "LESSON", fmt::format("step {} of {}", lessons.at() + 1, lesson->steps.size()), cross + ui.px(8));
   ImGui::SameLine();
   ImGui::SetCursorPosX(right - cross);
-  const bool leave = button(ui, "×##leave the lesson", ui.px(22));
+  const bool leave = button(ui, "×", ui.px(22));
+  ui.name("leave the lesson", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {"Leave the lesson: your own text comes back"});
   note(ui, lesson->title);
   ImGui::Dummy({0, ui.px(4)});
@@ -126,7 +130,22 @@ void LessonPanel::draw(Ui& ui, AppContext& app) {
       question(ui, lessons, app.explorer.results().run ? app.explorer.results().run->trace.get() : nullptr, *told);
   }
   way_on(ui, app);
+  if (app.ui.presenting) slide_keys(app);
   if (leave) lessons.close();
+}
+
+/// As in slides, and as a remote control has them.
+void LessonPanel::slide_keys(AppContext& app) const {
+  app.ui.sideways_taken = true;
+  if (ImGui::GetIO().WantTextInput ||
+      ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel))
+    return;
+  LessonController& lessons = app.explorer.lessons;
+  const auto pressed = [](std::initializer_list<ImGuiKey> keys) {
+    return std::ranges::any_of(keys, [](ImGuiKey key) { return ImGui::IsKeyPressed(key, false); });
+  };
+  if (pressed({ImGuiKey_Space, ImGuiKey_RightArrow, ImGuiKey_PageDown})) lessons.go(lessons.at() + 1);
+  if (pressed({ImGuiKey_LeftArrow, ImGuiKey_PageUp})) lessons.go(lessons.at() - 1);
 }
 
 void LessonPanel::prose(const Ui& ui, const LessonTold& told) const {
@@ -158,7 +177,6 @@ void LessonPanel::question(Ui& ui, LessonController& lessons, const Trace* trace
         const bool chosen = lessons.guess() && *lessons.guess() == LessonGuess(at);
         if (wide_choice(ui, without_marks(told.choices[i]), fmt::format("choice {}", i + 1).c_str(), chosen))
           lessons.answer(at);
-        ImGui::Dummy({0, ui.px(4)});
       }
       break;
     case Kind::until:

@@ -22,6 +22,7 @@ class LessonPanel {
   void heads(Ui& ui, LessonController& lessons, const ModelDims& dims) const;
   void number(Ui& ui, LessonController& lessons);
   void reply(Ui& ui, LessonController& lessons) const;
+  void slide_keys(AppContext& app) const;
   void way_on(Ui& ui, AppContext& app) const;
 
   std::string typed_;

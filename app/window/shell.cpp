@@ -1,6 +1,7 @@
 #include "app/window/shell.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -254,9 +255,9 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                    ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNavFocus);
   ImGui::PopStyleVar(3);
-  const ShellEvents events = top_bar(ui, content);
+  const ShellEvents events = content.presenting ? ShellEvents{} : top_bar(ui, content);
 
-  const float y = ui.px(bar_height), height = size.y - y;
+  const float y = content.presenting ? 0 : ui.px(bar_height), height = size.y - y;
   // Large type needs wider columns, and a very wide window has room for them.
   const double stretch = ui.theme.text_scale * std::clamp(static_cast<double>(size.x / ui.scale) / 1800, 1.0, 1.5);
   const auto fitted = [&](double& width, bool open) {
@@ -264,15 +265,18 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
     return open ? ui.px(stretch * width) : 0.f;
   };
   constexpr double lesson_width = 340;
-  const float lesson = content.lesson ? ui.px(stretch * lesson_width) : 0.f;
-  float left = fitted(layout.left, layout.left_open), right = fitted(layout.right, layout.right_open);
+  const float lesson = !content.lesson      ? 0.f
+                       : content.presenting ? std::floor(size.x * 0.36f)
+                                            : ui.px(stretch * lesson_width);
+  float left = fitted(layout.left, layout.left_open && !content.presenting),
+        right = fitted(layout.right, layout.right_open && !content.presenting);
   if (lesson > 0 && lesson + left + right > size.x - ui.px(ShellLayout::least_middle * ui.theme.text_scale)) left = 0;
   // A narrow window takes from both sides before it takes from the picture in the middle.
   if (const float room = size.x - lesson - ui.px(ShellLayout::least_middle * ui.theme.text_scale);
       left + right > room && left + right > 0) {
     const float share = std::max(room, 0.f) / (left + right);
     left = std::max(left * share, left > 0 ? ui.px(200) : 0.f);
-    right = std::max(right * share, layout.right_open ? ui.px(200) : 0.f);
+    right = std::max(right * share, right > 0 ? ui.px(200) : 0.f);
     left = static_cast<float>(static_cast<int>(left)), right = static_cast<float>(static_cast<int>(right));
   }
   column(ui, "lesson", 0, y, lesson, height, content.lesson);
@@ -281,7 +285,7 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
   column(ui, "middle", lesson + left, y, size.x - lesson - left - right, height, content.middle);
   column(ui, "right", size.x - right, y, right, height, content.right);
   if (left > 0) splitter(ui, "left border", lesson + left, y, height, 1 / stretch, layout.left);
-  if (layout.right_open) splitter(ui, "right border", size.x - right - 1, y, height, -1 / stretch, layout.right);
+  if (right > 0) splitter(ui, "right border", size.x - right - 1, y, height, -1 / stretch, layout.right);
   ImGui::End();
   return events;
 }

@@ -7,6 +7,7 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 
@@ -97,6 +98,7 @@ struct Window::State {
   ShownPictures pictures;
   GlHandle framebuffer, image;  ///< offscreen
   int image_width = 0, image_height = 0;
+  std::array<int, 4> before_fullscreen{};  ///< x, y, width, height
 
   const Theme* theme = nullptr;
   double zoom = 1, styled_scale = 0;
@@ -383,6 +385,27 @@ int Window::height() const {
   int height = 0;
   glfwGetWindowSize(state_->window.get(), nullptr, &height);
   return static_cast<int>(std::lround(height / state_->display_scale()));
+}
+
+void Window::set_fullscreen(bool on) {
+  GLFWwindow* const window = state_->window.get();
+  if (state_->options.offscreen || on == (glfwGetWindowMonitor(window) != nullptr)) return;
+  auto& [x, y, width, height] = state_->before_fullscreen;
+  if (!on) return glfwSetWindowMonitor(window, nullptr, x, y, width, height, GLFW_DONT_CARE);
+  glfwGetWindowPos(window, &x, &y);
+  glfwGetWindowSize(window, &width, &height);
+  // The screen that shows the window's middle.
+  int count = 0;
+  GLFWmonitor** const all = glfwGetMonitors(&count);
+  for (int i = 0; i < count; ++i) {
+    int left = 0, top = 0;
+    glfwGetMonitorPos(all[i], &left, &top);
+    const GLFWvidmode* const mode = glfwGetVideoMode(all[i]);
+    const int middle_x = x + width / 2 - left, middle_y = y + height / 2 - top;
+    if (mode &&
+        (i + 1 == count || (middle_x >= 0 && middle_x < mode->width && middle_y >= 0 && middle_y < mode->height)))
+      return glfwSetWindowMonitor(window, all[i], 0, 0, mode->width, mode->height, GLFW_DONT_CARE);
+  }
 }
 
 bool Window::maximized() const {

@@ -70,6 +70,8 @@ class Window {
   int width() const;
   int height() const;
 
+  /// On the whole of its screen, or as it was before. Nothing changes offscreen.
+  void set_fullscreen(bool on);
   bool maximized() const;
   /// Where the window is, when the desktop tells.
   std::optional<std::pair<int, int>> position() const;

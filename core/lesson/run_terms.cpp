@@ -11,6 +11,7 @@
 #include "core/attention/mechanism_report.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/median.h"
 #include "core/base/nearest_names.h"
 #include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
@@ -309,12 +310,20 @@ constexpr LessonTerm terms[] = {
      [](LessonRun& run, const Arguments& a) -> Value {
        return run.reads(nth(run.trace().queries(), Given(run, a).row(0)));
      }},
+    {"key_token(position)", "what stands there among what is looked at: of cross-attention the source",
+     [](LessonRun& run, const Arguments& a) -> Value {
+       return run.reads(nth(run.trace().tokens, Given(run, a).key(0)));
+     }},
     {"position(token)", "where it stands, from 0",
      [](LessonRun& run, const Arguments& a) -> Value { return static_cast<std::int64_t>(Given(run, a).row(0)); }},
     {"layers()", "of the model",
      [](LessonRun& run, const Arguments&) -> Value { return std::int64_t{run.model().model->config().dims.layers}; }},
     {"heads()", "of each layer",
      [](LessonRun& run, const Arguments&) -> Value { return std::int64_t{run.model().model->config().dims.heads}; }},
+    {"kv_heads()", "of each layer, as many as have keys and values of their own",
+     [](LessonRun& run, const Arguments&) -> Value { return std::int64_t{run.trace().model.dims.kv_heads}; }},
+    {"context()", "tokens that the model was trained to read at once",
+     [](LessonRun& run, const Arguments&) -> Value { return std::int64_t{run.model().model->config().context}; }},
     {"width()", "numbers in the query of a head, d",
      [](LessonRun& run, const Arguments&) -> Value { return std::int64_t{run.model().model->config().dims.d_head}; }},
     {"weight(head, row, key)", "how much the head looks from row to key: the softmax's weight, 0 to 1",
@@ -415,6 +424,18 @@ constexpr LessonTerm terms[] = {
        double sum = 0;
        for (const float x : row.values()) sum += static_cast<double>(x) * static_cast<double>(x);
        return std::sqrt(sum);
+     }},
+    {"median_norm(site, layer)", "the middle one of these lengths, over all rows",
+     [](LessonRun& run, const Arguments& a) -> Value {
+       const Tensor& all = run.site(Given(run, a).site(0));
+       std::vector<double> lengths;
+       for (Index row = 0; row < all.dim(0); ++row) {
+         double sum = 0;
+         const Tensor vector = all.select(0, row).packed();
+         for (const float x : vector.values()) sum += static_cast<double>(x) * static_cast<double>(x);
+         lengths.push_back(std::sqrt(sum));
+       }
+       return median(lengths);
      }},
     {"largest(site, layer, row)", "its largest number, signs apart",
      [](LessonRun& run, const Arguments& a) -> Value {

@@ -37,7 +37,7 @@ std::string place_text(LessonRun& run, Index at) {
 }
 
 std::string number_text(double value) {
-  return fmt::format("{:.4g}", value);
+  return fmt::format("{}{:.4g}", value < 0 ? "−" : "", std::abs(value));
 }
 
 }  // namespace

@@ -79,6 +79,34 @@ TEST_CASE("a lesson is played through with mouse and keys: wrong, right, off and
   }
 }
 
+TEST_CASE("presenting shows the picture and the prose alone, and goes on by the keys of slides") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Class c(1280);
+  c.take("01-who-is-she");
+  const float before = c.driver.item("Next").min.x;
+  CHECK(c.driver.shown("Ctrl K"));
+  c.driver.key(ImGuiKey_F11);
+  c.driver.frames(4);
+  CHECK_FALSE(c.driver.shown("Ctrl K"));
+  CHECK(c.app.window().theme().id == "projector");
+  CHECK(c.state().view.theme == "dark");  // is not changed by it
+  CHECK(c.driver.item("Next").min.x >= before);
+  for (const auto& [key, at] : {std::pair{ImGuiKey_Space, 1},
+                                {ImGuiKey_RightArrow, 2},
+                                {ImGuiKey_PageDown, 3},
+                                {ImGuiKey_PageUp, 2},
+                                {ImGuiKey_LeftArrow, 1}}) {
+    c.driver.key(key);
+    REQUIRE(c.settle());
+    CHECK(c.lessons.at() == at);
+    CHECK(c.state().document.selected == HeadId{0, 2});  // no head was walked
+  }
+  c.driver.key(ImGuiKey_F11);
+  c.driver.frames(4);
+  CHECK(c.driver.shown("Ctrl K"));
+  CHECK(c.app.window().theme().id == "dark");
+}
+
 TEST_CASE("lessons are found by key and palette") {
   HEADSCOPE_NEEDS_DISPLAY();
   Class c;

@@ -65,6 +65,9 @@ TEST_CASE("terms of a run are the numbers of its trace") {
   const auto n = static_cast<Index>(t.trace->tokens.size());
   CHECK(t.number("tokens()") == static_cast<double>(n));
   CHECK(t.number("layers()") == 2);
+  CHECK(t.number("kv_heads()") == 4);
+  CHECK(t.number("context()") == t.model.model->config().context);
+  CHECK(t.text("key_token(13)") == "i");
   CHECK(t.number("heads()") == 4);
   CHECK(t.text("token(0)") == "M");
   CHECK(t.text("token(-1)") == "u");
@@ -129,6 +132,10 @@ TEST_CASE("terms of mechanisms and of the residual stream") {
   CHECK(t.number("norm('resid_post', 1, 3)") == doctest::Approx(std::sqrt(sum)));
   CHECK(t.number("largest('resid_post', 1, 3)") == doctest::Approx(most));
   CHECK(t.number("cosine('resid_post', 1, 3, 5)") == doctest::Approx(with / std::sqrt(sum * other)));
+  double below = 0;
+  for (int i = 0; i < 58; ++i)
+    below += t.number("norm('resid_post', 1, " + std::to_string(i) + ")") < t.number("median_norm('resid_post', 1)");
+  CHECK(below == 29);  // of 58
   CHECK_THROWS_AS(t.value("norm('nowhere', 1, 3)"), Error);
   CHECK_THROWS_AS(t.value("norm('resid_post', 7, 3)"), Error);
 }
@@ -182,6 +189,7 @@ TEST_CASE("a guess is held against what the model says, beside chance") {
   CHECK(answered(number, t.run, 29.5).right);
   CHECK_FALSE(answered(number, t.run, 29.6).right);
   CHECK(answered(number, t.run, 3.0).truth == "29");
+  CHECK(answered(number, t.run, -3.0).guess == "−3");
 
   const LessonStep choice = step_of("kind: choice\nask: a\nchoices: no | {answer()}\nanswer: answer()\nbecause: c");
   CHECK(answered(choice, t.run, Index{1}).right);
