@@ -2,9 +2,11 @@
 
 #include <cmath>
 
+#include "core/attention/positions/alibi.h"
 #include "core/attention/positions/dual_chunk.h"
 #include "core/attention/positions/learned.h"
 #include "core/attention/positions/sinusoidal.h"
+#include "core/base/nth.h"
 #include "core/model/weights.h"
 
 namespace headscope {
@@ -125,6 +127,12 @@ float score_at_distance(const BeforeRotation& before, const RotaryTable& table, 
   for (Index c = 2 * pairs; c < before.q.dim(2); ++c)
     sum += before.q.at(query, head, c) * before.k.at(key, key_head, c);
   return sum;
+}
+
+double alibi_of_query(const ModelConfig& model, Index head, Index position) {
+  const double slope = nth(model.alibi_slopes, head);
+  return model.alibi_unit > 0 ? rounded_alibi(slope, model.alibi_unit, position)
+                              : slope * static_cast<double>(position);
 }
 
 void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, int layer, Index chunk, Index head,

@@ -46,6 +46,10 @@ RotaryTable distance_table(const RotaryConfig& config, int d_head, Index count);
 float score_at_distance(const BeforeRotation& before, const RotaryTable& table, RotaryLayout layout, Index query,
                         Index head, Index key, Index key_head, Index distance);
 
+/// What ALiBi, as this model has it, takes from every key's score for a query at `position`, up to what depends on the
+/// key alone.
+double alibi_of_query(const ModelConfig& model, Index head, Index position);
+
 /// Scores (head, query, key) of one head with every distance re-mapped by dual chunk attention, rows [first, last] of
 /// the whole text, by the head's rule.
 void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, int layer, Index chunk, Index head,

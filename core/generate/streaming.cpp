@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "core/attention/positions/alibi.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/mask_edit.h"
@@ -46,7 +45,8 @@ class CachePositions final : public Tap {
         for (Index j = 0; j < sinks_; ++j)
           scores.ref(head, i, j) =
               rotary() ? turned_score(site.layer, head, i, j)
-                       : scores.at(head, i, j) + static_cast<float>(bias(head, i) - bias(head, window_ - 1));
+                       : scores.at(head, i, j) + static_cast<float>(alibi_of_query(config_, head, i) -
+                                                                    alibi_of_query(config_, head, window_ - 1));
     return scores;
   }
 
@@ -55,12 +55,6 @@ class CachePositions final : public Tap {
   float turned_score(int layer, Index head, Index query, Index sink) const {
     return nth(scales_, head) * score_at_distance(before_, nth(tables_, layer), config_.rotary_of(layer).layout, query,
                                                   head, sink, head / group_, window_ - 1 - sink);
-  }
-  /// What ALiBi takes from every key's score for a query at this position, up to what depends on the key alone.
-  double bias(Index head, Index position) const {
-    const double slope = nth(config_.alibi_slopes, head);
-    return config_.alibi_unit > 0 ? rounded_alibi(slope, config_.alibi_unit, position)
-                                  : slope * static_cast<double>(position);
   }
 
   const ModelConfig& config_;
