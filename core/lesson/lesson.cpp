@@ -170,7 +170,7 @@ class Reader {
   void block(LessonStep& step) {
     const std::string place = here(), kind = trimmed(line().substr(3));
     ++at_;
-    if (kind == "show") return fields("```", scene(step.scene));
+    if (kind == "show") return show(step.scene);
     if (kind == "question") return question(step, place);
     if (kind == "expect") {
       for (; at_ < lines_.size() && trimmed(line()) != "```"; ++at_)
@@ -180,6 +180,15 @@ class Reader {
       return;
     }
     throw Error(place, "a block of show, question or expect", "\"" + excerpt(kind, 40) + "\"");
+  }
+
+  /// A page, or a mechanism, that the lesson names is one of its own workspace alone.
+  void show(LessonScene& s) {
+    const LessonScene before = s;
+    fields("```", scene(s));
+    if (s.workspace == before.workspace) return;
+    if (s.page == before.page) s.page.clear();
+    if (s.mechanism == before.mechanism && s.on == before.on) s.mechanism.clear(), s.on.clear();
   }
 
   void question(LessonStep& step, const std::string& place) {

@@ -118,6 +118,20 @@ TEST_CASE("a lesson's front matter, steps, scenes, questions and claims are read
   CHECK(second.question->answer->value(names).printed() == "0.5");
 }
 
+TEST_CASE("another workspace leaves the lesson's page behind") {
+  const Lesson lesson = parse_lesson(
+      "---\ntitle: t\nworkspace: Analyse\npage: scan\nmechanism: softmax\non: 0.0\n---\n## a\nb\n## c\nd\n```show\n"
+      "workspace: Explore\n```\n## e\nf\n```show\npage: masks\n```\n## g\nh\n```show\npage: a\nworkspace: "
+      "Compare\n```\n",
+      "x", "x.md");
+  CHECK(lesson.steps[0].scene.page == "scan");
+  CHECK(lesson.steps[1].scene.page == "");
+  CHECK(lesson.steps[1].scene.mechanism == "");
+  CHECK(lesson.steps[2].scene.page == "masks");
+  CHECK(lesson.steps[2].scene.mechanism == "softmax");
+  CHECK(lesson.steps[3].scene.page == "a");
+}
+
 TEST_CASE("formulas come into the text in their format, a minus as one sees it elsewhere") {
   CHECK(told("{half}") == "0.5");
   CHECK(told("{minus:.1f} and {count}") == "−2.2 and −3");
