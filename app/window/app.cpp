@@ -260,7 +260,11 @@ void App::frame() {
   window_->set_fullscreen(requests_.presenting);
   const std::string theme = requests_.presenting ? "projector" : explorer_->state().view.theme;
   if (window_->theme().id != theme) window_->set_theme(theme);
-  if (options_.scale <= 0 && window_->zoom() != settings_.ui_scale) window_->set_zoom(settings_.ui_scale);
+  // Presented, a screen of any size shows what one of 1280 × 720 does: that is read from the last row.
+  const double enlarged =
+      requests_.presenting ? std::clamp(std::min(window_->width() / 1280.0, window_->height() / 720.0), 1.0, 3.0) : 1;
+  if (const double zoom = settings_.ui_scale * enlarged; options_.scale <= 0 && window_->zoom() != zoom)
+    window_->set_zoom(zoom);
   explorer_->jobs.set_device(settings_.device, settings_.threads);
   explorer_->run.set_byte_budget(static_cast<std::size_t>(settings_.memory_mb) << 20);
   window_->frame([this](Ui& ui) { draw(ui); });
