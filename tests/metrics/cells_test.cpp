@@ -61,7 +61,7 @@ TEST_CASE("cells that are read in blocks are the weights of the map: biased, mas
 
 namespace {
 
-/// Causal without key 3, later keys raised; query 570 sees nothing, of 571 every score is hidden.
+/// Causal without key 3, later keys raised by the query; query 570 sees nothing, of 571 every score is hidden.
 class Raised final : public AttentionRule {
  public:
   KeyRange keys(Index query, Index n_key) const override { return {0, query == 570 ? 0 : std::min(query + 1, n_key)}; }
@@ -69,7 +69,8 @@ class Raised final : public AttentionRule {
   void apply(Index query, Index first_key, std::span<float> scores) const override {
     for (std::size_t i = 0; i < scores.size(); ++i) {
       const Index key = first_key + static_cast<Index>(i);
-      scores[i] += key == 3 || query == 571 ? -std::numeric_limits<float>::infinity() : 0.01f * static_cast<float>(key);
+      scores[i] += key == 3 || query == 571 ? -std::numeric_limits<float>::infinity()
+                                            : 0.002f * static_cast<float>(key * (query % 5));
     }
   }
   std::string describe() const override { return "raised"; }
@@ -92,7 +93,7 @@ TEST_CASE(
   const auto score = [&](Index row, Index key) {
     double dot = 0;
     for (Index c = 0; c < depth; ++c) dot += static_cast<double>(q.at(row, c)) * static_cast<double>(k.at(key, c));
-    return 2 * std::tanh(scale * dot / 2) + 0.01 * static_cast<double>(key);
+    return 2 * std::tanh(scale * dot / 2) + 0.002 * static_cast<double>(key * ((offset + row) % 5));
   };
   const auto visible = [&](Index row, Index key) { return row != 40 && row != 41 && key != 3 && key <= offset + row; };
   auto stats = std::make_shared<HeadStats>();
