@@ -70,7 +70,7 @@ class Raised final : public AttentionRule {
     for (std::size_t i = 0; i < scores.size(); ++i) {
       const Index key = first_key + static_cast<Index>(i);
       scores[i] += key == 3 || query == 571 ? -std::numeric_limits<float>::infinity()
-                                            : 0.002f * static_cast<float>(key * (query % 5));
+                                            : 0.002f * static_cast<float>(key * (query % 7));
     }
   }
   std::string describe() const override { return "raised"; }
@@ -93,7 +93,7 @@ TEST_CASE(
   const auto score = [&](Index row, Index key) {
     double dot = 0;
     for (Index c = 0; c < depth; ++c) dot += static_cast<double>(q.at(row, c)) * static_cast<double>(k.at(key, c));
-    return 2 * std::tanh(scale * dot / 2) + 0.002 * static_cast<double>(key * ((offset + row) % 5));
+    return 2 * std::tanh(scale * dot / 2) + 0.002 * static_cast<double>(key * ((offset + row) % 7));
   };
   const auto visible = [&](Index row, Index key) { return row != 40 && row != 41 && key != 3 && key <= offset + row; };
   auto stats = std::make_shared<HeadStats>();
