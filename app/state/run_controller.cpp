@@ -149,6 +149,7 @@ void RunController::adopt(Opened opened) {
     plain_.reset();
     plain_losses_.clear();
   }
+  if (results_.model_folder != opened.folder) target_owed_ = false;  // of another text
   results_.model = opened.model;
   results_.capture = opened.capture;
   results_.model_folder = opened.folder;
