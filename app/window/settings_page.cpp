@@ -168,8 +168,8 @@ void SettingsPage::device(Ui& ui, AppContext& app) {
     label(ui, "Precision");
     choose(ui, "precision", precision_titles, precisions, choice.precision);
     remark(ui,
-           "Of products; sums keep 32 bits. TF32 (10 bits behind the point) and BF16 (7) are quicker with long texts; "
-           "numbers move a little.");
+           "Of products. TF32 (10 bits behind the point) and BF16 (7) are quicker with long texts; numbers move a "
+           "little.");
   }
 }
 
