@@ -1,5 +1,6 @@
 // headscope-cli lesson: lessons as files. list: what there is; check: whether every state opens and every claim is
-// true; show: a lesson in words with the numbers of the run; terms: what its formulas may ask.
+// true; show: a lesson in words with the numbers of the run; export: the same as a page to print; terms: what its
+// formulas may ask.
 
 #include <fmt/format.h>
 
@@ -8,8 +9,11 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/output.h"
+#include "app/state/lesson_handout.h"
 #include "app/state/lesson_session.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
+#include "viz/export/pango_text.h"
 
 namespace headscope::cli {
 
@@ -108,13 +112,20 @@ void show(Console& console, const std::string& name, bool answers) {
     console.print_line("\n" + indented("Question: " + told.ask));
     for (const std::string& each : told.choices) console.print_line(indented("  ○ " + each));
     if (!answers) continue;
-    const LessonQuestion::Kind kind = step.question->kind;
-    const LessonReply answer = answered(step, run,
-                                        kind == LessonQuestion::Kind::head     ? LessonGuess(HeadId{})
-                                        : kind == LessonQuestion::Kind::number ? LessonGuess(0.0)
-                                                                               : LessonGuess(Index{0}));
+    const LessonReply answer = answered(step, run, any_guess(*step.question));
     console.print_line(indented((answer.truth.empty() ? "" : "Answer: " + answer.truth + ". ") + answer.because));
   }
+}
+
+void hand_out(Console& console, const std::string& name, const std::string& out, bool answers) {
+  if (fs::path(out).extension() != ".html") throw UsageError("--out: a file that ends with .html");
+  Runs runs(console);
+  const Lesson lesson = read_lesson(named({name}).front());
+  const PangoText measure;
+  write_file_atomically(out, lesson_handout(
+                                 lesson, [&](const LessonScene& scene) { return runs.of(scene); }, answers,
+                                 Style{theme("print"), measure}));
+  console.print_line(fmt::format("{}  {} steps", out, lesson.steps.size()));
 }
 
 void terms(Console& console, const Output& output) {
@@ -128,12 +139,12 @@ void terms(Console& console, const Output& output) {
 void add_lesson(Command& app, Console& console) {
   struct Options {
     std::vector<std::string> files;
-    std::string file;
+    std::string file, out;
     bool answers = false;
     Output output;
   };
   auto options = std::make_shared<Options>();
-  Command command = app.add_subcommand("lesson", "Lessons: list, check, show, and what their formulas may ask");
+  Command command = app.add_subcommand("lesson", "Lessons: list, check, show, export, and what their formulas may ask");
   Command listed = command.add_subcommand("list", "The lessons that there are");
   options->output.add_to(listed);
   listed.does([options, &console] { list(console, options->output); });
@@ -145,6 +156,11 @@ void add_lesson(Command& app, Console& console) {
   shown.add_option("lesson", options->file, "File or name").required().type_name("FILE");
   shown.add_flag("--answers", options->answers, "With the answers");
   shown.does([options, &console] { show(console, options->file, options->answers); });
+  Command exported = command.add_subcommand("export", "A handout: prose, pictures as vectors, questions");
+  exported.add_option("lesson", options->file, "File or name").required().type_name("FILE");
+  exported.add_option("-o,--out", options->out, "The page, which a browser prints").required().type_name("FILE.html");
+  exported.add_flag("--answers", options->answers, "With the answers");
+  exported.does([options, &console] { hand_out(console, options->file, options->out, options->answers); });
   Command told = command.add_subcommand("terms", "What formulas of a lesson may ask of a run");
   options->output.add_to(told);
   told.does([options, &console] { terms(console, options->output); });

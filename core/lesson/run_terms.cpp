@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/analysis/edit_probe.h"
-#include "core/attention/mechanism_report.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/median.h"
@@ -132,12 +131,13 @@ std::int32_t LessonRun::token(const std::string& text, const std::string& where)
 double LessonRun::cost(HeadId head) {
   const ModelDims& dims = model_.model->config().dims;
   if (costs_.empty()) {
-    EditProbe probe(model_, request_, false, ctx());
+    EditProbe probe(model_, request_, true, ctx());
     const NextToken answer = most_probable(*probe.before());
+    const Index asked = answer_position(*probe.before()).value_or(0);
     for (int layer = 0; layer < dims.layers; ++layer)
       for (int each = 0; each < dims.heads; ++each) {
         const auto after = probe.run({{{layer, each}, Ablate{Ablate::By::mean}}}, ctx());
-        const Tensor row = after->logits.select(0, after->logits.dim(0) - 1);
+        const Tensor row = after->logits.select(0, after->logits.dim(0) == 1 ? 0 : asked);
         costs_.push_back(next_token_loss(row, answer.id) + std::log(answer.probability));
       }
   }
@@ -272,8 +272,7 @@ double cell_of(const Tensor& matrix, const Arguments& a, std::size_t first) {
 
 /// cell(step, row, column), output(row, column), fact(name), terms(step, row, column).
 Members mechanism_names(LessonRun& run, const LessonMechanism& chosen, const std::string& where) {
-  const auto report = std::make_shared<const MechanismReport>(
-      report_on(parse_mechanism(chosen.choice, where), input_on(run, chosen.on, where)));
+  const auto report = std::make_shared<const MechanismReport>(lesson_mechanism(run, chosen, where));
   const auto step = [report](const Arguments& a) -> const MechanismStep& {
     const std::string id = a.at(0, "step").printed();
     std::vector<std::string> names;
@@ -471,6 +470,10 @@ constexpr LessonTerm terms[] = {
 };
 
 }  // namespace
+
+MechanismReport lesson_mechanism(LessonRun& run, const LessonMechanism& chosen, const std::string& where) {
+  return report_on(parse_mechanism(chosen.choice, where), input_on(run, chosen.on, where));
+}
 
 std::span<const LessonTerm> lesson_terms() {
   return terms;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/attention/mechanism_report.h"
 #include "core/metrics/metric.h"
 #include "core/run/run_request.h"
 #include "core/text/jinja/value.h"
@@ -67,6 +68,9 @@ class LessonRun : public std::enable_shared_from_this<LessonRun> {
 struct LessonMechanism {
   std::string choice, on;
 };
+
+/// Computed. Throws Error at `where` on a mechanism, an example or a head that is none.
+MechanismReport lesson_mechanism(LessonRun& run, const LessonMechanism& chosen, const std::string& where);
 
 struct LessonTerm {
   std::string_view form;     ///< "weight(head, row, key)"

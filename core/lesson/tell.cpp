@@ -120,6 +120,12 @@ LessonReply answered(const LessonStep& step, const std::shared_ptr<LessonRun>& r
   return out;
 }
 
+LessonGuess any_guess(const LessonQuestion& question) {
+  if (question.kind == Kind::head) return HeadId{};
+  if (question.kind == Kind::number || question.kind == Kind::until) return 0.0;
+  return Index{0};
+}
+
 std::vector<std::string> faults_of(const LessonStep& step, const std::shared_ptr<LessonRun>& run) {
   std::vector<std::string> faults;
   const auto attempt = [&](auto work) {
@@ -132,11 +138,7 @@ std::vector<std::string> faults_of(const LessonStep& step, const std::shared_ptr
   attempt([&] { tell(step, run); });
   if (step.question)
     attempt([&] {
-      const LessonQuestion::Kind kind = step.question->kind;
-      const LessonGuess any = kind == Kind::head     ? LessonGuess(HeadId{})
-                              : kind == Kind::number ? LessonGuess(0.0)
-                                                     : LessonGuess(Index{0});
-      if (answered(step, run, any).right && kind == Kind::until)
+      if (answered(step, run, any_guess(*step.question)).right && step.question->kind == Kind::until)
         throw Error(step.question->answer->where(), "something to do", "a condition that is true at the beginning");
     });
   attempt([&] {

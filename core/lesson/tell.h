@@ -24,6 +24,9 @@ LessonTold tell(const LessonStep& step, const std::shared_ptr<LessonRun>& run);
 /// A position, a head, a number, or the choice's place in the list.
 using LessonGuess = std::variant<Index, HeadId, double>;
 
+/// One of the kind that the question asks for, for who wants the answer alone.
+LessonGuess any_guess(const LessonQuestion& question);
+
 struct LessonReply {
   bool right = false;
   std::string truth, guess;  ///< in words: "Anna, position 12"

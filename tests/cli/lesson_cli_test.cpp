@@ -43,6 +43,28 @@ TEST_CASE("a claim that is not true is named, and ends with 1") {
   CHECK(none.err.find("no-such-lesson") != std::string::npos);
 }
 
+TEST_CASE("a handout holds prose, a picture of each step and, where asked for, the answers") {
+  const auto folder = scratch_dir("handout");
+  const std::string plain = (folder / "a.html").string(), told = (folder / "b.html").string();
+  REQUIRE(run_cli({"lesson", "export", "01-who-is-she", "-o", plain}).code == 0);
+  REQUIRE(run_cli({"lesson", "export", "who-is-she", "-o", told, "--answers"}).code == 0);
+  const std::string page = read_file(plain), answers = read_file(told);
+  const auto count = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  const auto steps = nlohmann::json::parse(run_cli({"lesson", "list", "--json"}).out).at("lessons").at(0).at("steps");
+  CHECK(count(page, "<section>") == steps.get<int>());
+  CHECK(count(page, "data:image/svg+xml") == steps.get<int>());
+  CHECK(count(page, "</section>") == steps.get<int>());
+  CHECK(count(page, "class=\"answer\"") == 0);
+  CHECK(count(answers, "class=\"answer\"") == count(answers, "class=\"question\""));
+  CHECK(answers.find("Anna, position 10") != std::string::npos);
+  CHECK(page.find("“pies”") != std::string::npos);
+  CHECK(run_cli({"lesson", "export", "01-who-is-she", "-o", "x.pdf"}).code == 2);
+}
+
 TEST_CASE("the terms that formulas may use are listed with what they mean") {
   const Finished terms = run_cli({"lesson", "terms"});
   CHECK(terms.code == 0);

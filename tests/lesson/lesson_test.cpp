@@ -137,6 +137,7 @@ TEST_CASE("formulas come into the text in their format, a minus as one sees it e
   CHECK(told("{minus:.1f} and {count}") == "−2.2 and −3");
   CHECK(told("{half:.0%} of {half:%}, {half:.1%}") == "50 % of 50 %, 50.0 %");
   CHECK(told("{nothing:.2f}") == "–");
+  CHECK(told("{-half}") == "−0.5");  // in a template "{{-" would take white space along
   CHECK(told("“{word}” {{as it stands}}") == "“sold” {as it stands}");
   CHECK(told("{'a:b' ~ word}") == "a:bsold");     // a colon in quotes begins no format
   CHECK(told("{[1, 2, 3][0:2]|length}") == "2");  // nor one in brackets

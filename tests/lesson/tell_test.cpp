@@ -113,6 +113,29 @@ TEST_CASE("terms of the answer are those of the logits, as it is and under edits
   CHECK(t.text("needed_head()") == "1.0");
 }
 
+TEST_CASE("of an encoder the answer, and what a head costs it, are those of the masked token") {
+  Backend backend(1);
+  RunRequest request;
+  request.model = testing::source_dir() / "models/tiny-bert";
+  request.text = "In the village of Zoziford there lived Rosa. Every morning, [MASK] sold signs, and Ben counted milk.";
+  const LoadedModel model = load_model(request.model, backend);
+  const auto run = std::make_shared<LessonRun>(model, request, Stack::only, backend);
+  const auto number = [&](const std::string& formula) {
+    return Formula(formula, "here").value(lesson_names(run)).real();
+  };
+  const auto before = headscope::run(model, request, Ctx{backend});
+  const NextToken best = most_probable(*before);
+  CHECK(number("answer_probability()") == doctest::Approx(best.probability));
+  RunRequest edited = request;
+  edited.edits = {{{1, 2}, Ablate{Ablate::By::mean}}};
+  const auto after = headscope::run(model, edited, Ctx{backend});
+  const Index asked = answer_position(*before).value();
+  CHECK(asked + 1 < before->logits.dim(0));
+  CHECK(number("cost('1.2')") == doctest::Approx(next_token_loss(after->logits.select(0, asked), best.id) -
+                                                 next_token_loss(before->logits.select(0, asked), best.id))
+                                     .epsilon(1e-4));
+}
+
 TEST_CASE("terms of mechanisms and of the residual stream") {
   Told t;
   // The worked example: scores of (1, 0) with (1, 0), (0, 1), (1, 1) over √2; values 10, 20, 30.

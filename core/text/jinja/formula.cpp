@@ -10,7 +10,7 @@ struct Formula::Body {
 };
 
 Formula::Formula(const std::string& source, const std::string& where) : source_(source), where_(where) {
-  const std::vector<Token> tokens = tokens_of("{{" + source + "}}", where_);
+  const std::vector<Token> tokens = tokens_of("{{ " + source + " }}", where_);
   ExpressionParser in(tokens, where_);
   in.expect(Token::Kind::open_value, "", "an expression");
   body_ = std::make_shared<const Body>(Body{in.expression()});
