@@ -225,9 +225,9 @@ void LessonPanel::heads(Ui& ui, LessonController& lessons, const ModelDims& dims
 }
 
 void LessonPanel::number(Ui& ui, LessonController& lessons) {
-  const float check = button_width(ui, "Check");
+  const float check = button_width(ui, "Check"), height = ImGui::GetFrameHeight();
   ImGui::SetNextItemWidth(std::min(ui.px(160), ImGui::GetContentRegionAvail().x - check - ui.px(8)));
-  input_line(ui, "lesson number", "a number", typed_);
+  input_line(ui, "##lesson number", "a number", typed_);
   const bool entered = ImGui::IsItemFocused() && ImGui::IsKeyPressed(ImGuiKey_Enter);
   ImGui::SameLine(0, ui.px(8));
   std::string written = typed_;
@@ -240,7 +240,7 @@ void LessonPanel::number(Ui& ui, LessonController& lessons) {
   const auto [end, wrong] = std::from_chars(written.data(), written.data() + written.size(), value);
   const bool good = wrong == std::errc() && end == written.data() + written.size() && std::isfinite(value);
   ImGui::BeginDisabled(!good);
-  if ((button(ui, "Check", ui.px(28)) || entered) && good) lessons.answer(value);
+  if ((button(ui, "Check", height) || entered) && good) lessons.answer(value);
   ImGui::EndDisabled();
 }
 

@@ -133,7 +133,7 @@ TEST_CASE("a number is typed, also with a comma and a minus as they are printed"
       "x", "x.md")));
   REQUIRE(c.driver.until([&] { return c.lessons.told() != nullptr; }, 6000));
   REQUIRE(c.settle());
-  c.driver.click("lesson number");
+  c.driver.click("##lesson number");
   c.driver.type("−6,5");
   c.driver.frames(2);
   c.driver.click("Check");
