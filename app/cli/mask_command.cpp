@@ -133,8 +133,13 @@ void mask(Console& console, const MaskOptions& options) {
   std::shared_ptr<const AttentionRule> rule = rule_of(options.spec);
   const std::string& model = options.input.model;
   // A mask that hashes queries and keys is what a head's own make of it.
-  const bool hashes = hashes_vectors(options.spec),
-             state = !model.empty() && load_config(options.input.model_folder()).state_space;
+  const bool hashes = hashes_vectors(options.spec);
+  bool state = false, keeps = true;
+  if (!model.empty()) {
+    const ModelConfig config = load_config(options.input.model_folder());
+    state = config.state_space.has_value();
+    keeps = MaskSavings::of(config).keeps_keys;
+  }
   if (hashes && model.empty())
     console.print_line(
         "A mask that hashes needs a head's queries and keys: name a model and a text. Without, causal.\n");
@@ -160,8 +165,8 @@ void mask(Console& console, const MaskOptions& options) {
                                  100 * facts.causal_share()));
   console.print_line(
       fmt::format("{}{} cells look ahead; {} rows see no key{}",
-                  state ? "" : fmt::format("a cache keeps {} of {} keys; ", facts.kept_keys, facts.tokens), facts.ahead,
-                  facts.empty_rows.size(), facts.empty_rows.empty() ? "" : " and become zero"));
+                  !keeps ? "" : fmt::format("a cache keeps {} of {} keys; ", facts.kept_keys, facts.tokens),
+                  facts.ahead, facts.empty_rows.size(), facts.empty_rows.empty() ? "" : " and become zero"));
   if (before) {
     RunRequest changed = plain;
     changed.edits.push_back({{}, SetMask{options.spec}});

@@ -33,14 +33,13 @@ double mean(const std::vector<double>& values, std::size_t from, std::size_t to)
 void stream(Console& console, const StreamingOptions& options) {
   const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
   const ModelConfig& config = loaded.model->config();
-  const bool rotary = config.position == PositionKind::rotary;
   if (!options.input.edits().empty()) throw UsageError("streaming reads the model as it is: without --edit and --mask");
   Report out;
   std::vector<std::int32_t> ids;
   if (options.input.has_text()) {
     ids = ids_of_any_length(loaded, options.input.request(), console.stop());
   } else {
-    const int tokens = options.tokens > 0 ? options.tokens : config.context * (rotary ? 4 : 1);
+    const int tokens = options.tokens > 0 ? options.tokens : config.context * (config.ends_at_context() ? 1 : 4);
     const auto stories = story_texts(loaded, options.input.model_folder(), 1, tokens);
     if (stories.empty()) throw UsageError("--text or --file is required: this model did not learn the bundled stories");
     ids = stories.front();
@@ -93,10 +92,9 @@ void add_streaming(Command& app, Console& console) {
       .check(range(1, 1 << 20))
       .show_default();
   command
-      .add_option(
-          "--tokens", options->tokens,
-          "Without a text: so many tokens of the stories that a bundled model learnt (default: four contexts of "
-          "a rotary model, else one)")
+      .add_option("--tokens", options->tokens,
+                  "Without a text: so many tokens of the stories that a bundled model learnt (default: four contexts, "
+                  "one of a model with learned positions)")
       .check(range(2, 1 << 20));
   command.add_option("--bin", options->bin, "Tokens in a row of the table").check(range(1, 1 << 20)).show_default();
   command.add_flag("--recompute", options->recompute, "Also the last window read anew for every token: full price");

@@ -19,7 +19,7 @@ namespace {
 // Steps handed over at once while running at full speed: long enough to cost little, short enough to be seen.
 constexpr double slice_seconds = 0.03;
 constexpr int cost_points = 16;
-constexpr int streamed_contexts = 4;  // of a rotary model
+constexpr int streamed_contexts = 4;  // of a model that no table of positions ends
 
 }  // namespace
 
@@ -434,8 +434,8 @@ void GenerationController::study() {
           view.losses.push_back(streaming_losses(model, view.ids, policy, key.settings, ctx));
         return view;
       };
-      // Rotary models can be read on and on: stories one after another. Others end where their table ends.
-      if (model.model->config().position == PositionKind::rotary) {
+      // Stories one after another, on and on, unless a table of positions ends.
+      if (!model.model->config().ends_at_context()) {
         const auto stories = story_texts(model, folder, 1, streamed_contexts * static_cast<int>(context));
         if (!stories.empty()) {
           view.ids = stories.front();
