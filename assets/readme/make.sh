@@ -59,6 +59,8 @@ window edit --session assets/examples/what-if.json
 
 # Those that stand two in a line.
 size=1280x800
+window lesson --lesson 03-query-key-value:3
+window present --lesson 08-rope:2 --present
 window words --session assets/examples/words.json
 window masked --session assets/examples/masked.json
 window translate --session assets/examples/translate.json
