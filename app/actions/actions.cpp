@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "app/actions/action.h"
+#include "app/state/lesson_record.h"
 #include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
 #include "core/metrics/metric.h"
@@ -361,6 +362,12 @@ void add_help(std::vector<Action>& all) {
   all.push_back({"lesson.back", "Lesson: step before", "F3", "Help", lesson(-1), taken, nullptr});
   all.push_back({"lesson.show", "Lesson: show the step again", "F6", "Help",
                  [](AppContext& app) { app.explorer.lessons.show_again(); }, taken, nullptr});
+  all.push_back({"lesson.record", "Copy what is on the screen as a step of a lesson", "", "Help",
+                 [](AppContext& app) {
+                   app.ui.clipboard = lesson_step_text(app.explorer.files.session());
+                   app.explorer.jobs.show({Message::Level::info, "Copied: a step for a lesson's file", ""});
+                 },
+                 has_model, nullptr});
   all.push_back({"lesson.leave", "Lesson: leave it", "", "Help", [](AppContext& app) { app.explorer.lessons.close(); },
                  taken, nullptr});
   all.push_back(

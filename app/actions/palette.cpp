@@ -28,6 +28,7 @@ std::string further_words(std::string_view action) {
       {"file.open.induction-2l", "induction heads in-context learning"},
       {"file.open.induction", "induction heads in-context learning"},
       {"view.first_steps", "welcome start here beginner newcomer help tutorial getting started"},
+      {"lesson.record", "write author teacher record state"},
       {"view.present", "presentation slides projector full screen fullscreen demo class presenter mode"},
       {"help.lessons", "course learn teach tutorial class"},
       {"file.open_model", "load checkpoint weights safetensors GGUF folder"},

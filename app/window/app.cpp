@@ -211,6 +211,7 @@ void App::draw(Ui& ui) {
   steps_.draw(ui, app);
   lessons_.draw(ui, app);
   copying_.draw(ui, app);
+  if (!requests_.clipboard.empty()) ImGui::SetClipboardText(std::exchange(requests_.clipboard, "").c_str());
   unsaved_->draw(ui, app);
   draw_message(ui, app);
   if (explorer_->editor.show_hovered()) *ui.animate = true;

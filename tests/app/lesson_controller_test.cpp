@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "app/assets.h"
+#include "app/state/lesson_record.h"
 #include "app/state/lesson_session.h"
 #include "core/base/error.h"
 #include "core/edits/ablate_edit.h"
@@ -151,6 +153,44 @@ TEST_CASE("one's own text is set aside, is still unsaved, and comes back") {
   s.explorer.editor.undo();  // a step like others
   s.settle();
   CHECK(s.document().text == "something else");
+}
+
+TEST_CASE("what is on the screen is written as a step that shows the same") {
+  Session session;
+  session.document.model = *find_bundled_model("tiny-gpt2");
+  session.document.text = "Anna sold pies.";
+  session.document.selected = {1, 3};
+  session.document.query = 4, session.document.key = 2;
+  session.document.edits = {parse_intervention("0.2: ablate zero", "here"),
+                            parse_intervention("*: mask window 8", "here")};
+  session.view.head_view = HeadView::arcs;
+  const auto again = [](const Session& shown) {
+    const std::string text = "---\ntitle: t\n---\n" + lesson_step_text(shown);
+    const LessonScene scene = parse_lesson(text, "x", "x.md").steps.front().scene;
+    LessonTold told;
+    told.head = parse_head_id(scene.head);
+    return std::pair{scene, lesson_session(scene, told, "here")};
+  };
+  const auto [scene, back] = again(session);
+  CHECK(scene.model == "tiny-gpt2");
+  CHECK(scene.cell == "4 2");
+  CHECK(scene.session == "");
+  CHECK(back.document.model == session.document.model);
+  CHECK(back.document.text == session.document.text);
+  CHECK(back.document.selected == session.document.selected);
+  CHECK(back.document.edits == session.document.edits);
+  CHECK(back.view.head_view == HeadView::arcs);
+  // What a line cannot hold.
+  session.document.text = " two\nlines ";
+  session.window.workspace = "Analyse";
+  session.window.pages["Analyse"] = "masks";
+  const auto [page, lines] = again(session);
+  CHECK(page.text == "");
+  CHECK(lines.document.text == " two\nlines ");
+  CHECK(lines.window.workspace == "Analyse");
+  CHECK(lines.window.pages.at("Analyse") == "masks");
+  session.document.ids = {5, 6, 7};
+  CHECK(again(session).second.document.ids == session.document.ids);
 }
 
 TEST_CASE("a scene that cannot be shown is refused with what there is") {
