@@ -25,6 +25,7 @@ struct UiRequests {
   bool settings = false, about = false, steps = false;  ///< show these pages
   bool settings_changed = false;                        ///< they are worth writing down now
   bool lessons = false;                                 ///< show the list of lessons
+  std::optional<std::string> glossary;                  ///< show this term, "" = all of them
   std::string clipboard;                                ///< put this text there; "" = nothing
   bool presenting = false;                              ///< one large picture and a lesson's prose, nothing else
   bool add_edit = false;                                ///< open the form for a new edit

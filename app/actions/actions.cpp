@@ -354,6 +354,8 @@ void add_help(std::vector<Action>& all) {
       {"help.keys", "List of keys", "? or F1", "Help", [](AppContext& app) { app.ui.keys = true; }, nullptr, nullptr});
   all.push_back(
       {"help.lessons", "Lessons…", "F2", "Help", [](AppContext& app) { app.ui.lessons = true; }, nullptr, nullptr});
+  all.push_back({"help.glossary", "Glossary…", "Shift+F1", "Help", [](AppContext& app) { app.ui.glossary = ""; },
+                 nullptr, nullptr});
   const auto lesson = [](int by) {
     return [by](AppContext& app) { app.explorer.lessons.go(app.explorer.lessons.at() + by); };
   };

@@ -30,6 +30,7 @@ std::string further_words(std::string_view action) {
       {"view.first_steps", "welcome start here beginner newcomer help tutorial getting started"},
       {"lesson.record", "write author teacher record state"},
       {"view.present", "presentation slides projector full screen fullscreen demo class presenter mode"},
+      {"help.glossary", "words definition meaning what is explain terms dictionary"},
       {"help.lessons", "course learn teach tutorial class"},
       {"file.open_model", "load checkpoint weights safetensors GGUF folder"},
       {"file.get_model", "download pull Hugging Face hub fetch"},
@@ -82,6 +83,15 @@ void add_lessons(std::vector<PaletteItem>& items, const AppContext& app) {
     for (const std::string& each : lesson->words) words += each + " ";
     items.push_back({lesson->title, lesson->about, "Lesson",
                      [lesson](AppContext& at) { at.explorer.lessons.open(lesson); }, words, "lesson/" + lesson->id});
+  }
+}
+
+void add_glossary(std::vector<PaletteItem>& items, const AppContext& app) {
+  for (const GlossaryEntry& entry : app.explorer.lessons.glossary()) {
+    std::string words;
+    for (const std::string& each : entry.words) words += each + " ";
+    items.push_back({entry.term, entry.text, "Glossary", [term = entry.term](AppContext& at) { at.ui.glossary = term; },
+                     words, "glossary/" + entry.term});
   }
 }
 
@@ -140,6 +150,7 @@ std::vector<PaletteItem> palette_items(const AppContext& app) {
   add_models(items, app);
   add_masks(items, results);
   add_lessons(items, app);
+  add_glossary(items, app);
   return items;
 }
 
@@ -147,8 +158,9 @@ std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, st
                                        std::size_t most) {
   constexpr double detail_share = 0.5;  // what is found in the detail counts less than a name
   constexpr double head_share = 0.9;    // of what pages and actions count as much
-  constexpr double lesson_share = 0.5;  // behind the page that shows what it teaches
-  constexpr double named = 2000;        // more than scattered letters, however many
+  // Behind the page that shows it, the lesson that teaches it; behind that, what the word means.
+  constexpr double lesson_share = 0.5, glossary_share = 0.45;
+  constexpr double named = 2000;  // more than scattered letters, however many
   std::vector<PaletteHit> hits;
   for (std::size_t i = 0; i < items.size(); ++i) {
     auto title = fuzzy_match(query, items[i].title);
@@ -160,6 +172,7 @@ std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, st
     PaletteHit hit{i, title ? title->score : detail ? detail->score * detail_share : 0, {}};
     if (words > 0) hit.score = named * (1 + words) + hit.score / 20;
     if (items[i].group == "Lesson") hit.score *= lesson_share;
+    if (items[i].group == "Glossary") hit.score *= glossary_share;
     if (title) hit.positions = std::move(title->positions);
     hits.push_back(std::move(hit));
   }

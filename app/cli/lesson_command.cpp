@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "app/cli/commands.h"
 #include "app/cli/output.h"
@@ -55,28 +56,43 @@ void check(Console& console, const std::vector<std::string>& names, const Output
   Runs runs(console);
   Report report;
   auto& table = report.table("steps", {"lesson", "step", "title", "fault"}, Form::scripts);
-  int steps = 0, wrong = 0, lessons = 0;
+  int steps = 0, good = 0, wrong = 0, lessons = 0;
   const auto fault = [&](const std::string& lesson, int step, const std::string& title, const std::string& what) {
     ++wrong;
     table.add({lesson, step, title, what});
-    report.line(fmt::format("{}, step {} \"{}\"\n  {}", lesson, step, title, what));
+    report.line(step > 0 ? fmt::format("{}, step {} \"{}\"\n  {}", lesson, step, title, what)
+                         : fmt::format("{}\n  {}", lesson, what));
   };
+  std::set<std::string> known;
+  for (const fs::path& file : lesson_files()) known.insert(file.stem().string());
   for (const fs::path& file : named(names)) {
-    const Lesson lesson = read_lesson(file);
+    Lesson lesson;
+    try {
+      lesson = read_lesson(file);
+    } catch (const Error& error) {
+      fault(file.stem().string(), 0, "", error.what());
+      continue;
+    }
     ++lessons;
+    for (const std::string& each : lesson.needs)
+      if (!known.contains(each)) fault(lesson.id, 0, lesson.title, "needs: there is no lesson \"" + each + "\"");
     int at = 0;
     for (const LessonStep& step : lesson.steps) {
       ++at, ++steps;
+      std::vector<std::string> faults;
       try {
         const auto run = runs.of(step.scene);
-        for (const std::string& each : faults_of(step, run)) fault(lesson.id, at, step.title, each);
-        lesson_session(step.scene, tell(step, run), fmt::format("{}, line {}", file.string(), step.line));
+        faults = faults_of(step, run);
+        if (faults.empty())
+          lesson_session(step.scene, tell(step, run), fmt::format("{}, line {}", file.string(), step.line));
       } catch (const Error& error) {
-        fault(lesson.id, at, step.title, error.what());
+        faults.push_back(error.what());
       }
+      for (const std::string& each : faults) fault(lesson.id, at, step.title, each);
+      good += faults.empty();
     }
   }
-  report.line(fmt::format("{} of {} steps in {} lessons are good", steps - wrong, steps, lessons));
+  report.line(fmt::format("{} of {} steps in {} lessons are good", good, steps, lessons));
   report.data("faults", wrong);
   console.print(report.printed(output.form()));
   if (wrong > 0)
@@ -87,7 +103,13 @@ void list(Console& console, const Output& output) {
   Report report;
   auto& table = report.table("lessons", {"lesson", "title", "minutes", "level", "steps", "model"});
   for (const fs::path& file : lesson_files()) {
-    const Lesson lesson = read_lesson(file);
+    Lesson lesson;
+    try {
+      lesson = read_lesson(file);
+    } catch (const Error& error) {
+      console.say(fmt::format("headscope-cli: {}", error.what()));
+      continue;
+    }
     table.add({lesson.id, lesson.title, lesson.minutes, lesson.level, lesson.steps.size(), lesson.scene.model});
   }
   console.print(report.printed(output.form()));

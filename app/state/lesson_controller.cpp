@@ -14,7 +14,11 @@
 namespace headscope {
 
 const std::vector<std::shared_ptr<const Lesson>>& LessonController::list() {
-  if (std::exchange(looked_, true)) return all_;
+  if (!std::exchange(looked_, true)) read_again();
+  return all_;
+}
+
+void LessonController::read_again() {
   jobs_.on_files("lessons", [this](Worker::Job&) -> Worker::Deliver {
     std::vector<std::shared_ptr<const Lesson>> found;
     std::string wrong;
@@ -22,17 +26,23 @@ const std::vector<std::shared_ptr<const Lesson>>& LessonController::list() {
       try {
         found.push_back(std::make_shared<const Lesson>(read_lesson(file)));
       } catch (const Error& error) {
-        wrong = error.what();
+        wrong += (wrong.empty() ? "" : "\n") + std::string(error.what());
       }
     }
-    return [this, found = std::move(found), wrong] {
+    std::vector<GlossaryEntry> words;
+    try {
+      words = read_glossary();
+    } catch (const Error& error) {
+      wrong += (wrong.empty() ? "" : "\n") + std::string(error.what());
+    }
+    return [this, found = std::move(found), words = std::move(words), wrong] {
       all_ = found;
+      glossary_ = words;
       read_ = true;
       if (!wrong.empty()) jobs_.show({Message::Level::error, wrong, "lessons"});
       if (const std::string id = std::exchange(wanted_, ""); !id.empty()) open(id);
     };
   });
-  return all_;
 }
 
 void LessonController::open(const std::string& id) {
@@ -59,6 +69,7 @@ void LessonController::open(const std::string& id) {
 
 void LessonController::open(std::shared_ptr<const Lesson> lesson) {
   lesson_ = std::move(lesson);
+  begun_ = files_.aside();
   first_.assign(lesson_->steps.size(), std::nullopt);
   at_ = -1;
   go(0);
@@ -66,10 +77,14 @@ void LessonController::open(std::shared_ptr<const Lesson> lesson) {
 
 void LessonController::close() {
   if (!lesson_) return;
+  end();
+  files_.take_back();
+}
+
+void LessonController::end() {
   lesson_.reset();
   told_.let_go(jobs_);
   answer_.let_go(jobs_);
-  files_.take_back();
 }
 
 void LessonController::go(int step) {
@@ -81,19 +96,23 @@ void LessonController::go(int step) {
 }
 
 void LessonController::show_again() {
-  pinned_ = false;
+  wrong_.clear();
   try {
     request_ = lesson_request(step().scene);
+    stack_ = lesson_stack(step().scene);
     // What it looks at is known when the text has been read; till then its model, text and page are shown.
     show(told() ? *told() : LessonTold{});
     pinned_ = told() != nullptr;
   } catch (const Error& error) {
-    jobs_.show({Message::Level::error, error.what(), "lesson"});
+    wrong_ = error.what();
   }
 }
 
 void LessonController::show(const LessonTold& told) {
-  files_.show_aside(lesson_session(step().scene, told, fmt::format("lesson {}, line {}", lesson_->id, step().line)));
+  Session session = lesson_session(step().scene, told, fmt::format("lesson {}, line {}", lesson_->id, step().line));
+  shown_ = session.document;
+  begun_ = true;
+  files_.show_aside(std::move(session));
 }
 
 bool LessonController::at_hand() const {
@@ -102,33 +121,33 @@ bool LessonController::at_hand() const {
 }
 
 bool LessonController::wandered() const {
-  const Document& now = editor_.document();
-  return now.model != request_.model || now.text != request_.text || now.source != request_.source ||
-         now.image != request_.image || now.edits != request_.edits;
+  Document now = editor_.document();
+  // What is looked at is nobody's business.
+  now.selected = shown_.selected, now.query = shown_.query, now.key = shown_.key;
+  now.stack = shown_.stack, now.by_hand = shown_.by_hand;
+  return now != shown_;
 }
 
 void LessonController::frame() {
-  if (!lesson_ || !at_hand()) return;
-  told_.want(jobs_, now(),
-             [step = step(), request = request_, stack = lesson_stack(step().scene),
-              model = run_.results().model](const Ctx& ctx) {
-               return tell(step, std::make_shared<LessonRun>(model, request, stack, ctx.backend, ctx.stop));
-             });
+  if (lesson_ && begun_ && !files_.aside()) end();  // a session was opened in its place
+  if (!lesson_ || !wrong_.empty() || !at_hand()) return;
+  if (!told_.asked_for(now()))
+    told_.want(jobs_, now(),
+               [step = step(), request = request_, stack = stack_, model = run_.results().model](const Ctx& ctx) {
+                 return tell(step, std::make_shared<LessonRun>(model, request, stack, ctx.backend, ctx.stop));
+               });
   if (const auto told = this->told(); told && !pinned_) {
     pinned_ = true;
-    if (!wandered()) show(*told);
+    try {
+      if (!wandered()) show(*told);
+    } catch (const Error& error) {
+      wrong_ = error.what();
+    }
   }
-  // Whether what was to be reached is reached is asked of every new run.
-  if (step().question && step().question->kind == LessonQuestion::Kind::until && wandered()) {
-    guess_ = LessonGuess(0.0);
-    ask_again();
-  } else if (guess_) {
-    ask_again();
-  }
+  if (step().question) ask();
   if (const auto found = answer()) {
     std::optional<bool>& first = first_[static_cast<std::size_t>(at_)];
-    const bool until = step().question->kind == LessonQuestion::Kind::until;
-    if (!first && (found->right || !until)) first = found->right;
+    if (!first && (found->right || step().question->kind != LessonQuestion::Kind::until)) first = found->right;
   }
 }
 
@@ -137,22 +156,15 @@ void LessonController::answer(const LessonGuess& guess) {
   guess_ = guess;
 }
 
-void LessonController::ask_again() {
-  RunRequest request = request_;
-  const Document& document = editor_.document();
+/// What was guessed; whether what was to be reached is reached is asked of every new run.
+void LessonController::ask() {
   const bool until = step().question->kind == LessonQuestion::Kind::until;
-  if (until) {  // of what is on the screen, as long as it is the step's model
-    if (document.model != request_.model || !document.ids.empty()) return;
-    request.text = document.text;
-    request.source = document.source;
-    request.edits = document.edits;
-  }
-  answer_.want(jobs_, Asked{now(), *guess_, request.edits, request.text},
-               [step = step(), request, stack = lesson_stack(step().scene), model = run_.results().model,
-                guess = *guess_](const Ctx& ctx) {
-                 return answered(step, std::make_shared<LessonRun>(model, request, stack, ctx.backend, ctx.stop),
-                                 guess);
-               });
+  if (until ? !wandered() || editor_.document().model != request_.model : !guess_) return;
+  const Asked asked{now(), until ? LessonGuess(0.0) : *guess_, until ? run_.request() : request_};
+  if (answer_.asked_for(asked)) return;
+  answer_.want(jobs_, asked, [step = step(), asked, stack = stack_, model = run_.results().model](const Ctx& ctx) {
+    return answered(step, std::make_shared<LessonRun>(model, asked.request, stack, ctx.backend, ctx.stop), asked.guess);
+  });
 }
 
 std::pair<int, int> LessonController::score() const {

@@ -14,6 +14,7 @@
 #include "app/state/document_editor.h"
 #include "app/state/run_controller.h"
 #include "app/state/session_files.h"
+#include "core/lesson/glossary.h"
 #include "core/lesson/tell.h"
 
 namespace headscope {
@@ -27,9 +28,16 @@ class LessonController {
   /// Once per frame, after the others.
   void frame();
 
-  /// Bundled ones and the user's own, in their order; read beside the UI thread when this is called first. A file that
-  /// is no lesson is the message, and left out.
+  /// Bundled ones and the user's own, in their order; read beside the UI thread when this is called first. Files that
+  /// are no lessons are the message, and left out.
   const std::vector<std::shared_ptr<const Lesson>>& list();
+  /// Reads the files again: somebody may be writing one.
+  void read_again();
+  /// What the words mean; read with the lessons.
+  const std::vector<GlossaryEntry>& glossary() {
+    list();
+    return glossary_;
+  }
   /// By its id, from the first step on or, "id:3", the third. Where they are not read yet, as soon as they are.
   void open(const std::string& id);
   void open(std::shared_ptr<const Lesson> lesson);
@@ -45,13 +53,17 @@ class LessonController {
   void go(int step);
   /// What the step shows, once more.
   void show_again();
-  /// The text, the model or the edits are no more those of the step.
+  /// What the model reads, or how it is edited, is no more that of the step.
   bool wandered() const;
 
   /// What the step says; null while it is being told.
-  std::shared_ptr<const LessonTold> told() const { return told_.current(); }
-  /// Why it cannot be told, or the answer not be found; "" = nothing is wrong.
-  std::string error() const { return told_.error().empty() ? answer_.error() : told_.error(); }
+  std::shared_ptr<const LessonTold> told() const {
+    return lesson_ && told_.asked_for(now()) ? told_.current() : nullptr;
+  }
+  /// Why it cannot be shown or told, or the answer not be found; "" = nothing is wrong.
+  std::string error() const {
+    return !wrong_.empty() ? wrong_ : told_.error().empty() ? answer_.error() : told_.error();
+  }
   void answer(const LessonGuess& guess);
   /// Of the guess that was made last at this step; null while there is none, or it is being found.
   std::shared_ptr<const LessonReply> answer() const { return answer_.current(); }
@@ -70,26 +82,31 @@ class LessonController {
   struct Asked {
     Told of;
     LessonGuess guess;
-    std::vector<Intervention> edits;  // of the run on the screen, for a question of kind `until`
-    std::string text;
+    RunRequest request;  // of the step; for a question of kind `until`, of what is on the screen
     bool operator==(const Asked&) const = default;
   };
   /// The model of the step is open.
   bool at_hand() const;
   Told now() const { return {lesson_, at_, run_.results().model_reading}; }
   void show(const LessonTold& told);
-  void ask_again();
+  void ask();
+  void end();
 
   JobRunner& jobs_;
   DocumentEditor& editor_;
   const RunController& run_;
   SessionFiles& files_;
   std::vector<std::shared_ptr<const Lesson>> all_;
+  std::vector<GlossaryEntry> glossary_;
   bool looked_ = false, read_ = false;
   std::string wanted_;  // asked for before the files were read
   std::shared_ptr<const Lesson> lesson_;
   int at_ = 0;
-  RunRequest request_;   // of the step
+  RunRequest request_;  // of the step …
+  Document shown_;      // … and as it was shown
+  Stack stack_ = Stack::only;
+  std::string wrong_;    // why the step cannot be shown
+  bool begun_ = false;   // something was shown for the lesson
   bool pinned_ = false;  // what the step looks at is shown
   std::optional<LessonGuess> guess_;
   std::vector<std::optional<bool>> first_;  // by step: whether the first guess was right

@@ -10,6 +10,7 @@
 #include "app/state/workspace_list.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/user_folders.h"
 #include "core/io/strict_json.h"
@@ -64,31 +65,35 @@ Stack lesson_stack(const LessonScene& scene) {
 }
 
 RunRequest lesson_request(const LessonScene& scene) {
+  if (scene.model.empty()) throw Error("lesson", "a model, in the front matter or in the step", "none");
+  const Document shown = lesson_session(scene, {}, "lesson").document;
   RunRequest request;
-  request.model = lesson_model(scene.model);
-  request.text = scene.text;
-  request.source = scene.source;
-  if (!scene.image.empty()) {
-    const auto image = find_asset(scene.image);
-    if (!image) refuse("image", "a file among the assets", scene.image);
-    request.image = *image;
-  }
-  for (const std::string& edit : scene.edits) request.edits.push_back(parse_intervention(edit, "edit"));
+  request.model = shown.model;
+  request.text = shown.ids.empty() ? shown.text : "";
+  request.ids = shown.ids;
+  request.source = shown.source;
+  request.image = shown.image;
+  request.add_bos = shown.add_bos;
+  request.parse_special = shown.parse_special;
+  request.masked = shown.masked;
+  request.too_long = shown.too_long;
+  request.edits = shown.edits;
   return request;
 }
 
 Session lesson_session(const LessonScene& scene, const LessonTold& told, const std::string& where) {
-  const RunRequest request = lesson_request(scene);
   Session session;
-  session.document.model = request.model;
-  session.document.text = request.text;
-  session.document.source = request.source;
-  session.document.image = request.image;
-  session.document.stack = lesson_stack(scene);
-  session.document.edits = request.edits;
-  session.document.selected = told.head.value_or(HeadId{});
-  session.document.query = told.row;
-  session.document.key = told.key;
+  Document& document = session.document;
+  document.model = lesson_model(scene.model);
+  document.text = scene.text;
+  document.source = scene.source;
+  if (!scene.image.empty()) {
+    const auto image = find_asset(scene.image);
+    if (!image) refuse(where, "a picture among the assets", scene.image);
+    document.image = *image;
+  }
+  document.stack = lesson_stack(scene);
+  for (const std::string& edit : scene.edits) document.edits.push_back(parse_intervention(edit, where));
   session.window.workspace = scene.workspace.empty() ? "Explore" : scene.workspace;
   if (workspace_tab(session.window.workspace) == workspace_list.size())
     refuse(where, "a workspace that there is", scene.workspace);
@@ -102,12 +107,22 @@ Session lesson_session(const LessonScene& scene, const LessonTold& told, const s
     if (!view) refuse(where, "a view: map, arcs, row, steps, qk, heads or picture", scene.view);
     session.view.head_view = *view;
   }
-  if (scene.session.empty()) return session;
-  auto whole = nlohmann::json::parse(to_json(session));
-  whole.merge_patch(parse_strict_json(scene.session, where));
-  Session merged = session_from_json(whole.dump(), where);
-  merged.document.by_hand = session.document.by_hand;
-  return merged;
+  if (!scene.session.empty()) {
+    auto whole = nlohmann::json::parse(to_json(session));
+    whole.merge_patch(parse_strict_json(scene.session, where));
+    const auto by_hand = session.document.by_hand;
+    session = session_from_json(whole.dump(), where);
+    session.document.by_hand = by_hand;
+  }
+  if (told.head) document.selected = *told.head;
+  if (told.row) document.query = told.row;
+  if (told.key) document.key = told.key;
+  return session;
+}
+
+std::vector<GlossaryEntry> read_glossary() {
+  const auto file = find_asset("glossary.txt");
+  return file ? parse_glossary(read_file(*file, std::size_t{1} << 20), file->string()) : std::vector<GlossaryEntry>();
 }
 
 std::vector<fs::path> lesson_files() {

@@ -2,6 +2,7 @@
 // What a step of a lesson shows, as a session and as a request to run.
 
 #include "app/state/session.h"
+#include "core/lesson/glossary.h"
 #include "core/lesson/tell.h"
 
 namespace headscope {
@@ -10,14 +11,16 @@ namespace headscope {
 std::filesystem::path lesson_model(const std::string& name);
 /// Whose heads the scene speaks of. Throws Error.
 Stack lesson_stack(const LessonScene& scene);
-/// What the model reads in this scene, with its edits. Throws Error on an edit or a picture that
-/// is none.
+/// What the model reads in this scene, with its edits. Throws Error as lesson_session() does, and where no model is
+/// named.
 RunRequest lesson_request(const LessonScene& scene);
-/// The same with what is looked at. `told` says which head, row and cell. Throws Error on a workspace, a view, a
-/// mechanism or a piece of a session that is none.
+/// The same with what is looked at. `told` says which head, row and cell. Throws Error on a workspace, a view, an edit,
+/// a picture, a mechanism or a piece of a session that is none.
 Session lesson_session(const LessonScene& scene, const LessonTold& told, const std::string& where);
 
 /// The bundled lessons' files, and those of the user's own folder (user data / lessons), by name.
 std::vector<std::filesystem::path> lesson_files();
+/// The bundled one; empty where there is none. Throws Error as parse_glossary() does.
+std::vector<GlossaryEntry> read_glossary();
 
 }  // namespace headscope

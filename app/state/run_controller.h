@@ -57,6 +57,9 @@ class RunController {
   /// From the next run on.
   void set_byte_budget(std::size_t bytes) { byte_budget_ = bytes; }
 
+  /// What the document asks of the open model.
+  RunRequest request() const;
+
  private:
   struct Opened {
     std::filesystem::path folder;
@@ -77,7 +80,6 @@ class RunController {
   void submit_losses();
   void take_run(std::shared_ptr<const TracedRun> run);
   void drop_results();
-  RunRequest request() const;
   bool reads_pictures() const;  // the open model
   bool has_input() const;       // the document has what it reads
   void keep_inside();

@@ -144,28 +144,32 @@ Session read_session(const fs::path& file) {
 
 void SessionFiles::open_soon(const fs::path& file) {
   jobs_.on_files("session", [this, file](Worker::Job&) -> Worker::Deliver {
-    return [this, read = read_session(file)] { show(read); };
+    return [this, read = read_session(file)] { show_of_file(read); };
   });
 }
 
 void SessionFiles::take_up_soon(const fs::path& file) {
   jobs_.on_files("session", [this, file](Worker::Job&) -> Worker::Deliver {
     return [this, read = read_session(file)] {
-      const Work before = saved_;
-      show(read);
+      const Work before = aside_ ? aside_->saved : saved_;
+      show_of_file(read);
       saved_ = before;
     };
   });
 }
 
 void SessionFiles::open(const fs::path& file) {
-  show(read_session(file));
+  show_of_file(read_session(file));
+}
+
+void SessionFiles::show_of_file(Session session) {
+  aside_.reset();
+  session.document.by_hand = editor_.document().by_hand;  // a file says nothing about it
+  show(session);
 }
 
 void SessionFiles::show(const Session& session) {
-  Document document = session.document;
-  if (!document.by_hand) document.by_hand = editor_.document().by_hand;  // a file says nothing about it
-  editor_.replace(std::move(document));
+  editor_.replace(session.document);
   editor_.view() = session.view;
   opened_transcript_ = session.transcript;
   opened_window_ = session.window;
@@ -173,19 +177,27 @@ void SessionFiles::show(const Session& session) {
   count_as_saved(session);
 }
 
-void SessionFiles::show_aside(Session session) {
-  if (!aside_) aside_ = Aside{this->session(), saved_, unsaved()};
-  const View& now = editor_.state().view;  // how the window is set up is nobody else's business
-  View& view = session.view;
+namespace {
+/// How the window is set up is the person's, whatever is shown in it.
+void keep_window(View& view, const View& now) {
   view.theme = now.theme;
+  view.text_unit = now.text_unit;
   std::tie(view.left_width, view.right_width, view.row_height) =
       std::tie(now.left_width, now.right_width, now.row_height);
+  std::tie(view.left_open, view.right_open, view.row_open) = std::tie(now.left_open, now.right_open, now.row_open);
+}
+}  // namespace
+
+void SessionFiles::show_aside(Session session) {
+  if (!aside_) aside_ = Aside{this->session(), saved_, unsaved()};
+  keep_window(session.view, editor_.state().view);
   show(session);
 }
 
 void SessionFiles::take_back() {
   if (!aside_) return;
-  const Aside own = *std::exchange(aside_, std::nullopt);
+  Aside own = *std::exchange(aside_, std::nullopt);
+  keep_window(own.session.view, editor_.state().view);
   show(own.session);
   saved_ = own.saved;
 }

@@ -42,6 +42,8 @@ class SessionFiles {
   std::string unsaved() const;
   /// Shows what is not the user's, a step of a lesson: what is the user's is set aside before the first one, stays
   /// unsaved where it was, and comes back with take_back(). Both are steps that can be undone.
+  /// The window's theme and widths stay as they are. A session that is opened meanwhile ends that, as any document that
+  /// is opened takes the place of the one before.
   void show_aside(Session session);
   void take_back();
   bool aside() const { return aside_.has_value(); }
@@ -67,6 +69,7 @@ class SessionFiles {
 
  private:
   void show(const Session& session);
+  void show_of_file(Session session);
   void count_as_saved(const Session& session);
 
   JobRunner& jobs_;

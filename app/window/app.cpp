@@ -185,6 +185,13 @@ void App::draw(Ui& ui) {
   }
   if (explorer_->lessons.lesson()) content.lesson = [this, &app](Ui& inner) { lesson_.draw(inner, app); };
   content.presenting = requests_.presenting;
+  const LessonController& lessons = explorer_->lessons;
+  // Something is to be done there.
+  content.keeps_right =
+      lessons.lesson() && lessons.step().question && lessons.step().question->kind == LessonQuestion::Kind::until;
+  if (requests_.presenting && ImGui::IsKeyPressed(ImGuiKey_Escape, false) && !ImGui::GetIO().WantTextInput &&
+      !ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel))
+    requests_.presenting = false;
   content.model_menu = [this, &app](Ui& inner) { picker_.draw(inner, app); };
   content.open_model_menu = std::exchange(requests_.models, false);
   content.export_menu = [&app](Ui&) {
@@ -210,6 +217,7 @@ void App::draw(Ui& ui) {
   about_model_.draw(ui, app);
   steps_.draw(ui, app);
   lessons_.draw(ui, app);
+  glossary_.draw(ui, app);
   copying_.draw(ui, app);
   if (!requests_.clipboard.empty()) ImGui::SetClipboardText(std::exchange(requests_.clipboard, "").c_str());
   unsaved_->draw(ui, app);

@@ -83,6 +83,7 @@ class App {
   StepsPage steps_;
   LessonPanel lesson_;
   LessonsPage lessons_;
+  GlossaryPage glossary_;
   Copying copying_;
   bool changed_ = true;
 };

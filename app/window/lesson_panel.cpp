@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "app/window/floating.h"
 #include "core/base/nth.h"
@@ -103,7 +104,8 @@ void LessonPanel::draw(Ui& ui, AppContext& app) {
   LessonController& lessons = app.explorer.lessons;
   const auto lesson = lessons.lesson();
   if (!lesson) return;
-  if (std::exchange(of_, lessons.at()) != lessons.at()) typed_.clear();
+  if (of_ != std::pair{lesson, lessons.at()}) typed_.clear();
+  of_ = {lesson, lessons.at()};
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, cross = button_width(ui, "×");
   section(ui, "LESSON", fmt::format("step {} of {}", lessons.at() + 1, lesson->steps.size()), cross + ui.px(8));
   ImGui::SameLine();
@@ -122,12 +124,14 @@ void LessonPanel::draw(Ui& ui, AppContext& app) {
   if (const std::string error = lessons.error(); !error.empty()) {
     error_text(ui, error);
   } else if (!told) {
-    note(ui, "The model is read …");
+    if (app.explorer.jobs.busy())
+      note(ui, "The model is read …");
+    else
+      error_text(ui, "The model of this step, " + lessons.step().scene.model + ", is not open.");
   }
   if (told) {
     prose(ui, *told);
-    if (lessons.step().question)
-      question(ui, lessons, app.explorer.results().run ? app.explorer.results().run->trace.get() : nullptr, *told);
+    if (lessons.step().question) question(ui, lessons, *told);
   }
   way_on(ui, app);
   if (app.ui.presenting) slide_keys(app);
@@ -137,7 +141,8 @@ void LessonPanel::draw(Ui& ui, AppContext& app) {
 /// As in slides, and as a remote control has them.
 void LessonPanel::slide_keys(AppContext& app) const {
   app.ui.sideways_taken = true;
-  if (ImGui::GetIO().WantTextInput ||
+  const ImGuiIO& io = ImGui::GetIO();
+  if (io.WantTextInput || io.KeyCtrl || io.KeyAlt || io.KeyShift || walking_controls() ||
       ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel))
     return;
   LessonController& lessons = app.explorer.lessons;
@@ -155,7 +160,7 @@ void LessonPanel::prose(const Ui& ui, const LessonTold& told) const {
   }
 }
 
-void LessonPanel::question(Ui& ui, LessonController& lessons, const Trace* trace, const LessonTold& told) {
+void LessonPanel::question(Ui& ui, LessonController& lessons, const LessonTold& told) {
   const LessonQuestion& q = lessons.step().question.value();
   ImGui::Dummy({0, ui.px(2)});
   section(ui, "QUESTION");
@@ -163,10 +168,10 @@ void LessonPanel::question(Ui& ui, LessonController& lessons, const Trace* trace
   ImGui::Dummy({0, ui.px(4)});
   switch (q.kind) {
     case Kind::token:
-      if (trace) tokens(ui, lessons, *trace);
+      tokens(ui, lessons, told);
       break;
     case Kind::head:
-      if (trace) heads(ui, lessons, trace->model.dims);
+      heads(ui, lessons, told);
       break;
     case Kind::number:
       number(ui, lessons);
@@ -186,11 +191,11 @@ void LessonPanel::question(Ui& ui, LessonController& lessons, const Trace* trace
   reply(ui, lessons);
 }
 
-void LessonPanel::tokens(Ui& ui, LessonController& lessons, const Trace& trace) const {
+void LessonPanel::tokens(Ui& ui, LessonController& lessons, const LessonTold& told) const {
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale), gap = 4;
   double used = 0;
-  for (std::size_t i = 0; i < trace.tokens.size(); ++i) {
-    const std::string label = printable(trace.tokens[i].label, 40);
+  for (std::size_t i = 0; i < told.tokens.size(); ++i) {
+    const std::string label = printable(told.tokens[i], 40);
     const double width = token_chip_width(ui, label);
     if (i > 0 && used + gap + width <= room) {
       ImGui::SameLine(0, ui.px(gap));
@@ -204,11 +209,11 @@ void LessonPanel::tokens(Ui& ui, LessonController& lessons, const Trace& trace) 
   }
 }
 
-void LessonPanel::heads(Ui& ui, LessonController& lessons, const ModelDims& dims) const {
+void LessonPanel::heads(Ui& ui, LessonController& lessons, const LessonTold& told) const {
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale), gap = 4;
-  for (int layer = 0; layer < dims.layers; ++layer) {
+  for (int layer = 0; layer < told.layers; ++layer) {
     double used = 0;
-    for (int head = 0; head < dims.heads; ++head) {
+    for (int head = 0; head < told.heads; ++head) {
       const HeadId id{layer, head};
       const std::string label = to_string(id);
       const double width = token_chip_width(ui, label);
@@ -286,6 +291,10 @@ void LessonPanel::way_on(Ui& ui, AppContext& app) const {
   } else if (button(ui, "All lessons", ui.px(28))) {
     app.ui.lessons = true;
   }
+  if (app.ui.presenting) {
+    ImGui::SameLine(0, ui.px(8));
+    if (button(ui, "Leave full screen", ui.px(28))) app.ui.presenting = false;
+  }
   if (lessons.wandered()) {
     ImGui::SameLine(0, ui.px(8));
     if (button(ui, "Show again", ui.px(28))) lessons.show_again();
@@ -299,7 +308,10 @@ void LessonPanel::way_on(Ui& ui, AppContext& app) const {
 
 void LessonsPage::draw(Ui& ui, AppContext& app) {
   LessonController& lessons = app.explorer.lessons;
-  if (std::exchange(app.ui.lessons, false)) ImGui::OpenPopup("lessons");
+  if (std::exchange(app.ui.lessons, false)) {
+    lessons.read_again();
+    ImGui::OpenPopup("lessons");
+  }
   if (!begin_floating(ui, "lessons", 640 * ui.theme.text_scale, 64)) return;
   const auto& all = lessons.list();
   section(ui, "LESSONS", "predict, look, change: each beside the model it is about");
@@ -308,8 +320,9 @@ void LessonsPage::draw(Ui& ui, AppContext& app) {
                                          ImGui::GetIO().DisplaySize.y * 0.7f)});
   if (all.empty()) note(ui, "No lessons were found.");
   for (const auto& each : all)
-    if (result_row(ui, each->title, fmt::format("{} min · {}", each->minutes, each->scene.model),
-                   each == lessons.lesson())) {
+    if (result_row(ui, each->title,
+                   fmt::format("{} min · level {} · {}", each->minutes, each->level, each->scene.model),
+                   lessons.lesson() && each->id == lessons.lesson()->id)) {
       lessons.open(each);
       ImGui::CloseCurrentPopup();
     }

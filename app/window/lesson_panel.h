@@ -2,8 +2,9 @@
 // The lesson that is taken, in a column of its own beside what it shows; and the list of lessons. Thread rule: the UI
 // thread.
 
-#include <optional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "app/actions/action.h"
 #include "app/widgets/ui.h"
@@ -17,16 +18,16 @@ class LessonPanel {
 
  private:
   void prose(const Ui& ui, const LessonTold& told) const;
-  void question(Ui& ui, LessonController& lessons, const Trace* trace, const LessonTold& told);
-  void tokens(Ui& ui, LessonController& lessons, const Trace& trace) const;
-  void heads(Ui& ui, LessonController& lessons, const ModelDims& dims) const;
+  void question(Ui& ui, LessonController& lessons, const LessonTold& told);
+  void tokens(Ui& ui, LessonController& lessons, const LessonTold& told) const;
+  void heads(Ui& ui, LessonController& lessons, const LessonTold& told) const;
   void number(Ui& ui, LessonController& lessons);
   void reply(Ui& ui, LessonController& lessons) const;
   void slide_keys(AppContext& app) const;
   void way_on(Ui& ui, AppContext& app) const;
 
   std::string typed_;
-  int of_ = -1;  // step that it was typed at
+  std::pair<std::shared_ptr<const Lesson>, int> of_;  // lesson and step that it was typed at
 };
 
 /// Every lesson with its minutes, in their order; a click takes it.

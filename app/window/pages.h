@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/actions/action.h"
 #include "app/widgets/ui.h"
@@ -49,6 +50,17 @@ class ModelPage {
 class StepsPage {
  public:
   void draw(Ui& ui, AppContext& app);
+};
+
+/// Shift+F1, or a word found in the palette: what it means, the lesson that teaches it, the page that shows it.
+class GlossaryPage {
+ public:
+  void draw(Ui& ui, AppContext& app);
+
+ private:
+  void entry(Ui& ui, AppContext& app, const GlossaryEntry& entry);
+  void list(Ui& ui, const std::vector<GlossaryEntry>& all);
+  std::string term_, filter_;
 };
 
 /// What files say of the open model, where the workspace on screen shows what it computes; else "".

@@ -269,7 +269,8 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
                        : content.presenting ? std::floor(size.x * 0.36f)
                                             : ui.px(stretch * lesson_width);
   float left = fitted(layout.left, layout.left_open && !content.presenting),
-        right = fitted(layout.right, layout.right_open && !content.presenting);
+        right = fitted(layout.right,
+                       (layout.right_open && !content.presenting) || (content.presenting && content.keeps_right));
   if (lesson > 0 && lesson + left + right > size.x - ui.px(ShellLayout::least_middle * ui.theme.text_scale)) left = 0;
   // A narrow window takes from both sides before it takes from the picture in the middle.
   if (const float room = size.x - lesson - ui.px(ShellLayout::least_middle * ui.theme.text_scale);

@@ -49,7 +49,7 @@ std::vector<std::string> UnsavedWork::words() const {
 void UnsavedWork::frame(double now) {
   if (!recovery_) return;
   if (session_at_ < 0) session_at_ = training_at_ = now;
-  pending_ = editor_.document() != kept_.document;
+  pending_ = !files_.aside() && editor_.document() != kept_.document;
   const bool session_due = now - session_at_ >= session_seconds;
   const bool training_due = now - training_at_ >= training_seconds;
   if (training_due && work_) {

@@ -6,90 +6,61 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
-#include <map>
-#include <sstream>
 #include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/file.h"
 #include "core/base/named_values.h"
-#include "core/base/nearest_names.h"
+#include "core/lesson/fields.h"
 
 namespace headscope {
 
 namespace {
 
-constexpr std::size_t longest_lesson = std::size_t{1} << 20;
+constexpr std::size_t longest_lesson = std::size_t{256} << 10, longest_prose = 10'000;
 constexpr NamedValue<LessonQuestion::Kind> question_names[] = {{"token", LessonQuestion::Kind::token},
                                                                {"head", LessonQuestion::Kind::head},
                                                                {"number", LessonQuestion::Kind::number},
                                                                {"choice", LessonQuestion::Kind::choice},
                                                                {"until", LessonQuestion::Kind::until}};
 
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return "";
-  return std::string(text.substr(first, text.find_last_not_of(" \t\r") - first + 1));
-}
-
-std::vector<std::string> list_of(const std::string& text, char between) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string each; std::getline(in, each, between);)
-    if (std::string word = trimmed(each); !word.empty()) out.push_back(std::move(word));
+/// What stands between bars; those inside of a formula are its own.
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> out{""};
+  int depth = 0;
+  char quote = 0;
+  for (const char c : text) {
+    if (depth > 0 && (c == '"' || c == '\'') && (quote == 0 || quote == c)) quote = quote ? 0 : c;
+    if (!quote && c == '{') ++depth;
+    if (!quote && c == '}') --depth;
+    if (c == '|' && depth <= 0)
+      out.emplace_back();
+    else
+      out.back() += c;
+  }
+  for (std::string& each : out) each = trimmed(each);
+  std::erase(out, "");
   return out;
 }
 
 class Reader {
  public:
-  Reader(const std::string& markdown, const std::string& where) : where_(where) {
-    std::istringstream in(markdown);
-    for (std::string line; std::getline(in, line);) {
-      if (line.ends_with('\r')) line.pop_back();
-      lines_.push_back(line);
-    }
-  }
+  Reader(const std::string& markdown, const std::string& where) : in_(markdown, where) {}
 
   Lesson read(const std::string& id) {
     Lesson lesson;
     lesson.id = id;
     front_matter(lesson);
-    while (at_ < lines_.size() && trimmed(line()).empty()) ++at_;
-    while (at_ < lines_.size()) step(lesson);
+    while (!in_.at_end() && trimmed(line()).empty()) ++in_.at;
+    while (!in_.at_end()) step(lesson);
     if (lesson.steps.empty()) throw Error(here(), "a step, which begins with \"## \"", "none");
     return lesson;
   }
 
  private:
-  using Keys = std::map<std::string, std::function<void(const std::string&)>>;
-
-  const std::string& line() const { return lines_[at_]; }
-  std::string here() const { return fmt::format("{}, line {}", where_, at_ + 1); }
-
-  /// "key: value", one to a line, up to the line `close`; further lines of a value are indented.
-  void fields(const std::string& close, const Keys& keys) {
-    for (; at_ < lines_.size() && trimmed(line()) != close; ++at_) {
-      if (trimmed(line()).empty()) continue;
-      const std::string place = here();
-      const auto colon = line().find(':');
-      const std::string key = trimmed(line().substr(0, colon));
-      const auto known = keys.find(key);
-      if (colon == std::string::npos || known == keys.end()) {
-        std::vector<std::string> names;
-        for (const auto& [name, ignored] : keys) names.push_back(name);
-        throw Error(place, "\"key: value\" with a key that is known", excerpt(line(), 60),
-                    nearest_names_hint(key, names));
-      }
-      std::string value = trimmed(line().substr(colon + 1));
-      while (at_ + 1 < lines_.size() && lines_[at_ + 1].starts_with(' ') && !trimmed(lines_[at_ + 1]).empty())
-        value += (value.empty() ? "" : " ") + trimmed(lines_[++at_]);
-      known->second(value);
-    }
-    if (at_ == lines_.size()) throw Error(here(), "a line \"" + close + "\"", "the end of the file");
-    ++at_;
-  }
+  const std::string& line() const { return in_.line(); }
+  std::string here() const { return in_.here(); }
 
   template <class T>
   std::function<void(const std::string&)> number(T& into, double low, double high) {
@@ -105,7 +76,7 @@ class Reader {
     return [&into](const std::string& value) { into = value; };
   }
 
-  Keys scene(LessonScene& s) {
+  FieldKeys scene(LessonScene& s) {
     return {{"model", text(s.model)},
             {"text", text(s.text)},
             {"source", text(s.source)},
@@ -124,29 +95,30 @@ class Reader {
   }
 
   void front_matter(Lesson& lesson) {
-    if (lines_.empty() || trimmed(line()) != "---")
+    if (in_.lines.empty() || trimmed(line()) != "---")
       throw Error(here(), "a lesson, which begins with \"---\"", "other text");
-    ++at_;
-    Keys keys = scene(lesson.scene);
+    ++in_.at;
+    FieldKeys keys = scene(lesson.scene);
     keys["title"] = text(lesson.title);
     keys["about"] = text(lesson.about);
     keys["minutes"] = number(lesson.minutes, 1, 60);
     keys["level"] = number(lesson.level, 1, 3);
-    keys["needs"] = [&](const std::string& value) { lesson.needs = list_of(value, ','); };
-    keys["words"] = [&](const std::string& value) { lesson.words = list_of(value, ','); };
-    fields("---", keys);
+    keys["needs"] = [&](const std::string& value) { lesson.needs = listed_in(value, ','); };
+    keys["words"] = [&](const std::string& value) { lesson.words = listed_in(value, ','); };
+    read_fields(in_, "---", keys);
     if (lesson.title.empty()) throw Error(here(), "a title in the front matter", "none");
   }
 
   void step(Lesson& lesson) {
     if (!line().starts_with("## ")) throw Error(here(), "a step, which begins with \"## \"", excerpt(line(), 60));
     LessonStep step;
-    step.line = static_cast<int>(at_) + 1;
+    step.line = static_cast<int>(in_.at) + 1;
     step.title = trimmed(line().substr(3));
     step.scene = lesson.scene;
-    for (++at_; at_ < lines_.size() && !line().starts_with("## ");) {
+    prose_ = 0;
+    for (++in_.at; !in_.at_end() && !line().starts_with("## ");) {
       if (trimmed(line()).empty())
-        ++at_;
+        ++in_.at;
       else if (line().starts_with("```"))
         block(step);
       else
@@ -160,23 +132,25 @@ class Reader {
     const std::string place = here();
     std::string text;
     const auto goes_on = [&] {
-      return at_ < lines_.size() && !trimmed(line()).empty() && !line().starts_with("```") &&
-             !line().starts_with("## ") && (text.empty() || !line().starts_with("- "));
+      return !in_.at_end() && !trimmed(line()).empty() && !line().starts_with("```") && !line().starts_with("## ") &&
+             (text.empty() || !line().starts_with("- "));
     };
-    for (; goes_on(); ++at_) text += (text.empty() ? "" : " ") + trimmed(line());
+    for (; goes_on(); ++in_.at) text += (text.empty() ? "" : " ") + trimmed(line());
+    if ((prose_ += text.size()) > longest_prose)
+      throw Error(place, fmt::format("at most {} bytes of prose in a step", longest_prose), "more");
     step.prose.emplace_back(text, place);
   }
 
   void block(LessonStep& step) {
     const std::string place = here(), kind = trimmed(line().substr(3));
-    ++at_;
+    ++in_.at;
     if (kind == "show") return show(step.scene);
     if (kind == "question") return question(step, place);
     if (kind == "expect") {
-      for (; at_ < lines_.size() && trimmed(line()) != "```"; ++at_)
+      for (; !in_.at_end() && trimmed(line()) != "```"; ++in_.at)
         if (!trimmed(line()).empty()) step.expect.emplace_back(trimmed(line()), here());
-      if (at_ == lines_.size()) throw Error(here(), "a line \"```\"", "the end of the file");
-      ++at_;
+      if (in_.at_end()) throw Error(here(), "a line \"```\"", "the end of the file");
+      ++in_.at;
       return;
     }
     throw Error(place, "a block of show, question or expect", "\"" + excerpt(kind, 40) + "\"");
@@ -185,7 +159,7 @@ class Reader {
   /// A page, or a mechanism, that the lesson names is one of its own workspace alone.
   void show(LessonScene& s) {
     const LessonScene before = s;
-    fields("```", scene(s));
+    read_fields(in_, "```", scene(s));
     if (s.workspace == before.workspace) return;
     if (s.page == before.page) s.page.clear();
     if (s.mechanism == before.mechanism && s.on == before.on) s.mechanism.clear(), s.on.clear();
@@ -198,15 +172,16 @@ class Reader {
     const auto told = [this](LessonText& into) {
       return [this, &into](const std::string& value) { into = LessonText(value, here()); };
     };
-    fields("```", {{"kind", text(kind)},
-                   {"ask", told(q.ask)},
-                   {"answer", [&](const std::string& value) { q.answer.emplace(value, here()); }},
-                   {"within", number(q.within, 0, 1e9)},
-                   {"choices",
-                    [&](const std::string& value) {
-                      for (const std::string& each : list_of(value, '|')) q.choices.emplace_back(each, here());
-                    }},
-                   {"because", told(q.because)}});
+    read_fields(in_, "```",
+                {{"kind", text(kind)},
+                 {"ask", told(q.ask)},
+                 {"answer", [&](const std::string& value) { q.answer.emplace(value, here()); }},
+                 {"within", number(q.within, 0, 1e9)},
+                 {"choices",
+                  [&](const std::string& value) {
+                    for (const std::string& each : parts_of(value)) q.choices.emplace_back(each, here());
+                  }},
+                 {"because", told(q.because)}});
     const auto known = value_in(question_names, kind);
     if (!known) throw Error(place, fmt::format("a kind: {}", listed(question_names)), "\"" + excerpt(kind, 40) + "\"");
     q.kind = *known;
@@ -217,9 +192,8 @@ class Reader {
     step.question = std::move(q);
   }
 
-  const std::string where_;
-  std::vector<std::string> lines_;
-  std::size_t at_ = 0;
+  FieldLines in_;
+  std::size_t prose_ = 0;  // bytes of the step's
 };
 
 }  // namespace
@@ -231,7 +205,7 @@ Lesson parse_lesson(const std::string& markdown, const std::string& id, const st
 }
 
 Lesson read_lesson(const std::filesystem::path& file) {
-  return parse_lesson(read_file(file), file.stem().string(), file.string());
+  return parse_lesson(read_file(file, longest_lesson), file.stem().string(), file.string());
 }
 
 }  // namespace headscope

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
@@ -45,6 +47,25 @@ std::string typographic(std::string number) {
   return number;
 }
 
+/// How a number is written: ".2f", ".3g", ".0%", "g".
+struct Digits {
+  int count = -1;  ///< −1 = none are named
+  char kind = 'g';
+};
+Digits digits_of(const std::string& format, const std::string& where) {
+  Digits out;
+  std::size_t at = 0;
+  if (format.starts_with('.')) {
+    out.count = 0;
+    for (at = 1; at < format.size() && at < 3 && format[at] >= '0' && format[at] <= '9'; ++at)
+      out.count = 10 * out.count + (format[at] - '0');
+  }
+  const bool named = at + 1 == format.size() && std::string_view("fge%").find(format[at]) != std::string_view::npos;
+  if (!named || at == 1) throw Error(where, "a format such as .2f, .3g or .0%", "\"" + excerpt(format, 40) + "\"");
+  out.kind = format[at];
+  return out;
+}
+
 std::string written(const jinja::Value& value, const std::string& format, const std::string& where) {
   if (!value.defined()) throw Error(where, "a number or a text", value.kind());
   if (!value.number() || value.is<bool>()) {
@@ -54,15 +75,11 @@ std::string written(const jinja::Value& value, const std::string& format, const 
   if (format.empty() && value.whole()) return typographic(std::to_string(value.integer()));
   const double number = value.real();
   if (std::isnan(number)) return "–";
-  try {
-    if (format.ends_with('%')) {
-      const std::string digits = format == "%" ? ".0" : format.substr(0, format.size() - 1);
-      return typographic(fmt::format(fmt::runtime("{:" + digits + "f} %"), 100 * number));
-    }
-    return typographic(fmt::format(fmt::runtime(format.empty() ? "{:.3g}" : "{:" + format + "}"), number));
-  } catch (const fmt::format_error&) {
-    throw Error(where, "a format such as .2f, .3g or .0%", "\"" + excerpt(format, 40) + "\"");
-  }
+  const Digits digits = digits_of(format.empty() ? ".3g" : format, where);
+  if (digits.kind == '%') return typographic(fmt::format("{:.{}f} %", 100 * number, std::max(digits.count, 0)));
+  if (digits.kind == 'f') return typographic(fmt::format("{:.{}f}", number, std::max(digits.count, 0)));
+  if (digits.kind == 'e') return typographic(fmt::format("{:.{}e}", number, std::max(digits.count, 0)));
+  return typographic(digits.count < 0 ? fmt::format("{:g}", number) : fmt::format("{:.{}g}", number, digits.count));
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ Index LessonRun::position(const Value& named, const std::vector<Token>& tokens, 
 
 HeadId LessonRun::head(const Value& named, const std::string& where) {
   const auto head = named.text() ? parse_head_id(*named.text()) : std::nullopt;
-  const ModelDims& dims = model_.model->config().dims;
+  const ModelDims& dims = trace().model.dims;
   if (!head || head->layer >= dims.layers || head->head >= dims.heads)
     throw Error(where, fmt::format("a head from \"0.0\" to \"{}.{}\"", dims.layers - 1, dims.heads - 1),
                 named.text() ? "\"" + excerpt(*named.text(), 40) + "\"" : named.kind());
@@ -129,14 +129,15 @@ std::int32_t LessonRun::token(const std::string& text, const std::string& where)
 }
 
 double LessonRun::cost(HeadId head) {
-  const ModelDims& dims = model_.model->config().dims;
+  const ModelDims& dims = trace().model.dims;
   if (costs_.empty()) {
     EditProbe probe(model_, request_, true, ctx());
     const NextToken answer = most_probable(*probe.before());
     const Index asked = answer_position(*probe.before()).value_or(0);
     for (int layer = 0; layer < dims.layers; ++layer)
       for (int each = 0; each < dims.heads; ++each) {
-        const auto after = probe.run({{{layer, each}, Ablate{Ablate::By::mean}}}, ctx());
+        const HeadTarget target{.layer = layer, .head = each, .stack = stack_};
+        const auto after = probe.run({{target, Ablate{Ablate::By::mean}}}, ctx());
         const Tensor row = after->logits.select(0, after->logits.dim(0) == 1 ? 0 : asked);
         costs_.push_back(next_token_loss(row, answer.id) + std::log(answer.probability));
       }
@@ -204,14 +205,15 @@ HeadClasses classes_of(LessonRun& run, HeadId head) {
 
 /// The head for which `value` is largest, "L.H".
 template <class F>
-Value head_with_most(LessonRun& run, F value) {
-  const ModelDims& dims = run.model().model->config().dims;
-  HeadId best;
+Value head_with_most(LessonRun& run, const std::string& where, F value) {
+  const ModelDims& dims = run.trace().model.dims;
+  std::optional<HeadId> best;
   double most = -std::numeric_limits<double>::infinity();
   for (int layer = 0; layer < dims.layers; ++layer)
     for (int head = 0; head < dims.heads; ++head)
       if (const double v = value(HeadId{layer, head}); v > most) most = v, best = {layer, head};
-  return to_string(best);
+  if (!best) throw Error(where, "a number for some head of this model", "none for any");
+  return to_string(*best);
 }
 
 double probability(LessonRun& run, std::int32_t token, Index row) {
@@ -316,9 +318,9 @@ constexpr LessonTerm terms[] = {
     {"position(token)", "where it stands, from 0",
      [](LessonRun& run, const Arguments& a) -> Value { return static_cast<std::int64_t>(Given(run, a).row(0)); }},
     {"layers()", "of the model",
-     [](LessonRun& run, const Arguments&) -> Value { return std::int64_t{run.model().model->config().dims.layers}; }},
+     [](LessonRun& run, const Arguments&) -> Value { return std::int64_t{run.trace().model.dims.layers}; }},
     {"heads()", "of each layer",
-     [](LessonRun& run, const Arguments&) -> Value { return std::int64_t{run.model().model->config().dims.heads}; }},
+     [](LessonRun& run, const Arguments&) -> Value { return std::int64_t{run.trace().model.dims.heads}; }},
     {"kv_heads()", "of each layer, as many as have keys and values of their own",
      [](LessonRun& run, const Arguments&) -> Value { return std::int64_t{run.trace().model.dims.kv_heads}; }},
     {"context()", "tokens that the model was trained to read at once",
@@ -379,7 +381,7 @@ constexpr LessonTerm terms[] = {
     {"head_with_most(metric)", "the head for which that metric is largest",
      [](LessonRun& run, const Arguments& a) -> Value {
        const std::string id = Given(run, a).text(0, "metric");
-       return head_with_most(run, [&](HeadId head) { return metric_of(run, head, id, false); });
+       return head_with_most(run, a.where, [&](HeadId head) { return metric_of(run, head, id, false); });
      }},
     {"class_of(head)", "the surest class of the head, \"\" where it has none",
      [](LessonRun& run, const Arguments& a) -> Value {
@@ -405,8 +407,8 @@ constexpr LessonTerm terms[] = {
     {"cost(head)", "by how much −ln p of the answer rises when the head's output is replaced by its mean",
      [](LessonRun& run, const Arguments& a) -> Value { return run.cost(Given(run, a).head(0)); }},
     {"needed_head()", "the head that costs most",
-     [](LessonRun& run, const Arguments&) -> Value {
-       return head_with_most(run, [&](HeadId head) { return run.cost(head); });
+     [](LessonRun& run, const Arguments& a) -> Value {
+       return head_with_most(run, a.where, [&](HeadId head) { return run.cost(head); });
      }},
     {"under(edit, …)", "the same names of the run with these edits alone: under('0.2: ablate zero').answer()",
      [](LessonRun& run, const Arguments& a) -> Value { return lesson_names(run.with(edits_in(a))); }},

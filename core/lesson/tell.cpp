@@ -37,7 +37,9 @@ std::string place_text(LessonRun& run, Index at) {
 }
 
 std::string number_text(double value) {
-  return fmt::format("{}{:.4g}", value < 0 ? "−" : "", std::abs(value));
+  const double size = std::abs(value);
+  const bool whole = size == std::floor(size) && size < 1e15;
+  return (value < 0 ? "−" : "") + (whole ? fmt::format("{:.0f}", size) : fmt::format("{:.4g}", size));
 }
 
 }  // namespace
@@ -50,6 +52,9 @@ LessonTold tell(const LessonStep& step, const std::shared_ptr<LessonRun>& run) {
     out.ask = step.question->ask.told(names);
     for (const LessonText& each : step.question->choices) out.choices.push_back(each.told(names));
   }
+  for (const Token& token : run->trace().tokens) out.tokens.push_back(token.label);
+  out.layers = run->trace().model.dims.layers;
+  out.heads = run->trace().model.dims.heads;
   const LessonScene& scene = step.scene;
   if (!scene.head.empty()) out.head = run->head(Value(scene.head), where_of(step));
   if (!scene.row.empty()) out.row = run->position(place_named(scene.row), run->trace().queries(), where_of(step));
@@ -67,7 +72,7 @@ LessonReply answered(const LessonStep& step, const std::shared_ptr<LessonRun>& r
   const Members names = names_for(step, run);
   const Value truth = q.answer->value(names);
   const std::string& where = q.answer->where();
-  const ModelDims& dims = run->model().model->config().dims;
+  const ModelDims& dims = run->trace().model.dims;
   LessonReply out;
   switch (q.kind) {
     case Kind::token: {
@@ -89,6 +94,8 @@ LessonReply answered(const LessonStep& step, const std::shared_ptr<LessonRun>& r
     }
     case Kind::number: {
       if (!truth.number() || !std::isfinite(truth.real())) throw Error(where, "a number", truth.printed());
+      if (q.within <= 0 && truth.real() != std::floor(truth.real()))
+        throw Error(where, "within: how far off is still right, of a number that is not whole", truth.printed());
       const double guessed = std::get<double>(guess);
       out = {std::abs(guessed - truth.real()) <= q.within,
              number_text(truth.real()),

@@ -6,6 +6,7 @@
 #include "app/state/lesson_record.h"
 #include "app/state/lesson_session.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/edits/ablate_edit.h"
 #include "tests/app/explorer_controller.h"
 
@@ -29,6 +30,12 @@ kind: head
 ask: Which head does it need?
 answer: needed_head()
 because: It costs {cost(needed_head()):.1f} nats.
+```
+## Elsewhere
+Another head, another row.
+```show
+head: 0.1
+cell: 9 4
 ```
 ## By hand
 Three keys.
@@ -79,6 +86,64 @@ TEST_CASE("a step shows its model, text, head and row, and tells its numbers") {
   CHECK(s.lessons.error() == "");
 }
 
+TEST_CASE("the next step shows its own head and row, and so does the one before") {
+  Student s;
+  s.lessons.go(1);
+  CHECK_FALSE(s.lessons.told());  // of the step before
+  s.settle();
+  CHECK(s.document().selected == HeadId{0, 1});
+  CHECK(s.document().query == Index{9});
+  CHECK(s.document().key == Index{4});
+  CHECK(s.lessons.told()->prose.front() == "Another head, another row.");
+  s.lessons.go(0);
+  s.settle();
+  CHECK(s.document().selected == HeadId{1, 0});
+  CHECK(s.document().query == Index{57});
+  CHECK_FALSE(s.document().key);
+  // A lesson that is taken within another.
+  s.lessons.go(1);
+  s.settle();
+  s.lessons.open(std::make_shared<const Lesson>(parse_lesson(file, "02-again", "02-again.md")));
+  s.settle();
+  CHECK(s.document().selected == HeadId{1, 0});
+  CHECK(s.lessons.told()->prose.front() == "After 58 tokens comes i.");
+}
+
+TEST_CASE("a step that cannot be shown says why, is told nothing of another one, and the others go on") {
+  for (const char* wrong :
+       {"view: upside down", "edit: 0.2: ablat zero", "stack: decoder", "workspace: Nowhere", "page: masks",
+        "session: {", "session: {\"document\": {\"nothing\": 1}}", "image: none.png"}) {
+    CAPTURE(wrong);
+    Student s;
+    const std::string text =
+        "---\ntitle: t\nmodel: induction\ntext: Mr and Mrs Qu\n---\n## a\nb\n## c\n{tokens()}\n```show\n" +
+        std::string(wrong) + "\n```\n## d\ne\n";
+    s.lessons.open(std::make_shared<const Lesson>(parse_lesson(text, "x", "x.md")));
+    s.settle();
+    CHECK(s.lessons.error() == "");
+    s.lessons.go(1);
+    s.settle();
+    CHECK(s.lessons.error() != "");
+    CHECK_FALSE(s.lessons.told());
+    s.lessons.go(2);
+    s.settle();
+    CHECK(s.lessons.error() == "");
+    CHECK(s.lessons.told());
+  }
+}
+
+TEST_CASE("a step without a model, or of one that is not there, is told nothing") {
+  Student s;
+  s.lessons.open(std::make_shared<const Lesson>(parse_lesson("---\ntitle: t\n---\n## a\nb\n", "x", "x.md")));
+  s.settle();
+  CHECK(s.lessons.error().find("a model") != std::string::npos);
+  s.lessons.open(std::make_shared<const Lesson>(
+      parse_lesson("---\ntitle: t\nmodel: no-such-model\ntext: a\n---\n## a\nb\n", "x", "x.md")));
+  s.settle();
+  CHECK_FALSE(s.lessons.told());
+  CHECK(s.message().find("no-such-model") != std::string::npos);
+}
+
 TEST_CASE("guesses are answered by the model; the score is of first guesses") {
   Student s;
   CHECK_FALSE(s.lessons.answer());
@@ -91,7 +156,7 @@ TEST_CASE("guesses are answered by the model; the score is of first guesses") {
   s.settle();
   CHECK(s.lessons.answer()->right);
   CHECK(s.lessons.score() == std::pair{0, 1});
-  s.lessons.go(1);
+  s.lessons.go(2);
   s.settle();
   CHECK_FALSE(s.lessons.answer());
   s.lessons.answer(20.0);
@@ -100,12 +165,12 @@ TEST_CASE("guesses are answered by the model; the score is of first guesses") {
   CHECK(s.lessons.answer()->right);
   CHECK(s.lessons.score() == std::pair{1, 2});
   s.lessons.go(7);  // there is none
-  CHECK(s.lessons.at() == 1);
+  CHECK(s.lessons.at() == 2);
 }
 
 TEST_CASE("a step of a mechanism puts its page, values and worked example on the screen") {
   Student s;
-  s.lessons.go(1);
+  s.lessons.go(2);
   s.settle();
   REQUIRE(s.document().by_hand);
   CHECK(s.document().by_hand->example == "one-query");
@@ -117,7 +182,7 @@ TEST_CASE("a step of a mechanism puts its page, values and worked example on the
 
 TEST_CASE("what was to be reached is found in what the student does on the screen") {
   Student s;
-  s.lessons.go(2);
+  s.lessons.go(3);
   s.settle();
   CHECK_FALSE(s.lessons.answer());  // nothing has been done
   s.explorer.editor.set_edits({{{0, 0}, Ablate{Ablate::By::zero}}});
@@ -140,19 +205,47 @@ TEST_CASE("one's own text is set aside, is still unsaved, and comes back") {
   CHECK(s.explorer.files.aside());
   CHECK(s.explorer.files.unsaved() == "a text");
   CHECK(s.explorer.files.own().document.text == "one two one");
-  s.explorer.editor.view().theme = "light";
-  s.lessons.go(2);
+  View& view = s.explorer.editor.view();
+  view.theme = "light", view.text_unit = TextUnit::words, view.right_open = false;
+  s.lessons.go(3);
   s.settle();
-  CHECK(s.explorer.state().view.theme == "light");  // is the person's, not the lesson's
+  const auto kept = [&] {
+    return s.explorer.state().view.theme == "light" && s.explorer.state().view.text_unit == TextUnit::words &&
+           !s.explorer.state().view.right_open;
+  };
+  CHECK(kept());  // is the person's, not the lesson's
   s.explorer.editor.set_text("something else");
   s.lessons.close();
   s.settle();
   CHECK(s.document().text == "one two one");
   CHECK(s.explorer.files.unsaved() == "a text");
   CHECK_FALSE(s.lessons.lesson());
+  CHECK(kept());
+  CHECK_FALSE(s.document().by_hand);
   s.explorer.editor.undo();  // a step like others
   s.settle();
   CHECK(s.document().text == "something else");
+}
+
+TEST_CASE("a session that is opened inside a lesson ends it and stays") {
+  for (const bool taken_up : {false, true}) {
+    Student s;
+    Session other;
+    other.document.model = testing::example();
+    other.document.text = "three four";
+    const auto file = testing::scratch_dir("lesson-session") / "other.json";
+    write_file_atomically(file, to_json(other));
+    taken_up ? s.explorer.files.take_up_soon(file) : s.explorer.files.open_soon(file);
+    s.settle();
+    CHECK_FALSE(s.lessons.lesson());
+    CHECK_FALSE(s.explorer.files.aside());
+    CHECK(s.document().text == "three four");
+    // What was kept of an earlier start is still to be saved.
+    CHECK(s.explorer.files.unsaved() == (taken_up ? "a text" : ""));
+    s.lessons.close();
+    s.settle();
+    CHECK(s.document().text == "three four");
+  }
 }
 
 TEST_CASE("what is on the screen is written as a step that shows the same") {

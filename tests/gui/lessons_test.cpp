@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "app/all_workspaces.h"
 #include "app/state/lesson_session.h"
 #include "tests/gui/explore.h"
@@ -139,6 +141,51 @@ TEST_CASE("a number is typed, also with a comma and a minus as they are printed"
   c.driver.click("Check");
   c.answered();
   CHECK(c.lessons.answer()->right);
+}
+
+TEST_CASE("a word typed into the palette is explained, and leads to its lesson and its page") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Class c;
+  REQUIRE(c.driver.until([&] { return !c.lessons.glossary().empty(); }));
+  const auto& all = c.lessons.glossary();
+  const auto found = std::ranges::find_if(
+      all, [&](const GlossaryEntry& e) { return !e.lesson.empty() && e.page.starts_with("mechanisms/"); });
+  REQUIRE(found != all.end());
+  c.app.requests().glossary = found->term;
+  c.driver.frames(4);
+  CHECK(c.driver.shown("Show it"));
+  c.driver.click("Show it");
+  c.driver.frames(4);
+  CHECK(c.app.requests().workspace == 1);  // Mechanisms is the second tab of this window
+  CHECK("mechanisms/" + c.app.settings().pages["Mechanisms"] == found->page);
+  c.driver.key(ImGuiKey_F1, ImGuiMod_Shift);
+  c.driver.frames(4);
+  REQUIRE(c.driver.shown("##glossary filter"));
+  c.driver.click("##glossary filter");
+  c.driver.type(found->term);
+  c.driver.frames(3);
+  c.driver.click(found->term);
+  c.driver.frames(3);
+  c.driver.click("Lesson");
+  REQUIRE(c.driver.until([&] { return c.lessons.lesson() != nullptr; }));
+  CHECK(c.lessons.lesson()->id == found->lesson);
+}
+
+TEST_CASE("every lesson and page that the glossary names is there") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  App app(testing::Explore::options(1280, 720));
+  AllWorkspaces workspaces(app);
+  std::set<std::string> pages, lessons;
+  for (const UiRequests::Page& each : app.requests().pages) pages.insert(workspace_option(each.of) + "/" + each.id);
+  for (const auto& file : lesson_files()) lessons.insert(file.stem().string());
+  const auto all = read_glossary();
+  CHECK(all.size() >= 100);
+  for (const GlossaryEntry& entry : all) {
+    CAPTURE(entry.term);
+    CHECK((entry.page.empty() || pages.contains(entry.page)));
+    CHECK((entry.lesson.empty() || lessons.contains(entry.lesson)));
+    CHECK(entry.text.size() < 500);
+  }
 }
 
 TEST_CASE("every workspace and page that a bundled lesson shows is there") {

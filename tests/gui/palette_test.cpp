@@ -63,6 +63,10 @@ TEST_CASE(
       CHECK_MESSAGE(std::ranges::any_of(search_palette(items, item.title, 2),
                                         [&](const PaletteHit& hit) { return items[hit.item].id == item.id; }),
                     item.title);
+    else if (item.id.starts_with("glossary/"))
+      CHECK_MESSAGE(std::ranges::any_of(search_palette(items, item.title, 12),
+                                        [&](const PaletteHit& hit) { return items[hit.item].id == item.id; }),
+                    item.title);
     else if (item.id.find('/') != std::string::npos && !item.id.starts_with("mask/"))
       CHECK_MESSAGE(all.find("\n" + item.id + ": ") != std::string::npos, item.id);
 }

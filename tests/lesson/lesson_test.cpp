@@ -142,6 +142,7 @@ TEST_CASE("formulas come into the text in their format, a minus as one sees it e
   CHECK(told("{'a:b' ~ word}") == "a:bsold");     // a colon in quotes begins no format
   CHECK(told("{[1, 2, 3][0:2]|length}") == "2");  // nor one in brackets
   CHECK(told("{twice(half):.3g}") == "1");
+  CHECK(told("{half:g} {half:.1e} {half:f}") == "0.5 5.0e-01 0");
   CHECK(told("{word if half > 0.4 else 'no'}") == "sold");
 }
 
@@ -149,6 +150,10 @@ TEST_CASE("what cannot be told is refused, with the place") {
   CHECK_THROWS_AS(told("{nobody}"), Error);
   CHECK_THROWS_AS(told("{word:.2f}"), Error);
   CHECK_THROWS_AS(told("{half:.2z}"), Error);
+  for (const char* format : {">2000000000", ".2000000000f", ".f", "2f", ".123f", ".", "%%", "d"}) {
+    CAPTURE(format);
+    CHECK_THROWS_AS(told("{half:" + std::string(format) + "}"), Error);
+  }
   CHECK_THROWS_AS(LessonText("{half", "here"), Error);
   CHECK_THROWS_AS(LessonText("half}", "here"), Error);
   CHECK_THROWS_AS(LessonText("{half +}", "here"), Error);
@@ -172,6 +177,13 @@ TEST_CASE("a file that is no lesson is refused, with the line") {
   CHECK(holds(refusal(asks + "tokens\nask: a\nanswer: 1\nbecause: c\n```\n"), "token, head, number, choice, until"));
   CHECK(holds(refusal(asks + "choice\nask: a\nanswer: 1\nbecause: c\n```\n"), "two choices"));
   CHECK(holds(refusal(asks + "number\nask: a\nanswer: 1\nbecause: c\nchoices: a | b\n```\n"), "two choices"));
+  // A bar inside of a formula is its own.
+  const std::string bars =
+      asks + "choice\nask: a\nanswer: 'b|c'\nbecause: c\nchoices: {'b|c'} | {2.5|round} | d\n```\n";
+  CHECK(parse_lesson(bars, "x", "x.md").steps.front().question->choices.size() == 3);
+  CHECK(holds(refusal("---\ntitle: t\n---\n## a\n" + std::string(10001, 'b') + "\n"), "10000 bytes"));
+  CHECK(holds(refusal(std::string(300 << 10, 'b')), "262144"));
+  CHECK(refusal("\xEF\xBB\xBF---\r\ntitle: t\r\n---\r\n## a\r\nb\r\n") == "");
   CHECK(refusal(asks + "number\nask: a\nanswer: 1\nbecause: c\nwithin: 0.5\n```\n") == "");
 }
 

@@ -173,12 +173,19 @@ TEST_CASE("places and heads that are not there are refused with what there is") 
   CHECK_THROWS_AS(t.value("weight('2.0', 0, 0)"), Error);
   CHECK_THROWS_AS(t.value("under('9.9: ablate zero').answer()"), Error);
   CHECK_THROWS_AS(t.value("metric('1.0', 'beauty')"), Error);
+  Told once;
+  once.request.text = "Mr";  // nothing is said twice
+  once.run = std::make_shared<LessonRun>(once.model, once.request, Stack::only, once.backend);
+  CHECK_THROWS_AS(once.value("head_with_most('induction_block')"), Error);
 }
 
 TEST_CASE("a step tells its prose and what it looks at") {
   Told t;
   const LessonTold told = tell(step_of("kind: token\nask: Of {token(-1)}?\nanswer: 13\nbecause: c"), t.run);
   REQUIRE(told.prose.size() == 1);
+  CHECK(told.tokens.size() == 58);
+  CHECK(told.layers == 2);
+  CHECK(told.heads == 4);
   CHECK(told.prose[0] == "It has 58 tokens.");
   CHECK(told.ask == "Of u?");
   CHECK(told.head == HeadId{1, 0});
@@ -213,6 +220,9 @@ TEST_CASE("a guess is held against what the model says, beside chance") {
   CHECK_FALSE(answered(number, t.run, 29.6).right);
   CHECK(answered(number, t.run, 3.0).truth == "29");
   CHECK(answered(number, t.run, -3.0).guess == "−3");
+  CHECK(answered(number, t.run, 28672.0).guess == "28672");
+  const LessonStep third = step_of("kind: number\nask: a\nanswer: 1 / 3\nbecause: c");
+  CHECK_THROWS_AS(answered(third, t.run, 0.3), Error);  // within what?
 
   const LessonStep choice = step_of("kind: choice\nask: a\nchoices: no | {answer()}\nanswer: answer()\nbecause: c");
   CHECK(answered(choice, t.run, Index{1}).right);
