@@ -243,67 +243,6 @@ std::vector<Intervention> edits_in(const Arguments& a) {
   return edits;
 }
 
-/// A number at the beginning of a fact ("0.94 nats"), else the words as they are.
-Value fact_value(const std::string& text) {
-  std::string plain = text;
-  if (plain.starts_with("−")) plain.replace(0, std::string("−").size(), "-");
-  plain.erase(std::remove(plain.begin(), plain.end(), ','), plain.end());
-  double value = 0;
-  const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), value);
-  if (error != std::errc()) return text;
-  return value;
-}
-
-MechanismInput input_on(LessonRun& run, const std::string& on, const std::string& where) {
-  for (const WorkedExample& example : worked_examples())
-    if (example.id == on) return example.input();
-  if (parse_head_id(on)) return head_input(run.model(), run.request(), run.head(Value(on), where), run.ctx());
-  std::vector<std::string> names;
-  for (const WorkedExample& example : worked_examples()) names.emplace_back(example.id);
-  throw Error(where, "a worked example, or a head such as \"0.2\"", "\"" + excerpt(on, 40) + "\"",
-              nearest_names_hint(on, names));
-}
-
-double cell_of(const Tensor& matrix, const Arguments& a, std::size_t first) {
-  const std::int64_t row = a.integer(first, "row", 0), column = a.integer(first + 1, "column", 0);
-  if (row < 0 || column < 0 || row >= matrix.dim(0) || column >= matrix.dim(1))
-    throw Error(a.where, fmt::format("a cell of {} × {}, counted from 0", matrix.dim(0), matrix.dim(1)),
-                fmt::format("({}, {})", row, column));
-  return static_cast<double>(matrix.at(row, column));
-}
-
-/// cell(step, row, column), output(row, column), fact(name), terms(step, row, column).
-Members mechanism_names(LessonRun& run, const LessonMechanism& chosen, const std::string& where) {
-  const auto report = std::make_shared<const MechanismReport>(lesson_mechanism(run, chosen, where));
-  const auto step = [report](const Arguments& a) -> const MechanismStep& {
-    const std::string id = a.at(0, "step").printed();
-    std::vector<std::string> names;
-    for (const MechanismStep& each : report->result.steps) {
-      if (each.id == id) return each;
-      names.push_back(each.id);
-    }
-    throw Error(a.where, "a step of " + std::string(report->choice.mechanism->id), "\"" + excerpt(id, 40) + "\"",
-                nearest_names_hint(id, names));
-  };
-  return {{"cell", Callable{[step](const Arguments& a) -> Value { return cell_of(step(a).value, a, 1); }}},
-          {"terms", Callable{[step](const Arguments& a) -> Value {
-             const MechanismStep& of = step(a);
-             cell_of(of.value, a, 1);
-             return of.explain ? of.explain(a.integer(1, "row", 0), a.integer(2, "column", 0)) : std::string();
-           }}},
-          {"output", Callable{[report](const Arguments& a) -> Value { return cell_of(report->result.output, a, 0); }}},
-          {"fact", Callable{[report](const Arguments& a) -> Value {
-             const std::string name = a.at(0, "name").printed();
-             std::vector<std::string> names;
-             for (const MechanismFact& each : report->result.facts) {
-               if (each.name == name) return fact_value(each.value);
-               names.push_back(each.name);
-             }
-             throw Error(a.where, "a fact of " + std::string(report->choice.mechanism->id),
-                         "\"" + excerpt(name, 40) + "\"", nearest_names_hint(name, names));
-           }}}};
-}
-
 constexpr LessonTerm terms[] = {
     {"tokens()", "how many tokens the text has",
      [](LessonRun& run, const Arguments&) -> Value { return static_cast<std::int64_t>(run.trace().queries().size()); }},
@@ -410,13 +349,20 @@ constexpr LessonTerm terms[] = {
      [](LessonRun& run, const Arguments& a) -> Value {
        return head_with_most(run, a.where, [&](HeadId head) { return run.cost(head); });
      }},
+    {"edits()", "what the run is changed by, a list of texts: edits()|length",
+     [](LessonRun& run, const Arguments&) -> Value {
+       List all;
+       for (const Intervention& edit : run.request().edits)
+         if (edit.enabled) all.emplace_back(describe(edit));
+       return all;
+     }},
     {"under(edit, …)", "the same names of the run with these edits alone: under('0.2: ablate zero').answer()",
      [](LessonRun& run, const Arguments& a) -> Value { return lesson_names(run.with(edits_in(a))); }},
     {"mechanism(choice, on)",
      "names cell(step, row, column), output(row, column), fact(name), terms(step, row, column)",
      [](LessonRun& run, const Arguments& a) -> Value {
        const Given g(run, a);
-       return mechanism_names(run, {g.text(0, "choice"), g.text(1, "on")}, a.where);
+       return mechanism_terms(run, {g.text(0, "choice"), g.text(1, "on")}, a.where);
      }},
     {"norm(site, layer, row)", "length of a vector of the pass: norm('resid_post', 2, 0)",
      [](LessonRun& run, const Arguments& a) -> Value {
@@ -473,10 +419,6 @@ constexpr LessonTerm terms[] = {
 
 }  // namespace
 
-MechanismReport lesson_mechanism(LessonRun& run, const LessonMechanism& chosen, const std::string& where) {
-  return report_on(parse_mechanism(chosen.choice, where), input_on(run, chosen.on, where));
-}
-
 std::span<const LessonTerm> lesson_terms() {
   return terms;
 }
@@ -486,7 +428,7 @@ Members lesson_names(const std::shared_ptr<LessonRun>& run, const LessonMechanis
   for (const LessonTerm& term : terms)
     names.emplace_back(term.name(), Callable{[run, value = term.value](const Arguments& a) { return value(*run, a); }});
   if (!mechanism.choice.empty())
-    for (auto& each : mechanism_names(*run, mechanism, "mechanism")) names.push_back(std::move(each));
+    for (auto& each : mechanism_terms(*run, mechanism, "mechanism")) names.push_back(std::move(each));
   return names;
 }
 

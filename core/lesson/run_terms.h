@@ -71,6 +71,8 @@ struct LessonMechanism {
 
 /// Computed. Throws Error at `where` on a mechanism, an example or a head that is none.
 MechanismReport lesson_mechanism(LessonRun& run, const LessonMechanism& chosen, const std::string& where);
+/// cell(step, row, column), terms(step, row, column), output(row, column), fact(name) of it.
+jinja::Members mechanism_terms(LessonRun& run, const LessonMechanism& chosen, const std::string& where);
 
 struct LessonTerm {
   std::string_view form;     ///< "weight(head, row, key)"

@@ -108,6 +108,9 @@ TEST_CASE("terms of the answer are those of the logits, as it is and under edits
         doctest::Approx(t.loss(best.id, without)).epsilon(1e-4));
   CHECK(t.text("under('1.0: ablate zero').answer()") != "i");
   CHECK(t.text("under('1.3: ablate zero').answer()") == "i");
+  CHECK(t.number("edits()|length") == 0);
+  CHECK(t.text("under('1.3: ablate zero', '0.*: temperature 2').edits()|join(' + ')") ==
+        "1.3: ablate zero + 0.*: temperature 2");
   const std::vector<Intervention> by_mean{{{1, 0}, Ablate{Ablate::By::mean}}};
   CHECK(t.number("cost('1.0')") == doctest::Approx(t.loss(best.id, by_mean) - t.loss(best.id, {})).epsilon(1e-4));
   CHECK(t.text("needed_head()") == "1.0");
