@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 
@@ -140,6 +141,14 @@ void add_masks(std::vector<PaletteItem>& items, const Results& results) {
 }
 }  // namespace
 
+namespace {
+bool same_word(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
+  });
+}
+}  // namespace
+
 std::vector<PaletteItem> palette_items(const AppContext& app) {
   std::vector<PaletteItem> items;
   const Results& results = app.explorer.results();
@@ -160,7 +169,8 @@ std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, st
   constexpr double head_share = 0.9;    // of what pages and actions count as much
   // Behind the page that shows it, the lesson that teaches it; behind that, what the word means.
   constexpr double lesson_share = 0.5, glossary_share = 0.45;
-  constexpr double named = 2000;  // more than scattered letters, however many
+  constexpr double very_word_share = 0.9;  // unless the word itself was typed
+  constexpr double named = 2000;           // more than scattered letters, however many
   std::vector<PaletteHit> hits;
   for (std::size_t i = 0; i < items.size(); ++i) {
     auto title = fuzzy_match(query, items[i].title);
@@ -172,7 +182,7 @@ std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, st
     PaletteHit hit{i, title ? title->score : detail ? detail->score * detail_share : 0, {}};
     if (words > 0) hit.score = named * (1 + words) + hit.score / 20;
     if (items[i].group == "Lesson") hit.score *= lesson_share;
-    if (items[i].group == "Glossary") hit.score *= glossary_share;
+    if (items[i].group == "Glossary") hit.score *= same_word(query, items[i].title) ? very_word_share : glossary_share;
     if (title) hit.positions = std::move(title->positions);
     hits.push_back(std::move(hit));
   }
