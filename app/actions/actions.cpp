@@ -339,7 +339,7 @@ void add_view(std::vector<Action>& all) {
   all.push_back({"view.larger", "Larger interface", "Ctrl++", "View", zoom(1.1), nullptr, nullptr});
   all.push_back({"view.smaller", "Smaller interface", "Ctrl+-", "View", zoom(1 / 1.1), nullptr, nullptr});
   all.push_back({"view.usual", "Interface in its usual size", "Ctrl+0", "View", zoom(0), nullptr, nullptr});
-  all.push_back({"view.present", "Present: one large picture, with a lesson's prose", "F11", "View",
+  all.push_back({"view.present", "Present: one large picture on the whole screen", "F11", "View",
                  [](AppContext& app) { app.ui.presenting = !app.ui.presenting; }, nullptr,
                  [](const AppContext& app) { return app.ui.presenting; }});
   all.push_back(toggle("view.panel.left", "Prompt and atlas", "Ctrl+1", &View::left_open));

@@ -169,8 +169,7 @@ std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, st
   constexpr double head_share = 0.9;    // of what pages and actions count as much
   // Behind the page that shows it, the lesson that teaches it; behind that, what the word means.
   constexpr double lesson_share = 0.5, glossary_share = 0.45;
-  constexpr double very_word_share = 0.9;  // unless the word itself was typed
-  constexpr double named = 2000;           // more than scattered letters, however many
+  constexpr double named = 2000;  // more than scattered letters, however many
   std::vector<PaletteHit> hits;
   for (std::size_t i = 0; i < items.size(); ++i) {
     auto title = fuzzy_match(query, items[i].title);
@@ -182,12 +181,18 @@ std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, st
     PaletteHit hit{i, title ? title->score : detail ? detail->score * detail_share : 0, {}};
     if (words > 0) hit.score = named * (1 + words) + hit.score / 20;
     if (items[i].group == "Lesson") hit.score *= lesson_share;
-    if (items[i].group == "Glossary") hit.score *= same_word(query, items[i].title) ? very_word_share : glossary_share;
+    if (items[i].group == "Glossary") hit.score *= glossary_share;
     if (title) hit.positions = std::move(title->positions);
     hits.push_back(std::move(hit));
   }
   const bool all_alike = query.find_first_not_of(' ') == std::string_view::npos;
   if (!all_alike) std::ranges::stable_sort(hits, std::ranges::greater{}, &PaletteHit::score);
+  // What the very word means comes third at the latest: behind a page and a lesson, say.
+  constexpr std::ptrdiff_t third = 2;
+  const auto meaning = std::ranges::find_if(hits, [&](const PaletteHit& hit) {
+    return items[hit.item].group == "Glossary" && same_word(query, items[hit.item].title);
+  });
+  if (meaning != hits.end() && meaning - hits.begin() > third) std::rotate(hits.begin() + third, meaning, meaning + 1);
   if (hits.size() > most) hits.resize(most);
   return hits;
 }

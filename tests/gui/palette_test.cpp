@@ -64,7 +64,7 @@ TEST_CASE(
                                         [&](const PaletteHit& hit) { return items[hit.item].id == item.id; }),
                     item.title);
     else if (item.id.starts_with("glossary/"))
-      CHECK_MESSAGE(std::ranges::any_of(search_palette(items, item.title, 12),
+      CHECK_MESSAGE(std::ranges::any_of(search_palette(items, item.title, 3),
                                         [&](const PaletteHit& hit) { return items[hit.item].id == item.id; }),
                     item.title);
     else if (item.id.find('/') != std::string::npos && !item.id.starts_with("mask/"))
