@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "app/state/model_list.h"
@@ -187,12 +188,18 @@ std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, st
   }
   const bool all_alike = query.find_first_not_of(' ') == std::string_view::npos;
   if (!all_alike) std::ranges::stable_sort(hits, std::ranges::greater{}, &PaletteHit::score);
-  // What the very word means comes third at the latest: behind a page and a lesson, say.
+  // Among what is called so, what a word means comes third: behind two pages, or a page and a lesson.
   constexpr std::ptrdiff_t third = 2;
-  const auto meaning = std::ranges::find_if(hits, [&](const PaletteHit& hit) {
-    return items[hit.item].group == "Glossary" && same_word(query, items[hit.item].title);
+  const auto explains = [&](const PaletteHit& hit) { return items[hit.item].group == "Glossary"; };
+  const auto called_so =
+      std::ranges::find_if(hits, [&](const PaletteHit& hit) { return hit.score < named * glossary_share; });
+  std::stable_partition(hits.begin(), called_so, std::not_fn(explains));
+  auto meaning = std::find_if(hits.begin(), called_so, [&](const PaletteHit& hit) {
+    return explains(hit) && same_word(query, items[hit.item].title);
   });
-  if (meaning != hits.end() && meaning - hits.begin() > third) std::rotate(hits.begin() + third, meaning, meaning + 1);
+  if (meaning == called_so) meaning = std::find_if(hits.begin(), called_so, explains);
+  if (!all_alike && meaning != called_so && meaning - hits.begin() > third)
+    std::rotate(hits.begin() + third, meaning, meaning + 1);
   if (hits.size() > most) hits.resize(most);
   return hits;
 }
