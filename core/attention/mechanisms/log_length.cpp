@@ -115,7 +115,8 @@ Mechanism make_log_length() {
       "Softmax spreads out as a text grows. Scores that grow with ln n hold the entropy of a row where it was at the "
       "length m of training.";
   m.keywords =
-      "entropy invariant effective tokens per row per head per layer nats logn length extrapolation dispersion "
+      "entropy invariant attention effective tokens per row per head per layer nats logn length extrapolation "
+      "dispersion "
       "invariance scaled softmax generalisation log n "
       "temperature by";
   m.parameters = {

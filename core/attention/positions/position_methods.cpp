@@ -19,7 +19,7 @@ constexpr PositionMethod methods[] = {
     {"sinusoidal", "Sinusoidal", "added · wavelengths 2π … 10000·2π",
      "PE(p, 2i) = sin(p ω_i), PE(p, 2i+1) = cos(p ω_i), ω_i = 10000^(−2i/d)", "embeddings",
      "Vaswani et al., Attention Is All You Need, 2017",
-     "sinusoidal positional encoding sine cosine PE wavelengths absolute"},
+     "sinusoidal positional encoding sinusoids sine cosine PE wavelengths absolute"},
     {"binary", "Binary", "the clock that sinusoids soften", "bit b of p = ⌊p / 2^b⌋ mod 2", "embeddings",
      "The usual explanation of sinusoids: each bit flips half as often as the one before", "binary positions counter"},
     {"shaw", "Relative (Shaw)", "an embedding per distance, added to keys",
