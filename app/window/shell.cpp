@@ -266,15 +266,17 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
   };
   constexpr double lesson_width = 340;
   const float lesson = !content.lesson      ? 0.f
-                       : content.presenting ? std::floor(size.x * 0.36f)
+                       : content.presenting ? std::floor(size.x * (content.keeps_right ? 0.3f : 0.36f))
                                             : ui.px(stretch * lesson_width);
   float left = fitted(layout.left, layout.left_open && !content.presenting),
         right = fitted(layout.right,
                        (layout.right_open && !content.presenting) || (content.presenting && content.keeps_right));
-  if (lesson > 0 && lesson + left + right > size.x - ui.px(ShellLayout::least_middle * ui.theme.text_scale)) left = 0;
+  // Presented beside a panel that is worked in, the picture may be smaller.
+  const float least_middle =
+      content.presenting ? size.x * 0.38f : ui.px(ShellLayout::least_middle * ui.theme.text_scale);
+  if (lesson > 0 && lesson + left + right > size.x - least_middle) left = 0;
   // A narrow window takes from both sides before it takes from the picture in the middle.
-  if (const float room = size.x - lesson - ui.px(ShellLayout::least_middle * ui.theme.text_scale);
-      left + right > room && left + right > 0) {
+  if (const float room = size.x - lesson - least_middle; left + right > room && left + right > 0) {
     const float share = std::max(room, 0.f) / (left + right);
     left = std::max(left * share, left > 0 ? ui.px(200) : 0.f);
     right = std::max(right * share, right > 0 ? ui.px(200) : 0.f);
