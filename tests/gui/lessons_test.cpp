@@ -143,6 +143,26 @@ TEST_CASE("a number is typed, also with a comma and a minus as they are printed"
   CHECK(c.lessons.answer()->right);
 }
 
+TEST_CASE("pages work while the column on their left is closed, as it is beside a lesson in a small window") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = testing::Explore::options(1280, 720);
+  options.example = "tiny-llama";
+  App app(options);
+  AllWorkspaces workspaces(app);
+  testing::Driver driver(app.window(), [&] { app.frame(); });
+  app.explorer().editor.view().left_open = false;
+  app.settings().pages["Positions"] = "rope";
+  app.requests().workspace = workspace_index("Positions");
+  CHECK(driver.until([&] { return driver.shown("Dials"); }, 3000));
+  app.requests().workspace = workspace_index("Generate");
+  REQUIRE(driver.until([&] { return workspaces.generation.ready(); }, 3000));
+  app.requests().generation = UiRequests::Generation::step;
+  CHECK(driver.until([&] { return workspaces.generation.branch().steps.size() == 1; }, 3000));
+  app.settings().pages["Compare"] = "model";
+  app.requests().workspace = workspace_index("Compare");
+  CHECK(driver.until([&] { return workspaces.comparison.with() == CompareController::With::model; }, 3000));
+}
+
 TEST_CASE("a word typed into the palette is explained, and leads to its lesson and its page") {
   HEADSCOPE_NEEDS_DISPLAY();
   Class c;

@@ -80,13 +80,17 @@ CompareWorkspace::Place CompareWorkspace::linked(Place place) const {
 
 // ---- left
 
-void CompareWorkspace::left(const PageContext& c) {
+void CompareWorkspace::follow(const PageContext& c) {
   drawn_ = true;
   if (const auto page = c.app.settings.pages.find(id()); page != c.app.settings.pages.end() && page->second != page_) {
     page_ = page->second;
     const auto id = std::ranges::find(way_ids, page_);
     if (id != std::end(way_ids)) controller_.set_with(static_cast<With>(id - std::begin(way_ids)));
   }
+}
+
+void CompareWorkspace::left(const PageContext& c) {
+  follow(c);
   sides(c.ui, c.app);
   if (!shown()) return;
   atlas(c.ui, c.app);
@@ -234,6 +238,7 @@ void CompareWorkspace::ranking(Ui& ui, AppContext& app) {
 // ---- middle
 
 void CompareWorkspace::middle(const PageContext& c) {
+  follow(c);
   drawn_ = true;
   if (const std::string missing = controller_.missing(); !missing.empty())
     return empty_state(c.ui, "Two runs, side by side", missing);

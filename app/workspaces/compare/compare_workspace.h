@@ -29,6 +29,8 @@ class CompareWorkspace : public Workspace {
   void controls(ControlsRecord& record) override { controls_of(controller_, record); }  ///< names what a session keeps
 
  private:
+  /// What was asked for elsewhere; by every column, since any of them may be closed.
+  void follow(const PageContext& c);
   /// A cell or a token of one side; −1 = none.
   struct Place {
     int query_a = -1, key_a = -1, query_b = -1, key_b = -1;

@@ -49,7 +49,7 @@ void GenerateWorkspace::each_frame() {
 
 // ---- left
 
-void GenerateWorkspace::left(const PageContext& c) {
+void GenerateWorkspace::follow(const PageContext& c) {
   drawn_in_ = ImGui::GetFrameCount();
   if (controller_.running()) *c.ui.animate = true;
   switch (std::exchange(c.app.ui.generation, UiRequests::Generation::none)) {
@@ -63,6 +63,10 @@ void GenerateWorkspace::left(const PageContext& c) {
       break;
   }
   keys(c.ui, c.app);
+}
+
+void GenerateWorkspace::left(const PageContext& c) {
+  if (drawn_in_ != ImGui::GetFrameCount()) follow(c);
   prompt(c.ui);
   if (!controller_.prompt()) return;
   sampling(c.ui);
@@ -265,6 +269,7 @@ void GenerateWorkspace::branches(Ui& ui) {
 // ---- middle
 
 void GenerateWorkspace::middle(const PageContext& c) {
+  if (drawn_in_ != ImGui::GetFrameCount()) follow(c);
   drawn_in_ = ImGui::GetFrameCount();
   const Study now = study(c.app);
   controller_.want(now);

@@ -27,6 +27,8 @@ class GenerateWorkspace : public Workspace {
   void controls(ControlsRecord& record) override { controls_of(controller_, record); }  ///< names what a session keeps
 
  private:
+  /// Keys, and what was asked for elsewhere: once in a frame, by the first column that is open.
+  void follow(const PageContext& c);
   using Study = GenerationController::Study;
   Study study(const AppContext& app) const;
 

@@ -74,11 +74,15 @@ std::vector<CatalogueGroup> PositionsWorkspace::pages() const {
   return {group};
 }
 
-void PositionsWorkspace::left(const PageContext& c) {
+void PositionsWorkspace::follow(const PageContext& c) {
   if (const auto asked = c.app.settings.pages.find(id()); asked != c.app.settings.pages.end())
     if (find_position_method(asked->second)) controller_.view.method = asked->second;
+  if (!holds_state(controller_.results())) controller_.update();
+}
+
+void PositionsWorkspace::left(const PageContext& c) {
+  follow(c);
   if (holds_state(controller_.results())) return;  // nothing that could be chosen
-  controller_.update();
   cards(c.ui, c.app);
   source(c);
 }
@@ -173,6 +177,7 @@ SceneTouch PositionsWorkspace::show(const PageContext& c, SceneSlot& slot, const
 }
 
 void PositionsWorkspace::middle(const PageContext& c) {
+  follow(c);
   if (!c.trace())
     return empty_state(c.ui, "Nothing to show yet", "Open a model and write a text: its positions appear at once.");
   if (holds_state(c.results()))

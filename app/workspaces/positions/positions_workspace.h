@@ -27,6 +27,8 @@ class PositionsWorkspace : public Workspace {
   void controls(ControlsRecord& record) override { controls_of(controller_, record); }  ///< names what a session keeps
 
  private:
+  /// What was asked for elsewhere; by every column, since any of them may be closed.
+  void follow(const PageContext& c);
   void cards(Ui& ui, AppContext& app);
   void source(const PageContext& c);
   /// What is to be said where the open model does not know positions in this way.
