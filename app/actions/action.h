@@ -53,6 +53,8 @@ struct AppContext {
   Explorer& explorer;
   Settings& settings;
   UiRequests& ui;
+  /// Space and arrows go from step to step of a lesson.
+  bool slides() const { return ui.presenting && explorer.lessons.lesson(); }
 };
 
 struct Action {

@@ -140,9 +140,7 @@ void add_masks(std::vector<PaletteItem>& items, const Results& results) {
                      },
                      fmt::format("{} {} {}", form.id, form.title, form.source), fmt::format("mask/{}", form.id)});
 }
-}  // namespace
 
-namespace {
 bool same_word(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char x, char y) {
     return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));

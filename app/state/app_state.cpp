@@ -9,6 +9,21 @@
 
 namespace headscope {
 
+RunRequest request_of(const Document& document) {
+  RunRequest request;
+  request.model = document.model;
+  request.text = document.ids.empty() ? document.text : "";
+  request.ids = document.ids;
+  request.masked = document.masked;
+  request.image = document.image;
+  request.source = document.source;
+  request.add_bos = document.add_bos;
+  request.parse_special = document.parse_special;
+  request.too_long = document.too_long;
+  request.edits = document.edits;
+  return request;
+}
+
 namespace {
 constexpr NamedValue<HeadView> head_views[] = {
     {"map", HeadView::map}, {"arcs", HeadView::arcs},   {"row", HeadView::row},        {"steps", HeadView::steps},

@@ -46,6 +46,10 @@ struct Document {
   bool operator==(const Document&) const = default;
 };
 
+/// What a model is asked to read and how it is edited, all of it: what the document holds for models of another kind,
+/// too.
+RunRequest request_of(const Document& document);
+
 /// `heads`: the row of one token in every head. `picture`: that row over the picture whose patches the keys are.
 enum class HeadView { map, arcs, row, steps, qk, heads, picture };
 /// What to do with key 0, where sinks drown everything else.

@@ -66,19 +66,7 @@ Stack lesson_stack(const LessonScene& scene) {
 
 RunRequest lesson_request(const LessonScene& scene) {
   if (scene.model.empty()) throw Error("lesson", "a model, in the front matter or in the step", "none");
-  const Document shown = lesson_session(scene, {}, "lesson").document;
-  RunRequest request;
-  request.model = shown.model;
-  request.text = shown.ids.empty() ? shown.text : "";
-  request.ids = shown.ids;
-  request.source = shown.source;
-  request.image = shown.image;
-  request.add_bos = shown.add_bos;
-  request.parse_special = shown.parse_special;
-  request.masked = shown.masked;
-  request.too_long = shown.too_long;
-  request.edits = shown.edits;
-  return request;
+  return request_of(lesson_session(scene, {}, "lesson").document);
 }
 
 Session lesson_session(const LessonScene& scene, const LessonTold& told, const std::string& where) {
@@ -134,7 +122,7 @@ std::vector<fs::path> lesson_files() {
         found.insert_or_assign(each.path().filename().string(), each.path());
   };
   if (const auto bundled = find_asset("lessons")) look_into(*bundled);
-  if (const fs::path own = state_folder(); !own.empty()) look_into(own / "lessons");
+  if (const fs::path own = data_folder(); !own.empty()) look_into(own / "lessons");
   std::vector<fs::path> files;
   for (const auto& [name, path] : found) files.push_back(path);
   return files;

@@ -208,24 +208,15 @@ bool RunController::has_input() const {
 }
 
 RunRequest RunController::request() const {
-  const Document& document = editor_.document();
-  RunRequest request;
-  request.model = document.model;
-  if (reads_pictures()) {
-    request.image = document.image;
-  } else {
-    request.text = document.ids.empty() ? document.text : "";
-    request.ids = document.ids;
-    request.masked = document.masked;
-  }
-  if (translates()) request.source = document.source;
-  request.add_bos = document.add_bos;
-  request.parse_special = document.parse_special;
+  RunRequest request = request_of(editor_.document());
+  if (reads_pictures())
+    request.text.clear(), request.ids.clear(), request.masked.clear();
+  else
+    request.image.clear();
+  if (!translates()) request.source.clear();
   request.capture.byte_budget = byte_budget_;
   // With a large vocabulary the logits of all positions are a third of a pass: only losses need them, and come after.
   request.capture.all_logits = false;
-  request.too_long = document.too_long;
-  request.edits = document.edits;
   return request;
 }
 

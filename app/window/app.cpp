@@ -174,7 +174,11 @@ ShellContent App::content() {
 void App::draw(Ui& ui) {
   AppContext app{*explorer_, settings_, requests_};
   explorer_->editor.history().hold(ImGui::IsAnyMouseDown());
-  run_shortcuts(app);
+  if (requests_.presenting && ImGui::IsKeyPressed(ImGuiKey_Escape, false) && !ImGui::GetIO().WantTextInput &&
+      !ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel))
+    requests_.presenting = false;
+  else
+    run_shortcuts(app);
   ShellContent content = this->content();
   requests_.workspace = std::clamp(requests_.workspace, 0, std::max(static_cast<int>(workspaces_.size()) - 1, 0));
   if (!workspaces_.empty()) {
@@ -189,9 +193,6 @@ void App::draw(Ui& ui) {
   // Something is to be done there.
   content.keeps_right =
       lessons.lesson() && lessons.step().question && lessons.step().question->kind == LessonQuestion::Kind::until;
-  if (requests_.presenting && ImGui::IsKeyPressed(ImGuiKey_Escape, false) && !ImGui::GetIO().WantTextInput &&
-      !ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel))
-    requests_.presenting = false;
   content.model_menu = [this, &app](Ui& inner) { picker_.draw(inner, app); };
   content.open_model_menu = std::exchange(requests_.models, false);
   content.export_menu = [&app](Ui&) {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +14,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/window/floating.h"
 #include "core/base/nth.h"
+#include "viz/export/glyphs.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -22,20 +23,35 @@ namespace {
 
 using Kind = LessonQuestion::Kind;
 
-/// A paragraph in which what stands between asterisks is set in the accent's colour.
+std::string without_marks(std::string text) {
+  std::erase(text, '*');
+  return text;
+}
+
+/// A paragraph in which what stands between asterisks is set in the accent's colour. Words that no line has room for,
+/// as in scripts without spaces, are broken between characters.
 void emphasised(const Ui& ui, std::string_view text, Color color) {
+  const std::string plain = without_marks(std::string(text));
+  if (runs_right_to_left(plain)) return paragraph(ui, plain, color);  // laid out as a whole
   const UseFont use(ui, ui.body());
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(3)});
   const float left = ImGui::GetCursorPosX(), right = left + ImGui::GetContentRegionAvail().x;
-  const double space = ui.fonts.width(" ", ui.body());
   const Color accent = legible(ui.theme, ui.theme.accent);
-  bool strong = false, first = true;
+  const auto width_of = [&](std::string_view part) {
+    return static_cast<float>(ui.fonts.width(part, ui.body())) * ui.scale;
+  };
+  const float space = width_of(" ");
   float x = left;
+  const auto put = [&](const std::string& part, bool accented) {
+    if (x > left) ImGui::SameLine(x);
+    text_line(ui, part, accented ? accent : color);
+    x += width_of(part);
+  };
+  bool strong = false;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
-    std::string_view word = text.substr(at, end - at);
+    const std::string_view word = text.substr(at, end - at);
     at = end + 1;
-    if (word.empty()) continue;
     // Pieces of the word in one colour each.
     std::vector<std::pair<std::string, bool>> pieces{{"", strong}};
     for (const char c : word) {
@@ -44,27 +60,29 @@ void emphasised(const Ui& ui, std::string_view text, Color color) {
       else
         pieces.back().first += c;
     }
-    double width = 0;
-    for (const auto& [piece, accented] : pieces) width += ui.fonts.width(piece, ui.body());
-    if (!first && x + ui.px(space + width) > right) {
+    std::erase_if(pieces, [](const auto& piece) { return piece.first.empty(); });
+    if (pieces.empty()) continue;
+    float width = 0;
+    for (const auto& [piece, accented] : pieces) width += width_of(piece);
+    if (x > left && x + space + width > right)
       x = left;
-      first = true;
-    }
-    if (!first) x += static_cast<float>(space) * ui.scale;
+    else if (x > left)
+      x += space;
     for (const auto& [piece, accented] : pieces) {
-      if (piece.empty()) continue;
-      if (x > left) ImGui::SameLine(x);
-      text_line(ui, piece, accented ? accent : color);
-      x += static_cast<float>(ui.fonts.width(piece, ui.body())) * ui.scale;
+      if (width <= right - left) {
+        put(piece, accented);
+        continue;
+      }
+      for (std::size_t from = 0; from < piece.size();) {
+        const std::size_t to = character_end(piece, from);
+        const std::string character = piece.substr(from, to - from);
+        if (x > left && x + width_of(character) > right) x = left;
+        put(character, accented);
+        from = to;
+      }
     }
-    first = false;
   }
   ImGui::PopStyleVar();
-}
-
-std::string without_marks(std::string text) {
-  std::erase(text, '*');
-  return text;
 }
 
 /// A choice as wide as the column, its words broken into lines; true when clicked.
@@ -134,7 +152,7 @@ void LessonPanel::draw(Ui& ui, AppContext& app) {
     if (lessons.step().question) question(ui, lessons, *told);
   }
   way_on(ui, app);
-  if (app.ui.presenting) slide_keys(app);
+  if (app.slides()) slide_keys(app);
   if (leave) lessons.close();
 }
 
@@ -233,19 +251,12 @@ void LessonPanel::number(Ui& ui, LessonController& lessons) {
   const float check = button_width(ui, "Check"), height = ImGui::GetFrameHeight();
   ImGui::SetNextItemWidth(std::min(ui.px(160), ImGui::GetContentRegionAvail().x - check - ui.px(8)));
   input_line(ui, "##lesson number", "a number", typed_);
-  const bool entered = ImGui::IsItemFocused() && ImGui::IsKeyPressed(ImGuiKey_Enter);
+  const bool entered =
+      ImGui::IsItemFocused() && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
   ImGui::SameLine(0, ui.px(8));
-  std::string written = typed_;
-  std::erase(written, ' ');
-  if (const auto comma = written.find(','); comma != std::string::npos && written.find('.') == std::string::npos)
-    written[comma] = '.';  // as half of the world writes it
-  for (const std::string_view minus : {"−", "–"})
-    if (written.starts_with(minus)) written.replace(0, minus.size(), "-");
-  double value = 0;
-  const auto [end, wrong] = std::from_chars(written.data(), written.data() + written.size(), value);
-  const bool good = wrong == std::errc() && end == written.data() + written.size() && std::isfinite(value);
-  ImGui::BeginDisabled(!good);
-  if ((button(ui, "Check", height) || entered) && good) lessons.answer(value);
+  const std::optional<double> value = number_typed(typed_);
+  ImGui::BeginDisabled(!value);
+  if ((button(ui, "Check", height) || entered) && value) lessons.answer(*value);
   ImGui::EndDisabled();
 }
 

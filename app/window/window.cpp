@@ -99,6 +99,7 @@ struct Window::State {
   GlHandle framebuffer, image;  ///< offscreen
   int image_width = 0, image_height = 0;
   std::array<int, 4> before_fullscreen{};  ///< x, y, width, height
+  bool maximized_before = false;
 
   const Theme* theme = nullptr;
   double zoom = 1, styled_scale = 0;
@@ -391,7 +392,12 @@ void Window::set_fullscreen(bool on) {
   GLFWwindow* const window = state_->window.get();
   if (state_->options.offscreen || on == (glfwGetWindowMonitor(window) != nullptr)) return;
   auto& [x, y, width, height] = state_->before_fullscreen;
-  if (!on) return glfwSetWindowMonitor(window, nullptr, x, y, width, height, GLFW_DONT_CARE);
+  if (!on) {
+    glfwSetWindowMonitor(window, nullptr, x, y, width, height, GLFW_DONT_CARE);
+    if (state_->maximized_before) glfwMaximizeWindow(window);
+    return;
+  }
+  state_->maximized_before = maximized();
   glfwGetWindowPos(window, &x, &y);
   glfwGetWindowSize(window, &width, &height);
   // The screen that shows the window's middle.

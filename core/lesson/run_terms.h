@@ -19,7 +19,7 @@
 namespace headscope {
 
 /// One run as formulas see it. One thread at a time. Cheap until it is asked.
-class LessonRun : public std::enable_shared_from_this<LessonRun> {
+class LessonRun {
  public:
   /// `stack`: whose heads are asked, of an encoder-decoder. `backend` outlives this. request.capture is not looked at.
   LessonRun(LoadedModel model, RunRequest request, Stack stack, Backend& backend, std::stop_token stop = {});

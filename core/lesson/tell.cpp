@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
+#include <regex>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -125,6 +128,23 @@ LessonReply answered(const LessonStep& step, const std::shared_ptr<LessonRun>& r
   }
   out.because = q.because.told(names);
   return out;
+}
+
+std::optional<double> number_typed(std::string text) {
+  for (const std::string_view gap : {" ", "\u00A0", "\u202F"})  // also those that do not break a line
+    for (auto at = text.find(gap); at != std::string::npos; at = text.find(gap)) text.erase(at, gap.size());
+  for (const std::string_view minus : {"−", "–"})
+    if (text.starts_with(minus)) text.replace(0, minus.size(), "-");
+  // A comma parts thousands where three digits follow each, and begins a fraction elsewhere.
+  static const std::regex thousands("-?[1-9][0-9]{0,2}(,[0-9]{3})+(\\.[0-9]*)?");
+  if (std::regex_match(text, thousands))
+    std::erase(text, ',');
+  else if (text.find('.') == std::string::npos)
+    std::ranges::replace(text, ',', '.');
+  double value = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (wrong != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
 }
 
 LessonGuess any_guess(const LessonQuestion& question) {

@@ -35,6 +35,10 @@ struct LessonReply {
   double chance = 0;         ///< of being right by guessing; NaN for a number
   std::string because;
 };
+/// What somebody typed as a number, in the ways that people write one: "1,500" and "0,5", "−6.5", "35 000". Nothing
+/// where it is none.
+std::optional<double> number_typed(std::string text);
+
 /// What the model says of it now. Of `until` the guess is not looked at: the run is. Throws Error as tell() does, and
 /// where the answer is none of what may be answered.
 LessonReply answered(const LessonStep& step, const std::shared_ptr<LessonRun>& run, const LessonGuess& guess);

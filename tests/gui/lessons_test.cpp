@@ -8,10 +8,18 @@
 #include "app/all_workspaces.h"
 #include "app/state/lesson_session.h"
 #include "tests/gui/explore.h"
+#include "tests/support/paths.h"
 
 namespace headscope::lessons_test {
 
 namespace {
+std::vector<std::filesystem::path> bundled() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& each : std::filesystem::directory_iterator(testing::source_dir() / "assets/lessons"))
+    files.push_back(each.path());
+  return files;
+}
+
 struct Class : testing::Explore {
   MechanismsWorkspace mechanisms{app.explorer().jobs, app.explorer().editor, app.explorer().run};
   AnalyseWorkspace analyse{app.explorer().jobs, app.explorer().run};
@@ -197,7 +205,7 @@ TEST_CASE("every lesson and page that the glossary names is there") {
   AllWorkspaces workspaces(app);
   std::set<std::string> pages, lessons;
   for (const UiRequests::Page& each : app.requests().pages) pages.insert(workspace_option(each.of) + "/" + each.id);
-  for (const auto& file : lesson_files()) lessons.insert(file.stem().string());
+  for (const auto& file : bundled()) lessons.insert(file.stem().string());
   const auto all = read_glossary();
   CHECK(all.size() >= 100);
   for (const GlossaryEntry& entry : all) {
@@ -208,13 +216,45 @@ TEST_CASE("every lesson and page that the glossary names is there") {
   }
 }
 
+TEST_CASE("lessons of other scripts stay inside their column, and every key of slides moves one thing") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = testing::Explore::options(1280, 720);
+  App app(options);
+  AllWorkspaces workspaces(app);
+  testing::Driver driver(app.window(), [&] { app.frame(); });
+  LessonController& lessons = app.explorer().lessons;
+  std::string chinese;
+  for (int i = 0; i < 60; ++i) chinese += i % 9 == 0 ? "*注意力*" : "一个词看向别的词";
+  const std::string text =
+      "---\ntitle: t\nmodel: induction\ntext: Mr and Mrs Qu\n---\n## 注意力\n" + chinese +
+      "\n\nالانتباه *ينظر* إلى الكلمات السابقة كلها\n## b\nc\n```show\nworkspace: Generate\n```\n## d\ne\n";
+  lessons.open(std::make_shared<const Lesson>(parse_lesson(text, "x", "x.md")));
+  REQUIRE(driver.until([&] { return lessons.told() != nullptr && app.settled(); }, 3000));
+  driver.frames(3);
+  // Many lines of Chinese push the buttons down; one line that runs out of the column would not.
+  CHECK(driver.item("Next").min.y > 300);
+  app.requests().presenting = true;
+  lessons.go(1);
+  REQUIRE(driver.until([&] { return lessons.told() != nullptr && workspaces.generation.ready(); }, 3000));
+  driver.key(ImGuiKey_RightArrow);
+  driver.frames(3);
+  CHECK(lessons.at() == 2);
+  lessons.go(1);
+  REQUIRE(driver.until([&] { return lessons.told() != nullptr && app.settled(); }, 3000));
+  CHECK(workspaces.generation.branch().steps.empty());  // no token was written by that
+  driver.key(ImGuiKey_Escape);
+  driver.frames(3);
+  CHECK_FALSE(app.requests().presenting);
+  CHECK(lessons.lesson());
+}
+
 TEST_CASE("every workspace and page that a bundled lesson shows is there") {
   HEADSCOPE_NEEDS_DISPLAY();
   AppOptions options = testing::Explore::options(1280, 720);
   App app(options);
   AllWorkspaces workspaces(app);
   int pages = 0;
-  for (const auto& file : lesson_files())
+  for (const auto& file : bundled())
     for (const Lesson lesson = read_lesson(file); const LessonStep& step : lesson.steps) {
       const Session session = lesson_session(step.scene, {}, file.string());
       for (const auto& [workspace, page] : session.window.pages) {

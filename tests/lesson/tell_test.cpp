@@ -238,6 +238,32 @@ TEST_CASE("a guess is held against what the model says, beside chance") {
   CHECK(answered(until, t.run->with({{{1, 0}, Ablate{Ablate::By::zero}}}), 0.0).right);
 }
 
+TEST_CASE("numbers are read in the ways that people write them") {
+  const std::pair<const char*, double> good[] = {{"0.5", 0.5},
+                                                 {"0,5", 0.5},
+                                                 {"1,500", 1500},
+                                                 {"35,000", 35000},
+                                                 {"1,234,567.5", 1234567.5},
+                                                 {"0,500", 0.5},
+                                                 {"12,34", 12.34},
+                                                 {"1,5", 1.5},
+                                                 {"−6.5", -6.5},
+                                                 {"–6,5", -6.5},
+                                                 {"-1,500", -1500},
+                                                 {"35 000", 35000},
+                                                 {" 35\u202F000 ", 35000},
+                                                 {"1e3", 1000},
+                                                 {"7", 7}};
+  for (const auto& [text, value] : good) {
+    CAPTURE(text);
+    CHECK(number_typed(text) == value);
+  }
+  for (const char* none : {"", " ", "a", "1.5.2", "1,5,2", "1.000,5", "inf", "nan", "1e999", "5x", "−"}) {
+    CAPTURE(none);
+    CHECK_FALSE(number_typed(none));
+  }
+}
+
 TEST_CASE("what is not true of the model is a fault of the lesson") {
   Told t;
   CHECK(faults_of(step_of("kind: head\nask: a\nanswer: needed_head()\nbecause: c"), t.run).empty());

@@ -53,9 +53,10 @@ void lead(int stream, Stream where, const Pipe& pipe) {
 }  // namespace
 
 Finished run_cli(const std::vector<std::string>& arguments, const ProcessOptions& options) {
-  // What the programs remember is of the tests alone.
-  static const int own_state = setenv("XDG_STATE_HOME", scratch_dir("state").c_str(), 1);
-  if (own_state != 0) throw std::runtime_error("setenv");
+  // What the programs remember, and what people have made, is of the tests alone.
+  static const int own_folders = setenv("XDG_STATE_HOME", scratch_dir("state").c_str(), 1) |
+                                 setenv("XDG_DATA_HOME", scratch_dir("data").c_str(), 1);
+  if (own_folders != 0) throw std::runtime_error("setenv");
   Pipe in, out, err;
   std::vector<char*> argv;
   std::string program = HEADSCOPE_CLI;

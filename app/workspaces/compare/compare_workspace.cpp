@@ -239,7 +239,6 @@ void CompareWorkspace::ranking(Ui& ui, AppContext& app) {
 
 void CompareWorkspace::middle(const PageContext& c) {
   follow(c);
-  drawn_ = true;
   if (const std::string missing = controller_.missing(); !missing.empty())
     return empty_state(c.ui, "Two runs, side by side", missing);
   if (!controller_.result()) return empty_state(c.ui, "Running both sides …", "");

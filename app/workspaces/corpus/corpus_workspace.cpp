@@ -289,7 +289,6 @@ Table all_numbers(const CorpusStatistics& all, Stack stack) {
 
 void CorpusWorkspace::middle(const PageContext& c) {
   follow(c);
-  follow(c);
   if (!controller_.results() || controller_.results()->statistics.passages() == 0) {
     if (controller_.phase() == CorpusController::Phase::running)
       return empty_state(c.ui, "Reading the first passages", "The first picture follows at once.");

@@ -77,6 +77,7 @@ void GenerateWorkspace::left(const PageContext& c) {
 void GenerateWorkspace::keys(Ui&, AppContext& app) {
   const bool tape = study(app) == Study::transcript, beam = study(app) == Study::beams && controller_.followed();
   if (!(tape || beam) || ImGui::GetIO().WantTextInput || !controller_.prompt() || walking_controls()) return;
+  if (app.slides()) return;
   if (beam && ImGui::IsKeyPressed(ImGuiKey_Escape)) return controller_.leave_beam();
   app.ui.sideways_taken = true;
   const std::size_t at = controller_.cursor();
@@ -270,7 +271,6 @@ void GenerateWorkspace::branches(Ui& ui) {
 
 void GenerateWorkspace::middle(const PageContext& c) {
   if (drawn_in_ != ImGui::GetFrameCount()) follow(c);
-  drawn_in_ = ImGui::GetFrameCount();
   const Study now = study(c.app);
   controller_.want(now);
   if (!controller_.prompt() || !controller_.text())
