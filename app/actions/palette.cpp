@@ -92,8 +92,8 @@ void add_glossary(std::vector<PaletteItem>& items, const AppContext& app) {
   for (const GlossaryEntry& entry : app.explorer.lessons.glossary()) {
     std::string words;
     for (const std::string& each : entry.words) words += each + " ";
-    items.push_back({entry.term, entry.text, "Glossary", [term = entry.term](AppContext& at) { at.ui.glossary = term; },
-                     words, "glossary/" + entry.term});
+    items.push_back({entry.term, "Glossary · " + entry.text, "Glossary",
+                     [term = entry.term](AppContext& at) { at.ui.glossary = term; }, words, "glossary/" + entry.term});
   }
 }
 

@@ -202,10 +202,12 @@ void App::draw(Ui& ui) {
         action.run(app);
   };
   View& view = explorer_->editor.view();
-  ShellLayout layout{view.left_width, view.right_width, view.left_open, view.right_open};
+  ShellLayout layout{view.left_width, view.right_width, view.left_open, view.right_open,
+                     lesson_.behind(explorer_->lessons)};
   const ShellEvents events = draw_shell(ui, content, layout);
   view.left_width = layout.left;
   view.right_width = layout.right;
+  lesson_.put_behind(explorer_->lessons, layout.left_over_lesson);
   if (events.palette) requests_.palette = true;
   if (events.badge) requests_.about_model = true;
   if (events.workspace >= 0) requests_.workspace = events.workspace;

@@ -51,11 +51,17 @@ bool result_row(const Ui& ui, const std::string& title, const std::string& detai
   const float baseline = at.y + height / 2 + ui.px(4.5);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const double logical = static_cast<double>(room / ui.scale);
+  // What the title leaves is the detail's.
+  const std::string name = elided(title, ui.body(), logical * 0.62, ui.fonts);
+  const double left = logical - ui.fonts.width(name, ui.body()) - 8 - 20 - 8;
+  draw_text(ui, draw, {{0, 0}, name, ui.body(), ui.theme.text, Anchor::start, 0}, {at.x + ui.px(8), baseline});
   draw_text(ui, draw,
-            {{0, 0}, elided(title, ui.body(), logical * 0.62, ui.fonts), ui.body(), ui.theme.text, Anchor::start, 0},
-            {at.x + ui.px(8), baseline});
-  draw_text(ui, draw,
-            {{0, 0}, elided(detail, ui.small(), logical * 0.34, ui.fonts), ui.small(), ui.theme.faint, Anchor::end, 0},
+            {{0, 0},
+             elided(detail, ui.small(), left, ui.fonts),
+             ui.small(),
+             chosen ? ui.theme.muted : ui.theme.faint,
+             Anchor::end,
+             0},
             {at.x + room - ui.px(8), baseline});
   return clicked;
 }

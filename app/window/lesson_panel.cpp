@@ -330,13 +330,16 @@ void LessonsPage::draw(Ui& ui, AppContext& app) {
   ImGui::BeginChild("list", {0, std::min(row * static_cast<float>(std::max<std::size_t>(all.size(), 1)) + ui.px(8),
                                          ImGui::GetIO().DisplaySize.y * 0.7f)});
   if (all.empty()) note(ui, "No lessons were found.");
-  for (const auto& each : all)
+  for (const auto& each : all) {
+    ImGui::PushID(each->id.c_str());  // one's own may be called as others
     if (result_row(ui, each->title,
                    fmt::format("{} min · level {} · {}", each->minutes, each->level, each->scene.model),
                    lessons.lesson() && each->id == lessons.lesson()->id)) {
       lessons.open(each);
       ImGui::CloseCurrentPopup();
     }
+    ImGui::PopID();
+  }
   ImGui::EndChild();
   if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();

@@ -16,6 +16,12 @@ class LessonPanel {
  public:
   void draw(Ui& ui, AppContext& app);
 
+  /// In a window that has no room for both the workspace's left column may stand in its place, till the next step.
+  bool behind(const LessonController& lessons) const {
+    return behind_ && step_ == std::pair{lessons.lesson(), lessons.at()};
+  }
+  void put_behind(const LessonController& lessons, bool on) { behind_ = on, step_ = {lessons.lesson(), lessons.at()}; }
+
  private:
   void prose(const Ui& ui, const LessonTold& told) const;
   void question(Ui& ui, LessonController& lessons, const LessonTold& told);
@@ -27,7 +33,10 @@ class LessonPanel {
   void way_on(Ui& ui, AppContext& app) const;
 
   std::string typed_;
-  std::pair<std::shared_ptr<const Lesson>, int> of_;  // lesson and step that it was typed at
+  using Step = std::pair<std::shared_ptr<const Lesson>, int>;
+  bool behind_ = false;
+  Step step_;  // that it is behind at
+  Step of_;    // lesson and step that it was typed at
 };
 
 /// Every lesson with its minutes, in their order; a click takes it.

@@ -274,7 +274,10 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
   // Presented beside a panel that is worked in, the picture may be smaller.
   const float least_middle =
       content.presenting ? size.x * 0.38f : ui.px(ShellLayout::least_middle * ui.theme.text_scale);
-  if (lesson > 0 && lesson + left + right > size.x - least_middle) left = 0;
+  const bool shared =
+      lesson > 0 &&
+      (content.presenting ? content.keeps_right : layout.left_open && lesson + left + right > size.x - least_middle);
+  if (shared) left = 0;
   // A narrow window takes from both sides before it takes from the picture in the middle.
   if (const float room = size.x - lesson - least_middle; left + right > room && left + right > 0) {
     const float share = std::max(room, 0.f) / (left + right);
@@ -282,7 +285,17 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
     right = std::max(right * share, right > 0 ? ui.px(200) : 0.f);
     left = static_cast<float>(static_cast<int>(left)), right = static_cast<float>(static_cast<int>(right));
   }
-  column(ui, "lesson", 0, y, lesson, height, content.lesson);
+  const auto first = [&](Ui& inner) {
+    if (shared) {
+      static constexpr const char* sides[] = {"Lesson", "Panel"};
+      int side = layout.left_over_lesson ? 1 : 0;
+      if (segmented(inner, "lesson or panel", sides, side)) layout.left_over_lesson = side == 1;
+      ImGui::Dummy({0, inner.px(6)});
+    }
+    const auto& draw = shared && layout.left_over_lesson ? content.left : content.lesson;
+    if (draw) draw(inner);
+  };
+  column(ui, "lesson", 0, y, lesson, height, first);
   if (lesson > 0) ImGui::GetWindowDrawList()->AddRectFilled({lesson - 1, y}, {lesson, y + height}, col(ui.theme.line));
   column(ui, "left", lesson, y, left, height, content.left);
   column(ui, "middle", lesson + left, y, size.x - lesson - left - right, height, content.middle);

@@ -18,6 +18,7 @@ namespace headscope {
 struct ShellLayout {
   double left = 372, right = 350;
   bool left_open = true, right_open = true;
+  bool left_over_lesson = false;  ///< which of the two is shown where both have no room
   static constexpr double least_side = 240, most_side = 640, least_middle = 520;
   bool operator==(const ShellLayout&) const = default;
 };
@@ -43,7 +44,7 @@ struct ShellContent {
   std::function<void()> stop;                        ///< … which this does
   std::function<void()> again;                       ///< takes up what was stopped; empty = nothing was
   std::function<void(Ui&)> left, middle, right;
-  std::function<void(Ui&)> lesson;  ///< a column before all others; takes the left one's place where both have no room
+  std::function<void(Ui&)> lesson;  ///< a column before all others; shares the left one's place where both have no room
   std::function<void(Ui&)> model_menu, export_menu;  ///< drawn inside an open popup
   bool keeps_right = false;                          ///< also while presenting
   bool presenting = false;                           ///< only the middle, and the lesson beside it, larger

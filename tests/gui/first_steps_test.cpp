@@ -72,6 +72,22 @@ TEST_CASE("a newcomer meets a short text, a sentence about it, and one click sho
   CHECK(most_probable(*n.results().run->trace).id == answer);
 }
 
+TEST_CASE("a lesson takes the place of the first steps, and gives it back") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Newcomer n;
+  LessonController& lessons = n.app.explorer().lessons;
+  REQUIRE(n.driver.until([&] { return n.driver.shown("Take a lesson"); }, 6000));
+  n.driver.click("Take a lesson");
+  n.driver.frames(4);
+  REQUIRE(n.driver.until([&] { return !lessons.list().empty() && n.driver.shown(lessons.list().front()->title); }));
+  n.driver.click(lessons.list().front()->title);
+  REQUIRE(n.driver.until([&] { return lessons.told() != nullptr; }, 6000));
+  n.driver.frames(3);
+  CHECK_FALSE(n.driver.shown("Take a lesson"));
+  lessons.close();
+  CHECK(n.driver.until([&] { return n.driver.shown("Take a lesson"); }, 6000));
+}
+
 TEST_CASE("first steps lead to the findings, are put away with their cross and brought back by the palette") {
   HEADSCOPE_NEEDS_DISPLAY();
   Newcomer n;

@@ -51,6 +51,7 @@ void FirstSteps::keep_up(const PageContext& c) {
 void FirstSteps::draw(const PageContext& c) {
   // What it tells is of the heads that answer: an encoder-decoder's decoder.
   const Stack stack = c.state().document.stack;
+  if (c.app.explorer.lessons.lesson()) return;  // which says what to do
   if (!c.app.settings.first_steps || !c.trace() || stack == Stack::encoder || stack == Stack::cross) return;
   keep_up(c);
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;

@@ -14,7 +14,7 @@ namespace headscope {
 
 class FirstSteps {
  public:
-  /// Takes room only while Settings::first_steps is set and there is a text.
+  /// Takes room only while Settings::first_steps is set, there is a text, and no lesson is taken.
   void draw(const PageContext& c);
 
  private:
