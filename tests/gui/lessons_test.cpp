@@ -119,29 +119,31 @@ TEST_CASE("presenting shows the picture and the prose alone, and goes on by the 
 
 TEST_CASE("in a small window the lesson and the column on the left take turns; the next step brings the lesson back") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Class c(1280);
-  c.take("01-who-is-she");
-  CHECK_FALSE(c.driver.shown("##prompt"));
-  c.driver.click("Panel");
-  c.driver.frames(3);
-  CHECK(c.driver.shown("##prompt"));
-  CHECK_FALSE(c.driver.shown("Next"));
-  c.driver.click("Lesson");
-  c.driver.frames(3);
-  CHECK(c.driver.shown("Next"));
-  c.driver.click("Panel");
-  c.driver.frames(3);
-  c.driver.key(ImGuiKey_F4);
-  REQUIRE(c.settle());
-  CHECK(c.lessons.at() == 1);
-  CHECK(c.driver.shown("Next"));
-  // A step with something to do: while it is presented, too.
-  c.lessons.go(3);
-  c.app.requests().presenting = true;
-  REQUIRE(c.settle());
-  c.driver.click("Panel");
-  c.driver.frames(3);
-  CHECK(c.driver.shown("##prompt"));
+  {
+    Class c(1280);
+    c.take("01-who-is-she");
+    CHECK_FALSE(c.driver.shown("##prompt"));
+    c.driver.click("Panel");
+    c.driver.frames(3);
+    CHECK(c.driver.shown("##prompt"));
+    CHECK_FALSE(c.driver.shown("Next"));
+    c.driver.click("Lesson");
+    c.driver.frames(3);
+    CHECK(c.driver.shown("Next"));
+    c.driver.click("Panel");
+    c.driver.frames(3);
+    c.driver.key(ImGuiKey_F4);
+    REQUIRE(c.settle());
+    CHECK(c.lessons.at() == 1);
+    CHECK(c.driver.shown("Next"));
+    // A step with something to do: while it is presented, too.
+    c.lessons.go(3);
+    c.app.requests().presenting = true;
+    REQUIRE(c.settle());
+    c.driver.click("Panel");
+    c.driver.frames(3);
+    CHECK(c.driver.shown("##prompt"));
+  }
   // Where both have room there is nothing to choose.
   Class wide(1600);
   wide.take("01-who-is-she");
