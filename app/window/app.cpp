@@ -327,6 +327,7 @@ void App::screenshot() {
       throw Error("--screenshot", "the model to be done within " + std::to_string(patience.count()) + " s",
                   explorer_->jobs.status().doing, "a shorter text or a smaller model");
   }
+  frame();
   if (const auto& message = explorer_->jobs.message();
       !explorer_->results().model.model && !explorer_->results().capture)
     throw std::runtime_error(message ? message->text : "no model is open");

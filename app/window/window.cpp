@@ -111,6 +111,8 @@ struct Window::State {
   std::vector<std::filesystem::path> dropped;
   Cost cost;
   std::int64_t frames = 0;
+  bool undrawn = false;  ///< the last frame was made, but not drawn yet
+  bool draws_unseen = false;
 
   explicit State(const WindowOptions& wanted) : options(wanted) {}
   ~State() {
@@ -140,6 +142,8 @@ struct Window::State {
   void open();
   void listen();
   void open_image();
+  void draw();
+  void update_textures();
 };
 
 void Window::State::open() {
@@ -230,6 +234,26 @@ void Window::State::open_image() {
   framebuffer = {name, [](unsigned f) { glDeleteFramebuffers(1, &f); }};
   glBindFramebuffer(GL_FRAMEBUFFER, name);
   glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, image.get(), 0);
+}
+
+/// What the last frame consists of, into the window or the image, once.
+void Window::State::draw() {
+  if (!std::exchange(undrawn, false)) return;
+  int width = image_width, height = image_height;
+  if (!options.offscreen) glfwGetFramebufferSize(window.get(), &width, &height);
+  glBindFramebuffer(GL_FRAMEBUFFER, framebuffer.get());
+  glViewport(0, 0, width, height);
+  const ImVec4 ground = vec(theme->background);
+  glDisable(GL_SCISSOR_TEST);
+  glClearColor(ground.x, ground.y, ground.z, 1);
+  glClear(GL_COLOR_BUFFER_BIT);
+  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+}
+
+/// The glyphs that came with this frame: Dear ImGui hands them over once.
+void Window::State::update_textures() {
+  for (ImTextureData* texture : *ImGui::GetDrawData()->Textures)
+    if (texture->Status != ImTextureStatus_OK) ImGui_ImplOpenGL3_UpdateTexture(texture);
 }
 
 Window::Window(const WindowOptions& options) : state_(std::make_unique<State>(options)) {
@@ -324,15 +348,11 @@ void Window::frame(const Draw& draw) {
   if (animate || ImGui::IsAnyMouseDown()) s.frames_owed = std::max(s.frames_owed, 1);
 
   const double built = thread_seconds();
-  int width = s.image_width, height = s.image_height;
-  if (!s.options.offscreen) glfwGetFramebufferSize(s.window.get(), &width, &height);
-  glBindFramebuffer(GL_FRAMEBUFFER, s.framebuffer.get());
-  glViewport(0, 0, width, height);
-  const ImVec4 ground = vec(s.theme->background);
-  glDisable(GL_SCISSOR_TEST);
-  glClearColor(ground.x, ground.y, ground.z, 1);
-  glClear(GL_COLOR_BUFFER_BIT);
-  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  s.undrawn = true;
+  if (!s.options.offscreen || s.draws_unseen)
+    s.draw();
+  else
+    s.update_textures();
   s.cost = {built - begin, thread_seconds() - built};
   if (!s.options.offscreen) glfwSwapBuffers(s.window.get());
 }
@@ -430,8 +450,9 @@ std::vector<std::filesystem::path> Window::take_dropped() {
   return std::exchange(state_->dropped, {});
 }
 
-Image Window::capture() const {
-  const State& s = *state_;
+Image Window::capture() {
+  State& s = *state_;
+  s.draw();
   Image out;
   out.width = s.image_width, out.height = s.image_height;
   if (!s.options.offscreen) glfwGetFramebufferSize(s.window.get(), &out.width, &out.height);
@@ -447,6 +468,10 @@ Image Window::capture() const {
                      out.rgba.begin() + static_cast<std::ptrdiff_t>((rows - 1 - y) * row));
   for (std::size_t i = 3; i < out.rgba.size(); i += 4) out.rgba[i] = 255;  // a window has nothing behind it
   return out;
+}
+
+void Window::draw_unseen() {
+  state_->draws_unseen = true;
 }
 
 Window::Cost Window::last_cost() const {

@@ -78,8 +78,11 @@ class Window {
 
   /// Files and folders dropped on the window since the last call.
   std::vector<std::filesystem::path> take_dropped();
-  /// The last frame as it was drawn.
-  Image capture() const;
+  /// The last frame as it is drawn; offscreen that is done here, since nobody saw it before. What the frame shows must
+  /// still be there: call it before anything changes.
+  Image capture();
+  /// Offscreen, draws every frame from now on, asked for or not, so that last_cost() is that of a window.
+  void draw_unseen();
   /// Processor seconds of this thread for the last frame: what it shows made into vertices, and handing those to OpenGL
   /// (which is rendering where the driver is software). Neither holds the wait for the display.
   struct Cost {

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/tensor/matrices.h"
 
 namespace headscope {
 
@@ -34,32 +35,6 @@ Numbers before_gates(const Tensor& w_x, const Tensor& w_h, const Tensor& bias, c
     for (Index j = 0; j < w_h.dim(1); ++j) sum += static_cast<double>(w_h.at(i, j)) * nth(h, j);
     nth(out, i) = sum;
   }
-  return out;
-}
-
-/// rows × depth times a float matrix (depth, columns).
-Numbers product(const Numbers& a, Index rows, const Tensor& b) {
-  const Index depth = b.dim(0), columns = b.dim(1);
-  Numbers out(static_cast<std::size_t>(rows * columns), 0.0);
-  for (Index i = 0; i < rows; ++i)
-    for (Index k = 0; k < depth; ++k) {
-      const double factor = nth(a, i * depth + k);
-      if (factor == 0) continue;
-      double* const row = out.data() + i * columns;
-      for (Index j = 0; j < columns; ++j) row[j] += factor * static_cast<double>(b.at(k, j));
-    }
-  return out;
-}
-
-double norm(const Numbers& values) {
-  double sum = 0;
-  for (const double v : values) sum += v * v;
-  return std::sqrt(sum);
-}
-
-Numbers identity(Index n) {
-  Numbers out(static_cast<std::size_t>(n * n), 0.0);
-  for (Index i = 0; i < n; ++i) nth(out, i * n + i) = 1;
   return out;
 }
 
@@ -140,51 +115,47 @@ CellRun run_lstm(const LstmCell& cell, const Tensor& x) {
   return run;
 }
 
-// Backwards from h_t: `at_hidden` is ∂h_t / ∂h_s, (h, h), row-major.
+// Backwards from h_t: `at_hidden` is ∂h_t / ∂h_s, (h, h).
 Tensor rnn_influence(const RnnCell& cell, const Tensor& x, bool only_last, std::stop_token stop) {
-  const Index h = cell.w_h.dim(0);
   const CellRun run = run_rnn(cell, x);
+  const Eigen::MatrixXd w_x = matrix_of(cell.w_x), w_h = matrix_of(cell.w_h);
+  const Eigen::MatrixXd through_tanh = 1 - matrix_of(run.hidden).array().square();
   return influence(x.dim(0), only_last, [&](Index t, Index row, Tensor& out) {
-    Numbers at_hidden = identity(h);
+    Eigen::MatrixXd at_hidden = Eigen::MatrixXd::Identity(w_h.rows(), w_h.rows());
     for (Index s = t; s >= 0; --s) {
       check(stop);
-      for (Index i = 0; i < h; ++i)
-        for (Index j = 0; j < h; ++j) {
-          const double value = static_cast<double>(run.hidden.at(s, j));
-          nth(at_hidden, i * h + j) *= 1 - value * value;  // through tanh
-        }
-      out.ref(row, s) = static_cast<float>(norm(product(at_hidden, h, cell.w_x)));
-      at_hidden = product(at_hidden, h, cell.w_h);
+      const Eigen::MatrixXd raw = at_hidden * through_tanh.row(s).asDiagonal();
+      out.ref(row, s) = static_cast<float>((raw * w_x).norm());
+      at_hidden.noalias() = raw * w_h;
     }
   });
 }
 
 Tensor lstm_influence(const LstmCell& cell, const Tensor& x, bool only_last, std::stop_token stop) {
-  const Index h = cell.w_h.dim(1);
   const CellRun run = run_lstm(cell, x);
+  const Eigen::MatrixXd w_x = matrix_of(cell.w_x), w_h = matrix_of(cell.w_h);
+  const Eigen::ArrayXXd gates = matrix_of(run.gates).array(), cells = matrix_of(run.cell).array(),
+                        squashed = cells.tanh();
+  const Index h = w_h.cols();
   return influence(x.dim(0), only_last, [&](Index t, Index row, Tensor& out) {
-    Numbers at_hidden = identity(h), at_cell(static_cast<std::size_t>(h * h), 0.0);
-    Numbers raw(static_cast<std::size_t>(h * 4 * h));
+    Eigen::MatrixXd at_hidden = Eigen::MatrixXd::Identity(h, h), at_cell = Eigen::MatrixXd::Zero(h, h), raw(h, 4 * h);
     for (Index s = t; s >= 0; --s) {
       check(stop);
-      const auto gate = [&](Index which, Index j) { return static_cast<double>(run.gates.at(s, which * h + j)); };
-      for (Index i = 0; i < h; ++i)
-        for (Index j = 0; j < h; ++j) {
-          const double in = gate(0, j), forget = gate(1, j), value = gate(2, j), open = gate(3, j);
-          const double squashed = std::tanh(static_cast<double>(run.cell.at(s, j)));
-          const double before = s > 0 ? static_cast<double>(run.cell.at(s - 1, j)) : 0;
-          const double hidden = nth(at_hidden, i * h + j);
-          double& memory = nth(at_cell, i * h + j);
-          memory += hidden * open * (1 - squashed * squashed);
-          const auto put = [&](Index which, double v) { nth(raw, i * 4 * h + which * h + j) = v; };
-          put(0, memory * value * in * (1 - in));
-          put(1, memory * before * forget * (1 - forget));
-          put(2, memory * in * (1 - value * value));
-          put(3, hidden * squashed * open * (1 - open));
-          memory *= forget;  // what reaches the cell before
-        }
-      out.ref(row, s) = static_cast<float>(norm(product(raw, h, cell.w_x)));
-      at_hidden = product(raw, h, cell.w_h);
+      const auto gate = [&](Index which) { return gates.row(s).segment(which * h, h); };
+      const auto in = gate(0), forget = gate(1), value = gate(2), open = gate(3);
+      const Eigen::ArrayXXd tanh_c = squashed.row(s);
+      Eigen::ArrayXXd before = Eigen::ArrayXXd::Zero(1, h);
+      if (s > 0) before = cells.row(s - 1);
+      // By row of `at`, column j times factor(j).
+      const auto scaled = [](const Eigen::MatrixXd& at, const Eigen::ArrayXXd& factor) -> Eigen::MatrixXd {
+        return at * factor.matrix().row(0).asDiagonal();
+      };
+      at_cell += scaled(at_hidden, open * (1 - tanh_c.square()));
+      raw << scaled(at_cell, value * in * (1 - in)), scaled(at_cell, before * forget * (1 - forget)),
+          scaled(at_cell, in * (1 - value.square())), scaled(at_hidden, tanh_c * open * (1 - open));
+      at_cell = scaled(at_cell, forget);  // what reaches the cell before
+      out.ref(row, s) = static_cast<float>((raw * w_x).norm());
+      at_hidden.noalias() = raw * w_h;
     }
   });
 }

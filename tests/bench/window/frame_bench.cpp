@@ -35,6 +35,7 @@ struct Controller {
 
   explicit Controller(const AppOptions& options) : app(options), driver(app.window(), [this] { app.frame(); }) {
     app.add(workspace);
+    app.window().draw_unseen();
   }
   void settle() {
     int quiet = 0;
