@@ -13,6 +13,8 @@ pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto)
 pkg_check_modules(PANGOCAIRO REQUIRED IMPORTED_TARGET pangocairo cairo)
 find_package(PNG REQUIRED)
+find_package(GIF REQUIRED)
+find_package(ZLIB REQUIRED)
 find_path(STB_INCLUDE_DIR stb/stb_image.h REQUIRED)
 find_package(CLI11 REQUIRED)
 

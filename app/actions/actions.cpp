@@ -146,6 +146,7 @@ void add_file(std::vector<Action>& all) {
       {"file.copy_picture", "Copy the picture on screen", "Ctrl+Alt+C", "File", copy(Copy::picture), has_run, nullptr});
   all.push_back(
       {"file.copy_numbers", "Copy its numbers", "Ctrl+Shift+C", "File", copy(Copy::numbers), has_run, nullptr});
+  all.push_back({"file.copy_caption", "Copy a caption for it", "", "File", copy(Copy::caption), has_run, nullptr});
   all.push_back({"file.settings", "Settings…", "Ctrl+,", "File", [](AppContext& app) { app.ui.settings = true; },
                  nullptr, nullptr});
   all.push_back({"file.quit", "Quit", "Ctrl+Q", "File", [](AppContext& app) { app.ui.quit = true; }, nullptr, nullptr});
@@ -310,6 +311,12 @@ void add_view(std::vector<Action>& all) {
                    if (app.settings.first_steps) app.ui.workspace = workspace_index("Explore");
                  },
                  nullptr, [](const AppContext& app) { return app.settings.first_steps; }});
+  all.push_back({"view.word_answers", "Answers about a word", "", "View",
+                 [](AppContext& app) {
+                   app.settings.word_answers = !app.settings.word_answers;
+                   if (app.settings.word_answers) app.ui.workspace = workspace_index("Explore");
+                 },
+                 nullptr, [](const AppContext& app) { return app.settings.word_answers; }});
   all.push_back({"view.words", "Words instead of tokens", "W", "View",
                  [](AppContext& app) {
                    TextUnit& unit = app.explorer.editor.view().text_unit;

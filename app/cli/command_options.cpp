@@ -97,13 +97,13 @@ Option Command::add_flag(const std::string& names, bool& value, const std::strin
 
 Command Command::add_subcommand(const std::string& name, const std::string& meaning) {
   app_->require_subcommand(1);
-  return {*app_->add_subcommand(name, meaning), *chosen_};
+  return {*app_->add_subcommand(name, meaning), *chosen_, strangers_};
 }
 
 Command Command::add_choice(const std::string& title, const std::string& meaning) {
   CLI::Option_group* group = app_->add_option_group(title, meaning);
   group->require_option(0, 1);
-  return {*group, *chosen_};
+  return {*group, *chosen_, strangers_};
 }
 
 void Command::does(std::function<void()> work) {
@@ -115,11 +115,12 @@ struct Program::State {
   Work work;
 };
 
-Program::Program(std::unique_ptr<State> state) : Command(state->app, state->work), state_(std::move(state)) {}
+Program::Program(std::unique_ptr<State> state, bool strangers)
+    : Command(state->app, state->work, strangers), state_(std::move(state)) {}
 
 Program::Program(const std::string& name, const std::string& meaning, const std::string& version,
-                 const std::string& footer)
-    : Program(std::unique_ptr<State>(new State{CLI::App(meaning, name), {}})) {
+                 const std::string& footer, bool strangers)
+    : Program(std::unique_ptr<State>(new State{CLI::App(meaning, name), {}}), strangers) {
   state_->app.set_version_flag("--version", version);
   state_->app.fallthrough();
   state_->app.footer(footer);
@@ -127,10 +128,11 @@ Program::Program(const std::string& name, const std::string& meaning, const std:
 
 Program::~Program() = default;
 
-std::optional<std::string> Program::parse(int argc, char** argv) {
+std::optional<std::string> Program::parse(std::vector<std::string> words) {
   CLI::App& app = state_->app;
+  std::ranges::reverse(words);  // CLI11 takes them from the end
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(words));
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help, --version

@@ -55,6 +55,8 @@ class Option {
 
 class Command {
  public:
+  /// The words are a stranger's (render --again): no option is offered that shows what lies on this machine.
+  bool strangers() const { return strangers_; }
   /// `names` as in "-o,--out", or "path" of a positional word. `value` takes what is given, keeps what it holds
   /// otherwise, and lives as long as the program. T: a string, number, vector or optional of those listed at the end of
   /// options.cpp.
@@ -70,23 +72,25 @@ class Command {
 
  protected:
   using Work = std::function<void()>;
-  Command(CLI::App& app, Work& chosen) : app_(&app), chosen_(&chosen) {}
+  Command(CLI::App& app, Work& chosen, bool strangers) : app_(&app), chosen_(&chosen), strangers_(strangers) {}
 
  private:
   CLI::App* app_;
   Work* chosen_;  ///< the program's
+  bool strangers_;
 };
 
 /// The command line as a whole; the options that are its own may follow any command.
 class Program : public Command {
  public:
-  Program(const std::string& name, const std::string& meaning, const std::string& version, const std::string& footer);
+  Program(const std::string& name, const std::string& meaning, const std::string& version, const std::string& footer,
+          bool strangers = false);
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
   /// The text that --help or --version ask for; nothing when there is work. Throws UsageError.
-  std::optional<std::string> parse(int argc, char** argv);
+  std::optional<std::string> parse(std::vector<std::string> words);
   /// What the chosen command does; after parse().
   void run();
   /// The command that parse() met, "run" of "headscope-cli run --top", also when it threw; "" when it met none.
@@ -94,7 +98,7 @@ class Program : public Command {
 
  private:
   struct State;
-  explicit Program(std::unique_ptr<State> state);
+  Program(std::unique_ptr<State> state, bool strangers);
   std::unique_ptr<State> state_;
 };
 

@@ -228,7 +228,7 @@ void draw(Console& console, const Compared& c, const CompareOptions& options) {
       pair.facts = {{"Total variation", number(head.total_variation)},
                     {"Jensen–Shannon", number(head.jensen_shannon) + " nats"}};
   options.picture.write(
-      console, [&](const Style& style) { return head_pair_scene(*c.a, *c.b, pair, style); }, c.note);
+      console, [&](const Style& style) { return head_pair_scene(*c.a, *c.b, pair, style); }, &options.input, c.note);
 }
 
 void compare(Console& console, const CompareOptions& options) {

@@ -28,6 +28,7 @@ Console::Console() = default;
 Console::~Console() = default;
 
 void Console::print(std::string_view text) {
+  if (quiet) return;
   printed_ = true;
   if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size()) refuse(errno);
 }

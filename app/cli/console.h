@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/interrupts.h"
 #include "core/cuda/device_choice.h"
@@ -42,6 +43,14 @@ class Console {
   std::string device = "cpu";  ///< as parse_device() reads it
   std::string precision = "f32";
   Devices devices;
+
+  std::vector<std::string> words;   ///< of the command line, those of the program and of the command
+  std::vector<std::string> behind;  ///< those of `animate` that stand behind "--"
+  bool plain_pictures = false;      ///< their files do not tell how they were made
+  /// Carries out another command line; main() knows how.
+  std::function<void(const std::vector<std::string>&)> obey;
+  bool quiet = false;          ///< print() drops what it is given
+  bool pictures_only = false;  ///< obey() refuses what is none of picture_commands (commands.h)
 
   /// Buffered; flush() at the end sends the rest. All throw Error when standard output does not take it (a full disk),
   /// ReaderGone when it was a pipe that nobody reads any more.

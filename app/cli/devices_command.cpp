@@ -27,7 +27,7 @@ Report devices_report(Backend& processor, const Cards& cards) {
                                                only_in(Form::scripts, "threads"),
                                                only_in(Form::scripts, "why_not")});
   const std::uint64_t memory = machine_memory(), free = available_memory();
-  table.add({"cpu", processor.name(), memory_cell(memory), memory_cell(free), memory, free, nullptr, "yes",
+  table.add({"cpu", processor.described(), memory_cell(memory), memory_cell(free), memory, free, nullptr, "yes",
              processor.pool().threads(), ""});
   for (const CudaDevice& card : cards.found)
     table.add({fmt::format("cuda:{}", card.index), card.name, memory_cell(card.memory), memory_cell(card.free),

@@ -124,7 +124,8 @@ void search(Console& console, const GenerateOptions& options, const LoadedModel&
                         [&](const Ctx& ctx) { tree = beam_search(loaded, prompt, settings, request, ctx); });
   const Report report = beam_report(loaded, tree, settings, request.edits);
   if (options.picture.wanted()) {
-    options.picture.write(console, report.picture, model_note_of(options.input, loaded.model->config().name));
+    options.picture.write(console, report.picture, &options.input,
+                          model_note_of(options.input, loaded.model->config().name));
     if (!options.json && !options.csv) return;
   }
   console.print(report.printed(options.json ? Form::json : options.csv ? Form::csv : Form::text));

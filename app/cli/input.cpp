@@ -85,13 +85,15 @@ void Input::add_to(Command& command, const Takes& takes) {
         .type_name("enc|dec|cross");
   Command texts = command.add_choice("text", "What to read (one of)");
   texts.add_option("-t,--text", text, "The text itself").type_name("TEXT");
-  texts
-      .add_option("-f,--file", file,
-                  "A UTF-8 text file, read as it is (a final newline is a token); - for standard input")
-      .type_name("FILE");
+  if (!command.strangers())
+    texts
+        .add_option("-f,--file", file,
+                    "A UTF-8 text file, read as it is (a final newline is a token); - for standard input")
+        .type_name("FILE");
   texts.add_option("--image", image, "A picture, PNG or JPEG, for models that read one (ViT, DeiT, CLIP)")
       .type_name("FILE");
-  texts.add_option("input", dash, "- reads the text from standard input").check(one_of({"-"})).type_name("-");
+  if (!command.strangers())
+    texts.add_option("input", dash, "- reads the text from standard input").check(one_of({"-"})).type_name("-");
   texts.add_option("--ids", ids, "Token ids, separated by commas").delimiter(',').type_name("N,N,…");
   std::optional<Option> of_trace;
   if (takes.trace)
@@ -205,11 +207,12 @@ std::vector<Intervention> Input::edits() const {
 
 RunRequest Input::request() const {
   RunRequest request;
+  std::string read;
   request.model = model_folder();
   if (!file.empty() && file != "-") {
-    request.text = checked(read_input(file, text_limit), file);
+    request.text = read = checked(read_input(file, text_limit), file);
   } else if (!dash.empty() || file == "-") {
-    request.text = checked(standard_input(text_limit), "standard input");
+    request.text = read = checked(standard_input(text_limit), "standard input");
   } else if (!image.empty()) {
     request.image = image;
   } else if (!ids.empty()) {
@@ -234,6 +237,7 @@ RunRequest Input::request() const {
   for (const std::string& each : masks)
     if (is_positions(each)) std::ranges::copy(positions_in(each), std::back_inserter(request.masked));
   request.edits = edits();
+  *asked = {request, read};
   return request;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,14 @@ struct Input {
   std::vector<std::string> temperatures, masks;  ///< [L.H=]τ and [L.H=]spec, in order
   std::vector<std::string> actions;              ///< "L.H: action", in order, after those
   bool bos = false, no_bos = false, special = false, chat = false;
+
+  /// What request() made of these options last, and the text that stood in their file or on standard input; copies
+  /// share it.
+  struct Asked {
+    std::optional<RunRequest> request;
+    std::string read;
+  };
+  std::shared_ptr<Asked> asked = std::make_shared<Asked>();
 
   /// Which of its options a command takes.
   struct Takes {

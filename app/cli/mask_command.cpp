@@ -179,12 +179,15 @@ void mask(Console& console, const MaskOptions& options) {
                                          lost, mean_loss(*after.trace), asked,
                                          next_token_change(*before->trace, *after.trace, 1).kl));
   }
-  options.picture.write(console, [&](const Style& style) {
-    MatrixMap map = mask_map(facts.tokens, hidden_cells(*rule, facts.tokens));
-    map.width = map.height = 560;
-    return framed(matrix_map_scene(map, style), {rule->describe(), {}, "", {}}, style,
-                  fmt::format("{:.1f} % of the cells", 100 * facts.share()));
-  });
+  options.picture.write(
+      console,
+      [&](const Style& style) {
+        MatrixMap map = mask_map(facts.tokens, hidden_cells(*rule, facts.tokens));
+        map.width = map.height = 560;
+        return framed(matrix_map_scene(map, style), {rule->describe(), {}, "", {}}, style,
+                      fmt::format("{:.1f} % of the cells", 100 * facts.share()));
+      },
+      &options.input);
 }
 
 struct CacheOptions {

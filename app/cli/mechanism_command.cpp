@@ -298,7 +298,7 @@ void add_mechanism(Command& app, Console& console) {
     Given given;
     const MechanismInput in = input_for(console, *options, *choice.mechanism, given);
     const Report report = mechanism_report(report_on(choice, in), given, options->json);
-    options->picture.write(console, report.picture, given.note);
+    options->picture.write(console, report.picture, &options->input, given.note);
     if (options->json || !options->picture.wanted()) console.print(report.printed(form));
   });
 }

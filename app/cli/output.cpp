@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "app/render/picture.h"
+#include "core/base/version.h"
 #include "viz/export/pango_text.h"
 
 namespace headscope::cli {
+
+namespace fs = std::filesystem;
 
 void Output::add_to(Command& command, const std::string& as_json, const std::string& as_csv) {
   const Option first = command.add_flag("--json", json, as_json);
@@ -25,13 +27,42 @@ void PictureOutput::check() const {
     throw UsageError(fmt::format("-o: expected a file ending in .png or .svg, found \"{}\"", out));
 }
 
-void PictureOutput::write(Console& console, const std::function<Scene(const Style&)>& picture,
+void PictureOutput::write(Console& console, const std::function<Scene(const Style&)>& picture, const Input* input,
                           const std::string& model_note) const {
   if (!wanted()) return;
   const PangoText measure;
   OutputSize size;
   size.width_px = width;
-  console.print_line(write_picture(picture({headscope::theme(theme), measure}), out, size, model_note));
+  console.print_line(write_picture(picture({headscope::theme(theme), measure}), out, size,
+                                   note_of(console, recipe_of(console, out, input), model_note)));
+}
+
+PictureRecipe recipe_of(const Console& console, const std::string& out, const Input* input) {
+  PictureRecipe recipe;
+  recipe.program = program_version;
+  recipe.command = without_option(console.words, "-o", "--out", out);
+  std::error_code nowhere;
+  recipe.folder = fs::current_path(nowhere);
+  if (!input || !input->asked->request) return recipe;
+  const RunRequest& request = *input->asked->request;
+  if (!input->asked->read.empty()) {  // the file may hold something else by then
+    recipe.command = input->dash.empty() ? without_option(recipe.command, "-f", "--file", input->file)
+                                         : without_word(recipe.command, input->dash);
+    add_words(recipe.command, {"--text=" + input->asked->read});
+  }
+  if (!request.source_ids.empty()) return recipe;  // of which a session knows nothing
+  Session session;
+  session.document = document_of(request);
+  session.document.model = fs::absolute(request.model, nowhere);
+  if (fs::exists(request.image, nowhere)) session.document.image = fs::absolute(request.image, nowhere);
+  session.document.stack = input->stack();
+  session.window.workspace = "Explore";
+  recipe.session = session;
+  return recipe;
+}
+
+PictureNote note_of(const Console& console, const PictureRecipe& recipe, const std::string& model_note) {
+  return {model_note, console.plain_pictures ? "" : to_json(recipe)};
 }
 
 }  // namespace headscope::cli

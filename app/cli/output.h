@@ -6,7 +6,10 @@
 
 #include "app/cli/command_options.h"
 #include "app/cli/console.h"
+#include "app/cli/input.h"
 #include "app/cli/report.h"
+#include "app/render/picture.h"
+#include "app/state/picture_recipe.h"
 
 namespace headscope::cli {
 
@@ -30,9 +33,16 @@ struct PictureOutput {
   bool wanted() const { return !out.empty(); }
   /// Throws UsageError on a file that is no picture; before the work, so that a typo costs nothing.
   void check() const;
-  /// Where it is wanted; says what was written. `model_note`: see write_picture(). Throws Error from the file system.
-  void write(Console& console, const std::function<Scene(const Style&)>& picture,
+  /// Where it is wanted; says what was written. `input`, `model_note`: as of recipe_of(), note_of(). Throws Error from
+  /// the file system.
+  void write(Console& console, const std::function<Scene(const Style&)>& picture, const Input* input = nullptr,
              const std::string& model_note = {}) const;
 };
+
+/// How the picture is made that this command line draws into `out`; of a model's run with what a window would show of
+/// it. `input` after its request() was made.
+PictureRecipe recipe_of(const Console& console, const std::string& out, const Input* input = nullptr);
+/// What a picture's file tells; without the recipe where none is wanted.
+PictureNote note_of(const Console& console, const PictureRecipe& recipe, const std::string& model_note = {});
 
 }  // namespace headscope::cli

@@ -405,7 +405,7 @@ void add_positions(Command& app, Console& console) {
     options->output.check();
     const Report report = positions_report(console, *options);
     console.print(report.printed(Form::text));
-    if (report.picture) options->output.write(console, report.picture, report.picture_note);
+    if (report.picture) options->output.write(console, report.picture, &options->input, report.picture_note);
   });
 }
 

@@ -43,7 +43,7 @@ void read(Console& console, const ReadOptions& options, const ReadTool& tool) {
   out.data("source", opened.trace->source);
   if (!options.picture.wanted()) return console.print(out.printed(options.output.form()));
   if (!out.picture) throw UsageError(fmt::format("read {} has no picture; leave -o away", tool.id));
-  options.picture.write(console, out.picture, model_note_of(options.input, opened));
+  options.picture.write(console, out.picture, &options.input, model_note_of(options.input, opened));
 }
 
 void add_tool(Command& app, Console& console, std::shared_ptr<ReadTool> tool) {

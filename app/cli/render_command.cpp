@@ -4,8 +4,11 @@
 
 #include <algorithm>
 
+#include "app/cli/again.h"
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
+#include "app/cli/output.h"
+#include "app/render/caption.h"
 #include "app/render/picture.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -16,13 +19,13 @@ namespace headscope::cli {
 namespace {
 struct RenderOptions {
   Input input;
-  std::string out, scale = "linear", theme = "dark";
+  std::string out, again, scale = "linear", theme = "dark";
   std::vector<std::string> heads;
   std::optional<int> row, key, width, columns;
   std::optional<double> dpi, inches, low, high;
   double threshold = 0.05;
   bool arcs = false, bars = false, patches = false, smooth = false, steps = false, split = false, renormalize = false,
-       skip_first = false, no_values = false, words = false;
+       skip_first = false, no_values = false, words = false, caption = false;
 };
 
 /// A position from `first` to before `end`; negative ones count from the end. Throws Error outside.
@@ -94,10 +97,50 @@ void check(const RenderOptions& options, const std::vector<HeadId>& heads) {
   if (options.inches && !options.dpi) throw UsageError("--inches needs --dpi");
 }
 
+/// What the window would show of it.
+HeadView view_of(PictureRequest::Kind kind) {
+  switch (kind) {
+    case PictureRequest::Kind::map:
+      return HeadView::map;
+    case PictureRequest::Kind::arcs:
+      return HeadView::arcs;
+    case PictureRequest::Kind::bars:
+      return HeadView::row;
+    case PictureRequest::Kind::patches:
+      return HeadView::picture;
+    case PictureRequest::Kind::steps:
+      return HeadView::steps;
+    case PictureRequest::Kind::split:
+      return HeadView::qk;
+  }
+  return HeadView::map;
+}
+
+PictureRecipe recipe_of(const Console& console, const RenderOptions& options, const PictureRequest& request) {
+  PictureRecipe recipe = recipe_of(console, options.out, &options.input);
+  if (!recipe.session) return recipe;
+  auto& [document, view, transcript, window, note] = *recipe.session;
+  if (!request.heads.empty()) document.selected = request.heads.front();
+  view.head_view = request.heads.empty() && request.query ? HeadView::heads : view_of(request.kind);
+  view.scale = request.scaling.scale;
+  view.theme = options.theme == "print" ? "light" : options.theme;
+  view.first_token = request.renormalize  ? FirstToken::renormalize
+                     : request.skip_first ? FirstToken::hide
+                                          : FirstToken::show;
+  view.text_unit = options.words ? TextUnit::words : TextUnit::tokens;
+  view.arcs_threshold = request.threshold;
+  view.smooth_picture = request.smooth;
+  if (!options.words) document.query = request.query, document.key = request.key;  // those count words
+  return recipe;
+}
+
 void render(Console& console, const RenderOptions& options) {
-  if (options.out.empty()) throw UsageError("-o is required: the picture to write, .png or .svg");
+  if (!options.again.empty() && console.pictures_only)
+    throw UsageError("--again: a picture drawn from another's recipe");
+  if (!options.again.empty()) return draw_again(console, options.again, options.out);
+  if (options.out.empty() && !options.caption) throw UsageError("-o is required: the picture to write, .png or .svg");
   const auto kind = kind_of_file(options.out);
-  if (!kind)
+  if (!kind && !options.out.empty())
     throw UsageError(fmt::format("-o: expected a file ending in .png, .svg or .csv, found \"{}\"", options.out));
   std::vector<HeadId> heads;
   for (const std::string& each : options.heads) heads.push_back(parse_head(each));
@@ -114,9 +157,15 @@ void render(Console& console, const RenderOptions& options) {
     throw UsageError("a .csv holds one map: give one --head, or --row alone for one token in all heads");
   PictureRequest request = picture_request(*opened.trace, heads, options);
   if (opened.loaded.model) request.rotary = opened.loaded.model->config().turns_halves();
-  console.print_line(export_picture(*opened.trace, request, options.theme, options.out,
-                                    {options.width, options.inches, options.dpi},
-                                    model_note_of(options.input, opened)));
+  const std::string model_note = model_note_of(options.input, opened);
+  if (!options.out.empty())
+    console.print_line(export_picture(*opened.trace, request, options.theme, options.out,
+                                      {options.width, options.inches, options.dpi},
+                                      note_of(console, recipe_of(console, options, request), model_note)));
+  if (options.caption)
+    console.print_line(caption_of(*opened.trace, request,
+                                  options.input.from_trace() ? std::nullopt : std::optional(options.input.edits()),
+                                  options.input.from_trace() ? "" : model_note));
 }
 }  // namespace
 
@@ -126,6 +175,11 @@ void add_render(Command& app, Console& console) {
   options->input.add_to(command, {.trace = true});
   command.add_option("-o,--out", options->out, "The file to write; .csv gives the numbers of one head")
       .type_name("FILE.png|.svg|.csv");
+  command
+      .add_option("--again", options->again,
+                  "A picture that Headscope drew, here or in the window: draws it once more from what its file "
+                  "remembers, and says whether it is the same; without -o only that")
+      .type_name("FILE");
   command.add_option("--head", options->heads, "Heads to draw, as LAYER.HEAD; none draws the grid of all")
       .delimiter(',')
       .type_name("L.H,…");
@@ -146,7 +200,9 @@ void add_render(Command& app, Console& console) {
           "A query to point out, counted from 0 (negative: from the end); without --head: its row in every head")
       .type_name("Q");
   command.add_option("--key", options->key, "With --row: the cell to point out").type_name("K");
-  command.add_option("--threshold", options->threshold, "Threads below this weight are not drawn").show_default();
+  command.add_option("--threshold", options->threshold, "Threads below this weight are not drawn")
+      .check(range(0.0, 1.0))
+      .show_default();
   command.add_flag("--skip-first", options->skip_first,
                    "Leave out weights on the first token, where sinks drown the rest");
   command.add_flag("--renormalize", options->renormalize,
@@ -165,6 +221,8 @@ void add_render(Command& app, Console& console) {
       .check(one_of({"dark", "light", "projector", "print"}))
       .type_name("THEME")
       .show_default();
+  command.add_flag("--caption", options->caption,
+                   "Prints the words that belong under the picture: model, text, head, scale, first token, edits");
   command.add_flag("--no-values", options->no_values, "No numbers inside cells");
   command.add_option("--width", options->width, "Width of the picture in pixels")
       .check(range(1, 30000))

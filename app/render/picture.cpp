@@ -14,6 +14,7 @@
 #include "viz/export/csv.h"
 #include "viz/export/pango_text.h"
 #include "viz/export/png.h"
+#include "viz/export/recipe_note.h"
 #include "viz/export/svg.h"
 #include "viz/scene/arcs.h"
 #include "viz/scene/framed.h"
@@ -101,7 +102,7 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
 /// One token, every head.
 Scene token_in_all_heads(const Trace& trace, const PictureRequest& request, double plot, const Style& style) {
   QueryRows rows = query_rows(trace, *request.query);
-  if (request.skip_first || request.renormalize) hide_first_key(rows, request.renormalize);
+  if (leaves_out_first(request)) hide_first_key(rows, request.renormalize);
   HeadRowsOptions options;
   options.query = request.query;
   options.key = request.key;
@@ -135,7 +136,7 @@ Scene scene_of(const Trace& trace, const PictureRequest& request, double plot, c
     return head_grid_scene(trace, grid, style);
   }
   std::optional<Trace> changed;
-  if (request.skip_first || request.renormalize) changed = without_first(trace, request);
+  if (leaves_out_first(request)) changed = without_first(trace, request);
   const Trace& seen = changed ? *changed : trace;
   if (request.heads.size() == 1) return one_head(trace, seen, reports, request, plot, style);
   SeveralHeadsOptions several;
@@ -164,6 +165,12 @@ Scene readable_scene(const Trace& trace, const PictureRequest& request, const Ou
 
 }  // namespace
 
+bool leaves_out_first(const PictureRequest& request) {
+  if (!request.skip_first && !request.renormalize) return false;
+  if (request.heads.empty()) return request.query.has_value() && request.kind != PictureRequest::Kind::patches;
+  return request.kind != PictureRequest::Kind::steps && request.kind != PictureRequest::Kind::split;
+}
+
 Scene picture_scene(const Trace& trace, const PictureRequest& request, const Style& style) {
   return scene_of(trace, request, usual_plot, style);
 }
@@ -180,13 +187,17 @@ std::string description_of(const Scene& scene, const std::string& model_note) {
   return scene.description + (scene.description.empty() || model_note.empty() ? "" : " · ") + model_note;
 }
 
-std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
-                          const std::string& model_note) {
-  if (!model_note.empty()) {
-    Scene noted = scene;
-    noted.description = description_of(scene, model_note);
-    return write_picture(noted, path, size);
-  }
+namespace {
+Scene noted(Scene scene, const PictureNote& note) {
+  scene.description = description_of(scene, note.model);
+  scene.recipe = note.recipe;
+  return scene;
+}
+}  // namespace
+
+std::string write_picture(const Scene& plain, const std::filesystem::path& path, const OutputSize& size,
+                          const PictureNote& note) {
+  const Scene scene = noted(plain, note);
   const auto kind = kind_of_file(path);
   if (kind == FileKind::svg) {
     write_svg(path, scene, size);
@@ -199,26 +210,31 @@ std::string write_picture(const Scene& scene, const std::filesystem::path& path,
 }
 
 std::string write_scene(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
-                        const std::string& model_note) {
-  if (kind_of_file(path) != FileKind::csv) return write_picture(scene, path, size, model_note);
+                        const PictureNote& note) {
+  if (kind_of_file(path) != FileKind::csv) return write_picture(scene, path, size, note);
   write_scene_csv(path, scene);
+  write_csv_metadata(path, noted(scene, note));
   return path.string();
 }
 
 std::string export_picture(const Trace& trace, const PictureRequest& request, const std::string& theme_id,
-                           const std::filesystem::path& path, const OutputSize& size, const std::string& model_note) {
+                           const std::filesystem::path& path, const OutputSize& size, const PictureNote& note) {
   const PangoText measure;
   const Style style{theme(theme_id), measure};
   const bool one_token = request.heads.empty() && request.query;
   if (kind_of_file(path) == FileKind::csv && one_token)
-    return write_scene(scene_of(trace, request, usual_plot, style), path, size);
+    return write_scene(scene_of(trace, request, usual_plot, style), path, size, note);
   if (kind_of_file(path) == FileKind::csv) {
     if (request.heads.size() != 1)
       throw Error(path.string(), "one head, whose numbers a .csv holds", fmt::format("{} heads", request.heads.size()));
     write_map_csv(path, trace, request.heads.front());
+    Scene told;
+    told.title = head_title(request.heads.front());
+    told.description = map_name(trace, request.heads.front());
+    write_csv_metadata(path, noted(told, note));
     return path.string();
   }
-  return write_picture(readable_scene(trace, request, size, style), path, size, model_note);
+  return write_picture(readable_scene(trace, request, size, style), path, size, note);
 }
 
 }  // namespace headscope

@@ -39,6 +39,10 @@ struct PictureRequest {
   int columns = 0;                  ///< of several heads; 0 = by their number
 };
 
+/// Whether the first key's part in what is drawn follows skip_first and renormalize: in grids, steps and scores it
+/// stands as it is.
+bool leaves_out_first(const PictureRequest& request);
+
 /// Throws Error when the trace lacks a head, a row, or the factors that the picture needs, or the scale does not suit
 /// the weights.
 Scene picture_scene(const Trace& trace, const PictureRequest& request, const Style& style);
@@ -47,24 +51,28 @@ enum class FileKind { png, svg, csv };
 /// By the ending, in capitals or not; nullopt for any other.
 std::optional<FileKind> kind_of_file(const std::filesystem::path& path);
 
-/// Writes a scene as PNG or SVG by the file's ending; `model_note` (core/analysis/certificate.h) goes behind where its
-/// numbers come from, in the file's metadata. Returns what was written, "head.png  1280 × 960 pixels, 96 dpi".
-/// Throws Error on another ending, on limits of size, and from the file system.
-std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
-                          const std::string& model_note = {});
+/// What a picture's file tells besides what it shows; "" = nothing.
+struct PictureNote {
+  std::string model = {};   ///< model_note() (core/analysis/certificate.h), behind where the numbers come from
+  std::string recipe = {};  ///< to_json() (app/state/picture_recipe.h)
+};
 
-/// What a picture's file says: where its numbers come from, and `model_note`.
+/// Writes a scene as PNG or SVG by the file's ending, with `note` in the file's metadata. Returns what was written,
+/// "head.png  1280 × 960 pixels, 96 dpi". Throws Error on another ending, on limits of size, and from the file system.
+std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
+                          const PictureNote& note = {});
+
+/// What a picture's file says: where its numbers come from, and of its model.
 std::string description_of(const Scene& scene, const std::string& model_note);
 
-/// The same, and a .csv of the picture's numbers (viz/export/csv.h).
+/// The same, and a .csv of the picture's numbers (viz/export/csv.h), whose note lies beside it (recipe_note.h).
 std::string write_scene(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
-                        const std::string& model_note = {});
+                        const PictureNote& note = {});
 
 /// The whole way: scene and file, or the numbers of the one head, or of one token in all heads, as CSV. A width in
 /// pixels that is smaller than the picture makes a picture of fewer labels, not of smaller ones. Returns what was
 /// written. Throws as above, and Error for a CSV of anything else. Any thread.
 std::string export_picture(const Trace& trace, const PictureRequest& request, const std::string& theme,
-                           const std::filesystem::path& path, const OutputSize& size,
-                           const std::string& model_note = {});
+                           const std::filesystem::path& path, const OutputSize& size, const PictureNote& note = {});
 
 }  // namespace headscope

@@ -24,6 +24,21 @@ RunRequest request_of(const Document& document) {
   return request;
 }
 
+Document document_of(const RunRequest& request) {
+  Document document;
+  document.model = request.model;
+  document.text = request.text;
+  document.ids = request.ids;
+  document.masked = request.masked;
+  document.image = request.image;
+  document.source = request.source;
+  document.add_bos = request.add_bos;
+  document.parse_special = request.parse_special;
+  document.too_long = request.too_long;
+  document.edits = request.edits;
+  return document;
+}
+
 namespace {
 constexpr NamedValue<HeadView> head_views[] = {
     {"map", HeadView::map}, {"arcs", HeadView::arcs},   {"row", HeadView::row},        {"steps", HeadView::steps},

@@ -49,6 +49,8 @@ struct Document {
 /// What a model is asked to read and how it is edited, all of it: what the document holds for models of another kind,
 /// too.
 RunRequest request_of(const Document& document);
+/// The document of which that is asked; nothing in it is selected.
+Document document_of(const RunRequest& request);
 
 /// `heads`: the row of one token in every head. `picture`: that row over the picture whose patches the keys are.
 enum class HeadView { map, arcs, row, steps, qk, heads, picture };

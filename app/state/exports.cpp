@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "app/render/caption.h"
 #include "app/render/picture.h"
 #include "app/state/clipboard.h"
 #include "viz/export/csv.h"
@@ -14,27 +15,6 @@
 namespace headscope {
 
 namespace {
-/// The head on screen and how it is drawn: what is needed of the state to draw the view on the worker.
-struct ViewSource {
-  std::shared_ptr<const Trace> trace;
-  std::shared_ptr<const TracedRun> run;
-  Document document;
-  View view;
-  bool words = false, rotary = false, all_heads = false;
-
-  /// What to draw, over words where those are shown.
-  std::pair<std::shared_ptr<const Trace>, PictureRequest> settled(const ExportOptions& options) const {
-    if (!words) return {trace, view_picture(document, view, *trace, rotary, options)};
-    const auto joined = std::make_shared<const Trace>(in_words(*trace, run->words, [&](HeadId head) {
-      return all_heads || view.head_view == HeadView::heads || head == document.selected;
-    }));
-    Document seen = document;
-    if (seen.query) seen.query = run->words.word_of(*seen.query);
-    if (seen.key) seen.key = run->words.word_of(*seen.key);
-    return {joined, view_picture(seen, view, *joined, rotary, options)};
-  }
-};
-
 void told(JobRunner& jobs, std::string words) {
   jobs.show({Message::Level::info, std::move(words), "export"});
 }
@@ -46,8 +26,7 @@ std::optional<ViewSource> view_source(JobRunner& jobs, const AppState& state, co
     jobs.show({Message::Level::error, "There is nothing to export yet.", "export"});
     return std::nullopt;
   }
-  const HeadView shown = state.view.head_view;
-  const bool scores = !options.all_heads && (shown == HeadView::steps || shown == HeadView::qk);
+  const bool scores = !options.all_heads && shows_scores(state.view);
   auto trace = results.run->trace;
   if (scores && results.capture) {
     told(jobs, "A capture holds weights and no scores; choose another view.");
@@ -61,9 +40,10 @@ std::optional<ViewSource> view_source(JobRunner& jobs, const AppState& state, co
     trace = results.detail->trace;
   }
   const bool rotary = results.model.model && results.model.model->config().turns_halves();
-  const bool words =
-      state.view.text_unit == TextUnit::words && !scores && results.run->word_tokens && shown != HeadView::picture;
-  return ViewSource{trace, results.run, state.document, state.view, words, rotary, options.all_heads};
+  ViewSource source{
+      .trace = trace, .document = state.document, .view = state.view, .rotary = rotary, .all_heads = options.all_heads};
+  if (shows_words(state.view, options.all_heads) && results.run->word_tokens) source.words = results.run->words;
+  return source;
 }
 
 void hand_in(JobRunner& jobs, Worker::Work work) {
@@ -75,9 +55,7 @@ void export_view(JobRunner& jobs, const AppState& state, const Results& results,
   auto source = view_source(jobs, state, results, options);
   if (!source) return;
   hand_in(jobs, [&jobs, options, source = std::move(*source)](Worker::Job&) -> Worker::Deliver {
-    const auto [trace, picture] = source.settled(options);
-    const std::string written = export_picture(*trace, picture, options.for_print ? "print" : source.view.theme,
-                                               options.file, {{}, {}, options.dpi}, options.model_note);
+    const std::string written = export_view(source, options);
     return [&jobs, written] { told(jobs, "Written: " + written); };
   });
 }
@@ -87,7 +65,7 @@ void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Sc
   hand_in(jobs, [&jobs, build = std::move(build), options, theme_id](Worker::Job&) -> Worker::Deliver {
     const PangoText measure;
     const Scene scene = build({theme(options.for_print ? "print" : theme_id), measure});
-    const std::string written = write_scene(scene, options.file, {{}, {}, options.dpi}, options.model_note);
+    const std::string written = write_scene(scene, options.file, {{}, {}, options.dpi}, options.note);
     return [&jobs, written] { told(jobs, "Written: " + written); };
   });
 }
@@ -96,19 +74,30 @@ namespace {
 constexpr double css_dpi = 96;  // of a logical pixel
 
 /// The picture to the clipboard; what became of it, in words.
-std::string copied(const Scene& scene, double scale, const std::string& model_note) {
+std::string copied(const Scene& scene, double scale, const PictureNote& note) {
   const Image image = rasterize(scene, scale);
   hold_picture(
-      encode_png(image, css_dpi * scale, {.title = scene.title, .description = description_of(scene, model_note)}));
+      encode_png(image, css_dpi * scale,
+                 {.title = scene.title, .description = description_of(scene, note.model), .recipe = note.recipe}));
   return fmt::format("The picture is on the clipboard: {} × {} pixels.", image.width, image.height);
 }
 }  // namespace
 
 void copy_view(JobRunner& jobs, const AppState& state, const Results& results, Copy what, double scale,
-               const std::string& model_note, PutText put) {
+               const PictureNote& note, PutText put) {
   ExportOptions options;
   auto source = view_source(jobs, state, results, options);
   if (!source) return;
+  const auto edits = results.capture ? std::nullopt : std::optional(results.run->request.edits);
+  if (what == Copy::caption)
+    return hand_in(jobs,
+                   [&jobs, edits, source = std::move(*source), options, note, put = std::move(put)](Worker::Job&) {
+                     const auto [trace, picture] = source.settled(options);
+                     return Worker::Deliver([&jobs, put, words = caption_of(*trace, picture, edits, note.model)] {
+                       put(words);
+                       told(jobs, "A caption is on the clipboard.");
+                     });
+                   });
   const HeadView shown = source->view.head_view;
   if (what == Copy::picture || shown == HeadView::steps || shown == HeadView::qk || shown == HeadView::row)
     return copy_scene(
@@ -117,7 +106,7 @@ void copy_view(JobRunner& jobs, const AppState& state, const Results& results, C
           const auto [trace, picture] = source.settled(options);
           return picture_scene(*trace, picture, style);
         },
-        what, scale, model_note, std::move(put));
+        what, scale, note, std::move(put));
   hand_in(jobs, [&jobs, source = std::move(*source), options, put = std::move(put)](Worker::Job&) -> Worker::Deliver {
     std::ostringstream csv;
     write_map_csv(csv, *source.settled(options).first, source.document.selected);
@@ -129,13 +118,18 @@ void copy_view(JobRunner& jobs, const AppState& state, const Results& results, C
 }
 
 void copy_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Style&)> build, Copy what,
-                double scale, const std::string& model_note, PutText put) {
+                double scale, const PictureNote& note, PutText put) {
   hand_in(jobs,
-          [&jobs, build = std::move(build), what, scale, model_note, put = std::move(put),
+          [&jobs, build = std::move(build), what, scale, note, put = std::move(put),
            theme_id](Worker::Job&) -> Worker::Deliver {
             const PangoText measure;
             const Scene scene = build({theme(theme_id), measure});
-            if (what == Copy::picture) return [&jobs, words = copied(scene, scale, model_note)] { told(jobs, words); };
+            if (what == Copy::caption)
+              return [&jobs, put, words = scene.title + ". " + description_of(scene, note.model)] {
+                put(words);
+                told(jobs, "A caption is on the clipboard.");
+              };
+            if (what == Copy::picture) return [&jobs, words = copied(scene, scale, note)] { told(jobs, words); };
             std::ostringstream csv;
             write_scene_csv(csv, scene);
             return [&jobs, put, text = tab_separated(csv.str())] {

@@ -18,14 +18,14 @@ void export_view(JobRunner& jobs, const AppState& state, const Results& results,
 void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Style&)> build,
                   const ExportOptions& options);
 
-/// For the clipboard: numbers as lines of cells with tabs between them, which `put` takes on this thread, or the
-/// picture, which another program holds (clipboard.h).
-enum class Copy { picture, numbers };
+/// For the clipboard: numbers as lines of cells with tabs between them, or the words under a picture (caption.h), which
+/// `put` takes on this thread; or the picture, which another program holds (clipboard.h).
+enum class Copy { picture, numbers, caption };
 using PutText = std::function<void(const std::string&)>;
-/// `model_note`: as in ExportOptions, of the picture.
+/// `note`: as in ExportOptions, of the picture.
 void copy_view(JobRunner& jobs, const AppState& state, const Results& results, Copy what, double scale,
-               const std::string& model_note, PutText put);
+               const PictureNote& note, PutText put);
 void copy_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Style&)> build, Copy what,
-                double scale, const std::string& model_note, PutText put);
+                double scale, const PictureNote& note, PutText put);
 
 }  // namespace headscope

@@ -7,8 +7,11 @@
 #include <utility>
 
 #include "app/assets.h"
+#include "app/render/picture.h"
+#include "app/state/picture_recipe.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "viz/export/recipe_note.h"
 
 namespace headscope {
 
@@ -133,7 +136,15 @@ std::string SessionFiles::unsaved() const {
 }
 
 namespace {
+Session session_of_picture(const fs::path& file, const PictureRecipe& recipe) {
+  if (recipe.session) return *recipe.session;
+  throw Error(file.string(), "a picture of a model's run",
+              "one that \"headscope-cli " + recipe.command.front() + "\" drew without",
+              "headscope-cli render --again draws it again");
+}
+
 Session read_session(const fs::path& file) {
+  if (kind_of_file(file)) return session_of_picture(file, read_picture_recipe(file));
   Session session = session_from_json(read_file(file, text_limit), file.string());
   session.document.model = find_model(session.document.model, file);
   session.document.image = find_image(session.document.image, file);
@@ -144,6 +155,17 @@ Session read_session(const fs::path& file) {
 
 void SessionFiles::open_soon(const fs::path& file) {
   jobs_.on_files("session", [this, file](Worker::Job&) -> Worker::Deliver {
+    return [this, read = read_session(file)] { show_of_file(read); };
+  });
+}
+
+void SessionFiles::open_picture_soon(const fs::path& file, std::function<void()> plain) {
+  jobs_.on_files("session", [this, file, plain = std::move(plain)](Worker::Job&) -> Worker::Deliver {
+    try {
+      if (read_recipe(file).empty()) return plain;
+    } catch (const Error&) {
+      return plain;  // broken, or of another kind than it is named
+    }
     return [this, read = read_session(file)] { show_of_file(read); };
   });
 }

@@ -30,12 +30,15 @@ class SessionFiles {
 
   /// What a session file would hold now.
   Session session() const;
-  /// Throw Error; the state is unchanged then. Opening a session is one undoable step.
+  /// Throw Error; the state is unchanged then. Opening a session, or a picture's, is one undoable step.
   void save(const std::filesystem::path& file) const;
   void open(const std::filesystem::path& file);
   /// The same beside the UI thread: the message says what became of it.
   void save_soon(const std::filesystem::path& file);
   void open_soon(const std::filesystem::path& file);
+  /// The session that a picture's file remembers (picture_recipe.h); `plain`, on this thread, where it remembers
+  /// nothing.
+  void open_picture_soon(const std::filesystem::path& file, std::function<void()> plain);
   /// Opens what was kept of an earlier start: it stays unsaved.
   void take_up_soon(const std::filesystem::path& file);
   /// What was made here and is in no session file, in words: "2 edits and a text"; "" = nothing.

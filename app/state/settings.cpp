@@ -69,6 +69,8 @@ std::string to_json(const Settings& settings) {
   ordered_json out{{"type", settings_type}, {"version", settings_version}};
   out["theme"] = settings.theme;
   out["first_steps"] = settings.first_steps;
+  out["picture_recipes"] = settings.picture_recipes;
+  out["word_answers"] = settings.word_answers;
   out["words"] = settings.words;
   out["ui_scale"] = settings.ui_scale;
   out["window_width"] = settings.window_width;
@@ -105,6 +107,8 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
   fields.read_word("theme", settings.theme, parse_theme, "dark, light or projector");
   settings.first_steps = false;  // a file without it is of somebody who has been here before
   fields.read("first_steps", settings.first_steps);
+  fields.read("picture_recipes", settings.picture_recipes);
+  fields.read("word_answers", settings.word_answers);
   fields.read("words", settings.words);
   fields.read("ui_scale", settings.ui_scale, Settings::least_scale, Settings::most_scale);
   fields.read("window_width", settings.window_width, narrowest, widest_window);

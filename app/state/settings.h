@@ -15,6 +15,8 @@ namespace headscope {
 struct Settings {
   std::string theme = "dark";
   bool first_steps = true;                             ///< what meets a newcomer, above the head in Explore
+  bool picture_recipes = true;                         ///< pictures' files tell how they were made
+  bool word_answers = true;                            ///< above the head, what heads do from the pinned word
   bool words = false;                                  ///< text in words rather than tokens
   double ui_scale = 1;                                 ///< on top of what the display asks for
   int window_width = 1600, window_height = 1000;       ///< logical pixels

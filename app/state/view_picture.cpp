@@ -14,6 +14,31 @@ Index query_of(const Document& document, const Trace& trace, const AttentionMap&
 }
 }  // namespace
 
+bool shows_scores(const View& view) {
+  return view.head_view == HeadView::steps || view.head_view == HeadView::qk;
+}
+
+bool shows_words(const View& view, bool all_heads) {
+  return view.text_unit == TextUnit::words && (all_heads || !shows_scores(view)) && view.head_view != HeadView::picture;
+}
+
+std::pair<std::shared_ptr<const Trace>, PictureRequest> ViewSource::settled(const ExportOptions& options) const {
+  if (!words) return {trace, view_picture(document, view, *trace, rotary, options)};
+  const auto joined = std::make_shared<const Trace>(in_words(*trace, *words, [&](HeadId head) {
+    return all_heads || view.head_view == HeadView::heads || head == document.selected;
+  }));
+  Document seen = document;
+  if (seen.query) seen.query = words->word_of(*seen.query);
+  if (seen.key) seen.key = words->word_of(*seen.key);
+  return {joined, view_picture(seen, view, *joined, rotary, options)};
+}
+
+std::string export_view(const ViewSource& source, const ExportOptions& options) {
+  const auto [trace, picture] = source.settled(options);
+  return export_picture(*trace, picture, options.for_print ? "print" : source.view.theme, options.file,
+                        {{}, {}, options.dpi}, options.note);
+}
+
 PictureRequest view_picture(const Document& document, const View& view, const Trace& trace, bool rotary,
                             const ExportOptions& options) {
   PictureRequest request;

@@ -46,6 +46,7 @@ App::App(const AppOptions& options) : options_(options) {
     settings_message = std::move(loaded.message);
   }
   settings_.first_steps = settings_.first_steps && options_.first_steps;
+  settings_.word_answers = settings_.word_answers && options_.first_steps;
   if (!options_.rule.empty()) settings_.detector_rule = options_.rule;
   WindowOptions wanted;
   wanted.width = options_.width > 0 ? options_.width : settings_.window_width;
@@ -162,7 +163,7 @@ ShellContent App::content() {
       content.status.push_back({" · metrics ", false});
       content.status.push_back({fmt::format("{:.0f} ms", results.facts->milliseconds), true});
     }
-    if (!results.capture) content.status.push_back({" · " + explorer_->jobs.backend()->name(), false});
+    if (!results.capture) content.status.push_back({" · " + explorer_->jobs.backend()->described(), false});
   }
   if (const std::string getting = get_model_.status(); !getting.empty()) {
     if (!content.status.empty()) content.status.push_back({" · ", false});
@@ -327,7 +328,7 @@ void App::screenshot() {
       throw Error("--screenshot", "the model to be done within " + std::to_string(patience.count()) + " s",
                   explorer_->jobs.status().doing, "a shorter text or a smaller model");
   }
-  frame();
+  frame();  // turn() may have taken something in since the last one
   if (const auto& message = explorer_->jobs.message();
       !explorer_->results().model.model && !explorer_->results().capture)
     throw std::runtime_error(message ? message->text : "no model is open");

@@ -12,6 +12,7 @@
 #include "app/window/pages.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/version.h"
 #include "core/io/model_location.h"
 #include "viz/scene/text.h"
 
@@ -24,6 +25,7 @@ constexpr const char* endings[] = {".png", ".svg", ".csv"};
 constexpr const char* resolutions[] = {"96 dpi", "192 dpi", "300 dpi", "600 dpi"};
 constexpr double dots_per_inch[] = {96, 192, 300, 600};
 constexpr const char* grounds[] = {"Light for print", "As on screen"};
+constexpr const char* recipes[] = {"With its recipe", "Without"};
 constexpr const char* this_head = "This head";
 constexpr const char* all_heads = "All heads";
 constexpr int csv = 2;
@@ -75,12 +77,15 @@ void open_path(const std::filesystem::path& path, AppContext& app) {
       return;
     }
     if (leads_to_captures(path)) return app.explorer.captures.open(path);
-    if (may_be_picture(path)) {
-      if (!reads_pictures(app.explorer.results()))
-        throw Error(path.filename().string(), "a model of pictures (ViT, DeiT, CLIP) that would read it",
-                    "one of texts", "open such a model first");
-      return app.explorer.editor.set_image(path);
-    }
+    if (may_be_picture(path) || kind_of_file(path))
+      return app.explorer.files.open_picture_soon(path, [&explorer = app.explorer, path] {
+        if (reads_pictures(explorer.results()) && may_be_picture(path)) return explorer.editor.set_image(path);
+        const Error useless(
+            path.filename().string(),
+            "a picture that Headscope drew, or a model of pictures (ViT, DeiT, CLIP) that would read it",
+            "a file that does not say how it was made, and a model of texts", "open such a model first");
+        explorer.jobs.show({Message::Level::error, useless.what(), ""});
+      });
     // An adapter goes onto the model that is open.
     const std::filesystem::path open = app.explorer.results().model_folder;
     const std::filesystem::path place =
@@ -99,6 +104,8 @@ void FileDialog::open(Kind kind, AppContext& app) {
     shown.assign(std::begin(endings), std::end(endings));
   else if (kind == Kind::open_model)
     shown = {".gguf", ".bin", ".pt", ".pth", ".npz", ".npy", ".png", ".jpg", ".jpeg"};
+  else if (kind == Kind::open_session)
+    shown = {".json", ".png", ".svg", ".csv"};
   else
     shown = {".json"};
   browser_ = FileBrowser(shown);
@@ -163,6 +170,29 @@ std::filesystem::path FileDialog::target() const {
   return file;
 }
 
+PictureNote note_on_screen(const AppContext& app, PictureRecipe recipe) {
+  PictureNote note{model_note_on_screen(app), ""};
+  const Results& results = app.explorer.results();
+  if (!app.settings.picture_recipes || results.capture) return note;
+  recipe.program = program_version;
+  recipe.session = app.explorer.files.session();
+  Session& session = *recipe.session;
+  if (results.run) {  // the picture is of the run, which may be a text behind the document
+    Document ran = document_of(results.run->request);
+    ran.selected = session.document.selected, ran.stack = session.document.stack;
+    ran.query = session.document.query, ran.key = session.document.key;
+    session.document = ran;
+  }
+  // Only what is on screen: nobody means to send the texts of other workspaces along.
+  const std::string shown = session.window.workspace;
+  const auto elsewhere = [&](const auto& each) { return each.first != shown; };
+  std::erase_if(session.window.pages, elsewhere);
+  std::erase_if(session.window.controls, elsewhere);
+  if (shown != "Generate") session.transcript.reset();
+  note.recipe = to_json(recipe);
+  return note;
+}
+
 std::string model_note_on_screen(const AppContext& app) {
   for (const int each : {workspace_index("Explore"), workspace_index("Generate"), workspace_index("Compare"),
                          workspace_index("Positions"), workspace_index("Analyse")})
@@ -182,8 +212,11 @@ void FileDialog::confirm(Ui& ui, AppContext& app) {
     if (kind_ == Kind::export_view) {
       const ShownPicture* shown = picture(ui, app);
       const bool one = kind_of_file(file) == FileKind::csv;
-      const ExportOptions options{file, dots_per_inch[dpi_], ground_ == 0, !shown && picture_ == all_heads && !one,
-                                  model_note_on_screen(app)};
+      ExportOptions options{file, dots_per_inch[dpi_], ground_ == 0, !shown && picture_ == all_heads && !one};
+      options.note = note_on_screen(app, {.dpi = options.dpi,
+                                          .all_heads = options.all_heads,
+                                          .for_print = options.for_print,
+                                          .page = shown ? shown->title : ""});
       if (shown)
         export_scene(app.explorer.jobs, app.explorer.state().view.theme, shown->build, options);
       else
@@ -204,7 +237,7 @@ void FileDialog::confirm(Ui& ui, AppContext& app) {
   }
 }
 
-void FileDialog::export_options(Ui& ui, const AppContext& app) {
+void FileDialog::export_options(Ui& ui, AppContext& app) {
   const bool explore = app.ui.workspace == workspace_index("Explore") && app.explorer.results().run;
   const auto& all = ui.pictures.all;
   if (!explore && !picture(ui, app) && !all.empty())  // the largest, until another is chosen
@@ -243,6 +276,15 @@ void FileDialog::export_options(Ui& ui, const AppContext& app) {
   ImGui::BeginDisabled(format_ != 0);
   segmented(ui, "resolution", resolutions, dpi_);
   ImGui::EndDisabled();
+  ImGui::SameLine(0, ui.px(12));
+  int plain = app.settings.picture_recipes ? 0 : 1;
+  if (segmented(ui, "recipe", recipes, plain)) {
+    app.settings.picture_recipes = plain == 0;
+    app.ui.settings_changed = true;
+  }
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+    tooltip(ui, {"With the model's folder, the text, the edits and the controls of the page in its file",
+                 "a picture can be drawn again, or dropped on the window to go on from it"});
 }
 
 void FileDialog::draw(Ui& ui, AppContext& app) {

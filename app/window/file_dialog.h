@@ -23,7 +23,7 @@ class FileDialog {
   void open(Kind kind, AppContext& app);
   void confirm(Ui& ui, AppContext& app);
   std::filesystem::path target() const;
-  void export_options(Ui& ui, const AppContext& app);
+  void export_options(Ui& ui, AppContext& app);
   /// What is exported: the picture on screen that was chosen; null = the head of Explore, or all heads.
   const ShownPicture* picture(const Ui& ui, const AppContext& app) const;
   void choose(const std::string& picture, const AppContext& app);

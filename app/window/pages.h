@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "app/actions/action.h"
+#include "app/render/picture.h"
+#include "app/state/picture_recipe.h"
 #include "app/widgets/ui.h"
 #include "core/cuda/device_choice.h"
 
@@ -65,6 +67,9 @@ class GlossaryPage {
 
 /// What files say of the open model, where the workspace on screen shows what it computes; else "".
 std::string model_note_on_screen(const AppContext& app);
+/// The same, and how the picture was made: `recipe` with the session of this moment, unless the user wants no recipes
+/// in files.
+PictureNote note_on_screen(const AppContext& app, PictureRecipe recipe);
 
 /// Does what `bench.ui.copy` asks for: of the head of Explore, else of the largest picture on screen.
 class Copying {

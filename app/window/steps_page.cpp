@@ -49,17 +49,17 @@ void Copying::draw(Ui& ui, AppContext& app) {
   const auto& all = ui.pictures.all;
   const double scale = std::max(1.0, static_cast<double>(ui.scale));
   if (app.ui.workspace == workspace_index("Explore")) {
-    copy_view(app.explorer.jobs, app.explorer.state(), app.explorer.results(), what, scale, model_note_on_screen(app),
-              put);
+    copy_view(app.explorer.jobs, app.explorer.state(), app.explorer.results(), what, scale,
+              note_on_screen(app, {.dpi = 96 * scale, .for_print = false}), put);
   } else if (!collected) {  // the next frame tells what is on screen
     asked_ = ui.pictures.asked = *ui.animate = true;
     return;
   } else if (all.empty()) {
     app.explorer.jobs.show({Message::Level::info, "Nothing is drawn here yet.", ""});
   } else {
-    copy_scene(app.explorer.jobs, app.explorer.state().view.theme,
-               std::ranges::max_element(all, {}, &ShownPicture::area)->build, what, scale, model_note_on_screen(app),
-               put);
+    const ShownPicture& largest = *std::ranges::max_element(all, {}, &ShownPicture::area);
+    copy_scene(app.explorer.jobs, app.explorer.state().view.theme, largest.build, what, scale,
+               note_on_screen(app, {.dpi = 96 * scale, .for_print = false, .page = largest.title}), put);
   }
   app.ui.copy.reset();
 }

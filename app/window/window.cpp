@@ -312,6 +312,7 @@ void Window::frame(const Draw& draw) {
   State& s = *state_;
   const double begin = thread_seconds();
   ++s.frames;
+  s.undrawn = false;  // a frame that fails leaves nothing to draw
   s.frames_owed = std::max(0, s.frames_owed - 1);
   s.fonts->begin_frame();
   const double scale = s.scale();

@@ -21,7 +21,11 @@ Backend::Backend(int threads) : pool_(threads), buffers_(BufferPool::create()) {
 Backend::~Backend() = default;
 
 std::string Backend::name() const {
-  return fmt::format("CPU f32, {}, {} threads", matrix_library(), pool_.threads());
+  return fmt::format("CPU f32, {}", matrix_library());
+}
+
+std::string Backend::described() const {
+  return fmt::format("{}, {} thread{}", name(), pool_.threads(), pool_.threads() == 1 ? "" : "s");
 }
 
 Tensor Backend::empty(Shape shape) {

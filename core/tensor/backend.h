@@ -37,7 +37,9 @@ class Backend {
   explicit Backend(int threads = 0);
   virtual ~Backend();
   ThreadPool& pool() { return pool_; }
-  virtual std::string name() const;  ///< "CPU f32, oneDNN 2.6.3, 2 threads"
+  /// What numbers may depend on, "CPU f32, oneDNN 2.6.3": not on how many threads there are.
+  virtual std::string name() const;
+  std::string described() const;  ///< "CPU f32, oneDNN 2.6.3, 2 threads"
 
   /// Uninitialised storage on this machine; large buffers are used again once nobody refers to them.
   Tensor empty(Shape shape);

@@ -151,7 +151,7 @@ TEST_CASE("sessions keep what was known of the model, and say so when they are o
     REQUIRE(note.find("checked beside") != std::string::npos);
     b.explorer.files.save(folder / "session.json");
     ExportOptions options{folder / "head.svg"};
-    options.model_note = note;
+    options.note.model = note;
     export_view(b.explorer.jobs, b.explorer.state(), b.results(), options);
     b.settle();
     CHECK(read_file(folder / "head.svg").find(note) != std::string::npos);

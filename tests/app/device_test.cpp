@@ -124,7 +124,7 @@ TEST_CASE("where no card can be used the processor computes, and a sentence says
   jobs.set_device(missing, 2);
   CHECK_FALSE(jobs.message());
   CHECK(jobs.why_cpu() == why);
-  CHECK(jobs.backend()->name().find("2 threads") != std::string::npos);
+  CHECK(jobs.backend()->described().find("2 threads") != std::string::npos);
   jobs.try_device_again();
   CHECK(jobs.message());
   jobs.set_device({}, 2);

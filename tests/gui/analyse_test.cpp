@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/state/controls_record.h"
+#include "app/state/picture_recipe.h"
 #include "core/base/file.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
@@ -204,6 +205,12 @@ TEST_CASE("the picture of a page is exported as it is on screen, and its numbers
     REQUIRE(from != std::string::npos);
     const std::filesystem::path file = said.substr(from, said.find("  ", from) - from);
     a.driver.click("Dismiss");
+    const PictureRecipe recipe = read_picture_recipe(file);
+    CHECK_FALSE(recipe.page.empty());
+    REQUIRE(recipe.session);
+    CHECK(recipe.session->window.workspace == "Analyse");
+    CHECK(recipe.session->window.pages.at("Analyse") == "ablate");
+    if (std::string_view(format) != "CSV") CHECK(recipe.for_print == (ground == nullptr));
     return read_file(file);
   };
   CHECK(exported("PNG", nullptr).substr(1, 3) == "PNG");

@@ -11,12 +11,17 @@
 #include <filesystem>
 #include <fstream>
 
+#include "app/state/exports.h"
+#include "app/state/picture_recipe.h"
 #include "app/window/app.h"
+#include "app/window/file_dialog.h"
 #include "core/base/file.h"
+#include "core/edits/temperature_edit.h"
 #include "tests/gui/analyse_page.h"
 #include "tests/gui/driver.h"
 #include "tests/support/model_folder.h"
 #include "tests/support/paths.h"
+#include "viz/export/recipe_note.h"
 
 namespace headscope::app_test {
 
@@ -138,6 +143,65 @@ TEST_CASE("the view is exported through the dialog, as PNG, SVG and numbers, and
   const std::string numbers = exported("CSV", "layer-1-head-1.csv");
   const auto lines = std::count(numbers.begin(), numbers.end(), '\n');
   CHECK(lines == static_cast<std::ptrdiff_t>(s.app.explorer().results().run->trace->tokens.size()) + 1);
+}
+
+TEST_CASE("an exported picture remembers how it was made: opened, it brings that back, a page's picture its page") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const std::filesystem::path folder = scratch_dir("gui-recipe");
+  Controller s;
+  Explorer& explorer = s.app.explorer();
+  s.app.settings().save_folder = folder;
+  const auto export_as = [&](const char* format) {
+    s.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
+    s.driver.click(format);
+    REQUIRE(s.driver.until([&] { return s.app.settled(); }));
+    s.driver.click("Export");
+    REQUIRE(s.driver.until([&] { return explorer.jobs.message().has_value(); }));
+    CAPTURE(explorer.jobs.message()->text);
+    CHECK(explorer.jobs.message()->text.starts_with("Written"));
+    s.driver.click("Dismiss");
+  };
+  explorer.editor.select({1, 1});
+  explorer.editor.set_edits({{{0, 1}, SetTemperature{2}}});
+  explorer.editor.view().head_view = HeadView::arcs;
+  REQUIRE(s.driver.until([&] { return s.app.settled(); }));
+  const Document made = s.state().document;
+  export_as("SVG");
+  const PictureRecipe recipe = read_picture_recipe(folder / "layer-1-head-1.svg");
+  CHECK(recipe.page == "");
+  CHECK(recipe.for_print);
+  REQUIRE(recipe.session);
+  CHECK(recipe.session->document.edits == made.edits);
+
+  explorer.editor.set_edits({});
+  explorer.editor.set_text("something else");
+  explorer.editor.select({0, 0});
+  explorer.editor.view().head_view = HeadView::map;
+  AppContext app{explorer, s.app.settings(), s.app.requests()};
+  open_path(folder / "layer-1-head-1.svg", app);
+  REQUIRE(s.driver.until([&] { return s.app.settled() && s.state().document.text == made.text; }));
+  CHECK(s.state().document == made);
+  CHECK(s.state().view.head_view == HeadView::arcs);
+
+  write_file_atomically(folder / "bare.svg", "<svg/>");
+  open_path(folder / "bare.svg", app);
+  REQUIRE(s.driver.until([&] { return explorer.jobs.message().has_value(); }));
+  CHECK(explorer.jobs.message()->text.find("does not say how it was made") != std::string::npos);
+  CHECK(s.state().document == made);
+  s.driver.click("Dismiss");
+
+  s.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
+  s.driver.click("Without");
+  CHECK_FALSE(s.app.settings().picture_recipes);
+  s.driver.key(ImGuiKey_Escape);
+  export_as("PNG");
+  CHECK(read_recipe(folder / "layer-1-head-1.png") == "");
+
+  s.app.requests().copy = Copy::caption;
+  REQUIRE(s.driver.until([&] { return explorer.jobs.message().has_value(); }));
+  const std::string caption = ImGui::GetClipboardText();
+  CHECK(caption.starts_with("Attention weights of head 1.1 (LAYER.HEAD, counted from 0): "));
+  CHECK(caption.find("The model was changed: ") != std::string::npos);
 }
 
 TEST_CASE("a file that is there is written over only when that is said; Enter saves, and only what is new") {

@@ -38,7 +38,7 @@ TEST_CASE("settings open with Ctrl+, and from the palette; what is chosen applie
   e.driver.click("1");  // thread
   e.driver.click("256 MB");
   REQUIRE(e.settle());
-  CHECK(e.app.explorer().jobs.backend()->name().find("1 thread") != std::string::npos);
+  CHECK(e.app.explorer().jobs.backend()->described().find("1 thread") != std::string::npos);
   CHECK(e.results().run->request.capture.byte_budget == std::size_t{256} << 20);  // it ran again
   e.driver.click("##Documents");
   e.driver.type(folder.string());

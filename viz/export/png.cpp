@@ -59,12 +59,13 @@ bool encode(png_structp png, png_infop info, int width, int height, bool alpha, 
 
 std::string encode_png(const Image& image, double dpi, const PngNote& note) {
   Sink sink;
-  std::string keys[] = {"Title", "Description", "Software"}, texts[] = {note.title, note.description, "Headscope"};
+  std::string keys[] = {"Title", "Description", "Software", png_recipe_key},
+              texts[] = {note.title, note.description, "Headscope", note.recipe};
   std::vector<png_text> notes;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 4; ++i) {
     if (texts[i].empty()) continue;
     png_text text{};
-    text.compression = PNG_ITXT_COMPRESSION_NONE;
+    text.compression = i < 3 ? PNG_ITXT_COMPRESSION_NONE : PNG_ITXT_COMPRESSION_zTXt;
     text.key = keys[i].data();
     text.text = texts[i].data();
     text.itxt_length = texts[i].size();
@@ -87,9 +88,22 @@ std::string encode_png(const Image& image, double dpi, const PngNote& note) {
   return std::move(sink.bytes);
 }
 
+std::string png_chunks(std::string_view png, std::string_view type) {
+  std::string out;
+  for (std::size_t at = 8; at + 12 <= png.size();) {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < 4; ++i) length = length << 8 | static_cast<unsigned char>(png[at + i]);
+    if (length > png.size() - at - 12) break;
+    if (png.substr(at + 4, 4) == type) out += png.substr(at + 8, length);
+    at += 12 + length;
+  }
+  return out;
+}
+
 PixelSize write_png(const std::filesystem::path& path, const Scene& scene, const OutputSize& size) {
   const PixelSize pixels = pixel_size(scene, size);
-  const std::string bytes = encode_png(rasterize(scene, pixels.scale), pixels.dpi, {scene.title, scene.description});
+  const std::string bytes =
+      encode_png(rasterize(scene, pixels.scale), pixels.dpi, {scene.title, scene.description, scene.recipe});
   write_file_atomically(path, bytes);
   return pixels;
 }

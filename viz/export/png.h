@@ -4,17 +4,22 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "viz/export/raster.h"
 
 namespace headscope {
 
 struct PngNote {
-  std::string title, description;  ///< "" = left out
+  std::string title, description, recipe = {};  ///< "" = left out
 };
+inline constexpr const char* png_recipe_key = "Headscope";  ///< of the chunk that holds the recipe
 
 /// Opaque images are written without alpha. Throws Error when libpng reports a failure.
 std::string encode_png(const Image& image, double dpi = 96, const PngNote& note = {});
+
+/// What stands in the chunks of one type, "IDAT", joined; "" where there are none, or this is no PNG.
+std::string png_chunks(std::string_view png, std::string_view type);
 
 /// Draws and writes; the file appears whole or not at all. Throws Error (size limits, file system). Returns what was
 /// written.

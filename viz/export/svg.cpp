@@ -17,9 +17,9 @@ namespace headscope {
 
 namespace {
 
-std::string escaped(std::string_view text) {
+std::string escaped(std::string_view text, std::size_t limit = 1 << 20) {
   std::string out;
-  for (const char c : printable(text, 1 << 20)) {
+  for (const char c : printable(text, limit)) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -262,6 +262,8 @@ std::string encode_svg(const Scene& scene, const OutputSize& size) {
       shown_size(scene, size), number(scene.width), number(scene.height));
   if (!scene.title.empty()) out += "<title>" + escaped(scene.title) + "</title>\n";
   if (!scene.description.empty()) out += "<desc>" + escaped(scene.description) + "</desc>\n";
+  if (!scene.recipe.empty())
+    out += std::string(svg_recipe_begin) + escaped(scene.recipe, scene.recipe.size()) + "</metadata>\n";
   Writer writer(small <= svg_cells_per_scene);
   if (scene.background.a)
     writer.mark({Box{{0, 0, scene.width, scene.height}, scene.background, {0, 0, 0, 0}, 0, 0}, "", ""});

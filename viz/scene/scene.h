@@ -97,6 +97,7 @@ struct Scene {
   Color background;
   std::string title;        ///< for the file's metadata and for readers who cannot see
   std::string description;  ///< provenance: model, site, text, how it was computed
+  std::string recipe;       ///< how to make it again (app/state/picture_recipe.h); "" = nobody said
   std::vector<Mark> marks;
   std::vector<SceneSeries> series;  ///< for who wants the numbers
   std::optional<SceneTable> table;  ///< then the picture is this table, and nothing else

@@ -1,0 +1,160 @@
+#include "app/cli/again.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "app/cli/command_options.h"
+#include "app/cli/draft_file.h"
+#include "app/cli/input.h"
+#include "app/cli/output.h"
+#include "app/state/view_picture.h"
+#include "core/base/error.h"
+#include "core/base/excerpt.h"
+#include "core/base/file.h"
+#include "core/base/version.h"
+#include "core/io/picture.h"
+#include "core/trace/words.h"
+#include "viz/export/png.h"
+#include "viz/export/svg.h"
+
+namespace headscope::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+constexpr std::size_t picture_limit = std::size_t{1} << 30;
+
+/// What is drawn in an SVG: without what it says of itself.
+std::string drawing(std::string svg) {
+  for (const auto& [begin, end] :
+       {std::pair<std::string_view, std::string_view>{svg_recipe_begin, "</metadata>"}, {"<desc>", "</desc>"}}) {
+    const std::size_t from = svg.find(begin);
+    if (from == std::string::npos) continue;
+    svg.erase(from, svg.find(end, from) - from);
+  }
+  return svg;
+}
+
+/// "" = nothing.
+std::string what_differs(FileKind kind, const std::string& before, const std::string& now) {
+  if (kind == FileKind::csv) return before == now ? "" : "the numbers are different";
+  if (kind == FileKind::svg) return drawing(before) == drawing(now) ? "" : "the drawing is different";
+  if (png_chunks(before, "IHDR") == png_chunks(now, "IHDR") && png_chunks(before, "IDAT") == png_chunks(now, "IDAT"))
+    return "";
+  const Picture a = decode_picture(before, "the picture"), b = decode_picture(now, "the one drawn now");
+  if (a.width != b.width || a.height != b.height)
+    return fmt::format("{} × {} pixels instead of {} × {}", b.width, b.height, a.width, a.height);
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < a.rgb.size(); i += 3)
+    different += a.rgb[i] != b.rgb[i] || a.rgb[i + 1] != b.rgb[i + 1] || a.rgb[i + 2] != b.rgb[i + 2];
+  return different == 0 ? "" : fmt::format("{} of {} pixels are different", different, a.rgb.size() / 3);
+}
+
+/// Where relative paths of the command begin; and the console, once its words are a stranger's.
+class Aside {
+ public:
+  Aside(Console& console, const fs::path& folder) : console_(console) {
+    std::error_code failed;
+    here_ = fs::current_path(failed);
+    fs::current_path(folder, failed);
+    quiet_ = std::exchange(console_.quiet, true);
+    console_.pictures_only = true;
+  }
+  ~Aside() {
+    std::error_code failed;
+    fs::current_path(here_, failed);
+    console_.quiet = quiet_;
+    console_.pictures_only = false;
+  }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+
+ private:
+  Console& console_;
+  fs::path here_;
+  bool quiet_ = false;
+};
+
+/// By the command line that drew it, where that was given, or beside the picture where that folder is not there.
+void draw_by_command(Console& console, const PictureRecipe& recipe, const fs::path& picture, const fs::path& out) {
+  std::vector<std::string> words = recipe.command;
+  add_words(words, {"-o", out.string()});
+  std::error_code failed;
+  const Aside aside(console, fs::is_directory(recipe.folder, failed) ? recipe.folder : picture.parent_path());
+  try {
+    console.obey(words);
+  } catch (const UsageError& error) {
+    throw Error(picture.string() + ": recipe", "a command that draws a picture, and that this version knows",
+                excerpt(error.what(), 300), "it is of headscope-cli " + excerpt(recipe.program, 20));
+  }
+}
+
+/// As the window drew its view of a head.
+void draw_by_session(Console& console, PictureRecipe recipe, const fs::path& out) {
+  const Session& session = *recipe.session;
+  const auto& [document, view, transcript, window, model_note] = session;
+  const bool scores = shows_scores(view) && !recipe.all_heads;
+  RunRequest request = request_of(document);
+  request.capture.all_logits = false;
+  if (scores) request.capture.maps = MapStorage::factored;
+  const Opened opened = run_request(console, load_model(request.model, console.backend()), request);
+  const auto trace = part_of(opened.trace, document.stack);
+  ViewSource source{.trace = trace, .document = document, .view = view, .all_heads = recipe.all_heads};
+  source.rotary = opened.loaded.model->config().turns_halves();
+  if (shows_words(view, recipe.all_heads) && !trace->between_texts()) source.words = word_groups(trace->tokens);
+  recipe.program = program_version;
+  ExportOptions options{out, recipe.dpi, recipe.for_print, recipe.all_heads};
+  options.note = note_of(console, recipe, model_note);
+  export_view(source, options);
+}
+/// Whether the command line has no option of `render` but these two.
+bool asked_alone(const Console& console, const std::string& picture, const std::string& out) {
+  const auto asked = without_option(console.words, "", "--again", picture);
+  const auto rest = out.empty() ? asked : without_option(asked, "-o", "--out", out);
+  static constexpr std::string_view of_program[] = {"--threads", "--device", "--precision"};
+  for (std::size_t i = 0; i < rest.size(); ++i) {
+    const std::string name = rest[i].substr(0, rest[i].find('='));
+    const bool known = std::ranges::find(of_program, name) != std::end(of_program);
+    if (!known && name != "render" && name != "--no-recipe") return false;
+    if (known && name == rest[i]) ++i;  // its value is the next word
+  }
+  return true;
+}
+}  // namespace
+
+void draw_again(Console& console, const fs::path& picture, const fs::path& out) {
+  const auto kind = kind_of_file(picture);
+  if (!kind) throw UsageError(fmt::format("--again: expected a .png, .svg or .csv, found \"{}\"", picture.string()));
+  if (!out.empty() && !kind_of_file(out))
+    throw UsageError(fmt::format("-o: expected a file ending in .png, .svg or .csv, found \"{}\"", out.string()));
+  if (!asked_alone(console, picture.string(), out.string()))
+    throw UsageError("--again draws what the file says: of render's options only -o goes with it");
+  const PictureRecipe recipe = read_picture_recipe(picture);
+  if (!recipe.page.empty())
+    throw Error(picture.string(), "a picture of the command line or of a head",
+                fmt::format("“{}”, drawn by the window's workspace {}", recipe.page,
+                            recipe.session ? recipe.session->window.workspace : ""),
+                "drop it on the window, or: headscope " + picture.string());
+  const std::string before = read_file(picture, picture_limit);
+  std::optional<DraftFile> draft;
+  if (out.empty()) draft.emplace(picture.extension().string());
+  const fs::path target = draft ? draft->path() : fs::absolute(out);
+  if (recipe.command.empty())
+    draw_by_session(console, recipe, target);
+  else
+    draw_by_command(console, recipe, fs::absolute(picture), target);
+  if (!out.empty()) console.print_line(out.string());
+  if (kind_of_file(target) != kind) return console.say("note: of another kind of file, so not compared");
+  const std::string different = what_differs(*kind, before, read_file(target, picture_limit));
+  if (different.empty()) return console.print_line("the same as " + picture.string());
+  const std::string versions =
+      recipe.program == program_version
+          ? "the model's files, a text or the fonts have changed"
+          : "Headscope " + recipe.program + " drew it, this is " + std::string(program_version);
+  if (out.empty()) throw Error(picture.string(), "the same picture again", different, versions);
+  console.say(fmt::format("note: not as in {}: {}; {}", picture.string(), different, versions));
+}
+
+}  // namespace headscope::cli

@@ -1,0 +1,168 @@
+// headscope-cli animate: any command that draws a picture, over and over with one thing changed, as a film.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "app/cli/commands.h"
+#include "app/cli/draft_file.h"
+#include "app/state/picture_recipe.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/io/picture.h"
+#include "viz/export/animation.h"
+
+namespace headscope::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+constexpr std::string_view place = "{}";
+constexpr int most_frames = 2000;
+
+struct AnimateOptions {
+  std::string out, over;
+  double seconds = 0.1;
+  bool logarithmic = false, back = false;
+};
+
+std::optional<double> number_in(std::string_view text) {
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+/// "0.2..5:24": 24 numbers from 0.2 to 5; "0..9": whole ones, each; nullopt where it is no range.
+std::optional<std::vector<std::string>> range_in(const AnimateOptions& options) {
+  const std::string_view over = options.over;
+  const std::size_t dots = over.find(".."), colon = std::min(over.find(':'), over.size());
+  if (dots == std::string::npos || colon < dots) return std::nullopt;
+  const auto from = number_in(over.substr(0, dots)), to = number_in(over.substr(dots + 2, colon - dots - 2));
+  if (!from || !to) return std::nullopt;
+  const auto count = colon == over.size() ? std::abs(*to - *from) + 1 : number_in(over.substr(colon + 1)).value_or(0);
+  if (count < 1 || count > most_frames || count != std::floor(count) ||
+      (options.logarithmic && (*from <= 0 || *to <= 0)))
+    throw UsageError(fmt::format("--over: expected FROM..TO or FROM..TO:COUNT, of at most {} pictures{}, found \"{}\"",
+                                 most_frames, options.logarithmic ? ", and with --log above 0" : "", over));
+  std::vector<std::string> values;
+  const int n = static_cast<int>(count);
+  for (int i = 0; i < n; ++i) {
+    const double t = n == 1 ? 0 : static_cast<double>(i) / (n - 1);
+    const double value = options.logarithmic ? *from * std::pow(*to / *from, t) : *from + t * (*to - *from);
+    values.push_back(fmt::format("{}", std::stod(fmt::format("{:.6g}", value))));  // no tail of rounding
+  }
+  return values;
+}
+
+/// A range, or words between commas.
+std::vector<std::string> values_of(const AnimateOptions& options) {
+  if (auto range = range_in(options)) return *range;
+  const std::string& over = options.over;
+  std::vector<std::string> values;
+  for (std::size_t at = 0; at <= over.size();) {
+    const std::size_t end = std::min(over.find(',', at), over.size());
+    values.push_back(over.substr(at, end - at));
+    at = end + 1;
+  }
+  return values;
+}
+
+Image opaque(const Picture& picture) {
+  Image image{static_cast<int>(picture.width), static_cast<int>(picture.height), {}};
+  for (std::size_t i = 0; i < picture.rgb.size(); i += 3)
+    image.rgba.insert(image.rgba.end(), {picture.rgb[i], picture.rgb[i + 1], picture.rgb[i + 2], 255});
+  return image;
+}
+
+/// name.png: name-007.png
+fs::path numbered(const fs::path& out, std::size_t number, std::size_t count) {
+  const auto digits = std::to_string(count - 1).size();
+  fs::path file = out;
+  file.replace_filename(fmt::format("{}-{:0{}}{}", out.stem().string(), number, digits, out.extension().string()));
+  return file;
+}
+
+void animate(Console& console, const AnimateOptions& options) {
+  std::string ending = fs::path(options.out).extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::vector<std::string> command = console.behind;  // which obeying another one takes the place of
+  const bool series = ending == ".png" || ending == ".svg";
+  if (!series && ending != ".gif" && ending != ".apng")
+    throw UsageError(
+        fmt::format("-o: expected a file ending in .gif or .apng, or in .png or .svg, which gives a picture "
+                    "each, found \"{}\"",
+                    options.out));
+  if (series && options.back) throw UsageError("--back is for films");
+  if (command.empty()) throw UsageError("a command that draws a picture is required, behind --");
+  if (command.front() == "animate") throw UsageError("a film of a film is none");
+  bool varied = false;
+  for (const std::string& word : command) varied |= word.find(place) != std::string::npos;
+  if (!varied) throw UsageError(fmt::format("\"{}\" is required somewhere in the command: what changes", place));
+  if (std::ranges::find(command, "-") != command.end())
+    throw UsageError("standard input can be read once; give the text as --text or --file");
+  const std::vector<std::string> values = values_of(options);
+
+  const DraftFile draft(".png");
+  std::vector<Image> frames;
+  const std::stop_token stop = console.stop();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (stop.stop_requested()) throw Cancelled();
+    const fs::path file = series ? numbered(options.out, i, values.size()) : draft.path();
+    std::vector<std::string> words = command;
+    for (std::string& word : words)
+      for (std::size_t at = 0; (at = word.find(place, at)) != std::string::npos; at += values[i].size())
+        word.replace(at, place.size(), values[i]);
+    add_words(words, {"-o", file.string()});
+    std::error_code absent;
+    fs::remove(file, absent);
+    console.quiet = true;
+    console.obey(words);
+    console.quiet = false;
+    if (!fs::exists(file, absent))
+      throw UsageError(fmt::format("{}: expected a command that draws a picture", command.front()));
+    if (!series) frames.push_back(opaque(read_picture(file)));
+  }
+  if (options.back)
+    for (std::size_t i = values.size(); i-- > 2;) frames.push_back(frames[i - 1]);
+  if (series)
+    return console.print_line(fmt::format("{} … {}", numbered(options.out, 0, values.size()).string(),
+                                          numbered(options.out, values.size() - 1, values.size()).string()));
+  const std::size_t shown = frames.size();
+  const std::string bytes = ending == ".gif" ? encode_gif(std::move(frames), options.seconds)
+                                             : encode_apng(std::move(frames), options.seconds);
+  write_file_atomically(options.out, bytes);
+  console.print_line(
+      fmt::format("{}  {} pictures, {:.3g} s", options.out, shown, options.seconds * static_cast<double>(shown)));
+}
+}  // namespace
+
+void add_animate(Command& app, Console& console) {
+  auto options = std::make_shared<AnimateOptions>();
+  Command command = app.add_subcommand(
+      "animate", "A film of any command's pictures: animate -o f.gif --over 0.2..5:24 -- render … --temperature {}");
+  command
+      .add_option("-o,--out", options->out,
+                  ".gif and .apng play by themselves; .png and .svg give a numbered picture for each value")
+      .required()
+      .type_name("FILE");
+  command
+      .add_option("--over", options->over,
+                  "What takes the place of {} in the command, a picture each: FROM..TO (whole steps), FROM..TO:COUNT, "
+                  "or words between commas")
+      .required()
+      .type_name("VALUES");
+  command.add_flag("--log", options->logarithmic, "Equal factors between numbers instead of equal steps");
+  command.add_flag("--back", options->back, "To the end and back, for a film without a jump");
+  command.add_option("--seconds", options->seconds, "How long a picture stands")
+      .check(range(0.02, 60.0))
+      .show_default();
+  command.does([options, &console] { animate(console, *options); });
+}
+
+}  // namespace headscope::cli

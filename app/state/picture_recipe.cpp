@@ -1,0 +1,117 @@
+#include "app/state/picture_recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/version.h"
+#include "core/io/json_view.h"
+#include "core/io/strict_json.h"
+#include "viz/export/recipe_note.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+namespace {
+constexpr const char* recipe_type = "headscope picture";
+constexpr std::int64_t recipe_version = 1;
+}  // namespace
+
+std::string to_json(const PictureRecipe& recipe) {
+  ordered_json out{{"type", recipe_type}, {"version", recipe_version}, {"program", recipe.program}};
+  if (!recipe.command.empty()) {
+    out["command"] = recipe.command;
+    out["folder"] = recipe.folder.generic_string();
+  } else {
+    out["dpi"] = recipe.dpi;
+    out["all_heads"] = recipe.all_heads;
+    out["for_print"] = recipe.for_print;
+    if (!recipe.page.empty()) out["page"] = recipe.page;
+  }
+  try {
+    if (recipe.session) out["session"] = ordered_json::parse(to_json(*recipe.session));
+    return out.dump(-1, ' ', true);
+  } catch (const nlohmann::json::exception&) {
+    return "";
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+PictureRecipe picture_recipe_from_json(const std::string& json, const std::string& where) {
+  const nlohmann::json parsed = parse_strict_json(json, where, 32);
+  JsonFields fields(parsed, where);
+  std::string type;
+  std::int64_t version = 0;
+  fields.read("type", type);
+  if (type != recipe_type)
+    throw Error(where, fmt::format("a picture's recipe, \"type\": \"{}\"", recipe_type),
+                type.empty() ? "no type" : "\"" + type + "\"");
+  fields.read("version", version, 0, std::numeric_limits<std::int32_t>::max());
+  if (version < 1 || version > recipe_version)
+    throw Error(where, fmt::format("a recipe of version {} or older", recipe_version),
+                fmt::format("version {}", version), "a newer Headscope drew it; use that one");
+  PictureRecipe recipe;
+  fields.read("program", recipe.program);
+  if (const auto words = fields.find("command"))
+    for (const JsonView& word : words->elements("words")) recipe.command.push_back(word.text());
+  fields.read("folder", recipe.folder);
+  fields.read("dpi", recipe.dpi, 1, 1e6);
+  fields.read("all_heads", recipe.all_heads);
+  fields.read("for_print", recipe.for_print);
+  fields.read("page", recipe.page);
+  if (const auto session = fields.find("session"))
+    recipe.session = session_from_json(session->json().dump(), session->where());
+  fields.done();
+  if (recipe.command.empty() && !recipe.session) throw Error(where, "a command or a session", "neither");
+  return recipe;
+}
+
+PictureRecipe read_picture_recipe(const fs::path& file) {
+  const std::string json = read_recipe(file);
+  if (json.empty())
+    throw Error(file.string(), "a picture with its recipe, as Headscope writes it", "no recipe",
+                "programs that change a picture drop what they do not know; the file as it was written has it");
+  PictureRecipe recipe = picture_recipe_from_json(json, file.string() + ": recipe");
+  if (recipe.session) {
+    Document& document = recipe.session->document;
+    document.model = find_model(document.model, file);
+    document.image = find_image(document.image, file);
+    if (recipe.session->transcript) recipe.session->transcript->prompt.model = document.model;
+  }
+  return recipe;
+}
+
+std::vector<std::string> without_option(std::vector<std::string> words, const std::string& brief,
+                                        const std::string& full, const std::string& value) {
+  const auto end = std::ranges::find(words, "--");
+  for (auto at = end; at != words.begin();) {
+    --at;
+    const bool alone = *at == full + "=" + value || (!brief.empty() && *at == brief + value);
+    const bool apart = (*at == full || *at == brief) && at + 1 != end && *(at + 1) == value;
+    if (!alone && !apart) continue;
+    words.erase(at, at + (apart ? 2 : 1));
+    break;
+  }
+  return words;
+}
+
+std::vector<std::string> without_word(std::vector<std::string> words, const std::string& word) {
+  for (auto at = std::ranges::find(words, "--"); at != words.begin();)
+    if (*--at == word) {
+      words.erase(at);
+      break;
+    }
+  return words;
+}
+
+void add_words(std::vector<std::string>& words, const std::vector<std::string>& more) {
+  words.insert(std::ranges::find(words, "--"), more.begin(), more.end());
+}
+
+}  // namespace headscope

@@ -1,0 +1,52 @@
+#pragma once
+// How a picture was made, in the picture's own file (viz/export/recipe_note.h): the command that drew it, or what the
+// window showed, so that it can be drawn again, or opened and looked at from another side.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/state/session.h"
+
+namespace headscope {
+
+struct PictureRecipe {
+  std::string program = {};  ///< version of Headscope that drew it
+
+  // Of headscope-cli: the words of its command line, without the file that it wrote …
+  std::vector<std::string> command = {};
+  std::filesystem::path folder = {};  ///< … and where they were given
+
+  /// What the window showed, or would show of the command's model, text and edits. Nullopt where there is none.
+  std::optional<Session> session = {};
+  // Of the window:
+  double dpi = 96;         ///< of a PNG
+  bool all_heads = false;  ///< the grid of all heads instead of the selected one
+  bool for_print = true;   ///< white paper; else the theme of the session's view
+  std::string page =
+      {};  ///< the picture is not the view of Explore but this one's of the session's workspace, by title
+  bool operator==(const PictureRecipe&) const = default;
+};
+
+/// One line of ASCII, {"type": "headscope picture", "version": 1, …}. "" where a path or a text is no UTF-8, which JSON
+/// cannot hold.
+std::string to_json(const PictureRecipe& recipe);
+/// Throws Error at `where` on anything else, or of a newer version.
+PictureRecipe picture_recipe_from_json(const std::string& json, const std::string& where);
+
+/// That of a .png, .svg or .csv, whose models and pictures are looked for as those of a session beside it (session.h).
+/// Throws Error where there is none, and from the file system.
+PictureRecipe read_picture_recipe(const std::filesystem::path& file);
+
+/// The words of a command line without the last option of these names that was given `value`, however that was joined
+/// to it: "-o", "--out" and "a.png" take "-o a.png", "-oa.png", "--out a.png", "--out=a.png" out. `brief` may be "".
+/// Words behind "--" stay.
+std::vector<std::string> without_option(std::vector<std::string> words, const std::string& brief,
+                                        const std::string& full, const std::string& value);
+/// … without the last of these words.
+std::vector<std::string> without_word(std::vector<std::string> words, const std::string& word);
+/// Before "--", where there is one, else at the end.
+void add_words(std::vector<std::string>& words, const std::vector<std::string>& more);
+
+}  // namespace headscope
