@@ -29,6 +29,7 @@ std::string further_words(std::string_view action) {
       {"file.open.tiny-llama", "Llama rotary GQA decoder-only"},
       {"file.open.induction-2l", "induction heads in-context learning"},
       {"file.open.induction", "induction heads in-context learning"},
+      {"view.word_answers", "which word does it look at click token explain sentence"},
       {"view.first_steps", "welcome start here beginner newcomer help tutorial getting started"},
       {"lesson.record", "write author teacher record state"},
       {"view.present", "presentation slides projector full screen fullscreen demo class presenter mode"},

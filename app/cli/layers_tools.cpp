@@ -8,6 +8,7 @@
 #include "app/render/reading_pictures.h"
 #include "core/analysis/quantization.h"
 #include "core/analysis/saliency.h"
+#include "core/analysis/word_answer.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/median.h"
 #include "core/base/nth.h"
@@ -307,10 +308,41 @@ Report FewBits::read(const ReadRun& run) const {
   return out;
 }
 
+class Word final : public ReadTool {
+ public:
+  Word() : ReadTool("word", "What heads do from one token: where they look, and the answer without them") {}
+  void add_options(Command& command) override { position_.add_to(command); }
+  Report read(const ReadRun& run) const override;
+
+ private:
+  PositionOption position_;
+};
+
+Report Word::read(const ReadRun& run) const {
+  WordSweep sweep(run.loaded, {.run = run.request, .row = position_.in(*run.trace)});
+  run.console.with_progress("taking heads out", [&](const Ctx& ctx) {
+    while (!sweep.finished()) {
+      sweep.step(ctx);
+      if (ctx.progress) *ctx.progress = static_cast<float>(sweep.share());
+    }
+  });
+  const auto found = sweep.result();
+  Report out;
+  out.data("sentence", found->sentence);
+  out.data("provenance", found->provenance);
+  out.line(found->sentence);
+  out.line("by: " + found->provenance);
+  auto& rows = out.table("rows", {"head", "key", "token", "weight", "even", "usual", "effect"});
+  for (const WordLook& look : found->looks)
+    rows.add({to_string(look.head), look.key, nth(run.trace->tokens, look.key).label, look.weight, look.even,
+              look.usual, look.effect});
+  return out;
+}
+
 }  // namespace
 
 ReadTools layers_tools() {
-  return tools_of<Rollout, Flow, Gradients, CompositionTool, Singular, FewBits>();
+  return tools_of<Rollout, Flow, Gradients, CompositionTool, Singular, FewBits, Word>();
 }
 
 }  // namespace headscope::cli

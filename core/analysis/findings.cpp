@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/analysis/finding_words.h"
 #include "core/base/nth.h"
 #include "core/edits/drop_first_edit.h"
 #include "core/edits/weight_edit.h"
@@ -20,21 +21,6 @@
 namespace headscope {
 
 namespace {
-
-constexpr double little = 0.05;  // nats: below, an absence is said to change nothing
-
-/// 0.94, 0.012, below 0.001
-std::string portion(double p) {
-  if (!std::isfinite(p)) return "–";
-  return p >= 0.0995 || p == 0 ? fmt::format("{:.2f}", p) : p >= 0.001 ? fmt::format("{:.3f}", p) : "below 0.001";
-}
-
-/// A label as a word of a sentence.
-std::string quoted(std::string label) {
-  constexpr std::string_view space = "␣";
-  if (label.size() > space.size() && label.starts_with(space)) label.erase(0, space.size());
-  return "“" + label + "”";
-}
 
 /// The keys of a row that hold a token, and that it may see.
 std::vector<Index> keys_with(const Trace& trace, const AttentionMap& map, Index row, std::int32_t token) {
@@ -47,14 +33,6 @@ std::vector<Index> keys_with(const Trace& trace, const AttentionMap& map, Index 
 double sum_of(const AttentionMap& map, Index row, const std::vector<Index>& keys) {
   return std::accumulate(keys.begin(), keys.end(), 0.0,
                          [&](double sum, Index key) { return sum + static_cast<double>(map.weight(row, key)); });
-}
-
-/// What the row of a map looks at most.
-Evidence strongest(const AttentionMap& map, Index row) {
-  Evidence best{row, 0, -1};
-  for (Index key = 0; key < map.n_key(); ++key)
-    if (const float w = map.weight(row, key); w > best.weight) best = {row, key, w};
-  return best;
 }
 
 void keep_strongest(std::vector<Evidence>& cells) {
@@ -172,29 +150,16 @@ const AttentionMap& FindingsSweep::map(int i) const {
 }
 
 std::string FindingsSweep::in_quotes(std::int32_t id) const {
-  return loaded_.tokenizer ? quoted(loaded_.tokenizer->token(id).label) : fmt::format("token {}", id);
+  return token_in_words(loaded_, id);
 }
 
 std::string FindingsSweep::place(Index position) const {
-  // What stands there has the trace's own name: the vocabulary of a model of pictures is that of its classes.
-  const Token& token = nth(trace_->tokens, position);
-  const std::string name = trace_->picture     ? token.label
-                           : loaded_.tokenizer ? quoted(token.label)
-                                               : in_quotes(token.id);
-  return fmt::format("{} (position {})", name, position);
+  return place_in_words(loaded_, *trace_, position);
 }
 
 std::string FindingsSweep::fall(const Said& after) const {
-  const std::int32_t answer = asked_.back().token;
-  const double was = std::exp(-before_.losses.back()), is = std::exp(-after.losses.back());
-  std::string out = in_quotes(answer);
-  if (portion(was) == portion(is))
-    out += " stays at " + portion(is);
-  else
-    out += fmt::format(" {} from {} to {}", is < was ? "falls" : "rises", portion(was), portion(is));
-  return out + (after.best.id == answer ? ", still the answer"
-                                        : fmt::format(", and {} ({}) comes first", in_quotes(after.best.id),
-                                                      portion(after.best.probability)));
+  return in_words(loaded_, AnswerChange{asked_.back().token, std::exp(-before_.losses.back()),
+                                        std::exp(-after.losses.back()), after.best});
 }
 
 void FindingsSweep::add_cause(Findings& out) const {
@@ -209,14 +174,14 @@ void FindingsSweep::add_cause(Findings& out) const {
   found.head = HeadId{worst / trace_->model.dims.heads, worst % trace_->model.dims.heads};
   found.effect = cost(worst);
   found.sentence =
-      found.effect < little
+      found.effect < little_effect
           ? fmt::format("No single head decides the answer. The one that matters most is head {}: without it {}.",
                         to_string(*found.head), fall(after))
           : fmt::format("Without head {} {}.", to_string(*found.head), fall(after));
   if (!trace_->maps.empty() && has_probabilities(map(worst))) {
     const AttentionMap& looks = map(worst);
     const Index row = std::min(asked_.back().row, looks.n_query() - 1);
-    const Evidence most = strongest(looks, row);
+    const Evidence most = strongest_cell(looks, row);
     found.cells = {most};
     found.looks = fmt::format("Where the answer is told it looks at {} most: {}, where an even head gives {}.",
                               place(most.key), portion(static_cast<double>(most.weight)),
@@ -242,7 +207,7 @@ void FindingsSweep::add_pattern(Findings& out) const {
                   best->rule->title, portion(best->score), portion(best->chance), sureness(*best));
   if (!std::isnan(cost))
     found.sentence +=
-        std::abs(cost) < little / 10
+        std::abs(cost) < little_effect / 10
             ? fmt::format(
                   " Without it the text costs as much as before ({:.3f} nats per token): here nothing hangs on it.",
                   before_.loss)
@@ -335,8 +300,8 @@ void FindingsSweep::add_token(Findings& out) const {
   found.effect = cost(worst);
   found.sentence =
       fmt::format("{} {}: when no other position may see it, {}.",
-                  found.effect < little ? "No single token decides the answer. The one that matters most is"
-                                        : "The answer hangs on",
+                  found.effect < little_effect ? "No single token decides the answer. The one that matters most is"
+                                               : "The answer hangs on",
                   place(*found.token), fall(after_[first + worst]));
   found.provenance = fmt::format(
       "weight 0 on that key in all rows but its own, in all heads, the others renormalised; the largest rise of −ln "

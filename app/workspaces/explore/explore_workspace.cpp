@@ -26,7 +26,10 @@ void ExploreWorkspace::left(const PageContext& c) {
 
 void ExploreWorkspace::middle(const PageContext& c) {
   if (std::exchange(c.app.ui.reset_zoom, false)) head_.reset_zoom();
-  first_.draw(c);
+  if (WordLine::wanted(c) && !first_.speaks_of_pinned(c))
+    word_.draw(c);
+  else
+    first_.draw(c);
   head_.draw(c);
 }
 

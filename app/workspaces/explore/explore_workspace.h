@@ -5,6 +5,7 @@
 #include "app/actions/action.h"
 #include "app/workspaces/explore/first_steps.h"
 #include "app/workspaces/explore/panels.h"
+#include "app/workspaces/explore/word_line.h"
 #include "app/workspaces/workspace.h"
 
 namespace headscope {
@@ -22,6 +23,7 @@ class ExploreWorkspace : public Workspace {
   AtlasPanel atlas_;
   DepthPanel depth_;
   FirstSteps first_;
+  WordLine word_;
   HeadPanel head_;
   SoftmaxPanel softmax_;
   MaskPanel mask_;

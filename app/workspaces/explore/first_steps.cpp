@@ -9,7 +9,7 @@
 #include "app/state/workspace_list.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
-#include "core/edits/ablate_edit.h"
+#include "app/workspaces/explore/choices.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -17,10 +17,6 @@ namespace headscope {
 namespace {
 
 constexpr double patience = 2;  // seconds that a sentence may take, each time the text changes
-
-Intervention without(HeadId head) {
-  return {{head.layer, head.head}, FindingsRequest{}.ablate};
-}
 
 }  // namespace
 
@@ -46,6 +42,13 @@ void FirstSteps::keep_up(const PageContext& c) {
   if (c.trace()->milliseconds / 1000 * 0.5 * dims.layers * dims.heads > patience) return controller_->cancel();
   controller_->start(std::make_shared<FindingsSweep>(c.results().model, now),
                      [this](std::shared_ptr<const Findings> known) { found_ = std::move(known); });
+}
+
+bool FirstSteps::speaks_of_pinned(const PageContext& c) const {
+  if (!c.app.settings.first_steps) return false;
+  const Finding* const found = cause();
+  return found && !found->cells.empty() && found->head == c.state().document.selected &&
+         found->cells.front().query == c.state().document.query;
 }
 
 void FirstSteps::draw(const PageContext& c) {
@@ -81,32 +84,14 @@ void FirstSteps::sentence(const PageContext& c) const {
 }
 
 void FirstSteps::things_to_try(const PageContext& c) {
-  const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
-  bool first = true;
-  const auto choice = [&](const std::string& label) {
-    if (!first) {
-      ImGui::SameLine(0, c.ui.px(8));
-      if (ImGui::GetCursorPosX() + button_width(c.ui, label.c_str()) > end) ImGui::NewLine();
-    }
-    first = false;
-    return button(c.ui, label.c_str(), c.ui.px(22));
-  };
+  Choices choice(c);
   if (const Finding* found = cause(); found && found->head) {
     const HeadId head = *found->head;
     if (choice("Look at head " + to_string(head))) {
       c.editor.select(head);
       if (!found->cells.empty()) c.editor.pin(found->cells.front().query, found->cells.front().key);
     }
-    const Intervention edit = without(head);
-    std::vector<Intervention> edits = c.state().document.edits;
-    const auto there = std::ranges::find(edits, edit);
-    if (choice(there == edits.end() ? "Take it out" : "Put it back")) {
-      if (there == edits.end())
-        edits.push_back(edit);
-      else
-        edits.erase(there);
-      c.editor.set_edits(std::move(edits));
-    }
+    choice.take_out({{head.layer, head.head}, FindingsRequest{}.ablate});
   }
   if (choice("Five findings")) {
     c.app.settings.pages["Analyse"] = "scan";

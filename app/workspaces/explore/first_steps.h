@@ -16,6 +16,8 @@ class FirstSteps {
  public:
   /// Takes room only while Settings::first_steps is set, there is a text, and no lesson is taken.
   void draw(const PageContext& c);
+  /// Whether the head and the row on screen are those that the sentence is about.
+  bool speaks_of_pinned(const PageContext& c) const;
 
  private:
   void keep_up(const PageContext& c);

@@ -1,0 +1,59 @@
+#include "core/analysis/finding_words.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "core/base/nth.h"
+
+namespace headscope {
+
+namespace {
+/// A label as a word of a sentence.
+std::string quoted(std::string label) {
+  constexpr std::string_view space = "␣";
+  if (label.size() > space.size() && label.starts_with(space)) label.erase(0, space.size());
+  return "“" + label + "”";
+}
+}  // namespace
+
+std::string portion(double p) {
+  if (!std::isfinite(p)) return "–";
+  return p >= 0.0995 || p == 0 ? fmt::format("{:.2f}", p) : p >= 0.001 ? fmt::format("{:.3f}", p) : "below 0.001";
+}
+
+std::string token_in_words(const LoadedModel& loaded, std::int32_t id) {
+  return loaded.tokenizer ? quoted(loaded.tokenizer->token(id).label) : fmt::format("token {}", id);
+}
+
+std::string place_in_words(const LoadedModel& loaded, const Trace& trace, Index position) {
+  // What stands there has the trace's own name: the vocabulary of a model of pictures is that of its classes.
+  const Token& token = nth(trace.tokens, position);
+  const std::string name = trace.picture      ? token.label
+                           : loaded.tokenizer ? quoted(token.label)
+                                              : token_in_words(loaded, token.id);
+  return fmt::format("{} (position {})", name, position);
+}
+
+std::string in_words(const LoadedModel& loaded, const AnswerChange& change) {
+  std::string out = token_in_words(loaded, change.answer);
+  if (portion(change.was) == portion(change.is))
+    out += " stays at " + portion(change.is);
+  else
+    out += fmt::format(" {} from {} to {}", change.is < change.was ? "falls" : "rises", portion(change.was),
+                       portion(change.is));
+  return out + (change.best.id == change.answer
+                    ? ", still the answer"
+                    : fmt::format(", and {} ({}) comes first", token_in_words(loaded, change.best.id),
+                                  portion(change.best.probability)));
+}
+
+Evidence strongest_cell(const AttentionMap& map, Index row) {
+  Evidence best{row, 0, -1};
+  for (Index key = 0; key < map.n_key(); ++key)
+    if (const float w = map.weight(row, key); w > best.weight) best = {row, key, w};
+  return best;
+}
+
+}  // namespace headscope
