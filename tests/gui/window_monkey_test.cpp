@@ -179,6 +179,7 @@ TEST_CASE("whatever is clicked, dragged, typed and resized, the window lives and
     CAPTURE(i);
     monkey.act();
     e.driver.frames();
+    if (i % 40 == 0) e.app.window().capture();  // which draws the frame
     if (e.app.window().closing()) e.app.window().stay_open();
     const Document& document = e.state().document;
     const Results& results = e.results();
