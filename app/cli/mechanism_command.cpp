@@ -18,6 +18,7 @@
 #include "core/attention/mechanism_report.h"
 #include "core/base/error.h"
 #include "core/run/mechanism_input.h"
+#include "viz/scene/framed.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope::cli {
@@ -209,11 +210,10 @@ void add_matrix(Report& out, const char* name, const Tensor& matrix) {
   }
 }
 
-Scene picture_of(const MechanismReport& r, const AxisNames& names, const Style& style) {
+Scene picture_of(const MechanismReport& r, const AxisNames& names, const std::string& from, const Style& style) {
   Scene scene = mechanism_scene(r.result, *r.choice.mechanism, names, 1200, style);
-  scene.title = r.choice.mechanism->title;
   scene.description = text_of(r.choice);
-  return scene;
+  return framed(scene, {std::string(r.choice.mechanism->title), {}, from, {}}, style);
 }
 
 /// `matrices`: whole, for scripts; they may be large.
@@ -261,7 +261,7 @@ Report mechanism_report(const MechanismReport& r, const Given& given, bool matri
   out.data("facts", std::move(facts));
   out.data("look_for", r.look_for);
   out.data("ours", m.ours);
-  out.picture = [r, names = given.names](const Style& style) { return picture_of(r, names, style); };
+  out.picture = [r, names = given.names, from](const Style& style) { return picture_of(r, names, from, style); };
   return out;
 }
 }  // namespace

@@ -11,6 +11,7 @@
 #include "viz/export/csv.h"
 #include "viz/export/pango_text.h"
 #include "viz/export/png.h"
+#include "viz/scene/framed.h"
 
 namespace headscope {
 
@@ -58,6 +59,13 @@ void export_view(JobRunner& jobs, const AppState& state, const Results& results,
     const std::string written = export_view(source, options);
     return [&jobs, written] { told(jobs, "Written: " + written); };
   });
+}
+
+std::function<Scene(const Style&)> for_file(std::function<Scene(const Style&)> bare, const std::string& title,
+                                            const std::string& of) {
+  return [bare = std::move(bare), title, of](const Style& style) {
+    return framed(bare(style), {title, {}, of, {}}, style);
+  };
 }
 
 void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Style&)> build,

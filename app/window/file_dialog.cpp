@@ -14,6 +14,7 @@
 #include "core/base/nth.h"
 #include "core/base/version.h"
 #include "core/io/model_location.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -170,6 +171,21 @@ std::filesystem::path FileDialog::target() const {
   return file;
 }
 
+std::string title_on_screen(const AppContext& app, const ShownPicture& picture) {
+  const std::string of(nth(workspace_list, app.ui.workspace).id);
+  std::string page = of;
+  const auto shown = app.settings.pages.find(of);
+  for (const UiRequests::Page& each : app.ui.pages)
+    if (each.of == of && shown != app.settings.pages.end() && each.id == shown->second) page = each.title;
+  return picture.title == picture.id || picture.title == page ? page : page + " · " + picture.title;
+}
+
+std::function<Scene(const Style&)> file_picture(const AppContext& app, const ShownPicture& picture) {
+  const auto& run = app.explorer.results().run;
+  const std::string of = run && !model_note_on_screen(app).empty() ? describe_run(*run->trace) : "";
+  return for_file(picture.build, title_on_screen(app, picture), of);
+}
+
 PictureNote note_on_screen(const AppContext& app, PictureRecipe recipe) {
   PictureNote note{model_note_on_screen(app), ""};
   const Results& results = app.explorer.results();
@@ -216,9 +232,10 @@ void FileDialog::confirm(Ui& ui, AppContext& app) {
       options.note = note_on_screen(app, {.dpi = options.dpi,
                                           .all_heads = options.all_heads,
                                           .for_print = options.for_print,
-                                          .page = shown ? shown->title : ""});
+                                          .page = shown ? title_on_screen(app, *shown) : ""});
       if (shown)
-        export_scene(app.explorer.jobs, app.explorer.state().view.theme, shown->build, options);
+        export_scene(app.explorer.jobs, app.explorer.state().view.theme, one ? shown->build : file_picture(app, *shown),
+                     options);
       else
         export_view(app.explorer.jobs, app.explorer.state(), app.explorer.results(), options);
     } else if (kind_ == Kind::save_session) {

@@ -71,6 +71,10 @@ std::string model_note_on_screen(const AppContext& app);
 /// in files.
 PictureNote note_on_screen(const AppContext& app, PictureRecipe recipe);
 
+/// What a picture of a page is called in a file, "Head ablation · effects", and the picture with that above it.
+std::string title_on_screen(const AppContext& app, const ShownPicture& picture);
+std::function<Scene(const Style&)> file_picture(const AppContext& app, const ShownPicture& picture);
+
 /// Does what `bench.ui.copy` asks for: of the head of Explore, else of the largest picture on screen.
 class Copying {
  public:

@@ -58,8 +58,10 @@ void Copying::draw(Ui& ui, AppContext& app) {
     app.explorer.jobs.show({Message::Level::info, "Nothing is drawn here yet.", ""});
   } else {
     const ShownPicture& largest = *std::ranges::max_element(all, {}, &ShownPicture::area);
-    copy_scene(app.explorer.jobs, app.explorer.state().view.theme, largest.build, what, scale,
-               note_on_screen(app, {.dpi = 96 * scale, .for_print = false, .page = largest.title}), put);
+    copy_scene(app.explorer.jobs, app.explorer.state().view.theme,
+               what == Copy::numbers ? largest.build : file_picture(app, largest), what, scale,
+               note_on_screen(app, {.dpi = 96 * scale, .for_print = false, .page = title_on_screen(app, largest)}),
+               put);
   }
   app.ui.copy.reset();
 }
