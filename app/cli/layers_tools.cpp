@@ -332,10 +332,10 @@ Report Word::read(const ReadRun& run) const {
   out.data("provenance", found->provenance);
   out.line(found->sentence);
   out.line("by: " + found->provenance);
-  auto& rows = out.table("rows", {"head", "key", "token", "weight", "even", "usual", "effect"});
+  auto& rows = out.table("rows", {"head", "key", "token", "weight", "even", "usual", "as_far", "effect"});
   for (const WordLook& look : found->looks)
     rows.add({to_string(look.head), look.key, nth(run.trace->tokens, look.key).label, look.weight, look.even,
-              look.usual, look.effect});
+              look.usual, look.as_far, look.effect});
   return out;
 }
 

@@ -61,10 +61,9 @@ void export_view(JobRunner& jobs, const AppState& state, const Results& results,
   });
 }
 
-std::function<Scene(const Style&)> for_file(std::function<Scene(const Style&)> bare, const std::string& title,
-                                            const std::string& of) {
-  return [bare = std::move(bare), title, of](const Style& style) {
-    return framed(bare(style), {title, {}, of, {}}, style);
+std::function<Scene(const Style&)> for_file(std::function<Scene(const Style&)> bare, const std::string& title) {
+  return [bare = std::move(bare), title](const Style& style) {
+    return framed(bare(style), {title, {}, "", {}}, style);
   };
 }
 

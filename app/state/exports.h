@@ -14,9 +14,8 @@ namespace headscope {
 
 /// The view on screen: as PNG, SVG, or its numbers as CSV.
 void export_view(JobRunner& jobs, const AppState& state, const Results& results, const ExportOptions& options);
-/// A bare picture of a page as a picture for a file: below its title and what it is `of`, within margins.
-std::function<Scene(const Style&)> for_file(std::function<Scene(const Style&)> bare, const std::string& title,
-                                            const std::string& of);
+/// A bare picture of a page as a picture for a file: below its title, within margins.
+std::function<Scene(const Style&)> for_file(std::function<Scene(const Style&)> bare, const std::string& title);
 /// The same of any other picture.
 void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Style&)> build,
                   const ExportOptions& options);

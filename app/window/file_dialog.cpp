@@ -14,7 +14,6 @@
 #include "core/base/nth.h"
 #include "core/base/version.h"
 #include "core/io/model_location.h"
-#include "viz/scene/annotations.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -181,9 +180,7 @@ std::string title_on_screen(const AppContext& app, const ShownPicture& picture) 
 }
 
 std::function<Scene(const Style&)> file_picture(const AppContext& app, const ShownPicture& picture) {
-  const auto& run = app.explorer.results().run;
-  const std::string of = run && !model_note_on_screen(app).empty() ? describe_run(*run->trace) : "";
-  return for_file(picture.build, title_on_screen(app, picture), of);
+  return for_file(picture.build, title_on_screen(app, picture));
 }
 
 PictureNote note_on_screen(const AppContext& app, PictureRecipe recipe) {

@@ -1,8 +1,12 @@
 #pragma once
-// "Which word does “she” look at?" in a sentence or two. A head is worth telling where its weight on one other token is
-// large, beside an even head and beside what the other queries give to that token (a sink gets as much from all); of
-// those heads the one comes first whose part at the word the answer needs most: the model is run without each.
+// "Which word does “she” look at?" in a sentence or two. A head is worth telling where it looks at one other word more
+// than at any, and more than an even head, than other queries look at that word (a sink gets as much from all), and
+// than other queries look as far back (as heads do that go by position alone). Marks that begin, end or part texts are
+// no words. What such a look does for the answer is told by running the model without it: the weight of that one cell
+// is 0 and its row shares the rest (attention knockout, Geva et al., Dissecting Recall of Factual Associations in
+// Auto-Regressive Language Models, 2023). The look that the answer needs most comes first.
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,38 +14,35 @@
 
 #include "core/analysis/cell_sweep.h"
 #include "core/analysis/finding_words.h"
-#include "core/edits/ablate_edit.h"
 #include "core/trace/head_id.h"
 
 namespace headscope {
 
 struct WordRequest {
-  RunRequest run;                   ///< its edits stay in force
-  Index row = 0;                    ///< the word: a query of the decoder, or of the only stack
-  Ablate ablate{Ablate::By::mean};  ///< what a head that is taken out leaves behind
-  int most_heads = 8;               ///< that are taken out in turn
+  RunRequest run;      ///< its edits stay in force
+  Index row = 0;       ///< the word: a query of the decoder, or of the only stack
+  int most_looks = 8;  ///< that are taken out in turn
   bool operator==(const WordRequest&) const = default;
 };
 
-/// A head that looks from the word at one token much more than others do.
+/// A head that looks from the word at one other word.
 struct WordLook {
   HeadId head;
   Index key = 0;
   double weight = 0;  ///< of the word's row on `key`
   double even = 0;    ///< what an even head gives it
-  double usual = 0;   ///< mean weight of the other queries that may see `key`, its own apart; 0 where there are none
-  double effect =
-      0;  ///< nats of the answer that the head's absence at the word costs; NaN while it is not known, or without one
-  double special() const { return weight - usual; }
+  double usual = 0;   ///< mean weight on `key` of other queries that may see it, its own apart; 0 without any
+  double as_far = 0;  ///< mean weight that other queries give to what is as far from them; 0 without any
+  double effect = 0;  ///< nats of the answer that its absence costs; NaN where it was not tried
+  double special() const { return weight - std::max(usual, as_far); }
 };
 
-/// The head without its part at the word: what the sentence tells of.
-Intervention without_look(const WordRequest& request, HeadId head);
+/// The run without this look.
+Intervention without_look(const WordRequest& request, const WordLook& look);
 
 struct WordAnswer {
   WordRequest request;
-  std::shared_ptr<const Trace> trace;  ///< the run as it is
-  std::vector<WordLook> looks;         ///< told first: the one that the answer needs most, then by special()
+  std::vector<WordLook> looks;  ///< told first: the one that the answer needs most, then by special()
   std::string sentence, provenance;
 };
 
@@ -56,13 +57,16 @@ class WordSweep final : public CellSweep {
   EditProbe prepare(std::vector<std::vector<Intervention>>& cells, const Ctx& ctx) override;
   void measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits, const Ctx& ctx) override;
   std::optional<WordLook> look_of(const AttentionMap& map) const;
+  bool taken_out(HeadId head) const;
 
   LoadedModel loaded_;
   WordRequest request_;
   std::shared_ptr<const Trace> trace_;
-  std::vector<WordLook> looks_;        // by special(), the largest first
-  std::vector<AnswerChange> changes_;  // of the first of them, as far as they were measured
-  std::optional<NextToken> answer_;    // before
+  bool weighs_ = false, sees_others_ = false;  // some head has weights that can be told; and other words to see
+  std::vector<WordLook> looks_;                // by special(), the largest first
+  std::vector<std::size_t> tried_;             // which of them are taken out in turn …
+  std::vector<AnswerChange> changes_;          // … and what came of it, as far as it was measured
+  std::optional<NextToken> answer_;            // before
 };
 
 }  // namespace headscope

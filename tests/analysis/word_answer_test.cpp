@@ -8,7 +8,9 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/edits/ablate_edit.h"
 #include "core/edits/temperature_edit.h"
+#include "core/edits/weight_edit.h"
 #include "tests/support/paths.h"
 
 namespace headscope::word_answer_test {
@@ -40,12 +42,12 @@ struct Asked {
     found = sweep.result();
     before = without({});
   }
-  std::shared_ptr<const Trace> without(const std::vector<HeadId>& heads) {
+  std::shared_ptr<const Trace> without(const std::vector<WordLook>& looks) {
     RunRequest edited = request.run;
     edited.capture.all_logits = true;
-    const int row = static_cast<int>(request.row);
-    for (const HeadId head : heads)
-      edited.edits.push_back({{head.layer, head.head, PositionRange{row, row}}, Ablate{Ablate::By::mean}});
+    for (const WordLook& look : looks)
+      edited.edits.push_back(
+          {{look.head.layer, look.head.head}, SetWeight{static_cast<int>(request.row), static_cast<int>(look.key), 0}});
     return run(loaded, edited, ctx);
   }
   /// ln p of a token at the row of the answer, by its definition.
@@ -63,25 +65,28 @@ struct Asked {
   }
   bool says(const std::string& words) const { return found->sentence.find(words) != std::string::npos; }
 
-  /// Causal models: what a head does from the row, by hand; special ≤ 0 where nothing is worth telling.
+  /// Causal models: what a head does from the row, by hand; weight 0 where nothing is worth telling.
   WordLook by_hand(const AttentionMap& map) const {
     const Index row = request.row, n = map.n_query();
-    WordLook most;
-    double special = 0;
-    for (Index key = 0; key < row; ++key) {
-      const auto weight = static_cast<double>(map.weight(row, key));
-      const double even = 1.0 / static_cast<double>(row + 1);
-      double sum = 0;
-      int count = 0;
-      for (Index query = key + 1; query < n; ++query)
-        if (query != row) sum += static_cast<double>(map.weight(query, key)), ++count;
-      const double usual = count > 0 ? sum / count : 0;
-      if (weight >= 0.1 && weight >= 1.5 * even && weight - usual >= 0.1 && weight - usual > special) {
-        special = weight - usual;
-        most = {map.id(), key, weight, even, usual, 0};
-      }
-    }
-    return most;
+    WordLook look{.head = map.id(), .key = -1};
+    for (Index key = 0; key < row; ++key)
+      if (before->tokens[static_cast<std::size_t>(key)].label != "<|endoftext|>" &&
+          (look.key < 0 || map.weight(row, key) > map.weight(row, look.key)))
+        look.key = key;
+    if (look.key < 0) return look;
+    look.weight = static_cast<double>(map.weight(row, look.key));
+    look.even = 1.0 / static_cast<double>(row + 1);
+    double sum = 0, diagonal = 0;
+    int others = 0, as_far = 0;
+    for (Index query = look.key + 1; query < n; ++query)
+      if (query != row) sum += static_cast<double>(map.weight(query, look.key)), ++others;
+    for (Index query = row - look.key; query < n; ++query)
+      if (query != row) diagonal += static_cast<double>(map.weight(query, query - (row - look.key))), ++as_far;
+    look.usual = others > 0 ? sum / others : 0;
+    look.as_far = as_far > 0 ? diagonal / as_far : 0;
+    const double special = look.weight - std::max(look.usual, look.as_far);
+    if (look.weight < 0.1 || look.weight < 1.5 * look.even || special < 0.1) look.weight = 0;
+    return look;
   }
 };
 }  // namespace
@@ -109,55 +114,79 @@ TEST_CASE("told are the heads that look from a word as they do from nowhere else
           CHECK(told->weight == Approx(hand.weight));
           CHECK(told->even == Approx(hand.even));
           CHECK(told->usual == Approx(hand.usual));
+          CHECK(told->as_far == Approx(hand.as_far));
         }
         CHECK(asked.found->looks.size() == expected);
       }
 }
 
-TEST_CASE("the head that the answer needs most is told first, with the answer before and after") {
-  const Index row = 14;
-  Asked asked("tiny-gpt2", row);
-  const Index last = asked.before->logits.dim(0) - 1;
-  const std::int32_t answer = Asked::best(*asked.before, last);
-  const double was = Asked::log_p(*asked.before, last, answer);
-  REQUIRE(asked.found->looks.size() > 2);
-  double most = 0;
-  HeadId needed;
-  int measured = 0;
-  for (const WordLook& look : asked.found->looks) {
-    if (std::isnan(look.effect)) continue;
-    ++measured;
-    const double cost = was - Asked::log_p(*asked.without({look.head}), last, answer);
-    CHECK(look.effect == Approx(cost).epsilon(1e-3));
-    if (cost > most) most = cost, needed = look.head;
+TEST_CASE("the look that the answer needs most is told first, with the answer before and after") {
+  bool some_changed = false;
+  for (const Index row : {Index{9}, Index{14}, Index{17}}) {
+    CAPTURE(row);
+    Asked asked("tiny-gpt2", row);
+    const Index last = asked.before->logits.dim(0) - 1;
+    const std::int32_t answer = Asked::best(*asked.before, last);
+    const double was = Asked::log_p(*asked.before, last, answer);
+    double most = 0.05;  // below it changes nothing
+    std::optional<WordLook> needed;
+    for (const WordLook& look : asked.found->looks) {
+      const bool last_layer = look.head.layer + 1 == asked.before->model.dims.layers;
+      CHECK(std::isnan(look.effect) == (last_layer && row != last));  // from there nothing reaches the answer
+      if (std::isnan(look.effect)) continue;
+      const double cost = was - Asked::log_p(*asked.without({look}), last, answer);
+      CHECK(look.effect == Approx(cost).epsilon(1e-3));
+      if (cost >= most) most = cost, needed = look;
+    }
+    REQUIRE_FALSE(asked.found->looks.empty());
+    const WordLook& first = asked.found->looks.front();
+    CHECK(asked.says(fmt::format("in head {}, where an even head gives", to_string(first.head))));
+    if (needed) {
+      CHECK(first.head == needed->head);
+      const auto after = asked.without({first});
+      CHECK(asked.says("When it may not look there, after the last token "));
+      CHECK(asked.says(fmt::format("falls from {:.2f} to ", std::exp(was))));
+      CHECK(asked.says("comes first") == (Asked::best(*after, last) != answer));
+      some_changed = true;
+    }
+    for (std::size_t i = 2; i < asked.found->looks.size(); ++i)  // the rest by what is special about them
+      CHECK(asked.found->looks[i - 1].special() >= asked.found->looks[i].special());
   }
-  CHECK(measured == std::min<int>(8, static_cast<int>(asked.found->looks.size())));
-  REQUIRE(most > 0.05);
-  const WordLook& first = asked.found->looks.front();
-  CHECK(first.head == needed);
-  CHECK(asked.says(fmt::format("{:.2f} in head {}, where an even head gives 0.0", first.weight, to_string(needed))));
-  const auto after = asked.without({needed});
-  CHECK(asked.says(fmt::format("falls from {:.2f} to ", std::exp(was))));
-  const std::int32_t now = Asked::best(*after, last);
-  CHECK(asked.says("comes first") == (now != answer));
-  // The rest by what is special about them.
-  for (std::size_t i = 2; i < asked.found->looks.size(); ++i)
-    CHECK(asked.found->looks[i - 1].special() >= asked.found->looks[i].special());
+  CHECK(some_changed);
 }
 
-TEST_CASE("where nothing stands out, where nothing is asked, and outside the text") {
-  Asked first("tiny-gpt2", 0);  // sees itself alone
+TEST_CASE("a head that is taken out is not told of, one whose look is hidden tells another") {
+  Asked whole("tiny-gpt2", 14);
+  REQUIRE_FALSE(whole.found->looks.empty());
+  const WordLook look = whole.found->looks.front();
+  Asked out("tiny-gpt2", 14, {{{look.head.layer, look.head.head}, Ablate{Ablate::By::mean}}});
+  CHECK(std::ranges::find(out.found->looks, look.head, &WordLook::head) == out.found->looks.end());
+  Asked hidden("tiny-gpt2", 14, {without_look(whole.request, look)});
+  const auto there = std::ranges::find(hidden.found->looks, look.head, &WordLook::head);
+  CHECK((there == hidden.found->looks.end() || there->key != look.key));
+}
+
+TEST_CASE("where nothing stands out, where nothing is asked, where weights say nothing, and outside the text") {
+  Asked first("tiny-gpt2", 0);
   CHECK(first.found->looks.empty());
-  CHECK(first.says(
-      "From “<|endoftext|>” (position 0) no head looks at another token much more than the rest of the text does."));
+  CHECK(first.says("“<|endoftext|>” (position 0) sees only itself."));
+  Asked state("tiny-mamba", 5);
+  CHECK(state.found->looks.empty());
+  CHECK(state.says("no probabilities"));
   // An encoder that is asked for no word has no answer that could change.
   Asked open("tiny-bert", 3, {}, "Anna sold pies to Tom");
   for (const WordLook& look : open.found->looks) CHECK(std::isnan(look.effect));
-  CHECK_FALSE(open.says("Without"));
+  CHECK_FALSE(open.says("When it may not"));
   Asked masked("tiny-bert", 3, {}, "Anna sold [MASK] to Tom");
-  REQUIRE_FALSE(masked.found->looks.empty());
-  CHECK_FALSE(std::isnan(masked.found->looks.front().effect));
-  CHECK(masked.says("Without what that head brings here"));
+  const auto row = answer_position(*masked.before);
+  REQUIRE(row);
+  for (const WordLook& look : masked.found->looks) {
+    if (std::isnan(look.effect)) continue;
+    const std::int32_t answer = Asked::best(*masked.before, *row);
+    CHECK(look.effect ==
+          Approx(Asked::log_p(*masked.before, *row, answer) - Asked::log_p(*masked.without({look}), *row, answer))
+              .epsilon(1e-3));
+  }
   CHECK_THROWS_WITH_AS(Asked("tiny-gpt2", 99), doctest::Contains("99"), Error);
 }
 

@@ -29,7 +29,7 @@ struct Asker : testing::Explore {
 TEST_CASE("a pinned word is told about; its head is looked at, taken out and put back; the cross puts it away") {
   HEADSCOPE_NEEDS_DISPLAY();
   Asker a;
-  CHECK_FALSE(a.driver.shown("Another word"));
+  CHECK_FALSE(a.driver.shown("Unpin"));
   const Index row = static_cast<Index>(a.results().run->trace->tokens.size()) - 2;
   const WordAnswer told = a.expected(row);
   REQUIRE_FALSE(told.looks.empty());
@@ -43,26 +43,29 @@ TEST_CASE("a pinned word is told about; its head is looked at, taken out and put
   CHECK(a.state().document.query == row);
   CHECK(a.state().document.key == look.key);
 
-  a.driver.click("Take it out");
+  const float map = a.driver.item("head/map").min.y;
+  a.driver.click("Hide it from this word");
   REQUIRE(a.settle());
   REQUIRE(a.state().document.edits.size() == 1);
-  CHECK(a.state().document.edits[0] == without_look(told.request, look.head));
+  CHECK(a.state().document.edits[0] == without_look(told.request, look));
   CHECK(a.driver.shown(button));  // the sentence is still of the model as it is
-  a.driver.click("Put it back");
+  CHECK(a.driver.item("head/map").min.y == map);
+  a.driver.click("Show it again");
   CHECK(a.state().document.edits.empty());
 
   a.driver.click("This word in all heads");
   CHECK(a.state().view.head_view == HeadView::heads);
   a.driver.click("Back to one head");
   CHECK(a.state().view.head_view == HeadView::map);
-  a.driver.click("Another word");
+  a.driver.click("Unpin");
+  CHECK(a.driver.item("head/map").min.y == map);  // nothing moves under the hand
   CHECK_FALSE(a.state().document.query);
-  CHECK_FALSE(a.driver.shown("Another word"));
+  CHECK_FALSE(a.driver.shown("Unpin"));
   a.app.explorer().editor.pin(row);
-  REQUIRE(a.driver.until([&] { return a.driver.shown("Another word"); }, 6000));
+  REQUIRE(a.driver.until([&] { return a.driver.shown("Unpin"); }, 6000));
   REQUIRE(a.settle());
   a.driver.click("×");
-  CHECK_FALSE(a.driver.shown("Another word"));
+  CHECK_FALSE(a.driver.shown("Unpin"));
   CHECK_FALSE(a.app.settings().word_answers);
 }
 
@@ -73,10 +76,10 @@ TEST_CASE("first steps keep what they point at; another word is answered in thei
   REQUIRE(a.driver.until([&] { return a.driver.shown("Take it out"); }, 6000));
   const Index last = static_cast<Index>(a.results().run->trace->tokens.size()) - 1;
   a.app.explorer().editor.pin(last - 2);
-  REQUIRE(a.driver.until([&] { return a.driver.shown("Another word"); }, 6000));
+  REQUIRE(a.driver.until([&] { return a.driver.shown("Unpin"); }, 6000));
   REQUIRE(a.settle());  // the sentence moves what stands below it
   CHECK_FALSE(a.driver.shown("Five findings"));
-  a.driver.click("Another word");
+  a.driver.click("Unpin");
   CHECK(a.driver.shown("Five findings"));
 }
 

@@ -25,16 +25,27 @@ class Choices {
     }
     return button(c_.ui, label.c_str(), c_.ui.px(22));
   }
-  /// Runs the model with that ablation, or without it again.
-  void take_out(const Intervention& edit) {
+  /// Runs the model with that edit, or without it again.
+  void change(const Intervention& edit, const char* make, const char* take_back) {
     std::vector<Intervention> edits = c_.state().document.edits;
-    const auto there = std::ranges::find(edits, edit);
-    if (!(*this)(there == edits.end() ? "Take it out" : "Put it back")) return;
-    if (there == edits.end())
-      edits.push_back(edit);
-    else
+    const auto there = std::ranges::find_if(edits, [&](const Intervention& each) { return alike(each, edit); });
+    const bool on = there != edits.end() && there->enabled;
+    if (!(*this)(on ? take_back : make)) return;
+    if (on)
       edits.erase(there);
+    else if (there != edits.end())
+      there->enabled = true;
+    else
+      edits.push_back(edit);
     c_.editor.set_edits(std::move(edits));
+  }
+  /// On or off, and whether or not the decoder is named: the editor names it.
+  static bool alike(Intervention a, Intervention b) {
+    for (Intervention* each : {&a, &b}) {
+      each->enabled = true;
+      if (each->target.stack == Stack::only) each->target.stack = Stack::decoder;
+    }
+    return a == b;
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "app/workspaces/explore/explore_workspace.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "app/widgets/controls.h"
@@ -26,11 +27,24 @@ void ExploreWorkspace::left(const PageContext& c) {
 
 void ExploreWorkspace::middle(const PageContext& c) {
   if (std::exchange(c.app.ui.reset_zoom, false)) head_.reset_zoom();
-  if (WordLine::wanted(c) && !first_.speaks_of_pinned(c))
+  told(c);
+  head_.draw(c);
+}
+
+/// Sentences above the head. Whichever they are, and however long, the map below keeps its place.
+void ExploreWorkspace::told(const PageContext& c) {
+  const float begin = ImGui::GetCursorPosY(), width = ImGui::GetContentRegionAvail().x;
+  const bool pinned = c.state().document.query.has_value();
+  const bool word = WordLine::wanted(c) && (pinned ? !first_.speaks_of_pinned(c) : !first_.wanted(c));
+  if (word)
     word_.draw(c);
   else
-    first_.draw(c);
-  head_.draw(c);
+    word_.rest(), first_.draw(c);
+  const float used = ImGui::GetCursorPosY() - begin;
+  if (width != told_width_ || used <= 0) told_height_ = 0;
+  told_width_ = width;
+  told_height_ = std::max(told_height_, used);
+  if (used > 0) ImGui::Dummy({0, told_height_ - used + c.ui.px(6)});
 }
 
 void ExploreWorkspace::right(const PageContext& c) {

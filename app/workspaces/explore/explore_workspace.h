@@ -18,6 +18,8 @@ class ExploreWorkspace : public Workspace {
   void right(const PageContext& c) override;
 
  private:
+  void told(const PageContext& c);
+  float told_height_ = 0, told_width_ = 0;  // of what stands above the head
   PromptPanel prompt_;
   PicturePanel picture_;
   AtlasPanel atlas_;

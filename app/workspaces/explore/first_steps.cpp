@@ -47,15 +47,20 @@ void FirstSteps::keep_up(const PageContext& c) {
 bool FirstSteps::speaks_of_pinned(const PageContext& c) const {
   if (!c.app.settings.first_steps) return false;
   const Finding* const found = cause();
-  return found && !found->cells.empty() && found->head == c.state().document.selected &&
+  return found && c.results().run && found_->request.run.text == c.results().run->request.text &&
+         !found->cells.empty() && found->head == c.state().document.selected &&
          found->cells.front().query == c.state().document.query;
 }
 
-void FirstSteps::draw(const PageContext& c) {
+bool FirstSteps::wanted(const PageContext& c) {
   // What it tells is of the heads that answer: an encoder-decoder's decoder.
   const Stack stack = c.state().document.stack;
-  if (c.app.explorer.lessons.lesson()) return;  // which says what to do
-  if (!c.app.settings.first_steps || !c.trace() || stack == Stack::encoder || stack == Stack::cross) return;
+  return c.app.settings.first_steps && c.trace() && stack != Stack::encoder && stack != Stack::cross &&
+         !c.app.explorer.lessons.lesson();  // which says what to do
+}
+
+void FirstSteps::draw(const PageContext& c) {
+  if (!wanted(c)) return;
   keep_up(c);
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
   const float cross = button_width(c.ui, "×");
@@ -68,7 +73,6 @@ void FirstSteps::draw(const PageContext& c) {
   sentence(c);
   ImGui::Dummy({0, c.ui.px(2)});
   things_to_try(c);
-  ImGui::Dummy({0, c.ui.px(6)});
 }
 
 void FirstSteps::sentence(const PageContext& c) const {
@@ -91,7 +95,7 @@ void FirstSteps::things_to_try(const PageContext& c) {
       c.editor.select(head);
       if (!found->cells.empty()) c.editor.pin(found->cells.front().query, found->cells.front().key);
     }
-    choice.take_out({{head.layer, head.head}, FindingsRequest{}.ablate});
+    choice.change({{head.layer, head.head}, FindingsRequest{}.ablate}, "Take it out", "Put it back");
   }
   if (choice("Five findings")) {
     c.app.settings.pages["Analyse"] = "scan";

@@ -14,7 +14,8 @@ namespace headscope {
 
 class FirstSteps {
  public:
-  /// Takes room only while Settings::first_steps is set, there is a text, and no lesson is taken.
+  /// Settings::first_steps is set, there is a text, and no lesson is taken.
+  static bool wanted(const PageContext& c);
   void draw(const PageContext& c);
   /// Whether the head and the row on screen are those that the sentence is about.
   bool speaks_of_pinned(const PageContext& c) const;

@@ -8,50 +8,67 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/explore/choices.h"
+#include "core/metrics/metric.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
 
 namespace {
-constexpr double patience = 2;  // seconds that the heads that are taken out may take together
+constexpr double patience = 2;    // seconds that an answer may take that nobody asked for
+constexpr double still = 0.3;     // seconds that the question stays the same before it is asked
+constexpr int passes_before = 3;  // that an answer takes besides one for each look
+
+double passes_seconds(const PageContext& c, int looks) {
+  return c.trace()->milliseconds / 1000 * (passes_before + looks);
 }
+}  // namespace
 
 bool WordLine::wanted(const PageContext& c) {
-  const Document& document = c.state().document;
-  return c.app.settings.word_answers && c.trace() && !c.captured() && !c.trace()->picture && document.query &&
-         document.stack != Stack::encoder && document.stack != Stack::cross && c.results().model.model &&
-         !c.app.explorer.lessons.lesson() && !c.app.ui.presenting;
+  const Stack stack = c.state().document.stack;
+  return c.app.settings.word_answers && c.trace() && !c.captured() && !c.trace()->picture && stack != Stack::encoder &&
+         stack != Stack::cross && c.results().model.model && !c.trace()->maps.empty() &&
+         has_probabilities(c.trace()->maps.front()) && !c.app.explorer.lessons.lesson() && !c.app.ui.presenting;
 }
 
+void WordLine::rest() {
+  if (controller_ && controller_->running()) controller_->cancel();
+  wished_.reset(), asked_.reset();
+}
+
+/// Asks for what is pinned, once it has stood still for a moment: not at every step of a slider.
 void WordLine::keep_up(const PageContext& c) {
   if (!controller_) controller_.emplace(c.jobs, "word", "asking what the word looks at");
   controller_->frame();
-  const double pass = c.trace()->milliseconds / 1000;
-  const int most = WordRequest{}.most_heads;
   WordRequest now{
       .run = c.results().run->request,
       .row = std::min<Index>(*c.state().document.query, static_cast<Index>(c.trace()->queries().size()) - 1)};
-  // What "Take it out" does is to be compared with the sentence, not to change it.
-  std::erase_if(now.run.edits, [&](const Intervention& edit) {
-    const auto& [layer, head, positions, stack] = edit.target;
-    return layer && head && edit == without_look(now, {*layer, *head});
-  });
-  now.most_heads = pass > 0 ? static_cast<int>(std::clamp(patience / pass, 1.0, static_cast<double>(most))) : most;
-  // How long the last pass took says nothing about the question.
-  if (asked_ && model_ == c.results().model_reading) {
-    WordRequest same = now;
-    same.most_heads = asked_->most_heads;
-    if (*asked_ == same) return;
+  // What is tried with a click is to be compared with the sentence, not to change it.
+  if (found_ && !found_->looks.empty())
+    std::erase_if(now.run.edits, [&](const Intervention& edit) {
+      return Choices::alike(edit, without_look(found_->request, found_->looks.front()));
+    });
+  if (wished_ != now || model_ != c.results().model_reading) {
+    wished_ = now, wished_at_ = ImGui::GetTime(), model_ = c.results().model_reading;
+    allowed_ = false;
+    if (asked_ && !(asked_->run == now.run && asked_->row == now.row)) asked_.reset();
   }
-  if (!asked_ || asked_->row != now.row || !(asked_->run == now.run)) found_.reset();
-  asked_ = now, model_ = c.results().model_reading;
-  controller_->start(std::make_shared<WordSweep>(c.results().model, now),
+  if (asked_ == wished_) return;
+  const bool waits = ImGui::IsMouseDown(ImGuiMouseButton_Left) || ImGui::GetTime() - wished_at_ < still;
+  if (waits) *c.ui.animate = true;
+  if (waits || (!allowed_ && passes_seconds(c, 1) > patience)) return;
+  asked_ = wished_;
+  WordRequest request = now;
+  while (request.most_looks > 1 && !allowed_ && passes_seconds(c, request.most_looks) > patience) --request.most_looks;
+  controller_->start(std::make_shared<WordSweep>(c.results().model, request),
                      [this](std::shared_ptr<const WordAnswer> known) { found_ = std::move(known); });
 }
 
 void WordLine::draw(const PageContext& c) {
-  if (!wanted(c)) return;
-  keep_up(c);
+  const bool pinned = c.state().document.query.has_value();
+  if (pinned)
+    keep_up(c);
+  else
+    rest();
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
   const float cross = button_width(c.ui, "×");
   section(c.ui, "THIS WORD", "what heads do from here", cross + c.ui.px(8));
@@ -60,34 +77,46 @@ void WordLine::draw(const PageContext& c) {
   if (button(c.ui, "×", c.ui.px(22))) c.app.settings.word_answers = false;
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
     tooltip(c.ui, {"Put this away. Answers about a word, in the palette, brings it back"});
-  // Half-way the head that the answer needs most might be another.
-  const bool done = controller_->phase() == SweepController::Phase::finished && found_;
-  if (done) {
-    paragraph(c.ui, printable(found_->sentence, 4000), c.ui.theme.text);
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {found_->provenance});
+  if (!pinned) return note(c.ui, "Click a word, in the text or beside the map: what do heads do from there?");
+  using Phase = SweepController::Phase;
+  const Phase phase = controller_->phase();
+  // Half-way the look that the answer needs most might be another; of the word before, it is there until then.
+  const bool current = answered() && asked_ == wished_;
+  if (current || (found_ && phase == Phase::running) || (found_ && !asked_)) {
+    paragraph(c.ui, printable(found_->sentence, 4000), current ? c.ui.theme.text : c.ui.theme.faint);
+    if (current && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {found_->provenance});
   } else {
-    note(c.ui, controller_->phase() == SweepController::Phase::failed ? controller_->error().c_str()
-                                                                      : "Heads are asked what they do from here …");
+    note(c.ui, phase == Phase::failed      ? controller_->error().c_str()
+               : phase == Phase::cancelled ? "Stopped."
+                                           : "Heads are asked what they do from here …");
   }
   ImGui::Dummy({0, c.ui.px(2)});
   things_to_look_at(c);
-  ImGui::Dummy({0, c.ui.px(6)});
 }
 
 void WordLine::things_to_look_at(const PageContext& c) {
   Choices choice(c);
-  if (found_ && !found_->looks.empty() && controller_->phase() == SweepController::Phase::finished) {
+  const bool waiting = wished_ && asked_ != wished_ && !allowed_ && passes_seconds(c, 1) > patience;
+  const bool stopped = controller_->phase() == SweepController::Phase::cancelled && asked_ == wished_;
+  if ((waiting || stopped) && choice(stopped ? "Ask again" : "Ask what it looks at")) {
+    allowed_ = true;
+    asked_.reset();
+  }
+  if (answered() && asked_ == wished_ && !found_->looks.empty()) {
     const WordLook& look = found_->looks.front();
     if (choice("Look at head " + to_string(look.head))) {
       c.editor.select(look.head);
       c.editor.pin(found_->request.row, look.key);
     }
-    choice.take_out(without_look(found_->request, look.head));
+    choice.change(without_look(found_->request, look), "Hide it from this word", "Show it again");
   }
   View& view = c.editor.view();
-  if (view.head_view != HeadView::heads && choice("This word in all heads")) view.head_view = HeadView::heads;
-  if (view.head_view == HeadView::heads && choice("Back to one head")) view.head_view = HeadView::map;
-  if (choice("Another word")) c.editor.pin(std::nullopt);
+  if (view.head_view != HeadView::heads) {
+    if (choice("This word in all heads")) before_ = std::exchange(view.head_view, HeadView::heads);
+  } else if (choice("Back to one head")) {
+    view.head_view = before_;
+  }
+  if (choice("Unpin")) c.editor.pin(std::nullopt);
 }
 
 }  // namespace headscope
