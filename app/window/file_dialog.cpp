@@ -171,11 +171,13 @@ std::filesystem::path FileDialog::target() const {
 }
 
 std::string title_on_screen(const AppContext& app, const ShownPicture& picture) {
-  const std::string of(nth(workspace_list, app.ui.workspace).id);
-  std::string page = of;
-  const auto shown = app.settings.pages.find(of);
-  for (const UiRequests::Page& each : app.ui.pages)
-    if (each.of == of && shown != app.settings.pages.end() && each.id == shown->second) page = each.title;
+  std::string page;  // the first of the workspace, until another was chosen
+  for (const UiRequests::Page& each : app.ui.pages) {
+    if (each.workspace != app.ui.workspace) continue;
+    const auto shown = app.settings.pages.find(each.of);
+    if (page.empty() || (shown != app.settings.pages.end() && shown->second == each.id)) page = each.title;
+  }
+  if (page.empty()) page = nth(workspace_list, app.ui.workspace).title;
   return picture.title == picture.id || picture.title == page ? page : page + " · " + picture.title;
 }
 

@@ -35,6 +35,7 @@ struct Asked {
     request.run.text = of;
     request.run.edits = std::move(edits);
     request.row = row;
+    request.most_looks = 64;  // all of them
     WordSweep sweep(loaded, request);
     CHECK(sweep.result() == nullptr);
     do sweep.step(ctx);
