@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the pictures of README.md again: headscope-cli draws eight, the window all others (on a machine without a display,
+# Makes the pictures of README.md again: headscope-cli draws eight, the window all others (without a display,
 # in Xvfb). About five minutes: one of them is a model in training.
 #   assets/readme/make.sh              all
 #   assets/readme/make.sh NAME …       only those, as in   assets/readme/make.sh explore detector
@@ -21,11 +21,11 @@ picture() { # NAME COMMAND…: runs it with the file's name put in place of PNG,
 }
 cli() { # NAME ARGS…
   local name=$1 && shift
-  picture "$name" ./run --cli render --dpi 144 -o PNG "$@"
+  picture "$name" ./run --cli render --no-recipe --dpi 144 -o PNG "$@"
 }
 head_of() { # NAME MODEL ARGS…: one head, small enough for five in a line
   local name=$1 model=$2 && shift 2
-  picture "$name" ./run --cli render -m "$model" --width 360 -o PNG "$@"
+  picture "$name" ./run --cli render --no-recipe -m "$model" --width 360 -o PNG "$@"
 }
 window() { # NAME ARGS…
   local name=$1 && shift
