@@ -68,8 +68,7 @@ EditProbe WordSweep::prepare(std::vector<std::vector<Intervention>>& cells, cons
 /// By an edit in force: its weights are there, but nobody reads what they fetch.
 bool WordSweep::taken_out(HeadId head) const {
   return std::ranges::any_of(request_.run.edits, [&](const Intervention& edit) {
-    return edit.enabled && edit.action.as<Ablate>() && !edit.target.positions &&
-           edit.target.reaches(head);
+    return edit.enabled && edit.action.as<Ablate>() && !edit.target.positions && edit.target.reaches(head);
   });
 }
 

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "app/render/picture.h"
+#include "app/state/picture_recipe.h"
 #include "app/state/session.h"
 #include "app/state/settings.h"
 #include "core/base/error.h"
@@ -95,6 +97,20 @@ TEST_CASE("mutants of sessions, settings, recipes, grammars and the other small 
   };
   CHECK(refused("session", read_file(assets / "examples/what-if.json"), 2000,
                 json([](const auto& text, const auto& where) { return session_from_json(text, where); })) > 1000);
+  PictureRecipe drawn;
+  drawn.command = {"render", "--text=Anna", "--head", "0.1"};
+  drawn.session = session_from_json(read_file(assets / "examples/what-if.json"), "what-if");
+  CHECK(refused("picture recipe", to_json(drawn), 1000,
+                json([](const auto& text, const auto& where) { return picture_recipe_from_json(text, where); })) > 500);
+  Scene scene;
+  scene.width = scene.height = 8;
+  scene.recipe = to_json(drawn);
+  for (const char* name : {"p.png", "p.svg"}) {
+    const fs::path picture = scratch_dir("mutants-picture") / name;
+    write_picture(scene, picture, {});
+    CHECK(refused(name, read_file(picture), 1000,
+                  as_file(name, [](const fs::path& path) { read_picture_recipe(path); })) > 300);
+  }
   Settings settings;
   settings.remember_model("/a/model");
   settings.pages = {{"Analyse", "patch"}};
