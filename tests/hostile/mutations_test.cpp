@@ -104,10 +104,9 @@ TEST_CASE("mutants of sessions, settings, recipes, grammars and the other small 
                 json([](const auto& text, const auto& where) { return picture_recipe_from_json(text, where); })) > 500);
   Scene scene;
   scene.width = scene.height = 8;
-  scene.recipe = to_json(drawn);
   for (const char* name : {"p.png", "p.svg"}) {
     const fs::path picture = scratch_dir("mutants-picture") / name;
-    write_picture(scene, picture, {});
+    write_picture(scene, picture, {}, {.recipe = to_json(drawn)});
     CHECK(refused(name, read_file(picture), 1000,
                   as_file(name, [](const fs::path& path) { read_picture_recipe(path); })) > 300);
   }
