@@ -187,6 +187,10 @@ TEST_CASE("what cannot be drawn again says why") {
     CHECK(more.code == 1);
     CHECK(more.out == "");
   }
+  // One that would write what it likes into the file that it is given.
+  const Finished capture = with(
+      R"({"type": "headscope picture", "version": 1, "folder": "/", "command": ["capture", "-m", "tiny-gpt2", "-t", "a"]})");
+  CHECK(capture.err.find("\"capture\" does more than to draw a picture") != std::string::npos);
   with((R"({"type": "headscope picture", "version": 1, "folder": "/", "command": ["mask", "full", "--out", ")" +
         (folder / "elsewhere.png").string() + "\"]}")
            .c_str());
