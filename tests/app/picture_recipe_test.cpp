@@ -94,6 +94,14 @@ TEST_CASE("every view of a head that the window wrote is drawn again to the pixe
   controller.settle();
   REQUIRE(controller.results().run);
   explorer.editor.pin(7, 3);
+  // In words, what is pinned is the word that the token is of.
+  const TracedRun& run = *controller.results().run;
+  REQUIRE(run.words.word_of(3) != 3);
+  const ViewSource in_words{.trace = run.trace, .words = run.words, .document = explorer.state().document, .view = {}};
+  const auto [joined, asked] = in_words.settled({});
+  CHECK(joined->merged_tokens == static_cast<Index>(run.trace->tokens.size()));
+  CHECK(asked.query == run.words.word_of(7));
+  CHECK(asked.key == run.words.word_of(3));
   struct Case {
     HeadView view;
     TextUnit unit = TextUnit::tokens;
