@@ -62,22 +62,23 @@ Llama2cHeader Llama2cHeader::read(const InputFile& file) {
   if (n[0] == newer_magic)
     throw Error(where, "a llama2.c file of version 0", fmt::format("version {}", n[1]),
                 "export it with --version 0, or as a Hugging Face folder");
-  Llama2cHeader header{n[0], n[1], n[2], n[3], n[4], n[5] < 0 ? -n[5] : n[5], n[6], n[5] > 0};
+  // A negative number of words says that the classifier is apart; the lowest int has no positive twin.
+  const std::int64_t words = n[5] < 0 ? -std::int64_t{n[5]} : n[5];
   struct Field {
     const char* name;
     std::int64_t value, most;
   };
   for (const Field& field :
        {Field{"dim", n[0], 1 << 17}, Field{"hidden_dim", n[1], 1 << 20}, Field{"n_layers", n[2], 1024},
-        Field{"n_heads", n[3], 1024}, Field{"n_kv_heads", n[4], 1024},
-        Field{"vocab_size", n[5] < 0 ? -std::int64_t{n[5]} : n[5], 1 << 24}, Field{"seq_len", n[6], 1 << 24}})
+        Field{"n_heads", n[3], 1024}, Field{"n_kv_heads", n[4], 1024}, Field{"vocab_size", words, 1 << 24},
+        Field{"seq_len", n[6], 1 << 24}})
     if (field.value < 1 || field.value > field.most)
       throw Error(fmt::format("{}: {}", where, field.name), fmt::format("a number in 1…{}", field.most),
                   fmt::format("{}", field.value), "is it a llama2.c model of version 0?");
   if (n[0] % n[3] != 0 || n[0] / n[3] % 2 != 0 || n[3] % n[4] != 0)
     throw Error(where, "heads that divide dim evenly, and key heads that divide them",
                 fmt::format("dim {}, {} heads, {} key heads", n[0], n[3], n[4]));
-  return header;
+  return {n[0], n[1], n[2], n[3], n[4], static_cast<int>(words), n[6], n[5] > 0};
 }
 
 bool looks_like_llama2c(const InputFile& file) {

@@ -5,10 +5,12 @@
 
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/io/gguf.h"
+#include "core/io/llama2c.h"
 #include "core/io/safetensors.h"
 #include "core/model/formats/gguf_dialect.h"
 #include "core/model/formats/model_files.h"
@@ -95,6 +97,12 @@ TEST_CASE("a Llama gives the same trace from llama2.c's file") {
   const ModelConfig read = load_config(formats / "llama2c/model.bin");
   CHECK(read.dims.kv_heads == 2);
   CHECK(!read.tied_embeddings);
+  // The lowest number of words there can be has no positive twin.
+  std::string bytes = read_file(formats / "llama2c/model.bin");
+  const std::int32_t lowest = std::numeric_limits<std::int32_t>::min();
+  std::memcpy(bytes.data() + 20, &lowest, sizeof lowest);
+  write_file_atomically(folder / "lowest.bin", bytes);
+  CHECK_THROWS_WITH_AS(open_llama2c(folder / "lowest.bin"), doctest::Contains("vocab_size"), Error);
 }
 
 TEST_CASE("a Hugging Face cache entry opens by its folder, by the snapshot and by the name of a file in it") {
