@@ -1,6 +1,7 @@
 #include "app/cli/again.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -109,6 +110,7 @@ void draw_by_session(Console& console, PictureRecipe recipe, const fs::path& out
   options.note = note_of(console, recipe, model_note);
   export_view(source, options);
 }
+
 /// Whether the command line has no option of `render` but these two.
 bool asked_alone(const Console& console, const std::string& picture, const std::string& out) {
   const auto asked = without_option(console.words, "", "--again", picture);
@@ -151,8 +153,8 @@ void draw_again(Console& console, const fs::path& picture, const fs::path& out) 
   if (different.empty()) return console.print_line("the same as " + picture.string());
   const std::string versions =
       recipe.program == program_version
-          ? "the model's files, a text or the fonts have changed"
-          : "Headscope " + recipe.program + " drew it, this is " + std::string(program_version);
+          ? "the model's files or the fonts have changed, or another device computes"
+          : fmt::format("Headscope {} drew it, this is {}", excerpt(recipe.program, 20), program_version);
   if (out.empty()) throw Error(picture.string(), "the same picture again", different, versions);
   console.say(fmt::format("note: not as in {}: {}; {}", picture.string(), different, versions));
 }

@@ -64,6 +64,8 @@ void obey(Console& console, std::vector<std::string> words) {
     const auto text = app.parse(words);
     if (console.pictures_only && std::ranges::find(picture_commands, app.chosen()) == std::end(picture_commands))
       throw UsageError(fmt::format("\"{}\" does more than to draw a picture", app.chosen()));
+    if (!console.behind.empty() && app.chosen() != "animate")
+      throw UsageError("words behind \"--\" are the command of a film: animate alone takes them");
     if (text)
       console.print(*text);  // help is a result like others
     else

@@ -9,33 +9,33 @@
 
 namespace headscope {
 
+namespace {
+/// What a document and a request for a run both have, from one to the other.
+template <class From, class To>
+void take_over(const From& from, To& to) {
+  to.model = from.model;
+  to.text = from.text;
+  to.ids = from.ids;
+  to.masked = from.masked;
+  to.image = from.image;
+  to.source = from.source;
+  to.add_bos = from.add_bos;
+  to.parse_special = from.parse_special;
+  to.too_long = from.too_long;
+  to.edits = from.edits;
+}
+}  // namespace
+
 RunRequest request_of(const Document& document) {
   RunRequest request;
-  request.model = document.model;
-  request.text = document.ids.empty() ? document.text : "";
-  request.ids = document.ids;
-  request.masked = document.masked;
-  request.image = document.image;
-  request.source = document.source;
-  request.add_bos = document.add_bos;
-  request.parse_special = document.parse_special;
-  request.too_long = document.too_long;
-  request.edits = document.edits;
+  take_over(document, request);
+  if (!request.ids.empty()) request.text.clear();  // which nobody reads then
   return request;
 }
 
 Document document_of(const RunRequest& request) {
   Document document;
-  document.model = request.model;
-  document.text = request.text;
-  document.ids = request.ids;
-  document.masked = request.masked;
-  document.image = request.image;
-  document.source = request.source;
-  document.add_bos = request.add_bos;
-  document.parse_special = request.parse_special;
-  document.too_long = request.too_long;
-  document.edits = request.edits;
+  take_over(request, document);
   return document;
 }
 

@@ -1,10 +1,8 @@
 #include "app/state/picture_recipe.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <limits>
 
+#include "app/state/file_kind.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/version.h"
@@ -46,16 +44,7 @@ std::string to_json(const PictureRecipe& recipe) {
 PictureRecipe picture_recipe_from_json(const std::string& json, const std::string& where) {
   const nlohmann::json parsed = parse_strict_json(json, where, 32);
   JsonFields fields(parsed, where);
-  std::string type;
-  std::int64_t version = 0;
-  fields.read("type", type);
-  if (type != recipe_type)
-    throw Error(where, fmt::format("a picture's recipe, \"type\": \"{}\"", recipe_type),
-                type.empty() ? "no type" : "\"" + type + "\"");
-  fields.read("version", version, 0, std::numeric_limits<std::int32_t>::max());
-  if (version < 1 || version > recipe_version)
-    throw Error(where, fmt::format("a recipe of version {} or older", recipe_version),
-                fmt::format("version {}", version), "a newer Headscope drew it; use that one");
+  expect_kind(fields, where, "a picture's recipe", recipe_type, recipe_version);
   PictureRecipe recipe;
   fields.read("program", recipe.program);
   if (const auto words = fields.find("command"))

@@ -1,10 +1,9 @@
 #include "app/state/session.h"
 
-#include <fmt/format.h>
-
 #include <limits>
 
 #include "app/assets.h"
+#include "app/state/file_kind.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/io/json_view.h"
@@ -198,16 +197,7 @@ std::string to_json(const Session& session) {
 Session session_from_json(const std::string& text, const std::string& where) {
   const json parsed = parse_strict_json(text, where);
   JsonFields fields(parsed, where);
-  std::string type;
-  std::int64_t version = 0;
-  fields.read("type", type);
-  if (type != session_type)
-    throw Error(where, fmt::format("a session file, \"type\": \"{}\"", session_type),
-                type.empty() ? "no type" : "\"" + type + "\"");
-  fields.read("version", version, 0, most);
-  if (version < 1 || version > session_version)
-    throw Error(where, fmt::format("a session of version {} or older", session_version),
-                fmt::format("version {}", version), "a newer Headscope wrote it; use that one");
+  expect_kind(fields, where, "a session", session_type, session_version);
   Session session;
   fields.read("model_note", session.model_note);
   if (const auto document = fields.find("document")) session.document = document_from(*document);

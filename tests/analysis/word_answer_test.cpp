@@ -29,10 +29,12 @@ struct Asked {
   std::shared_ptr<const WordAnswer> found;
   std::shared_ptr<const Trace> before;
 
-  Asked(const std::string& model, Index row, std::vector<Intervention> edits = {}, const std::string& of = text)
+  Asked(const std::string& model, Index row, std::vector<Intervention> edits = {}, const std::string& of = text,
+        const std::string& source = "")
       : loaded(load_model(source_dir() / "models" / model, backend)) {
     request.run.model = source_dir() / "models" / model;
     request.run.text = of;
+    request.run.source = source;
     request.run.edits = std::move(edits);
     request.row = row;
     request.most_looks = 64;  // all of them
@@ -165,6 +167,24 @@ TEST_CASE("a head that is taken out is not told of, one whose look is hidden tel
   Asked hidden("tiny-gpt2", 14, {without_look(whole.request, look)});
   const auto there = std::ranges::find(hidden.found->looks, look.head, &WordLook::head);
   CHECK((there == hidden.found->looks.end() || there->key != look.key));
+}
+
+TEST_CASE("an encoder-decoder's word looks in its decoder, and its answer is the decoder's") {
+  bool some = false;
+  for (const Index row : {Index{2}, Index{3}}) {
+    Asked asked("tiny-translate", row, {}, "kar lipar dular so orbo", "the kind mice saw this white king");
+    const Index last = asked.before->logits.dim(0) - 1;
+    const std::int32_t answer = Asked::best(*asked.before, last);
+    for (const WordLook& look : asked.found->looks) {
+      CHECK(look.weight == static_cast<double>(asked.before->map(look.head).weight(row, look.key)));
+      if (std::isnan(look.effect)) continue;
+      const double cost =
+          Asked::log_p(*asked.before, last, answer) - Asked::log_p(*asked.without({look}), last, answer);
+      CHECK(look.effect == Approx(cost).epsilon(1e-3));
+      some = true;
+    }
+  }
+  CHECK(some);
 }
 
 TEST_CASE("where nothing stands out, where nothing is asked, where weights say nothing, and outside the text") {

@@ -106,6 +106,9 @@ TEST_CASE("what makes no film says what was expected, before any work") {
   usage(folder / "t.gif", {"--over", "1,2"}, {"render", "-m", "tiny-gpt2", "-", "--temperature", "{}"}, "read once");
   usage(folder / "t.png", {"--over", "1,2", "--back"}, softened("{}"), "--back");
   usage(folder / "t.gif", {"--over", "1,2"}, {"paint", "{}"}, "paint");
+  const Finished behind = run_cli({"render", "-m", "tiny-gpt2", "-t", "animate", "--", "-"});  // lest it is lost
+  CHECK(behind.code == 2);
+  CHECK(behind.first_error().find("animate alone") != std::string::npos);
   const Finished empty = run_cli({"animate", "-o", (folder / "t.gif").string(), "--over", "1,2"});
   CHECK(empty.code == 2);
   const Finished wrong = animate(folder / "t.gif", {"--over", "1,2"}, {"render", "-m", "absent-{}", "-t", "a"});

@@ -9,10 +9,10 @@ namespace headscope::word_line_test {
 
 namespace {
 struct Asker : testing::Explore {
-  Asker() : Explore(seated()) { app.settings().first_steps = false; }
-  static AppOptions seated() {
+  explicit Asker(const char* model = "tiny-gpt2") : Explore(seated(model)) { app.settings().first_steps = false; }
+  static AppOptions seated(const char* model) {
     AppOptions out = options(1280, 720);
-    out.example = "tiny-gpt2";
+    out.example = model;
     out.first_steps = true;  // somebody sits in front of it
     return out;
   }
@@ -67,6 +67,24 @@ TEST_CASE("a pinned word is told about; its head is looked at, taken out and put
   a.driver.click("×");
   CHECK_FALSE(a.driver.shown("Unpin"));
   CHECK_FALSE(a.app.settings().word_answers);
+}
+
+TEST_CASE("of an encoder-decoder a look is hidden once and shown again") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Asker a("tiny-translate");
+  Index row = -1;
+  for (Index each = static_cast<Index>(a.results().run->trace->tokens.size()) - 1; each > 0 && row < 0; --each)
+    if (!a.expected(each).looks.empty()) row = each;
+  REQUIRE(row > 0);
+  a.app.explorer().editor.pin(row);
+  REQUIRE(a.driver.until([&] { return a.driver.shown("Hide it from this word"); }, 6000));
+  REQUIRE(a.settle());
+  a.driver.click("Hide it from this word");
+  REQUIRE(a.settle());
+  REQUIRE(a.state().document.edits.size() == 1);  // to which the editor gave the decoder's name
+  CHECK(a.driver.shown("Show it again"));
+  a.driver.click("Show it again");
+  CHECK(a.state().document.edits.empty());
 }
 
 TEST_CASE("first steps keep what they point at; another word is answered in their place") {

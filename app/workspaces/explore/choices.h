@@ -1,5 +1,6 @@
 #pragma once
-// Things to try below a sentence: buttons side by side, on further lines where they have no room.
+// What sentences above the head are drawn with: a heading that puts them away, and below them things to try, buttons
+// side by side, on further lines where they have no room.
 
 #include <imgui.h>
 
@@ -13,6 +14,18 @@
 #include "core/edits/intervention.h"
 
 namespace headscope {
+
+/// The heading of a section, with a cross at its end; true when that was clicked.
+inline bool section_with_cross(const PageContext& c, const char* title, const char* remark, const char* what_it_does) {
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  const float cross = button_width(c.ui, "×");
+  section(c.ui, title, remark, cross + c.ui.px(8));
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(right - cross);
+  const bool clicked = button(c.ui, "×", c.ui.px(22));
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {what_it_does});
+  return clicked;
+}
 
 class Choices {
  public:

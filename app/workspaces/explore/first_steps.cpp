@@ -62,14 +62,9 @@ bool FirstSteps::wanted(const PageContext& c) {
 void FirstSteps::draw(const PageContext& c) {
   if (!wanted(c)) return;
   keep_up(c);
-  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
-  const float cross = button_width(c.ui, "×");
-  section(c.ui, "FIRST STEPS", "what this model does with this text", cross + c.ui.px(8));
-  ImGui::SameLine();
-  ImGui::SetCursorPosX(right - cross);
-  if (button(c.ui, "×", c.ui.px(22))) c.app.settings.first_steps = false;
-  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-    tooltip(c.ui, {"Put this away. First steps, in the palette, brings it back"});
+  if (section_with_cross(c, "FIRST STEPS", "what this model does with this text",
+                         "Put this away. First steps, in the palette, brings it back"))
+    c.app.settings.first_steps = false;
   sentence(c);
   ImGui::Dummy({0, c.ui.px(2)});
   things_to_try(c);

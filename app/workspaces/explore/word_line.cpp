@@ -35,29 +35,34 @@ void WordLine::rest() {
   wished_.reset(), asked_.reset();
 }
 
+/// What is to be known now, if that is another question than before.
+void WordLine::wish(WordRequest now) {
+  // What is tried with a click is to be compared with the sentence, not to change it.
+  if (found_ && !found_->looks.empty() && found_->request.row == now.row)
+    std::erase_if(now.run.edits, [&](const Intervention& edit) {
+      return Choices::alike(edit, without_look(found_->request, found_->looks.front()));
+    });
+  if (wished_ == now) return;
+  wished_ = std::move(now);
+  wished_at_ = ImGui::GetTime();
+  allowed_ = false;
+  asked_.reset();
+}
+
 /// Asks for what is pinned, once it has stood still for a moment: not at every step of a slider.
 void WordLine::keep_up(const PageContext& c) {
   if (!controller_) controller_.emplace(c.jobs, "word", "asking what the word looks at");
   controller_->frame();
-  WordRequest now{
-      .run = c.results().run->request,
-      .row = std::min<Index>(*c.state().document.query, static_cast<Index>(c.trace()->queries().size()) - 1)};
-  // What is tried with a click is to be compared with the sentence, not to change it.
-  if (found_ && !found_->looks.empty())
-    std::erase_if(now.run.edits, [&](const Intervention& edit) {
-      return Choices::alike(edit, without_look(found_->request, found_->looks.front()));
-    });
-  if (wished_ != now || model_ != c.results().model_reading) {
-    wished_ = now, wished_at_ = ImGui::GetTime(), model_ = c.results().model_reading;
-    allowed_ = false;
-    if (asked_ && !(asked_->run == now.run && asked_->row == now.row)) asked_.reset();
-  }
+  const Index row = std::min<Index>(*c.state().document.query, static_cast<Index>(c.trace()->queries().size()) - 1);
+  if (seen_ != c.results().run || !wished_ || wished_->row != row) wish({.run = c.results().run->request, .row = row});
+  seen_ = c.results().run;
+  if (std::exchange(model_, c.results().model_reading) != c.results().model_reading) asked_.reset();
   if (asked_ == wished_) return;
   const bool waits = ImGui::IsMouseDown(ImGuiMouseButton_Left) || ImGui::GetTime() - wished_at_ < still;
   if (waits) *c.ui.animate = true;
   if (waits || (!allowed_ && passes_seconds(c, 1) > patience)) return;
   asked_ = wished_;
-  WordRequest request = now;
+  WordRequest request = *wished_;
   while (request.most_looks > 1 && !allowed_ && passes_seconds(c, request.most_looks) > patience) --request.most_looks;
   controller_->start(std::make_shared<WordSweep>(c.results().model, request),
                      [this](std::shared_ptr<const WordAnswer> known) { found_ = std::move(known); });
@@ -69,14 +74,9 @@ void WordLine::draw(const PageContext& c) {
     keep_up(c);
   else
     rest();
-  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
-  const float cross = button_width(c.ui, "×");
-  section(c.ui, "THIS WORD", "what heads do from here", cross + c.ui.px(8));
-  ImGui::SameLine();
-  ImGui::SetCursorPosX(right - cross);
-  if (button(c.ui, "×", c.ui.px(22))) c.app.settings.word_answers = false;
-  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-    tooltip(c.ui, {"Put this away. Answers about a word, in the palette, brings it back"});
+  if (section_with_cross(c, "THIS WORD", "what heads do from here",
+                         "Put this away. Answers about a word, in the palette, brings it back"))
+    c.app.settings.word_answers = false;
   if (!pinned) return note(c.ui, "Click a word, in the text or beside the map: what do heads do from there?");
   using Phase = SweepController::Phase;
   const Phase phase = controller_->phase();

@@ -23,11 +23,13 @@ class WordLine {
   void rest();
 
  private:
+  void wish(WordRequest now);
   void keep_up(const PageContext& c);
   void things_to_look_at(const PageContext& c);
   bool answered() const { return controller_ && controller_->phase() == SweepController::Phase::finished && found_; }
 
   std::optional<SweepController> controller_;
+  std::shared_ptr<const TracedRun> seen_;  // that wished_ is about
   std::optional<WordRequest> wished_, asked_;
   double wished_at_ = 0;     // seconds, of ImGui
   bool allowed_ = false;     // to take longer than usual, this once
