@@ -4,15 +4,16 @@
 
 #include "core/analysis/word_answer.h"
 #include "tests/gui/explore.h"
+#include "tests/support/paths.h"
 
 namespace headscope::word_line_test {
 
 namespace {
 struct Asker : testing::Explore {
-  explicit Asker(const char* model = "tiny-gpt2") : Explore(seated(model)) { app.settings().first_steps = false; }
-  static AppOptions seated(const char* model) {
+  explicit Asker(const AppOptions& wanted = seated()) : Explore(wanted) { app.settings().first_steps = false; }
+  static AppOptions seated() {
     AppOptions out = options(1280, 720);
-    out.example = model;
+    out.example = "tiny-gpt2";
     out.first_steps = true;  // somebody sits in front of it
     return out;
   }
@@ -71,7 +72,12 @@ TEST_CASE("a pinned word is told about; its head is looked at, taken out and put
 
 TEST_CASE("of an encoder-decoder a look is hidden once and shown again") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Asker a("tiny-translate");
+  AppOptions options = Asker::seated();
+  options.model = testing::source_dir() / "models/tiny-translate";
+  options.source = "the kind mice saw this white king";
+  options.text = "kar lipar dular so";
+  Asker a(options);
+  REQUIRE(a.state().document.stack == Stack::decoder);
   Index row = -1;
   for (Index each = static_cast<Index>(a.results().run->trace->tokens.size()) - 1; each > 0 && row < 0; --each)
     if (!a.expected(each).looks.empty()) row = each;
