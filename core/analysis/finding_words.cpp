@@ -27,13 +27,15 @@ std::string token_in_words(const LoadedModel& loaded, std::int32_t id) {
   return loaded.tokenizer ? quoted(loaded.tokenizer->token(id).label) : fmt::format("token {}", id);
 }
 
-std::string place_in_words(const LoadedModel& loaded, const Trace& trace, Index position) {
+std::string name_in_words(const LoadedModel& loaded, const Trace& trace, Index position) {
   // What stands there has the trace's own name: the vocabulary of a model of pictures is that of its classes.
   const Token& token = nth(trace.tokens, position);
-  const std::string name = trace.picture      ? token.label
-                           : loaded.tokenizer ? quoted(token.label)
-                                              : token_in_words(loaded, token.id);
-  return fmt::format("{} (position {})", name, position);
+  if (trace.picture) return token.label;
+  return loaded.tokenizer ? quoted(token.label) : token_in_words(loaded, token.id);
+}
+
+std::string place_in_words(const LoadedModel& loaded, const Trace& trace, Index position) {
+  return fmt::format("{} (position {})", name_in_words(loaded, trace, position), position);
 }
 
 std::string in_words(const LoadedModel& loaded, const AnswerChange& change) {

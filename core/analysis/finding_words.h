@@ -17,7 +17,9 @@ inline constexpr double little_effect = 0.05;
 std::string portion(double p);
 /// A token as a word of a sentence, “Anna”; "token 7" where nobody knows its letters.
 std::string token_in_words(const LoadedModel& loaded, std::int32_t id);
-/// “Anna” (position 0); a patch by its own name.
+/// “Anna”; a patch by its own name.
+std::string name_in_words(const LoadedModel& loaded, const Trace& trace, Index position);
+/// “Anna” (position 0)
 std::string place_in_words(const LoadedModel& loaded, const Trace& trace, Index position);
 
 /// The answer before and after something was taken away.

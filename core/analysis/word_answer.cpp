@@ -111,11 +111,17 @@ void WordSweep::measure(const EditProbe& probe, int index, const std::vector<Int
   changes_.push_back(change);
 }
 
+/// With its position where the text has several of them.
+std::string WordSweep::called(Index position) const {
+  const auto alike = std::ranges::count(trace_->tokens, nth(trace_->tokens, position).label, &Token::label);
+  return alike > 1 ? place_in_words(loaded_, *trace_, position) : name_in_words(loaded_, *trace_, position);
+}
+
 std::shared_ptr<const WordAnswer> WordSweep::result() const {
   if (!trace_) return nullptr;
   auto out = std::make_shared<WordAnswer>();
   out->request = request_, out->looks = looks_;
-  const std::string word = place_in_words(loaded_, *trace_, request_.row);
+  const std::string word = called(request_.row);
   out->provenance = fmt::format(
       "row {} of every pattern{}; told is its largest weight on another word, if at least {} above the mean of that "
       "column, and of that diagonal, and {} times an even head's",
@@ -139,9 +145,8 @@ std::shared_ptr<const WordAnswer> WordSweep::result() const {
   std::rotate(out->looks.begin(), out->looks.begin() + static_cast<std::ptrdiff_t>(first),
               out->looks.begin() + static_cast<std::ptrdiff_t>(first) + 1);
   const WordLook& look = out->looks.front();
-  out->sentence = fmt::format("{} looks at {}: {} in head {}, where an even head gives {}.", word,
-                              place_in_words(loaded_, *trace_, look.key), portion(look.weight), to_string(look.head),
-                              portion(look.even));
+  out->sentence = fmt::format("{} looks at {}: {} in head {}, where an even head gives {}.", word, called(look.key),
+                              portion(look.weight), to_string(look.head), portion(look.even));
   if (measured < changes_.size())
     out->sentence += fmt::format(" When it may not look there, {} {}.", prediction_words(trace_->model.objective).where,
                                  in_words(loaded_, changes_[measured]));
@@ -151,8 +156,8 @@ std::shared_ptr<const WordAnswer> WordSweep::result() const {
     if (others.size() + 1 == most_told) break;
     if (std::ranges::find(told, other.key) != told.end()) continue;
     told.push_back(other.key);
-    others.push_back(fmt::format("{} ({} in head {})", place_in_words(loaded_, *trace_, other.key),
-                                 portion(other.weight), to_string(other.head)));
+    others.push_back(
+        fmt::format("{} ({} in head {})", called(other.key), portion(other.weight), to_string(other.head)));
   }
   if (!others.empty()) out->sentence += fmt::format(" Other heads look at {}.", fmt::join(others, " and "));
   if (!changes_.empty())

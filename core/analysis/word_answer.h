@@ -58,6 +58,7 @@ class WordSweep final : public CellSweep {
   void measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits, const Ctx& ctx) override;
   std::optional<WordLook> look_of(const AttentionMap& map) const;
   bool taken_out(HeadId head) const;
+  std::string called(Index position) const;
 
   LoadedModel loaded_;
   WordRequest request_;

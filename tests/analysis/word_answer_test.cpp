@@ -190,7 +190,10 @@ TEST_CASE("an encoder-decoder's word looks in its decoder, and its answer is the
 TEST_CASE("where nothing stands out, where nothing is asked, where weights say nothing, and outside the text") {
   Asked first("tiny-gpt2", 0);
   CHECK(first.found->looks.empty());
-  CHECK(first.says("“<|endoftext|>” (position 0) sees only itself."));
+  CHECK(first.says("“<|endoftext|>” sees only itself."));
+  // A word that stands there several times is told with its place.
+  Asked often("tiny-gpt2", static_cast<Index>(first.before->tokens.size()) - 1);
+  CHECK(often.says(fmt::format(" (position {}) looks at ", often.request.row)));
   Asked state("tiny-mamba", 5);
   CHECK(state.found->looks.empty());
   CHECK(state.says("no probabilities"));
