@@ -1,6 +1,7 @@
 #include <cuda_bf16.h>
 #include <math_constants.h>
 
+#include "core/cuda/curve.cuh"
 #include "core/cuda/kernels.h"
 
 namespace headscope::cuda {
@@ -89,79 +90,6 @@ __global__ void first_kernel(const float* x, Index n, unsigned long long* found)
     }
 }
 
-constexpr int strip = 64;    // columns of a block: 16 lanes of 4
-constexpr int k_lanes = 16;  // threads of a block that share a strip's rows
-constexpr int wanted_blocks = 264;
-
-int splits_of(Index in, Index columns) {
-  const Index strips = (columns + strip - 1) / strip;
-  Index splits = (wanted_blocks + strips - 1) / strips;
-  const Index most = in / (4 * k_lanes);  // fewer rows would not be worth a block
-  if (splits > most) splits = most;
-  return static_cast<int>(splits < 1 ? 1 : splits);
-}
-
-template <int rows>
-__global__ void __launch_bounds__(256)
-    rows_product_kernel(const float* x, Index row_stride, Index in, const float* w, Index columns, const float* bias,
-                        float* out, float* partial, unsigned int* arrived) {
-  __shared__ float sums[k_lanes][rows][strip + 4];
-  __shared__ bool last;
-  const int lane = threadIdx.x % 16, k_lane = threadIdx.x / 16;
-  const Index column = blockIdx.x * static_cast<Index>(strip) + lane * 4;
-  const int splits = gridDim.y;
-  const Index begin = in * blockIdx.y / splits, end = in * (blockIdx.y + 1) / splits;
-  float sum[rows][4] = {};
-  const bool whole = column + 4 <= columns && columns % 4 == 0;
-#pragma unroll 8
-  for (Index k = begin + k_lane; k < end; k += k_lanes) {
-    float4 weight = make_float4(0, 0, 0, 0);
-    if (whole)
-      weight = *reinterpret_cast<const float4*>(w + k * columns + column);
-    else if (column < columns) {
-      const float* const from = w + k * columns + column;
-      weight.x = from[0];
-      if (column + 1 < columns) weight.y = from[1];
-      if (column + 2 < columns) weight.z = from[2];
-      if (column + 3 < columns) weight.w = from[3];
-    }
-#pragma unroll
-    for (int r = 0; r < rows; ++r) {
-      const float value = __ldg(x + r * row_stride + k);
-      sum[r][0] += value * weight.x;
-      sum[r][1] += value * weight.y;
-      sum[r][2] += value * weight.z;
-      sum[r][3] += value * weight.w;
-    }
-  }
-#pragma unroll
-  for (int r = 0; r < rows; ++r)
-#pragma unroll
-    for (int c = 0; c < 4; ++c) sums[k_lane][r][lane * 4 + c] = sum[r][c];
-  __syncthreads();
-  const int my_row = threadIdx.x / strip, my_column = threadIdx.x % strip;  // 256 threads: up to 4 rows
-  const Index at = blockIdx.x * static_cast<Index>(strip) + my_column;
-  const bool mine = my_row < rows && at < columns;
-  float total = 0;
-  if (mine)
-    for (int k = 0; k < k_lanes; ++k) total += sums[k][my_row][my_column];
-  if (splits > 1) {
-    if (mine) partial[(static_cast<Index>(blockIdx.y) * rows + my_row) * columns + at] = total;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) last = atomicAdd(arrived + blockIdx.x, 1u) == static_cast<unsigned int>(splits - 1);
-    __syncthreads();
-    if (!last) return;
-    __threadfence();
-    total = 0;  // in order, so that the sum does not depend on who came last
-    if (mine)
-      for (int s = 0; s < splits; ++s)
-        total += __ldcg(partial + (static_cast<Index>(s) * rows + my_row) * columns + at);
-    if (threadIdx.x == 0) arrived[blockIdx.x] = 0;
-  }
-  if (mine) out[my_row * columns + at] = total + (bias ? bias[at] : 0.0f);
-}
-
 }  // namespace
 
 void add(const float* a, const float* b, Index n, float* out, cudaStream_t stream) {
@@ -188,19 +116,7 @@ void clip(const float* x, float limit, Index n, float* out, cudaStream_t stream)
 }
 
 void activate(Curve f, const float* x, Index n, float* out, cudaStream_t stream) {
-  switch (f) {
-    case Curve::relu:
-      return each(n, stream, [=] __device__(Index i) { out[i] = x[i] < 0 ? 0.0f : x[i]; });
-    case Curve::gelu:
-      return each(n, stream, [=] __device__(Index i) { out[i] = x[i] * normcdff(x[i]); });
-    case Curve::gelu_tanh:
-      return each(n, stream, [=] __device__(Index i) {
-        const float v = x[i];
-        out[i] = 0.5f * v * (1.0f + tanhf(0.7978845608028654f * (v + 0.044715f * v * v * v)));
-      });
-    case Curve::silu:
-      return each(n, stream, [=] __device__(Index i) { out[i] = x[i] / (1.0f + expf(-x[i])); });
-  }
+  each(n, stream, [=] __device__(Index i) { out[i] = bent(f, x[i]); });
 }
 
 void xielu(XieluNumbers f, const float* x, Index n, float* out, cudaStream_t stream) {
@@ -278,32 +194,6 @@ void to_bfloat(const float* x, Index rows, Index width, Index row_stride, void* 
 void first_not_finite(const float* x, Index n, unsigned long long* found, cudaStream_t stream) {
   const Index blocks = (n + block - 1) / block;
   first_kernel<<<static_cast<int>(blocks < most_blocks ? blocks : most_blocks), block, 0, stream>>>(x, n, found);
-}
-
-std::size_t rows_product_scratch(Index in, Index columns) {
-  return wanted_blocks * sizeof(unsigned int) +
-         static_cast<std::size_t>(splits_of(in, columns) * few_rows * columns) * sizeof(float);
-}
-
-void rows_product(const float* x, Index row_stride, Index rows, Index in, const float* w, Index columns,
-                  const float* bias, float* out, void* scratch, cudaStream_t stream) {
-  const Index strips = (columns + strip - 1) / strip;
-  const dim3 grid(static_cast<unsigned int>(strips), static_cast<unsigned int>(splits_of(in, columns)));
-  auto* const arrived = static_cast<unsigned int*>(scratch);
-  auto* const partial = reinterpret_cast<float*>(arrived + wanted_blocks);  // with more strips none is split
-  const auto run = [&](auto kernel) {
-    kernel<<<grid, 256, 0, stream>>>(x, row_stride, in, w, columns, bias, out, partial, arrived);
-  };
-  switch (rows) {
-    case 1:
-      return run(rows_product_kernel<1>);
-    case 2:
-      return run(rows_product_kernel<2>);
-    case 3:
-      return run(rows_product_kernel<3>);
-    default:
-      return run(rows_product_kernel<4>);
-  }
 }
 
 }  // namespace headscope::cuda

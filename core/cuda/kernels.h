@@ -49,11 +49,4 @@ void to_bfloat(const float* x, Index rows, Index width, Index row_stride, void* 
 /// ones; `found` has all bits set before, and stays so where there is none. REQUIRES n < 2³².
 void first_not_finite(const float* x, Index n, unsigned long long* found, cudaStream_t stream);
 
-/// out (rows, columns) = x (rows, in) · w (in, columns) + bias for few rows, where reading w is what takes time.
-/// `scratch`: rows_product_scratch() bytes, cleared once before the first use; every call leaves it so.
-void rows_product(const float* x, Index row_stride, Index rows, Index in, const float* w, Index columns,
-                  const float* bias, float* out, void* scratch, cudaStream_t stream);
-inline constexpr Index few_rows = 4;
-std::size_t rows_product_scratch(Index in, Index columns);
-
 }  // namespace headscope::cuda
