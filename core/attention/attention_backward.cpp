@@ -199,7 +199,9 @@ void record_attention(Tape& tape, Backend& backend, const Tensor& z, std::vector
       const AttentionSteps& s = steps[t];
       const bool to_scores = !s.edited_pattern, to_qk = to_scores && !s.edited_scores;
       const auto slot = [&](const Tensor& x, bool reached, Tape::Slot& into) {
-        if (reached && tape.active(x)) into = tape.into(x);
+        if (!reached || !tape.active(x)) return;
+        into = tape.into(x);
+        into.values.mutable_data();  // it may lie on a device, which then knows that it is written to here
       };
       slot(s.q, to_qk, gradients[t].q);
       slot(s.k, to_qk, gradients[t].k);

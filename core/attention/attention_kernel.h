@@ -21,8 +21,15 @@ class AttentionKernel {
   virtual bool takes(const AttentionInput& in, std::span<const Head> heads) const = 0;
   /// Room for z that attend() may write to.
   virtual Tensor room(Shape shape) = 0;
-  /// One text; writes z (query, head, d_value). Statistics of the maps hold from Backend::finish() on.
+  /// Whether attend() can do all texts of `in` at once: rules that are ranges of keys.
+  virtual bool takes_together(const AttentionInput& in, std::span<const Head> heads) const = 0;
+  /// One text or, without maps, all of in.lengths; writes z (query, head, d_value). Statistics of the maps hold from
+  /// Backend::finish() on.
   virtual std::vector<AttentionMap> attend(const AttentionInput& in, std::span<const Head> heads, Tensor z) = 0;
+  /// Whether record() can.
+  virtual bool records(const Tape& tape, const AttentionInput& in, std::span<const Head> heads) const = 0;
+  /// Records z, which attend() wrote, on the tape: of all texts of `in`, where anything of it is active.
+  virtual void record(Tape& tape, const AttentionInput& in, std::span<const Head> heads, const Tensor& z) = 0;
 };
 
 }  // namespace headscope

@@ -323,8 +323,8 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
   const bool watched =
       tap && (tap->wants({SiteKind::attn_scores, input.layer}) || tap->wants({SiteKind::pattern, input.layer}));
   Tape* const tape = backend.tape();
-  AttentionKernel* const kernel = !watched && !tape ? backend.attention() : nullptr;
-  const bool on_device = kernel && kernel->takes(input, parts);
+  AttentionKernel* const kernel = watched ? nullptr : backend.attention();
+  const bool on_device = kernel && kernel->takes(input, parts) && (!tape || kernel->records(*tape, input, parts));
   const Shape z_shape{rows, heads, input.v.dim(2)};
   AttentionOutput out;
   out.z = on_device ? kernel->room(z_shape) : backend.empty(z_shape);
@@ -344,6 +344,7 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
     if (lengths.size() > 1) {
       in.q = in.q.slice(0, begin[text], begin[text + 1]);
       for (Tensor* x : {&in.k, &in.v}) *x = x->slice(0, key_begin[text], key_begin[text + 1]);
+      in.lengths = in.key_lengths = {};
       if (input.mapped >= 0 && input.mapped != static_cast<Index>(text)) in.storage = MapStorage::none;
     }
     const Tensor z = out.z.slice(0, begin[text], begin[text + 1]);
@@ -355,13 +356,24 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
     steps[text] = watched ? pass.staged(*tap) : pass.fused();
     maps[text] = pass.maps();
   };
-  if (watched || on_device || lengths.size() == 1)  // a tap is called on the thread that runs the pass
+  const bool mapped = input.storage != MapStorage::none;
+  const bool together =
+      on_device && lengths.size() > 1 && !(mapped && input.mapped < 0) && kernel->takes_together(input, parts);
+  if (together) {
+    AttentionInput all = input;
+    all.storage = MapStorage::none;
+    kernel->attend(all, parts, out.z);
+    if (mapped && input.mapped < static_cast<Index>(lengths.size())) run(static_cast<std::size_t>(input.mapped));
+  } else if (watched || on_device || lengths.size() == 1)  // a tap is called on the thread that runs the pass
     for (std::size_t text = 0; text < lengths.size(); ++text) run(text);
   else
     backend.pool().parallel(static_cast<int>(lengths.size()),
                             [&](int text, int) { run(static_cast<std::size_t>(text)); });
   for (auto& each : maps) std::ranges::move(each, std::back_inserter(out.maps));
-  if (tape) record_attention(*tape, backend, out.z, std::move(begin), std::move(steps), std::move(rules));
+  if (tape && on_device)
+    kernel->record(*tape, input, parts, out.z);
+  else if (tape)
+    record_attention(*tape, backend, out.z, std::move(begin), std::move(steps), std::move(rules));
   return out;
 }
 

@@ -45,7 +45,8 @@ struct AttentionOutput {
   std::vector<AttentionMap> maps;  ///< one per head (text by text when several are mapped), empty with storage none
 };
 
-/// With a tape the patterns are kept for the way back: heads · query · key floats per text.
+/// With a tape the patterns are kept for the way back, heads · query · key floats per text, unless a device computes
+/// that finds them again (AttentionKernel::record()).
 /// `tap` (may be null) is asked for each head's rule and temperature. Sites attn_scores and pattern, (head, query,
 /// key), go through it, text by text; a map whose scores or weights a tap replaced is stored dense, whatever was asked.
 /// Throws Cancelled, and Error when a tap returns another shape.

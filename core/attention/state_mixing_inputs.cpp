@@ -146,8 +146,8 @@ Tensor decay_rates(Backend& backend, const Tensor& x) {
   Tape* const tape = backend.tape();
   if (tape && tape->active(x))
     tape->record(out, [=, &backend, &tape = *tape](const Tensor& d_out) {
-      const Tape::Slot to = tape.into(x);
-      float* const dx = const_cast<float*>(to.values.data());
+      Tape::Slot to = tape.into(x);
+      float* const dx = to.values.mutable_data();
       over_rows(backend.pool(), x.size(), 1, 1, [&](Index begin, Index end) {
         for (Index i = begin; i < end; ++i) dx[i] = d_out.data()[i] * out.data()[i] + (to.add ? dx[i] : 0.0f);
       });

@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::size_t largest_pinned = std::size_t{1} << 30;  // to pin pages takes time, and few look at so many
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
-constexpr std::uint32_t aligned = Device::aligned;
 
 float* card_memory(std::size_t bytes) {
   void* data = nullptr;
@@ -136,54 +135,84 @@ std::shared_ptr<float> Device::upload(const void* from, std::size_t bytes) {
   return to;
 }
 
-// Row-major c = a w is column-major cᵀ = wᵀ aᵀ: w stands first, and what is a row here is a column there.
-const Device::Plan& Device::plan(const PlanKey& key, cudaDataType_t kind, cublasComputeType_t compute, Index a_stride,
-                                 Index rows, Index in, Index out, bool bias) {
+namespace {
+/// The largest power of two up to 256 that the place is a multiple of.
+std::uint32_t alignment_of(const void* place) {
+  std::uint32_t bytes = 256;
+  while (reinterpret_cast<std::uintptr_t>(place) % bytes != 0) bytes /= 2;
+  return bytes;
+}
+}  // namespace
+
+// Row-major c = a b is column-major cᵀ = bᵀ aᵀ: b stands first, and what is a row here is a column there.
+const Device::Plan& Device::plan(const Product& p) {
+  const std::uint32_t first = alignment_of(p.b.first), second = alignment_of(p.a.first), sum = alignment_of(p.c);
+  const PlanKey key{p.kind,
+                    p.compute,
+                    p.rows,
+                    p.in,
+                    p.out,
+                    p.a.stride,
+                    p.b.stride,
+                    p.c_stride,
+                    p.a.transposed,
+                    p.b.transposed,
+                    Index{first} << 20 | Index{second} << 10 | sum,
+                    p.add,
+                    p.bias != nullptr};
   if (const auto known = plans_.find(key); known != plans_.end()) return known->second;
   Plan made;
-  const auto u = [](Index n) { return static_cast<std::uint64_t>(n); };
-  check(cublasLtMatmulDescCreate(&made.product, compute, CUDA_R_32F), "describing a product");
-  const cublasLtEpilogue_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-  check(cublasLtMatmulDescSetAttribute(made.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue),
-        "describing a product");
-  if (bias) {
-    const cudaDataType_t of_bias = CUDA_R_32F;
-    check(cublasLtMatmulDescSetAttribute(made.product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &of_bias, sizeof of_bias),
-          "describing a product");
-  }
-  check(cublasLtMatrixLayoutCreate(&made.a, kind, u(out), u(in), out), "describing a matrix");
-  check(cublasLtMatrixLayoutCreate(&made.b, kind, u(in), u(rows), a_stride), "describing a matrix");
-  check(cublasLtMatrixLayoutCreate(&made.c, CUDA_R_32F, u(out), u(rows), out), "describing a matrix");
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+    check(cublasLtMatmulDescSetAttribute(made.product, attribute, &value, sizeof value), "describing a product");
+  };
+  check(cublasLtMatmulDescCreate(&made.product, p.compute, CUDA_R_32F), "describing a product");
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
+  if (p.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+  if (p.b.transposed) set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+  if (p.a.transposed) set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T);
+  const auto matrix = [](cublasLtMatrixLayout_t& layout, cudaDataType_t kind, Index rows, Index columns,
+                         const Laid& x) {
+    if (x.transposed) std::swap(rows, columns);
+    check(cublasLtMatrixLayoutCreate(&layout, kind, static_cast<std::uint64_t>(columns),
+                                     static_cast<std::uint64_t>(rows), x.stride),
+          "describing a matrix");
+  };
+  matrix(made.a, p.kind, p.in, p.out, p.b);
+  matrix(made.b, p.kind, p.rows, p.in, p.a);
+  matrix(made.c, CUDA_R_32F, p.rows, p.out, {p.c, p.c_stride});
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference), "choosing an algorithm");
-  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
-                                       sizeof workspace_bytes);
-  for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    cublasLtMatmulPreferenceSetAttribute(preference, attribute, &aligned, sizeof aligned);
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value);
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, first);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, second);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, sum);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, sum);
   cublasLtMatmulHeuristicResult_t best{};
   int found = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(lt_, made.product, made.a, made.b, made.c, made.c, preference, 1, &best, &found);
   cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS || found == 0)
-    throw CardError("cuBLASLt", fmt::format("an algorithm for ({}, {}) · ({}, {})", rows, in, in, out),
+    throw CardError("cuBLASLt", fmt::format("an algorithm for ({}, {}) · ({}, {})", p.rows, p.in, p.in, p.out),
                     cublasLtGetStatusString(status));
   made.algorithm = best.algo;
   return plans_.emplace(key, std::move(made)).first->second;
 }
 
-void Device::multiply(cudaDataType_t kind, cublasComputeType_t compute, const void* a, Index a_stride, Index rows,
-                      Index in, const void* w, Index out, const float* bias, float* c) {
+void Device::multiply(const Product& product) {
+  assert(!(product.add && product.bias));
   const std::lock_guard hold(plans_lock_);
-  const Plan& p = plan({static_cast<int>(kind), static_cast<int>(compute), rows, in, out, a_stride, bias != nullptr},
-                       kind, compute, a_stride, rows, in, out, bias != nullptr);
-  if (bias)
-    check(cublasLtMatmulDescSetAttribute(p.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
+  const Plan& p = plan(product);
+  if (product.bias)
+    check(cublasLtMatmulDescSetAttribute(p.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &product.bias,
+                                         sizeof product.bias),
           "describing a product");
-  const float one = 1, zero = 0;
-  check(cublasLtMatmul(lt_, p.product, &one, w, p.a, a, p.b, &zero, c, p.c, c, p.c, &p.algorithm, workspace_,
-                       workspace_bytes, stream_),
+  const float one = 1, kept = product.add ? 1 : 0;
+  check(cublasLtMatmul(lt_, p.product, &one, product.b.first, p.a, product.a.first, p.b, &kept, product.c, p.c,
+                       product.c, p.c, &p.algorithm, workspace_, workspace_bytes, stream_),
         "cublasLtMatmul");
 }
 

@@ -5,13 +5,13 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <cassert>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -53,11 +53,30 @@ class Device {
   /// Memory of the card with these bytes.
   std::shared_ptr<float> upload(const void* from, std::size_t bytes);
 
-  /// c (rows, out) = a (rows, in) · w (in, out) + bias; a begins at a multiple of `aligned` bytes and has rows
-  /// `a_stride` apart, c is contiguous. `kind` of a and w; c is float32. bias may be null.
+  /// A matrix in memory: rows `stride` numbers apart or, transposed, columns.
+  struct Laid {
+    const void* first;
+    Index stride;
+    bool transposed = false;
+  };
+  /// c (rows, out) = a (rows, in) · b (in, out) + bias, or that product added to c.
+  struct Product {
+    cudaDataType_t kind;  ///< of a and b; c is float32
+    cublasComputeType_t compute;
+    Laid a, b;
+    Index rows, in, out;
+    float* c;
+    Index c_stride;               ///< rows of c so far apart
+    const float* bias = nullptr;  ///< may be null; not with `add`
+    bool add = false;
+  };
+  void multiply(const Product& product);
+  /// The same of contiguous b and c, where a begins at a multiple of `aligned` bytes.
   static constexpr std::uint32_t aligned = 16;
   void multiply(cudaDataType_t kind, cublasComputeType_t compute, const void* a, Index a_stride, Index rows, Index in,
-                const void* w, Index out, const float* bias, float* c);
+                const void* w, Index out, const float* bias, float* c) {
+    multiply({kind, compute, {a, a_stride}, {w, out}, rows, in, out, c, out, bias});
+  }
 
  private:
   explicit Device(int index);
@@ -74,9 +93,9 @@ class Device {
           algorithm(other.algorithm) {}
     ~Plan();
   };
-  using PlanKey = std::tuple<int, int, Index, Index, Index, Index, bool>;
-  const Plan& plan(const PlanKey& key, cudaDataType_t kind, cublasComputeType_t compute, Index a_stride, Index rows,
-                   Index in, Index out, bool bias);
+  /// All that an algorithm is chosen by: kinds, extents, strides, flags, how places are aligned.
+  using PlanKey = std::array<Index, 13>;
+  const Plan& plan(const Product& product);
 
   int index_;
   cudaDeviceProp properties_{};

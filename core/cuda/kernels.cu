@@ -3,36 +3,12 @@
 
 #include "core/cuda/curve.cuh"
 #include "core/cuda/kernels.h"
+#include "core/cuda/launch.cuh"
 
 namespace headscope::cuda {
 namespace {
 
-constexpr int block = 256;
-constexpr int most_blocks = 132 * 16;
 constexpr int warps = 4;  // of a block whose warps take a row each
-
-template <class F>
-__global__ void each_kernel(Index n, F f) {
-  for (Index i = blockIdx.x * static_cast<Index>(blockDim.x) + threadIdx.x; i < n;
-       i += static_cast<Index>(gridDim.x) * blockDim.x)
-    f(i);
-}
-
-template <class F>
-void each(Index n, cudaStream_t stream, F f) {
-  if (n <= 0) return;
-  const Index blocks = (n + block - 1) / block;
-  each_kernel<<<static_cast<int>(blocks < most_blocks ? blocks : most_blocks), block, 0, stream>>>(n, f);
-}
-
-__device__ float warp_sum(float x) {
-  for (int lane = 16; lane > 0; lane /= 2) x += __shfl_xor_sync(0xffffffffu, x, lane);
-  return x;
-}
-__device__ float warp_max(float x) {
-  for (int lane = 16; lane > 0; lane /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, lane));
-  return x;
-}
 
 /// Rows of `per_row` warps each; a block has `warps` of them.
 template <int per_row>
@@ -152,21 +128,23 @@ void add_to_heads(Heads x, const float* shared, Index shared_stride, Index r, fl
 
 void rotate(Heads x, const float* cosine, const float* sine, Index pairs, bool adjacent, float* out,
             cudaStream_t stream) {
+  turn(x, cosine, sine, pairs, adjacent, 1, out, x.heads * x.width, x.width, false, stream);
+}
+
+void turn(Heads x, const float* cosine, const float* sine, Index pairs, bool adjacent, float sign, float* out,
+          Index out_row, Index out_head, bool add, cudaStream_t stream) {
   const Index step = adjacent ? 2 : 1, other = adjacent ? 1 : pairs, rest = x.width - 2 * pairs,
               items = pairs + rest;  // a pair, or a number that stays
   each(x.rows * x.heads * items, stream, [=] __device__(Index i) {
     const Index item = i % items, head = i / items % x.heads, row = i / items / x.heads;
     const float* const from = x.x + row * x.row_stride + head * x.head_stride;
-    float* const to = out + (row * x.heads + head) * x.width;
-    if (item >= pairs) {
-      const Index at = item + pairs;
-      to[at] = from[at];
-      return;
-    }
+    float* const to = out + row * out_row + head * out_head;
+    const auto put = [&](Index at, float value) { to[at] = add ? to[at] + value : value; };
+    if (item >= pairs) return put(item + pairs, from[item + pairs]);
     const float a = from[step * item], b = from[step * item + other], c = cosine[row * pairs + item],
-                s = sine[row * pairs + item];
-    to[step * item] = a * c - b * s;
-    to[step * item + other] = b * c + a * s;
+                s = sign * sine[row * pairs + item];
+    put(step * item, a * c - b * s);
+    put(step * item + other, b * c + a * s);
   });
 }
 
@@ -192,8 +170,7 @@ void to_bfloat(const float* x, Index rows, Index width, Index row_stride, void* 
 }
 
 void first_not_finite(const float* x, Index n, unsigned long long* found, cudaStream_t stream) {
-  const Index blocks = (n + block - 1) / block;
-  first_kernel<<<static_cast<int>(blocks < most_blocks ? blocks : most_blocks), block, 0, stream>>>(x, n, found);
+  first_kernel<<<blocks_for(n), block, 0, stream>>>(x, n, found);
 }
 
 }  // namespace headscope::cuda

@@ -37,6 +37,9 @@ struct Heads {
 void add_to_heads(Heads x, const float* shared, Index shared_stride, Index r, float* out, cudaStream_t stream);
 void rotate(Heads x, const float* cosine, const float* sine, Index pairs, bool adjacent, float* out,
             cudaStream_t stream);
+/// The same forwards (`sign` 1) or back (−1), into `out` with rows and heads so far apart; written or added.
+void turn(Heads x, const float* cosine, const float* sine, Index pairs, bool adjacent, float sign, float* out,
+          Index out_row, Index out_head, bool add, cudaStream_t stream);
 
 /// Rows of table (…, width) → out (count, width).
 void gather(const float* table, Index row_stride, Index width, const std::int32_t* ids, Index count, float* out,

@@ -83,9 +83,10 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   const auto norm_of = [&](NormKind of, const Tensor& gain, const Tensor& bias, Index width, int layer,
                            const char* role) {
     NormWeights out{floats(gain, layer, role), floats(bias, layer, role), of};
-    if (!out.gain.defined()) out.gain = Tensor::full({width}, 1.0f);
-    if (!out.bias.defined() && of == NormKind::layer_norm) out.bias = Tensor::zeros({out.gain.size()});
     for (Tensor* each : {&out.gain, &out.bias}) *each = resident(std::move(*each));
+    if (!out.gain.defined()) out.gain = backend.resident(Tensor::full({width}, 1.0f));
+    if (!out.bias.defined() && of == NormKind::layer_norm)
+      out.bias = backend.resident(Tensor::zeros({out.gain.size()}));
     return out;
   };
   const auto norm = [&](const Tensor& gain, const Tensor& bias, Index size, int layer, const char* role) {

@@ -32,6 +32,11 @@ Tensor Backend::empty(Shape shape) {
   return buffers_->empty(shape);
 }
 
+void Backend::clear(Tensor x) {
+  assert(x.contiguous());
+  std::memset(x.mutable_data(), 0, x.bytes());
+}
+
 void Backend::accumulate(const Tensor& from, const Tape::Slot& into) {
   Tensor to = into.values;
   assert(from.shape() == to.shape());

@@ -16,6 +16,7 @@
 namespace headscope {
 
 class AttentionKernel;
+class UpdateKernel;
 class BufferPool;
 class RowQueue;
 
@@ -48,8 +49,8 @@ class Backend {
 
   /// Whether ops return before they are done.
   virtual bool asynchronous() const { return false; }
-  /// `weight`, which many ops will read and nobody will write to, where this device reads it fastest. It may be
-  /// undefined.
+  /// `weight`, which many ops will read and nobody will write to (but updates(), and whoever does it by way of what
+  /// this returns), where this device reads it fastest. It may be undefined.
   virtual Tensor resident(Tensor weight) { return weight; }
   /// x in storage of its own, contiguous f32, where it is computed on.
   virtual Tensor copy(const Tensor& x) { return x.copy(); }
@@ -57,8 +58,14 @@ class Backend {
   /// Writes `rows` over those of `all` from `at` on. Both contiguous behind the first axis. `all` may move to the
   /// device, with the rows before `at`.
   virtual void put_rows(Tensor& all, Index at, const Tensor& rows);
+  /// Uninitialised storage where ops compute.
+  virtual Tensor room(Shape shape) { return empty(shape); }
+  /// Writes zeros over x (contiguous).
+  virtual void clear(Tensor x);
   /// Own kernels for attention, or null.
   virtual AttentionKernel* attention() { return nullptr; }
+  /// Own kernels for what an optimiser does to weights that are resident() here, or null.
+  virtual UpdateKernel* updates() { return nullptr; }
   /// At the end of a pass: what was put off is done, what was sent has come.
   virtual void finish() {}
   /// A pass is given up. Does nothing behind finish().
@@ -129,7 +136,7 @@ class Backend {
   };
   Tape* tape() const { return tape_; }
   /// Adds `from` to a gradient, or writes it there.
-  void accumulate(const Tensor& from, const Tape::Slot& into);
+  virtual void accumulate(const Tensor& from, const Tape::Slot& into);
 
   /// True when every element is a finite number; of numbers that are not f32, as they are stored.
   bool finite(const Tensor& x);
@@ -145,6 +152,8 @@ class Backend {
  protected:
   /// The matrices side by side in the form that this device multiplies with.
   virtual std::shared_ptr<const PackedMatrix> pack(std::span<const Tensor> weights);
+  /// Records out = a + b: its gradient is that of both, wherever it lies.
+  void record_sum(const Tensor& out, const Tensor& a, const Tensor& b);
 
  private:
   Tensor norm(bool center, const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, RowQueue* later);

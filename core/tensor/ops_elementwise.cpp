@@ -19,12 +19,16 @@ Tensor Backend::add(const Tensor& a, const Tensor& b, RowQueue* later) {
   each_element(later, a, 1, [left, right, out](Index begin, Index end) mutable {
     row_ops::add(left.data() + begin, right.data() + begin, end - begin, out.mutable_data() + begin);
   });
-  if (tape_ && (tape_->active(a) || tape_->active(b)))
-    tape_->record(out, [this, &tape = *tape_, a, b](const Tensor& d_out) {
-      for (const Tensor* x : {&a, &b})
-        if (tape.active(*x) && !tape.pass_on(*x)) accumulate(d_out, tape.into(*x));
-    });
+  record_sum(out, a, b);
   return out;
+}
+
+void Backend::record_sum(const Tensor& out, const Tensor& a, const Tensor& b) {
+  if (!tape_ || !(tape_->active(a) || tape_->active(b))) return;
+  tape_->record(out, [this, &tape = *tape_, a, b](const Tensor& d_out) {
+    for (const Tensor* x : {&a, &b})
+      if (tape.active(*x) && !tape.pass_on(*x)) accumulate(d_out, tape.into(*x));
+  });
 }
 
 Tensor Backend::multiply(const Tensor& a, const Tensor& b, RowQueue* later) {

@@ -93,6 +93,7 @@ void multiply(std::span<const Product> products, ThreadPool& pool) {
   assert(width <= widest_panel);
   std::vector<Task> tasks;
   for (const Product& p : products) {
+    Tensor(p.c).mutable_data();  // it may lie on a device, which then knows that it is written to here
     const Index rows = p.a.dim(0), depth = p.a.dim(1), columns = p.b.dim(1);
     assert(p.b.dim(0) == depth && p.c.shape() == Shape({rows, columns}) && p.c.stride(1) == 1);
     assert(!p.bias.defined() || (!p.add && p.bias.dim(0) == columns && p.bias.stride(0) == 1));

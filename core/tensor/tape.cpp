@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 
 #include "core/tensor/backend.h"
 
@@ -45,10 +44,7 @@ void Tape::backward(const Tensor& output, const Tensor& weight) {
 Tensor Tape::gradient(const Tensor& x) {
   assert(watched(x));
   const Slot slot = into(x);
-  if (!slot.add) {
-    Tensor zero = slot.values;
-    std::memset(zero.mutable_data(), 0, zero.bytes());
-  }
+  if (!slot.add) backend_.clear(slot.values);
   return slot.values;
 }
 
@@ -56,13 +52,13 @@ Tape::Slot Tape::into(const Tensor& x) {
   const Tensor::Storage storage = x.storage();
   Gradient& gradient = gradients_[storage.first];
   if (!gradient.buffer) {
-    gradient = {x, std::make_shared<Tensor>(backend_.empty({storage.size}))};
+    gradient = {x, std::make_shared<Tensor>(backend_.room({storage.size}))};
     // Whoever writes all of the storage, in whatever order, need not find zeros there.
     if (x.size() == storage.size) return {view(x, gradient), false};
-    std::memset(gradient.buffer->mutable_data(), 0, gradient.buffer->bytes());
+    backend_.clear(*gradient.buffer);
   } else if (gradient.buffer.use_count() > 1) {
-    auto own = std::make_shared<Tensor>(backend_.empty({storage.size}));
-    std::memcpy(own->mutable_data(), gradient.buffer->data(), own->bytes());
+    auto own = std::make_shared<Tensor>(backend_.room({storage.size}));
+    backend_.accumulate(*gradient.buffer, {*own, false});
     gradient.buffer = std::move(own);
   }
   return {view(x, gradient), true};

@@ -10,9 +10,10 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
-#include "core/base/thread_pool.h"
+#include "core/tensor/backend.h"
 #include "core/tensor/row_gradients.h"
 #include "core/train/adamw_row.h"
+#include "core/train/update_kernel.h"
 
 namespace headscope {
 namespace {
@@ -90,7 +91,7 @@ void AdamW::set_settings(OptimizerSettings settings) {
   settings_ = settings;
 }
 
-void AdamW::step(Parameters& parameters, const std::vector<Tensor>& gradients, double norm, ThreadPool& pool) {
+void AdamW::step(Parameters& parameters, const std::vector<Tensor>& gradients, double norm, Backend& backend) {
   assert(gradients.size() == first_.size() && std::isfinite(norm));
   const double rate = next_rate();
   ++steps_;
@@ -107,7 +108,17 @@ void AdamW::step(Parameters& parameters, const std::vector<Tensor>& gradients, d
   row.epsilon = static_cast<float>(settings_.epsilon);
   AdamWRow decayed = row;
   decayed.keep = static_cast<float>(1 - rate * settings_.weight_decay);
-  over_pieces(gradients, pool, [&](std::size_t i, Index begin, Index end, std::size_t) {
+  if (UpdateKernel* const device = backend.updates()) {
+    std::vector<UpdateKernel::Update> updates;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      Parameter& p = parameters.all()[i];
+      for (Tensor* each : {&first_[i], &second_[i], &p.value}) *each = backend.resident(std::move(*each));
+      updates.push_back({gradients[i], first_[i], second_[i], p.value, p.decays() ? decayed.keep : row.keep});
+    }
+    device->adamw(row, updates);
+    return;
+  }
+  over_pieces(gradients, backend.pool(), [&](std::size_t i, Index begin, Index end, std::size_t) {
     Parameter& p = parameters.all()[i];
     adamw_row(p.decays() ? decayed : row, gradients[i].data() + begin, end - begin, first_[i].mutable_data() + begin,
               second_[i].mutable_data() + begin, p.value.mutable_data() + begin);
@@ -145,11 +156,12 @@ void AdamW::restore(const std::map<std::string, Tensor>& state) {
   steps_ = static_cast<std::int64_t>(steps);
 }
 
-double gradient_norm(const std::vector<Tensor>& gradients, ThreadPool& pool) {
+double gradient_norm(const std::vector<Tensor>& gradients, Backend& backend) {
+  if (UpdateKernel* const device = backend.updates()) return device->gradient_norm(gradients);
   Index pieces = 0;
   for (const Tensor& g : gradients) pieces += (g.size() + piece - 1) / piece;
   std::vector<double> squares(static_cast<std::size_t>(pieces));
-  over_pieces(gradients, pool, [&](std::size_t i, Index begin, Index end, std::size_t number) {
+  over_pieces(gradients, backend.pool(), [&](std::size_t i, Index begin, Index end, std::size_t number) {
     squares[number] = row_gradients::sum_of_squares(gradients[i].data() + begin, end - begin);
   });
   double sum = 0;

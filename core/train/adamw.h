@@ -1,7 +1,8 @@
 #pragma once
 // AdamW (Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019): Adam's moments (Kingma & Ba, 2015), decay
 // apart from them and on matrices only, a learning rate that warms up and falls along a cosine, gradients clipped by
-// their global norm (Pascanu et al., 2013). Not thread-safe; results do not depend on the number of threads.
+// their global norm (Pascanu et al., 2013). Not thread-safe; results do not depend on the number of threads. Where the
+// backend has kernels for it (Backend::updates()), weights and moments stay on its device from step to step.
 
 #include <cstdint>
 #include <map>
@@ -12,7 +13,7 @@
 
 namespace headscope {
 
-class ThreadPool;
+class Backend;
 
 struct OptimizerSettings {
   double learning_rate = 1e-3;       ///< at the top of the schedule
@@ -46,7 +47,7 @@ class AdamW {
 
   /// Moves every parameter by its gradient; gradients[i] belongs to parameters.all()[i]. `norm` is gradient_norm() of
   /// them, which must be finite.
-  void step(Parameters& parameters, const std::vector<Tensor>& gradients, double norm, ThreadPool& pool);
+  void step(Parameters& parameters, const std::vector<Tensor>& gradients, double norm, Backend& backend);
 
   std::int64_t steps() const { return steps_; }  ///< taken so far
   double next_rate() const { return settings_.rate_at(steps_); }
@@ -67,6 +68,6 @@ class AdamW {
 };
 
 /// √(Σ g²) over all tensors, in float64; not finite when any element is not.
-double gradient_norm(const std::vector<Tensor>& gradients, ThreadPool& pool);
+double gradient_norm(const std::vector<Tensor>& gradients, Backend& backend);
 
 }  // namespace headscope

@@ -2,21 +2,11 @@
 // The vectorised inner loop of AdamW, compiled per instruction set.
 
 #include "core/tensor/tensor.h"
+#include "core/train/adamw_numbers.h"
 
 namespace headscope {
 
-/// One step's numbers, the same for every element.
-struct AdamWRow {
-  float gradient_scale = 1;  ///< from clipping
-  float beta1 = 0, beta2 = 0;
-  float rest1 = 1, rest2 = 1;  ///< 1 − β, not from rounded βs
-  float rate = 0;              ///< learning rate / (1 − β₁ᵗ)
-  float second_scale = 1;      ///< 1 / (1 − β₂ᵗ)
-  float epsilon = 0;
-  float keep = 1;  ///< 1 − learning rate · weight decay
-};
-
-/// m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g²,  w ← keep · w − rate · m / (√(second_scale · v) + ε)
+/// One step, as AdamWRow says, of n elements.
 void adamw_row(const AdamWRow& step, const float* gradient, Index n, float* first, float* second, float* weight);
 
 }  // namespace headscope

@@ -12,6 +12,8 @@ namespace headscope {
 struct Learner::Impl {
   Impl(Parameters start, const OptimizerSettings& settings, Backend& on)
       : backend(on), parameters(std::move(start)), optimizer(parameters, settings) {
+    // The optimiser's first step would put them there, behind the back of the model's views.
+    for (Parameter& each : parameters.all()) each.value = backend.resident(std::move(each.value));
     model = parameters.trainable_model(backend);
   }
 
@@ -101,7 +103,7 @@ StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequ
 
   std::vector<Tensor> gradients;
   for (const Parameter& each : s.parameters.all()) gradients.push_back(tape.gradient(each.value));
-  report.gradient_norm = gradient_norm(gradients, s.backend.pool());
+  report.gradient_norm = gradient_norm(gradients, s.backend);
   if (!std::isfinite(report.gradient_norm)) {
     for (std::size_t i = 0; i < gradients.size(); ++i)
       for (Index k = 0; k < gradients[i].size(); ++k)
@@ -110,7 +112,7 @@ StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequ
                       fmt::format("{} at element {}", gradients[i].data()[k], k), hint);
     throw Error(where + ": gradient", "a norm within float32's range", fmt::format("{}", report.gradient_norm), hint);
   }
-  s.optimizer.step(s.parameters, gradients, report.gradient_norm, s.backend.pool());
+  s.optimizer.step(s.parameters, gradients, report.gradient_norm, s.backend);
   return report;
 }
 

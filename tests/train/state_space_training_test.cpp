@@ -222,7 +222,7 @@ TEST_CASE("weight decay shrinks a state space's matrices, not how fast its state
   AdamW optimizer(p, {.learning_rate = 0.1, .weight_decay = 0.5});
   std::vector<Tensor> still;
   for (const Parameter& each : p.all()) still.push_back(Tensor::zeros(each.value.shape()));
-  optimizer.step(p, still, 0, backend.pool());
+  optimizer.step(p, still, 0, backend);
   for (std::size_t i = 0; i < p.all().size(); ++i) {
     CAPTURE(p.all()[i].name);
     const bool moved = largest_difference(p.all()[i].value, before.all()[i].value) > 0;
