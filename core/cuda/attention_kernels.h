@@ -31,11 +31,15 @@ struct StatsRoom {
   int* max_key = nullptr;
   float *duplicate = nullptr, *induction = nullptr;  ///< null without labels
   /// Sums of weights as whole numbers of 2⁻⁴⁰, which add up to the same in any order; zero before.
+  /// Null of a single query, whose weights tell them.
   unsigned long long *column = nullptr, *distance = nullptr;  ///< n_key; n_query + n_key − 1
   float* overview = nullptr;                                  ///< bin > 1: zero before
   int bin = 1, overview_rows = 0, overview_columns = 0;
 };
 inline constexpr double mass_unit = 1.0 / (1ull << 40);
+__host__ __device__ inline unsigned long long mass_of(float weight) {
+  return weight > 0.0f ? static_cast<unsigned long long>(static_cast<double>(weight) * 0x1p40 + 0.5) : 0;
+}
 
 struct AttentionTask {
   const float *q, *k, *v;
@@ -52,6 +56,11 @@ struct AttentionTask {
   float* weights;        ///< (head, n_query, n_key), zero before; null = not kept
   float* scratch;        ///< by rows: (head, row, n_key) where n_key > row_room(d), else null
   int first_query;       ///< by rows: the first of this call
+  /// By rows: keys and values (fresh_rows, kv_head, width) of the last keys, to be put to their places first; or null.
+  const float *fresh_k, *fresh_v;
+  float *to_k, *to_v;
+  int fresh_rows;
+  bool early;  ///< by rows: may start while the kernel before still runs
   StatsRoom stats;
 };
 

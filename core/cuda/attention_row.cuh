@@ -138,7 +138,7 @@ __device__ inline void tell(const AttentionTask& t, int head, const Row& row, co
 }
 
 __device__ inline void add_mass(unsigned long long* to, float mass) {
-  if (mass > 0.0f) atomicAdd(to, static_cast<unsigned long long>(static_cast<double>(mass) * 0x1p40 + 0.5));
+  if (mass > 0.0f) atomicAdd(to, mass_of(mass));
 }
 
 /// Weights are not negative, and such floats are ordered as whole numbers are.

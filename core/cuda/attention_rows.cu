@@ -1,4 +1,5 @@
 #include "core/cuda/attention_row.cuh"
+#include "core/cuda/instructions.cuh"
 
 namespace headscope::cuda {
 namespace {
@@ -20,6 +21,8 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
   __shared__ float room[32];
   __shared__ Peak peak_room[32];
   const int query = t.first_query + blockIdx.x, head = blockIdx.y, kv = head / (t.heads / t.kv_heads);
+  let_next_start();
+  wait_for_before();
   const HeadTerms h = t.head[head];
   const Row row = row_of(t, h, query);
   float* const q = shared;       // d
@@ -27,6 +30,14 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
   float* const p =
       t.scratch ? t.scratch + (static_cast<Index>(head) * gridDim.x + blockIdx.x) * t.n_key : parts + 4 * blockDim.x;
   for (int i = threadIdx.x; i < t.d; i += blockDim.x) q[i] = t.q[query * t.q_row + head * t.q_head + i];
+  // Every block that reads them puts them there: to wait for another's would take longer.
+  for (int row = 0; row < t.fresh_rows; ++row) {
+    const Index from = static_cast<Index>(row) * t.kv_heads + kv;
+    for (int i = threadIdx.x; i < t.d; i += blockDim.x)
+      t.to_k[row * t.k_row + kv * t.k_head + i] = t.fresh_k[from * t.d + i];
+    for (int i = threadIdx.x; i < t.d_value; i += blockDim.x)
+      t.to_v[row * t.v_row + kv * t.v_head + i] = t.fresh_v[from * t.d_value + i];
+  }
   __syncthreads();
 
   const int lane = threadIdx.x % 8, group = threadIdx.x / 8, groups = blockDim.x / 8;
@@ -43,7 +54,7 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
       const float* const from = k + key * t.k_row;
       if (t.by_four) {
         for (int i = 4 * lane; i < t.d; i += 32) {
-          const float4 four = __ldg(reinterpret_cast<const float4*>(from + i));
+          const float4 four = *reinterpret_cast<const float4*>(from + i);
           dots[u] += q[i] * four.x + q[i + 1] * four.y + q[i + 2] * four.z + q[i + 3] * four.w;
         }
       } else {
@@ -88,6 +99,7 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
       if (key > 0 && key <= position && t.labels[key - 1] == label) sums.induction += weight;
     }
     if (t.weights) t.weights[(static_cast<Index>(head) * t.n_query + query) * t.n_key + key] = weight;
+    if (!s.column) continue;
     add_mass(s.column + static_cast<Index>(head) * t.n_key + key, weight);
     add_mass(s.distance + static_cast<Index>(head) * (t.n_query + t.n_key - 1) + query - key + t.n_key - 1, weight);
     if (s.overview && s.bin > 1)
@@ -121,7 +133,7 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
       if (t.by_four) {
 #pragma unroll 8
         for (int key = row.keys.x + turn; key < row.keys.y; key += turns) {
-          const float4 four = __ldg(reinterpret_cast<const float4*>(v + key * t.v_row + column));
+          const float4 four = *reinterpret_cast<const float4*>(v + key * t.v_row + column);
           const float weight = p[key];
           sum[0] += weight * four.x;
           sum[1] += weight * four.y;
@@ -162,7 +174,7 @@ void attention_by_rows(const AttentionTask& task, int rows, cudaStream_t stream)
   const std::size_t bytes = sizeof(float) * (static_cast<std::size_t>(task.d) + 4 * count +
                                              static_cast<std::size_t>(task.scratch ? 0 : task.n_key));
   const dim3 grid(static_cast<unsigned int>(rows), static_cast<unsigned int>(task.heads));
-  rows_kernel<<<grid, count, bytes, stream>>>(task);
+  launch(task.early, rows_kernel, grid, count, bytes, stream, task);
 }
 
 }  // namespace headscope::cuda

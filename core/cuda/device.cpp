@@ -234,6 +234,7 @@ Storage::~Storage() {
 }
 
 float* Storage::on_card() {
+  begin();
   if (ahead()) {
     const std::lock_guard hold(lock_);
     device_->send(memory_.get(), mirror(), mirror_.bytes());
@@ -249,6 +250,7 @@ void Storage::copy_home(cudaStream_t stream) {
 }
 
 void Storage::send() {
+  begin();
   const std::lock_guard hold(lock_);
   if (sent_) return;
   device_->choose();

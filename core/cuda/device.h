@@ -42,6 +42,8 @@ class Device {
   cudaStream_t stream() const { return stream_; }
   cudaStream_t homeward() const { return homeward_; }
   const cudaDeviceProp& properties() const { return properties_; }
+  /// Whether a kernel can be started while the one before still runs (launch() of instructions.cuh).
+  bool starts_early() const { return properties_.major >= 9; }
 
   /// Memory of the card, not cleared. Handed back, it may be written to by what is queued later: all stands in one
   /// stream, and what the second one still reads waits in ~Storage. Throws CardError with what is free and what was
@@ -107,6 +109,13 @@ class Device {
   std::map<PlanKey, Plan> plans_;
 };
 
+/// Whoever has yet to start what makes a tensor's numbers.
+class Starter {
+ public:
+  virtual ~Starter() = default;
+  virtual void start() = 0;
+};
+
 /// A tensor's numbers on a card.
 class Storage final : public Remote {
  public:
@@ -116,8 +125,15 @@ class Storage final : public Remote {
   Storage(std::shared_ptr<Device> device, Tensor here);
   ~Storage() override;
   const std::shared_ptr<Device>& device() const { return device_; }
-  /// Where they are over there; sends first what was written here.
+  /// Where they are over there; starts first what makes them, sends what was written here.
   float* on_card();
+  /// Where they will be, whatever has to happen before.
+  float* room() const { return memory_.get(); }
+  /// Null: it has started. What waits belongs to one thread.
+  void wait_for(Starter* starter) { starter_ = starter; }
+  bool waits() const { return starter_ != nullptr; }
+  /// Nobody will ask for numbers behind the first so many.
+  void cut_to(Index numbers) { mirror_ = mirror_.slice(0, 0, numbers); }
   /// The card writes there again.
   void written_on_card() {
     assert(!sent_);  // nobody sends what will be written again
@@ -127,11 +143,15 @@ class Storage final : public Remote {
 
  private:
   Storage(std::shared_ptr<Device> device, Tensor mirror, bool arrived);
+  void begin() override {
+    if (starter_) starter_->start();
+  }
   void fetch() override;
   void copy_home(cudaStream_t stream);
   std::shared_ptr<Device> device_;
   Tensor mirror_;
   std::shared_ptr<float> memory_;
+  Starter* starter_ = nullptr;
   cudaEvent_t sent_ = nullptr;
 };
 

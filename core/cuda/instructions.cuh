@@ -44,7 +44,7 @@ __device__ inline void let_next_start() {
 
 /// kernel(arguments…). `early`: while the kernel before still runs, where that lets it; it must wait_for_before().
 template <class... Parameters, class... Arguments>
-void launch(bool early, void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
+void launch(bool early, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t bytes, cudaStream_t stream,
             Arguments&&... arguments) {
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -52,6 +52,7 @@ void launch(bool early, void (*kernel)(Parameters...), dim3 grid, dim3 block, cu
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
+  config.dynamicSmemBytes = bytes;
   config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = early ? 1 : 0;

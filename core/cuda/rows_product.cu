@@ -180,7 +180,7 @@ void rows_product(const RowsProduct& task, void* scratch, bool early, cudaStream
   const dim3 grid(static_cast<unsigned int>(strips), static_cast<unsigned int>(splits_of(task.in, task.columns)));
   auto* const arrived = static_cast<unsigned int*>(scratch);
   auto* const partial = reinterpret_cast<float*>(arrived + wanted_blocks);  // with more strips none is split
-  const auto run = [&](auto kernel) { launch(early, kernel, grid, threads, stream, task, partial, arrived); };
+  const auto run = [&](auto kernel) { launch(early, kernel, grid, threads, 0, stream, task, partial, arrived); };
   const auto of_rows = [&]<class W, bool normed>() {
     switch (task.rows) {
       case 1:

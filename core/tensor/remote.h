@@ -33,11 +33,17 @@ class Remote {
   virtual void fetch() = 0;
   bool ahead() const { return ahead_.load(std::memory_order_acquire); }  ///< written to here, not yet there
   void level() { ahead_.store(false, std::memory_order_release); }
-  void left_behind() { arrived_.store(false, std::memory_order_release); }  ///< the device wrote again
+  void left_behind() {  ///< the device wrote again; what others are fetching meanwhile need not have that
+    const std::lock_guard hold(lock_);
+    arrived_.store(false, std::memory_order_release);
+  }
+  /// Before fetch(), and before anybody waits for another's.
+  virtual void begin() {}
   std::mutex lock_;
 
  private:
   void wait() {
+    begin();
     const std::lock_guard hold(lock_);
     if (arrived_.load(std::memory_order_acquire)) return;
     fetch();
