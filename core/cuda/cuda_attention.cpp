@@ -4,39 +4,17 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
-#include <set>
 #include <utility>
 
 #include "core/base/nth.h"
+#include "core/cuda/attention_terms.h"
 
 namespace headscope::cuda {
 
 namespace {
-constexpr std::size_t most_bias_bytes = std::size_t{1} << 30;
 constexpr Index most_scratch_bytes = Index{256} << 20;
 constexpr Index few_queries = 16;
-
-/// Whether cells differ by more than being seen or not, their score and their distance.
-bool by_cell(const AttentionKernel::Head& head) {
-  return !head.parts.rule->plain() || head.parts.buckets || (head.parts.slope != 0 && head.parts.slope_unit > 0);
-}
 }  // namespace
-
-/// The rules of a layer's heads as the kernels read them.
-struct Attention::Terms {
-  std::vector<Head> of;  // keeps the rules
-  Index n_query, n_key, offset;
-  std::shared_ptr<float> heads, ranges, rows, biases;
-
-  bool same(const AttentionInput& in, std::span<const Head> heads_) const {
-    const auto equal = [](const HeadRule& a, const HeadRule& b) {
-      return a.rule == b.rule && a.scale == b.scale && a.cap == b.cap && a.slope == b.slope &&
-             a.slope_unit == b.slope_unit && a.sink == b.sink && a.buckets == b.buckets;
-    };
-    return n_query == in.q.dim(0) && n_key == in.k.dim(0) && offset == in.offset &&
-           std::ranges::equal(of, heads_, [&](const Head& a, const Head& b) { return equal(a.parts, b.parts); });
-  }
-};
 
 /// One text's statistics in one layer, on their way home.
 struct Attention::Statistics {
@@ -93,85 +71,8 @@ struct Attention::Statistics {
   }
 };
 
-bool Attention::takes(const AttentionInput& in, std::span<const Head> heads) const {
-  std::set<const AttentionRule*> rules;  // that need a number for every cell
-  for (const Head& head : heads)
-    if (by_cell(head)) rules.insert(head.whole.rule.get());
-  return rules.size() * static_cast<std::size_t>(in.q.dim(0) * in.k.dim(0)) * sizeof(float) <= most_bias_bytes;
-}
-
 Tensor Attention::room(Shape shape) {
   return Tensor::of(std::make_shared<Storage>(device_, shape.size()), shape);
-}
-
-const Attention::Terms& Attention::terms(const AttentionInput& in, std::span<const Head> heads) {
-  for (const auto& known : terms_)
-    if (known->same(in, heads)) return *known;
-  auto made = std::make_shared<Terms>();
-  made->of.assign(heads.begin(), heads.end());
-  made->n_query = in.q.dim(0);
-  made->n_key = in.k.dim(0);
-  made->offset = in.offset;
-  std::vector<HeadTerms> all;
-  std::vector<int2> ranges;
-  std::vector<RowTerms> rows;
-  std::vector<float> biases;
-  std::vector<std::pair<const AttentionRule*, int>> ranges_of, rows_of, bias_of;
-  const auto index_of = [](auto& list, const AttentionRule* rule, auto add) {
-    for (const auto& [known, index] : list)
-      if (known == rule) return index;
-    const int index = static_cast<int>(list.size());
-    list.emplace_back(rule, index);
-    add();
-    return index;
-  };
-  for (const Head& head : heads) {
-    bool parts = !by_cell(head);
-    for (Index i = 0; parts && i < made->n_query; ++i)  // an edit may have put the sink into the rule
-      parts = head.parts.rule->sink(in.offset + i) == HeadRule{}.sink;
-    const AttentionRule& rule = parts ? *head.parts.rule : *head.whole.rule;
-    HeadTerms& t = all.emplace_back();
-    t.scale = head.whole.scale;
-    t.cap = parts ? head.parts.cap : 0;
-    t.slope = parts ? static_cast<float>(head.parts.slope) : 0;
-    t.sink = parts ? head.parts.sink : HeadRule{}.sink;
-    const auto keys = [&](Index query) {
-      KeyRange seen = rule.keys(in.offset + query, made->n_key);
-      seen.end = std::max(seen.begin, seen.end);
-      return seen;
-    };
-    t.ranges = index_of(ranges_of, &rule, [&] {
-      for (Index i = 0; i < made->n_query; ++i)
-        ranges.push_back({static_cast<int>(keys(i).begin), static_cast<int>(keys(i).end)});
-    });
-    if (parts) continue;
-    t.rows = index_of(rows_of, &rule, [&] {
-      for (Index i = 0; i < made->n_query; ++i)
-        rows.push_back({rule.factor(in.offset + i), rule.cap(in.offset + i), rule.sink(in.offset + i)});
-    });
-    if (rule.plain()) continue;
-    t.bias = index_of(bias_of, &rule, [&] {
-      for (Index i = 0; i < made->n_query; ++i) {
-        const KeyRange seen = keys(i);
-        const std::size_t first = biases.size();
-        biases.resize(first + static_cast<std::size_t>(made->n_key));
-        // What it makes of 0 is what it adds; what it multiplies and bends leaves 0 as it is.
-        if (seen.size() > 0)
-          rule.apply(in.offset + i, seen.begin,
-                     std::span(biases).subspan(first + static_cast<std::size_t>(seen.begin),
-                                               static_cast<std::size_t>(seen.size())));
-      }
-    });
-  }
-  const auto sent = [&](const auto& values) -> std::shared_ptr<float> {
-    return values.empty() ? nullptr : device_->upload(values.data(), values.size() * sizeof values[0]);
-  };
-  made->heads = sent(all);
-  made->ranges = sent(ranges);
-  made->rows = sent(rows);
-  made->biases = sent(biases);
-  terms_.push_back(made);
-  return *made;
 }
 
 const int* Attention::labels(const AttentionInput& in) {
@@ -187,16 +88,13 @@ const int* Attention::labels(const AttentionInput& in) {
   return reinterpret_cast<const int*>(known.get());
 }
 
-std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<const Head> heads, Tensor z) {
-  device_->choose();
-  const Index n_query = in.q.dim(0), n_key = in.k.dim(0), count = in.q.dim(1), kv_heads = in.k.dim(1);
-  const Operand q = on_card_(in.q), k = on_card_(in.k), v = on_card_(in.v);
-  const Terms& rule = terms(in, heads);
+AttentionTask Attention::task(const Operand& q, const Operand& k, const Operand& v, const Tensor& z,
+                              const Terms& terms) const {
   AttentionTask task{};
   task.q = q.data;
   task.k = k.data;
   task.v = v.data;
-  task.z = static_cast<Storage*>(z.remote())->on_card() + z.at_device();
+  task.z = CardTensors::place(z);
   const auto strides = [](const Tensor& t, std::int64_t& row, std::int64_t& head) {
     row = t.stride(0);
     head = t.stride(1);
@@ -205,24 +103,32 @@ std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<
   strides(k.keeps, task.k_row, task.k_head);
   strides(v.keeps, task.v_row, task.v_head);
   strides(z, task.z_row, task.z_head);
-  task.n_query = static_cast<int>(n_query);
-  task.n_key = static_cast<int>(n_key);
-  task.heads = static_cast<int>(count);
-  task.kv_heads = static_cast<int>(kv_heads);
-  task.d = static_cast<int>(in.q.dim(2));
-  task.d_value = static_cast<int>(in.v.dim(2));
-  task.offset = static_cast<int>(in.offset);
+  task.n_query = static_cast<int>(q.keeps.dim(0));
+  task.n_key = static_cast<int>(k.keeps.dim(0));
+  task.heads = static_cast<int>(q.keeps.dim(1));
+  task.kv_heads = static_cast<int>(k.keeps.dim(1));
+  task.d = static_cast<int>(q.keeps.dim(2));
+  task.d_value = static_cast<int>(v.keeps.dim(2));
+  task.offset = static_cast<int>(terms.texts.offset);
   task.exact = exact_;
   const auto by_four = [](const float* data, std::int64_t row, std::int64_t head, int width) {
     return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && row % 4 == 0 && head % 4 == 0 && width % 4 == 0;
   };
   task.by_four =
       by_four(task.k, task.k_row, task.k_head, task.d) && by_four(task.v, task.v_row, task.v_head, task.d_value);
-  task.head = reinterpret_cast<const HeadTerms*>(rule.heads.get());
-  task.ranges = reinterpret_cast<const int2*>(rule.ranges.get());
-  task.rows = reinterpret_cast<const RowTerms*>(rule.rows.get());
-  task.biases = rule.biases.get();
+  task.head = reinterpret_cast<const HeadTerms*>(terms.heads.get());
+  task.ranges = reinterpret_cast<const int2*>(terms.ranges.get());
+  task.rows = reinterpret_cast<const RowTerms*>(terms.rows.get());
+  task.biases = terms.biases.get();
+  return task;
+}
 
+std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<const Head> heads, Tensor z) {
+  device_->choose();
+  const Index n_query = in.q.dim(0), n_key = in.k.dim(0), count = in.q.dim(1), kv_heads = in.k.dim(1);
+  const Operand q = card_.heads_on_card(in.q), k = card_.heads_on_card(in.k), v = card_.heads_on_card(in.v);
+  const Terms& rule = *terms(in, heads);
+  AttentionTask task = this->task(q, k, v, z, rule);
   const bool mapped = in.storage != MapStorage::none;
   const Index bin = (std::max(n_query, n_key) + stored_overview_cells - 1) / stored_overview_cells;
   Tensor weights;  // (head, query, key)

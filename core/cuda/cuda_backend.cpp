@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/cuda/card_tensors.h"
 #include "core/cuda/cuda_attention.h"
+#include "core/cuda/cuda_training.h"
 #include "core/cuda/device.h"
 #include "core/cuda/kernels.h"
 
@@ -90,13 +92,16 @@ class Matrix final : public PackedMatrix {
   std::shared_ptr<float> weights_;
 };
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, private CardTensors {
  public:
   CudaBackend(int threads, int index, Precision precision)
       : Backend(threads),
-        device_(Device::open(index)),
+        CardTensors(Device::open(index)),
+        device_(device()),
         precision_(precision),
-        attention_(device_, precision == Precision::f32, [this](const Tensor& x) { return heads_on_card(x); }) {}
+        attention_(*this, precision == Precision::f32),
+        recorder_(*this, *this, precision),
+        updates_(*this) {}
 
   std::string name() const override {
     return fmt::format("CUDA {}, {}", name_in(precision_names, precision_), device_->properties().name);
@@ -131,6 +136,17 @@ class CudaBackend final : public Backend {
   }
 
   AttentionKernel* attention() override { return &attention_; }
+  UpdateKernel* updates() override { return &updates_; }
+
+  Tensor room(Shape shape) override { return CardTensors::room(shape); }
+  void clear(Tensor x) override {
+    if (!ours(x)) return Backend::clear(x);
+    write(x, [&](float* to) { check(cudaMemsetAsync(to, 0, x.bytes(), device_->stream()), "clearing numbers"); });
+  }
+  void accumulate(const Tensor& from, const Tape::Slot& into) override {
+    if (!ours(into.values)) return Backend::accumulate(from, into);
+    CardTensors::accumulate(from, into.values, into.add);
+  }
 
   void finish() override {
     device_->choose();
@@ -182,9 +198,10 @@ class CudaBackend final : public Backend {
   }
 
   Tensor linear(const Tensor& x, const Linear& w, RowQueue* later) override {
+    device_->choose();
+    if (!w.packed) return recorder_.linear(x, w);
     const auto* const matrix = dynamic_cast<const Matrix*>(w.packed.get());
     if (tape() || !matrix || matrix->device() != device_.get()) return Backend::linear(x, w, later);
-    device_->choose();
     const bool as_it_lies = ours(x) && x.stride(1) == 1 && aligned(x);
     const Operand in = as_it_lies ? Operand{place(x), x} : on_card(x);
     const Operand bias = w.bias.defined() ? on_card(w.bias) : Operand{};
@@ -194,26 +211,39 @@ class CudaBackend final : public Backend {
   }
 
   Tensor gather(const Tensor& table, std::span<const std::int32_t> ids) override {
-    if (tape() || !ours(table)) return Backend::gather(table, ids);
+    if (!ours(table)) return Backend::gather(table, ids);
     device_->choose();
     const std::shared_ptr<float> which = device_->upload(ids.data(), ids.size_bytes());
-    return made({static_cast<Index>(ids.size()), table.dim(1)}, [&](float* out) {
+    Tensor out = made({static_cast<Index>(ids.size()), table.dim(1)}, [&](float* to) {
       cuda::gather(place(table), table.stride(0), table.dim(1), reinterpret_cast<const std::int32_t*>(which.get()),
-                   static_cast<Index>(ids.size()), out, device_->stream());
+                   static_cast<Index>(ids.size()), to, device_->stream());
     });
+    recorder_.gather(out, table, ids);
+    return out;
+  }
+  Loss cross_entropy(const Tensor& logits, std::span<const std::int32_t> targets) override {
+    return ours(logits) ? recorder_.cross_entropy(logits, targets) : Backend::cross_entropy(logits, targets);
   }
 
   // An asynchronous device is given no queue.
 
-  Tensor add(const Tensor& a, const Tensor& b, RowQueue* later) override {
-    return tape() ? Backend::add(a, b, later) : of_two(a, b, cuda::add);
+  Tensor add(const Tensor& a, const Tensor& b, RowQueue*) override {
+    const Operand left = on_card(a), right = on_card(b);
+    Tensor out = made(a.shape(), [&](float* to) { cuda::add(left.data, right.data, a.size(), to, device_->stream()); });
+    record_sum(out, a, b);
+    return out;
   }
-  Tensor multiply(const Tensor& a, const Tensor& b, RowQueue* later) override {
-    return tape() ? Backend::multiply(a, b, later) : of_two(a, b, cuda::multiply);
+  Tensor multiply(const Tensor& a, const Tensor& b, RowQueue*) override {
+    const Operand left = on_card(a), right = on_card(b);
+    Tensor out =
+        made(a.shape(), [&](float* to) { cuda::multiply(left.data, right.data, a.size(), to, device_->stream()); });
+    recorder_.multiply(out, a, left, b, right);
+    return out;
   }
-  Tensor scale(const Tensor& x, float factor, RowQueue* later) override {
-    if (tape()) return Backend::scale(x, factor, later);
-    return each(x, [&](const float* in, float* out) { cuda::scale(in, factor, x.size(), out, device_->stream()); });
+  Tensor scale(const Tensor& x, float factor, RowQueue*) override {
+    Tensor out = each(x, [&](const float* in, float* to) { cuda::scale(in, factor, x.size(), to, device_->stream()); });
+    recorder_.scale(out, x, factor);
+    return out;
   }
   Tensor soft_cap(const Tensor& x, float limit, RowQueue* later) override {
     if (tape()) return Backend::soft_cap(x, limit, later);
@@ -223,13 +253,15 @@ class CudaBackend final : public Backend {
     if (tape()) return Backend::clip(x, limit, later);
     return each(x, [&](const float* in, float* out) { cuda::clip(in, limit, x.size(), out, device_->stream()); });
   }
-  Tensor activate(Unary f, const Tensor& x, RowQueue* later) override {
-    if (tape()) return Backend::activate(f, x, later);
+  Tensor activate(Unary f, const Tensor& x, RowQueue*) override {
     const Curve curve = f == Unary::relu        ? Curve::relu
                         : f == Unary::gelu      ? Curve::gelu
                         : f == Unary::gelu_tanh ? Curve::gelu_tanh
                                                 : Curve::silu;
-    return each(x, [&](const float* in, float* out) { cuda::activate(curve, in, x.size(), out, device_->stream()); });
+    const Operand in = on_card(x);
+    Tensor out = made(x.shape(), [&](float* to) { cuda::activate(curve, in.data, x.size(), to, device_->stream()); });
+    recorder_.activate(out, curve, x, in);
+    return out;
   }
   Tensor xielu(const Xielu& f, const Tensor& x, RowQueue* later) override {
     if (tape()) return Backend::xielu(f, x, later);
@@ -243,11 +275,11 @@ class CudaBackend final : public Backend {
       cuda::solu(in, x.size() / x.dim(-1), x.dim(-1), out, device_->stream());
     });
   }
-  Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, RowQueue* later) override {
-    return tape() ? Backend::layer_norm(x, gain, bias, epsilon, later) : normed(x, gain, bias, epsilon);
+  Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, RowQueue*) override {
+    return normed(x, gain, bias, epsilon);
   }
-  Tensor rms_norm(const Tensor& x, const Tensor& gain, double epsilon, RowQueue* later) override {
-    return tape() ? Backend::rms_norm(x, gain, epsilon, later) : normed(x, gain, {}, epsilon);
+  Tensor rms_norm(const Tensor& x, const Tensor& gain, double epsilon, RowQueue*) override {
+    return normed(x, gain, {}, epsilon);
   }
   Tensor add_to_heads(const Tensor& x, const Tensor& shared, RowQueue* later) override {
     if (tape()) return Backend::add_to_heads(x, shared, later);
@@ -256,12 +288,13 @@ class CudaBackend final : public Backend {
       cuda::add_to_heads(heads(in), more.data, shared.dim(1), shared.dim(1), out, device_->stream());
     });
   }
-  Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue* later, bool adjacent) override {
-    if (tape()) return Backend::rotate(x, cosine, sine, later, adjacent);
+  Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue*, bool adjacent) override {
     const Operand in = heads_on_card(x), c = on_card(cosine), s = on_card(sine);
-    return made(x.shape(), [&](float* out) {
-      cuda::rotate(heads(in), c.data, s.data, cosine.dim(1), adjacent, out, device_->stream());
+    Tensor out = made(x.shape(), [&](float* to) {
+      cuda::rotate(heads(in), c.data, s.data, cosine.dim(1), adjacent, to, device_->stream());
     });
+    recorder_.rotate(out, x, c, s, adjacent);
+    return out;
   }
 
  protected:
@@ -270,70 +303,21 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  using Operand = Attention::Operand;
-  static Storage* storage(const Tensor& t) { return static_cast<Storage*>(t.remote()); }
-  bool ours(const Tensor& t) const {
-    return t.remote() && dynamic_cast<Storage*>(t.remote()) && storage(t)->device() == device_;
-  }
-  static bool aligned(const Tensor& t) { return t.at_device() * Index{sizeof(float)} % Device::aligned == 0; }
-  /// Where the numbers of one of ours lie.
-  static float* place(const Tensor& t) { return storage(t)->on_card() + t.at_device(); }
-  /// A tensor that kernel(its place over there) is going to write.
-  template <class Kernel>
-  Tensor made(Shape shape, Kernel kernel) {
-    device_->choose();
-    auto room = std::make_shared<Storage>(device_, shape.size());
-    kernel(room->on_card());
-    check(cudaGetLastError(), "starting a kernel");
-    return Tensor::of(std::move(room), shape);
-  }
-
-  /// Its numbers over there, without gaps.
-  Operand on_card(const Tensor& x) {
-    if (ours(x)) {
-      const Tensor packed = x.contiguous() && aligned(x) ? x : without_gaps(x);
-      return {place(packed), packed};
-    }
-    device_->choose();
-    const Tensor here = x.packed();
-    const auto sent = std::make_shared<Storage>(device_, here);
-    return {sent->on_card(), here.also_on(sent)};
-  }
-  /// The same of (row, head, d), where gaps between rows and heads may stay.
-  Operand heads_on_card(const Tensor& x) { return ours(x) && x.stride(2) == 1 ? Operand{place(x), x} : on_card(x); }
-  static Heads heads(const Operand& x) {
-    const Tensor& t = x.keeps;
-    return {x.data, t.dim(0), t.dim(1), t.dim(2), t.stride(0), t.stride(1)};
-  }
-  Tensor without_gaps(const Tensor& x) {
-    std::array<Index, 4> extents{1, 1, 1, 1}, strides{};
-    for (int axis = 0; axis < x.rank(); ++axis) {
-      const auto to = static_cast<std::size_t>(4 - x.rank() + axis);
-      extents[to] = x.dim(axis);
-      strides[to] = x.stride(axis);
-    }
-    return made(x.shape(),
-                [&](float* out) { cuda::copy(place(x), extents, strides, x.size(), out, device_->stream()); });
-  }
-
   template <class Kernel>
   Tensor each(const Tensor& x, Kernel kernel) {
     const Operand in = on_card(x);
     return made(x.shape(), [&](float* out) { kernel(in.data, out); });
   }
-  template <class Kernel>
-  Tensor of_two(const Tensor& a, const Tensor& b, Kernel kernel) {
-    const Operand left = on_card(a), right = on_card(b);
-    return made(a.shape(), [&](float* out) { kernel(left.data, right.data, a.size(), out, device_->stream()); });
-  }
   /// `bias` undefined: RMSNorm.
   Tensor normed(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon) {
-    const Operand by = on_card(gain), plus = bias.defined() ? on_card(bias) : Operand{};
+    const Operand in = on_card(x), by = on_card(gain), plus = bias.defined() ? on_card(bias) : Operand{};
     const Index width = x.dim(-1);
-    return each(x, [&](const float* in, float* out) {
-      cuda::norm(in, by.data, plus.data, x.size() / width, width, gain.size() / width, static_cast<float>(epsilon), out,
-                 device_->stream());
+    Tensor out = made(x.shape(), [&](float* to) {
+      cuda::norm(in.data, by.data, plus.data, x.size() / width, width, gain.size() / width, static_cast<float>(epsilon),
+                 to, device_->stream());
     });
+    recorder_.norm(out, x, in, gain, by, bias, epsilon);
+    return out;
   }
 
   /// Of products with few rows; cleared once, and they leave it so.
@@ -365,9 +349,11 @@ class CudaBackend final : public Backend {
   }
 
   static constexpr std::size_t most_looks = 256;
-  std::shared_ptr<Device> device_;
-  Precision precision_;
+  const std::shared_ptr<Device> device_;
+  const Precision precision_;
   Attention attention_;
+  Recorder recorder_;
+  Updates updates_;
   std::shared_ptr<float> found_, found_here_;  // a number for each look
   std::vector<Index> looks_;                   // columns of what was looked through
   std::vector<NotFinite> findings_;
