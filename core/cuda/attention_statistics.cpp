@@ -9,7 +9,7 @@
 namespace headscope::cuda {
 namespace {
 
-constexpr Index line = 32;                    // numbers
+constexpr Index line = 32;                       // numbers
 constexpr Index block_numbers = Index{1} << 18;  // 1 MiB
 
 Index pooled(Index n, Index bin) {
@@ -55,12 +55,11 @@ void fill(const AttentionStatistics::Of& s, Index head) {
     }
     return;
   }
-  std::ranges::transform(std::span(home(s.room.column) + head * s.n_key, to.column_mass.size()),
-                         to.column_mass.begin(), mass);
+  std::ranges::transform(std::span(home(s.room.column) + head * s.n_key, to.column_mass.size()), to.column_mass.begin(),
+                         mass);
   std::ranges::transform(std::span(home(s.room.distance) + head * (s.n_query + s.n_key - 1), to.distance_mass.size()),
                          to.distance_mass.begin(), mass);
-  if (s.bin > 1)
-    std::memcpy(overview.mutable_data(), home(s.room.overview) + head * rows * columns, overview.bytes());
+  if (s.bin > 1) std::memcpy(overview.mutable_data(), home(s.room.overview) + head * rows * columns, overview.bytes());
 }
 
 }  // namespace
@@ -115,14 +114,14 @@ AttentionStatistics::Of& AttentionStatistics::add(Index heads, Index n_query, In
     s.overview_rows = static_cast<int>(pooled(n_query, bin));
     s.overview_columns = static_cast<int>(pooled(n_key, bin));
   }
-  if (single)
-    of->weights = of->numbers.slice(0, last - first, last - first + weights).reshape({heads, 1, n_key});
+  if (single) of->weights = of->numbers.slice(0, last - first, last - first + weights).reshape({heads, 1, n_key});
   pending_.push_back(std::move(of));
   return *pending_.back();
 }
 
 void AttentionStatistics::queued() {
-  if (used_ + pending_.back()->numbers.size() > block_.size()) send();  // no room for another: while the next layer runs
+  if (used_ + pending_.back()->numbers.size() > block_.size())
+    send();  // no room for another: while the next layer runs
 }
 
 void AttentionStatistics::send() {

@@ -20,9 +20,9 @@ class AttentionStatistics {
   struct Of {
     Index heads = 0, n_query = 0, n_key = 0, bin = 1;
     bool links = false;
-    Tensor numbers;  ///< all of them, over there
-    Tensor weights;  ///< (head, 1, n_key), only of one query
-    StatsRoom room;  ///< over there
+    Tensor numbers;                              ///< all of them, over there
+    Tensor weights;                              ///< (head, 1, n_key), only of one query
+    StatsRoom room;                              ///< over there
     std::vector<std::shared_ptr<HeadStats>> to;  ///< by head
   };
   /// Room for them, cleared.

@@ -16,61 +16,6 @@ constexpr Index most_scratch_bytes = Index{256} << 20;
 constexpr Index few_queries = 16;
 }  // namespace
 
-/// One text's statistics in one layer, on their way home.
-struct Attention::Statistics {
-  Index heads, n_query, n_key;
-  bool links;
-  std::vector<std::shared_ptr<HeadStats>> to;  // by head
-  std::shared_ptr<float> on_card, here;
-  std::size_t bytes = 0;
-  StatsRoom room;  // over there
-  cudaEvent_t sent = nullptr;
-  ~Statistics() {
-    if (!sent) return;
-    cudaEventSynchronize(sent);
-    cudaEventDestroy(sent);
-  }
-
-  template <class T>
-  const T* home(const T* over_there) const {
-    return reinterpret_cast<const T*>(
-        reinterpret_cast<const char*>(here.get()) +
-        (reinterpret_cast<const char*>(over_there) - reinterpret_cast<const char*>(on_card.get())));
-  }
-
-  void fill(Index head) const {
-    HeadStats& s = *nth(to, head);
-    const auto rows = static_cast<std::size_t>(n_query);
-    const auto take = [&](auto& into, const auto* from, std::size_t count) {
-      const auto* const first = home(from) + static_cast<std::size_t>(head) * count;
-      into.assign(first, first + count);
-    };
-    take(s.log_sum_exp, room.log_sum_exp, rows);
-    take(s.entropy, room.entropy, rows);
-    take(s.entropy_without_first, room.entropy_without_first, rows);
-    take(s.max_weight, room.max_weight, rows);
-    take(s.max_key, room.max_key, rows);
-    take(s.first, room.first, rows);
-    if (links) {
-      take(s.duplicate, room.duplicate, rows);
-      take(s.induction, room.induction, rows);
-    }
-    const auto masses = [&](std::vector<double>& into, const unsigned long long* from, Index count) {
-      const unsigned long long* const first = home(from) + head * count;
-      into.resize(static_cast<std::size_t>(count));
-      for (Index i = 0; i < count; ++i) nth(into, i) = static_cast<double>(first[i]) * mass_unit;
-    };
-    masses(s.column_mass, room.column, n_key);
-    masses(s.distance_mass, room.distance, n_query + n_key - 1);
-    if (room.bin > 1) {
-      const Index cells = Index{room.overview_rows} * room.overview_columns;
-      Tensor values = Tensor::uninitialized({room.overview_rows, room.overview_columns});
-      std::memcpy(values.mutable_data(), home(room.overview) + head * cells, values.bytes());
-      s.overview.values = values;
-    }
-  }
-};
-
 Tensor Attention::room(Shape shape) {
   return Tensor::of(std::make_shared<Storage>(device_, shape.size()), shape);
 }
@@ -126,58 +71,38 @@ AttentionTask Attention::task(const Operand& q, const Operand& k, const Operand&
 std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<const Head> heads, Tensor z) {
   device_->choose();
   const Index n_query = in.q.dim(0), n_key = in.k.dim(0), count = in.q.dim(1), kv_heads = in.k.dim(1);
-  const Operand q = card_.heads_on_card(in.q), k = card_.heads_on_card(in.k), v = card_.heads_on_card(in.v);
+  const Operand q = card_.heads_on_card(in.q);
+  const bool by_rows = n_query <= few_queries;
+  const std::optional<HeldRows::Fresh> fresh = by_rows ? held_.take(in.k, in.v) : std::nullopt;
+  const Operand k = card_.heads_on_card(in.k), v = card_.heads_on_card(in.v);
   const Terms& rule = *terms(in, heads);
   AttentionTask task = this->task(q, k, v, z, rule);
+  task.early = device_->starts_early();
+  if (fresh) {
+    task.fresh_k = fresh->k.data;
+    task.fresh_v = fresh->v.data;
+    task.to_k = fresh->to_k;
+    task.to_v = fresh->to_v;
+    task.fresh_rows = fresh->rows;
+  }
   const bool mapped = in.storage != MapStorage::none;
-  const Index bin = (std::max(n_query, n_key) + stored_overview_cells - 1) / stored_overview_cells;
   Tensor weights;  // (head, query, key)
-  std::shared_ptr<Statistics> stats;
+  AttentionStatistics::Of* stats = nullptr;
   if (mapped) {
     task.labels = labels(in);
-    if (in.storage == MapStorage::dense || bin == 1) {
+    stats = &statistics_.add(count, n_query, n_key, task.labels != nullptr);
+    task.stats = stats->room;
+    weights = stats->weights;
+    if (!weights.defined() && (in.storage == MapStorage::dense || stats->bin == 1)) {
       weights = room({count, n_query, n_key});
-      task.weights = static_cast<Storage*>(weights.remote())->on_card();
-      check(cudaMemsetAsync(task.weights, 0, weights.bytes(), device_->stream()), "clearing weights");
+      check(cudaMemsetAsync(CardTensors::place(weights), 0, weights.bytes(), device_->stream()), "clearing weights");
     }
-    stats = std::make_shared<Statistics>();
-    stats->heads = count;
-    stats->n_query = n_query;
-    stats->n_key = n_key;
-    stats->links = task.labels != nullptr;
-    const auto u = [](Index n) { return static_cast<std::size_t>(n); };
-    const std::size_t rows = u(count * n_query), distances = u(count * (n_query + n_key - 1)), keys = u(count * n_key);
-    const auto pooled = [&](Index n) { return (n + bin - 1) / bin; };
-    const std::size_t cells = bin > 1 ? u(count * pooled(n_query) * pooled(n_key)) : 0;
-    stats->bytes = 8 * (rows + keys + distances) + 4 * (7 * rows + cells);
-    stats->on_card = device_->take(stats->bytes);
-    check(cudaMemsetAsync(stats->on_card.get(), 0, stats->bytes, device_->stream()), "clearing statistics");
-    StatsRoom& s = stats->room;
-    s.log_sum_exp = reinterpret_cast<double*>(stats->on_card.get());
-    s.column = reinterpret_cast<unsigned long long*>(s.log_sum_exp + rows);
-    s.distance = s.column + keys;
-    s.entropy = reinterpret_cast<float*>(s.distance + distances);
-    s.entropy_without_first = s.entropy + rows;
-    s.max_weight = s.entropy_without_first + rows;
-    s.first = s.max_weight + rows;
-    s.max_key = reinterpret_cast<int*>(s.first + rows);
-    float* const linked = reinterpret_cast<float*>(s.max_key + rows);
-    if (task.labels) {
-      s.duplicate = linked;
-      s.induction = linked + rows;
-    }
-    s.bin = static_cast<int>(bin);
-    if (bin > 1) {
-      s.overview = linked + 2 * rows;
-      s.overview_rows = static_cast<int>(pooled(n_query));
-      s.overview_columns = static_cast<int>(pooled(n_key));
-    }
-    task.stats = s;
+    if (weights.defined()) task.weights = CardTensors::place(weights);
   }
 
   std::shared_ptr<float> scratch;
   const Room card{device_->properties().sharedMemPerBlockOptin, device_->properties().multiProcessorCount};
-  if (n_query > few_queries && tiles_take(task.d, task.d_value, card)) {
+  if (!by_rows && tiles_take(task.d, task.d_value, card)) {
     attention_by_tiles(task, card, device_->stream());
   } else {
     Index step = n_query;  // scores that do not stay on chip take no more room than this leaves
@@ -196,22 +121,14 @@ std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<
 
   std::vector<AttentionMap> maps;
   if (!mapped) return maps;
-  if (weights.defined()) weights.remote()->send();
-  stats->here = device_->pinned(stats->bytes);
-  // While the next layer runs.
-  check(cudaEventCreateWithFlags(&stats->sent, cudaEventDisableTiming), "making an event");
-  check(cudaEventRecord(stats->sent, device_->stream()), "marking a place in the stream");
-  check(cudaStreamWaitEvent(device_->homeward(), stats->sent, 0), "waiting for statistics");
-  check(cudaMemcpyAsync(stats->here.get(), stats->on_card.get(), stats->bytes, cudaMemcpyDeviceToHost,
-                        device_->homeward()),
-        "copying statistics from the card");
-  check(cudaEventRecord(stats->sent, device_->homeward()), "marking a place in the stream");
+  statistics_.queued();
+  if (weights.defined() && !stats->weights.defined()) weights.remote()->send();
   for (Index head = 0; head < count; ++head) {
     const Index kv = head / (count / kv_heads);
     auto& own = stats->to.emplace_back(std::make_shared<HeadStats>());
     own->log_sum_exp.resize(static_cast<std::size_t>(n_query));
-    own->overview.bin = static_cast<int>(bin);
-    if (bin == 1) own->overview.values = weights.select(0, head);
+    own->overview.bin = static_cast<int>(stats->bin);
+    if (stats->bin == 1) own->overview.values = weights.select(0, head);
     const AttentionMap::Place place{in.layer,  static_cast<int>(head), static_cast<int>(kv),
                                     in.offset, MapKind::probability,   in.between_texts};
     const HeadRule& whole = nth(heads, head).whole;
@@ -221,23 +138,19 @@ std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<
     else
       maps.push_back(AttentionMap::dense(place, weights.select(0, head), whole.rule, own));
   }
-  pending_.push_back(std::move(stats));
   return maps;
 }
 
 void Attention::forget() {
-  pending_.clear();
+  statistics_.forget();
   terms_.clear();
   labels_.clear();
 }
 
 void Attention::finish(ThreadPool& pool) {
-  const std::vector<std::shared_ptr<Statistics>> pending = std::exchange(pending_, {});
-  forget();
-  for (const auto& each : pending) {
-    check(cudaEventSynchronize(each->sent), "copying statistics from the card");
-    pool.parallel(static_cast<int>(each->heads), [&](int head, int) { each->fill(head); });
-  }
+  terms_.clear();
+  labels_.clear();
+  statistics_.finish(pool);
 }
 
 }  // namespace headscope::cuda

@@ -9,7 +9,9 @@
 #include "core/attention/attention_kernel.h"
 #include "core/base/thread_pool.h"
 #include "core/cuda/attention_kernels.h"
+#include "core/cuda/attention_statistics.h"
 #include "core/cuda/card_tensors.h"
+#include "core/cuda/held_rows.h"
 
 namespace headscope::cuda {
 
@@ -17,8 +19,9 @@ class Attention final : public AttentionKernel {
  public:
   using Operand = cuda::Operand;
   struct Terms;
-  /// `exact`: products as of float32, else as of TF32.
-  Attention(CardTensors card, bool exact) : card_(std::move(card)), device_(card_.device()), exact_(exact) {}
+  /// `exact`: products as of float32, else as of TF32. `held`: where rows for keys and values may wait.
+  Attention(CardTensors card, HeldRows& held, bool exact)
+      : card_(std::move(card)), device_(card_.device()), held_(held), exact_(exact), statistics_(card_) {}
 
   bool takes(const AttentionInput& in, std::span<const Head> heads) const override;
   Tensor room(Shape shape) override;
@@ -32,7 +35,6 @@ class Attention final : public AttentionKernel {
   void forget();
 
  private:
-  struct Statistics;
   std::shared_ptr<const Terms> terms(const AttentionInput& in, std::span<const Head> heads);
   const int* labels(const AttentionInput& in);
   /// What both kernels, and the way back, read of it: everything but room for what they find.
@@ -40,11 +42,12 @@ class Attention final : public AttentionKernel {
 
   const CardTensors card_;
   const std::shared_ptr<Device> device_;
+  HeldRows& held_;
   const bool exact_;
   // Of the running pass.
   std::vector<std::shared_ptr<Terms>> terms_;
   std::map<std::pair<const TokenLinks*, Index>, std::shared_ptr<float>> labels_;  // by text and how much of it
-  std::vector<std::shared_ptr<Statistics>> pending_;
+  AttentionStatistics statistics_;
 };
 
 }  // namespace headscope::cuda

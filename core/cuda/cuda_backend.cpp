@@ -14,6 +14,7 @@
 #include "core/cuda/cuda_attention.h"
 #include "core/cuda/cuda_training.h"
 #include "core/cuda/device.h"
+#include "core/cuda/held_rows.h"
 #include "core/cuda/kernels.h"
 
 namespace headscope {
@@ -48,15 +49,14 @@ class Matrix final : public PackedMatrix {
   Index in() const override { return in_; }
   Index out() const override { return out_; }
   const Device* device() const { return device_.get(); }
+  const void* weights() const { return weights_.get(); }
+  bool half() const { return precision_ == Precision::bf16; }
 
   /// c (rows, out) of a (rows, in), both over there.
-  void multiply(const float* a, Index a_stride, Index rows, const float* bias, float* c, float* scratch) const {
+  void multiply(const float* a, Index a_stride, Index rows, const float* bias, float* c) const {
     switch (precision_) {
       case Precision::f32:
       case Precision::tf32:
-        // Few rows are a matter of reading the weights, whose every bit then counts.
-        if (rows <= few_rows && scratch)
-          return rows_product(a, a_stride, rows, in_, weights_.get(), out_, bias, c, scratch, device_->stream());
         return device_->multiply(CUDA_R_32F,
                                  precision_ == Precision::f32 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32, a,
                                  a_stride, rows, in_, weights_.get(), out_, bias, c);
@@ -76,7 +76,7 @@ class Matrix final : public PackedMatrix {
     const Index n = rows.dim(0);
     const std::shared_ptr<float> a = device_->upload(rows.data(), rows.bytes()),
                                  c = device_->take(static_cast<std::size_t>(n * out_) * sizeof(float));
-    multiply(a.get(), in_, n, nullptr, c.get(), nullptr);
+    multiply(a.get(), in_, n, nullptr, c.get());
     Tensor result = Tensor::uninitialized({n, out_});
     check(cudaMemcpyAsync(result.mutable_data(), c.get(), result.bytes(), cudaMemcpyDeviceToHost, device_->stream()),
           "copying a product from the card");
@@ -99,7 +99,8 @@ class CudaBackend final : public Backend, private CardTensors {
         CardTensors(Device::open(index)),
         device_(device()),
         precision_(precision),
-        attention_(*this, precision == Precision::f32),
+        held_(*this),
+        attention_(*this, held_, precision == Precision::f32),
         recorder_(*this, *this, precision),
         updates_(*this) {}
 
@@ -128,6 +129,7 @@ class CudaBackend final : public Backend, private CardTensors {
         if (at > 0) device_->send(out, before.data(), before.bytes());
       });
     }
+    if (rows.dim(0) <= few_rows) return held_.put(all, at, rows);
     const Operand from = on_card(rows);
     Tensor to = all.slice(0, at, at + rows.dim(0));
     check(cudaMemcpyAsync(place(to), from.data, rows.bytes(), cudaMemcpyDeviceToDevice, device_->stream()),
@@ -150,12 +152,14 @@ class CudaBackend final : public Backend, private CardTensors {
 
   void finish() override {
     device_->choose();
+    held_.start();
     send_looks();
     attention_.finish(pool());  // layer by layer, while later ones run
     device_->synchronize();
     read_looks();
   }
   void abandon() override {
+    held_.forget();
     looks_.clear();
     findings_.clear();
     attention_.forget();
@@ -202,12 +206,13 @@ class CudaBackend final : public Backend, private CardTensors {
     if (!w.packed) return recorder_.linear(x, w);
     const auto* const matrix = dynamic_cast<const Matrix*>(w.packed.get());
     if (tape() || !matrix || matrix->device() != device_.get()) return Backend::linear(x, w, later);
+    // Few rows are a matter of reading the weights, whose every bit then counts.
+    if (x.dim(0) <= few_rows) return held_.product(x, matrix->weights(), matrix->half(), matrix->out(), w.bias);
     const bool as_it_lies = ours(x) && x.stride(1) == 1 && aligned(x);
     const Operand in = as_it_lies ? Operand{place(x), x} : on_card(x);
     const Operand bias = w.bias.defined() ? on_card(w.bias) : Operand{};
-    return made({x.dim(0), matrix->out()}, [&](float* out) {
-      matrix->multiply(in.data, in.keeps.stride(0), x.dim(0), bias.data, out, scratch_for(*matrix));
-    });
+    return made({x.dim(0), matrix->out()},
+                [&](float* out) { matrix->multiply(in.data, in.keeps.stride(0), x.dim(0), bias.data, out); });
   }
 
   Tensor gather(const Tensor& table, std::span<const std::int32_t> ids) override {
@@ -228,6 +233,7 @@ class CudaBackend final : public Backend, private CardTensors {
   // An asynchronous device is given no queue.
 
   Tensor add(const Tensor& a, const Tensor& b, RowQueue*) override {
+    if (const Tensor sum = tape() ? Tensor() : held_.sum(a, b); sum.defined()) return sum;
     const Operand left = on_card(a), right = on_card(b);
     Tensor out = made(a.shape(), [&](float* to) { cuda::add(left.data, right.data, a.size(), to, device_->stream()); });
     record_sum(out, a, b);
@@ -258,6 +264,7 @@ class CudaBackend final : public Backend, private CardTensors {
                         : f == Unary::gelu      ? Curve::gelu
                         : f == Unary::gelu_tanh ? Curve::gelu_tanh
                                                 : Curve::silu;
+    if (const Tensor curved = tape() ? Tensor() : held_.curved(curve, x); curved.defined()) return curved;
     const Operand in = on_card(x);
     Tensor out = made(x.shape(), [&](float* to) { cuda::activate(curve, in.data, x.size(), to, device_->stream()); });
     recorder_.activate(out, curve, x, in);
@@ -310,25 +317,16 @@ class CudaBackend final : public Backend, private CardTensors {
   }
   /// `bias` undefined: RMSNorm.
   Tensor normed(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon) {
-    const Operand in = on_card(x), by = on_card(gain), plus = bias.defined() ? on_card(bias) : Operand{};
     const Index width = x.dim(-1);
+    if (!tape() && x.size() / width <= few_rows && gain.size() == width)
+      return held_.norm(x, gain, bias, static_cast<float>(epsilon));
+    const Operand in = on_card(x), by = on_card(gain), plus = bias.defined() ? on_card(bias) : Operand{};
     Tensor out = made(x.shape(), [&](float* to) {
       cuda::norm(in.data, by.data, plus.data, x.size() / width, width, gain.size() / width, static_cast<float>(epsilon),
                  to, device_->stream());
     });
     recorder_.norm(out, x, in, gain, by, bias, epsilon);
     return out;
-  }
-
-  /// Of products with few rows; cleared once, and they leave it so.
-  float* scratch_for(const Matrix& matrix) {
-    const std::size_t wanted = rows_product_scratch(matrix.in(), matrix.out());
-    if (wanted > scratch_bytes_) {
-      scratch_ = device_->take(wanted);
-      scratch_bytes_ = wanted;
-      check(cudaMemsetAsync(scratch_.get(), 0, wanted, device_->stream()), "clearing scratch");
-    }
-    return scratch_.get();
   }
 
   void send_looks() {
@@ -351,14 +349,13 @@ class CudaBackend final : public Backend, private CardTensors {
   static constexpr std::size_t most_looks = 256;
   const std::shared_ptr<Device> device_;
   const Precision precision_;
+  HeldRows held_;
   Attention attention_;
   Recorder recorder_;
   Updates updates_;
   std::shared_ptr<float> found_, found_here_;  // a number for each look
   std::vector<Index> looks_;                   // columns of what was looked through
   std::vector<NotFinite> findings_;
-  std::shared_ptr<float> scratch_;
-  std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace

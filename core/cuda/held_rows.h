@@ -20,7 +20,8 @@ class HeldRows final : public Starter {
 
   /// The norm of x (rows, width); `shift` undefined: RMSNorm. REQUIRES rows ≤ few_rows.
   Tensor norm(const Tensor& x, const Tensor& gain, const Tensor& shift, float epsilon);
-  /// x (rows, in) · w (in, columns), of float or bfloat16 (`half`), + bias (may be undefined). REQUIRES rows ≤ few_rows.
+  /// x (rows, in) · w (in, columns), of float or bfloat16 (`half`), + bias (may be undefined). REQUIRES rows ≤
+  /// few_rows.
   Tensor product(const Tensor& x, const void* w, bool half, Index columns, const Tensor& bias);
   /// a + b, where one of them is the product that is held back; else undefined, and nothing done.
   Tensor sum(const Tensor& a, const Tensor& b);

@@ -57,14 +57,14 @@ KvCache::KvCache(const ModelDims& dims, int capacity)
                   Tensor::uninitialized({capacity, dims.state_groups, dims.d_state})};
   if (dims.state_space()) return;
   for (int layer = 0; layer < dims.layers; ++layer) {
-    k_.push_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head}));
-    v_.push_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.value_width()}));
+    k_.push_back({Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head})});
+    v_.push_back({Tensor::uninitialized({capacity, dims.kv_heads, dims.value_width()})});
   }
 }
 
 std::size_t KvCache::bytes() const {
   std::size_t total = 0;
-  for (std::size_t layer = 0; layer < k_.size(); ++layer) total += k_[layer].bytes() + v_[layer].bytes();
+  for (std::size_t layer = 0; layer < k_.size(); ++layer) total += k_[layer].all.bytes() + v_[layer].all.bytes();
   for (const Both& each : source_)
     if (each.k.defined()) total += each.k.bytes() + each.v.bytes();
   for (const Held& each : held_) {
@@ -81,9 +81,16 @@ void KvCache::truncate(int length) {
   for (Held& each : held_) std::erase_if(each.states, [&](const State& state) { return state.tokens > length; });
 }
 
-Tensor KvCache::put(Tensor& all, const Tensor& fresh, Backend& backend) const {
+Tensor KvCache::put(Rows& rows, const Tensor& fresh, Backend& backend) const {
   assert(length_ + fresh.dim(0) <= capacity_);
+  Tensor& all = rows.all;
+  if (rows.lent > length_) {  // what was lent stays as it was
+    const Tensor read = all.slice(0, 0, length_);
+    all = Tensor::uninitialized(all.shape());
+    if (length_ > 0) backend.put_rows(all, 0, read);
+  }
   backend.put_rows(all, length_, fresh);
+  rows.lent = length_ + static_cast<int>(fresh.dim(0));
   return all.slice(0, 0, length_ + fresh.dim(0));
 }
 
@@ -102,8 +109,11 @@ KvCache KvCache::copy() const {
     all = Tensor::uninitialized(all.shape());
     std::memcpy(all.mutable_data(), read.data(), read.bytes());
   };
-  for (Tensor& each : other.k_) own(each);
-  for (Tensor& each : other.v_) own(each);
+  for (std::vector<Rows>* const rows : {&other.k_, &other.v_})
+    for (Rows& each : *rows) {
+      own(each.all);
+      each.lent = 0;
+    }
   for (Held& each : other.held_)
     for (Tensor* kept : {&each.taken.read, &each.taken.x, &each.taken.delta, &each.taken.b}) own(*kept);
   return other;

@@ -50,8 +50,8 @@ class KvCache {
   KvCache copy() const;
 
   /// Puts k and v (token, kv_head, width) of one layer behind the tokens that are there, and returns all keys and
-  /// values, (length() + tokens, kv_head, width). REQUIRES length() + tokens ≤ capacity(). Length grows only by
-  /// advance().
+  /// values, (length() + tokens, kv_head, width), which stay as they are whatever is put here later. REQUIRES length()
+  /// + tokens ≤ capacity(). Length grows only by advance().
   struct Both {
     Tensor k, v;
   };
@@ -79,8 +79,12 @@ class KvCache {
   void keep_state(int layer, Tensor state, int tokens);
 
  private:
-  /// `fresh` behind the tokens that are there in `all`; all of them. put_here(): on this machine, whatever the device.
-  Tensor put(Tensor& all, const Tensor& fresh, Backend& backend) const;
+  struct Rows {
+    Tensor all;    // (capacity, kv_head, width)
+    int lent = 0;  // so many of them have been returned, and may be kept by somebody
+  };
+  Tensor put(Rows& rows, const Tensor& fresh, Backend& backend) const;
+  /// `fresh` behind the tokens that are there in `all`; all of them. On this machine, whatever the device.
   Tensor put_here(Tensor& all, const Tensor& fresh) const;
   struct State {
     int tokens = 0;
@@ -90,7 +94,7 @@ class KvCache {
     Taken taken;
     std::vector<State> states;  // of the last two lengths
   };
-  std::vector<Tensor> k_, v_;  // per layer (capacity, kv_head, width)
+  std::vector<Rows> k_, v_;  // per layer
   std::vector<Both> source_;
   std::vector<Held> held_;  // per layer of a state space
   int length_ = 0, capacity_ = 0, text_ = 0;

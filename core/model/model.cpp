@@ -270,8 +270,7 @@ class Model::Pass {
         cache_->keep_source(layer, {k, v});
     } else if (cache_) {
       const KvCache::Both all = cache_->append(layer, k, v, b_);
-      // The cache will be written again; what a map keeps must not change.
-      in.k = in.storage == MapStorage::factored ? b_.copy(all.k) : all.k;
+      in.k = all.k;
       in.v = all.v;
     }
     in.scale = score_scale(c_, layer);
