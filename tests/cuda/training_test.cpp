@@ -134,12 +134,31 @@ TEST_CASE("gradients of a training step on the card are the processor's") {
     }
 }
 
+TEST_CASE("gradients of coarser products are coarser, not others") {
+  HEADSCOPE_NEEDS_CARD(card);
+  Backend here(2);
+  const Batch batch = batch_of(3, 12, 3);
+  for (const Precision precision : {Precision::tf32, Precision::bf16}) {
+    const auto coarse = testing::card(precision);
+    for (const Case& each : {cases()[1], cases()[4]}) {
+      CAPTURE(each.name);
+      const Gradients expected = gradients_of(each.config, batch, here),
+                      got = gradients_of(each.config, batch, *coarse);
+      for (const auto& [name, tensor] : expected.of) {
+        CAPTURE(name);
+        CHECK(largest_difference(tensor, got.of.at(name)) <=
+              (precision == Precision::tf32 ? 1e-2 : 8e-2) * size_of(tensor) + 1e-9);
+      }
+    }
+  }
+}
+
 TEST_CASE("gradients with a price of entropy, and of ops that the processor does in between") {
   HEADSCOPE_NEEDS_CARD(card);
   Backend here(2);
   const Batch batch = batch_of(3, 12, 4);
   compare(gradients_of(gpt2(), batch, here, 0.5), gradients_of(gpt2(), batch, *card, 0.5));
-  ModelConfig solu = gpt2(), capped = llama(true), windows = llama(false);
+  ModelConfig solu = gpt2(), capped = llama(true);
   solu.activation = Activation::solu;
   capped.logit_cap = 3;
   capped.embedding_scale = 2.5;
