@@ -96,7 +96,7 @@ class JobRunner {
   const std::string& why_cpu() const { return why_cpu_; }
   void try_device_again();
   const Devices& devices() const { return devices_; }
-  /// For what the processor does better, whatever was chosen: training.
+  /// For what the processor does better, whatever was chosen: training what is written for it alone.
   std::shared_ptr<Backend> processor();
 
   const std::optional<Message>& message() const { return message_; }

@@ -198,9 +198,14 @@ void TrainingController::leave_branch() {
       JobRunner::OnStop::own);
 }
 
+/// State spaces are written for the processor: a card would wait for it in every layer.
+std::shared_ptr<Backend> TrainingController::trains_on() const {
+  return now_.recipe.model.state_space() ? jobs_.processor() : jobs_.backend();
+}
+
 void TrainingController::begin(std::shared_ptr<const Checkpoint> from, bool paused) {
   run_ = std::make_shared<Run>();
-  run_->backend = jobs_.processor();  // which records gradients, whatever else computes
+  run_->backend = trains_on();
   phase_ = Phase::preparing;
   in_flight_ = 0;
   single_ = false;
@@ -228,7 +233,13 @@ void TrainingController::begin(std::shared_ptr<const Checkpoint> from, bool paus
           deliver(run, slice);
         };
       },
-      JobRunner::OnStop::own);
+      JobRunner::OnStop::own,
+      [this, run = run_, from] {
+        if (run != run_) return;
+        if (run->backend == trains_on()) return stop();
+        begin(from, pause_first_);  // a card failed: what computes now begins again
+      },
+      run_->backend);
 }
 
 void TrainingController::pause() {
@@ -308,7 +319,15 @@ void TrainingController::submit(const std::string& tag, std::int64_t most_steps)
           deliver(run, slice);
         };
       },
-      JobRunner::OnStop::own);
+      JobRunner::OnStop::own,
+      [this, run = run_] {
+        if (run != run_) return;
+        --in_flight_;
+        const bool paused = std::exchange(phase_, Phase::paused) == Phase::paused;
+        if (run->backend == trains_on() || moments().empty() || !moments().back().checkpoint) return;
+        begin(moments().back().checkpoint, paused);  // a card failed: what computes now goes on from there
+      },
+      run_->backend);
 }
 
 void TrainingController::deliver(const std::shared_ptr<Run>&, const Slice& slice) {

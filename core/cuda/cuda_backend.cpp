@@ -69,6 +69,27 @@ class Matrix final : public PackedMatrix {
     }
   }
 
+  /// dx (rows, in) = dy (rows, out) · Wᵀ, or that added to dx, both over there without gaps.
+  void multiply_back(const float* dy, Index rows, float* dx, bool add) const {
+    const bool halves = precision_ == Precision::bf16;
+    std::shared_ptr<float> half;
+    if (halves) {
+      half = device_->take(static_cast<std::size_t>(rows * out_) * 2);
+      to_bfloat(dy, rows, out_, out_, half.get(), device_->stream());
+    }
+    device_->multiply({halves ? CUDA_R_16BF : CUDA_R_32F,
+                       precision_ == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                       {halves ? half.get() : dy, out_},
+                       {weights_.get(), out_, true},
+                       rows,
+                       out_,
+                       in_,
+                       dx,
+                       in_,
+                       nullptr,
+                       add});
+  }
+
   /// For those who compute on the processor: there and back.
   void multiply(const Tensor& x, const float* bias, Tensor& out, ThreadPool&) const override {
     device_->choose();
@@ -205,14 +226,23 @@ class CudaBackend final : public Backend, private CardTensors {
     device_->choose();
     if (!w.packed) return recorder_.linear(x, w);
     const auto* const matrix = dynamic_cast<const Matrix*>(w.packed.get());
-    if (tape() || !matrix || matrix->device() != device_.get()) return Backend::linear(x, w, later);
+    const auto active = [this](const Tensor& t) { return tape() && tape()->active(t); };
+    if (!matrix || matrix->device() != device_.get() || std::ranges::any_of(w.parts, active) ||
+        std::ranges::any_of(w.biases, active))
+      return Backend::linear(x, w, later);
     // Few rows are a matter of reading the weights, whose every bit then counts.
-    if (x.dim(0) <= few_rows) return held_.product(x, matrix->weights(), matrix->half(), matrix->out(), w.bias);
+    if (!tape() && x.dim(0) <= few_rows)
+      return held_.product(x, matrix->weights(), matrix->half(), matrix->out(), w.bias);
     const bool as_it_lies = ours(x) && x.stride(1) == 1 && aligned(x);
     const Operand in = as_it_lies ? Operand{place(x), x} : on_card(x);
     const Operand bias = w.bias.defined() ? on_card(w.bias) : Operand{};
-    return made({x.dim(0), matrix->out()},
-                [&](float* out) { matrix->multiply(in.data, in.keeps.stride(0), x.dim(0), bias.data, out); });
+    Tensor out = made({x.dim(0), matrix->out()}, [&](float* to) {
+      matrix->multiply(in.data, in.keeps.stride(0), x.dim(0), bias.data, to);
+    });
+    recorder_.of_one(out, x, [matrix, packed = w.packed, rows = x.dim(0)](const float* dy, float* dx, bool add) {
+      matrix->multiply_back(dy, rows, dx, add);
+    });
+    return out;
   }
 
   Tensor gather(const Tensor& table, std::span<const std::int32_t> ids) override {

@@ -1,9 +1,11 @@
 #pragma once
 // A pass on an NVIDIA card. One header, two bodies chosen by CMake (HEADSCOPE_CUDA): the .cpp and .cu files here, or
 // no_cuda.cpp. Tensors that the card makes stay there and come home when they are looked at (core/tensor/remote.h), so
-// taps, edits and analyses need not know. What records itself on a tape (gradients, training) is computed by the
-// processor, which the base class does; so is attention whose scores or patterns somebody wants to see on their way,
-// and what is written for the processor alone (state spaces, the choice of experts).
+// taps, edits and analyses need not know. Training runs here too: what a decoder's ops record is differentiated on the
+// card, where weights and moments stay from step to step, in the same order always. The processor, which the base class
+// is, computes attention whose scores or patterns somebody wants to see on their way, on a tape also what few models
+// have (learned sinks, rules that are no ranges of keys, some activations, cuts and caps), and what is written for it
+// alone (state spaces, the choice of experts).
 
 #include <cstdint>
 #include <memory>

@@ -58,12 +58,17 @@ void Recorder::write(Tape& tape, const Tensor& x, Kernel kernel) const {
   card_.accumulate(card_.made(x.shape(), [&](float* to) { kernel(to, false); }), slot.values, slot.add);
 }
 
+void Recorder::of_one(const Tensor& out, const Tensor& x, Back back) {
+  if (Tape* const tape = tape_for(x))
+    tape->record(out, [this, tape, x, back = std::move(back)](const Tensor& d_out) {
+      const Operand d = card_.on_card(d_out);
+      write(*tape, x, [&](float* dx, bool add) { back(d.data, dx, add); });
+    });
+}
+
 void Recorder::scale(const Tensor& out, const Tensor& x, float factor) {
-  Tape* const tape = tape_for(x);
-  if (!tape) return;
-  tape->record(out, [this, tape, x, factor](const Tensor& d_out) {
-    const Operand d = card_.on_card(d_out);
-    write(*tape, x, [&](float* dx, bool add) { scale_back(d.data, factor, x.size(), add, dx, card_.stream()); });
+  of_one(out, x, [this, factor, n = x.size()](const float* d, float* dx, bool add) {
+    scale_back(d, factor, n, add, dx, card_.stream());
   });
 }
 
@@ -82,11 +87,8 @@ void Recorder::multiply(const Tensor& out, const Tensor& a, const Operand& left,
 }
 
 void Recorder::activate(const Tensor& out, Curve f, const Tensor& x, const Operand& in) {
-  Tape* const tape = tape_for(x);
-  if (!tape) return;
-  tape->record(out, [this, tape, f, x, in](const Tensor& d_out) {
-    const Operand d = card_.on_card(d_out);
-    write(*tape, x, [&](float* dx, bool add) { activate_back(f, in.data, d.data, x.size(), add, dx, card_.stream()); });
+  of_one(out, x, [this, f, in, n = x.size()](const float* d, float* dx, bool add) {
+    activate_back(f, in.data, d, n, add, dx, card_.stream());
   });
 }
 

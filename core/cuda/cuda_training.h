@@ -2,6 +2,7 @@
 // Training on the card: what its ops leave on a tape, products with weights that change, the loss, and what AdamW does
 // to weights that stay there. The formulas are those of core/tensor/ops_*.cpp. Private to core/cuda.
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -36,6 +37,9 @@ class Recorder {
   Recorder(Backend& backend, const CardTensors& card, Precision precision)
       : backend_(backend), card_(card), products_(card, precision) {}
 
+  /// `back` writes, or adds, the gradient of x, contiguous, given that of `out`.
+  using Back = std::function<void(const float* d_out, float* dx, bool add)>;
+  void of_one(const Tensor& out, const Tensor& x, Back back);
   void scale(const Tensor& out, const Tensor& x, float factor);
   void multiply(const Tensor& out, const Tensor& a, const Operand& left, const Tensor& b, const Operand& right);
   void activate(const Tensor& out, Curve f, const Tensor& x, const Operand& in);

@@ -45,7 +45,7 @@ __global__ void norm_back_kernel(const float* x, const float* gain, bool centere
 }
 
 struct Two {
-  float a = 0, b = 0;
+  float a, b;
   __device__ Two& operator+=(const Two& other) {
     a += other.a;
     b += other.b;
@@ -226,7 +226,7 @@ void norm_weights_back(const float* x, const float* rows_of, const float* dy, In
   const Index columns = sets * width;
   const auto term = [=] __device__(Index turn, Index column) {
     const Index row = turn * sets + column / width, at = row * width + column % width;
-    Two out;
+    Two out{};
     if (row < rows) {
       out.b = dy[at];
       out.a = (x[at] - rows_of[2 * row]) * rows_of[2 * row + 1] * out.b;

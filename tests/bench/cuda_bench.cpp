@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "core/attention/softmax_attention.h"
+#include "core/base/random.h"
 #include "core/cuda/cuda_backend.h"
 #include "core/model/model.h"
+#include "core/train/learner.h"
 #include "tests/bench/random_model.h"
 #include "tests/bench/timing.h"
 
@@ -179,10 +181,50 @@ void long_text() {
   }
 }
 
+/// Steps of the tiny models' training, 16 texts of 64 tokens.
+void training() {
+  Batch batch{16, 64, {}, {}};
+  Random random(3);
+  for (int i = 0; i < 16 * 64; ++i) {
+    batch.tokens.push_back(static_cast<std::int32_t>(random.below(1024)));
+    batch.targets.push_back(static_cast<std::int32_t>(random.below(1024)));
+  }
+  for (const char* const family : {"gpt2", "llama"}) {
+    ModelConfig c;
+    c.name = "bench";
+    c.family = family;
+    c.dims = {.layers = 4, .heads = 4, .kv_heads = 4, .d_head = 32, .d_model = 128, .d_mlp = 512, .vocab = 1024};
+    c.context = batch.length;
+    if (c.family == "llama") {
+      c.norm = NormKind::rms_norm;
+      c.position = PositionKind::rotary;
+      c.activation = Activation::silu;
+      c.gated_mlp = true;
+      c.bias = BiasSet::none();
+    }
+    const auto step_ms = [&](Backend& backend, int runs) {
+      Learner learner(c, {}, 1, backend);
+      for (int i = 0; i < 3; ++i) learner.step(batch);  // buffers and algorithms are there
+      return median_ms(runs, [&] { learner.step(batch); });
+    };
+    Backend here(2);
+    const double processor = step_ms(here, 9);
+    say(fmt::format("training {}, 4 layers of 128, 1,024 tokens a step: two threads", family).c_str(), processor, "ms");
+    for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
+      const auto card = make_cuda_backend(2, 0, precision);
+      const double ms = step_ms(*card, 101);
+      const std::string name = std::string("  the card, ") + std::string(name_in(precision_names, precision));
+      say(name.c_str(), ms, "ms");
+      say((name + ": tokens").c_str(), 1000 * 16 * 64 / ms, "per s");
+      say((name + ": times as quick").c_str(), processor / ms, "");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headscope::bench
 
-/// Words choose parts: devices, ops, gpt2, parity (with the processor's pass), long. None: all.
+/// Words choose parts: devices, ops, gpt2, parity (with the processor's pass), long, train. None: all.
 int main(int argc, char** argv) {
   using namespace headscope;
   if (const std::string why = why_no_cuda(); !why.empty()) {
@@ -198,4 +240,5 @@ int main(int argc, char** argv) {
   if (asked("ops")) bench::single_ops();
   if (asked("gpt2") || asked("parity")) bench::gpt2(asked("parity"));
   if (asked("long")) bench::long_text();
+  if (asked("train")) bench::training();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -10,9 +11,11 @@
 #include "core/attention/softmax_attention.h"
 #include "core/base/error.h"
 #include "core/base/random.h"
+#include "core/train/gradients.h"
 #include "core/train/learner.h"
 #include "tests/cuda/card.h"
 #include "tests/support/largest_difference.h"
+#include "tests/support/paths.h"
 #include "tests/support/random_tensor.h"
 
 namespace headscope::training_test {
@@ -82,15 +85,19 @@ struct Gradients {
   std::map<std::string, Tensor> of;
 };
 
-/// Of random weights that are not as small as at a start, so that every part counts.
-Gradients gradients_of(const ModelConfig& config, const Batch& batch, Backend& backend, double price = 0) {
+/// Weights that are not as small as at a start, so that every part counts.
+Parameters random_parameters(const ModelConfig& config) {
   Parameters parameters = Parameters::initial(config, Parameters::Initial{.seed = 5, .deviation = 0.3});
   std::uint64_t seed = 100;
-  for (Parameter& each : parameters.all()) {
+  for (Parameter& each : parameters.all())
     if (!each.matrix())
       for (float& v : each.value.mutable_values()) v += 0.1f * Random(++seed).normal();
-    each.value = backend.resident(std::move(each.value));
-  }
+  return parameters;
+}
+
+Gradients gradients_of(const Parameters& from, const Batch& batch, Backend& backend, double price = 0) {
+  Parameters parameters = from.clone();
+  for (Parameter& each : parameters.all()) each.value = backend.resident(std::move(each.value));
   const auto model = parameters.trainable_model(backend);
   Tape tape(backend);
   for (const Parameter& each : parameters.all()) tape.watch(each.value);
@@ -103,11 +110,18 @@ Gradients gradients_of(const ModelConfig& config, const Batch& batch, Backend& b
   return out;
 }
 
+Gradients gradients_of(const ModelConfig& config, const Batch& batch, Backend& backend, double price = 0) {
+  return gradients_of(random_parameters(config), batch, backend, price);
+}
+
 void compare(const Gradients& expected, const Gradients& got) {
   CHECK(got.loss == doctest::Approx(expected.loss).epsilon(1e-5));
+  double largest = 0;
+  for (const auto& [name, tensor] : expected.of) largest = std::max(largest, size_of(tensor));
   for (const auto& [name, tensor] : expected.of) {
     CAPTURE(name);
-    CHECK(largest_difference(tensor, got.of.at(name)) <= 1e-4 * size_of(tensor) + 1e-9);
+    // A bias of keys moves nothing: its gradient is what rounding leaves.
+    CHECK(largest_difference(tensor, got.of.at(name)) <= 1e-4 * size_of(tensor) + 1e-6 * largest);
   }
 }
 
@@ -134,17 +148,82 @@ TEST_CASE("gradients of a training step on the card are the processor's") {
     }
 }
 
+TEST_CASE("gradients of every family that can be trained, wherever its ops are computed") {
+  HEADSCOPE_NEEDS_CARD(card);
+  Backend here(2);
+  int compared = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(testing::reference("families"))) {
+    CAPTURE(entry.path().filename().string());
+    const ModelConfig config = load_config(entry.path());
+    if (config.vision || !config.predicts) continue;
+    Batch batch = batch_of(2, 6, 8);
+    for (std::int32_t& token : batch.tokens) token = token % config.dims.vocab;
+    if (config.cross()) {
+      batch.source = {3, 1, 4, 1, 5, 9, 2};
+      batch.source_lengths = {4, 3};
+    }
+    Gradients expected;
+    try {
+      const Parameters parameters = Parameters::load(entry.path());
+      expected = gradients_of(parameters, batch, here);
+      compare(expected, gradients_of(parameters, batch, *card));
+      ++compared;
+    } catch (const Error& error) {  // no family that is trained
+      if (!expected.of.empty()) FAIL_CHECK(error.what());
+    }
+  }
+  CHECK(compared > 10);
+}
+
+TEST_CASE("gradients of coarser products are coarser, not others") {
+  HEADSCOPE_NEEDS_CARD(card);
+  Backend here(2);
+  const Batch batch = batch_of(3, 12, 3);
+  for (const Precision precision : {Precision::tf32, Precision::bf16}) {
+    const auto coarse = testing::card(precision);
+    for (const Case& each : {cases()[1], cases()[4]}) {
+      CAPTURE(each.name);
+      const Gradients expected = gradients_of(each.config, batch, here),
+                      got = gradients_of(each.config, batch, *coarse);
+      for (const auto& [name, tensor] : expected.of) {
+        CAPTURE(name);
+        CHECK(largest_difference(tensor, got.of.at(name)) <=
+              (precision == Precision::tf32 ? 1e-2 : 8e-2) * size_of(tensor) + 1e-9);
+      }
+    }
+  }
+}
+
 TEST_CASE("gradients with a price of entropy, and of ops that the processor does in between") {
   HEADSCOPE_NEEDS_CARD(card);
   Backend here(2);
   const Batch batch = batch_of(3, 12, 4);
   compare(gradients_of(gpt2(), batch, here, 0.5), gradients_of(gpt2(), batch, *card, 0.5));
-  ModelConfig solu = gpt2(), capped = llama(true), windows = llama(false);
+  ModelConfig solu = gpt2(), capped = llama(true);
   solu.activation = Activation::solu;
   capped.logit_cap = 3;
   capped.embedding_scale = 2.5;
   for (const ModelConfig& config : {solu, capped})
     compare(gradients_of(config, batch, here), gradients_of(config, batch, *card));
+}
+
+TEST_CASE("gradients of an ordinary model's input and patterns on the card are the processor's") {
+  HEADSCOPE_NEEDS_CARD(card);
+  Backend here(2);
+  const std::vector<std::int32_t> tokens{5, 9, 5, 30, 9, 5};
+  for (const char* folder : {"gpt2-random", "llama-gqa"}) {
+    CAPTURE(folder);
+    const auto of = [&](Backend& backend) {
+      const auto model = Model::load(testing::reference(folder), backend);
+      return input_gradients(*model, Ctx{.backend = backend}, tokens, {.kind = GradientOf::Kind::loss});
+    };
+    const InputGradients expected = of(here), got = of(*card);
+    CHECK(got.value == doctest::Approx(expected.value).epsilon(1e-5));
+    CHECK(largest_difference(expected.embedding, got.embedding) <= 1e-4 * size_of(expected.embedding));
+    REQUIRE(expected.patterns.size() == got.patterns.size());
+    for (std::size_t i = 0; i < got.patterns.size(); ++i)
+      CHECK(largest_difference(expected.patterns[i], got.patterns[i]) <= 1e-4 * size_of(expected.patterns[i]));
+  }
 }
 
 TEST_CASE("the way back through attention: windows, slopes, shared keys, texts of several lengths, one text") {
