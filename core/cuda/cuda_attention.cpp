@@ -26,6 +26,7 @@ bool by_cell(const AttentionKernel::Head& head) {
 struct Attention::Terms {
   std::vector<Head> of;  // keeps the rules
   Index n_query, n_key, offset;
+  bool simple;  // all of them
   std::shared_ptr<float> heads, ranges, rows, biases;
 
   bool same(const AttentionInput& in, std::span<const Head> heads_) const {
@@ -144,6 +145,7 @@ const Attention::Terms& Attention::terms(const AttentionInput& in, std::span<con
       for (Index i = 0; i < made->n_query; ++i)
         ranges.push_back({static_cast<int>(keys(i).begin), static_cast<int>(keys(i).end)});
     });
+    t.simple = parts && t.cap == 0 && t.slope == 0 && t.scale > 0;
     if (parts) continue;
     t.rows = index_of(rows_of, &rule, [&] {
       for (Index i = 0; i < made->n_query; ++i)
@@ -166,6 +168,7 @@ const Attention::Terms& Attention::terms(const AttentionInput& in, std::span<con
   const auto sent = [&](const auto& values) -> std::shared_ptr<float> {
     return values.empty() ? nullptr : device_->upload(values.data(), values.size() * sizeof values[0]);
   };
+  made->simple = std::ranges::all_of(all, &HeadTerms::simple);
   made->heads = sent(all);
   made->ranges = sent(ranges);
   made->rows = sent(rows);
@@ -213,6 +216,7 @@ std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<
   task.d_value = static_cast<int>(in.v.dim(2));
   task.offset = static_cast<int>(in.offset);
   task.exact = exact_;
+  task.simple = rule.simple;
   const auto by_four = [](const float* data, std::int64_t row, std::int64_t head, int width) {
     return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && row % 4 == 0 && head % 4 == 0 && width % 4 == 0;
   };
@@ -272,6 +276,8 @@ std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<
   std::shared_ptr<float> scratch;
   const Room card{device_->properties().sharedMemPerBlockOptin, device_->properties().multiProcessorCount};
   if (n_query > few_queries && tiles_take(task.d, task.d_value, card)) {
+    scratch = device_->take(tiles_bytes(task));
+    task.scratch = scratch.get();
     attention_by_tiles(task, card, device_->stream());
   } else {
     Index step = n_query;  // scores that do not stay on chip take no more room than this leaves
