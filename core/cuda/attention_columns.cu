@@ -130,11 +130,12 @@ __global__ void __launch_bounds__(32 * Layout<D, exact, window>::warps,
     return keys + (tile % Room::key_tiles + Room::key_tiles) % Room::key_tiles * Room::tile;
   };
   const auto load_keys = [&](int tile) {
-    copy_rows<D, exact, side>(room.k, kv, tile * side, tile >= 0 && tile * side < room.k.rows, key_place(tile));
+    copy_rows<D, exact, side, 32 * Room::warps>(room.k, kv, tile * side, tile >= 0 && tile * side < room.k.rows,
+                                                key_place(tile));
   };
   const auto load_queries = [&](int step) {
     const int query0 = (first + step) * side;
-    copy_rows<D, exact, side>(room.q, head, query0, true, queries + step % 2 * Room::tile);
+    copy_rows<D, exact, side, 32 * Room::warps>(room.q, head, query0, true, queries + step % 2 * Room::tile);
     if (threadIdx.x < side / 2) {
       const int by = threadIdx.x / (side / 4), at = threadIdx.x % (side / 4) * 4;
       copy_async16(terms + (step % 2 * 2 + by) * side + at,

@@ -46,14 +46,19 @@ void make_operands(const AttentionTask& task, const TileRoom& room, int width, c
 void attention_columns(const AttentionTask& task, const TileRoom& room, int width, Room card, cudaStream_t stream);
 
 /// Starts copying rows from `first` on; zeros where they are not `there`.
-template <int D, bool exact, int rows>
+template <int D, bool exact, int rows, int threads>
 __device__ inline void copy_rows(const Operand& from, int head, int first, bool there, Half* to) {
-  constexpr int eighths = D / 8, all = (exact ? 2 : 1) * rows * eighths;
-  const Half* const source = from.data + (head * from.rows + (there ? first : 0)) * D;
-  for (int i = threadIdx.x; i < all; i += blockDim.x) {
-    const int row = i / eighths, at = i % eighths * 8;
-    const Index part = exact && row >= rows ? from.part - rows * D : 0;
-    copy_async16(to + row * pitch_of<D> + at, source + part + row * D + at, there);
+  constexpr int eighths = D / 8, all = rows * eighths;
+  static_assert(all % threads == 0 && threads % eighths == 0);
+  const int own = threadIdx.x;
+  const Half* source = from.data + (head * from.rows + (there ? first : 0)) * D + own * 8;
+  to += own / eighths * pitch_of<D> + own % eighths * 8;
+#pragma unroll
+  for (int part = 0; part < (exact ? 2 : 1); ++part) {
+#pragma unroll
+    for (int step = 0; step < all; step += threads)
+      copy_async16(to + (part * rows + step / eighths) * pitch_of<D>, source + step * 8, there);
+    source += from.part;
   }
 }
 

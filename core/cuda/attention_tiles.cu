@@ -113,13 +113,13 @@ __global__ void __launch_bounds__(32 * warps, D <= 64 && simple ? 16 / warps
 
   const auto load = [&](int key0, int stage) {
     if (key0 >= end) return;
-    copy_rows<D, exact, N>(room.k, kv, key0, true, others + 2 * stage * Room::key_halves);
-    copy_rows<D, exact, N>(room.v, kv, key0, true, others + (2 * stage + 1) * Room::key_halves);
+    copy_rows<D, exact, N, 32 * warps>(room.k, kv, key0, true, others + 2 * stage * Room::key_halves);
+    copy_rows<D, exact, N, 32 * warps>(room.v, kv, key0, true, others + (2 * stage + 1) * Room::key_halves);
     if (t.labels && threadIdx.x < Room::labels / 4)
       copy_async16(labels + stage * Room::labels + 4 * threadIdx.x, room.labels + key0 + 4 * threadIdx.x, true);
     commit_copies();
   };
-  copy_rows<D, exact, queries>(room.q, head, first, true, own);
+  copy_rows<D, exact, queries, 32 * warps>(room.q, head, first, true, own);
   load(begin, 0);
 
   const HeadTerms& h = t.head[head];
