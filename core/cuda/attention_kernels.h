@@ -15,9 +15,10 @@ namespace headscope::cuda {
 /// j|; or, where `rows` ≥ 0, by the terms of its rule: s = factor_i · bend_i(s) + bias_ij.
 struct HeadTerms {
   float scale, cap, slope, sink;
-  int ranges;     ///< which [n_query] of `ranges`
-  int rows = -1;  ///< which [n_query] of `rows`
-  int bias = -1;  ///< which [n_query · n_key] of `biases`; −1: no number for each cell
+  int ranges;           ///< which [n_query] of `ranges`
+  int rows = -1;        ///< which [n_query] of `rows`
+  int bias = -1;        ///< which [n_query · n_key] of `biases`; −1: no number for each cell
+  bool simple = false;  ///< scores are products times a positive number and nothing else
 };
 
 struct RowTerms {
@@ -46,7 +47,8 @@ struct AttentionTask {
   float* z;
   std::int64_t q_row, q_head, k_row, k_head, v_row, v_head, z_row, z_head;  ///< strides
   int n_query, n_key, heads, kv_heads, d, d_value, offset;
-  bool exact;    ///< products of 24 bits, else of 11 (TF32), where the tensor cores make them
+  bool exact;    ///< products of 24 bits, else of 11 (as of TF32), where the tensor cores make them
+  bool simple;   ///< every head is
   bool by_four;  ///< keys and values begin at multiples of 16 bytes, in every row and head
   const HeadTerms* head;
   const int2* ranges;    ///< keys [x, y) of each query
@@ -54,7 +56,7 @@ struct AttentionTask {
   const float* biases;   ///< may be null
   const int* labels;     ///< (offset + n_query): which token, for links; null = none
   float* weights;        ///< (head, n_query, n_key), zero before; null = not kept
-  float* scratch;        ///< by rows: (head, row, n_key) where n_key > row_room(d), else null
+  float* scratch;        ///< by tiles: tiles_bytes(); by rows: (head, row, n_key) where n_key > row_room(d), else null
   int first_query;       ///< by rows: the first of this call
   /// By rows: keys and values (fresh_rows, kv_head, width) of the last keys, to be put to their places first; or null.
   const float *fresh_k, *fresh_v;
@@ -70,8 +72,9 @@ struct Room {
   int processors;
 };
 /// Whether the kernel of tiles has code for these widths and the card room for it.
-bool tiles_take(int d, int d_value, Room room);
-void attention_by_tiles(const AttentionTask& task, Room room, cudaStream_t stream);
+bool tiles_take(int d, int d_value, Room card);
+std::size_t tiles_bytes(const AttentionTask& task);  ///< of scratch
+void attention_by_tiles(const AttentionTask& task, Room card, cudaStream_t stream);
 int row_room(int d);  ///< scores of one row that stay on chip
 /// `rows` queries from task.first_query on.
 void attention_by_rows(const AttentionTask& task, int rows, cudaStream_t stream);

@@ -103,15 +103,16 @@ __device__ inline Softmax softmax_of(const Peak& peak, float sink) {
 struct Sums {
   float rest = 0, slope = 0, first = 0, first_slope = 0;
   float duplicate = 0, induction = 0;  // of weights
+  /// All but key 0's, beside a score that is larger by −step: e^(s − most) is `by` of what it was.
+  __device__ void rescale(float step, float by) {
+    slope = by * (slope + step * rest);
+    rest *= by;
+    duplicate *= by;
+    induction *= by;
+  }
 };
 
 constexpr float nothing = -110.0f;  // e^that is 0 in float32: what a masked score stands for
-
-/// To the last bits, or, beside products of 11 bits, to 2 units of 24.
-template <bool exact>
-__device__ inline float exponential(float x) {
-  return exact ? expf(x) : __expf(x);
-}
 
 __device__ inline void tell(const AttentionTask& t, int head, const Row& row, const Peak& peak, const Softmax& soft,
                             const Sums& sums) {

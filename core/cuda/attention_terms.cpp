@@ -116,6 +116,7 @@ std::shared_ptr<const Attention::Terms> Attention::terms(const AttentionInput& i
       for (Index i = 0; i < n_query; ++i)
         ranges.push_back({static_cast<int>(keys(i).begin), static_cast<int>(keys(i).end)});
     });
+    t.simple = parts && t.cap == 0 && t.slope == 0 && t.scale > 0;
     if (parts) continue;
     t.rows = index_of(rows_of, &rule, [&] {
       for (Index i = 0; i < n_query; ++i)
@@ -138,6 +139,7 @@ std::shared_ptr<const Attention::Terms> Attention::terms(const AttentionInput& i
   const auto sent = [&](const auto& values) -> std::shared_ptr<float> {
     return values.empty() ? nullptr : device_->upload(values.data(), values.size() * sizeof values[0]);
   };
+  made->simple = std::ranges::all_of(all, &HeadTerms::simple);
   made->heads = sent(all);
   made->ranges = sent(ranges);
   made->rows = sent(rows);

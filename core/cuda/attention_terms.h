@@ -20,6 +20,7 @@ struct Attention::Terms {
 
   std::vector<Head> of;  // keeps the rules
   Texts texts;
+  bool simple;  // all of them
   std::shared_ptr<float> heads, ranges, rows, biases;
   std::vector<int2> ranges_here;  // by rule and query: `ranges` before it was sent
 

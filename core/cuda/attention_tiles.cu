@@ -1,399 +1,355 @@
-#include "core/cuda/attention_row.cuh"
-#include "core/cuda/tensor_cores.cuh"
+#include "core/cuda/attention_tile.cuh"
 
 namespace headscope::cuda {
 namespace {
 
-constexpr int side = 64;      // queries and keys of a tile
-constexpr int threads = 128;  // 4 warps of 16 queries each, once or twice
-constexpr int pitch = side + 4;
-constexpr int most_bins = side / 2 + 1;
-
-template <int D>
-constexpr int room_floats =
-    (2 * side * (D + 4) + side * pitch + most_bins * most_bins + 3) / 4 * 4;  // keys, values; weights; bins
-template <int D>
-constexpr std::size_t tiles_bytes(int halves) {
-  return static_cast<std::size_t>(halves) * sizeof(float) * room_floats<D>;
-}
-
-/// 64 rows of x into `to` [row][D + 4], zeros where there are none. `by_four`: they can be read four numbers at once.
+/// Keys of a step: fewer where rows are wide, so that they find room on every card.
 template <int D, bool exact>
-__device__ void load_rows(const float* x, Index row_stride, int first, int rows, int d, bool by_four, float* to) {
-  constexpr int quarter = D / 4;
-  for (int i = threadIdx.x % threads; i < side * quarter; i += threads) {
-    const int at = i % quarter * 4, row = i / quarter;
-    float4 four = make_float4(0, 0, 0, 0);
-    if (first + row < rows) {
-      const float* const from = x + (first + row) * row_stride + at;
-      if (by_four) {
-        if (at < d) four = *reinterpret_cast<const float4*>(from);
-      } else {
-        if (at < d) four.x = from[0];
-        if (at + 1 < d) four.y = from[1];
-        if (at + 2 < d) four.z = from[2];
-        if (at + 3 < d) four.w = from[3];
-      }
+constexpr int keys_of = D <= 64 ? 64
+                        : exact ? 16
+                                : 32;
+
+/// A block's room: its queries, and two steps' keys, values and labels.
+template <int D, bool exact, int warps>
+struct Layout {
+  static constexpr int keys = keys_of<D, exact>;
+  static constexpr int query_halves = room_of<D, exact>(16 * warps), key_halves = room_of<D, exact>(keys);
+  static constexpr int labels = keys + 4;  // from that of the key before, rounded up to what one copy takes
+  static constexpr std::size_t bytes = sizeof(Half) * (query_halves + 4 * key_halves) + 2 * sizeof(int) * labels;
+};
+
+constexpr float weight_unit = 1.0f / (1 << 15);  // weights beside the largest are stored as so many of it
+
+/// One row's softmax so far. Its four lanes share the largest score, and have a part of the sums each.
+struct Running {
+  float most = -infinity;
+  int key = 0x7fffffff;     // the first of this lane's that has it
+  float first = -infinity;  // the score of key 0
+  Sums sums;
+};
+
+/// Scores → e^(s − largest), and what they add to the row's sums, `factor` · s being the scores. What is summed up
+/// beside an earlier largest score counts `fall` of it from here on.
+template <bool exact, int N>
+__device__ float take(Running& row, float s[N / 8][4], int r, float factor, int key0, int quad) {
+  float most = -infinity;
+#pragma unroll
+  for (int j = 0; j < N / 8; ++j) most = fmaxf(most, fmaxf(s[j][2 * r], s[j][2 * r + 1]));
+  for (int other = 2; other > 0; other /= 2) most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, other));
+  float fall = 1;
+  if (const float now = factor * most; now > row.most) {
+    row.key = 0x7fffffff;
+#pragma unroll
+    for (int j = N / 8 - 1; j >= 0; --j)
+#pragma unroll
+      for (int c = 1; c >= 0; --c)
+        if (s[j][2 * r + c] == most) row.key = key0 + 8 * j + 2 * quad + c;  // the first of equals stays
+    const float step = fmaxf(row.most - now, least<exact>);
+    fall = exponential<exact>(step);
+    row.sums.rescale(step, fall);
+    row.most = now;
+  }
+  const float base = row.most == -infinity ? 0.0f : row.most;
+  const bool leads = key0 + quad == 0;  // this lane's first key is key 0
+  if (leads) row.first = factor * s[0][2 * r];
+#pragma unroll
+  for (int j = 0; j < N / 8; ++j)
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      float& cell = s[j][2 * r + c];
+      const float below = exact ? cell - base : fmaf(cell, factor, -base), e = exponential<exact>(below);
+      cell = e;
+      const float counts = j == 0 && c == 0 && leads ? 0.0f : e;
+      row.sums.rest += counts;
+      row.sums.slope += counts * fmaxf(below, least<exact>);
     }
-    if (!exact) {  // cut once here rather than by every warp
-      four.x = __uint_as_float(cut(four.x));
-      four.y = __uint_as_float(cut(four.y));
-      four.z = __uint_as_float(cut(four.z));
-      four.w = __uint_as_float(cut(four.w));
+  return fall;
+}
+
+/// What keys of the same token, and those after them, have of the weights. `near`: some stand at the query or behind.
+template <int N, bool near>
+__device__ void link(Sums& sums, const float e[N / 8][4], int r, const int* labels, int label, int quad, int before) {
+#pragma unroll
+  for (int j = 0; j < N / 8; ++j) {
+    const int at = 8 * j + 2 * quad;
+    const int2 pair = *reinterpret_cast<const int2*>(labels + 4 + at);
+    const int of[3] = {labels[3 + at], pair.x, pair.y};  // of the key before, too
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      const float weight = e[j][2 * r + c];
+      if (of[c + 1] == label && (!near || at + c < before)) sums.duplicate += weight;
+      if (of[c] == label && (!near || at + c <= before)) sums.induction += weight;
     }
-    *reinterpret_cast<float4*>(to + row * (D + 4) + at) = four;
   }
 }
 
-/// Scores' products of a warp's 16 queries (of which q are this lane's shares) with the 64 keys.
-template <int D, bool exact>
-__device__ void products(const float q[D / 8][4], const float* keys, int g, int t, float dot[8][4]) {
-#pragma unroll
-  for (int j = 0; j < 8; ++j)
-#pragma unroll
-    for (int c = 0; c < 4; ++c) dot[j][c] = 0;
-#pragma unroll
-  for (int i = 0; i < D / 8; ++i) {
-    const Left<exact> left(q[i]);
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const float* const key = keys + (8 * j + g) * (D + 4) + 8 * i + t;
-      left.multiply_add(dot[j], key[0], key[4]);
-    }
-  }
-}
-
-/// Products → scores, −∞ where the key is not seen. `simple`: they are scaled and nothing else.
-__device__ void scores(const AttentionTask& t, const HeadTerms& h, bool simple, const Row rows[2], int key0, int quad,
-                       float dot[8][4]) {
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    if (simple) {
-      const auto count = static_cast<unsigned int>(rows[r].keys.y - rows[r].keys.x);
-      const auto from = static_cast<unsigned int>(key0 + 2 * quad - rows[r].keys.x);
-#pragma unroll
-      for (int j = 0; j < 8; ++j)
-#pragma unroll
-        for (int c = 0; c < 2; ++c) {
-          float& s = dot[j][2 * r + c];
-          s = from + static_cast<unsigned int>(8 * j + c) < count ? h.scale * s : -infinity;
-        }
-    } else {
-#pragma unroll
-      for (int j = 0; j < 8; ++j)
-#pragma unroll
-        for (int c = 0; c < 2; ++c)
-          dot[j][2 * r + c] = score(t, h, rows[r], key0 + 8 * j + 2 * quad + c, dot[j][2 * r + c]);
-    }
-  }
-}
-
-/// What a tile of weights [query][pitch] adds to the sums of columns and distances, and to the pooled picture. All
-/// threads of the block come here; `me`: which of those of this tile.
-__device__ void sum_up(const AttentionTask& t, int head, int first, int key0, int me, bool pooled, const float* weights,
-                       float* bins) {
-  const int bin = t.stats.bin;
-  if (me < side) {  // a column each: its sum, and its largest in every bin
-    const int column = me, key = key0 + column, bin_column = key / bin - key0 / bin;
-    float sum = 0;
-    if (pooled) {
-      int stop = bin - first % bin;  // the first row of the next bin
-      for (int row = 0, bin_row = 0; row < side; ++bin_row, stop += bin) {
-        float most = 0;
-#pragma unroll 8
-        for (const int last = min(stop, side); row < last; ++row) {
-          const float weight = weights[row * pitch + column];
-          sum += weight;
-          most = fmaxf(most, weight);
-        }
-        raise(&bins[bin_row * most_bins + bin_column], most);
-      }
-    } else {
-#pragma unroll 16
-      for (int row = 0; row < side; ++row) sum += weights[row * pitch + column];
-    }
-    if (key < t.n_key) add_mass(t.stats.column + static_cast<Index>(head) * t.n_key + key, sum);
-  } else {  // two diagonals each, that have 64 cells together: query − key = away and away − 64
-    const int away = me - side;
-    float later = 0, earlier = 0;
-#pragma unroll 8
-    for (int row = away; row < side; ++row) later += weights[row * pitch + row - away];
-#pragma unroll 8
-    for (int row = 0; row < away; ++row) earlier += weights[row * pitch + row - away + side];
-    unsigned long long* const mass = t.stats.distance + static_cast<Index>(head) * (t.n_query + t.n_key - 1) +
-                                     (first - key0 + t.n_key - 1);  // of query − key = 0 within the tile
-    if (later > 0.0f) add_mass(mass + away, later);
-    if (earlier > 0.0f) add_mass(mass + away - side, earlier);
-  }
-  if (!pooled) return;
-  __syncthreads();
-  const int column0 = key0 / bin;
-  for (int i = me; i < most_bins * most_bins; i += threads) {
-    const int row = first / bin + i / most_bins, column = column0 + i % most_bins;
-    if (bins[i] > 0.0f && row < t.stats.overview_rows && column < t.stats.overview_columns)
-      raise(t.stats.overview + (static_cast<Index>(head) * t.stats.overview_rows + row) * t.stats.overview_columns +
-                column,
-            bins[i]);
-  }
-}
-
-/// `halves`: 1, or 2 where there are too few blocks to keep the card busy: then every other tile of keys is another
-/// four warps', and what both found is put together.
-template <int D, bool exact, int halves>
-__global__ void __launch_bounds__(halves* threads, halves == 1 && D <= 64 ? (exact ? 2 : 3) : 1)
-    tiles_kernel(const AttentionTask task) {
-  const AttentionTask& t = task;
+/// z and what is told of every row, by one look at keys and values: what was summed up is made less wherever a larger
+/// score turns up (Milakov & Gimelshein, 2018; Dao, FlashAttention-2, 2023). A warp has 16 queries.
+template <int D, bool exact, bool simple, int warps>
+__global__ void __launch_bounds__(32 * warps, D <= 64 && simple ? 16 / warps
+                                              : exact           ? 2
+                                                      : 3) attend_kernel(const AttentionTask t, const TileRoom room) {
+  using Room = Layout<D, exact, warps>;
+  constexpr int N = Room::keys, side = side_of<D>, queries = 16 * warps;
+  constexpr int query_rest = queries * pitch_of<D>, key_rest = N * pitch_of<D>;
   extern __shared__ __align__(16) float shared[];
-  const int half = threadIdx.x / threads, me = threadIdx.x % threads;
-  float* const keys = shared + half * room_floats<D>;  // [key][D + 4]
-  float* const values = keys + side * (D + 4);         // likewise
-  float* const weights = values + side * (D + 4);      // [query][pitch]
-  float* const bins = weights + side * pitch;
-  const int lane = me % 32, warp = me / 32, g = lane / 4, quad = lane % 4;
-  const int tiles = (t.n_query + side - 1) / side;
-  const int first = (tiles - 1 - static_cast<int>(blockIdx.x)) * side;  // causal: the longest first
+  Half* const own = reinterpret_cast<Half*>(shared);
+  Half* const others = own + Room::query_halves;  // keys, values, of two steps
+  int* const labels = reinterpret_cast<int*>(others + 4 * Room::key_halves);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, quad = lane % 4;
+  const int first = (static_cast<int>(gridDim.x) - 1 - static_cast<int>(blockIdx.x)) * queries;  // longest first
   const int head = blockIdx.y, kv = head / (t.heads / t.kv_heads);
-  const HeadTerms h = t.head[head];
-  const float* const k = t.k + kv * t.k_head;
-  const float* const v = t.v + kv * t.v_head;
-  const int local[2] = {16 * warp + g, 16 * warp + g + 8};  // this lane's queries within the tile
+  const int query[2] = {first + 16 * warp + g, first + 16 * warp + g + 8};
 
-  float q[D / 8][4];
+  const int4* const spans = room.spans + head * room.tiles;
+  const int4 seen = spans[(first + 16 * warp) / side];  // by this warp's tile
+  int begin = seen.x, end = seen.y;
 #pragma unroll
-  for (int i = 0; i < D / 8; ++i)
-#pragma unroll
-    for (int c = 0; c < 4; ++c) {
-      const int query = first + local[c % 2], at = 8 * i + quad + c / 2 * 4;
-      q[i][c] = query < t.n_query && at < t.d ? t.q[query * t.q_row + head * t.q_head + at] : 0.0f;
-    }
-
-  const bool simple = h.rows < 0 && h.cap == 0 && h.slope == 0;
-  __shared__ int labels_of[halves][side + 1];
-  int* const labels = labels_of[half];
-  Row rows[2];
-  __shared__ int hull[2];
-  if (threadIdx.x == 0) hull[0] = t.n_key, hull[1] = 0;
-  __syncthreads();
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    rows[r] = row_of(t, h, first + local[r]);
-    if (rows[r].keys.x < rows[r].keys.y) {
-      atomicMin(&hull[0], rows[r].keys.x);
-      atomicMax(&hull[1], rows[r].keys.y);
-    }
+  for (int i = 0; i < (queries + side - 1) / side; ++i) {
+    begin = min(begin, spans[first / side + i].x);
+    end = max(end, spans[first / side + i].y);
   }
-  __syncthreads();
-  const int begin = hull[0] / side * side, end = hull[1];
+  begin = begin / N * N;
 
-  Peak peaks[2];
-  for (int of_all = begin; of_all < end; of_all += halves * side) {
-    const int key0 = of_all + half * side;
-    __syncthreads();
-    load_rows<D, exact>(k, t.k_row, key0, t.n_key, t.d, t.by_four, keys);
-    __syncthreads();
-    float dot[8][4];
-    products<D, exact>(q, keys, g, quad, dot);
-    scores(t, h, simple, rows, key0, quad, dot);
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      Peak own;
-#pragma unroll
-      for (int j = 0; j < 8; ++j) own.most = fmaxf(own.most, fmaxf(dot[j][2 * r], dot[j][2 * r + 1]));
-      const float base = own.most == -infinity ? 0.0f : own.most;
-#pragma unroll
-      for (int j = 0; j < 8; ++j)
-        own.sum += exponential<exact>(dot[j][2 * r] - base) + exponential<exact>(dot[j][2 * r + 1] - base);
-      if (own.most > peaks[r].most)
-#pragma unroll
-        for (int j = 7; j >= 0; --j)
-#pragma unroll
-          for (int c = 1; c >= 0; --c)
-            if (dot[j][2 * r + c] == own.most) own.key = key0 + 8 * j + 2 * quad + c;  // the first of equals stays
-      peaks[r].join(own);
-    }
-  }
-  Softmax soft[2];
-  int label[2] = {};
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    for (int other = 2; other > 0; other /= 2) peaks[r].join(shuffled(peaks[r], other));
-    if (halves > 1) {
-      __shared__ float most_of[halves][side], sum_of[halves][side];
-      __shared__ int key_of[halves][side];
-      most_of[half][local[r]] = peaks[r].most;
-      sum_of[half][local[r]] = peaks[r].sum;
-      key_of[half][local[r]] = peaks[r].key;
-      __syncthreads();
-      Peak other;
-      other.most = most_of[1 - half][local[r]];
-      other.sum = sum_of[1 - half][local[r]];
-      other.key = key_of[1 - half][local[r]];
-      if (half == 0)
-        peaks[r].join(other);
-      else  // in one order, so that both come to the same bits
-        other.join(peaks[r]), peaks[r] = other;
-    }
-    soft[r] = softmax_of(peaks[r], rows[r].sink);
-    if (t.labels && rows[r].query < t.n_query) label[r] = t.labels[t.offset + rows[r].query];
-  }
+  const auto load = [&](int key0, int stage) {
+    if (key0 >= end) return;
+    copy_rows<D, exact, N, 32 * warps>(room.k, kv, key0, true, others + 2 * stage * Room::key_halves);
+    copy_rows<D, exact, N, 32 * warps>(room.v, kv, key0, true, others + (2 * stage + 1) * Room::key_halves);
+    if (t.labels && threadIdx.x < Room::labels / 4)
+      copy_async16(labels + stage * Room::labels + 4 * threadIdx.x, room.labels + key0 + 4 * threadIdx.x, true);
+    commit_copies();
+  };
+  copy_rows<D, exact, queries, 32 * warps>(room.q, head, first, true, own);
+  load(begin, 0);
 
-  Sums sums[2];
+  const HeadTerms& h = t.head[head];
+  const bool plain = simple || h.simple;
+  const float unit = room.unit[head] * room.unit[t.heads + kv], scale = h.scale * unit * score_unit<exact>;
+  const float factor = exact || !plain ? 1.0f : scale;
+  Running rows[2];
+  int label[2] = {-2, -2};
+#pragma unroll
+  for (int r = 0; r < 2; ++r)
+    if (t.labels && query[r] < t.n_query) label[r] = t.labels[t.offset + query[r]];
   float out[D / 8][4] = {};
-  const bool stats = t.stats.log_sum_exp != nullptr;
-  const bool pooled = stats && t.stats.overview && t.stats.bin > 1;
-  for (int of_all = begin; of_all < end; of_all += halves * side) {
-    const int key0 = of_all + half * side;
+  int stage = 0;
+  for (int key0 = begin; key0 < end; key0 += N, stage = 1 - stage) {
+    wait_copies<0>();
     __syncthreads();
-    load_rows<D, exact>(k, t.k_row, key0, t.n_key, t.d, t.by_four, keys);
-    load_rows<D, exact>(v, t.v_row, key0, t.n_key, t.d_value, t.by_four, values);
-    if (pooled)
-      for (int i = me; i < most_bins * most_bins; i += threads) bins[i] = 0;
-    if (t.labels)
-      for (int i = me; i <= side; i += threads)  // of the key before, too
-        labels[i] = key0 + i > 0 && key0 + i <= t.n_key ? t.labels[key0 + i - 1] : -1;
-    __syncthreads();
-    float p[8][4];
-    products<D, exact>(q, keys, g, quad, p);
-    scores(t, h, simple, rows, key0, quad, p);
+    load(key0 + N, 1 - stage);
+    if (key0 >= seen.y || key0 + N <= seen.x) continue;
+    const Half* const keys = others + 2 * stage * Room::key_halves;
+    const Half* const values = keys + Room::key_halves;
+    float p[N / 8][4];
+    products<D, exact, N>(own + 16 * warp * pitch_of<D>, query_rest, keys, key_rest, lane, p);
+
+    if (plain) {
+      if (exact)
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const bool leads = key0 + quad == 0;  // this lane's first key is key 0
+        for (int j = 0; j < N / 8; ++j)
 #pragma unroll
-      for (int j = 0; j < 8; ++j)
+          for (int c = 0; c < 4; ++c) p[j][c] *= scale;
+      if (key0 < seen.z || key0 + N > seen.w)
 #pragma unroll
-        for (int c = 0; c < 2; ++c) {
-          float& weight = p[j][2 * r + c];
-          const float below = fmaxf(weight - soft[r].most, nothing), e = exponential<exact>(below);
-          if (j == 0 && c == 0 && leads) {
-            sums[r].first = e;
-            sums[r].first_slope = e * below;
-          } else {
-            sums[r].rest += e;
-            sums[r].slope += e * below;
-          }
-          weight = e * soft[r].by;
+        for (int r = 0; r < 2; ++r) {
+          const int2 range =
+              query[r] < t.n_query ? t.ranges[static_cast<Index>(h.ranges) * t.n_query + query[r]] : make_int2(0, 0);
+          const auto count = static_cast<unsigned int>(range.y - range.x);
+          const auto from = static_cast<unsigned int>(key0 + 2 * quad - range.x);
+#pragma unroll
+          for (int j = 0; j < N / 8; ++j)
+#pragma unroll
+            for (int c = 0; c < 2; ++c)
+              if (from + static_cast<unsigned int>(8 * j + c) >= count) p[j][2 * r + c] = -infinity;
         }
-      if (stats)
+    } else {
 #pragma unroll
-        for (int j = 0; j < 8; ++j)
-          *reinterpret_cast<float2*>(weights + local[r] * pitch + 8 * j + 2 * quad) =
-              make_float2(p[j][2 * r], p[j][2 * r + 1]);
-      const int position = t.offset + rows[r].query;
-      if (t.labels)
+      for (int r = 0; r < 2; ++r) {
+        const Row row = row_of(t, h, query[r]);
 #pragma unroll
-        for (int j = 0; j < 8; ++j)
+        for (int j = 0; j < N / 8; ++j)
 #pragma unroll
           for (int c = 0; c < 2; ++c) {
-            const int at = 8 * j + 2 * quad + c, key = key0 + at;
-            if (labels[at + 1] == label[r] && key < position) sums[r].duplicate += p[j][2 * r + c];
-            if (labels[at] == label[r] && key <= position) sums[r].induction += p[j][2 * r + c];
+            float& cell = p[j][2 * r + c];
+            cell = score_unit<exact> * score(t, h, row, key0 + 8 * j + 2 * quad + c, unit * cell);
           }
-      if (t.weights && rows[r].query < t.n_query)
-#pragma unroll
-        for (int j = 0; j < 8; ++j)
-#pragma unroll
-          for (int c = 0; c < 2; ++c)
-            if (const int key = key0 + 8 * j + 2 * quad + c; key < t.n_key)
-              t.weights[(static_cast<Index>(head) * t.n_query + rows[r].query) * t.n_key + key] = p[j][2 * r + c];
+      }
     }
-    // Of eight keys the lane holds weights 2t and 2t + 1; they take the places t and t + 4 of the product's left
-    // side, so that values take them too.
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const float turned[4] = {p[j][0], p[j][2], p[j][1], p[j][3]};
-      const Left<exact> left(turned);
-      const float* const value = values + (8 * j + 2 * quad) * (D + 4) + g;
-#pragma unroll
-      for (int i = 0; i < D / 8; ++i) left.multiply_add(out[i], value[8 * i], value[D + 4 + 8 * i]);
-    }
-    if (!stats) continue;
-    __syncthreads();
-    sum_up(t, head, first, key0, me, pooled, weights, bins);
-  }
 
-  if (halves > 1) {  // the second half's sums and share of z, by way of the first half's room
-    float* const room = shared + me;
-    float* const kept[12] = {&sums[0].rest,      &sums[0].slope,       &sums[0].first,     &sums[0].first_slope,
-                             &sums[0].duplicate, &sums[0].induction,   &sums[1].rest,      &sums[1].slope,
-                             &sums[1].first,     &sums[1].first_slope, &sums[1].duplicate, &sums[1].induction};
-    __syncthreads();
-    if (half == 1) {
+    float fall[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      fall[r] = take<exact, N>(rows[r], p, r, factor, key0, quad);
+      if (!t.labels) continue;
+      const int before = t.offset + query[r] - key0;
+      if (key0 + N > t.offset + first + 16 * warp)
+        link<N, true>(rows[r].sums, p, r, labels + stage * Room::labels, label[r], quad, before);
+      else
+        link<N, false>(rows[r].sums, p, r, labels + stage * Room::labels, label[r], quad, before);
+    }
+    if (__any_sync(0xffffffffu, fall[0] != 1.0f || fall[1] != 1.0f))
 #pragma unroll
       for (int i = 0; i < D / 8; ++i)
 #pragma unroll
-        for (int c = 0; c < 4; ++c) room[(4 * i + c) * threads] = out[i][c];
+        for (int c = 0; c < 4; ++c) out[i][c] *= fall[c / 2];
+
+    // What a lane holds of the weights is what it holds of a left side.
+    const Half* const value = values + lane % 16 * pitch_of<D> + lane / 16 * 8;
 #pragma unroll
-      for (int i = 0; i < 12; ++i) room[(D / 2 + i) * threads] = *kept[i];
+    for (int j = 0; j < N / 8; j += 2) {
+      Block<exact> a;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float* const pair = &p[j + i / 2][i % 2 * 2];
+        const Pair<exact> rounded(pair[0] / weight_unit, pair[1] / weight_unit);
+        a.high[i] = rounded.high;
+        if (exact) a.low[exact ? i : 0] = rounded.low;
+      }
+#pragma unroll
+      for (int i = 0; i < D; i += 16) {
+        Block<exact> b;
+        load_matrices_turned(b.high, value + 8 * j * pitch_of<D> + i);
+        if (exact) load_matrices_turned(b.low, value + key_rest + 8 * j * pitch_of<D> + i);
+        multiply_add(out[i / 8], a, b, 0);
+        multiply_add(out[i / 8 + 1], a, b, 1);
+      }
     }
-    __syncthreads();
-    if (half == 1) return;
-#pragma unroll
-    for (int i = 0; i < D / 8; ++i)
-#pragma unroll
-      for (int c = 0; c < 4; ++c) out[i][c] += room[(4 * i + c) * threads];
-#pragma unroll
-    for (int i = 0; i < 12; ++i) *kept[i] += room[(D / 2 + i) * threads];
   }
 
+  const bool stats = t.stats.log_sum_exp != nullptr;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    if (stats) {
-      float* const parts[6] = {&sums[r].rest,        &sums[r].slope,     &sums[r].first,
-                               &sums[r].first_slope, &sums[r].duplicate, &sums[r].induction};
+    Running& run = rows[r];
+    Sums& sums = run.sums;
+    float* const parts[4] = {&sums.rest, &sums.slope, &sums.duplicate, &sums.induction};
 #pragma unroll
-      for (int i = 0; i < 6; ++i)
-        for (int other = 2; other > 0; other /= 2) *parts[i] += __shfl_xor_sync(0xffffffffu, *parts[i], other);
-      if (quad == 0 && rows[r].query < t.n_query) tell(t, head, rows[r], peaks[r], soft[r], sums[r]);
+    for (int i = 0; i < 4; ++i)
+      for (int other = 2; other > 0; other /= 2) *parts[i] += __shfl_xor_sync(0xffffffffu, *parts[i], other);
+    for (int other = 2; other > 0; other /= 2) run.key = min(run.key, __shfl_xor_sync(0xffffffffu, run.key, other));
+    const float first = __shfl_sync(0xffffffffu, run.first, lane / 4 * 4) / score_unit<exact>;
+    sums.slope /= score_unit<exact>;
+
+    const Row row = row_of(t, h, query[r]);
+    Peak peak;
+    peak.most = run.most / score_unit<exact>;
+    peak.key = run.key;
+    peak.sum = sums.rest + expf(first - (peak.most == -infinity ? 0.0f : peak.most));
+    const Softmax soft = softmax_of(peak, row.sink);
+    const float step = fmaxf(peak.most - soft.most, nothing), by = expf(step);  // less than 1 beside a larger sink
+    const float first_below = fmaxf(first - soft.most, nothing);
+    sums.rescale(step, by);
+    sums.first = expf(first_below);
+    sums.first_slope = sums.first * first_below;
+    sums.duplicate *= soft.by;
+    sums.induction *= soft.by;
+    if (stats && quad == 0) {
+      const Index at = head * room.q.rows + query[r];
+      const bool none = query[r] >= t.n_query || peak.none();
+      room.base[at] = none ? infinity : exact ? soft.most : score_unit<exact> * (soft.most + soft.log_z);
+      room.by[at] = none ? 0.0f : soft.by;
+      if (query[r] < t.n_query) tell(t, head, row, peak, soft, sums);
     }
-    if (rows[r].query >= t.n_query) continue;
-    float* const z = t.z + rows[r].query * t.z_row + head * t.z_head;
+    if (query[r] >= t.n_query) continue;
+    const float of_sums = by * soft.by * (weight_unit * room.unit[t.heads + t.kv_heads + kv]);
+    float* const z = t.z + query[r] * t.z_row + head * t.z_head;
 #pragma unroll
     for (int i = 0; i < D / 8; ++i)
 #pragma unroll
       for (int c = 0; c < 2; ++c)
-        if (const int at = 8 * i + 2 * quad + c; at < t.d_value) z[at] = out[i][2 * r + c];
+        if (const int at = 8 * i + 2 * quad + c; at < t.d_value) z[at] = out[i][2 * r + c] * of_sums;
   }
 }
 
-template <int D, bool exact, int halves>
-void run_tiles(const AttentionTask& task, cudaStream_t stream) {
-  cudaFuncSetAttribute(tiles_kernel<D, exact, halves>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                       static_cast<int>(tiles_bytes<D>(halves)));  // of this card; a refusal is the launch's error
-  const dim3 grid(static_cast<unsigned int>((task.n_query + side - 1) / side), static_cast<unsigned int>(task.heads));
-  tiles_kernel<D, exact, halves><<<grid, halves * threads, tiles_bytes<D>(halves), stream>>>(task);
+template <int D, bool exact, bool simple, int warps>
+void attend(const AttentionTask& task, const TileRoom& room, cudaStream_t stream) {
+  constexpr std::size_t bytes = Layout<D, exact, warps>::bytes;
+  cudaFuncSetAttribute(attend_kernel<D, exact, simple, warps>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       static_cast<int>(bytes));  // of this card; a refusal is the launch's error
+  const dim3 grid(static_cast<unsigned int>((task.n_query + 16 * warps - 1) / (16 * warps)),
+                  static_cast<unsigned int>(task.heads));
+  attend_kernel<D, exact, simple, warps><<<grid, 32 * warps, bytes, stream>>>(task, room);
+}
+
+/// Twice as many queries share a step's keys where there are enough of them to keep the card busy, and there is room.
+template <int D, bool exact>
+void attend(const AttentionTask& task, const TileRoom& room, Room card, cudaStream_t stream) {
+  constexpr int most = D <= 64 ? 8 : 4;
+  const bool many = (task.n_query + 127) / 128 * task.heads >= 2 * card.processors;
+  if (!task.simple)
+    attend<D, exact, false, 4>(task, room, stream);
+  else if (many && Layout<D, exact, most>::bytes <= card.shared_bytes)
+    attend<D, exact, true, most>(task, room, stream);
+  else
+    attend<D, exact, true, 4>(task, room, stream);
 }
 
 template <int D>
-void run_tiles(const AttentionTask& task, Room room, cudaStream_t stream) {
-  const int blocks = (task.n_query + side - 1) / side * task.heads;
-  const bool twice = blocks < 3 * room.processors && tiles_bytes<D>(2) <= room.shared_bytes;
-  if (task.exact)
-    twice ? run_tiles<D, true, 2>(task, stream) : run_tiles<D, true, 1>(task, stream);
-  else
-    twice ? run_tiles<D, false, 2>(task, stream) : run_tiles<D, false, 1>(task, stream);
+void attend(const AttentionTask& task, const TileRoom& room, Room card, cudaStream_t stream) {
+  task.exact ? attend<D, true>(task, room, card, stream) : attend<D, false>(task, room, card, stream);
 }
 
-int width_of(int d, int d_value) {
-  return d > d_value ? d : d_value;
+int width_of(const AttentionTask& task) {
+  const int width = task.d > task.d_value ? task.d : task.d_value;
+  return width <= 32 ? 32 : width <= 64 ? 64 : 128;
+}
+
+/// The places in a task's scratch; `bytes`: all of it.
+TileRoom room_in(const AttentionTask& task, std::size_t& bytes) {
+  const auto up = [](Index n, Index step) { return (n + step - 1) / step * step; };
+  const int width = width_of(task);
+  char* const begin = reinterpret_cast<char*>(task.scratch);
+  Index used = 0;
+  const auto place = [&](Index size) {
+    char* const at = begin + used;
+    used += up(size, 256);
+    return at;
+  };
+  const Index query_rows = up(task.n_query, row_step), key_rows = up(task.n_key, row_step);
+  const auto operand = [&](Index heads, Index rows) {
+    const Index part = heads * rows * width;
+    return Operand{reinterpret_cast<Half*>(place((task.exact ? 2 : 1) * part * Index{sizeof(Half)})), rows, part};
+  };
+  TileRoom room{};
+  room.q = operand(task.heads, query_rows);
+  room.k = operand(task.kv_heads, key_rows);
+  room.v = operand(task.kv_heads, key_rows);
+  const Index heads = task.heads + 2 * task.kv_heads;
+  room.largest = reinterpret_cast<float*>(place(heads * largest_parts * Index{sizeof(float)}));
+  room.unit = reinterpret_cast<float*>(place(heads * Index{sizeof(float)}));
+  room.labels = reinterpret_cast<int*>(place((key_rows + 4) * Index{sizeof(int)}));
+  room.tiles = static_cast<int>(query_rows / (width <= 64 ? side_of<64> : side_of<128>));
+  room.spans = reinterpret_cast<int4*>(place(Index{task.heads} * room.tiles * Index{sizeof(int4)}));
+  room.base = reinterpret_cast<float*>(place(task.heads * query_rows * Index{sizeof(float)}));
+  room.by = reinterpret_cast<float*>(place(task.heads * query_rows * Index{sizeof(float)}));
+  bytes = static_cast<std::size_t>(used);
+  return room;
 }
 
 }  // namespace
 
-bool tiles_take(int d, int d_value, Room room) {
-  const int width = width_of(d, d_value);
-  return width <= 128 && (width <= 32   ? tiles_bytes<32>(1)
-                          : width <= 64 ? tiles_bytes<64>(1)
-                                        : tiles_bytes<128>(1)) <= room.shared_bytes;
+bool tiles_take(int d, int d_value, Room card) {
+  constexpr std::size_t wanted = std::size_t{99} << 10;  // what every card has from Ampere on
+  return d <= 128 && d_value <= 128 && wanted <= card.shared_bytes;
 }
 
-void attention_by_tiles(const AttentionTask& task, Room room, cudaStream_t stream) {
-  const int width = width_of(task.d, task.d_value);
-  if (width <= 32)
-    run_tiles<32>(task, room, stream);
-  else if (width <= 64)
-    run_tiles<64>(task, room, stream);
+std::size_t tiles_bytes(const AttentionTask& task) {
+  std::size_t bytes = 0;
+  room_in(task, bytes);
+  return bytes;
+}
+
+void attention_by_tiles(const AttentionTask& task, Room card, cudaStream_t stream) {
+  std::size_t bytes = 0;
+  const TileRoom room = room_in(task, bytes);
+  const int width = width_of(task);
+  make_operands(task, room, width, stream);
+  if (width == 32)
+    attend<32>(task, room, card, stream);
+  else if (width == 64)
+    attend<64>(task, room, card, stream);
   else
-    run_tiles<128>(task, room, stream);
+    attend<128>(task, room, card, stream);
+  if (task.stats.log_sum_exp) attention_columns(task, room, width, card, stream);
 }
 
 }  // namespace headscope::cuda

@@ -56,6 +56,7 @@ AttentionTask Attention::task(const Operand& q, const Operand& k, const Operand&
   task.d_value = static_cast<int>(v.keeps.dim(2));
   task.offset = static_cast<int>(terms.texts.offset);
   task.exact = exact_;
+  task.simple = terms.simple;
   const auto by_four = [](const float* data, std::int64_t row, std::int64_t head, int width) {
     return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && row % 4 == 0 && head % 4 == 0 && width % 4 == 0;
   };
@@ -103,6 +104,8 @@ std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<
   std::shared_ptr<float> scratch;
   const Room card{device_->properties().sharedMemPerBlockOptin, device_->properties().multiProcessorCount};
   if (!by_rows && tiles_take(task.d, task.d_value, card)) {
+    scratch = device_->take(tiles_bytes(task));
+    task.scratch = scratch.get();
     attention_by_tiles(task, card, device_->stream());
   } else {
     Index step = n_query;  // scores that do not stay on chip take no more room than this leaves

@@ -236,9 +236,8 @@ class CudaBackend final : public Backend, private CardTensors {
     const bool as_it_lies = ours(x) && x.stride(1) == 1 && aligned(x);
     const Operand in = as_it_lies ? Operand{place(x), x} : on_card(x);
     const Operand bias = w.bias.defined() ? on_card(w.bias) : Operand{};
-    Tensor out = made({x.dim(0), matrix->out()}, [&](float* to) {
-      matrix->multiply(in.data, in.keeps.stride(0), x.dim(0), bias.data, to);
-    });
+    Tensor out = made({x.dim(0), matrix->out()},
+                      [&](float* to) { matrix->multiply(in.data, in.keeps.stride(0), x.dim(0), bias.data, to); });
     recorder_.of_one(out, x, [matrix, packed = w.packed, rows = x.dim(0)](const float* dy, float* dx, bool add) {
       matrix->multiply_back(dy, rows, dx, add);
     });

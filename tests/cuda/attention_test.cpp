@@ -237,6 +237,30 @@ TEST_CASE("a row too long to stay on chip, and several texts at once") {
   for (std::size_t i = 0; i < 6; ++i) compare(expected.maps[i], got.maps[i]);
 }
 
+TEST_CASE("bins of the pooled map that are wider than a tile, and keys that are many") {
+  HEADSCOPE_NEEDS_CARD(card);
+  Backend here(2);
+  for (const Sizes s : {Sizes{40, 2, 1, 64, 64, 8200}, Sizes{70, 1, 1, 128, 100, 4200}}) {
+    AttentionInput in;
+    in.q = random_tensor({s.n, s.heads, s.d}, 1);
+    in.k = random_tensor({s.n + s.cached, s.kv_heads, s.d}, 2);
+    in.v = random_tensor({s.n + s.cached, s.kv_heads, s.d_value}, 3);
+    in.scale = 0.125f;
+    in.rule = causal_rule();
+    in.offset = s.cached;
+    in.storage = MapStorage::factored;
+    std::vector<std::int32_t> tokens;
+    for (Index i = 0; i < s.n + s.cached; ++i) tokens.push_back(static_cast<std::int32_t>(i * i % 101));
+    const TokenLinks links = TokenLinks::of(tokens);
+    in.links = &links;
+    const AttentionOutput expected = softmax_attention(in, here, nullptr, {}),
+                          got = softmax_attention(in, *card, nullptr, {});
+    card->finish();
+    CHECK(largest_difference(expected.z, got.z) < 2e-5);
+    for (std::size_t head = 0; head < got.maps.size(); ++head) compare(expected.maps[head], got.maps[head]);
+  }
+}
+
 TEST_CASE("the card gives the same bits again") {
   HEADSCOPE_NEEDS_CARD(card);
   AttentionInput in;
