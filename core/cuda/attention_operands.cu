@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(threads) round_kernel(const AttentionTask t, c
   constexpr int side = side_of<D>;
   const int which = blockIdx.y, first = blockIdx.x * side;
   const bool of_queries = which < t.heads, of_keys = !of_queries && which < t.heads + t.kv_heads;
-  const Operand to = of_queries ? room.q : of_keys ? room.k : room.v;
+  const Halves to = of_queries ? room.q : of_keys ? room.k : room.v;
   if (first >= to.rows) return;
   const Source from = source(t, which);
   const int head = of_queries ? which : (which - t.heads) % t.kv_heads;

@@ -82,8 +82,7 @@ bool Attention::takes_together(const AttentionInput& in, std::span<const Head> h
 std::shared_ptr<const Attention::Terms> Attention::terms(const AttentionInput& in, std::span<const Head> heads) {
   for (const auto& known : terms_)
     if (known->same(in, heads)) return known;
-  const auto made =
-      std::make_shared<Terms>(Terms{{heads.begin(), heads.end()}, Terms::Texts(in), {}, {}, {}, {}, {}, {}});
+  const auto made = std::make_shared<Terms>(in, heads);
   const Index n_query = in.q.dim(0), n_key = in.k.dim(0);
   std::vector<HeadTerms> all;
   std::vector<int2>& ranges = made->ranges_here;

@@ -18,9 +18,10 @@ struct Attention::Terms {
     Index offset;
   };
 
+  Terms(const AttentionInput& in, std::span<const Head> heads) : of(heads.begin(), heads.end()), texts(in) {}
   std::vector<Head> of;  // keeps the rules
   Texts texts;
-  bool simple;  // all of them
+  bool simple = false;  // all of them
   std::shared_ptr<float> heads, ranges, rows, biases;
   std::vector<int2> ranges_here;  // by rule and query: `ranges` before it was sent
 

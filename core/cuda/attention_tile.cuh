@@ -23,14 +23,14 @@ constexpr int room_of(int rows) {
 }
 
 /// Queries, keys or values on the card: [part][head][row][D].
-struct Operand {
+struct Halves {
   Half* data;
   Index rows, part;  // from head to head, from rounded to rest
 };
 
 /// What the kernels of tiles keep outside the chip.
 struct TileRoom {
-  Operand q, k, v;
+  Halves q, k, v;
   float* largest;    // magnitudes [q's heads, k's, v's][largest_parts]
   float* unit;       // likewise, by head: what a stored 1 stands for
   int* labels;       // of key −4 …; −1: no key
@@ -47,7 +47,7 @@ void attention_columns(const AttentionTask& task, const TileRoom& room, int widt
 
 /// Starts copying rows from `first` on; zeros where they are not `there`.
 template <int D, bool exact, int rows, int threads>
-__device__ inline void copy_rows(const Operand& from, int head, int first, bool there, Half* to) {
+__device__ inline void copy_rows(const Halves& from, int head, int first, bool there, Half* to) {
   constexpr int eighths = D / 8, all = rows * eighths;
   static_assert(all % threads == 0 && threads % eighths == 0);
   const int own = threadIdx.x;

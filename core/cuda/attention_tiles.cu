@@ -307,7 +307,7 @@ TileRoom room_in(const AttentionTask& task, std::size_t& bytes) {
   const Index query_rows = up(task.n_query, row_step), key_rows = up(task.n_key, row_step);
   const auto operand = [&](Index heads, Index rows) {
     const Index part = heads * rows * width;
-    return Operand{reinterpret_cast<Half*>(place((task.exact ? 2 : 1) * part * Index{sizeof(Half)})), rows, part};
+    return Halves{reinterpret_cast<Half*>(place((task.exact ? 2 : 1) * part * Index{sizeof(Half)})), rows, part};
   };
   TileRoom room{};
   room.q = operand(task.heads, query_rows);
