@@ -19,6 +19,7 @@
 #include "app/state/jobs.h"
 #include "app/state/settings.h"
 #include "app/state/sweep_controller.h"
+#include "app/state/training_controller.h"
 #include "core/base/error.h"
 #include "core/tensor/remote.h"
 #include "tests/support/paths.h"
@@ -368,6 +369,44 @@ TEST_CASE("a trace that is shown has all its numbers in this machine's memory") 
   whole->cross = part;
   CHECK(jobs::at_home(whole) == whole);
   for (const auto& each : far) CHECK(each->fetched == 1);
+}
+
+TEST_CASE("a card that fails under a training run: the processor goes on from the last moment") {
+  Window w;
+  TrainingController training(w.explorer.jobs, w.explorer.editor, w.explorer.run);
+  const auto until = [&](const auto& done) { return w.until(done, [&] { training.frame(); }); };
+  Recipe& recipe = training.draft();
+  recipe = {};
+  recipe.name = "small";
+  recipe.task.kind = "repeated";
+  recipe.task.shortest_period = 4;
+  recipe.task.longest_period = 8;
+  recipe.model = {.family = "gpt2", .layers = 1, .heads = 2, .kv_heads = 2, .width = 16, .mlp = 0, .context = 24};
+  recipe.steps = 40;
+  recipe.batch = 4;
+  recipe.evaluate_every = 10;
+  recipe.evaluate_rows = 8;
+  recipe.optimizer.schedule_steps = recipe.steps;
+  training.start();
+  training.pause_at(12);
+  REQUIRE(
+      until([&] { return training.progress().step >= 12 && training.phase() == TrainingController::Phase::paused; }));
+  CHECK(w.message() == "");
+  *w.lost = true;
+  training.pause_at(0);
+  training.resume();
+  REQUIRE(until([&] { return training.phase() == TrainingController::Phase::finished; }));
+  CHECK(w.message() == gone);
+  CHECK(training.progress().step == 40);
+  CHECK(training.curve().size() == 40);
+
+  // Lost before the first step: the processor begins.
+  *w.lost = false;
+  w.explorer.jobs.try_device_again();
+  *w.lost = true;
+  training.start();
+  REQUIRE(until([&] { return training.phase() == TrainingController::Phase::finished; }));
+  CHECK(training.progress().step == 40);
 }
 
 }  // namespace headscope::device_test
