@@ -163,6 +163,20 @@ __global__ void __launch_bounds__(threads)
   if (p.curved) p.curved[cell] = bent(p.curve, value);
 }
 
+template <class W, bool normed, class Run>
+void of_rows(Index rows, Run run) {
+  switch (rows) {
+    case 1:
+      return run(rows_product_kernel<1, W, normed>);
+    case 2:
+      return run(rows_product_kernel<2, W, normed>);
+    case 3:
+      return run(rows_product_kernel<3, W, normed>);
+    default:
+      return run(rows_product_kernel<4, W, normed>);
+  }
+}
+
 }  // namespace
 
 bool norm_goes_along(Index rows, Index in, Index columns) {
@@ -181,23 +195,10 @@ void rows_product(const RowsProduct& task, void* scratch, bool early, cudaStream
   auto* const arrived = static_cast<unsigned int*>(scratch);
   auto* const partial = reinterpret_cast<float*>(arrived + wanted_blocks);  // with more strips none is split
   const auto run = [&](auto kernel) { launch(early, kernel, grid, threads, 0, stream, task, partial, arrived); };
-  const auto of_rows = [&]<class W, bool normed>() {
-    switch (task.rows) {
-      case 1:
-        return run(rows_product_kernel<1, W, normed>);
-      case 2:
-        return run(rows_product_kernel<2, W, normed>);
-      case 3:
-        return run(rows_product_kernel<3, W, normed>);
-      default:
-        return run(rows_product_kernel<4, W, normed>);
-    }
-  };
   if (task.half)
-    task.gain ? of_rows.template operator()<__nv_bfloat16, true>()
-              : of_rows.template operator()<__nv_bfloat16, false>();
+    task.gain ? of_rows<__nv_bfloat16, true>(task.rows, run) : of_rows<__nv_bfloat16, false>(task.rows, run);
   else
-    task.gain ? of_rows.template operator()<float, true>() : of_rows.template operator()<float, false>();
+    task.gain ? of_rows<float, true>(task.rows, run) : of_rows<float, false>(task.rows, run);
 }
 
 }  // namespace headscope::cuda
