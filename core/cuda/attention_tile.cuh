@@ -36,7 +36,7 @@ struct TileRoom {
   float* unit;       // likewise, by head: what a stored 1 stands for
   int* labels;       // of key −4 …; −1: no key
   int4* spans;       // [head][tile of queries]: keys [x, y) are seen by some, [z, w) by all of its queries
-  float *base, *by;  // [head][q.rows]: weight = e^(s − base) · by
+  float *base, *by;  // [head][q.rows]: weight = e^(s − base) · by; 2^(s − base) where not exact
   int tiles;         // of queries
 };
 constexpr int largest_parts = 32;
