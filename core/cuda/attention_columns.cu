@@ -266,6 +266,7 @@ void sum_up(const AttentionTask& task, const TileRoom& room, int processors, boo
 template <int D, bool exact>
 void sum_up(const AttentionTask& task, const TileRoom& room, Room card, cudaStream_t stream) {
   constexpr int side = side_of<D>, fewest = D <= 64 ? 1 : 2;
+  static_assert(Layout<D, exact, fewest>::bytes(true) <= least_shared);
   const bool staged = task.stats.bin > 1 && task.stats.bin < side;
   const bool many = static_cast<Index>(room.tiles) * room.tiles * task.heads >= 64 * card.processors;
   if (!task.simple)

@@ -1,9 +1,10 @@
 #pragma once
-// Softmax attention with its statistics on the card: scores, weights, z and what HeadStats keeps of every row, in one
-// go, without a matrix of n² numbers unless one is asked for. Two kernels by the same formulas: tiles of 64 queries
-// and 64 keys, whose scores are computed twice (once for the sums of the softmax, once for its weights, as in Milakov &
-// Gimelshein, Online normalizer calculation for softmax, 2018, and Dao et al., FlashAttention, 2022), and one block per
-// row, for few rows (generation) and wide heads. Private to core/cuda.
+// Softmax attention with its statistics on the card: scores, weights, z and what HeadStats keeps of every row, without
+// a matrix of n² numbers unless one is asked for. Two ways by the same formulas. By tiles of queries and keys: one
+// kernel for z and the rows, whose softmax goes along with the keys (Milakov & Gimelshein, Online normalizer
+// calculation for softmax, 2018; Dao, FlashAttention-2, 2023), and, where statistics are wanted, one that computes the
+// scores again for what needs weights that are final. And one block per row, for few rows (generation) and wide heads.
+// Private to core/cuda.
 
 #include <cuda_runtime_api.h>
 
@@ -71,7 +72,7 @@ struct Room {
   std::size_t shared_bytes;
   int processors;
 };
-/// Whether the kernel of tiles has code for these widths and the card room for it.
+/// Whether the kernels of tiles have code for these widths and the card room for it.
 bool tiles_take(int d, int d_value, Room card);
 std::size_t tiles_bytes(const AttentionTask& task);  ///< of scratch
 void attention_by_tiles(const AttentionTask& task, Room card, cudaStream_t stream);

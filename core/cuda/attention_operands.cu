@@ -9,6 +9,7 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int warps = threads / 32;
+constexpr int at_once = 8;  // loads of a thread, so that they are under way together
 constexpr int largest_exponent = 13;
 
 /// One head of queries, keys or values: of the `which`-th of them all.
@@ -29,11 +30,16 @@ __global__ void __launch_bounds__(threads) largest_kernel(const AttentionTask t,
   const Source from = source(t, blockIdx.y);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   float largest = 0;
-#pragma unroll 4
-  for (int row = blockIdx.x * warps + warp; row < from.rows; row += largest_parts * warps)
-    for (int at = lane; at < from.width; at += 32) {
-      const float x = fabsf(from.data[row * from.row + at]);
-      if (x < infinity) largest = fmaxf(largest, x);
+  for (int at = lane; at < from.width; at += 32)
+    for (int row = blockIdx.x * warps + warp; row < from.rows; row += at_once * largest_parts * warps) {
+      float x[at_once];
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        const int one = row + i * largest_parts * warps;
+        x[i] = one < from.rows ? fabsf(__ldg(from.data + one * from.row + at)) : 0.0f;
+      }
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) largest = x[i] < infinity ? fmaxf(largest, x[i]) : largest;
     }
   __shared__ float of_warp[warps];
   largest = warp_largest(largest);
@@ -81,15 +87,20 @@ __global__ void __launch_bounds__(threads) round_kernel(const AttentionTask t, c
   if (first == 0 && threadIdx.x == 0) room.unit[which] = __int_as_float((127 - exponent) << 23);
 
   auto* const pairs = reinterpret_cast<unsigned int*>(to.data + (head * to.rows + first) * D);
-#pragma unroll 4
-  for (int i = threadIdx.x; i < side * D / 2; i += threads) {
-    const int row = first + i / (D / 2), at = i % (D / 2) * 2;
-    const float* const x = from.data + row * from.row + at;
-    const float a = row < from.rows && at < from.width ? x[0] * by : 0.0f,
-                b = row < from.rows && at + 1 < from.width ? x[1] * by : 0.0f;
-    const Pair<true> pair(a, b);
-    pairs[i] = pair.high;
-    if (t.exact) pairs[to.part / 2 + i] = pair.low;
+  constexpr int count = side * D / 2 / threads;  // pairs of a thread
+  float2 x[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const int own = i * threads + threadIdx.x, row = first + own / (D / 2), at = own % (D / 2) * 2;
+    const float* const pair = from.data + row * from.row + at;
+    x[i].x = row < from.rows && at < from.width ? __ldg(pair) : 0.0f;
+    x[i].y = row < from.rows && at + 1 < from.width ? __ldg(pair + 1) : 0.0f;
+  }
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const Pair<true> pair(by * x[i].x, by * x[i].y);
+    pairs[i * threads + threadIdx.x] = pair.high;
+    if (t.exact) pairs[to.part / 2 + i * threads + threadIdx.x] = pair.low;
   }
 
   if (of_queries && threadIdx.x < 32) {

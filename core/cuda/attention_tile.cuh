@@ -12,7 +12,8 @@ using Half = unsigned short;  // the bits of a float16
 /// Queries, and keys, of a tile whose rows have D numbers.
 template <int D>
 constexpr int side_of = D <= 64 ? 64 : 32;
-constexpr int row_step = 128;  // rows are made up to a multiple of that many, by zeros
+constexpr std::size_t least_shared = std::size_t{99} << 10;  // what a block may have on every card from Ampere on
+constexpr int row_step = 128;                                // rows are made up to a multiple of that many, by zeros
 /// Numbers between two rows on chip, so that 16 bytes of eight rows lie in different banks.
 template <int D>
 constexpr int pitch_of = D + 8;
@@ -35,7 +36,7 @@ struct TileRoom {
   float* unit;       // likewise, by head: what a stored 1 stands for
   int* labels;       // of key −4 …; −1: no key
   int4* spans;       // [head][tile of queries]: keys [x, y) are seen by some, [z, w) by all of its queries
-  float *base, *by;  // [head][q.rows]: weight = e^(s − base) · by
+  float *base, *by;  // [head][q.rows]: weight = e^(s − base) · by; 2^(s − base) where not exact
   int tiles;         // of queries
 };
 constexpr int largest_parts = 32;

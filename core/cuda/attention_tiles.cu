@@ -1,22 +1,28 @@
+// z and what is told of rows, by tiles of queries and keys; and the order in which the kernels of tiles run.
+
+#include <type_traits>
+
 #include "core/cuda/attention_tile.cuh"
 
 namespace headscope::cuda {
 namespace {
 
-/// Keys of a step: fewer where rows are wide, so that they find room on every card.
-template <int D, bool exact>
-constexpr int keys_of = D <= 64 ? 64
-                        : exact ? 16
-                                : 32;
-
-/// A block's room: its queries, and two steps' keys, values and labels.
+/// A block's room: its queries, and two steps' keys, values and labels. Fewer keys where rows are wide, so that they
+/// find room on every card.
 template <int D, bool exact, int warps>
 struct Layout {
-  static constexpr int keys = keys_of<D, exact>;
+  static constexpr int keys = D <= 64 ? 64 : (exact ? 16 : 32);
   static constexpr int query_halves = room_of<D, exact>(16 * warps), key_halves = room_of<D, exact>(keys);
   static constexpr int labels = keys + 4;  // from that of the key before, rounded up to what one copy takes
   static constexpr std::size_t bytes = sizeof(Half) * (query_halves + 4 * key_halves) + 2 * sizeof(int) * labels;
 };
+
+/// Blocks that a processor shall have registers for.
+template <int D, bool exact, bool simple>
+constexpr int blocks_of(int warps) {
+  if (D <= 64 && simple) return 16 / warps;
+  return exact ? 2 : 3;
+}
 
 constexpr float weight_unit = 1.0f / (1 << 15);  // weights beside the largest are stored as so many of it
 
@@ -86,9 +92,8 @@ __device__ void link(Sums& sums, const float e[N / 8][4], int r, const int* labe
 /// z and what is told of every row, by one look at keys and values: what was summed up is made less wherever a larger
 /// score turns up (Milakov & Gimelshein, 2018; Dao, FlashAttention-2, 2023). A warp has 16 queries.
 template <int D, bool exact, bool simple, int warps>
-__global__ void __launch_bounds__(32 * warps, D <= 64 && simple ? 16 / warps
-                                              : exact           ? 2
-                                                      : 3) attend_kernel(const AttentionTask t, const TileRoom room) {
+__global__ void __launch_bounds__(32 * warps, blocks_of<D, exact, simple>(warps))
+    attend_kernel(const AttentionTask t, const TileRoom room) {
   using Room = Layout<D, exact, warps>;
   constexpr int N = Room::keys, side = side_of<D>, queries = 16 * warps;
   constexpr int query_rest = queries * pitch_of<D>, key_rest = N * pitch_of<D>;
@@ -274,6 +279,7 @@ void attend(const AttentionTask& task, const TileRoom& room, cudaStream_t stream
 template <int D, bool exact>
 void attend(const AttentionTask& task, const TileRoom& room, Room card, cudaStream_t stream) {
   constexpr int most = D <= 64 ? 8 : 4;
+  static_assert(Layout<D, exact, 4>::bytes <= least_shared);
   const bool many = (task.n_query + 127) / 128 * task.heads >= 2 * card.processors;
   if (!task.simple)
     attend<D, exact, false, 4>(task, room, stream);
@@ -297,39 +303,38 @@ int width_of(const AttentionTask& task) {
 TileRoom room_in(const AttentionTask& task, std::size_t& bytes) {
   const auto up = [](Index n, Index step) { return (n + step - 1) / step * step; };
   const int width = width_of(task);
-  char* const begin = reinterpret_cast<char*>(task.scratch);
-  Index used = 0;
-  const auto place = [&](Index size) {
-    char* const at = begin + used;
-    used += up(size, 256);
-    return at;
+  const auto begin = reinterpret_cast<std::uintptr_t>(task.scratch);  // null while its size is asked for
+  std::uintptr_t at = begin;
+  const auto place = [&](auto*& pointer, Index count) {
+    pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(at);
+    at += static_cast<std::uintptr_t>(up(count * Index{sizeof *pointer}, 256));
   };
   const Index query_rows = up(task.n_query, row_step), key_rows = up(task.n_key, row_step);
-  const auto operand = [&](Index heads, Index rows) {
-    const Index part = heads * rows * width;
-    return Halves{reinterpret_cast<Half*>(place((task.exact ? 2 : 1) * part * Index{sizeof(Half)})), rows, part};
+  const auto operand = [&](Halves& made, Index heads, Index rows) {
+    made.rows = rows;
+    made.part = heads * rows * width;
+    place(made.data, (task.exact ? 2 : 1) * made.part);
   };
   TileRoom room{};
-  room.q = operand(task.heads, query_rows);
-  room.k = operand(task.kv_heads, key_rows);
-  room.v = operand(task.kv_heads, key_rows);
+  operand(room.q, task.heads, query_rows);
+  operand(room.k, task.kv_heads, key_rows);
+  operand(room.v, task.kv_heads, key_rows);
   const Index heads = task.heads + 2 * task.kv_heads;
-  room.largest = reinterpret_cast<float*>(place(heads * largest_parts * Index{sizeof(float)}));
-  room.unit = reinterpret_cast<float*>(place(heads * Index{sizeof(float)}));
-  room.labels = reinterpret_cast<int*>(place((key_rows + 4) * Index{sizeof(int)}));
+  place(room.largest, heads * largest_parts);
+  place(room.unit, heads);
+  place(room.labels, key_rows + 4);
   room.tiles = static_cast<int>(query_rows / (width <= 64 ? side_of<64> : side_of<128>));
-  room.spans = reinterpret_cast<int4*>(place(Index{task.heads} * room.tiles * Index{sizeof(int4)}));
-  room.base = reinterpret_cast<float*>(place(task.heads * query_rows * Index{sizeof(float)}));
-  room.by = reinterpret_cast<float*>(place(task.heads * query_rows * Index{sizeof(float)}));
-  bytes = static_cast<std::size_t>(used);
+  place(room.spans, Index{task.heads} * room.tiles);
+  place(room.base, task.heads * query_rows);
+  place(room.by, task.heads * query_rows);
+  bytes = static_cast<std::size_t>(at - begin);
   return room;
 }
 
 }  // namespace
 
 bool tiles_take(int d, int d_value, Room card) {
-  constexpr std::size_t wanted = std::size_t{99} << 10;  // what every card has from Ampere on
-  return d <= 128 && d_value <= 128 && wanted <= card.shared_bytes;
+  return d <= 128 && d_value <= 128 && least_shared <= card.shared_bytes;
 }
 
 std::size_t tiles_bytes(const AttentionTask& task) {
