@@ -6,22 +6,38 @@ namespace {
 
 constexpr int most_row_threads = 1024;
 
-__device__ float block_sum(float x, float* room) {
-  for (int lane = 16; lane > 0; lane /= 2) x += __shfl_xor_sync(0xffffffffu, x, lane);
+/// All of a block's sums together.
+constexpr int kinds = 6;
+__device__ Sums block_sums(const Sums& own, float (*room)[kinds]) {
+  float x[kinds] = {own.rest, own.slope, own.first, own.first_slope, own.duplicate, own.induction};
+#pragma unroll
+  for (int i = 0; i < kinds; ++i)
+    for (int lane = 16; lane > 0; lane /= 2) x[i] += __shfl_xor_sync(0xffffffffu, x[i], lane);
+  if (threadIdx.x % 32 == 0)
+#pragma unroll
+    for (int i = 0; i < kinds; ++i) room[threadIdx.x / 32][i] = x[i];
   __syncthreads();
-  if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = x;
-  __syncthreads();
-  float sum = 0;
-  for (unsigned int w = 0; w < blockDim.x / 32; ++w) sum += room[w];
-  return sum;
+#pragma unroll
+  for (int i = 0; i < kinds; ++i) {
+    x[i] = 0;
+    for (unsigned int w = 0; w < blockDim.x / 32; ++w) x[i] += room[w][i];
+  }
+  return {x[0], x[1], x[2], x[3], x[4], x[5]};
 }
 
 __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionTask t) {
   extern __shared__ __align__(16) float shared[];
-  __shared__ float room[32];
+  __shared__ float room[32][kinds];
   __shared__ Peak peak_room[32];
   const int query = t.first_query + blockIdx.x, head = blockIdx.y, kv = head / (t.heads / t.kv_heads);
   let_next_start();
+  constexpr int line = 32;  // numbers of a line of the cache
+  for (int i = threadIdx.x; i < (t.n_key - t.fresh_rows) * 2; i += blockDim.x) {
+    const int key = i / 2;
+    const bool values = i % 2 == 1;
+    const float* const from = values ? t.v + kv * t.v_head + key * t.v_row : t.k + kv * t.k_head + key * t.k_row;
+    for (int at = 0; at < (values ? t.d_value : t.d); at += line) prefetch(from + at);
+  }
   wait_for_before();
   const HeadTerms h = t.head[head];
   const Row row = row_of(t, h, query);
@@ -108,13 +124,7 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
           weight);
   }
   if (stats) {
-    Sums all;
-    all.rest = block_sum(sums.rest, room);
-    all.slope = block_sum(sums.slope, room);
-    all.first = block_sum(sums.first, room);
-    all.first_slope = block_sum(sums.first_slope, room);
-    all.duplicate = block_sum(sums.duplicate, room);
-    all.induction = block_sum(sums.induction, room);
+    const Sums all = block_sums(sums, room);
     if (threadIdx.x == 0) tell(t, head, row, peak, soft, all);
   }
   __syncthreads();

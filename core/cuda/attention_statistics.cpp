@@ -10,7 +10,7 @@ namespace headscope::cuda {
 namespace {
 
 constexpr Index line = 32;                       // numbers
-constexpr Index block_numbers = Index{1} << 18;  // 1 MiB
+constexpr Index block_numbers = Index{1} << 15;  // 128 KiB: a few layers of one token
 
 Index pooled(Index n, Index bin) {
   return (n + bin - 1) / bin;
@@ -18,6 +18,11 @@ Index pooled(Index n, Index bin) {
 
 double mass(unsigned long long units) {
   return static_cast<double>(units) * mass_unit;
+}
+/// A weight in whole units: a number of float64 that much larger has no others behind it.
+double in_units(float weight) {
+  constexpr double larger = mass_unit * (1ull << 52);
+  return (static_cast<double>(weight) + larger) - larger;
 }
 
 void fill(const AttentionStatistics::Of& s, Index head) {
@@ -44,22 +49,25 @@ void fill(const AttentionStatistics::Of& s, Index head) {
   to.column_mass.resize(static_cast<std::size_t>(s.n_key));
   to.distance_mass.resize(static_cast<std::size_t>(s.n_query + s.n_key - 1));
   const Index rows = pooled(s.n_query, s.bin), columns = pooled(s.n_key, s.bin);
-  Tensor overview;
-  if (s.bin > 1) overview = to.overview.values = Tensor::zeros({rows, columns});
+  if (s.bin > 1) to.overview.values = Tensor::zeros({rows, columns});
   if (s.weights.defined()) {
     const float* const weights = s.weights.data() + head * s.n_key;
-    for (Index key = 0; key < s.n_key; ++key) {
-      const double share = mass(mass_of(weights[key]));
-      nth(to.column_mass, key) = nth(to.distance_mass, s.n_key - 1 - key) = share;
-      if (s.bin > 1) overview.ref(0, key / s.bin) = std::max(overview.at(0, key / s.bin), weights[key]);
-    }
+    for (Index key = 0; key < s.n_key; ++key)
+      to.column_mass[static_cast<std::size_t>(key)] = to.distance_mass[static_cast<std::size_t>(s.n_key - 1 - key)] =
+          in_units(weights[key]);
+    if (s.bin > 1)
+      for (Index column = 0; column < columns; ++column)
+        to.overview.values.ref(0, column) =
+            *std::max_element(weights + column * s.bin, weights + std::min((column + 1) * s.bin, s.n_key));
     return;
   }
   std::ranges::transform(std::span(home(s.room.column) + head * s.n_key, to.column_mass.size()), to.column_mass.begin(),
                          mass);
   std::ranges::transform(std::span(home(s.room.distance) + head * (s.n_query + s.n_key - 1), to.distance_mass.size()),
                          to.distance_mass.begin(), mass);
-  if (s.bin > 1) std::memcpy(overview.mutable_data(), home(s.room.overview) + head * rows * columns, overview.bytes());
+  if (s.bin > 1)
+    std::memcpy(to.overview.values.mutable_data(), home(s.room.overview) + head * rows * columns,
+                to.overview.values.bytes());
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "core/cuda/device.h"
 #include "core/cuda/held_rows.h"
 #include "core/cuda/kernels.h"
+#include "core/cuda/looks.h"
 
 namespace headscope {
 namespace cuda {
@@ -123,7 +124,8 @@ class CudaBackend final : public Backend, private CardTensors {
         held_(*this),
         attention_(*this, held_, precision == Precision::f32),
         recorder_(*this, *this, precision),
-        updates_(*this) {}
+        updates_(*this),
+        looks_(*this) {}
 
   std::string name() const override {
     return fmt::format("CUDA {}, {}", name_in(precision_names, precision_), device_->properties().name);
@@ -174,46 +176,26 @@ class CudaBackend final : public Backend, private CardTensors {
   void finish() override {
     device_->choose();
     held_.start();
-    send_looks();
+    looks_.send();
     attention_.finish(pool());  // layer by layer, while later ones run
     device_->synchronize();
-    read_looks();
+    looks_.read();
   }
   void abandon() override {
     held_.forget();
-    looks_.clear();
-    findings_.clear();
+    looks_.forget();
     attention_.forget();
   }
 
-  void look_through(const Tensor& x) override {
-    device_->choose();
-    const Operand in = on_card(x);
-    if (looks_.size() == most_looks) {
-      send_looks();
-      device_->synchronize();
-      read_looks();
-    }
-    constexpr std::size_t bytes = most_looks * sizeof(unsigned long long);
-    if (looks_.empty()) {
-      if (!found_) {
-        found_ = device_->take(bytes);
-        found_here_ = device_->pinned(bytes);
-      }
-      check(cudaMemsetAsync(found_.get(), 0xff, bytes, device_->stream()), "clearing findings");
-    }
-    cuda::first_not_finite(in.data, std::min(x.size(), (Index{1} << 32) - 1),
-                           reinterpret_cast<unsigned long long*>(found_.get()) + looks_.size(), device_->stream());
-    looks_.push_back(x.dim(1));
-  }
+  void look_through(const Tensor& x) override { looks_.add(x); }
   std::vector<NotFinite> not_finite() override {
-    if (!looks_.empty()) {
+    if (looks_.under_way()) {
       device_->choose();
-      send_looks();
+      looks_.send();
       device_->synchronize();
-      read_looks();
+      looks_.read();
     }
-    return std::exchange(findings_, {});
+    return looks_.take();
   }
 
   Linear linear_weights(std::vector<Tensor> weights, const std::vector<Tensor>& biases, bool changing) override {
@@ -358,33 +340,13 @@ class CudaBackend final : public Backend, private CardTensors {
     return out;
   }
 
-  void send_looks() {
-    if (!looks_.empty())
-      check(cudaMemcpyAsync(found_here_.get(), found_.get(), looks_.size() * sizeof(unsigned long long),
-                            cudaMemcpyDeviceToHost, device_->stream()),
-            "copying findings from the card");
-  }
-  void read_looks() {
-    const auto* const found = reinterpret_cast<const unsigned long long*>(found_here_.get());
-    for (std::size_t i = 0; i < looks_.size(); ++i) {
-      NotFinite& each = findings_.emplace_back();
-      if (found[i] == ~0ull) continue;
-      const auto place = static_cast<Index>(found[i] >> 32);
-      each = {place / looks_[i], place % looks_[i], std::bit_cast<float>(static_cast<std::uint32_t>(found[i]))};
-    }
-    looks_.clear();
-  }
-
-  static constexpr std::size_t most_looks = 256;
   const std::shared_ptr<Device> device_;
   const Precision precision_;
   HeldRows held_;
   Attention attention_;
   Recorder recorder_;
   Updates updates_;
-  std::shared_ptr<float> found_, found_here_;  // a number for each look
-  std::vector<Index> looks_;                   // columns of what was looked through
-  std::vector<NotFinite> findings_;
+  Looks looks_;
 };
 
 }  // namespace

@@ -10,6 +10,8 @@
 namespace headscope::cuda {
 namespace {
 
+thread_local int chosen = -1;  // of this thread: to ask the driver costs as much as an op
+
 constexpr std::size_t largest_pinned = std::size_t{1} << 30;  // to pin pages takes time, and few look at so many
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
@@ -81,6 +83,7 @@ Device::Device(int index) : index_(index), memory_(BufferPool::create(on_card)),
 
 Device::~Device() {
   cudaSetDevice(index_);
+  chosen = index_;
   cudaStreamSynchronize(stream_);
   plans_.clear();
   cudaFree(workspace_);
@@ -90,7 +93,9 @@ Device::~Device() {
 }
 
 void Device::choose() const {
-  check(cudaSetDevice(index_), "choosing the card");  // cheap where it is chosen already
+  if (chosen == index_) return;
+  check(cudaSetDevice(index_), "choosing the card");
+  chosen = index_;
 }
 
 void Device::synchronize() {

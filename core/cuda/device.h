@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cassert>
-#include <cstdlib>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -44,7 +43,7 @@ class Device {
   cudaStream_t homeward() const { return homeward_; }
   const cudaDeviceProp& properties() const { return properties_; }
   /// Whether a kernel can be started while the one before still runs (launch() of instructions.cuh).
-  bool starts_early() const { return properties_.major >= 9 && !getenv("HEADSCOPE_NO_EARLY"); }
+  bool starts_early() const { return properties_.major >= 9; }
 
   /// Memory of the card, not cleared. Handed back, it may be written to by what is queued later: all stands in one
   /// stream, and what the second one still reads waits in ~Storage. Throws CardError with what is free and what was

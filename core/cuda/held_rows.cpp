@@ -95,6 +95,7 @@ void HeldRows::put(const Tensor& all, Index at, const Tensor& rows) {
   if (held_ != Held::rows && held_ != Held::nothing) start();
   CardTensors::place(all);  // what was written here is sent before
   CardTensors::storage(all)->wait_for(this);
+  CardTensors::storage(all)->written_on_card();  // whoever looks sees them
   puts_.push_back(std::move(put));
   held_ = Held::rows;
 }

@@ -57,11 +57,13 @@ __global__ void solu_kernel(const float* x, Index rows, Index width, float* out)
   for (Index i = lane; i < width; i += 32) out[row * width + i] = in[i] * expf(in[i] - most) / sum;
 }
 
-__global__ void first_kernel(const float* x, Index n, unsigned long long* found) {
+__global__ void first_kernel(const Looked looked, unsigned long long* found) {
+  const float* const x = looked.x[blockIdx.y];
+  const Index n = looked.n[blockIdx.y];
   for (Index i = blockIdx.x * static_cast<Index>(blockDim.x) + threadIdx.x; i < n;
        i += static_cast<Index>(gridDim.x) * blockDim.x)
     if (!isfinite(x[i])) {
-      atomicMin(found, static_cast<unsigned long long>(i) << 32 | __float_as_uint(x[i]));
+      atomicMin(found + blockIdx.y, static_cast<unsigned long long>(i) << 32 | __float_as_uint(x[i]));
       return;  // what this thread would find later stands later
     }
 }
@@ -169,8 +171,11 @@ void to_bfloat(const float* x, Index rows, Index width, Index row_stride, void* 
        [=] __device__(Index i) { to[i] = __float2bfloat16_rn(x[i / width * row_stride + i % width]); });
 }
 
-void first_not_finite(const float* x, Index n, unsigned long long* found, cudaStream_t stream) {
-  first_kernel<<<blocks_for(n), block, 0, stream>>>(x, n, found);
+void first_not_finite(const Looked& looked, int count, unsigned long long* found, cudaStream_t stream) {
+  Index most = 1;
+  for (int i = 0; i < count; ++i) most = looked.n[i] > most ? looked.n[i] : most;
+  const dim3 grid(static_cast<unsigned int>(blocks_for(most)), static_cast<unsigned int>(count));
+  first_kernel<<<grid, block, 0, stream>>>(looked, found);
 }
 
 }  // namespace headscope::cuda

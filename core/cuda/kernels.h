@@ -48,8 +48,13 @@ void gather(const float* table, Index row_stride, Index width, const std::int32_
 void copy(const float* x, const std::array<Index, 4>& extents, const std::array<Index, 4>& strides, Index n, float* out,
           cudaStream_t stream);
 void to_bfloat(const float* x, Index rows, Index width, Index row_stride, void* out, cudaStream_t stream);
-/// The place of the first number of x that is not finite, in the upper 32 bits of `found`, with its bits in the lower
-/// ones; `found` has all bits set before, and stays so where there is none. REQUIRES n < 2³².
-void first_not_finite(const float* x, Index n, unsigned long long* found, cudaStream_t stream);
+/// Of `count` arrays x the place of the first number that is not finite, in the upper 32 bits of its `found`, with its
+/// bits in the lower ones; they have all bits set before, and stay so where there is none. REQUIRES n < 2³².
+inline constexpr int most_looked = 16;
+struct Looked {
+  const float* x[most_looked];
+  Index n[most_looked];
+};
+void first_not_finite(const Looked& looked, int count, unsigned long long* found, cudaStream_t stream);
 
 }  // namespace headscope::cuda

@@ -57,22 +57,32 @@ __device__ void sum_up(float share[rows], float (*room)[rows]) {
 template <int rows>
 __device__ void norm_rows(const RowsProduct& p, Index begin, Index end, float* to) {
   __shared__ float room[threads / 32][rows];
+  constexpr int held = 4;  // numbers of a row that a thread need not read again
   const auto width = static_cast<float>(p.in);
-  float mean[rows] = {}, by[rows] = {};
-  if (p.shift) {
-    for (Index i = threadIdx.x; i < p.in; i += threads)
+  float x[rows][held] = {}, mean[rows] = {}, by[rows] = {};
 #pragma unroll
-      for (int r = 0; r < rows; ++r) mean[r] += p.x[r * p.row_stride + i];
+  for (int k = 0; k < held; ++k)
+    if (const Index i = threadIdx.x + k * threads; i < p.in)
+#pragma unroll
+      for (int r = 0; r < rows; ++r) x[r][k] = p.x[r * p.row_stride + i];
+  if (p.shift) {
+#pragma unroll
+    for (int r = 0; r < rows; ++r) {
+      for (int k = 0; k < held; ++k) mean[r] += x[r][k];
+      for (Index i = threadIdx.x + held * threads; i < p.in; i += threads) mean[r] += p.x[r * p.row_stride + i];
+    }
     sum_up<rows>(mean, room);
 #pragma unroll
     for (int r = 0; r < rows; ++r) mean[r] /= width;
   }
-  for (Index i = threadIdx.x; i < p.in; i += threads)
 #pragma unroll
-    for (int r = 0; r < rows; ++r) {
-      const float away = p.x[r * p.row_stride + i] - mean[r];
-      by[r] += away * away;
-    }
+  for (int r = 0; r < rows; ++r) {
+    const auto add = [&](float value) { by[r] += (value - mean[r]) * (value - mean[r]); };
+#pragma unroll
+    for (int k = 0; k < held; ++k)
+      if (threadIdx.x + k * threads < p.in) add(x[r][k]);
+    for (Index i = threadIdx.x + held * threads; i < p.in; i += threads) add(p.x[r * p.row_stride + i]);
+  }
   sum_up<rows>(by, room);
 #pragma unroll
   for (int r = 0; r < rows; ++r) by[r] = 1.0f / sqrtf(by[r] / width + p.epsilon);

@@ -187,7 +187,8 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     }
     if (c.state_space) {
       // it has none
-    } else if (!c.latent() && r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to) {
+    } else if (!c.latent() &&
+               (backend.asynchronous() || r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to)) {
       layer.qkv = {backend.linear_weights({r.q_weight, r.k_weight, r.v_weight},
                                           {r.q_bias.floats(), r.k_bias.floats(), r.v_bias.floats()}, changing)};
     } else {
