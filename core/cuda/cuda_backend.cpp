@@ -22,27 +22,30 @@ namespace headscope {
 namespace cuda {
 namespace {
 
-/// Weights over there, (in, out) row-major; of BF16 products as bfloat16.
+/// Weights over there, (in, out) row-major with rows made up to a multiple of 16 bytes; of BF16 products as bfloat16.
 class Matrix final : public PackedMatrix {
  public:
   Matrix(std::span<const Tensor> parts, std::shared_ptr<Device> device, Precision precision)
       : device_(std::move(device)), precision_(precision), in_(parts[0].dim(0)) {
     for (const Tensor& part : parts) out_ += part.dim(1);
+    const Index step = half() ? 8 : 4;
+    stride_ = (out_ + step - 1) / step * step;
     device_->choose();
-    Tensor whole = parts.size() == 1 ? parts[0].packed() : Tensor::uninitialized({in_, out_});
+    const bool as_it_is = parts.size() == 1 && stride_ == out_;
+    Tensor whole = as_it_is ? parts[0].packed() : Tensor::zeros({in_, stride_});
     Index column = 0;
     for (const Tensor& each : parts) {
-      if (parts.size() == 1) break;
+      if (as_it_is) break;
       const Tensor part = each.packed();
       const auto width = static_cast<std::size_t>(part.dim(1));
       for (Index i = 0; i < in_; ++i) std::memcpy(&whole.ref(i, column), part.data() + i * part.dim(1), 4 * width);
       column += part.dim(1);
     }
     weights_ = device_->upload(whole.data(), whole.bytes());
-    if (precision == Precision::bf16) {
-      std::shared_ptr<float> half = device_->take(whole.bytes() / 2);
-      to_bfloat(weights_.get(), in_, out_, out_, half.get(), device_->stream());
-      weights_ = std::move(half);
+    if (half()) {
+      std::shared_ptr<float> rounded = device_->take(whole.bytes() / 2);
+      to_bfloat(weights_.get(), in_, stride_, stride_, rounded.get(), device_->stream());
+      weights_ = std::move(rounded);
     }
     device_->synchronize();
   }
@@ -51,37 +54,39 @@ class Matrix final : public PackedMatrix {
   Index out() const override { return out_; }
   const Device* device() const { return device_.get(); }
   const void* weights() const { return weights_.get(); }
+  Index stride() const { return stride_; }
   bool half() const { return precision_ == Precision::bf16; }
 
   /// c (rows, out) of a (rows, in), both over there.
   void multiply(const float* a, Index a_stride, Index rows, const float* bias, float* c) const {
-    switch (precision_) {
-      case Precision::f32:
-      case Precision::tf32:
-        return device_->multiply(CUDA_R_32F,
-                                 precision_ == Precision::f32 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32, a,
-                                 a_stride, rows, in_, weights_.get(), out_, bias, c);
-      case Precision::bf16: {
-        const std::shared_ptr<float> half = device_->take(static_cast<std::size_t>(rows * in_) * 2);
-        to_bfloat(a, rows, in_, a_stride, half.get(), device_->stream());
-        return device_->multiply(CUDA_R_16BF, CUBLAS_COMPUTE_32F, half.get(), in_, rows, in_, weights_.get(), out_,
-                                 bias, c);
-      }
+    std::shared_ptr<float> rounded;
+    if (half()) {
+      rounded = device_->take(static_cast<std::size_t>(rows * in_) * 2);
+      to_bfloat(a, rows, in_, a_stride, rounded.get(), device_->stream());
     }
+    device_->multiply({kind(),
+                       compute(),
+                       {half() ? rounded.get() : a, half() ? in_ : a_stride},
+                       {weights_.get(), stride_},
+                       rows,
+                       in_,
+                       out_,
+                       c,
+                       out_,
+                       bias});
   }
 
   /// dx (rows, in) = dy (rows, out) · Wᵀ, or that added to dx, both over there without gaps.
   void multiply_back(const float* dy, Index rows, float* dx, bool add) const {
-    const bool halves = precision_ == Precision::bf16;
-    std::shared_ptr<float> half;
-    if (halves) {
-      half = device_->take(static_cast<std::size_t>(rows * out_) * 2);
-      to_bfloat(dy, rows, out_, out_, half.get(), device_->stream());
+    std::shared_ptr<float> rounded;
+    if (half()) {
+      rounded = device_->take(static_cast<std::size_t>(rows * out_) * 2);
+      to_bfloat(dy, rows, out_, out_, rounded.get(), device_->stream());
     }
-    device_->multiply({halves ? CUDA_R_16BF : CUDA_R_32F,
-                       precision_ == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
-                       {halves ? half.get() : dy, out_},
-                       {weights_.get(), out_, true},
+    device_->multiply({kind(),
+                       compute(),
+                       {half() ? rounded.get() : dy, out_},
+                       {weights_.get(), stride_, true},
                        rows,
                        out_,
                        in_,
@@ -108,9 +113,13 @@ class Matrix final : public PackedMatrix {
   }
 
  private:
+  cudaDataType_t kind() const { return half() ? CUDA_R_16BF : CUDA_R_32F; }
+  cublasComputeType_t compute() const {
+    return precision_ == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  }
   std::shared_ptr<Device> device_;
   Precision precision_;
-  Index in_, out_ = 0;
+  Index in_, out_ = 0, stride_ = 0;
   std::shared_ptr<float> weights_;
 };
 
@@ -214,7 +223,7 @@ class CudaBackend final : public Backend, private CardTensors {
       return Backend::linear(x, w, later);
     // Few rows are a matter of reading the weights, whose every bit then counts.
     if (!tape() && x.dim(0) <= few_rows)
-      return held_.product(x, matrix->weights(), matrix->half(), matrix->out(), w.bias);
+      return held_.product(x, matrix->weights(), matrix->half(), matrix->out(), matrix->stride(), w.bias);
     const bool as_it_lies = ours(x) && x.stride(1) == 1 && aligned(x);
     const Operand in = as_it_lies ? Operand{place(x), x} : on_card(x);
     const Operand bias = w.bias.defined() ? on_card(w.bias) : Operand{};

@@ -73,12 +73,7 @@ class Device {
     bool add = false;
   };
   void multiply(const Product& product);
-  /// The same of contiguous b and c, where a begins at a multiple of `aligned` bytes.
-  static constexpr std::uint32_t aligned = 16;
-  void multiply(cudaDataType_t kind, cublasComputeType_t compute, const void* a, Index a_stride, Index rows, Index in,
-                const void* w, Index out, const float* bias, float* c) {
-    multiply({kind, compute, {a, a_stride}, {w, out}, rows, in, out, c, out, bias});
-  }
+  static constexpr std::uint32_t aligned = 16;  ///< bytes that kernels read at once
 
  private:
   explicit Device(int index);

@@ -45,8 +45,8 @@ Tensor HeldRows::norm(const Tensor& x, const Tensor& gain, const Tensor& shift, 
   return normed_;
 }
 
-Tensor HeldRows::product(const Tensor& x, const void* w, bool half, Index columns, const Tensor& bias) {
-  if (!(held_ == Held::norm && same(x, normed_) && norm_goes_along(x.dim(0), x.dim(1), columns))) {
+Tensor HeldRows::product(const Tensor& x, const void* w, bool half, Index columns, Index w_stride, const Tensor& bias) {
+  if (!(held_ == Held::norm && same(x, normed_) && norm_goes_along(x.dim(0), x.dim(1)))) {
     start();
     task_ = {};
     const bool as_it_lies = card_.ours(x) && x.stride(1) == 1 && CardTensors::aligned(x);
@@ -60,6 +60,7 @@ Tensor HeldRows::product(const Tensor& x, const void* w, bool half, Index column
   task_.w = w;
   task_.half = half;
   task_.columns = columns;
+  task_.w_stride = w_stride;
   task_.bias = bias.defined() ? read(bias) : nullptr;
   product_ = made({x.dim(0), columns});
   task_.out = CardTensors::storage(product_)->room();
@@ -128,16 +129,6 @@ void HeldRows::put(const Put& put) {
   CardTensors::storage(put.all)->written_on_card();
 }
 
-void* HeldRows::scratch() {
-  const std::size_t wanted = rows_product_scratch(task_.in, task_.columns);
-  if (wanted > scratch_bytes_) {
-    scratch_ = card_.device()->take(wanted);
-    scratch_bytes_ = wanted;
-    check(cudaMemsetAsync(scratch_.get(), 0, wanted, card_.stream()), "clearing scratch");
-  }
-  return scratch_.get();
-}
-
 void HeldRows::start() {
   const Held held = std::exchange(held_, Held::nothing);
   if (held == Held::nothing) return;
@@ -149,7 +140,7 @@ void HeldRows::start() {
                  card_.stream());
       break;
     case Held::product:
-      rows_product(task_, scratch(), card_.device()->starts_early(), card_.stream());
+      rows_product(task_, card_.device()->starts_early(), card_.stream());
       break;
     case Held::rows:
       for (const Put& each : puts_) put(each);

@@ -20,9 +20,8 @@ class HeldRows final : public Starter {
 
   /// The norm of x (rows, width); `shift` undefined: RMSNorm. REQUIRES rows ≤ few_rows.
   Tensor norm(const Tensor& x, const Tensor& gain, const Tensor& shift, float epsilon);
-  /// x (rows, in) · w (in, columns), of float or bfloat16 (`half`), + bias (may be undefined). REQUIRES rows ≤
-  /// few_rows.
-  Tensor product(const Tensor& x, const void* w, bool half, Index columns, const Tensor& bias);
+  /// x (rows, in) · w (as of RowsProduct) + bias (may be undefined). REQUIRES rows ≤ few_rows.
+  Tensor product(const Tensor& x, const void* w, bool half, Index columns, Index w_stride, const Tensor& bias);
   /// a + b, where one of them is the product that is held back; else undefined, and nothing done.
   Tensor sum(const Tensor& a, const Tensor& b);
   /// The same of an activation.
@@ -52,7 +51,6 @@ class HeldRows final : public Starter {
   };
   Tensor made(Shape shape);
   const float* read(const Tensor& x);
-  void* scratch();
   void put(const Put& put);
 
   const CardTensors card_;
@@ -61,8 +59,6 @@ class HeldRows final : public Starter {
   Tensor normed_, product_;
   std::vector<Tensor> made_, keeps_;  // what will be written, and what is read for it
   std::vector<Put> puts_;
-  std::shared_ptr<float> scratch_;  // of products; cleared once, and they leave it so
-  std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace headscope::cuda

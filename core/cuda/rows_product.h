@@ -17,9 +17,10 @@ struct RowsProduct {
   float epsilon = 0;
   float* normed = nullptr;
 
-  const void* w = nullptr;  ///< (in, columns) of float, or of bfloat16 where `half`
+  /// (in, columns) of float, or of bfloat16 where `half`; rows `w_stride` apart, a multiple of 16 bytes, as is w.
+  const void* w = nullptr;
   bool half = false;
-  Index columns = 0;
+  Index columns = 0, w_stride = 0;
   const float* bias = nullptr;  ///< may be null
   float* out = nullptr;         ///< x w + bias
 
@@ -31,11 +32,9 @@ struct RowsProduct {
 };
 
 /// Whether the norm of so many rows can go along: they have to stay on chip.
-bool norm_goes_along(Index rows, Index in, Index columns);
-std::size_t rows_product_scratch(Index in, Index columns);
-/// `scratch`: rows_product_scratch() bytes, cleared once before the first use; every call leaves it so. `early`: the
-/// card can start a kernel while the one before still runs (compute capability 9.0); this one then fetches its weights
-/// meanwhile.
-void rows_product(const RowsProduct& task, void* scratch, bool early, cudaStream_t stream);
+bool norm_goes_along(Index rows, Index in);
+/// `early`: the card can start a kernel while the one before still runs (compute capability 9.0); this one then fetches
+/// its weights meanwhile.
+void rows_product(const RowsProduct& task, bool early, cudaStream_t stream);
 
 }  // namespace headscope::cuda
