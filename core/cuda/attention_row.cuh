@@ -84,7 +84,8 @@ __device__ inline Peak shuffled(const Peak& p, int lane) {
 
 /// What turns scores of a row into weights: p = e^(s − most) · by.
 struct Softmax {
-  float most = 0, by = 0, log_z = 0;  // log of Σ e^(s − most), the sink's share in it
+  float most = 0, by = 0;  // by: 1 / Z, Z = Σ e^(s − most) with the sink's share in it
+  __device__ double log_z() const { return -log(static_cast<double>(by)); }  // of 1 / Z as the weights use it
 };
 
 __device__ inline Softmax softmax_of(const Peak& peak, float sink) {
@@ -94,7 +95,6 @@ __device__ inline Softmax softmax_of(const Peak& peak, float sink) {
   double z = static_cast<double>(peak.sum) * exp(static_cast<double>(peak.most) - static_cast<double>(out.most));
   if (sink != -infinity) z += exp(static_cast<double>(sink) - static_cast<double>(out.most));
   out.by = static_cast<float>(1.0 / z);
-  out.log_z = static_cast<float>(log(z));
   return out;
 }
 
@@ -119,12 +119,12 @@ __device__ inline void tell(const AttentionTask& t, int head, const Row& row, co
   const StatsRoom& s = t.stats;
   const Index at = static_cast<Index>(head) * t.n_query + row.query;
   const bool none = peak.none();
-  s.log_sum_exp[at] = none ? -static_cast<double>(infinity)
-                           : static_cast<double>(soft.most) -
-                                 log(static_cast<double>(soft.by));  // ln Z, of 1 / Z as the weights use it
+  const double log_z = soft.log_z();
+  s.log_sum_exp[at] = none ? -static_cast<double>(infinity) : static_cast<double>(soft.most) + log_z;
   // −Σ p ln p = Σ p (ln Z − (s − most))
-  s.entropy[at] =
-      none ? 0.0f : fmaxf(0.0f, soft.by * ((sums.rest + sums.first) * soft.log_z - (sums.slope + sums.first_slope)));
+  s.entropy[at] = none ? 0.0f
+                       : fmaxf(0.0f, soft.by * ((sums.rest + sums.first) * static_cast<float>(log_z) -
+                                                (sums.slope + sums.first_slope)));
   s.entropy_without_first[at] = none                       ? not_a_number
                                 : row.keys.x > 0           ? s.entropy[at]
                                 : sums.rest < nothing_left ? not_a_number

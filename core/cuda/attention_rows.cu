@@ -6,21 +6,23 @@ namespace {
 
 constexpr int most_row_threads = 1024;
 
-/// All of a block's sums together.
+/// The sums of every warp, left for the one that tells all.
 constexpr int kinds = 6;
-__device__ Sums block_sums(const Sums& own, float (*room)[kinds]) {
+__device__ void leave(const Sums& own, float (*room)[kinds]) {
   float x[kinds] = {own.rest, own.slope, own.first, own.first_slope, own.duplicate, own.induction};
 #pragma unroll
-  for (int i = 0; i < kinds; ++i)
+  for (int i = 0; i < kinds; ++i) {
     for (int lane = 16; lane > 0; lane /= 2) x[i] += __shfl_xor_sync(0xffffffffu, x[i], lane);
-  if (threadIdx.x % 32 == 0)
-#pragma unroll
-    for (int i = 0; i < kinds; ++i) room[threadIdx.x / 32][i] = x[i];
-  __syncthreads();
+    if (threadIdx.x % 32 == 0) room[threadIdx.x / 32][i] = x[i];
+  }
+}
+/// Those of all, for a whole warp.
+__device__ Sums all_of(const float (*room)[kinds]) {
+  float x[kinds];
 #pragma unroll
   for (int i = 0; i < kinds; ++i) {
-    x[i] = 0;
-    for (unsigned int w = 0; w < blockDim.x / 32; ++w) x[i] += room[w][i];
+    x[i] = threadIdx.x < blockDim.x / 32 ? room[threadIdx.x][i] : 0.0f;
+    for (int lane = 16; lane > 0; lane /= 2) x[i] += __shfl_xor_sync(0xffffffffu, x[i], lane);
   }
   return {x[0], x[1], x[2], x[3], x[4], x[5]};
 }
@@ -38,9 +40,9 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
     const float* const from = values ? t.v + kv * t.v_head + key * t.v_row : t.k + kv * t.k_head + key * t.k_row;
     for (int at = 0; at < (values ? t.d_value : t.d); at += line) prefetch(from + at);
   }
-  wait_for_before();
-  const HeadTerms h = t.head[head];
+  const HeadTerms h = t.head[head];  // sent before whatever kernel this one did not wait for
   const Row row = row_of(t, h, query);
+  wait_for_before();
   float* const q = shared;       // d
   float* const parts = q + t.d;  // blockDim.x: parts of z
   float* const p =
@@ -123,10 +125,7 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
           s.overview + (static_cast<Index>(head) * s.overview_rows + query / s.bin) * s.overview_columns + key / s.bin,
           weight);
   }
-  if (stats) {
-    const Sums all = block_sums(sums, room);
-    if (threadIdx.x == 0) tell(t, head, row, peak, soft, all);
-  }
+  if (stats) leave(sums, room);
   __syncthreads();
 
   // z: so many threads side by side take the numbers of a value, four each where they can be read together, the others
@@ -170,6 +169,9 @@ __global__ void __launch_bounds__(most_row_threads) rows_kernel(const AttentionT
       t.z[query * t.z_row + head * t.z_head + first * each + i] = total;
     }
   }
+  if (!stats || threadIdx.x >= 32) return;
+  const Sums all = all_of(room);
+  if (threadIdx.x == 0) tell(t, head, row, peak, soft, all);
 }
 
 }  // namespace

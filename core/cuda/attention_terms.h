@@ -18,7 +18,7 @@ struct Attention::Terms {
     Index offset;
   };
 
-  Terms(const AttentionInput& in, std::span<const Head> heads) : of(heads.begin(), heads.end()), texts(in) {}
+  Terms(const AttentionInput& in, std::span<const Head> own) : of(own.begin(), own.end()), texts(in) {}
   std::vector<Head> of;  // keeps the rules
   Texts texts;
   bool simple = false;  // all of them

@@ -250,7 +250,9 @@ __global__ void __launch_bounds__(32 * warps, blocks_of<D, exact, simple>(warps)
     if (stats && quad == 0) {
       const Index at = head * room.q.rows + query[r];
       const bool none = query[r] >= t.n_query || peak.none();
-      room.base[at] = none ? infinity : exact ? soft.most : score_unit<exact> * (soft.most + soft.log_z);
+      room.base[at] = none    ? infinity
+                      : exact ? soft.most
+                              : score_unit<exact> * (soft.most + static_cast<float>(soft.log_z()));
       room.by[at] = none ? 0.0f : soft.by;
       if (query[r] < t.n_query) tell(t, head, row, peak, soft, sums);
     }
