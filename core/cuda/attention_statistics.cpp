@@ -9,7 +9,6 @@
 namespace headscope::cuda {
 namespace {
 
-constexpr Index few = Index{1} << 14;            // of one text in one layer
 constexpr Index line = 32;                       // numbers
 constexpr Index block_numbers = Index{1} << 15;  // 128 KiB: a few layers of one token
 
@@ -149,12 +148,8 @@ void AttentionStatistics::finish(ThreadPool& pool) {
     for (; end < pending.size() && pending[end]->numbers.remote() == pending[begin]->numbers.remote(); ++end)
       for (Index head = 0; head < pending[end]->heads; ++head) heads.emplace_back(pending[end].get(), head);
     pending[begin]->numbers.remote()->arrive();
-    const auto one = [&](int i, int) { fill(*nth(heads, i).first, nth(heads, i).second); };
-    const auto count = static_cast<int>(heads.size());
-    if (pending[begin]->numbers.size() <= few)  // less than it takes to wake others
-      for (int i = 0; i < count; ++i) one(i, 0);
-    else
-      pool.parallel(count, one);
+    pool.parallel(static_cast<int>(heads.size()),
+                  [&](int i, int) { fill(*nth(heads, i).first, nth(heads, i).second); });
     begin = end;
   }
 }
