@@ -11,7 +11,7 @@
 #include "core/cuda/cuda_backend.h"
 #include "core/cuda/gradients.h"
 #include "core/tensor/backend.h"
-#include "core/train/update_kernel.h"
+#include "core/tensor/update_kernel.h"
 
 namespace headscope::cuda {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "core/cuda/kernels.h"
-#include "core/train/adamw_numbers.h"
+#include "core/tensor/adamw_numbers.h"
 
 namespace headscope::cuda {
 

@@ -12,8 +12,8 @@
 #include "core/base/nth.h"
 #include "core/tensor/backend.h"
 #include "core/tensor/row_gradients.h"
+#include "core/tensor/update_kernel.h"
 #include "core/train/adamw_row.h"
-#include "core/train/update_kernel.h"
 
 namespace headscope {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 // The vectorised inner loop of AdamW, compiled per instruction set.
 
+#include "core/tensor/adamw_numbers.h"
 #include "core/tensor/tensor.h"
-#include "core/train/adamw_numbers.h"
 
 namespace headscope {
 

@@ -4,8 +4,8 @@
 
 #include <span>
 
+#include "core/tensor/adamw_numbers.h"
 #include "core/tensor/tensor.h"
-#include "core/train/adamw_numbers.h"
 
 namespace headscope {
 
