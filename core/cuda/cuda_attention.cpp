@@ -82,8 +82,8 @@ std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<
   if (fresh) {
     task.fresh_k = fresh->k.data;
     task.fresh_v = fresh->v.data;
-    task.to_k = fresh->to_k;
-    task.to_v = fresh->to_v;
+    task.to_k = CardTensors::place(fresh->to_k);
+    task.to_v = CardTensors::place(fresh->to_v);
     task.fresh_rows = fresh->rows;
   }
   const bool mapped = in.storage != MapStorage::none;
@@ -120,6 +120,8 @@ std::vector<AttentionMap> Attention::attend(const AttentionInput& in, std::span<
     }
   }
   check(cudaGetLastError(), "attention");
+  if (fresh)
+    for (const Tensor* const put : {&fresh->to_k, &fresh->to_v}) CardTensors::storage(*put)->written_on_card();
   static_cast<Storage*>(z.remote())->written_on_card();
 
   std::vector<AttentionMap> maps;

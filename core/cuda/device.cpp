@@ -267,6 +267,11 @@ void Storage::send() {
 }
 
 void Storage::fetch() {
+  while (starter_) {  // of another thread, which starts it soon, and may have to say first that it will write
+    lock_.unlock();
+    std::this_thread::yield();
+    lock_.lock();
+  }
   if (sent_) return check(cudaEventSynchronize(sent_), "copying numbers from the card");
   device_->choose();
   copy_home(device_->stream());

@@ -6,12 +6,14 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <atomic>
 #include <cassert>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -104,11 +106,15 @@ class Device {
   std::map<PlanKey, Plan> plans_;
 };
 
-/// Whoever has yet to start what makes a tensor's numbers.
+/// Whoever has yet to start what makes a tensor's numbers, on the thread that runs the pass.
 class Starter {
  public:
   virtual ~Starter() = default;
   virtual void start() = 0;
+  bool mine() const { return thread_.load() == std::this_thread::get_id(); }
+
+ protected:
+  std::atomic<std::thread::id> thread_;
 };
 
 /// A tensor's numbers on a card.
@@ -124,7 +130,7 @@ class Storage final : public Remote {
   float* on_card();
   /// Where they will be, whatever has to happen before.
   float* room() const { return memory_.get(); }
-  /// Null: it has started. What waits belongs to one thread.
+  /// Null: it has started, or will be queued before anything that this thread asks for.
   void wait_for(Starter* starter) { starter_ = starter; }
   bool waits() const { return starter_ != nullptr; }
   /// Nobody will ask for numbers behind the first so many.
@@ -139,14 +145,14 @@ class Storage final : public Remote {
  private:
   Storage(std::shared_ptr<Device> device, Tensor mirror, bool arrived);
   void begin() override {
-    if (starter_) starter_->start();
+    if (Starter* const starter = starter_; starter && starter->mine()) starter->start();
   }
   void fetch() override;
   void copy_home(cudaStream_t stream);
   std::shared_ptr<Device> device_;
   Tensor mirror_;
   std::shared_ptr<float> memory_;
-  Starter* starter_ = nullptr;
+  std::atomic<Starter*> starter_ = nullptr;
   cudaEvent_t sent_ = nullptr;
 };
 

@@ -17,6 +17,7 @@ bool same(const Tensor& x, const Tensor& whole) {
 }  // namespace
 
 Tensor HeldRows::made(Shape shape) {
+  thread_ = std::this_thread::get_id();
   Tensor out = card_.room(shape);
   CardTensors::storage(out)->wait_for(this);
   made_.push_back(out);
@@ -95,6 +96,7 @@ void HeldRows::put(const Tensor& all, Index at, const Tensor& rows) {
   Put put{all, at, card_.on_card(rows)};  // which starts what makes them
   if (held_ != Held::rows && held_ != Held::nothing) start();
   CardTensors::place(all);  // what was written here is sent before
+  thread_ = std::this_thread::get_id();
   CardTensors::storage(all)->wait_for(this);
   CardTensors::storage(all)->written_on_card();  // whoever looks sees them
   puts_.push_back(std::move(put));
@@ -110,12 +112,11 @@ std::optional<HeldRows::Fresh> HeldRows::take(const Tensor& k, const Tensor& v) 
   };
   if (!ends_with(k, keys) || !ends_with(v, values) || keys.at != values.at) return {};
   held_ = Held::nothing;
-  Fresh fresh{keys.rows, values.rows, nullptr, nullptr, static_cast<int>(keys.rows.keeps.dim(0))};
-  for (const auto& [put, to] : {std::pair(&keys, &fresh.to_k), std::pair(&values, &fresh.to_v)}) {
-    CardTensors::storage(put->all)->wait_for(nullptr);
-    *to = CardTensors::place(put->all) + put->at * put->all.stride(0);
-    CardTensors::storage(put->all)->written_on_card();
-  }
+  const auto place = [](const Put& put) {
+    CardTensors::storage(put.all)->wait_for(nullptr);
+    return put.all.slice(0, put.at, put.at + put.rows.keeps.dim(0));
+  };
+  Fresh fresh{keys.rows, values.rows, place(keys), place(values), static_cast<int>(keys.rows.keeps.dim(0))};
   puts_.clear();
   return fresh;
 }

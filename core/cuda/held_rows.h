@@ -31,8 +31,8 @@ class HeldRows final : public Starter {
 
   /// Rows still to be put behind those that keys and values have.
   struct Fresh {
-    Operand k, v;  ///< (rows, kv_head, width)
-    float *to_k, *to_v;
+    Operand k, v;       ///< (rows, kv_head, width)
+    Tensor to_k, to_v;  ///< where they belong; whoever puts them there says so: written_on_card()
     int rows;
   };
   /// The last rows of k and v (key, kv_head, width), where they are held back; whoever takes them puts them there.

@@ -1,9 +1,11 @@
 // One list of ops, shapes and ways to lie in memory for every backend: the card's results beside the processor's.
 
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/tensor/backend.h"
@@ -157,6 +159,26 @@ TEST_CASE("rows put into a table on the card stay there and come home") {
   card->put_rows(all, 4, Tensor::full({1, 2, 4}, 3.0f));
   CHECK(all.at(4, 1, 1) == 3.0f);
   CHECK(all.at(3, 1, 1) == 2.0f);
+}
+
+TEST_CASE("rows that are held back are there for whoever puts them, while another thread reads those before") {
+  HEADSCOPE_NEEDS_CARD(card);
+  Tensor all = Tensor::zeros({6, 2, 4});
+  card->put_rows(all, 0, card->scale(Tensor::full({5, 2, 4}, 1.0f), 2.0f));
+  std::atomic<bool> done = false, wrong = false;
+  std::thread reader([&, seen = all] {
+    while (!done)
+      if (seen.at(1, 1, 3) != 2.0f) wrong = true;
+  });
+  const auto made = [&](int i) { return card->scale(Tensor::full({1, 2, 4}, 1.0f), static_cast<float>(i)); };
+  for (int i = 1; i <= 200; ++i) {
+    card->put_rows(all, 5, made(i));
+    if (i % 2 == 0) made(-i);  // something else meanwhile
+    if (all.at(5, 0, 2) != static_cast<float>(i)) wrong = true;
+  }
+  done = true;
+  reader.join();
+  CHECK(!wrong);
 }
 
 TEST_CASE("the first number that is not finite is found with its place") {
