@@ -38,7 +38,7 @@ part parity "$build/headscope-cuda-tests"
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do
     part "$tool" compute-sanitizer --tool "$tool" --error-exitcode 1 "$build/headscope-cuda-tests" \
-      --test-case="attention on the card, quickly,few rows and many give one product,what was written*,rows put into*,the way back*,a step on the card*"
+      --test-case="*quickly,few rows*,what was written*,rows put into*,the way back*,a step on the card*"
   done
 fi
 part times "$build/headscope-cuda-bench"
