@@ -198,11 +198,6 @@ void TrainingController::leave_branch() {
       JobRunner::OnStop::own);
 }
 
-/// State spaces are written for the processor: a card would wait for it in every layer.
-std::shared_ptr<Backend> TrainingController::trains_on() const {
-  return now_.recipe.model.state_space() ? jobs_.processor() : jobs_.backend();
-}
-
 void TrainingController::begin(std::shared_ptr<const Checkpoint> from, bool paused) {
   run_ = std::make_shared<Run>();
   run_->backend = trains_on();

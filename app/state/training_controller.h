@@ -133,7 +133,10 @@ class TrainingController : public KeptWork {
   struct Slice;
   /// The run goes on from `from`, or begins with now_.recipe; now_ holds what is known of it.
   void begin(std::shared_ptr<const Checkpoint> from, bool paused);
-  std::shared_ptr<Backend> trains_on() const;
+  /// State spaces are written for the processor: a card would wait for it in every layer.
+  std::shared_ptr<Backend> trains_on() const {
+    return now_.recipe.model.state_space() ? jobs_.processor() : jobs_.backend();
+  }
   void leave_branch();
   void bound_memory();
   void submit(const std::string& tag, std::int64_t most_steps);

@@ -64,8 +64,8 @@ class Matrix final : public PackedMatrix {
       rounded = device_->take(static_cast<std::size_t>(rows * in_) * 2);
       to_bfloat(a, rows, in_, a_stride, rounded.get(), device_->stream());
     }
-    device_->multiply({kind(),
-                       compute(),
+    device_->multiply({kind_of(precision_),
+                       compute_of(precision_),
                        {half() ? rounded.get() : a, half() ? in_ : a_stride},
                        {weights_.get(), stride_},
                        rows,
@@ -83,8 +83,8 @@ class Matrix final : public PackedMatrix {
       rounded = device_->take(static_cast<std::size_t>(rows * out_) * 2);
       to_bfloat(dy, rows, out_, out_, rounded.get(), device_->stream());
     }
-    device_->multiply({kind(),
-                       compute(),
+    device_->multiply({kind_of(precision_),
+                       compute_of(precision_),
                        {half() ? rounded.get() : dy, out_},
                        {weights_.get(), stride_, true},
                        rows,
@@ -113,10 +113,6 @@ class Matrix final : public PackedMatrix {
   }
 
  private:
-  cudaDataType_t kind() const { return half() ? CUDA_R_16BF : CUDA_R_32F; }
-  cublasComputeType_t compute() const {
-    return precision_ == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  }
   std::shared_ptr<Device> device_;
   Precision precision_;
   Index in_, out_ = 0, stride_ = 0;

@@ -37,10 +37,8 @@ void Products::multiply(const Tensor& a, const Tensor& b, const float* bias, con
   const Side left = side(a), right = side(b);
   card_.write(c, [&](float* to) {
     const Index rows = c.dim(0), out = c.dim(1);
-    card_.device()->multiply({precision_ == Precision::bf16 ? CUDA_R_16BF : CUDA_R_32F,
-                              precision_ == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
-                              left.laid, right.laid, rows, a.dim(1), out, to, rows == 1 ? out : c.stride(0), bias,
-                              add});
+    card_.device()->multiply({kind_of(precision_), compute_of(precision_), left.laid, right.laid, rows, a.dim(1), out,
+                              to, rows == 1 ? out : c.stride(0), bias, add});
   });
 }
 

@@ -28,6 +28,14 @@ namespace headscope::cuda {
 void check(cudaError_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
+/// What numbers are multiplied as, and how exactly, in a precision.
+inline cudaDataType_t kind_of(Precision precision) {
+  return precision == Precision::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+inline cublasComputeType_t compute_of(Precision precision) {
+  return precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
 class Device {
  public:
   /// The card of that number; the same object as long as anybody uses it.

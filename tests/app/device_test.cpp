@@ -23,6 +23,7 @@
 #include "core/base/error.h"
 #include "core/tensor/remote.h"
 #include "tests/support/paths.h"
+#include "tests/support/small_recipe.h"
 
 namespace headscope::device_test {
 
@@ -375,18 +376,7 @@ TEST_CASE("a card that fails under a training run: the processor goes on from th
   Window w;
   TrainingController training(w.explorer.jobs, w.explorer.editor, w.explorer.run);
   const auto until = [&](const auto& done) { return w.until(done, [&] { training.frame(); }); };
-  Recipe& recipe = training.draft();
-  recipe = {};
-  recipe.name = "small";
-  recipe.task.kind = "repeated";
-  recipe.task.shortest_period = 4;
-  recipe.task.longest_period = 8;
-  recipe.model = {.family = "gpt2", .layers = 1, .heads = 2, .kv_heads = 2, .width = 16, .mlp = 0, .context = 24};
-  recipe.steps = 40;
-  recipe.batch = 4;
-  recipe.evaluate_every = 10;
-  recipe.evaluate_rows = 8;
-  recipe.optimizer.schedule_steps = recipe.steps;
+  training.draft() = testing::small_recipe();
   training.start();
   training.pause_at(12);
   REQUIRE(

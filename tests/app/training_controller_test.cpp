@@ -9,28 +9,13 @@
 
 #include "core/base/file.h"
 #include "tests/support/paths.h"
+#include "tests/support/small_recipe.h"
 
 namespace headscope::training_controller_test {
 
 using testing::scratch_dir;
 
 namespace {
-
-/// A recipe that a test can wait for.
-Recipe small() {
-  Recipe recipe;
-  recipe.name = "small";
-  recipe.task.kind = "repeated";
-  recipe.task.shortest_period = 4;
-  recipe.task.longest_period = 8;
-  recipe.model = {.family = "gpt2", .layers = 1, .heads = 2, .kv_heads = 2, .width = 16, .mlp = 0, .context = 24};
-  recipe.steps = 40;
-  recipe.batch = 4;
-  recipe.evaluate_every = 10;
-  recipe.evaluate_rows = 8;
-  recipe.optimizer.schedule_steps = recipe.steps;
-  return recipe;
-}
 
 struct Room {
   Explorer explorer{{1, nullptr}};
@@ -78,10 +63,10 @@ std::vector<TrainingPoint> unbroken(const Recipe& recipe) {
 
 TEST_CASE("training at the desk is the recipe's training, whatever the slices, and ends by itself") {
   Room room;
-  room.train(small(), 40);
+  room.train(testing::small_recipe(), 40);
   CHECK(room.message() == "");
   CHECK(room.controller.phase() == TrainingController::Phase::finished);
-  CHECK(same(room.controller.curve(), unbroken(small())));
+  CHECK(same(room.controller.curve(), unbroken(testing::small_recipe())));
   REQUIRE(room.controller.moments().size() >= 2);
   CHECK(room.controller.moments().front().view->step == 0);
   CHECK(room.controller.moments().back().view->step == 40);
@@ -102,7 +87,7 @@ TEST_CASE("training at the desk is the recipe's training, whatever the slices, a
 
 TEST_CASE(
     "a translator in training: cross-attention on a fixed pair, its errors over time, what it makes of the source") {
-  Recipe recipe = small();
+  Recipe recipe = testing::small_recipe();
   recipe.task = {.kind = "translate", .vocabulary = 640, .vocabulary_stories = 300};
   recipe.model = {.family = "bart", .layers = 1, .heads = 2, .kv_heads = 2, .width = 16, .mlp = 16, .context = 48};
   Room room;
@@ -129,7 +114,7 @@ TEST_CASE(
 
 TEST_CASE("a run pauses, takes one step, goes on, and goes back to a moment to fork") {
   Room room;
-  room.train(small(), 20);
+  room.train(testing::small_recipe(), 20);
   CHECK(room.controller.phase() == TrainingController::Phase::paused);
   CHECK(room.controller.progress().step == 20);
   room.controller.pause_at(0);
@@ -147,7 +132,7 @@ TEST_CASE("a run pauses, takes one step, goes on, and goes back to a moment to f
   CHECK(room.controller.moment()->view->step == 20);
   room.controller.fork();
   REQUIRE(room.until([&] { return room.controller.phase() == TrainingController::Phase::finished; }));
-  CHECK(same(room.controller.curve(), unbroken(small())));
+  CHECK(same(room.controller.curve(), unbroken(testing::small_recipe())));
   CHECK_FALSE(room.controller.shown());
   CHECK(room.controller.head_history()[0].steps.back() == 40);
   for (std::size_t i = 1; i < moments.size(); ++i) CHECK(moments[i].view->step > moments[i - 1].view->step);
@@ -155,12 +140,12 @@ TEST_CASE("a run pauses, takes one step, goes on, and goes back to a moment to f
 
 TEST_CASE("the learning rate changes from the next step on") {
   Room room;
-  room.train(small(), 20);
+  room.train(testing::small_recipe(), 20);
   room.controller.set_learning_rate(5e-2);
   room.controller.pause_at(0);
   room.controller.resume();
   REQUIRE(room.until([&] { return room.controller.phase() == TrainingController::Phase::finished; }));
-  const auto plain = unbroken(small());
+  const auto plain = unbroken(testing::small_recipe());
   const auto& curve = room.controller.curve();
   REQUIRE(curve.size() == plain.size());
   for (std::size_t i = 0; i < 20; ++i) CHECK(curve[i].loss == plain[i].loss);
@@ -169,7 +154,7 @@ TEST_CASE("the learning rate changes from the next step on") {
 
 TEST_CASE("exploring goes on while a model trains") {
   Room room;
-  Recipe recipe = small();
+  Recipe recipe = testing::small_recipe();
   recipe.steps = recipe.optimizer.schedule_steps = 1'000'000;
   room.controller.draft() = recipe;
   room.controller.start();
@@ -185,7 +170,7 @@ TEST_CASE("exploring goes on while a model trains") {
 TEST_CASE("moments stay inside their memory, the first and the last among them") {
   Room room;
   TrainingController controller(room.explorer.jobs, room.explorer.editor, room.explorer.run, 400'000);
-  Recipe recipe = small();
+  Recipe recipe = testing::small_recipe();
   controller.draft() = recipe;
   controller.start();
   controller.pause_at(1);
@@ -212,7 +197,7 @@ TEST_CASE("moments stay inside their memory, the first and the last among them")
 
 TEST_CASE("a shown moment is saved as a model that opens with its text") {
   Room room;
-  room.train(small(), 10);
+  room.train(testing::small_recipe(), 10);
   const auto folder = scratch_dir("training-desk") / "model";
   room.controller.save(folder, true);
   REQUIRE(room.until([&] { return room.explorer.results().run && room.explorer.results().model_folder == folder; }));
@@ -222,7 +207,7 @@ TEST_CASE("a shown moment is saved as a model that opens with its text") {
 
 TEST_CASE("a recipe that makes no sense says what is wrong, and a run of it becomes the message") {
   Room room;
-  room.controller.draft() = small();
+  room.controller.draft() = testing::small_recipe();
   CHECK(room.controller.complaint() == "");
   room.controller.draft().model.heads = 3;
   room.controller.draft().model.kv_heads = 3;
@@ -236,7 +221,7 @@ TEST_CASE("a recipe that makes no sense says what is wrong, and a run of it beco
 
 TEST_CASE("a fork keeps the later steps: the branch that was left can be gone back to, and goes on as if never left") {
   Room room;
-  room.train(small(), 10);
+  room.train(testing::small_recipe(), 10);
   room.controller.pause_at(30);
   room.controller.resume();
   REQUIRE(room.until([&] { return room.controller.phase() == TrainingController::Phase::paused; }));
@@ -268,7 +253,7 @@ TEST_CASE("a fork keeps the later steps: the branch that was left can be gone ba
   CHECK(room.controller.progress().step == 30);
   room.controller.resume();
   REQUIRE(room.until([&] { return room.controller.phase() == TrainingController::Phase::finished; }));
-  CHECK(same(room.controller.curve(), unbroken(small())));
+  CHECK(same(room.controller.curve(), unbroken(testing::small_recipe())));
   REQUIRE(room.controller.other_branches().size() == 1);
   CHECK(room.controller.other_branches().front().id == forked_id);
   CHECK(same(room.controller.other_branches().front().curve, forked));
@@ -276,7 +261,7 @@ TEST_CASE("a fork keeps the later steps: the branch that was left can be gone ba
 
 TEST_CASE("forked while it runs, a branch keeps the steps that were not on screen yet") {
   Room room;
-  Recipe recipe = small();
+  Recipe recipe = testing::small_recipe();
   recipe.steps = recipe.optimizer.schedule_steps = 100'000;
   room.controller.draft() = recipe;
   room.controller.start();
@@ -294,7 +279,7 @@ TEST_CASE("forked while it runs, a branch keeps the steps that were not on scree
 
 TEST_CASE("begun again, the run before is a branch too") {
   Room room;
-  room.train(small(), 20);
+  room.train(testing::small_recipe(), 20);
   room.controller.draft().seed = 9;
   room.controller.pause_at(5);
   room.controller.start();
@@ -309,7 +294,7 @@ TEST_CASE("a run that was kept is taken up by another program, and ends with the
   {
     Room room;
     CHECK(room.controller.unsaved() == "");
-    room.train(small(), 17);
+    room.train(testing::small_recipe(), 17);
     CHECK(room.controller.unsaved() == "the training of small, at step 17 of 40");
     room.controller.keep(file);
     CHECK(room.controller.keeping());
@@ -323,7 +308,7 @@ TEST_CASE("a run that was kept is taken up by another program, and ends with the
   CHECK(room.controller.draft().name == "small");
   room.controller.resume();
   REQUIRE(room.until([&] { return room.controller.phase() == TrainingController::Phase::finished; }));
-  CHECK(same(room.controller.curve(), unbroken(small())));
+  CHECK(same(room.controller.curve(), unbroken(testing::small_recipe())));
   CHECK(room.controller.unsaved() != "");  // finished, and no model of it anywhere
   const auto folder = scratch_dir("training-keep-model") / "model";
   room.controller.save(folder, false);

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/edits/intervention.h"
+#include "core/generate/generation.h"
 #include "core/model/model.h"
 #include "core/run/run_request.h"
 #include "tests/cuda/card.h"
@@ -128,6 +129,41 @@ TEST_CASE("a text read token by token from a cache on the card is the text read 
       }
       CHECK(apart.value() < 1e-4);
       if (storage != MapStorage::none) CHECK(maps.value() < 1e-5);
+    }
+}
+
+TEST_CASE("edits while a text is generated on the card do what they do on the processor") {
+  HEADSCOPE_NEEDS_CARD(card);
+  Backend here(2);
+  const std::vector<std::string> together[] = {{},
+                                               {"0.1: ablate zero", "*: temperature 2"},
+                                               {"1.0: drop first 1", "0.*: temperature 0.5"},
+                                               {"0.0: mask window 2", "1.*: ablate mean"}};
+  for (const std::string name : {"gpt2-random", "llama-gqa"})
+    for (const auto& edits : together) {
+      CAPTURE(name);
+      if (!edits.empty()) CAPTURE(edits.front());
+      RunRequest request;
+      for (const std::string& line : edits) request.edits.push_back(parse_intervention(line, "test"));
+      LoadedModel a, b;
+      a.model = Model::load(testing::reference(name), here);
+      b.model = Model::load(testing::reference(name), *card);
+      Generator expected(a, request), got(b, request);
+      std::vector<std::int32_t> text{5, 17, 3, 17, 5};
+      Worst logits, rows;
+      for (int step = 0; step < 4; ++step) {
+        const auto x = expected.read({here}, text), y = got.read({*card}, text);
+        logits.add(largest_difference(x->logits, y->logits));
+        rows.add(largest_difference(x->rows, y->rows));
+        text.push_back(static_cast<std::int32_t>(7 * step + 2));
+      }
+      text.resize(4);  // cut back, and another way from there
+      text.push_back(9);
+      const auto x = expected.read({here}, text), y = got.read({*card}, text);
+      logits.add(largest_difference(x->logits, y->logits));
+      rows.add(largest_difference(x->rows, y->rows));
+      CHECK(logits.value() < 1e-3);
+      CHECK(rows.value() < 1e-4);
     }
 }
 
