@@ -51,13 +51,16 @@ function(headscope_as_precompiled name)
   endif()
 endfunction()
 
-# headscope_unity(NAME [FILE…]): a folder's files compiled eight at a time, since most of a compiler's work on one is on what its
+# headscope_unity(NAME [FILE…]): a folder's files compiled eight at a time (or headscope_unity_files), since most of a compiler's work on one is on what its
 # neighbours include and instantiate too. So names in unnamed namespaces differ within a folder. FILEs are compiled by themselves; so
 # is every file with options or definitions of its own. Files name what they use all the same: -DHEADSCOPE_UNITY=OFF builds each by
 # itself (the sanitizer presets do).
 function(headscope_unity name)
   if(NOT HEADSCOPE_UNITY)
     return()
+  endif()
+  if(NOT headscope_unity_files)
+    set(headscope_unity_files 8)
   endif()
   get_target_property(sources ${name} SOURCES)
   foreach(source IN LISTS sources)
@@ -67,7 +70,7 @@ function(headscope_unity name)
     string(MAKE_C_IDENTIFIER ${folder} folder)
     list(APPEND files_${folder} ${source})
     list(LENGTH files_${folder} count)
-    math(EXPR group "(${count} + 7) / 8")
+    math(EXPR group "(${count} + ${headscope_unity_files} - 1) / ${headscope_unity_files}")
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
   endforeach()
   foreach(file IN LISTS ARGN)

@@ -36,6 +36,20 @@ void ConfigMap::activation(const std::string& key, Activation& value, const std:
   value = read_activation(*in_, key, fallback);
 }
 
+void ConfigMap::gated_mlp(const std::string& key, ModelConfig& c, const std::string& fallback) {
+  activation(key, c.activation, fallback);
+  c.gated_mlp = true;
+}
+
+void ConfigMap::biases(ModelConfig& c, const std::string& attention_key, const std::string& mlp_key) {
+  bool attention = c.bias.q, mlp = !mlp_key.empty() && c.bias.up;
+  flag(attention_key, attention, false);
+  if (!mlp_key.empty()) flag(mlp_key, mlp, false);
+  c.bias = BiasSet::none();
+  c.bias.q = c.bias.k = c.bias.v = c.bias.o = attention;
+  c.bias.up = c.bias.down = mlp;
+}
+
 void ConfigMap::text(const std::string& key, std::string& value, const std::string& fallback) {
   if (out_) return out_->put(key, value);
   value = in_->text(key, fallback);
@@ -285,6 +299,21 @@ void ConfigMap::layer_types(ModelConfig& c, int window, std::vector<bool> local)
   if (std::ranges::find(local, true) == local.end()) return;
   if (window < 1) throw in_->error("sliding_window", "a number of tokens for the sliding layers", "none");
   for (const bool each : local) c.windows.push_back(each ? window : 0);
+}
+
+void ConfigMap::windows_from(const std::string& key, ModelConfig& c) {
+  bool windowed = !reading() && !c.windows.empty();
+  flag("use_sliding_window", windowed, false);
+  if (!reading()) {
+    if (windowed) layer_types(c, 0, [](int) { return false; });
+    return;
+  }
+  const int from = in_->integer(key, 0, limit::layers, 28);
+  const int window = in_->null("sliding_window") ? 0 : in_->integer("sliding_window", 0, limit::context, 4096);
+  if (windowed)
+    layer_types(c, window, [&](int layer) { return layer >= from; });
+  else
+    (void)in_->has("layer_types");  // of a model without windows: all alike
 }
 
 void ConfigMap::one_window(ModelConfig& c, std::optional<int> fallback) {

@@ -22,6 +22,11 @@ class ConfigMap {
   void number(const std::string& key, double& value, double low, double high, std::optional<double> fallback = {});
   void flag(const std::string& key, bool& value, bool fallback);
   void activation(const std::string& key, Activation& value, const std::string& fallback);
+  /// Of an MLP with a gate: what its gate goes through.
+  void gated_mlp(const std::string& key, ModelConfig& c, const std::string& fallback);
+  /// No biases but those of queries, keys, values and what attention writes, all or none of them; and likewise those of
+  /// the MLP, where a key is named for them.
+  void biases(ModelConfig& c, const std::string& attention_key, const std::string& mlp_key = "");
   void text(const std::string& key, std::string& value, const std::string& fallback);
   void token(const std::string& key, std::optional<std::int32_t>& value, int vocab);
   /// A switch that only `value` is known of; `otherwise` says in a sentence what the other would need.
@@ -59,6 +64,9 @@ class ConfigMap {
     for (int layer = 0; layer < c.dims.layers; ++layer) local.push_back(window > 0 && sliding(layer));
     layer_types(c, window, std::move(local));
   }
+  /// Where use_sliding_window says so: sliding_window in the layers from the one on that `key` names, or as layer_types
+  /// says.
+  void windows_from(const std::string& key, ModelConfig& c);
   /// sliding_window of every layer; null = none.
   void one_window(ModelConfig& c, std::optional<int> fallback = {});
   /// [[["global", "local"], 2], …]: the local layers have the window.

@@ -183,12 +183,7 @@ class UsualReader {
     }
     if (c_.embedding_width > 0)
       reader_.take_transposed(n_.embedding_out + ".weight", d, c_.embedding_width, weights.embedding_out);
-    if (c_.tied_embeddings) {
-      if (weights.token_embedding.defined()) weights.unembedding = weights.token_embedding.transpose(0, 1);
-    } else {
-      reader_.take_outside(head_ + ".weight", {vocab, embedded()},
-                           [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
-    }
+    reader_.take_unembedding(head_ + ".weight", {vocab, embedded()}, c_.tied_embeddings, weights);
     if (c_.vision && c_.vision->class_heads == 2) {
       reader_.take_outside(n_.second_unembedding + ".weight", {vocab, d},
                            [&](const Tensor& head) { weights.second_unembedding = head.transpose(0, 1); });

@@ -155,6 +155,13 @@ void WeightReader::take_outside(const std::string& name, const Shape& shape,
   take_full(name, shape, use);
 }
 
+void WeightReader::take_unembedding(const std::string& name, const Shape& shape, bool tied, RawWeights& weights) {
+  if (!tied)
+    take_outside(name, shape, [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
+  else if (weights.token_embedding.defined())
+    weights.unembedding = weights.token_embedding.transpose(0, 1);
+}
+
 void WeightReader::take_buffer(const std::string& name, const Shape& shape, Tensor& into) {
   take_buffer_outside(prefix_ + name, shape, into);
 }

@@ -22,10 +22,7 @@ void apertus_keys(ConfigMap& keys, ModelConfig& c) {
     c.activation = Activation::xielu;
   else
     keys.activation("hidden_act", c.activation, "xielu");
-  bool biased = c.bias.q;
-  keys.flag("attention_bias", biased, false);
-  c.bias = BiasSet::none();
-  c.bias.q = c.bias.k = c.bias.v = c.bias.o = biased;
+  keys.biases(c, "attention_bias");
   keys.ends(c, false);
 }
 

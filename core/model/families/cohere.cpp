@@ -12,12 +12,8 @@ void cohere_keys(ConfigMap& keys, ModelConfig& c) {
   c.dims.parallel = c.shared_norm = true;
   c.rotary.layout = RotaryLayout::interleaved;
   keys.rotary(c, 500000);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
-  bool biased = c.bias.q;
-  keys.flag("attention_bias", biased, false);
-  c.bias = BiasSet::none();
-  c.bias.q = c.bias.k = c.bias.v = c.bias.o = biased;
+  keys.gated_mlp("hidden_act", c, "silu");
+  keys.biases(c, "attention_bias");
   keys.number("logit_scale", c.logit_scale, -1e6, 1e6, 0.0625);
   bool normed = c.qk_norm != QkNorm::none;
   keys.flag("use_qk_norm", normed, false);
@@ -25,18 +21,13 @@ void cohere_keys(ConfigMap& keys, ModelConfig& c) {
   c.qk_norm_by_head = normed;
   keys.ends(c, true);
 }
-
-WeightNames cohere_names(const ModelConfig&) {
-  WeightNames names;
-  return names;
-}
 }  // namespace
 
 Family cohere_family();  // declared with all others in family.cpp
 Family cohere_family() {
   return usual_family("cohere", "CohereForCausalLM",
                       "attention and MLP in parallel behind one norm, adjacent rotary pairs, logits scaled",
-                      &cohere_keys, &cohere_names);
+                      &cohere_keys, &usual_names);
 }
 
 }  // namespace headscope

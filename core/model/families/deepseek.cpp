@@ -95,8 +95,7 @@ void deepseek_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual) 
     keys.optional("q_lora_rank", d.q_latent);
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
   turning_keys(keys, c, turning);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
+  keys.gated_mlp("hidden_act", c, "silu");
   bool biased = c.bias.k;
   keys.flag("attention_bias", biased, false);
   if (keys.reading()) c.bias = BiasSet::none();

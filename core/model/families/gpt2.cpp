@@ -81,12 +81,7 @@ RawWeights gpt2_weights(const WeightSource& source, const ModelConfig& config) {
   }
   reader.take("ln_f.weight", {d}, weights.final_gain);
   reader.take("ln_f.bias", {d}, weights.final_bias);
-  if (config.tied_embeddings) {
-    if (weights.token_embedding.defined()) weights.unembedding = weights.token_embedding.transpose(0, 1);
-  } else {
-    reader.take_outside("lm_head.weight", {dims.vocab, d},
-                        [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
-  }
+  reader.take_unembedding("lm_head.weight", {dims.vocab, d}, config.tied_embeddings, weights);
   reader.finish(config, weights);
   return weights;
 }

@@ -7,14 +7,7 @@ namespace headscope {
 
 namespace {
 void gpt_bigcode_keys(ConfigMap& keys, ModelConfig& c) {
-  keys.extents(c, {.layers = "n_layer",
-                   .heads = "n_head",
-                   .kv_heads = "",
-                   .width = "n_embd",
-                   .d_head = "",
-                   .mlp = "n_inner",
-                   .context = "n_positions",
-                   .mlp_factor = 4});
+  keys.extents(c, gpt2_extents());
   keys.norm(c, NormKind::layer_norm, "layer_norm_epsilon", 1e-5);
   c.position = PositionKind::learned;
   keys.activation("activation_function", c.activation, "gelu_pytorch_tanh");
@@ -27,19 +20,14 @@ void gpt_bigcode_keys(ConfigMap& keys, ModelConfig& c) {
 }
 
 WeightNames gpt_bigcode_names(const ModelConfig&) {
-  WeightNames names;
-  names.prefixes = {"transformer.", ""};
-  names.embedding = "wte";
+  WeightNames names = gpt2_names();
   names.positions = "wpe";
-  names.block = "h.";
-  names.ln1 = "ln_1";
   names.ln2 = "ln_2";
   names.qkv = "attn.c_attn";
   names.fused = FusedQkv::by_group;
   names.o = "attn.c_proj";
   names.up = "mlp.c_fc";
   names.down = "mlp.c_proj";
-  names.final_norm = "ln_f";
   names.ignored = {"attn.bias", "attn.masked_bias"};
   return names;
 }

@@ -23,12 +23,8 @@ void gpt_neo_keys(ConfigMap& keys, ModelConfig& c) {
 }
 
 WeightNames gpt_neo_names(const ModelConfig&) {
-  WeightNames names;
-  names.prefixes = {"transformer.", ""};
-  names.embedding = "wte";
+  WeightNames names = gpt2_names();
   names.positions = "wpe";
-  names.block = "h.";
-  names.ln1 = "ln_1";
   names.ln2 = "ln_2";
   names.q = "attn.attention.q_proj";
   names.k = "attn.attention.k_proj";
@@ -36,7 +32,6 @@ WeightNames gpt_neo_names(const ModelConfig&) {
   names.o = "attn.attention.out_proj";
   names.up = "mlp.c_fc";
   names.down = "mlp.c_proj";
-  names.final_norm = "ln_f";
   names.ignored = {"attn.attention.bias", "attn.attention.masked_bias"};
   return names;
 }

@@ -13,8 +13,7 @@ void gpt_oss_keys(ConfigMap& keys, ModelConfig& c) {
   if (keys.reading() && !keys.json().has("head_dim")) c.dims.d_head = 64;
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-5);
   keys.rotary(c, 150000);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
+  keys.gated_mlp("hidden_act", c, "silu");
   keys.number("swiglu_alpha", c.gate_alpha, 0, 1e6, 1.702);
   keys.number("swiglu_limit", c.gate_limit, 1e-6, 1e6, 7.0);
   bool biased = c.bias.q;

@@ -1,22 +1,14 @@
 // GPT-J (Wang & Komatsuzaki, GPT-J-6B, 2021): attention and MLP in parallel behind one norm, adjacent pairs of part of
 // every head rotated, no biases in attention.
 
-#include <algorithm>
+#include "core/model/families/gptj.h"
 
-#include "core/model/families/usual.h"
+#include <algorithm>
 
 namespace headscope {
 
-namespace {
 void gptj_keys(ConfigMap& keys, ModelConfig& c) {
-  keys.extents(c, {.layers = "n_layer",
-                   .heads = "n_head",
-                   .kv_heads = "",
-                   .width = "n_embd",
-                   .d_head = "",
-                   .mlp = "n_inner",
-                   .context = "n_positions",
-                   .mlp_factor = 4});
+  keys.extents(c, gpt2_extents());
   keys.norm(c, NormKind::layer_norm, "layer_norm_epsilon", 1e-5);
   c.dims.parallel = c.shared_norm = true;
   c.position = PositionKind::rotary;
@@ -33,22 +25,16 @@ void gptj_keys(ConfigMap& keys, ModelConfig& c) {
 }
 
 WeightNames gptj_names(const ModelConfig&) {
-  WeightNames names;
-  names.prefixes = {"transformer.", ""};
-  names.embedding = "wte";
-  names.block = "h.";
-  names.ln1 = "ln_1";
+  WeightNames names = gpt2_names();
   names.q = "attn.q_proj";
   names.k = "attn.k_proj";
   names.v = "attn.v_proj";
   names.o = "attn.out_proj";
   names.up = "mlp.fc_in";
   names.down = "mlp.fc_out";
-  names.final_norm = "ln_f";
   names.ignored = {"attn.bias", "attn.masked_bias", "attn.causal_mask", "attn.embed_positions"};
   return names;
 }
-}  // namespace
 
 Family gptj_family();  // declared with all others in family.cpp
 Family gptj_family() {

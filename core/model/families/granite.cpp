@@ -10,15 +10,8 @@ void granite_keys(ConfigMap& keys, ModelConfig& c) {
   keys.extents(c, {.d_head = ""});
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
   keys.rotary(c, 10000);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
-  bool biased = c.bias.q;
-  keys.flag("attention_bias", biased, false);
-  bool mlp_biased = c.bias.up;
-  keys.flag("mlp_bias", mlp_biased, false);
-  c.bias = BiasSet::none();
-  c.bias.q = c.bias.k = c.bias.v = c.bias.o = biased;
-  c.bias.up = c.bias.down = mlp_biased;
+  keys.gated_mlp("hidden_act", c, "silu");
+  keys.biases(c, "attention_bias", "mlp_bias");
   keys.number("embedding_multiplier", c.embedding_scale, -1e6, 1e6, 1);
   keys.number("residual_multiplier", c.residual_scale, -1e6, 1e6, 1);
   double scale = c.score_scale.value_or(1), divisor = 1 / c.logit_scale;
@@ -28,16 +21,11 @@ void granite_keys(ConfigMap& keys, ModelConfig& c) {
   c.logit_scale = 1 / divisor;
   keys.ends(c, false);
 }
-
-WeightNames granite_names(const ModelConfig&) {
-  WeightNames names;
-  return names;
-}
 }  // namespace
 
 Family granite_family();  // declared with all others in family.cpp
 Family granite_family() {
-  return usual_family("granite", "GraniteForCausalLM", "as llama, with multipliers", &granite_keys, &granite_names);
+  return usual_family("granite", "GraniteForCausalLM", "as llama, with multipliers", &granite_keys, &usual_names);
 }
 
 }  // namespace headscope

@@ -83,12 +83,7 @@ RawWeights llama_weights(const WeightSource& source, const ModelConfig& config) 
     reader.ignore(block + "self_attn.rotary_emb.inv_freq");
   }
   reader.take("norm.weight", {d}, weights.final_gain);
-  if (config.tied_embeddings) {
-    if (weights.token_embedding.defined()) weights.unembedding = weights.token_embedding.transpose(0, 1);
-  } else {
-    reader.take_outside("lm_head.weight", {dims.vocab, d},
-                        [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
-  }
+  reader.take_unembedding("lm_head.weight", {dims.vocab, d}, config.tied_embeddings, weights);
   reader.finish(config, weights);
   return weights;
 }

@@ -9,23 +9,16 @@ void mistral_keys(ConfigMap& keys, ModelConfig& c) {
   keys.extents(c, {});
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
   keys.rotary(c, 10000);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
+  keys.gated_mlp("hidden_act", c, "silu");
   c.bias = BiasSet::none();
   keys.one_window(c, 4096);
   keys.ends(c, false);
-}
-
-WeightNames mistral_names(const ModelConfig&) {
-  WeightNames names;
-  return names;
 }
 }  // namespace
 
 Family mistral_family();  // declared with all others in family.cpp
 Family mistral_family() {
-  return usual_family("mistral", "MistralForCausalLM", "as llama, with a sliding window", &mistral_keys,
-                      &mistral_names);
+  return usual_family("mistral", "MistralForCausalLM", "as llama, with a sliding window", &mistral_keys, &usual_names);
 }
 
 }  // namespace headscope

@@ -11,8 +11,7 @@ void mixtral_keys(ConfigMap& keys, ModelConfig& c) {
   keys.extents(c, {});
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-5);
   keys.rotary(c, 1e6);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
+  keys.gated_mlp("hidden_act", c, "silu");
   c.bias = BiasSet::none();
   keys.one_window(c);
   expert_keys(

@@ -11,26 +11,18 @@ void olmo_keys(ConfigMap& keys, ModelConfig& c) {
   keys.norm(c, NormKind::layer_norm, "", 1e-5);
   c.norm_weights = false;
   keys.rotary(c, 10000);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
-  bool biased = c.bias.q;
-  keys.flag("attention_bias", biased, false);
-  c.bias = BiasSet::none();
-  c.bias.q = c.bias.k = c.bias.v = c.bias.o = biased;
+  keys.gated_mlp("hidden_act", c, "silu");
+  keys.biases(c, "attention_bias");
   keys.cap("clip_qkv", c.clip_qkv, 0);
   keys.ends(c, false);
-}
-
-WeightNames olmo_names(const ModelConfig&) {
-  WeightNames names;
-  return names;
 }
 }  // namespace
 
 Family olmo_family();  // declared with all others in family.cpp
 Family olmo_family() {
   return usual_family("olmo", "OlmoForCausalLM",
-                      "as llama, LayerNorm without weights, queries, keys and values clipped", &olmo_keys, &olmo_names);
+                      "as llama, LayerNorm without weights, queries, keys and values clipped", &olmo_keys,
+                      &usual_names);
 }
 
 }  // namespace headscope

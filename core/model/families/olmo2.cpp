@@ -1,24 +1,17 @@
 // OLMo 2 (OLMo Team, 2 OLMo 2 Furious, 2024): norms stand behind attention and MLP only, and all queries of a token,
 // and all its keys, are normalised together.
 
-#include "core/model/families/usual.h"
+#include "core/model/families/olmo2.h"
 
 namespace headscope {
 
-namespace {
-void olmo2_keys(ConfigMap& keys, ModelConfig& c) {
+void olmo2_like(ConfigMap& keys, ModelConfig& c) {
   keys.extents(c, {.d_head = ""});
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-5);
   c.norm_place = NormPlace::behind;
   c.qk_norm = QkNorm::full_width;
-  keys.rotary(c, 10000);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
-  bool biased = c.bias.q;
-  keys.flag("attention_bias", biased, false);
-  c.bias = BiasSet::none();
-  c.bias.q = c.bias.k = c.bias.v = c.bias.o = biased;
-  keys.ends(c, false);
+  keys.gated_mlp("hidden_act", c, "silu");
+  keys.biases(c, "attention_bias");
 }
 
 WeightNames olmo2_names(const ModelConfig&) {
@@ -26,6 +19,13 @@ WeightNames olmo2_names(const ModelConfig&) {
   names.ln1_post = "post_attention_layernorm";
   names.ln2_post = "post_feedforward_layernorm";
   return names;
+}
+
+namespace {
+void olmo2_keys(ConfigMap& keys, ModelConfig& c) {
+  olmo2_like(keys, c);
+  keys.rotary(c, 10000);
+  keys.ends(c, false);
 }
 }  // namespace
 

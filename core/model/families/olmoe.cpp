@@ -13,21 +13,12 @@ void olmoe_keys(ConfigMap& keys, ModelConfig& c) {
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-5);
   c.qk_norm = QkNorm::full_width;
   keys.rotary(c, 10000);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
-  bool biased = c.bias.q;
-  keys.flag("attention_bias", biased, false);
-  c.bias = BiasSet::none();
-  c.bias.q = c.bias.k = c.bias.v = c.bias.o = biased;
+  keys.gated_mlp("hidden_act", c, "silu");
+  keys.biases(c, "attention_bias");
   keys.cap("clip_qkv", c.clip_qkv, 0);
   expert_keys(keys, c, {.width = "", .usual_count = 64, .usual_per_token = 8});
   keys.flag("norm_topk_prob", c.experts.renormalized, false);
   keys.ends(c, false);
-}
-
-WeightNames olmoe_names(const ModelConfig&) {
-  WeightNames names;
-  return names;
 }
 }  // namespace
 
@@ -35,7 +26,7 @@ Family olmoe_family();  // declared with all others in family.cpp
 Family olmoe_family() {
   return usual_family("olmoe", "OlmoeForCausalLM",
                       "as llama, queries and keys normalised over all heads, each token through a few of many MLPs",
-                      &olmoe_keys, &olmoe_names);
+                      &olmoe_keys, &usual_names);
 }
 
 }  // namespace headscope

@@ -10,8 +10,7 @@ void phi3_keys(ConfigMap& keys, ModelConfig& c) {
   keys.extents(c, {.d_head = ""});
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-5);
   keys.rotary(c, 10000);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
+  keys.gated_mlp("hidden_act", c, "silu");
   c.bias = BiasSet::none();
   keys.one_window(c);
   keys.ends(c, false);

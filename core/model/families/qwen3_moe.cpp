@@ -12,12 +12,8 @@ void qwen3_moe_keys(ConfigMap& keys, ModelConfig& c) {
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
   c.qk_norm = QkNorm::per_head;
   keys.rotary(c, 10000);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
-  bool biased = c.bias.q;
-  keys.flag("attention_bias", biased, false);
-  c.bias = BiasSet::none();
-  c.bias.q = c.bias.k = c.bias.v = c.bias.o = biased;
+  keys.gated_mlp("hidden_act", c, "silu");
+  keys.biases(c, "attention_bias");
   bool windowed = !c.windows.empty();
   keys.flag("use_sliding_window", windowed, false);
   if (windowed)
@@ -29,17 +25,12 @@ void qwen3_moe_keys(ConfigMap& keys, ModelConfig& c) {
   sparse_layers(keys, c);
   keys.ends(c, false);
 }
-
-WeightNames qwen3_moe_names(const ModelConfig&) {
-  WeightNames names;
-  return names;
-}
 }  // namespace
 
 Family qwen3_moe_family();  // declared with all others in family.cpp
 Family qwen3_moe_family() {
   return usual_family("qwen3_moe", "Qwen3MoeForCausalLM", "as qwen3, each token through a few of many MLPs",
-                      &qwen3_moe_keys, &qwen3_moe_names);
+                      &qwen3_moe_keys, &usual_names);
 }
 
 }  // namespace headscope

@@ -11,15 +11,8 @@ void smollm3_keys(ConfigMap& keys, ModelConfig& c) {
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
   keys.rotary(c, 2e6);
   keys.layers_that_turn("no_rope_layers", c, 4);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
-  bool biased = c.bias.q;
-  keys.flag("attention_bias", biased, false);
-  bool mlp_biased = c.bias.up;
-  keys.flag("mlp_bias", mlp_biased, false);
-  c.bias = BiasSet::none();
-  c.bias.q = c.bias.k = c.bias.v = c.bias.o = biased;
-  c.bias.up = c.bias.down = mlp_biased;
+  keys.gated_mlp("hidden_act", c, "silu");
+  keys.biases(c, "attention_bias", "mlp_bias");
   bool windowed = keys.reading() ? false : !c.windows.empty();
   keys.flag("use_sliding_window", windowed, false);
   int window = 0;
@@ -30,17 +23,12 @@ void smollm3_keys(ConfigMap& keys, ModelConfig& c) {
     (void)keys.json().has("layer_types");  // of a model without windows: all alike
   keys.ends(c, true);
 }
-
-WeightNames smollm3_names(const ModelConfig&) {
-  WeightNames names;
-  return names;
-}
 }  // namespace
 
 Family smollm3_family();  // declared with all others in family.cpp
 Family smollm3_family() {
   return usual_family("smollm3", "SmolLM3ForCausalLM", "as llama, every fourth layer without positions", &smollm3_keys,
-                      &smollm3_names);
+                      &usual_names);
 }
 
 }  // namespace headscope

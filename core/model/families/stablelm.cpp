@@ -11,8 +11,7 @@ void stablelm_keys(ConfigMap& keys, ModelConfig& c) {
   keys.extents(c, {.d_head = ""});
   keys.norm(c, NormKind::layer_norm, "layer_norm_eps", 1e-5);
   keys.rotary(c, 10000, 0.25);
-  keys.activation("hidden_act", c.activation, "silu");
-  c.gated_mlp = true;
+  keys.gated_mlp("hidden_act", c, "silu");
   bool biased = c.bias.q;
   keys.flag("use_qkv_bias", biased, false);
   c.bias = BiasSet::none();

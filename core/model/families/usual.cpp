@@ -4,6 +4,31 @@
 
 namespace headscope {
 
+WeightNames usual_names(const ModelConfig&) {
+  return {};
+}
+
+ConfigMap::Extents gpt2_extents() {
+  return {.layers = "n_layer",
+          .heads = "n_head",
+          .kv_heads = "",
+          .width = "n_embd",
+          .d_head = "",
+          .mlp = "n_inner",
+          .context = "n_positions",
+          .mlp_factor = 4};
+}
+
+WeightNames gpt2_names() {
+  WeightNames names;
+  names.prefixes = {"transformer.", ""};
+  names.embedding = "wte";
+  names.block = "h.";
+  names.ln1 = "ln_1";
+  names.final_norm = "ln_f";
+  return names;
+}
+
 Family usual_family(std::string model_type, std::string architecture, std::string summary,
                     void (*map)(ConfigMap& keys, ModelConfig& config),
                     WeightNames (*names)(const ModelConfig& config)) {

@@ -13,4 +13,12 @@ namespace headscope {
 Family usual_family(std::string model_type, std::string architecture, std::string summary,
                     void (*map)(ConfigMap& keys, ModelConfig& config), WeightNames (*names)(const ModelConfig& config));
 
+/// Llama's names, which most decoders took over.
+WeightNames usual_names(const ModelConfig&);
+
+/// What GPT-2 and those that keep its words call their extents.
+ConfigMap::Extents gpt2_extents();
+/// Likewise the tensors around attention and MLP; their second norm and positions not, which not all have.
+WeightNames gpt2_names();
+
 }  // namespace headscope
