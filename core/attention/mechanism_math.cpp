@@ -151,6 +151,17 @@ std::vector<std::uint8_t> hidden_cells(const AttentionRule& rule, Index n, Index
   return hidden;
 }
 
+Tensor unit_rows(const Tensor& x) {
+  Tensor out = x.copy();
+  for (Index i = 0; i < x.dim(0); ++i) {
+    double sum = 0;
+    for (Index c = 0; c < x.dim(1); ++c) sum += static_cast<double>(x.at(i, c)) * static_cast<double>(x.at(i, c));
+    const auto factor = static_cast<float>(sum > 0 ? 1 / std::sqrt(sum) : 0);
+    for (Index c = 0; c < x.dim(1); ++c) out.ref(i, c) *= factor;
+  }
+  return out;
+}
+
 float one_plus_elu(float x) {
   return x > 0 ? 1 + x : std::exp(x);
 }

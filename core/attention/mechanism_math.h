@@ -61,6 +61,8 @@ MechanismInput first_tokens(const MechanismInput& in, Index most);
 std::vector<std::uint8_t> hidden_cells(const AttentionRule& rule, Index n, Index m);
 /// 1 + elu(x): the positive feature map of linear attention.
 float one_plus_elu(float x);
+/// Rows of length 1; a row of zeros stays.
+Tensor unit_rows(const Tensor& x);
 /// x σ(x).
 float silu(float x);
 /// Mean over the rows of −Σ p ln p in nats, rows divided by their sums, rows without weight left out; NaN when a weight

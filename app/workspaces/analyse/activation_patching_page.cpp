@@ -123,13 +123,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     const bool hand = align_.by == TextPairing::By::hand;
     int align = static_cast<int>(std::ranges::find(ways, align_.by) - std::begin(ways));
     if (segmented(c.ui, "alignment", std::span(aligns, hand ? 4u : 3u), align, room)) align_ = ways[align];
-    ImGui::Dummy({0, c.ui.px(6)});
-
-    const bool known = of_open_model(c);
-    answer_fields(c, fields_, known ? &result()->answers : nullptr);
-    ImGui::Dummy({0, c.ui.px(6)});
-    run(c);
-    ImGui::Dummy({0, c.ui.px(6)});
+    const bool known = ask(c, fields_);
     if (known) {
       section(c.ui, "LOGIT DIFFERENCE",
               fmt::format("{} − {}", token_text(c.results().model, result()->answers.right),

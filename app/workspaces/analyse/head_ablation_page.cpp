@@ -66,12 +66,7 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
   void right(const PageContext& c) override {
     section(c.ui, "TAKE OUT", "what the head reads (z) becomes");
     ablation_choice(c, "ablation kind", ablation_);
-    ImGui::Dummy({0, c.ui.px(6)});
-    const bool known = of_open_model(c);
-    answer_fields(c, fields_, known ? &result()->answers : nullptr);
-    ImGui::Dummy({0, c.ui.px(6)});
-    run(c);
-    ImGui::Dummy({0, c.ui.px(6)});
+    const bool known = ask(c, fields_);
     if (known) {
       section(c.ui, "WITH ALL HEADS", "what is compared with");
       const auto number = [](double v) { return std::isfinite(v) ? fmt::format("{:.3f}", v) : std::string("–"); };

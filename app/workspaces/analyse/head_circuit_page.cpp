@@ -60,12 +60,7 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
                      "brings the logit difference nearest to the whole model's comes back for good.");
     section(c.ui, "A HEAD THAT IS OUT", "what it reads (z) becomes");
     out_of_circuit(c);
-    ImGui::Dummy({0, c.ui.px(6)});
-    const bool known = of_open_model(c);
-    answer_fields(c, fields_, known ? &result()->answers : nullptr);
-    ImGui::Dummy({0, c.ui.px(6)});
-    run(c);
-    ImGui::Dummy({0, c.ui.px(6)});
+    const bool known = ask(c, fields_);
     if (!known) return;
     section(c.ui, "LOGIT DIFFERENCE",
             fmt::format("{} − {}", token_text(c.results().model, result()->answers.right),

@@ -2,6 +2,8 @@
 // What the pages that run a Sweep share: when it starts, the section RUN, the last result that came. A page names
 // what it asks, how many passes that takes, and shows the result. Thread rule: the UI thread.
 
+#include <imgui.h>
+
 #include <limits>
 #include <memory>
 #include <optional>
@@ -54,6 +56,16 @@ class SweepPage : public Page {
   void run(const PageContext& c) {
     const auto now = asked(c);
     if (sweep_controls(c, controller_, words_.counted, now && started_ && now != started_, expected(c))) start(c);
+  }
+  /// The two answers that are compared, then RUN. Whether there is a result of the model that is open.
+  bool ask(const PageContext& c, AnswerFields& fields) {
+    const bool known = of_open_model(c);
+    ImGui::Dummy({0, c.ui.px(6)});
+    answer_fields(c, fields, known ? &result()->answers : nullptr);
+    ImGui::Dummy({0, c.ui.px(6)});
+    run(c);
+    ImGui::Dummy({0, c.ui.px(6)});
+    return known;
   }
 
  private:

@@ -18,17 +18,6 @@ namespace headscope::mechanism {
 
 namespace {
 
-Tensor unit_rows(const Tensor& x) {
-  Tensor out = x.copy();
-  for (Index i = 0; i < x.dim(0); ++i) {
-    double sum = 0;
-    for (Index c = 0; c < x.dim(1); ++c) sum += static_cast<double>(x.at(i, c)) * static_cast<double>(x.at(i, c));
-    const auto factor = static_cast<float>(sum > 0 ? 1 / std::sqrt(sum) : 0);
-    for (Index c = 0; c < x.dim(1); ++c) out.ref(i, c) *= factor;
-  }
-  return out;
-}
-
 /// Queries are brought to length 1 too, so that a read has the size of a value.
 struct Parts {
   Tensor q, k;

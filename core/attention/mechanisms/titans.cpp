@@ -19,16 +19,6 @@ namespace headscope::mechanism {
 
 namespace {
 
-Tensor unit_rows(const Tensor& x) {
-  Tensor out = x.copy();
-  for (Index i = 0; i < x.dim(0); ++i) {
-    double sum = 0;
-    for (Index c = 0; c < x.dim(1); ++c) sum += static_cast<double>(x.at(i, c)) * static_cast<double>(x.at(i, c));
-    for (Index c = 0; c < x.dim(1); ++c) out.ref(i, c) *= static_cast<float>(sum > 0 ? 1 / std::sqrt(sum) : 0);
-  }
-  return out;
-}
-
 MemoryRates rates_of(const MechanismValues& values) {
   return {values.number("momentum"), values.number("learning"), values.number("forgetting")};
 }
