@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 // This file is compiled once per instruction set by foreach_target.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -240,19 +241,15 @@ namespace {
 /// pack() of numbers as they are stored.
 void pack_stored(const Tensor& matrix, float* out) {
   const Index depth = matrix.dim(0), columns = matrix.dim(1), w = width();
-  const Index row_step = matrix.stride(0), column_step = matrix.stride(1);
-  const Stored kind = matrix.kind();
-  const bool whole = row_step == 1 && stored::begins_at(kind, matrix.first()) && stored::begins_at(kind, column_step);
+  const std::optional<stored::Lines> lines = matrix.lines();
   for (Index j = 0; j < columns; j += w, out += depth * w) {
-    const Index used = std::min(w, columns - j), first = matrix.first() + j * column_step;
+    const Index used = std::min(w, columns - j);
     if (used < w) std::fill(out, out + depth * w, 0.0f);
-    if (whole) {
-      stored::unpack({kind, matrix.stored(), first, column_step}, depth, used, out, w);
+    if (lines) {
+      stored::unpack(lines->from_column(j), depth, used, out, w);
     } else {
-      for (Index k = 0; k < depth; ++k) {
-        if (column_step == 1) stored::decode(kind, matrix.stored(), first + k * row_step, used, out + k * w);
-        for (Index c = 0; column_step != 1 && c < used; ++c) out[k * w + c] = matrix.at(k, j + c);
-      }
+      for (Index k = 0; k < depth; ++k)
+        for (Index c = 0; c < used; ++c) out[k * w + c] = matrix.at(k, j + c);
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstring>
+#include <type_traits>
 
 #include "core/base/half.h"
 
@@ -32,6 +33,7 @@ using V = hn::Vec<D>;
 // 32 numbers of one kind that begin at `from`, as vectors: at(d, i) are numbers i, i + 1, …
 
 struct Bf16 {
+  static constexpr bool plain = true;  // each number by itself: at() reads on behind the 32
   static constexpr Index bytes = 2 * block;
   HWY_INLINE explicit Bf16(const std::byte* from) : from_(reinterpret_cast<const std::uint16_t*>(from)) {}
   template <class Tag>
@@ -46,6 +48,7 @@ struct Bf16 {
 };
 
 struct F16 {
+  static constexpr bool plain = true;
   static constexpr Index bytes = 2 * block;
   HWY_INLINE explicit F16(const std::byte* from) : from_(reinterpret_cast<const std::uint16_t*>(from)) {}
   template <class Tag>
@@ -72,6 +75,7 @@ struct F16 {
 };
 
 struct Q8 {
+  static constexpr bool plain = false;
   static constexpr Index bytes = 2 + block;
   HWY_INLINE explicit Q8(const std::byte* from)
       : scale_(Scale(from)), from_(reinterpret_cast<const std::int8_t*>(from + 2)) {}
@@ -99,6 +103,17 @@ struct Q8 {
   const std::int8_t* from_;
 };
 
+/// body(type_identity of the class that reads numbers of this kind)
+template <class Body>
+HWY_INLINE void ByKind(Stored kind, const Body& body) {
+  if (kind == Stored::bf16)
+    body(std::type_identity<Bf16>());
+  else if (kind == Stored::f16)
+    body(std::type_identity<F16>());
+  else
+    body(std::type_identity<Q8>());
+}
+
 /// Whole blocks one behind the other.
 template <class Numbers>
 HWY_INLINE void DecodeBlocks(const std::byte* HWY_RESTRICT from, Index blocks, float* HWY_RESTRICT to) {
@@ -111,12 +126,7 @@ HWY_INLINE void DecodeBlocks(const std::byte* HWY_RESTRICT from, Index blocks, f
 }
 
 void DecodeWhole(Stored kind, const std::byte* from, Index blocks, float* to) {
-  if (kind == Stored::bf16)
-    DecodeBlocks<Bf16>(from, blocks, to);
-  else if (kind == Stored::f16)
-    DecodeBlocks<F16>(from, blocks, to);
-  else
-    DecodeBlocks<Q8>(from, blocks, to);
+  ByKind(kind, [&]<class Numbers>(std::type_identity<Numbers>) HWY_ATTR { DecodeBlocks<Numbers>(from, blocks, to); });
 }
 
 // Turned in registers: as many columns at a time as a vector has numbers, up to 8.
@@ -124,8 +134,8 @@ using Few = hn::CappedTag<float, 8>;
 
 /// Whole blocks of as many columns as Few has numbers, `step` bytes apart: row k of out is their numbers k.
 template <class Numbers>
-HWY_INLINE void UnpackColumns(const std::byte* HWY_RESTRICT from, [[maybe_unused]] Index step, Index blocks,
-                              float* HWY_RESTRICT out, Index out_stride) {
+HWY_INLINE void TurnColumns(const std::byte* HWY_RESTRICT from, [[maybe_unused]] Index step, Index blocks,
+                            float* HWY_RESTRICT out, Index out_stride) {
   const Few d;
 #if HWY_TARGET == HWY_SCALAR
   for (Index at = 0; at < blocks; ++at)
@@ -169,23 +179,36 @@ HWY_INLINE void UnpackColumns(const std::byte* HWY_RESTRICT from, [[maybe_unused
 }
 
 template <class Numbers>
-void UnpackAll(const Columns& b, Index depth, Index columns, float* out, Index out_stride) {
+void UnpackColumns(const Lines& b, Index depth, Index columns, float* out, Index out_stride) {
   const Index step = bytes_of(b.kind, b.stride), lanes = static_cast<Index>(hn::Lanes(Few()));
   const Index whole = columns / lanes * lanes, blocks = depth / block;
   const std::byte* const from = b.from + bytes_of(b.kind, b.first);
-  for (Index j = 0; j < whole; j += lanes) UnpackColumns<Numbers>(from + j * step, step, blocks, out + j, out_stride);
+  for (Index j = 0; j < whole; j += lanes) TurnColumns<Numbers>(from + j * step, step, blocks, out + j, out_stride);
   for (Index j = 0; j < columns; ++j)
     for (Index k = j < whole ? blocks * block : 0; k < depth; ++k)
       out[k * out_stride + j] = number(b.kind, from + j * step, k);
 }
 
-void Unpack(const Columns& b, Index depth, Index columns, float* out, Index out_stride) {
-  if (b.kind == Stored::bf16)
-    UnpackAll<Bf16>(b, depth, columns, out, out_stride);
-  else if (b.kind == Stored::f16)
-    UnpackAll<F16>(b, depth, columns, out, out_stride);
-  else
-    UnpackAll<Q8>(b, depth, columns, out, out_stride);
+/// Of a matrix whose rows lie one behind the other.
+template <class Numbers>
+void UnpackRows(const Lines& b, Index depth, Index columns, float* out, Index out_stride) {
+  const D d;
+  const Index step = bytes_of(b.kind, b.stride), lanes = static_cast<Index>(hn::Lanes(d));
+  const std::byte* from = b.from + bytes_of(b.kind, b.first);
+  for (Index k = 0; k < depth; ++k, from += step, out += out_stride) {
+    const Numbers numbers(from);
+    Index j = 0;
+    for (; j + lanes <= columns; j += lanes) hn::StoreU(numbers.at(d, j), d, out + j);
+    for (; j < columns; ++j) out[j] = number(b.kind, from, j);
+  }
+}
+
+void Unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride) {
+  ByKind(b.kind, [&]<class Numbers>(std::type_identity<Numbers>) HWY_ATTR {
+    if constexpr (Numbers::plain)
+      if (b.rows) return UnpackRows<Numbers>(b, depth, columns, out, out_stride);
+    UnpackColumns<Numbers>(b, depth, columns, out, out_stride);
+  });
 }
 
 // Sums run in chunks of so many blocks, whose results are added up (core/tensor/panels.cpp says why).
@@ -235,12 +258,18 @@ HWY_INLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index depth, 
     }
 }
 
-/// R rows of a times all columns. Columns side by side: as many chains of multiply-adds as hide their latency, and no
-/// more than registers hold.
+// Side by side: as many chains of multiply-adds as hide their latency, and no more than registers hold.
+template <int R>
+constexpr int kBeside = R == 1   ? 8
+                        : R == 2 ? 4
+                        : R <= 4 ? 2
+                                 : 1;
+
+/// R rows of a times all columns of a B whose columns lie one behind the other.
 template <class Numbers, int R>
-HWY_INLINE void Rows(const float* a, Index a_stride, Index depth, const Columns& b, Index columns, const float* bias,
-                     float* c, Index c_stride) {
-  constexpr int kColumns = R == 1 ? 8 : R == 2 ? 4 : R <= 4 ? 2 : 1;
+HWY_INLINE void AlongColumns(const float* a, Index a_stride, Index depth, const Lines& b, Index columns,
+                             const float* bias, float* c, Index c_stride) {
+  constexpr int kColumns = kBeside<R>;
   const Index step = bytes_of(b.kind, b.stride);
   const std::byte* const first = b.from + bytes_of(b.kind, b.first);
   Index j = 0;
@@ -253,33 +282,99 @@ HWY_INLINE void Rows(const float* a, Index a_stride, Index depth, const Columns&
                            c_stride);
 }
 
+// Rows of B whose products are summed in registers; c holds the sums of all before (core/tensor/panels.cpp says why).
+constexpr Index kRun = 32;
+
+/// R rows of a times C registers of columns of B's next rows, `step` bytes apart: c = added + product. Null adds
+/// nothing.
+template <class Numbers, int R, int C>
+HWY_INLINE void RowBlock(const float* HWY_RESTRICT a, Index a_stride, Index depth, const std::byte* HWY_RESTRICT b,
+                         Index step, const float* added, Index added_stride, float* c, Index c_stride) {
+  const D d;
+  const Index lanes = static_cast<Index>(hn::Lanes(d));
+  V sum[R][C];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int j = 0; j < C; ++j) sum[r][j] = hn::Zero(d);
+  for (Index k = 0; k < depth; ++k, b += step) {
+    const Numbers numbers(b);
+    V y[C];
+#pragma GCC unroll 8
+    for (int j = 0; j < C; ++j) y[j] = numbers.at(d, j * lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const V x = hn::Set(d, a[r * a_stride + k]);
+#pragma GCC unroll 8
+      for (int j = 0; j < C; ++j) sum[r][j] = hn::MulAdd(x, y[j], sum[r][j]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int j = 0; j < C; ++j)
+      hn::StoreU(added ? hn::Add(sum[r][j], hn::LoadU(d, added + r * added_stride + j * lanes)) : sum[r][j], d,
+                 c + r * c_stride + j * lanes);
+}
+
+/// The same of fewer columns than a register has numbers: of copies with zeros behind them.
+template <class Numbers, int R>
+HWY_NOINLINE void RowTail(const float* a, Index a_stride, Index depth, const std::byte* b, Index step, Index columns,
+                          const float* added, Index added_stride, float* c, Index c_stride) {
+  constexpr Index kLanes = HWY_MAX_BYTES / sizeof(float), kWide = 2 * kLanes;  // bytes of a row's numbers
+  std::byte numbers[kRun * kWide] = {};
+  float add[R * kLanes] = {}, sum[R * kLanes];
+  for (Index k = 0; k < depth; ++k)
+    std::memcpy(numbers + k * kWide, b + k * step, static_cast<std::size_t>(2 * columns));
+  const auto bytes = static_cast<std::size_t>(columns) * sizeof(float);
+  for (int r = 0; added && r < R; ++r) std::memcpy(add + r * kLanes, added + r * added_stride, bytes);
+  RowBlock<Numbers, R, 1>(a, a_stride, depth, numbers, kWide, added ? add : nullptr, kLanes, sum, kLanes);
+  for (int r = 0; r < R; ++r) std::memcpy(c + r * c_stride, sum + r * kLanes, bytes);
+}
+
+/// R rows of a times all columns of a B whose rows lie one behind the other.
+template <class Numbers, int R>
+HWY_INLINE void AlongRows(const float* a, Index a_stride, Index depth, const Lines& b, Index columns, const float* bias,
+                          float* c, Index c_stride) {
+  constexpr int kRegisters = kBeside<R>;
+  const Index step = bytes_of(b.kind, b.stride), lanes = static_cast<Index>(hn::Lanes(D()));
+  const std::byte* from = b.from + bytes_of(b.kind, b.first);
+  for (Index k = 0; k < depth; k += kRun, a += kRun, from += kRun * step) {
+    const Index run = HWY_MIN(kRun, depth - k), added_stride = k > 0 ? c_stride : 0;
+    const float* const added = k > 0 ? c : bias;
+    const auto at = [&](Index j) { return added ? added + j : nullptr; };
+    Index j = 0;
+    for (; j + kRegisters * lanes <= columns; j += kRegisters * lanes)
+      RowBlock<Numbers, R, kRegisters>(a, a_stride, run, from + 2 * j, step, at(j), added_stride, c + j, c_stride);
+    if constexpr (kRegisters > 1)
+      for (; j + lanes <= columns; j += lanes)
+        RowBlock<Numbers, R, 1>(a, a_stride, run, from + 2 * j, step, at(j), added_stride, c + j, c_stride);
+    if (j < columns)
+      RowTail<Numbers, R>(a, a_stride, run, from + 2 * j, step, columns - j, at(j), added_stride, c + j, c_stride);
+  }
+}
+
 constexpr int kRows = 8;
 
 template <class Numbers, int R = kRows>
-HWY_INLINE void RowsOf(Index rows, const float* a, Index a_stride, Index depth, const Columns& b, Index columns,
+HWY_INLINE void RowsOf(Index rows, const float* a, Index a_stride, Index depth, const Lines& b, Index columns,
                        const float* bias, float* c, Index c_stride) {
-  if (rows == R)
-    Rows<Numbers, R>(a, a_stride, depth, b, columns, bias, c, c_stride);
-  else if constexpr (R > 1)
+  if (rows == R) {
+    if constexpr (Numbers::plain)
+      if (b.rows) return AlongRows<Numbers, R>(a, a_stride, depth, b, columns, bias, c, c_stride);
+    AlongColumns<Numbers, R>(a, a_stride, depth, b, columns, bias, c, c_stride);
+  } else if constexpr (R > 1) {
     RowsOf<Numbers, R - 1>(rows, a, a_stride, depth, b, columns, bias, c, c_stride);
+  }
 }
 
-template <class Numbers>
-void MultiplyAll(const float* a, Index a_stride, Index rows, Index depth, const Columns& b, Index columns,
-                 const float* bias, float* c, Index c_stride) {
-  for (Index r = 0; r < rows; r += kRows)
-    RowsOf<Numbers>(HWY_MIN(rows - r, Index{kRows}), a + r * a_stride, a_stride, depth, b, columns, bias,
-                    c + r * c_stride, c_stride);
-}
-
-void Multiply(const float* a, Index a_stride, Index rows, Index depth, const Columns& b, Index columns,
-              const float* bias, float* c, Index c_stride) {
-  if (b.kind == Stored::bf16)
-    MultiplyAll<Bf16>(a, a_stride, rows, depth, b, columns, bias, c, c_stride);
-  else if (b.kind == Stored::f16)
-    MultiplyAll<F16>(a, a_stride, rows, depth, b, columns, bias, c, c_stride);
-  else
-    MultiplyAll<Q8>(a, a_stride, rows, depth, b, columns, bias, c, c_stride);
+void Multiply(const float* a, Index a_stride, Index rows, Index depth, const Lines& b, Index columns, const float* bias,
+              float* c, Index c_stride) {
+  ByKind(b.kind, [&]<class Numbers>(std::type_identity<Numbers>) HWY_ATTR {
+    for (Index r = 0; r < rows; r += kRows)
+      RowsOf<Numbers>(HWY_MIN(rows - r, Index{kRows}), a + r * a_stride, a_stride, depth, b, columns, bias,
+                      c + r * c_stride, c_stride);
+  });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -351,13 +446,13 @@ bool finite(Stored kind, const std::byte* from, Index first, Index count) {
   return none_has_all<2 + block>(half_exponent, from + bytes_of(kind, begin), (end - begin) / block);
 }
 
-void unpack(const Columns& b, Index depth, Index columns, float* out, Index out_stride) {
+void unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride) {
   assert(begins_at(b.kind, b.first) && begins_at(b.kind, b.stride));
   HWY_DYNAMIC_DISPATCH(Unpack)(b, depth, columns, out, out_stride);
 }
 
-void multiply(const float* a, Index a_stride, Index rows, Index depth, const Columns& b, Index columns,
-              const float* bias, float* c, Index c_stride) {
+void multiply(const float* a, Index a_stride, Index rows, Index depth, const Lines& b, Index columns, const float* bias,
+              float* c, Index c_stride) {
   assert(begins_at(b.kind, b.first) && begins_at(b.kind, b.stride) && begins_at(b.kind, depth));
   HWY_DYNAMIC_DISPATCH(Multiply)(a, a_stride, rows, depth, b, columns, bias, c, c_stride);
 }

@@ -32,20 +32,24 @@ void decode(Stored kind, const std::byte* from, Index first, Index count, float*
 /// Whether [first, first + count) are finite, by their bits; of Q8_0 the blocks that they lie in.
 bool finite(Stored kind, const std::byte* from, Index first, Index count);
 
-/// The right matrix of a product, transposed: element (k, j) is number first + j · stride + k.
-struct Columns {
+/// The right matrix of a product, whose numbers lie one behind the other along its columns: element (k, j) is number
+/// first + j · stride + k, each column begins at a whole block. Or (plain kinds alone) along its rows: first + k ·
+/// stride + j.
+struct Lines {
   Stored kind = Stored::f32;
   const std::byte* from = nullptr;
   Index first = 0, stride = 0;
+  bool rows = false;
+
+  Lines from_column(Index j) const { return {kind, from, first + j * (rows ? 1 : stride), stride, rows}; }
 };
-/// Row k of out, `out_stride` floats from the one before, is B's numbers (k, 0) … (k, columns − 1). REQUIRES columns
-/// that begin at whole blocks.
-void unpack(const Columns& b, Index depth, Index columns, float* out, Index out_stride);
+/// Row k of out, `out_stride` floats from the one before, is B's numbers (k, 0) … (k, columns − 1).
+void unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride);
 /// c (rows, columns) = a (rows, depth) · B + bias, each number of B read once for every 8 rows: for few rows, where
-/// reading it is what takes time. a has unit inner stride, `bias` (columns) may be null. REQUIRES the same. An element
-/// has the same bits whatever rows and columns it is computed with.
-void multiply(const float* a, Index a_stride, Index rows, Index depth, const Columns& b, Index columns,
-              const float* bias, float* c, Index c_stride);
+/// reading it is what takes time. a has unit inner stride, `bias` (columns) may be null. REQUIRES a depth of whole
+/// blocks. An element has the same bits whatever rows and columns it is computed with.
+void multiply(const float* a, Index a_stride, Index rows, Index depth, const Lines& b, Index columns, const float* bias,
+              float* c, Index c_stride);
 
 }  // namespace stored
 }  // namespace headscope

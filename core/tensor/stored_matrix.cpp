@@ -47,14 +47,14 @@ class StoredMatrix final : public PackedMatrix {
  private:
   static void few(const Tensor& w, const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) {
     const Index rows = x.dim(0), in = w.dim(0), columns = w.dim(1);
-    // Eight columns side by side are read at once.
+    const stored::Lines lines = *w.lines();
+    // Eight columns side by side are read at once, or eight registers of them.
     const Index wanted = std::clamp<Index>(rows * in * columns / product_task_grain, 1, 4 * pool.threads()),
-                step = ((columns + wanted - 1) / wanted + 7) / 8 * 8;
+                beside = lines.rows ? 128 : 8, step = ((columns + wanted - 1) / wanted + beside - 1) / beside * beside;
     pool.parallel(static_cast<int>((columns + step - 1) / step), [&](int task, int) {
       const Index begin = task * step;
-      stored::multiply(
-          x.data(), x.stride(0), rows, in, {w.kind(), w.stored(), w.first() + begin * w.stride(1), w.stride(1)},
-          std::min(step, columns - begin), bias ? bias + begin : nullptr, out.mutable_data() + begin, out.stride(0));
+      stored::multiply(x.data(), x.stride(0), rows, in, lines.from_column(begin), std::min(step, columns - begin),
+                       bias ? bias + begin : nullptr, out.mutable_data() + begin, out.stride(0));
     });
   }
 
@@ -99,9 +99,7 @@ class StoredMatrix final : public PackedMatrix {
 }  // namespace
 
 bool multiplied_as_stored(const Tensor& matrix) {
-  const auto whole = [&](Index number) { return stored::begins_at(matrix.kind(), number); };
-  return matrix.kind() != Stored::f32 && matrix.rank() == 2 && matrix.stride(0) == 1 && whole(matrix.dim(0)) &&
-         whole(matrix.first()) && whole(matrix.stride(1));
+  return matrix.rank() == 2 && matrix.lines() && stored::begins_at(matrix.kind(), matrix.dim(0));
 }
 
 std::shared_ptr<const PackedMatrix> pack_stored(std::span<const Tensor> parts) {

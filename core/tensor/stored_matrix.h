@@ -9,7 +9,8 @@
 namespace headscope {
 
 /// Whether pack_stored() takes this (in, out) matrix: columns that lie one behind the other, as torch.nn.Linear and
-/// GGUF store them, and begin at whole blocks. Others are made float32.
+/// GGUF store them, and begin at whole blocks; or rows of F16 or BF16, as GPT-2's Conv1D stores them. Others (every
+/// second number, blocks of Q8_0 across what is summed) are made float32.
 bool multiplied_as_stored(const Tensor& matrix);
 
 /// REQUIRES parts that are multiplied_as_stored(). Results do not depend on the number of threads.

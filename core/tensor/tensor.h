@@ -13,6 +13,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -78,6 +79,8 @@ class Tensor {
   }
   std::byte* mutable_stored() { return const_cast<std::byte*>(stored()); }
   Index first() const { return first_; }
+  /// A matrix of such numbers as the right factor of a product reads it; nothing where they lie in another way.
+  std::optional<stored::Lines> lines() const;
 
   const float* data() const {  ///< REQUIRES kind() f32, as all that follow to at()
     assert(kind_ == Stored::f32);

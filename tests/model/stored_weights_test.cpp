@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/analysis/circuits.h"
@@ -94,7 +95,7 @@ bool same_numbers(const Tensor& a, const Tensor& b) {
   return x.shape() == y.shape() && std::ranges::equal(x.values(), y.values());
 }
 
-/// A Llama's weights by their names: matrices of this kind, or the same numbers in F32.
+/// A model's weights by their names: matrices of this kind, or the same numbers in F32.
 class RandomWeights final : public WeightSource {
  public:
   RandomWeights(Stored kind, bool floats) : kind_(kind), floats_(floats) {}
@@ -117,16 +118,23 @@ class RandomWeights final : public WeightSource {
 };
 
 /// Large enough that its matrices are no small ones, with odd widths.
-ModelConfig middling(bool tied) {
-  ModelConfig c = load_config(reference("llama-gqa"));
-  c.dims = {2, 17, 1, 32, 544, 832, 704};
+ModelConfig middling(const char* like, bool tied) {
+  ModelConfig c = load_config(reference(like));
+  c.dims = {2, 17, c.family == "gpt2" ? 17 : 1, 32, 544, 832, 704};
   c.context = 512;
   c.tied_embeddings = tied;
   return c;
 }
 
-std::shared_ptr<const Model> random_model(Stored kind, bool floats, bool tied, Backend& backend) {
-  const ModelConfig config = middling(tied);
+// Of a GPT-2 the rows of most matrices lie one behind the other, of a Llama the columns.
+constexpr std::pair<const char*, Stored> middling_kinds[] = {{"llama-gqa", Stored::f16},
+                                                             {"llama-gqa", Stored::bf16},
+                                                             {"llama-gqa", Stored::q8_0},
+                                                             {"gpt2-random", Stored::f16},
+                                                             {"gpt2-random", Stored::bf16}};
+
+std::shared_ptr<const Model> random_model(const char* like, Stored kind, bool floats, bool tied, Backend& backend) {
+  const ModelConfig config = middling(like, tied);
   return Model::build(config, read_weights(RandomWeights(kind, floats), config), "random", backend);
 }
 
@@ -140,11 +148,13 @@ std::vector<std::int32_t> ids(int n, int vocab) {
 
 TEST_CASE("weights as they are stored give the logits of the same numbers in float32, whatever the rows and threads") {
   Backend one(1), two(2);
-  for (const Stored kind : {Stored::f16, Stored::bf16, Stored::q8_0})
+  for (const auto& [like, kind] : middling_kinds)
     for (const bool tied : {false, true}) {
+      CAPTURE(like);
       CAPTURE(static_cast<int>(kind));
       CAPTURE(tied);
-      const auto stored = random_model(kind, false, tied, two), floats = random_model(kind, true, tied, two);
+      const auto stored = random_model(like, kind, false, tied, two),
+                 floats = random_model(like, kind, true, tied, two);
       CHECK(stored->weights().unembedding.kind() == kind);
       CHECK(stored->projection(1, WeightMatrix::mlp_out).weight.kind() == kind);
       CHECK(floats->weights().unembedding.kind() == Stored::f32);
@@ -171,12 +181,13 @@ TEST_CASE("a model of stored weights takes at most 1.1 times their bytes") {
     const auto info = mallinfo2();
     return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);
   };
-  for (const Stored kind : {Stored::f16, Stored::bf16, Stored::q8_0}) {
+  for (const auto& [like, kind] : middling_kinds) {
+    CAPTURE(like);
     CAPTURE(static_cast<int>(kind));
     const double before = held();
     if (before == 0) return;  // a sanitizer's allocator, which does not count so
-    const ModelConfig config = middling(false);
-    const auto model = random_model(kind, false, false, backend);
+    const ModelConfig config = middling(like, false);
+    const auto model = random_model(like, kind, false, false, backend);
     // Small matrices (of keys and values here) are float32 beside what is stored: in large models they are few.
     const auto matrices = static_cast<Index>(model->info().parameters);
     const double stored = static_cast<double>(stored::bytes_of(kind, stored::block)) * static_cast<double>(matrices) /

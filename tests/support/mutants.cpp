@@ -106,7 +106,8 @@ int refused(const std::string& what, const std::string& whole, int count,
   REQUIRE_NOTHROW_MESSAGE(read(whole), what, " as it should be");
   const char* seconds = std::getenv("HEADSCOPE_FUZZ_SECONDS");
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds ? std::atoi(seconds) : 0);
-  for (int i = 0; i < count || std::chrono::steady_clock::now() < end; ++i) {
+  int i = 0;
+  for (; i < count || std::chrono::steady_clock::now() < end; ++i) {
     const std::string bytes = mutate(whole, random);
     std::string fault;
     try {
@@ -125,6 +126,7 @@ int refused(const std::string& what, const std::string& whole, int count,
     }
     if (!fault.empty()) FAIL_CHECK(what << ", mutant " << i << ": " << fault);
   }
+  if (seconds) MESSAGE(what << ": " << i << " mutants");
   return errors;
 }
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/base/half.h"
@@ -28,6 +29,11 @@ constexpr Stored kinds[] = {Stored::f16, Stored::bf16, Stored::q8_0};
 /// (in, out), its columns one behind the other, as torch.nn.Linear stores them.
 Tensor matrix(Stored kind, Index in, Index out, std::uint64_t seed) {
   return stored_copy(kind, random_tensor({out, in}, seed)).transpose(0, 1);
+}
+
+/// The same, its rows one behind the other, as GPT-2's Conv1D stores them.
+Tensor matrix_by_rows(Stored kind, Index in, Index out, std::uint64_t seed) {
+  return stored_copy(kind, random_tensor({in, out}, seed));
 }
 
 /// What stored_matrix.h says of the error, in the same units.
@@ -140,30 +146,81 @@ TEST_CASE("a product with numbers as they are stored is within its bound of the 
   for (const Stored kind : kinds)
     for (const Case c : {Case{32, 1}, {64, 65}, {33, 7}, {95, 130}, {608, 300}, {1, 3}, {2080, 40}}) {
       if (kind == Stored::q8_0 && c.in % stored::block != 0) continue;
-      const Tensor w = matrix(kind, c.in, c.out, 3), bias = random_tensor({c.out}, 2);
-      REQUIRE(multiplied_as_stored(w));
-      const auto packed = pack_stored(std::span(&w, 1));
-      REQUIRE(packed->in() == c.in);
-      REQUIRE(packed->out() == c.out);
-      for (const Index rows : {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 64, 131}) {
-        CAPTURE(static_cast<int>(kind));
-        CAPTURE(c.in);
-        CAPTURE(c.out);
-        CAPTURE(rows);
-        // Rows with a stride of their own.
-        const Tensor x = random_tensor({rows, c.in + 3}, 1).slice(1, 1, c.in + 1);
-        const Tensor with = multiplied(*packed, x, bias, 1), without = multiplied(*packed, x, {}, 2);
-        CHECK(worst_error(x, w, bias, with) < stored_product_error(c.in));
-        CHECK(worst_error(x, w, {}, without) < stored_product_error(c.in));
-        CHECK(same_bits(with, multiplied(*packed, x, bias, 2)));
-        CHECK(same_bits(with, multiplied(*packed, x, bias, 3)));
+      for (const bool by_rows : {false, true}) {
+        if (by_rows && kind == Stored::q8_0) continue;
+        const Tensor w = (by_rows ? matrix_by_rows : matrix)(kind, c.in, c.out, 3), bias = random_tensor({c.out}, 2);
+        REQUIRE(multiplied_as_stored(w));
+        const auto packed = pack_stored(std::span(&w, 1));
+        REQUIRE(packed->in() == c.in);
+        REQUIRE(packed->out() == c.out);
+        for (const Index rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 40, 64, 131}) {
+          CAPTURE(static_cast<int>(kind));
+          CAPTURE(by_rows);
+          CAPTURE(c.in);
+          CAPTURE(c.out);
+          CAPTURE(rows);
+          // Rows with a stride of their own.
+          const Tensor x = random_tensor({rows, c.in + 3}, 1).slice(1, 1, c.in + 1);
+          const Tensor with = multiplied(*packed, x, bias, 1), without = multiplied(*packed, x, {}, 2);
+          CHECK(worst_error(x, w, bias, with) < stored_product_error(c.in));
+          CHECK(worst_error(x, w, {}, without) < stored_product_error(c.in));
+          CHECK(same_bits(with, multiplied(*packed, x, bias, 2)));
+          CHECK(same_bits(with, multiplied(*packed, x, bias, 3)));
+        }
+      }
+    }
+}
+
+TEST_CASE("an element of a product of few rows has the same bits whatever rows and columns it is computed with") {
+  for (const Stored kind : {Stored::f16, Stored::bf16})
+    for (const Tensor& w : {matrix(kind, 100, 151, 1), matrix_by_rows(kind, 100, 151, 1)}) {
+      const Tensor x = random_tensor({8, 100}, 2), bias = random_tensor({151}, 3);
+      const Tensor whole = multiplied(*pack_stored(std::span(&w, 1)), x, bias, 1);
+      for (const Index rows : {1, 3, 8})
+        for (const auto& [begin, end] : {std::pair<Index, Index>{0, 150}, {1, 2}, {5, 70}, {128, 151}}) {
+          const Tensor some = w.slice(1, begin, end);
+          CHECK(same_bits(
+              multiplied(*pack_stored(std::span(&some, 1)), x.slice(0, 0, rows), bias.slice(0, begin, end).copy(), 1),
+              whole.slice(0, 0, rows).slice(1, begin, end)));
+        }
+    }
+}
+
+TEST_CASE("the smallest and the largest numbers, and those that are none, go through a product as they are") {
+  // One row of ones on the diagonal: what comes out is the stored number itself, whatever kernel decoded it.
+  const std::vector<std::uint16_t> bits{0x0000, 0x8000, 0x0001, 0x83ff, 0x0400, 0x7bff, 0xfbff, 0x7c00,
+                                        0xfc00, 0x7e00, 0x007f, 0x0080, 0x7f7f, 0x7f80, 0xff80, 0x7fc0};
+  const auto count = static_cast<Index>(bits.size()), wide = Index{37};
+  for (const Stored kind : {Stored::f16, Stored::bf16})
+    for (const bool by_rows : {false, true}) {
+      Tensor numbers = Tensor::uninitialized(kind, {count, wide});
+      auto* const to = reinterpret_cast<std::uint16_t*>(numbers.mutable_stored());
+      for (Index i = 0; i < count * wide; ++i)
+        to[i] = bits[static_cast<std::size_t>(i / wide + i % wide) % bits.size()];
+      const Tensor w = by_rows ? numbers : numbers.transpose(0, 1);
+      for (const Index rows : {1, 5, 8, 24}) {
+        // Each row alone, since 0 · infinity is no number: of a matrix of one row.
+        for (Index k = 0; k < w.dim(0); ++k) {
+          const Tensor one = w.slice(0, k, k + 1), x = Tensor::full({rows, 1}, 1.0f);
+          const Tensor y = multiplied(*pack_stored(std::span(&one, 1)), x, {}, 1);
+          for (Index i = 0; i < rows; ++i)
+            for (Index j = 0; j < w.dim(1); ++j) {
+              const float expected = w.at(k, j), found = y.at(i, j);
+              CHECK((std::isnan(expected) ? std::isnan(found) : found == expected));
+            }
+        }
       }
     }
 }
 
 TEST_CASE("stored matrices side by side, and a range of one's columns, are multiplied where they are") {
-  for (const Stored kind : kinds) {
-    const Tensor wide = matrix(kind, 96, 70, 1);
+  // By rows: as queries, keys and values are ranges of the columns of GPT-2's c_attn.
+  for (const auto& [kind, by_rows] : {std::pair{Stored::f16, false},
+                                      {Stored::bf16, false},
+                                      {Stored::q8_0, false},
+                                      {Stored::f16, true},
+                                      {Stored::bf16, true}}) {
+    const Tensor wide = (by_rows ? matrix_by_rows : matrix)(kind, 96, 70, 1);
     const std::vector<Tensor> parts{wide.slice(1, 3, 40), matrix(kind, 96, 9, 2), wide.slice(1, 40, 70)};
     const auto packed = pack_stored(parts);
     REQUIRE(packed->out() == 76);
@@ -181,20 +238,23 @@ TEST_CASE("stored matrices side by side, and a range of one's columns, are multi
 }
 
 TEST_CASE("matrices that are not multiplied as stored are made float32") {
-  const Tensor plain = stored_copy(Stored::bf16, random_tensor({64, 40}, 1)),
+  const Tensor pairs = stored_copy(Stored::bf16, random_tensor({64, 40, 2}, 1)), plain = pairs.select(2, 1),
+               q8_rows = stored_copy(Stored::q8_0, random_tensor({40, 64}, 1)),
                q8 = stored_copy(Stored::q8_0, random_tensor({40, 64}, 1)).transpose(0, 1);
-  CHECK_FALSE(multiplied_as_stored(plain));                // its rows lie one behind the other, not its columns
+  CHECK_FALSE(multiplied_as_stored(plain));                // every second number
+  CHECK_FALSE(multiplied_as_stored(q8_rows));              // blocks across what is summed
   CHECK_FALSE(multiplied_as_stored(q8.slice(0, 16, 48)));  // begins inside a block
   CHECK(multiplied_as_stored(q8.slice(0, 32, 64)));
   CHECK_FALSE(multiplied_as_stored(random_tensor({40, 64}, 1).transpose(0, 1)));
   ThreadPool pool(2);
-  for (const Tensor& w : {plain, q8.slice(0, 16, 48)})
+  for (const Tensor& w : {plain, q8_rows, q8.slice(0, 16, 48)})
     for (const Index rows : {1, 30}) {
       const Tensor x = random_tensor({rows, w.dim(0)}, 2);
       CHECK(worst_error(x, w, {}, multiplied(*PackedMatrix::pack(std::span(&w, 1), pool), x, {}, 2)) < 40);
     }
   // Large ones, with the matrix library.
-  const Tensor large = stored_copy(Stored::f16, random_tensor({600, 500}, 1)), x = random_tensor({3, 600}, 2);
+  const Tensor large = stored_copy(Stored::f16, random_tensor({600, 500, 2}, 1)).select(2, 0),
+               x = random_tensor({3, 600}, 2);
   CHECK(worst_error(x, large, {}, multiplied(*PackedMatrix::pack(std::span(&large, 1), pool), x, {}, 2)) < 80);
 }
 
