@@ -93,7 +93,7 @@ void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& sce
 }
 
 /// A cell that was jumped to is shown among so many, where numbers and labels have room; unless cells are this large.
-constexpr Index shown_round_goal = 12;
+constexpr Index shown_round_goal = 9;
 constexpr double large_enough = 11;
 
 /// For how long a picture of the map may compute tiles before it is shown as far as it is …
