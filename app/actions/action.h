@@ -32,6 +32,8 @@ struct UiRequests {
   std::optional<Copy> copy;                             ///< of the picture on screen
   bool focus_prompt = false;                            ///< put the cursor into the prompt editor
   bool reset_zoom = false;                              ///< of the head's picture
+  int strong_cell = 0;       ///< go on by so many from the strongest cell of the map, or back
+  bool find_on_map = false;  ///< put the cursor into the field that finds words on the map
   bool quit = false;
   int workspace = 0;  ///< the tab that is shown, of workspace_list; stays
   /// What the workspaces can show besides themselves, for the palette; Settings::pages says which one each shows.

@@ -268,6 +268,26 @@ void add_go(std::vector<Action>& all) {
                  [](AppContext& app) { move_key(app, 1); }, has_query, nullptr});
   all.push_back({"go.key.previous", "Pin the previous key of the row", "Shift+Left", "Go",
                  [](AppContext& app) { move_key(app, -1); }, has_query, nullptr});
+  const auto on_map = [](AppContext& app) {
+    app.ui.workspace = workspace_index("Explore");
+    app.explorer.editor.view().head_view = HeadView::map;
+  };
+  const auto strong = [&](const char* id, const char* title, const char* key, int step) {
+    all.push_back({id, title, key, "Go",
+                   [on_map, step](AppContext& app) {
+                     on_map(app);
+                     app.ui.strong_cell += step;
+                   },
+                   has_run, nullptr});
+  };
+  strong("go.cell.next", "Next strongest cell of the map", "N", 1);
+  strong("go.cell.previous", "Next stronger cell of the map", "Shift+N", -1);
+  all.push_back({"go.find", "Find in the text, on the map", "Ctrl+F", "Go",
+                 [on_map](AppContext& app) {
+                   on_map(app);
+                   app.ui.find_on_map = true;
+                 },
+                 has_run, nullptr});
   all.push_back({"go.unpin", "Unpin", "Escape", "Go", [](AppContext& app) { app.explorer.editor.pin(std::nullopt); },
                  has_query, nullptr});
 }
@@ -324,6 +344,7 @@ void add_view(std::vector<Action>& all) {
                  },
                  nullptr,
                  [](const AppContext& app) { return app.explorer.state().view.text_unit == TextUnit::words; }});
+  all.push_back(toggle("view.follow_row", "Follow the pinned row: it stays in sight", "F", &View::follow_row));
   all.push_back({"view.zoom.reset", "Whole map", "0", "View", [](AppContext& app) { app.ui.reset_zoom = true; },
                  has_run, nullptr});
   all.push_back(coloring("map", "maps", nullptr));

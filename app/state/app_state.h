@@ -86,6 +86,7 @@ struct View {
   TextUnit text_unit = TextUnit::tokens;
   double arcs_threshold = 0.05;
   bool smooth_picture = false;  ///< weights over a picture run from one patch to the next
+  bool follow_row = false;  ///< the pinned row stays in sight on the map; what is looked for there is looked for in it
   AtlasView atlas;
   EditScope edit_scope = EditScope::head;
   /// Tokens whose logits are compared, first − second; empty: the two most probable ones before the edits.

@@ -58,6 +58,7 @@ ordered_json view_json(const View& view) {
           {"text_unit", name(view.text_unit)},
           {"arcs_threshold", view.arcs_threshold},
           {"smooth_picture", view.smooth_picture},
+          {"follow_row", view.follow_row},
           {"edit_scope", name(view.edit_scope)},
           {"theme", view.theme},
           {"atlas",
@@ -152,6 +153,7 @@ View view_from(const JsonView& value) {
   fields.read_word("edit_scope", view.edit_scope, parse_edit_scope, "head, layer or all");
   fields.read("arcs_threshold", view.arcs_threshold, 0, 1);
   fields.read("smooth_picture", view.smooth_picture);
+  fields.read("follow_row", view.follow_row);
   fields.read_word("theme", view.theme, parse_theme, "dark, light or projector");
   if (const auto atlas = fields.find("atlas")) {
     JsonFields part(*atlas);

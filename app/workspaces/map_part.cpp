@@ -95,6 +95,24 @@ void MapPart::reveal(Index query) {
   if (query >= shown.query + shown.n_query) place(static_cast<double>(query - shown.n_query + 1), part_->key);
 }
 
+void MapPart::reveal_key(Index key) {
+  if (!part_) return;
+  const MapRegion shown = *region();
+  if (key < shown.key) place(part_->query, static_cast<double>(key));
+  if (key >= shown.key + shown.n_key) place(part_->query, static_cast<double>(key - shown.n_key + 1));
+}
+
+void MapPart::show(Index query, Index key, std::optional<Index> count) {
+  if (count && (*count < n_query_ || *count < n_key_))
+    part_ = Part{0, 0, std::min(*count, n_query_), std::min(*count, n_key_)};
+  if (!part_) return;
+  const MapRegion shown = *region();
+  const bool inside =
+      query >= shown.query && query < shown.query + shown.n_query && key >= shown.key && key < shown.key + shown.n_key;
+  if (inside && !count) return;
+  place(static_cast<double>(query - part_->n_query / 2), static_cast<double>(key - part_->n_key / 2));
+}
+
 /// The cell under the pointer stays under it.
 void MapPart::zoom(const SceneTouch& touch, const Rect& map, double lines) {
   const Part before = part_.value_or(Part{0, 0, n_query_, n_key_});

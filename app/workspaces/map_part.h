@@ -30,8 +30,11 @@ class MapPart {
   /// Press or drag on the mark "minimap" of head_map_scene(): that place comes into the middle. True while the hand is
   /// on it.
   bool use_minimap(const SceneTouch& touch, const Scene& scene);
-  /// The query comes into sight.
+  /// The query, or the key, comes into sight.
   void reveal(Index query);
+  void reveal_key(Index key);
+  /// The cell comes into sight; where it would be too small there, in a part of `count` queries and keys round it.
+  void show(Index query, Index key, std::optional<Index> count);
 
  private:
   /// In positions; the fractions of a slow drag are kept.

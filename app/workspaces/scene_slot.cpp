@@ -6,13 +6,26 @@ namespace headscope {
 
 void SceneSlot::want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
                      Build build) {
-  if (!source) return let_go(jobs);
+  want_key(jobs, {std::move(source), options, std::string(ui.theme.id)}, ui.theme, std::move(build), {});
+}
+
+void SceneSlot::want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
+                     Build build, BuildShown shown) {
   Key key{std::move(source), options, std::string(ui.theme.id)};
+  const auto& asked = answer_.asked();
+  const bool part = asked && asked->source == key.source && asked->theme == key.theme;
+  if (part && answer_.under_way() && !jobs.was_stopped(answer_.tag())) return;
+  want_key(jobs, std::move(key), ui.theme, std::move(build), std::move(shown));
+}
+
+void SceneSlot::want_key(JobRunner& jobs, Key key, const Theme& theme, Build build, BuildShown shown) {
+  if (!key.source) return let_go(jobs);
   if (answer_.asked_for(key)) return;
   build_ = std::make_shared<const Build>(std::move(build));
-  answer_.want(jobs, std::move(key), [build = build_, theme = &ui.theme](const Ctx&) {
+  answer_.want(jobs, std::move(key), [build = build_, shown = std::move(shown), theme = &theme](const Ctx& ctx) {
     const PangoText measure;
-    return (*build)({*theme, measure});
+    const Style style{*theme, measure};
+    return shown ? shown(style, ctx) : (*build)(style);
   });
 }
 

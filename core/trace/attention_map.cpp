@@ -7,6 +7,7 @@
 
 #include "core/base/nth.h"
 #include "core/tensor/panels.h"
+#include "core/trace/row_kernels.h"
 
 namespace headscope {
 
@@ -14,6 +15,8 @@ namespace {
 
 // Tiles are computed in blocks of this size, whose scores stay in cache whatever the tile.
 constexpr Index query_block = 64, key_block = 256;
+// What is pooled is computed in pieces of about this size, which stay in cache until they are pooled.
+constexpr Index pooled_rows = 128, pooled_columns = 1024;
 
 Index ceil_div(Index a, Index b) {
   return (a + b - 1) / b;
@@ -46,12 +49,7 @@ struct Factors {
     if (seen.size() == 0) return;
     float* const first = scores + (seen.begin - keys.begin);
     if (rule && !rule->plain()) rule->apply(offset + query, seen.begin, {first, static_cast<std::size_t>(seen.size())});
-    const double lse = nth(log_sum_exp, query);
-    for (Index i = 0; i < seen.size(); ++i) {
-      // A row whose every key is masked has lse −∞ too: a masked cell must not become exp(−∞ + ∞).
-      if (first[i] == -std::numeric_limits<float>::infinity()) continue;
-      out[seen.begin - keys.begin + i] = static_cast<float>(std::exp(static_cast<double>(first[i]) - lse));
-    }
+    row_kernels::weights_of_scores(first, seen.size(), nth(log_sum_exp, query), out + (seen.begin - keys.begin));
   }
 
   // Fills out (queries.size(), keys.size()), row stride `stride`, which must be zero on entry.
@@ -82,16 +80,17 @@ struct Factors {
   }
 };
 
-// Largest values of squares of `bin` cells; the last row and column of squares may be narrower.
-Tensor pool_maximum(const Tensor& values, Index bin) {
-  const Index rows = values.dim(0), columns = values.dim(1);
-  Tensor pooled = Tensor::full({ceil_div(rows, bin), ceil_div(columns, bin)}, -std::numeric_limits<float>::infinity());
-  for (Index r = 0; r < rows; ++r)
-    for (Index c = 0; c < columns; ++c) {
-      float& cell = pooled.ref(r / bin, c / bin);
-      cell = std::max(cell, values.at(r, c));
-    }
-  return pooled;
+// Pools (rows, columns) numbers, `stride` apart, into out (⌈rows / bin⌉, ⌈columns / bin⌉), which it raises.
+void pool_into(const float* values, Index stride, Index rows, Index columns, Index bin, float* out, Index out_stride) {
+  std::vector<float> peak(static_cast<std::size_t>(columns));
+  for (Index r0 = 0; r0 < rows; r0 += bin) {
+    // Down first, whole rows at a time: that is nearly all of the work, and it is vectorised.
+    std::copy_n(values + r0 * stride, columns, peak.begin());
+    for (Index r = r0 + 1; r < std::min(rows, r0 + bin); ++r)
+      row_kernels::raise_or_nan(peak.data(), values + r * stride, columns);
+    float* const row = out + r0 / bin * out_stride;
+    for (Index c = 0; c < columns; ++c) pool_weight(row[c / bin], nth(peak, c));
+  }
 }
 
 template <class T>
@@ -100,6 +99,19 @@ std::size_t bytes_of(const std::vector<T>& values) {
 }
 
 }  // namespace
+
+void pool_weight(float& cell, float weight) {
+  if (!(weight <= cell) && !std::isnan(cell)) cell = weight;
+}
+
+Tensor pooled(const Tensor& values, Index bin) {
+  const Tensor packed = values.packed();
+  Tensor out = Tensor::full({ceil_div(values.dim(0), bin), ceil_div(values.dim(1), bin)},
+                            -std::numeric_limits<float>::infinity());
+  if (out.size() > 0)
+    pool_into(packed.data(), values.dim(1), values.dim(0), values.dim(1), bin, out.mutable_data(), out.dim(1));
+  return out;
+}
 
 AttentionMap AttentionMap::dense(Place place, Tensor weights, std::shared_ptr<const AttentionRule> rule,
                                  std::shared_ptr<const HeadStats> stats) {
@@ -177,6 +189,58 @@ Tensor AttentionMap::tile(KeyRange queries, KeyRange keys) const {
   return out;
 }
 
+Tensor AttentionMap::pooled(KeyRange queries, KeyRange keys, Index bin) const {
+  assert(inside(queries, n_query_) && inside(keys, n_key_) && bin > 0);
+  if (bin == 1) return tile(queries, keys);
+  Tensor out = Tensor::full({ceil_div(queries.size(), bin), ceil_div(keys.size(), bin)},
+                            -std::numeric_limits<float>::infinity());
+  // Blocks of whole bins, about as large as a core's cache holds.
+  const Index rows = ceil_div(pooled_rows, bin) * bin, columns = ceil_div(pooled_columns, bin) * bin;
+  Tensor block;
+  for (Index q0 = queries.begin; q0 < queries.end; q0 += rows)
+    for (Index k0 = keys.begin; k0 < keys.end; k0 += columns) {
+      const KeyRange q{q0, std::min(queries.end, q0 + rows)}, k{k0, std::min(keys.end, k0 + columns)};
+      float* const cells = &out.ref((q0 - queries.begin) / bin, (k0 - keys.begin) / bin);
+      if (!is_factored() && weights_.stride(1) == 1) {
+        pool_into(weights_.data() + q.begin * weights_.stride(0) + k.begin, weights_.stride(0), q.size(), k.size(), bin,
+                  cells, out.stride(0));
+      } else if (!is_factored()) {
+        const Tensor copy = tile(q, k);
+        pool_into(copy.data(), k.size(), q.size(), k.size(), bin, cells, out.stride(0));
+      } else if (!sees(q, k)) {
+        for (Index r = 0; r < ceil_div(q.size(), bin); ++r)
+          std::fill_n(cells + r * out.stride(0), ceil_div(k.size(), bin), 0.0f);
+      } else {
+        if (!block.defined())
+          block = Tensor::uninitialized({std::min(rows, queries.size()) * std::min(columns, keys.size())});
+        std::fill_n(block.mutable_data(), q.size() * k.size(), 0.0f);
+        Factors{q_, k_, scale_, rule_.get(), place_.offset, stats_->log_sum_exp}.fill(q, k, block.mutable_data(),
+                                                                                      k.size());
+        pool_into(block.data(), k.size(), q.size(), k.size(), bin, cells, out.stride(0));
+      }
+    }
+  return out;
+}
+
+bool AttentionMap::sees(KeyRange queries, KeyRange keys) const {
+  if (!rule_) return queries.size() > 0 && keys.size() > 0;
+  for (Index query = queries.begin; query < queries.end; ++query)
+    if (intersect(rule_->keys(place_.offset + query, n_key_), keys).size() > 0) return true;
+  return false;
+}
+
+std::optional<AttentionMap::Cell> AttentionMap::strongest(KeyRange queries, KeyRange keys) const {
+  const Tensor weights = tile(queries, keys);
+  std::optional<Cell> best;
+  for (Index q = 0; q < weights.dim(0); ++q)
+    for (Index k = 0; k < weights.dim(1); ++k) {
+      const float weight = weights.at(q, k);
+      if (std::isnan(weight) || (best && std::abs(weight) <= std::abs(best->weight))) continue;
+      if (!masked(queries.begin + q, keys.begin + k)) best = Cell{queries.begin + q, keys.begin + k, weight};
+    }
+  return best;
+}
+
 Overview AttentionMap::overview(Index max_cells) const {
   max_cells = std::max<Index>(max_cells, 1);
   const Index longest = std::max(n_query_, n_key_);
@@ -189,18 +253,10 @@ Overview AttentionMap::overview(Index max_cells) const {
     const Index cells = std::max(stored.values.dim(0), stored.values.dim(1));
     const Index factor = std::max<Index>(ceil_div(cells, max_cells), 1);
     if (factor == 1) return stored;
-    return {static_cast<int>(stored.bin * factor), pool_maximum(stored.values, factor)};
+    return {static_cast<int>(stored.bin * factor), headscope::pooled(stored.values, factor)};
   }
-  if (!is_factored()) return {static_cast<int>(bin), bin == 1 ? weights_.packed() : pool_maximum(weights_, bin)};
-
-  // A band of rows at a time, so that the whole map never stands in memory.
-  if (bin == 1) return {1, to_dense()};
-  Tensor pooled = Tensor::uninitialized({ceil_div(n_query_, bin), ceil_div(n_key_, bin)});
-  for (Index r = 0; r < pooled.dim(0); ++r) {
-    const Tensor band = pool_maximum(tile({r * bin, std::min(n_query_, (r + 1) * bin)}, {0, n_key_}), bin);
-    for (Index c = 0; c < pooled.dim(1); ++c) pooled.ref(r, c) = band.at(0, c);
-  }
-  return {static_cast<int>(bin), pooled};
+  if (bin == 1) return {1, is_factored() ? to_dense() : weights_.packed()};
+  return {static_cast<int>(bin), pooled({0, n_query_}, {0, n_key_}, bin)};
 }
 
 }  // namespace headscope

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -81,6 +82,18 @@ class AttentionMap {
   void row(Index query, std::span<float> out) const;   ///< out.size() == n_key()
   Tensor tile(KeyRange queries, KeyRange keys) const;  ///< (queries, keys)
   Tensor to_dense() const { return tile({0, n_query_}, {0, n_key_}); }
+  /// The same pooled: cell (r, c) is the largest of the weights of queries queries.begin + [r·bin, …) and keys
+  /// keys.begin + [c·bin, …), NaN where one of them is NaN. The weights never stand in memory together.
+  Tensor pooled(KeyRange queries, KeyRange keys, Index bin) const;
+  /// False when the mask hides every key of these from every query: all weights are 0, and nothing need be computed.
+  bool sees(KeyRange queries, KeyRange keys) const;
+  struct Cell {
+    Index query = 0, key = 0;
+    float weight = 0;
+  };
+  /// The weight furthest from 0 among those that are not masked, the first of equals in reading order; nullopt when all
+  /// are masked or NaN.
+  std::optional<Cell> strongest(KeyRange queries, KeyRange keys) const;
   /// Max-pooled to at most max_cells on each side; exact (bin 1) when the map is small enough. Never loses a maximum.
   /// A factored map too long for that answers from the overview stored during the run, which may be coarser than asked.
   Overview overview(Index max_cells) const;
@@ -97,6 +110,11 @@ class AttentionMap {
   std::shared_ptr<const AttentionRule> rule_;
   std::shared_ptr<const HeadStats> stats_;
 };
+
+/// How weights are pooled: `cell` and `weight` become the larger of them, and NaN stays NaN.
+void pool_weight(float& cell, float weight);
+/// Values of squares of `bin` cells pooled; the last row and column of squares may be narrower.
+Tensor pooled(const Tensor& values, Index bin);
 
 /// The stored overview has at most this many cells on a side; longer maps are pooled to it during the run.
 inline constexpr Index stored_overview_cells = 128;

@@ -116,6 +116,35 @@ void ScaleAndAdd(float* HWY_RESTRICT row, Index n, float factor, float* HWY_REST
       });
 }
 
+void WeightsOfScores(const float* scores, Index n, double log_sum_exp, float* out) {
+  const D d;
+  // In two floats: where a weight counts, the score lies near `high`, and the difference has no rounding at all.
+  const auto high = static_cast<float>(log_sum_exp);
+  const float low = std::isfinite(high) ? static_cast<float>(log_sum_exp - static_cast<double>(high)) : 0.0f;
+  const V floor = hn::Set(d, -105.0f);  // its exponential is exactly 0
+  const auto weight = [&](V score) HWY_ATTR {
+    const V x = hn::Sub(hn::Sub(score, hn::Set(d, high)), hn::Set(d, low));
+    const V e = hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, hn::Max(x, floor)));
+    // A row whose every key is masked has log_sum_exp −∞ too: a masked cell must not become exp(−∞ + ∞).
+    return hn::IfThenZeroElse(hn::Eq(score, hn::Set(d, -std::numeric_limits<float>::infinity())), e);
+  };
+  ForEach(
+      n, [&](Index k) HWY_ATTR { hn::StoreU(weight(hn::LoadU(d, scores + k)), d, out + k); },
+      [&](Index k, size_t count) HWY_ATTR { StorePart(weight(LoadPart(scores + k, count, 0.0f)), out + k, count); });
+}
+
+void RaiseOrNaN(float* HWY_RESTRICT peak, const float* HWY_RESTRICT row, Index n) {
+  const D d;
+  const auto raised = [&](V a, V b) HWY_ATTR {
+    return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, hn::Max(a, b)));
+  };
+  ForEach(
+      n, [&](Index k) HWY_ATTR { hn::StoreU(raised(hn::LoadU(d, peak + k), hn::LoadU(d, row + k)), d, peak + k); },
+      [&](Index k, size_t count) HWY_ATTR {
+        StorePart(raised(LoadPart(peak + k, count, 0.0f), LoadPart(row + k, count, 0.0f)), peak + k, count);
+      });
+}
+
 void Raise(float* HWY_RESTRICT peak, const float* HWY_RESTRICT row, Index n) {
   const D d;
   ForEach(
@@ -168,6 +197,8 @@ HWY_EXPORT(Exponentiate);
 HWY_EXPORT(Scale);
 HWY_EXPORT(ScaleAndAdd);
 HWY_EXPORT(Raise);
+HWY_EXPORT(RaiseOrNaN);
+HWY_EXPORT(WeightsOfScores);
 HWY_EXPORT(Entropy);
 HWY_EXPORT(FindFirst);
 
@@ -196,6 +227,14 @@ void scale_and_add(float* row, Index n, float factor, float* column, float* diag
 
 void raise(float* peak, const float* row, Index n) {
   HWY_DYNAMIC_DISPATCH(Raise)(peak, row, n);
+}
+
+void raise_or_nan(float* peak, const float* row, Index n) {
+  HWY_DYNAMIC_DISPATCH(RaiseOrNaN)(peak, row, n);
+}
+
+void weights_of_scores(const float* scores, Index n, double log_sum_exp, float* out) {
+  HWY_DYNAMIC_DISPATCH(WeightsOfScores)(scores, n, log_sum_exp, out);
 }
 
 EntropySums entropy_sums(const float* row, Index n) {

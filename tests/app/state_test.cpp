@@ -220,6 +220,7 @@ TEST_CASE("a session survives JSON in full") {
   view.first_token = FirstToken::renormalize;
   view.text_unit = TextUnit::words;
   view.arcs_threshold = 0.125;
+  view.follow_row = true;
   view.atlas = {"entropy", "sink", true, "induction", "entropy", -1, 2.5};
   view.edit_scope = EditScope::all;
   view.theme = "projector";

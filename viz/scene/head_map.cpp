@@ -108,7 +108,7 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const St
   const Index offset = map.place().offset;
   check(options.query, offset, map.n_query(), "query");
   check(options.key, 0, map.n_key(), "key");
-  const MapRegion region = shown_region(options.region, map);
+  const MapRegion wanted = shown_region(options.region, map);
   Font corner = theme.caption();
   corner.weight = 600;
   const double corner_width =
@@ -124,8 +124,9 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const St
     annotations.bar_beside = bar_height(bar_column * theme.text_scale);
     annotations.bar_below = 14 + bar_height(std::min(narrowest * theme.text_scale, options.room->width));
   }
-  const HeadMapLayout shape = head_map_layout(trace, map, region, options, annotations, style);
+  const HeadMapLayout shape = head_map_layout(trace, map, wanted, options, annotations, style);
   const MapCells& cells = shape.cells;
+  const MapRegion region{cells.query, cells.n_query, cells.key, cells.n_key};
   const CellSize size = shape.size;
   // Colours of a part are those of the whole: only their range may depend on numbers that lie elsewhere.
   const MapCells all = options.region ? overview_cells(map, stored_overview_cells) : MapCells{};
@@ -152,9 +153,11 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const St
   Heatmap drawn = heatmap_of(cells, {x, y, map_w, map_h}, norm, theme);
   drawn.first_row = offset + region.query;
   drawn.first_column = region.key;
+  drawn.unfinished = cells.unfinished;
   if (options.region) keep_row_maxima(drawn, map, region);
   scene.add({drawn, "map", source});
-  if (options.values && cells.bin == 1) add_cell_values(scene, drawn, map.place().kind, "value", style);
+  if (options.values && cells.bin == 1 && !cells.unfinished)
+    add_cell_values(scene, drawn, map.place().kind, "value", style);
   add_axis_titles(scene, x, y, shape.side, style);
   add_side_axis(scene, shape.side, x, y, "query", theme.text, style);
   add_top_axis(scene, shape.top, x, y, "key", theme.text, style);

@@ -1,6 +1,7 @@
 #pragma once
 // One head, every weight: queries down, keys across.
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -32,6 +33,9 @@ struct HeadMapOptions {
   /// The part of the map that is shown, with the whole beside it, small, and in it a frame round this part: marks
   /// "minimap" and "minimap.frame".
   std::optional<MapRegion> region = {};
+  /// Where the cells of the region come from, at most so many on a side, with bins of a MapPyramid; empty = they are
+  /// computed for this picture, with the smallest bin that does.
+  std::function<MapCells(const MapRegion& region, Index max_cells)> cells = {};
 };
 
 /// Throws Error when the trace has no such map or row, the scale does not suit the weights, or the region is not inside

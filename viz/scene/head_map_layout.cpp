@@ -41,7 +41,7 @@ struct Frame {
 };
 
 Frame frame_of(const Trace& trace, const AttentionMap& map, double width, double height, double right, double longest,
-               double corner, const Style& style) {
+               double corner, bool tiles, const Style& style) {
   Frame out;
   out.left = corner;
   out.above = std::round(28 * style.theme.text_scale) + 14;
@@ -52,7 +52,8 @@ Frame frame_of(const Trace& trace, const AttentionMap& map, double width, double
     out.width = std::max(width - out.left - std::max(right, overhang), 24.0);
     out.height = std::max(height - out.above, 24.0);
     const auto most = static_cast<Index>(std::min(out.width, out.height));
-    const Index bin = std::max<Index>(1, bins(std::max(map.n_query(), map.n_key()), most));
+    const Index longest_side = std::max(map.n_query(), map.n_key()),
+                bin = tiles ? MapPyramid::bin_for(longest_side, most) : std::max<Index>(1, bins(longest_side, most));
     const CellSize before = out.size;
     out.rows = bins(map.n_query(), bin);
     out.columns = bins(map.n_key(), bin);
@@ -87,17 +88,18 @@ HeadMapLayout head_map_layout(const Trace& trace, const AttentionMap& map, const
                               const HeadMapOptions& options, const HeadMapAnnotations& annotations,
                               const Style& style) {
   const double scale = style.theme.text_scale;
-  const Index first = map.place().offset + region.query;
   HeadMapLayout out;
   const auto cells_of = [&](Index most) {
+    if (options.cells) return options.cells(region, most);
     return options.region ? map_cells(map, region, most) : map_cells(map, most);
   };
   const auto add_axes = [&](std::optional<double> longest) {
-    const std::optional<Index> row = inside(options.query, first, region.n_query),
-                               column = inside(options.key, region.key, region.n_key);
-    const Index bin = out.cells.bin;
-    out.side = plan_side_axis({trace, first, region.n_query, bin, out.size.h, row, longest, true}, style);
-    out.top = plan_top_axis({trace, region.key, region.n_key, bin, out.size.w, column, longest}, style);
+    const MapCells& cells = out.cells;
+    const Index first = map.place().offset + cells.query;
+    const std::optional<Index> row = inside(options.query, first, cells.n_query),
+                               column = inside(options.key, cells.key, cells.n_key);
+    out.side = plan_side_axis({trace, first, cells.n_query, cells.bin, out.size.h, row, longest, true}, style);
+    out.top = plan_top_axis({trace, cells.key, cells.n_key, cells.bin, out.size.w, column, longest}, style);
     out.left = std::max({out.left, std::ceil(out.side.depth), std::ceil(annotations.corner)});
     out.above = std::max({out.above, out.top.depth, std::round(28 * scale) + 14});
   };
@@ -115,7 +117,8 @@ HeadMapLayout head_map_layout(const Trace& trace, const AttentionMap& map, const
                height = std::clamp(options.room->height, 160.0, 8192.0) - 2 * slim_margin - 2;
   const double longest = std::clamp(0.26 * std::min(width, height), 36.0, max_label_width * scale);
   const auto frame = [&](double right, double below) {
-    return frame_of(trace, map, width, height - below, right, longest, annotations.corner, style);
+    return frame_of(trace, map, width, height - below, right, longest, annotations.corner, options.cells != nullptr,
+                    style);
   };
   // The colour bar goes where it costs the map less: beside it or below it.
   Frame chosen = frame(0, annotations.bar_below);

@@ -28,6 +28,7 @@ struct Heatmap {
   /// column c for first_column + c · column_bin.
   Index first_row = 0, first_column = 0;
   int row_bin = 1, column_bin = 1;
+  bool unfinished = false;  ///< finer cells are being computed: some show the maximum of a wider part until then
 
   Index rows() const { return values.dim(0); }
   Index columns() const { return values.dim(1); }

@@ -27,25 +27,6 @@ MapRegion whole(const AttentionMap& map) {
   return {0, map.n_query(), 0, map.n_key()};
 }
 
-/// Pools tile by tile, so that a long map never stands in memory. A NaN stays visible: its cell becomes NaN.
-Tensor pooled(const AttentionMap& map, const MapRegion& region, Index bin) {
-  Tensor out = Tensor::full({ceil_div(region.n_query, bin), ceil_div(region.n_key, bin)},
-                            -std::numeric_limits<float>::infinity());
-  const Index block = ceil_div(128, bin) * bin;
-  for (Index q0 = 0; q0 < region.n_query; q0 += block) {
-    const Index first = region.query + q0;
-    const Tensor tile = map.tile({first, std::min(region.query + region.n_query, first + block)},
-                                 {region.key, region.key + region.n_key});
-    for (Index q = 0; q < tile.dim(0); ++q)
-      for (Index k = 0; k < tile.dim(1); ++k) {
-        float& cell = out.ref((q0 + q) / bin, k / bin);
-        const float weight = tile.at(q, k);
-        if (!(weight <= cell) && !std::isnan(cell)) cell = weight;
-      }
-  }
-  return out;
-}
-
 std::vector<std::uint8_t> masked_bins(const AttentionMap& map, const MapRegion& region, Index bin) {
   const AttentionRule* rule = map.rule();
   if (!rule) return {};
@@ -57,11 +38,15 @@ std::vector<std::uint8_t> masked_bins(const AttentionMap& map, const MapRegion& 
     const KeyRange seen = rule->keys(map.place().offset + region.query + q, map.n_key());
     // From here on keys count from the region's first.
     const KeyRange range{std::max<Index>(seen.begin - region.key, 0), std::min(seen.end - region.key, region.n_key)};
+    if (rule->plain()) {
+      if (range.begin < range.end) std::fill(row + range.begin / bin, row + ceil_div(range.end, bin), std::uint8_t{0});
+      continue;
+    }
     for (Index c = range.begin / bin; c < columns && c * bin < range.end; ++c) {
       if (!row[c]) continue;
       const Index begin = std::max(range.begin, c * bin), end = std::min(range.end, (c + 1) * bin);
       for (Index k = begin; k < end && row[c]; ++k)
-        if (rule->plain() || !map.masked(region.query + q, region.key + k)) row[c] = 0;
+        if (!map.masked(region.query + q, region.key + k)) row[c] = 0;
     }
   }
   for (const std::uint8_t m : masked) any |= m != 0;
@@ -118,10 +103,34 @@ MapCells map_cells(const AttentionMap& map, const MapRegion& region, Index max_c
   out.n_query = region.n_query;
   out.n_key = region.n_key;
   out.bin = std::max<Index>(1, ceil_div(std::max(region.n_query, region.n_key), std::max<Index>(1, max_cells)));
-  out.values = out.bin == 1
-                   ? map.tile({region.query, region.query + region.n_query}, {region.key, region.key + region.n_key})
-                   : pooled(map, region, out.bin);
+  out.query = region.query;
+  out.key = region.key;
+  out.values =
+      map.pooled({region.query, region.query + region.n_query}, {region.key, region.key + region.n_key}, out.bin);
   out.masked = masked_bins(map, region, out.bin);
+  return out;
+}
+
+MapCells map_cells(MapPyramid& pyramid, const MapRegion& region, Index max_cells, const std::function<bool()>& go_on,
+                   ThreadPool* pool) {
+  const AttentionMap& map = pyramid.map();
+  const int level = pyramid.level_for(std::max(region.n_query, region.n_key), std::max<Index>(1, max_cells));
+  const Index bin = MapPyramid::bin(level);
+  const auto range = [&](Index first, Index count, Index cells) {
+    const Index shown = ceil_div(count, bin), begin = std::clamp<Index>((first + bin / 2) / bin, 0, cells - shown);
+    return KeyRange{begin, begin + shown};
+  };
+  const MapPyramid::Window window{level, range(region.query, region.n_query, pyramid.rows(level)),
+                                  range(region.key, region.n_key, pyramid.columns(level))};
+  const bool done = pyramid.refine(window, go_on, pool);
+  MapRegion whole_bins{window.rows.begin * bin, 0, window.columns.begin * bin, 0};
+  whole_bins.n_query = std::min(window.rows.end * bin, map.n_query()) - whole_bins.query;
+  whole_bins.n_key = std::min(window.columns.end * bin, map.n_key()) - whole_bins.key;
+  MapCells out{bin, pyramid.read(window).values, {}, whole_bins.n_query, whole_bins.n_key};
+  out.masked = masked_bins(map, whole_bins, bin);
+  out.query = whole_bins.query;
+  out.key = whole_bins.key;
+  out.unfinished = !done;
   return out;
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 // From an AttentionMap to the cells of a picture: exact while they fit, pooled by maximum when they do not.
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/trace/map_pyramid.h"
 #include "core/trace/trace.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/heatmap.h"
@@ -18,6 +20,8 @@ struct MapCells {
   Tensor values;                     ///< (row, column)
   std::vector<std::uint8_t> masked;  ///< row-major; a cell is masked when all of its weights are. Empty = none is
   Index n_query = 0, n_key = 0;      ///< of the map itself, or of the part of it
+  Index query = 0, key = 0;          ///< of the map, where the first cell begins
+  bool unfinished = false;           ///< some cells show the maximum of a wider part until their own is computed
 
   Index rows() const { return values.dim(0); }
   Index columns() const { return values.dim(1); }
@@ -37,6 +41,10 @@ struct MapRegion {
 MapCells map_cells(const AttentionMap& map, Index max_cells);
 /// The same of a part of it, which alone is computed. REQUIRES a region inside the map, not empty.
 MapCells map_cells(const AttentionMap& map, const MapRegion& region, Index max_cells);
+/// The same from a pyramid, whose bins are powers of two and begin at multiples of themselves: the part is widened to
+/// whole bins, as many wherever it lies. What is missing is computed for as long as `go_on` says.
+MapCells map_cells(MapPyramid& pyramid, const MapRegion& region, Index max_cells, const std::function<bool()>& go_on,
+                   ThreadPool* pool = nullptr);
 /// The same from AttentionMap::overview(): cheap for hundreds of long maps, which is what thumbnails need.
 MapCells overview_cells(const AttentionMap& map, Index max_cells);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/base/nth.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -146,17 +147,21 @@ double full_depth(const AxisPlan& plan, const AxisTokens& tokens, const Style& s
   if (plan.every == 1) return plan.depth;
   // The longest in letters are the longest on paper, or nearly: measuring a few is enough.
   constexpr std::size_t measured = 12;
-  std::vector<std::string> labels;
-  for (Index position = tokens.first; position < tokens.first + tokens.count; ++position)
-    labels.push_back(tokens.label(position));
-  const std::size_t few = std::min(measured, labels.size());
-  std::ranges::partial_sort(labels, labels.begin() + static_cast<std::ptrdiff_t>(few),
-                            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  const std::vector<Token>& all = tokens.queries ? tokens.trace.queries() : tokens.trace.tokens;
+  const auto letters = [&](Index position) {
+    return position < static_cast<Index>(all.size()) ? nth(all, position).label.size() : 0;
+  };
+  std::vector<Index> longest;
+  for (Index position = tokens.first; position < tokens.first + tokens.count; ++position) longest.push_back(position);
+  const std::size_t few = std::min(measured, longest.size());
+  std::ranges::partial_sort(longest, longest.begin() + static_cast<std::ptrdiff_t>(few),
+                            [&](Index a, Index b) { return letters(a) > letters(b); });
   Font bold = plan.font;
   bold.weight = 600;
   const double most = tokens.longest.value_or(max_label_width * style.theme.text_scale);
   double widest = 0;
-  for (std::size_t i = 0; i < few; ++i) widest = std::max(widest, std::min(most, style.measure.width(labels[i], bold)));
+  for (std::size_t i = 0; i < few; ++i)
+    widest = std::max(widest, std::min(most, style.measure.width(tokens.label(longest[i]), bold)));
   const std::string last = std::to_string(tokens.first + tokens.count - 1);
   const double length = widest + number_gap + style.measure.width(last, number_font(plan.font));
   if (plan.degrees == 0) return std::max(plan.depth, std::ceil(length + gap_to_map));

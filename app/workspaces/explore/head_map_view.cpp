@@ -4,9 +4,9 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numbers>
-#include <tuple>
 #include <utility>
 
 #include "app/widgets/controls.h"
@@ -92,21 +92,22 @@ void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& sce
   }
 }
 
-/// The strongest weight of a cell that stands for several.
-std::pair<Index, Index> strongest(const AttentionMap& map, Index query, Index key, Index bin) {
-  std::pair<Index, Index> best{query, key};
-  float most = -1;
-  for (Index q = query; q < std::min(query + bin, map.n_query()); ++q)
-    for (Index k = key; k < std::min(key + bin, map.n_key()); ++k)
-      if (const float weight = map.masked(q, k) ? -1 : std::abs(map.weight(q, k)); weight > most)
-        most = weight, best = {q, k};
-  return best;
-}
+/// A cell that was jumped to is shown among so many, where numbers and labels have room; unless cells are this large.
+constexpr Index shown_round_goal = 9;
+constexpr double large_enough = 11;
+
+/// For how long a picture of the map may compute tiles before it is shown as far as it is …
+constexpr std::chrono::milliseconds at_first{16};
+/// … and each time after that.
+constexpr std::chrono::milliseconds at_a_time{60};
 
 }  // namespace
 
 /// Another text, or words for tokens: its map is another one, and is seen whole first.
 void HeadMapView::keep_to_text(const PageContext& c) {
+  const auto of = c.words() ? c.results().run->word_tokens : c.results().run->trace;
+  if (text_of_ == of) return;
+  text_of_ = of;
   std::vector<std::int32_t> ids;
   for (const Token& token : c.positions().tokens) ids.push_back(token.id);
   for (const Token& token : c.positions().query_tokens) ids.push_back(token.id);
@@ -115,32 +116,33 @@ void HeadMapView::keep_to_text(const PageContext& c) {
   part_.reset();
 }
 
-/// A row that was pinned outside the part comes into it.
+/// A row or a cell that was pinned outside the part comes into it.
 void HeadMapView::follow_pin(const PageContext& c) {
-  const auto pinned = c.state().document.query ? std::optional(c.shown(*c.state().document.query)) : std::nullopt;
-  if (pinned == std::exchange(pinned_, pinned) || !pinned) return;
-  part_.reveal(*pinned);
+  const Document& document = c.state().document;
+  const auto shown = [&](std::optional<Index> token) { return token ? std::optional(c.shown(*token)) : std::nullopt; };
+  const auto query = shown(document.query), key = shown(document.key);
+  if (query != std::exchange(pinned_, query) && query) part_.reveal(*query);
+  if (key != std::exchange(pinned_key_, key) && key) part_.reveal_key(*key);
 }
 
-void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools& tools, double width, double height) {
+void HeadMapView::want_scene(const PageContext& c, const ShownRun& run, double width, double height) {
   const HeadId head = c.state().document.selected;
   const View& view = c.state().view;
-  const Document& document = c.state().document;
-  const ShownRun run = shown_run(c);
-  keep_to_text(c);
-  part_.of(c.words() ? c.words()->words() : map.n_query(), c.words() ? c.words()->words() : map.n_key());
-  follow_pin(c);
-
   const std::optional<MapRegion> shown = region();
   const auto pinned = [&](std::optional<Index> token) { return token ? std::optional(c.shown(*token)) : std::nullopt; };
-  const std::optional<Index> query = pinned(document.query), key = pinned(document.key);
+  const std::optional<Index> query = pinned(c.state().document.query), key = pinned(c.state().document.key);
   const FirstToken first = view.first_token;
   const Scale scale = run.minus ? Scale::linear : view.scale;  // signed: the other scales have no place for it
   std::string wanted =
       fmt::format("{} {} {} {} {} {} {} {} {} {}", head.layer, head.head, name(scale), name(first), width, height,
                   run.words != nullptr, run.minus ? "difference" : "", query.value_or(-1), key.value_or(-1));
   if (shown) wanted += fmt::format(" {} {} {} {}", shown->query, shown->n_query, shown->key, shown->n_key);
-  slot_.want(c.jobs, c.ui, run.trace, wanted, [=](const Style& style) {
+  if (wanted != wanted_) refined_ = 0;
+  wanted_ = wanted;
+  if (refined_ > 0) wanted += fmt::format(" refined {}", refined_);
+  const auto picture = [=, maps = maps_](const Style& style, const Ctx* ctx, std::chrono::milliseconds most) {
+    const std::shared_ptr<ShownMap> map = maps->of(run, head, first);
+    const auto begin = std::chrono::steady_clock::now();
     HeadMapOptions o;
     o.head = head;
     o.scaling.scale = scale;
@@ -149,8 +151,39 @@ void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools&
     o.bare = true;
     o.room = {width, height};
     o.region = shown;
-    return head_map_scene(*as_viewed(run, head, first), o, style);
-  });
+    o.cells = [&](const MapRegion& part, Index max_cells) {
+      const auto go_on = [&] {
+        return !ctx || (!ctx->stop.stop_requested() && std::chrono::steady_clock::now() - begin < most);
+      };
+      return map_cells(map->pyramid, part, max_cells, go_on, ctx ? &ctx->backend.pool() : nullptr);
+    };
+    return head_map_scene(*map->trace, o, style);
+  };
+  slot_.want(
+      c.jobs, c.ui, run.trace, wanted, [=](const Style& style) { return picture(style, nullptr, {}); },
+      [=, most = refined_ > 0 ? at_a_time : at_first](const Style& style, const Ctx& ctx) {
+        return picture(style, &ctx, most);
+      });
+}
+
+void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools& tools, double width, double height) {
+  const View& view = c.state().view;
+  const ShownRun run = shown_run(c);
+  keep_to_text(c);
+  const Index words = c.words() ? c.words()->words() : 0;
+  part_.of(c.words() ? words : map.n_query(), c.words() ? words : map.n_key());
+  if (const double bar = walk_.height(c, map); bar > 0) {
+    walk_.bar(c, map, width);
+    height -= bar;
+  }
+  walk_.go(c, map);
+  if (const auto goal = walk_.take_goal()) {
+    part_.show(goal->query, goal->key, cell_ < large_enough ? std::optional(shown_round_goal) : std::nullopt);
+    *c.ui.animate = true;
+  }
+  follow_pin(c);
+  if (view.follow_row && pinned_) part_.reveal(*pinned_);
+  want_scene(c, run, width, height);
 
   const bool tool = view.map_tool != MapTool::style && !c.words() && !c.captured();
   SceneViewOptions how = MapPart::view();
@@ -163,6 +196,12 @@ void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools&
   if (!drawn) return;
   const auto& heat = std::get<Heatmap>(drawn->shape);
   const Index bin = heat.row_bin;
+  cell_ = std::min(heat.rect.w / static_cast<double>(heat.columns()), heat.rect.h / static_cast<double>(heat.rows())) /
+          static_cast<double>(bin);
+  if (heat.unfinished && slot_.current()) {
+    ++refined_;
+    *c.ui.animate = true;
+  }
   const bool moving = part_.use_minimap(touch, *scene);
   if (part_.follow(touch, heat.rect, !moving && !tool)) *c.ui.animate = true;
 
@@ -173,7 +212,8 @@ void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools&
       q = groups->tokens_of(q).end - 1;  // where the model has read the whole word
       k = groups->tokens_of(k).begin;
     } else if (bin > 1 && !tool) {
-      std::tie(q, k) = strongest(map, q, k, bin);
+      const auto best = map.strongest({q, std::min(q + bin, map.n_query())}, {k, std::min(k + bin, map.n_key())});
+      if (best) q = best->query, k = best->key;
     }
     c.hovered.query = q;
     c.hovered.key = k;

@@ -4,10 +4,14 @@
 // Thread rule: the UI thread.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "app/workspaces/explore/cell_tools.h"
+#include "app/workspaces/explore/map_walk.h"
+#include "app/workspaces/explore/shown_maps.h"
 #include "app/workspaces/map_part.h"
 #include "app/workspaces/page_context.h"
 #include "app/workspaces/scene_slot.h"
@@ -21,17 +25,26 @@ class HeadMapView {
   void draw(const PageContext& c, const AttentionMap& map, CellTools& tools, double width, double height);
   /// The whole map again.
   void reset() { part_.reset(); }
+  /// "3rd strongest cell" of one that was jumped to; else "".
+  std::string rank_of(const PageContext& c, Index query, Index key) const { return walk_.rank_of(c, query, key); }
   /// What is shown of the map; nullopt = all of it.
   std::optional<MapRegion> region() const { return part_.region(); }
 
  private:
   void keep_to_text(const PageContext& c);
   void follow_pin(const PageContext& c);
+  void want_scene(const PageContext& c, const ShownRun& run, double width, double height);
 
   SceneSlot slot_{"scene.head"};
   MapPart part_;
   std::vector<std::int32_t> text_;  // ids of the tokens that the part belongs to
-  std::optional<Index> pinned_;     // row that was last made visible
+  std::shared_ptr<const Trace> text_of_;
+  std::optional<Index> pinned_, pinned_key_;  // that were last made visible
+  std::shared_ptr<ShownMaps> maps_ = std::make_shared<ShownMaps>();
+  MapWalk walk_{maps_};
+  std::string wanted_;
+  int refined_ = 0;  // how often finer cells were asked for: each time is another picture
+  double cell_ = 0;  // logical pixels of a weight, as last drawn
 };
 
 }  // namespace headscope

@@ -303,8 +303,12 @@ void HeadPanel::footer(const PageContext& c) {
 void HeadPanel::read_out(const PageContext& c) {
   const Hover& hover = c.state().hover;
   const Document& document = c.state().document;
-  const auto says =
-      cell_words(c, hover.query.value_or(document.query.value_or(-1)), hover.key.value_or(document.key.value_or(-1)));
+  const Index query = hover.query.value_or(document.query.value_or(-1)),
+              key = hover.key.value_or(document.key.value_or(-1));
+  auto says = cell_words(c, query, key);
+  if (const std::string rank = shown_view(c) == HeadView::map ? map_->rank_of(c, query, key) : "";
+      says && !rank.empty())
+    says->words = rank + ": " + says->words;
   const double room = c.room();
   const float top = ImGui::GetCursorPosY();
   const auto line = [&](const std::string& text, const Font& font, Color color, double y) {
