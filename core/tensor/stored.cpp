@@ -336,7 +336,9 @@ HWY_NOINLINE void RowTail(const float* a, Index a_stride, Index depth, const std
 template <class Numbers, int R>
 HWY_INLINE void AlongRows(const float* a, Index a_stride, Index depth, const Lines& b, Index columns, const float* bias,
                           float* c, Index c_stride) {
-  constexpr int kRegisters = kBeside<R>;
+  // Two beside eight rows where there are 32 registers.
+  constexpr int kRegisters =
+      (HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86) || HWY_ARCH_ARM_A64 ? HWY_MAX(kBeside<R>, 2) : kBeside<R>;
   const Index step = bytes_of(b.kind, b.stride), lanes = static_cast<Index>(hn::Lanes(D()));
   const std::byte* from = b.from + bytes_of(b.kind, b.first);
   for (Index k = 0; k < depth; k += kRun, a += kRun, from += kRun * step) {

@@ -1,6 +1,7 @@
 // A Llama of 1.1 billion parameters in BF16 (TinyLlama's shape, random weights), written to a temporary folder: how
 // long it takes to open, how much memory it holds, what a token costs beside reading the weights once; and a pass over
-// many tokens beside one with the same weights in float32 (of fewer layers, or these would not fit a small machine).
+// many tokens beside one with the same weights in float32 (of fewer layers, or these would not fit a small machine);
+// the same of a GPT-2 of 124 million, whose matrices lie by rows.
 
 #include <benchmark/benchmark.h>
 #include <unistd.h>
@@ -43,6 +44,15 @@ ModelConfig tiny_llama(int layers) {
   c.gated_mlp = true;
   c.norm_epsilon = 1e-5;
   c.tied_embeddings = false;
+  return c;
+}
+
+ModelConfig small_gpt2() {
+  ModelConfig c;
+  c.name = "random";
+  c.family = "gpt2";
+  c.dims = {12, 12, 12, 64, 768, 3072, 50257};
+  c.context = 1024;
   return c;
 }
 
@@ -164,10 +174,9 @@ void llama_1b_bf16(benchmark::State& state) {
 }
 
 /// A pass over so many tokens, beside the same with float32 weights, in turns.
-void four_layers_beside_floats(benchmark::State& state) {
+void beside_floats(benchmark::State& state, const ModelConfig& config) {
   const int n = static_cast<int>(state.range(0));
   Backend backend;
-  const ModelConfig config = tiny_llama(4);
   const Folder folder(config);
   class Floats final : public WeightSource {
    public:
@@ -201,11 +210,19 @@ void four_layers_beside_floats(benchmark::State& state) {
 }  // namespace
 
 BENCHMARK(llama_1b_bf16)->Iterations(1)->UseManualTime()->Unit(benchmark::kSecond);
-BENCHMARK(four_layers_beside_floats)
+BENCHMARK_CAPTURE(beside_floats, llama_of_four_layers, tiny_llama(4))
     ->Arg(1)
     ->Arg(16)
     ->Arg(64)
     ->Arg(128)
+    ->Arg(512)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond)
+    ->MinTime(2);
+BENCHMARK_CAPTURE(beside_floats, gpt2_by_rows, small_gpt2())
+    ->Arg(1)
+    ->Arg(16)
+    ->Arg(64)
     ->Arg(512)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond)
