@@ -5,6 +5,7 @@
 
 #include "app/actions/action.h"
 #include "app/state/lesson_record.h"
+#include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
 #include "core/metrics/metric.h"
@@ -394,8 +395,12 @@ void add_help(std::vector<Action>& all) {
                  [](AppContext& app) { app.explorer.lessons.show_again(); }, taken, nullptr});
   all.push_back({"lesson.record", "Copy what is on the screen as a step of a lesson", "", "Help",
                  [](AppContext& app) {
-                   app.ui.clipboard = lesson_step_text(app.explorer.files.session());
-                   app.explorer.jobs.show({Message::Level::info, "Copied: a step for a lesson's file", ""});
+                   try {
+                     app.ui.clipboard = lesson_step_text(app.explorer.files.session());
+                     app.explorer.jobs.show({Message::Level::info, "Copied: a step for a lesson's file", ""});
+                   } catch (const Error& wrong) {
+                     app.explorer.jobs.show({Message::Level::error, wrong.what(), ""});
+                   }
                  },
                  has_model, nullptr});
   all.push_back({"lesson.leave", "Lesson: leave it", "", "Help", [](AppContext& app) { app.explorer.lessons.close(); },

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "app/assets.h"
+#include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/utf8.h"
 
 namespace headscope {
 
@@ -29,6 +31,9 @@ std::string lesson_step_text(const Session& session) {
   nlohmann::ordered_json rest;
   const auto line = [&](const char* key, const std::string& value) {
     if (value.empty()) return;
+    if (const auto byte = first_invalid_utf8(value))
+      throw Error("lesson step", fmt::format("a {} in UTF-8, as a lesson's file is", key),
+                  fmt::format("another byte at {}", *byte));
     if (fits_a_line(value))
       out += fmt::format("{}: {}\n", key, value);
     else

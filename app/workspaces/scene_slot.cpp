@@ -10,11 +10,11 @@ void SceneSlot::want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> 
 }
 
 void SceneSlot::want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
-                     Build build, BuildShown shown) {
+                     Build build, BuildShown shown, bool waits) {
   Key key{std::move(source), options, std::string(ui.theme.id)};
   const auto& asked = answer_.asked();
-  const bool part = asked && asked->source == key.source && asked->theme == key.theme;
-  if (part && answer_.under_way() && !jobs.was_stopped(answer_.tag())) return;
+  waits = waits && asked && asked->source == key.source && asked->theme == key.theme;
+  if (waits && answer_.under_way() && !jobs.was_stopped(answer_.tag())) return;
   want_key(jobs, std::move(key), ui.theme, std::move(build), std::move(shown));
 }
 

@@ -19,12 +19,12 @@ class SceneSlot {
   using Build = std::function<Scene(const Style&)>;
   /// Asks for `build` when `source` (what the numbers come from), `options` or the theme differ from the last call.
   void want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options, Build build);
-  /// The same with a picture for the screen that may be unfinished, while `build`, for files, is not. Another part of
-  /// the same source waits until the one under way has come, so that a picture that is moved all the time is seen to
-  /// move. `shown` must not take long.
+  /// The same with a picture for the screen that may be unfinished, while `build`, for files, is not. With `waits` it
+  /// is asked for when the one under way has come, so that a picture that is moved all the time is seen to move.
+  /// `shown` must not take long.
   using BuildShown = std::function<Scene(const Style&, const Ctx&)>;
   void want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options, Build build,
-            BuildShown shown);
+            BuildShown shown, bool waits);
   /// The last scene answers what was wanted last.
   bool current() const { return answer_.current() != nullptr; }
   /// The last scene that came, in the next room of width × height logical pixels.

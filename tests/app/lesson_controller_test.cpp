@@ -303,4 +303,12 @@ TEST_CASE("a scene that cannot be shown is refused with what there is") {
   CHECK(merged.document.too_long == RunRequest::TooLong::keep_last);
 }
 
+TEST_CASE("a text that is not UTF-8 is no step of a lesson, and that is said") {
+  for (const char* text : {"to \xff", "to\nbe \xff"}) {
+    Session session;
+    session.document.text = text;
+    CHECK_THROWS_WITH_AS(lesson_step_text(session), doctest::Contains("UTF-8"), Error);
+  }
+}
+
 }  // namespace headscope::lesson_controller_test

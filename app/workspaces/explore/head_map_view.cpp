@@ -136,6 +136,8 @@ void HeadMapView::want_scene(const PageContext& c, const ShownRun& run, double w
   std::string wanted =
       fmt::format("{} {} {} {} {} {} {} {} {} {}", head.layer, head.head, name(scale), name(first), width, height,
                   run.words != nullptr, run.minus ? "difference" : "", query.value_or(-1), key.value_or(-1));
+  const bool moved_alone = wanted == whole_;
+  whole_ = wanted;
   if (shown) wanted += fmt::format(" {} {} {} {}", shown->query, shown->n_query, shown->key, shown->n_key);
   if (wanted != wanted_) refined_ = 0;
   wanted_ = wanted;
@@ -163,7 +165,8 @@ void HeadMapView::want_scene(const PageContext& c, const ShownRun& run, double w
       c.jobs, c.ui, run.trace, wanted, [=](const Style& style) { return picture(style, nullptr, {}); },
       [=, most = refined_ > 0 ? at_a_time : at_first](const Style& style, const Ctx& ctx) {
         return picture(style, &ctx, most);
-      });
+      },
+      moved_alone);
 }
 
 void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools& tools, double width, double height) {

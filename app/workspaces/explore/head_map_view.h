@@ -42,6 +42,7 @@ class HeadMapView {
   std::optional<Index> pinned_, pinned_key_;  // that were last made visible
   std::shared_ptr<ShownMaps> maps_ = std::make_shared<ShownMaps>();
   MapWalk walk_{maps_};
+  std::string whole_;  // the picture that was wanted last, whatever part of the map it shows
   std::string wanted_;
   int refined_ = 0;  // how often finer cells were asked for: each time is another picture
   double cell_ = 0;  // logical pixels of a weight, as last drawn
