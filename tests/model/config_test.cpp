@@ -274,4 +274,14 @@ TEST_CASE("the families are a list that a person can read") {
   CHECK(families()[1].model_type == "llama");
 }
 
+TEST_CASE("Qwen 2 without a list of kinds has its window from the layer on that it names") {
+  Json json = Json::parse(read_file(reference("families/qwen2/config.json")));
+  json.erase("layer_types");
+  CHECK(load(json).windows == std::vector<int>{0, 5, 5});
+  json["max_window_layers"] = 2;
+  CHECK(load(json).windows == std::vector<int>{0, 0, 5});
+  json["use_sliding_window"] = false;
+  CHECK(load(json).windows.empty());
+}
+
 }  // namespace headscope::config_test

@@ -200,6 +200,24 @@ TEST_CASE("until a tile is there its cells show no less than they hold, and noth
   CHECK(pyramid.bytes() > 0);
 }
 
+TEST_CASE("a cell whose tile is not there shows what the finest level above it knows, to the bit") {
+  // 9,000 keys: bins of 4 stay whole, and bins of 2 and of 1 are tiles that come and go.
+  const AttentionMap map = factored(5, 9000, full_rule(), 0, 21);
+  const Tensor weights = map.to_dense();
+  MapPyramid pyramid(map);
+  for (const int known : {2, 1}) {
+    CAPTURE(known);
+    REQUIRE(pyramid.refine(whole(pyramid, known), for_ever));
+    const MapPyramid::Cells cells = pyramid.read(whole(pyramid, 0));
+    REQUIRE(cells.coarse.size() == static_cast<std::size_t>(5 * 9000));
+    Index wrong = 0;
+    for (Index r = 0; r < 5; ++r)
+      for (Index c = 0; c < 9000; ++c)
+        wrong += !same(cells.values.at(r, c), pooled_by_hand(weights, MapPyramid::bin(known), r >> known, c >> known));
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("what the mask hides costs neither time nor memory") {
   const Index n = 2048;
   const AttentionMap map = factored(n, n, causal_rule(), 0, 41);
