@@ -45,7 +45,7 @@ void file_row(const PageContext& c, const CaptureWatch::File& file) {
 }
 }  // namespace
 
-void draw_captures(const PageContext& c) {
+void draw_captures(const PageContext& c, TokenStrip& tokens) {
   const Trace* trace = c.captured() ? c.trace() : nullptr;
   section(c.ui, "CAPTURE");
   if (trace) {
@@ -81,7 +81,7 @@ void draw_captures(const PageContext& c) {
       ImGui::EndChild();
     }
   }
-  if (c.captured()) draw_capture_tokens(c);  // a click may have opened another
+  if (c.captured()) tokens.draw_capture(c);  // a click may have opened another
 }
 
 }  // namespace headscope

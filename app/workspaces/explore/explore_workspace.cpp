@@ -12,7 +12,7 @@ namespace headscope {
 void ExploreWorkspace::left(const PageContext& c) {
   const bool focus = std::exchange(c.app.ui.focus_prompt, false);
   if (c.captured() || c.app.explorer.captures.watching()) {
-    draw_captures(c);
+    draw_captures(c, captured_);
   } else {
     if (focus) prompt_.focus();
     if (reads_pictures(c.results()))

@@ -21,6 +21,7 @@ class ExploreWorkspace : public Workspace {
   void told(const PageContext& c);
   float told_height_ = 0, told_width_ = 0;  // of what stands above the head
   PromptPanel prompt_;
+  TokenStrip captured_;
   PicturePanel picture_;
   AtlasPanel atlas_;
   DepthPanel depth_;

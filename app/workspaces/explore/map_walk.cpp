@@ -16,8 +16,8 @@ namespace headscope {
 
 namespace {
 
-constexpr Index long_map = 96;  // tokens from which on not all can be named
-constexpr double bar_height = 34, control_height = 26;
+constexpr Index long_map = 192;  // tokens: the bar is there unasked beyond them, where cells are small
+constexpr double bar_height = 35, control_height = 27;  // as segmented()
 constexpr const char* scopes[] = {"all rows", "pinned row"};
 
 /// "2nd strongest cell", "strongest cell of the row".

@@ -13,6 +13,7 @@
 #include "app/workspaces/explore/cell_tools.h"
 #include "app/workspaces/explore/chat_popup.h"
 #include "app/workspaces/explore/edit_dialog.h"
+#include "app/workspaces/explore/token_strip.h"
 #include "app/workspaces/next_panel.h"
 #include "app/workspaces/page_context.h"
 #include "app/workspaces/pair_picker.h"
@@ -31,6 +32,7 @@ class PromptPanel {
   PromptEdit edit_;
   PromptEdit source_;  // of an encoder-decoder; edit_ holds its target then
   ChatPopup chat_;
+  TokenStrip tokens_;
 };
 
 /// In place of the prompt, of models of pictures: the picture under its patches. A click pins one, dragging hides
@@ -139,7 +141,6 @@ void draw_facts(const PageContext& c);
 
 /// In place of the prompt while attention of another program is open: where it is from, the folder that is watched, and
 /// its tokens.
-void draw_captures(const PageContext& c);
-void draw_capture_tokens(const PageContext& c);
+void draw_captures(const PageContext& c, TokenStrip& tokens);
 
 }  // namespace headscope

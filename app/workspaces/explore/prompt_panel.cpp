@@ -2,91 +2,16 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/explore/panels.h"
 #include "app/workspaces/shown_run.h"
 #include "core/run/masked_tokens.h"
-#include "viz/scene/map_cells.h"
 
 namespace headscope {
 
 namespace {
-
-/// How much attention each key of the selected head receives, 0 … 1 of the largest.
-std::vector<double> attention_received(const PageContext& c) {
-  const Trace* trace = c.trace();
-  std::vector<double> shades(c.positions().tokens.size(), -1);
-  const HeadId head = c.state().document.selected;
-  for (const AttentionMap& map : trace->maps) {
-    if (map.layer() != head.layer || map.head() != head.head) continue;
-    const std::vector<double>& mass = map.stats().column_mass;
-    std::vector<double> received(shades.size(), 0);
-    for (std::size_t i = 0; i < mass.size(); ++i)
-      if (const auto at = static_cast<std::size_t>(c.shown(static_cast<Index>(i))); at < received.size())
-        received[at] += mass[i];
-    const double largest = received.empty() ? 0 : *std::ranges::max_element(received);
-    for (std::size_t i = 0; i < shades.size(); ++i) shades[i] = largest > 0 ? received[i] / largest : 0;
-  }
-  return shades;
-}
-
-/// Where the pinned token looks in the selected head: its row, as strong as the map's cells. Below 0: masked.
-std::vector<double> row_of_pinned(const PageContext& c, const AttentionMap& map, Index query) {
-  const WordGroups* words = c.words();
-  std::vector<double> row;
-  double largest = 0;
-  for (Index k = 0; k < static_cast<Index>(c.positions().tokens.size()); ++k) {
-    const bool masked = !words && map.masked(query, k);
-    const float weight = words    ? weight_in_words(map, *words, c.shown(query), k)
-                         : masked ? std::numeric_limits<float>::quiet_NaN()
-                                  : map.weight(query, k);
-    row.push_back(std::isnan(weight) ? -1 : std::abs(static_cast<double>(weight)));
-    largest = std::max(largest, row.back());
-  }
-  // Weights that are no shares of 1 are shown beside their largest.
-  if (map.place().kind == MapKind::effective && largest > 0)
-    for (double& weight : row) weight = weight < 0 ? weight : weight / largest;
-  return row;
-}
-
-/// The row that the strip is shaded by; nullopt while it is shaded by what every token receives.
-std::optional<Index> pinned_row(const PageContext& c, const AttentionMap* map) {
-  const auto query = c.state().document.query;
-  return map && query && *query < map->n_query() ? query : std::nullopt;
-}
-
-/// The queries of another text: a click pins one.
-void query_strip(const PageContext& c) {
-  const std::vector<Token>& tokens = c.trace()->query_tokens;
-  const float gap = c.ui.px(3);
-  const auto visible_rows = ImGui::BeginChild(
-      "queries", {0, std::min(c.ui.px(118), c.ui.px(26) * std::ceil(static_cast<float>(tokens.size()) / 5 + 1))},
-      ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_NavFlattened);
-  if (visible_rows) {
-    const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
-    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      const auto position = static_cast<Index>(i);
-      if (i > 0) {
-        ImGui::SameLine(0, gap);
-        if (ImGui::GetCursorScreenPos().x + c.ui.px(token_chip_width(c.ui, tokens[i].label)) > right) ImGui::NewLine();
-      }
-      ChipOptions chip;
-      chip.shade = -1;
-      chip.selected = c.state().document.query == position;
-      chip.hovered = c.state().hover.query == position;
-      const Touch touch = token_chip(c.ui, tokens[i].label, "query token " + std::to_string(i), chip);
-      if (touch.hovered) c.hovered.query = position;
-      if (touch.clicked) c.editor.pin(chip.selected ? std::nullopt : std::optional(position));
-    }
-    ImGui::PopStyleVar();
-  }
-  ImGui::EndChild();
-}
 
 /// What an encoder is asked: tokens at random, as in its training, or none.
 void mask_row(const PageContext& c) {
@@ -117,58 +42,6 @@ void mask_row(const PageContext& c) {
   ImGui::SameLine(0, c.ui.px(8));
   if (button(c.ui, "Show all", c.ui.px(24))) c.editor.set_masked({});
 }
-
-void token_strip(const PageContext& c) {
-  const WordGroups* words = c.words();
-  const Trace& trace = c.positions();
-  const AttentionMap* map = selected_map(c);
-  const std::optional<Index> pinned = pinned_row(c, map);
-  const std::vector<double> shades = pinned ? row_of_pinned(c, *map, *pinned) : attention_received(c);
-  const float gap = c.ui.px(3);
-  const Document& document = c.state().document;
-  const auto visible_rows = ImGui::BeginChild(
-      "tokens", {0, std::min(c.ui.px(118), c.ui.px(26) * std::ceil(static_cast<float>(trace.tokens.size()) / 5 + 1))},
-      ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_NavFlattened);
-  if (visible_rows) {
-    const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;  // left of a scroll bar
-    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
-    for (std::size_t i = 0; i < trace.tokens.size(); ++i) {
-      const auto position = static_cast<Index>(i);
-      // What is pinned and hovered are tokens: of a word its last, where the model has read all of it.
-      const Index token = words ? words->tokens_of(position).end - 1 : position;
-      const auto here = [&](std::optional<Index> other) { return other && c.shown(*other) == position; };
-      if (i > 0) {
-        ImGui::SameLine(0, gap);
-        const float width = c.ui.px(token_chip_width(c.ui, trace.tokens[i].label));
-        if (ImGui::GetCursorScreenPos().x + width > right) ImGui::NewLine();
-      }
-      ChipOptions chip;
-      chip.shade = shades[i];
-      chip.faint = pinned && shades[i] < 0;
-      chip.asked = trace.tokens[i].masked;
-      const bool both = !trace.between_texts();  // the strip is of the queries, too
-      chip.selected = both && here(document.query);
-      chip.hovered = here(c.state().hover.key) || (both && here(c.state().hover.query));
-      const Touch touch = token_chip(c.ui, trace.tokens[i].label, "token " + std::to_string(i), chip);
-      if (touch.hovered) {
-        c.hovered.key = token;
-        if (const auto says = pinned ? cell_words(c, *pinned, token) : std::nullopt)
-          tooltip(c.ui, {says->words, says->provenance, says->source});
-      }
-      if (touch.clicked && !trace.between_texts())
-        c.editor.pin(here(document.query) ? std::nullopt : std::optional(token));
-      const Index first = words ? words->tokens_of(position).begin : position;
-      if (touch.right_clicked && can_mask(document, c.results(), first))
-        c.editor.toggle_masked(static_cast<int>(first), static_cast<int>(token - first + 1));
-    }
-    ImGui::PopStyleVar();
-  }
-  ImGui::EndChild();
-}
-
-}  // namespace
-
-namespace {
 
 /// A text that is edited, and the tokens of the run on screen that it was read as. They are queries and keys of the
 /// stack that is looked at, or one of both: of cross-attention the target's are queries, the source's keys.
@@ -292,10 +165,10 @@ void PromptPanel::draw(const PageContext& c) {
       section(c.ui, "TOKENS", translates ? "write a source above" : "write a text above");
     return;
   }
-  if (trace->between_texts()) return draw_capture_tokens(c);
+  if (trace->between_texts()) return tokens_.draw_capture(c);
   const std::string part = part_read(*trace);
   const bool words = c.words() != nullptr;
-  const auto pinned = pinned_row(c, selected_map(c));
+  const auto pinned = TokenStrip::pinned_row(c, selected_map(c));
   const std::string shaded = pinned
                                  ? fmt::format("shaded by where {} looks", token_word(c.positions(), c.shown(*pinned)))
                                  : "shaded by attention received";
@@ -311,26 +184,7 @@ void PromptPanel::draw(const PageContext& c) {
   if (!part.empty() && button(c.ui, "Read another part", c.ui.px(24)))
     c.editor.set_too_long(RunRequest::TooLong::refuse);
   if (asks_for_tokens(c.results())) mask_row(c);
-  token_strip(c);
-}
-
-void draw_capture_tokens(const PageContext& c) {
-  const Trace& trace = *c.trace();
-  const auto pinned = pinned_row(c, selected_map(c));
-  const std::string shaded = pinned
-                                 ? fmt::format("shaded by where {} looks", query_word(c.positions(), c.shown(*pinned)))
-                                 : "shaded by attention received";
-  if (trace.between_texts()) {
-    section(c.ui, "QUERIES", fmt::format("{} · click to pin", trace.query_tokens.size()));
-    query_strip(c);
-  }
-  section(c.ui,
-          trace.between_texts() ? "KEYS"
-          : trace.picture       ? "PATCHES"
-          : c.words()           ? "WORDS"
-                                : "TOKENS",
-          fmt::format("{} · {}", c.positions().tokens.size(), shaded));
-  token_strip(c);
+  tokens_.draw(c);
 }
 
 }  // namespace headscope
