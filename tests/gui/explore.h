@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <vector>
+
 #include "app/all_workspaces.h"
 #include "app/window/app.h"
 #include "tests/gui/driver.h"
@@ -29,6 +32,14 @@ struct Explore {
   }
   const AppState& state() { return app.explorer().state(); }
   const Results& results() { return app.explorer().results(); }
+  /// What is on screen under names that begin so, from the last frame.
+  std::vector<Item> items(const std::string& prefix) {
+    driver.frames(2);
+    std::vector<Item> out;
+    for (const Item& item : app.window().items().items())
+      if (item.label.starts_with(prefix)) out.push_back(item);
+    return out;
+  }
   /// Until the run, its numbers and all pictures have come.
   bool settle() {
     int quiet = 0;

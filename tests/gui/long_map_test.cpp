@@ -39,18 +39,10 @@ const AttentionMap& map(Explore& e) {
   return *e.results().map(e.state().document.selected);
 }
 
-std::vector<Item> items(Explore& e, const std::string& prefix) {
-  e.driver.frames(2);
-  std::vector<Item> out;
-  for (const Item& item : e.app.window().items().items())
-    if (item.label.starts_with(prefix)) out.push_back(item);
-  return out;
-}
-
 /// Positions of the labels of an axis that are written, ascending.
 std::vector<Index> labelled(Explore& e, const std::string& axis) {
   std::vector<Index> out;
-  for (const Item& item : items(e, "head/label." + axis + "."))
+  for (const Item& item : e.items("head/label." + axis + "."))
     out.push_back(std::atoi(item.label.substr(item.label.rfind('.') + 1).c_str()));
   std::ranges::sort(out);
   return out;

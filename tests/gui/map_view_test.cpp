@@ -26,15 +26,6 @@ void write(Explore& e, const std::string& text) {
   REQUIRE(e.settle());
 }
 
-/// What is on screen under names that begin so, from the last frame.
-std::vector<Item> items(Explore& e, const std::string& prefix) {
-  e.driver.frames(2);
-  std::vector<Item> out;
-  for (const Item& item : e.app.window().items().items())
-    if (item.label.starts_with(prefix)) out.push_back(item);
-  return out;
-}
-
 std::string letters(int n) {
   std::string text;
   for (int i = 0; i < n; ++i) text += static_cast<char>('a' + (i * 7) % 26);
@@ -64,7 +55,7 @@ ImVec2 cell(Explore& e, Index query, Index key) {
 /// Positions of the labels of an axis that are written, ascending.
 std::vector<Index> labelled(Explore& e, const std::string& axis) {
   std::vector<Index> out;
-  for (const Item& item : items(e, "head/label." + axis + "."))
+  for (const Item& item : e.items("head/label." + axis + "."))
     out.push_back(std::atoi(item.label.substr(item.label.rfind('.') + 1).c_str()));
   std::ranges::sort(out);
   return out;
@@ -81,7 +72,7 @@ TEST_CASE("a cell with a number in it answers in its middle: pointed at, pinned,
     write(e, letters(n));
     e.driver.click("Layer 1 Head 2");  // spreads its weight: numbers everywhere
     REQUIRE(e.settle());
-    const auto numbers = items(e, "head/value.");
+    const auto numbers = e.items("head/value.");
     REQUIRE(numbers.size() > 3);
     for (const Item& number : numbers) {
       Index query = 0, key = 0;
@@ -129,7 +120,7 @@ TEST_CASE("labels of a map are never smaller than 11 pixels: there are fewer, an
       const Item on = e.driver.item("head/map");
       CHECK(on.min.x >= 340);
       CHECK(on.max.x <= static_cast<float>(width - 320));
-      const auto rows = items(e, "head/label.query.");
+      const auto rows = e.items("head/label.query.");
       REQUIRE(rows.size() > 3);
       float above = -1e6f;
       for (const Item& label : rows) {
@@ -151,8 +142,8 @@ TEST_CASE("labels of a map are never smaller than 11 pixels: there are fewer, an
       REQUIRE(e.state().hover.query == row);
       const std::string query_name = token_label(*e.results().run->trace, row),
                         key_name = token_label(*e.results().run->trace, column);
-      CHECK(items(e, fmt::format("pointed query {} {}", query_name, row)).size() == 1);
-      CHECK(items(e, fmt::format("pointed key {} {}", column, key_name)).size() == 1);
+      CHECK(e.items(fmt::format("pointed query {} {}", query_name, row)).size() == 1);
+      CHECK(e.items(fmt::format("pointed key {} {}", column, key_name)).size() == 1);
       const Item pointed = e.driver.item(fmt::format("pointed query {} {}", query_name, row));
       CHECK(std::abs(pointed.center().y - cell(e, row, column).y) < 5);
       CHECK(pointed.max.x <= on.min.x);
@@ -176,7 +167,7 @@ TEST_CASE("the wheel shows a part of the map with its axes, numbers and a small 
   write(e, letters(63));
   const Index n = tokens(e), query = 40, key = 20;
   CHECK_FALSE(e.driver.shown("head/minimap"));
-  CHECK(items(e, "head/value.").empty());
+  CHECK(e.items("head/value.").empty());
   const Item whole = e.driver.item("head/map");
   e.driver.move_to(cell(e, query, key));
   for (int i = 0; i < 12; ++i) {
@@ -195,7 +186,7 @@ TEST_CASE("the wheel shows a part of the map with its axes, numbers and a small 
   CHECK(rows.back() - rows.front() + 1 == static_cast<Index>(rows.size()));  // every one is named
   CHECK(rows.front() <= query);
   CHECK(rows.back() >= query);
-  CHECK_FALSE(items(e, "head/value.").empty());
+  CHECK_FALSE(e.items("head/value.").empty());
   const Item part = e.driver.item("head/map");
   CHECK(part.min.x >= 340);
   CHECK(part.max.x <= 960);
@@ -294,12 +285,12 @@ TEST_CASE("the cell pointed at is said in words, whole, with where it comes from
     CHECK(said.min.x >= 340);
     CHECK(said.max.x <= static_cast<float>(width - 320));
     const auto below =
-        items(e, fmt::format("query {}, key {} · blocks.1.attn.hook_pattern[0][{}, {}]", query, key, query, key));
+        e.items(fmt::format("query {}, key {} · blocks.1.attn.hook_pattern[0][{}, {}]", query, key, query, key));
     REQUIRE(below.size() == 1);
     CHECK(below[0].min.y >= said.max.y - 2);
     CHECK(below[0].max.x <= static_cast<float>(width - 320));
     e.driver.move_to(cell(e, 2, 5));
-    CHECK(items(e, fmt::format("{} cannot see {}", token_word(trace, 2), token_word(trace, 5))).size() == 1);
+    CHECK(e.items(fmt::format("{} cannot see {}", token_word(trace, 2), token_word(trace, 5))).size() == 1);
   }
 }
 
@@ -324,7 +315,7 @@ TEST_CASE("clicking a token shades the strip by its row, and the bars are named 
     CHECK(ground(key) == shade(static_cast<double>(map(e).weight(20, key))));
   }
   const Trace& trace = *e.results().run->trace;
-  CHECK(items(e, fmt::format("ROW")).size() <= 1);
+  CHECK(e.items(fmt::format("ROW")).size() <= 1);
   e.driver.key(ImGuiKey_Escape);
   double largest = 0;
   for (const double mass : map(e).stats().column_mass) largest = std::max(largest, mass);
@@ -446,7 +437,7 @@ TEST_CASE("a difference that is zero everywhere is neutral, on the diverging sca
   e.driver.move_to(cell(e, 20, 3));
   const Trace& trace = *e.results().run->trace;
   const float weight = map(e).weight(20, 3);
-  CHECK(items(e, looks_at(trace, 20, 3, static_cast<double>(weight), static_cast<double>(weight))).size() == 1);
+  CHECK(e.items(looks_at(trace, 20, 3, static_cast<double>(weight), static_cast<double>(weight))).size() == 1);
 }
 
 }  // namespace headscope::map_view_test

@@ -10,6 +10,7 @@
 #include "core/edits/temperature_edit.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
+#include "tests/support/small_recipe.h"
 
 namespace headscope::quit_test {
 
@@ -44,13 +45,7 @@ struct Program {
   void train_to(std::int64_t step) {
     TrainingController& controller = workspaces.training;
     Recipe& draft = controller.draft();
-    draft.name = "small";
-    draft.task.kind = "repeated";
-    draft.task.shortest_period = 4;
-    draft.task.longest_period = 8;
-    draft.model = {.family = "gpt2", .layers = 1, .heads = 2, .kv_heads = 2, .width = 16, .mlp = 0, .context = 24};
-    draft.batch = 4;
-    draft.evaluate_rows = 8;
+    draft = testing::small_recipe();
     draft.steps = draft.optimizer.schedule_steps = 1000;
     controller.start();
     controller.pause_at(step);

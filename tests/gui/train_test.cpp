@@ -2,6 +2,7 @@
 
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
+#include "tests/support/small_recipe.h"
 
 namespace headscope::train_test {
 
@@ -28,12 +29,7 @@ TEST_CASE("a run is started, paused, scrubbed back, saved and opened") {
   Explore& e = t.e;
   TrainingController& controller = t.controller;
   Recipe& draft = controller.draft();
-  draft.task.kind = "repeated";
-  draft.task.shortest_period = 4;
-  draft.task.longest_period = 8;
-  draft.model = {.family = "gpt2", .layers = 1, .heads = 2, .kv_heads = 2, .width = 16, .mlp = 0, .context = 24};
-  draft.batch = 4;
-  draft.evaluate_rows = 8;
+  draft = testing::small_recipe();
   draft.steps = draft.optimizer.schedule_steps = 1'000'000;
   e.driver.frames(2);
   REQUIRE(controller.complaint() == "");
@@ -107,13 +103,7 @@ TEST_CASE(
   Explore& e = t.e;
   TrainingController& controller = t.controller;
   Recipe& draft = controller.draft();
-  draft.name = "small";
-  draft.task.kind = "repeated";
-  draft.task.shortest_period = 4;
-  draft.task.longest_period = 8;
-  draft.model = {.family = "gpt2", .layers = 1, .heads = 2, .kv_heads = 2, .width = 16, .mlp = 0, .context = 24};
-  draft.batch = 4;
-  draft.evaluate_rows = 8;
+  draft = testing::small_recipe();
   draft.steps = draft.optimizer.schedule_steps = 1000;
   e.driver.frames(2);
   const Item step = e.driver.item("Step"), pause = e.driver.item("Resume");

@@ -58,8 +58,8 @@ TEST_CASE("a pinned word is told about; its head is looked at, taken out and put
   CHECK(a.state().view.head_view == HeadView::heads);
   a.driver.click("Back to one head");
   CHECK(a.state().view.head_view == HeadView::map);
-  a.driver.click("Unpin");
   REQUIRE(a.settle());
+  a.driver.click("Unpin");
   CHECK(a.driver.item("head/map").min.y == map);  // nothing moves under the hand
   CHECK_FALSE(a.state().document.query);
   CHECK_FALSE(a.driver.shown("Unpin"));

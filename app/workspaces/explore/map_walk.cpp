@@ -150,7 +150,8 @@ void MapWalk::to_match(const PageContext& c, int step) {
     // From what is pinned on, round the end.
     const auto pinned = searched_keys_ ? c.state().document.key : c.state().document.query;
     const auto next = std::ranges::lower_bound(matches_, pinned ? c.shown(*pinned) : 0);
-    match_ = next == matches_.end() ? 0 : static_cast<std::size_t>(next - matches_.begin());
+    const auto ahead = static_cast<std::size_t>(next - matches_.begin());
+    match_ = (step < 0 ? ahead + count - 1 : ahead) % count;
   }
   const Index at = matches_[*match_];
   reached_.reset();
