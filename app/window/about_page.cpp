@@ -16,7 +16,6 @@ constexpr Library libraries[] = {
     {"Dear ImGui", "MIT", "github.com/ocornut/imgui"},
     {"GLFW", "zlib", "glfw.org"},
     {"Eigen", "MPL 2.0", "eigen.tuxfamily.org"},
-    {"oneDNN", "Apache 2.0", "github.com/oneapi-src/oneDNN"},
     {"Highway", "Apache 2.0 or BSD 3-clause", "github.com/google/highway"},
     {"PCRE2", "BSD 3-clause", "pcre.org"},
     {"utf8proc", "MIT", "juliastrings.github.io/utf8proc"},

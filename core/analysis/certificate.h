@@ -29,7 +29,7 @@ struct Certificate {
   std::filesystem::path place;  ///< of the weights
   FilesStamp files;             ///< as they were when they were read
   std::string program;          ///< version of Headscope
-  std::string engine;           ///< what ran the pass: "headscope CPU f32, oneDNN 2.6.3"
+  std::string engine;           ///< what ran the pass: "headscope CPU f32, AVX-512"
   std::string date;             ///< "2026-11-24T19:43:28Z"
   std::vector<Check> checks;
 

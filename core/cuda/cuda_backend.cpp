@@ -50,6 +50,9 @@ class Matrix final : public PackedMatrix {
     device_->synchronize();
   }
 
+  std::size_t bytes() const override {
+    return static_cast<std::size_t>(in_ * stride_) * (half() ? sizeof(std::uint16_t) : sizeof(float));
+  }
   Index in() const override { return in_; }
   Index out() const override { return out_; }
   const Device* device() const { return device_.get(); }

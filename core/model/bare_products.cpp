@@ -31,7 +31,7 @@ void attention_products(Backend& backend, const ModelDims& d, bool causal, Index
 
 }  // namespace
 
-double Model::bare_products(Backend& backend, int tokens, int logit_rows) const {
+BareProducts Model::bare_products(Backend& backend, int tokens, int logit_rows) const {
   const ModelDims& d = parts_->config.dims;
   const bool causal = parts_->config.causal;
   const Index n = tokens, q_width = Index{d.heads} * d.d_head, z_width = Index{d.heads} * d.value_width();
@@ -42,15 +42,18 @@ double Model::bare_products(Backend& backend, int tokens, int logit_rows) const 
   for (Tensor* t : {&x, &hidden, &z, &packed, &channels, &q_latent, &kv_latent})
     std::ranges::fill(t->mutable_values(), 0.5f);
   double multiply_adds = 0;
+  std::size_t bytes = 0;
   const auto product = [&](const Tensor& in, const Linear& w) {
     Tensor out = backend.empty({in.dim(0), w.out()});
     multiply_adds += static_cast<double>(in.dim(0)) * static_cast<double>(w.in() * w.out());
     if (w.packed) {
+      bytes += w.packed->bytes();
       w.packed->multiply(in, nullptr, out, backend.pool());
     } else {
       std::vector<Product> products;
       Index column = 0;
       for (const Tensor& part : w.parts) {
+        bytes += part.bytes();
         products.push_back({in, part, {}, out.slice(1, column, column + part.dim(1))});
         column += part.dim(1);
       }
@@ -98,7 +101,7 @@ double Model::bare_products(Backend& backend, int tokens, int logit_rows) const 
     if (parts_->config.head_layer) product(x, parts_->head);
     product(x.slice(0, n - (parts_->config.vision ? 1 : logit_rows), n), parts_->unembedding);
   }
-  return 2 * multiply_adds;
+  return {2 * multiply_adds, static_cast<double>(bytes)};
 }
 
 }  // namespace headscope

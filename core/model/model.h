@@ -85,6 +85,11 @@ struct ForwardResult {
   Tensor memory;                         ///< (source, d_model): what an encoder-decoder's encoder puts out
 };
 
+/// What was done, and what cannot be left out: floating-point operations, and bytes of weights to read.
+struct BareProducts {
+  double operations = 0, bytes = 0;
+};
+
 class Model {
  public:
   /// Opens a model of any format (core/io/model_location.h says what a path may be). Throws Error on missing tensors,
@@ -125,8 +130,8 @@ class Model {
   bool continues(const KvCache& cache, Index tokens) const;
 
   /// The bare matrix products of a pass over n tokens, logits of the last `logit_rows` of them, and nothing else: what
-  /// a pass cannot be faster than on this machine. For benchmarks. Returns the floating-point operations done.
-  double bare_products(Backend& backend, int n, int logit_rows) const;
+  /// a pass cannot be faster than with these products. For benchmarks.
+  BareProducts bare_products(Backend& backend, int n, int logit_rows) const;
 
   /// The site kinds that fire in this model (no rot_q with learned positions, no pos_embed with RoPE …).
   std::vector<SiteKind> sites() const;

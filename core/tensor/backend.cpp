@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/tensor/buffer_pool.h"
+#include "core/tensor/instruction_set.h"
 #include "core/tensor/over_rows.h"
 #include "core/tensor/row_gradients.h"
 #include "core/tensor/row_ops.h"
@@ -21,7 +22,7 @@ Backend::Backend(int threads) : pool_(threads), buffers_(BufferPool::create()) {
 Backend::~Backend() = default;
 
 std::string Backend::name() const {
-  return fmt::format("CPU f32, {}", matrix_library());
+  return fmt::format("CPU f32, {}", instruction_set());
 }
 
 std::string Backend::described() const {

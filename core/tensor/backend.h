@@ -38,9 +38,9 @@ class Backend {
   explicit Backend(int threads = 0);
   virtual ~Backend();
   ThreadPool& pool() { return pool_; }
-  /// What numbers may depend on, "CPU f32, oneDNN 2.6.3": not on how many threads there are.
+  /// What numbers may depend on, "CPU f32, AVX-512": not on how many threads there are.
   virtual std::string name() const;
-  std::string described() const;  ///< "CPU f32, oneDNN 2.6.3, 2 threads"
+  std::string described() const;  ///< "CPU f32, AVX-512, 2 threads"
 
   /// Uninitialised storage on this machine; large buffers are used again once nobody refers to them.
   Tensor empty(Shape shape);

@@ -7,14 +7,10 @@
 #include <new>
 #include <vector>
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
+#include "core/base/aligned_memory.h"
 
 namespace headscope {
 namespace {
-
-constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 constexpr std::size_t smallest_class = 256;
 
@@ -27,16 +23,11 @@ std::size_t size_class(std::size_t bytes) {
 }
 
 float* allocate(std::size_t bytes) {
-  const std::size_t alignment = bytes >= huge_page ? huge_page : 64;
-  void* const data = ::operator new(bytes, std::align_val_t{alignment});
-#ifdef __linux__
-  if (alignment == huge_page) madvise(data, bytes, MADV_HUGEPAGE);  // a hint: fewer faults, fewer TLB misses
-#endif
-  return static_cast<float*>(data);
+  return static_cast<float*>(allocate_aligned(bytes));
 }
 
 void deallocate(float* data, std::size_t bytes) {
-  ::operator delete(data, std::align_val_t{bytes >= huge_page ? huge_page : 64});
+  deallocate_aligned(data, bytes);
 }
 
 }  // namespace

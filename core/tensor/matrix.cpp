@@ -32,6 +32,7 @@ class PanelMatrix final : public PackedMatrix {
     panels::pack(whole, panels_.mutable_data());
   }
 
+  std::size_t bytes() const override { return panels_.bytes(); }
   Index in() const override { return in_; }
   Index out() const override { return out_; }
 

@@ -1,7 +1,6 @@
 #pragma once
-// Products with a fixed right-hand matrix, packed once. Small matrices (that stay in a core's cache) use our panels;
-// large ones the matrix library, whose body the linker chooses: matrix_onednn.cpp (oneDNN) or matrix_eigen.cpp (Eigen).
-// Large ones that are not f32 stay as they are stored (stored_matrix.h).
+// Products with a fixed right-hand matrix, packed once into panels (core/tensor/panels.h): small ones, that stay in a
+// core's cache, whole; large ones by blocks that do, or as they are stored where they are not f32 (stored_matrix.h).
 
 #include <memory>
 #include <span>
@@ -15,7 +14,7 @@ class ThreadPool;
 class PackedMatrix {
  public:
   virtual ~PackedMatrix() = default;
-  /// Up to here a matrix stays in one core's second-level cache, and our kernel beats the library's call (tests/bench).
+  /// Up to here a matrix stays in one core's second-level cache.
   static constexpr std::size_t small_bytes = std::size_t{1} << 20;
   /// The matrices of `parts`, (in, out_i) with any strides, side by side as one (in, Σ out_i). `small`: bytes as
   /// float32 up to which it is packed as that, in panels; a larger one is multiplied as it is stored, where it can be.
@@ -29,13 +28,13 @@ class PackedMatrix {
   virtual bool by_rows() const { return false; }
   /// The same for rows [begin, end) only, on this thread; the same bits.
   virtual void multiply_rows(const Tensor& x, const float* bias, Tensor& out, Index begin, Index end) const;
+  /// That a product reads.
+  virtual std::size_t bytes() const = 0;
   virtual Index in() const = 0;
   virtual Index out() const = 0;
 };
 
-/// The matrix library's body for large matrices.
+/// Those of f32 that are not small.
 std::shared_ptr<const PackedMatrix> pack_large(std::span<const Tensor> parts, ThreadPool& pool);
-/// "oneDNN 2.6.3" or "Eigen 3.4.0"
-const char* matrix_library();
 
 }  // namespace headscope

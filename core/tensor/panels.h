@@ -34,11 +34,18 @@ struct Addend {
   Index stride = 0;
 };
 
+/// What the caller reads next, from memory rather than from a cache: asked for while this product is computed, so
+/// that it is in the second-level cache when its turn comes.
+struct Ahead {
+  const float* data = nullptr;
+  Index count = 0;
+};
+
 /// c (rows, columns) = scale · a (rows, depth) · B + addend.
 /// `b` points at the first panel; consecutive panels are `panel_stride` floats apart (depth · width() when all of B is
 /// used, more when a range of its depth is). `columns` need not be whole panels: nothing beyond is written.
 void multiply(const Rows& a, Index rows, Index depth, const float* b, Index panel_stride, Index columns, float scale,
-              const Addend& addend, float* c, Index c_stride);
+              const Addend& addend, float* c, Index c_stride, const Ahead& ahead = {});
 /// The same for a left matrix of unit inner stride, and a bias (columns) that may be null.
 inline void multiply(const float* a, Index a_stride, Index rows, Index depth, const float* b, Index panel_stride,
                      Index columns, float scale, const float* bias, float* c, Index c_stride) {

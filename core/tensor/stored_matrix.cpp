@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/thread_pool.h"
+#include "core/tensor/block_product.h"
 #include "core/tensor/over_rows.h"
 #include "core/tensor/panels.h"
 
@@ -13,11 +14,6 @@ namespace {
 
 // Up to so many rows, decoding numbers where they are multiplied costs less than packing them.
 constexpr Index few_rows = 8;
-// A block of a matrix in panels: 256 × 128 floats (128 KB) stay in the second-level cache.
-constexpr Index block_depth = 256, block_columns = 128;
-// Rows that are multiplied with it before the next (24 × 256 floats, 24 KB) stay in the first-level cache; whole blocks
-// of the kernel's 8 or 6.
-constexpr Index strip_rows = 24;
 // A task takes at least so many rows, or it would decode more than it multiplies.
 constexpr Index least_rows = 64;
 
@@ -30,6 +26,11 @@ class StoredMatrix final : public PackedMatrix {
     }
   }
 
+  std::size_t bytes() const override {
+    std::size_t sum = 0;
+    for (const Tensor& part : parts_) sum += part.bytes();
+    return sum;
+  }
   Index in() const override { return parts_[0].dim(0); }
   Index out() const override { return out_; }
 
@@ -78,16 +79,11 @@ class StoredMatrix final : public PackedMatrix {
 
   /// Some columns of the product of some rows, by one thread.
   static void block(const Tensor& w, const Tensor& x, const float* bias, Tensor& panel, float* out, Index out_stride) {
-    const Index in = w.dim(0), rows = x.dim(0), columns = w.dim(1), width = panels::width();
+    const Index in = w.dim(0);
     for (Index k = 0; k < in; k += block_depth) {
       const Index depth = std::min(block_depth, in - k);
       panels::pack(w.slice(0, k, k + depth), panel.mutable_data());
-      for (Index r = 0; r < rows; r += strip_rows) {
-        float* const c = out + r * out_stride;
-        const panels::Addend added = k > 0 ? panels::Addend{c, out_stride} : panels::Addend{bias};
-        panels::multiply({x.data() + r * x.stride(0) + k, x.stride(0)}, std::min(strip_rows, rows - r), depth,
-                         panel.data(), depth * width, columns, 1.0f, added, c, out_stride);
-      }
+      multiply_block(x, k, depth, panel.data(), w.dim(1), bias, out, out_stride);
     }
   }
 

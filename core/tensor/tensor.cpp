@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <new>
+
+#include "core/base/aligned_memory.h"
 
 namespace headscope {
 
@@ -28,12 +29,9 @@ std::string Shape::str() const {
 
 namespace {
 
-constexpr std::align_val_t alignment{64};
-
 std::shared_ptr<std::byte> allocate(Index bytes) {
   const auto size = static_cast<std::size_t>(std::max<Index>(bytes, 1));
-  return {static_cast<std::byte*>(::operator new(size, alignment)),
-          [](std::byte* p) { ::operator delete(p, alignment); }};
+  return {static_cast<std::byte*>(allocate_aligned(size)), [size](std::byte* p) { deallocate_aligned(p, size); }};
 }
 
 /// Calls f(offset, run) for every innermost run of a strided tensor in row-major order.

@@ -32,7 +32,7 @@ struct Trace {
   std::vector<AttentionMap> maps;  ///< layer-major, of the recorded layers; may be empty
   std::map<Site, Tensor> sites;    ///< recorded tensors, shapes as in site_table()
   Tensor logits;  ///< (query, vocab), or (1, vocab) when only the last was kept, and of a picture; may be undefined
-  std::string source;  ///< "headscope CPU f32, oneDNN 2.6.3", "imported from x.npz"
+  std::string source;  ///< "headscope CPU f32, AVX-512", "imported from x.npz"
   CapturePlan plan;
   double milliseconds = 0;  ///< of the forward pass, metrics inside
   Index merged_tokens = 0;  ///< of how many tokens the positions are words (words.h); 0 = they are tokens

@@ -1,6 +1,6 @@
 // A forward pass with every map and metric recorded, beside the sum of its bare matrix products in the same run.
 // Machines differ and are shared, so the counter that matters is `ratio`: pass ÷ floor, each the median of interleaved
-// runs.
+// runs; and `of_bound`: pass ÷ what the machine allows (core/analysis/speed_bounds.h).
 
 #include <benchmark/benchmark.h>
 
@@ -9,10 +9,12 @@
 #include <functional>
 #include <vector>
 
+#include "core/analysis/speed_bounds.h"
 #include "core/base/file.h"
 #include "core/base/median.h"
 #include "core/edits/temperature_edit.h"
 #include "core/edits/weight_edit.h"
+#include "core/generate/generation.h"
 #include "core/run/pass_memory.h"
 #include "core/trace/capture.h"
 #include "tests/bench/random_model.h"
@@ -37,14 +39,18 @@ void forward(benchmark::State& state, const Model& model, MapStorage storage) {
   const MapRequest maps{storage, &links, nullptr};
   const Ctx ctx{backend()};
   std::vector<double> pass, floor;
-  model.bare_products(backend(), n, n);
+  const BareProducts work = model.bare_products(backend(), n, n);
+  SpeedBounds bounds(backend().pool(), work.bytes);
   for (auto _ : state) {
     ForwardResult result;
     pass.push_back(seconds([&] { result = model.forward(ctx, tokens, nullptr, maps); }));
     benchmark::DoNotOptimize(result.logits.data());
     state.SetIterationTime(pass.back());
     floor.push_back(seconds([&] { model.bare_products(backend(), n, n); }));
+    bounds.measure();
   }
+  state.counters["bound_ms"] = 1e3 * bounds.seconds(work);
+  state.counters["of_bound"] = median(pass) / bounds.seconds(work);
   state.counters["pass_ms"] = 1e3 * median(pass);
   state.counters["floor_ms"] = 1e3 * median(floor);
   state.counters["ratio"] = median(pass) / median(floor);
@@ -58,9 +64,40 @@ const Model& gpt2_124m() {
   return *shared_gpt2_124m();
 }
 
+const std::shared_ptr<const Model>& shared_tiny() {
+  static const std::shared_ptr<const Model> model = bench::random_gpt2(4, 4, 128, 1024, 1024, backend());
+  return model;
+}
 const Model& tiny() {
-  static const auto model = bench::random_gpt2(4, 4, 128, 1024, 1024, backend());
-  return *model;
+  return *shared_tiny();
+}
+
+/// A token behind 64 others whose keys and values are known, every head's row of weights recorded.
+void next_token(benchmark::State& state, const std::shared_ptr<const Model>& model) {
+  const Ctx ctx{backend()};
+  Generator generator({model, nullptr}, {}, true, 1000);
+  std::vector<std::int32_t> text;
+  for (int i = 0; i < 64; ++i) text.push_back(i * 7919 % 1000);
+  const auto next = [&] { text.push_back(generator.step(ctx, text, 0, {.settings = {.temperature = 0}})->token); };
+  next();
+  const BareProducts work = model->bare_products(backend(), 1, 1);
+  SpeedBounds bounds(backend().pool(), work.bytes);
+  std::vector<double> token;
+  for (auto _ : state) {
+    if (text.size() > 900) text.resize(65);
+    token.push_back(seconds(next));
+    state.SetIterationTime(token.back());
+    bounds.measure();
+  }
+  state.counters["token_ms"] = 1e3 * median(token);
+  state.counters["bound_ms"] = 1e3 * bounds.seconds(work);
+  state.counters["of_bound"] = median(token) / bounds.seconds(work);
+}
+void next_token_124m(benchmark::State& state) {
+  next_token(state, shared_gpt2_124m());
+}
+void next_token_tiny(benchmark::State& state) {
+  next_token(state, shared_tiny());
 }
 
 /// Traces of a model, each one edit away from the last, as the window asks for them: maps and what comes next (the
@@ -140,6 +177,8 @@ void tiny_dense(benchmark::State& state) {
   forward(state, tiny(), MapStorage::dense);
 }
 
+BENCHMARK(next_token_124m)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(1);
+BENCHMARK(next_token_tiny)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(bundled_change)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(edit_in_the_middle)->Arg(32)->Arg(64)->Arg(256)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);
 BENCHMARK(edit_in_the_middle_124m)->Arg(32)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);

@@ -326,7 +326,7 @@ TEST_CASE("a file of a bare encoder gives maps and streams, and no logits") {
   refused([&] { logit_lens(model, ctx, *recorded, {}, 3); });
   refused([&] { input_gradients(model, ctx, trace->ids(), {}); });
   refused([&] { likely_answers(*trace, *trace); });
-  CHECK(model.bare_products(backend, 5, 5) > 0);
+  CHECK(model.bare_products(backend, 5, 5).operations > 0);
   RunRequest path = request;
   path.capture = {.maps = MapStorage::none, .sites = token_path_sites(model)};
   const TokenPath read = read_token_path(model, *run(loaded, path, ctx), 1);

@@ -78,6 +78,26 @@ TEST_CASE("packed products equal the definition for small and large matrices, an
   }
 }
 
+TEST_CASE("an element of a large product has the same bits whatever rows and threads it is computed with") {
+  const Index in = 700, out = 1000, rows = 410;
+  const Tensor x = random_tensor({rows, in}, 1), w = random_tensor({in, out}, 2), bias = random_tensor({out}, 3);
+  ThreadPool two(2);
+  const auto packed = PackedMatrix::pack(std::span(&w, 1), two);
+  REQUIRE(packed->bytes() == static_cast<std::size_t>(in * panels::padded(out)) * sizeof(float));
+  Tensor whole = unwritten(rows, out);
+  packed->multiply(x, bias.data(), whole, two);
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    for (const Index some : {1, 2, 3, 7, 16, 24, 25, 100, 205}) {
+      CAPTURE(threads);
+      CAPTURE(some);
+      Tensor part = unwritten(some, out);
+      packed->multiply(x.slice(0, rows - some, rows), bias.data(), part, pool);
+      CHECK(std::ranges::equal(part.values(), whole.slice(0, rows - some, rows).values()));
+    }
+  }
+}
+
 TEST_CASE("several matrices packed side by side give their outputs side by side") {
   ThreadPool pool(2);
   for (const Index width : {Index{32}, Index{520}}) {

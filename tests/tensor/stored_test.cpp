@@ -252,7 +252,7 @@ TEST_CASE("matrices that are not multiplied as stored are made float32") {
       const Tensor x = random_tensor({rows, w.dim(0)}, 2);
       CHECK(worst_error(x, w, {}, multiplied(*PackedMatrix::pack(std::span(&w, 1), pool), x, {}, 2)) < 40);
     }
-  // Large ones, with the matrix library.
+  // Large ones, by blocks.
   const Tensor large = stored_copy(Stored::f16, random_tensor({600, 500, 2}, 1)).select(2, 0),
                x = random_tensor({3, 600}, 2);
   CHECK(worst_error(x, large, {}, multiplied(*PackedMatrix::pack(std::span(&large, 1), pool), x, {}, 2)) < 80);
