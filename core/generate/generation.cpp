@@ -78,15 +78,14 @@ std::shared_ptr<const GenerationStep> Generator::step(const Ctx& ctx, std::span<
     step->token = *choice.given;
     return step;
   }
-  const TokenDistribution distribution = token_distribution(step->logits, choice.settings);
-  std::size_t place = 0;
   if (choice.settings.greedy()) {
     step->by = GenerationStep::By::greedy;
-  } else {
-    step->random = draw_of(choice.seed, index);
-    place = place_of(distribution, step->random);
+    step->token = most_probable(step->logits);
+    return step;
   }
-  step->token = distribution.ids[place];
+  const TokenDistribution distribution = token_distribution(step->logits, choice.settings);
+  step->random = draw_of(choice.seed, index);
+  step->token = distribution.ids[place_of(distribution, step->random)];
   return step;
 }
 

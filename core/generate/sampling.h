@@ -33,6 +33,8 @@ struct TokenDistribution {
 };
 /// `logits` (vocab), at least one.
 TokenDistribution token_distribution(const Tensor& logits, const SamplingSettings& settings);
+/// Its first id, without the others.
+std::int32_t most_probable(const Tensor& logits);
 /// −Σ p ln p in nats.
 double entropy_of(std::span<const double> probabilities);
 /// Which entry of `kept` holds u in [0, 1): the first whose cumulative sum exceeds it.

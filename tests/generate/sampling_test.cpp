@@ -4,7 +4,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -27,6 +32,26 @@ TEST_CASE("the full vocabulary comes in order of probability, ties by id") {
   CHECK(d.count == 5);
   const std::vector<float> equal = {1, 2, 2, 0};
   CHECK(token_distribution(Tensor::from({4}, equal), {}).ids == std::vector<std::int32_t>{1, 2, 0, 3});
+}
+
+TEST_CASE("thousands of logits come as a sort by comparing puts them, whatever their signs, sizes and ties") {
+  Random random(3);
+  std::vector<float> values(5000);
+  for (float& value : values)  // a thousand different ones, some subnormal, zeros of both signs
+    value = std::ldexp(std::round(static_cast<float>(random.uniform() * 20 - 10)),
+                       static_cast<int>(random.below(50)) - 145 * (random.below(9) == 0));
+  values[7] = -0.0f;
+  values[9] = 0.0f;
+  values[11] = std::numeric_limits<float>::max();
+  values[13] = -std::numeric_limits<float>::max();
+  std::vector<std::int32_t> ids(values.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  std::ranges::stable_sort(ids, std::greater{}, [&](std::int32_t id) { return values[static_cast<std::size_t>(id)]; });
+  const Tensor logits = Tensor::from({5000}, values);
+  CHECK(token_distribution(logits, {}).ids == ids);
+  CHECK(most_probable(logits) == 11);
+  CHECK(most_probable(logits.slice(0, 13, 5000)) ==
+        ids[static_cast<std::size_t>(std::ranges::find_if(ids, [](int id) { return id >= 13; }) - ids.begin())] - 13);
 }
 
 TEST_CASE("top-k keeps the k most probable and divides by their sum") {
