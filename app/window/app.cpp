@@ -91,6 +91,7 @@ App::App(const AppOptions& options) : options_(options) {
   }
   explorer_->files.count_as_saved();  // what the program was started with
   explorer_->lessons.list();          // the palette's, too
+  explorer_->scenes.use(settings_.scene_list);
   if (!options_.lesson.empty()) explorer_->lessons.open(options_.lesson);
   requests_.presenting = options_.present;
   explorer_->files.set_window_source([this] { return session_window(); });
@@ -220,6 +221,7 @@ void App::draw(Ui& ui) {
   about_.draw(ui, app);
   about_model_.draw(ui, app);
   steps_.draw(ui, app);
+  scenes_.draw(ui, app);
   lessons_.draw(ui, app);
   glossary_.draw(ui, app);
   copying_.draw(ui, app);

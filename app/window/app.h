@@ -81,6 +81,7 @@ class App {
   AboutPage about_;
   ModelPage about_model_;
   StepsPage steps_;
+  ScenesPage scenes_;
   LessonPanel lesson_;
   LessonsPage lessons_;
   GlossaryPage glossary_;
