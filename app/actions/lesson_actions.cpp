@@ -29,13 +29,19 @@ void with_session(AppContext& app, Write&& write) {
   }
 }
 
+/// "␣sold" → "sold"; what is nothing but a space stays.
+std::string without_space(const std::string& label) {
+  constexpr std::string_view space = "␣";
+  return label.starts_with(space) && label.size() > space.size() ? label.substr(space.size()) : label;
+}
+
 /// Of Explore: the head, or the token in all of them.
 std::string head_title(const AppContext& app, const Session& session) {
   const Document& document = session.document;
   std::string out = session.view.head_view == HeadView::heads ? "All heads" : "Head " + to_string(document.selected);
   const auto& run = app.explorer.results().run;
   if (run && document.query && *document.query < static_cast<Index>(run->trace->queries().size()))
-    out += " · " + nth(run->trace->queries(), *document.query).label;
+    out += " · " + without_space(nth(run->trace->queries(), *document.query).label);
   return out;
 }
 
