@@ -19,11 +19,21 @@ bool taken(const AppContext& app) {
   return app.explorer.lessons.lesson() != nullptr;
 }
 
-/// What cannot be written down is the message.
+/// What is on the screen; what cannot be written down is the message. A row or a cell that the text has no more, since
+/// it became shorter, is none.
 template <class Write>
 void with_session(AppContext& app, Write&& write) {
   try {
-    write(app.explorer.files.session());
+    Session session = app.explorer.files.session();
+    Document& document = session.document;
+    if (const auto& run = app.explorer.results().run) {
+      const auto beyond = [](std::optional<Index> at, const std::vector<Token>& tokens) {
+        return at && *at >= static_cast<Index>(tokens.size());
+      };
+      if (beyond(document.key, run->trace->tokens)) document.key.reset();
+      if (beyond(document.query, run->trace->queries())) document.query.reset(), document.key.reset();
+    }
+    write(session);
   } catch (const Error& wrong) {
     app.explorer.jobs.show({Message::Level::error, wrong.what(), ""});
   }

@@ -21,7 +21,7 @@ class PresenterView {
   /// Since presenting this lesson began, or the clock was set back; 0 while nothing is presented.
   double elapsed() const { return elapsed_; }
 
-  static constexpr double tick = 0.25;  ///< seconds between two looks at the clock
+  static constexpr double tick = 0.5;  ///< seconds between two looks at the clock
 
  private:
   void open(AppContext& app, Window& first);
