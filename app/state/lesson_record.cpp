@@ -52,8 +52,12 @@ void name_mechanism(LessonScene& scene, const Session& session) {
   const auto& by_hand = session.document.by_hand;
   if (source == static_cast<int>(Kind::head))
     scene.on = to_string(session.document.selected);
-  else if (source == static_cast<int>(Kind::hand) && by_hand)
+  else if (source == static_cast<int>(Kind::hand) && by_hand) {
     scene.on = by_hand->example;
+    if (scene.on.empty())
+      throw Error("lesson step", "queries, keys and values of a head, at random, or of a worked example",
+                  "some made by hand", "no file of the window keeps those");
+  }
   if (scene.on.empty() || !find_mechanism(page->second)) return;
   MechanismChoice choice = parse_mechanism(page->second);
   const json values = set.value("values", json::object());

@@ -10,9 +10,9 @@ namespace headscope {
 
 /// The block `show`: model, text, edits, head, row, cell, view, workspace and page of the session in lines, and in
 /// `session` what else differs from what these lines show: of the document, the view, the controls of the page that is
-/// shown, and what was generated where that is shown. The window's own (theme, panels, tool in hand) is left out, and
-/// so are matrices made by hand that are no worked example: no session file has them.
-/// Throws Error when text, source or paths are not UTF-8.
+/// shown, and what was generated where that is shown. The window's own (theme, panels, tool in hand) is left out.
+/// Throws Error when text, source or paths are not UTF-8, and on a page of mechanisms that shows matrices made by hand:
+/// no session file has them.
 std::string lesson_show_block(const Session& session);
 
 /// "## A step" with a line to be written over, and that block.

@@ -331,6 +331,11 @@ TEST_CASE("a page of mechanisms is written in the words of lessons, with its val
         nlohmann::json::parse(session.window.controls.at("Mechanisms")));
   REQUIRE(back.document.by_hand);
   CHECK(back.document.by_hand->example == "one-query");
+  // Numbers of one's own are in no file: that is said, rather than other ones shown later.
+  MatricesByHand own = *session.document.by_hand;
+  own.example.clear();
+  session.document.by_hand = std::make_shared<const MatricesByHand>(own);
+  CHECK_THROWS_WITH_AS(lesson_show_block(session), doctest::Contains("made by hand"), Error);
 }
 
 TEST_CASE("a scene that cannot be shown is refused with what there is") {
