@@ -228,6 +228,11 @@ TEST_CASE(
   CHECK(t.number("rollout(-1, -1)") == doctest::Approx(rolled(row)).epsilon(1e-4));
   CHECK(t.number("rollout(0, 0)") == doctest::Approx(1));
   CHECK(t.number("rollout_relative(0, 0)") == doctest::Approx(1));
+  // Even heads give each of the i + 1 keys that row i may see the same.
+  const auto even = [](Index i, Index j) { return 0.5 * (i == j) + 0.5 / static_cast<double>(i + 1); };
+  double by_chance = 0;
+  for (Index k = 13; k <= row; ++k) by_chance += even(row, k) * even(k, 13);
+  CHECK(t.number("rollout_relative(-1, 13)") == doctest::Approx(rolled(13) / by_chance).epsilon(1e-4));
   CHECK_THROWS_AS(t.value("rollout(-1, 13, 1)"), Error);
   CHECK(t.number("mask_cells('causal')") == n * (n + 1) / 2);
   CHECK(t.number("mask_cells('full')") == n * n);
