@@ -28,6 +28,9 @@ struct UiRequests {
   std::optional<std::string> glossary;                  ///< show this term, "" = all of them
   std::string clipboard;                                ///< put this text there; "" = nothing
   bool presenting = false;                              ///< one large picture and a lesson's prose, nothing else
+  bool spotlight = false;                               ///< while presenting, all but what the step is about is dimmed
+  bool presenter = false;                               ///< while presenting, notes and time in a window of their own
+  bool scenes = false;                                  ///< show the list of scenes
   bool add_edit = false;                                ///< open the form for a new edit
   std::optional<Copy> copy;                             ///< of the picture on screen
   bool focus_prompt = false;                            ///< put the cursor into the prompt editor

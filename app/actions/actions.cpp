@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "app/actions/action.h"
-#include "app/state/lesson_record.h"
+#include "app/actions/lesson_actions.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
@@ -368,9 +368,7 @@ void add_view(std::vector<Action>& all) {
   all.push_back({"view.larger", "Larger interface", "Ctrl++", "View", zoom(1.1), nullptr, nullptr});
   all.push_back({"view.smaller", "Smaller interface", "Ctrl+-", "View", zoom(1 / 1.1), nullptr, nullptr});
   all.push_back({"view.usual", "Interface in its usual size", "Ctrl+0", "View", zoom(0), nullptr, nullptr});
-  all.push_back({"view.present", "Present: one large picture on the whole screen", "F11", "View",
-                 [](AppContext& app) { app.ui.presenting = !app.ui.presenting; }, nullptr,
-                 [](const AppContext& app) { return app.ui.presenting; }});
+  add_presenting(all);
   all.push_back(toggle("view.panel.left", "Prompt and atlas", "Ctrl+1", &View::left_open));
   all.push_back(toggle("view.panel.row", "Row below the map", "Ctrl+2", &View::row_open));
   all.push_back(toggle("view.panel.right", "Head and predictions", "Ctrl+3", &View::right_open));
@@ -385,26 +383,7 @@ void add_help(std::vector<Action>& all) {
       {"help.lessons", "Lessons…", "F2", "Help", [](AppContext& app) { app.ui.lessons = true; }, nullptr, nullptr});
   all.push_back({"help.glossary", "Glossary…", "Shift+F1", "Help", [](AppContext& app) { app.ui.glossary = ""; },
                  nullptr, nullptr});
-  const auto lesson = [](int by) {
-    return [by](AppContext& app) { app.explorer.lessons.go(app.explorer.lessons.at() + by); };
-  };
-  const auto taken = [](const AppContext& app) { return app.explorer.lessons.lesson() != nullptr; };
-  all.push_back({"lesson.next", "Lesson: next step", "F4", "Help", lesson(1), taken, nullptr});
-  all.push_back({"lesson.back", "Lesson: step before", "F3", "Help", lesson(-1), taken, nullptr});
-  all.push_back({"lesson.show", "Lesson: show the step again", "F6", "Help",
-                 [](AppContext& app) { app.explorer.lessons.show_again(); }, taken, nullptr});
-  all.push_back({"lesson.record", "Copy what is on the screen as a step of a lesson", "", "Help",
-                 [](AppContext& app) {
-                   try {
-                     app.ui.clipboard = lesson_step_text(app.explorer.files.session());
-                     app.explorer.jobs.show({Message::Level::info, "Copied: a step for a lesson's file", ""});
-                   } catch (const Error& wrong) {
-                     app.explorer.jobs.show({Message::Level::error, wrong.what(), ""});
-                   }
-                 },
-                 has_model, nullptr});
-  all.push_back({"lesson.leave", "Lesson: leave it", "", "Help", [](AppContext& app) { app.explorer.lessons.close(); },
-                 taken, nullptr});
+  add_lessons(all);
   all.push_back(
       {"help.about", "About Headscope…", "", "Help", [](AppContext& app) { app.ui.about = true; }, nullptr, nullptr});
 }

@@ -119,7 +119,7 @@ std::string indented(const std::string& text) {
   return "  " + text;
 }
 
-void show(Console& console, const std::string& name, bool answers) {
+void show(Console& console, const std::string& name, const HandoutParts& with) {
   Runs runs(console);
   const Lesson lesson = read_lesson(named({name}).front());
   console.print_line(lesson.title);
@@ -130,23 +130,25 @@ void show(Console& console, const std::string& name, bool answers) {
     const LessonTold told = tell(step, run);
     console.print_line(fmt::format("\n{}. {}", ++at, step.title));
     for (const std::string& each : told.prose) console.print_line("\n" + indented(each));
+    if (with.notes)
+      for (const std::string& each : told.notes) console.print_line("\n" + indented("> " + each));
     if (!step.question) continue;
     console.print_line("\n" + indented("Question: " + told.ask));
     for (const std::string& each : told.choices) console.print_line(indented("  ○ " + each));
-    if (!answers) continue;
+    if (!with.answers) continue;
     const LessonReply answer = answered(step, run, any_guess(*step.question));
     console.print_line(indented((answer.truth.empty() ? "" : "Answer: " + answer.truth + ". ") + answer.because));
   }
 }
 
-void hand_out(Console& console, const std::string& name, const std::string& out, bool answers) {
+void hand_out(Console& console, const std::string& name, const std::string& out, const HandoutParts& with) {
   if (fs::path(out).extension() != ".html") throw UsageError("--out: a file that ends with .html");
   Runs runs(console);
   const Lesson lesson = read_lesson(named({name}).front());
   const PangoText measure;
-  write_file_atomically(out, lesson_handout(
-                                 lesson, [&](const LessonScene& scene) { return runs.of(scene); }, answers,
-                                 Style{theme("print"), measure}));
+  write_file_atomically(
+      out, lesson_handout(
+               lesson, [&](const LessonScene& scene) { return runs.of(scene); }, with, Style{theme("print"), measure}));
   console.print_line(fmt::format("{}  {} steps", out, lesson.steps.size()));
 }
 
@@ -162,7 +164,7 @@ void add_lesson(Command& app, Console& console) {
   struct Options {
     std::vector<std::string> files;
     std::string file, out;
-    bool answers = false;
+    HandoutParts with;
     Output output;
   };
   auto options = std::make_shared<Options>();
@@ -176,13 +178,15 @@ void add_lesson(Command& app, Console& console) {
   checked.does([options, &console] { check(console, options->files, options->output); });
   Command shown = command.add_subcommand("show", "A lesson in words, with the numbers of the run");
   shown.add_option("lesson", options->file, "File or name").required().type_name("FILE");
-  shown.add_flag("--answers", options->answers, "With the answers");
-  shown.does([options, &console] { show(console, options->file, options->answers); });
+  shown.add_flag("--answers", options->with.answers, "With the answers");
+  shown.add_flag("--notes", options->with.notes, "With the notes of who presents it");
+  shown.does([options, &console] { show(console, options->file, options->with); });
   Command exported = command.add_subcommand("export", "A handout: prose, pictures as vectors, questions");
   exported.add_option("lesson", options->file, "File or name").required().type_name("FILE");
   exported.add_option("-o,--out", options->out, "The page, which a browser prints").required().type_name("FILE.html");
-  exported.add_flag("--answers", options->answers, "With the answers");
-  exported.does([options, &console] { hand_out(console, options->file, options->out, options->answers); });
+  exported.add_flag("--answers", options->with.answers, "With the answers");
+  exported.add_flag("--notes", options->with.notes, "With the notes of who presents it");
+  exported.does([options, &console] { hand_out(console, options->file, options->out, options->with); });
   Command told = command.add_subcommand("terms", "What formulas of a lesson may ask of a run");
   options->output.add_to(told);
   told.does([options, &console] { terms(console, options->output); });

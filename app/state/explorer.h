@@ -11,6 +11,7 @@
 #include "app/state/job_runner.h"
 #include "app/state/lesson_controller.h"
 #include "app/state/run_controller.h"
+#include "app/state/scene_list.h"
 #include "app/state/session_files.h"
 
 namespace headscope {
@@ -29,7 +30,8 @@ struct Explorer {
         files(jobs, editor, run),
         certificates(jobs, run),
         captures(jobs, editor, run),
-        lessons(jobs, editor, run, files) {
+        lessons(jobs, editor, run, files),
+        scenes(jobs, lessons) {
     files.set_model_note_source([this] { return certificates.note(); });
   }
 
@@ -53,6 +55,7 @@ struct Explorer {
   CertificateController certificates;
   CaptureController captures;
   LessonController lessons;
+  SceneList scenes;
 };
 
 }  // namespace headscope

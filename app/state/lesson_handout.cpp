@@ -22,6 +22,7 @@ body {{ font: 15px/1.5 sans-serif; max-width: 760px; margin: 2em auto; padding: 
 section {{ break-inside: avoid; margin-bottom: 2.5em; }} h1 {{ margin-bottom: 0; }} .about {{ color: #555; margin-top: .2em; }}
 figure {{ margin: 1em 0; }} img {{ max-width: 100%; }} figcaption {{ color: #555; font-size: 13px; }}
 .question {{ border: 1px solid #999; border-radius: 4px; padding: .2em 1em; }} .answer {{ border-left: 3px solid #2a6fdb; padding-left: 1em; }}
+.note {{ color: #555; border-left: 3px solid #ccc; padding-left: 1em; }}
 </style></head><body><h1>{0}</h1><p class="about">{1}</p>
 )";
 
@@ -89,8 +90,8 @@ std::optional<Scene> picture_of(const LessonStep& step, LessonRun& run, const Le
 }  // namespace
 
 std::string lesson_handout(const Lesson& lesson,
-                           const std::function<std::shared_ptr<LessonRun>(const LessonScene&)>& run_of, bool answers,
-                           const Style& style) {
+                           const std::function<std::shared_ptr<LessonRun>(const LessonScene&)>& run_of,
+                           const HandoutParts& with, const Style& style) {
   std::string out = fmt::format(head, escaped(lesson.title), escaped(lesson.about));
   int at = 0;
   for (const LessonStep& step : lesson.steps) {
@@ -108,11 +109,13 @@ std::string lesson_handout(const Lesson& lesson,
       for (const std::string& each : told.choices) out += "<p>○ " + html(each) + "</p>\n";
       out += "</div>\n";
     }
-    if (step.question && answers) {
+    if (step.question && with.answers) {
       const LessonReply reply = answered(step, run, any_guess(*step.question));
       out += "<div class=\"answer\"><p>" + (reply.truth.empty() ? "" : html(reply.truth) + ". ") + html(reply.because) +
              "</p></div>\n";
     }
+    if (with.notes)
+      for (const std::string& each : told.notes) out += "<p class=\"note\">" + html(each) + "</p>\n";
     out += "</section>\n";
   }
   return out + "</body></html>\n";

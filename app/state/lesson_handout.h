@@ -11,9 +11,15 @@
 
 namespace headscope {
 
+/// Besides prose, pictures and questions.
+struct HandoutParts {
+  bool answers = false;
+  bool notes = false;  ///< of who presents it
+};
+
 /// `run_of` gives the run of a scene. Throws Error where a step cannot be told.
 std::string lesson_handout(const Lesson& lesson,
-                           const std::function<std::shared_ptr<LessonRun>(const LessonScene&)>& run_of, bool answers,
-                           const Style& style);
+                           const std::function<std::shared_ptr<LessonRun>(const LessonScene&)>& run_of,
+                           const HandoutParts& with, const Style& style);
 
 }  // namespace headscope

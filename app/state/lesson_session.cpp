@@ -113,6 +113,11 @@ std::vector<GlossaryEntry> read_glossary() {
   return file ? parse_glossary(read_file(*file, std::size_t{1} << 20), file->string()) : std::vector<GlossaryEntry>();
 }
 
+fs::path own_lessons_folder() {
+  const fs::path own = data_folder();
+  return own.empty() ? own : own / "lessons";
+}
+
 std::vector<fs::path> lesson_files() {
   std::map<std::string, fs::path> found;  // by name; one's own go before bundled ones
   const auto look_into = [&](const fs::path& folder) {
@@ -122,7 +127,7 @@ std::vector<fs::path> lesson_files() {
         found.insert_or_assign(each.path().filename().string(), each.path());
   };
   if (const auto bundled = find_asset("lessons")) look_into(*bundled);
-  if (const fs::path own = data_folder(); !own.empty()) look_into(own / "lessons");
+  if (const fs::path own = own_lessons_folder(); !own.empty()) look_into(own);
   std::vector<fs::path> files;
   for (const auto& [name, path] : found) files.push_back(path);
   return files;

@@ -18,6 +18,8 @@ RunRequest lesson_request(const LessonScene& scene);
 /// a picture, a mechanism or a piece of a session that is none.
 Session lesson_session(const LessonScene& scene, const LessonTold& told, const std::string& where);
 
+/// Where one's own lessons lie: user data / lessons; empty where there is no such folder.
+std::filesystem::path own_lessons_folder();
 /// The bundled lessons' files, and those of the user's own folder (user data / lessons), by name.
 std::vector<std::filesystem::path> lesson_files();
 /// The bundled one; empty where there is none. Throws Error as parse_glossary() does.

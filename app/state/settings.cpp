@@ -92,6 +92,7 @@ std::string to_json(const Settings& settings) {
   out["model_folders"] = ordered_json::array();
   for (const fs::path& folder : settings.model_folders) out["model_folders"].push_back(folder.generic_string());
   out["detector_rule"] = settings.detector_rule;
+  out["scene_list"] = settings.scene_list;
   // A path of other bytes than UTF-8 is not worth losing the rest for.
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
@@ -133,6 +134,7 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
   if (settings.detector_rule.empty()) settings.detector_rule = Settings{}.detector_rule;  // one was being written
   if (const auto pages = fields.find("pages"))
     for (const auto& [workspace, page] : pages->members()) settings.pages[workspace] = page.text();
+  fields.read("scene_list", settings.scene_list);
   fields.read("threads", settings.threads, 0, Settings::most_threads);
   fields.read_word("device", settings.device, parse_device, device_words);
   fields.read_word(

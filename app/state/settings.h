@@ -33,6 +33,8 @@ struct Settings {
   std::vector<std::filesystem::path> model_folders;       ///< where models are looked for besides, in this order
   std::string detector_rule = "k == q - 1";               ///< the last that was written (core/metrics/cell_rule.h)
 
+  std::string scene_list = "my-scenes";  ///< that scenes are put on (app/state/scene_list.h)
+
   static constexpr std::size_t most_recent = 12, most_model_folders = 32;
   static constexpr double least_scale = 0.5, most_scale = 4;
   static constexpr int most_threads = 1024, least_memory_mb = 16, most_memory_mb = 1 << 20;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "app/widgets/fonts.h"
+#include "app/widgets/framed.h"
 #include "app/widgets/item_registry.h"
 #include "app/widgets/shown_pictures.h"
 #include "viz/gl/heatmap_painter.h"
@@ -37,6 +38,7 @@ struct Ui {
   ItemRegistry* items;  ///< nullptr unless somebody asks what is on screen
   bool* animate;        ///< set to ask for another frame right away
   ShownPictures& pictures;
+  Framed& framed;
 
   /// Logical to window pixels, whole ones, so that edges are sharp.
   float px(double logical) const;

@@ -11,6 +11,7 @@
 #include "app/widgets/controls.h"
 #include "app/window/floating.h"
 #include "app/window/shortcuts.h"
+#include "app/window/spotlight.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/nth.h"
@@ -91,6 +92,7 @@ App::App(const AppOptions& options) : options_(options) {
   }
   explorer_->files.count_as_saved();  // what the program was started with
   explorer_->lessons.list();          // the palette's, too
+  explorer_->scenes.use(settings_.scene_list);
   if (!options_.lesson.empty()) explorer_->lessons.open(options_.lesson);
   requests_.presenting = options_.present;
   explorer_->files.set_window_source([this] { return session_window(); });
@@ -191,6 +193,7 @@ void App::draw(Ui& ui) {
   if (explorer_->lessons.lesson()) content.lesson = [this, &app](Ui& inner) { lesson_.draw(inner, app); };
   content.presenting = requests_.presenting;
   const LessonController& lessons = explorer_->lessons;
+  content.few_words = lessons.lesson() && lessons.step().prose.empty() && !lessons.step().question;
   // Something is to be done there.
   content.keeps_right =
       lessons.lesson() && lessons.step().question && lessons.step().question->kind == LessonQuestion::Kind::until;
@@ -220,12 +223,16 @@ void App::draw(Ui& ui) {
   about_.draw(ui, app);
   about_model_.draw(ui, app);
   steps_.draw(ui, app);
+  scenes_.draw(ui, app);
   lessons_.draw(ui, app);
   glossary_.draw(ui, app);
   copying_.draw(ui, app);
   if (!requests_.clipboard.empty()) ImGui::SetClipboardText(std::exchange(requests_.clipboard, "").c_str());
   unsaved_->draw(ui, app);
   draw_message(ui, app);
+  if (!requests_.presenting) requests_.spotlight = false;
+  if (requests_.spotlight && ui.framed.asked) draw_spotlight(ui);
+  if (std::exchange(ui.framed.asked, requests_.spotlight) != requests_.spotlight) *ui.animate = true;
   if (explorer_->editor.show_hovered()) *ui.animate = true;
   if (ImGui::IsMouseReleased(ImGuiMouseButton_Left))
     explorer_->editor.history().close_step();  // a drag is one step of undo
@@ -281,6 +288,7 @@ void App::frame() {
   explorer_->jobs.set_device(settings_.device, settings_.threads);
   explorer_->run.set_byte_budget(static_cast<std::size_t>(settings_.memory_mb) << 20);
   window_->frame([this](Ui& ui) { draw(ui); });
+  presenter_.frame(app, *window_, time);
   if (std::exchange(requests_.settings_changed, false)) write_settings();
   unsaved_->frame(time);
   if (std::exchange(requests_.quit, false) || unsaved_->answered()) window_->close();
@@ -361,6 +369,7 @@ void App::run() {
         window_->tick(explorer_->captures.every);
       else if (unsaved_->pending())
         window_->tick(1);
+      if (presenter_.window() && !explorer_->jobs.busy()) window_->tick(PresenterView::tick);
     }
   } catch (...) {
     leave();

@@ -21,6 +21,7 @@
 #include "app/window/model_picker.h"
 #include "app/window/pages.h"
 #include "app/window/palette_overlay.h"
+#include "app/window/presenter_view.h"
 #include "app/window/shell.h"
 #include "app/window/unsaved_work.h"
 #include "app/window/window.h"
@@ -53,6 +54,7 @@ class App {
   Explorer& explorer() { return *explorer_; }
   Settings& settings() { return settings_; }
   UiRequests& requests() { return requests_; }
+  PresenterView& presenter() { return presenter_; }
 
  private:
   void draw(Ui& ui);
@@ -81,10 +83,12 @@ class App {
   AboutPage about_;
   ModelPage about_model_;
   StepsPage steps_;
+  ScenesPage scenes_;
   LessonPanel lesson_;
   LessonsPage lessons_;
   GlossaryPage glossary_;
   Copying copying_;
+  PresenterView presenter_;  // its window goes before the one it stands beside
   bool changed_ = true;
 };
 

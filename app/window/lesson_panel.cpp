@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "app/state/model_list.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
@@ -28,17 +29,49 @@ std::string without_marks(std::string text) {
   return text;
 }
 
-/// A paragraph in which what stands between asterisks is set in the accent's colour. Words that no line has room for,
-/// as in scripts without spaces, are broken between characters.
-void emphasised(const Ui& ui, std::string_view text, Color color) {
-  const std::string plain = without_marks(std::string(text));
-  if (runs_right_to_left(plain)) return paragraph(ui, plain, color);  // laid out as a whole
+/// A choice as wide as the column, its words broken into lines; true when clicked.
+bool wide_choice(const Ui& ui, const std::string& words, const char* id, bool chosen) {
+  const float room = ImGui::GetContentRegionAvail().x, pad = ui.px(10);
+  const std::string shown = broken_at_spaces(words, static_cast<double>((room - 2 * pad) / ui.scale),
+                                             [&](std::string_view part) { return ui.fonts.width(part, ui.body()); });
+  const auto lines = static_cast<float>(1 + std::ranges::count(shown, '\n'));
   const UseFont use(ui, ui.body());
+  const float line = ImGui::GetTextLineHeight();
+  const ImVec2 at = ImGui::GetCursorScreenPos(), size{room, lines * line + ui.px(12)};
+  const bool clicked = ImGui::InvisibleButton(id, size);
+  const bool hovered = ImGui::IsItemHovered();
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const ImVec2 corner{at.x + size.x, at.y + size.y};
+  draw->AddRectFilled(at, corner,
+                      col(hovered  ? ui.chrome.hovered
+                          : chosen ? ui.chrome.selected
+                                   : ui.chrome.raised),
+                      ui.px(4));
+  draw->AddRect(at, corner, col(chosen ? ui.theme.accent : ui.chrome.border), ui.px(4));
+  float y = at.y + ui.px(6);
+  for (std::size_t from = 0; from <= shown.size();) {
+    const std::size_t end = std::min(shown.find('\n', from), shown.size());
+    draw_text(ui, *draw, {{0, 0}, shown.substr(from, end - from), ui.body(), ui.theme.text, Anchor::start, 0},
+              {at.x + pad, y + line * 0.78f});
+    y += line;
+    from = end + 1;
+  }
+  ui.name(id, at, corner);
+  return clicked;
+}
+
+}  // namespace
+
+/// A paragraph. Words that no line has room for, as in scripts without spaces, are broken between characters.
+void emphasised(const Ui& ui, std::string_view text, Color color, const Font& font) {
+  const std::string plain = without_marks(std::string(text));
+  const UseFont use(ui, font);
+  if (runs_right_to_left(plain)) return paragraph(ui, plain, color);  // laid out as a whole
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(3)});
   const float left = ImGui::GetCursorPosX(), right = left + ImGui::GetContentRegionAvail().x;
   const Color accent = legible(ui.theme, ui.theme.accent);
   const auto width_of = [&](std::string_view part) {
-    return static_cast<float>(ui.fonts.width(part, ui.body())) * ui.scale;
+    return static_cast<float>(ui.fonts.width(part, font)) * ui.scale;
   };
   const float space = width_of(" ");
   float x = left;
@@ -85,39 +118,6 @@ void emphasised(const Ui& ui, std::string_view text, Color color) {
   ImGui::PopStyleVar();
 }
 
-/// A choice as wide as the column, its words broken into lines; true when clicked.
-bool wide_choice(const Ui& ui, const std::string& words, const char* id, bool chosen) {
-  const float room = ImGui::GetContentRegionAvail().x, pad = ui.px(10);
-  const std::string shown = broken_at_spaces(words, static_cast<double>((room - 2 * pad) / ui.scale),
-                                             [&](std::string_view part) { return ui.fonts.width(part, ui.body()); });
-  const auto lines = static_cast<float>(1 + std::ranges::count(shown, '\n'));
-  const UseFont use(ui, ui.body());
-  const float line = ImGui::GetTextLineHeight();
-  const ImVec2 at = ImGui::GetCursorScreenPos(), size{room, lines * line + ui.px(12)};
-  const bool clicked = ImGui::InvisibleButton(id, size);
-  const bool hovered = ImGui::IsItemHovered();
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const ImVec2 corner{at.x + size.x, at.y + size.y};
-  draw->AddRectFilled(at, corner,
-                      col(hovered  ? ui.chrome.hovered
-                          : chosen ? ui.chrome.selected
-                                   : ui.chrome.raised),
-                      ui.px(4));
-  draw->AddRect(at, corner, col(chosen ? ui.theme.accent : ui.chrome.border), ui.px(4));
-  float y = at.y + ui.px(6);
-  for (std::size_t from = 0; from <= shown.size();) {
-    const std::size_t end = std::min(shown.find('\n', from), shown.size());
-    draw_text(ui, *draw, {{0, 0}, shown.substr(from, end - from), ui.body(), ui.theme.text, Anchor::start, 0},
-              {at.x + pad, y + line * 0.78f});
-    y += line;
-    from = end + 1;
-  }
-  ui.name(id, at, corner);
-  return clicked;
-}
-
-}  // namespace
-
 void LessonPanel::draw(Ui& ui, AppContext& app) {
   LessonController& lessons = app.explorer.lessons;
   const auto lesson = lessons.lesson();
@@ -149,6 +149,7 @@ void LessonPanel::draw(Ui& ui, AppContext& app) {
   }
   if (told) {
     prose(ui, *told);
+    if (told->prose.empty()) shown_edits(ui, app);
     if (lessons.step().question) question(ui, lessons, *told);
   }
   way_on(ui, app);
@@ -156,8 +157,7 @@ void LessonPanel::draw(Ui& ui, AppContext& app) {
   if (leave) lessons.close();
 }
 
-/// As in slides, and as a remote control has them.
-void LessonPanel::slide_keys(AppContext& app) const {
+void slide_keys(AppContext& app) {
   app.ui.sideways_taken = true;
   const ImGuiIO& io = ImGui::GetIO();
   if (io.WantTextInput || io.KeyCtrl || io.KeyAlt || io.KeyShift || walking_controls() ||
@@ -173,16 +173,26 @@ void LessonPanel::slide_keys(AppContext& app) const {
 
 void LessonPanel::prose(const Ui& ui, const LessonTold& told) const {
   for (const std::string& each : told.prose) {
-    emphasised(ui, each, ui.theme.text);
+    emphasised(ui, each, ui.theme.text, ui.body());
     ImGui::Dummy({0, ui.px(6)});
   }
+}
+
+/// Of a scene without words: what a class has to know that the picture does not say.
+void LessonPanel::shown_edits(const Ui& ui, const AppContext& app) const {
+  const Document& document = app.explorer.state().document;
+  const std::string& title = app.explorer.lessons.step().title;
+  note(ui, model_label(document.model));
+  for (const Intervention& edit : document.edits)
+    if (const std::string words = describe(edit); edit.enabled && title.find(words) == std::string::npos)
+      paragraph(ui, words, ui.theme.text);
 }
 
 void LessonPanel::question(Ui& ui, LessonController& lessons, const LessonTold& told) {
   const LessonQuestion& q = lessons.step().question.value();
   ImGui::Dummy({0, ui.px(2)});
   section(ui, "QUESTION");
-  emphasised(ui, told.ask, ui.theme.text);
+  emphasised(ui, told.ask, ui.theme.text, ui.body());
   ImGui::Dummy({0, ui.px(4)});
   switch (q.kind) {
     case Kind::token:
@@ -281,7 +291,7 @@ void LessonPanel::reply(Ui& ui, LessonController& lessons) const {
     if (!beside.empty()) note(ui, beside);
   }
   ImGui::Dummy({0, ui.px(2)});
-  emphasised(ui, answer->because, ui.theme.text);
+  emphasised(ui, answer->because, ui.theme.text, ui.body());
 }
 
 void LessonPanel::way_on(Ui& ui, AppContext& app) const {
@@ -291,24 +301,25 @@ void LessonPanel::way_on(Ui& ui, AppContext& app) const {
     const Action& action = *find_action(id);
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {action.title + " (" + action.shortcut + ")"});
   };
+  // In a slim column they stand in several lines.
+  const float right_end = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+  const auto beside = [&](const char* label) {
+    if (ImGui::GetItemRectMax().x + ui.px(8) + button_width(ui, label) <= right_end) ImGui::SameLine(0, ui.px(8));
+    return button(ui, label, ui.px(28));
+  };
   ImGui::BeginDisabled(lessons.at() == 0);
   if (button(ui, "Back", ui.px(28))) lessons.go(lessons.at() - 1);
   ImGui::EndDisabled();
   offer("lesson.back");
-  ImGui::SameLine(0, ui.px(8));
   if (!lessons.last()) {
-    if (button(ui, "Next", ui.px(28))) lessons.go(lessons.at() + 1);
+    if (beside("Next")) lessons.go(lessons.at() + 1);
     offer("lesson.next");
-  } else if (button(ui, "All lessons", ui.px(28))) {
+  } else if (beside("All lessons")) {
     app.ui.lessons = true;
   }
-  if (app.ui.presenting) {
-    ImGui::SameLine(0, ui.px(8));
-    if (button(ui, "Leave full screen", ui.px(28))) app.ui.presenting = false;
-  }
+  if (app.ui.presenting && beside("Leave full screen")) app.ui.presenting = false;
   if (lessons.wandered()) {
-    ImGui::SameLine(0, ui.px(8));
-    if (button(ui, "Show again", ui.px(28))) lessons.show_again();
+    if (beside("Show again")) lessons.show_again();
     offer("lesson.show");
   }
   if (const auto [right, answered] = lessons.score(); lessons.last() && answered > 0) {

@@ -4,12 +4,19 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "app/actions/action.h"
 #include "app/widgets/ui.h"
 
 namespace headscope {
+
+/// The keys of slides, as remote controls have them: space, arrows, page up and down. In whichever window is the
+/// current one.
+void slide_keys(AppContext& app);
+/// What stands between asterisks in the accent's colour, in the font that is named.
+void emphasised(const Ui& ui, std::string_view text, Color color, const Font& font);
 
 /// Prose, question, answer, and the way on. Draws nothing while no lesson is taken.
 class LessonPanel {
@@ -29,7 +36,7 @@ class LessonPanel {
   void heads(Ui& ui, LessonController& lessons, const LessonTold& told) const;
   void number(Ui& ui, LessonController& lessons);
   void reply(Ui& ui, LessonController& lessons) const;
-  void slide_keys(AppContext& app) const;
+  void shown_edits(const Ui& ui, const AppContext& app) const;
   void way_on(Ui& ui, AppContext& app) const;
 
   std::string typed_;

@@ -48,6 +48,21 @@ class ModelPage {
   int shown_ = 0;  ///< its part
 };
 
+/// F8: the list of scenes, to be presented. Titles are written where they stand; each change is in the file at once,
+/// and can be taken back.
+class ScenesPage {
+ public:
+  void draw(Ui& ui, AppContext& app);
+
+ private:
+  void which(Ui& ui, AppContext& app);
+  void row(Ui& ui, AppContext& app, std::size_t step);
+  void follow(const SceneList& scenes);
+  LessonPages of_;                  // what the titles below were read from
+  std::string title_;               // of the list, as it is being written
+  std::vector<std::string> names_;  // of the scenes, likewise
+};
+
 /// Every step, done or undone; a click goes there.
 class StepsPage {
  public:

@@ -266,7 +266,9 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
   };
   constexpr double lesson_width = 340;
   const float lesson = !content.lesson      ? 0.f
-                       : content.presenting ? std::floor(size.x * (content.keeps_right ? 0.3f : 0.36f))
+                       : content.presenting ? std::floor(size.x * (content.few_words     ? 0.22f
+                                                                   : content.keeps_right ? 0.3f
+                                                                                         : 0.36f))
                                             : ui.px(stretch * lesson_width);
   float left = fitted(layout.left, layout.left_open && !content.presenting),
         right = fitted(layout.right,

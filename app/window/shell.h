@@ -47,6 +47,7 @@ struct ShellContent {
   std::function<void(Ui&)> lesson;  ///< a column before all others; shares the left one's place where both have no room
   std::function<void(Ui&)> model_menu, export_menu;  ///< drawn inside an open popup
   bool keeps_right = false;                          ///< also while presenting
+  bool few_words = false;                            ///< of the lesson: its column may be slim while presenting
   bool presenting = false;                           ///< only the middle, and the lesson beside it, larger
   bool open_model_menu = false;                      ///< as if its button had been pressed
 };

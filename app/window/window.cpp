@@ -15,6 +15,8 @@
 #include <optional>
 #include <utility>
 
+#include "app/window/screens.h"
+#include "app/window/window_life.h"
 #include "core/base/error.h"
 #include "core/base/thread_time.h"
 #include "viz/gl/gl.h"
@@ -31,64 +33,12 @@ constexpr int frames_after_event = 3;
 /// After these a tooltip's delay has passed; one more frame shows it.
 constexpr double late_frame_seconds = 0.25;
 
-std::string glfw_reason() {
-  const char* text = nullptr;
-  glfwGetError(&text);
-  return text != nullptr ? text : "no reason given";
-}
-
-/// True when the middle of a title bar at `corner` can be taken hold of.
-bool on_some_screen(std::pair<int, int> corner, int width) {
-  int count = 0;
-  GLFWmonitor** monitors = glfwGetMonitors(&count);
-  for (int i = 0; i < count; ++i) {
-    int x = 0, y = 0, across = 0, down = 0;
-    glfwGetMonitorWorkarea(monitors[i], &x, &y, &across, &down);
-    const int middle = corner.first + width / 2;
-    if (middle > x && middle < x + across && corner.second >= y && corner.second < y + down - 40) return true;
-  }
-  return false;
-}
-
-struct Glfw {
-  Glfw() {
-    if (!glfwInit())
-      throw Error("window", "a display to open it on", glfw_reason(),
-                  "start it from a desktop session; without one: xvfb-run -a headscope --screenshot picture.png "
-                  "(packages xvfb, xauth), or headscope-cli, which needs no display");
-  }
-  ~Glfw() { glfwTerminate(); }
-  Glfw(const Glfw&) = delete;
-  Glfw& operator=(const Glfw&) = delete;
-};
-
-struct DestroyWindow {
-  void operator()(GLFWwindow* window) const { glfwDestroyWindow(window); }
-};
-
-struct ImGuiLife {
-  ImGuiContext* context = ImGui::CreateContext();
-  ~ImGuiLife() { ImGui::DestroyContext(context); }
-};
-
-struct Backends {
-  explicit Backends(GLFWwindow* window) {
-    ImGui_ImplGlfw_InitForOpenGL(window, true);
-    ImGui_ImplOpenGL3_Init("#version 330 core");
-  }
-  ~Backends() {
-    ImGui_ImplOpenGL3_Shutdown();
-    ImGui_ImplGlfw_Shutdown();
-  }
-  Backends(const Backends&) = delete;
-  Backends& operator=(const Backends&) = delete;
-};
-
 }  // namespace
 
 struct Window::State {
   WindowOptions options;
-  Glfw glfw;
+  State* first = nullptr;  ///< beside which this one stands: its loop draws both
+  std::shared_ptr<Glfw> glfw;
   std::unique_ptr<GLFWwindow, DestroyWindow> window;
   std::optional<ImGuiLife> imgui;
   std::optional<Backends> backends;
@@ -96,6 +46,7 @@ struct Window::State {
   std::optional<HeatmapPainter> painter;
   std::optional<ItemRegistry> items;
   ShownPictures pictures;
+  Framed framed;
   GlHandle framebuffer, image;  ///< offscreen
   int image_width = 0, image_height = 0;
   std::array<int, 4> before_fullscreen{};  ///< x, y, width, height
@@ -114,16 +65,23 @@ struct Window::State {
   bool undrawn = false;  ///< the last frame was made, but not drawn yet
   bool draws_unseen = false;
 
-  explicit State(const WindowOptions& wanted) : options(wanted) {}
+  State(const WindowOptions& wanted, State* beside)
+      : options(wanted), first(beside), glfw(beside ? beside->glfw : std::make_shared<Glfw>()) {}
   ~State() {
-    // GL objects go while the context is there.
-    if (window) glfwMakeContextCurrent(window.get());
+    if (window) take_hold();  // GL objects go while the context is there
+  }
+  /// Makes it the current one.
+  void take_hold() {
+    glfwMakeContextCurrent(window.get());
+    if (imgui) ImGui::SetCurrentContext(imgui->context);
   }
 
   void happened() {
     frames_owed = frames_after_event;
     late_frame_owed = true;
+    if (first) first->happened();
   }
+  Inside inside() { return {window.get(), imgui ? imgui->context : nullptr}; }
 
   double display_scale() const {
 #ifdef __APPLE__
@@ -157,6 +115,8 @@ void Window::State::open() {
   glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
   glfwWindowHint(GLFW_MAXIMIZED, options.maximized && !options.offscreen ? GLFW_TRUE : GLFW_FALSE);
   glfwWindowHint(GLFW_FOCUS_ON_SHOW, GLFW_TRUE);
+  glfwWindowHint(GLFW_AUTO_ICONIFY,
+                 GLFW_FALSE);  // on the whole of one screen it stays there while another is worked on
   int width = options.offscreen ? 64 : options.width, height = options.offscreen ? 64 : options.height;
   if (GLFWmonitor* monitor = glfwGetPrimaryMonitor(); monitor && !options.offscreen) {
     int x = 0, y = 0, across = 0, down = 0;
@@ -169,12 +129,14 @@ void Window::State::open() {
                 "install a graphics driver; libgl1-mesa-dri draws in software where there is none");
   if (options.position && !options.offscreen && on_some_screen(*options.position, width))
     glfwSetWindowPos(window.get(), options.position->first, options.position->second);
+  if (first && !options.offscreen) move_to_other_screen(window.get(), first->window.get());
   glfwMakeContextCurrent(window.get());
-  glfwSwapInterval(options.offscreen ? 0 : 1);
+  glfwSwapInterval(options.offscreen || first ? 0 : 1);  // one waits for the display
   glfwSetWindowSizeLimits(window.get(), 640, 420, GLFW_DONT_CARE, GLFW_DONT_CARE);
   listen();
 
   imgui.emplace();
+  ImGui::SetCurrentContext(imgui->context);
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;                              // sizes belong to the settings
   io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;  // Tab and arrows reach the controls: app/widgets/keyboard.h
@@ -256,12 +218,35 @@ void Window::State::update_textures() {
     if (texture->Status != ImTextureStatus_OK) ImGui_ImplOpenGL3_UpdateTexture(texture);
 }
 
-Window::Window(const WindowOptions& options) : state_(std::make_unique<State>(options)) {
+Window::Window(const WindowOptions& options) : state_(std::make_unique<State>(options, nullptr)) {
   state_->theme = &headscope::theme(options.theme);
   state_->open();
 }
 
-Window::~Window() = default;
+Window::Window(const WindowOptions& options, Window& first)
+    : state_(std::make_unique<State>(options, first.state_.get())) {
+  state_->theme = &headscope::theme(options.theme);
+  try {
+    state_->open();
+  } catch (...) {
+    state_.reset();
+    first.state_->take_hold();
+    throw;
+  }
+  first.state_->take_hold();
+}
+
+Window::~Window() {
+  if (!state_ || !state_->first) return;
+  State* const first = state_->first;
+  state_.reset();  // makes itself the current one
+  first->take_hold();
+}
+
+void Window::within(const std::function<void()>& act) {
+  const Inside inside = state_->inside();
+  act();
+}
 
 bool Window::closing() const {
   return glfwWindowShouldClose(state_->window.get());
@@ -310,6 +295,7 @@ void Window::wake() {
 
 void Window::frame(const Draw& draw) {
   State& s = *state_;
+  const Inside inside = s.inside();
   const double begin = thread_seconds();
   ++s.frames;
   s.undrawn = false;  // a frame that fails leaves nothing to draw
@@ -324,6 +310,7 @@ void Window::frame(const Draw& draw) {
   }
   if (s.items) s.items->begin_frame();
   s.pictures.all.clear();
+  s.framed.areas.clear();
   ImGui_ImplOpenGL3_NewFrame();
   ImGui_ImplGlfw_NewFrame();
   ImGuiIO& io = ImGui::GetIO();
@@ -334,7 +321,7 @@ void Window::frame(const Draw& draw) {
   ImGui::NewFrame();
   bool animate = false;
   Ui ui{*s.theme, chrome_of(*s.theme), *s.fonts, *s.painter, static_cast<float>(scale), s.items ? &*s.items : nullptr,
-        &animate, s.pictures};
+        &animate, s.pictures,          s.framed};
   try {
     draw(ui);
   } catch (...) {
@@ -347,6 +334,9 @@ void Window::frame(const Draw& draw) {
     ImGui::SetNavCursorVisible(false);
   ImGui::Render();
   if (animate || ImGui::IsAnyMouseDown()) s.frames_owed = std::max(s.frames_owed, 1);
+  // The loop is the first one's.
+  if (s.first && (s.frames_owed > 0 || !g.InputEventsQueue.empty()))
+    s.first->frames_owed = std::max(s.first->frames_owed, 1);
 
   const double built = thread_seconds();
   s.undrawn = true;
@@ -385,6 +375,7 @@ void Window::set_title(const std::string& title) {
 
 void Window::resize(int width, int height) {
   State& s = *state_;
+  const Inside inside = s.inside();
   if (s.options.offscreen) {
     s.options.width = width, s.options.height = height;
     s.open_image();
@@ -421,18 +412,9 @@ void Window::set_fullscreen(bool on) {
   state_->maximized_before = maximized();
   glfwGetWindowPos(window, &x, &y);
   glfwGetWindowSize(window, &width, &height);
-  // The screen that shows the window's middle.
-  int count = 0;
-  GLFWmonitor** const all = glfwGetMonitors(&count);
-  for (int i = 0; i < count; ++i) {
-    int left = 0, top = 0;
-    glfwGetMonitorPos(all[i], &left, &top);
-    const GLFWvidmode* const mode = glfwGetVideoMode(all[i]);
-    const int middle_x = x + width / 2 - left, middle_y = y + height / 2 - top;
-    if (mode &&
-        (i + 1 == count || (middle_x >= 0 && middle_x < mode->width && middle_y >= 0 && middle_y < mode->height)))
-      return glfwSetWindowMonitor(window, all[i], 0, 0, mode->width, mode->height, GLFW_DONT_CARE);
-  }
+  if (GLFWmonitor* const screen = screen_of(window))
+    if (const GLFWvidmode* const mode = glfwGetVideoMode(screen))
+      glfwSetWindowMonitor(window, screen, 0, 0, mode->width, mode->height, GLFW_DONT_CARE);
 }
 
 bool Window::maximized() const {
@@ -447,12 +429,21 @@ std::optional<std::pair<int, int>> Window::position() const {
   return corner;
 }
 
+bool Window::offscreen() const {
+  return state_->options.offscreen;
+}
+
+bool Window::names_items() const {
+  return state_->items.has_value();
+}
+
 std::vector<std::filesystem::path> Window::take_dropped() {
   return std::exchange(state_->dropped, {});
 }
 
 Image Window::capture() {
   State& s = *state_;
+  const Inside inside = s.inside();
   s.draw();
   Image out;
   out.width = s.image_width, out.height = s.image_height;

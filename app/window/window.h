@@ -5,7 +5,10 @@
 //
 //   while (!window.closing()) { window.wait(); explorer.frame(now); window.frame([&](Ui& ui) { … }); }
 //
-// Thread rule: the main thread; wake() from any thread. One Window at a time in a process.
+// A second one may stand beside the first, with a Dear ImGui, fonts and pictures of its own: what happens in it wakes
+// the first, whose loop draws both. Between calls the first is the current one.
+//
+// Thread rule: the main thread; wake() from any thread.
 
 #include <cstdint>
 #include <filesystem>
@@ -38,6 +41,8 @@ class Window {
 
   /// Throws Error with what to install when there is no display or no OpenGL 3.3.
   explicit Window(const WindowOptions& options = {});
+  /// Beside `first`, which outlives it: on another screen where there is one.
+  Window(const WindowOptions& options, Window& first);
   ~Window();
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
@@ -54,6 +59,8 @@ class Window {
   void tick(double seconds);
   /// Makes wait() return. Any thread.
   void wake();
+  /// With this window as the current one of Dear ImGui and OpenGL.
+  void within(const std::function<void()>& act);
   /// One frame. What `draw` throws passes through, with Dear ImGui left in order.
   void frame(const Draw& draw);
 
@@ -73,6 +80,8 @@ class Window {
   /// On the whole of its screen, or as it was before. Nothing changes offscreen.
   void set_fullscreen(bool on);
   bool maximized() const;
+  bool offscreen() const;
+  bool names_items() const;  ///< items() may be called
   /// Where the window is, when the desktop tells.
   std::optional<std::pair<int, int>> position() const;
 

@@ -18,7 +18,7 @@ namespace headscope {
 
 namespace {
 
-constexpr std::size_t longest_lesson = std::size_t{256} << 10, longest_prose = 10'000;
+constexpr std::size_t longest_prose = 10'000;
 constexpr NamedValue<LessonQuestion::Kind> question_names[] = {{"token", LessonQuestion::Kind::token},
                                                                {"head", LessonQuestion::Kind::head},
                                                                {"number", LessonQuestion::Kind::number},
@@ -116,15 +116,19 @@ class Reader {
     step.title = trimmed(line().substr(3));
     step.scene = lesson.scene;
     prose_ = 0;
+    bool shows = false;
     for (++in_.at; !in_.at_end() && !line().starts_with("## ");) {
       if (trimmed(line()).empty())
         ++in_.at;
       else if (line().starts_with("```"))
-        block(step);
+        shows = block(step) || shows;
+      else if (line().starts_with(">"))
+        note(step);
       else
         paragraph(step);
     }
-    if (step.prose.empty()) throw Error(here(), "a sentence or more in \"" + excerpt(step.title, 40) + "\"", "none");
+    if (step.prose.empty() && !shows)
+      throw Error(here(), "a sentence or more in \"" + excerpt(step.title, 40) + "\", or what it shows", "neither");
     lesson.steps.push_back(std::move(step));
   }
 
@@ -133,25 +137,49 @@ class Reader {
     std::string text;
     const auto goes_on = [&] {
       return !in_.at_end() && !trimmed(line()).empty() && !line().starts_with("```") && !line().starts_with("## ") &&
-             (text.empty() || !line().starts_with("- "));
+             !line().starts_with(">") && (text.empty() || !line().starts_with("- "));
     };
     for (; goes_on(); ++in_.at) text += (text.empty() ? "" : " ") + trimmed(line());
-    if ((prose_ += text.size()) > longest_prose)
-      throw Error(place, fmt::format("at most {} bytes of prose in a step", longest_prose), "more");
+    count(text, place);
     step.prose.emplace_back(text, place);
   }
 
-  void block(LessonStep& step) {
+  /// As Markdown quotes: a paragraph of lines that begin with ">"; one with nothing behind it parts two paragraphs.
+  void note(LessonStep& step) {
+    const std::string place = here();
+    std::string text;
+    for (; !in_.at_end() && line().starts_with(">"); ++in_.at) {
+      const std::string words = trimmed(line().substr(1));
+      if (words.empty() && !text.empty()) break;
+      text += (text.empty() || words.empty() ? "" : " ") + words;
+    }
+    count(text, place);
+    if (!text.empty()) step.notes.emplace_back(text, place);
+  }
+
+  void count(const std::string& text, const std::string& place) {
+    if ((prose_ += text.size()) > longest_prose)
+      throw Error(place, fmt::format("at most {} bytes of prose in a step", longest_prose), "more");
+  }
+
+  /// True where it says what the step shows.
+  bool block(LessonStep& step) {
     const std::string place = here(), kind = trimmed(line().substr(3));
     ++in_.at;
-    if (kind == "show") return show(step.scene);
-    if (kind == "question") return question(step, place);
+    if (kind == "show") {
+      show(step.scene);
+      return true;
+    }
+    if (kind == "question") {
+      question(step, place);
+      return false;
+    }
     if (kind == "expect") {
       for (; !in_.at_end() && trimmed(line()) != "```"; ++in_.at)
         if (!trimmed(line()).empty()) step.expect.emplace_back(trimmed(line()), here());
       if (in_.at_end()) throw Error(here(), "a line \"```\"", "the end of the file");
       ++in_.at;
-      return;
+      return false;
     }
     throw Error(place, "a block of show, question or expect", "\"" + excerpt(kind, 40) + "\"");
   }
@@ -193,7 +221,7 @@ class Reader {
   }
 
   FieldLines in_;
-  std::size_t prose_ = 0;  // bytes of the step's
+  std::size_t prose_ = 0;  // bytes of the step's, notes among them
 };
 
 }  // namespace

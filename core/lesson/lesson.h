@@ -3,6 +3,7 @@
 // formulas of the run that the step shows, so no number of a lesson is ever written down: "{weight('0.2', 'sold',
 // 'Anna'):.2f}". Blocks of code say what the step shows, what it asks, and what has to be true.
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -68,7 +69,8 @@ struct LessonQuestion {
 struct LessonStep {
   std::string title;
   int line = 0;
-  std::vector<LessonText> prose;  ///< paragraphs
+  std::vector<LessonText> prose;  ///< paragraphs; none in a scene that is shown without words
+  std::vector<LessonText> notes;  ///< for who presents it: paragraphs that begin with "> "
   LessonScene scene;              ///< the lesson's own where the step says nothing
   std::optional<LessonQuestion> question;
   std::vector<Formula> expect;  ///< what has to be true, or the lesson is wrong of this model
@@ -83,7 +85,16 @@ struct Lesson {
   std::vector<std::string> words;  ///< that people type for it
   LessonScene scene;
   std::vector<LessonStep> steps;
+
+  /// What follows a step; nullptr after the last one.
+  const LessonStep* after(int step) const {
+    const auto next = static_cast<std::size_t>(step) + 1;
+    return next < steps.size() ? &steps[next] : nullptr;
+  }
 };
+
+/// Bytes of a file.
+inline constexpr std::size_t longest_lesson = std::size_t{256} << 10;
 
 /// Throws Error at `where`, naming the line, on a block or a key that is not known, and on what is no formula.
 Lesson parse_lesson(const std::string& markdown, const std::string& id, const std::string& where);

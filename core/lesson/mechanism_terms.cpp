@@ -70,6 +70,7 @@ Members mechanism_terms(LessonRun& run, const LessonMechanism& chosen, const std
              return of.explain ? of.explain(a.integer(1, "row", 0), a.integer(2, "column", 0)) : std::string();
            }}},
           {"output", Callable{[report](const Arguments& a) -> Value { return cell_of(report->result.output, a, 0); }}},
+          {"output_error", Callable{[report](const Arguments&) -> Value { return report->comparison.output_error; }}},
           {"fact", Callable{[report](const Arguments& a) -> Value {
              const std::string name = a.at(0, "name").printed();
              std::vector<std::string> names;

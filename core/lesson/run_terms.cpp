@@ -14,6 +14,7 @@
 #include "core/base/nearest_names.h"
 #include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
+#include "core/lesson/given.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/head_class.h"
 #include "core/metrics/next_token.h"
@@ -54,6 +55,17 @@ const Tensor& LessonRun::site(Site site) {
   const auto at = part ? part->sites.find(site) : std::map<Site, Tensor>::const_iterator{};
   if (!part || at == part->sites.end()) throw Error(name(site), "a site of the model", "none");
   return sites_[site] = at->second;
+}
+
+const Trace& LessonRun::recorded(const std::set<SiteKind>& sites) {
+  auto& known = recorded_[sites];
+  if (!known) {
+    RunRequest wanted = request_;
+    wanted.capture.sites = sites;
+    known = run(model_, wanted, ctx());
+  }
+  if (const Trace* part = known->part(stack_)) return *part;
+  throw Error(known->model.name, "a model with that stack", std::string(name_in(stack_names, stack_)));
 }
 
 const HeadTable& LessonRun::table() {
@@ -147,43 +159,6 @@ double LessonRun::cost(HeadId head) {
 
 namespace {
 
-/// The arguments of one call.
-class Given {
- public:
-  Given(LessonRun& run, const Arguments& arguments) : run_(run), of_(arguments) {}
-  HeadId head(std::size_t at) const { return run_.head(of_.at(at, "head"), of_.where); }
-  Index row(std::size_t at) const { return run_.position(of_.at(at, "row"), run_.trace().queries(), of_.where); }
-  Index key(std::size_t at) const { return run_.position(of_.at(at, "key"), run_.trace().tokens, of_.where); }
-  Site site(std::size_t at) const {
-    const std::string id = text(at, "site");
-    const auto kind = parse_site_kind(id);
-    if (!kind) throw Error(of_.where, "a site, such as resid_post", "\"" + excerpt(id, 40) + "\"");
-    return {*kind, info(*kind).per_layer ? static_cast<int>(number(at + 1, "layer")) : -1};
-  }
-  /// Where none is given, that of the answer.
-  Index row_or_answer(std::size_t at) const {
-    if (of_.find(at, "row")) return run_.position(of_.at(at, "row"), run_.whole().queries(), of_.where);
-    const auto answer = answer_position(run_.whole());
-    if (!answer) throw Error(of_.where, "a token that the model is asked for", "none");
-    return *answer;
-  }
-  std::string text(std::size_t at, std::string_view name) const {
-    const Value& value = of_.at(at, name);
-    if (!value.text()) throw Error(of_.where, fmt::format("a text for {}", name), value.kind());
-    return *value.text();
-  }
-  double number(std::size_t at, std::string_view name) const {
-    const Value& value = of_.at(at, name);
-    if (!value.number()) throw Error(of_.where, fmt::format("a number for {}", name), value.kind());
-    return value.real();
-  }
-  const std::string& where() const { return of_.where; }
-
- private:
-  LessonRun& run_;
-  const Arguments& of_;
-};
-
 double metric_of(LessonRun& run, HeadId head, const std::string& id, bool chance) {
   const Metric& which = metric(id);
   const auto column = static_cast<std::size_t>(&which - metrics().data());
@@ -243,7 +218,7 @@ std::vector<Intervention> edits_in(const Arguments& a) {
   return edits;
 }
 
-constexpr LessonTerm terms[] = {
+constexpr LessonTerm run_terms[] = {
     {"tokens()", "how many tokens the text has",
      [](LessonRun& run, const Arguments&) -> Value { return static_cast<std::int64_t>(run.trace().queries().size()); }},
     {"token(position)", "what stands there",
@@ -359,7 +334,9 @@ constexpr LessonTerm terms[] = {
     {"under(edit, …)", "the same names of the run with these edits alone: under('0.2: ablate zero').answer()",
      [](LessonRun& run, const Arguments& a) -> Value { return lesson_names(run.with(edits_in(a))); }},
     {"mechanism(choice, on)",
-     "names cell(step, row, column), output(row, column), fact(name), terms(step, row, column)",
+     "names cell(step, row, column), output(row, column), fact(name), terms(step, row, column), output_error(): how "
+     "far "
+     "its output lies from softmax attention's, ‖O − O_softmax‖ ÷ ‖O_softmax‖",
      [](LessonRun& run, const Arguments& a) -> Value {
        const Given g(run, a);
        return mechanism_terms(run, {g.text(0, "choice"), g.text(1, "on")}, a.where);
@@ -420,12 +397,17 @@ constexpr LessonTerm terms[] = {
 }  // namespace
 
 std::span<const LessonTerm> lesson_terms() {
-  return terms;
+  static const std::vector<LessonTerm> all = [] {
+    std::vector<LessonTerm> out(std::begin(run_terms), std::end(run_terms));
+    out.insert(out.end(), analysis_terms().begin(), analysis_terms().end());
+    return out;
+  }();
+  return all;
 }
 
 Members lesson_names(const std::shared_ptr<LessonRun>& run, const LessonMechanism& mechanism) {
   Members names;
-  for (const LessonTerm& term : terms)
+  for (const LessonTerm& term : lesson_terms())
     names.emplace_back(term.name(), Callable{[run, value = term.value](const Arguments& a) { return value(*run, a); }});
   if (!mechanism.choice.empty())
     for (auto& each : mechanism_terms(*run, mechanism, "mechanism")) names.push_back(std::move(each));

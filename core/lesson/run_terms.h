@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,8 @@ class LessonRun {
   const Trace& whole();
   /// (position, …) of that layer. Throws Error where the model has no such site.
   const Tensor& site(Site site);
+  /// With these sites, all logits, and its maps factored; of the stack that is asked.
+  const Trace& recorded(const std::set<SiteKind>& sites);
   const HeadTable& table();
   const AttentionMap& map(HeadId head) { return trace().map(head); }
   /// The same text with other edits.
@@ -59,6 +62,7 @@ class LessonRun {
   std::stop_token stop_;
   std::shared_ptr<const Trace> whole_;
   std::map<Site, Tensor> sites_;
+  std::map<std::set<SiteKind>, std::shared_ptr<const Trace>> recorded_;
   std::optional<HeadTable> table_;
   std::map<std::string, std::shared_ptr<LessonRun>> others_;  // by their edits
   std::vector<double> costs_;                                 // layer-major; empty = not asked for
@@ -71,7 +75,7 @@ struct LessonMechanism {
 
 /// Computed. Throws Error at `where` on a mechanism, an example or a head that is none.
 MechanismReport lesson_mechanism(LessonRun& run, const LessonMechanism& chosen, const std::string& where);
-/// cell(step, row, column), terms(step, row, column), output(row, column), fact(name) of it.
+/// cell(step, row, column), terms(step, row, column), output(row, column), fact(name), output_error() of it.
 jinja::Members mechanism_terms(LessonRun& run, const LessonMechanism& chosen, const std::string& where);
 
 struct LessonTerm {
@@ -80,6 +84,8 @@ struct LessonTerm {
   jinja::Value (*value)(LessonRun& run, const jinja::Arguments& given);
   std::string_view name() const { return form.substr(0, form.find('(')); }
 };
+/// Those that ask what Analyse's pages show of a run: lens, attribution, rollout, masks.
+std::span<const LessonTerm> analysis_terms();
 /// All of them, for help and for the page that documents them.
 std::span<const LessonTerm> lesson_terms();
 

@@ -51,6 +51,7 @@ LessonTold tell(const LessonStep& step, const std::shared_ptr<LessonRun>& run) {
   const Members names = names_for(step, run);
   LessonTold out;
   for (const LessonText& each : step.prose) out.prose.push_back(each.told(names));
+  for (const LessonText& each : step.notes) out.notes.push_back(each.told(names));
   if (step.question) {
     out.ask = step.question->ask.told(names);
     for (const LessonText& each : step.question->choices) out.choices.push_back(each.told(names));

@@ -13,6 +13,7 @@ namespace headscope {
 
 struct LessonTold {
   std::vector<std::string> prose = {};  ///< paragraphs
+  std::vector<std::string> notes = {};  ///< likewise, of who presents it
   std::string ask = {};
   std::vector<std::string> choices = {};
   std::vector<std::string> tokens = {};     ///< that can be looked at, as labels

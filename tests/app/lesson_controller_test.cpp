@@ -7,6 +7,7 @@
 #include "app/state/lesson_session.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/edits/ablate_edit.h"
 #include "tests/app/explorer_controller.h"
 
@@ -284,6 +285,57 @@ TEST_CASE("what is on the screen is written as a step that shows the same") {
   CHECK(lines.window.pages.at("Analyse") == "masks");
   session.document.ids = {5, 6, 7};
   CHECK(again(session).second.document.ids == session.document.ids);
+}
+
+TEST_CASE("a step keeps all that can be set of what it shows: view, controls, edits that words do not say") {
+  Session session;
+  session.document.model = *find_bundled_model("tiny-gpt2");
+  session.document.text = "Anna sold pies.";
+  session.document.add_bos = false;
+  session.document.query = 2;
+  session.document.edits = {parse_intervention("0.2: ablate zero", "here"),
+                            parse_intervention("1.0: temperature 2", "here")};
+  session.document.edits.back().enabled = false;
+  session.view.scale = Scale::log, session.view.shown = Shown::before, session.view.atlas.coloring = "class";
+  session.view.theme = "light", session.view.left_open = false, session.view.map_tool = MapTool::mask;
+  session.window.workspace = "Analyse";
+  session.window.pages = {{"Analyse", "lens"}, {"Compare", "text"}};
+  session.window.controls = {{"Analyse", R"({"lens":{"row":3}})"}, {"Compare", R"({"with":1})"}};
+  const std::string text = "---\ntitle: t\n---\n## a\n" + lesson_show_block(session);
+  const LessonStep step = parse_lesson(text, "x", "x.md").steps.front();
+  const Session back = lesson_session(step.scene, {.head = session.document.selected, .row = 2}, "here");
+  CHECK(back.document == session.document);
+  CHECK(back.view.scale == Scale::log);
+  CHECK(back.view.shown == Shown::before);
+  CHECK(back.view.atlas.coloring == "class");
+  CHECK(back.window.workspace == "Analyse");
+  CHECK(back.window.pages == std::map<std::string, std::string>{{"Analyse", "lens"}});
+  CHECK(back.window.controls == std::map<std::string, std::string>{{"Analyse", R"({"lens":{"row":3}})"}});
+  // Whoever sees it has a theme, panels and a tool of their own.
+  for (const char* own : {"theme", "panels", "map_tool"}) CHECK(step.scene.session.find(own) == std::string::npos);
+}
+
+TEST_CASE("a page of mechanisms is written in the words of lessons, with its values") {
+  Student s;
+  s.lessons.go(2);
+  s.settle();
+  Session session = lesson_session(s.lessons.step().scene, {}, "here");
+  const auto scene_of = [&] {
+    const std::string text = "---\ntitle: t\n---\n## a\n" + lesson_show_block(session);
+    return parse_lesson(text, "x", "x.md").steps.front().scene;
+  };
+  CHECK(scene_of().mechanism.starts_with("softmax temperature=2"));
+  CHECK(scene_of().on == "one-query");
+  const Session back = lesson_session(scene_of(), {}, "here");
+  CHECK(nlohmann::json::parse(back.window.controls.at("Mechanisms")) ==
+        nlohmann::json::parse(session.window.controls.at("Mechanisms")));
+  REQUIRE(back.document.by_hand);
+  CHECK(back.document.by_hand->example == "one-query");
+  // Numbers of one's own are in no file: that is said, rather than other ones shown later.
+  MatricesByHand own = *session.document.by_hand;
+  own.example.clear();
+  session.document.by_hand = std::make_shared<const MatricesByHand>(own);
+  CHECK_THROWS_WITH_AS(lesson_show_block(session), doctest::Contains("made by hand"), Error);
 }
 
 TEST_CASE("a scene that cannot be shown is refused with what there is") {

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "tests/support/paths.h"
+#include "tests/support/variable.h"
 
 namespace headscope::monkey_test {
 
@@ -131,6 +132,7 @@ class Monkey {
 }  // namespace
 
 TEST_CASE("whatever is done in whatever order, nothing throws and the state stays whole") {
+  const testing::Variable data("XDG_DATA_HOME", testing::scratch_dir("monkey-data").string());
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     CAPTURE(seed);
     Monkey monkey(seed);

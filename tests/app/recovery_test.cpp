@@ -13,10 +13,12 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "tests/support/paths.h"
+#include "tests/support/variable.h"
 
 namespace headscope::recovery_test {
 
 using testing::scratch_dir;
+using testing::Variable;
 namespace fs = std::filesystem;
 
 namespace {
@@ -40,17 +42,6 @@ void die_with(const fs::path& root, const std::string& words, bool training = fa
   waitpid(child, &status, 0);
   REQUIRE(WEXITSTATUS(status) == 9);
 }
-
-/// An environment variable for a while.
-struct Variable {
-  std::string name;
-  std::optional<std::string> before;
-  Variable(const char* name_, const std::string& value) : name(name_) {
-    if (const char* old = std::getenv(name_)) before = old;
-    setenv(name_, value.c_str(), 1);
-  }
-  ~Variable() { before ? setenv(name.c_str(), before->c_str(), 1) : unsetenv(name.c_str()); }
-};
 
 }  // namespace
 

@@ -44,6 +44,30 @@ TEST_CASE("a claim that is not true is named, and ends with 1") {
   CHECK(none.out.find("0 of 1 steps in 1 lessons are good") != std::string::npos);
 }
 
+TEST_CASE("notes of who presents it are told only where they are asked for; a formula in one is checked") {
+  const auto folder = scratch_dir("notes");
+  const std::string file = folder / "notes.md", page = folder / "page.html";
+  const std::string text =
+      "---\ntitle: Notes\nmodel: induction\ntext: Mr and Mrs Qu\n---\n## One\nProse.\n> Say *{tokens()}* aloud.\n## "
+      "Bare\n"
+      "```show\nhead: 1.0\n```\n";
+  write_file_atomically(file, text);
+  CHECK(run_cli({"lesson", "check", file}).code == 0);
+  CHECK(run_cli({"lesson", "show", file}).out.find("aloud") == std::string::npos);
+  CHECK(run_cli({"lesson", "show", file, "--notes"}).out.find("> Say *13* aloud.") != std::string::npos);
+  REQUIRE(run_cli({"lesson", "export", file, "-o", page}).code == 0);
+  const std::string plain = read_file(page);
+  CHECK(plain.find("aloud") == std::string::npos);
+  CHECK(plain.find("2. Bare") != std::string::npos);  // a scene without words has its picture
+  CHECK(plain.find("<img", plain.find("2. Bare")) != std::string::npos);
+  REQUIRE(run_cli({"lesson", "export", file, "-o", page, "--notes"}).code == 0);
+  CHECK(read_file(page).find("<p class=\"note\">Say <em>13</em> aloud.</p>") != std::string::npos);
+  std::string wrong = text;
+  wrong.replace(wrong.find("tokens()"), 8, "nothing()");
+  write_file_atomically(file, wrong);
+  CHECK(run_cli({"lesson", "check", file}).code == 1);
+}
+
 TEST_CASE("a handout holds prose, a picture of each step and, where asked for, the answers") {
   const auto folder = scratch_dir("handout");
   const std::string plain = (folder / "a.html").string(), told = (folder / "b.html").string();

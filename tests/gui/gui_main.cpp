@@ -10,6 +10,8 @@
 
 #include "core/base/utf8.h"
 #include "tests/gui/driver.h"
+#include "tests/support/paths.h"
+#include "tests/support/variable.h"
 #include "viz/export/glyphs.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -43,6 +45,8 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "skipped: no font has %s; cmake/packages-debian.txt names some that do\n", missing.c_str());
     return skipped;
   }
+  // Nothing is found or written among a person's own files.
+  const headscope::testing::Variable own("XDG_DATA_HOME", headscope::testing::scratch_dir("data").string());
   const int failed = context.run();
   if (failed != 0 || context.shouldExit() || headscope::testing::have_display()) return failed;
   std::fputs("skipped: no display; run the tests through xvfb-run (./test does)\n", stderr);

@@ -12,6 +12,7 @@
 #include "tests/gui/explore.h"
 #include "tests/support/model_folder.h"
 #include "tests/support/paths.h"
+#include "tests/support/variable.h"
 
 namespace headscope::window_monkey_test {
 
@@ -165,6 +166,7 @@ class Monkey {
 
 TEST_CASE("whatever is clicked, dragged, typed and resized, the window lives and its state stays whole") {
   HEADSCOPE_NEEDS_DISPLAY();
+  const testing::Variable data("XDG_DATA_HOME", testing::scratch_dir("window-monkey-data").string());
   const int events = from_environment("HEADSCOPE_MONKEY_EVENTS", 600);
   const int seed = from_environment("HEADSCOPE_MONKEY_SEED", 11);
   CAPTURE(seed);

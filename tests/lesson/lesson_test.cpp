@@ -168,7 +168,7 @@ TEST_CASE("a file that is no lesson is refused, with the line") {
   CHECK(holds(refusal("---\ntitle: t\nminuts: 5\n---\n## a\nb\n"), "minutes"));  // the nearest name
   CHECK(holds(refusal("---\ntitle: t\n---\n"), "a step"));
   CHECK(holds(refusal("---\ntitle: t\n---\nprose\n"), "x.md, line 4"));
-  CHECK(holds(refusal("---\ntitle: t\n---\n## a\n"), "a sentence or more"));
+  CHECK(holds(refusal("---\ntitle: t\n---\n## a\n"), "a sentence or more in \"a\", or what it shows"));
   CHECK(holds(refusal("---\ntitle: t\n---\n## a\nb\n```shew\n```\n"), "show, question or expect"));
   CHECK(holds(refusal("---\ntitle: t\n---\n## a\nb\n```show\nhead: 0.0\n"), "the end of the file"));
   CHECK(holds(refusal("---\ntitle: t\n---\n## a\nb\n```expect\n1 +\n```\n"), "x.md, line 7"));

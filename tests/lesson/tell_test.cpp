@@ -166,6 +166,90 @@ TEST_CASE("terms of mechanisms and of the residual stream") {
   CHECK_THROWS_AS(t.value("norm('resid_post', 7, 3)"), Error);
 }
 
+TEST_CASE("terms of the logit lens are those of the last norm and the unembedding, stage by stage") {
+  Told t;
+  const NextToken best = most_probable(*t.trace);
+  CHECK(t.number("lens_probability('i', '1 mlp')") == doctest::Approx(best.probability));
+  CHECK(t.number("lens_rank('i', '1 mlp')") == 1);
+  CHECK(t.text("lens_answer('1 mlp')") == "i");
+  CHECK(t.text("lens_answer('1 mlp', 3)") == t.text("answer(3)"));
+  CHECK(t.number("lens_rank('i', '0 mlp')") >= 1);
+  CHECK(t.number("lens_probability('i', '0 mlp')") < 0.5 * best.probability);  // block 1 holds the induction head
+  for (const char* wrong : {"lens_answer('2 mlp')", "lens_answer(1)", "lens_rank('no such token', '1 mlp')",
+                            "lens_probability('i', '1 mlp', 99)"})
+    CHECK_THROWS_AS(t.value(wrong), Error);
+}
+
+TEST_CASE("terms of attribution sum to the logit, and those of a head to what it wrote") {
+  Told t;
+  const NextToken best = most_probable(*t.trace);
+  CHECK(t.number("logit()") == doctest::Approx(best.logit));
+  CHECK(t.number("logit(3, 'i')") == doctest::Approx(t.trace->logits.at(3, best.id)));
+  std::vector<std::string> parts{"embedding", "positions", "norm bias"};
+  for (int layer = 0; layer < 2; ++layer) {
+    for (int head = 0; head < 4; ++head) parts.push_back("head " + std::to_string(layer) + "." + std::to_string(head));
+    parts.push_back("attn bias " + std::to_string(layer));
+    parts.push_back("MLP " + std::to_string(layer));
+  }
+  double sum = 0;
+  for (const std::string& part : parts) {
+    try {
+      sum += t.number("attribution('" + part + "')");
+    } catch (const Error&) {  // a model without it
+      CHECK(part.find("head") == std::string::npos);
+    }
+  }
+  CHECK(sum == doctest::Approx(best.logit).epsilon(1e-4));
+  CHECK(t.text("most_attributed_head()") == "1.0");
+  double read = 0;
+  for (int key = 0; key < 58; ++key) read += t.number("attribution_from('1.0', " + std::to_string(key) + ")");
+  CHECK(read == doctest::Approx(t.number("attribution('head 1.0')")).epsilon(1e-4));
+  CHECK(t.number("attribution_from('1.0', 13)") > 0.9 * read);  // where it looks
+  CHECK_THROWS_AS(t.value("attribution('head 2.0')"), Error);
+  // Under an edit what the head writes goes.
+  CHECK(t.number("under('1.0: ablate zero').attribution('head 1.0', -1, 'i')") == doctest::Approx(0));
+}
+
+TEST_CASE(
+    "terms of rollout are the product of the layers' mean maps; of masks, their cells; of mechanisms, their error") {
+  Told t;
+  const Index n = 58, row = n - 1;
+  const auto mixed = [&](int layer, Index i, Index j) {
+    double mean = 0;
+    for (int head = 0; head < 4; ++head) mean += static_cast<double>(t.trace->map({layer, head}).weight(i, j)) / 4;
+    return 0.5 * (i == j) + 0.5 * mean;
+  };
+  const auto rolled = [&](Index j) {
+    double sum = 0;
+    for (Index k = j; k <= row; ++k) sum += mixed(1, row, k) * mixed(0, k, j);
+    return sum;
+  };
+  CHECK(t.number("rollout(-1, 13)") == doctest::Approx(rolled(13)).epsilon(1e-4));
+  CHECK(t.number("rollout(-1, -1)") == doctest::Approx(rolled(row)).epsilon(1e-4));
+  CHECK(t.number("rollout(0, 0)") == doctest::Approx(1));
+  CHECK(t.number("rollout_relative(0, 0)") == doctest::Approx(1));
+  // Even heads give each of the i + 1 keys that row i may see the same.
+  const auto even = [](Index i, Index j) { return 0.5 * (i == j) + 0.5 / static_cast<double>(i + 1); };
+  double by_chance = 0;
+  for (Index k = 13; k <= row; ++k) by_chance += even(row, k) * even(k, 13);
+  CHECK(t.number("rollout_relative(-1, 13)") == doctest::Approx(rolled(13) / by_chance).epsilon(1e-4));
+  CHECK_THROWS_AS(t.value("rollout(-1, 13, 1)"), Error);
+  CHECK(t.number("mask_cells('causal')") == n * (n + 1) / 2);
+  CHECK(t.number("mask_cells('full')") == n * n);
+  CHECK(t.number("mask_cells('window 2')") == 2 * n - 1);
+  CHECK_THROWS_AS(t.value("mask_cells('nonsense')"), Error);
+  CHECK(t.number("mechanism('softmax', '1.0').output_error()") == doctest::Approx(0));
+  // Frobenius, from the outputs themselves.
+  double gap = 0, whole = 0;
+  const auto cell = [&](const char* mechanism, Index i, Index j) {
+    return t.number("mechanism('" + std::string(mechanism) + "', 'one-query').output(" + std::to_string(i) + ", " +
+                    std::to_string(j) + ")");
+  };
+  const double other = cell("linear", 0, 0), softmax = cell("softmax", 0, 0);
+  gap += (other - softmax) * (other - softmax), whole += softmax * softmax;
+  CHECK(t.number("mechanism('linear', 'one-query').output_error()") == doctest::Approx(std::sqrt(gap / whole)));
+}
+
 TEST_CASE("places and heads that are not there are refused with what there is") {
   Told t;
   CHECK_THROWS_AS(t.value("position('Anna')"), Error);

@@ -44,17 +44,16 @@ void paint_label(const PageContext& c, const SceneTouch& touch, const PointedLab
   c.ui.name(fmt::format("{} {}", id, label.text.text), touch.window({left, top}), touch.window({right, bottom}));
 }
 
-/// Row and column pointed at: a frame round each, inside the map, and their labels, whether the axes write them or not.
-void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& scene, const Heatmap& heat,
-                 const ImVec2& from, const ImVec2& to) {
+/// A row and a column of the map, by token, and the labels that name them, whether the axes write them or not.
+struct Cross {
+  std::optional<Index> row, column;  ///< of the picture's cells
+  std::optional<PointedLabel> query, key;
+};
+Cross cross_of(const PageContext& c, const SceneTouch& touch, const Scene& scene, const Heatmap& heat, ImVec2 from,
+               ImVec2 to, std::optional<Index> query_token, std::optional<Index> key_token) {
   const auto shown = [&](std::optional<Index> token) { return token ? std::optional(c.shown(*token)) : std::nullopt; };
-  const std::optional<Index> query = shown(c.state().hover.query), key = shown(c.state().hover.key);
-  const std::optional<Index> row = query ? heat.row_of(*query) : std::nullopt,
-                             column = key ? heat.column_of(*key) : std::nullopt;
-  ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const auto frame = [&](const Rect& r, Color color) {
-    draw.AddRect(touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}), col(color), 0, 0, c.ui.px(1));
-  };
+  const std::optional<Index> query = shown(query_token), key = shown(key_token);
+  Cross out{query ? heat.row_of(*query) : std::nullopt, key ? heat.column_of(*key) : std::nullopt, {}, {}};
   const auto label = [&](const AxisFound& axis, Index cells, Index position, bool number_first) {
     const std::string name = number_first ? token_label(c.positions(), position) : query_label(c.positions(), position);
     if (axis.labels >= cells) return name;
@@ -62,33 +61,77 @@ void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& sce
   };
   const Style style = c.ui.style();
   const double pixels = static_cast<double>(touch.pixels);
-  if (column) {
-    const Rect first = heat.cell(0, *column);
-    frame({first.x, heat.rect.y, first.w, heat.rect.h}, with_opacity(c.ui.theme.key, 0.55));
-    if (const AxisFound axis = axis_of(scene, LabelOf::column); axis.like) {
-      const Point edge{first.x + first.w / 2, heat.rect.y};
-      const double angle = -axis.like->degrees * std::numbers::pi / 180;
-      double room = 1e6;
-      if (angle > 0) room = (edge.y + static_cast<double>(touch.origin.y - from.y) / pixels) / std::sin(angle) - 14;
-      if (angle > 0 && angle < 1.5)
-        room = std::min(room, (static_cast<double>(to.x - touch.origin.x) / pixels - edge.x) / std::cos(angle) - 10);
-      paint_label(c, touch,
-                  point_above(*axis.like, edge, label(axis, heat.columns(), *key, true), std::max(room, 20.0),
-                              c.ui.theme.key, style),
-                  "pointed key");
-    }
+  if (const AxisFound axis = axis_of(scene, LabelOf::column); out.column && axis.like) {
+    const Rect first = heat.cell(0, *out.column);
+    const Point edge{first.x + first.w / 2, heat.rect.y};
+    const double angle = -axis.like->degrees * std::numbers::pi / 180;
+    double room = 1e6;
+    if (angle > 0) room = (edge.y + static_cast<double>(touch.origin.y - from.y) / pixels) / std::sin(angle) - 14;
+    if (angle > 0 && angle < 1.5)
+      room = std::min(room, (static_cast<double>(to.x - touch.origin.x) / pixels - edge.x) / std::cos(angle) - 10);
+    out.key = point_above(*axis.like, edge, label(axis, heat.columns(), *key, true), std::max(room, 20.0),
+                          c.ui.theme.key, style);
   }
-  if (row) {
-    const Rect first = heat.cell(*row, 0);
+  if (const AxisFound axis = axis_of(scene, LabelOf::row); out.row && axis.like) {
+    const Rect first = heat.cell(*out.row, 0);
+    const Point edge{heat.rect.x, first.y + first.h / 2};
+    const double room = edge.x + static_cast<double>(touch.origin.x - from.x) / pixels - 10;
+    out.query = point_beside(*axis.like, edge, label(axis, heat.rows(), *query, false), std::max(room, 20.0),
+                             c.ui.theme.query, style);
+  }
+  return out;
+}
+
+/// Row and column pointed at: a frame round each, inside the map, and their labels.
+void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& scene, const Heatmap& heat,
+                 const ImVec2& from, const ImVec2& to) {
+  const Cross cross = cross_of(c, touch, scene, heat, from, to, c.state().hover.query, c.state().hover.key);
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const auto frame = [&](const Rect& r, Color color) {
+    draw.AddRect(touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}), col(color), 0, 0, c.ui.px(1));
+  };
+  if (cross.column) {
+    const Rect first = heat.cell(0, *cross.column);
+    frame({first.x, heat.rect.y, first.w, heat.rect.h}, with_opacity(c.ui.theme.key, 0.55));
+    if (cross.key) paint_label(c, touch, *cross.key, "pointed key");
+  }
+  if (cross.row) {
+    const Rect first = heat.cell(*cross.row, 0);
     frame({heat.rect.x, first.y, heat.rect.w, first.h}, with_opacity(c.ui.theme.query, 0.7));
-    if (const AxisFound axis = axis_of(scene, LabelOf::row); axis.like) {
-      const Point edge{heat.rect.x, first.y + first.h / 2};
-      const double room = edge.x + static_cast<double>(touch.origin.x - from.x) / pixels - 10;
-      paint_label(c, touch,
-                  point_beside(*axis.like, edge, label(axis, heat.rows(), *query, false), std::max(room, 20.0),
-                               c.ui.theme.query, style),
-                  "pointed query");
-    }
+    if (cross.query) paint_label(c, touch, *cross.query, "pointed query");
+  }
+}
+
+/// For the spotlight: the row that is pointed at, else the pinned one, with its label; and the column down to that row,
+/// where there is one.
+void frame_pinned(const PageContext& c, const SceneTouch& touch, const Scene& scene, const Heatmap& heat, ImVec2 from,
+                  ImVec2 to) {
+  const Hover& hover = c.state().hover;
+  const Document& document = c.state().document;
+  const Cross cross = cross_of(c, touch, scene, heat, from, to, hover.query ? hover.query : document.query,
+                               hover.query ? hover.key : document.key);
+  const float rim = c.ui.px(2);
+  const auto light = [&](const Rect& r) {
+    const ImVec2 min = touch.window({r.x, r.y}), max = touch.window({r.right(), r.bottom()});
+    c.ui.framed.add({std::max(min.x - rim, from.x), std::max(min.y - rim, from.y)},
+                    {std::min(max.x + rim, to.x), std::min(max.y + rim, to.y)});
+  };
+  const auto light_label = [&](const std::optional<PointedLabel>& label) {
+    if (!label) return;
+    const auto& g = label->ground;
+    const auto [left, right] = std::minmax({g[0].x, g[1].x, g[2].x, g[3].x});
+    const auto [top, bottom] = std::minmax({g[0].y, g[1].y, g[2].y, g[3].y});
+    light({left, top, right - left, bottom - top});
+  };
+  if (cross.row) {
+    const Rect first = heat.cell(*cross.row, 0);
+    light({heat.rect.x, first.y, heat.rect.w, first.h});
+    light_label(cross.query);
+  }
+  if (cross.column) {
+    const Rect cell = heat.cell(cross.row.value_or(heat.rows() - 1), *cross.column);
+    light({cell.x, heat.rect.y, cell.w, cell.bottom() - heat.rect.y});
+    light_label(cross.key);
   }
 }
 
@@ -234,6 +277,7 @@ void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools&
   if (tool && !moving) tools.on_map(c, touch, map, heat);
   paint_evidence(c, touch, heat);
   paint_cross(c, touch, *scene, heat, from, to);
+  if (c.ui.framed.asked) frame_pinned(c, touch, *scene, heat, from, to);
   part_.reset_button(c.ui, touch, *scene);
 }
 

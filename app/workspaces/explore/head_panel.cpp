@@ -343,13 +343,21 @@ void HeadPanel::draw(const PageContext& c) {
   const bool with_row = c.state().view.row_open && shown_view(c) == HeadView::map;
   const double room = ImGui::GetContentRegionAvail().y / c.ui.scale;
   const double row_height = with_row ? std::clamp(0.25 * room, 152.0, 208.0) : 0;
-  main_view(c, std::max(160.0, room - row_height - footer_height(c)));
+  const ImVec2 corner = ImGui::GetCursorScreenPos();
+  const double height = std::max(160.0, room - row_height - footer_height(c));
+  main_view(c, height);
+  if (shown_view(c) != HeadView::map)  // the map frames its row
+    c.ui.framed.add(corner, {corner.x + c.ui.px(c.room()), corner.y + c.ui.px(height)});
   footer(c);
   if (!with_row) return;
   const AttentionMap* map = selected_map(c);
   if (!map) return;
   const Document& document = c.state().document;
   const Index query = shown_query(c, *map);
+  if (document.query || c.state().hover.query) {
+    const ImVec2 from = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
+    c.ui.framed.add(from, {from.x + size.x, from.y + size.y});
+  }
   section(c.ui, "ROW",
           fmt::format("of {} · where it looks{}", at(c.positions(), c.shown(query)),
                       c.words() || c.captured() ? "" : " · drag a bar to change its weight"));
