@@ -284,15 +284,25 @@ namespace {
 void pack_stored(const Tensor& matrix, float* out) {
   const Index depth = matrix.dim(0), columns = matrix.dim(1), w = width();
   const std::optional<stored::Lines> lines = matrix.lines();
-  for (Index j = 0; j < columns; j += w, out += depth * w) {
-    const Index used = std::min(w, columns - j);
-    if (used < w) std::fill(out, out + depth * w, 0.0f);
-    if (lines) {
-      stored::unpack(lines->from_column(j), depth, used, out, w);
-    } else {
+  if (columns % w) std::fill(out + columns / w * depth * w, out + packed_size(depth, columns), 0.0f);
+  const auto each_panel = [&](auto fill) {
+    for (Index j = 0; j < columns; j += w) fill(j, std::min(w, columns - j), out + j * depth);
+  };
+  if (lines && lines->rows) {
+    // A few rows into all panels before the next: what lies side by side in memory is read together.
+    constexpr Index some = 16;
+    for (Index k = 0; k < depth; k += some)
+      each_panel([&](Index j, Index used, float* panel) {
+        stored::unpack(lines->from_row(k).from_column(j), std::min(some, depth - k), used, panel + k * w, w);
+      });
+  } else if (lines) {
+    each_panel(
+        [&](Index j, Index used, float* panel) { stored::unpack(lines->from_column(j), depth, used, panel, w); });
+  } else {
+    each_panel([&](Index j, Index used, float* panel) {
       for (Index k = 0; k < depth; ++k)
-        for (Index c = 0; c < used; ++c) out[k * w + c] = matrix.at(k, j + c);
-    }
+        for (Index c = 0; c < used; ++c) panel[k * w + c] = matrix.at(k, j + c);
+    });
   }
 }
 }  // namespace

@@ -190,12 +190,16 @@ void UnpackColumns(const Lines& b, Index depth, Index columns, float* out, Index
 }
 
 /// Of a matrix whose rows lie one behind the other.
+constexpr Index kRowsAhead = 16;
 template <class Numbers>
 void UnpackRows(const Lines& b, Index depth, Index columns, float* out, Index out_stride) {
   const D d;
   const Index step = bytes_of(b.kind, b.stride), lanes = static_cast<Index>(hn::Lanes(d));
   const std::byte* from = b.from + bytes_of(b.kind, b.first);
   for (Index k = 0; k < depth; ++k, from += step, out += out_stride) {
+    // A processor does not see that the rows of a wide matrix follow one another.
+    for (Index byte = 0; byte < bytes_of(b.kind, columns); byte += 64)
+      __builtin_prefetch(from + kRowsAhead * step + byte);
     const Numbers numbers(from);
     Index j = 0;
     for (; j + lanes <= columns; j += lanes) hn::StoreU(numbers.at(d, j), d, out + j);

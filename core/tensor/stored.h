@@ -42,6 +42,8 @@ struct Lines {
   bool rows = false;
 
   Lines from_column(Index j) const { return {kind, from, first + j * (rows ? 1 : stride), stride, rows}; }
+  /// REQUIRES rows.
+  Lines from_row(Index k) const { return {kind, from, first + k * stride, stride, rows}; }
 };
 /// Row k of out, `out_stride` floats from the one before, is B's numbers (k, 0) … (k, columns − 1).
 void unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride);
