@@ -103,8 +103,9 @@ void TrainWorkspace::recipe(Ui& ui) {
       if (ImGui::MenuItem(name.c_str(), nullptr, name == draft.name)) controller_.choose(path);
     ImGui::EndPopup();
   }
-  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated", "Translate", "Shapes"};
-  static constexpr std::string_view kinds[] = {"stories", "masked", "repeated", "translate", "shapes"};
+  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated", "Backcopy", "Translate", "Shapes"};
+  static constexpr std::string_view kinds[] = {"stories", "masked",    "repeated", "backcopy",
+                                                "translate", "shapes"};
   int task = static_cast<int>(std::ranges::find(kinds, draft.task.kind) - std::begin(kinds));
   const auto become = [&](std::string_view family) {
     draft.model.family = family;
