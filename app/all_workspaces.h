@@ -18,6 +18,7 @@ class AllWorkspaces {
   explicit AllWorkspaces(App& app) : AllWorkspaces(app, app.explorer()) {}
   AllWorkspaces(App& app, Explorer& parts)
       : training(parts.jobs, parts.editor, parts.run),
+        trials(parts.jobs),
         generation(parts.jobs, parts.editor, parts.run, parts.files),
         comparison(parts.jobs, parts.editor, parts.run, &training),
         positions_controller(parts.jobs, parts.editor, parts.run),
@@ -28,7 +29,7 @@ class AllWorkspaces {
         mechanisms(parts.jobs, parts.editor, parts.run),
         analyse(parts.jobs, parts.run),
         corpus(corpus_controller),
-        train(training) {
+        train(training, trials) {
     // In the order of workspace_list.
     for (Workspace* each : std::initializer_list<Workspace*>{&explore, &generate, &compare, &positions, &mechanisms,
                                                              &analyse, &corpus, &train})
@@ -51,6 +52,7 @@ class AllWorkspaces {
   }
 
   TrainingController training;
+  TrialController trials;
   GenerationController generation;
   CompareController comparison;
   PositionsController positions_controller;

@@ -13,7 +13,8 @@ namespace {
 struct Train {
   Explore e;
   TrainingController controller{e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run};
-  TrainWorkspace train{controller};
+  TrialController trials{e.app.explorer().jobs};
+  TrainWorkspace train{controller, trials};
   Train() {
     e.app.add(train);
     e.driver.frames(2);
