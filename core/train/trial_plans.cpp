@@ -37,11 +37,13 @@ TrialPlan copying() {
       "Copying: attention and states of fixed size",
       "Copying",
       "Random characters are said twice. How long a text can be said again?",
-      "Attention copies any length it was trained on; what a linear recurrence holds of a text is smeared the more, "
-      "the longer it is.",
+      "Attention finds what followed the same character and copies any length it learnt at. A recurrence has to keep "
+      "the "
+      "text in a state of fixed size, and mixes up the more, the longer it is. With attention in the upper layer alone "
+      "much of it comes back.",
       "Jelassi et al. 2024 (Repeat After Me), Arora et al. 2023 (Zoology)",
       "state space, SSM, Mamba, recall, exact recall, associative recall, linear recurrence, retention, hybrid, "
-      "bottleneck, fixed state",
+      "fixed state",
       "characters to copy",
       {8, 12, 16, 20, 24, 30},
       1.0 / 95,

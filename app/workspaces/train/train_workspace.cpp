@@ -85,11 +85,12 @@ Color head_color(const Ui& ui, const TrainingView& view, std::size_t head) {
 }  // namespace
 
 std::vector<CatalogueGroup> TrainWorkspace::pages() const {
-  std::vector<CatalogueGroup> groups{
-      {"Training", {{one_model, "One model", "recipe, optimiser, checkpoint, fork, heads forming"}}},
-      {"Side by side", {}}};
-  for (const TrialPlan& plan : trial_plans()) groups.back().entries.push_back({plan.id, plan.title, plan.words});
-  return groups;
+  CatalogueGroup one, side;
+  one.title = "Training";
+  one.entries.push_back({one_model, "One model", "recipe, optimiser, checkpoint, fork, heads forming"});
+  side.title = "Side by side";
+  for (const TrialPlan& plan : trial_plans()) side.entries.push_back({plan.id, plan.title, plan.words});
+  return {one, side};
 }
 
 const TrialPlan* TrainWorkspace::trial(const AppContext& app) const {
