@@ -1,6 +1,8 @@
 #pragma once
 // Everything behind the tabs, wired together and handed to an App. Made after the App, it must outlive the last frame.
 
+#include <algorithm>
+
 #include "app/window/app.h"
 #include "app/workspaces/analyse/analyse_workspace.h"
 #include "app/workspaces/compare/compare_workspace.h"
@@ -45,7 +47,10 @@ class AllWorkspaces {
     generation.write_at_once(options.generate_tokens);
     comparison.begin_with(options.with_model, options.with_text);
     if (!options.recipe.empty()) training.choose(options.recipe);
-    if (options.train_steps > 0) {
+    const auto trial = std::ranges::find(trial_plans(), options.page, &TrialPlan::id);
+    if (options.train_steps > 0 && trial != trial_plans().end()) {
+      trials.start(with_steps(*trial, options.train_steps));
+    } else if (options.train_steps > 0) {
       training.start();
       training.pause_at(options.train_steps);
     }

@@ -14,7 +14,7 @@ Recipe small_recipe(const std::string& name, TaskSettings task, int context) {
   recipe.task = std::move(task);
   recipe.model = {
       .family = "llama", .layers = 2, .heads = 2, .kv_heads = 2, .width = 128, .mlp = 0, .context = context};
-  recipe.steps = recipe.optimizer.schedule_steps = 1200;
+  recipe.steps = recipe.optimizer.schedule_steps = 700;
   recipe.batch = 32;
   recipe.optimizer.learning_rate = 0.001;
   recipe.optimizer.final_learning_rate = 0.0002;
@@ -26,12 +26,12 @@ Recipe small_recipe(const std::string& name, TaskSettings task, int context) {
 }
 
 std::vector<Contestant> attention_and_states(const Recipe& recipe) {
-  return {{"attention", recipe}, {"linear recurrence", recipe, {0, 1}}, {"hybrid", recipe, {0}}};
+  return {{"attention", recipe}, {"linear recurrence", recipe, {0, 1, 2}}, {"hybrid", recipe, {0}}};
 }
 
 TrialPlan copying() {
-  const Recipe recipe =
-      small_recipe("copy", {.kind = "repeated", .seed = 1, .shortest_period = 8, .longest_period = 30}, 64);
+  Recipe recipe = small_recipe("copy", {.kind = "repeated", .seed = 1, .shortest_period = 8, .longest_period = 30}, 64);
+  recipe.model.layers = 3;
   return {
       "copy",
       "Copying: attention and states of fixed size",
@@ -39,8 +39,9 @@ TrialPlan copying() {
       "Random characters are said twice. How long a text can be said again?",
       "Attention finds what followed the same character and copies any length it learnt at. A recurrence has to keep "
       "the "
-      "text in a state of fixed size, and mixes up the more, the longer it is. With attention in the upper layer alone "
-      "much of it comes back.",
+      "text in a state of fixed size, and mixes up the more, the longer it is. With attention in the two layers above "
+      "it "
+      "the text comes back.",
       "Jelassi et al. 2024 (Repeat After Me), Arora et al. 2023 (Zoology)",
       "state space, SSM, Mamba, recall, exact recall, associative recall, linear recurrence, retention, hybrid, "
       "fixed state",
@@ -59,7 +60,7 @@ TrialPlan heads() {
       "A head's scores have rank d_head = width ÷ heads at most (Bhojanapalli et al. 2020): too few numbers to "
       "tell 95 characters apart, or one place back from two.",
       "Bhojanapalli et al. 2020 (Low-Rank Bottleneck), Michel et al. 2019",
-      "how many heads, number of heads, low-rank bottleneck, rank, d_head, head width, heads fade",
+      "how many heads, number of heads, d_head, head width, ablation of width",
       "characters to copy",
       {8, 12, 16, 20, 24, 30},
       1.0 / 95,

@@ -133,9 +133,8 @@ TEST_CASE("each study measures and shows") {
   CHECK(g.controller.streaming()->rests.front().share > 0.5);
   CHECK(g.controller.streaming()->rests_anew.front().share < 0.5);
   g.driver.frames(2);
-  g.driver.click("streaming model/tiny-gpt2");
-  REQUIRE(g.driver.until(
-      [&] { return g.controller.streaming()->model.model->config().name == "tiny-gpt2"; }, 20000));
+  g.driver.click("tiny-gpt2");
+  REQUIRE(g.driver.until([&] { return g.controller.streaming()->model.model->config().name == "tiny-gpt2"; }, 20000));
   CHECK(g.controller.streaming()->ids.size() >= 256);
   g.driver.click("Teacher forcing");
   REQUIRE(g.driver.until([&] { return g.controller.forcing() != nullptr; }, 20000));

@@ -86,9 +86,9 @@ Color head_color(const Ui& ui, const TrainingView& view, std::size_t head) {
 
 std::vector<CatalogueGroup> TrainWorkspace::pages() const {
   CatalogueGroup one, side;
-  one.title = "Training";
-  one.entries.push_back({one_model, "One model", "recipe, optimiser, checkpoint, fork, heads forming"});
-  side.title = "Side by side";
+  one.title = "One run";
+  one.entries.push_back({one_model, "One model", "recipe of a run, optimiser, checkpoint, fork, heads forming"});
+  side.title = "Trials";
   for (const TrialPlan& plan : trial_plans()) side.entries.push_back({plan.id, plan.title, plan.words});
   return {one, side};
 }

@@ -47,8 +47,9 @@ const char* words_of(TrialPhase phase) {
 void TrialPage::left(Ui& ui, const TrialPlan& plan) {
   const TrialController::View& view = controller_.view(plan.id);
   const Recipe& recipe = plan.contestants.front().recipe;
-  section(ui, "QUESTION", plan.source);
+  section(ui, "QUESTION");
   note(ui, plan.question);
+  note(ui, plan.source + ".");
   section(ui, "RUN", words_of(view.phase));
   const char* const begin = view.phase == TrialPhase::stopped    ? "Go on"
                             : view.phase == TrialPhase::finished ? "Train again"
