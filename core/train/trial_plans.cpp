@@ -20,7 +20,7 @@ Recipe small_recipe(const std::string& name, TaskSettings task, int context) {
   recipe.optimizer.final_learning_rate = 0.0002;
   recipe.optimizer.warmup_steps = 50;
   recipe.optimizer.weight_decay = 0.01;
-  recipe.evaluate_every = 100;
+  recipe.evaluate_every = 25;
   recipe.evaluate_rows = 32;
   return recipe;
 }

@@ -74,7 +74,7 @@ void TrialPage::left(Ui& ui, const TrialPlan& plan) {
                     recipe.task.longest_period)});
   fact(ui, "Layers", fmt::format("{}, width {}", recipe.model.layers, recipe.model.width));
   fact(ui, "Batch", step_text(recipe));
-  fact(ui, "Steps", fmt::format("{}", recipe.steps));
+  fact(ui, "Steps", fmt::format("{}", view.standings.empty() ? recipe.steps : view.standings.front().progress.steps));
   fact(ui, "Learning rate", fmt::format("{:g}", recipe.optimizer.learning_rate));
   fact(ui, "Seed", fmt::format("{}", recipe.seed), nullptr, {"the same first weights and batches for all"});
 }
