@@ -1,6 +1,8 @@
 #pragma once
 // Everything behind the tabs, wired together and handed to an App. Made after the App, it must outlive the last frame.
 
+#include <algorithm>
+
 #include "app/window/app.h"
 #include "app/workspaces/analyse/analyse_workspace.h"
 #include "app/workspaces/compare/compare_workspace.h"
@@ -18,6 +20,7 @@ class AllWorkspaces {
   explicit AllWorkspaces(App& app) : AllWorkspaces(app, app.explorer()) {}
   AllWorkspaces(App& app, Explorer& parts)
       : training(parts.jobs, parts.editor, parts.run),
+        trials(parts.jobs),
         generation(parts.jobs, parts.editor, parts.run, parts.files),
         comparison(parts.jobs, parts.editor, parts.run, &training),
         positions_controller(parts.jobs, parts.editor, parts.run),
@@ -28,7 +31,7 @@ class AllWorkspaces {
         mechanisms(parts.jobs, parts.editor, parts.run),
         analyse(parts.jobs, parts.run),
         corpus(corpus_controller),
-        train(training) {
+        train(training, trials) {
     // In the order of workspace_list.
     for (Workspace* each : std::initializer_list<Workspace*>{&explore, &generate, &compare, &positions, &mechanisms,
                                                              &analyse, &corpus, &train})
@@ -44,13 +47,17 @@ class AllWorkspaces {
     generation.write_at_once(options.generate_tokens);
     comparison.begin_with(options.with_model, options.with_text);
     if (!options.recipe.empty()) training.choose(options.recipe);
-    if (options.train_steps > 0) {
+    const auto trial = std::ranges::find(trial_plans(), options.page, &TrialPlan::id);
+    if (options.train_steps > 0 && trial != trial_plans().end()) {
+      trials.start(with_steps(*trial, options.train_steps));
+    } else if (options.train_steps > 0) {
       training.start();
       training.pause_at(options.train_steps);
     }
   }
 
   TrainingController training;
+  TrialController trials;
   GenerationController generation;
   CompareController comparison;
   PositionsController positions_controller;

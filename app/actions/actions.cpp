@@ -122,6 +122,7 @@ void add_file(std::vector<Action>& all) {
       {"tiny-vit", "Open tiny-vit: pictures of shapes, a vision transformer"},
       {"tiny-mamba", "Open tiny-mamba: stories, told by states in place of attention"},
       {"induction-2l", "Open induction-2l: two layers that learnt to repeat"},
+      {"sink-2l", "Open sink-2l: two layers whose heads rest on the first token"},
       {"induction", "Open induction: two layers made by hand"}};
   for (const auto& [name, title] : bundled)
     all.push_back({std::string("file.open.") + name, title, "", "File",

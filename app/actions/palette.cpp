@@ -28,6 +28,8 @@ std::string further_words(std::string_view action) {
       {"file.open.tiny-gpt2", "GPT-2 GPT decoder-only causal language model"},
       {"file.open.tiny-llama", "Llama rotary GQA decoder-only"},
       {"file.open.induction-2l", "induction heads in-context learning"},
+      {"file.open.sink-2l",
+       "attention sink first token BOS rest no-op dormant active-dormant head backcopy bigram StreamingLLM"},
       {"file.open.induction", "induction heads in-context learning"},
       {"view.word_answers", "which word does it look at click token explain sentence"},
       {"view.first_steps", "welcome start here beginner newcomer help tutorial getting started"},

@@ -39,10 +39,12 @@ void stream(Console& console, const StreamingOptions& options) {
   if (options.input.has_text()) {
     ids = ids_of_any_length(loaded, options.input.request(), console.stop());
   } else {
-    const int tokens = options.tokens > 0 ? options.tokens : config.context * (config.ends_at_context() ? 1 : 4);
-    const auto stories = story_texts(loaded, options.input.model_folder(), 1, tokens);
-    if (stories.empty()) throw UsageError("--text or --file is required: this model did not learn the bundled stories");
-    ids = stories.front();
+    const int tokens = options.tokens > 0 ? options.tokens : streamed_tokens(config);
+    const auto learnt = learnt_texts(loaded, options.input.model_folder(), 1, tokens);
+    if (learnt.empty())
+      throw UsageError(
+          "--text or --file is required: this model did not learn a language whose texts can be any length");
+    ids = learnt.front();
   }
   std::vector<CachePolicy> policies{CachePolicy::whole, CachePolicy::window, CachePolicy::sinks};
   if (options.recompute) policies.push_back(CachePolicy::recompute);
@@ -51,6 +53,8 @@ void stream(Console& console, const StreamingOptions& options) {
     for (const CachePolicy policy : policies)
       losses.push_back(streaming_losses(loaded, ids, policy, options.settings, ctx));
   });
+  const std::vector<FirstTokenShare> rests =
+      first_token_shares(loaded, ids, {console.backend(), nullptr, console.stop()});
   out.line(fmt::format("{}: {} tokens, a cache of {}, {} of them the first", config.name, ids.size(),
                        options.settings.window, options.settings.sinks));
   std::vector<Column> columns{"from", "to"};
@@ -75,6 +79,9 @@ void stream(Console& console, const StreamingOptions& options) {
                     "{:.4f}; keeping the first tokens changes the window's loss by {:+.4f} nats per token",
                     after(0), after(1), after(2), after(2) - after(1)));
   }
+  out.line("Weight on the first token, before any goes (metric sink):");
+  auto& heads = out.table("first_token", {"head", {"share", "share", "{:.3f}"}, {"chance", "chance", "{:.3f}"}});
+  for (const FirstTokenShare& each : rests) heads.add({to_string(each.head), each.share, each.chance});
   console.print(out.printed(options.output.form()));
 }
 }  // namespace
@@ -92,9 +99,10 @@ void add_streaming(Command& app, Console& console) {
       .check(range(1, 1 << 20))
       .show_default();
   command
-      .add_option("--tokens", options->tokens,
-                  "Without a text: so many tokens of the stories that a bundled model learnt (default: four contexts, "
-                  "one of a model with learned positions)")
+      .add_option(
+          "--tokens", options->tokens,
+          "Without a text: so many tokens of the language that a bundled model learnt (default: four contexts, at "
+          "least 1024; one context of a model with learned positions)")
       .check(range(2, 1 << 20));
   command.add_option("--bin", options->bin, "Tokens in a row of the table").check(range(1, 1 << 20)).show_default();
   command.add_flag("--recompute", options->recompute, "Also the last window read anew for every token: full price");

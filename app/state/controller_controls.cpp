@@ -29,6 +29,7 @@ void controls_of(GenerationController& controller, ControlsRecord& record) {
   record.field("length_penalty", beams.length_penalty, -100, 100);
   record.field("beam_tokens", beams.tokens, 1, many);
   record.field("early_stopping", beams.stopping, BeamSettings::Stopping::never);
+  record.field("streamed", controller.streamed(), GenerationController::Streamed::open);
   StreamingSettings streaming = controller.streaming_settings();
   record.field("window", streaming.window, 2, many);
   record.field("sinks", streaming.sinks, 1, many);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "app/assets.h"
 #include "core/analysis/past_context.h"
 #include "core/base/duration.h"
 #include "core/base/error.h"
@@ -19,7 +20,6 @@ namespace {
 // Steps handed over at once while running at full speed: long enough to cost little, short enough to be seen.
 constexpr double slice_seconds = 0.03;
 constexpr int cost_points = 16;
-constexpr int streamed_contexts = 4;  // of a model that no table of positions ends
 
 }  // namespace
 
@@ -57,7 +57,12 @@ SamplingSettings GenerationController::Settings::used() const {
 
 GenerationController::GenerationController(JobRunner& jobs, DocumentEditor& editor, const RunController& run,
                                            SessionFiles& files, std::size_t byte_budget)
-    : jobs_(jobs), editor_(editor), run_(run), files_(files), byte_budget_(byte_budget) {
+    : jobs_(jobs),
+      editor_(editor),
+      run_(run),
+      files_(files),
+      byte_budget_(byte_budget),
+      example_folder_(find_bundled_model(streaming_example)) {
   files_.set_transcript_source([this] { return record(); });
 }
 
@@ -403,6 +408,11 @@ void GenerationController::put_off_studies(Study except) {
   if (except != Study::forcing) forcing_.put_off(jobs_);
 }
 
+bool GenerationController::streams_example() const {
+  if (!example_folder_ || streamed_ == Streamed::open) return false;
+  return streamed_ == Streamed::example || run_.results().model_folder.parent_path() == example_folder_->parent_path();
+}
+
 void GenerationController::study() {
   if (running_ || in_flight_ || wanted_ == Study::transcript) return;
   put_off_studies(wanted_);
@@ -419,29 +429,37 @@ void GenerationController::study() {
       return measure_generation(*model.model, whole, cost_points, ctx);
     });
   } else if (wanted_ == Study::streaming) {
-    if (model.model->config().state_space) return;  // nothing that could be evicted
-    StreamingOf key{model.model, version_, streaming_settings_, settings_.seed};
-    // Stories stay the same, whatever is written here.
-    if (const auto& last = streaming_.last_key(); last && last->model == key.model && streaming_.last()->stories)
+    const bool example = streams_example();
+    if (!example && model.model->config().state_space) return;  // nothing that could be evicted
+    StreamingOf key{example ? nullptr : model.model, version_, streaming_settings(), settings_.seed, example};
+    // What a model learnt stays the same, whatever is written here.
+    if (const auto& last = streaming_.last_key();
+        last && last->model == key.model && last->example == example && streaming_.last()->learnt)
       key.version = last->version, key.seed = last->seed;
-    const auto folder = run_.results().model_folder;
-    streaming_.want(jobs_, key, [model, folder, ids, context, key](const Ctx& ctx) {
+    const auto folder = example ? *example_folder_ : run_.results().model_folder;
+    streaming_.want(jobs_, key, [open = model, folder, ids, context, key](const Ctx& ctx) {
       StreamingView view;
+      view.model = key.example ? load_model(folder, ctx.backend) : open;
+      const LoadedModel& reads = view.model;
       view.settings = key.settings;
       const auto read = [&] {
         for (const CachePolicy policy :
              {CachePolicy::whole, CachePolicy::window, CachePolicy::sinks, CachePolicy::recompute})
-          view.losses.push_back(streaming_losses(model, view.ids, policy, key.settings, ctx));
+          view.losses.push_back(streaming_losses(reads, view.ids, policy, key.settings, ctx));
+        view.rests = first_token_shares(reads, view.ids, ctx);
+        const std::size_t window = static_cast<std::size_t>(key.settings.window);
+        if (view.ids.size() >= 2 * window)
+          view.rests_anew = first_token_shares(reads, std::span(view.ids).subspan(window, window), ctx);
         return view;
       };
-      // Stories one after another, on and on, unless a table of positions ends.
-      if (!model.model->config().ends_at_context()) {
-        const auto stories = story_texts(model, folder, 1, streamed_contexts * static_cast<int>(context));
-        if (!stories.empty()) {
-          view.ids = stories.front();
+      // On and on in the language that it learnt, unless a table of positions ends.
+      if (!reads.model->config().ends_at_context()) {
+        const auto learnt = learnt_texts(reads, folder, 1, streamed_tokens(reads.model->config()));
+        if (!learnt.empty()) {
+          view.ids = learnt.front();
           view.given = view.ids.size();
-          view.stories = true;
-          view.source = "stories of the language that the model learnt, one after another";
+          view.learnt = true;
+          view.source = "a text of the language that the model learnt, many times as long as any in its training";
           return read();
         }
       }
@@ -449,7 +467,7 @@ void GenerationController::study() {
       view.ids = ids;
       view.ids.resize(std::min(ids.size(), context));
       view.given = view.ids.size();
-      sample_text(model, ctx, view.ids, static_cast<int>(context - view.ids.size()),
+      sample_text(reads, ctx, view.ids, static_cast<int>(context - view.ids.size()),
                   Generator::Choice{{.temperature = 1}, key.seed, {}},
                   [&](std::int32_t id) { return view.ids.push_back(id), true; });
       return read();

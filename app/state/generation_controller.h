@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -155,14 +156,24 @@ class GenerationController {
   // ---- studies, computed when they are asked for in frame after frame
   const std::shared_ptr<const std::vector<GenerationCost>>& costs() const { return costs_.last(); }
   struct StreamingView {
+    LoadedModel model;  ///< that read
     std::vector<std::int32_t> ids;
     std::size_t given = 0;  ///< tokens of `ids` that were there; the model wrote the others
     StreamingSettings settings;
-    bool stories = false;                     ///< `ids` are the bundled stories, whatever this branch says
+    bool learnt = false;                      ///< `ids` are of the language it learnt, whatever this branch says
     std::string source;                       ///< where the text comes from
     std::vector<std::vector<double>> losses;  ///< by CachePolicy
+    std::vector<FirstTokenShare> rests;       ///< of its heads, the largest first
+    std::vector<FirstTokenShare> rests_anew;  ///< the same in the window behind the first, read from position 0
   };
-  StreamingSettings& streaming_settings() { return streaming_settings_; }
+  /// The bundled model that learnt to rest on the first token: what streaming is shown on while the open model is one
+  /// that came with the program, unless somebody chooses otherwise.
+  static constexpr const char* streaming_example = "sink-2l";
+  bool streams_example() const;
+  enum class Streamed { usual, example, open };
+  Streamed& streamed() { return streamed_; }
+  /// Of the model that streams.
+  StreamingSettings& streaming_settings() { return streams_example() ? example_settings_ : streaming_settings_; }
   const std::shared_ptr<const StreamingView>& streaming() const { return streaming_.last(); }
   int& forcing_given() { return forcing_given_; }
   const std::shared_ptr<const ForcedAndFree>& forcing() const { return forcing_.last(); }
@@ -215,6 +226,7 @@ class GenerationController {
     std::uint64_t version;  // of the text
     StreamingSettings settings;
     std::uint64_t seed;
+    bool example;
     bool operator==(const StreamingOf&) const = default;
   };
   struct ForcingOf {
@@ -260,7 +272,9 @@ class GenerationController {
   std::chrono::steady_clock::time_point last_step_{};
   BeamSettings beam_settings_{.tokens = 16};
   std::optional<Followed> followed_;
-  StreamingSettings streaming_settings_;
+  StreamingSettings streaming_settings_, example_settings_{.window = 32};
+  Streamed streamed_ = Streamed::usual;
+  const std::optional<std::filesystem::path> example_folder_;
   int forcing_given_ = 0;
   Study wanted_ = Study::transcript;
   Answer<BeamsOf, BeamTree> beams_{{"generation beams", "searching"}};

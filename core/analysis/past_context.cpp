@@ -11,6 +11,7 @@
 #include "core/base/special_values.h"
 #include "core/edits/position_edit.h"
 #include "core/metrics/next_token.h"
+#include "core/train/backcopy_task.h"
 #include "core/train/recipe.h"
 
 namespace headscope {
@@ -24,10 +25,9 @@ constexpr std::uint64_t long_seed = 0x706F736974696F6Eull;  // stories that no r
 std::vector<std::vector<std::int32_t>> long_ids(const LoadedModel& model, const std::filesystem::path& folder,
                                                 const std::vector<std::int32_t>& own_text, int tokens,
                                                 std::string& source) {
-  std::vector<std::vector<std::int32_t>> texts = story_texts(model, folder, long_texts, tokens);
+  std::vector<std::vector<std::int32_t>> texts = learnt_texts(model, folder, long_texts, tokens);
   if (!texts.empty()) {
-    source =
-        fmt::format("{} texts of stories in the language that the model learnt, {} tokens each", long_texts, tokens);
+    source = fmt::format("{} texts in the language that the model learnt, {} tokens each", long_texts, tokens);
   } else if (static_cast<int>(own_text.size()) > model.model->config().context) {
     texts.push_back(own_text);
     source = fmt::format("your text, {} tokens", texts[0].size());
@@ -91,15 +91,25 @@ int LongRun::best(std::size_t part) const {
   return best;
 }
 
-std::vector<std::vector<std::int32_t>> story_texts(const LoadedModel& model, const std::filesystem::path& folder,
-                                                   int count, int tokens) {
+std::vector<std::vector<std::int32_t>> learnt_texts(const LoadedModel& model, const std::filesystem::path& folder,
+                                                    int count, int tokens) {
   std::vector<std::vector<std::int32_t>> texts;
   const auto eos = model.model->config().eos;
   std::error_code ignored;
   if (!model.tokenizer || !eos || !std::filesystem::exists(folder / "recipe.json", ignored)) return texts;
-  if (!load_recipe(folder / "recipe.json").task.tells_stories()) return texts;
-  const Language language(Grammar::stories());
+  const TaskSettings task = load_recipe(folder / "recipe.json").task;
   Random random(long_seed);
+  if (task.kind == "backcopy") {
+    const Backcopy language(task);
+    for (int t = 0; t < count; ++t) {
+      std::vector<std::int32_t>& ids = texts.emplace_back(1, *eos);
+      for (const Token& token : model.tokenizer->encode(language.sample(random, tokens - 1), {}))
+        ids.push_back(token.id);
+    }
+    return texts;
+  }
+  if (!task.tells_stories()) return texts;
+  const Language language(Grammar::stories());
   for (int t = 0; t < count; ++t) {
     std::vector<std::int32_t> ids;
     while (static_cast<int>(ids.size()) < tokens) {

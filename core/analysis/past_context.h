@@ -35,10 +35,11 @@ struct LongRun {
   int best(std::size_t part) const;
 };
 
-/// `count` texts of `tokens` tokens in the language of the bundled stories, one story after another as in training;
-/// none for a model that did not learn it (its folder's recipe.json says so).
-std::vector<std::vector<std::int32_t>> story_texts(const LoadedModel& model, const std::filesystem::path& folder,
-                                                   int count, int tokens);
+/// `count` texts of `tokens` tokens in the language that the model learnt, where that is one whose texts can be of any
+/// length (its folder's recipe.json says so): stories one after another as in training, or one text of "backcopy". None
+/// of another model.
+std::vector<std::vector<std::int32_t>> learnt_texts(const LoadedModel& model, const std::filesystem::path& folder,
+                                                    int count, int tokens);
 
 /// The model with `request`'s edits, on texts of the language that it learnt (a bundled model of stories), else on
 /// `own_text` where that is longer than the trained length. Of a rotary model: every scaling (none among them), dual

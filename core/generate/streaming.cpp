@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/mask_edit.h"
 #include "core/edits/position_rows.h"
+#include "core/metrics/metric.h"
 #include "core/metrics/next_token.h"
 #include "core/model/weights.h"
 
@@ -91,6 +93,10 @@ std::string_view title_of(CachePolicy policy) {
   return "";
 }
 
+int streamed_tokens(const ModelConfig& config) {
+  return config.ends_at_context() ? config.context : std::max(4 * config.context, 1024);
+}
+
 std::vector<double> streaming_losses(const LoadedModel& model, std::span<const std::int32_t> ids, CachePolicy policy,
                                      const StreamingSettings& settings, const Ctx& ctx) {
   const auto n = static_cast<int>(ids.size());
@@ -142,6 +148,23 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
     if (ctx.progress) *ctx.progress = static_cast<float>(end) / static_cast<float>(n);
   }
   return losses;
+}
+
+std::vector<FirstTokenShare> first_token_shares(const LoadedModel& model, std::span<const std::int32_t> ids,
+                                                const Ctx& ctx) {
+  RunRequest request;
+  const auto most = static_cast<std::size_t>(model.model->config().context);
+  const auto read = ids.first(std::min(ids.size(), most));
+  request.ids.assign(read.begin(), read.end());
+  request.add_bos = false;
+  request.capture.all_logits = false;
+  const auto trace = run(model, request, ctx);
+  const TextMarks text = TextMarks::of(trace->tokens);
+  std::vector<FirstTokenShare> shares;
+  for (const AttentionMap& map : trace->maps)
+    shares.push_back({map.id(), metric("sink").value({map, text}), metric("sink").chance({map, text})});
+  std::ranges::stable_sort(shares, std::ranges::greater(), &FirstTokenShare::share);
+  return shares;
 }
 
 }  // namespace headscope

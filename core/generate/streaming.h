@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/run/run_request.h"
+#include "core/trace/head_id.h"
 
 namespace headscope {
 
@@ -31,6 +32,10 @@ struct StreamingSettings {
   bool operator==(const StreamingSettings&) const = default;
 };
 
+/// How long a text streaming is shown on where nobody says: one context of a model that ends there, else four, at least
+/// 1024 tokens.
+int streamed_tokens(const ModelConfig& config);
+
 /// −ln p(token i + 1) after token i, i = 0 … n − 2, in nats. A model that does not end at its context
 /// (ModelConfig::ends_at_context()) may read a longer text: in the cache no distance is longer than `window`, and the
 /// whole cache is what it makes of distances that it never saw. Throws Error when the text has fewer than two tokens,
@@ -38,5 +43,15 @@ struct StreamingSettings {
 /// `window` tokens.
 std::vector<double> streaming_losses(const LoadedModel& model, std::span<const std::int32_t> ids, CachePolicy policy,
                                      const StreamingSettings& settings, const Ctx& ctx);
+
+/// How much a head rests on the first token while that is still there.
+struct FirstTokenShare {
+  HeadId head;
+  double share = 0;   ///< mean of p(key 0) over queries 1 …: the metric "sink"
+  double chance = 0;  ///< of a head that spreads its weight evenly
+};
+/// Of every head, the largest first, over the first min(n, context) tokens. Throws as streaming_losses.
+std::vector<FirstTokenShare> first_token_shares(const LoadedModel& model, std::span<const std::int32_t> ids,
+                                                const Ctx& ctx);
 
 }  // namespace headscope

@@ -50,6 +50,12 @@ std::string data_text(const Recipe& recipe) {
     return std::string(recipe.task.kind == "masked" ? "masked tokens (15 %, drawn anew for every row) in " : "") +
            "stories of `assets/stories.grammar`, a grammar written for this project: every text's probability is known "
            "exactly, and so are its links (which verb belongs to which subject, whom a pronoun means …)";
+  if (recipe.task.kind == "backcopy")
+    return fmt::format(
+        "{} letters, each of which says by itself which four may follow, and a mark \"=\" behind {:.0f} % of them, "
+        "after "
+        "which the letter before it is said again (bigram-backcopy, Guo et al. 2024; `core/train/backcopy_task.h`)",
+        recipe.task.letters, 100 * recipe.task.mark_share);
   return fmt::format("random printable characters, said again with a period of {} to {} that only the text tells",
                      recipe.task.shortest_period, recipe.task.longest_period);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
@@ -21,6 +22,7 @@ struct Learner::Impl {
   Parameters parameters;
   AdamW optimizer;
   std::shared_ptr<const Model> model;  // views of `parameters`
+  std::shared_ptr<Tap> tap;
 
   void check(const Batch& batch) const {
     const ModelConfig& c = model->config();
@@ -82,6 +84,7 @@ StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequ
   try {
     result = run_batch(*s.model, batch,
                        Ctx{.backend = s.backend,
+                           .tap = s.tap.get(),
                            .stop = stop,
                            .tape = &tape,
                            .entropy_price = s.optimizer.settings().entropy_price_at(s.optimizer.steps())},
@@ -116,12 +119,30 @@ StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequ
   return report;
 }
 
+double Learner::accuracy(const Batch& batch, std::stop_token stop) {
+  impl_->check(batch);
+  const Tensor logits =
+      run_batch(*impl_->model, batch, Ctx{.backend = impl_->backend, .tap = impl_->tap.get(), .stop = stop}).logits;
+  std::int64_t right = 0, counted = 0;
+  for (std::size_t i = 0; i < batch.targets.size(); ++i) {
+    if (batch.targets[i] < 0) continue;
+    const auto row = logits.select(0, static_cast<Index>(i)).values();
+    right += std::ranges::max_element(row) - row.begin() == batch.targets[i];
+    ++counted;
+  }
+  return static_cast<double>(right) / static_cast<double>(counted);
+}
+
 double Learner::loss(const Batch& batch, std::stop_token stop) {
   impl_->check(batch);
-  const ForwardResult result = run_batch(*impl_->model, batch, Ctx{.backend = impl_->backend, .stop = stop});
+  const ForwardResult result =
+      run_batch(*impl_->model, batch, Ctx{.backend = impl_->backend, .tap = impl_->tap.get(), .stop = stop});
   return impl_->backend.cross_entropy(result.logits, batch.targets).nats;
 }
 
+void Learner::set_tap(std::shared_ptr<Tap> tap) {
+  impl_->tap = std::move(tap);
+}
 std::int64_t Learner::steps() const {
   return impl_->optimizer.steps();
 }

@@ -53,6 +53,12 @@ class Learner {
   StepReport step(const Batch& batch, std::stop_token stop = {}, const MapRequest& maps = {});
   /// Mean loss of a batch, without learning from it.
   double loss(const Batch& batch, std::stop_token stop = {});
+  /// The share of the counted targets whose logit is the largest of its row.
+  double accuracy(const Batch& batch, std::stop_token stop = {});
+
+  /// From now on every pass of step() and loss() goes through it; null = none. What it replaces has to be recorded on
+  /// the pass' tape. snapshot() models know nothing of it.
+  void set_tap(std::shared_ptr<Tap> tap);
 
   std::int64_t steps() const;  ///< taken so far
   const ModelConfig& config() const;

@@ -8,6 +8,7 @@
 #include "core/base/special_values.h"
 #include "core/metrics/metric.h"
 #include "core/metrics/shares.h"
+#include "core/train/backcopy_task.h"
 #include "core/train/evaluation.h"
 #include "core/train/head_taps.h"
 #include "core/train/seeing_heads.h"
@@ -30,6 +31,8 @@ constexpr const char* metric_scores[][2] = {{"previous_token", "previous token"}
                                             {"duplicate_token", "duplicate"},
                                             {"prefix_matching", "induction"},
                                             {"sink", "sink"}};
+
+constexpr int probe_letters = 63;  // of a text of "backcopy": 64 tokens with the one it begins with
 
 /// A query and the keys that the truth links it to, as token positions.
 struct Query {
@@ -88,6 +91,11 @@ std::vector<Story> probe_stories(const Task& task, int texts) {
   if (task.settings().tells_stories()) return held_out_stories(task, texts);
   std::vector<Story> out;
   Random random(task.settings().seed);
+  if (task.settings().kind == "backcopy") {
+    const Backcopy language(task.settings());
+    for (int i = 0; i < texts; ++i) out.push_back({language.sample(random, probe_letters), 0, {}});
+    return out;
+  }
   const int period = task.settings().longest_period;
   for (int i = 0; i < texts; ++i) out.push_back({repeated_text(random, period, 2 * period), 0, {}});
   return out;
@@ -130,7 +138,7 @@ const std::vector<ScoreColumn>& score_columns(const std::string& task_kind) {
   static const std::vector<ScoreColumn> metrics_only(all.begin() + std::size(link_scores), all.end());
   static const std::vector<ScoreColumn> seeing{{"object", "CLS → shape"}};
   if (task_kind == "shapes") return seeing;
-  return task_kind != "repeated" ? all : metrics_only;
+  return TaskSettings{.kind = task_kind}.reads_bytes() ? metrics_only : all;
 }
 
 std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task, int texts, const Ctx& ctx) {

@@ -37,6 +37,11 @@ std::vector<Field> task_fields(Recipe& r) {
             {"seed", &r.task.seed},
             {"shortest_period", &r.task.shortest_period},
             {"longest_period", &r.task.longest_period}};
+  if (r.task.kind == "backcopy")
+    return {{"kind", &r.task.kind},
+            {"seed", &r.task.seed},
+            {"letters", &r.task.letters},
+            {"mark_share", &r.task.mark_share}};
   if (r.task.draws())
     return {{"kind", &r.task.kind},
             {"seed", &r.task.seed},

@@ -10,6 +10,7 @@
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
 #include "core/run/masked_tokens.h"
+#include "core/train/backcopy_task.h"
 #include "core/train/batches.h"
 #include "core/train/shapes_task.h"
 #include "core/train/translate_task.h"
@@ -189,8 +190,8 @@ void check_range(int value, int low, int high, const std::string& where) {
 }  // namespace
 
 void TaskSettings::check(const std::string& where) const {
-  if (!tells_stories() && !translates() && !draws() && kind != "repeated")
-    throw Error(where + ": kind", "\"stories\", \"masked\", \"repeated\", \"translate\" or \"shapes\"",
+  if (!tells_stories() && !translates() && !draws() && !reads_bytes())
+    throw Error(where + ": kind", "\"stories\", \"masked\", \"repeated\", \"backcopy\", \"translate\" or \"shapes\"",
                 fmt::format("\"{}\"", kind));
   check_range(vocabulary, kind == "masked" ? 258 : 257, 65536, where + ": vocabulary");
   check_range(vocabulary_stories, 1, 1'000'000, where + ": vocabulary_stories");
@@ -199,6 +200,9 @@ void TaskSettings::check(const std::string& where) const {
   if (side % patch != 0)
     throw Error(where + ": patch", fmt::format("a divisor of the side {}", side), fmt::format("{}", patch));
   check_range(distractors, 0, 16, where + ": distractors");
+  check_range(letters, 5, 26, where + ": letters");
+  if (!(mark_share > 0 && mark_share < 1))
+    throw Error(where + ": mark_share", "a number above 0 and below 1", fmt::format("{}", mark_share));
   check_range(shortest_period, 1, 1 << 20, where + ": shortest_period");
   check_range(longest_period, shortest_period, 1 << 20, where + ": longest_period");
 }
@@ -218,6 +222,7 @@ std::shared_ptr<const Task> make_task(const TaskSettings& settings) {
   if (settings.kind == "masked") return std::make_shared<MaskedStories>(settings);
   if (settings.draws()) return std::make_shared<ShapesTask>(settings);
   if (settings.translates()) return std::make_shared<TranslateTask>(settings);
+  if (settings.kind == "backcopy") return std::make_shared<BackcopyTask>(settings);
   return std::make_shared<Repeated>(settings);
 }
 

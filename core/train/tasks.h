@@ -17,7 +17,7 @@
 namespace headscope {
 
 struct TaskSettings {
-  std::string kind = "stories";  ///< "stories", "masked", "repeated", "translate" or "shapes"
+  std::string kind = "stories";  ///< "stories", "masked", "repeated", "backcopy", "translate" or "shapes"
   std::uint64_t seed = 1;        ///< of all data; held-out data has a stream of its own
   // stories: the language of assets/stories.grammar; masked: the same, of which an encoder tells masked tokens
   int vocabulary = 1536;          ///< tokens at most, 257 at least
@@ -25,6 +25,9 @@ struct TaskSettings {
   // translate: sentences of core/train/translation.h, with a vocabulary of so many tokens and sentences, likewise
   // repeated: random printable characters, each row said again and again with its own period
   int shortest_period = 8, longest_period = 32;
+  // backcopy: letters of core/train/backcopy_task.h, each of which says what may follow; behind a mark copied
+  int letters = 20;         ///< of its alphabet, 5 … 26
+  double mark_share = 0.2;  ///< chance of a mark behind a letter
   // shapes: pictures of core/io/shapes.h
   int side = 48, patch = 6;  ///< of a picture and its patches, pixels
   int distractors = 3;       ///< shapes of other colours beside the one that counts
@@ -33,6 +36,8 @@ struct TaskSettings {
   void check(const std::string& where) const;
   /// Whether its texts are stories, whose links are known.
   bool tells_stories() const { return kind == "stories" || kind == "masked"; }
+  /// Whether its tokens are bytes: then nothing is learnt of words.
+  bool reads_bytes() const { return kind == "repeated" || kind == "backcopy"; }
   /// Whether every text is made of a source that the model reads beside it.
   bool translates() const { return kind == "translate"; }
   /// Whether a model sees pictures and tells what they show.

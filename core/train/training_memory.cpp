@@ -13,7 +13,7 @@ namespace headscope {
 namespace {
 double vocabulary_of(const TaskSettings& task) {
   if (task.draws()) return static_cast<double>(shape_names().size());
-  return task.kind != "repeated" ? task.vocabulary : 257;  // bytes, and the mark
+  return task.reads_bytes() ? 257 : task.vocabulary;  // bytes, and the mark
 }
 
 /// Of a model whose positions mix through states.

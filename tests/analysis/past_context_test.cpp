@@ -50,7 +50,7 @@ TEST_CASE("a rotary model past its length: every method is the pass with its edi
   std::vector<std::string> titles;
   for (const LongRun::Line& line : run.lines) titles.push_back(line.title);
   CHECK(titles == std::vector<std::string>{"none", "linear (PI)", "NTK", "YaRN", "Llama 3", "chunks", "NoPE", "ALiBi"});
-  const auto texts = story_texts(model, folder, 3, 512);
+  const auto texts = learnt_texts(model, folder, 3, 512);
   for (const auto& [title, edit] : {std::pair{"YaRN", "*: position rope scaling yarn 4 ramp whole"},
                                     {"none", "*: position rope"},
                                     {"chunks", "*: position chunks 192"},
@@ -103,7 +103,7 @@ TEST_CASE("a stream of many windows: a rotary model reads past its context, in t
   Backend backend(1);
   const auto folder = source_dir() / "models/tiny-llama";
   const LoadedModel model = load_model(folder, backend);
-  const auto ids = story_texts(model, folder, 1, 600).front();
+  const auto ids = learnt_texts(model, folder, 1, 600).front();
   const StreamingSettings settings{64, 4};
   const Ctx ctx{backend};
   const auto window = streaming_losses(model, ids, CachePolicy::window, settings, ctx);

@@ -61,7 +61,7 @@ TEST_CASE("streaming reads texts past the context, its own and the stories, and 
   Backend backend(1);
   const auto folder = source_dir() / "models" / "tiny-llama";
   const LoadedModel loaded = load_model(folder, backend);
-  const auto ids = story_texts(loaded, folder, 1, 300).front();
+  const auto ids = learnt_texts(loaded, folder, 1, 300).front();
   REQUIRE(static_cast<int>(ids.size()) > loaded.model->config().context);
   std::string numbers;
   for (const std::int32_t id : ids) numbers += (numbers.empty() ? "" : ",") + std::to_string(id);

@@ -116,7 +116,8 @@ TEST_CASE("two moments of a training run: scrubbed apart, ranked, and the same m
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e;
   TrainingController training(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
-  TrainWorkspace train(training);
+  TrialController trials(e.app.explorer().jobs);
+  TrainWorkspace train(training, trials);
   CompareController controller(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run, &training);
   CompareWorkspace compare(controller);
   e.app.add(compare);

@@ -127,6 +127,14 @@ TEST_CASE("each study measures and shows") {
   g.driver.click("Streaming");
   REQUIRE(g.driver.until([&] { return g.controller.streaming() != nullptr; }, 20000));
   CHECK(g.controller.streaming()->losses.size() == 4);
+  // On the model that learnt to rest on its first token, until somebody wants to see the open one.
+  CHECK(g.controller.streaming()->model.model->config().name == "sink-2l");
+  CHECK(g.controller.streaming()->settings == StreamingSettings{32, 4});
+  CHECK(g.controller.streaming()->rests.front().share > 0.5);
+  CHECK(g.controller.streaming()->rests_anew.front().share < 0.5);
+  g.driver.frames(2);
+  g.driver.click("tiny-gpt2");
+  REQUIRE(g.driver.until([&] { return g.controller.streaming()->model.model->config().name == "tiny-gpt2"; }, 20000));
   CHECK(g.controller.streaming()->ids.size() >= 256);
   g.driver.click("Teacher forcing");
   REQUIRE(g.driver.until([&] { return g.controller.forcing() != nullptr; }, 20000));

@@ -13,7 +13,8 @@ namespace {
 struct Train {
   Explore e;
   TrainingController controller{e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run};
-  TrainWorkspace train{controller};
+  TrialController trials{e.app.explorer().jobs};
+  TrainWorkspace train{controller, trials};
   Train() {
     e.app.add(train);
     e.driver.frames(2);
@@ -151,6 +152,45 @@ TEST_CASE(
   REQUIRE(e.driver.until([&] { return e.app.explorer().jobs.message().has_value(); }, 20'000));
   CHECK(std::filesystem::last_write_time(folder / "model.safetensors") != written);
   controller.stop();
+}
+
+TEST_CASE("models side by side: begun, watched, stopped, gone on with; one model is a click away") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Train t;
+  Explore& e = t.e;
+  e.driver.click("Copying");
+  e.driver.frames(2);
+  CHECK(e.app.settings().pages.at("Train") == "copy");
+  using Phase = TrialController::Phase;
+  CHECK(t.trials.view("copy").phase == Phase::idle);
+  e.driver.click("Train side by side");
+  const auto step = [&] {
+    const auto& standings = t.trials.view("copy").standings;
+    return standings.empty() ? std::int64_t{0} : standings.back().progress.step;
+  };
+  REQUIRE(e.driver.until([&] { return step() >= 2; }, 60'000));
+  CHECK(t.trials.view("copy").phase == Phase::running);
+  CHECK(t.trials.view("copy").standings.size() == 3);
+  e.driver.frames(2);
+  CHECK(e.driver.shown("trial score"));
+  CHECK(e.driver.shown("trial loss"));
+  e.driver.click("Stop");
+  e.driver.frames(2);
+  CHECK(t.trials.view("copy").phase == Phase::stopped);
+  REQUIRE(e.driver.until([&] { return e.app.settled(); }, 60'000));
+  const std::int64_t stopped = step();
+  e.driver.frames(5);
+  CHECK(step() == stopped);
+  e.driver.click("Go on");
+  REQUIRE(e.driver.until([&] { return step() > stopped; }, 60'000));
+  e.driver.click("Head count");  // the other goes on beside it
+  e.driver.frames(2);
+  CHECK(t.trials.view("heads").phase == Phase::idle);
+  CHECK(t.trials.view("copy").phase == Phase::running);
+  t.trials.stop();
+  e.driver.click("One model");
+  e.driver.frames(2);
+  CHECK(e.driver.shown("Start training"));
 }
 
 }  // namespace headscope::train_test

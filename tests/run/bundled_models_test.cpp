@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <numeric>
 #include <span>
 #include <string>
 
+#include "core/analysis/past_context.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/generate/streaming.h"
 #include "core/metrics/next_token.h"
 #include "core/run/run_request.h"
+#include "core/train/backcopy_task.h"
 #include "core/train/evaluation.h"
 #include "core/train/model_card.h"
 #include "tests/support/paths.h"
@@ -164,6 +168,34 @@ TEST_CASE("bundled model tiny-translate is what its card says") {
   }
   CHECK(t.best().written < 0.02);
   CHECK(t.in_order > 0.5);  // which no order of words explains
+}
+TEST_CASE("bundled model sink-2l is what its card says, and needs the token that it rests on") {
+  check_model("sink-2l");
+  const auto folder = testing::source_dir() / "models" / "sink-2l";
+  CHECK(std::filesystem::file_size(folder / "model.safetensors") <= 150'000);
+  Backend backend(2);
+  const LoadedModel loaded = load_model(folder, backend);
+  const auto ids = learnt_texts(loaded, folder, 1, 512).front();
+  REQUIRE(ids.size() == 512);
+  CHECK(ids.front() == *loaded.model->config().eos);
+  const StreamingSettings settings{32, 1};
+  const auto after = [&](CachePolicy policy) {
+    const auto losses = streaming_losses(loaded, ids, policy, settings, Ctx{backend});
+    return std::accumulate(losses.begin() + 32, losses.end(), 0.0) / static_cast<double>(losses.size() - 32);
+  };
+  // The language needs two tokens back and no more, so a window of 32 has all that there is to know: without the first
+  // token it costs a nat more, with it as much as within the trained length.
+  const double with = after(CachePolicy::sinks), window = after(CachePolicy::window);
+  CHECK(with < Backcopy(load_recipe(folder / "recipe.json").task).entropy() + 0.1);
+  CHECK(window > with + 1);
+  CHECK(after(CachePolicy::recompute) > with + 1);  // another token is first there
+  CHECK(after(CachePolicy::whole) > window);        // distances that it never saw
+  const auto rests = first_token_shares(loaded, ids, Ctx{backend});
+  REQUIRE(rests.size() == 8);
+  CHECK(rests.front().share > 0.5);
+  CHECK(rests.front().share > 8 * rests.front().chance);
+  const auto elsewhere = first_token_shares(loaded, std::span(ids).subspan(100, 64), Ctx{backend});
+  CHECK(elsewhere.front().share < 0.4);
 }
 TEST_CASE("bundled model induction-2l is what its card says") {
   check_model("induction-2l");

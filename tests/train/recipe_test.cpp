@@ -77,7 +77,8 @@ TEST_CASE("recipe: every fault names its place") {
         0);
   CHECK(fault(with("\"width\": 64", "\"width\": 65")).find("a divisor of the width 65, found 8") != std::string::npos);
   CHECK(fault(with("stories\", ", "poems\", "))
-            .find("\"stories\", \"masked\", \"repeated\", \"translate\" or \"shapes\"") != std::string::npos);
+            .find("\"stories\", \"masked\", \"repeated\", \"backcopy\", \"translate\" or \"shapes\"") !=
+        std::string::npos);
   CHECK(fault(with("\"vocabulary\"", "\"longest_period\"")).find("r.json: task") == 0);
   CHECK(fault(with("\"width\"", "\"d_head\": -2, \"width\"")).find("d_head: expected a number in 0…1024") !=
         std::string::npos);

@@ -13,6 +13,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "app/workspaces/generate/generate_workspace.h"
+#include "core/metrics/metric.h"
 #include "viz/color/color_norm.h"
 
 namespace headscope {
@@ -167,8 +168,21 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
 
 // ---- streaming
 
+namespace {
+/// Past the trained length the whole cache meets distances that the model never saw.
+bool whole_fails(const GenerationController::StreamingView& view) {
+  const auto from = static_cast<std::size_t>(view.settings.window),
+             trained = static_cast<std::size_t>(view.model.model->config().context);
+  return mean_of(view.losses[0], trained, view.losses[0].size()) > mean_of(view.losses[0], from, trained) + 0.05;
+}
+}  // namespace
+
+bool GenerateWorkspace::never_evicts() const {
+  return !controller_.streams_example() && controller_.model().model->config().dims.state_space();
+}
+
 void GenerateWorkspace::streaming(Ui& ui) {
-  if (controller_.model().model->config().dims.state_space())
+  if (never_evicts())
     return empty_state(ui, "Nothing has to go",
                        "A state is as large for a text of any length: what it holds of old tokens fades by itself, as "
                        "the page State of Analyse tells. There is no cache that tokens are evicted from.");
@@ -177,8 +191,7 @@ void GenerateWorkspace::streaming(Ui& ui) {
        "A stream is longer than the cache may grow, so tokens are evicted: all but the last ones, or all but these and "
        "a few of the first, on which heads of many models rest as sinks. Rotary positions are counted inside the cache "
        "(Xiao et al., § 3.2); learned ones were added as tokens were read, and stay those of the text.");
-  if (!view)
-    return waiting(ui, controller_, "The text is continued to the end of the context, then read under each policy.");
+  if (!view) return waiting(ui, controller_, "A text of many windows is read under each policy.");
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   section(ui, "LOSS PER TOKEN",
           fmt::format("nats, mean of {} tokens · the line: the cache is full, the first token goes", smoothing));
@@ -197,7 +210,7 @@ void GenerateWorkspace::streaming(Ui& ui) {
   }
   const double window = view->settings.window;
   chart.marks = {{window, ""}};
-  if (const int context = controller_.model().model->config().context;
+  if (const int context = view->model.model->config().context;
       static_cast<int>(view->ids.size()) > context + context / 4)
     chart.marks.push_back({static_cast<double>(context), "trained length"});
   chart.height = std::max(0.62 * room - 24, 176.0);
@@ -207,7 +220,11 @@ void GenerateWorkspace::streaming(Ui& ui) {
   chart.y_high = std::max(most * 1.08, 0.1);
   chart.x_title = "token";
   plot(ui, "streaming loss", chart);
-  section(ui, "LOST AGAINST THE WHOLE CACHE", "nats, summed from the first eviction on");
+  // The whole cache is what nothing is lost against, unless it fails itself where no distance was ever learnt.
+  const auto full = static_cast<std::size_t>(view->settings.window);
+  const auto least = whole_fails(*view) ? static_cast<std::size_t>(CachePolicy::sinks) : 0;
+  section(ui, least == 0 ? "LOST AGAINST THE WHOLE CACHE" : "LOST AGAINST WINDOW AND SINKS",
+          "nats, summed from the first eviction on");
   chart.series.clear();
   chart.marks.clear();
   for (std::size_t p = 1; p < view->losses.size(); ++p) {
@@ -215,9 +232,9 @@ void GenerateWorkspace::streaming(Ui& ui) {
     ChartSeries line{
         std::string(title_of(policy)), hue_of(ui, policy), {}, {}, policy == CachePolicy::sinks ? 2.5 : 1.75};
     double sum = 0;
-    for (std::size_t i = static_cast<std::size_t>(view->settings.window); i < view->losses[p].size(); ++i) {
-      sum += view->losses[p][i] - view->losses[0][i];
-      line.x.push_back(static_cast<double>(i + 1));
+    for (std::size_t k = full; k < view->losses[p].size(); ++k) {
+      sum += view->losses[p][k] - view->losses[least][k];
+      line.x.push_back(static_cast<double>(k + 1));
       line.y.push_back(sum);
     }
     chart.series.push_back(std::move(line));
@@ -228,9 +245,20 @@ void GenerateWorkspace::streaming(Ui& ui) {
 }
 
 void GenerateWorkspace::streaming_facts(Ui& ui) {
-  if (controller_.model().model->config().dims.state_space()) return;
+  section(ui, "MODEL");
+  const std::string open = controller_.model().model->config().name;
+  if (open != GenerationController::streaming_example) {
+    const char* const models[] = {GenerationController::streaming_example, open.c_str()};
+    int which = controller_.streams_example() ? 0 : 1;
+    if (segmented(ui, "streaming model", models, which))
+      controller_.streamed() =
+          which == 0 ? GenerationController::Streamed::example : GenerationController::Streamed::open;
+  }
+  const auto& view = controller_.streaming();
+  if (never_evicts()) return;
   StreamingSettings& settings = controller_.streaming_settings();
-  const int context = controller_.model().model->config().context;
+  const ModelConfig& config = (view ? view->model : controller_.model()).model->config();
+  const int context = config.context;
   section(ui, "CACHE", "tokens");
   double window = settings.window, sinks = settings.sinks;
   if (slider(ui, "Window", window, {2, static_cast<double>(std::max(context - 1, 3)), 64, false, "", 0}))
@@ -239,8 +267,7 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   if (slider(ui, "Sinks", sinks,
              {1, static_cast<double>(std::max(2, std::min(16, settings.window - 1))), 4, false, "", 0}))
     settings.sinks = std::clamp(static_cast<int>(sinks), 1, settings.window - 1);
-  fact(ui, "Bytes held", bytes_text(cache_bytes(controller_.model().model->config().dims, settings.window)));
-  const auto& view = controller_.streaming();
+  fact(ui, "Bytes held", bytes_text(cache_bytes(config.dims, settings.window)));
   if (!view) return;
   const auto from = static_cast<std::size_t>(view->settings.window);
   section(ui, "MEAN LOSS", "after the first eviction");
@@ -252,6 +279,12 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
           fmt::format("mean of −ln p over tokens {} to {}", from + 1, view->losses[p].size()),
           "edits of the document are left out here"});
   }
+  section(ui, "REST ON THE FIRST TOKEN", "weight on it");
+  for (std::size_t i = 0; i < std::min<std::size_t>(view->rests.size(), 3); ++i)
+    fact(ui, fmt::format("Head {}", to_string(view->rests[i].head)),
+         fmt::format("{:.2f} · chance {:.2f}", view->rests[i].share, view->rests[i].chance), nullptr,
+         {std::string(metric("sink").formula),
+          fmt::format("over the first {} tokens", std::min<std::size_t>(view->ids.size(), config.context))});
   section(ui, "THE SAME BEFORE IT");
   fact(ui, "All policies", nats(mean_of(view->losses[0], 0, from)), nullptr,
        {"until the window is full nothing is evicted, and all read the same"});
@@ -271,14 +304,16 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   };
   const double window_lost = lost(CachePolicy::window), sinks_lost = lost(CachePolicy::sinks),
                kept = window_lost - sinks_lost;
-  std::string words = fmt::format(
-      "Beside the whole cache the window alone changes the loss by {} nats per token, with {} first tokens kept by "
-      "{}. ",
-      change(window_lost), view->settings.sinks, change(sinks_lost));
+  std::string words;
+  if (!whole_fails(*view))
+    words = fmt::format(
+        "Beside the whole cache the window alone changes the loss by {} nats per token, with {} first tokens kept by "
+        "{}. ",
+        change(window_lost), view->settings.sinks, change(sinks_lost));
   const auto trained = static_cast<std::size_t>(context);
   const double within = mean_of(view->losses[0], from, trained),
                past = mean_of(view->losses[0], trained, view->losses[0].size());
-  if (past > within + 0.05)
+  if (whole_fails(*view))
     words += fmt::format(
         "The whole cache itself fails past the trained length, where it meets distances that it never saw: {:.2f} nats "
         "in place of {:.2f}. ",
@@ -291,6 +326,16 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   else
     words +=
         fmt::format("Keeping the first tokens changes the loss by {}: this model does without them.", change(-kept));
+  if (const auto& rests = view->rests; kept > 0.05 && !rests.empty() && !view->rests_anew.empty()) {
+    const auto anew = std::ranges::find(view->rests_anew, rests.front().head, &FirstTokenShare::head);
+    if (anew->share < 0.5 * rests.front().share)
+      words += fmt::format(
+          " Reading the window anew costs {}: another token stands first there, and head {} gives it {:.2f} in place "
+          "of "
+          "{:.2f}.",
+          nats(mean_of(view->losses.back(), from, view->losses.back().size())), to_string(anew->head), anew->share,
+          rests.front().share);
+  }
   note(ui, words);
 }
 

@@ -55,6 +55,7 @@ class GenerateWorkspace : public Workspace {
   // generate_studies.cpp
   void cost(Ui& ui);
   void streaming(Ui& ui);
+  bool never_evicts() const;  ///< the model that streams has a state in place of a cache
   void forcing(Ui& ui);
   void cost_facts(Ui& ui);
   void streaming_facts(Ui& ui);

@@ -24,6 +24,7 @@ namespace {
 using Phase = TrainingController::Phase;
 // More points than a plot has pixels would only cost time.
 constexpr std::size_t most_points = 600;
+constexpr const char* one_model = "model";  // the page that is no trial
 
 /// One whole number of a row: label, − value +, typed or stepped.
 bool number(const Ui& ui, const char* label, int& value, int step) {
@@ -83,7 +84,34 @@ Color head_color(const Ui& ui, const TrainingView& view, std::size_t head) {
 
 }  // namespace
 
+std::vector<CatalogueGroup> TrainWorkspace::pages() const {
+  CatalogueGroup one, side;
+  one.title = "One run";
+  one.entries.push_back({one_model, "One model", "recipe of a run, optimiser, checkpoint, fork, heads forming"});
+  side.title = "Trials";
+  for (const TrialPlan& plan : trial_plans()) side.entries.push_back({plan.id, plan.title, plan.words});
+  return {one, side};
+}
+
+const TrialPlan* TrainWorkspace::trial(const AppContext& app) const {
+  const auto page = app.settings.pages.find(id());
+  if (page == app.settings.pages.end()) return nullptr;
+  const auto plan = std::ranges::find(trial_plans(), page->second, &TrialPlan::id);
+  return plan == trial_plans().end() ? nullptr : &*plan;
+}
+
 void TrainWorkspace::left(const PageContext& c) {
+  std::vector<const char*> titles{"One model"};
+  std::vector<std::string> ids{one_model};
+  const TrialPlan* const plan = trial(c.app);
+  int chosen = 0;
+  for (const TrialPlan& each : trial_plans()) {
+    if (&each == plan) chosen = static_cast<int>(ids.size());
+    titles.push_back(each.tab.c_str());
+    ids.push_back(each.id);
+  }
+  if (segmented(c.ui, "training page", titles, chosen)) c.app.settings.pages[id()] = nth(ids, chosen);
+  if (plan) return trial_.left(c.ui, *plan);
   recipe(c.ui);
   controls(c.ui);
 }
@@ -103,8 +131,8 @@ void TrainWorkspace::recipe(Ui& ui) {
       if (ImGui::MenuItem(name.c_str(), nullptr, name == draft.name)) controller_.choose(path);
     ImGui::EndPopup();
   }
-  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated", "Translate", "Shapes"};
-  static constexpr std::string_view kinds[] = {"stories", "masked", "repeated", "translate", "shapes"};
+  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated", "Backcopy", "Translate", "Shapes"};
+  static constexpr std::string_view kinds[] = {"stories", "masked", "repeated", "backcopy", "translate", "shapes"};
   int task = static_cast<int>(std::ranges::find(kinds, draft.task.kind) - std::begin(kinds));
   const auto become = [&](std::string_view family) {
     draft.model.family = family;
@@ -238,6 +266,7 @@ void TrainWorkspace::branches(Ui& ui) {
 }
 
 void TrainWorkspace::middle(const PageContext& c) {
+  if (const TrialPlan* plan = trial(c.app)) return trial_.middle(c.ui, *plan);
   if (!controller_.has_run() || (!controller_.moment() && controller_.phase() == Phase::idle))
     return empty_state(c.ui, "No model is being trained",
                        "Choose a recipe on the left and press Start training: heads will form before your eyes.");
@@ -329,6 +358,7 @@ void TrainWorkspace::heads(Ui& ui, AppContext& app) {
 }
 
 void TrainWorkspace::right(const PageContext& c) {
+  if (const TrialPlan* plan = trial(c.app)) return trial_.right(c.ui, *plan);
   if (!controller_.moment())
     return empty_state(c.ui, "Heads over time", "Their scores, and what the model writes, will stand here.");
   history(c.ui);

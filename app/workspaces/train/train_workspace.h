@@ -1,24 +1,31 @@
 #pragma once
 // The Train workspace: a recipe and its run on the left, loss and heads of the moment in the middle, how heads came
-// about and what the model writes on the right. Thread rule: the UI thread.
+// about and what the model writes on the right; or a trial, small models side by side. Thread rule: the UI thread.
 
 #include <string>
 
 #include "app/actions/action.h"
 #include "app/state/controller_controls.h"
 #include "app/state/training_controller.h"
+#include "app/state/trial_controller.h"
 #include "app/workspaces/scene_slot.h"
+#include "app/workspaces/train/trial_page.h"
 #include "app/workspaces/workspace.h"
 
 namespace headscope {
 
 class TrainWorkspace : public Workspace {
  public:
-  explicit TrainWorkspace(TrainingController& controller) : Workspace("Train"), controller_(controller) {}
+  TrainWorkspace(TrainingController& controller, TrialController& trials)
+      : Workspace("Train"), controller_(controller), trials_(trials), trial_(trials) {}
   void left(const PageContext& c) override;
   void middle(const PageContext& c) override;
   void right(const PageContext& c) override;
-  void each_frame() override { controller_.frame(); }
+  void each_frame() override {
+    controller_.frame();
+    trials_.frame();
+  }
+  std::vector<CatalogueGroup> pages() const override;
   KeptWork* kept() override { return &controller_; }
   void controls(ControlsRecord& record) override;  ///< names what a session keeps
 
@@ -34,7 +41,12 @@ class TrainWorkspace : public Workspace {
   void sample(Ui& ui);
   void keep(Ui& ui, AppContext& app);
 
+  /// The trial on screen; null while one model is.
+  const TrialPlan* trial(const AppContext& app) const;
+
   TrainingController& controller_;
+  TrialController& trials_;
+  TrialPage trial_;
   SceneSlot atlas_{"scene.training"};
   int history_metric_ = 0;
   std::string folder_;

@@ -1,0 +1,175 @@
+#include "app/workspaces/train/trial_page.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/render/head_report.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/widgets/plots.h"
+#include "core/base/duration.h"
+#include "core/base/nth.h"
+
+namespace headscope {
+
+namespace {
+using TrialPhase = TrialController::Phase;
+
+/// A hue for each model, the same in both charts and in the list.
+Color hue_of_model(const Ui& ui, std::size_t i, std::size_t count) {
+  if (count <= 3) {
+    const Color three[] = {ui.theme.accent, ui.theme.key, ui.theme.value};
+    return legible(ui.theme, nth(three, static_cast<int>(i)));
+  }
+  // In an order: from one hue to the other.
+  const double at = static_cast<double>(i) / static_cast<double>(count - 1);
+  return legible(ui.theme, mix(ui.theme.value, ui.theme.query, at));
+}
+
+const char* words_of(TrialPhase phase) {
+  switch (phase) {
+    case TrialPhase::idle:
+      return "not begun";
+    case TrialPhase::running:
+      return "running";
+    case TrialPhase::stopped:
+      return "stopped";
+    case TrialPhase::finished:
+      return "finished";
+  }
+  return "";
+}
+}  // namespace
+
+void TrialPage::left(Ui& ui, const TrialPlan& plan) {
+  const TrialController::View& view = controller_.view(plan.id);
+  const Recipe& recipe = plan.contestants.front().recipe;
+  section(ui, "QUESTION");
+  note(ui, plan.question);
+  note(ui, plan.source + ".");
+  section(ui, "RUN", words_of(view.phase));
+  const char* const begin = view.phase == TrialPhase::stopped    ? "Go on"
+                            : view.phase == TrialPhase::finished ? "Train again"
+                                                                 : "Train side by side";
+  const float left = ImGui::GetCursorPosX();
+  ImGui::BeginDisabled(view.phase == TrialPhase::running);
+  if (button(ui, begin)) controller_.start(plan);
+  ImGui::EndDisabled();
+  ImGui::SameLine(left + button_width(ui, "Train side by side") + ui.px(8));
+  ImGui::BeginDisabled(view.phase != TrialPhase::running);
+  if (button(ui, "Stop")) controller_.stop();
+  ImGui::EndDisabled();
+  fact(ui, "Done", fmt::format("{:.0f} %", 100 * view.done));
+  if (!view.standings.empty() && view.phase == TrialPhase::running) {
+    double seconds = 0;
+    for (const TrialStanding& each : view.standings) seconds += each.progress.seconds_left;
+    fact(ui, "Time left", duration_text(seconds));
+  }
+  section(ui, "ALIKE IN ALL", "but for what is asked");
+  fact(ui, "Task", recipe.task.kind, nullptr,
+       {fmt::format("random printable characters, said again with a period of {} to {}", recipe.task.shortest_period,
+                    recipe.task.longest_period)});
+  fact(ui, "Layers", fmt::format("{}, width {}", recipe.model.layers, recipe.model.width));
+  fact(ui, "Batch", step_text(recipe));
+  fact(ui, "Steps", fmt::format("{}", view.standings.empty() ? recipe.steps : view.standings.front().progress.steps));
+  fact(ui, "Learning rate", fmt::format("{:g}", recipe.optimizer.learning_rate));
+  fact(ui, "Seed", fmt::format("{}", recipe.seed), nullptr, {"the same first weights and batches for all"});
+}
+
+void TrialPage::middle(Ui& ui, const TrialPlan& plan) {
+  const TrialController::View& view = controller_.view(plan.id);
+  if (view.standings.empty())
+    return empty_state(ui, view.phase == TrialPhase::running ? "Making data and first weights" : plan.title,
+                       view.phase == TrialPhase::running
+                           ? "The first picture follows at once."
+                           : "Press Train side by side on the left: every number here is of "
+                             "models that learn before your eyes.");
+  const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
+  const std::size_t count = view.standings.size();
+  section(ui, "CHARACTERS COPIED RIGHT",
+          fmt::format("share of those said for the second time · chance {:.2f}", plan.chance));
+  LineChart chart;
+  for (std::size_t i = 0; i < count; ++i) {
+    const TrialStanding& each = view.standings[i];
+    ChartSeries line{each.title, hue_of_model(ui, i, count), {}, {}, 2.25};
+    for (std::size_t s = 0; s < plan.sizes.size(); ++s) {
+      line.x.push_back(plan.sizes[s]);
+      line.y.push_back(each.score[s]);
+    }
+    chart.series.push_back(std::move(line));
+  }
+  chart.points = true;
+  chart.grid = true;
+  chart.y_low = 0;
+  chart.y_high = 1;
+  chart.x_low = plan.sizes.front();
+  chart.x_high = plan.sizes.back();
+  chart.x_title = plan.size_title;
+  chart.height = std::max(0.5 * room - 34, 150.0);
+  plot(ui, "trial score", chart);
+  section(ui, "HELD-OUT LOSS", "nats per token; the floor is the entropy of the data, computed");
+  chart = {};
+  double end = 1, floor = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const TrialStanding& each = view.standings[i];
+    ChartSeries line{each.title, hue_of_model(ui, i, count), {}, {}, 2.0};
+    for (const TrainingPoint& point : each.curve)
+      if (!std::isnan(point.held_out)) {
+        line.x.push_back(static_cast<double>(point.step));
+        line.y.push_back(point.held_out);
+      }
+    end = std::max(end, static_cast<double>(each.progress.steps));
+    floor = each.progress.floor;
+    chart.series.push_back(std::move(line));
+  }
+  chart.series.push_back({"floor", ui.theme.faint, {0, end}, {floor, floor}, 1.25});
+  chart.grid = true;
+  chart.x_low = 0;
+  chart.x_high = end;
+  chart.y_low = 0;
+  chart.x_title = "step";
+  chart.height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 10, 120.0);
+  plot(ui, "trial loss", std::move(chart));
+}
+
+void TrialPage::right(Ui& ui, const TrialPlan& plan) {
+  const TrialController::View& view = controller_.view(plan.id);
+  if (view.standings.empty())
+    return empty_state(ui, "Who stands where", "Accuracy, loss and what each keeps of a text will stand here.");
+  const auto mean = [](const std::vector<double>& values) {
+    double sum = 0;
+    for (const double each : values) sum += each;
+    return sum / static_cast<double>(values.size());
+  };
+  const std::size_t count = view.standings.size();
+  section(ui, "COPIED RIGHT", "mean over all lengths");
+  for (std::size_t i = 0; i < count; ++i) {
+    const TrialStanding& each = view.standings[i];
+    const Color hue = hue_of_model(ui, i, count);
+    const double share = mean(each.score);
+    fact(ui, each.title, std::isnan(share) ? "–" : fmt::format("{:.0f} %", 100 * share), &hue,
+         {fmt::format("measured after step {}, on rows that it never learnt from", each.scored_step)});
+  }
+  section(ui, "HELD-OUT LOSS", fmt::format("floor {:.3f}", view.standings.front().progress.floor));
+  for (std::size_t i = 0; i < count; ++i) {
+    const TrialStanding& each = view.standings[i];
+    const Color hue = hue_of_model(ui, i, count);
+    fact(ui, each.title, std::isnan(each.progress.held_out) ? "–" : nats(each.progress.held_out), &hue,
+         {fmt::format("after step {}", each.progress.held_out_step)});
+  }
+  section(ui, "KEPT OF A TEXT", fmt::format("numbers, of {} tokens", plan.contestants.front().recipe.model.context));
+  for (std::size_t i = 0; i < count; ++i) {
+    const TrialStanding& each = view.standings[i];
+    fact(ui, each.title, fmt::format("{}", each.state), nullptr,
+         {"keys and values of every token where a layer attends, a state of d_head × d_head for each head where it "
+          "recurs",
+          fmt::format("{} weights", each.parameters)});
+  }
+  section(ui, "WHAT TO LOOK FOR");
+  note(ui, plan.answer);
+}
+
+}  // namespace headscope
