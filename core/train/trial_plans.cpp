@@ -57,8 +57,8 @@ TrialPlan heads() {
       "Head count: one width shared out",
       "Head count",
       "The same width and as many weights, shared out to 1 … 32 heads. Which learn to copy?",
-      "A head's scores have rank d_head = width ÷ heads at most (Bhojanapalli et al. 2020): too few numbers to "
-      "tell 95 characters apart, or one place back from two.",
+      "A head's scores have rank d_head = width ÷ heads at most (Bhojanapalli et al. 2020). How few numbers still "
+      "tell 95 characters apart, and one place back from two?",
       "Bhojanapalli et al. 2020 (Low-Rank Bottleneck), Michel et al. 2019",
       "how many heads, number of heads, d_head, head width, ablation of width",
       "characters to copy",

@@ -169,7 +169,12 @@ void TrialPage::right(Ui& ui, const TrialPlan& plan) {
           fmt::format("{} weights", each.parameters)});
   }
   section(ui, "WHAT TO LOOK FOR");
-  note(ui, plan.answer);
+  // It speaks of models that have learnt what they can.
+  bool learnt = true;
+  for (std::size_t i = 0; i < count; ++i)
+    learnt = learnt && view.standings[i].scored_step >= plan.contestants[i].recipe.steps;
+  note(ui, learnt ? plan.answer
+                  : fmt::format("Of a run of all {} steps: {}", plan.contestants.front().recipe.steps, plan.answer));
 }
 
 }  // namespace headscope
