@@ -84,7 +84,7 @@ HWY_NOINLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index step,
   HWY_ALIGN float total[R][2 * HWY_MAX_BYTES / sizeof(float)];
   V low[R], high[R];
   Fetch fetch = all;
-  for (Index from = 0; from < depth; from += kChunk) {
+  for (Index from = 0; from == 0 || from < depth; from += kChunk) {  // without depth the sums are 0
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) low[r] = high[r] = hn::Zero(d);
     Index k = HWY_MIN(kChunk, depth - from);

@@ -378,13 +378,21 @@ TEST_CASE("inspect counts tensors and parameters") {
 
 TEST_CASE("bench compares a pass with its bare products") {
   const json out = parsed(run_cli({"bench", "-m", model(), "--lengths", "4,8", "--repeat", "1", "--json"}));
-  REQUIRE(out["rows"].size() == 2);
+  REQUIRE(out["rows"].size() == 3);
   CHECK(out["rows"][1]["tokens"] == 8);
+  CHECK(out["rows"][2]["work"] == "next token");
+  CHECK(out["peak_gflops"].get<double>() > 0.1);
+  CHECK(out["read_gb_per_second"].get<double>() > 0.01);
   for (const json& row : out["rows"]) {
-    CHECK(row["forward_ms"].get<double>() > 0);
-    CHECK(row["ratio"].get<double>() ==
-          doctest::Approx(row["forward_ms"].get<double>() / row["products_ms"].get<double>()));
+    CHECK(row["ms"].get<double>() > 0);
+    CHECK(row["bound_ms"].get<double>() > 0);
+    CHECK(row["ratio"].get<double>() == doctest::Approx(row["ms"].get<double>() / row["products_ms"].get<double>()));
+    CHECK(row["bound_ratio"].get<double>() == doctest::Approx(row["ms"].get<double>() / row["bound_ms"].get<double>()));
   }
+  const json training =
+      parsed(run_cli({"bench", "-m", model(), "--lengths", "4", "--repeat", "1", "--training", "--json"}));
+  CHECK(training["rows"].back()["work"] == "training step");
+  CHECK(training["rows"].back()["products_ms"].is_null());
 }
 
 TEST_CASE("the tour shows the example and writes its pictures") {

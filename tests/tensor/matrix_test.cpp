@@ -133,6 +133,15 @@ TEST_CASE("a panel product reads strided rows and a range of the depth, and writ
   }
 }
 
+TEST_CASE("a panel product over no depth is what is added to it") {
+  const Tensor bias = random_tensor({40}, 1);
+  for (const Index rows : {1, 5, 9}) {
+    Tensor y = unwritten(rows, 40);
+    panels::multiply(bias.data(), 0, rows, 0, bias.data(), 0, 40, 1.0f, bias.data(), y.mutable_data(), 40);
+    for (Index i = 0; i < rows; ++i) CHECK(std::ranges::equal(y.slice(0, i, i + 1).values(), bias.values()));
+  }
+}
+
 TEST_CASE("an element of a panel product has the same bits whatever rows it is computed with") {
   const Tensor x = random_tensor({13, 50}, 1), w = random_tensor({50, 200}, 2);
   Tensor packed = Tensor::uninitialized({panels::packed_size(50, 200)}), together = Tensor::zeros({13, 200}),

@@ -211,4 +211,27 @@ TEST_CASE("the steps end in the pattern of the trace, and masked cells are maske
   CHECK_THROWS_AS(head_steps_scene(imported, {0, 0, 900}, style), Error);
 }
 
+TEST_CASE("names under an axis do not touch, one at the edge that is moved inwards neither") {
+  const PangoText measure;
+  const Style style{theme("dark"), measure};
+  LineChart chart;
+  chart.width = 400;
+  chart.series = {{"", {}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}}};
+  chart.x_ticks = {0, 1, 2, 3, 4};
+  chart.x_labels = {"a long name at the edge", "next", "2", "3", "the last one, long too"};
+  double end = -1e9;
+  int names = 0;
+  for (const Mark& mark : line_chart_scene(chart, style).marks)
+    if (const auto* text = std::get_if<Text>(&mark.shape);
+        text && std::ranges::find(chart.x_labels, text->text) != chart.x_labels.end()) {
+      const double half = measure.width(text->text, text->font) / 2;
+      CHECK(text->at.x - half >= end + 6);
+      CHECK(text->at.x - half >= 0);
+      CHECK(text->at.x + half <= chart.width);
+      end = text->at.x + half;
+      ++names;
+    }
+  CHECK(names >= 2);
+}
+
 }  // namespace headscope::explore_scenes_test

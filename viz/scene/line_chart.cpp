@@ -212,16 +212,11 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
     const double x = x_ticks[i];
     if (x < xs.low || x > xs.high) continue;
     const std::string text = x_text(i);
-    const double w = style.measure.width(text, number), at = place(x, low).x;
+    const double w = style.measure.width(text, number);
+    const double at = std::max(std::min(place(x, low).x, chart.width - w / 2), w / 2);  // whole, within the chart
     if (at - w / 2 < taken + 6 || (!title_below && at + w / 2 > x_end)) continue;
     taken = at + w / 2;
-    scene.add({Text{{std::max(std::min(at, chart.width - w / 2), w / 2), plot.bottom() + line_height - 1},
-                    text,
-                    number,
-                    theme.faint,
-                    Anchor::middle,
-                    0},
-               "", ""});
+    scene.add({Text{{at, plot.bottom() + line_height - 1}, text, number, theme.faint, Anchor::middle, 0}, "", ""});
   }
   for (const ChartMark& mark : chart.marks) {
     if (!(mark.x >= xs.low && mark.x <= xs.high)) continue;

@@ -245,9 +245,9 @@ void GenerateWorkspace::streaming(Ui& ui) {
 }
 
 void GenerateWorkspace::streaming_facts(Ui& ui) {
-  section(ui, "MODEL");
   const std::string open = controller_.model().model->config().name;
   if (open != GenerationController::streaming_example) {
+    section(ui, "MODEL");
     const char* const models[] = {GenerationController::streaming_example, open.c_str()};
     int which = controller_.streams_example() ? 0 : 1;
     if (segmented(ui, "streaming model", models, which))
