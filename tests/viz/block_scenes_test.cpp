@@ -15,12 +15,16 @@ namespace headscope::block_scenes_test {
 using testing::ink_box;
 
 namespace {
-const PangoText measure;
+// Made when first used: its thread reads the environment, which other tests write.
+const PangoText& measure() {
+  static const PangoText pango;
+  return pango;
+}
 
 void check_inside(const Scene& scene) {
   for (const Mark& mark : scene.marks)
     if (const auto* line = std::get_if<Text>(&mark.shape)) {
-      const auto box = ink_box(*line, mark.id, measure);
+      const auto box = ink_box(*line, mark.id, measure());
       CAPTURE(box.what);
       for (const Point& p : box.corners) {
         CHECK(p.x >= -0.5);
@@ -47,7 +51,7 @@ std::shared_ptr<const Trace> text(int n) {
 TEST_CASE("token bars are as high as their numbers, beside the levels they are compared with") {
   for (const char* name : {"dark", "light", "projector"}) {
     CAPTURE(name);
-    const Style style{theme(name), measure};
+    const Style style{theme(name), measure()};
     TokenBars bars;
     bars.tokens = text(5);
     bars.first = 1;
@@ -79,7 +83,7 @@ TEST_CASE("token bars are as high as their numbers, beside the levels they are c
 }
 
 TEST_CASE("a long text makes the bars' picture wider, not its bars thinner than can be hit") {
-  const Style style{theme("dark"), measure};
+  const Style style{theme("dark"), measure()};
   TokenBars bars;
   bars.tokens = text(600);
   bars.values.assign(600, 1.0);
@@ -93,7 +97,7 @@ TEST_CASE("strips show every number, each on its own scale or all on one") {
   for (const char* name : {"dark", "projector"})
     for (const double width : {900.0, 520.0}) {
       CAPTURE(width);
-      const Style style{theme(name), measure};
+      const Style style{theme(name), measure()};
       NumberStrips strips;
       strips.unit = "numbers";
       strips.width = width;
@@ -119,7 +123,7 @@ TEST_CASE("strips show every number, each on its own scale or all on one") {
 TEST_CASE("a flow: boxes one below another, and a line past those between") {
   for (const double height : {260.0, 430.0}) {
     CAPTURE(height);
-    const Style style{theme("dark"), measure};
+    const Style style{theme("dark"), measure()};
     using Kind = FlowStep::Kind;
     FlowDiagram diagram;
     diagram.width = 600, diagram.height = height;
