@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <limits>
+#include <optional>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
@@ -15,7 +16,6 @@
 #include "core/base/median.h"
 #include "core/base/random.h"
 #include "core/generate/generation.h"
-#include "core/tensor/instruction_set.h"
 #include "core/train/learner.h"
 
 namespace headscope::cli {
@@ -29,13 +29,18 @@ struct BenchOptions {
   bool json = false, last_logits = false, training = false;
 };
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
 struct Row {
-  std::string work;                                  // "pass", "next token", "training step"
-  int tokens = 0;                                    // of the text; of the text before it; of all texts
-  double milliseconds = 0, products = 0, bound = 0;  // medians; products NaN where they are not measured
-  bool by_memory = false;                            // what bounds it
+  std::string work;                                        // "pass", "next token", "training step"
+  int tokens = 0;                                          // of the text; of the text before it; of all texts
+  double milliseconds = nan, products = nan, bound = nan;  // medians; NaN where nothing was measured
+  std::string bound_by = {};
   std::string plan = {};
 };
+
+/// What the processor allows, measured in turns with the rest; nothing where a card computes.
+using Bounds = std::optional<SpeedBounds>;
 
 std::vector<int> lengths_of(const BenchOptions& options, const ModelConfig& config) {
   std::vector<int> lengths = options.lengths;
@@ -65,14 +70,14 @@ std::vector<std::int32_t> random_tokens(const ModelConfig& config, int count) {
   return tokens;
 }
 
-void set_bound(Row& row, const BareProducts& work, const SpeedBounds& bounds) {
-  row.bound = 1e3 * bounds.seconds(work);
-  row.by_memory = bounds.by_memory(work);
+void set_bound(Row& row, const BareProducts& work, const Bounds& bounds) {
+  if (!bounds) return;
+  row.bound = 1e3 * bounds->seconds(work);
+  row.bound_by = bounds->by_memory(work) ? "memory" : "arithmetic";
 }
 
 /// What is compared takes turns, so that a busy moment of the machine hits all of it.
-Row measure_pass(const LoadedModel& loaded, int tokens, const BenchOptions& options, const Ctx& ctx,
-                 SpeedBounds& bounds) {
+Row measure_pass(const LoadedModel& loaded, int tokens, const BenchOptions& options, const Ctx& ctx, Bounds& bounds) {
   RunRequest request;
   request.ids = random_tokens(loaded.model->config(), tokens);
   request.capture.all_logits = !options.last_logits;
@@ -90,7 +95,7 @@ Row measure_pass(const LoadedModel& loaded, int tokens, const BenchOptions& opti
   for (int i = 0; i < options.repeat; ++i) {
     passes.push_back(run(loaded, request, ctx)->milliseconds);
     floors.push_back(milliseconds_of(products));
-    bounds.measure();
+    if (bounds) bounds->measure();
   }
   row.milliseconds = median(passes);
   row.products = median(floors);
@@ -98,20 +103,22 @@ Row measure_pass(const LoadedModel& loaded, int tokens, const BenchOptions& opti
   return row;
 }
 
-/// The token behind `tokens` others whose keys and values are known, every head's row of weights recorded.
+/// The token behind at least `tokens` others whose keys and values are known, every head's row of weights recorded.
 Row measure_generation(const LoadedModel& loaded, int tokens, const BenchOptions& options, const Ctx& ctx,
-                       SpeedBounds& bounds) {
+                       Bounds& bounds) {
   std::vector<std::int32_t> text = random_tokens(loaded.model->config(), tokens);
-  Generator generator(loaded, RunRequest{}, true, tokens + options.repeat + 1);
+  const int context = loaded.model->config().context, longest = context > 0 ? context : tokens + options.repeat + 1;
+  Generator generator(loaded, RunRequest{}, true, longest);
   Row row{.work = "next token", .tokens = tokens, .plan = "every head's row of weights"};
   std::vector<double> steps, floors;
   BareProducts work;
   for (int i = 0; i <= options.repeat; ++i) {
+    if (static_cast<int>(text.size()) > longest) text.resize(static_cast<std::size_t>(tokens) + 1);  // once more
     const double step = milliseconds_of([&] {
       text.push_back(generator.step(ctx, text, static_cast<std::size_t>(i), {.settings = {.temperature = 0}})->token);
     });
     const double floor = milliseconds_of([&] { work = loaded.model->bare_products(ctx.backend, 1, 1); });
-    bounds.measure();
+    if (bounds) bounds->measure();
     if (i == 0) continue;  // reads the whole text
     steps.push_back(step);
     floors.push_back(floor);
@@ -125,7 +132,7 @@ Row measure_generation(const LoadedModel& loaded, int tokens, const BenchOptions
 /// A step of AdamW over sixteen texts of this model's shape, from random weights, every map recorded. Three products
 /// for each of a pass: forward, to the inputs, to the weights.
 Row measure_training(const ModelConfig& config, int tokens, const BareProducts& pass, const BenchOptions& options,
-                     const Ctx& ctx, SpeedBounds& bounds) {
+                     const Ctx& ctx, Bounds& bounds) {
   constexpr int texts = 16;
   Learner learner(config, {}, 1, ctx.backend);
   const std::vector<std::int32_t> ids = random_tokens(config, texts * tokens + 1);
@@ -135,44 +142,50 @@ Row measure_training(const ModelConfig& config, int tokens, const BareProducts& 
   std::vector<double> steps;
   for (int i = 0; i <= options.repeat; ++i) {
     const double step = milliseconds_of([&] { learner.step(batch, ctx.stop, maps); });
-    bounds.measure();
+    if (bounds) bounds->measure();
     if (i > 0) steps.push_back(step);
   }
   row.milliseconds = median(steps);
-  row.products = std::numeric_limits<double>::quiet_NaN();
   set_bound(row, {3 * texts * pass.operations, 3 * pass.bytes}, bounds);
   return row;
 }
 
-Report app_report(const LoadedModel& loaded, Backend& backend, const SpeedBounds& bounds,
-                  const std::vector<Row>& measured) {
+/// Passes in one table, whose keys scripts know, what takes one step in another.
+Report app_report(const LoadedModel& loaded, Backend& backend, const Bounds& bounds, const std::vector<Row>& passes,
+                  const std::vector<Row>& steps) {
   Report out;
   out.data("model", model_json(loaded.model->info()));
+  out.data("engine", backend.name());
   out.data("processor", processor_name());
   out.data("threads", backend.pool().threads());
-  out.data("instruction_set", std::string(instruction_set()));
-  out.data("peak_gflops", bounds.peak() * 1e-9);
-  out.data("read_gb_per_second", bounds.bandwidth() * 1e-9);
-  auto& rows = out.table("rows", {"work",
-                                  "tokens",
-                                  {"ms", "time", "{:.3f}", "ms"},
-                                  {"products_ms", "products", "{:.3f}", "ms"},
-                                  {"ratio", "÷ products", "{:.2f}"},
-                                  {"bound_ms", "bound", "{:.3f}", "ms"},
-                                  {"bound_ratio", "÷ bound", "{:.2f}"},
-                                  {"bound_by", "by"},
-                                  "captured"});
-  for (const Row& row : measured)
-    rows.add({row.work, row.tokens, row.milliseconds, row.products, row.milliseconds / row.products, row.bound,
-              row.milliseconds / row.bound, row.by_memory ? "memory" : "arithmetic", row.plan});
-  out.line(
-      fmt::format("{}, {} thread{}, {}: {:.0f} GFLOP/s from registers, {:.1f} GB/s read from as much memory as the "
-                  "weights take, both measured in turns with the rest",
-                  processor_name(), backend.pool().threads(), backend.pool().threads() == 1 ? "" : "s",
-                  instruction_set(), bounds.peak() * 1e-9, bounds.bandwidth() * 1e-9));
-  out.line(
-      "products: the matrix products alone, by the same kernels; bound: operations ÷ the first, or bytes of weights "
-      "÷ the second, whichever is more");
+  if (bounds) out.data("peak_gflops", bounds->peak() * 1e-9);
+  if (bounds) out.data("read_gb_per_second", bounds->bandwidth() * 1e-9);
+  const std::vector<Column> compared{{"products_ms", "products", "{:.3f}", "ms"},
+                                     {"ratio", "÷ products", "{:.2f}"},
+                                     {"bound_ms", "bound", "{:.3f}", "ms"},
+                                     {"bound_ratio", "÷ bound", "{:.2f}"},
+                                     {"bound_by", "by"},
+                                     "captured"};
+  const auto add = [](Report::Table& table, std::vector<Cell> first, const Row& row) {
+    for (const Cell& cell : std::vector<Cell>{row.milliseconds, row.products, row.milliseconds / row.products,
+                                              row.bound, row.milliseconds / row.bound, row.bound_by, row.plan})
+      first.push_back(cell);
+    table.add(std::move(first));
+  };
+  const auto with = [&](std::vector<Column> columns) {
+    columns.insert(columns.end(), compared.begin(), compared.end());
+    return columns;
+  };
+  auto& rows = out.table("rows", with({"tokens", {"forward_ms", "forward", "{:.3f}", "ms"}}));
+  for (const Row& row : passes) add(rows, {row.tokens}, row);
+  auto& others = out.table("steps", with({"work", "tokens", {"ms", "time", "{:.3f}", "ms"}}));
+  for (const Row& row : steps) add(others, {row.work, row.tokens}, row);
+  out.line("forward: all maps and their metrics; products: its matrix products alone, same kernels and threads");
+  if (bounds)
+    out.line(
+        fmt::format("bound: operations ÷ {:.0f} GFLOP/s from registers, or bytes of weights ÷ {:.1f} GB/s, whichever "
+                    "is more; both measured in turns with the rest on {}, {}",
+                    bounds->peak() * 1e-9, bounds->bandwidth() * 1e-9, processor_name(), backend.described()));
   return out;
 }
 }  // namespace
@@ -206,24 +219,25 @@ void add_bench(Command& app, Console& console) {
     const std::vector<int> lengths = lengths_of(*options, loaded.model->config());
     const Ctx ctx{backend, nullptr, console.stop()};
     const Model& model = *loaded.model;
-    const BareProducts one = model.bare_products(backend, 1, 1);
-    SpeedBounds bounds(backend.pool(), one.bytes);
-    std::vector<Row> rows;
-    const auto add = [&](Row row) {
+    Bounds bounds;
+    if (!backend.asynchronous()) bounds.emplace(backend.pool(), model.bare_products(backend, 1, 1).bytes);
+    const auto told = [&](Row row) {
       if (!options->json) console.say(fmt::format("{}, {} tokens: {:.3f} ms", row.work, row.tokens, row.milliseconds));
-      rows.push_back(std::move(row));
+      return row;
     };
-    for (const int tokens : lengths) add(measure_pass(loaded, tokens, *options, ctx, bounds));
     const int context = model.config().context;
-    const int before = context > 0 ? std::min(64, context - options->repeat - 1) : 64;
-    if (model.config().objective() == Objective::next_token && !model.encoder() && before > 0)
-      add(measure_generation(loaded, before, *options, ctx, bounds));
-    if (options->training) {
+    std::vector<Row> passes, steps;
+    if (options->training) {  // first: what cannot be trained is refused before anything was measured
       const int length = context > 0 ? std::min(64, context) : 64;
-      add(measure_training(model.config(), length, model.bare_products(backend, length, length), *options, ctx,
-                           bounds));
+      steps.push_back(told(measure_training(model.config(), length, model.bare_products(backend, length, length),
+                                            *options, ctx, bounds)));
     }
-    console.print(app_report(loaded, backend, bounds, rows).printed(options->json ? Form::json : Form::text));
+    for (const int tokens : lengths) passes.push_back(told(measure_pass(loaded, tokens, *options, ctx, bounds)));
+    if (model.config().objective() == Objective::next_token && !model.encoder()) {
+      const int before = context > 0 ? std::min(64, (context + 1) / 2) : 64;
+      steps.insert(steps.begin(), told(measure_generation(loaded, before, *options, ctx, bounds)));
+    }
+    console.print(app_report(loaded, backend, bounds, passes, steps).printed(options->json ? Form::json : Form::text));
   });
 }
 

@@ -80,16 +80,19 @@ BareProducts Model::bare_products(Backend& backend, int tokens, int logit_rows) 
     product(z, layer.o);
     if (layer.experts.defined()) {
       product(x, layer.experts.router);
-      // As many rows for each as it takes where all take as many.
+      // As many rows for each as it takes where all take as many; of few tokens not every expert takes one.
       const ExpertConfig& c = parts_->config.experts;
-      const Index rows = std::clamp<Index>(n * c.per_token / c.count, 1, n);
-      Tensor inner = backend.empty({rows, Index{c.width}});
-      std::ranges::fill(inner.mutable_values(), 0.5f);
-      for (const Expert& expert : layer.experts.each) {
-        if (expert.gate.defined()) product(x.slice(0, 0, rows), expert.gate);
-        product(x.slice(0, 0, rows), expert.up);
+      const Index rows = std::clamp<Index>(n * c.per_token / c.count, 1, n),
+                  used = std::min<Index>(n * c.per_token, c.count);
+      const auto feed = [&](const Expert& expert, const Tensor& in) {
+        Tensor inner = backend.empty({in.dim(0), expert.down.in()});
+        std::ranges::fill(inner.mutable_values(), 0.5f);
+        if (expert.gate.defined()) product(in, expert.gate);
+        product(in, expert.up);
         product(inner, expert.down);
-      }
+      };
+      for (Index expert = 0; expert < used; ++expert) feed(nth(layer.experts.each, expert), x.slice(0, 0, rows));
+      if (layer.experts.shared.up.defined()) feed(layer.experts.shared, x);
     }
     if (layer.gate.defined()) product(x, layer.gate);
     if (layer.up.defined()) {

@@ -12,9 +12,8 @@
 namespace headscope {
 namespace {
 
-// Up to so many rows, decoding numbers where they are multiplied costs less than packing them: columns have to be
-// turned for that.
-constexpr Index few_rows = 8, few_rows_of_columns = 16;
+// Up to so many rows, decoding numbers where they are multiplied costs less than packing them.
+constexpr Index few_rows = 8;
 // A task takes at least so many rows, or it would decode more than it multiplies.
 constexpr Index least_rows = 64;
 
@@ -39,7 +38,7 @@ class StoredMatrix final : public PackedMatrix {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       Tensor into = out.slice(1, begin_[i], begin_[i] + parts_[i].dim(1));
       const float* const own = bias ? bias + begin_[i] : nullptr;
-      if (x.dim(0) <= (parts_[i].lines()->rows ? few_rows : few_rows_of_columns))
+      if (x.dim(0) <= few_rows)
         few(parts_[i], x, own, into, pool);
       else
         many(parts_[i], x, own, into, pool);

@@ -105,18 +105,13 @@ Batch BackcopyTask::batch(std::int64_t step, int sequences, int length) const {
 
 HeldOut BackcopyTask::held_out(int rows, int sequences, int length) const {
   Random numbers = random(Stream::held_out);
-  std::vector<std::vector<std::int32_t>> ids;
-  double nats = 0;
+  std::vector<std::string> texts;
+  double log_probability = 0;
   for (int i = 0; i < rows; ++i) {
-    const std::string text = language_.sample(numbers, length);
-    nats -= language_.log_probability(text);
-    ids.push_back(ids_of(*tokenizer(), text));
+    texts.push_back(language_.sample(numbers, length));
+    log_probability += language_.log_probability(texts.back());
   }
-  HeldOut out;
-  out.batches = batches_of(ids, sequences, vocabulary().end_of_text_id(), false);
-  out.targets = counted(out.batches);
-  out.floor = nats / static_cast<double>(out.targets);
-  return out;
+  return held_out_texts(texts, sequences, false, log_probability);
 }
 
 std::string BackcopyTask::probe_text(int length) const {

@@ -36,20 +36,17 @@ class Stories : public Task {
   }
 
   HeldOut held_out(int rows, int sequences, int length) const override {
-    std::vector<std::vector<std::int32_t>> texts;
-    double nats = 0;
-    for (const Story& story : stories(rows)) {
-      texts.push_back(ids_of(*tokenizer(), story.text));
-      nats -= language_.log_probability(story.text);  // all derivations, not only the one that was drawn
-      if (static_cast<int>(texts.back().size()) + 1 > length)
+    std::vector<std::string> texts;
+    double log_probability = 0;
+    for (Story& story : stories(rows)) {
+      log_probability += language_.log_probability(story.text);  // all derivations, not only the one that was drawn
+      texts.push_back(std::move(story.text));
+      if (const std::size_t tokens = ids_of(*tokenizer(), texts.back()).size() + 1;
+          tokens > static_cast<std::size_t>(length))
         throw Error("held-out stories", fmt::format("stories of at most {} tokens, the context", length),
-                    fmt::format("one of {}", texts.back().size() + 1), "a longer context or a larger vocabulary");
+                    fmt::format("one of {}", tokens), "a longer context or a larger vocabulary");
     }
-    HeldOut out;
-    out.batches = batches_of(texts, sequences, vocabulary().end_of_text_id(), true);
-    out.targets = counted(out.batches);
-    out.floor = nats / static_cast<double>(out.targets);
-    return out;
+    return held_out_texts(texts, sequences, true, log_probability);
   }
 
   std::string probe_text(int length) const override {
@@ -153,18 +150,13 @@ class Repeated final : public Task {
 
   HeldOut held_out(int rows, int sequences, int length) const override {
     Random numbers = random(Stream::held_out);
-    std::vector<std::vector<std::int32_t>> ids;
-    double nats = 0;
+    std::vector<std::string> texts;
+    double log_probability = 0;
     for (int i = 0; i < rows; ++i) {
-      const std::string text = row(numbers, length);
-      nats -= repeated_log_probability(text, settings().shortest_period, settings().longest_period);
-      ids.push_back(ids_of(*tokenizer(), text));
+      texts.push_back(row(numbers, length));
+      log_probability += repeated_log_probability(texts.back(), settings().shortest_period, settings().longest_period);
     }
-    HeldOut out;
-    out.batches = batches_of(ids, sequences, vocabulary().end_of_text_id(), false);
-    out.targets = counted(out.batches);
-    out.floor = nats / static_cast<double>(out.targets);
-    return out;
+    return held_out_texts(texts, sequences, false, log_probability);
   }
 
   std::string probe_text(int length) const override {
@@ -209,6 +201,17 @@ void TaskSettings::check(const std::string& where) const {
 
 Task::Task(TaskSettings settings, TrainedBpe vocabulary)
     : settings_(std::move(settings)), vocabulary_(std::move(vocabulary)), tokenizer_(make_tokenizer(vocabulary_)) {}
+
+HeldOut Task::held_out_texts(const std::vector<std::string>& texts, int sequences, bool ends,
+                             double log_probability) const {
+  std::vector<std::vector<std::int32_t>> rows;
+  for (const std::string& text : texts) rows.push_back(ids_of(*tokenizer(), text));
+  HeldOut out;
+  out.batches = batches_of(rows, sequences, vocabulary().end_of_text_id(), ends);
+  out.targets = counted(out.batches);
+  out.floor = -log_probability / static_cast<double>(out.targets);
+  return out;
+}
 
 Random Task::random(Stream stream, std::int64_t step) const {
   // Two rounds, so that neighbouring steps and streams have nothing in common.

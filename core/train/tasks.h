@@ -81,6 +81,9 @@ class Task {
   /// Random numbers of one stream: training step, held-out data, probe.
   enum class Stream : std::uint64_t { train = 1, held_out = 2, probe = 3, vocabulary = 4 };
   Random random(Stream stream, std::int64_t step = 0) const;
+  /// These, one a row; with `ends` the end-of-text token behind each counts too. `log_probability`: of all together, in
+  /// nats, which no model can be above.
+  HeldOut held_out_texts(const std::vector<std::string>& texts, int sequences, bool ends, double log_probability) const;
 
  private:
   TaskSettings settings_;
