@@ -408,6 +408,12 @@ void GenerationController::put_off_studies(Study except) {
   if (except != Study::forcing) forcing_.put_off(jobs_);
 }
 
+std::shared_ptr<const GenerationController::StreamingView> GenerationController::streaming() const {
+  const auto& of = streaming_.last_key();
+  const bool same = of && of->example == streams_example() && (of->example || of->model == opened_.model.model);
+  return same ? streaming_.last() : nullptr;
+}
+
 bool GenerationController::streams_example() const {
   if (!example_folder_ || streamed_ == Streamed::open) return false;
   return streamed_ == Streamed::example || run_.results().model_folder.parent_path() == example_folder_->parent_path();

@@ -174,7 +174,8 @@ class GenerationController {
   Streamed& streamed() { return streamed_; }
   /// Of the model that streams.
   StreamingSettings& streaming_settings() { return streams_example() ? example_settings_ : streaming_settings_; }
-  const std::shared_ptr<const StreamingView>& streaming() const { return streaming_.last(); }
+  /// The last that was measured of the model that streams; null while nothing was.
+  std::shared_ptr<const StreamingView> streaming() const;
   int& forcing_given() { return forcing_given_; }
   const std::shared_ptr<const ForcedAndFree>& forcing() const { return forcing_.last(); }
   void want(Study study) { wanted_ = study; }

@@ -70,13 +70,13 @@ void Trial::score(Runner& runner, std::stop_token stop) {
     runner.length(rows.length);
     score.push_back(runner.trainer.learner().accuracy(rows, stop));
   }
-  runner.length(0);
   runner.standing.score = std::move(score);
   runner.standing.scored_step = runner.trainer.progress().step;
 }
 
 void Trial::run(std::int64_t steps, std::stop_token stop) {
   for (const auto& runner : runners_) {
+    runner->length(0);  // scoring, which may have been stopped, leaves that of its rows
     const std::int64_t every = std::max<std::int64_t>(runner->contestant.recipe.steps / scores_in_all, 1);
     const TrainingProgress p = runner->trainer.run(steps, stop);
     if (p.step / every > runner->standing.scored_step / every ||

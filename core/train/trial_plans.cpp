@@ -38,10 +38,8 @@ TrialPlan copying() {
       "Copying",
       "Random characters are said twice. How long a text can be said again?",
       "Attention finds what followed the same character and copies any length it learnt at. A recurrence has to keep "
-      "the "
-      "text in a state of fixed size, and mixes up the more, the longer it is. With attention in the two layers above "
-      "it "
-      "the text comes back.",
+      "the text in a state of fixed size, and mixes up the more, the longer it is. With attention in the two layers "
+      "above it the text comes back.",
       "Jelassi et al. 2024 (Repeat After Me), Arora et al. 2023 (Zoology)",
       "state space, SSM, Mamba, recall, exact recall, associative recall, linear recurrence, retention, hybrid, "
       "fixed state",

@@ -133,8 +133,13 @@ TEST_CASE("each study measures and shows") {
   CHECK(g.controller.streaming()->rests.front().share > 0.5);
   CHECK(g.controller.streaming()->rests_anew.front().share < 0.5);
   g.driver.frames(2);
+  CHECK(g.driver.shown("Head 1.2"));
   g.driver.click("tiny-gpt2");
-  REQUIRE(g.driver.until([&] { return g.controller.streaming()->model.model->config().name == "tiny-gpt2"; }, 20000));
+  g.driver.frames(1);
+  CHECK(g.controller.streaming() == nullptr);  // no number of another model under its name
+  CHECK_FALSE(g.driver.shown("Head 1.2"));
+  REQUIRE(g.driver.until([&] { return g.controller.streaming() != nullptr; }, 20000));
+  CHECK(g.controller.streaming()->model.model->config().name == "tiny-gpt2");
   CHECK(g.controller.streaming()->ids.size() >= 256);
   g.driver.click("Teacher forcing");
   REQUIRE(g.driver.until([&] { return g.controller.forcing() != nullptr; }, 20000));

@@ -4,9 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/train/recurrent_layers.h"
@@ -171,6 +173,42 @@ TEST_CASE(
   CHECK(now[0].state == 2 * 2 * 16 * 12);
   CHECK(now[2].state == 2 * 2 * 8 * 8);
   CHECK(now[3].state == 2 * 16 * 12 + 2 * 8 * 8);
+}
+
+TEST_CASE("a trial that is stopped while it scores learns on as if nothing had been") {
+  Backend backend(1);
+  TrialPlan plan = small_plan();
+  plan.contestants = {{"state", plan.contestants[0].recipe, {0, 1}}};
+  plan.sizes = {3, 5, 4, 3};
+  for (Contestant& each : plan.contestants) each.recipe.steps = each.recipe.optimizer.schedule_steps = 60;
+  Trial whole(plan, backend);
+  while (!whole.finished()) whole.run(1);
+  // Somewhere between the first moment of a step with its score and the last: whenever the step is done and the score
+  // is not, it was while scoring.
+  int while_scoring = 0;
+  for (int wait = 0; wait < 400 && while_scoring < 3; ++wait) {
+    Trial trial(plan, backend);
+    std::stop_source stop;
+    std::jthread stops([&] {
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(40 * wait);
+      while (std::chrono::steady_clock::now() < until) {
+      }
+      stop.request_stop();
+    });
+    try {
+      while (!trial.finished()) trial.run(1, stop.get_token());
+    } catch (const Cancelled&) {
+    }
+    stops.join();
+    const TrialStanding now = trial.standings()[0];
+    const std::int64_t every = 60 / 10;
+    if (now.progress.step / every <= now.scored_step / every || trial.finished()) continue;
+    ++while_scoring;
+    while (!trial.finished()) trial.run(1);
+    CHECK(trial.standings()[0].progress.held_out == whole.standings()[0].progress.held_out);
+    CHECK(trial.standings()[0].score == whole.standings()[0].score);
+  }
+  CHECK(while_scoring > 0);
 }
 
 TEST_CASE("accuracy: the share of counted targets whose logit is the largest") {

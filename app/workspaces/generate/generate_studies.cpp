@@ -169,11 +169,16 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
 // ---- streaming
 
 namespace {
-/// Past the trained length the whole cache meets distances that the model never saw.
-bool whole_fails(const GenerationController::StreamingView& view) {
+/// The whole cache's loss within the trained length, behind the first eviction, and past it.
+struct LongLoss {
+  double within, past;
+  /// There it meets distances that the model never saw.
+  bool fails() const { return past > within + 0.05; }
+};
+LongLoss long_loss(const GenerationController::StreamingView& view) {
   const auto from = static_cast<std::size_t>(view.settings.window),
              trained = static_cast<std::size_t>(view.model.model->config().context);
-  return mean_of(view.losses[0], trained, view.losses[0].size()) > mean_of(view.losses[0], from, trained) + 0.05;
+  return {mean_of(view.losses[0], from, trained), mean_of(view.losses[0], trained, view.losses[0].size())};
 }
 }  // namespace
 
@@ -186,7 +191,7 @@ void GenerateWorkspace::streaming(Ui& ui) {
     return empty_state(ui, "Nothing has to go",
                        "A state is as large for a text of any length: what it holds of old tokens fades by itself, as "
                        "the page State of Analyse tells. There is no cache that tokens are evicted from.");
-  const auto& view = controller_.streaming();
+  const auto view = controller_.streaming();
   note(ui,
        "A stream is longer than the cache may grow, so tokens are evicted: all but the last ones, or all but these and "
        "a few of the first, on which heads of many models rest as sinks. Rotary positions are counted inside the cache "
@@ -222,7 +227,7 @@ void GenerateWorkspace::streaming(Ui& ui) {
   plot(ui, "streaming loss", chart);
   // The whole cache is what nothing is lost against, unless it fails itself where no distance was ever learnt.
   const auto full = static_cast<std::size_t>(view->settings.window);
-  const auto least = whole_fails(*view) ? static_cast<std::size_t>(CachePolicy::sinks) : 0;
+  const auto least = long_loss(*view).fails() ? static_cast<std::size_t>(CachePolicy::sinks) : 0;
   section(ui, least == 0 ? "LOST AGAINST THE WHOLE CACHE" : "LOST AGAINST WINDOW AND SINKS",
           "nats, summed from the first eviction on");
   chart.series.clear();
@@ -254,7 +259,7 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
       controller_.streamed() =
           which == 0 ? GenerationController::Streamed::example : GenerationController::Streamed::open;
   }
-  const auto& view = controller_.streaming();
+  const auto view = controller_.streaming();
   if (never_evicts()) return;
   StreamingSettings& settings = controller_.streaming_settings();
   const ModelConfig& config = (view ? view->model : controller_.model()).model->config();
@@ -267,8 +272,8 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   if (slider(ui, "Sinks", sinks,
              {1, static_cast<double>(std::max(2, std::min(16, settings.window - 1))), 4, false, "", 0}))
     settings.sinks = std::clamp(static_cast<int>(sinks), 1, settings.window - 1);
-  fact(ui, "Bytes held", bytes_text(cache_bytes(config.dims, settings.window)));
   if (!view) return;
+  fact(ui, "Bytes held", bytes_text(cache_bytes(config.dims, settings.window)));
   const auto from = static_cast<std::size_t>(view->settings.window);
   section(ui, "MEAN LOSS", "after the first eviction");
   for (std::size_t p = 0; p < view->losses.size(); ++p) {
@@ -305,19 +310,17 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   const double window_lost = lost(CachePolicy::window), sinks_lost = lost(CachePolicy::sinks),
                kept = window_lost - sinks_lost;
   std::string words;
-  if (!whole_fails(*view))
+  const LongLoss whole = long_loss(*view);
+  if (!whole.fails())
     words = fmt::format(
         "Beside the whole cache the window alone changes the loss by {} nats per token, with {} first tokens kept by "
         "{}. ",
         change(window_lost), view->settings.sinks, change(sinks_lost));
-  const auto trained = static_cast<std::size_t>(context);
-  const double within = mean_of(view->losses[0], from, trained),
-               past = mean_of(view->losses[0], trained, view->losses[0].size());
-  if (whole_fails(*view))
+  if (whole.fails())
     words += fmt::format(
         "The whole cache itself fails past the trained length, where it meets distances that it never saw: {:.2f} nats "
         "in place of {:.2f}. ",
-        past, within);
+        whole.past, whole.within);
   if (kept > 0.05)
     words += fmt::format(
         "Keeping the first tokens takes {:.3f} off: without them this model reads worse (Xiao et al. 2023).", kept);

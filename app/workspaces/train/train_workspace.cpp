@@ -11,6 +11,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "app/workspaces/head_cells.h"
+#include "app/workspaces/train/curves.h"
 #include "core/base/duration.h"
 #include "core/base/nth.h"
 #include "core/train/shapes_task.h"
@@ -48,16 +49,6 @@ ChartSeries loss_series(const std::vector<TrainingPoint>& curve, Color color) {
     line.x.push_back(static_cast<double>(curve[i].step));
     line.y.push_back(sum / static_cast<double>(count));
   }
-  return line;
-}
-
-ChartSeries held_out_series(const std::vector<TrainingPoint>& curve, std::string name, Color color, double width) {
-  ChartSeries line{std::move(name), color, {}, {}, width};
-  for (const TrainingPoint& point : curve)
-    if (!std::isnan(point.held_out)) {
-      line.x.push_back(static_cast<double>(point.step));
-      line.y.push_back(point.held_out);
-    }
   return line;
 }
 

@@ -10,6 +10,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
+#include "app/workspaces/train/curves.h"
 #include "core/base/duration.h"
 #include "core/base/nth.h"
 
@@ -29,19 +30,7 @@ Color hue_of_model(const Ui& ui, std::size_t i, std::size_t count) {
   return legible(ui.theme, mix(ui.theme.value, ui.theme.query, at));
 }
 
-const char* words_of(TrialPhase phase) {
-  switch (phase) {
-    case TrialPhase::idle:
-      return "not begun";
-    case TrialPhase::running:
-      return "running";
-    case TrialPhase::stopped:
-      return "stopped";
-    case TrialPhase::finished:
-      return "finished";
-  }
-  return "";
-}
+constexpr const char* trial_phases[] = {"not begun", "running", "stopped", "finished"};  // by TrialController::Phase
 }  // namespace
 
 void TrialPage::left(Ui& ui, const TrialPlan& plan) {
@@ -50,7 +39,7 @@ void TrialPage::left(Ui& ui, const TrialPlan& plan) {
   section(ui, "QUESTION");
   note(ui, plan.question);
   note(ui, plan.source + ".");
-  section(ui, "RUN", words_of(view.phase));
+  section(ui, "RUN", nth(trial_phases, static_cast<int>(view.phase)));
   const char* const begin = view.phase == TrialPhase::stopped    ? "Go on"
                             : view.phase == TrialPhase::finished ? "Train again"
                                                                  : "Train side by side";
@@ -115,15 +104,9 @@ void TrialPage::middle(Ui& ui, const TrialPlan& plan) {
   double end = 1, floor = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
-    ChartSeries line{each.title, hue_of_model(ui, i, count), {}, {}, 2.0};
-    for (const TrainingPoint& point : each.curve)
-      if (!std::isnan(point.held_out)) {
-        line.x.push_back(static_cast<double>(point.step));
-        line.y.push_back(point.held_out);
-      }
+    chart.series.push_back(held_out_series(each.curve, each.title, hue_of_model(ui, i, count), 2.0));
     end = std::max(end, static_cast<double>(each.progress.steps));
     floor = each.progress.floor;
-    chart.series.push_back(std::move(line));
   }
   chart.series.push_back({"floor", ui.theme.faint, {0, end}, {floor, floor}, 1.25});
   chart.grid = true;
