@@ -4,7 +4,6 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "app/widgets/controls.h"
@@ -13,6 +12,7 @@
 #include "app/window/floating.h"
 #include "core/base/error.h"
 #include "core/base/memory.h"
+#include "core/base/user_folders.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -21,15 +21,6 @@ namespace {
 
 using PullState = PullController::State;
 constexpr double row_height = 42;
-
-/// "~/.cache/huggingface/hub"
-std::string short_path(const std::filesystem::path& path) {
-  const std::string text = path.string();
-  const char* const home = std::getenv("HOME");
-  return home && *home && text.starts_with(std::string(home) + "/") ? "~" + text.substr(std::string(home).size())
-                                                                    : text;
-}
-
 }  // namespace
 
 void GetModelPage::open(AppContext& app) {
@@ -216,7 +207,7 @@ void GetModelPage::draw(Ui& ui, AppContext& app) {
     paragraph(ui,
               fmt::format("“Get” goes online, to {}, and puts the model into {}. Nothing is sent but its name{}. "
                           "Headscope uses the network for nothing else.",
-                          hub_->host(), short_path(hub_->cache), hub_->token.empty() ? "" : " and your token"),
+                          hub_->host(), with_tilde(hub_->cache), hub_->token.empty() ? "" : " and your token"),
               ui.theme.muted);
   offered(ui);
   request_line(ui, app);

@@ -2,6 +2,7 @@
 // Where a program keeps what it was not told a place for, by the XDG base directory specification.
 
 #include <filesystem>
+#include <string>
 
 namespace headscope {
 
@@ -11,5 +12,10 @@ std::filesystem::path state_folder();
 
 /// What a person made: $XDG_DATA_HOME/headscope, else ~/.local/share/headscope; empty likewise.
 std::filesystem::path data_folder();
+
+/// "~/models/x" of what lies in the home folder, else the path as it is.
+std::string with_tilde(const std::filesystem::path& path);
+/// What a person means by "~/models/x".
+std::filesystem::path from_tilde(const std::string& text);
 
 }  // namespace headscope

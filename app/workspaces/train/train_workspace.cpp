@@ -14,6 +14,7 @@
 #include "app/workspaces/train/curves.h"
 #include "core/base/duration.h"
 #include "core/base/nth.h"
+#include "core/base/user_folders.h"
 #include "core/train/shapes_task.h"
 #include "core/train/training_folder.h"
 #include "viz/scene/head_atlas.h"
@@ -122,9 +123,6 @@ void TrainWorkspace::recipe(Ui& ui) {
       if (ImGui::MenuItem(name.c_str(), nullptr, name == draft.name)) controller_.choose(path);
     ImGui::EndPopup();
   }
-  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated", "Backcopy", "Translate", "Shapes"};
-  static constexpr std::string_view kinds[] = {"stories", "masked", "repeated", "backcopy", "translate", "shapes"};
-  int task = static_cast<int>(std::ranges::find(kinds, draft.task.kind) - std::begin(kinds));
   const auto become = [&](std::string_view family) {
     draft.model.family = family;
     draft.model.kv_heads = draft.model.heads;
@@ -132,9 +130,23 @@ void TrainWorkspace::recipe(Ui& ui) {
     draft.model.first_positions = "random";
     if (draft.model.state_space()) draft.optimizer.attention_entropy = 0, draft.optimizer.attention_entropy_from = 0;
   };
-  const float fits = std::min(segmented_width(ui, tasks), ImGui::GetContentRegionAvail().x);  // five words, one column
-  if (segmented(ui, "training task", tasks, task, fits)) {
-    draft.task.kind = nth(kinds, task);
+  using Labels = std::span<const char* const>;
+  using Names = std::span<const std::string_view>;
+  /// The name of what was clicked in a row; what is chosen `now` may stand in another.
+  const auto row = [&](const char* id, Labels labels, Names names, std::string_view now) {
+    int which = static_cast<int>(std::ranges::find(names, now) - names.begin());
+    const float fits = std::min(segmented_width(ui, labels), ImGui::GetContentRegionAvail().x);
+    return segmented(ui, id, labels, which, fits) ? nth(names, which) : std::string_view();
+  };
+  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated", "Backcopy"};
+  static constexpr std::string_view kinds[] = {"stories", "masked", "repeated", "backcopy"};
+  static constexpr const char* pairs[] = {"Translate", "Shapes"};
+  static constexpr std::string_view pair_kinds[] = {"translate", "shapes"};
+  const std::string kind = draft.task.kind;
+  for (const std::string_view clicked :
+       {row("training task", tasks, kinds, kind), row("training pairs", pairs, pair_kinds, kind)}) {
+    if (clicked.empty()) continue;
+    draft.task.kind = clicked;
     // Masked tokens are for encoders, translations for encoder-decoders, and these for nothing else.
     const std::string_view needs = draft.task.kind == "masked" ? "bert"
                                    : draft.task.translates()   ? "bart"
@@ -147,16 +159,11 @@ void TrainWorkspace::recipe(Ui& ui) {
   static constexpr std::string_view family_names[] = {"gpt2", "llama", "bert", "bart", "vit"};
   static constexpr const char* without_attention[] = {"Mamba", "Mamba-2"};
   static constexpr std::string_view without_names[] = {"mamba", "mamba2"};
-  bool chosen = false;
-  const auto row = [&](const char* id, std::span<const char* const> labels, std::span<const std::string_view> names) {
-    int family = static_cast<int>(std::ranges::find(names, draft.model.family) - names.begin());
-    if (!segmented(ui, id, labels, family)) return;
-    become(nth(names, family));
-    chosen = true;
-  };
-  row("training family", families, family_names);
-  row("training state space", without_attention, without_names);
-  if (chosen) {
+  const std::string family = draft.model.family;
+  for (const std::string_view clicked : {row("training family", families, family_names, family),
+                                         row("training state space", without_attention, without_names, family)}) {
+    if (clicked.empty()) continue;
+    become(clicked);
     if (draft.model.family == "bert")
       draft.task.kind = "masked";
     else if (draft.model.family == "bart")
@@ -422,12 +429,12 @@ void TrainWorkspace::sample(Ui& ui) {
 
 void TrainWorkspace::keep(Ui& ui, AppContext& app) {
   section(ui, "KEEP", fmt::format("the model of step {}", controller_.moment()->view->step));
-  const std::string usual = controller_.usual_folder().string();
+  const std::string usual = with_tilde(controller_.usual_folder());
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   input_line(ui, "##training folder", usual.c_str(), folder_);
   const bool entered =
       ImGui::IsItemDeactivated() && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
-  const std::filesystem::path folder = folder_.empty() ? controller_.usual_folder() : std::filesystem::path(folder_);
+  const std::filesystem::path folder = folder_.empty() ? controller_.usual_folder() : from_tilde(folder_);
   const auto save = [&](bool open, bool overwrite) {
     replace_.clear();
     if (!overwrite && holds_model(folder)) {
