@@ -110,7 +110,8 @@ void list(Console& console, const Output& output) {
       console.say(fmt::format("headscope-cli: {}", error.what()));
       continue;
     }
-    table.add({lesson.id, lesson.title, lesson.minutes, lesson.level, lesson.steps.size(), lesson.scene.model});
+    const Cell minutes = lesson.minutes ? Cell(*lesson.minutes) : Cell();
+    table.add({lesson.id, lesson.title, minutes, lesson.level, lesson.steps.size(), lesson.scene.model});
   }
   console.print(report.printed(output.form()));
 }

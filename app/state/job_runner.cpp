@@ -59,7 +59,7 @@ void JobRunner::submit(const JobName& job, Worker::Work work, OnStop on_stop, st
       });
 }
 
-void JobRunner::on_files(const std::string& tag, Worker::Work work) {
+void JobRunner::on_files(const std::string& tag, Worker::Work work, std::function<void()> gave_up) {
   files_.submit(
       tag,
       [this, tag, work = std::move(work)](Worker::Job& at) -> Worker::Deliver {
@@ -68,7 +68,10 @@ void JobRunner::on_files(const std::string& tag, Worker::Work work) {
           if (deliver) deliver();
         };
       },
-      [this, tag](const std::string& why) { failed(tag, why); });
+      [this, tag, gave_up = std::move(gave_up)](const std::string& why) {
+        failed(tag, why);
+        if (gave_up) gave_up();
+      });
 }
 
 void JobRunner::on_network(const std::string& tag, Worker::Work work) {

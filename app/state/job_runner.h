@@ -52,8 +52,8 @@ class JobRunner {
   /// named; a card that fails and is no longer that one is nobody's loss but the job's.
   void submit(const JobName& job, Worker::Work work, OnStop on_stop = OnStop::again, std::function<void()> gave_up = {},
               std::shared_ptr<Backend> on = {});
-  /// Reading and writing files, beside the worker that computes.
-  void on_files(const std::string& tag, Worker::Work work);
+  /// Reading and writing files, beside the worker that computes. `gave_up` is told on this thread when it failed.
+  void on_files(const std::string& tag, Worker::Work work, std::function<void()> gave_up = {});
   /// What uses the network and may take hours, beside both: it is not what busy(), status() and stop() speak of, and no
   /// failure of it becomes the message.
   void on_network(const std::string& tag, Worker::Work work);

@@ -36,7 +36,16 @@ LessonPages pages_of(const std::string& text, std::string id) {
   return new_lesson(id, about_scenes);
 }
 
-/// A list with nothing on it is no lesson: there is no file then.
+/// What is left of a list's file. One with nothing on it is no lesson: "", there is no file then. A file that the
+/// window did not begin holds what nobody would bring back.
+std::string kept_of(const LessonPages& pages, const fs::path& file) {
+  if (!pages.steps.empty()) return joined(pages);
+  if (head_value(pages, "about") != about_scenes)
+    throw Error(file.string(), "a step to be left", "its last one taken off",
+                "the window did not begin this lesson: delete its file where it is to go");
+  return "";
+}
+
 void write(const fs::path& file, const std::string& text) {
   std::error_code failed;
   if (text.empty()) {
@@ -64,7 +73,6 @@ void SceneList::use(const std::string& id) {
   if (id.empty() || id.starts_with('.') || fs::path(id).filename() != id || id == id_) return;
   id_ = id;
   pages_ = {};
-  done_.clear();
   known_ = false;
   read();
 }
@@ -77,6 +85,19 @@ fs::path SceneList::file() const {
 /// Each change counts: none takes the place of one that waits.
 std::string SceneList::next_tag() {
   return fmt::format("scenes {}", ++tags_);
+}
+
+void SceneList::write_later(std::function<Worker::Deliver()> work) {
+  ++unwritten_;
+  jobs_.on_files(
+      next_tag(),
+      [this, work = std::move(work)](Worker::Job&) -> Worker::Deliver {
+        return [this, deliver = work()] {
+          --unwritten_;
+          if (deliver) deliver();
+        };
+      },
+      [this] { --unwritten_; });
 }
 
 void SceneList::read() {
@@ -105,21 +126,22 @@ void SceneList::change(const std::string& words, Change change, std::function<vo
   if (file().empty())
     return jobs_.show(
         {Message::Level::error, "A list of scenes needs a folder of your own: set HOME, or XDG_DATA_HOME.", "scenes"});
-  jobs_.on_files(next_tag(), [this, file = file(), id = id_, words, change, then](Worker::Job&) -> Worker::Deliver {
+  write_later([this, file = file(), id = id_, words, change, then]() -> Worker::Deliver {
     const std::string before = text_of(file);
     LessonPages pages = pages_of(before, id);
     change(pages);
-    const std::string after = pages.steps.empty() ? "" : joined(pages);
+    const std::string after = kept_of(pages, file);
     if (after == before) return {};
     if (!after.empty()) parse_lesson(after, id, file.string());
     write(file, after);
     return [this, id, words, before, after, then, others = own_ids()] {
       lessons_.read_again();
+      std::vector<Done>& done = done_[id];
+      done.push_back({words, before, after});
+      if (done.size() > most_undone) done.erase(done.begin());
       if (id != id_) return;
       take(after);
       others_ = others;
-      done_.push_back({words, before, after});
-      if (done_.size() > most_undone) done_.erase(done_.begin());
       if (then) then();
     };
   });
@@ -160,13 +182,14 @@ void SceneList::rename_list(const std::string& title) {
 }
 
 void SceneList::move(std::size_t step, int by) {
-  const auto to = static_cast<std::ptrdiff_t>(step) + by;
-  if (step >= pages_.steps.size() || to < 0 || to >= static_cast<std::ptrdiff_t>(pages_.steps.size())) return;
-  change("moved: " + step_title(pages_.steps[step]),
-         [step, other = static_cast<std::size_t>(to), text = pages_.steps[step],
-          beside = pages_.steps[static_cast<std::size_t>(to)]](LessonPages& pages) {
-           std::swap(pages.steps[place_of(pages, step, text)], pages.steps[place_of(pages, other, beside)]);
-         });
+  if (step >= pages_.steps.size()) return;
+  // Beside which one it stands is looked up then: another move of it may wait to be written.
+  change("moved: " + step_title(pages_.steps[step]), [step, by, text = pages_.steps[step]](LessonPages& pages) {
+    const std::size_t from = place_of(pages, step, text);
+    const auto to = static_cast<std::ptrdiff_t>(from) + by;
+    if (to >= 0 && to < std::ssize(pages.steps))
+      std::swap(pages.steps[from], pages.steps[static_cast<std::size_t>(to)]);
+  });
 }
 
 void SceneList::remove(std::size_t step) {
@@ -176,17 +199,21 @@ void SceneList::remove(std::size_t step) {
   });
 }
 
+std::string SceneList::undoable() const {
+  const auto done = done_.find(id_);
+  return unwritten_ > 0 || done == done_.end() || done->second.empty() ? "" : done->second.back().words;
+}
+
 void SceneList::undo() {
-  if (done_.empty()) return;
-  const Done last = done_.back();
-  done_.pop_back();
-  jobs_.on_files(next_tag(), [this, file = file(), id = id_, last](Worker::Job&) -> Worker::Deliver {
+  if (undoable().empty()) return;
+  write_later([this, file = file(), id = id_, last = done_[id_].back()]() -> Worker::Deliver {
     if (text_of(file) != last.after)
       throw Error(file.string(), "as the window wrote it", "another text",
                   "another program changed it meanwhile; it stays as it is");
     write(file, last.before);
     return [this, id, text = last.before] {
       lessons_.read_again();
+      done_[id].pop_back();  // what was changed since then comes after this
       if (id == id_) take(text);
     };
   });

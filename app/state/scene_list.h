@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -47,10 +48,10 @@ class SceneList {
   /// Up by one (−1) or down (+1); past an end nothing happens.
   void move(std::size_t step, int by);
   void remove(std::size_t step);
-  /// The file as it was before the last of these changes.
+  /// The file as it was before the last of this list's changes. What cannot be written can be undone later.
   void undo();
-  /// What that would take back, in words: "removed: Head 0.2"; "" = nothing.
-  std::string undoable() const { return done_.empty() ? "" : done_.back().words; }
+  /// What that would take back, in words: "removed: Head 0.2"; "" = nothing, or a change is still to be written.
+  std::string undoable() const;
 
   /// As a lesson, from that step on; `then` when it is taken.
   void present(std::size_t step, std::function<void()> then = {});
@@ -61,6 +62,8 @@ class SceneList {
   };
   using Change = std::function<void(LessonPages&)>;
   void change(const std::string& words, Change change, std::function<void()> then = {});
+  /// In their order; each counts as unwritten until it is delivered or has failed.
+  void write_later(std::function<Worker::Deliver()> work);
   /// The place of a step that was there when it was asked for. Throws Error.
   static std::size_t place_of(const LessonPages& pages, std::size_t step, const std::string& text);
   void take(const std::string& text);
@@ -72,8 +75,8 @@ class SceneList {
   LessonPages pages_;
   bool known_ = false;
   std::vector<std::string> others_;
-  std::vector<Done> done_;
-  int tags_ = 0;
+  std::map<std::string, std::vector<Done>> done_;  // by list
+  int tags_ = 0, unwritten_ = 0;
 };
 
 }  // namespace headscope

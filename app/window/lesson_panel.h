@@ -46,7 +46,7 @@ class LessonPanel {
   Step of_;    // lesson and step that it was typed at
 };
 
-/// Every lesson with its minutes, in their order; a click takes it.
+/// Every lesson with its minutes where it says any, in their order; a click takes it.
 class LessonsPage {
  public:
   void draw(Ui& ui, AppContext& app);

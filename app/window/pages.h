@@ -58,6 +58,7 @@ class ScenesPage {
   void which(Ui& ui, AppContext& app);
   void row(Ui& ui, AppContext& app, std::size_t step);
   void follow(const SceneList& scenes);
+  void leave(SceneList& scenes);
   LessonPages of_;                  // what the titles below were read from
   std::string title_;               // of the list, as it is being written
   std::vector<std::string> names_;  // of the scenes, likewise

@@ -38,7 +38,9 @@ void PresenterView::frame(AppContext& app, Window& first, double now) {
   if (!of_ || (window_ && window_->closing())) app.ui.presenter = false;
   if (!app.ui.presenter) return window_.reset();
   if (!window_) open(app, first);
-  if (window_) window_->frame([&](Ui& ui) { draw(ui, app); });
+  if (!window_) return;
+  if (const double zoom = app.settings.ui_scale; window_->zoom() != zoom) window_->set_zoom(zoom);
+  window_->frame([&](Ui& ui) { draw(ui, app); });
 }
 
 void PresenterView::open(AppContext& app, Window& first) {
@@ -50,7 +52,6 @@ void PresenterView::open(AppContext& app, Window& first) {
   options.name_items = first.names_items();
   try {
     window_ = std::make_unique<Window>(options, first);
-    window_->set_zoom(app.settings.ui_scale);
   } catch (const Error& error) {
     app.ui.presenter = false;
     app.explorer.jobs.show({Message::Level::error, error.what(), ""});
@@ -58,22 +59,30 @@ void PresenterView::open(AppContext& app, Window& first) {
 }
 
 void PresenterView::keys(AppContext& app) const {
+  const bool arrows_taken = app.ui.arrows_taken;  // in the first window, which looks at it in its next frame
   if (ImGui::IsKeyPressed(ImGuiKey_Escape, false))
     app.ui.presenting = false;
   else
     run_shortcuts(app);
+  app.ui.arrows_taken = arrows_taken;
   slide_keys(app);
 }
 
-/// How long it has taken, of how long it should.
-void PresenterView::clock(Ui& ui, int minutes) {
-  const double share = elapsed_ / (60.0 * minutes);
-  const Color color = share > 1 ? legible(ui.theme, ui.theme.key) : ui.theme.text;
+/// How long it has taken; of how long it should, where the lesson says that.
+void PresenterView::clock(Ui& ui, const std::optional<int>& minutes) {
+  const Color color = minutes && elapsed_ > 60.0 * *minutes ? legible(ui.theme, ui.theme.key) : ui.theme.text;
   {
     const UseFont font(ui, {FontRole::mono, clock_size * ui.theme.text_scale, 400});
     text_line(ui, clock_text(elapsed_), color);
     ui.name("elapsed " + clock_text(elapsed_), ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   }
+  if (minutes) share_of(ui, *minutes);
+  ImGui::Dummy({0, ui.px(12)});
+  if (button(ui, "Set the clock to 0")) begun_ = now_, elapsed_ = 0;
+}
+
+void PresenterView::share_of(Ui& ui, int minutes) const {
+  const double share = elapsed_ / (60.0 * minutes);
   note(ui, share > 1 ? fmt::format("{} over {} min", clock_text(elapsed_ - 60.0 * minutes), minutes)
                      : fmt::format("of {} min", minutes));
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -82,8 +91,7 @@ void PresenterView::clock(Ui& ui, int minutes) {
   draw->AddRectFilled(at, {at.x + width, at.y + height}, col(ui.chrome.raised), ui.px(2));
   draw->AddRectFilled(at, {at.x + width * static_cast<float>(std::clamp(share, 0.0, 1.0)), at.y + height},
                       col(share > 1 ? ui.theme.key : ui.theme.accent), ui.px(2));
-  ImGui::Dummy({0, ui.px(12)});
-  if (button(ui, "Set the clock to 0")) begun_ = now_, elapsed_ = 0;
+  ui.name(fmt::format("of {} min", minutes), at, {at.x + width, at.y + height});
 }
 
 void PresenterView::draw(Ui& ui, AppContext& app) {

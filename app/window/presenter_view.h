@@ -4,6 +4,7 @@
 // all actions work in it as in the first window. Thread rule: the main thread.
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/actions/action.h"
@@ -26,7 +27,8 @@ class PresenterView {
  private:
   void open(AppContext& app, Window& first);
   void draw(Ui& ui, AppContext& app);
-  void clock(Ui& ui, int minutes);
+  void clock(Ui& ui, const std::optional<int>& minutes);
+  void share_of(Ui& ui, int minutes) const;
   void keys(AppContext& app) const;
 
   std::unique_ptr<Window> window_;

@@ -46,13 +46,25 @@ void ScenesPage::follow(const SceneList& scenes) {
   for (const std::string& each : of_.steps) names_.push_back(step_title(each));
 }
 
+/// The panel has gone (another one took its place): what was being written is kept, as where its line is left.
+void ScenesPage::leave(SceneList& scenes) {
+  if (names_.empty()) return;
+  const LessonPages was = std::exchange(of_, {});
+  const std::vector<std::string> names = std::exchange(names_, {});
+  if (was != scenes.pages()) return;  // taken over already, or another list
+  if (title_ != head_value(was, "title")) scenes.rename_list(title_);
+  for (std::size_t step = 0; step < names.size(); ++step)
+    if (names[step] != step_title(was.steps[step])) scenes.rename(step, names[step]);
+}
+
 /// The list's title, and the others that there are.
 void ScenesPage::which(Ui& ui, AppContext& app) {
   SceneList& scenes = app.explorer.scenes;
   const float lists = button_width(ui, "Other lists ▾");
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - lists - ui.px(8));
   ImGui::BeginDisabled(of_.steps.empty());  // a list is a file as soon as there is something on it
-  if (written(ui, "##scene list title", "what the list is called", title_)) scenes.rename_list(title_);
+  if (written(ui, "##scene list title", "what the list is called", title_))
+    scenes.rename_list(title_), of_ = {};  // what does not become the title does not stay in its line
   ImGui::EndDisabled();
   ImGui::SameLine(0, ui.px(8));
   if (button(ui, "Other lists ▾", ImGui::GetFrameHeight())) ImGui::OpenPopup("scene lists");
@@ -91,13 +103,13 @@ void ScenesPage::row(Ui& ui, AppContext& app, std::size_t step) {
   const bool up = named_button(ui, "↑", "scene up " + at, "Earlier");
   ImGui::EndDisabled();
   ImGui::SameLine(0, gap);
-  ImGui::BeginDisabled(step + 1 == of_.steps.size());
+  ImGui::BeginDisabled(step + 1 == names_.size());
   const bool down = named_button(ui, "↓", "scene down " + at, "Later");
   ImGui::EndDisabled();
   ImGui::SameLine(0, gap);
   const bool remove = named_button(ui, "×", "remove scene " + at, "Take it off the list; Undo brings it back");
   ImGui::PopID();
-  if (renamed) scenes.rename(step, names_[step]);
+  if (renamed) scenes.rename(step, names_[step]), of_ = {};
   if (up) scenes.move(step, -1);
   if (down) scenes.move(step, 1);
   if (remove) scenes.remove(step);
@@ -111,7 +123,7 @@ void ScenesPage::draw(Ui& ui, AppContext& app) {
     of_ = {}, names_.clear();
     ImGui::OpenPopup("scenes");
   }
-  if (!begin_floating(ui, "scenes", page_width * ui.theme.text_scale, 64)) return;
+  if (!begin_floating(ui, "scenes", page_width * ui.theme.text_scale, 64)) return leave(scenes);
   follow(scenes);
   section(ui, "SCENES", "states of this window, to be presented in this order");
   which(ui, app);

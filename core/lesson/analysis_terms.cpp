@@ -85,8 +85,7 @@ Value rollout_cell(LessonRun& run, const Arguments& a, bool relative) {
 constexpr LessonTerm terms_of_analyses[] = {
     {"lens_probability(token, stage, row)",
      "of that next token by the logit lens, at a stage as the page names it (\"embedding\", \"0 attn\", \"3 mlp\"), "
-     "after "
-     "that row or the last",
+     "after that row or the last",
      [](LessonRun& run, const Arguments& a) -> Value {
        const LensCell at = lens_cell(run, a, run.token(Given(run, a).text(0, "token"), a.where), 1);
        return static_cast<double>(at.lens.followed_probability.at(at.stage, at.row));

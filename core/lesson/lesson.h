@@ -79,7 +79,7 @@ struct LessonStep {
 struct Lesson {
   std::string id;  ///< the file's name without ".md"
   std::string title, about;
-  int minutes = 5;
+  std::optional<int> minutes;      ///< none: nobody said how long
   int level = 1;                   ///< 1: nothing is presupposed … 3
   std::vector<std::string> needs;  ///< ids of lessons that come before
   std::vector<std::string> words;  ///< that people type for it

@@ -185,4 +185,98 @@ TEST_CASE("there may be several lists; without a folder of one's own there is no
   CHECK(s.message().find("XDG_DATA_HOME") != std::string::npos);
 }
 
+TEST_CASE("what Undo brings back is kept until it is written") {
+  Speaker s;
+  const std::string block = lesson_show_block(s.explorer.files.session());
+  s.scenes.add("a", block);
+  s.settle();
+  s.scenes.remove(0);
+  s.settle();
+  const std::filesystem::path folder = s.file.parent_path();
+  std::filesystem::remove_all(folder);
+  write_file_atomically(folder, "no folder");
+  s.scenes.undo();
+  s.settle();
+  CHECK(s.message().find("a folder for lists of scenes") != std::string::npos);
+  CHECK(s.scenes.undoable() == "removed: a");
+  std::filesystem::remove(folder);
+  s.scenes.undo();
+  s.settle();
+  CHECK(s.titles() == Titles{"a"});
+}
+
+TEST_CASE("Undo waits for a change that is still to be written") {
+  Speaker s;
+  const std::string block = lesson_show_block(s.explorer.files.session());
+  s.scenes.add("a", block);
+  s.scenes.add("b", block);
+  s.settle();
+  s.explorer.jobs.dismiss();
+  s.scenes.remove(0);
+  CHECK(s.scenes.undoable() == "");
+  s.scenes.undo();
+  s.settle();
+  CHECK(s.message() == "");
+  CHECK(s.scenes.undoable() == "removed: a");
+  s.scenes.undo();
+  s.scenes.undo();
+  s.settle();
+  CHECK(s.titles() == Titles{"a", "b"});
+  CHECK(s.scenes.undoable() == "added: b");
+  // A change that fails is waited for no longer.
+  write_file_atomically(s.file, "no lesson");
+  s.scenes.add("c", block);
+  s.settle();
+  CHECK(s.message().find("my-scenes.md") != std::string::npos);
+  CHECK(s.scenes.undoable() == "added: b");
+}
+
+TEST_CASE("a lesson that somebody wrote is not taken away with its last step") {
+  Speaker s;
+  const std::string text = "---\ntitle: By hand\nminutes: 9\n---\n\n## Alone\nIn words.\n";
+  std::filesystem::create_directories(s.file.parent_path());
+  write_file_atomically(s.file.parent_path() / "by-hand.md", text);
+  s.scenes.use("by-hand");
+  s.settle();
+  REQUIRE(s.titles() == Titles{"Alone"});
+  s.scenes.remove(0);
+  s.settle();
+  CHECK(s.message().find("a step to be left") != std::string::npos);
+  CHECK(s.titles() == Titles{"Alone"});
+  REQUIRE(std::filesystem::exists(s.scenes.file()));
+  CHECK(read_file(s.scenes.file()) == text);
+}
+
+TEST_CASE("each list has its own Undo, which is still there when one comes back to it") {
+  Speaker s;
+  const std::string block = lesson_show_block(s.explorer.files.session());
+  s.scenes.add("a", block);
+  s.scenes.add("b", block);
+  s.settle();
+  s.scenes.remove(0);
+  s.scenes.use("my-scenes-2");  // before it is written
+  s.settle();
+  CHECK(s.scenes.undoable() == "");
+  s.scenes.use("my-scenes");
+  s.settle();
+  CHECK(s.scenes.undoable() == "removed: a");
+  s.scenes.undo();
+  s.settle();
+  CHECK(s.titles() == Titles{"a", "b"});
+}
+
+TEST_CASE("a scene that is moved twice at once goes two places") {
+  Speaker s;
+  const std::string block = lesson_show_block(s.explorer.files.session());
+  for (const char* title : {"a", "b", "c", "d"}) s.scenes.add(title, block);
+  s.settle();
+  s.scenes.move(2, -1);
+  s.scenes.move(2, -1);
+  s.settle();
+  CHECK(s.titles() == Titles{"c", "a", "b", "d"});
+  for (int i = 0; i < 3; ++i) s.scenes.move(2, 1);  // the last of them at the end already
+  s.settle();
+  CHECK(s.titles() == Titles{"c", "a", "d", "b"});
+}
+
 }  // namespace headscope::scene_list_test

@@ -2,11 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
+#include "tests/support/variable.h"
 
 namespace headscope::lesson_cli_test {
 
@@ -23,6 +26,17 @@ TEST_CASE("every step of every bundled lesson opens, and every claim is true") {
     CHECK(each.at("minutes").get<int>() <= 12);
     CHECK(each.at("steps").get<int>() >= 3);
   }
+}
+
+TEST_CASE("the list says how long a lesson takes only where the lesson says it") {
+  const auto data = scratch_dir("lesson-list");
+  std::filesystem::create_directories(data / "headscope/lessons");
+  write_file_atomically(data / "headscope/lessons/scenes.md", "---\ntitle: Scenes\n---\n## One\nProse.\n");
+  const testing::Variable own("XDG_DATA_HOME", data.string());
+  const auto all = nlohmann::json::parse(run_cli({"lesson", "list", "--json"}).out).at("lessons");
+  const auto scenes = std::ranges::find_if(all, [](const auto& each) { return each.at("title") == "Scenes"; });
+  REQUIRE(scenes != all.end());
+  CHECK(scenes->at("minutes").is_null());
 }
 
 TEST_CASE("a claim that is not true is named, and ends with 1") {

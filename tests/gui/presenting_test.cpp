@@ -2,6 +2,7 @@
 
 #include <imgui_internal.h>
 
+#include "core/base/file.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 #include "tests/support/variable.h"
@@ -20,10 +21,12 @@ struct Stage : testing::Explore {
   std::filesystem::path own = testing::scratch_dir("presenting");
   testing::Variable data{"XDG_DATA_HOME", own.string()};
   AnalyseWorkspace analyse{app.explorer().jobs, app.explorer().run};
+  MechanismsWorkspace mechanisms{app.explorer().jobs, app.explorer().editor, app.explorer().run};
   LessonController& lessons = app.explorer().lessons;
 
   explicit Stage(int width = 1280) : Explore(staged(width)) {
     app.add(analyse);
+    app.add(mechanisms);
     driver.frames(2);
   }
   static AppOptions staged(int width) {
@@ -108,6 +111,65 @@ TEST_CASE("scenes are put on the list, named, moved, taken off and presented, by
   CHECK(s.driver.item("head").min.x > slim + 100);
 }
 
+TEST_CASE("a title that is being written is kept where its panel goes, and one that is not taken does not stay") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Stage s;
+  const SceneList& scenes = s.app.explorer().scenes;
+  const auto title = [&] { return scenes.pages().steps.empty() ? "" : step_title(scenes.pages().steps.front()); };
+  const auto write = [&](std::string_view item, std::string_view text) {
+    s.driver.double_click(item);
+    s.driver.key(ImGuiKey_A, ImGuiMod_Ctrl);
+    s.driver.key(ImGuiKey_Delete);
+    s.driver.type(text);
+  };
+  s.app.explorer().editor.select({1, 0});
+  s.driver.frames(2);
+  s.driver.key(ImGuiKey_F7);
+  REQUIRE(s.driver.until([&] { return title() == "Head 1.0"; }));
+  s.driver.key(ImGuiKey_F8);
+  REQUIRE(s.driver.until([&] { return s.driver.shown("show scene 1"); }));
+  const auto gone = [&] { return s.driver.until([&] { return !s.driver.shown("show scene 1"); }); };
+  write("title of scene 1", "Beside");
+  s.driver.click_at({20, 400});  // beside the panel, which closes
+  REQUIRE(gone());
+  REQUIRE(s.driver.until([&] { return title() == "Beside"; }));
+  s.driver.key(ImGuiKey_F8);
+  REQUIRE(s.driver.until([&] { return s.driver.shown("show scene 1"); }));
+  write("title of scene 1", "Kept");
+  s.app.requests().keys = true;  // another panel takes its place: the line is never asked again
+  REQUIRE(gone());
+  CHECK(s.driver.until([&] { return title() == "Kept"; }));
+  s.driver.key(ImGuiKey_Escape);
+  s.driver.frames(3);
+  s.driver.key(ImGuiKey_F8);
+  REQUIRE(s.driver.until([&] { return s.driver.shown("show scene 1"); }));
+  const auto picture = [&] {
+    s.driver.move_to({5, 5});
+    s.driver.frames(4);
+    const Item row = s.driver.item("title of scene 1");
+    const Image all = s.driver.window().capture();
+    std::vector<std::uint8_t> out;
+    for (auto y = static_cast<int>(row.min.y); y < static_cast<int>(row.max.y); ++y)
+      for (auto x = static_cast<int>(row.min.x); x < static_cast<int>(row.max.x); ++x)
+        for (int channel = 0; channel < 3; ++channel)
+          out.push_back(all.rgba[static_cast<std::size_t>(4 * (y * all.width + x) + channel)]);
+    return out;
+  };
+  const auto before = picture();
+  write("title of scene 1", "");
+  s.driver.key(ImGuiKey_Enter);
+  REQUIRE(s.settle());
+  CHECK(title() == "Kept");
+  CHECK(picture() == before);  // not a blank line
+  // The file cannot be written: the line says what the scene is called.
+  write_file_atomically(scenes.file(), "no lesson");
+  write("title of scene 1", "Lost");
+  s.driver.key(ImGuiKey_Enter);
+  REQUIRE(s.driver.until([&] { return s.app.explorer().jobs.message().has_value(); }));
+  CHECK(title() == "Kept");
+  CHECK(picture() == before);
+}
+
 TEST_CASE(
     "the spotlight lights the pinned row while presenting, and a disc round the pointer where nothing is pinned") {
   HEADSCOPE_NEEDS_DISPLAY();
@@ -179,6 +241,7 @@ TEST_CASE("notes and time stand in a window of their own, whose keys go on as in
   Stage::time = 165;
   s.driver.frames(2);
   CHECK(s.noted("elapsed 2:45"));
+  CHECK(s.noted("of 2 min"));
   const Image picture = s.notes()->capture();
   CHECK(picture.width == 960);
   CHECK(ImGui::GetCurrentContext() == own);
@@ -214,6 +277,41 @@ TEST_CASE("notes and time stand in a window of their own, whose keys go on as in
   s.driver.key(ImGuiKey_F12);
   s.driver.frames(3);
   CHECK(s.notes());
+}
+
+TEST_CASE("keys of the first window do there what they do without notes; both are enlarged alike") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Stage s;
+  s.driver.click("Mechanisms");
+  REQUIRE(s.driver.until([&] { return s.driver.shown("Steps"); }));
+  s.driver.click("Steps");  // the keyboard is the page's, not its list's
+  s.take(
+      "---\ntitle: A cell\nmodel: induction\ntext: Mr and Mrs Quill of Fox Hythe kept bees.\n---\n"
+      "## First\n```show\nworkspace: Mechanisms\npage: softmax\nhead: 0.0\n```\n");
+  MechanismController& controller = s.mechanisms.controller();
+  REQUIRE(s.driver.until([&] { return s.app.settled() && controller.current() && controller.page(); }, 6000));
+  s.present();
+  s.driver.key(ImGuiKey_F12);
+  s.driver.frames(4);
+  REQUIRE(s.notes());
+  controller.pinned = MechanismCell{"dots", 5, 2};
+  s.driver.frames(3);
+  const HeadId head = s.state().document.selected;
+  s.driver.key(ImGuiKey_DownArrow);
+  s.driver.frames(3);
+  REQUIRE(controller.pinned);
+  CHECK(*controller.pinned == MechanismCell{"dots", 6, 2});
+  CHECK(s.state().document.selected == head);
+  controller.pinned.reset();
+  const double before = s.notes()->zoom();
+  s.driver.key(ImGuiKey_Equal, ImGuiMod_Ctrl);
+  s.driver.frames(3);
+  CHECK(s.notes()->zoom() == doctest::Approx(1.1 * before));
+  // Nobody said how long it should take: the time it takes, and no more.
+  Stage::time = 400;
+  s.driver.frames(2);
+  CHECK(s.noted("elapsed 6:40"));
+  CHECK_FALSE(s.noted("of 5 min"));
 }
 
 TEST_CASE("a clock tells hours where there are any") {

@@ -89,6 +89,7 @@ TEST_CASE("a lesson's front matter, steps, scenes, questions and claims are read
   CHECK(lesson.title == "Two steps");
   CHECK(lesson.about == "What a lesson holds");
   CHECK(lesson.minutes == 7);
+  CHECK_FALSE(parse_lesson("---\ntitle: t\n---\n## a\nb\n", "t", "t.md").minutes);  // nobody said how long
   CHECK(lesson.level == 2);
   CHECK(lesson.needs == std::vector<std::string>{"a", "b"});
   CHECK(lesson.words == std::vector<std::string>{"first word", "second"});
