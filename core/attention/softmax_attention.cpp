@@ -218,9 +218,12 @@ class Pass {
 
   /// z rows = weights · v over the keys of `hull`; `weights` points at key 0 of the first row.
   void mix_block(Index head, Index first, Index count, KeyRange hull, const float* weights, Index stride) {
-    panels::multiply(weights + hull.begin, stride, count, hull.size(),
+    const Index known = std::clamp<Index>(in_.known - first, 0, count);
+    if (known == count) return;
+    panels::multiply(weights + known * stride + hull.begin, stride, count - known, hull.size(),
                      values_.data() + kv(head) * values_.stride(0) + hull.begin * panels::width(),
-                     n_key_ * panels::width(), d_value_, 1.0f, nullptr, &out_.z.ref(first, head, 0), out_.z.stride(0));
+                     n_key_ * panels::width(), d_value_, 1.0f, nullptr, &out_.z.ref(first + known - in_.known, head, 0),
+                     out_.z.stride(0));
   }
 
   /// Lets the tap see `value`; true when it put another tensor in its place.
@@ -306,6 +309,7 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
                                              : input.key_lengths.empty() ? lengths
                                                                          : input.key_lengths;
   assert(lengths.size() == 1 || (input.offset == 0 && key_lengths.size() == lengths.size()));
+  assert(input.known == 0 || (lengths.size() == 1 && !backend.tape()));
   std::vector<HeadRule> rules;
   std::vector<AttentionKernel::Head> parts;
   for (Index head = 0; head < heads; ++head) {
@@ -324,8 +328,9 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
       tap && (tap->wants({SiteKind::attn_scores, input.layer}) || tap->wants({SiteKind::pattern, input.layer}));
   Tape* const tape = backend.tape();
   AttentionKernel* const kernel = watched ? nullptr : backend.attention();
-  const bool on_device = kernel && kernel->takes(input, parts) && (!tape || kernel->records(*tape, input, parts));
-  const Shape z_shape{rows, heads, input.v.dim(2)};
+  const bool on_device =
+      kernel && input.known == 0 && kernel->takes(input, parts) && (!tape || kernel->records(*tape, input, parts));
+  const Shape z_shape{rows - input.known, heads, input.v.dim(2)};
   AttentionOutput out;
   out.z = on_device ? kernel->room(z_shape) : backend.empty(z_shape);
 
@@ -347,7 +352,7 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
       in.lengths = in.key_lengths = {};
       if (input.mapped >= 0 && input.mapped != static_cast<Index>(text)) in.storage = MapStorage::none;
     }
-    const Tensor z = out.z.slice(0, begin[text], begin[text + 1]);
+    const Tensor z = out.z.slice(0, begin[text], begin[text + 1] - input.known);
     if (on_device) {
       maps[text] = kernel->attend(in, parts, z);
       return;

@@ -33,6 +33,7 @@ struct AttentionInput {
   bool between_texts = false;  ///< queries are of another text than keys (cross-attention); then offset is 0
   Tensor sinks;                ///< (head): AttentionRule::sink, learned; undefined = none
   Index offset = 0;            ///< absolute position of query 0
+  Index known = 0;             ///< so many of the first queries are there for the maps alone: they have no row of z
   int layer = 0;
   MapStorage storage = MapStorage::none;  ///< none, dense or factored
   const TokenLinks* links = nullptr;      ///< of the whole text; may be null
@@ -41,7 +42,7 @@ struct AttentionInput {
 };
 
 struct AttentionOutput {
-  Tensor z;                        ///< (query, head, d_value)
+  Tensor z;                        ///< (query − known, head, d_value)
   std::vector<AttentionMap> maps;  ///< one per head (text by text when several are mapped), empty with storage none
 };
 

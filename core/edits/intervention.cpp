@@ -58,6 +58,12 @@ void check(const Intervention& edit, const std::string& where) {
                 "write " + text_of(HeadTarget{edit.target.layer, {}, edit.target.positions, edit.target.stack}));
 }
 
+bool looks_ahead(const Intervention& edit, int context) {
+  if (!edit.enabled) return false;
+  if (const auto& at = edit.target.positions; at && (at->first < 0 || at->last < -1)) return true;
+  return !edit.action->row_by_row(context);
+}
+
 std::vector<Intervention> edits_of(const std::vector<Intervention>& edits, Stack stack) {
   std::vector<Intervention> own;
   for (const Intervention& edit : edits)

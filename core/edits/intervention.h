@@ -29,6 +29,10 @@ Intervention parse_intervention(std::string_view text, const std::string& where)
 /// Throws Error at `where` when the action is out of range (see check(EditAction)), or names a head where it concerns a
 /// whole layer.
 void check(const Intervention& edit, const std::string& where);
+/// Whether what an edit does at one position may depend on what comes later: masks that look ahead, positions counted
+/// from the end, means over the text, other texts aligned to it. With such an edit a text that goes on is read anew.
+/// `context`: the longest text.
+bool looks_ahead(const Intervention& edit, int context);
 /// Of the edits those that name this stack: `decoder` also those that name none, `only` all.
 std::vector<Intervention> edits_of(const std::vector<Intervention>& edits, Stack stack);
 /// Throws Error when an enabled edit names a stack that a model of this kind does not have.

@@ -38,12 +38,6 @@ Transcript Transcript::until(std::size_t count) const {
   return part;
 }
 
-bool looks_ahead(const Intervention& edit, int context) {
-  if (!edit.enabled) return false;
-  if (const auto& at = edit.target.positions; at && (at->first < 0 || at->last < -1)) return true;
-  return !edit.action->row_by_row(context);
-}
-
 std::size_t cache_bytes(const ModelDims& dims, int tokens) {
   const auto state = static_cast<std::size_t>(dims.d_inner) * static_cast<std::size_t>(dims.d_state);
   return sizeof(float) * static_cast<std::size_t>(dims.layers) *

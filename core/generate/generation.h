@@ -44,10 +44,6 @@ struct Transcript {
   Transcript until(std::size_t count) const;
 };
 
-/// Whether what an edit does at one position may depend on what comes later: masks that look ahead, positions counted
-/// from the end, means over the text, other texts aligned to it. Such edits are run over the whole prefix at each step.
-bool looks_ahead(const Intervention& edit, int context);
-
 /// Bytes of keys and values for `tokens` positions: layers · tokens · kv_heads · (d_head + d_value) · 4; of a state
 /// space what tokens gave it (kept_numbers()) and the state itself: layers · (tokens · … + d_inner · d_state) · 4.
 std::size_t cache_bytes(const ModelDims& dims, int tokens);

@@ -47,7 +47,7 @@ CachedNumbers state_numbers(const ModelConfig& c) {
           fmt::format("{} · {} + {} · {}", d.d_inner, d.d_state, d.convolved, c.state_space->convolution - 1)};
 }
 
-KvCache::KvCache(const ModelDims& dims, int capacity)
+KvCache::KvCache(const ModelDims& dims, int capacity, bool queries)
     : source_(static_cast<std::size_t>(dims.layers)), capacity_(capacity) {
   if (dims.state_space()) held_.resize(static_cast<std::size_t>(dims.layers));
   for (Held& each : held_)
@@ -59,12 +59,14 @@ KvCache::KvCache(const ModelDims& dims, int capacity)
   for (int layer = 0; layer < dims.layers; ++layer) {
     k_.push_back({Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head})});
     v_.push_back({Tensor::uninitialized({capacity, dims.kv_heads, dims.value_width()})});
+    if (queries) q_.push_back({Tensor::uninitialized({capacity, dims.heads, dims.d_head})});
   }
 }
 
 std::size_t KvCache::bytes() const {
   std::size_t total = 0;
-  for (std::size_t layer = 0; layer < k_.size(); ++layer) total += k_[layer].all.bytes() + v_[layer].all.bytes();
+  for (const std::vector<Rows>* const rows : {&k_, &v_, &q_})
+    for (const Rows& each : *rows) total += each.all.bytes();
   for (const Both& each : source_)
     if (each.k.defined()) total += each.k.bytes() + each.v.bytes();
   for (const Held& each : held_) {
@@ -81,12 +83,17 @@ void KvCache::truncate(int length) {
   for (Held& each : held_) std::erase_if(each.states, [&](const State& state) { return state.tokens > length; });
 }
 
+void KvCache::reserve(int capacity) {
+  assert(held_.empty());
+  capacity_ = std::max(capacity_, capacity);
+}
+
 Tensor KvCache::put(Rows& rows, const Tensor& fresh, Backend& backend) const {
   assert(length_ + fresh.dim(0) <= capacity_);
   Tensor& all = rows.all;
-  if (rows.lent > length_) {  // what was lent stays as it was
+  if (rows.lent > length_ || all.dim(0) < capacity_) {  // what was lent stays as it was
     const Tensor read = all.slice(0, 0, length_);
-    all = Tensor::uninitialized(all.shape());
+    all = Tensor::uninitialized({capacity_, all.dim(1), all.dim(2)});
     if (length_ > 0) backend.put_rows(all, 0, read);
   }
   backend.put_rows(all, length_, fresh);
@@ -109,7 +116,7 @@ KvCache KvCache::copy() const {
     all = Tensor::uninitialized(all.shape());
     std::memcpy(all.mutable_data(), read.data(), read.bytes());
   };
-  for (std::vector<Rows>* const rows : {&other.k_, &other.v_})
+  for (std::vector<Rows>* const rows : {&other.k_, &other.v_, &other.q_})
     for (Rows& each : *rows) {
       own(each.all);
       each.lent = 0;
@@ -121,6 +128,10 @@ KvCache KvCache::copy() const {
 
 KvCache::Both KvCache::append(int layer, const Tensor& k, const Tensor& v, Backend& backend) {
   return {put(nth(k_, layer), k, backend), put(nth(v_, layer), v, backend)};
+}
+
+Tensor KvCache::append_queries(int layer, const Tensor& q, Backend& backend) {
+  return put(nth(q_, layer), q, backend);
 }
 
 KvCache::Taken KvCache::append(int layer, const Taken& fresh) {

@@ -38,13 +38,17 @@ CachedNumbers state_numbers(const ModelConfig& config);
 
 class KvCache {
  public:
-  KvCache(const ModelDims& dims, int capacity);
+  /// `queries`: those are kept beside keys and values, so that a pass over the next tokens can draw the maps of all
+  /// rows. REQUIRES attention (no state space) of it.
+  KvCache(const ModelDims& dims, int capacity, bool queries = false);
   int length() const { return length_; }
   int capacity() const { return capacity_; }
   int text() const { return text_; }  ///< how long the text was whose pass last put something here
   std::size_t bytes() const;
   /// Forgets everything after the first `length` tokens. REQUIRES 0 ≤ length ≤ length().
   void truncate(int length);
+  /// Makes room for longer texts. REQUIRES keys and values (no state space).
+  void reserve(int capacity);
 
   /// Another of the same tokens, which grows by itself; what stays the same, of a source, is shared.
   KvCache copy() const;
@@ -56,6 +60,9 @@ class KvCache {
     Tensor k, v;
   };
   Both append(int layer, const Tensor& k, const Tensor& v, Backend& backend);
+  bool keeps_queries() const { return !q_.empty(); }
+  /// Likewise, of queries (token, head, d_head). REQUIRES keeps_queries().
+  Tensor append_queries(int layer, const Tensor& q, Backend& backend);
   /// Keys and values of a source, (source, kv_head, width), which stay the same for every token of the target.
   const Both* source(int layer) const {
     return source_[static_cast<std::size_t>(layer)].k.defined() ? &source_[static_cast<std::size_t>(layer)] : nullptr;
@@ -80,7 +87,7 @@ class KvCache {
 
  private:
   struct Rows {
-    Tensor all;    // (capacity, kv_head, width)
+    Tensor all;  // (capacity, kv_head, width), or of queries all heads; shorter after reserve(), until something comes
     int lent = 0;  // so many of them have been returned, and may be kept by somebody
   };
   Tensor put(Rows& rows, const Tensor& fresh, Backend& backend) const;
@@ -94,7 +101,7 @@ class KvCache {
     Taken taken;
     std::vector<State> states;  // of the last two lengths
   };
-  std::vector<Rows> k_, v_;  // per layer
+  std::vector<Rows> k_, v_, q_;  // per layer
   std::vector<Both> source_;
   std::vector<Held> held_;  // per layer of a state space
   int length_ = 0, capacity_ = 0, text_ = 0;

@@ -272,6 +272,8 @@ class Model::Pass {
       const KvCache::Both all = cache_->append(layer, k, v, b_);
       in.k = all.k;
       in.v = all.v;
+      if (cache_->keeps_queries())
+        if (const Tensor whole = cache_->append_queries(layer, in.q, b_); in.storage != MapStorage::none) in.q = whole;
     }
     in.scale = score_scale(c_, layer);
     in.rule = l.rule;
@@ -287,7 +289,8 @@ class Model::Pass {
       in.slopes = c_.alibi_slopes;
       in.slope_unit = c_.alibi_unit;
       in.buckets = m_.buckets;
-      in.offset = offset_;
+      in.known = in.q.dim(0) - n_;
+      in.offset = offset_ - in.known;
       in.links = maps.links;
     }
     in.entropy_price = static_cast<float>(ctx_.entropy_price / static_cast<double>(n_ * d.heads * c_.dims.layers));

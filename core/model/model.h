@@ -109,7 +109,8 @@ class Model {
   /// Of an encoder-decoder; null elsewhere. It lives as long as this.
   const Model* encoder() const;
 
-  /// tokens → logits. With a cache, `tokens` continue it and it grows by them; without, they start at position 0.
+  /// tokens → logits. With a cache, `tokens` continue it and it grows by them; without, they start at position 0. Maps
+  /// are of the rows of `tokens`, or, where the cache keeps queries, of the whole text.
   /// Throws Error on an empty text, an id outside the vocabulary, a text longer than the context, or a result that is
   /// not finite. `layers` other than all of them needs a pass without a cache.
   /// REQUIRES continues(), with a cache.

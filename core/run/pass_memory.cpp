@@ -25,9 +25,11 @@ bool same(const Tensor& a, const Tensor& b) {
 }
 
 /// What a pass is computed from.
+bool same_token(const Token& a, const Token& b) {
+  return a.id == b.id && a.segment == b.segment;
+}
 bool same_text(std::span<const Token> a, std::span<const Token> b) {
-  return std::ranges::equal(a, b,
-                            [](const Token& x, const Token& y) { return x.id == y.id && x.segment == y.segment; });
+  return std::ranges::equal(a, b, same_token);
 }
 }  // namespace
 
@@ -41,6 +43,26 @@ int PassMemory::first_changed(const Model& model, std::span<const Token> tokens,
     if (!std::ranges::equal(edits_in(request_.edits, model, layer), edits_in(edits, model, layer), equal)) return layer;
   }
   return layers;
+}
+
+int PassMemory::rows_known(const Model& model, std::span<const Token> tokens, const RunRequest& request) const {
+  if (!kept_.cache || model_.lock().get() != &model || request_.capture != request.capture) return 0;
+  const auto enabled = [](const std::vector<Intervention>& all) {
+    std::vector<const Intervention*> found;
+    for (const Intervention& edit : all)
+      if (edit.enabled) found.push_back(&edit);
+    return found;
+  };
+  const auto equal = [](const Intervention* a, const Intervention* b) { return *a == *b; };
+  if (!std::ranges::equal(enabled(request_.edits), enabled(request.edits), equal)) return 0;
+  // That such edits can be gone on with the cache vouches for (can_go_on()), but for how long the text is.
+  const int longest = std::max(static_cast<int>(tokens.size()), model.config().context);
+  if (std::ranges::any_of(request.edits, [&](const Intervention& edit) { return looks_ahead(edit, longest); }))
+    return 0;
+  if (!model.continues(*kept_.cache, static_cast<Index>(tokens.size()))) return 0;
+  const auto common = std::ranges::mismatch(trace_->tokens, tokens, same_token).in2 - tokens.begin();
+  return static_cast<int>(std::min(
+      {static_cast<Index>(common), static_cast<Index>(tokens.size()) - 1, static_cast<Index>(kept_.cache->length())}));
 }
 
 std::shared_ptr<const Trace> PassMemory::source(const Model& model, const RunRequest& request, const SourceNeed& need,

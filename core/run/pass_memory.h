@@ -1,7 +1,8 @@
 #pragma once
 // What the last pass over a text left behind, so that the next one computes only what an edit can reach: an edit in
 // layer L changes nothing in the blocks below it, and a pass that differs from the last one by edits alone may start at
-// the first block in which they differ, from the residual stream that was kept there.
+// the first block in which they differ, from the residual stream that was kept there. A pass that differs by later
+// tokens alone may start at the first of them (known_rows.h).
 // Owned by whoever runs passes, one at a time; not thread-safe.
 
 #include <map>
@@ -18,8 +19,19 @@ namespace headscope {
 class PassMemory {
  public:
   /// Keeps no residual streams that take more than this together (one per layer: 38 MB for 1,024 tokens of a GPT-2
-  /// with 124 million parameters).
+  /// with 124 million parameters), and no cache that does (141 MB with its room for more).
   explicit PassMemory(std::size_t most_bytes = std::size_t{256} << 20) : most_bytes_(most_bytes) {}
+  /// A copy has no cache of its own: the next pass of either would write to it.
+  PassMemory(const PassMemory& other)
+      : most_bytes_(other.most_bytes_),
+        model_(other.model_),
+        request_(other.request_),
+        trace_(other.trace_),
+        kept_(other.kept_) {
+    kept_.cache.reset();
+  }
+  PassMemory(PassMemory&&) = default;
+  PassMemory& operator=(PassMemory&&) = default;
 
   /// The first block that has to be computed for these edits of this model on this text, or picture: 0 when nothing is
   /// known, the number of layers when no edit changed.
@@ -35,6 +47,10 @@ class PassMemory {
   /// Whether that trace recorded what `spec` asks for.
   bool recorded(const CaptureSpec& spec) const { return trace_ && request_.capture == spec; }
 
+  /// How many of the first tokens need not be read again by a pass that gets kept().cache: their rows are those of the
+  /// last trace. Less than all tokens; 0 when nothing is known, or an edit, or what shall be recorded, changed.
+  int rows_known(const Model& model, std::span<const Token> tokens, const RunRequest& request) const;
+
   /// What the last pass's edits took from this run, when it would be the same now; else null.
   std::shared_ptr<const Trace> source(const Model& model, const RunRequest& request, const SourceNeed& need,
                                       std::span<const Token> tokens) const;
@@ -45,7 +61,11 @@ class PassMemory {
     EditSources sources;
     Tensor beside = {};  ///< what the pass read beside tokens: what cross-attention did, or a picture's patches
     std::shared_ptr<PassMemory> encoder = {};
+    /// Keys, values and queries of the text; null where the next pass could not go on from them (can_go_on()).
+    std::shared_ptr<KvCache> cache = {};
   };
+  const Kept& kept() const { return kept_; }
+  std::size_t most_bytes() const { return most_bytes_; }
   /// The encoder's own memory, of encoder-decoders; null before the first pass.
   const PassMemory* encoder() const { return kept_.encoder.get(); }
   /// Forgets what was known before.

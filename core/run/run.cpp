@@ -16,6 +16,7 @@
 #include "core/model/picture_input.h"
 #include "core/run/cross_pass.h"
 #include "core/run/edit_pairs.h"
+#include "core/run/known_rows.h"
 #include "core/run/pass_memory.h"
 #include "core/trace/recorder.h"
 #include "core/trace/token_links.h"
@@ -217,7 +218,7 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
       layers.first = std::min(first, *only);
     } else if (known->recorded(request.capture)) {
       layers.first = first;
-      take_below(*trace, *known->trace(), first);
+      if (first > 0) take_below(*trace, *known->trace(), first);  // else the text may be another, embeddings too
       if (cross && first > 0) take_below(*cross, *known->trace()->cross, first);
     } else if (wants_nothing_below(request.capture, first)) {
       layers.first = first;
@@ -235,7 +236,18 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   scene.backend = &ctx.backend;
   scene.stack = trace->model.stack;
   scene.stop = ctx.stop;
+  const bool cached = known && kept && !ctx.tap && layers.first == 0;
+  if (cached) scene.first_row = known->rows_known(model, trace->tokens, request);
+  const int known_rows = scene.first_row;
   InterventionTap interventions(edits, scene);
+  std::shared_ptr<KvCache> cache;
+  if (known_rows > 0) {
+    cache = known->kept().cache;
+    cache->truncate(known_rows);
+    if (n > cache->capacity()) cache->reserve(n + n / 4);
+  } else if (cached && can_go_on(model, request.edits, interventions, n, ctx.backend)) {
+    cache = cache_for(model.config(), n, known->most_bytes());
+  }
   std::vector<Tap*> taps;
   if (!interventions.empty()) taps.push_back(&interventions);
   if (ctx.tap) taps.push_back(ctx.tap);
@@ -245,7 +257,7 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   Ctx own = ctx;
   own.tap = &chain;
   const std::vector<std::int32_t> segments = trace->segments();
-  own.segments = segments;
+  own.segments = std::span(segments).subspan(static_cast<std::size_t>(known_rows));
   own.patches = trace->patches;
   if (n > model.config().context) own.context = n;  // the caller, or an edit, lets positions go on
 
@@ -267,11 +279,14 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   }
 
   const auto start = std::chrono::steady_clock::now();
-  ForwardResult result = model.forward(own, ids, nullptr, maps, all_logits, layers);
+  ForwardResult result = model.forward(own, std::span(ids).subspan(static_cast<std::size_t>(known_rows)), cache.get(),
+                                       maps, all_logits, layers);
   trace->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   trace->logits = std::move(result.logits);
   std::ranges::move(result.maps, std::back_inserter(trace->maps));
   trace->sites.merge(recorder.take());
+  trace->known_rows = known_rows;
+  if (known_rows > 0) put_rows_before(*trace, *known->trace(), known_rows);
   if (cross) {
     cross->milliseconds = trace->milliseconds;
     std::ranges::move(result.cross_maps, std::back_inserter(cross->maps));
@@ -279,6 +294,10 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   }
   if (kept) {
     kept->residuals = std::move(keeper.found);
+    for (int i = 1; known_rows > 0 && i <= dims.layers; ++i)
+      nth(kept->residuals, i) = with_rows_before(known->before(i), known_rows, nth(kept->residuals, i));
+    if (layers.first == dims.layers && known->trace() && !ctx.tap) cache = known->kept().cache;  // the same pass again
+    kept->cache = std::move(cache);
     kept->sources = std::move(scene.sources);
     kept->beside = beside;
   }

@@ -1,0 +1,261 @@
+// A text that goes on or changes further back, read from what the last pass left: the numbers of a whole pass, bit for
+// bit, whatever the model, the edits, and what is recorded.
+
+#include "core/run/known_rows.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/run/pass_memory.h"
+#include "tests/support/every_edit.h"
+#include "tests/support/largest_difference.h"
+#include "tests/support/paths.h"
+
+namespace headscope::known_rows_test {
+
+using namespace testing;
+using Ids = std::vector<std::int32_t>;
+
+namespace {
+
+struct Typing {
+  Backend backend{2};
+  LoadedModel loaded;
+  RunRequest request;
+  PassMemory memory;
+  explicit Typing(const std::filesystem::path& folder) : loaded{Model::load(folder, backend), nullptr} {
+    request.model = folder;
+    request.capture.maps = MapStorage::dense;
+    request.capture.all_logits = false;
+  }
+  std::shared_ptr<const Trace> read(const Ids& ids) {
+    request.ids = ids;
+    return run(loaded, request, Ctx{backend}, memory);
+  }
+  std::shared_ptr<const Trace> whole() { return run(loaded, request, Ctx{backend}); }
+};
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && std::memcmp(a.packed().data(), b.packed().data(), a.bytes()) == 0;
+}
+
+template <class T>
+bool same(const std::vector<T>& a, const std::vector<T>& b) {  // NaN equals itself
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+/// `rounding`: what an edit computes its matrices with depends on how many rows there are.
+void check_same(const Trace& a, const Trace& b, double rounding = 0) {
+  const auto same = [rounding]<class T>(const std::vector<T>& x, const std::vector<T>& y) {
+    if (rounding == 0 || x.size() != y.size()) return known_rows_test::same(x, y);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (!(std::abs(x[i] - y[i]) <= 10 * rounding) && std::memcmp(&x[i], &y[i], sizeof(T)) != 0) return false;
+    return true;
+  };
+  const auto same_bits = [rounding](const Tensor& x, const Tensor& y) {
+    return rounding > 0 ? x.shape() == y.shape() && largest_difference(x, y) <= rounding
+                        : known_rows_test::same_bits(x, y);
+  };
+  REQUIRE(a.maps.size() == b.maps.size());
+  for (std::size_t i = 0; i < a.maps.size(); ++i) {
+    const AttentionMap &x = a.maps[i], &y = b.maps[i];
+    CHECK(x.id() == y.id());
+    CHECK(x.place().offset == y.place().offset);
+    CHECK(x.is_factored() == y.is_factored());
+    CHECK(same_bits(x.to_dense(), y.to_dense()));
+    const HeadStats &s = x.stats(), &t = y.stats();
+    CHECK(same(s.log_sum_exp, t.log_sum_exp));
+    CHECK(same(s.entropy, t.entropy));
+    CHECK(same(s.entropy_without_first, t.entropy_without_first));
+    CHECK(same(s.max_weight, t.max_weight));
+    CHECK(same(s.max_key, t.max_key));
+    CHECK(same(s.first, t.first));
+    CHECK(same(s.duplicate, t.duplicate));
+    CHECK(same(s.induction, t.induction));
+    CHECK(same(s.column_mass, t.column_mass));
+    CHECK(same(s.distance_mass, t.distance_mass));
+    CHECK(same_bits(s.overview.values, t.overview.values));
+  }
+  REQUIRE(a.sites.size() == b.sites.size());
+  for (const auto& [site, value] : a.sites) {
+    CAPTURE(name(site));
+    CHECK(same_bits(value, b.sites.at(site)));
+  }
+  CHECK(same_bits(a.logits, b.logits));
+}
+
+/// Edits that multiply by another matrix themselves.
+bool own_matrices(const std::string& line) {
+  return line.starts_with("quantize") || line.starts_with("singular");
+}
+
+const Ids text = {3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3};
+
+Ids with(Ids ids, std::size_t at, std::int32_t id) {
+  ids[at] = id;
+  return ids;
+}
+
+/// What somebody may do to a text, and how many of its rows then stand.
+struct Change {
+  const char* what;
+  Ids ids;
+  Index known;
+};
+const std::vector<Change> changes = {
+    {"one more", {3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3, 7}, 13},
+    {"another last one", with({3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3, 7}, 13, 21), 13},
+    {"taken back", text, 12},
+    {"five less", Ids(text.begin(), text.begin() + 8), 7},
+    {"all again", text, 8},
+    {"one in the middle", with(text, 5, 30), 5},
+    {"the first", with(with(text, 5, 30), 0, 1), 0},
+    {"half of it", Ids(text.begin(), text.begin() + 6), 0},
+};
+
+}  // namespace
+
+TEST_CASE("in every family a text that changes is read from the first changed token on, with a whole pass's numbers") {
+  for (const auto& entry : std::filesystem::directory_iterator(reference("families"))) {
+    Typing typing(entry.path());
+    const Model& model = *typing.loaded.model;
+    const ModelConfig& c = model.config();
+    if (c.vision || c.cross()) continue;
+    CAPTURE(entry.path().filename().string());
+    for (const MapStorage maps : {MapStorage::dense, MapStorage::factored}) {
+      if (c.state_space && maps == MapStorage::factored) continue;
+      typing.request.capture.maps = maps;
+      for (const bool all : {false, true}) {
+        typing.request.capture.all_logits = all;
+        typing.request.capture.sites.clear();
+        if (all)
+          for (const SiteKind kind : model.sites())
+            if (kind != SiteKind::attn_scores && kind != SiteKind::pattern) typing.request.capture.sites.insert(kind);
+        typing.memory.forget();
+        CHECK(typing.read(text)->known_rows == 0);
+        for (const Change& change : changes) {
+          CAPTURE(change.what);
+          const auto trace = typing.read(change.ids);
+          const bool goes_on = c.causal && !c.state_space;
+          CHECK(trace->known_rows == (goes_on ? change.known : 0));
+          check_same(*trace, *typing.whole());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("with every edit a text goes on as a whole pass reads it, from the rows that the edit lets stand") {
+  int read_on = 0, anew = 0;
+  for (const char* name : {"gpt2-random", "llama-gqa"})
+    for (const std::string& line : every_edit_line()) {
+      if (line.find('"') != std::string::npos) continue;  // needs a tokenizer
+      for (const char* where : {"*: ", "1.*: ", "0.1@2..: ", "1@3..9: "}) {
+        CAPTURE(name);
+        CAPTURE(where + line);
+        Typing typing(reference(name));
+        typing.request.capture.sites = {SiteKind::z, SiteKind::resid_post};
+        try {
+          typing.request.edits = {parse_intervention(where + line, "test"),
+                                  parse_intervention("0.0: temperature 0.5", "test")};
+          typing.request.ids = text;
+          typing.whole();
+        } catch (const Error&) {
+          continue;  // not of this model, or not of one head
+        }
+        typing.read(text);
+        for (const Change& change : {changes[0], changes[1], changes[2]}) {
+          const auto trace = typing.read(change.ids);
+          CHECK((trace->known_rows == 0 || trace->known_rows == change.known));
+          (trace->known_rows > 0 ? read_on : anew)++;
+          check_same(*trace, *typing.whole(), own_matrices(line) ? 1e-5 : 0);
+        }
+      }
+    }
+  MESSAGE(read_on << " read on, " << anew << " anew");
+  CHECK(read_on > 300);
+  CHECK(anew > 300);
+}
+
+TEST_CASE("an edit that comes, changes or is switched off between two words is seen in every row") {
+  Typing typing(reference("llama-gqa"));
+  typing.read(text);
+  const Intervention first = parse_intervention("0.1: temperature 0.3", "test"),
+                     second = parse_intervention("1.*@2..5: ablate zero", "test"),
+                     mean = parse_intervention("0.*: ablate mean", "test");
+  Intervention off = first;
+  off.enabled = false;
+  Ids ids = text;
+  const auto type = [&](std::vector<Intervention> edits, Index known) {
+    typing.request.edits = std::move(edits);
+    ids.push_back(static_cast<std::int32_t>(ids.size()));
+    const auto trace = typing.read(ids);
+    CHECK(trace->known_rows == known);
+    check_same(*trace, *typing.whole());
+  };
+  type({}, 13);
+  type({first}, 0);
+  type({first}, 15);
+  type({first, second}, 0);
+  type({first, second}, 17);
+  type({second, first}, 0);
+  type({off}, 0);
+  type({}, 20);  // one that is off is none
+  type({mean}, 0);
+  type({mean}, 0);  // the mean is of all rows
+  type({}, 0);
+  // An edit on the text as it is starts at its layer; then nothing is known of rows.
+  typing.request.edits = {second};
+  check_same(*typing.read(ids), *typing.whole());
+  type({second}, 0);
+  const auto so_far = static_cast<Index>(ids.size());
+  type({second}, so_far);
+}
+
+TEST_CASE("traces stay as they were while the text changes, though they share keys and queries with what comes later") {
+  Typing typing(reference("gpt2-random"));
+  typing.request.capture.maps = MapStorage::factored;
+  typing.request.capture.sites = {SiteKind::q, SiteKind::resid_post};
+  std::vector<std::pair<RunRequest, std::shared_ptr<const Trace>>> all;
+  for (int step = 0; step < 60; ++step) {  // words come and go; the cache grows beyond its first room
+    Ids ids(text);
+    for (int i = 0; i < (step - step % 3) / 2; ++i) ids.push_back((i * 7 + step % 3 * 5) % 40);
+    typing.read(ids);
+    all.emplace_back(typing.request, typing.read(ids));
+  }
+  for (const auto& [request, trace] : all) check_same(*trace, *run(typing.loaded, request, Ctx{typing.backend}));
+}
+
+TEST_CASE("a pass that was stopped leaves what was known before it") {
+  Typing typing(reference("gpt2-random"));
+  typing.read(text);
+  Ids longer = text;
+  longer.push_back(7);
+  typing.request.ids = longer;
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK_THROWS_AS(run(typing.loaded, typing.request, Ctx{typing.backend, nullptr, stop.get_token()}, typing.memory),
+                  Cancelled);
+  longer.push_back(8);
+  const auto trace = typing.read(longer);
+  CHECK(trace->known_rows == 13);
+  check_same(*trace, *typing.whole());
+}
+
+TEST_CASE("a cache that would take too much memory is not kept, and every pass is whole") {
+  Typing typing(reference("gpt2-random"));
+  const ModelDims& d = typing.loaded.model->config().dims;
+  const std::size_t residuals = sizeof(float) * 13 * static_cast<std::size_t>(d.d_model * d.layers);
+  typing.memory = PassMemory(residuals);
+  typing.read(text);
+  CHECK(typing.memory.trace());
+  CHECK(typing.read(changes[4].ids)->known_rows == 0);
+}
+
+}  // namespace headscope::known_rows_test
