@@ -16,6 +16,7 @@
 #include "core/base/median.h"
 #include "core/base/random.h"
 #include "core/generate/generation.h"
+#include "core/run/pass_memory.h"
 #include "core/train/learner.h"
 
 namespace headscope::cli {
@@ -129,6 +130,32 @@ Row measure_generation(const LoadedModel& loaded, int tokens, const BenchOptions
   return row;
 }
 
+/// One more token at the end of a text of `tokens` that is read again whenever it changes, as the window does: all maps
+/// and their metrics, logits of the last position.
+Row measure_typing(const LoadedModel& loaded, int tokens, const BenchOptions& options, const Ctx& ctx, Bounds& bounds) {
+  RunRequest request;
+  request.capture.all_logits = false;
+  const std::vector<std::int32_t> text = random_tokens(loaded.model->config(), tokens);
+  Row row{.work = "token typed", .tokens = tokens};
+  std::vector<double> steps, floors;
+  BareProducts work;
+  PassMemory memory;
+  const int presses = std::min(options.repeat, tokens - 1);
+  for (int i = 0; i <= presses; ++i) {
+    request.ids.assign(text.begin(), text.end() - presses + i);
+    const double step = milliseconds_of([&] { row.plan = run(loaded, request, ctx, memory)->plan.summary; });
+    const double floor = milliseconds_of([&] { work = loaded.model->bare_products(ctx.backend, 1, 1); });
+    if (bounds) bounds->measure();
+    if (i < std::min(2, presses)) continue;  // reads the whole text, then makes room for more
+    steps.push_back(step);
+    floors.push_back(floor);
+  }
+  row.milliseconds = median(steps);
+  row.products = median(floors);
+  set_bound(row, work, bounds);
+  return row;
+}
+
 /// A step of AdamW over sixteen texts of this model's shape, from random weights, every map recorded. Three products
 /// for each of a pass: forward, to the inputs, to the weights.
 Row measure_training(const ModelConfig& config, int tokens, const BareProducts& pass, const BenchOptions& options,
@@ -152,7 +179,7 @@ Row measure_training(const ModelConfig& config, int tokens, const BareProducts& 
 
 /// Passes in one table, whose keys scripts know, what takes one step in another.
 Report app_report(const LoadedModel& loaded, Backend& backend, const Bounds& bounds, const std::vector<Row>& passes,
-                  const std::vector<Row>& steps) {
+                  const std::vector<Row>& steps, const std::vector<Row>& typing) {
   Report out;
   out.data("model", model_json(loaded.model->info()));
   out.data("engine", backend.name());
@@ -166,11 +193,11 @@ Report app_report(const LoadedModel& loaded, Backend& backend, const Bounds& bou
                                      {"bound_ratio", "÷ bound", "{:.2f}"},
                                      {"bound_by", "by"},
                                      "captured"};
-  const auto add = [](Report::Table& table, std::vector<Cell> first, const Row& row) {
+  const auto add = [](Report::Table& table, std::vector<Cell> cells, const Row& row) {
     for (const Cell& cell : std::vector<Cell>{row.milliseconds, row.products, row.milliseconds / row.products,
                                               row.bound, row.milliseconds / row.bound, row.bound_by, row.plan})
-      first.push_back(cell);
-    table.add(std::move(first));
+      cells.push_back(cell);
+    table.add(std::move(cells));
   };
   const auto with = [&](std::vector<Column> columns) {
     columns.insert(columns.end(), compared.begin(), compared.end());
@@ -180,6 +207,12 @@ Report app_report(const LoadedModel& loaded, Backend& backend, const Bounds& bou
   for (const Row& row : passes) add(rows, {row.tokens}, row);
   auto& others = out.table("steps", with({"work", "tokens", {"ms", "time", "{:.3f}", "ms"}}));
   for (const Row& row : steps) add(others, {row.work, row.tokens}, row);
+  auto& typed =
+      out.table("typing", with({"tokens", {"of_pass", "÷ pass", "{:.3f}"}, {"ms", "token typed", "{:.3f}", "ms"}}));
+  for (const Row& row : typing) {
+    const auto pass = std::ranges::find(passes, row.tokens, &Row::tokens);
+    add(typed, {row.tokens, row.milliseconds / pass->milliseconds}, row);
+  }
   out.line("forward: all maps and their metrics; products: its matrix products alone, same kernels and threads");
   if (bounds)
     out.line(
@@ -226,7 +259,7 @@ void add_bench(Command& app, Console& console) {
       return row;
     };
     const int context = model.config().context;
-    std::vector<Row> passes, steps;
+    std::vector<Row> passes, steps, typing;
     if (options->training) {  // first: what cannot be trained is refused before anything was measured
       const int length = context > 0 ? std::min(64, context) : 64;
       steps.push_back(told(measure_training(model.config(), length, model.bare_products(backend, length, length),
@@ -236,8 +269,11 @@ void add_bench(Command& app, Console& console) {
     if (model.config().objective() == Objective::next_token && !model.encoder()) {
       const int before = context > 0 ? std::min(64, (context + 1) / 2) : 64;
       steps.insert(steps.begin(), told(measure_generation(loaded, before, *options, ctx, bounds)));
+      for (const int tokens : lengths)
+        if (tokens > 1) typing.push_back(told(measure_typing(loaded, tokens, *options, ctx, bounds)));
     }
-    console.print(app_report(loaded, backend, bounds, passes, steps).printed(options->json ? Form::json : Form::text));
+    console.print(
+        app_report(loaded, backend, bounds, passes, steps, typing).printed(options->json ? Form::json : Form::text));
   });
 }
 
