@@ -149,8 +149,20 @@ class Pass {
   }
 
   void new_stats(Index head, bool have_scores, Tensor kept) {
-    nth(stats_, head) =
-        std::make_unique<HeadStatsBuilder>(n_query_, n_key_, in_.offset, in_.links, have_scores, std::move(kept));
+    KnownRows known{.rows = in_.known, .keep_partial = in_.goes_on};
+    const AttentionMap* const before = in_.before.empty() ? nullptr : &nth(in_.before, head);
+    // Of factored maps weights are found again, to within a rounding.
+    if (before && !(kept.defined() && before->is_factored())) known.stats = &before->stats();
+    auto& made = nth(stats_, head);
+    made = std::make_unique<HeadStatsBuilder>(n_query_, n_key_, in_.offset, in_.links, have_scores, kept, known);
+    if (!kept.defined() || made->first_row() == 0) return;
+    const Index keys = std::min(n_key_, before->n_key());
+    const Tensor rows = before->tile({0, made->first_row()}, {0, keys}).packed();
+    for (Index row = 0; row < rows.dim(0); ++row) {
+      float* const to = &kept.ref(row, 0);
+      std::copy_n(rows.data() + row * keys, keys, to);
+      std::fill(to + keys, to + n_key_, 0.0f);
+    }
   }
 
   Tensor kept(Index head) const { return weights_.defined() ? weights_.select(0, head) : Tensor(); }
@@ -166,7 +178,8 @@ class Pass {
   void for_each_tile(Body body) {
     const Index step = stats_.empty() ? plain_tile_rows : stats_[0]->tile_rows();
     const int tiles = static_cast<int>((n_query_ + step - 1) / step);
-    backend_.pool().parallel(tiles * static_cast<int>(heads_), [&](int task, int thread) {
+    const int known = stats_.empty() ? 0 : static_cast<int>(stats_[0]->first_row() / step);  // the same in every head
+    backend_.pool().parallel((tiles - known) * static_cast<int>(heads_), [&](int task, int thread) {
       if (stop_.stop_requested()) return;
       const int tile = tiles - 1 - task / static_cast<int>(heads_);
       body(task % heads_, tile, KeyRange{tile * step, std::min(n_query_, (tile + 1) * step)}, thread);

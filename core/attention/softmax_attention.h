@@ -33,7 +33,12 @@ struct AttentionInput {
   bool between_texts = false;  ///< queries are of another text than keys (cross-attention); then offset is 0
   Tensor sinks;                ///< (head): AttentionRule::sink, learned; undefined = none
   Index offset = 0;            ///< absolute position of query 0
-  Index known = 0;             ///< so many of the first queries are there for the maps alone: they have no row of z
+  /// So many of the first queries are there for the maps alone: they have no row of z. `before`, where it is not empty,
+  /// are this layer's maps, by head, of a pass over a text that begins with the same rows: statistics go on from
+  /// theirs.
+  Index known = 0;
+  std::span<const AttentionMap> before = {};
+  bool goes_on = false;  ///< maps are kept so that a later pass can go on from them
   int layer = 0;
   MapStorage storage = MapStorage::none;  ///< none, dense or factored
   const TokenLinks* links = nullptr;      ///< of the whole text; may be null

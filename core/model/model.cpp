@@ -290,6 +290,8 @@ class Model::Pass {
       in.slope_unit = c_.alibi_unit;
       in.buckets = m_.buckets;
       in.known = in.q.dim(0) - n_;
+      in.goes_on = cache_ && cache_->keeps_queries();
+      if (in.known > 0) in.before = of_layer(maps.before, layer);
       in.offset = offset_ - in.known;
       in.links = maps.links;
     }
@@ -298,6 +300,11 @@ class Model::Pass {
     std::ranges::move(out.maps, std::back_inserter(source_ ? result_.cross_maps : result_.maps));
 
     return written(layer, l, tap({SiteKind::z, layer}, out.z));
+  }
+
+  static std::span<const AttentionMap> of_layer(std::span<const AttentionMap> maps, int layer) {
+    const auto found = std::ranges::equal_range(maps, layer, {}, &AttentionMap::layer);
+    return {found.begin(), found.end()};
   }
 
   /// What a state space adds in the place of attention.

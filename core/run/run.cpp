@@ -265,6 +265,7 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   maps.storage = trace->plan.maps;
   maps.links = &links;
   if (!spec.layers.empty()) maps.layers = &spec.layers;
+  if (known_rows > 0) maps.before = known->trace()->maps;
   const bool all_logits = trace->model.objective == Objective::next_token
                               ? request.capture.all_logits || request.capture.sites.contains(SiteKind::logits)
                               : trace->model.objective != Objective::image_class;  // which is read in one place

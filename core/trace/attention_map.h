@@ -30,6 +30,13 @@ struct Overview {
   Tensor values;  ///< (⌈n_query / bin⌉, ⌈n_key / bin⌉)
 };
 
+/// What sums over a head's first rows were after whole tiles of them (row_stats.h), so that those of a text that goes
+/// on need not begin anew.
+struct PartialSums {
+  Index rows = 0, n_key = 0;
+  std::vector<double> column_mass, distance_mass;  ///< of a map of so many rows and keys; likewise below
+};
+
 /// Sums over one head's rows. Vectors of length n_query unless said. Entropies are in nats.
 struct HeadStats {
   std::vector<double> log_sum_exp;  ///< of the biased scores (a float's step at 64 would move a weight by 4e-6);
@@ -45,6 +52,8 @@ struct HeadStats {
   std::vector<double> distance_mass;  ///< (n_query + n_key − 1) Σ of weights by distance: entry d + n_key − 1 − offset
                                       ///< holds distance d = (offset + query) − key
   Overview overview;
+  std::vector<std::shared_ptr<const PartialSums>>
+      partial;  ///< of the last whole tiles; empty unless they were asked for
 };
 
 class AttentionMap {

@@ -19,10 +19,21 @@ std::size_t at(Index i) {
   return static_cast<std::size_t>(i);
 }
 
+/// Sums of a map of `sums.rows` rows and more, laid out as those of a map of n_query rows and n_key keys.
+void lay_out(const PartialSums& sums, Index n_query, Index n_key, std::vector<double>& column_mass,
+             std::vector<double>& distance_mass) {
+  column_mass.assign(at(n_key), 0.0);
+  distance_mass.assign(at(n_query + n_key - 1), 0.0);
+  if (sums.rows == 0) return;
+  std::copy_n(sums.column_mass.begin(), std::min(n_key, sums.n_key), column_mass.begin());
+  // Distances of these rows to keys not behind them: 0 … rows − 1.
+  std::copy_n(sums.distance_mass.begin() + (sums.n_key - 1), sums.rows, distance_mass.begin() + (n_key - 1));
+}
+
 }  // namespace
 
 HeadStatsBuilder::HeadStatsBuilder(Index n_query, Index n_key, Index offset, const TokenLinks* links, bool have_scores,
-                                   Tensor kept)
+                                   Tensor kept, const KnownRows& known)
     : n_query_(n_query),
       n_key_(n_key),
       offset_(offset),
@@ -48,8 +59,36 @@ HeadStatsBuilder::HeadStatsBuilder(Index n_query, Index n_key, Index offset, con
   if (bin == 1 && !kept_.defined()) kept_ = Tensor::uninitialized({n_query, n_key});
   s.overview.values = bin == 1 ? kept_ : Tensor::uninitialized({(n_query + bin - 1) / bin, (n_key + bin - 1) / bin});
   tile_rows_ = bin * std::max<Index>(usual_tile_rows / bin, 1);
+  keep_partial_ = known.keep_partial && bin > 1;
+  if (known.stats && s.overview.bin == known.stats->overview.bin && known.stats->duplicate.empty() == !links)
+    take_over(*known.stats, std::min(known.rows, n_query - 1));
   column_.resize(at(tiles()));
   diagonal_.resize(at(tiles()));
+}
+
+void HeadStatsBuilder::take_over(const HeadStats& before, Index known) {
+  assert(offset_ == 0 && before.log_sum_exp.empty() == stats_->log_sum_exp.empty());
+  HeadStats& s = *stats_;
+  for (const auto& sums : before.partial)
+    if (sums->rows <= known && sums->rows % tile_rows_ == 0) s.partial.push_back(sums);
+  if (s.partial.empty()) return;
+  const Index rows = s.partial.back()->rows;
+  first_tile_ = rows / tile_rows_;
+  const auto copy = [rows](const auto& from, auto& to) {
+    if (!to.empty()) std::copy_n(from.begin(), rows, to.begin());
+  };
+  copy(before.log_sum_exp, s.log_sum_exp);
+  copy(before.entropy, s.entropy);
+  copy(before.entropy_without_first, s.entropy_without_first);
+  copy(before.max_weight, s.max_weight);
+  copy(before.max_key, s.max_key);
+  copy(before.first, s.first);
+  copy(before.duplicate, s.duplicate);
+  copy(before.induction, s.induction);
+  const Tensor& had = before.overview.values;
+  Tensor& values = s.overview.values;
+  for (Index r = 0; r < rows / s.overview.bin; ++r)
+    for (Index c = 0; c < values.dim(1); ++c) values.ref(r, c) = c < had.dim(1) ? had.at(r, c) : 0.0f;  // keys to come
 }
 
 HeadStatsBuilder::Tile::Tile(HeadStatsBuilder& builder, int tile)
@@ -164,15 +203,19 @@ void HeadStatsBuilder::Tile::pool_rows(Index bin_row) {
 
 std::shared_ptr<const HeadStats> HeadStatsBuilder::finish() {
   HeadStats& s = *stats_;
-  s.column_mass.assign(at(n_key_), 0.0);
-  s.distance_mass.assign(at(n_query_ + n_key_ - 1), 0.0);
-  for (int tile = 0; tile < tiles(); ++tile) {
+  lay_out(s.partial.empty() ? PartialSums() : *s.partial.back(), n_query_, n_key_, s.column_mass, s.distance_mass);
+  for (int tile = static_cast<int>(first_tile_); tile < tiles(); ++tile) {
+    // Two, so that a text may lose its last words too.
+    if (keep_partial_ && tile > first_tile_ && tile >= tiles() - 2)
+      s.partial.push_back(
+          std::make_shared<const PartialSums>(PartialSums{tile * tile_rows_, n_key_, s.column_mass, s.distance_mass}));
     const Index first = tile * tile_rows_, rows = std::min(tile_rows_, n_query_ - first);
     const std::vector<float>& column = column_[at(tile)];
     const std::vector<float>& diagonal = diagonal_[at(tile)];
     for (Index k = 0; k < n_key_; ++k) s.column_mass[at(k)] += column[at(k)];
     for (Index r = 0; r < rows + n_key_ - 1; ++r) s.distance_mass[at(n_key_ - 2 - r + rows + first)] += diagonal[at(r)];
   }
+  if (s.partial.size() > 2) s.partial.erase(s.partial.begin(), s.partial.end() - 2);
   column_.clear();
   diagonal_.clear();
   return std::move(stats_);

@@ -14,16 +14,26 @@ namespace headscope {
 
 inline constexpr float no_sink = -std::numeric_limits<float>::infinity();
 
+/// Statistics that go on from those of a map whose first rows are the same.
+struct KnownRows {
+  const HeadStats* stats = nullptr;  ///< of that map, made with `keep_partial`; null = nothing is known
+  Index rows = 0;                    ///< so many of its rows are those of this one
+  bool keep_partial = false;         ///< so that a longer text can go on from these
+};
+
 class HeadStatsBuilder {
  public:
   /// One head's rows. `links` may be null.
   /// `have_scores`: rows come by softmax() and log_sum_exp is kept; else by weights().
   /// `kept` (query, key), may be undefined: where each row's weights are written, zeros where it has no key. The
   /// overview of a small map is then the map itself.
+  /// `known`: rows before first_row(), whole tiles, are taken over and need not come, but for those of `kept`. For maps
+  /// of whole texts (offset 0) with scores, no row of which sees a later key.
   HeadStatsBuilder(Index n_query, Index n_key, Index offset, const TokenLinks* links, bool have_scores,
-                   Tensor kept = {});
+                   Tensor kept = {}, const KnownRows& known = {});
 
   Index tile_rows() const { return tile_rows_; }  ///< queries per tile; whole bins of the overview
+  Index first_row() const { return first_tile_ * tile_rows_; }
   int tiles() const { return static_cast<int>((n_query_ + tile_rows_ - 1) / tile_rows_); }
 
   /// The rows [tile · tile_rows(), …) in ascending order, from one thread.
@@ -51,12 +61,14 @@ class HeadStatsBuilder {
     std::vector<float> peak_;       // (key) maximum over the rows of the current bin, when it has more than one
   };
 
-  /// Adds the partial sums up. Call once, after all tiles.
+  /// Adds the partial sums up. Call once, after all tiles from first_row() on.
   std::shared_ptr<const HeadStats> finish();
 
  private:
   friend class Tile;
-  Index n_query_, n_key_, offset_, tile_rows_;
+  void take_over(const HeadStats& before, Index known);
+  Index n_query_, n_key_, offset_, tile_rows_, first_tile_ = 0;
+  bool keep_partial_ = false;
   const TokenLinks* links_;
   Tensor kept_;  // (query, key) or undefined
   std::shared_ptr<HeadStats> stats_;

@@ -151,6 +151,45 @@ TEST_CASE("in every family a text that changes is read from the first changed to
   }
 }
 
+TEST_CASE("sums over the rows of a long text go on from whole tiles of it, with a whole pass's bits") {
+  for (const char* name : {"tiny-gpt2", "tiny-llama"})
+    for (const MapStorage maps : {MapStorage::dense, MapStorage::factored}) {
+      CAPTURE(name);
+      Typing typing(source_dir() / "models" / name);
+      typing.request.capture.maps = maps;
+      Ids ids;
+      for (int i = 0; i < 249; ++i) ids.push_back((i * i + 3 * i) % 200);
+      typing.read(ids);
+      const auto check = [&](Index known) {
+        const auto trace = typing.read(ids);
+        CHECK(trace->known_rows == known);
+        check_same(*trace, *typing.whole());
+      };
+      for (int i = 0; i < 7; ++i) {  // to the end of the context: bins of two, tiles of 64
+        ids.push_back(i * 11);
+        check(static_cast<Index>(ids.size()) - 1);
+      }
+      ids.back() = 5;
+      check(255);
+      ids.resize(250);
+      check(249);
+      ids.resize(190);  // before the last tile
+      check(189);
+      ids.push_back(3);
+      check(190);
+      ids.resize(130);
+      check(129);
+      for (int i = 0; i < 70; ++i) ids.push_back(i);
+      check(130);
+      ids[20] = 7;
+      check(20);
+      ids.resize(100);  // bins of one again
+      check(99);
+      ids.resize(201, 9);
+      check(100);
+    }
+}
+
 TEST_CASE("with every edit a text goes on as a whole pass reads it, from the rows that the edit lets stand") {
   int read_on = 0, anew = 0;
   for (const char* name : {"gpt2-random", "llama-gqa"})
