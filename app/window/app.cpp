@@ -157,10 +157,14 @@ ShellContent App::content() {
     content.status = {{stopped.empty() ? "not run to its end" : "stopped: " + stopped, false}};
     content.again = [this] { explorer_->run.run_again(); };
   } else if (results.run) {
+    const Trace& trace = *results.run->trace;
     if (results.capture)
       content.status = {{"captured elsewhere", false}};
+    else if (const auto fresh = static_cast<Index>(trace.queries().size()) - trace.known_rows; trace.known_rows > 0)
+      content.status = {{fmt::format("trace of {} new token{} ", fresh, fresh == 1 ? "" : "s"), false},
+                        {fmt::format("{:.0f} ms", trace.milliseconds), true}};
     else
-      content.status = {{"trace ", false}, {fmt::format("{:.0f} ms", results.run->trace->milliseconds), true}};
+      content.status = {{"trace ", false}, {fmt::format("{:.0f} ms", trace.milliseconds), true}};
     if (results.facts) {
       content.status.push_back({" · metrics ", false});
       content.status.push_back({fmt::format("{:.0f} ms", results.facts->milliseconds), true});

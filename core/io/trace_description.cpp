@@ -225,6 +225,7 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
   trace.plan.bytes = static_cast<std::size_t>(plan.at("bytes").integer(0));
   trace.plan.summary = shown(plan.at("summary"));
   trace.milliseconds = root.at("milliseconds").number();
+  trace.whole_milliseconds = trace.milliseconds;
   return trace;
 }
 

@@ -57,16 +57,16 @@ KvCache::KvCache(const ModelDims& dims, int capacity, bool queries)
                   Tensor::uninitialized({capacity, dims.state_groups, dims.d_state})};
   if (dims.state_space()) return;
   for (int layer = 0; layer < dims.layers; ++layer) {
-    k_.push_back({Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head})});
-    v_.push_back({Tensor::uninitialized({capacity, dims.kv_heads, dims.value_width()})});
-    if (queries) q_.push_back({Tensor::uninitialized({capacity, dims.heads, dims.d_head})});
+    k_.emplace_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head}));
+    v_.emplace_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.value_width()}));
+    if (queries) q_.emplace_back(Tensor::uninitialized({capacity, dims.heads, dims.d_head}));
   }
 }
 
 std::size_t KvCache::bytes() const {
   std::size_t total = 0;
-  for (const std::vector<Rows>* const rows : {&k_, &v_, &q_})
-    for (const Rows& each : *rows) total += each.all.bytes();
+  for (const std::vector<GrowingRows>* const rows : {&k_, &v_, &q_})
+    for (const GrowingRows& each : *rows) total += each.bytes();
   for (const Both& each : source_)
     if (each.k.defined()) total += each.k.bytes() + each.v.bytes();
   for (const Held& each : held_) {
@@ -88,19 +88,6 @@ void KvCache::reserve(int capacity) {
   capacity_ = std::max(capacity_, capacity);
 }
 
-Tensor KvCache::put(Rows& rows, const Tensor& fresh, Backend& backend) const {
-  assert(length_ + fresh.dim(0) <= capacity_);
-  Tensor& all = rows.all;
-  if (rows.lent > length_ || all.dim(0) < capacity_) {  // what was lent stays as it was
-    const Tensor read = all.slice(0, 0, length_);
-    all = Tensor::uninitialized({capacity_, all.dim(1), all.dim(2)});
-    if (length_ > 0) backend.put_rows(all, 0, read);
-  }
-  backend.put_rows(all, length_, fresh);
-  rows.lent = length_ + static_cast<int>(fresh.dim(0));
-  return all.slice(0, 0, length_ + fresh.dim(0));
-}
-
 Tensor KvCache::put_here(Tensor& all, const Tensor& fresh) const {
   assert(length_ + fresh.dim(0) <= capacity_);
   const Tensor rows = fresh.packed();
@@ -116,22 +103,20 @@ KvCache KvCache::copy() const {
     all = Tensor::uninitialized(all.shape());
     std::memcpy(all.mutable_data(), read.data(), read.bytes());
   };
-  for (std::vector<Rows>* const rows : {&other.k_, &other.v_, &other.q_})
-    for (Rows& each : *rows) {
-      own(each.all);
-      each.lent = 0;
-    }
+  for (std::vector<GrowingRows>* const rows : {&other.k_, &other.v_, &other.q_})
+    for (GrowingRows& each : *rows) each = each.copy(length_);
   for (Held& each : other.held_)
     for (Tensor* kept : {&each.taken.read, &each.taken.x, &each.taken.delta, &each.taken.b}) own(*kept);
   return other;
 }
 
 KvCache::Both KvCache::append(int layer, const Tensor& k, const Tensor& v, Backend& backend) {
-  return {put(nth(k_, layer), k, backend), put(nth(v_, layer), v, backend)};
+  assert(length_ + k.dim(0) <= capacity_);
+  return {nth(k_, layer).put(length_, k, capacity_, backend), nth(v_, layer).put(length_, v, capacity_, backend)};
 }
 
 Tensor KvCache::append_queries(int layer, const Tensor& q, Backend& backend) {
-  return put(nth(q_, layer), q, backend);
+  return nth(q_, layer).put(length_, q, capacity_, backend);
 }
 
 KvCache::Taken KvCache::append(int layer, const Taken& fresh) {

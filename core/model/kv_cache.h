@@ -15,6 +15,7 @@
 
 #include "core/model/config.h"
 #include "core/tensor/backend.h"
+#include "core/tensor/growing_rows.h"
 #include "core/tensor/tensor.h"
 #include "core/trace/capture.h"
 
@@ -86,11 +87,6 @@ class KvCache {
   void keep_state(int layer, Tensor state, int tokens);
 
  private:
-  struct Rows {
-    Tensor all;  // (capacity, kv_head, width), or of queries all heads; shorter after reserve(), until something comes
-    int lent = 0;  // so many of them have been returned, and may be kept by somebody
-  };
-  Tensor put(Rows& rows, const Tensor& fresh, Backend& backend) const;
   /// `fresh` behind the tokens that are there in `all`; all of them. On this machine, whatever the device.
   Tensor put_here(Tensor& all, const Tensor& fresh) const;
   struct State {
@@ -101,7 +97,7 @@ class KvCache {
     Taken taken;
     std::vector<State> states;  // of the last two lengths
   };
-  std::vector<Rows> k_, v_, q_;  // per layer
+  std::vector<GrowingRows> k_, v_, q_;  // per layer
   std::vector<Both> source_;
   std::vector<Held> held_;  // per layer of a state space
   int length_ = 0, capacity_ = 0, text_ = 0;

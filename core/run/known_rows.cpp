@@ -1,7 +1,6 @@
 #include "core/run/known_rows.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace headscope {
 
@@ -17,35 +16,36 @@ bool can_go_on(const Model& model, const std::vector<Intervention>& edits, const
   return true;
 }
 
-std::shared_ptr<KvCache> cache_for(const ModelConfig& config, int tokens, std::size_t most_bytes) {
+std::shared_ptr<TextCache> cache_for(const ModelConfig& config, int tokens, std::size_t most_bytes) {
   const ModelDims& d = config.dims;
   const int capacity = tokens + tokens / 4 + 32;
   const std::size_t numbers =
       kept_numbers(d).numbers + static_cast<std::size_t>(d.heads) * static_cast<std::size_t>(d.d_head);
   if (sizeof(float) * numbers * static_cast<std::size_t>(capacity) * static_cast<std::size_t>(d.layers) > most_bytes)
     return nullptr;
-  return std::make_shared<KvCache>(d, capacity, true);
+  return std::make_shared<TextCache>(KvCache(d, capacity, true));
 }
 
-Tensor with_rows_before(const Tensor& before, Index known, const Tensor& fresh) {
-  if (known == 0 || !before.defined()) return fresh;
-  Shape shape = fresh.shape();
-  shape[0] += known;
-  Tensor both = Tensor::uninitialized(shape);
-  const Tensor parts[] = {before.slice(0, 0, known).packed(), fresh.packed()};
-  float* to = both.mutable_data();
-  for (const Tensor& part : parts) {
-    std::memcpy(to, part.data(), part.bytes());
-    to += part.size();
-  }
-  return both;
+void go_back(TextCache& cache, int known, int tokens) {
+  cache.keys.truncate(known);
+  if (tokens > cache.keys.capacity()) cache.keys.reserve(tokens + tokens / 4);
 }
 
-void put_rows_before(Trace& trace, const Trace& last, Index known) {
+void put_rows_before(Trace& trace, std::span<Tensor> residuals, const Trace& last,
+                     std::span<const Tensor> last_residuals, Index known, TextCache& cache, Backend& backend) {
+  const auto put = [&](GrowingRows& rows, const Tensor& before, Tensor& fresh) {
+    if (!rows.are(before)) rows = GrowingRows(before.packed(), before.dim(0));
+    fresh = rows.put(known, fresh, cache.keys.capacity(), backend);
+  };
   const bool all_logits = last.logits.defined() && last.logits.dim(0) == static_cast<Index>(last.tokens.size());
   for (auto& [site, value] : trace.sites)
-    if (site.kind != SiteKind::logits || all_logits) value = with_rows_before(last.sites.at(site), known, value);
-  if (all_logits) trace.logits = with_rows_before(last.logits, known, trace.logits);
+    if (site.kind != SiteKind::logits || all_logits) put(cache.sites[site], last.sites.at(site), value);
+  if (all_logits && trace.sites.contains({SiteKind::logits}))
+    trace.logits = trace.sites.at({SiteKind::logits});
+  else if (all_logits)
+    put(cache.sites[{SiteKind::logits}], last.logits, trace.logits);
+  for (std::size_t i = 0; i < residuals.size(); ++i)
+    if (residuals[i].defined()) put(cache.residuals[static_cast<int>(i)], last_residuals[i], residuals[i]);
 }
 
 }  // namespace headscope

@@ -4,12 +4,14 @@
 // queries (core/model/kv_cache.h); attention weights are drawn for all rows, since every row's map is recorded, and
 // all else is taken over.
 
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "core/edits/intervention.h"
 #include "core/model/model.h"
+#include "core/tensor/growing_rows.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -18,13 +20,20 @@ namespace headscope {
 /// looks ahead or touches scores or weights of all rows.
 bool can_go_on(const Model& model, const std::vector<Intervention>& edits, const Tap& carried_out, int tokens,
                const Backend& backend);
-/// A cache for a text of so many tokens, with room for some more; null where it would take more than `most_bytes`.
-std::shared_ptr<KvCache> cache_for(const ModelConfig& config, int tokens, std::size_t most_bytes);
+/// What a text that goes on is read behind.
+struct TextCache {
+  KvCache keys;  ///< with values and queries
+  std::map<int, GrowingRows> residuals = {};
+  std::map<Site, GrowingRows> sites = {};  ///< those that were recorded
+};
+/// Of a text of so many tokens, with room for some more; null where it would take more than `most_bytes`.
+std::shared_ptr<TextCache> cache_for(const ModelConfig& config, int tokens, std::size_t most_bytes);
+/// Goes back to the first `known` tokens, for a text of `tokens`.
+void go_back(TextCache& cache, int known, int tokens);
 
-/// The first `known` rows of `before`, then those of `fresh`. `before` undefined, or known 0: `fresh` itself.
-Tensor with_rows_before(const Tensor& before, Index known, const Tensor& fresh);
-/// Puts the first `known` rows of the last trace's sites, and of its logits where it has all, before those of a pass
-/// over the rest.
-void put_rows_before(Trace& trace, const Trace& last, Index known);
+/// Puts the first `known` rows of what the last pass left, sites and residual streams, by layer, and logits where it
+/// has all, before those of a pass over the rest.
+void put_rows_before(Trace& trace, std::span<Tensor> residuals, const Trace& last,
+                     std::span<const Tensor> last_residuals, Index known, TextCache& cache, Backend& backend);
 
 }  // namespace headscope

@@ -12,6 +12,7 @@
 
 #include "core/base/nth.h"
 #include "core/edits/intervention_tap.h"
+#include "core/run/known_rows.h"
 #include "core/run/run_request.h"
 
 namespace headscope {
@@ -62,7 +63,7 @@ class PassMemory {
     Tensor beside = {};  ///< what the pass read beside tokens: what cross-attention did, or a picture's patches
     std::shared_ptr<PassMemory> encoder = {};
     /// Keys, values and queries of the text; null where the next pass could not go on from them (can_go_on()).
-    std::shared_ptr<KvCache> cache = {};
+    std::shared_ptr<TextCache> cache = {};
   };
   const Kept& kept() const { return kept_; }
   std::size_t most_bytes() const { return most_bytes_; }

@@ -240,11 +240,10 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   if (cached) scene.first_row = known->rows_known(model, trace->tokens, request);
   const int known_rows = scene.first_row;
   InterventionTap interventions(edits, scene);
-  std::shared_ptr<KvCache> cache;
+  std::shared_ptr<TextCache> cache;
   if (known_rows > 0) {
     cache = known->kept().cache;
-    cache->truncate(known_rows);
-    if (n > cache->capacity()) cache->reserve(n + n / 4);
+    go_back(*cache, known_rows, n);
   } else if (cached && can_go_on(model, request.edits, interventions, n, ctx.backend)) {
     cache = cache_for(model.config(), n, known->most_bytes());
   }
@@ -280,23 +279,26 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   }
 
   const auto start = std::chrono::steady_clock::now();
-  ForwardResult result = model.forward(own, std::span(ids).subspan(static_cast<std::size_t>(known_rows)), cache.get(),
-                                       maps, all_logits, layers);
+  ForwardResult result = model.forward(own, std::span(ids).subspan(static_cast<std::size_t>(known_rows)),
+                                       cache ? &cache->keys : nullptr, maps, all_logits, layers);
   trace->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   trace->logits = std::move(result.logits);
   std::ranges::move(result.maps, std::back_inserter(trace->maps));
   trace->sites.merge(recorder.take());
   trace->known_rows = known_rows;
-  if (known_rows > 0) put_rows_before(*trace, *known->trace(), known_rows);
+  const Trace* const whole = known_rows > 0 || layers.first > 0 ? known->trace().get() : nullptr;
+  trace->whole_milliseconds =
+      whole ? whole->whole_milliseconds * n / static_cast<double>(whole->tokens.size()) : trace->milliseconds;
+  if (known_rows > 0)
+    put_rows_before(*trace, keeper.found, *known->trace(), known->kept().residuals, known_rows, *cache, ctx.backend);
   if (cross) {
     cross->milliseconds = trace->milliseconds;
+    cross->whole_milliseconds = trace->whole_milliseconds;
     std::ranges::move(result.cross_maps, std::back_inserter(cross->maps));
     cross->sites.merge(cross_recorder.take());
   }
   if (kept) {
     kept->residuals = std::move(keeper.found);
-    for (int i = 1; known_rows > 0 && i <= dims.layers; ++i)
-      nth(kept->residuals, i) = with_rows_before(known->before(i), known_rows, nth(kept->residuals, i));
     if (layers.first == dims.layers && known->trace() && !ctx.tap) cache = known->kept().cache;  // the same pass again
     kept->cache = std::move(cache);
     kept->sources = std::move(scene.sources);

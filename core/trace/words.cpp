@@ -206,6 +206,7 @@ Trace in_words(const Trace& trace, const WordGroups& words, const std::function<
   out.source = trace.source + (trace.source.empty() ? "" : ", ") + "words: sum over keys, mean over queries";
   out.plan = trace.plan;
   out.milliseconds = trace.milliseconds;
+  out.whole_milliseconds = trace.whole_milliseconds;
   out.merged_tokens = words.tokens();
   std::map<std::string, std::int32_t> numbers;
   for (Index word = 0; word < words.words(); ++word) {

@@ -287,6 +287,16 @@ TEST_CASE("a pass that was stopped leaves what was known before it") {
   check_same(*trace, *typing.whole());
 }
 
+TEST_CASE("what a whole pass takes is said of those that read a part") {
+  Typing typing(reference("gpt2-random"));
+  const auto first = typing.read(text);
+  CHECK(first->whole_milliseconds == first->milliseconds);
+  const auto next = typing.read(changes[0].ids);
+  CHECK(next->whole_milliseconds == doctest::Approx(first->milliseconds * 14 / 13));
+  typing.request.edits = {parse_intervention("1.0: temperature 2", "test")};
+  CHECK(typing.read(changes[0].ids)->whole_milliseconds == doctest::Approx(next->whole_milliseconds));  // one layer
+}
+
 TEST_CASE("a cache that would take too much memory is not kept, and every pass is whole") {
   Typing typing(reference("gpt2-random"));
   const ModelDims& d = typing.loaded.model->config().dims;

@@ -22,7 +22,7 @@ namespace headscope {
 
 double expected_seconds(const PageContext& c, double passes) {
   if (!c.trace()) return std::numeric_limits<double>::quiet_NaN();
-  return passes * c.trace()->milliseconds / 1000;
+  return passes * c.trace()->whole_milliseconds / 1000;
 }
 
 std::string sweep_remark(const SweepController& controller, const std::string& what) {

@@ -19,7 +19,7 @@ constexpr double still = 0.3;     // seconds that the question stays the same be
 constexpr int passes_before = 3;  // that an answer takes besides one for each look
 
 double passes_seconds(const PageContext& c, int looks) {
-  return c.trace()->milliseconds / 1000 * (passes_before + looks);
+  return c.trace()->whole_milliseconds / 1000 * (passes_before + looks);
 }
 }  // namespace
 
