@@ -15,6 +15,8 @@ namespace fs = std::filesystem;
 
 namespace {
 constexpr std::size_t kept_models = 2;
+/// Tags of what is asked of a run once it is there (ask_what_follows()).
+constexpr const char* what_follows[] = {"metrics", "detail", "effect", "losses"};
 
 bool any_enabled(const std::vector<Intervention>& edits) {
   return std::ranges::any_of(edits, &Intervention::enabled);
@@ -245,7 +247,8 @@ void RunController::submit_changes() {
 
 void RunController::drop_results() {
   if (!results_.run && submitted_ == RunRequest{}) return;
-  for (const char* tag : {"trace", "metrics", "detail", "effect", "losses"}) jobs_.forget(tag);
+  jobs_.forget("trace");
+  for (const char* tag : what_follows) jobs_.forget(tag);
   submitted_ = {};
   results_.run.reset();
   results_.facts.reset();
@@ -260,6 +263,7 @@ void RunController::drop_results() {
 void RunController::submit_trace(const RunRequest& wanted) {
   submitted_ = wanted;
   results_.too_long.reset();
+  for (const char* tag : what_follows) jobs_.forget(tag);  // of the run before: this one need not wait for them
   jobs_.submit(
       {"trace", "running the model"},
       [this, wanted, stack = stack(), model = results_.model, backend = jobs_.backend(),
@@ -270,6 +274,7 @@ void RunController::submit_trace(const RunRequest& wanted) {
         } catch (const TextTooLong& refused) {
           return [this, what = TooLongText{refused.tokens, refused.context, refused.counted}] {
             results_.too_long = what;  // what an earlier text was told is over
+            if (results_.run) ask_what_follows();
           };
         }
       },
@@ -279,6 +284,10 @@ void RunController::submit_trace(const RunRequest& wanted) {
 void RunController::take_run(std::shared_ptr<const TracedRun> run) {
   results_.run = std::move(run);
   keep_inside();
+  ask_what_follows();
+}
+
+void RunController::ask_what_follows() {
   submit_metrics();
   if (results_.capture) return;  // it holds weights: no scores, no logits, nothing to edit
   submit_detail();

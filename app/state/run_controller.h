@@ -74,6 +74,8 @@ class RunController {
   void adopt(Opened opened);
   void submit_changes();
   void submit_trace(const RunRequest& request);
+  /// Metrics, the head taken apart, what edits changed, losses.
+  void ask_what_follows();
   void submit_metrics();
   void submit_detail();
   void submit_effect();

@@ -21,6 +21,7 @@ using testing::Controller;
 using testing::example;
 using testing::reference;
 using testing::scratch_dir;
+using testing::source_dir;
 using testing::story;
 
 TEST_CASE("a model and a text lead to a run, the facts of its heads, the selected head in factors, and no effect") {
@@ -232,6 +233,24 @@ TEST_CASE("a failed run shows its error and keeps the last good one; the next go
   controller.settle();
   CHECK(controller.message() == "");
   CHECK(controller.results().run != good);
+}
+
+TEST_CASE("what was asked of a run waits for the next letter's, and is there where that one is refused") {
+  Controller controller;
+  controller.explorer.run.open_model(source_dir() / "models/tiny-llama");
+  controller.explorer.editor.set_text(std::string(200, 'x'));
+  while (!controller.results().run) controller.explorer.frame(controller.now += 0.01);
+  const auto run = controller.results().run;
+  controller.explorer.editor.set_text(std::string(2000, 'x'));  // before its heads are measured
+  controller.settle();
+  REQUIRE(controller.explorer.results().too_long);
+  CHECK(controller.results().run == run);
+  REQUIRE(controller.results().facts);
+  CHECK(controller.results().facts->trace == run->trace);
+  REQUIRE(controller.results().losses);
+  CHECK(controller.results().losses->trace == run->trace);
+  REQUIRE(controller.results().detail);
+  CHECK(controller.results().detail->of_trace == run->trace);
 }
 
 TEST_CASE("of a text that is too long a part can be kept, the first or the last; undo asks again") {

@@ -1,6 +1,6 @@
 // How long the window's thread works for one frame, with 144 thumbnails and a map of 1,024 tokens on screen, and while
 // a map of 32,768 is walked through; how long the first picture takes. Arguments: frames (300), tokens of the long map
-// (32,768; 0 = none).
+// (32,768; 0 = none), a model to type a text for besides the bundled example.
 //
 // Two parts of a frame are told apart. "build" is the program's own work: results taken over, panels, text, vertices.
 // "draw" hands the vertices to OpenGL; with a software driver (llvmpipe) that is rendering, which a graphics card does
@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "app/all_workspaces.h"
@@ -137,6 +138,40 @@ void many_heads(int frames) {
   });
 }
 
+/// From a letter in the line of the text to every map and metric of the text with it in the window's hands. What is
+/// drawn then is a frame, as measured elsewhere; a software driver would take the same processors for it.
+void typing(const char* what, const std::filesystem::path& model, int letters) {
+  AppOptions options = offscreen(1600, 1000);
+  options.model = model;
+  options.text = "Once upon a time there was a girl who lived in a village by the sea. Every day she walked";
+  Controller controller(options);
+  controller.settle();
+  Explorer& explorer = controller.app.explorer();
+  const auto there = [&](const std::string& text) {
+    const auto& run = explorer.results().run;
+    return run && run->request.text == text && explorer.results().facts &&
+           explorer.results().facts->trace == run->trace;
+  };
+  std::vector<double> took;
+  for (int i = 0; i < letters; ++i) {
+    const std::string now = explorer.editor.document().text + " abandoned birds come down every fall"[i % 37];
+    const auto begin = Clock::now();
+    explorer.editor.adjust([&](Document& document) { document.text = now; });
+    while (!there(now)) {
+      explorer.frame(0);
+      std::this_thread::yield();
+    }
+    took.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+    controller.app.frame();
+  }
+  std::ranges::sort(took);
+  const auto at = [&](double share) {
+    return took[static_cast<std::size_t>(share * static_cast<double>(took.size()))];
+  };
+  fmt::print("{}: from a letter to its maps and metrics, {} tokens: median {:.1f}, 95 % {:.1f}, 99 % {:.1f} ms\n", what,
+             explorer.results().run->trace->tokens.size(), at(0.5), at(0.95), at(0.99));
+}
+
 /// Two heads over `tokens`: the wheel goes in to where every weight is a cell, the hand moves that part.
 void long_map(int frames, int tokens) {
   const auto folder = headscope::testing::scratch_dir("frame-bench-long");
@@ -190,6 +225,8 @@ int main(int argc, char** argv) {
   const int frames = argc > 1 ? std::atoi(argv[1]) : 300, tokens = argc > 2 ? std::atoi(argv[2]) : 32768;
   try {
     first_picture();
+    typing("tiny-llama", headscope::testing::source_dir() / "models" / "tiny-llama", 100);
+    if (argc > 3) typing(argv[3], argv[3], 100);
     many_heads(frames);
     if (tokens > 0) long_map(frames, tokens);
     return 0;
