@@ -398,7 +398,11 @@ TEST_CASE("bench puts what it times beside what the machine allows, a token and 
   const double peak = 1e9 * out["peak_gflops"].get<double>(), read = 1e9 * out["read_gb_per_second"].get<double>();
   CHECK(peak > 1e8);
   CHECK(read > 1e7);
-  for (const json& row : {out["rows"][0], out["steps"][0], out["steps"][1]}) {
+  REQUIRE(out["typing"].size() == 1);
+  CHECK(out["typing"][0]["tokens"] == 4);
+  CHECK(out["typing"][0]["of_pass"].get<double>() ==
+        doctest::Approx(out["typing"][0]["ms"].get<double>() / out["rows"][0]["forward_ms"].get<double>()));
+  for (const json& row : {out["rows"][0], out["steps"][0], out["steps"][1], out["typing"][0]}) {
     const double ms = row[row.contains("ms") ? "ms" : "forward_ms"], bound = row["bound_ms"];
     CHECK(bound > 0);
     CHECK(bound < ms);

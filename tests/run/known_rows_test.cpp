@@ -171,6 +171,10 @@ TEST_CASE("sums over the rows of a long text go on from whole tiles of it, with 
       }
       ids.back() = 5;
       check(255);
+      ids[191] = 150;  // the last row of a tile whose sums were kept
+      check(191);
+      ids[192] = 151;
+      check(192);
       ids.resize(250);
       check(249);
       ids.resize(190);  // before the last tile
@@ -255,6 +259,35 @@ TEST_CASE("an edit that comes, changes or is switched off between two words is s
   type({second}, 0);
   const auto so_far = static_cast<Index>(ids.size());
   type({second}, so_far);
+}
+
+TEST_CASE("what is recorded may change between two words, or with one") {
+  Typing typing(reference("llama-gqa"));
+  Ids ids = text;
+  typing.request.capture.maps = MapStorage::none;
+  const CaptureSpec nothing = typing.request.capture;
+  CaptureSpec last = nothing, more = nothing;
+  last.sites = {SiteKind::final_normalized};
+  more.sites = {SiteKind::z, SiteKind::final_normalized};
+  const auto read = [&](const CaptureSpec& capture, Index known) {
+    typing.request.capture = capture;
+    const auto trace = typing.read(ids);
+    CHECK(trace->known_rows == known);
+    check_same(*trace, *typing.whole());
+  };
+  const auto type = [&](const CaptureSpec& capture, Index known) {
+    ids.push_back(static_cast<std::int32_t>(ids.size()) + 3);
+    read(capture, known);
+  };
+  read(last, 0);
+  type(last, 13);
+  read(nothing, 0);  // the same text: nothing of a block is computed, and what a word costs stays what it was
+  type(nothing, 14);
+  read(last, 0);
+  type(last, 15);  // its rows up to here were never put one behind the other
+  type(more, 0);
+  type(more, 17);
+  type(nothing, 0);
 }
 
 TEST_CASE("traces stay as they were while the text changes, though they share keys and queries with what comes later") {
