@@ -12,6 +12,8 @@
 #include "core/analysis/naive_codes.h"
 #include "core/generate/streaming.h"
 #include "core/metrics/next_token.h"
+#include "core/model/weights.h"
+#include "core/train/parameters.h"
 #include "tests/support/paths.h"
 
 namespace headscope::past_context_test {
@@ -139,6 +141,74 @@ TEST_CASE("naive codes by hand: likeness of two vectors with a code added, and s
   CHECK(codes.step[NaiveCodes::counted].back() == Approx(root / codes.embedding_length));
   CHECK(codes.step[NaiveCodes::squeezed].back() == Approx(root / 1023 / codes.embedding_length));
   CHECK(codes.step[NaiveCodes::sinusoids].front() == Approx(codes.step[NaiveCodes::sinusoids].back()));
+}
+
+TEST_CASE("the best way of a part is the one of least loss among those that have any") {
+  LongRun run;
+  run.lines = {{"a", {}, {std::nan(""), 3, std::nan("")}},
+               {"b", {}, {2, 1, std::nan("")}},
+               {"c", {}, {1, 1, std::nan("")}},
+               {"d", {}, {1.5, std::nan(""), std::nan("")}}};
+  CHECK(run.best(0) == 2);
+  CHECK(run.best(1) == 1);  // of equals the first
+  CHECK(run.best(2) == -1);
+}
+
+TEST_CASE("a model without stories reads the text that is open, in whole bins and what is left") {
+  Backend backend(1);
+  const auto folder = testing::reference("gpt2-random");
+  const LoadedModel model = load_model(folder, backend);
+  const int context = model.model->config().context;
+  std::vector<std::int32_t> own;
+  for (int i = 0; i < context + 2; ++i) own.push_back(1 + i * 7 % 50);
+  const LongRun run = past_context(model, folder, {}, own, {}, Ctx{backend});
+  REQUIRE(run.refusal == "");
+  CHECK(run.source == "your text, " + std::to_string(context + 2) + " tokens");
+  CHECK(run.texts == 1);
+  CHECK(run.tokens == context + 2);
+  for (const LongRun::Line& line : run.lines) {
+    CHECK(line.loss.size() == static_cast<std::size_t>((context + 1 + 31) / 32));
+    CHECK(line.by_part.size() == 2);
+  }
+  own.resize(static_cast<std::size_t>(context) + 1);
+  const LongRun shorter = past_context(model, folder, {}, own, {}, Ctx{backend});
+  for (const LongRun::Line& line : shorter.lines) CHECK(line.by_part.size() == 1);
+  own.pop_back();
+  CHECK(past_context(model, folder, {}, own, {}, Ctx{backend}).refusal.find("Open a text of more than") == 0);
+}
+
+TEST_CASE("sinusoids of neighbours stand as far apart as their pairs turn; a context of two is the least") {
+  Backend backend(1);
+  ModelConfig config;
+  config.name = "short", config.family = "gpt2";
+  config.dims = {.layers = 1, .heads = 1, .kv_heads = 1, .d_head = 6, .d_model = 6, .d_mlp = 0, .vocab = 9};
+  for (const int context : {1, 2, 3}) {
+    CAPTURE(context);
+    config.context = context;
+    const auto model = Parameters::initial(config, 1).trainable_model(backend);
+    const NaiveCodes codes = naive_codes(*model);
+    const int longest = 4 * std::max(context, 2);
+    CHECK(codes.words == 9);
+    CHECK(codes.dimensions == 6);
+    std::vector<double> positions{0}, lengths;
+    for (int p = 1; p < longest; p *= 2) positions.push_back(p);
+    for (int n = 2; n <= longest; n *= 2) lengths.push_back(n);
+    CHECK(codes.positions == positions);
+    CHECK(codes.lengths == lengths);
+    double mean = 0;
+    const Tensor table = model->weights().token_embedding;
+    for (Index w = 0; w < 9; ++w) {
+      double square = 0;
+      for (Index i = 0; i < 6; ++i) square += static_cast<double>(table.at(w, i)) * static_cast<double>(table.at(w, i));
+      mean += std::sqrt(square) / 9;
+    }
+    CHECK(codes.embedding_length == Approx(mean));
+    // Each pair moves on the unit circle by its own angle ω: a chord of 2 sin(ω ÷ 2).
+    double square = 0;
+    for (int i = 0; i < 3; ++i) square += std::pow(2 * std::sin(std::pow(10000.0, -2.0 * i / 6) / 2), 2);
+    for (const double step : codes.step[NaiveCodes::sinusoids]) CHECK(step == Approx(std::sqrt(square) / mean));
+    CHECK(codes.step[NaiveCodes::squeezed].front() == Approx(std::sqrt(6.0) / mean));  // of two tokens, 0 and 1
+  }
 }
 
 }  // namespace headscope::past_context_test

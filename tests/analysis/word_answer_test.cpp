@@ -191,6 +191,8 @@ TEST_CASE("where nothing stands out, where nothing is asked, where weights say n
   Asked first("tiny-gpt2", 0);
   CHECK(first.found->looks.empty());
   CHECK(first.says("“<|endoftext|>” sees only itself."));
+  Asked second("tiny-gpt2", 1);  // sees one other
+  CHECK_FALSE(second.says("sees only itself"));
   // A word that stands there several times is told with its place.
   Asked often("tiny-gpt2", static_cast<Index>(first.before->tokens.size()) - 1);
   CHECK(often.says(fmt::format(" (position {}) looks at ", often.request.row)));

@@ -195,4 +195,16 @@ TEST_CASE("without persistent tokens and of any length of segment the forms stil
             .title == "MAL: joined output");
 }
 
+TEST_CASE("keys of nothing but zeros teach and ask nothing") {
+  const Input in;
+  const Tensor zeros = Tensor::zeros({n, d});
+  const PersistentTokens none = persistent_tokens(0, in.tk, in.tv, 1);
+  const TitansJoined joined = join_memory(TitansForm::gate, in.tq, zeros, in.tv, in.scale, in.rates, {}, none, span);
+  for (const float each : joined.recalled.values()) CHECK(each == 0);
+  // Of a memory that says nothing the gate is σ(0).
+  for (const float each : joined.gate.values()) CHECK(each == 0.5f);
+  const TitansJoined asked = join_memory(TitansForm::gate, zeros, in.tk, in.tv, in.scale, in.rates, {}, none, span);
+  for (const float each : asked.recalled.values()) CHECK(each == 0);
+}
+
 }  // namespace headscope::titans_forms_test

@@ -255,4 +255,32 @@ TEST_CASE("why projections: asymmetry and the diagonal, by hand and from the dra
   CHECK(holds(note, "is " + r.facts[1].value + ", and the diagonal is the largest in " + r.facts[3].value));
 }
 
+TEST_CASE("sentences turn at their own number: as many keys as trained, as many rounds as blocks, rates of nothing") {
+  const MechanismInput nine = random_head(9, 9, 4, 4, "causal");
+  CHECK(note_of("log-length trained=9", nine).starts_with("No row here has more keys"));
+  CHECK(note_of("log-length trained=8", nine).starts_with("Rows with more keys than m"));
+  CHECK(note_of("ring workers=3 rounds=2", nine).starts_with("Some keys have not come round yet"));
+  CHECK(note_of("ring workers=3 rounds=3", nine).starts_with("Every key has come round"));
+  CHECK(note_of("ring workers=16 rounds=9", nine).starts_with("Every key has come round"));
+  CHECK(note_of("ring workers=16 rounds=8", nine).starts_with("Some keys have not come round yet"));
+  const std::string delta = "Without momentum and forgetting this is the delta rule with β = 2θ.";
+  CHECK(note_of("titans momentum=0 forgetting=0", nine) == delta);
+  CHECK(note_of("titans momentum=0.5 forgetting=0", nine) != delta);
+  CHECK(note_of("titans momentum=0 forgetting=0.5", nine) != delta);
+  CHECK(note_of("titans momentum=1 forgetting=0", nine) != delta);
+}
+
+TEST_CASE("refined weights: three products of n³ where W is drawn, one where it is the identity, one more of values") {
+  const Mechanism& refined = *find_mechanism("refined");
+  const auto cost = [&](const char* spec) {
+    return refined.cost({10, 4, 4}, parse_mechanism(spec).values).multiply_adds -
+           mechanism::plain_cost({10, 4, 4}).multiply_adds;
+  };
+  CHECK(cost("refined spread=0") == 1000);
+  CHECK(cost("refined spread=0.5") == 3000);
+  CHECK(cost("refined spread=1") == 3000);
+  CHECK(cost("refined spread=0 form=value-weighted") == 2000);
+  CHECK(cost("refined spread=0.5 form=value-weighted") == 4000);
+}
+
 }  // namespace headscope::costs_test

@@ -318,4 +318,88 @@ TEST_CASE("comparison: errors, entropy, agreement and rank of a case one can cou
   CHECK(compare(in, r).negative == 0.25);
 }
 
+TEST_CASE("the worked example of associativity, by hand: Kᵀ V = [5 3; 4 2]") {
+  const auto examples = worked_examples();
+  const auto example = std::ranges::find_if(examples, [](const auto& each) { return each.id == "associativity"; });
+  REQUIRE(example != examples.end());
+  const MechanismResult r = run("linear map=identity normalise=none", example->input(), Detail::steps);
+  CHECK(gap(step_of(r, "state").value, Matrix{{5, 3}, {4, 2}}) == 0);
+  CHECK(gap(r.output, Matrix{{5, 3}, {4, 2}, {9, 5}, {1, 1}}) == 0);
+}
+
+TEST_CASE("similarities below 0 are counted among the cells that the mask leaves, and give a map its signs") {
+  // q·k: (1 −1; 1 −1) of which the causal mask leaves (1 ·; 1 −1).
+  const MechanismInput in{rows(2, 1, {1, 1}), rows(2, 1, {1, -1}), rows(2, 1, {1, 2}), 1, causal_rule()};
+  const MechanismResult one = run("linear map=identity normalise=none", in, Detail::steps);
+  REQUIRE(one.facts.size() == 1);
+  CHECK(one.facts[0].value == "33.3 %");
+  CHECK(step_of(one, "weights").range == MechanismStep::Range::signed_values);
+  MechanismInput all = in;
+  all.rule = full_rule();
+  CHECK(run("linear map=identity normalise=none", all).facts[0].value == "50.0 %");
+  MechanismInput positive = in;
+  positive.k = rows(2, 1, {1, 2});
+  const MechanismResult none = run("linear map=identity normalise=none", positive, Detail::steps);
+  CHECK(none.facts.empty());
+  CHECK(step_of(none, "weights").range == MechanismStep::Range::positive);
+  CHECK(step_of(none, "weights").explain(1, 1) == "2");
+  // Rows that sum to 0 have no weight: 1 − 1.
+  const MechanismResult empty = run("linear map=identity", all);
+  CHECK(empty.facts[0].value == "2 of 2");
+  for (const float weight : empty.weights.values()) CHECK(weight == 0);
+}
+
+TEST_CASE("features are as many as their page says: twice d of turned and polar ones, twice r of waves") {
+  const MechanismInput in = random_head(6, 6, 3, 5, "causal");
+  for (const auto& [spec, width] : {std::pair<const char*, Index>{"linear", 3},
+                                    {"relu", 3},
+                                    {"cosformer", 6},
+                                    {"trigonometric features=8", 16},
+                                    {"performer features=8", 8},
+                                    {"dpfp nu=2", 12}}) {
+    CAPTURE(spec);
+    const MechanismResult r = run(spec, in, Detail::steps);
+    CHECK(step_of(r, "phi-q").value.shape() == Shape{6, width});
+    CHECK(step_of(r, "phi-k").value.shape() == Shape{6, width});
+    CHECK(step_of(r, "state").value.shape() == Shape{width, 5});
+    const MechanismChoice choice = parse_mechanism(spec);
+    bool told = false;
+    for (const ShapeChip& chip : choice.mechanism->chips({6, 3, 5}, choice.values))
+      told |= chip.text == "φ(Q) 6×" + std::to_string(width);
+    CHECK(told);
+  }
+}
+
+TEST_CASE("what kernels say of themselves: what ReLU loses, what the identity risks, how far apart cosFormer sees") {
+  const auto said = [](const char* spec, const MechanismInput& in) {
+    const MechanismChoice choice = parse_mechanism(spec);
+    return choice.mechanism->note(in, choice.values, choice.mechanism->run(in, choice.values, Detail::weights));
+  };
+  // Squares of Q: 1 + 4 + 4 + 16, of which 4 of a number below 0; of K: none.
+  const MechanismInput in{rows(2, 2, {1, -2, 2, 4}), rows(2, 2, {0, 0, 1, 2}), rows(2, 1, {1, 2}), 1, full_rule()};
+  CHECK(said("relu", in) == "Negative parts are lost: 16 % of the squares of Q and 0 % of those of K.");
+  MechanismInput nothing = in;
+  nothing.q = Tensor::zeros({2, 2});
+  CHECK(said("relu", nothing).find("lost: 0 % of the squares of Q") != std::string::npos);
+  MechanismInput half = in;  // below 1, so that squares are less than the numbers
+  half.q = rows(2, 2, {0.25f, -0.25f, 0.5f, 0});
+  CHECK(said("relu", half).find("lost: 16.7 %") != std::string::npos);
+  CHECK(said("linear", in).find("nothing pushes small similarities towards zero") != std::string::npos);
+  CHECK(said("linear map=identity", in).find("Without φ the weights take both signs") == 0);
+  // Four tokens, M = 4: cos(3 π / 8) and cos(π / 8).
+  const MechanismInput four = random_head(4, 4, 2, 2, "causal");
+  CHECK(said("cosformer longest=4", four) ==
+        "The farthest pair of this text is weighted by 0.383, a neighbour by 0.924.");
+}
+
+TEST_CASE("features share the size of the scale, whatever its sign") {
+  MechanismInput in = random_head(6, 6, 3, 5, "causal");
+  MechanismInput turned = in;
+  turned.scale = -in.scale;
+  for (const char* spec : {"linear map=identity normalise=none", "dpfp", "performer", "trigonometric", "polynomial"}) {
+    CAPTURE(spec);
+    CHECK(gap(run(spec, turned).weights, run(spec, in).weights) == 0);
+  }
+}
+
 }  // namespace headscope::kernel_test

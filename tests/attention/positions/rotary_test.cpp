@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <numbers>
@@ -123,6 +124,18 @@ TEST_CASE("parts of a score add up to it, with scale and YaRN's factor") {
   for (const double part : rotary_scores(rotary_parts(q, k), config, 30, 0.25)) sum += part;
   CHECK(sum == doctest::Approx(0.25 * dot(rotated(q, 130, theta, RotaryLayout::half_split, magnitude),
                                           rotated(k, 100, theta, RotaryLayout::half_split, magnitude))));
+}
+
+TEST_CASE("the part of a head that turns, as first and second halves of its pairs") {
+  const Tensor x = Tensor::from({2, 8}, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17});
+  const auto is = [](const Tensor& found, std::vector<float> expected) {
+    CHECK(found.shape() == Shape{2, static_cast<Index>(expected.size()) / 2});
+    CHECK(std::ranges::equal(found.packed().values(), expected));
+  };
+  is(turning_part(x, {}), {0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17});
+  is(turning_part(x, {.layout = RotaryLayout::interleaved}), {0, 2, 4, 6, 1, 3, 5, 7, 10, 12, 14, 16, 11, 13, 15, 17});
+  is(turning_part(x, {.width = 6}), {0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15});
+  is(turning_part(x, {.width = 6, .layout = RotaryLayout::interleaved}), {0, 2, 4, 1, 3, 5, 10, 12, 14, 11, 13, 15});
 }
 
 }  // namespace headscope::rotary_test
