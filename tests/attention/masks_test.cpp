@@ -397,4 +397,11 @@ TEST_CASE("the least numbers of every mask are taken, and what lies below is ref
   }
 }
 
+TEST_CASE("hashes are work, so buckets and rounds end at 1024; a seed is none") {
+  CHECK_NOTHROW(parse_mask("lsh 1024 rounds 1024 seed 100000"));
+  CHECK_THROWS_AS(parse_mask("lsh 1026 rounds 1 seed 1"), Error);
+  CHECK_THROWS_AS(parse_mask("lsh 4 rounds 1025 seed 1"), Error);
+  CHECK_THROWS_AS(parse_mask("lsh 3 rounds 1 seed 1"), Error);
+}
+
 }  // namespace headscope::masks_test

@@ -127,6 +127,7 @@ TEST_CASE("a rule that is too long says how long it is, at its beginning") {
   } catch (const RuleError& error) {
     CHECK(error.begin == 0);
     CHECK(error.end == 0);
+    CHECK(error.where.find("k == q") != std::string::npos);
     CHECK(std::string(error.what()).find("at most 10000 characters, found 10001") != std::string::npos);
   }
 }

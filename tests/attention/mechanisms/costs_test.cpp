@@ -8,6 +8,7 @@
 
 #include "core/attention/mechanism_compare.h"
 #include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/spectrum.h"
 #include "tests/attention/mechanisms/input.h"
 
 namespace headscope::costs_test {
@@ -280,6 +281,75 @@ TEST_CASE("refined weights: three products of n³ where W is drawn, one where it
   CHECK(cost("refined spread=1") == 3000);
   CHECK(cost("refined spread=0 form=value-weighted") == 2000);
   CHECK(cost("refined spread=0.5 form=value-weighted") == 4000);
+}
+
+TEST_CASE("ranks that nobody asked for are −1, all four") {
+  const MechanismInput in = random_head(5, 5, 3, 3, "causal");
+  const MechanismResult r = run("softmax", in);
+  const MechanismComparison none = compare(in, r, 4), all = compare(in, r, 5);
+  for (const int rank : {none.rank, none.rank_reference, none.rank90, none.rank90_reference}) CHECK(rank == -1);
+  for (const int rank : {all.rank, all.rank_reference, all.rank90, all.rank90_reference}) CHECK(rank > 0);
+  CHECK(energy_rank({3, 4, 0}, 1) == 2);
+  CHECK(energy_rank({4, 3}, 0.64) == 1);
+  CHECK(energy_rank({4, 3}, 0.65) == 2);
+  CHECK(energy_rank({0, 0}, 0.9) == 0);
+  CHECK(energy_rank({}, 0.9) == 0);
+}
+
+TEST_CASE("parameters without a say are not shown: seeds of what is not drawn, gates of what has none") {
+  const auto shows = [](const char* spec, std::string_view name) {
+    const MechanismChoice choice = parse_mechanism(spec);
+    const auto shown = choice.mechanism->shown_parameters(choice.values, {9, 4, 4});
+    return std::ranges::any_of(shown, [&](const MechanismParameter* each) { return each->name == name; });
+  };
+  CHECK(shows("additive weights=drawn", "seed"));
+  CHECK_FALSE(shows("additive", "seed"));
+  CHECK(shows("refined spread=0.5", "seed"));
+  CHECK_FALSE(shows("refined spread=0", "seed"));
+  CHECK(shows("titans form=context", "gating"));
+  CHECK(shows("titans form=gate", "gating"));
+  CHECK_FALSE(shows("titans form=layer", "gating"));
+  CHECK(shows("titans form=context", "context-memory"));
+  CHECK_FALSE(shows("titans form=gate", "context-memory"));
+  CHECK_FALSE(shows("titans persistent=0 hidden=0", "seed"));
+  CHECK(shows("titans persistent=1 hidden=0", "seed"));
+  CHECK(shows("titans persistent=0 hidden=1", "seed"));
+}
+
+TEST_CASE("sentences and titles name the numbers and inputs they mean") {
+  const MechanismInput nine = random_head(9, 9, 4, 4, "causal");
+  const MechanismResult r = run("saturation", nine, Detail::steps);
+  CHECK(find_mechanism("saturation")->note(nine, parse_mechanism("saturation").values, r) ==
+        "The largest weight is " + r.facts[1].value + ", the gradient " + r.facts[0].value +
+            ": raise the sharpness and watch it go to 0.");
+  const MechanismResult cross = run("cross", nine, Detail::steps);
+  CHECK(step_of(cross, "q").title == "Q, of the asking sequence");
+  CHECK(step_of(cross, "k").title == "K, of the other");
+  CHECK(step_of(cross, "v").title != "K, of the other");
+  // Two rows, even: entropies 0 and ln 2, whose mean is that of √2 = 1.4 tokens.
+  MechanismInput two = random_head(2, 2, 3, 3, "causal");
+  two.q = Tensor::zeros({2, 3});
+  const MechanismResult lengths = run("log-length", two, Detail::steps);
+  CHECK(std::ranges::any_of(lengths.facts, [](const MechanismFact& fact) { return fact.value == "1.4 → 1.4"; }));
+  CHECK(step_of(lengths, "effective").explain(1, 0) == "e^0.69 = 2.00 tokens");
+  const MechanismResult system = run("state-space", nine, Detail::steps);
+  for (const MechanismCurve& curve : system.curves)
+    for (const MechanismCurve::Line& line : curve.lines) CHECK(line.x.size() == line.y.size());
+}
+
+TEST_CASE("tiles that no row reaches are skipped, also where one begins where the other ends") {
+  // Each row sees itself alone: of two tiles of two keys each row needs one.
+  const MechanismResult r = run("flash fit=off rows=1 columns=2", random_head(4, 4, 3, 3, "window 1"), Detail::steps);
+  CHECK(r.facts[0].value.find("4 skipped") != std::string::npos);
+  // 256 numbers of fast memory, rows of 11 + 11: eleven keys would take 11 · 23 + 22 = 275, ten take 252.
+  const MechanismResult fit = run("flash fit=on memory=1", random_head(40, 40, 11, 11, "full"));
+  const Mechanism& flash = *find_mechanism("flash");
+  const double n = 40, width = 22;
+  // Ten keys and their values take 220; a row its query, its output and ten scores: (256 − 220) ÷ 32, one.
+  CHECK(flash.cost({40, 11, 11}, parse_mechanism("flash fit=on memory=1").values).moved_bytes ==
+        4 * (n * width + n * n * width));
+  CHECK(gap(fit.output, times(softmax_by_definition(random_head(40, 40, 11, 11, "full")),
+                              matrix_of(random_head(40, 40, 11, 11, "full").v))) < 1e-5);
 }
 
 }  // namespace headscope::costs_test

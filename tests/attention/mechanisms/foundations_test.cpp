@@ -408,4 +408,12 @@ TEST_CASE("gaussian: its sentence has the bonus of the longest key and the diffe
   CHECK(find_mechanism("gaussian")->note(in, {}, run("gaussian", in)).empty());
 }
 
+TEST_CASE("look-up: the distance of the two is a share of what the dictionary returns") {
+  // Scores 2, 0: weights σ(2), σ(−2); values 4 and 1, of which the dictionary returns 4.
+  const MechanismInput in{rows(1, 1, {1}), rows(2, 1, {2, 0}), rows(2, 1, {4, 1}), 1, parse_mask("full")};
+  const double other = 1 / (1 + std::exp(2.0));
+  const MechanismResult r = run("look-up", in, Detail::steps);
+  CHECK(number_in(value_of(r, "Distance of the two")) == doctest::Approx(3 * other / 4).epsilon(2e-3));
+}
+
 }  // namespace headscope::foundations_test

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "core/attention/mechanism_compare.h"
+#include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/random_features.h"
 #include "tests/attention/mechanisms/input.h"
 
@@ -133,6 +134,10 @@ TEST_CASE("orthogonal directions stand at right angles in blocks") {
   for (std::size_t a = 0; a < 10; ++a)
     for (std::size_t b = 0; b < a; ++b)
       if (a / 4 == b / 4) CHECK(std::abs(dot(m[a], m[b])) < 1e-4 * std::sqrt(dot(m[a], m[a]) * dot(m[b], m[b])));
+  // As long as independent rows are: those of other draws.
+  const Matrix lengths = matrix_of(mechanism::gaussian(10, 4, 3 + 0x9E3779B9u));
+  for (std::size_t a = 0; a < 10; ++a)
+    CHECK(dot(m[a], m[a]) == doctest::Approx(dot(lengths[a], lengths[a])).epsilon(1e-4));
 }
 
 TEST_CASE("TransNormer: no denominator, rows of root mean square 1") {
@@ -400,6 +405,59 @@ TEST_CASE("features share the size of the scale, whatever its sign") {
     CAPTURE(spec);
     CHECK(gap(run(spec, turned).weights, run(spec, in).weights) == 0);
   }
+}
+
+TEST_CASE("PolaFormer: of an odd number of channels the middle one is read by equal signs") {
+  const MechanismInput in = random_head(5, 5, 2, 3, "causal");
+  const MechanismResult r = run("polaformer power=1 same=1 opposite=1", in);
+  const Matrix q = matrix_of(in.q), k = matrix_of(in.k), v = matrix_of(in.v);
+  const auto by = [&](bool same) {
+    return normalised(in, [&](Index i, Index j) {
+      double sum = 0;
+      for (std::size_t c = 0; c < 2; ++c) {
+        const double both = q[static_cast<std::size_t>(i)][c] * k[static_cast<std::size_t>(j)][c];
+        if ((both > 0) == same) sum += std::abs(both);
+      }
+      return sum;
+    });
+  };
+  const Matrix same = times(by(true), v), opposite = times(by(false), v);
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(r.output.at(static_cast<Index>(i), 0) == doctest::Approx(same[i][0]).epsilon(1e-4));
+    CHECK(r.output.at(static_cast<Index>(i), 1) == doctest::Approx(same[i][1]).epsilon(1e-4));
+    CHECK(r.output.at(static_cast<Index>(i), 2) == doctest::Approx(opposite[i][2]).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("the delta rule with a decay and half a write, token by token in double") {
+  const MechanismInput in = random_head(7, 7, 3, 2, "causal");
+  const MechanismResult r = run("delta beta=0.5 decay=0.8", in);
+  const MechanismChoice choice = parse_mechanism("delta beta=0.5 decay=0.8");
+  const auto unit = [](Matrix x) {  // queries and keys of length 1
+    for (auto& each : x) {
+      const double length = std::sqrt(dot(each, each));
+      for (double& value : each) value /= length;
+    }
+    return x;
+  };
+  const Matrix q = unit(matrix_of(in.q)), k = unit(matrix_of(in.k)), v = matrix_of(in.v);
+  Matrix state(3, std::vector<double>(2, 0)), out;
+  for (std::size_t t = 0; t < 7; ++t) {
+    std::vector<double> held(2, 0), row(2, 0);
+    for (auto& each : state)
+      for (double& x : each) x *= 0.8;
+    for (std::size_t c = 0; c < 3; ++c)
+      for (std::size_t e = 0; e < 2; ++e) held[e] += k[t][c] * state[c][e];
+    for (std::size_t c = 0; c < 3; ++c)
+      for (std::size_t e = 0; e < 2; ++e) {
+        state[c][e] += 0.5 * k[t][c] * (v[t][e] - held[e]);
+        row[e] += q[t][c] * state[c][e];
+      }
+    out.push_back(row);
+  }
+  CHECK(gap(r.output, out) < 1e-5);
+  CHECK(gap(choice.mechanism->output(in, choice.values), out) < 1e-5);
+  CHECK(gap(choice.mechanism->recurrent(in, choice.values).output, out) < 1e-5);
 }
 
 }  // namespace headscope::kernel_test
