@@ -294,6 +294,8 @@ TEST_CASE("ranks that nobody asked for are −1, all four") {
   CHECK(energy_rank({4, 3}, 0.65) == 2);
   CHECK(energy_rank({0, 0}, 0.9) == 0);
   CHECK(energy_rank({}, 0.9) == 0);
+  CHECK(numeric_rank({2, 2.1e-6, 1.9e-6}) == 2);
+  CHECK(numeric_rank({0, 0}) == 0);
 }
 
 TEST_CASE("parameters without a say are not shown: seeds of what is not drawn, gates of what has none") {
@@ -341,15 +343,15 @@ TEST_CASE("tiles that no row reaches are skipped, also where one begins where th
   // Each row sees itself alone: of two tiles of two keys each row needs one.
   const MechanismResult r = run("flash fit=off rows=1 columns=2", random_head(4, 4, 3, 3, "window 1"), Detail::steps);
   CHECK(r.facts[0].value.find("4 skipped") != std::string::npos);
-  // 256 numbers of fast memory, rows of 11 + 11: eleven keys would take 11 · 23 + 22 = 275, ten take 252.
-  const MechanismResult fit = run("flash fit=on memory=1", random_head(40, 40, 11, 11, "full"));
-  const Mechanism& flash = *find_mechanism("flash");
-  const double n = 40, width = 22;
-  // Ten keys and their values take 220; a row its query, its output and ten scores: (256 − 220) ÷ 32, one.
-  CHECK(flash.cost({40, 11, 11}, parse_mechanism("flash fit=on memory=1").values).moved_bytes ==
+  // 256 numbers of fast memory, rows of 11 + 11: eleven keys would take 11 · 23 + 22 = 275, ten take 252 and leave one
+  // row. So 33 tokens are 33 rows of 4 tiles.
+  const MechanismInput in = random_head(33, 33, 11, 11, "full");
+  const MechanismResult fit = run("flash fit=on memory=1", in);
+  CHECK(fit.facts[0].value == "132 of 132 done, 0 skipped");
+  CHECK(gap(fit.output, times(softmax_by_definition(in), matrix_of(in.v))) < 1e-5);
+  const double n = 33, width = 22;
+  CHECK(find_mechanism("flash")->cost({33, 11, 11}, parse_mechanism("flash fit=on memory=1").values).moved_bytes ==
         4 * (n * width + n * n * width));
-  CHECK(gap(fit.output, times(softmax_by_definition(random_head(40, 40, 11, 11, "full")),
-                              matrix_of(random_head(40, 40, 11, 11, "full").v))) < 1e-5);
 }
 
 }  // namespace headscope::costs_test

@@ -308,4 +308,13 @@ TEST_CASE("paged cache: bytes below ten as they are, shares that are gone, and t
   CHECK(r.curves[0].marker->second == doctest::Approx(pages.y[2]).scale(1e-6));
 }
 
+TEST_CASE("chunk-wise: what a tile meets is said by the recurrence, and a chunk is no longer than the text") {
+  const MechanismInput in = random_head(9, 9, 3, 3, "causal");
+  const auto formula = [&](const char* spec) { return step_of(run(spec, in, Detail::steps), "tiles").formula; };
+  CHECK(formula("chunk-wise recurrence=delta") == "tril(Q Kᵀ), meets U − W S");
+  CHECK(formula("chunk-wise recurrence=linear") == "Σ q k · gates between, meets V");
+  CHECK(value_of(run("chunk-wise chunk=64", in), "Steps in sequence") == "1 chunks in place of 9 tokens");
+  CHECK(value_of(run("chunk-wise chunk=4", in), "Steps in sequence") == "3 chunks in place of 9 tokens");
+}
+
 }  // namespace headscope::memory_and_blocks_test
