@@ -1,5 +1,4 @@
-// Texts past the trained length beside passes made by hand; the codes of positions that do not work, on vectors made by
-// hand.
+// Texts past the trained length beside passes made by hand.
 
 #include "core/analysis/past_context.h"
 
@@ -9,11 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/analysis/naive_codes.h"
 #include "core/generate/streaming.h"
 #include "core/metrics/next_token.h"
-#include "core/model/weights.h"
-#include "core/train/parameters.h"
 #include "tests/support/paths.h"
 
 namespace headscope::past_context_test {
@@ -121,28 +117,6 @@ TEST_CASE("a stream of many windows: a rotary model reads past its context, in t
   CHECK(mean(whole, 0, 64) == Approx(mean(window, 0, 64)).epsilon(1e-4));
 }
 
-TEST_CASE("naive codes by hand: likeness of two vectors with a code added, and steps by the length of the text") {
-  Tensor two = Tensor::zeros({2, 2});
-  two.ref(0, 0) = 1;
-  two.ref(1, 1) = 1;
-  const std::vector<double> none{0, 0}, three{3, 3};
-  CHECK(mean_likeness(two, none) == Approx(0));
-  CHECK(mean_likeness(two, three) == Approx(24.0 / 25));  // (4, 3) · (3, 4) ÷ 25
-
-  Backend backend(1);
-  const LoadedModel model = load_model(source_dir() / "models/tiny-gpt2", backend);
-  const NaiveCodes codes = naive_codes(*model.model);
-  CHECK(codes.positions == std::vector<double>{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512});
-  CHECK(codes.lengths.back() == 1024);
-  CHECK(codes.likeness[NaiveCodes::counted].back() > 0.999);
-  CHECK(codes.likeness[NaiveCodes::counted].front() < 0.9);
-  CHECK(codes.likeness[NaiveCodes::counted].front() == Approx(codes.likeness[NaiveCodes::squeezed].front()));
-  const double root = std::sqrt(static_cast<double>(codes.dimensions));
-  CHECK(codes.step[NaiveCodes::counted].back() == Approx(root / codes.embedding_length));
-  CHECK(codes.step[NaiveCodes::squeezed].back() == Approx(root / 1023 / codes.embedding_length));
-  CHECK(codes.step[NaiveCodes::sinusoids].front() == Approx(codes.step[NaiveCodes::sinusoids].back()));
-}
-
 TEST_CASE("the best way of a part is the one of least loss among those that have any") {
   LongRun run;
   run.lines = {{"a", {}, {std::nan(""), 3, std::nan("")}},
@@ -175,40 +149,6 @@ TEST_CASE("a model without stories reads the text that is open, in whole bins an
   for (const LongRun::Line& line : shorter.lines) CHECK(line.by_part.size() == 1);
   own.pop_back();
   CHECK(past_context(model, folder, {}, own, {}, Ctx{backend}).refusal.find("Open a text of more than") == 0);
-}
-
-TEST_CASE("sinusoids of neighbours stand as far apart as their pairs turn; a context of two is the least") {
-  Backend backend(1);
-  ModelConfig config;
-  config.name = "short", config.family = "gpt2";
-  config.dims = {.layers = 1, .heads = 1, .kv_heads = 1, .d_head = 6, .d_model = 6, .d_mlp = 0, .vocab = 9};
-  for (const int context : {1, 2, 3}) {
-    CAPTURE(context);
-    config.context = context;
-    const auto model = Parameters::initial(config, 1).trainable_model(backend);
-    const NaiveCodes codes = naive_codes(*model);
-    const int longest = 4 * std::max(context, 2);
-    CHECK(codes.words == 9);
-    CHECK(codes.dimensions == 6);
-    std::vector<double> positions{0}, lengths;
-    for (int p = 1; p < longest; p *= 2) positions.push_back(p);
-    for (int n = 2; n <= longest; n *= 2) lengths.push_back(n);
-    CHECK(codes.positions == positions);
-    CHECK(codes.lengths == lengths);
-    double mean = 0;
-    const Tensor table = model->weights().token_embedding;
-    for (Index w = 0; w < 9; ++w) {
-      double square = 0;
-      for (Index i = 0; i < 6; ++i) square += static_cast<double>(table.at(w, i)) * static_cast<double>(table.at(w, i));
-      mean += std::sqrt(square) / 9;
-    }
-    CHECK(codes.embedding_length == Approx(mean));
-    // Each pair moves on the unit circle by its own angle ω: a chord of 2 sin(ω ÷ 2).
-    double square = 0;
-    for (int i = 0; i < 3; ++i) square += std::pow(2 * std::sin(std::pow(10000.0, -2.0 * i / 6) / 2), 2);
-    for (const double step : codes.step[NaiveCodes::sinusoids]) CHECK(step == Approx(std::sqrt(square) / mean));
-    CHECK(codes.step[NaiveCodes::squeezed].front() == Approx(std::sqrt(6.0) / mean));  // of two tokens, 0 and 1
-  }
 }
 
 }  // namespace headscope::past_context_test

@@ -176,4 +176,14 @@ TEST_CASE("few bits: the largest number of X and the typical one, of every matri
   CHECK(fewer.matrices.size() + 3 == report.matrices.size());  // q, k and v read it
 }
 
+TEST_CASE("queries that are made of a latent read it, and nothing else does") {
+  Backend backend(1);
+  const auto model = Model::load(reference("families/deepseek_v3"), backend);
+  REQUIRE(model->config().dims.q_latent > 0);
+  const std::set<SiteKind> sites = quantization_sites(*model);
+  CHECK(sites.contains(SiteKind::q_latent));
+  CHECK(sites.contains(SiteKind::kv_latent));
+  CHECK(sites.contains(SiteKind::z));
+}
+
 }  // namespace headscope::quantization_test

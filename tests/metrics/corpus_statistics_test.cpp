@@ -128,4 +128,21 @@ TEST_CASE("the range of a metric: its own ends, else ln n nats, n tokens, or 2")
   CHECK(tokens);
 }
 
+TEST_CASE("an example names the row that shows most of a metric, and the one that shows least") {
+  Trace trace;
+  trace.tokens.resize(4);
+  for (std::size_t i = 0; i < 4; ++i) trace.tokens[i].id = static_cast<std::int32_t>(i);
+  // What each row gives to the token before it: –, ½, 1, ¼.
+  const Tensor weights = rows_of({{1}, {0.5f, 0.5f}, {0, 1, 0}, {0, 0, 0.25f, 0.75f}});
+  trace.maps.push_back(head_of(weights, trace.ids(), causal_rule()).map);
+  ThreadPool pool(1);
+  CorpusStatistics all(1, 1, 4);
+  all.add(trace, {0, 0, 0, 0, 10}, pool);
+  const auto column = static_cast<std::size_t>(&metric("previous_token") - metrics().data());
+  const auto parts = all.parts();
+  REQUIRE(parts.cells[column].highest.size() == 1);
+  CHECK(parts.cells[column].highest[0].query == 2);
+  CHECK(parts.cells[column].lowest[0].query == 3);
+}
+
 }  // namespace headscope::corpus_statistics_test

@@ -327,7 +327,7 @@ def main():
     parser.add_argument("--again", action="store_true", help="only those that were not killed the last time")
     parser.add_argument("--only", default="", metavar="IDS", help="these, by number, with what the tests say")
     parser.add_argument("--quicker-than", type=float, default=1e9, metavar="S", help="leave out test files that take longer")
-    parser.add_argument("--own", action="store_true", help="only the test files of these three folders: half of the time")
+    parser.add_argument("--tests", default="tests/", metavar="PATHS", help="ask only test files whose path begins so, with commas between")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/mutation")
@@ -339,7 +339,8 @@ def main():
     mutants, objects, dropped = instrument(build, args)
     program = build.link(objects)
 
-    files = sorted(str(p.relative_to(ROOT)) for folder in TESTS + ([] if args.own else OTHERS) for p in (ROOT / folder).rglob("*_test.cpp"))
+    files = sorted(str(p.relative_to(ROOT)) for folder in TESTS + OTHERS for p in (ROOT / folder).rglob("*_test.cpp"))
+    files = [f for f in files if f.startswith(tuple(args.tests.split(",")))]
     stamps = stamps_of(files, build)
     took, reached = coverage(program, files, stamps, args)
 

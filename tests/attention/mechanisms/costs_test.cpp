@@ -354,4 +354,18 @@ TEST_CASE("tiles that no row reaches are skipped, also where one begins where th
         4 * (n * width + n * n * width));
 }
 
+TEST_CASE("one key that is hidden is one weight that is not a number; a cosine is told with its own two lengths") {
+  const MechanismInput one{rows(1, 1, {1}), rows(1, 1, {2}), rows(1, 1, {3}), 1, parse_mask("full")};
+  const MechanismResult r = run("mask-value hidden=1", one, Detail::steps);
+  CHECK(step_of(r, "infinity").formula == "0 ÷ 0: not a number");
+  CHECK(r.facts[0].value == "1 weights are not a number");
+  const MechanismInput two{rows(1, 2, {3, 4}), rows(2, 2, {1, 0, 0, 2}), rows(2, 1, {1, 2}), 1, parse_mask("full")};
+  const MechanismResult cosine = run("cosine", two, Detail::steps);
+  CHECK(step_of(cosine, "cosines").explain(0, 0).ends_with("÷ (5 · 1)"));
+  CHECK(step_of(cosine, "cosines").explain(0, 1).ends_with("÷ (5 · 2)"));
+  // Of 2 · 4 · 2 features for each query and key, beside what a kernel of so many costs.
+  CHECK(find_mechanism("dpfp")->cost({10, 4, 6}, parse_mechanism("dpfp nu=2").values).multiply_adds ==
+        find_mechanism("linear")->cost({10, 16, 6}, parse_mechanism("linear").values).multiply_adds + 2 * 10 * 16);
+}
+
 }  // namespace headscope::costs_test
