@@ -340,6 +340,12 @@ TEST_CASE("the stack of a difference is kept, and what a file leaves out is nowh
   const Gap& gap = *bare.checks[0].found.logits;
   CHECK(gap.value == 0.5);
   CHECK(std::tuple(gap.layer, gap.head, gap.query, gap.key, gap.stack) == std::tuple(-1, -1, -1, -1, Stack::only));
+  for (const char* half : {R"("bytes": 1)", R"("written": 1)"})
+    CHECK_THROWS_WITH_AS(
+        certificate_from_json(
+            R"({"type": "headscope certificate", "version": 1, "files": [{"name": "a", )" + std::string(half) + "}]}",
+            "c.json"),
+        doctest::Contains("a file's name, bytes and time"), Error);
   CHECK_THROWS_WITH_AS(certificate_from_json(R"({"type": "headscope certificate", "version": 0})", "c.json"),
                        doctest::Contains("\"headscope certificate\" of version 0"), Error);
   CHECK_THROWS_WITH_AS(certificate_from_json(R"({"type": "headscope certificate", "version": -1})", "c.json"),

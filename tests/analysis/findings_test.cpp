@@ -270,6 +270,7 @@ TEST_CASE("portions in two decimals, or three below a tenth; what an absence did
   CHECK(portion(1) == "1.00");
   CHECK(portion(0.0995) == "0.10");
   CHECK(portion(0.0994) == "0.099");
+  CHECK(portion(0.15) == "0.15");
   CHECK(portion(0.001) == "0.001");
   CHECK(portion(0.0009) == "below 0.001");
   CHECK(portion(0) == "0.00");

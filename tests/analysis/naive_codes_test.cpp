@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "core/model/weights.h"
@@ -42,17 +43,20 @@ TEST_CASE("naive codes by hand: likeness of two vectors with a code added, and s
 
 TEST_CASE("sinusoids of neighbours stand as far apart as their pairs turn; a context of two is the least") {
   Backend backend(1);
+  const int d = 8, odd = 7;
   ModelConfig config;
   config.name = "short", config.family = "gpt2";
-  config.dims = {.layers = 1, .heads = 1, .kv_heads = 1, .d_head = 6, .d_model = 6, .d_mlp = 0, .vocab = 9};
-  for (const int context : {1, 2, 3}) {
+  config.dims = {.layers = 1, .heads = 1, .kv_heads = 1, .d_head = d, .d_model = d, .d_mlp = 0, .vocab = 9};
+  for (const auto& [width, context] : {std::pair{d, 1}, {d, 2}, {d, 3}, {odd, 2}}) {
+    CAPTURE(width);
     CAPTURE(context);
     config.context = context;
+    config.dims.d_head = config.dims.d_model = width;
     const auto model = Parameters::initial(config, 1).trainable_model(backend);
     const NaiveCodes codes = naive_codes(*model);
     const int longest = 4 * std::max(context, 2);
     CHECK(codes.words == 9);
-    CHECK(codes.dimensions == 6);
+    CHECK(codes.dimensions == width);
     std::vector<double> positions{0}, lengths;
     for (int p = 1; p < longest; p *= 2) positions.push_back(p);
     for (int n = 2; n <= longest; n *= 2) lengths.push_back(n);
@@ -62,15 +66,20 @@ TEST_CASE("sinusoids of neighbours stand as far apart as their pairs turn; a con
     const Tensor table = model->weights().token_embedding;
     for (Index w = 0; w < 9; ++w) {
       double square = 0;
-      for (Index i = 0; i < 6; ++i) square += static_cast<double>(table.at(w, i)) * static_cast<double>(table.at(w, i));
+      for (Index i = 0; i < width; ++i)
+        square += static_cast<double>(table.at(w, i)) * static_cast<double>(table.at(w, i));
       mean += std::sqrt(square) / 9;
     }
     CHECK(codes.embedding_length == Approx(mean));
-    // Each pair moves on the unit circle by its own angle ω: a chord of 2 sin(ω ÷ 2).
+    // sin ω and cos ω − 1 of each pair; of an odd number of dimensions the last has no cosine.
     double square = 0;
-    for (int i = 0; i < 3; ++i) square += std::pow(2 * std::sin(std::pow(10000.0, -2.0 * i / 6) / 2), 2);
+    for (int i = 0; i < width; ++i) {
+      const double angle = std::pow(10000.0, -2.0 * (i / 2) / d);
+      square += std::pow(i % 2 == 0 ? std::sin(angle) : std::cos(angle) - 1, 2);
+    }
     for (const double step : codes.step[NaiveCodes::sinusoids]) CHECK(step == Approx(std::sqrt(square) / mean));
-    CHECK(codes.step[NaiveCodes::squeezed].front() == Approx(std::sqrt(6.0) / mean));  // of two tokens, 0 and 1
+    CHECK(codes.step[NaiveCodes::squeezed].front() ==
+          Approx(std::sqrt(static_cast<double>(width)) / mean));  // of two tokens, 0 and 1
   }
 }
 

@@ -88,6 +88,12 @@ TEST_CASE("two tokens are the least that have a loss, and their one beginning is
   REQUIRE(check.prefixes.size() == 1);
   CHECK(check.prefixes[0].length == 1);
   CHECK(check.prefixes[0].loss == doctest::Approx(report.mean).epsilon(1e-4));
+  ReadSubject longer("gpt2-random", {5, 9, 5, 30});
+  for (const int most : {0, 1}) {  // at least one
+    const PrefixCheck first = check_prefixes(longer.loaded, longer.request, longer.ctx(), *longer.trace, most);
+    REQUIRE(first.prefixes.size() == 1);
+    CHECK(first.prefixes[0].length == 1);
+  }
   ReadSubject one("gpt2-random", {5});
   CHECK_THROWS_WITH_AS(read_token_losses(*one.trace), doctest::Contains("a text of two tokens or more, found 1"),
                        Error);

@@ -368,4 +368,45 @@ TEST_CASE("one key that is hidden is one weight that is not a number; a cosine i
         find_mechanism("linear")->cost({10, 16, 6}, parse_mechanism("linear").values).multiply_adds + 2 * 10 * 16);
 }
 
+namespace {
+/// Nobody sees anything.
+class Blind final : public AttentionRule {
+ public:
+  KeyRange keys(Index, Index) const override { return {0, 0}; }
+  std::string describe() const override { return "nothing"; }
+};
+}  // namespace
+
+TEST_CASE("where no key is seen shares are 0, not a number over nothing") {
+  MechanismInput in = random_head(3, 3, 2, 2, "full");
+  in.rule = std::make_shared<Blind>();
+  CHECK(compare(in, run("softmax", in)).negative == 0);
+  CHECK(run("entmax", in).facts[0].value == "0 % of 0 cells");
+  const MechanismResult rows_of_none = run("softmax", in, Detail::steps);
+  CHECK(step_of(rows_of_none, "exp").explain(1, 1).find("− 0)") != std::string::npos);
+  // As many shifts as leave an entry another to be multiplied with: of d = 1 one, so 2 features.
+  CHECK(step_of(run("dpfp nu=16", random_head(4, 4, 1, 2, "full"), Detail::steps), "phi-q").value.shape() ==
+        Shape{4, 2});
+  CHECK(mechanism::brief(100000) == mechanism::text(100000));
+  CHECK(mechanism::brief(99999) == "99999");
+  // A curve of a long text is of its beginning, and says so; of a short one of all.
+  CHECK_FALSE(
+      holds(run("performer features=8", random_head(9, 9, 2, 2, "causal"), Detail::steps).curves[0].title, "first"));
+  const MechanismResult system = run("state-space", random_head(5, 5, 3, 3, "causal"), Detail::steps);
+  const MechanismChoice choice = parse_mechanism("state-space");
+  const MechanismInput five = random_head(5, 5, 3, 3, "causal");
+  const Recurrence by = choice.mechanism->recurrent(five, choice.values);
+  const Tensor& a = step_of(system, "a").value;  // and B̄ by what the first token leaves of a channel
+  for (Index e = 0; e < 3; ++e)
+    for (Index t = 0; t < 5; ++t)
+      for (Index i = 0; i < a.dim(0); ++i) {
+        double expected = static_cast<double>(by.states[0].at(i, 0)) / static_cast<double>(five.v.at(0, 0)) *
+                          static_cast<double>(five.v.at(t, e));
+        for (Index j = 0; t > 0 && j < a.dim(0); ++j)
+          expected += static_cast<double>(a.at(i, j)) *
+                      static_cast<double>(by.states[static_cast<std::size_t>(t - 1)].at(j, e));
+        CHECK(by.states[static_cast<std::size_t>(t)].at(i, e) == doctest::Approx(expected).epsilon(1e-4).scale(1e-3));
+      }
+}
+
 }  // namespace headscope::costs_test
