@@ -147,6 +147,10 @@ TEST_CASE("a model without stories reads the text that is open, in whole bins an
   own.resize(static_cast<std::size_t>(context) + 1);
   const LongRun shorter = past_context(model, folder, {}, own, {}, Ctx{backend});
   for (const LongRun::Line& line : shorter.lines) CHECK(line.by_part.size() == 1);
+  REQUIRE(context < 64);
+  const std::vector<std::int32_t> whole(65, 7);  // 64 losses: two bins of 32, and none begun
+  const LongRun two = past_context(model, folder, {}, whole, {}, Ctx{backend});
+  for (const LongRun::Line& line : two.lines) CHECK(line.loss.size() == 2);
   own.pop_back();
   CHECK(past_context(model, folder, {}, own, {}, Ctx{backend}).refusal.find("Open a text of more than") == 0);
 }

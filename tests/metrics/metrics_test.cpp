@@ -344,4 +344,20 @@ TEST_CASE("a row that sees nothing is no row of any distance, and takes none of 
   CHECK(best.tried == 3);                 // 2 and 3 back, 2 ahead
 }
 
+TEST_CASE("the cells of a distance lie within the text: of the last token none is next, of the first none before") {
+  const Head head = three();
+  const auto of = [&](const char* id, Index query) {
+    std::vector<Index> keys;
+    metric(id).cells(head.input())(query, keys);
+    return keys;
+  };
+  using Keys = std::vector<Index>;
+  CHECK(of("next_token", 0) == Keys{1});
+  CHECK(of("next_token", 1) == Keys{2});
+  CHECK(of("next_token", 2) == Keys{});
+  CHECK(of("previous_token", 0) == Keys{});
+  CHECK(of("previous_token", 1) == Keys{0});
+  CHECK(of("previous_token", 2) == Keys{1});
+}
+
 }  // namespace headscope::metrics_test

@@ -382,6 +382,11 @@ TEST_CASE("where no key is seen shares are 0, not a number over nothing") {
   in.rule = std::make_shared<Blind>();
   CHECK(compare(in, run("softmax", in)).negative == 0);
   CHECK(run("entmax", in).facts[0].value == "0 % of 0 cells");
+  // Of one cell all, when it is negative.
+  const MechanismInput one = random_head(1, 1, 2, 2, "full");
+  MechanismResult negative = run("softmax", one);
+  negative.weights = rows(1, 1, {-1});
+  CHECK(compare(one, negative).negative == 1);
   const MechanismResult rows_of_none = run("softmax", in, Detail::steps);
   CHECK(step_of(rows_of_none, "exp").explain(1, 1).find("− 0)") != std::string::npos);
   // As many shifts as leave an entry another to be multiplied with: of d = 1 one, so 2 features.
