@@ -38,7 +38,7 @@ LeftFree project(const MatrixXd& values, const VectorXd& gradient, const std::ve
   const double g_mean = g.mean();
   const auto [u, sigma, v] = singular_value_decomposition(centred);
   Index rank = 0;
-  while (rank < sigma.size() && sigma(rank) > tolerance * sigma(0) && sigma(rank) > 0) ++rank;
+  while (rank < sigma.size() && sigma(rank) > tolerance * sigma(0)) ++rank;
   // Least squares of the gradient by the centred values and a constant; what is left over is free.
   const VectorXd inside = u.leftCols(rank).transpose() * (g.array() - g_mean).matrix();
   const VectorXd left = (g.array() - g_mean).matrix() - u.leftCols(rank) * inside;

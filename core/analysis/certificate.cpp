@@ -83,7 +83,7 @@ std::string difference(const Certificate::Check& check) {
 
 std::string difference_text(double value) {
   if (std::isnan(value)) return "NaN";
-  if (value == 0 || (value >= 0.01 && value < 1000)) return fmt::format("{:.2g}", value);
+  if (value == 0 || (value >= 0.01 && value < 99.5)) return fmt::format("{:.2g}", value);  // no exponent yet
   std::string text = fmt::format("{:.1e}", value);
   const std::size_t digits = text.find('e') + 2;
   text.erase(digits, std::min(text.find_first_not_of('0', digits), text.size() - 1) - digits);

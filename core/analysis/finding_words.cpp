@@ -52,8 +52,8 @@ std::string in_words(const LoadedModel& loaded, const AnswerChange& change) {
 }
 
 Evidence strongest_cell(const AttentionMap& map, Index row) {
-  Evidence best{row, 0, -1};
-  for (Index key = 0; key < map.n_key(); ++key)
+  Evidence best{row, 0, map.weight(row, 0)};
+  for (Index key = 1; key < map.n_key(); ++key)
     if (const float w = map.weight(row, key); w > best.weight) best = {row, key, w};
   return best;
 }

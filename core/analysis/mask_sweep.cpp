@@ -22,7 +22,7 @@ MaskFacts facts_on_text(const std::string& mask, const AttentionRule& rule, Inde
 }
 
 MaskSavings MaskSavings::of(const ModelConfig& config) {
-  return {config.dims, config.causal && !config.vision && !config.state_space, needed_numbers(config)};
+  return {config.dims, config.causal && !config.state_space, needed_numbers(config)};
 }
 
 MaskSavings MaskSavings::of(const ModelInfo& info) {

@@ -174,4 +174,21 @@ TEST_CASE("a replaced row in the model: the same row changes nothing, another on
   }
 }
 
+TEST_CASE("a row that sees one key has no other weights") {
+  const Trace trace = one_row({0.2f, 0.6f, 0.2f}, Tensor::from({3, 1}, std::vector<float>{0, 1, 2}));
+  const Alternatives found = find_alternatives(trace, {0, 0}, 0);
+  CHECK(found.key == 0);
+  CHECK(found.free == 0);
+  CHECK(found.weights == std::vector<double>{1});
+  CHECK(found.at(1) == std::vector<double>{1});
+  CHECK(found.corners.size() == 1);
+}
+
+TEST_CASE("values that are all the same leave a row everything") {
+  const Trace trace = one_row({0.2f, 0.6f, 0.2f}, Tensor::from({3, 1}, std::vector<float>{2, 2, 2}));
+  const Alternatives found = find_alternatives(trace, {0, 0}, 2);
+  CHECK(found.free == 2);
+  CHECK(found.at(1)[1] == doctest::Approx(0));
+}
+
 }  // namespace headscope::alternatives_test

@@ -265,4 +265,112 @@ TEST_CASE("inspect says which keys were used, with their values, and which chang
   CHECK(facts.stored.types.at("F32") == json["stored"]["F32"]);
 }
 
+TEST_CASE("differences in two digits: as they are from 0.01 to 99, else with an exponent of as many digits as it has") {
+  CHECK(difference_text(0) == "0");
+  CHECK(difference_text(0.25) == "0.25");
+  CHECK(difference_text(0.01) == "0.01");
+  CHECK(difference_text(42.4) == "42");
+  CHECK(difference_text(0.0099) == "9.9e-3");
+  CHECK(difference_text(3.4e-6) == "3.4e-6");
+  CHECK(difference_text(2e-10) == "2.0e-10");
+  CHECK(difference_text(123) == "1.2e+2");
+  CHECK(difference_text(1234) == "1.2e+3");
+  CHECK(difference_text(5.5e20) == "5.5e+20");
+  CHECK(difference_text(std::nan("")) == "NaN");
+}
+
+TEST_CASE("the line about a model in files: not checked, checked on a day, or what differs by how much") {
+  CHECK(model_note("m", nullptr) == "model m, not checked beside its float64 definition");
+  Certificate c;
+  c.date = "2026-11-24T19:43:28Z";
+  CHECK(model_note("m", &c) == "model m, not checked beside its float64 definition");
+  CHECK_FALSE(c.agrees());
+  Certificate::Check check{"built-in text", float64_definition, 9, 0, {}};
+  check.found.patterns = {{.value = 3.4e-6, .bound = 1e-5, .layer = 0}, {.value = 1.2e-6, .bound = 1e-5, .layer = 1}};
+  check.found.logits = Gap{.value = 0.25, .bound = 0.5};
+  c.checks = {check};
+  CHECK(c.agrees());
+  CHECK(model_note("m", &c) ==
+        "model m, checked beside its float64 definition on 2026-11-24: max |Δ| 3.4e-6 (patterns), 0.25 (logits)");
+  // The one furthest beyond its own bound, not the largest.
+  c.checks[0].found.patterns[1] = {.value = 3e-5, .bound = 1e-5, .layer = 1, .stack = Stack::encoder};
+  c.checks[0].found.logits->value = 0.6;
+  CHECK(in_words(c) == "differs: patterns of layer enc.1 by 3.0e-5");
+  CHECK(model_note("m", &c) ==
+        "model m, differs from its float64 definition (2026-11-24): patterns of layer enc.1 by 3.0e-5");
+  c.checks[0].found.losses = Gap{.value = 1, .bound = 0.1};
+  CHECK(in_words(c) == "differs: losses by 1");
+  CHECK(place_of({.layer = 1, .head = 2, .query = 7, .key = 4, .stack = Stack::cross}) ==
+        "head cross.1.2, query 7, key 4");
+  CHECK(place_of({.layer = 0, .head = 2, .query = 0, .key = 0}) == "head 0.2, query 0, key 0");
+  CHECK(place_of({.query = 5, .key = 0}) == "query 5, token 0");
+  CHECK(place_of({.query = 0}) == "query 0");
+  CHECK(place_of({.layer = 0}).empty());
+}
+
+TEST_CASE("a model without a tokenizer is read on 48 ids, or as many as fit, of which the second half repeats") {
+  const fs::path folder = reference("gpt2-random");
+  Backend backend(1);
+  LoadedModel loaded = load_model(folder, backend);
+  const int context = loaded.model->config().context;
+  loaded.tokenizer = nullptr;
+  const Certificate made = certify(loaded, {folder, {}, {}}, Ctx{backend});
+  REQUIRE(made.checks.size() == 1);
+  CHECK(made.checks[0].tokens == std::min(48, context));
+  CHECK(made.checks[0].text == "built-in text");
+  CHECK(made.agrees());
+}
+
+TEST_CASE("the stack of a difference is kept, and what a file leaves out is nowhere") {
+  const fs::path folder = reference("encoder-decoders") / "t5";
+  const Certificate made = certificate_of(folder);
+  const std::string json = to_json(made);
+  const Certificate read = certificate_from_json(json, "c.json");
+  std::vector<Stack> stacks;
+  for (const Gap& gap : read.checks[0].found.patterns) stacks.push_back(gap.stack);
+  std::vector<Stack> expected;
+  for (const Gap& gap : made.checks[0].found.patterns) expected.push_back(gap.stack);
+  CHECK(stacks == expected);
+  CHECK(std::ranges::count(stacks, Stack::encoder) > 0);
+  CHECK(std::ranges::count(stacks, Stack::cross) > 0);
+  CHECK(to_json(certificate_of(reference("gpt2-random"))).find("\"stack\"") == std::string::npos);
+  const Certificate bare = certificate_from_json(
+      R"({"type": "headscope certificate", "version": 1, "checks": [{"logits": {"difference": 0.5}}]})", "c.json");
+  REQUIRE(bare.checks[0].found.logits);
+  const Gap& gap = *bare.checks[0].found.logits;
+  CHECK(gap.value == 0.5);
+  CHECK(std::tuple(gap.layer, gap.head, gap.query, gap.key, gap.stack) == std::tuple(-1, -1, -1, -1, Stack::only));
+  for (const char* half : {R"("bytes": 1)", R"("written": 1)"})
+    CHECK_THROWS_WITH_AS(
+        certificate_from_json(
+            R"({"type": "headscope certificate", "version": 1, "files": [{"name": "a", )" + std::string(half) + "}]}",
+            "c.json"),
+        doctest::Contains("a file's name, bytes and time"), Error);
+  CHECK_THROWS_WITH_AS(certificate_from_json(R"({"type": "headscope certificate", "version": 0})", "c.json"),
+                       doctest::Contains("\"headscope certificate\" of version 0"), Error);
+  CHECK_THROWS_WITH_AS(certificate_from_json(R"({"type": "headscope certificate", "version": -1})", "c.json"),
+                       doctest::Contains("version"), Error);
+}
+
+TEST_CASE("512 certificates are kept: the oldest go, and nothing that is none") {
+  const fs::path folder = scratch_dir("certificate-many");
+  const auto now = fs::file_time_type::clock::now();
+  for (int i = 0; i < 514; ++i) {
+    const fs::path file = folder / (std::to_string(i) + ".json");
+    std::ofstream(file) << "{}";
+    fs::last_write_time(file, now - std::chrono::hours(1000 - i));
+  }
+  std::ofstream(folder / "notes.txt") << "mine";
+  fs::last_write_time(folder / "notes.txt", now - std::chrono::hours(2000));
+  Certificate made;
+  made.place = "/some/model";
+  CertificateStore(folder).keep(made);
+  for (int i = 0; i < 514; ++i) {
+    CAPTURE(i);
+    CHECK(fs::exists(folder / (std::to_string(i) + ".json")) == (i >= 3));
+  }
+  CHECK(fs::exists(folder / "notes.txt"));
+  CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 513);
+}
+
 }  // namespace headscope::certificate_test

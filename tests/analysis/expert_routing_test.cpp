@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/train/parameters.h"
 #include "tests/analysis/subjects.h"
 
 namespace headscope::expert_routing_test {
@@ -91,6 +92,18 @@ TEST_CASE("of a real pass every token is taken by as many experts as the model s
   const ReadSubject dense("families/mistral");
   CHECK_THROWS_WITH_AS(read_expert_routing(dense.model(), *dense.trace), doctest::Contains("one MLP in each layer"),
                        Error);
+}
+
+TEST_CASE("models without experts are told apart: those with one MLP, and those with none") {
+  const ReadSubject one("gpt2-random");
+  CHECK_THROWS_WITH_AS(expert_routing_sites(one.model()),
+                       doctest::Contains("found one MLP in each layer, for every token"), Error);
+  Backend backend{1};
+  ModelConfig config;
+  config.name = "bare", config.family = "gpt2", config.context = 4;
+  config.dims = {.layers = 1, .heads = 1, .kv_heads = 1, .d_head = 4, .d_model = 4, .d_mlp = 0, .vocab = 7};
+  const auto none = Parameters::initial(config, 1).trainable_model(backend);
+  CHECK_THROWS_WITH_AS(expert_routing_sites(*none), doctest::Contains("found layers without an MLP"), Error);
 }
 
 }  // namespace headscope::expert_routing_test

@@ -119,4 +119,14 @@ TEST_CASE("what cannot be read is refused") {
   CHECK_THROWS_AS(read_feed_forward(s.model(), s.backend, *s.trace, 0, {.token = 100000}), Error);
 }
 
+TEST_CASE("layers that a model does not have are refused with those it has") {
+  ReadSubject s("gpt2-random");
+  for (const int layer : {-1, s.dims().layers})
+    CHECK_THROWS_WITH_AS(
+        read_feed_forward(s.model(), s.backend, *s.trace, layer, {.token = 1}),
+        doctest::Contains(
+            ("a layer from 0 to " + std::to_string(s.dims().layers - 1) + ", found " + std::to_string(layer)).c_str()),
+        Error);
+}
+
 }  // namespace headscope::feed_forward_test

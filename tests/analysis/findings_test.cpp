@@ -7,6 +7,7 @@
 #include <cmath>
 #include <stop_token>
 
+#include "core/analysis/finding_words.h"
 #include "core/analysis/findings.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -143,6 +144,11 @@ TEST_CASE("the hand-made circuit is told: what is copied from where, and that th
                                next_token_loss(scan.before->logits.select(0, cell.query), told))
                             .epsilon(1e-4));
   CHECK(says(*copy, "head " + to_string(*copy->head)));
+  const auto told_at = [&](const Trace& trace) {
+    return portion(std::exp(-next_token_loss(trace.logits.select(0, cell.query), told)));
+  };
+  CHECK(says(*copy, "Without the head its probability falls from " + told_at(*scan.before) + " to " +
+                        told_at(*without) + "."));
 }
 
 TEST_CASE("heads that rest on the first token are counted, and the text read once more without it") {
@@ -258,6 +264,53 @@ TEST_CASE("a scan tells what it knows so far, and edits stay in force") {
   CHECK(cause.head == HeadId{0, 0});
   CHECK(cause.cells.front().key == 0);
   CHECK(cause.cells.front().weight == 1);
+}
+
+TEST_CASE("portions in two decimals, or three below a tenth; what an absence did to the answer in words") {
+  CHECK(portion(1) == "1.00");
+  CHECK(portion(0.0995) == "0.10");
+  CHECK(portion(0.0994) == "0.099");
+  CHECK(portion(0.15) == "0.15");
+  CHECK(portion(0.001) == "0.001");
+  CHECK(portion(0.0009) == "below 0.001");
+  CHECK(portion(0) == "0.00");
+  CHECK(portion(std::nan("")) == "–");
+  const LoadedModel nameless;
+  CHECK(in_words(nameless, {7, 0.81, 0.12, {3, 0.55, 0}}) ==
+        "token 7 falls from 0.81 to 0.12, and token 3 (0.55) comes first");
+  CHECK(in_words(nameless, {7, 0.5, 0.9, {7, 0.9, 0}}) == "token 7 rises from 0.50 to 0.90, still the answer");
+  CHECK(in_words(nameless, {7, 0.501, 0.499, {7, 0.499, 0}}) == "token 7 stays at 0.50, still the answer");
+}
+
+TEST_CASE("the strongest cell of a row: of equals the first, of signed weights the least negative") {
+  const auto strongest = [](const std::vector<float>& row) {
+    const Tensor weights = Tensor::from({1, static_cast<Index>(row.size())}, row);
+    return strongest_cell(AttentionMap::dense({}, weights, full_rule(), stats_of_weights(weights, nullptr)), 0);
+  };
+  const Evidence cell = strongest({0.25f, 0.5f, 0.25f});
+  CHECK(cell.query == 0);
+  CHECK(cell.key == 1);
+  CHECK(cell.weight == 0.5f);
+  CHECK(strongest({0.5f, 0.5f}).key == 0);
+  CHECK(strongest({-4, -3, -5}).key == 1);
+  CHECK(strongest({-4, -3, -5}).weight == -3);
+}
+
+TEST_CASE("of two tokens the one before the last is all that can be hidden, and is told as one") {
+  Backend backend(1);
+  RunRequest request;
+  request.model = testing::reference("gpt2-random");
+  request.ids = {5, 9};
+  LoadedModel loaded;
+  loaded.model = Model::load(request.model, backend);
+  FindingsSweep sweep(loaded, {.run = request});
+  while (!sweep.finished()) sweep.step(Ctx{backend});
+  const auto found = sweep.result();
+  const auto token = std::ranges::find(found->all, Finding::Kind::token, &Finding::kind);
+  REQUIRE(token != found->all.end());
+  CHECK(token->token == 0);
+  CHECK(says(*token, "token 5 (position 0)"));
+  CHECK(token->provenance.ends_with(" of 1 token"));
 }
 
 }  // namespace headscope::findings_test

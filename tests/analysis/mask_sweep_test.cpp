@@ -91,4 +91,13 @@ TEST_CASE("what a mask saves: a cache of latents alone, none of a text read at o
   CHECK(std::isnan(state.cache_bytes(facts)));
 }
 
+TEST_CASE("a state space has no queries and keys to hash: the mask stays as it is written") {
+  Backend backend(1);
+  const LoadedModel loaded = load_model(reference("families/mamba"), backend);
+  RunRequest request;
+  request.ids = {3, 4, 5};
+  const std::string mask = "lsh 4 rounds 1 seed 2";
+  CHECK(mask_on_text(mask, loaded, request, {0, 0}, Ctx{backend})->describe() == parse_mask(mask)->describe());
+}
+
 }  // namespace headscope::mask_sweep_test

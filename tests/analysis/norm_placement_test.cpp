@@ -169,4 +169,45 @@ TEST_CASE("random stacks: the stream grows with the norm before, and has its own
   CHECK_NOTHROW(random_stacks(least, ctx));
 }
 
+TEST_CASE("what a random stack may be: the ends of every range are within, and what lies beyond is named") {
+  Backend backend{1};
+  const Ctx ctx{.backend = backend};
+  const RandomStack least{.layers = 1, .width = 2, .heads = 1, .mlp = 1, .tokens = 2, .vocabulary = 2};
+  const auto of = [&](auto change) {
+    RandomStack stack = least;
+    change(stack);
+    try {
+      random_stacks(stack, ctx);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(of([](RandomStack& s) { s.layers = 64; }).empty());
+  CHECK(of([](RandomStack& s) { s.width = 1024; }).empty());
+  CHECK(of([](RandomStack& s) { s.width = 4, s.heads = 4; }).empty());
+  CHECK(of([](RandomStack& s) { s.mlp = 8192; }).empty());
+  CHECK(of([](RandomStack& s) { s.tokens = 512; }).empty());
+  CHECK(of([](RandomStack& s) { s.vocabulary = 65536; }).empty());
+  const auto refused = [&](auto change, const char* expected, const char* found) {
+    const std::string said = of(change);
+    CAPTURE(said);
+    CHECK(said.find(expected) != std::string::npos);
+    CHECK(said.find(found) != std::string::npos);
+  };
+  refused([](RandomStack& s) { s.layers = 65; }, "1 to 64 layers", "65");
+  refused([](RandomStack& s) { s.width = 1; }, "a width of 2 to 1024", "1");
+  refused([](RandomStack& s) { s.width = 1025; }, "a width of 2 to 1024", "1025");
+  refused([](RandomStack& s) { s.heads = 0; }, "divides the width 2", "0");
+  refused([](RandomStack& s) { s.mlp = 0; }, "an MLP of 1 to 8192", "0");
+  refused([](RandomStack& s) { s.mlp = 8193; }, "an MLP of 1 to 8192", "8193");
+  refused([](RandomStack& s) { s.tokens = 1; }, "2 to 512 tokens", "1");
+  refused([](RandomStack& s) { s.tokens = 513; }, "2 to 512 tokens", "513");
+  refused([](RandomStack& s) { s.vocabulary = 1; }, "a vocabulary of 2 to 65536", "1");
+  refused([](RandomStack& s) { s.vocabulary = 65537; }, "a vocabulary of 2 to 65536", "65537");
+  // 16 · (4 · 1024² + 2 · 1024 · 512) + 1024 · 16,000 = 100.3 million; of both parts neither alone is too much.
+  refused([](RandomStack& s) { s.layers = 16, s.width = 1024, s.mlp = 512, s.vocabulary = 16000; },
+          "at most 100 million parameters", "100 million");
+}
+
 }  // namespace headscope::norm_placement_test

@@ -95,4 +95,14 @@ TEST_CASE("a norm of the model is the norm of what stood before it") {
         0.01);
 }
 
+TEST_CASE("rows become a matrix as they are, those given and no more") {
+  const std::vector<std::vector<float>> rows{{1, 2}, {3, 4}, {5, 6}, {7}};
+  const Tensor found = matrix_of_rows(std::span(rows).first(3), "rows");
+  CHECK(found.shape() == Shape{3, 2});
+  same(found, {1, 2, 3, 4, 5, 6});
+  CHECK_THROWS_WITH_AS(matrix_of_rows(rows, "rows"),
+                       doctest::Contains("2 numbers in every row, as in the first, found 1"), Error);
+  CHECK_THROWS_WITH_AS(matrix_of_rows({}, "rows"), doctest::Contains("at least one row"), Error);
+}
+
 }  // namespace headscope::norms_test

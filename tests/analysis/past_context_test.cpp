@@ -1,5 +1,4 @@
-// Texts past the trained length beside passes made by hand; the codes of positions that do not work, on vectors made by
-// hand.
+// Texts past the trained length beside passes made by hand.
 
 #include "core/analysis/past_context.h"
 
@@ -9,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "core/analysis/naive_codes.h"
 #include "core/generate/streaming.h"
 #include "core/metrics/next_token.h"
 #include "tests/support/paths.h"
@@ -119,26 +117,42 @@ TEST_CASE("a stream of many windows: a rotary model reads past its context, in t
   CHECK(mean(whole, 0, 64) == Approx(mean(window, 0, 64)).epsilon(1e-4));
 }
 
-TEST_CASE("naive codes by hand: likeness of two vectors with a code added, and steps by the length of the text") {
-  Tensor two = Tensor::zeros({2, 2});
-  two.ref(0, 0) = 1;
-  two.ref(1, 1) = 1;
-  const std::vector<double> none{0, 0}, three{3, 3};
-  CHECK(mean_likeness(two, none) == Approx(0));
-  CHECK(mean_likeness(two, three) == Approx(24.0 / 25));  // (4, 3) · (3, 4) ÷ 25
+TEST_CASE("the best way of a part is the one of least loss among those that have any") {
+  LongRun run;
+  run.lines = {{"a", {}, {std::nan(""), 3, std::nan("")}},
+               {"b", {}, {2, 1, std::nan("")}},
+               {"c", {}, {1, 1, std::nan("")}},
+               {"d", {}, {1.5, std::nan(""), std::nan("")}}};
+  CHECK(run.best(0) == 2);
+  CHECK(run.best(1) == 1);  // of equals the first
+  CHECK(run.best(2) == -1);
+}
 
+TEST_CASE("a model without stories reads the text that is open, in whole bins and what is left") {
   Backend backend(1);
-  const LoadedModel model = load_model(source_dir() / "models/tiny-gpt2", backend);
-  const NaiveCodes codes = naive_codes(*model.model);
-  CHECK(codes.positions == std::vector<double>{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512});
-  CHECK(codes.lengths.back() == 1024);
-  CHECK(codes.likeness[NaiveCodes::counted].back() > 0.999);
-  CHECK(codes.likeness[NaiveCodes::counted].front() < 0.9);
-  CHECK(codes.likeness[NaiveCodes::counted].front() == Approx(codes.likeness[NaiveCodes::squeezed].front()));
-  const double root = std::sqrt(static_cast<double>(codes.dimensions));
-  CHECK(codes.step[NaiveCodes::counted].back() == Approx(root / codes.embedding_length));
-  CHECK(codes.step[NaiveCodes::squeezed].back() == Approx(root / 1023 / codes.embedding_length));
-  CHECK(codes.step[NaiveCodes::sinusoids].front() == Approx(codes.step[NaiveCodes::sinusoids].back()));
+  const auto folder = testing::reference("gpt2-random");
+  const LoadedModel model = load_model(folder, backend);
+  const int context = model.model->config().context;
+  std::vector<std::int32_t> own;
+  for (int i = 0; i < context + 2; ++i) own.push_back(1 + i * 7 % 50);
+  const LongRun run = past_context(model, folder, {}, own, {}, Ctx{backend});
+  REQUIRE(run.refusal == "");
+  CHECK(run.source == "your text, " + std::to_string(context + 2) + " tokens");
+  CHECK(run.texts == 1);
+  CHECK(run.tokens == context + 2);
+  for (const LongRun::Line& line : run.lines) {
+    CHECK(line.loss.size() == static_cast<std::size_t>((context + 1 + 31) / 32));
+    CHECK(line.by_part.size() == 2);
+  }
+  own.resize(static_cast<std::size_t>(context) + 1);
+  const LongRun shorter = past_context(model, folder, {}, own, {}, Ctx{backend});
+  for (const LongRun::Line& line : shorter.lines) CHECK(line.by_part.size() == 1);
+  REQUIRE(context < 64);
+  const std::vector<std::int32_t> whole(65, 7);  // 64 losses: two bins of 32, and none begun
+  const LongRun two = past_context(model, folder, {}, whole, {}, Ctx{backend});
+  for (const LongRun::Line& line : two.lines) CHECK(line.loss.size() == 2);
+  own.pop_back();
+  CHECK(past_context(model, folder, {}, own, {}, Ctx{backend}).refusal.find("Open a text of more than") == 0);
 }
 
 }  // namespace headscope::past_context_test

@@ -4,7 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/edits/quantize_edit.h"
 #include "core/metrics/next_token.h"
@@ -136,6 +138,52 @@ TEST_CASE("what a gap of one large dimension does: its own step, unless it is ke
     return std::sqrt(off);
   };
   CHECK(error({.bits = 8, .vectors = false}) > 10 * error({.bits = 8, .vectors = false, .apart = 20}));
+}
+
+TEST_CASE("few bits: the largest number of X and the typical one, of every matrix, by hand") {
+  Bench b("gpt2-random");
+  const auto trace = run(b.loaded, b.request, b.ctx);
+  const ModelConfig& config = b.loaded.model->config();
+  const QuantizationReport report = read_quantization(*b.loaded.model, *trace, {.bits = 4, .apart = 6});
+  for (const QuantizedMatrix& each : report.matrices) {
+    CAPTURE(each.layer);
+    const Tensor site = trace->sites.at({input_site(config, each.matrix), each.layer}).packed();
+    const Index n = site.dim(0), width = site.size() / n;
+    std::vector<float> most(static_cast<std::size_t>(width), 0.0f);
+    for (Index i = 0; i < n; ++i)
+      for (Index c = 0; c < width; ++c)
+        most[static_cast<std::size_t>(c)] = std::max(most[static_cast<std::size_t>(c)],
+                                                     std::abs(site.values()[static_cast<std::size_t>(i * width + c)]));
+    const auto largest = std::ranges::max_element(most);
+    CHECK(each.in == width);
+    CHECK(std::abs(each.largest) == *largest);
+    CHECK(each.largest_dimension == largest - most.begin());
+    Index reach = 0;
+    for (const float m : most) reach += m >= 6;
+    CHECK(each.apart == reach);
+    std::ranges::sort(most);
+    CHECK(each.typical == doctest::Approx(most[most.size() / 2]));
+  }
+  std::set<SiteKind> inputs;
+  for (int each = 0; each < weight_matrix_count; ++each)
+    if (const auto matrix = static_cast<WeightMatrix>(each); b.loaded.model->projection(0, matrix).weight.defined())
+      inputs.insert(input_site(config, matrix));
+  CHECK(quantization_sites(*b.loaded.model) == inputs);
+  // A site that was not recorded has no line.
+  Trace less = *trace;
+  less.sites.erase({input_site(config, WeightMatrix::q), 0});
+  const auto fewer = read_quantization(*b.loaded.model, less, {.bits = 4, .apart = 6});
+  CHECK(fewer.matrices.size() + 3 == report.matrices.size());  // q, k and v read it
+}
+
+TEST_CASE("queries that are made of a latent read it, and nothing else does") {
+  Backend backend(1);
+  const auto model = Model::load(reference("families/deepseek_v3"), backend);
+  REQUIRE(model->config().dims.q_latent > 0);
+  const std::set<SiteKind> sites = quantization_sites(*model);
+  CHECK(sites.contains(SiteKind::q_latent));
+  CHECK(sites.contains(SiteKind::kv_latent));
+  CHECK(sites.contains(SiteKind::z));
 }
 
 }  // namespace headscope::quantization_test

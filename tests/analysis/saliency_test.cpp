@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/io/picture.h"
 #include "tests/analysis/subjects.h"
 
 namespace headscope::saliency_test {
@@ -77,6 +78,42 @@ TEST_CASE("gradients past a replaced tensor are refused, not invented") {
   ReadSubject some("gpt2-random", {5, 9, 5}, {parse_intervention("*@1..2: post norm", "test")});
   CHECK_THROWS_WITH_AS(read_saliency(some.loaded, some.request, some.ctx(), *some.trace, {.token = 7}),
                        doctest::Contains("no gradient flows"), Error);
+}
+
+TEST_CASE("norms moved in several layers pass gradients on; a second move of one layer does not") {
+  const auto flows = [](std::vector<std::string> lines) {
+    std::vector<Intervention> edits;
+    for (const std::string& line : lines) edits.push_back(parse_intervention(line, "test"));
+    ReadSubject s("gpt2-random", {5, 9, 5}, edits);
+    try {
+      read_saliency(s.loaded, s.request, s.ctx(), *s.trace, {.token = 7});
+    } catch (const Error& error) {
+      CHECK(std::string(error.what()).find("no gradient flows") != std::string::npos);
+      return false;
+    }
+    return true;
+  };
+  CHECK(flows({"0: post norm", "1: post norm"}));
+  CHECK_FALSE(flows({"0: post norm", "0: post norm"}));
+  CHECK_FALSE(flows({"*: post norm", "1: post norm"}));
+  CHECK_FALSE(flows({"1: post norm", "*: post norm"}));
+}
+
+TEST_CASE("of a picture the score of a class at CLS has a gradient, and nothing else") {
+  Backend backend{1};
+  const LoadedModel loaded = load_model(testing::reference("vision/vit"), backend);
+  RunRequest request;
+  request.image = built_in_picture;
+  const Ctx ctx{backend};
+  const auto trace = run(loaded, request, ctx);
+  const auto read = [&](const GradientOf& of) { return read_saliency(loaded, request, ctx, *trace, of); };
+  const GradientOf cls{.kind = GradientOf::Kind::logit, .position = 0, .token = 1};
+  CHECK(read(cls).gradients.value == doctest::Approx(trace->logits.at(0, 1)).epsilon(1e-5));
+  CHECK(read({.kind = GradientOf::Kind::logit, .position = -1, .token = 1}).importance.at(0, 0) ==
+        doctest::Approx(read(cls).importance.at(0, 0)));
+  CHECK_THROWS_WITH_AS(read({.kind = GradientOf::Kind::logit, .position = 1, .token = 1}),
+                       doctest::Contains("read at position 0 (CLS), found position 1"), Error);
+  CHECK_THROWS_WITH_AS(read({.kind = GradientOf::Kind::loss}), doctest::Contains("found a loss"), Error);
 }
 
 }  // namespace headscope::saliency_test

@@ -164,4 +164,32 @@ TEST_CASE("sinks need a second token") {
   CHECK_THROWS_AS(read_sinks(*s.trace, s.weights), Error);
 }
 
+TEST_CASE("the entropy of a head is the mean over its rows but the first, with its sink and without") {
+  const ReadSubject s("gpt2-random");
+  const SinkReport report = read_sinks(*s.trace, s.weights, 4);
+  for (const SinkHead& head : report.heads) {
+    const AttentionMap& map = s.trace->map(head.id);
+    double whole = 0, without = 0;
+    for (Index i = 1; i < 8; ++i) {
+      const auto rest = 1 - static_cast<double>(map.weight(i, 0));
+      for (Index j = 0; j <= i; ++j) {
+        const auto p = static_cast<double>(map.weight(i, j));
+        whole -= p * std::log(p) / 7;
+        if (j > 0) without -= p / rest * std::log(p / rest) / 7;
+      }
+    }
+    CHECK(head.entropy == doctest::Approx(whole).epsilon(1e-4));
+    CHECK(head.entropy_without == doctest::Approx(without).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("a text of one token has no row that could look back at it") {
+  ReadSubject s("gpt2-random", {5});
+  const ZeroedActivations out = zero_activations(s.loaded, s.request, s.ctx(), {{0, 0, 3}});
+  CHECK(out.sink_before == std::vector<double>{0, 0});
+  CHECK(out.sink_after == std::vector<double>{0, 0});
+  CHECK(std::isnan(out.loss_before));
+  CHECK(out.kl > 0);
+}
+
 }  // namespace headscope::sinks_test

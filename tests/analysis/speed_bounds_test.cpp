@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <string>
+
 #include "core/base/thread_pool.h"
 #include "core/tensor/backend.h"
 #include "tests/support/paths.h"
@@ -50,6 +53,14 @@ TEST_CASE("of experts only those count that so few tokens can take") {
   const double spared = sizeof(float) * 3.0 * d.layers * (c.count - c.per_token) * d.d_model * c.width;
   CHECK(all - one >= spared);
   CHECK(all - one < 3 * spared);
+}
+
+TEST_CASE("the processor's name is what the system calls it") {
+  std::ifstream file("/proc/cpuinfo");
+  std::string expected;
+  for (std::string line; expected.empty() && std::getline(file, line);)
+    if (line.starts_with("model name")) expected = line.substr(line.find(": ") + 2);
+  CHECK(processor_name() == expected);
 }
 
 }  // namespace headscope::speed_bounds_test

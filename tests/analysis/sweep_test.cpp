@@ -19,6 +19,7 @@
 #include "core/metrics/metric.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
+#include "core/train/parameters.h"
 #include "tests/support/paths.h"
 
 namespace headscope::sweep_test {
@@ -427,6 +428,52 @@ TEST_CASE("an answer is one token, and an error names what it is instead") {
   Bench mute(example());
   mute.loaded.tokenizer = nullptr;
   CHECK_THROWS_AS(answer_token(mute.loaded, "i", "answer"), Error);
+}
+
+TEST_CASE("answers the other way round: a negative difference is as far from none, and as much of it comes back") {
+  Bench bench(example());
+  PatchingRequest request{bench.request.model, text_a, text_b, {}, SiteKind::z, Patch::Align::tokens, {}};
+  PatchingSweep sweep(bench.loaded, request);
+  const auto result = finished(sweep, bench.ctx);
+  request.answers = AnswerPair{result->answers.wrong, result->answers.right};
+  PatchingSweep turned(bench.loaded, request);
+  const auto other = finished(turned, bench.ctx);
+  CHECK(other->clean_difference == -result->clean_difference);
+  for (std::size_t cell = 0; cell < result->difference.size(); ++cell)
+    CHECK(other->recovered(cell) == Approx(result->recovered(cell)).epsilon(1e-4).scale(1e-4));
+}
+
+TEST_CASE("of an encoder-decoder the encoder's text is patched where that is asked for, else the target") {
+  const auto plain = std::make_shared<Trace>(), two = std::make_shared<Trace>();
+  const auto encoder = std::make_shared<Trace>();
+  two->encoder = encoder;
+  Patching patching;
+  for (const Stack stack : {Stack::only, Stack::decoder, Stack::cross}) {
+    patching.request.stack = stack;
+    CHECK(patching.patched(two) == two);
+  }
+  patching.request.stack = Stack::encoder;
+  CHECK(patching.patched(two) == encoder);
+  CHECK(patching.patched(plain) == plain);
+}
+
+TEST_CASE("a sweep of one cell is done with its one cell, not before") {
+  Backend backend{1};
+  ModelConfig config;
+  config.name = "one head", config.family = "gpt2";
+  config.dims = {.layers = 1, .heads = 1, .kv_heads = 1, .d_head = 4, .d_model = 4, .d_mlp = 0, .vocab = 7};
+  config.context = 8;
+  LoadedModel loaded;
+  loaded.model = Parameters::initial(config, 1).trainable_model(backend);
+  RunRequest request;
+  request.ids = {1, 2, 3};
+  HeadAblationSweep sweep(loaded, {request, Ablate{}, {}});
+  CHECK(sweep.share() == 0);
+  sweep.step(Ctx{backend});
+  CHECK(sweep.total() == 1);
+  CHECK(sweep.share() == 0);
+  sweep.step(Ctx{backend});
+  CHECK(sweep.share() == 1);
 }
 
 }  // namespace headscope::sweep_test

@@ -78,4 +78,37 @@ TEST_CASE("beginnings of the text alone predict what the one pass predicts, unle
   }
 }
 
+TEST_CASE("two tokens are the least that have a loss, and their one beginning is the first alone") {
+  ReadSubject s("gpt2-random", {5, 9});
+  const LossReport report = read_token_losses(*s.trace);
+  REQUIRE(report.tokens.size() == 1);
+  CHECK(report.mean == report.tokens[0].loss);
+  CHECK(report.tokens[0].running_mean == report.mean);
+  const PrefixCheck check = check_prefixes(s.loaded, s.request, s.ctx(), *s.trace);
+  REQUIRE(check.prefixes.size() == 1);
+  CHECK(check.prefixes[0].length == 1);
+  CHECK(check.prefixes[0].loss == doctest::Approx(report.mean).epsilon(1e-4));
+  ReadSubject longer("gpt2-random", {5, 9, 5, 30});
+  for (const int most : {0, 1}) {  // at least one
+    const PrefixCheck first = check_prefixes(longer.loaded, longer.request, longer.ctx(), *longer.trace, most);
+    REQUIRE(first.prefixes.size() == 1);
+    CHECK(first.prefixes[0].length == 1);
+  }
+  ReadSubject one("gpt2-random", {5});
+  CHECK_THROWS_WITH_AS(read_token_losses(*one.trace), doctest::Contains("a text of two tokens or more, found 1"),
+                       Error);
+}
+
+TEST_CASE("equal logits: of tokens that are as likely, those of a smaller id come first") {
+  Trace trace;
+  trace.model.dims.vocab = 4;
+  for (const std::int32_t id : {0, 2}) trace.tokens.push_back({id, "", ""});
+  trace.logits = Tensor::zeros({2, 4});
+  CHECK(read_token_losses(trace).tokens[0].rank == 3);
+  CHECK(read_token_losses(trace).tokens[0].best == 0);
+  trace.logits.ref(0, 3) = 1;
+  CHECK(read_token_losses(trace).tokens[0].rank == 4);
+  CHECK(read_token_losses(trace).tokens[0].best == 3);
+}
+
 }  // namespace headscope::token_loss_test

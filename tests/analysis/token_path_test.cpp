@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/analysis/residual_stream.h"
 #include "core/base/error.h"
+#include "core/io/picture.h"
+#include "core/train/parameters.h"
 #include "tests/analysis/subjects.h"
 
 namespace headscope::token_path_test {
@@ -73,6 +76,65 @@ TEST_CASE("whether the weights are tied is read off the memory they lie in") {
   CHECK_FALSE(weight_tying(untied.model()).tied);
   CHECK(weight_tying(tied.model()).matrix_bytes ==
         static_cast<std::size_t>(4 * tied.dims().vocab * tied.dims().d_model));
+}
+
+TEST_CASE("a picture's path: a learned token or a patch through its matrix, and scores at CLS alone") {
+  Backend backend{1};
+  const LoadedModel loaded = load_model(testing::reference("vision/deit"), backend);
+  const VisionConfig& vision = *loaded.model->config().vision;
+  REQUIRE(vision.leading == 2);
+  RunRequest request;
+  request.image = built_in_picture;
+  request.capture.sites = token_path_sites(*loaded.model);
+  const auto trace = run(loaded, request, Ctx{backend});
+  const std::string patch =
+      std::to_string(vision.channels * vision.patch * vision.patch) + " numbers of the patch · W_patch + b";
+  for (const Index position : {0, 1, 2}) {
+    CAPTURE(position);
+    const TokenPath path = read_token_path(*loaded.model, *trace, position);
+    const PathStage& first = path.stages[0];
+    CHECK(first.name == "embedding");
+    CHECK(first.formula ==
+          (position < 2 ? "learned: " + trace->tokens[static_cast<std::size_t>(position)].label : patch));
+    CHECK(first.site == Site{SiteKind::embed, -1});
+    CHECK(first.norm == doctest::Approx(norm_of(trace->sites.at({SiteKind::embed, -1}).select(0, position).values())));
+    CHECK(path.answers.empty() == (position > 0));
+    CHECK((path.stages.back().name == "logits") == (position == 0));
+  }
+}
+
+TEST_CASE("what a path needs: positions where they are learned, a norm before the first layer where there is one") {
+  for (const char* folder : {"gpt2-random", "llama-gqa", "families/modernbert"}) {
+    CAPTURE(folder);
+    const ReadSubject s(folder);
+    const ModelConfig& c = s.model().config();
+    const std::set<SiteKind> sites = token_path_sites(s.model());
+    CHECK(sites.contains(SiteKind::pos_embed) == (c.position == PositionKind::learned));
+    CHECK(sites.contains(SiteKind::mlp_out));
+    CHECK_FALSE(sites.contains(SiteKind::segment_embed));
+    const TokenPath path = read_token_path(s.model(), *s.trace, 2);
+    const auto norms = std::ranges::count_if(
+        path.stages, [](const PathStage& stage) { return stage.site.kind == SiteKind::ln1_normalized; });
+    CHECK(norms == s.dims().layers - (c.first_norm ? 0 : 1));
+    CHECK(c.first_norm == (std::string(folder) != "families/modernbert"));
+  }
+}
+
+TEST_CASE("an MLP of one neuron is an MLP") {
+  Backend backend{1};
+  ModelConfig config;
+  config.name = "narrow", config.family = "gpt2";
+  config.dims = {.layers = 1, .heads = 1, .kv_heads = 1, .d_head = 4, .d_model = 4, .d_mlp = 1, .vocab = 7};
+  config.context = 8;
+  LoadedModel loaded;
+  loaded.model = Parameters::initial(config, 1).trainable_model(backend);
+  RunRequest request;
+  request.ids = {1, 2, 3};
+  request.capture.sites = token_path_sites(*loaded.model);
+  const auto trace = run(loaded, request, Ctx{backend});
+  const TokenPath path = read_token_path(*loaded.model, *trace, 1);
+  CHECK(stage(path, "0 MLP").formula == "φ(x W_in) W_out");
+  CHECK(stage(path, "0 stream", 1).formula == "x + MLP");
 }
 
 }  // namespace headscope::token_path_test

@@ -119,4 +119,35 @@ TEST_CASE("verify prints every difference, and ends with 1 where a reference dis
   CHECK(run_cli({"verify", "induction"}).code == 0);
 }
 
+TEST_CASE("a capture's logits are those of all tokens or of the last alone, of this vocabulary") {
+  const Subject subject(gemma);
+  const ModelConfig& config = subject.loaded.model->config();
+  const auto file = SafetensorsFile::open(gemma / "expected.safetensors");
+  const auto ids = file.entry("tokens").items<std::int32_t>();
+  const auto n = static_cast<Index>(ids.size());
+  const auto read = [&](const Tensor& logits) {
+    SafetensorsWriter writer;
+    writer.add("tokens", DType::i32, {n}, [ids](std::ostream& out) {
+      out.write(reinterpret_cast<const char*>(ids.data()), static_cast<std::streamsize>(4 * ids.size()));
+    });
+    writer.add("logits", logits);
+    const fs::path path = scratch_dir("verification-shape") / "capture.safetensors";
+    writer.write(path);
+    return read_reference(path, config);
+  };
+  const Tensor all = file.tensor("logits");
+  const ReferenceCapture last = read(all.slice(0, n - 1, n).copy());
+  CHECK(last.values.logits.rows == 1);
+  const auto trace = subject.trace(ids, MapStorage::dense, false);
+  const Verification found = verify(*trace, last.values);
+  CHECK(found.agrees());
+  CHECK(found.patterns.empty());
+  CHECK(found.logits->query == n - 1);
+  CHECK_FALSE(found.losses);
+  for (const Shape& wrong : {Shape{2, config.dims.vocab}, Shape{1, config.dims.vocab + 1}, Shape{n, 3}}) {
+    CAPTURE(wrong.str());
+    CHECK_THROWS_WITH_AS(read(Tensor::zeros(wrong)), doctest::Contains("as this model has it"), Error);
+  }
+}
+
 }  // namespace headscope::verification_test

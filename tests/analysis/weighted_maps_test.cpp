@@ -45,7 +45,22 @@ TEST_CASE("weighted maps are the norms of what each cell carries") {
         const WeightedHead& line = heads[static_cast<std::size_t>(layer * 4 + head)];
         CHECK(line.id == HeadId{layer, head});
         CHECK(line.first_output == doctest::Approx(first / all).epsilon(1e-4));
-        CHECK(line.same_top >= 1.0 / 8);  // row 0 has one key
+        double first_attention = 0, first_value = 0, all_value = 0;
+        int same = 0;
+        for (Index i = 0; i < 8; ++i) {
+          Index by_attention = 0, by_output = 0;
+          for (Index j = 0; j < 8; ++j) {
+            if (map.weight(i, j) > map.weight(i, by_attention)) by_attention = j;
+            if (output.weight(i, j) > output.weight(i, by_output)) by_output = j;
+            if (i > 0) all_value += static_cast<double>(value.weight(i, j));
+          }
+          same += by_attention == by_output;
+          if (i > 0) first_attention += static_cast<double>(map.weight(i, 0)) / 7;
+          if (i > 0) first_value += static_cast<double>(value.weight(i, 0));
+        }
+        CHECK(line.first_attention == doctest::Approx(first_attention).epsilon(1e-4));
+        CHECK(line.first_value == doctest::Approx(first_value / all_value).epsilon(1e-4));
+        CHECK(line.same_top == same / 8.0);
       }
   }
 }
@@ -56,6 +71,17 @@ TEST_CASE("weighted maps need the values") {
   poor.sites.clear();
   CHECK_THROWS_AS(weighted_map(poor, s.weights, {0, 0}, Weighting::value), Error);
   CHECK(weighted_map(poor, s.weights, {0, 1}, Weighting::attention).weight(3, 1) == s.trace->map({0, 1}).weight(3, 1));
+}
+
+TEST_CASE("of one token nothing looks back: a share of the first has no rows to be of") {
+  const ReadSubject s("gpt2-random", {5});
+  for (const WeightedHead& head : weighted_heads(*s.trace, s.weights)) {
+    CHECK(std::isnan(head.first_attention));
+    CHECK(std::isnan(head.first_value));
+    CHECK(head.same_top == 1);
+  }
+  CHECK(name(Weighting::value) == "value");
+  CHECK(formula(Weighting::output) == "‖α v W_O‖");
 }
 
 }  // namespace headscope::weighted_maps_test

@@ -191,6 +191,8 @@ TEST_CASE("where nothing stands out, where nothing is asked, where weights say n
   Asked first("tiny-gpt2", 0);
   CHECK(first.found->looks.empty());
   CHECK(first.says("“<|endoftext|>” sees only itself."));
+  Asked second("tiny-gpt2", 1);  // sees one other
+  CHECK_FALSE(second.says("sees only itself"));
   // A word that stands there several times is told with its place.
   Asked often("tiny-gpt2", static_cast<Index>(first.before->tokens.size()) - 1);
   CHECK(often.says(fmt::format(" (position {}) looks at ", often.request.row)));
@@ -199,7 +201,21 @@ TEST_CASE("where nothing stands out, where nothing is asked, where weights say n
   CHECK(state.says("no probabilities"));
   // An encoder that is asked for no word has no answer that could change.
   Asked open("tiny-bert", 3, {}, "Anna sold pies to Tom");
-  for (const WordLook& look : open.found->looks) CHECK(std::isnan(look.effect));
+  for (const WordLook& look : open.found->looks) {
+    CHECK(std::isnan(look.effect));
+    // Every row of an encoder sees every key: all count but the word's own and, of a column, the key's.
+    const AttentionMap& map = open.before->map(look.head);
+    double column = 0, diagonal = 0;
+    int others = 0, as_far = 0;
+    for (Index query = 0; query < map.n_query(); ++query) {
+      if (query == open.request.row) continue;
+      if (query != look.key) column += static_cast<double>(map.weight(query, look.key)), ++others;
+      const Index there = query + look.key - open.request.row;
+      if (there >= 0 && there < map.n_key()) diagonal += static_cast<double>(map.weight(query, there)), ++as_far;
+    }
+    CHECK(look.usual == Approx(column / others));
+    CHECK(look.as_far == Approx(as_far > 0 ? diagonal / as_far : 0));
+  }
   CHECK_FALSE(open.says("When it may not"));
   Asked masked("tiny-bert", 3, {}, "Anna sold [MASK] to Tom");
   const auto row = answer_position(*masked.before);

@@ -53,10 +53,8 @@ Numbers attention(const Case& c, const Numbers& q, const Numbers& k, const Numbe
           for (Index e = 0; e < c.d; ++e) score += q[q_at(i, e)] * k[kv_at(j, e)];
           if (h == c.scaled_head && i % 2) score *= c.factor;
           score *= static_cast<double>(rule.scale);
-          if (rule.cap > 0) {
-            const auto cap = static_cast<double>(rule.cap);
+          if (const auto cap = static_cast<double>(rule.cap > 0 ? rule.cap : rule.rule->cap(i)); cap > 0)
             score = cap * std::tanh(score / cap);
-          }
           score -= rule.slope * static_cast<double>(i - j);
           weight[static_cast<std::size_t>(j)] = std::exp(score + static_cast<double>(bias));
           sum += weight[static_cast<std::size_t>(j)];
@@ -101,16 +99,19 @@ class Rules final : public Tap {
 
 TEST_CASE("gradients: attention of several texts, shared keys, own rules and temperatures") {
   const auto causal = causal_rule(), full = full_rule();
-  const Case cases[] = {{{5}, 1, 1, 4, {{causal, 0.5f}}},
-                        {{4, 1, 7}, 4, 2, 6, {{causal, 0.4f}, {full, 0.4f}, {causal, 1.3f}, {causal, 0.4f}}},
-                        {{70}, 2, 1, 3, {{causal, 0.6f}, {full, 0.2f}}},
-                        // A temperature of some rows, and one over a bias, of which the scores get their share.
-                        {{9}, 2, 1, 4, {{causal, 0.5f}, {odd_rows(causal, 2.5f), 0.5f}}, 1, 2.5},
-                        {{80}, 2, 2, 3, {{odd_rows(alibi_rule(causal, 0.25), 0.4f), 0.7f}, {full, 0.2f}}, 0, 0.4},
-                        {{9}, 1, 1, 4, {{alibi_rule(odd_rows(causal, 3.0f), 0.25), 0.5f}}, 0, 3},
-                        // Soft caps and slopes of the model's own, under windows.
-                        {{9, 4}, 2, 1, 4, {{causal, 0.9f, 0.8f}, {window_rule(3), 0.6f, 1.3f, 0.4}}},
-                        {{70}, 2, 2, 3, {{window_rule(20), 0.9f, 0.7f}, {causal, 0.5f, 0, 0.3}}}};
+  const Case cases[] = {
+      {{5}, 1, 1, 4, {{causal, 0.5f}}},
+      {{4, 1, 7}, 4, 2, 6, {{causal, 0.4f}, {full, 0.4f}, {causal, 1.3f}, {causal, 0.4f}}},
+      {{70}, 2, 1, 3, {{causal, 0.6f}, {full, 0.2f}}},
+      // A temperature of some rows, and one over a bias, of which the scores get their share.
+      {{9}, 2, 1, 4, {{causal, 0.5f}, {odd_rows(causal, 2.5f), 0.5f}}, 1, 2.5},
+      {{80}, 2, 2, 3, {{odd_rows(alibi_rule(causal, 0.25), 0.4f), 0.7f}, {full, 0.2f}}, 0, 0.4},
+      {{9}, 1, 1, 4, {{alibi_rule(odd_rows(causal, 3.0f), 0.25), 0.5f}}, 0, 3},
+      // Soft caps and slopes of the model's own, under windows.
+      {{9, 4}, 2, 1, 4, {{causal, 0.9f, 0.8f}, {window_rule(3), 0.6f, 1.3f, 0.4}}},
+      {{70}, 2, 2, 3, {{window_rule(20), 0.9f, 0.7f}, {causal, 0.5f, 0, 0.3}}},
+      // A soft cap of some rows.
+      {{70}, 1, 1, 3, {{rule_by_rows({{9, causal}, {50, capped_rule(causal, 0.8f)}, {70, causal}}), 0.9f}}}};
   std::uint64_t seed = 20;
   for (const Case& c : cases) {
     CAPTURE(c.lengths.size());

@@ -68,4 +68,9 @@ TEST_CASE("latent factors: exact at full rank, the best of their rank, and their
   CHECK(factor_keys(k, v, 1).error > 0.1);
 }
 
+TEST_CASE("latent factors of nothing are nothing, without an error") {
+  const LatentFactors found = factor_keys(Tensor::zeros({4, 3}), Tensor::zeros({4, 3}), 2);
+  CHECK(found.error == 0);
+}
+
 }  // namespace headscope::key_sharing_test

@@ -44,4 +44,13 @@ TEST_CASE("a cell's page has its own row first, and its cost says the same") {
   }
 }
 
+TEST_CASE("beside attention an RNN's products are of input and state, beside cells attention's rows are all pairs") {
+  const auto beside = layers_beside("softmax", 10, 4);
+  CHECK(beside[1].name == "RNN");
+  CHECK(beside[1].multiply_adds == 2 * 10 * 16);
+  CHECK(beside[2].multiply_adds == 3 * 10 * 16);
+  CHECK(layers_beside("rnn", 10, 4)[1].multiply_adds == 2 * 100 * 4);
+  CHECK(layers_beside("lstm", 10, 4)[2].multiply_adds == 3 * 10 * 16);
+}
+
 }  // namespace headscope::layer_complexity_test

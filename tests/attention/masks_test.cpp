@@ -363,4 +363,45 @@ TEST_CASE("painting opens and closes single cells, and taking a stroke back leav
   CHECK(painted("causal & padding 2", {7, 5}, false, 8) == "causal & padding 2 & not cells 7:5");
 }
 
+TEST_CASE("the least numbers of every mask are taken, and what lies below is refused") {
+  for (const char* least : {"window 1", "around 1", "dilated 1 1", "strided 1", "global 0 window 1", "random 0 seed 0",
+                            "prefix 0", "sink 0 window 1", "padding 0", "hidden 0 seed 0", "chosen 0 window 1",
+                            "bigbird 1 window 1 global 0 random 0 seed 0", "random 1 seed 0", "hidden 1 seed 0"}) {
+    CAPTURE(least);
+    CHECK_NOTHROW(parse_mask(least));
+  }
+  for (const char* below : {"window 0",
+                            "around 0",
+                            "dilated 0 1",
+                            "dilated 1 0",
+                            "strided 0",
+                            "global -1 window 1",
+                            "global 0 window 0",
+                            "random -0.1 seed 0",
+                            "random 0 seed -1",
+                            "prefix -1",
+                            "sink -1 window 1",
+                            "sink 0 window 0",
+                            "padding -1",
+                            "hidden -0.1 seed 0",
+                            "hidden 0 seed -1",
+                            "chosen 0 window 0",
+                            "bigbird 0 window 1 global 0 random 0 seed 0",
+                            "bigbird 1 window 0 global 0 random 0 seed 0",
+                            "bigbird 1 window 1 global -1 random 0 seed 0",
+                            "bigbird 1 window 1 global 0 random -1 seed 0",
+                            "random 1.1 seed 0",
+                            "window 1.5"}) {
+    CAPTURE(below);
+    CHECK_THROWS_AS(parse_mask(below), Error);
+  }
+}
+
+TEST_CASE("hashes are work, so buckets and rounds end at 1024; a seed is none") {
+  CHECK_NOTHROW(parse_mask("lsh 1024 rounds 1024 seed 100000"));
+  CHECK_THROWS_AS(parse_mask("lsh 1026 rounds 1 seed 1"), Error);
+  CHECK_THROWS_AS(parse_mask("lsh 4 rounds 1025 seed 1"), Error);
+  CHECK_THROWS_AS(parse_mask("lsh 3 rounds 1 seed 1"), Error);
+}
+
 }  // namespace headscope::masks_test

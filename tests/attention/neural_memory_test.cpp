@@ -94,4 +94,29 @@ TEST_CASE("the masks of the three forms against their one-line rules") {
   }
 }
 
+TEST_CASE("a deep memory of one neuron, by hand: M(k) = W tanh(u k), both learn along their own slope") {
+  const MemoryRates rates{0.5, 0.05, 0.1};
+  NeuralMemory memory(1, 1, rates, {1, 3});
+  // Far out tanh is 1, which tells W; then u. (Of W and u with both signs turned M is the same.)
+  double w = memory.answer({1e6})[0], u = std::atanh(memory.answer({0.5})[0] / w) / 0.5, past_w = 0, past_u = 0;
+  for (const auto& [key, value] : {std::pair{0.7, 2.0}, {-1.1, 0.4}, {0.3, -1.0}}) {
+    const double z = std::tanh(u * key), error = w * z - value;
+    const double by_w = 2 * error * z, by_u = 2 * error * w * (1 - z * z) * key;
+    const NeuralMemory::Lesson lesson = memory.learn({key}, {value});
+    CHECK(lesson.loss == doctest::Approx(error * error));
+    CHECK(lesson.surprise == doctest::Approx(std::sqrt(by_w * by_w + by_u * by_u)));
+    past_w = 0.5 * past_w - 0.05 * by_w, past_u = 0.5 * past_u - 0.05 * by_u;
+    w = 0.9 * w + past_w, u = 0.9 * u + past_u;
+    for (const double query : {0.2, -1.5, 3.0})
+      CHECK(memory.answer({query})[0] == doctest::Approx(w * std::tanh(u * query)));
+  }
+}
+
+TEST_CASE("states are kept where they are asked for and there are any") {
+  const Tensor k = random_tensor({3, 2}, 1), v = random_tensor({3, 2}, 2);
+  CHECK(run_memory(k, k, v, {}, {}, true).states.size() == 3);
+  CHECK(run_memory(k, k, v, {}, {}, false).states.empty());
+  CHECK(run_memory(k, k, v, {}, {4, 1}, true).states.empty());
+}
+
 }  // namespace headscope::neural_memory_test

@@ -7,7 +7,10 @@
 #include <limits>
 #include <vector>
 
+#include "core/attention/attention_kernel.h"
+#include "core/attention/masks.h"
 #include "core/base/error.h"
+#include "core/tensor/tape.h"
 #include "tests/support/largest_difference.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/worst.h"
@@ -269,6 +272,87 @@ TEST_CASE("an edit of another shape is refused by name, and a stop request ends 
   std::stop_source stop;
   stop.request_stop();
   CHECK_THROWS_AS(softmax_attention(in, backend, nullptr, stop.get_token()), Cancelled);
+}
+
+namespace {
+/// A card that says what it can and notes what it was asked: every number it computes is 7.
+class Card final : public AttentionKernel {
+ public:
+  bool can = true, can_record = true, can_together = true;
+  std::vector<std::pair<std::size_t, MapStorage>> asked;  // texts, and the maps that were wanted
+  int recorded = 0;
+  bool takes(const AttentionInput&, std::span<const Head>) const override { return can; }
+  Tensor room(Shape shape) override { return Tensor::zeros(shape); }
+  bool takes_together(const AttentionInput&, std::span<const Head>) const override { return can_together; }
+  std::vector<AttentionMap> attend(const AttentionInput& in, std::span<const Head>, Tensor z) override {
+    asked.emplace_back(in.lengths.size(), in.storage);
+    for (Index i = 0; i < z.dim(0); ++i)
+      for (Index h = 0; h < z.dim(1); ++h)
+        for (Index e = 0; e < z.dim(2); ++e) z.ref(i, h, e) = 7;
+    return {};
+  }
+  bool records(const Tape&, const AttentionInput&, std::span<const Head>) const override { return can_record; }
+  void record(Tape&, const AttentionInput&, std::span<const Head>, const Tensor&) override { ++recorded; }
+};
+struct WithCard final : Backend {
+  WithCard() : Backend(1) {}
+  AttentionKernel* attention() override { return &card; }
+  Card card;
+};
+class Watching final : public Tap {
+ public:
+  bool wants(Site site) const override { return site.kind == SiteKind::pattern; }
+  Tensor at(Site, const Tensor& value) override { return value; }
+};
+}  // namespace
+
+TEST_CASE("a card computes what it takes, and of gradients only what it can record; what a tap watches it never sees") {
+  AttentionInput in = random_input(5, 2, 1, 4, 0, causal_rule());
+  in.storage = MapStorage::none;
+  const auto by_card = [&](auto set, bool taped, Tap* tap) {
+    WithCard backend;
+    set(backend.card);
+    Tape tape(backend);
+    if (taped) tape.watch(in.q);
+    const Backend::Recording recording(backend, taped ? &tape : nullptr);
+    const AttentionOutput out = softmax_attention(in, backend, tap, {});
+    CHECK(backend.card.recorded == (taped && out.z.at(0, 0, 0) == 7));
+    CHECK(backend.card.asked.size() == (out.z.at(0, 0, 0) == 7 ? 1 : 0));
+    return out.z.at(0, 0, 0) == 7 && out.z.at(4, 1, 3) == 7;
+  };
+  const auto all = [](Card&) {};
+  const auto takes_none = [](Card& card) { card.can = false; };
+  const auto records_none = [](Card& card) { card.can_record = false; };
+  CHECK(by_card(all, false, nullptr));
+  CHECK(by_card(all, true, nullptr));
+  CHECK_FALSE(by_card(takes_none, false, nullptr));
+  CHECK_FALSE(by_card(takes_none, true, nullptr));
+  CHECK(by_card(records_none, false, nullptr));
+  CHECK_FALSE(by_card(records_none, true, nullptr));
+  Watching watching;
+  CHECK_FALSE(by_card(all, false, &watching));
+}
+
+TEST_CASE("a card computes several texts at once where it can, and then the one whose maps are wanted by itself") {
+  using Asked = std::vector<std::pair<std::size_t, MapStorage>>;
+  const std::vector<Index> two{3, 2};
+  const auto asked = [&](bool several, MapStorage storage, Index mapped, bool together) {
+    WithCard backend;
+    backend.card.can_together = together;
+    AttentionInput in = random_input(5, 2, 1, 4, 0, causal_rule());
+    if (several) in.lengths = two;
+    in.storage = storage, in.mapped = mapped;
+    softmax_attention(in, backend, nullptr, {});
+    return backend.card.asked;
+  };
+  constexpr auto none = MapStorage::none, dense = MapStorage::dense;
+  CHECK(asked(true, none, -1, true) == Asked{{2, none}});
+  CHECK(asked(true, none, -1, false) == Asked{{0, none}, {0, none}});
+  CHECK(asked(true, dense, -1, true) == Asked{{0, dense}, {0, dense}});  // maps of all: one after another
+  CHECK(asked(true, dense, 1, true) == Asked{{2, none}, {0, dense}});
+  CHECK(asked(true, dense, 1, false) == Asked{{0, none}, {0, dense}});
+  CHECK(asked(false, dense, 0, true) == Asked{{0, dense}});
+  CHECK(asked(false, none, -1, true) == Asked{{0, none}});
 }
 
 }  // namespace headscope::softmax_attention_test

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "core/attention/mechanism_math.h"
 #include "tests/attention/mechanisms/input.h"
 
 namespace headscope::titans_forms_test {
@@ -193,6 +194,35 @@ TEST_CASE("without persistent tokens and of any length of segment the forms stil
   }
   CHECK(headscope::testing::step_of(headscope::testing::run("titans form=layer", head, Detail::steps), "attended")
             .title == "MAL: joined output");
+}
+
+TEST_CASE("keys of nothing but zeros teach and ask nothing") {
+  const Input in;
+  const Tensor zeros = Tensor::zeros({n, d});
+  const PersistentTokens none = persistent_tokens(0, in.tk, in.tv, 1);
+  const TitansJoined joined = join_memory(TitansForm::gate, in.tq, zeros, in.tv, in.scale, in.rates, {}, none, span);
+  for (const float each : joined.recalled.values()) CHECK(each == 0);
+  // Of a memory that says nothing the gate is σ(0).
+  for (const float each : joined.gate.values()) CHECK(each == 0.5f);
+  const TitansJoined asked = join_memory(TitansForm::gate, zeros, in.tk, in.tv, in.scale, in.rates, {}, none, span);
+  for (const float each : asked.recalled.values()) CHECK(each == 0);
+}
+
+TEST_CASE("persistent tokens are drawn as large as keys and values are in the mean square") {
+  const Input in;
+  const auto size = [](const Tensor& x) {
+    double sum = 0;
+    for (const float v : x.packed().values()) sum += static_cast<double>(v) * static_cast<double>(v);
+    return std::sqrt(sum / static_cast<double>(x.size()));
+  };
+  const auto like = [&](const Tensor& drawn, const Tensor& x, std::uint64_t seed) {
+    const Tensor bare = mechanism::gaussian(drawn.dim(0), drawn.dim(1), seed);
+    for (Index i = 0; i < drawn.dim(0); ++i)
+      for (Index c = 0; c < drawn.dim(1); ++c)
+        CHECK(drawn.at(i, c) == doctest::Approx(static_cast<double>(bare.at(i, c)) * size(x)).epsilon(1e-5));
+  };
+  like(in.always.k, in.tk, 14);
+  like(in.always.v, in.tv, 15);
 }
 
 }  // namespace headscope::titans_forms_test

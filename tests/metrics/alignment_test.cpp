@@ -76,4 +76,19 @@ TEST_CASE("each target word goes to the source word with most weight, of all tok
   CHECK(strongest_words(map, one_row, keys) == AlignedPairs{{0, 0}});
 }
 
+TEST_CASE("the last position of either side is one, the next is none, and which word was wrong is said") {
+  const KnownAlignment known = parse_alignment(" 2-1\t1?0\n", 3, 2, "truth");
+  CHECK(known.possible == AlignedPairs{{2, 1}, {1, 0}});
+  CHECK(known.sure == AlignedPairs{{2, 1}});
+  CHECK(parse_alignment("", 3, 2, "truth").possible.empty());
+  for (const char* wrong : {"3-0", "0-2", "2-2", "0--1"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_WITH_AS(
+        parse_alignment(std::string("0-0 ") + wrong, 3, 2, "truth"),
+        doctest::Contains(
+            (std::string("a source position below 3 and a target position below 2, found \"") + wrong + "\"").c_str()),
+        Error);
+  }
+}
+
 }  // namespace headscope::alignment_test

@@ -118,4 +118,18 @@ TEST_CASE("rules that are too long or too deep are refused, not followed") {
   CHECK_THROWS_AS(CellRule(nots + "k == q"), RuleError);
 }
 
+TEST_CASE("a rule that is too long says how long it is, at its beginning") {
+  const std::string most = "k == q" + std::string(10'000 - 6, ' ');
+  CHECK_NOTHROW(CellRule{most});
+  try {
+    const CellRule parsed{most + " "};
+    FAIL_CHECK("taken");
+  } catch (const RuleError& error) {
+    CHECK(error.begin == 0);
+    CHECK(error.end == 0);
+    CHECK(error.where.find("k == q") != std::string::npos);
+    CHECK(std::string(error.what()).find("at most 10000 characters, found 10001") != std::string::npos);
+  }
+}
+
 }  // namespace headscope::cell_rule_test

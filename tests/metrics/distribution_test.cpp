@@ -180,4 +180,16 @@ TEST_CASE("stored parts that contradict one another are refused") {
   }
 }
 
+TEST_CASE("quantiles out of bins: one value in each of 512 bins is an even spread") {
+  Distribution values({0, 1});
+  for (int i = 0; i < 512; ++i) values.add((i + 0.5) / 512);
+  REQUIRE_FALSE(values.exact());
+  // To three decimals, since a bin is 0.002 wide.
+  for (const double p : {0.25, 0.5, 0.75, 0.125}) CHECK(values.quantile(p) == p);
+  CHECK(values.quantile(0.1) == doctest::Approx(0.1));
+  CHECK(values.quantile(0.001) == doctest::Approx(0.001));
+  CHECK(values.quantile(1) == doctest::Approx(511.5 / 512));  // never beyond the largest
+  CHECK(values.quantile(0) == doctest::Approx(0.5 / 512));
+}
+
 }  // namespace headscope::distribution_test

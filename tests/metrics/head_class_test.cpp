@@ -341,4 +341,17 @@ TEST_CASE("class colours stay apart for people without red or green cones") {
       }
 }
 
+TEST_CASE("by distance: what other rows give to a key as far away, by hand") {
+  // Tokens 7 8 7 8: rows 2 and 3 look at their own token two back with ½ and ¼, and each is what the other's distance
+  // gives. Three back, where row 3 alone could look, nobody else does.
+  const Head head = head_of(rows_of({{1}, {0.5f, 0.5f}, {0.5f, 0.25f, 0.25f}, {0.25f, 0.25f, 0.25f, 0.25f}}),
+                            {7, 8, 7, 8}, causal_rule());
+  const RowEvidence found = row_evidence(head.input(), metric("duplicate_token"), true);
+  CHECK(found.score == Approx(0.75));
+  CHECK(found.by_distance == Approx(0.25 + 0.5));
+  CHECK(row_evidence(head.input(), metric("duplicate_token")).by_distance == 0);
+  const Head once = head_of(rows_of({{1}, {0.5f, 0.5f}, {0.5f, 0.25f, 0.25f}}), {7, 8, 7}, causal_rule());
+  CHECK(row_evidence(once.input(), metric("duplicate_token"), true).by_distance == 0);  // no other row is as far
+}
+
 }  // namespace headscope::head_class_test

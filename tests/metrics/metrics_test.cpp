@@ -321,4 +321,43 @@ TEST_CASE("weights that are no probabilities have the metrics of any weights alo
   CHECK(of(rows_of({{1}, {0, 1}, {0, 0.5f, 0.5f}}), MapKind::sparse, "sink") == Approx(0));
 }
 
+namespace {
+/// Every query sees every key but the first, which sees nothing: its range ends before it begins.
+class AllButFirst final : public AttentionRule {
+ public:
+  KeyRange keys(Index query, Index n_key) const override {
+    return query == 0 ? KeyRange{n_key, 0} : KeyRange{0, n_key};
+  }
+  std::string describe() const override { return "all but the first"; }
+};
+}  // namespace
+
+TEST_CASE("a row that sees nothing is no row of any distance, and takes none of another's") {
+  // Six tokens, each looking two ahead; keys two ahead are seen by rows 1 to 3, three of six, which is half.
+  Tensor weights = Tensor::zeros({6, 6});
+  for (Index i = 1; i < 4; ++i) weights.ref(i, i + 2) = 1;
+  weights.ref(4, 4) = weights.ref(5, 5) = 1;
+  const Head head = head_of(weights, {1, 2, 3, 4, 5, 6}, std::make_shared<AllButFirst>());
+  const BestOffset best = best_offset(head.map);
+  CHECK(best.distance == -2);
+  CHECK(best.weight == Approx(3.0 / 4));  // of the four rows that the text has it for
+  CHECK(best.tried == 3);                 // 2 and 3 back, 2 ahead
+}
+
+TEST_CASE("the cells of a distance lie within the text: of the last token none is next, of the first none before") {
+  const Head head = three();
+  const auto of = [&](const char* id, Index query) {
+    std::vector<Index> keys;
+    metric(id).cells(head.input())(query, keys);
+    return keys;
+  };
+  using Keys = std::vector<Index>;
+  CHECK(of("next_token", 0) == Keys{1});
+  CHECK(of("next_token", 1) == Keys{2});
+  CHECK(of("next_token", 2) == Keys{});
+  CHECK(of("previous_token", 0) == Keys{});
+  CHECK(of("previous_token", 1) == Keys{0});
+  CHECK(of("previous_token", 2) == Keys{1});
+}
+
 }  // namespace headscope::metrics_test

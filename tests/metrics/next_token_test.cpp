@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/metrics/next_token_change.h"
 
 namespace headscope::next_token_test {
 
@@ -77,6 +78,111 @@ TEST_CASE("a position or a token outside the logits is an error with its number"
     CHECK(error.where == "token 1");
     CHECK(error.found == "7");
   }
+}
+
+TEST_CASE("where a model answers: behind the text, at its first masked token, at a picture's CLS") {
+  Trace trace = trace_of(Tensor::zeros({4, 3}), {0, 1, 2, 0});
+  const Tensor square = Tensor::full({4, 4}, 0.25f), one_row = Tensor::full({1, 4}, 0.25f);
+  const auto map_of = [](const Tensor& weights) {
+    return AttentionMap::dense({}, weights, full_rule(), stats_of_weights(weights, nullptr));
+  };
+  const AttentionMap map = map_of(square);
+  CHECK(answer_position(trace) == 3);
+  CHECK(usual_query(trace, map) == 3);
+  CHECK(target_positions(trace) == std::vector<double>{1, 2, 3});
+  trace.model.objective = Objective::masked_token;
+  CHECK_FALSE(answer_position(trace));
+  CHECK(usual_query(trace, map) == 3);  // nothing is asked for: the last row
+  CHECK(targets(trace).empty());
+  CHECK(top_next(trace, 2).empty());
+  CHECK(std::isnan(next_token_change(trace, trace, 2).kl));
+  CHECK(std::isnan(logit_difference(trace, 0, 1)));
+  trace.tokens[1].masked = trace.tokens[2].masked = true;
+  trace.tokens[1].original = -1, trace.tokens[2].original = 2;
+  CHECK(answer_position(trace) == 1);
+  CHECK(usual_query(trace, map) == 1);
+  CHECK(usual_query(trace, map_of(one_row)) == 0);
+  CHECK(target_positions(trace) == std::vector<double>{2});
+  trace.model.objective = Objective::image_class;
+  CHECK(answer_position(trace) == 0);
+  CHECK(usual_query(trace, map) == 0);
+}
+
+TEST_CASE("masked tokens: what was there, how likely it is, and the likeliest; nothing is known of a bare mask") {
+  // Of row 1 ½ ¼ ¼, of row 2 ¼ ¼ ½.
+  Trace trace =
+      trace_of(Tensor::from({4, 3}, std::vector<float>{9, 0, 0, ln2, 0, 0, 0, 0, ln2, 0, 9, 0}), {0, 1, 1, 2});
+  trace.model.objective = Objective::masked_token;
+  trace.tokens[1].masked = trace.tokens[2].masked = true;
+  trace.tokens[1].original = 0, trace.tokens[2].original = 2;
+  trace.tokens[3].original = 1;  // not masked
+  auto answers = masked_answers(trace);
+  REQUIRE(answers.size() == 2);
+  CHECK(answers[0].position == 1);
+  CHECK(answers[0].original == 0);
+  CHECK(answers[0].original_probability == Approx(0.5));
+  CHECK(answers[0].best.id == 0);
+  CHECK(answers[1].position == 2);
+  CHECK(answers[1].original == 2);
+  CHECK(answers[1].original_probability == Approx(0.5));
+  CHECK(mean_loss(trace) == Approx(std::log(2.0)));
+  trace.tokens[1].original = -1, trace.tokens[2].original = 3;  // unknown, and of another vocabulary
+  answers = masked_answers(trace);
+  REQUIRE(answers.size() == 2);
+  for (const MaskedAnswer& answer : answers) {
+    CHECK(answer.original == -1);
+    CHECK(std::isnan(answer.original_probability));
+  }
+  trace.model.objective = Objective::next_token;
+  CHECK(masked_answers(trace).empty());
+}
+
+TEST_CASE("a picture has one row of scores, read at CLS") {
+  Trace trace = trace_of(Tensor::from({1, 2}, std::vector<float>{0, 1}), {0, 0, 0});
+  trace.model.objective = Objective::image_class;
+  CHECK(top_next(trace, 1)[0].id == 1);
+  CHECK(top_next(trace, 1, 0)[0].id == 1);
+  CHECK_THROWS_WITH_AS(top_next(trace, 1, 1), doctest::Contains("the position of CLS, 0, where they are read, found 1"),
+                       Error);
+  CHECK(logit_difference(trace, 1, 0) == 1);
+  CHECK(logit_difference(trace, 1, 0, 0) == 1);
+  CHECK(std::isnan(logit_difference(trace, 1, 0, 1)));
+}
+
+TEST_CASE("what changes between two runs: each token once, the most probable of either first, and the KL by hand") {
+  // ½ ¼ ¼ and ¼ ¼ ½: KL = ½ ln 2 + 0 − ¼ ln 2.
+  const Trace before = trace_of(Tensor::from({2, 3}, std::vector<float>{5, 0, 0, ln2, 0, 0}), {0, 1}),
+              after = trace_of(Tensor::from({1, 3}, std::vector<float>{0, 0, ln2}), {0, 1});
+  const NextTokenChange change = next_token_change(before, after, 2);
+  CHECK(change.kl == Approx(0.25 * std::log(2.0)).epsilon(1e-6));
+  REQUIRE(change.tokens.size() == 3);  // {0, 1} of the one, {2, 0} of the other
+  CHECK(change.tokens[0].id == 0);
+  CHECK(change.tokens[0].before == Approx(0.5));
+  CHECK(change.tokens[0].after == Approx(0.25));
+  CHECK(change.tokens[1].id == 2);
+  CHECK(change.tokens[1].after == Approx(0.5));
+  CHECK(change.tokens[2].id == 1);
+  // Of the last logits alone nothing is known of a row before.
+  CHECK(std::isnan(next_token_change(before, after, 2, 0).kl));
+  CHECK(next_token_change(before, after, 2, 1).kl == change.kl);
+  CHECK(std::isnan(next_token_change(before, after, 2, 2).kl));
+  CHECK(next_token_change(before, before, 2, 0).kl == 0);
+  // e⁵, 1, 1 over their sum beside ½ ¼ ¼.
+  const double most = std::exp(5.0) / (std::exp(5.0) + 2), rest = 1 / (std::exp(5.0) + 2);
+  CHECK(next_token_change(before, before, 2, 0, 1).kl ==
+        Approx(most * std::log(most / 0.5) + 2 * rest * std::log(rest / 0.25)));
+  CHECK(logit_difference(after, 2, 0) == Approx(std::log(2.0)));
+  CHECK(std::isnan(logit_difference(after, 2, 0, 0)));
+  CHECK(logit_difference(before, 0, 1, 0) == 5);
+}
+
+TEST_CASE("a model without logits is asked for nothing") {
+  Trace trace = trace_of(Tensor::zeros({2, 3}), {0, 1});
+  trace.model.name = "m", trace.model.objective = Objective::masked_token;
+  CHECK_THROWS_WITH_AS(most_probable(trace), doctest::Contains("a masked token that is asked for"), Error);
+  trace.logits = Tensor();
+  CHECK_THROWS_WITH_AS(most_probable(trace), doctest::Contains("a trace with logits"), Error);
+  CHECK(prediction_words(Objective::next_token).token == std::string("next token"));
 }
 
 }  // namespace headscope::next_token_test

@@ -81,4 +81,17 @@ TEST_CASE("the induction scores by hand: BOS and two tokens said twice") {
   CHECK(induction_block(last.map, 2, 1) == Approx(0.4));
 }
 
+TEST_CASE("without a BOS the second block begins at its period, and the first key counts") {
+  const Tensor weights = rows_of({{1}, {0.5f, 0.5f}, {0.2f, 0.3f, 0.5f}, {0.1f, 0.2f, 0.6f, 0.1f}});
+  const Head head = head_of(weights, {1, 2, 1, 2}, causal_rule());
+  CHECK(duplicate_block(head.map, 2, 0) == Approx((0.2 + 0.2) / 2));  // keys 0 and 1
+  CHECK(induction_block(head.map, 2, 0) == Approx((0.3 + 0.6) / 2));  // keys 1 and 2
+  CHECK(duplicate_block(head.map, 3, 0) == Approx(0.1));
+  CHECK(std::isnan(duplicate_block(head.map, 4, 0)));
+  // Every token but the BOS, which may be the first or the last.
+  CHECK(whole_alphabet(4, std::nullopt) == std::vector<std::int32_t>{0, 1, 2, 3});
+  CHECK(whole_alphabet(4, 0) == std::vector<std::int32_t>{1, 2, 3});
+  CHECK(whole_alphabet(4, 3) == std::vector<std::int32_t>{0, 1, 2});
+}
+
 }  // namespace headscope::repeated_tokens_test

@@ -132,4 +132,24 @@ TEST_CASE("rollout needs every head") {
   CHECK_THROWS_WITH_AS(mixing_matrices(trace), doctest::Contains("found 3 of 4"), Error);
 }
 
+TEST_CASE("of a state space the signed weights are mixed by their size") {
+  Trace trace = trace_of(1, 2, 3, 5);
+  trace.model.dims.d_inner = 8;
+  const Tensor first = testing::rows_of({{-2}, {1, -3}, {4, -4, 0}}),
+               second = testing::rows_of({{5}, {0, 7}, {0, 0, 0}});
+  trace.maps.clear();
+  int head = 0;
+  for (const Tensor& weights : {first, second}) {
+    AttentionMap::Place place{0, head, head};
+    place.kind = MapKind::effective;
+    ++head;
+    trace.maps.push_back(AttentionMap::dense(place, weights, causal_rule(), stats_of_weights(weights, nullptr)));
+  }
+  // Shares 1; ¼ ¾; ½ ½ 0 and 1; 0 1; nothing. Half of the mean of both, half of the row itself.
+  const Tensor mixed = mixing_matrices(trace, 0.5).front();
+  const double expected[3][3] = {{1, 0, 0}, {0.0625, 0.5 + 0.4375, 0}, {0.125, 0.125, 0.5}};
+  for (Index i = 0; i < 3; ++i)
+    for (Index j = 0; j < 3; ++j) CHECK(mixed.at(i, j) == doctest::Approx(expected[i][j]));
+}
+
 }  // namespace headscope::rollout_test

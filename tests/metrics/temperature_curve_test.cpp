@@ -103,4 +103,27 @@ TEST_CASE("temperatures are spaced evenly on a logarithmic axis") {
   for (std::size_t i = 0; i < 5; ++i) CHECK(taus[i] == doctest::Approx(wanted[i]));
 }
 
+TEST_CASE("scores of a row that does not begin at the first key stand at their own keys") {
+  Backend backend(1);
+  const LoadedModel loaded{Model::load(reference("gpt2-random"), backend), nullptr};
+  RunRequest request;
+  request.model = reference("gpt2-random");
+  request.ids = {3, 14, 15, 9, 2, 6, 5, 3};
+  request.capture.maps = MapStorage::factored;
+  request.edits = {parse_intervention("1.1: mask window 3", "test")};
+  const AttentionMap map = run(loaded, request, Ctx{backend})->map({1, 1});
+  REQUIRE(map.is_factored());
+  std::vector<double> scores(8);
+  for (Index i = 0; i < 8; ++i) {
+    row_scores(map, i, scores);
+    double sum = 0;
+    for (const double each : scores) sum += std::exp(each);
+    for (Index j = 0; j < 8; ++j) {
+      const double each = scores[static_cast<std::size_t>(j)];
+      CHECK(std::isinf(each) == (j > i || j + 3 <= i));
+      CHECK(std::exp(each) / sum == doctest::Approx(static_cast<double>(map.weight(i, j))).epsilon(1e-4));
+    }
+  }
+}
+
 }  // namespace headscope::temperature_curve_test

@@ -19,7 +19,7 @@ int energy_rank(const std::vector<double>& singular, double share) {
   for (const double s : singular) all += s * s;
   double sum = 0;
   int rank = 0;
-  while (all > 0 && sum < share * all * (1 - 1e-12) && rank < static_cast<int>(singular.size())) {
+  while (sum < share * all * (1 - 1e-12)) {
     sum += nth(singular, rank) * nth(singular, rank);
     ++rank;
   }

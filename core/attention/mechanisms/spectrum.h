@@ -16,6 +16,7 @@ struct Cut {
 };
 Cut cut_to_rank(const Tensor& matrix, int rank);
 /// Fewest singular values whose squares sum to `share` of all squares; 0 for a zero matrix.
+/// REQUIRES share ≤ 1.
 int energy_rank(const std::vector<double>& singular, double share);
 /// How many exceed the largest times 10⁻⁶, float32's rounding over a row.
 int numeric_rank(const std::vector<double>& singular);

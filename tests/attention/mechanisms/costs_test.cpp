@@ -8,6 +8,7 @@
 
 #include "core/attention/mechanism_compare.h"
 #include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/spectrum.h"
 #include "tests/attention/mechanisms/input.h"
 
 namespace headscope::costs_test {
@@ -253,6 +254,164 @@ TEST_CASE("why projections: asymmetry and the diagonal, by hand and from the dra
   const std::string note = note_of("projections seed=2", in);
   CHECK(holds(note, "(asymmetry 0), its diagonal the largest of its row in " + r.facts[2].value));
   CHECK(holds(note, "is " + r.facts[1].value + ", and the diagonal is the largest in " + r.facts[3].value));
+}
+
+TEST_CASE("sentences turn at their own number: as many keys as trained, as many rounds as blocks, rates of nothing") {
+  const MechanismInput nine = random_head(9, 9, 4, 4, "causal");
+  CHECK(note_of("log-length trained=9", nine).starts_with("No row here has more keys"));
+  CHECK(note_of("log-length trained=8", nine).starts_with("Rows with more keys than m"));
+  CHECK(note_of("ring workers=3 rounds=2", nine).starts_with("Some keys have not come round yet"));
+  CHECK(note_of("ring workers=3 rounds=3", nine).starts_with("Every key has come round"));
+  CHECK(note_of("ring workers=16 rounds=9", nine).starts_with("Every key has come round"));
+  CHECK(note_of("ring workers=16 rounds=8", nine).starts_with("Some keys have not come round yet"));
+  const std::string delta = "Without momentum and forgetting this is the delta rule with β = 2θ.";
+  CHECK(note_of("titans momentum=0 forgetting=0", nine) == delta);
+  CHECK(note_of("titans momentum=0.5 forgetting=0", nine) != delta);
+  CHECK(note_of("titans momentum=0 forgetting=0.5", nine) != delta);
+}
+
+TEST_CASE("refined weights: three products of n³ where W is drawn, one where it is the identity, one more of values") {
+  const Mechanism& refined = *find_mechanism("refined");
+  const auto cost = [&](const char* spec) {
+    return refined.cost({10, 4, 4}, parse_mechanism(spec).values).multiply_adds -
+           mechanism::plain_cost({10, 4, 4}).multiply_adds;
+  };
+  CHECK(cost("refined spread=0") == 1000);
+  CHECK(cost("refined spread=0.5") == 3000);
+  CHECK(cost("refined spread=1") == 3000);
+  CHECK(cost("refined spread=0 form=value-weighted") == 2000);
+  CHECK(cost("refined spread=0.5 form=value-weighted") == 4000);
+}
+
+TEST_CASE("ranks that nobody asked for are −1, all four") {
+  const MechanismInput in = random_head(5, 5, 3, 3, "causal");
+  const MechanismResult r = run("softmax", in);
+  const MechanismComparison none = compare(in, r, 4), all = compare(in, r, 5);
+  for (const int rank : {none.rank, none.rank_reference, none.rank90, none.rank90_reference}) CHECK(rank == -1);
+  for (const int rank : {all.rank, all.rank_reference, all.rank90, all.rank90_reference}) CHECK(rank > 0);
+  CHECK(energy_rank({3, 4, 0}, 1) == 2);
+  CHECK(energy_rank({4, 3}, 0.64) == 1);
+  CHECK(energy_rank({4, 3}, 0.65) == 2);
+  CHECK(energy_rank({0, 0}, 0.9) == 0);
+  CHECK(energy_rank({}, 0.9) == 0);
+  CHECK(numeric_rank({2, 2.1e-6, 1.9e-6}) == 2);
+  CHECK(numeric_rank({0, 0}) == 0);
+}
+
+TEST_CASE("parameters without a say are not shown: seeds of what is not drawn, gates of what has none") {
+  const auto shows = [](const char* spec, std::string_view name) {
+    const MechanismChoice choice = parse_mechanism(spec);
+    const auto shown = choice.mechanism->shown_parameters(choice.values, {9, 4, 4});
+    return std::ranges::any_of(shown, [&](const MechanismParameter* each) { return each->name == name; });
+  };
+  CHECK(shows("additive weights=drawn", "seed"));
+  CHECK_FALSE(shows("additive", "seed"));
+  CHECK(shows("refined spread=0.5", "seed"));
+  CHECK_FALSE(shows("refined spread=0", "seed"));
+  CHECK(shows("titans form=context", "gating"));
+  CHECK(shows("titans form=gate", "gating"));
+  CHECK_FALSE(shows("titans form=layer", "gating"));
+  CHECK(shows("titans form=context", "context-memory"));
+  CHECK_FALSE(shows("titans form=gate", "context-memory"));
+  CHECK_FALSE(shows("titans persistent=0 hidden=0", "seed"));
+  CHECK(shows("titans persistent=1 hidden=0", "seed"));
+  CHECK(shows("titans persistent=0 hidden=1", "seed"));
+}
+
+TEST_CASE("sentences and titles name the numbers and inputs they mean") {
+  const MechanismInput nine = random_head(9, 9, 4, 4, "causal");
+  const MechanismResult r = run("saturation", nine, Detail::steps);
+  CHECK(find_mechanism("saturation")->note(nine, parse_mechanism("saturation").values, r) ==
+        "The largest weight is " + r.facts[1].value + ", the gradient " + r.facts[0].value +
+            ": raise the sharpness and watch it go to 0.");
+  const MechanismResult cross = run("cross", nine, Detail::steps);
+  CHECK(step_of(cross, "q").title == "Q, of the asking sequence");
+  CHECK(step_of(cross, "k").title == "K, of the other");
+  CHECK(step_of(cross, "v").title != "K, of the other");
+  // Two rows, even: entropies 0 and ln 2, whose mean is that of √2 = 1.4 tokens.
+  MechanismInput two = random_head(2, 2, 3, 3, "causal");
+  two.q = Tensor::zeros({2, 3});
+  const MechanismResult lengths = run("log-length", two, Detail::steps);
+  CHECK(std::ranges::any_of(lengths.facts, [](const MechanismFact& fact) { return fact.value == "1.4 → 1.4"; }));
+  CHECK(step_of(lengths, "effective").explain(1, 0) == "e^0.69 = 2.00 tokens");
+  const MechanismResult system = run("state-space", nine, Detail::steps);
+  for (const MechanismCurve& curve : system.curves)
+    for (const MechanismCurve::Line& line : curve.lines) CHECK(line.x.size() == line.y.size());
+}
+
+TEST_CASE("tiles that no row reaches are skipped, also where one begins where the other ends") {
+  // Each row sees itself alone: of two tiles of two keys each row needs one.
+  const MechanismResult r = run("flash fit=off rows=1 columns=2", random_head(4, 4, 3, 3, "window 1"), Detail::steps);
+  CHECK(r.facts[0].value.find("4 skipped") != std::string::npos);
+  // 256 numbers of fast memory, rows of 11 + 11: eleven keys would take 11 · 23 + 22 = 275, ten take 252 and leave one
+  // row. So 33 tokens are 33 rows of 4 tiles.
+  const MechanismInput in = random_head(33, 33, 11, 11, "full");
+  const MechanismResult fit = run("flash fit=on memory=1", in);
+  CHECK(fit.facts[0].value == "132 of 132 done, 0 skipped");
+  CHECK(gap(fit.output, times(softmax_by_definition(in), matrix_of(in.v))) < 1e-5);
+  const double n = 33, width = 22;
+  CHECK(find_mechanism("flash")->cost({33, 11, 11}, parse_mechanism("flash fit=on memory=1").values).moved_bytes ==
+        4 * (n * width + n * n * width));
+}
+
+TEST_CASE("one key that is hidden is one weight that is not a number; a cosine is told with its own two lengths") {
+  const MechanismInput one{rows(1, 1, {1}), rows(1, 1, {2}), rows(1, 1, {3}), 1, parse_mask("full")};
+  const MechanismResult r = run("mask-value hidden=1", one, Detail::steps);
+  CHECK(step_of(r, "infinity").formula == "0 ÷ 0: not a number");
+  CHECK(r.facts[0].value == "1 weights are not a number");
+  const MechanismInput two{rows(1, 2, {3, 4}), rows(2, 2, {1, 0, 0, 2}), rows(2, 1, {1, 2}), 1, parse_mask("full")};
+  const MechanismResult cosine = run("cosine", two, Detail::steps);
+  CHECK(step_of(cosine, "cosines").explain(0, 0).ends_with("÷ (5 · 1)"));
+  CHECK(step_of(cosine, "cosines").explain(0, 1).ends_with("÷ (5 · 2)"));
+  // Of 2 · 4 · 2 features for each query and key, beside what a kernel of so many costs.
+  CHECK(find_mechanism("dpfp")->cost({10, 4, 6}, parse_mechanism("dpfp nu=2").values).multiply_adds ==
+        find_mechanism("linear")->cost({10, 16, 6}, parse_mechanism("linear").values).multiply_adds + 2 * 10 * 16);
+}
+
+namespace {
+/// Nobody sees anything.
+class Blind final : public AttentionRule {
+ public:
+  KeyRange keys(Index, Index) const override { return {0, 0}; }
+  std::string describe() const override { return "nothing"; }
+};
+}  // namespace
+
+TEST_CASE("where no key is seen shares are 0, not a number over nothing") {
+  MechanismInput in = random_head(3, 3, 2, 2, "full");
+  in.rule = std::make_shared<Blind>();
+  CHECK(compare(in, run("softmax", in)).negative == 0);
+  CHECK(run("entmax", in).facts[0].value == "0 % of 0 cells");
+  // Of one cell all, when it is negative.
+  const MechanismInput one = random_head(1, 1, 2, 2, "full");
+  MechanismResult negative = run("softmax", one);
+  negative.weights = rows(1, 1, {-1});
+  CHECK(compare(one, negative).negative == 1);
+  const MechanismResult rows_of_none = run("softmax", in, Detail::steps);
+  CHECK(step_of(rows_of_none, "exp").explain(1, 1).find("− 0)") != std::string::npos);
+  // As many shifts as leave an entry another to be multiplied with: of d = 1 one, so 2 features.
+  CHECK(step_of(run("dpfp nu=16", random_head(4, 4, 1, 2, "full"), Detail::steps), "phi-q").value.shape() ==
+        Shape{4, 2});
+  CHECK(mechanism::brief(100000) == mechanism::text(100000));
+  CHECK(mechanism::brief(99999) == "99999");
+  // A curve of a long text is of its beginning, and says so; of a short one of all.
+  CHECK_FALSE(
+      holds(run("performer features=8", random_head(9, 9, 2, 2, "causal"), Detail::steps).curves[0].title, "first"));
+  const MechanismResult system = run("state-space", random_head(5, 5, 3, 3, "causal"), Detail::steps);
+  const MechanismChoice choice = parse_mechanism("state-space");
+  const MechanismInput five = random_head(5, 5, 3, 3, "causal");
+  const Recurrence by = choice.mechanism->recurrent(five, choice.values);
+  const Tensor& a = step_of(system, "a").value;  // and B̄ by what the first token leaves of a channel
+  for (Index e = 0; e < 3; ++e)
+    for (Index t = 0; t < 5; ++t)
+      for (Index i = 0; i < a.dim(0); ++i) {
+        double expected = static_cast<double>(by.states[0].at(i, 0)) / static_cast<double>(five.v.at(0, 0)) *
+                          static_cast<double>(five.v.at(t, e));
+        for (Index j = 0; t > 0 && j < a.dim(0); ++j)
+          expected += static_cast<double>(a.at(i, j)) *
+                      static_cast<double>(by.states[static_cast<std::size_t>(t - 1)].at(j, e));
+        CHECK(by.states[static_cast<std::size_t>(t)].at(i, e) == doctest::Approx(expected).epsilon(1e-4).scale(1e-3));
+      }
 }
 
 }  // namespace headscope::costs_test

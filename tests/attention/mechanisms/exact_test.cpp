@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/attention/mechanism_math.h"
+#include "core/attention/mechanism_report.h"
 #include "core/attention/mechanisms/entmax.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "tests/attention/mechanisms/input.h"
@@ -345,6 +346,28 @@ TEST_CASE("attention between rows of the weights, by definition") {
   const Tensor one = run("refined spread=1 seed=1", in).weights, two = run("refined spread=1 seed=2", in).weights;
   CHECK(gap(one, two) > 1e-4);
   CHECK(gap(one, run("refined spread=1 seed=1", in).weights) == 0);
+}
+
+TEST_CASE("worked examples are the numbers that their titles tell of") {
+  const auto example = [](std::string_view id) {
+    const auto found = std::ranges::find(worked_examples(), id, &WorkedExample::id);
+    REQUIRE(found != worked_examples().end());
+    return found->input();
+  };
+  const MechanismInput one = example("one-query");
+  CHECK(one.scale == doctest::Approx(1 / std::sqrt(2.0)));
+  CHECK(run("softmax", one).output.at(0, 0) == doctest::Approx(20.0).epsilon(1e-5));
+  CHECK(run("softmax", one).weights.at(0, 1) == doctest::Approx(0.1978).epsilon(1e-3));
+  const MechanismInput two = example("two-by-two");
+  CHECK(gap(two.q, Matrix{{1, 0}, {0, -1}}) == 0);
+  CHECK(gap(two.k, Matrix{{0.5, 1}, {-1, 2}}) == 0);
+  CHECK(gap(two.v, Matrix{{1}, {2}}) == 0);
+  // "Welcome" shares a part with "Starbucks" and none with "to": scores 2 0 1, 0 2 1, 1 1 2.
+  const MechanismInput welcome = example("welcome");
+  const double e = std::exp(1.0), ee = e * e;
+  CHECK(gap(run("softmax", welcome).weights, Matrix{{ee / (ee + 1 + e), 1 / (ee + 1 + e), e / (ee + 1 + e)},
+                                                    {1 / (ee + 1 + e), ee / (ee + 1 + e), e / (ee + 1 + e)},
+                                                    {e / (ee + 2 * e), e / (ee + 2 * e), ee / (ee + 2 * e)}}) < 1e-6);
 }
 
 }  // namespace headscope::exact_test

@@ -304,4 +304,116 @@ TEST_CASE("log n: a row without keys is worth no token") {
   CHECK(step_of(r, "entropy").explain(1, 0) == "the row sees no key");
 }
 
+TEST_CASE("mask value: steps say what lies on hidden keys, or that nothing is a number") {
+  const MechanismInput in{rows(1, 1, {1}), rows(4, 1, {1, 3, 2, 0}), rows(4, 1, {1, 2, 3, 4}), 1, parse_mask("full")};
+  const MechanismResult half = run("mask-value hidden=0.5", in, Detail::steps);
+  for (const char* id : {"infinity", "billion", "billion-half", "least-half"})
+    CHECK(step_of(half, id).formula == "0 on hidden keys");
+  CHECK(step_of(half, "row-scores").formula == "query 0; 2 of 4 keys hidden");
+  CHECK(value_of(half, "In this program") == "as with −∞");
+  CHECK(value_of(half, "−∞") == "0 of the weight on hidden keys");
+  const MechanismResult whole = run("mask-value hidden=1", in, Detail::steps);
+  CHECK(step_of(whole, "infinity").formula == "0 ÷ 0: not a number");
+  CHECK(step_of(whole, "billion").formula == "1 on hidden keys");
+}
+
+TEST_CASE("look-up: where the best key's value is nothing the distance is what attention returns, unshared") {
+  // Scores 2, 0: weights σ(2), σ(−2). The best value is 0, the other 3.
+  const MechanismInput in{rows(1, 1, {1}), rows(2, 1, {2, 0}), rows(2, 1, {0, 3}), 1, parse_mask("full")};
+  const double other = 1 / (1 + std::exp(2.0));
+  const MechanismResult r = run("look-up", in, Detail::steps);
+  CHECK(number_in(value_of(r, "Distance of the two")) == doctest::Approx(3 * other).epsilon(2e-3));
+  CHECK(r.curves[1].marker->second == doctest::Approx(3 * other));
+  CHECK(number_in(value_of(r, "Soft look-up")) == doctest::Approx(1 - other).epsilon(2e-3));
+  // Of 41 sharpnesses, from 0.05 to 100: the best weight is σ(2 s).
+  REQUIRE(r.curves[0].lines[0].x.size() == 41);
+  CHECK(r.curves[0].lines[0].x.front() == doctest::Approx(0.05));
+  CHECK(r.curves[0].lines[0].x.back() == doctest::Approx(100));
+  for (std::size_t i = 0; i < 41; ++i) {
+    const double sharpness = r.curves[0].lines[0].x[i], best = 1 / (1 + std::exp(-2 * sharpness));
+    CHECK(r.curves[0].lines[0].y[i] == doctest::Approx(best));
+    CHECK(r.curves[1].lines[0].y[i] == doctest::Approx(3 * (1 - best)).scale(1e-3));
+  }
+}
+
+TEST_CASE("softmax as loops: bytes by keys seen, four for each read and write") {
+  const MechanismInput in{rows(1, 1, {1}), rows(4, 1, {1, 3, 2, 0}), rows(4, 2, {1, 0, 0, 1, 1, 1, 2, 0}), 1,
+                          parse_mask("full")};
+  const MechanismResult r = run("softmax-loops", in, Detail::steps);
+  REQUIRE(r.curves.size() == 1);
+  const double accesses[] = {4, 3, 1};  // safe, online, with V
+  REQUIRE(r.curves[0].lines.size() == 3);
+  for (std::size_t line = 0; line < 3; ++line) {
+    const auto& curve = r.curves[0].lines[line];
+    CHECK(curve.x == std::vector<double>{0, 16384, 32768, 49152, 65536});
+    for (std::size_t i = 0; i < curve.x.size(); ++i) CHECK(curve.y[i] == 4 * accesses[line] * curve.x[i]);
+  }
+}
+
+TEST_CASE("dropout's curve: the spread grows as √(p ÷ (1 − p)), and so many draws were made as were asked for") {
+  const MechanismInput in{rows(1, 1, {0}), rows(2, 1, {0, 0}), rows(2, 1, {2, 4}), 1, parse_mask("full")};
+  const MechanismResult r = run("dropout p=0.25 draws=64", in, Detail::steps);
+  CHECK(step_of(r, "mean").formula == "of 64 draws");
+  const auto& line = r.curves[0].lines[0];
+  REQUIRE(line.x.size() == 37);
+  for (std::size_t i = 0; i < 37; ++i) {
+    const double p = 0.025 * static_cast<double>(i);
+    CHECK(line.x[i] == doctest::Approx(p));
+    CHECK(line.y[i] == doctest::Approx(std::sqrt(5 * p / (1 - p)) / 3));
+  }
+  CHECK(r.curves[0].marker->first == 0.25);
+  CHECK(r.curves[0].marker->second == doctest::Approx(std::sqrt(5.0 / 3) / 3));
+  // Values of nothing: the spread itself.
+  MechanismInput zeros = in;
+  zeros.v = Tensor::zeros({2, 1});
+  CHECK(value_of(run("dropout p=0.25 draws=64", zeros, Detail::steps), "… and by the formula") == "0");
+  CHECK(step_of(r, "dropped")
+            .explain(0, 0)
+            .find(step_of(r, "dropped").value.at(0, 0) == 0 ? "dropped: 0.5 → 0" : "0.5 ÷ 0.75 = 0.667") == 0);
+}
+
+TEST_CASE("rank: the line of the bound is drawn where it bounds anything, whichever there are fewer of") {
+  const auto lines = [](Index n, Index m, const char* spec) {
+    return run(spec, random_head(n, m, 6, 4, "full"), Detail::steps).curves[0].lines;
+  };
+  CHECK(lines(9, 9, "rank dimensions=4").size() == 3);
+  CHECK(lines(9, 9, "rank dimensions=4").back().x == std::vector<double>{4, 4});
+  CHECK(lines(3, 9, "rank dimensions=4").size() == 2);
+  CHECK(lines(9, 3, "rank dimensions=4").size() == 2);
+  CHECK(lines(4, 9, "rank dimensions=4").size() == 2);
+  CHECK(lines(5, 9, "rank dimensions=4").size() == 3);
+  const MechanismInput in = random_head(9, 9, 6, 4, "causal");
+  const MechanismResult r = run("rank dimensions=4", in, Detail::steps);
+  CHECK(r.curves[0].lines.size() == 4);
+  const MechanismChoice choice = parse_mechanism("rank dimensions=4");
+  CHECK(choice.mechanism->note(in, choice.values, r) ==
+        "Of the head's 6 dimensions 4 make the scores; with more tokens take them all. Q Kᵀ: rank " +
+            value_of(r, "Rank of Q Kᵀ") + "; after softmax: " + value_of(r, "Rank after softmax") +
+            "; under the mask: " + value_of(r, "Rank under the mask") + ".");
+  // All scores 0: no singular value is larger than another, and softmax has rank 1.
+  MechanismInput zeros = in;
+  zeros.q = Tensor::zeros({9, 6});
+  const MechanismResult none = run("rank dimensions=4", zeros, Detail::steps);
+  CHECK(value_of(none, "Rank of Q Kᵀ").starts_with("0 of 9"));
+  CHECK(value_of(none, "Rank after softmax").starts_with("1 of 9, 90 % energy in 1"));
+  for (const double y : none.curves[0].lines[1].y) CHECK(y == none.curves[0].lines[1].y[0]);
+}
+
+TEST_CASE("gaussian: its sentence has the bonus of the longest key and the difference of the product") {
+  const MechanismInput in = random_head(4, 4, 3, 3, "full");
+  const MechanismResult r = run("gaussian", in, Detail::steps);
+  const std::string note = find_mechanism("gaussian")->note(in, {}, r);
+  CHECK(note.find("a bonus of " + r.facts[2].value + " over the shortest") != std::string::npos);
+  CHECK(note.ends_with("up to " + r.facts[0].value + "."));
+  CHECK(find_mechanism("gaussian")->note(in, {}, run("gaussian", in)).empty());
+}
+
+TEST_CASE("look-up: the distance of the two is a share of what the dictionary returns") {
+  // Scores 2, 0: weights σ(2), σ(−2); values 4 and 1, of which the dictionary returns 4.
+  const MechanismInput in{rows(1, 1, {1}), rows(2, 1, {2, 0}), rows(2, 1, {4, 1}), 1, parse_mask("full")};
+  const double other = 1 / (1 + std::exp(2.0));
+  const MechanismResult r = run("look-up", in, Detail::steps);
+  CHECK(number_in(value_of(r, "Distance of the two")) == doctest::Approx(3 * other / 4).epsilon(2e-3));
+}
+
 }  // namespace headscope::foundations_test

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "core/attention/mechanism_compare.h"
+#include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/random_features.h"
 #include "tests/attention/mechanisms/input.h"
 
@@ -133,6 +134,10 @@ TEST_CASE("orthogonal directions stand at right angles in blocks") {
   for (std::size_t a = 0; a < 10; ++a)
     for (std::size_t b = 0; b < a; ++b)
       if (a / 4 == b / 4) CHECK(std::abs(dot(m[a], m[b])) < 1e-4 * std::sqrt(dot(m[a], m[a]) * dot(m[b], m[b])));
+  // As long as independent rows are: those of other draws.
+  const Matrix lengths = matrix_of(mechanism::gaussian(10, 4, 3 + 0x9E3779B9u));
+  for (std::size_t a = 0; a < 10; ++a)
+    CHECK(dot(m[a], m[a]) == doctest::Approx(dot(lengths[a], lengths[a])).epsilon(1e-4));
 }
 
 TEST_CASE("TransNormer: no denominator, rows of root mean square 1") {
@@ -316,6 +321,143 @@ TEST_CASE("comparison: errors, entropy, agreement and rank of a case one can cou
   r.weights = rows(2, 2, {1.5f, -0.5f, 0, 1});
   CHECK(std::isnan(compare(in, r).entropy));
   CHECK(compare(in, r).negative == 0.25);
+}
+
+TEST_CASE("the worked example of associativity, by hand: Kᵀ V = [5 3; 4 2]") {
+  const auto examples = worked_examples();
+  const auto example = std::ranges::find_if(examples, [](const auto& each) { return each.id == "associativity"; });
+  REQUIRE(example != examples.end());
+  const MechanismResult r = run("linear map=identity normalise=none", example->input(), Detail::steps);
+  CHECK(gap(step_of(r, "state").value, Matrix{{5, 3}, {4, 2}}) == 0);
+  CHECK(gap(r.output, Matrix{{5, 3}, {4, 2}, {9, 5}, {1, 1}}) == 0);
+}
+
+TEST_CASE("similarities below 0 are counted among the cells that the mask leaves, and give a map its signs") {
+  // q·k: (1 −1; 1 −1) of which the causal mask leaves (1 ·; 1 −1).
+  const MechanismInput in{rows(2, 1, {1, 1}), rows(2, 1, {1, -1}), rows(2, 1, {1, 2}), 1, causal_rule()};
+  const MechanismResult one = run("linear map=identity normalise=none", in, Detail::steps);
+  REQUIRE(one.facts.size() == 1);
+  CHECK(one.facts[0].value == "33.3 %");
+  CHECK(step_of(one, "weights").range == MechanismStep::Range::signed_values);
+  MechanismInput all = in;
+  all.rule = full_rule();
+  CHECK(run("linear map=identity normalise=none", all).facts[0].value == "50.0 %");
+  MechanismInput positive = in;
+  positive.k = rows(2, 1, {1, 2});
+  const MechanismResult none = run("linear map=identity normalise=none", positive, Detail::steps);
+  CHECK(none.facts.empty());
+  CHECK(step_of(none, "weights").range == MechanismStep::Range::positive);
+  CHECK(step_of(none, "weights").explain(1, 1) == "2");
+  // Rows that sum to 0 have no weight: 1 − 1.
+  const MechanismResult empty = run("linear map=identity", all);
+  CHECK(empty.facts[0].value == "2 of 2");
+  for (const float weight : empty.weights.values()) CHECK(weight == 0);
+}
+
+TEST_CASE("features are as many as their page says: twice d of turned and polar ones, twice r of waves") {
+  const MechanismInput in = random_head(6, 6, 3, 5, "causal");
+  for (const auto& [spec, width] : {std::pair<const char*, Index>{"linear", 3},
+                                    {"relu", 3},
+                                    {"cosformer", 6},
+                                    {"trigonometric features=8", 16},
+                                    {"performer features=8", 8},
+                                    {"dpfp nu=2", 12}}) {
+    CAPTURE(spec);
+    const MechanismResult r = run(spec, in, Detail::steps);
+    CHECK(step_of(r, "phi-q").value.shape() == Shape{6, width});
+    CHECK(step_of(r, "phi-k").value.shape() == Shape{6, width});
+    CHECK(step_of(r, "state").value.shape() == Shape{width, 5});
+    const MechanismChoice choice = parse_mechanism(spec);
+    bool told = false;
+    for (const ShapeChip& chip : choice.mechanism->chips({6, 3, 5}, choice.values))
+      told |= chip.text == "φ(Q) 6×" + std::to_string(width);
+    CHECK(told);
+  }
+}
+
+TEST_CASE("what kernels say of themselves: what ReLU loses, what the identity risks, how far apart cosFormer sees") {
+  const auto said = [](const char* spec, const MechanismInput& in) {
+    const MechanismChoice choice = parse_mechanism(spec);
+    return choice.mechanism->note(in, choice.values, choice.mechanism->run(in, choice.values, Detail::weights));
+  };
+  // Squares of Q: 1 + 4 + 4 + 16, of which 4 of a number below 0; of K: none.
+  const MechanismInput in{rows(2, 2, {1, -2, 2, 4}), rows(2, 2, {0, 0, 1, 2}), rows(2, 1, {1, 2}), 1, full_rule()};
+  CHECK(said("relu", in) == "Negative parts are lost: 16 % of the squares of Q and 0 % of those of K.");
+  MechanismInput nothing = in;
+  nothing.q = Tensor::zeros({2, 2});
+  CHECK(said("relu", nothing).find("lost: 0 % of the squares of Q") != std::string::npos);
+  MechanismInput half = in;  // below 1, so that squares are less than the numbers
+  half.q = rows(2, 2, {0.25f, -0.25f, 0.5f, 0});
+  CHECK(said("relu", half).find("lost: 16.7 %") != std::string::npos);
+  CHECK(said("linear", in).find("nothing pushes small similarities towards zero") != std::string::npos);
+  CHECK(said("linear map=identity", in).find("Without φ the weights take both signs") == 0);
+  // Four tokens, M = 4: cos(3 π / 8) and cos(π / 8).
+  const MechanismInput four = random_head(4, 4, 2, 2, "causal");
+  CHECK(said("cosformer longest=4", four) ==
+        "The farthest pair of this text is weighted by 0.383, a neighbour by 0.924.");
+}
+
+TEST_CASE("features share the size of the scale, whatever its sign") {
+  MechanismInput in = random_head(6, 6, 3, 5, "causal");
+  MechanismInput turned = in;
+  turned.scale = -in.scale;
+  for (const char* spec : {"linear map=identity normalise=none", "dpfp", "performer", "trigonometric", "polynomial"}) {
+    CAPTURE(spec);
+    CHECK(gap(run(spec, turned).weights, run(spec, in).weights) == 0);
+  }
+}
+
+TEST_CASE("PolaFormer: of an odd number of channels the middle one is read by equal signs") {
+  const MechanismInput in = random_head(5, 5, 2, 3, "causal");
+  const MechanismResult r = run("polaformer power=1 same=1 opposite=1", in);
+  const Matrix q = matrix_of(in.q), k = matrix_of(in.k), v = matrix_of(in.v);
+  const auto by = [&](bool same) {
+    return normalised(in, [&](Index i, Index j) {
+      double sum = 0;
+      for (std::size_t c = 0; c < 2; ++c) {
+        const double both = q[static_cast<std::size_t>(i)][c] * k[static_cast<std::size_t>(j)][c];
+        if ((both > 0) == same) sum += std::abs(both);
+      }
+      return sum;
+    });
+  };
+  const Matrix same = times(by(true), v), opposite = times(by(false), v);
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(r.output.at(static_cast<Index>(i), 0) == doctest::Approx(same[i][0]).epsilon(1e-4));
+    CHECK(r.output.at(static_cast<Index>(i), 1) == doctest::Approx(same[i][1]).epsilon(1e-4));
+    CHECK(r.output.at(static_cast<Index>(i), 2) == doctest::Approx(opposite[i][2]).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("the delta rule with a decay and half a write, token by token in double") {
+  const MechanismInput in = random_head(7, 7, 3, 2, "causal");
+  const MechanismResult r = run("delta beta=0.5 decay=0.8", in);
+  const MechanismChoice choice = parse_mechanism("delta beta=0.5 decay=0.8");
+  const auto unit = [](Matrix x) {  // queries and keys of length 1
+    for (auto& each : x) {
+      const double length = std::sqrt(dot(each, each));
+      for (double& value : each) value /= length;
+    }
+    return x;
+  };
+  const Matrix q = unit(matrix_of(in.q)), k = unit(matrix_of(in.k)), v = matrix_of(in.v);
+  Matrix state(3, std::vector<double>(2, 0)), out;
+  for (std::size_t t = 0; t < 7; ++t) {
+    std::vector<double> held(2, 0), row(2, 0);
+    for (auto& each : state)
+      for (double& x : each) x *= 0.8;
+    for (std::size_t c = 0; c < 3; ++c)
+      for (std::size_t e = 0; e < 2; ++e) held[e] += k[t][c] * state[c][e];
+    for (std::size_t c = 0; c < 3; ++c)
+      for (std::size_t e = 0; e < 2; ++e) {
+        state[c][e] += 0.5 * k[t][c] * (v[t][e] - held[e]);
+        row[e] += q[t][c] * state[c][e];
+      }
+    out.push_back(row);
+  }
+  CHECK(gap(r.output, out) < 1e-5);
+  CHECK(gap(choice.mechanism->output(in, choice.values), out) < 1e-5);
+  CHECK(gap(choice.mechanism->recurrent(in, choice.values).output, out) < 1e-5);
 }
 
 }  // namespace headscope::kernel_test

@@ -7,6 +7,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanism_report.h"
+#include "core/base/random.h"
 #include "tests/attention/mechanisms/input.h"
 
 namespace headscope::memory_and_blocks_test {
@@ -211,6 +212,109 @@ TEST_CASE("mix-ffn: Z = Y + silu(conv(Y)) of a picture of 3 × 3 patches, by its
           CHECK(static_cast<double>(shuffled.at(at, static_cast<Index>(c))) == doctest::Approx(z).epsilon(1e-5));
     }
   CHECK(step_of(r, "convolution-off").range == MechanismStep::Range::positive);  // ‖a − b‖ ÷ ‖a‖ may pass 1
+}
+
+namespace {
+using Row = std::vector<double>;
+
+double size_of(const Row& x) {
+  double sum = 0;
+  for (const double v : x) sum += v * v;
+  return std::sqrt(sum / static_cast<double>(x.size()));
+}
+Row normed(const Row& x) {
+  double mean = 0, square = 0;
+  for (const double v : x) mean += v / static_cast<double>(x.size());
+  for (const double v : x) square += (v - mean) * (v - mean) / static_cast<double>(x.size());
+  Row out;
+  for (const double v : x) out.push_back((v - mean) / std::sqrt(square + 1e-12));
+  return out;
+}
+/// plain, residual, pre-norm, post-norm: x after all layers.
+Row through(int stack, const std::vector<Matrix>& weights, Row x) {
+  for (const Matrix& w : weights) {
+    const Row read = stack == 2 ? normed(x) : x;
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::max(dot(w[i], read), 0.0) + (stack == 0 ? 0 : x[i]);
+    if (stack == 3) x = normed(x);
+  }
+  return x;
+}
+}  // namespace
+
+TEST_CASE("residual highway: signal and gradient of all four stacks, by definition and by differences") {
+  constexpr std::size_t d = 16, layers = 3;
+  const MechanismResult r =
+      run("residual-highway layers=3 width=16 gain=1.5 seed=4", random_head(2, 2, 4, 4, "full"), Detail::steps);
+  // As they are drawn: the input, the direction of the gradient, then each layer's matrix column by column.
+  Random random(4);
+  Row input(d), direction(d);
+  for (Row* each : {&input, &direction})
+    for (double& v : *each) v = static_cast<double>(random.normal());
+  std::vector<Matrix> weights(layers, Matrix(d, Row(d)));
+  for (Matrix& w : weights)
+    for (std::size_t j = 0; j < d; ++j)
+      for (std::size_t i = 0; i < d; ++i) w[i][j] = std::sqrt(1.5 / d) * static_cast<double>(random.normal());
+  for (int stack = 0; stack < 4; ++stack) {
+    CAPTURE(stack);
+    Row slope;
+    for (std::size_t i = 0; i < d; ++i) {
+      Row up = input, down = input;
+      up[i] += 1e-6, down[i] -= 1e-6;
+      slope.push_back((dot(direction, through(stack, weights, up)) - dot(direction, through(stack, weights, down))) /
+                      2e-6);
+    }
+    const auto line = static_cast<std::size_t>(stack);
+    const double arrived = size_of(slope) / size_of(direction);
+    CHECK(r.curves[0].lines[line].y.front() == doctest::Approx(std::log10(arrived)).epsilon(1e-4).scale(1));
+    CHECK(r.curves[1].lines[line].y.back() ==
+          doctest::Approx(std::log10(size_of(through(stack, weights, input)) / size_of(input))).scale(1));
+    CHECK(r.facts[3 + line].value == "× " + mechanism::text(std::pow(10, r.curves[0].lines[line].y.front())));
+  }
+  // √(g/2) a layer.
+  CHECK(number_in(value_of(r, "Expected, plain").substr(std::string("× ").size())) ==
+        doctest::Approx(std::pow(0.75, 1.5)).epsilon(2e-3));
+  const std::string note = find_mechanism("residual-highway")->note({}, {}, r);
+  CHECK(note.find("plain " + r.facts[3].value + ", residual " + r.facts[4].value + ", pre-norm " + r.facts[5].value +
+                  ", post-norm " + r.facts[6].value) != std::string::npos);
+}
+
+TEST_CASE("paged cache: bytes below ten as they are, shares that are gone, and the curve of waste") {
+  // A key and a value of one number: 8 bytes a token.
+  const MechanismInput in = random_head(2, 2, 1, 1, "causal");
+  const MechanismResult r = run("paged-cache block=4 sequences=5 longest=32 window=8", in, Detail::steps);
+  CHECK(value_of(r, "A token") == "8 B");
+  const MechanismStep& rows = step_of(r, "reserved");
+  double written = 0, kept = 0;
+  std::vector<int> lengths;
+  for (std::size_t s = 0; s < 5; ++s) {
+    int length = 0;
+    while (length < 32 && !rows.masked[s * 32 + static_cast<std::size_t>(length)]) ++length;
+    for (int t = 0; t < 32; ++t)
+      CHECK(rows.value.at(static_cast<Index>(s), t) == (t < length ? static_cast<float>(s + 1) : 0));
+    lengths.push_back(length);
+    written += length, kept += std::min(length, 8);
+  }
+  const std::string& cut = value_of(r, "Cut to a window");
+  CHECK(percent_in(cut) == doctest::Approx(100 * (1 - kept / written)).epsilon(0.01));
+  const auto& pages = r.curves[0].lines[0];
+  CHECK(pages.x == std::vector<double>{1, 2, 4, 8, 16, 32});
+  for (std::size_t i = 0; i < pages.x.size(); ++i) {
+    double held = 0;
+    for (const int length : lengths) held += std::ceil(length / pages.x[i]) * pages.x[i];
+    CHECK(pages.y[i] == doctest::Approx(100 * (1 - written / held)).scale(1e-6));
+    CHECK(r.curves[0].lines[1].y[i] == doctest::Approx(100 * (1 - written / 160)));
+  }
+  CHECK(r.curves[0].marker->first == 4);
+  CHECK(r.curves[0].marker->second == doctest::Approx(pages.y[2]).scale(1e-6));
+}
+
+TEST_CASE("chunk-wise: what a tile meets is said by the recurrence, and a chunk is no longer than the text") {
+  const MechanismInput in = random_head(9, 9, 3, 3, "causal");
+  const auto formula = [&](const char* spec) { return step_of(run(spec, in, Detail::steps), "tiles").formula; };
+  CHECK(formula("chunk-wise recurrence=delta") == "tril(Q Kᵀ), meets U − W S");
+  CHECK(formula("chunk-wise recurrence=linear") == "Σ q k · gates between, meets V");
+  CHECK(value_of(run("chunk-wise chunk=64", in), "Steps in sequence") == "1 chunks in place of 9 tokens");
+  CHECK(value_of(run("chunk-wise chunk=4", in), "Steps in sequence") == "3 chunks in place of 9 tokens");
 }
 
 }  // namespace headscope::memory_and_blocks_test

@@ -108,6 +108,8 @@ TEST_CASE("a model's own X and weights: X W + b, and in how many rows the diagon
   CHECK(gap(step_of(r, "q").value, q) < 1e-5);
   CHECK(gap(step_of(r, "k").value, k) < 1e-5);
   CHECK(gap(step_of(r, "v").value, v) < 1e-5);
+  CHECK(step_of(r, "q").title == "Q = X W_Q + b");
+  CHECK(step_of(r, "k").title == "K = X W_K");  // which has none
   const auto counted = [](const Matrix& a, const Matrix& b) {
     int count = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <numbers>
@@ -123,6 +124,40 @@ TEST_CASE("parts of a score add up to it, with scale and YaRN's factor") {
   for (const double part : rotary_scores(rotary_parts(q, k), config, 30, 0.25)) sum += part;
   CHECK(sum == doctest::Approx(0.25 * dot(rotated(q, 130, theta, RotaryLayout::half_split, magnitude),
                                           rotated(k, 100, theta, RotaryLayout::half_split, magnitude))));
+}
+
+TEST_CASE("the part of a head that turns, as first and second halves of its pairs") {
+  const Tensor x = Tensor::from({2, 8}, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17});
+  const auto is = [](const Tensor& found, std::vector<float> expected) {
+    CHECK(found.shape() == Shape{2, static_cast<Index>(expected.size()) / 2});
+    CHECK(std::ranges::equal(found.packed().values(), expected));
+  };
+  is(turning_part(x, {}), {0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17});
+  is(turning_part(x, {.layout = RotaryLayout::interleaved}), {0, 2, 4, 6, 1, 3, 5, 7, 10, 12, 14, 16, 11, 13, 15, 17});
+  is(turning_part(x, {.width = 6}), {0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15});
+  is(turning_part(x, {.width = 6, .layout = RotaryLayout::interleaved}), {0, 2, 4, 1, 3, 5, 10, 12, 14, 11, 13, 15});
+}
+
+TEST_CASE("YaRN's ramp by pairs: from the pair that turns 32 times in training to the one that turns once") {
+  RotaryConfig config = rescaled({}, Scaling::yarn, 4, 4096);
+  const int d = 64;
+  // The pair that turns t times: its angle is 2π t ÷ 4096 = 10000^(−2 i / 64).
+  const auto pair = [&](double turns) {
+    return -32 * std::log(2 * std::numbers::pi * turns / 4096) / std::log(10000.0);
+  };
+  for (const bool whole : {false, true}) {
+    config.ramp = whole ? RotaryConfig::Ramp::whole_pairs : RotaryConfig::Ramp::pairs;
+    const double first = whole ? std::floor(pair(32)) : pair(32), last = whole ? std::ceil(pair(1)) : pair(1);
+    REQUIRE(first > 5);
+    REQUIRE(last < 30);
+    const auto found = rotary_frequencies(config, d);
+    for (int i = 0; i < d / 2; ++i) {
+      CAPTURE(i);
+      const double theta = std::pow(10000.0, -2.0 * i / d),
+                   keep = std::min(1.0, std::max(0.0, 1 - (i - first) / (last - first)));
+      CHECK(found[static_cast<std::size_t>(i)] == doctest::Approx(theta * keep + theta / 4 * (1 - keep)));
+    }
+  }
 }
 
 }  // namespace headscope::rotary_test

@@ -117,7 +117,7 @@ TEST_CASE("Transformer-XL's four terms on three tokens, by the definition") {
                v = random_tensor({4}, 4), w = random_tensor({6, 4}, 5);
   const TransformerXlTerms terms = transformer_xl_scores(q, k, u, v, w, 0.5);
   for (Index i = 0; i < 3; ++i)
-    for (Index j = 0; j <= i; ++j) {
+    for (Index j = 0; j < 3; ++j) {  // keys ahead too, at a distance below 0
       double r[4] = {};
       for (int a = 0; a < 3; ++a) {
         const double angle = static_cast<double>(i - j) * std::pow(10000.0, -2.0 * a / 6);
@@ -141,6 +141,57 @@ TEST_CASE("Transformer-XL's four terms on three tokens, by the definition") {
   // The last two terms do not know the query: they are the same along a column, and along a diagonal.
   CHECK(terms.key_bias.at(0, 0) == terms.key_bias.at(2, 0));
   CHECK(terms.position_bias.at(1, 0) == terms.position_bias.at(2, 1));
+}
+
+TEST_CASE("Shaw's scores of more tokens than numbers, queries and keys of different count") {
+  const Tensor q = random_tensor({7, 2}, 1), k = random_tensor({5, 2}, 2), table = random_tensor({5, 2}, 3);
+  const Tensor scores = shaw_scores(q, k, table, 2);
+  REQUIRE(scores.shape() == Shape{7, 5});
+  for (Index i = 0; i < 7; ++i)
+    for (Index j = 0; j < 5; ++j) {
+      const Index row = std::min<Index>(std::max<Index>(j - i, -2), 2) + 2;  // w = 2
+      CHECK(shaw_index(j - i, 2) == row);
+      double sum = 0;
+      for (Index c = 0; c < 2; ++c)
+        sum += static_cast<double>(q.at(i, c)) * static_cast<double>(k.at(j, c) + table.at(row, c));
+      CHECK(static_cast<double>(scores.at(i, j)) == doctest::Approx(2 * sum).epsilon(1e-5));
+    }
+  // Each pattern's share of a distance, times that distance's vector.
+  const Tensor pattern = random_tensor({7, 5}, 4), values = shaw_values(pattern, table);
+  REQUIRE(values.shape() == Shape{7, 2});
+  for (Index i = 0; i < 7; ++i)
+    for (Index c = 0; c < 2; ++c) {
+      double sum = 0;
+      for (Index j = 0; j < 5; ++j)
+        sum += static_cast<double>(pattern.at(i, j)) * static_cast<double>(table.at(shaw_index(j - i, 2), c));
+      CHECK(static_cast<double>(values.at(i, c)) == doctest::Approx(sum).epsilon(1e-5));
+    }
+}
+
+namespace {
+/// What came before, without the token itself.
+class Earlier final : public AttentionRule {
+ public:
+  KeyRange keys(Index query, Index) const override { return {0, query}; }
+  std::string describe() const override { return "earlier"; }
+};
+}  // namespace
+
+TEST_CASE("T5's fit by hand: the mean of a bucket less that of its row; where the first has no cell it stays 0") {
+  // Rows (1 · ·), (2 4 ·), (3 5 10) under causal: less their means 0; −1 1; −3 −1 4. Four buckets to 8: distances 0, 1,
+  // then 2 and 3 together.
+  const Tensor scores = Tensor::from({3, 3}, std::vector<float>{1, 50, 50, 2, 4, 50, 3, 5, 10});
+  const auto fitted = t5_fit(scores, *causal_rule(), 4, 8);
+  REQUIRE(fitted.size() == 4);
+  CHECK(fitted[0] == doctest::Approx((0.0 + 1 + 4) / 3));
+  CHECK(fitted[1] == doctest::Approx((-1.0 - 1) / 2));
+  CHECK(fitted[2] == doctest::Approx(-3));
+  CHECK(fitted[3] == fitted[2]);
+  // Rows that do not see themselves: (2), (3 5).
+  const auto before = t5_fit(scores, Earlier(), 4, 8);
+  CHECK(before[0] == 0);
+  CHECK(before[1] == doctest::Approx((0.0 + 1) / 2));
+  CHECK(before[2] == doctest::Approx(-1));
 }
 
 }  // namespace headscope::score_positions_test
