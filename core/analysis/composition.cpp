@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/analysis/need.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"

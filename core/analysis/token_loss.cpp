@@ -1,5 +1,7 @@
 #include "core/analysis/token_loss.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
