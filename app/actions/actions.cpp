@@ -115,6 +115,7 @@ void add_file(std::vector<Action>& all) {
                  nullptr, nullptr});
   all.push_back({"file.open_model", "Open model…", "Ctrl+O", "File", dialog(Dialog::open_model), nullptr, nullptr});
   constexpr std::pair<const char*, const char*> bundled[] = {
+      {"everyday-gpt2", "Open everyday-gpt2: plain English sentences and questions"},
       {"tiny-gpt2", "Open tiny-gpt2: stories, learned positions"},
       {"tiny-llama", "Open tiny-llama: stories, rotary positions"},
       {"tiny-bert", "Open tiny-bert: stories, an encoder that tells masked words"},

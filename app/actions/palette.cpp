@@ -25,6 +25,8 @@ std::string further_words(std::string_view action) {
       {"file.open.tiny-vit", "vision transformer ViT DeiT CLIP image picture patches"},
       {"file.open.tiny-bert", "BERT RoBERTa encoder masked language model masked LM MLM bidirectional [MASK]"},
       {"file.open.tiny-mamba", "Mamba SSM state space model recurrent"},
+      {"file.open.everyday-gpt2",
+       "GPT-2 GPT decoder-only causal language model everyday English sentences first start"},
       {"file.open.tiny-gpt2", "GPT-2 GPT decoder-only causal language model"},
       {"file.open.tiny-llama", "Llama rotary GQA decoder-only"},
       {"file.open.induction-2l", "induction heads in-context learning"},

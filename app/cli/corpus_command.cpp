@@ -12,6 +12,7 @@
 #include "app/cli/input.h"
 #include "app/cli/report.h"
 #include "app/cli/table_text.h"
+#include "core/analysis/learnt_language.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/standard_streams.h"
@@ -184,11 +185,12 @@ std::unique_ptr<CorpusRun> begin(Console& console, const CorpusOptions& options)
   const bool pictures = corpus_kind_of(*model.model) == CorpusKind::pictures;
   if (options.lines && pictures && !drawn)
     throw Error("--lines", "texts, of which each line is read alone", name + ", which reads pictures", "leave it away");
-  const CorpusSource source = drawn ? *drawn
-                                    : corpus_of_files({options.inputs.begin(), options.inputs.end()}, options.lines,
-                                                      options.pairs ? CorpusKind::pairs
-                                                      : pictures    ? CorpusKind::pictures
-                                                                    : CorpusKind::texts);
+  CorpusSource source = drawn ? *drawn
+                              : corpus_of_files({options.inputs.begin(), options.inputs.end()}, options.lines,
+                                                options.pairs ? CorpusKind::pairs
+                                                : pictures    ? CorpusKind::pictures
+                                                              : CorpusKind::texts);
+  if (drawn && drawn->kind == CorpusKind::texts) source.grammar = learnt_grammar_name(folder).value_or(source.grammar);
   if (options.resume && fs::exists(options.out)) {
     CorpusResults stored = load_corpus_results(options.out);
     const CorpusRun asked(model, name, source, options.window, shard, shards);
@@ -265,7 +267,7 @@ void add_corpus(Command& app, Console& console) {
   const auto draw = [&](const char* name, std::int64_t& count, const char* what) {
     draws.add_option(name, count, what).check(range(std::int64_t{1}, std::int64_t{1'000'000'000})).type_name("N");
   };
-  draw("--stories", options->stories, "Stories of the bundled models' language");
+  draw("--stories", options->stories, "Stories of the language that the model learnt, or of the first one");
   draw("--translations", options->translations, "Of an encoder-decoder: sentences of two small languages");
   draw("--shapes", options->shapes, "Of a model of pictures: a warm shape among cold ones");
   command.add_option("--seed", options->seed, "Seed of what is drawn").show_default();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/analysis/learnt_language.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/utf8.h"
@@ -181,7 +182,7 @@ void CorpusController::start() {
   const LoadedModel model = open.model;
   const std::string name = open.model_folder.filename().string();
   results_.reset();
-  run(std::make_shared<Reading>(model, [model, name, draft = draft_, kind = kind()] {
+  run(std::make_shared<Reading>(model, [model, name, folder = open.model_folder, draft = draft_, kind = kind()] {
     static constexpr const char* files[] = {"a text file or a folder", "a file of pairs or a folder",
                                             "a picture or a folder"};
     if (!draft.drawn && draft.path.empty())
@@ -189,6 +190,7 @@ void CorpusController::start() {
     CorpusSource source = draft.drawn
                               ? drawn_corpus(kind, draft.count, static_cast<std::uint64_t>(std::max(draft.seed, 0)))
                               : corpus_of_files({draft.path}, draft.lines, kind);
+    if (draft.drawn && kind == CorpusKind::texts) source.grammar = learnt_grammar_name(folder).value_or(source.grammar);
     const int window = kind == CorpusKind::pictures ? 0 : draft.window;
     return std::make_unique<CorpusRun>(model, name, std::move(source), window);
   }));

@@ -20,8 +20,8 @@ class SessionFiles {
   /// All outlive this.
   SessionFiles(JobRunner& jobs, DocumentEditor& editor, RunController& run) : jobs_(jobs), editor_(editor), run_(run) {}
 
-  /// A bundled model with its text: "tiny-gpt2", "tiny-llama", "induction-2l" (trained by this project), "induction"
-  /// (made by hand).
+  /// A bundled model with its text: "everyday-gpt2", "tiny-gpt2", "tiny-llama", "induction-2l" (trained by this
+  /// project), "induction" (made by hand).
   void open_example(const std::string& name = "induction") { open_example(name, name); }
   /// With the text examples/TEXT.txt.
   void open_example(const std::string& name, const std::string& text);

@@ -25,10 +25,10 @@ constexpr std::string_view by_interest[] = {"induction",
                                             "rare_words",
                                             "punctuation",
                                             "self",
-                                            "separator",
-                                            "sink",
                                             "local",
                                             "own_sentence",
+                                            "separator",
+                                            "sink",
                                             "broad",
                                             "uniform"};
 constexpr double clearly = 0.5;

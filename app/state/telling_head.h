@@ -9,7 +9,7 @@ namespace headscope {
 
 /// The head with the most evidence above chance, (score − chance) / (1 − chance), for the most interesting class that
 /// some head shows clearly (at least half of what is possible above chance). Interest, falling: induction, duplicate
-/// token, previous token, fixed offset, then what looks the same on any text: self, sink, local, uniform. When no head
+/// token, previous token, fixed offset, then what looks the same on any text: self, local, sink, uniform. When no head
 /// shows anything clearly, the one with the most evidence for whatever class it has; nullopt when none has one.
 std::optional<HeadId> telling_head(const HeadFacts& facts);
 

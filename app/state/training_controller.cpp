@@ -104,8 +104,8 @@ struct TrainingController::Slice {
 TrainingController::TrainingController(JobRunner& jobs, DocumentEditor& editor, RunController& run,
                                        std::size_t most_bytes)
     : jobs_(jobs), editor_(editor), open_(run), most_bytes_(most_bytes), documents_(documents_folder()) {
-  for (const char* name :
-       {"induction-2l", "sink-2l", "tiny-gpt2", "tiny-llama", "tiny-bert", "tiny-translate", "tiny-vit", "tiny-mamba"})
+  for (const char* name : {"induction-2l", "sink-2l", "everyday-gpt2", "tiny-gpt2", "tiny-llama", "tiny-bert",
+                           "tiny-translate", "tiny-vit", "tiny-mamba"})
     for (const char* place : {"models", "../models"})
       if (const auto file = find_asset((fs::path(place) / name / "recipe.json").string())) {
         recipes_.emplace_back(name, file->lexically_normal());

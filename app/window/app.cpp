@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "app/assets.h"
 #include "app/widgets/controls.h"
 #include "app/window/floating.h"
 #include "app/window/shortcuts.h"
@@ -87,7 +88,9 @@ App::App(const AppOptions& options) : options_(options) {
     else if (!explorer_->jobs.message() && !explorer_->captures.watching())
       explorer_->files.suggest_text(place_of_model(*options_.model));
   } else {
-    explorer_->files.open_example(options_.example, settings_.first_steps ? "first" : options_.example);
+    const std::string first = options_.example + ".first";  // a shorter text for who is here for the first time
+    explorer_->files.open_example(
+        options_.example, settings_.first_steps && find_asset("examples/" + first + ".txt") ? first : options_.example);
     if (options_.text) explorer_->editor.set_text(*options_.text);
   }
   explorer_->files.count_as_saved();  // what the program was started with

@@ -19,7 +19,7 @@ struct OptionError : Error {
 
 struct AppOptions {
   std::optional<std::filesystem::path> model;  ///< folder to open first, or the name of a bundled model
-  std::string example = "tiny-gpt2";           ///< the bundled model that is opened when none is named
+  std::string example = "everyday-gpt2";       ///< the bundled model that is opened when none is named
   bool first_steps = false;                    ///< somebody sits in front of it, who may be here for the first time
   std::optional<std::filesystem::path> watch;  ///< folder of captures to watch
   std::optional<std::string> text;

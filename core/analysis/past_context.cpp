@@ -109,7 +109,7 @@ std::vector<std::vector<std::int32_t>> learnt_texts(const LoadedModel& model, co
     return texts;
   }
   if (!task.tells_stories()) return texts;
-  const Language language(Grammar::stories());
+  const Language language(Grammar::named(task.grammar, "recipe: task: grammar"));
   for (int t = 0; t < count; ++t) {
     std::vector<std::int32_t> ids;
     while (static_cast<int>(ids.size()) < tokens) {

@@ -48,6 +48,7 @@ struct CorpusSource {
   bool lines = false;             ///< of texts: every line is a piece of its own
   std::int64_t drawn = 0;  ///< > 0: so many stories, sentences with their translation or pictures of shapes; no files
   std::uint64_t seed = 1;  ///< of what is drawn
+  std::string grammar = "stories";  ///< of stories: Grammar::named
   bool operator==(const CorpusSource&) const = default;
 };
 

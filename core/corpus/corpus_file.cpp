@@ -12,6 +12,7 @@
 #include "core/corpus/corpus.h"
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
+#include "core/train/grammar.h"
 
 namespace headscope {
 
@@ -174,6 +175,8 @@ std::string to_json(const CorpusResults& results) {
   if (!texts) out["source"]["kind"] = name_in(corpus_kind_names, results.source.kind);
   out["source"][texts ? "stories" : "drawn"] = results.source.drawn;
   out["source"]["seed"] = results.source.seed;
+  // Left out where it is the first one, as in files that are older than the choice.
+  if (results.source.grammar != CorpusSource{}.grammar) out["source"]["grammar"] = results.source.grammar;
   out["window"] = results.window;
   out["bos"] = results.bos;
   out["shard"] = results.shard;
@@ -210,6 +213,10 @@ CorpusResults corpus_results_from_json(const std::string& text, const std::strin
   const bool texts = out.source.kind == CorpusKind::texts;
   out.source.drawn = source.at(texts ? "stories" : "drawn").integer(0, 1'000'000'000);
   out.source.seed = source.at("seed").natural();
+  if (const auto grammar = source.find("grammar")) {
+    out.source.grammar = grammar->text();
+    Grammar::named(out.source.grammar, where + ": source: grammar");
+  }
   out.window = root.at("window").small(2, 1 << 24);
   out.bos = root.at("bos").flag();
   out.shards = root.at("shards").small(1, 1 << 20);

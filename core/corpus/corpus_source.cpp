@@ -84,7 +84,7 @@ std::shared_ptr<const InputFile> open(const CorpusFile& file) {
 /// Of stories; nullptr where none are drawn.
 std::unique_ptr<const Language> language_of(const CorpusSource& source) {
   const bool stories = source.drawn > 0 && source.kind == CorpusKind::texts;
-  return stories ? std::make_unique<const Language>(Grammar::stories()) : nullptr;
+  return stories ? std::make_unique<const Language>(Grammar::named(source.grammar, "corpus: grammar")) : nullptr;
 }
 
 /// Each has random numbers of its own, so that any of them can be told alone.

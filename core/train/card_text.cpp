@@ -48,8 +48,10 @@ std::string data_text(const Recipe& recipe) {
         recipe.task.side, fmt::join(shape_names(), ", "), recipe.task.distractors);
   if (recipe.task.tells_stories())
     return std::string(recipe.task.kind == "masked" ? "masked tokens (15 %, drawn anew for every row) in " : "") +
-           "stories of `assets/stories.grammar`, a grammar written for this project: every text's probability is known "
-           "exactly, and so are its links (which verb belongs to which subject, whom a pronoun means …)";
+           fmt::format(
+               "{} of `assets/{}.grammar`, a grammar written for this project: every text's probability is known "
+               "exactly, and so are its links (which verb belongs to which subject, whom a pronoun means …)",
+               recipe.task.grammar == "stories" ? "stories" : "texts", recipe.task.grammar);
   if (recipe.task.kind == "backcopy")
     return fmt::format(
         "{} letters, each of which says by itself which four may follow, and a mark \"=\" behind {:.0f} % of them, "

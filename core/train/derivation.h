@@ -1,6 +1,6 @@
 #pragma once
 // One derivation of a Grammar on its way: what has been written, what is still to be expanded, and the memory of who
-// was named. A plain value: a search copies it at every choice. Used by language.cpp only.
+// was named. A plain value: a search copies it at every choice. Used by language.cpp and language_fit.cpp only.
 
 #include <array>
 #include <cstdint>
@@ -22,9 +22,13 @@ class Derivation {
   /// Probability of every alternative of the rule that advance() stopped at; 0 where a condition does not hold.
   std::vector<double> options() const;
   void choose(std::size_t alternative, double probability);
+  /// The rule that advance() stopped at.
+  const Grammar::Rule& choice() const { return *choice_; }
 
   /// Everything is expanded and the target, if any, is reached exactly.
   bool complete() const;
+  /// How many bytes of the target have come out, in order; all of them where more would follow.
+  std::size_t matched() const { return story_.text.size() - (lost_ ? 1 : 0); }
   const Story& story() const { return story_; }
   /// Puts the links into their final order.
   Story take();

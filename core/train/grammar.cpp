@@ -1,6 +1,7 @@
 #include "core/train/grammar.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -12,7 +13,8 @@
 
 namespace headscope {
 
-extern const std::string_view embedded_stories_grammar;  // assets/stories.grammar
+extern const std::string_view embedded_stories_grammar;   // assets/stories.grammar
+extern const std::string_view embedded_everyday_grammar;  // assets/everyday.grammar
 
 namespace {
 
@@ -301,6 +303,20 @@ Grammar Grammar::parse(std::string_view text, const std::string& where) {
 const Grammar& Grammar::stories() {
   static const Grammar grammar = parse(embedded_stories_grammar, "assets/stories.grammar");
   return grammar;
+}
+
+const std::vector<std::string>& Grammar::names() {
+  static const std::vector<std::string> all = {"stories", "everyday"};
+  return all;
+}
+
+const Grammar& Grammar::named(std::string_view name, const std::string& where) {
+  if (name == "stories") return stories();
+  if (name != "everyday")
+    throw Error(where, fmt::format("one of the grammars {}", fmt::join(names(), ", ")), fmt::format("\"{}\"", name),
+                nearest_names_hint(name, names()));
+  static const Grammar everyday = parse(embedded_everyday_grammar, "assets/everyday.grammar");
+  return everyday;
 }
 
 int Grammar::rule(std::string_view name) const {

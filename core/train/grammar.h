@@ -1,5 +1,5 @@
 #pragma once
-// A probabilistic grammar with a memory, read from a text (assets/stories.grammar): who was drawn, as what, and who was
+// A probabilistic grammar with a memory, read from a text (assets/*.grammar): who was drawn, as what, and who was
 // spoken of last. It says only what may follow with which probability; language.h draws texts from it, and finds the
 // derivations of a given text.
 //
@@ -68,6 +68,10 @@ class Grammar {
   static Grammar parse(std::string_view text, const std::string& where);
   /// assets/stories.grammar, built in.
   static const Grammar& stories();
+  /// The grammars that are built in, by name: "stories", "everyday" (assets/<name>.grammar).
+  static const std::vector<std::string>& names();
+  /// Throws Error at `where` when none is called so.
+  static const Grammar& named(std::string_view name, const std::string& where);
 
   const std::vector<Rule>& rules() const { return rules_; }
   /// Throws Error when there is no such rule.

@@ -48,10 +48,11 @@ std::vector<Field> task_fields(Recipe& r) {
             {"side", &r.task.side},
             {"patch", &r.task.patch},
             {"distractors", &r.task.distractors}};
-  return {{"kind", &r.task.kind},
-          {"seed", &r.task.seed},
-          {"vocabulary", &r.task.vocabulary},
-          {"vocabulary_stories", &r.task.vocabulary_stories}};
+  std::vector<Field> fields{{"kind", &r.task.kind}, {"seed", &r.task.seed}};
+  if (r.task.tells_stories()) fields.push_back({"grammar", &r.task.grammar});
+  fields.push_back({"vocabulary", &r.task.vocabulary});
+  fields.push_back({"vocabulary_stories", &r.task.vocabulary_stories});
+  return fields;
 }
 std::vector<Field> model_fields(Recipe& r) {
   if (r.model.state_space()) {
@@ -252,6 +253,8 @@ std::string recipe_json(const Recipe& recipe) {
   ordered_json out;
   out["name"] = recipe.name;
   out["task"] = section_json(task_fields(copy));
+  // Left out where it is the first one: recipes older than the choice stay the same to the letter.
+  if (recipe.task.grammar == TaskSettings{}.grammar) out["task"].erase("grammar");
   out["model"] = section_json(model_fields(copy));
   out["training"] = section_json(training_fields(copy));
   return out.dump(2) + "\n";

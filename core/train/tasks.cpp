@@ -22,6 +22,10 @@ namespace {
 constexpr char first_printable = ' ', last_printable = '~';
 constexpr int printable = last_printable - first_printable + 1;
 
+const Grammar& grammar_of(const TaskSettings& settings) {
+  return Grammar::named(settings.grammar, "task: grammar");
+}
+
 /// One story after another, end-of-text between them, cut at the end of the row.
 class Stories : public Task {
  public:
@@ -83,14 +87,14 @@ class Stories : public Task {
 
  private:
   static TrainedBpe learn_vocabulary(const TaskSettings& settings, bool masks) {
-    const Language language(Grammar::stories());
+    const Language language(grammar_of(settings));
     Random numbers = Random(Random(settings.seed).next() + static_cast<std::uint64_t>(Stream::vocabulary));
     std::vector<std::string> texts;
     for (int i = 0; i < settings.vocabulary_stories; ++i) texts.push_back(language.sample(numbers).text);
     return train_bpe(texts, {.vocab_size = settings.vocabulary, .masks = masks});
   }
 
-  Language language_{Grammar::stories()};
+  Language language_{grammar_of(settings())};
 };
 
 /// Stories of which tokens are to be told: masked, replaced or left, drawn anew for every row.
@@ -185,6 +189,7 @@ void TaskSettings::check(const std::string& where) const {
   if (!tells_stories() && !translates() && !draws() && !reads_bytes())
     throw Error(where + ": kind", "\"stories\", \"masked\", \"repeated\", \"backcopy\", \"translate\" or \"shapes\"",
                 fmt::format("\"{}\"", kind));
+  if (tells_stories()) Grammar::named(grammar, where + ": grammar");
   check_range(vocabulary, kind == "masked" ? 258 : 257, 65536, where + ": vocabulary");
   check_range(vocabulary_stories, 1, 1'000'000, where + ": vocabulary_stories");
   check_range(side, 24, 512, where + ": side");

@@ -19,9 +19,10 @@ namespace headscope {
 struct TaskSettings {
   std::string kind = "stories";  ///< "stories", "masked", "repeated", "backcopy", "translate" or "shapes"
   std::uint64_t seed = 1;        ///< of all data; held-out data has a stream of its own
-  // stories: the language of assets/stories.grammar; masked: the same, of which an encoder tells masked tokens
-  int vocabulary = 1536;          ///< tokens at most, 257 at least
-  int vocabulary_stories = 4000;  ///< what the tokenizer is trained on
+  // stories: the language of a grammar; masked: the same, of which an encoder tells masked tokens
+  std::string grammar = "stories";  ///< Grammar::named
+  int vocabulary = 1536;            ///< tokens at most, 257 at least
+  int vocabulary_stories = 4000;    ///< what the tokenizer is trained on
   // translate: sentences of core/train/translation.h, with a vocabulary of so many tokens and sentences, likewise
   // repeated: random printable characters, each row said again and again with its own period
   int shortest_period = 8, longest_period = 32;

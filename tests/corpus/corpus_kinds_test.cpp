@@ -390,6 +390,15 @@ TEST_CASE("files of texts stay what they were, those of other kinds say their ki
   CHECK(old.find("\"kind\"") == std::string::npos);
   CHECK(old.find("\"left_out\"") == std::string::npos);
   CHECK(corpus_results_from_json(old, "old.json").source == corpus_of_stories(2, 1));
+  // So do those of the first grammar; another is named, and has to be one that there is.
+  CHECK(old.find("\"grammar\"") == std::string::npos);
+  CorpusSource everyday = corpus_of_stories(2, 1);
+  everyday.grammar = "everyday";
+  std::string named = to_json(texts.run(everyday, 16));
+  CHECK(corpus_results_from_json(named, "named.json").source == everyday);
+  named.replace(named.find("\"everyday\""), 10, "\"everydays\"");
+  CHECK_THROWS_WITH_AS(corpus_results_from_json(named, "named.json"), doctest::Contains("nearest names: everyday"),
+                       Error);
   const std::string json = to_json(pairs.run(drawn_corpus(CorpusKind::pairs, 2, 1)));
   CHECK(json.find("\"version\":4,") != std::string::npos);
   const auto refused = [&](const std::string& from, const std::string& to) {

@@ -74,6 +74,12 @@ TEST_CASE("a corpus is read in pieces, by files, by lines and by stories") {
   CHECK(pieces_of(corpus_of_stories(3, 5)) == stories);
   CHECK(pieces_of(corpus_of_stories(2, 6))[0] != stories[0]);
   CHECK(passage_text(corpus_of_stories(3, 5), {2, 0, 0, 0, 10}) == stories[2].substr(0, 10));
+  CorpusSource everyday = corpus_of_stories(3, 5);
+  everyday.grammar = "everyday";
+  for (const std::string& text : pieces_of(everyday))
+    CHECK(std::isfinite(Language(Grammar::named("everyday", "test")).log_probability(text)));
+  everyday.grammar = "evryday";
+  CHECK_THROWS_AS(pieces_of(everyday), Error);
   CHECK_THROWS_AS(corpus_of_files({folder / "absent"}, false), Error);
   CHECK_THROWS_AS(corpus_of_files({}, false), Error);
   CHECK_THROWS_AS(corpus_of_stories(0, 1), Error);

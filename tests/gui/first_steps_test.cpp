@@ -18,7 +18,7 @@ struct Newcomer : testing::Explore {
   }
   static AppOptions first_time() {
     AppOptions out = options(1280, 720);
-    out.example = "tiny-gpt2";
+    out.example = "everyday-gpt2";
     out.first_steps = true;
     return out;
   }
@@ -55,6 +55,14 @@ TEST_CASE("a newcomer meets a short text, a sentence about it, and one click sho
   const std::string look = "Look at head " + to_string(needed);
   REQUIRE(n.driver.until([&] { return n.driver.shown("Take it out"); }, 6000));
   CHECK(n.driver.shown(look));
+  n.driver.frames(2);
+  CHECK(n.state().document.selected == needed);  // the sentence's own, while nobody has chosen another
+  CHECK_FALSE(n.state().document.query.has_value());
+  CHECK(n.app.explorer().files.unsaved().empty());
+  const HeadId elsewhere{needed.layer, (needed.head + 1) % whole->model.dims.heads};
+  n.app.explorer().editor.select(elsewhere);
+  REQUIRE(n.settle());
+  CHECK(n.state().document.selected == elsewhere);  // which then stays
   n.driver.click(look);
   REQUIRE(n.settle());
   CHECK(n.state().document.selected == needed);

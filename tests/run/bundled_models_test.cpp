@@ -30,10 +30,10 @@ void check_model(const std::string& name) {
   const auto card = nlohmann::json::parse(read_file(folder / "card.json"));
   Backend backend(2);
   const Ctx ctx{backend};
-  // Pictures cost little, and of a few the mean says nothing yet.
+  // Pictures and short texts cost little, and of a few the mean says nothing yet.
   const bool draws = load_recipe(folder / "recipe.json").task.draws();
-  const ModelCard now =
-      measure_card(folder, {.rows = 60, .texts = draws ? 60 : 12, .ablated_rows = draws ? 40 : 1}, ctx);
+  const ModelCard now = measure_card(
+      folder, {.rows = 60, .texts = draws || name == "everyday-gpt2" ? 60 : 12, .ablated_rows = draws ? 40 : 1}, ctx);
   // Above the floor of the very rows measured: rows differ in how much they can surprise, the excess hardly does.
   // (Nobody knows the floor of masked tokens.)
   const bool floor = !std::isnan(now.floor);
@@ -42,7 +42,7 @@ void check_model(const std::string& name) {
                claimed_excess = card["loss"].get<double>() - (floor ? card["floor"].get<double>() : 0.0);
   CHECK(std::fabs(excess - claimed_excess) < (floor ? 0.03 : 0.1));
   if (now.recipe.task.kind == "stories")
-    CHECK(excess < (name == "tiny-gpt2" ? 0.15 : name == "tiny-mamba" ? 0.45 : 0.18));
+    CHECK(excess < (name == "everyday-gpt2" ? 0.08 : name == "tiny-gpt2" ? 0.15 : name == "tiny-mamba" ? 0.45 : 0.18));
   double best_induction = 0;
   const auto dims = load_model(folder, backend).model->config().dims;
   REQUIRE(now.heads.size() == static_cast<std::size_t>(dims.layers * dims.heads));
@@ -77,6 +77,9 @@ void check_model(const std::string& name) {
 }
 }  // namespace
 
+TEST_CASE("bundled model everyday-gpt2 is what its card says") {
+  check_model("everyday-gpt2");
+}
 TEST_CASE("bundled model tiny-gpt2 is what its card says") {
   check_model("tiny-gpt2");
 }
@@ -199,6 +202,49 @@ TEST_CASE("bundled model sink-2l is what its card says, and needs the token that
 }
 TEST_CASE("bundled model induction-2l is what its card says") {
   check_model("induction-2l");
+}
+
+TEST_CASE("everyday-gpt2 knows who is hungry and who thirsty, whom a reason is about, and verbs across a clause") {
+  Backend backend(1);
+  const auto folder = testing::source_dir() / "models" / "everyday-gpt2";
+  const LoadedModel loaded = load_model(folder, backend);
+  const auto ended = [&](const std::string& text, const char* edit = "") {
+    RunRequest request;
+    request.model = folder;
+    request.text = text;
+    if (*edit != 0) request.edits.push_back(parse_intervention(edit, "test"));
+    return run(loaded, request, Ctx{backend});
+  };
+  const auto share = [&](const std::string& text, std::initializer_list<const char*> words, const char* edit = "") {
+    double sum = 0;
+    for (const NextToken& next : top_next(*ended(text, edit), 20))
+      for (const char* word : words)
+        if (loaded.tokenizer->decode(std::span(&next.id, 1)) == word) sum += next.probability;
+    return sum;
+  };
+  const std::string meal = read_file(testing::source_dir() / "assets/examples/everyday-gpt2.first.txt");
+  CHECK(meal == "Anna ate an apple and Tom drank some milk. She was");
+  CHECK(ended(meal)->tokens.size() == 13);
+  CHECK(share(meal, {" hungry"}) > 0.98);
+  CHECK(share("Anna ate an apple and Tom drank some milk. He was", {" thirsty"}) > 0.98);
+  CHECK(share(meal, {" thirsty"}, "0.0: ablate mean") > 0.9);
+  CHECK(ended(meal)->map({0, 0}).weight(12, 11) > 0.7f);
+  const auto needy = {" sad", " ill", " bored", " alone", " upset", " sick"},
+             kind = {" kind", " generous", " rich", " polite", " good", " nice"};
+  CHECK(share("Tom gave Anna a book because she was", needy) > 0.95);
+  CHECK(share("Tom gave Anna a book because he was", kind) > 0.95);
+  CHECK(share("Anna saw a dog and she", {" fed", " walked"}) > 0.95);
+  CHECK(share("Anna saw a dog and she fed the", {" dog"}) > 0.95);
+  CHECK(share("The cat sat on the", {" mat", " sofa", " bed", " chair", " rug", " table", " carpet", " stairs"}) >
+        0.95);
+  CHECK(share("The girls who fed the horse", {" are"}) > 0.95);
+  CHECK(share("The girl who fed the horses", {" is"}) > 0.95);
+  CHECK(share("Anna is taller than Tom and Tom is taller than Max. Who is the tallest?", {" Anna"}) > 0.95);
+  // What it has not learnt, as the README says: to look up who of two has what.
+  const double has = share("Anna has a ball and Tom has a kite. Who has the kite?", {" Tom"}),
+               other = share("Anna has a ball and Tom has a kite. Who has the kite?", {" Anna"});
+  CHECK(has < 0.9);
+  CHECK(has + other > 0.95);
 }
 
 TEST_CASE("tiny-gpt2 knows who sells what by a head for the woman and one for the man, and not without them") {

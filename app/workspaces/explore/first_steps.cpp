@@ -39,9 +39,17 @@ void FirstSteps::keep_up(const PageContext& c) {
   const ModelDims& dims = c.trace()->model.dims;
   found_.reset();
   asked_ = now, model_ = c.results().model_reading;
+  if (!choices_) choices_ = c.editor.choices();
   if (c.trace()->whole_milliseconds / 1000 * 0.5 * dims.layers * dims.heads > patience) return controller_->cancel();
   controller_->start(std::make_shared<FindingsSweep>(c.results().model, now),
                      [this](std::shared_ptr<const Findings> known) { found_ = std::move(known); });
+}
+
+/// Until somebody chooses a head: the sentence's own, so that sentence and picture are about the same.
+void FirstSteps::show_its_head(const PageContext& c) {
+  const Finding* const found = cause();
+  if (!found || !found->head || choices_ != c.editor.choices() || c.state().document.selected == *found->head) return;
+  c.editor.adjust([head = *found->head](Document& document) { document.selected = head; });
 }
 
 bool FirstSteps::speaks_of_pinned(const PageContext& c) const {
@@ -62,6 +70,7 @@ bool FirstSteps::wanted(const PageContext& c) {
 void FirstSteps::draw(const PageContext& c) {
   if (!wanted(c)) return;
   keep_up(c);
+  show_its_head(c);
   if (section_with_cross(c, "FIRST STEPS", "what this model does with this text",
                          "Put this away. First steps, in the palette, brings it back"))
     c.app.settings.first_steps = false;

@@ -22,6 +22,7 @@ class FirstSteps {
 
  private:
   void keep_up(const PageContext& c);
+  void show_its_head(const PageContext& c);
   void sentence(const PageContext& c) const;
   void things_to_try(const PageContext& c);
   const Finding* cause() const;
@@ -30,6 +31,7 @@ class FirstSteps {
   std::optional<FindingsRequest> asked_;
   std::uint64_t model_ = 0;  // which reading asked_ is of
   std::shared_ptr<const Findings> found_;
+  std::optional<std::uint64_t> choices_;  // of the person, when it began to ask
 };
 
 }  // namespace headscope

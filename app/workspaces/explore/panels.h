@@ -13,6 +13,7 @@
 #include "app/workspaces/explore/cell_tools.h"
 #include "app/workspaces/explore/chat_popup.h"
 #include "app/workspaces/explore/edit_dialog.h"
+#include "app/workspaces/explore/language_line.h"
 #include "app/workspaces/explore/token_strip.h"
 #include "app/workspaces/next_panel.h"
 #include "app/workspaces/page_context.h"
@@ -32,6 +33,7 @@ class PromptPanel {
   PromptEdit edit_;
   PromptEdit source_;  // of an encoder-decoder; edit_ holds its target then
   ChatPopup chat_;
+  LanguageLine language_;
   TokenStrip tokens_;
 };
 

@@ -153,6 +153,7 @@ void PromptPanel::draw(const PageContext& c) {
       c.editor.set_text(edit_.text());
     chat_.draw(c);
   }
+  if (!translates) language_.draw(c);
   if (c.results().too_long) offer_a_part(c, *c.results().too_long);
   if (c.app.explorer.run.behind()) {
     const UseFont font(c.ui, c.ui.body());
