@@ -45,16 +45,16 @@ head_of state-head tiny-mamba -t "There lived Anna and Ben. Every day, Ben met A
 
 # One of each workspace, and of edits: there is much to see.
 size=1600x1000
-window explore
-window generate --workspace generate --generate-tokens 16
-window compare --workspace compare --with-model tiny-llama
-window analyse --workspace analyse --page lens
+window explore models/tiny-gpt2
+window generate models/tiny-gpt2 --workspace generate --generate-tokens 16
+window compare models/tiny-gpt2 --workspace compare --with-model tiny-llama
+window analyse models/tiny-gpt2 --workspace analyse --page lens
 if is_wanted corpus; then ./run --cli corpus -m tiny-gpt2 --stories 400 -o build/corpus.json; fi
-window corpus --workspace corpus --corpus build/corpus.json
-window mechanisms --workspace mechanisms --page linear
+window corpus models/tiny-gpt2 --workspace corpus --corpus build/corpus.json
+window mechanisms models/tiny-gpt2 --workspace mechanisms --page linear
 window positions --workspace positions models/tiny-llama \
   --text "Long ago, Rosa lived in the village of Zoziford, not far from her neighbour Ben."
-window train --workspace train --recipe induction-2l --train-steps 1200
+window train models/tiny-gpt2 --workspace train --recipe induction-2l --train-steps 1200
 window edit --session assets/examples/what-if.json
 
 # Those that stand two in a line.
@@ -68,12 +68,12 @@ window picture --session assets/examples/picture.json
 window state models/tiny-mamba --workspace analyse --page state
 window beams models/tiny-translate --workspace generate --page beams \
   --source "the kind mice saw this white king behind these old wolves" --text "kar lipar"
-window ablate --workspace analyse --page ablate
-window patch --workspace analyse --page patch
-window temperature --workspace analyse --page temperature
-window circuit --workspace analyse --page circuit
-window attribution --workspace analyse --page attribution
-window detector --workspace analyse --page detector --rule 'token[k-1] == token[q] and k < q'
+window ablate models/tiny-gpt2 --workspace analyse --page ablate
+window patch models/tiny-gpt2 --workspace analyse --page patch
+window temperature models/tiny-gpt2 --workspace analyse --page temperature
+window circuit models/tiny-gpt2 --workspace analyse --page circuit
+window attribution models/tiny-gpt2 --workspace analyse --page attribution
+window detector models/tiny-gpt2 --workspace analyse --page detector --rule 'token[k-1] == token[q] and k < q'
 
 for name in "${wanted[@]}"; do
   [[ " ${made[*]} " == *" $name "* ]] || { echo "make.sh: there is no picture \"$name\"" >&2 && exit 2; }
