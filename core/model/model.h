@@ -31,7 +31,7 @@ struct MapRequest {
   MapStorage storage = MapStorage::none;  ///< none, dense or factored
   const TokenLinks* links = nullptr;      ///< of the whole text (cached tokens included); may be null
   const std::set<int>* layers = nullptr;  ///< null = all
-  int text = 0;  ///< whose, when a pass reads several; −1 = every one's
+  int text = 0;                           ///< whose, when a pass reads several; −1 = every one's
   /// Of the pass that filled a cache which keeps queries: maps go on from theirs. May be empty.
   std::span<const AttentionMap> before = {};
 };
