@@ -123,8 +123,8 @@ void measure_halves(ModelCard& card, const LoadedModel& loaded, const Task& task
 
 }  // namespace
 
-const HeadScore* HeadCard::find(std::string_view id) const {
-  const auto found = std::ranges::find(scores, id, &HeadScore::id);
+const HeadScore* HeadCard::find(std::string_view column) const {
+  const auto found = std::ranges::find(scores, column, &HeadScore::id);
   return found == scores.end() ? nullptr : &*found;
 }
 

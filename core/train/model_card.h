@@ -30,7 +30,7 @@ struct HeadCard {
   std::vector<HeadScore> scores;
   double loss_change = 0;  ///< held-out loss with the head's z set to zero, minus without, nats per token
 
-  const HeadScore* find(std::string_view id) const;
+  const HeadScore* find(std::string_view column) const;
 };
 
 struct ModelCard {
