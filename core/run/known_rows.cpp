@@ -16,19 +16,29 @@ bool can_go_on(const Model& model, const std::vector<Intervention>& edits, const
   return true;
 }
 
-std::shared_ptr<TextCache> cache_for(const ModelConfig& config, int tokens, std::size_t most_bytes) {
+namespace {
+/// Tokens that a cache for a text of so many has room for: a few more, so that not every word asks for new storage.
+int room_for(int tokens) {
+  return tokens + tokens / 4 + 32;
+}
+}  // namespace
+
+bool can_hold(const ModelConfig& config, int tokens, std::size_t most_bytes) {
   const ModelDims& d = config.dims;
-  const int capacity = tokens + tokens / 4 + 32;
   const std::size_t numbers =
       kept_numbers(d).numbers + static_cast<std::size_t>(d.heads) * static_cast<std::size_t>(d.d_head);
-  if (sizeof(float) * numbers * static_cast<std::size_t>(capacity) * static_cast<std::size_t>(d.layers) > most_bytes)
-    return nullptr;
-  return std::make_shared<TextCache>(KvCache(d, capacity, true));
+  return sizeof(float) * numbers * static_cast<std::size_t>(room_for(tokens)) * static_cast<std::size_t>(d.layers) <=
+         most_bytes;
+}
+
+std::shared_ptr<TextCache> cache_for(const ModelConfig& config, int tokens, std::size_t most_bytes) {
+  if (!can_hold(config, tokens, most_bytes)) return nullptr;
+  return std::make_shared<TextCache>(KvCache(config.dims, room_for(tokens), true));
 }
 
 void go_back(TextCache& cache, int known, int tokens) {
   cache.keys.truncate(known);
-  if (tokens > cache.keys.capacity()) cache.keys.reserve(tokens + tokens / 4);
+  if (tokens > cache.keys.capacity()) cache.keys.reserve(room_for(tokens));
 }
 
 void put_rows_before(Trace& trace, std::span<Tensor> residuals, const Trace& last,

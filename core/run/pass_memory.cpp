@@ -59,6 +59,8 @@ int PassMemory::rows_known(const Model& model, std::span<const Token> tokens, co
   const int longest = std::max(static_cast<int>(tokens.size()), model.config().context);
   if (std::ranges::any_of(request.edits, [&](const Intervention& edit) { return looks_ahead(edit, longest); }))
     return 0;
+  const int count = static_cast<int>(tokens.size());
+  if (count > kept_.cache->keys.capacity() && !can_hold(model.config(), count, most_bytes_)) return 0;
   if (!model.continues(kept_.cache->keys, static_cast<Index>(tokens.size()))) return 0;
   const auto common = std::ranges::mismatch(trace_->tokens, tokens, same_token).in2 - tokens.begin();
   return static_cast<int>(std::min({static_cast<Index>(common), static_cast<Index>(tokens.size()) - 1,

@@ -286,9 +286,10 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   std::ranges::move(result.maps, std::back_inserter(trace->maps));
   trace->sites.merge(recorder.take());
   trace->known_rows = known_rows;
-  const Trace* const whole = known_rows > 0 || layers.first > 0 ? known->trace().get() : nullptr;
-  trace->whole_milliseconds =
-      whole ? whole->whole_milliseconds * n / static_cast<double>(whole->tokens.size()) : trace->milliseconds;
+  if (known_rows == 0 && layers.first == 0 && layers.end < 0)
+    trace->whole_milliseconds = trace->milliseconds;
+  else if (const Trace* const last = known ? known->trace().get() : nullptr)
+    trace->whole_milliseconds = last->whole_milliseconds * n / static_cast<double>(last->tokens.size());
   if (known_rows > 0)
     put_rows_before(*trace, keeper.found, *known->trace(), known->kept().residuals, known_rows, *cache, ctx.backend);
   if (cross) {

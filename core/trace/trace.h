@@ -36,8 +36,9 @@ struct Trace {
   CapturePlan plan;
   double milliseconds = 0;  ///< of the forward pass, metrics inside
   Index known_rows = 0;     ///< so many of the first rows the pass found as the one before left them (known_rows.h)
-  double whole_milliseconds = 0;  ///< what a pass over all of it takes: of the last one that was whole, by its tokens
-  Index merged_tokens = 0;        ///< of how many tokens the positions are words (words.h); 0 = they are tokens
+  double whole_milliseconds =
+      0;  ///< what a pass over all of it takes: of the last one that was whole, by its tokens; 0 = unknown
+  Index merged_tokens = 0;  ///< of how many tokens the positions are words (words.h); 0 = they are tokens
   /// Of the queries where they are of another text than the keys (cross-attention; all maps are then
   /// Place::between_texts). Empty = the keys'.
   std::vector<Token> query_tokens;

@@ -14,10 +14,11 @@ namespace headscope {
 
 namespace {
 
-constexpr std::size_t beginnings = 150;  // kept of each number of words
-constexpr std::size_t spellings = 4;     // tried where a list has no word of the text
-constexpr std::size_t window = 4;        // words to both sides in which the text is looked at for one of a list
-constexpr std::size_t longer = 6;        // words that a nearest text may be longer by
+constexpr std::size_t beginnings = 150;   // kept of each number of words
+constexpr std::size_t spellings = 4;      // tried where a list has no word of the text
+constexpr std::size_t window = 4;         // words to both sides in which the text is looked at for one of a list
+constexpr std::size_t longer = 6;         // words that a nearest text may be longer by
+constexpr std::size_t longest_word = 40;  // bytes: no word of a language is longer, whatever somebody pastes
 constexpr double capitals = 0.1, skipped = 0.9, exchanged = 0.4, spelled = 0.4;  // what a change costs
 
 bool in_word(char c) {
@@ -56,6 +57,7 @@ double cost_of_exchange(const std::string& a, const std::string& b) {
   const std::string low = lowered(a), other = lowered(b);
   if (low == other) return capitals;
   if (!in_word(a.front()) || !in_word(b.front())) return 2 * skipped;  // a mark is no word
+  if (std::max(a.size(), b.size()) > longest_word) return exchanged + spelled;
   const double length = static_cast<double>(std::max(a.size(), b.size()));
   return exchanged + spelled * static_cast<double>(edit_distance(low, other)) / length;
 }

@@ -338,6 +338,25 @@ TEST_CASE("a cache that would take too much memory is not kept, and every pass i
   typing.read(text);
   CHECK(typing.memory.trace());
   CHECK(typing.read(changes[4].ids)->known_rows == 0);
+
+  // One that fits at first, and would not any more once it had to grow.
+  const auto tokens_that_fit = [&](std::size_t bytes) {
+    int tokens = 0;
+    while (can_hold(typing.loaded.model->config(), tokens + 1, bytes)) ++tokens;
+    return tokens;
+  };
+  const std::size_t for_three = sizeof(float) * 3 * static_cast<std::size_t>((3 + 32) * d.layers * d.d_model);
+  CHECK(tokens_that_fit(for_three) == 3);
+  typing.memory = PassMemory(for_three);
+  Ids ids = {1, 2, 3};
+  typing.read(ids);
+  for (Index known = 3; known < 35; ++known) {  // in the room it has from the beginning
+    ids.push_back(5);
+    CHECK(typing.read(ids)->known_rows == known);
+  }
+  ids.push_back(6);
+  CHECK(typing.read(ids)->known_rows == 0);
+  check_same(*typing.read(ids), *typing.whole());
 }
 
 }  // namespace headscope::known_rows_test

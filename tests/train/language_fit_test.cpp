@@ -27,6 +27,16 @@ std::string word(const LanguageFit& fit, const std::string& text) {
 }
 }  // namespace
 
+TEST_CASE("language fit: what somebody pastes may be one word of any length") {
+  const std::string text = "Ann saw a " + std::string(std::size_t{1} << 20, 'x');
+  const LanguageFit fit = fit_to_language(small(), text);
+  CHECK_FALSE(fit.inside);
+  CHECK_FALSE(fit.known);
+  CHECK(fit.word.begin == 10);
+  CHECK(fit.word.end == text.size());
+  CHECK(fit.nearest.starts_with("Ann saw a"));
+}
+
 TEST_CASE("language fit: beginnings of texts are inside, to the letter") {
   for (const char* text : {"", "A", "Ann", "Ann saw", "Ann saw a", "Ann saw an owl", "Ann saw a dog.",
                            "Ann saw a dog. ", "Ann saw a dog. Ann fed the dog."})
