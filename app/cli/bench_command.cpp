@@ -77,7 +77,25 @@ void set_bound(Row& row, const BareProducts& work, const Bounds& bounds) {
   row.bound_by = bounds->by_memory(work) ? "memory" : "arithmetic";
 }
 
-/// What is compared takes turns, so that a busy moment of the machine hits all of it.
+/// Medians of `step` (milliseconds of the i-th) and of the bare products of a pass over `tokens`, without the first
+/// `skipped`. What is compared takes turns, so that a busy moment of the machine hits all of it.
+void in_turns(Row& row, int repeat, int skipped, const std::function<double(int)>& step, const Model& model, int tokens,
+              int logit_rows, const Ctx& ctx, Bounds& bounds) {
+  std::vector<double> steps, floors;
+  BareProducts work;
+  for (int i = 0; i < repeat + skipped; ++i) {
+    const double took = step(i);
+    const double floor = milliseconds_of([&] { work = model.bare_products(ctx.backend, tokens, logit_rows); });
+    if (bounds) bounds->measure();
+    if (i < skipped) continue;
+    steps.push_back(took);
+    floors.push_back(floor);
+  }
+  row.milliseconds = median(steps);
+  row.products = median(floors);
+  set_bound(row, work, bounds);
+}
+
 Row measure_pass(const LoadedModel& loaded, int tokens, const BenchOptions& options, const Ctx& ctx, Bounds& bounds) {
   RunRequest request;
   request.ids = random_tokens(loaded.model->config(), tokens);
@@ -86,21 +104,12 @@ Row measure_pass(const LoadedModel& loaded, int tokens, const BenchOptions& opti
   if (options.storage == "dense") request.capture.maps = MapStorage::dense;
   if (options.storage == "factored") request.capture.maps = MapStorage::factored;
   Row row{.work = "pass", .tokens = tokens};
-  row.plan = run(loaded, request, ctx)->plan.summary;
-  BareProducts work;
-  const auto products = [&] {
-    work = loaded.model->bare_products(ctx.backend, tokens, options.last_logits ? 1 : tokens);
+  const auto step = [&](int) {
+    const auto trace = run(loaded, request, ctx);
+    row.plan = trace->plan.summary;
+    return trace->milliseconds;
   };
-  products();
-  std::vector<double> passes, floors;
-  for (int i = 0; i < options.repeat; ++i) {
-    passes.push_back(run(loaded, request, ctx)->milliseconds);
-    floors.push_back(milliseconds_of(products));
-    if (bounds) bounds->measure();
-  }
-  row.milliseconds = median(passes);
-  row.products = median(floors);
-  set_bound(row, work, bounds);
+  in_turns(row, options.repeat, 1, step, *loaded.model, tokens, options.last_logits ? 1 : tokens, ctx, bounds);
   return row;
 }
 
@@ -111,22 +120,13 @@ Row measure_generation(const LoadedModel& loaded, int tokens, const BenchOptions
   const int context = loaded.model->config().context, longest = context > 0 ? context : tokens + options.repeat + 1;
   Generator generator(loaded, RunRequest{}, true, longest);
   Row row{.work = "next token", .tokens = tokens, .plan = "every head's row of weights"};
-  std::vector<double> steps, floors;
-  BareProducts work;
-  for (int i = 0; i <= options.repeat; ++i) {
+  const auto step = [&](int i) {
     if (static_cast<int>(text.size()) > longest) text.resize(static_cast<std::size_t>(tokens) + 1);  // once more
-    const double step = milliseconds_of([&] {
+    return milliseconds_of([&] {
       text.push_back(generator.step(ctx, text, static_cast<std::size_t>(i), {.settings = {.temperature = 0}})->token);
     });
-    const double floor = milliseconds_of([&] { work = loaded.model->bare_products(ctx.backend, 1, 1); });
-    if (bounds) bounds->measure();
-    if (i == 0) continue;  // reads the whole text
-    steps.push_back(step);
-    floors.push_back(floor);
-  }
-  row.milliseconds = median(steps);
-  row.products = median(floors);
-  set_bound(row, work, bounds);
+  };
+  in_turns(row, options.repeat, 1, step, *loaded.model, 1, 1, ctx, bounds);  // the first reads the whole text
   return row;
 }
 
@@ -137,22 +137,15 @@ Row measure_typing(const LoadedModel& loaded, int tokens, const BenchOptions& op
   request.capture.all_logits = false;
   const std::vector<std::int32_t> text = random_tokens(loaded.model->config(), tokens);
   Row row{.work = "token typed", .tokens = tokens};
-  std::vector<double> steps, floors;
-  BareProducts work;
   PassMemory memory;
-  const int presses = std::min(options.repeat, tokens - 1);
-  for (int i = 0; i <= presses; ++i) {
+  const int presses = std::min(options.repeat + 1, tokens - 1);
+  const auto step = [&](int i) {
     request.ids.assign(text.begin(), text.end() - presses + i);
-    const double step = milliseconds_of([&] { row.plan = run(loaded, request, ctx, memory)->plan.summary; });
-    const double floor = milliseconds_of([&] { work = loaded.model->bare_products(ctx.backend, 1, 1); });
-    if (bounds) bounds->measure();
-    if (i < std::min(2, presses)) continue;  // reads the whole text, then makes room for more
-    steps.push_back(step);
-    floors.push_back(floor);
-  }
-  row.milliseconds = median(steps);
-  row.products = median(floors);
-  set_bound(row, work, bounds);
+    return milliseconds_of([&] { row.plan = run(loaded, request, ctx, memory)->plan.summary; });
+  };
+  // The first reads the whole text, the second makes room for more.
+  const int skipped = std::min(2, presses);
+  in_turns(row, presses + 1 - skipped, skipped, step, *loaded.model, 1, 1, ctx, bounds);
   return row;
 }
 
