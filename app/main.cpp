@@ -93,6 +93,7 @@ int main(int argc, char** argv) {
   cli.add_option("--rule", options.rule,
                  "which cells the detector looks for, as in --page detector --rule 'k == q - 1'")
       ->type_name("RULE");
+  cli.add_flag("--first-steps", options.first_steps, "begin as for somebody who opens it for the first time");
   cli.add_option("--corpus", options.corpus,
                  "what the Corpus workspace begins with: results (.json) to show, or a file or folder to read")
       ->type_name("FILE");

@@ -27,15 +27,15 @@ namespace headscope {
 
 namespace {
 
-Badge badge_of(const PageContext& c) {
+/// `room`, in pixels of the design: beside how many times chance a weak one is, there has to be as much.
+Badge badge_of(const PageContext& c, double room) {
   const std::vector<HeadVerdict>& verdicts = verdicts_of(c);
   if (verdicts.empty()) return {};
   const HeadVerdict& first = verdicts.front();
-  if (first.weak)
-    return {
-        fmt::format("weak: {} {:.2f} · {:.1f} × chance", first.rule->title, first.score, first.score / first.chance),
-        c.ui.theme.faint};
-  return {fmt::format("{} {:.2f}", first.rule->title, first.score), class_color(*first.rule)};
+  const std::string score = fmt::format("{} {:.2f}", first.rule->title, first.score);
+  if (!first.weak) return {score, class_color(*first.rule)};
+  const std::string whole = fmt::format("weak: {} · {:.1f} × chance", score, first.score / first.chance);
+  return {c.ui.fonts.width(whole, c.ui.small()) <= room ? whole : "weak: " + score, c.ui.theme.faint};
 }
 
 std::string at(const Trace& trace, Index query) {
@@ -56,6 +56,14 @@ std::string stack_prefix(const PageContext& c) {
   return word + " · ";
 }
 
+std::span<const char* const> views(const PageContext& c) {
+  static constexpr const char* all[] = {"Map", "Arcs", "Row", "Steps", "q·k", "Heads", "Picture"};
+  return std::span(all).first(c.trace()->picture ? 7 : 6);
+}
+
+/// Below this a short text's cells have no labels of their own any more: what stands below the view is scrolled to.
+constexpr double least_view_height = 300;
+
 }  // namespace
 
 void HeadPanel::header(const PageContext& c) {
@@ -69,7 +77,8 @@ void HeadPanel::header(const PageContext& c) {
   if (!verdicts_of(c).empty()) {
     ImGui::SameLine(0, c.ui.px(12));
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + c.ui.px(5));  // the title's line is higher than the label
-    const Badge mark = badge_of(c);
+    const double tabs = static_cast<double>(segmented_width(c.ui, views(c)) / c.ui.scale);
+    const Badge mark = badge_of(c, static_cast<double>(ImGui::GetContentRegionAvail().x / c.ui.scale) - tabs - 24);
     badge(c.ui, mark.text, mark.color);
     evidence_popup(c);
   }
@@ -83,8 +92,7 @@ void HeadPanel::header(const PageContext& c) {
                      "its map is still computed; what it reads does not reach the next "
                      "layer (X brings it back)"});
   }
-  static constexpr const char* all[] = {"Map", "Arcs", "Row", "Steps", "q·k", "Heads", "Picture"};
-  const std::span labels = std::span(all).first(c.trace()->picture ? 7 : 6);
+  const std::span<const char* const> labels = views(c);
   int view = static_cast<int>(shown_view(c));
   const float width = c.ui.px(segmented_width(c.ui, labels) / c.ui.scale);
   if (ImGui::GetItemRectMax().x + width + c.ui.px(12) <
@@ -344,7 +352,7 @@ void HeadPanel::draw(const PageContext& c) {
   const double room = ImGui::GetContentRegionAvail().y / c.ui.scale;
   const double row_height = with_row ? std::clamp(0.25 * room, 152.0, 208.0) : 0;
   const ImVec2 corner = ImGui::GetCursorScreenPos();
-  const double height = std::max(160.0, room - row_height - footer_height(c));
+  const double height = std::max(least_view_height, room - row_height - footer_height(c));
   main_view(c, height);
   if (shown_view(c) != HeadView::map)  // the map frames its row
     c.ui.framed.add(corner, {corner.x + c.ui.px(c.room()), corner.y + c.ui.px(height)});
