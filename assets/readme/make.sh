@@ -45,7 +45,7 @@ head_of state-head tiny-mamba -t "There lived Anna and Ben. Every day, Ben met A
 
 # One of each workspace, and of edits: there is much to see.
 size=1600x1000
-window explore models/tiny-gpt2
+window explore --first-steps
 window generate models/tiny-gpt2 --workspace generate --generate-tokens 16
 window compare models/tiny-gpt2 --workspace compare --with-model tiny-llama
 window analyse models/tiny-gpt2 --workspace analyse --page lens

@@ -44,14 +44,19 @@ TEST_CASE("of a state space the mixers are counted, with their gated norms among
   }
 }
 
+namespace {
+/// What is said of a plain model in which something was changed.
+template <class Change>
+std::string said(Change change) {
+  ModelConfig c;
+  c.family = "gpt2";
+  c.dims = {.layers = 4, .heads = 2, .kv_heads = 2, .d_head = 8, .d_model = 16, .d_mlp = 32, .vocab = 50};
+  change(c);
+  return switches(c);
+}
+}  // namespace
+
 TEST_CASE("what a model does that GPT-2 and Llama do not is said in words, each where it holds and nowhere else") {
-  const auto said = [](auto change) {
-    ModelConfig c;
-    c.family = "gpt2";
-    c.dims = {.layers = 4, .heads = 2, .kv_heads = 2, .d_head = 8, .d_model = 16, .d_mlp = 32, .vocab = 50};
-    change(c);
-    return switches(c);
-  };
   CHECK(said([](ModelConfig&) {}).empty());
   CHECK(said([](ModelConfig& c) { c.family = "other"; }).empty());
   CHECK(said([](ModelConfig& c) { c.dims.parallel = true; }) == "attention and MLP in parallel behind a norm each");
@@ -87,13 +92,6 @@ TEST_CASE("what a model does that GPT-2 and Llama do not is said in words, each 
 }
 
 TEST_CASE("pictures, state spaces, rotations, windows and experts in words") {
-  const auto said = [](auto change) {
-    ModelConfig c;
-    c.family = "gpt2";
-    c.dims = {.layers = 4, .heads = 2, .kv_heads = 2, .d_head = 8, .d_model = 16, .d_mlp = 32, .vocab = 50};
-    change(c);
-    return switches(c);
-  };
   const auto seen = [&](int leading, int heads, bool predicts) {
     return said([&](ModelConfig& c) {
       c.causal = false, c.predicts = predicts;

@@ -27,6 +27,19 @@ std::string word(const LanguageFit& fit, const std::string& text) {
 }
 }  // namespace
 
+TEST_CASE("language fit: the texts that bundled models open with lie in their languages") {
+  for (const char* name : {"everyday-gpt2", "everyday-gpt2.first", "tiny-gpt2", "tiny-gpt2.first", "tiny-llama"}) {
+    CAPTURE(name);
+    const std::string text = read_file(testing::source_dir() / "assets/examples" / (std::string(name) + ".txt"));
+    const std::string model = std::string(name).substr(0, std::string(name).find('.'));
+    const Grammar* const grammar = learnt_grammar(testing::source_dir() / "models" / model);
+    REQUIRE(grammar);
+    const LanguageFit fit = fit_to_language(*grammar, text);
+    CAPTURE(fit.nearest);
+    CHECK(fit.inside);
+  }
+}
+
 TEST_CASE("language fit: what somebody pastes may be one word of any length") {
   const std::string text = "Ann saw a " + std::string(std::size_t{1} << 20, 'x');
   const LanguageFit fit = fit_to_language(small(), text);

@@ -147,8 +147,8 @@ struct KindWords {
 };
 const KindWords& words_of(CorpusKind kind) {
   static constexpr KindWords words[] = {
-      {"Stories", "File or folder", "path of a text file or a folder", "Drawn from the language of the bundled models.",
-       "", "Text"},
+      {"Stories", "File or folder", "path of a text file or a folder",
+       "Drawn from the language that this model learnt; where none is known, from that of tiny-gpt2.", "", "Text"},
       {"Drawn pairs", "File or folder", "path of a file of pairs or a folder",
        "Sentences of two small languages, which the bundled tiny-translate learnt.",
        "In each line a source, a tab and its target. One pass measures encoder, decoder and cross-attention.", "Pairs"},
