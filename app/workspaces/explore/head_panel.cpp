@@ -27,15 +27,18 @@ namespace headscope {
 
 namespace {
 
-/// `room`, in pixels of the design: beside how many times chance a weak one is, there has to be as much.
+/// How many times chance a weak one is, is left out where it would take just the `room`, in pixels of the design, that
+/// the rest leaves to what stands beside it.
 Badge badge_of(const PageContext& c, double room) {
   const std::vector<HeadVerdict>& verdicts = verdicts_of(c);
   if (verdicts.empty()) return {};
   const HeadVerdict& first = verdicts.front();
   const std::string score = fmt::format("{} {:.2f}", first.rule->title, first.score);
   if (!first.weak) return {score, class_color(*first.rule)};
-  const std::string whole = fmt::format("weak: {} · {:.1f} × chance", score, first.score / first.chance);
-  return {c.ui.fonts.width(whole, c.ui.small()) <= room ? whole : "weak: " + score, c.ui.theme.faint};
+  const std::string part = "weak: " + score,
+                    whole = fmt::format("{} · {:.1f} × chance", part, first.score / first.chance);
+  const auto fits = [&](const std::string& text) { return c.ui.fonts.width(text, c.ui.small()) <= room; };
+  return {fits(part) && !fits(whole) ? part : whole, c.ui.theme.faint};
 }
 
 std::string at(const Trace& trace, Index query) {
