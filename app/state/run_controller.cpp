@@ -263,7 +263,11 @@ void RunController::drop_results() {
 void RunController::submit_trace(const RunRequest& wanted) {
   submitted_ = wanted;
   results_.too_long.reset();
-  for (const char* tag : what_follows) jobs_.forget(tag);  // of the run before: this one need not wait for them
+  // This run need not wait for what was asked of the one before; but for every second one, so that numbers follow while
+  // a slider is drawn.
+  dropped_ = !dropped_;
+  for (const char* tag : what_follows)
+    if (dropped_) jobs_.forget(tag);
   jobs_.submit(
       {"trace", "running the model"},
       [this, wanted, stack = stack(), model = results_.model, backend = jobs_.backend(),

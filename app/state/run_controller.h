@@ -105,6 +105,7 @@ class RunController {
   std::optional<std::uint64_t> choices_;
   std::optional<std::pair<HeadId, std::uint64_t>> softer_;  // and how many choices there had been
   RunRequest submitted_;                                    // the trace job's last
+  bool dropped_ = false;                                    // what was asked of the run before the last
   std::shared_ptr<const Trace> detail_of_;                  // what the detail job was last submitted for …
   HeadId detail_head_;                                      // … and the head
   RunRequest plain_request_;  // without edits, with its trace: what effects are measured against
