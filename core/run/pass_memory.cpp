@@ -45,6 +45,10 @@ int PassMemory::first_changed(const Model& model, std::span<const Token> tokens,
   return layers;
 }
 
+bool PassMemory::read(std::span<const Token> tokens) const {
+  return trace_ && same_text(trace_->tokens, tokens);
+}
+
 int PassMemory::rows_known(const Model& model, std::span<const Token> tokens, const RunRequest& request) const {
   if (!kept_.cache || model_.lock().get() != &model || request_.capture != request.capture) return 0;
   const auto enabled = [](const std::vector<Intervention>& all) {

@@ -253,9 +253,13 @@ TEST_CASE("an edit that comes, changes or is switched off between two words is s
   type({mean}, 0);
   type({mean}, 0);  // the mean is of all rows
   type({}, 0);
-  // An edit on the text as it is starts at its layer; then nothing is known of rows.
-  typing.request.edits = {second};
-  check_same(*typing.read(ids), *typing.whole());
+  // An edit on the text as it is starts at its layer; then nothing is known of rows, nor is a cache filled while an
+  // edit of the first layer changes.
+  for (const Intervention& edit : {second, first}) {
+    typing.request.edits = {edit};
+    check_same(*typing.read(ids), *typing.whole());
+    CHECK_FALSE(typing.memory.kept().cache);
+  }
   type({second}, 0);
   const auto so_far = static_cast<Index>(ids.size());
   type({second}, so_far);
