@@ -33,11 +33,19 @@ bool limit() {
 
 const bool understood = limit();
 
+/// Asked once, before any loop runs: Highway looks at the processor anew each time it is asked, and chooses the best
+/// that it finds there, whatever was left out, until it is told otherwise.
+const std::int64_t supported = [] {
+  const std::int64_t targets = hwy::SupportedTargets();
+  hwy::GetChosenTarget().Update(targets);
+  return targets;
+}();
+
 }  // namespace
 
 std::string_view instruction_set() {
   if (!understood) throw Error("HEADSCOPE_ISA", "avx512, avx2, sse4 or none", std::string(wanted()));
-  const std::int64_t supported = hwy::SupportedTargets(), best = supported & -supported;
+  const std::int64_t best = supported & -supported;
 #if HWY_ARCH_X86
   if (best <= HWY_AVX3) return "AVX-512";
 #endif
