@@ -40,7 +40,7 @@ struct Explorer {
   bool frame(double now) {
     const bool edited = editor.frame(now), delivered = jobs.frame();
     captures.frame(now);
-    run.frame();
+    run.frame(now);
     certificates.frame(now);
     lessons.frame();
     return edited || delivered;

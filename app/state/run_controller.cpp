@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kept_models = 2;
 /// Tags of what is asked of a run once it is there (ask_what_follows()).
 constexpr const char* what_follows[] = {"metrics", "detail", "effect", "losses"};
+constexpr double numbers_follow_every = 0.1;  // seconds
 
 bool any_enabled(const std::vector<Intervention>& edits) {
   return std::ranges::any_of(edits, &Intervention::enabled);
@@ -31,7 +32,8 @@ RunController::RunController(JobRunner& jobs, DocumentEditor& editor, std::size_
   });
 }
 
-void RunController::frame() {
+void RunController::frame(double now) {
+  now_ = now;
   keep_inside();  // first: what is submitted shall be about a head that there is
   submit_changes();
   keep_inside();  // a model that was at hand may just have been adopted
@@ -263,11 +265,12 @@ void RunController::drop_results() {
 void RunController::submit_trace(const RunRequest& wanted) {
   submitted_ = wanted;
   results_.too_long.reset();
-  // This run need not wait for what was asked of the one before; but for every second one, so that numbers follow while
-  // a slider is drawn.
-  dropped_ = !dropped_;
-  for (const char* tag : what_follows)
-    if (dropped_) jobs_.forget(tag);
+  // A run need not wait for what was asked of the one before; but now and then, so that numbers follow while a slider
+  // is drawn.
+  if (now_ - followed_ >= numbers_follow_every || now_ < followed_)
+    followed_ = now_;
+  else
+    for (const char* tag : what_follows) jobs_.forget(tag);
   jobs_.submit(
       {"trace", "running the model"},
       [this, wanted, stack = stack(), model = results_.model, backend = jobs_.backend(),

@@ -37,7 +37,7 @@ class RunController {
 
   const Results& results() const { return results_; }
   /// Once per frame, after JobRunner::frame(): hands in what the document asks for.
-  void frame();
+  void frame(double now);
 
   /// Opens a model's folder; once it is read, it becomes the document's, with what `further` changes: one step of undo.
   /// `opened` is told then.
@@ -105,7 +105,7 @@ class RunController {
   std::optional<std::uint64_t> choices_;
   std::optional<std::pair<HeadId, std::uint64_t>> softer_;  // and how many choices there had been
   RunRequest submitted_;                                    // the trace job's last
-  bool dropped_ = false;                                    // what was asked of the run before the last
+  double now_ = 0, followed_ = -1e300;                      // when a run was last given time for what is asked of it
   std::shared_ptr<const Trace> detail_of_;                  // what the detail job was last submitted for …
   HeadId detail_head_;                                      // … and the head
   RunRequest plain_request_;  // without edits, with its trace: what effects are measured against
