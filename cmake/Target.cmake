@@ -51,7 +51,7 @@ function(headscope_as_precompiled name)
   endif()
 endfunction()
 
-# headscope_unity(NAME [FILE…]): a folder's files compiled eight at a time (or headscope_unity_files), since most of a compiler's work on one is on what its
+# headscope_unity(NAME [FILE…]): a folder's files compiled twelve at a time (or headscope_unity_files), since most of a compiler's work on one is on what its
 # neighbours include and instantiate too. So names in unnamed namespaces differ within a folder. FILEs are compiled by themselves; so
 # is every file with options or definitions of its own. Files name what they use all the same: -DHEADSCOPE_UNITY=OFF builds each by
 # itself (the sanitizer presets do).
@@ -60,7 +60,7 @@ function(headscope_unity name)
     return()
   endif()
   if(NOT headscope_unity_files)
-    set(headscope_unity_files 8)
+    set(headscope_unity_files 12)
   endif()
   get_target_property(sources ${name} SOURCES)
   foreach(source IN LISTS sources)

@@ -14,7 +14,7 @@
 namespace headscope {
 
 namespace {
-constexpr double line_height = 19, padding_x = 11, padding_y = 8;
+constexpr double prompt_line_height = 19, padding_x = 11, padding_y = 8;
 constexpr int least_lines = 3;
 
 class FontLayout final : public TextLayout {
@@ -81,7 +81,7 @@ PromptTouch PromptEdit::draw(const Ui& ui, const char* id, const std::string& te
   shown_ = true;
   const Font font = ui.body();
   ImFont* face = ui.fonts.face(font);
-  const float size = ui.fonts.height(font), line = ui.px(line_height), room = ImGui::GetContentRegionAvail().x;
+  const float size = ui.fonts.height(font), line = ui.px(prompt_line_height), room = ImGui::GetContentRegionAvail().x;
   const float width = std::max(room - 2 * ui.px(padding_x), ui.px(20));
   const auto wrap = [&] {
     const std::pair wanted{width, size};

@@ -13,7 +13,7 @@
 namespace headscope {
 namespace {
 
-constexpr Index block_rows = 64;
+constexpr Index backward_rows = 64;
 
 /// Where the gradients of one text go; undefined where nobody asks.
 struct Gradients {
@@ -48,14 +48,14 @@ class Group {
         d_value_(s_.v.dim(2)),
         width_(panels::width()) {
     const Index across = panels::packed_size(d_value_, n_key_), down = panels::packed_size(n_key_, d_),
-                block = block_rows * panels::padded(n_key_), rows = panels::packed_size(block_rows, d_),
-                need = across + down + rows + panels::packed_size(block_rows, d_value_) + block;
+                block = backward_rows * panels::padded(n_key_), rows = panels::packed_size(backward_rows, d_),
+                need = across + down + rows + panels::packed_size(backward_rows, d_value_) + block;
     if (!scratch.defined() || scratch.size() < need) scratch = Tensor::uninitialized({need});
     values_ = scratch.mutable_data();
     keys_ = values_ + across;
     q_rows_ = keys_ + down;
     z_rows_ = q_rows_ + rows;
-    d_scores_ = z_rows_ + panels::packed_size(block_rows, d_value_);
+    d_scores_ = z_rows_ + panels::packed_size(backward_rows, d_value_);
   }
 
   void run() {
@@ -65,8 +65,8 @@ class Group {
     clear(out_.v, kv_);
     for (Index head = kv_ * share_; head < (kv_ + 1) * share_; ++head) {
       clear(out_.q, head);
-      for (Index first = 0; first < n_query_; first += block_rows)
-        run(head, first, std::min(block_rows, n_query_ - first));
+      for (Index first = 0; first < n_query_; first += backward_rows)
+        run(head, first, std::min(backward_rows, n_query_ - first));
     }
   }
 

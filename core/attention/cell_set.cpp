@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "core/attention/mask_entries.h"
 #include "core/base/error.h"
 
 namespace headscope {
@@ -69,12 +70,7 @@ std::string CellSet::text() const {
 CellSet CellSet::parse(std::string_view text, const std::string& where) {
   CellSet set;
   Index count = 0;
-  while (true) {
-    const auto begin = text.find_first_not_of(" \t");
-    if (begin == std::string_view::npos) break;
-    const auto end = std::min(text.find_first_of(" \t", begin), text.size());
-    const std::string_view word = text.substr(begin, end - begin);
-    text.remove_prefix(end);
+  for (const std::string_view word : mask_entries::words_of(text)) {
     const auto colon = word.find(':');
     Index q0 = 0, q1 = 0, k0 = 0, k1 = 0;
     if (colon == std::string_view::npos || !read_range(word.substr(0, colon), q0, q1) ||

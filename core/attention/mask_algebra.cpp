@@ -4,18 +4,17 @@
 #include <limits>
 
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 
 namespace headscope {
 namespace {
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// The range without the keys at its ends that `rule` masks; {0, 0} when nothing is left.
 KeyRange shrunk(const AttentionRule& rule, Index query, KeyRange range) {
   const auto sees = [&](Index key) {
     float score = 0;
     rule.apply(query, key, {&score, 1});
-    return score != -infinity;
+    return score != -float_infinity;
   };
   while (range.begin < range.end && !sees(range.begin)) ++range.begin;
   while (range.begin < range.end && !sees(range.end - 1)) --range.end;
@@ -31,7 +30,7 @@ void for_each_seen(const AttentionRule& rule, Index query, Index first_key, Inde
   std::vector<float> scores(static_cast<std::size_t>(end - begin), 0.0f);
   if (!rule.plain()) rule.apply(query, begin, scores);
   for (Index key = begin; key < end; ++key)
-    if (nth(scores, key - begin) != -infinity) seen(static_cast<std::size_t>(key - first_key));
+    if (nth(scores, key - begin) != -float_infinity) seen(static_cast<std::size_t>(key - first_key));
 }
 
 class Both final : public AttentionRule {
@@ -76,7 +75,7 @@ class Either final : public AttentionRule {
     for (const auto& part : parts_)
       for_each_seen(*part, query, first_key, static_cast<Index>(scores.size()), [&](std::size_t c) { seen[c] = 1; });
     for (std::size_t c = 0; c < scores.size(); ++c)
-      if (!seen[c]) scores[c] = -infinity;
+      if (!seen[c]) scores[c] = -float_infinity;
   }
   std::string describe() const override { return text_; }
 
@@ -93,7 +92,7 @@ class Opposite final : public AttentionRule {
   bool plain() const override { return false; }
   void apply(Index query, Index first_key, std::span<float> scores) const override {
     for_each_seen(*part_, query, first_key, static_cast<Index>(scores.size()),
-                  [&](std::size_t c) { scores[c] = -infinity; });
+                  [&](std::size_t c) { scores[c] = -float_infinity; });
   }
   std::string describe() const override { return text_; }
 
@@ -109,7 +108,7 @@ class Only final : public AttentionRule {
   bool plain() const override { return false; }
   void apply(Index query, Index first_key, std::span<float> scores) const override {
     for (std::size_t c = 0; c < scores.size(); ++c)
-      if (!cells_.contains(query, first_key + static_cast<Index>(c))) scores[c] = -infinity;
+      if (!cells_.contains(query, first_key + static_cast<Index>(c))) scores[c] = -float_infinity;
   }
   std::string describe() const override { return text_; }
 

@@ -8,14 +8,13 @@
 
 #include "core/attention/lsh.h"
 #include "core/attention/mask_shapes.h"
+#include "core/base/special_values.h"
 
 namespace headscope::mask_entries {
 
 namespace {
 
 using namespace mask_shapes;
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 KeyRange cut(KeyRange range, Index n) {
   const Index begin = std::clamp<Index>(range.begin, 0, n);
@@ -46,7 +45,7 @@ class Mask final : public AttentionRule {
     if constexpr (!Shape::solid) {
       const auto sees = seeing(query);
       for (std::size_t c = 0; c < scores.size(); ++c)
-        if (!sees(first_key + static_cast<Index>(c))) scores[c] = -infinity;
+        if (!sees(first_key + static_cast<Index>(c))) scores[c] = -float_infinity;
     }
   }
   std::string describe() const override { return spec_; }
@@ -79,72 +78,72 @@ const std::vector<Entry>& entries() {
       {{"causal", "Causal", "causal", "j ≤ i", "Each token sees itself and what came before.",
         "Vaswani et al., Attention Is All You Need, 2017", "causal", ""},
        {},
-       [](const Numbers&, std::string spec) { return mask(Causal{}, std::move(spec)); }},
+       [](const MaskNumbers&, std::string spec) { return mask(Causal{}, std::move(spec)); }},
       {{"full", "Full", "full", "all", "Each token sees every token, later ones too.", "", "full", ""},
        {},
-       [](const Numbers&, std::string spec) { return mask(Full{}, std::move(spec)); }},
+       [](const MaskNumbers&, std::string spec) { return mask(Full{}, std::move(spec)); }},
       {{"window", "Sliding window", "window W", "0 ≤ i − j < W", "Each token sees the last W, itself among them.",
         "Beltagy et al., Longformer, 2020", "window 4", "width"},
        {1},
-       [](const Numbers& x, std::string spec) { return mask(Window{whole(x[0])}, std::move(spec)); }},
+       [](const MaskNumbers& x, std::string spec) { return mask(Window{whole(x[0])}, std::move(spec)); }},
       {{"around", "Window on both sides", "around W", "|i − j| < W",
         "Each token sees itself and W − 1 neighbours on either side.", "Warner et al., ModernBERT, 2024", "around 3",
         "width"},
        {1},
-       [](const Numbers& x, std::string spec) { return mask(Around{whole(x[0])}, std::move(spec)); }},
+       [](const MaskNumbers& x, std::string spec) { return mask(Around{whole(x[0])}, std::move(spec)); }},
       {{"dilated", "Dilated window", "dilated W D", "0 ≤ i − j < W·D and (i − j) mod D = 0",
         "Each token sees W tokens that lie D apart.", "Beltagy et al., Longformer, 2020", "dilated 4 2", "keys, step"},
        {1, 1},
-       [](const Numbers& x, std::string spec) {
+       [](const MaskNumbers& x, std::string spec) {
          return mask(Dilated{whole(x[0]), whole(x[1])}, std::move(spec));
        }},
       {{"strided", "Strided", "strided S", "j ≤ i and (i − j < S or (i − j) mod S = 0)",
         "Each token sees the last S, and every S-th before.", "Child et al., Sparse Transformers, 2019", "strided 4",
         "stride"},
        {1},
-       [](const Numbers& x, std::string spec) { return mask(Strided{whole(x[0])}, std::move(spec)); }},
+       [](const MaskNumbers& x, std::string spec) { return mask(Strided{whole(x[0])}, std::move(spec)); }},
       {{"global", "Global tokens", "global G window W", "j < G or i < G or |i − j| < W",
         "The first G tokens see all and are seen by all; the rest see W − 1 neighbours on either side.",
         "Beltagy et al., Longformer, 2020", "global 2 window 3", "global tokens, window"},
        {0, 1},
-       [](const Numbers& x, std::string spec) {
+       [](const MaskNumbers& x, std::string spec) {
          return mask(Global{whole(x[0]), whole(x[1])}, std::move(spec));
        }},
       {{"random", "Random", "random P seed S", "j = i, or j < i with probability P",
         "Each token sees itself and a share P of what came before, drawn once per seed.",
         "Zaheer et al., Big Bird, 2020", "random 0.3 seed 1", "share, seed"},
        {0, 0},
-       [](const Numbers& x, std::string spec) {
+       [](const MaskNumbers& x, std::string spec) {
          return mask(RandomKeys{x[0], static_cast<std::uint64_t>(x[1])}, std::move(spec));
        }},
       {{"prefix", "Prefix", "prefix P", "j ≤ i or j < P", "The first P tokens see one another; the rest is causal.",
         "Raffel et al., T5, 2020", "prefix 4", "prefix"},
        {0},
-       [](const Numbers& x, std::string spec) { return mask(Prefix{whole(x[0])}, std::move(spec)); }},
+       [](const MaskNumbers& x, std::string spec) { return mask(Prefix{whole(x[0])}, std::move(spec)); }},
       {{"sink", "Sink and window", "sink K window W", "j ≤ i and (j < K or i − j < W)",
         "Each token sees the first K and the last W: what a streaming cache keeps.", "Xiao et al., StreamingLLM, 2023",
         "sink 1 window 4", "sink, window"},
        {0, 1},
-       [](const Numbers& x, std::string spec) {
+       [](const MaskNumbers& x, std::string spec) {
          return mask(Sink{whole(x[0]), whole(x[1])}, std::move(spec));
        }},
       {{"padding", "Padding", "padding N", "j < n − N", "The last N keys are padding, which nobody sees.", "",
         "padding 3", "padding"},
        {0},
-       [](const Numbers& x, std::string spec) { return mask(Padding{whole(x[0])}, std::move(spec)); }},
+       [](const MaskNumbers& x, std::string spec) { return mask(Padding{whole(x[0])}, std::move(spec)); }},
       {{"hidden", "Keys hidden at random", "hidden P seed S", "j is not hidden, which each is with probability P",
         "Some keys are hidden from every query, their own included. (Not BERT's masking, which puts [MASK] in a "
         "token's place and hides no key.)",
         "", "hidden 0.3 seed 2", "share, seed"},
        {0, 0},
-       [](const Numbers& x, std::string spec) {
+       [](const MaskNumbers& x, std::string spec) {
          return mask(Hidden{x[0], static_cast<std::uint64_t>(x[1])}, std::move(spec));
        }},
       {{"chosen", "Chosen global tokens", "chosen A,B,… window W", "i or j is listed, or |i − j| < W",
         "The listed tokens see all and are seen by all; the rest see W − 1 neighbours on either side.",
         "Beltagy et al., Longformer, 2020", "chosen 0,5 window 2", "window, token"},
        {1},
-       [](const Numbers& x, std::string spec) {
+       [](const MaskNumbers& x, std::string spec) {
          return mask(Chosen{x.list, whole(x[0])}, std::move(spec));
        }},
       {{"bigbird", "BigBird blocks", "bigbird B window W global G random R seed S",
@@ -155,7 +154,7 @@ const std::vector<Entry>& entries() {
         "Zaheer et al., Big Bird, 2020", "bigbird 2 window 1 global 1 random 1 seed 1",
         "block, window, global blocks, random blocks, seed"},
        {1, 1, 0, 0, 0},
-       [](const Numbers& x, std::string spec) {
+       [](const MaskNumbers& x, std::string spec) {
          return mask(Blocks{whole(x[0]), whole(x[1]), whole(x[2]), whole(x[3]), static_cast<std::uint64_t>(x[4])},
                      std::move(spec));
        }},
@@ -163,13 +162,13 @@ const std::vector<Entry>& entries() {
         "Several texts in one row: each token sees its own document, which begins at one of the positions.",
         "Raffel et al., T5, 2020 (packing)", "documents 3,6", "document at"},
        {},
-       [](const Numbers& x, std::string spec) { return mask(Documents{x.list}, std::move(spec)); }},
+       [](const MaskNumbers& x, std::string spec) { return mask(Documents{x.list}, std::move(spec)); }},
       {{"lsh", "Hash buckets", "lsh B rounds R seed S",
         "j = i, or j < i and the hashes of q_i and k_j are equal in one of R rounds; causal where there are no q, k",
         "Queries meet the keys that point the same way: both are hashed into B buckets (an even number), R times.",
         "Kitaev et al., Reformer, 2020", "lsh 4 rounds 2 seed 1", "buckets, rounds, seed"},
        {2, 1, 0},
-       [](const Numbers& x, std::string spec) -> std::shared_ptr<const AttentionRule> {
+       [](const MaskNumbers& x, std::string spec) -> std::shared_ptr<const AttentionRule> {
          const LshSettings settings{static_cast<int>(x[0]), static_cast<int>(x[1]), static_cast<std::uint64_t>(x[2])};
          if (x.vectors) return lsh_rule(x.vectors->q, x.vectors->k, settings, std::move(spec));
          return mask(Causal{}, std::move(spec));
@@ -182,7 +181,7 @@ const std::vector<Entry>& entries() {
         "other shares its bucket. The model's own keys still make the scores.",
         "Kitaev et al., Reformer, 2020, section 2", "reformer 4 rounds 2 seed 1", "buckets, rounds, seed"},
        {2, 1, 0},
-       [](const Numbers& x, std::string spec) -> std::shared_ptr<const AttentionRule> {
+       [](const MaskNumbers& x, std::string spec) -> std::shared_ptr<const AttentionRule> {
          const LshSettings settings{static_cast<int>(x[0]), static_cast<int>(x[1]), static_cast<std::uint64_t>(x[2])};
          if (x.vectors) return shared_lsh_rule(x.vectors->q, settings, std::move(spec));
          return mask(Causal{}, std::move(spec));

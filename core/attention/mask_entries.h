@@ -11,7 +11,7 @@
 namespace headscope::mask_entries {
 
 /// What stands in a spec besides words: its numbers, its list of positions, and the vectors that it may hash.
-struct Numbers {
+struct MaskNumbers {
   std::vector<double> all;
   std::vector<Index> list;
   const MaskVectors* vectors = nullptr;
@@ -21,7 +21,7 @@ struct Numbers {
 struct Entry {
   MaskForm form;
   std::vector<double> lowest;  ///< of the form's numbers, in order; the largest is 10⁹, of a share 1
-  std::shared_ptr<const AttentionRule> (*make)(const Numbers& numbers, std::string spec);
+  std::shared_ptr<const AttentionRule> (*make)(const MaskNumbers& numbers, std::string spec);
 };
 
 /// In the order in which a chooser lists them.

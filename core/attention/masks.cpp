@@ -19,7 +19,7 @@ namespace {
 
 using namespace mask_entries;
 
-constexpr double largest = 1e9;  // of any number in a spec, so that products of two stay far inside 64 bits
+constexpr double largest_number = 1e9;  // of any number in a spec, so that products of two stay far inside 64 bits
 constexpr std::size_t most_parts = 16, deepest = 16, most_listed = 4096;
 constexpr double most_hashes = 1024;
 
@@ -36,7 +36,7 @@ double number_of(std::string_view text, const Entry& entry, std::size_t which, c
   double value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool hashed = hashes(entry.form.id) && which < 2;  // buckets and rounds are work
-  const double lowest = entry.lowest[which], highest = share ? 1 : hashed ? most_hashes : largest;
+  const double lowest = entry.lowest[which], highest = share ? 1 : hashed ? most_hashes : largest_number;
   const bool paired = hashed && which == 0;  // a direction and its opposite are two buckets
   const bool read = error == std::errc() && end == text.data() + text.size();
   if (!read || !(value >= lowest && value <= highest) || (!share && value != std::floor(value)) ||
@@ -58,7 +58,7 @@ std::vector<Index> list_of(std::string_view text, const Entry& entry, const std:
     const auto end = std::min(text.find(','), text.size());
     Index value = -1;
     const auto [stop, error] = std::from_chars(text.data(), text.data() + end, value);
-    if (error != std::errc() || stop != text.data() + end || value < 0 || value > static_cast<Index>(largest) ||
+    if (error != std::errc() || stop != text.data() + end || value < 0 || value > static_cast<Index>(largest_number) ||
         list.size() == most_listed)
       throw Error(where + ": " + std::string(entry.form.form),
                   fmt::format("at most {} positions separated by commas, as in 0,5,9", most_listed), shortened(text));
@@ -177,7 +177,7 @@ class MaskParser {
       return result;
     }
     const std::vector<std::string_view> form = words_of(known->form.form);
-    Numbers numbers{{}, {}, vectors_};
+    MaskNumbers numbers{{}, {}, vectors_};
     for (std::size_t w = 1; w < std::max(form.size(), words.size()); ++w) {
       const bool fits =
           w < form.size() && w < words.size() && (is_number(form[w]) || is_list(form[w]) || form[w] == words[w]);

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/attention/mask_entries.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/base/error.h"
 #include "core/base/nearest_names.h"
@@ -16,19 +17,6 @@
 namespace headscope {
 
 namespace {
-
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> words;
-  while (!text.empty()) {
-    const auto begin = text.find_first_not_of(' ');
-    if (begin == std::string_view::npos) break;
-    text.remove_prefix(begin);
-    const auto end = std::min(text.find(' '), text.size());
-    words.push_back(text.substr(0, end));
-    text.remove_prefix(end);
-  }
-  return words;
-}
 
 double parse_value(const MechanismParameter& p, std::string_view text, const std::string& where) {
   const std::string place = fmt::format("{}: {}", where, p.name);
@@ -150,7 +138,7 @@ std::string text_of(const MechanismChoice& choice) {
 }
 
 MechanismChoice parse_mechanism(std::string_view spec, const std::string& where) {
-  const auto words = words_of(spec);
+  const auto words = mask_entries::words_of(spec);
   const std::string_view id = words.empty() ? "" : words.front();
   MechanismChoice choice{find_mechanism(id), {}};
   if (!choice.mechanism) {

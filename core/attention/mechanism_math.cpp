@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/special_values.h"
 #include "core/base/thread_pool.h"
 #include "core/tensor/products.h"
 
@@ -18,7 +19,6 @@ namespace headscope::mechanism {
 
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
 // Longer sums are told by their largest terms.
 constexpr Index most_terms = 6, told_terms = 4;
 
@@ -92,8 +92,8 @@ void apply_rule(const AttentionRule& rule, Tensor& scores, Index first) {
   for (Index i = 0; i < n; ++i) {
     float* const row = &scores.ref(i, 0);
     const KeyRange keys = rule.keys(first + i, m);
-    std::fill(row, row + std::min(keys.begin, m), -infinity);
-    std::fill(row + std::max(keys.end, keys.begin), row + m, -infinity);
+    std::fill(row, row + std::min(keys.begin, m), -float_infinity);
+    std::fill(row + std::max(keys.end, keys.begin), row + m, -float_infinity);
     if (!rule.plain() && keys.size() > 0)
       rule.apply(first + i, keys.begin, {row + keys.begin, static_cast<std::size_t>(keys.size())});
   }
@@ -105,7 +105,7 @@ RowScores row_scores(const MechanismInput& in, double place) {
   out.plain = times(product_t(in.q.slice(0, out.row, out.row + 1).copy(), in.k), in.scale);
   out.scores = out.plain.copy();
   apply_rule(*in.rule, out.scores, out.row);
-  for (const float score : out.scores.values()) out.hidden.push_back(score == -infinity);
+  for (const float score : out.scores.values()) out.hidden.push_back(score == -float_infinity);
   out.sink = in.rule->sink(out.row);
   return out;
 }
@@ -147,7 +147,7 @@ std::vector<std::uint8_t> hidden_cells(const AttentionRule& rule, Index n, Index
   apply_rule(rule, zeros);
   std::vector<std::uint8_t> hidden;
   hidden.reserve(static_cast<std::size_t>(n * m));
-  for (const float value : zeros.values()) hidden.push_back(value == -infinity);
+  for (const float value : zeros.values()) hidden.push_back(value == -float_infinity);
   return hidden;
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/base/random.h"
 
 namespace headscope {
@@ -11,26 +12,22 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-std::size_t at(Index i) {
-  return static_cast<std::size_t>(i);
-}
-
 /// A matrix of the memory with its momentum.
 struct Learned {
   Index rows, columns;
   Numbers weights, past;
-  Learned(Index r, Index c) : rows(r), columns(c), weights(at(r * c), 0.0), past(weights) {}
+  Learned(Index r, Index c) : rows(r), columns(c), weights(as_size(r * c), 0.0), past(weights) {}
 
   Numbers of(const Numbers& x) const {
-    Numbers out(at(rows), 0.0);
+    Numbers out(as_size(rows), 0.0);
     for (Index i = 0; i < rows; ++i)
-      for (Index j = 0; j < columns; ++j) out[at(i)] += weights[at(i * columns + j)] * x[at(j)];
+      for (Index j = 0; j < columns; ++j) out[as_size(i)] += weights[as_size(i * columns + j)] * x[as_size(j)];
     return out;
   }
   Numbers transposed(const Numbers& y) const {
-    Numbers out(at(columns), 0.0);
+    Numbers out(as_size(columns), 0.0);
     for (Index i = 0; i < rows; ++i)
-      for (Index j = 0; j < columns; ++j) out[at(j)] += weights[at(i * columns + j)] * y[at(i)];
+      for (Index j = 0; j < columns; ++j) out[as_size(j)] += weights[as_size(i * columns + j)] * y[as_size(i)];
     return out;
   }
   /// The gradient is left ⊗ right; returns its squared norm.
@@ -38,22 +35,16 @@ struct Learned {
     double squared = 0;
     for (Index i = 0; i < rows; ++i)
       for (Index j = 0; j < columns; ++j) {
-        const double gradient = left[at(i)] * right[at(j)];
+        const double gradient = left[as_size(i)] * right[as_size(j)];
         squared += gradient * gradient;
-        double& surprise = past[at(i * columns + j)];
+        double& surprise = past[as_size(i * columns + j)];
         surprise = rates.momentum * surprise - rates.learning * gradient;
-        double& weight = weights[at(i * columns + j)];
+        double& weight = weights[as_size(i * columns + j)];
         weight = (1 - rates.forgetting) * weight + surprise;
       }
     return squared;
   }
 };
-
-Numbers row_of(const Tensor& x, Index t) {
-  Numbers out;
-  for (Index j = 0; j < x.dim(1); ++j) out.push_back(static_cast<double>(x.at(t, j)));
-  return out;
-}
 
 double squared(const Numbers& x) {
   double sum = 0;
@@ -67,6 +58,12 @@ Numbers tanh_of(Numbers x) {
 }
 
 }  // namespace
+
+std::vector<double> tensor_row(const Tensor& x, Index row) {
+  Numbers out;
+  for (Index c = 0; c < x.dim(1); ++c) out.push_back(static_cast<double>(x.at(row, c)));
+  return out;
+}
 
 struct NeuralMemory::Layers {
   MemoryRates rates;
@@ -120,7 +117,7 @@ Tensor NeuralMemory::state() const {
   const Learned& w = layers_->last;
   Tensor state = Tensor::uninitialized({w.columns, w.rows});
   for (Index i = 0; i < w.rows; ++i)
-    for (Index j = 0; j < w.columns; ++j) state.ref(j, i) = static_cast<float>(w.weights[at(i * w.columns + j)]);
+    for (Index j = 0; j < w.columns; ++j) state.ref(j, i) = static_cast<float>(w.weights[as_size(i * w.columns + j)]);
   return state;
 }
 
@@ -131,11 +128,11 @@ MemoryRun run_memory(const Tensor& q, const Tensor& k, const Tensor& v, const Me
   MemoryRun run;
   run.output = Tensor::uninitialized({n, d_v});
   for (Index t = 0; t < n; ++t) {
-    const NeuralMemory::Lesson lesson = memory.learn(row_of(k, t), row_of(v, t));
+    const NeuralMemory::Lesson lesson = memory.learn(tensor_row(k, t), tensor_row(v, t));
     run.loss.push_back(lesson.loss);
     run.surprise.push_back(lesson.surprise);
-    const Numbers answer = memory.answer(row_of(q, t));
-    for (Index i = 0; i < d_v; ++i) run.output.ref(t, i) = static_cast<float>(answer[at(i)]);
+    const Numbers answer = memory.answer(tensor_row(q, t));
+    for (Index i = 0; i < d_v; ++i) run.output.ref(t, i) = static_cast<float>(answer[as_size(i)]);
     if (states && shape.hidden == 0) run.states.push_back(memory.state());
   }
   return run;

@@ -23,6 +23,9 @@ struct MemoryRates {
   double forgetting = 0;  ///< α, 0 … 1: what is lost of the memory at each token
 };
 
+/// Row `row` of x (n, d): what a memory is taught and asked.
+std::vector<double> tensor_row(const Tensor& x, Index row);
+
 /// What the memory is: a matrix, or two with tanh between them (then drawn from `seed`, N(0, 1/width)).
 struct MemoryShape {
   Index hidden = 0;  ///< 0: M(k) = W k, W = 0 at first; else M(k) = W₂ tanh(W₁ k)

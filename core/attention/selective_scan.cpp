@@ -4,20 +4,17 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
 namespace {
-std::size_t at(Index i) {
-  return static_cast<std::size_t>(i);
-}
-
 /// One number of Ā and the factor that makes B̄ of B, for token t, channel e and number i of the state.
 struct Step {
   double keep, write;
 };
 Step step_of(const SelectiveScan& in, Index t, Index e, Index i) {
-  const double delta = in.delta[at(t * in.x.dim(1) + e)], a = in.a[at(i)];
+  const double delta = in.delta[as_size(t * in.x.dim(1) + e)], a = in.a[as_size(i)];
   // (exp(Δ a) − 1) ÷ a; expm1 keeps its digits where Δ a is small.
   return {std::exp(delta * a), in.hold == SelectiveScan::Hold::euler ? delta : std::expm1(delta * a) / a};
 }
@@ -29,25 +26,25 @@ double softplus(double x) {
 
 Tensor scan_recurrent(const SelectiveScan& in, std::vector<Tensor>* states) {
   const Index n = in.x.dim(0), channels = in.x.dim(1), size = in.b.dim(1);
-  std::vector<double> h(at(size * channels), 0.0);
+  std::vector<double> h(as_size(size * channels), 0.0);
   Tensor y = Tensor::uninitialized({n, channels});
   for (Index t = 0; t < n; ++t) {
     for (Index i = 0; i < size; ++i)
       for (Index e = 0; e < channels; ++e) {
         const Step step = step_of(in, t, e, i);
-        double& state = h[at(i * channels + e)];
+        double& state = h[as_size(i * channels + e)];
         state =
             step.keep * state + step.write * static_cast<double>(in.b.at(t, i)) * static_cast<double>(in.x.at(t, e));
       }
     for (Index e = 0; e < channels; ++e) {
       double sum = 0;
-      for (Index i = 0; i < size; ++i) sum += static_cast<double>(in.c.at(t, i)) * h[at(i * channels + e)];
+      for (Index i = 0; i < size; ++i) sum += static_cast<double>(in.c.at(t, i)) * h[as_size(i * channels + e)];
       y.ref(t, e) = static_cast<float>(sum);
     }
     if (!states) continue;
     Tensor state = Tensor::uninitialized({size, channels});
     for (Index i = 0; i < size; ++i)
-      for (Index e = 0; e < channels; ++e) state.ref(i, e) = static_cast<float>(h[at(i * channels + e)]);
+      for (Index e = 0; e < channels; ++e) state.ref(i, e) = static_cast<float>(h[as_size(i * channels + e)]);
     states->push_back(std::move(state));
   }
   return y;
@@ -56,12 +53,12 @@ Tensor scan_recurrent(const SelectiveScan& in, std::vector<Tensor>* states) {
 Tensor scan_parallel(const SelectiveScan& in, int* rounds) {
   const Index n = in.x.dim(0), channels = in.x.dim(1), size = in.b.dim(1);
   // A step is h → a ⊙ h + b: both (N, channels), for every token.
-  std::vector<double> a(at(n * size * channels)), b(a);
+  std::vector<double> a(as_size(n * size * channels)), b(a);
   for (Index t = 0; t < n; ++t)
     for (Index i = 0; i < size; ++i)
       for (Index e = 0; e < channels; ++e) {
         const Step step = step_of(in, t, e, i);
-        const std::size_t cell = at((t * size + i) * channels + e);
+        const std::size_t cell = as_size((t * size + i) * channels + e);
         a[cell] = step.keep;
         b[cell] = step.write * static_cast<double>(in.b.at(t, i)) * static_cast<double>(in.x.at(t, e));
       }
@@ -70,9 +67,9 @@ Tensor scan_parallel(const SelectiveScan& in, int* rounds) {
     // Every token joins what the one `reach` before it has joined: all of them at once.
     const std::vector<double> a_before = a, b_before = b;
     for (Index cell = 0; cell < (n - reach) * size * channels; ++cell) {
-      const std::size_t here = at(reach * size * channels + cell);
-      a[here] = a_before[here] * a_before[at(cell)];
-      b[here] += a_before[here] * b_before[at(cell)];
+      const std::size_t here = as_size(reach * size * channels + cell);
+      a[here] = a_before[here] * a_before[as_size(cell)];
+      b[here] += a_before[here] * b_before[as_size(cell)];
     }
   }
   if (rounds) *rounds = count;
@@ -80,7 +77,8 @@ Tensor scan_parallel(const SelectiveScan& in, int* rounds) {
   for (Index t = 0; t < n; ++t)
     for (Index e = 0; e < channels; ++e) {
       double sum = 0;
-      for (Index i = 0; i < size; ++i) sum += static_cast<double>(in.c.at(t, i)) * b[at((t * size + i) * channels + e)];
+      for (Index i = 0; i < size; ++i)
+        sum += static_cast<double>(in.c.at(t, i)) * b[as_size((t * size + i) * channels + e)];
       y.ref(t, e) = static_cast<float>(sum);
     }
   return y;
@@ -92,16 +90,16 @@ Tensor hidden_attention(const SelectiveScan& in, Index channel, const std::stop_
   std::vector<Step> steps;
   for (Index t = 0; t < n; ++t)
     for (Index i = 0; i < size; ++i) steps.push_back(step_of(in, t, channel, i));
-  std::vector<double> reach(at(size));  // C_t ⊙ what the steps after s leave
+  std::vector<double> reach(as_size(size));  // C_t ⊙ what the steps after s leave
   for (Index t = 0; t < n; ++t) {
     if (stop.stop_requested()) throw Cancelled();
-    for (Index i = 0; i < size; ++i) reach[at(i)] = static_cast<double>(in.c.at(t, i));
+    for (Index i = 0; i < size; ++i) reach[as_size(i)] = static_cast<double>(in.c.at(t, i));
     for (Index s = t; s >= 0; --s) {
       double sum = 0;
       for (Index i = 0; i < size; ++i) {
-        const Step& step = steps[at(s * size + i)];
-        sum += reach[at(i)] * step.write * static_cast<double>(in.b.at(s, i));
-        reach[at(i)] *= step.keep;
+        const Step& step = steps[as_size(s * size + i)];
+        sum += reach[as_size(i)] * step.write * static_cast<double>(in.b.at(s, i));
+        reach[as_size(i)] *= step.keep;
       }
       weights.ref(t, s) = static_cast<float>(sum);
     }

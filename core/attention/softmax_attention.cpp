@@ -11,13 +11,13 @@
 #include "core/attention/own_scores.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 #include "core/tensor/panels.h"
 #include "core/trace/row_stats.h"
 
 namespace headscope {
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr Index block_rows = 16;  // whose scores over 1,024 keys fill 64 KB
 constexpr Index plain_tile_rows = 64;
 
@@ -95,8 +95,8 @@ class Pass {
         for (Index i = first; i < first + count; ++i) {
           const KeyRange keys = visible(head, i);
           float* const row = &scores.ref(head, i, 0);
-          std::fill(row, row + keys.begin, -infinity);
-          std::fill(row + keys.end, row + n_key_, -infinity);
+          std::fill(row, row + keys.begin, -float_infinity);
+          std::fill(row + keys.end, row + n_key_, -float_infinity);
         }
       }
     });

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -14,14 +15,10 @@ namespace {
 using Numbers = std::vector<double>;
 using Complex = std::complex<double>;
 
-std::size_t at(Index i) {
-  return static_cast<std::size_t>(i);
-}
-
 Numbers times_vector(const Numbers& a, Index n, std::span<const double> x) {
-  Numbers out(at(n), 0.0);
+  Numbers out(as_size(n), 0.0);
   for (Index i = 0; i < n; ++i)
-    for (Index j = 0; j < n; ++j) out[at(i)] += a[at(i * n + j)] * x[at(j)];
+    for (Index j = 0; j < n; ++j) out[as_size(i)] += a[as_size(i * n + j)] * x[as_size(j)];
   return out;
 }
 
@@ -30,20 +27,20 @@ Numbers solve(Numbers m, Numbers r, Index n, Index columns) {
   for (Index k = 0; k < n; ++k) {
     Index pivot = k;
     for (Index i = k + 1; i < n; ++i)
-      if (std::abs(m[at(i * n + k)]) > std::abs(m[at(pivot * n + k)])) pivot = i;
-    if (m[at(pivot * n + k)] == 0) throw Error("state space", "a matrix that can be inverted", "a singular one");
-    for (Index j = 0; j < n; ++j) std::swap(m[at(k * n + j)], m[at(pivot * n + j)]);
-    for (Index j = 0; j < columns; ++j) std::swap(r[at(k * columns + j)], r[at(pivot * columns + j)]);
+      if (std::abs(m[as_size(i * n + k)]) > std::abs(m[as_size(pivot * n + k)])) pivot = i;
+    if (m[as_size(pivot * n + k)] == 0) throw Error("state space", "a matrix that can be inverted", "a singular one");
+    for (Index j = 0; j < n; ++j) std::swap(m[as_size(k * n + j)], m[as_size(pivot * n + j)]);
+    for (Index j = 0; j < columns; ++j) std::swap(r[as_size(k * columns + j)], r[as_size(pivot * columns + j)]);
     for (Index i = 0; i < n; ++i) {
       if (i == k) continue;
-      const double factor = m[at(i * n + k)] / m[at(k * n + k)];
+      const double factor = m[as_size(i * n + k)] / m[as_size(k * n + k)];
       if (factor == 0) continue;
-      for (Index j = k; j < n; ++j) m[at(i * n + j)] -= factor * m[at(k * n + j)];
-      for (Index j = 0; j < columns; ++j) r[at(i * columns + j)] -= factor * r[at(k * columns + j)];
+      for (Index j = k; j < n; ++j) m[as_size(i * n + j)] -= factor * m[as_size(k * n + j)];
+      for (Index j = 0; j < columns; ++j) r[as_size(i * columns + j)] -= factor * r[as_size(k * columns + j)];
     }
   }
   for (Index i = 0; i < n; ++i)
-    for (Index j = 0; j < columns; ++j) r[at(i * columns + j)] /= m[at(i * n + i)];
+    for (Index j = 0; j < columns; ++j) r[as_size(i * columns + j)] /= m[as_size(i * n + i)];
   return r;
 }
 
@@ -51,7 +48,7 @@ Numbers solve(Numbers m, Numbers r, Index n, Index columns) {
 Numbers one_plus(double factor, const Numbers& a, Index n) {
   Numbers out = a;
   for (double& value : out) value *= factor;
-  for (Index i = 0; i < n; ++i) out[at(i * n + i)] += 1;
+  for (Index i = 0; i < n; ++i) out[as_size(i * n + i)] += 1;
   return out;
 }
 
@@ -79,14 +76,14 @@ void transform(std::vector<Complex>& x, bool inverse) {
 
 std::vector<double> run_recurrence(const StateSpace& system, std::span<const double> u, std::vector<double>* states) {
   const Index n = system.size;
-  Numbers x(at(n), 0.0), y;
+  Numbers x(as_size(n), 0.0), y;
   if (states) states->clear();
   for (const double input : u) {
     x = times_vector(system.a, n, x);
     double out = system.d * input;
     for (Index i = 0; i < n; ++i) {
-      x[at(i)] += system.b[at(i)] * input;
-      out += system.c[at(i)] * x[at(i)];
+      x[as_size(i)] += system.b[as_size(i)] * input;
+      out += system.c[as_size(i)] * x[as_size(i)];
     }
     y.push_back(out);
     if (states) states->insert(states->end(), x.begin(), x.end());
@@ -98,7 +95,7 @@ std::vector<double> kernel(const StateSpace& system, Index n) {
   Numbers x = system.b, out;
   for (Index t = 0; t < n; ++t) {
     double sum = 0;
-    for (Index i = 0; i < system.size; ++i) sum += system.c[at(i)] * x[at(i)];
+    for (Index i = 0; i < system.size; ++i) sum += system.c[as_size(i)] * x[as_size(i)];
     out.push_back(sum);
     x = times_vector(system.a, system.size, x);
   }
@@ -146,10 +143,10 @@ StateSpace discretize(const StateSpace& continuous, double step, Discretization 
 }
 
 std::vector<double> hippo_matrix(Index size) {
-  Numbers a(at(size * size), 0.0);
+  Numbers a(as_size(size * size), 0.0);
   for (Index n = 0; n < size; ++n)
     for (Index k = 0; k <= n; ++k)
-      a[at(n * size + k)] =
+      a[as_size(n * size + k)] =
           n == k ? static_cast<double>(n + 1) : std::sqrt(static_cast<double>((2 * n + 1) * (2 * k + 1)));
   return a;
 }
@@ -162,12 +159,12 @@ std::vector<double> hippo_input(Index size) {
 
 std::vector<double> hippo_memory(std::span<const double> u, Index size) {
   const Numbers a = hippo_matrix(size), b = hippo_input(size);
-  Numbers x(at(size), 0.0), states;
+  Numbers x(as_size(size), 0.0), states;
   for (std::size_t i = 0; i < u.size(); ++i) {
     // x' = (−A x + B u) / t over the step to t, bilinear: (1 + A/2t) x_new = (1 − A/2t) x_old + B u / t.
     const double t = static_cast<double>(i + 1);
     Numbers right = times_vector(one_plus(-0.5 / t, a, size), size, x);
-    for (Index n = 0; n < size; ++n) right[at(n)] += b[at(n)] * u[i] / t;
+    for (Index n = 0; n < size; ++n) right[as_size(n)] += b[as_size(n)] * u[i] / t;
     x = solve(one_plus(0.5 / t, a, size), std::move(right), size, 1);
     states.insert(states.end(), x.begin(), x.end());
   }

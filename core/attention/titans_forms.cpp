@@ -13,12 +13,6 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-Numbers row_of(const Tensor& x, Index row) {
-  Numbers out;
-  for (Index c = 0; c < x.dim(1); ++c) out.push_back(static_cast<double>(x.at(row, c)));
-  return out;
-}
-
 double root_mean_square(const Numbers& x) {
   double sum = 0;
   for (const double each : x) sum += each * each;
@@ -49,7 +43,7 @@ Tensor joined(std::initializer_list<Tensor> parts) {
   Index at = 0;
   for (const Tensor& part : parts)
     if (part.defined())
-      for (Index r = 0; r < part.dim(0); ++r, ++at) write(out, at, row_of(part, r));
+      for (Index r = 0; r < part.dim(0); ++r, ++at) write(out, at, tensor_row(part, r));
   return out;
 }
 
@@ -63,8 +57,8 @@ void attend(TitansJoined& out, const Tensor& q, const Tensor& keys, const Tensor
         scores.ref(i - begin, j) = -std::numeric_limits<float>::infinity();
   const Tensor weights = mechanism::softmax_rows(std::move(scores)), mixed = mechanism::product(weights, values);
   for (Index i = begin; i < end; ++i) {
-    write(out.weights, i, row_of(weights, i - begin));
-    write(out.attended, i, row_of(mixed, i - begin));
+    write(out.weights, i, tensor_row(weights, i - begin));
+    write(out.attended, i, tensor_row(mixed, i - begin));
   }
 }
 
@@ -74,7 +68,7 @@ double opened(double x) {
 
 /// oᵢ = yᵢ ⊗ mᵢ
 void gate(TitansJoined& out, Index row, const Numbers& answer, TitansReading::Gating gating) {
-  Numbers share = normalised(answer), product = normalised(row_of(out.attended, row));
+  Numbers share = normalised(answer), product = normalised(tensor_row(out.attended, row));
   for (std::size_t c = 0; c < share.size(); ++c) {
     if (gating == TitansReading::Gating::both) product[c] = opened(product[c]);
     product[c] *= share[c] = opened(share[c]);
@@ -89,7 +83,7 @@ PersistentTokens persistent_tokens(Index count, const Tensor& k, const Tensor& v
   const auto drawn = [&](const Tensor& like, std::uint64_t own) {
     double sum = 0;
     for (Index i = 0; i < like.dim(0); ++i)
-      for (const double each : row_of(like, i)) sum += each * each;
+      for (const double each : tensor_row(like, i)) sum += each * each;
     const double size = std::sqrt(sum / static_cast<double>(std::max<Index>(like.size(), 1)));
     return mechanism::times(mechanism::gaussian(count, like.dim(1), own), static_cast<float>(size));
   };
@@ -107,12 +101,12 @@ TitansJoined join_memory(TitansForm form, const Tensor& q, const Tensor& k, cons
   out.attended = Tensor::zeros({n, d_v});
   NeuralMemory memory(k.dim(1), d_v, rates, shape);
   const auto fitted = [&](const Tensor& x, Index row) {  // to the width of a key
-    Numbers out_row = row_of(x, row);
+    Numbers out_row = tensor_row(x, row);
     out_row.resize(static_cast<std::size_t>(k.dim(1)), 0.0);
     return of_length_one(std::move(out_row));
   };
   const auto learn = [&](const Tensor& keys, const Tensor& values, Index row) {
-    memory.learn(fitted(keys, row), row_of(values, row));
+    memory.learn(fitted(keys, row), tensor_row(values, row));
   };
   const auto ask = [&](const Tensor& queries, Index row) { return memory.answer(fitted(queries, row)); };
 
@@ -149,7 +143,7 @@ TitansJoined join_memory(TitansForm form, const Tensor& q, const Tensor& k, cons
   }
   out.gate = Tensor::zeros({n, d_v});
   out.output = Tensor::zeros({n, d_v});
-  for (Index t = 0; t < n; ++t) gate(out, t, row_of(out.recalled, t), reading.gating);
+  for (Index t = 0; t < n; ++t) gate(out, t, tensor_row(out.recalled, t), reading.gating);
   return out;
 }
 

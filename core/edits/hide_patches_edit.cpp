@@ -29,7 +29,7 @@ struct HidePatches {
   bool operator==(const HidePatches&) const = default;
 };
 std::shared_ptr<const Edit> edit_of(HidePatches value);
-constexpr NamedValue<HidePatches::By> ways[] = {
+constexpr NamedValue<HidePatches::By> patch_ways[] = {
     {"grey", HidePatches::By::grey}, {"mean", HidePatches::By::mean}, {"noise", HidePatches::By::noise}};
 
 class HideStep final : public EditStep {
@@ -84,7 +84,7 @@ class HideEdit final : public EditOf<HidePatches> {
   using EditOf::EditOf;
   const EditKind& kind() const override { return hide_patches_edit(); }
   std::string text() const override {
-    return fmt::format("hide patches {}{}", name_in(ways, value().by),
+    return fmt::format("hide patches {}{}", name_in(patch_ways, value().by),
                        value().by == HidePatches::By::noise ? fmt::format(" {}", value().seed) : "");
   }
   void check(const std::string&) const override {}
@@ -109,7 +109,7 @@ const EditKind& hide_patches_edit() {
        false,
        {{EditField::Kind::whole, "SEED", "Seed", "of the random numbers", 0, 100, false, {}, "1"}}},
       [](EditWords& words) -> EditAction {
-        HidePatches hide{.by = words.one_of(ways)};
+        HidePatches hide{.by = words.one_of(patch_ways)};
         if (hide.by == HidePatches::By::noise) hide.seed = words.number<std::uint64_t>();
         return hide;
       }};

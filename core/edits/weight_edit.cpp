@@ -9,6 +9,7 @@
 #include <span>
 
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -16,8 +17,6 @@
 namespace headscope {
 
 namespace {
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// Sets softmax(scores)[key] = weight, leaving the ratios of the others: s_key = ln(w / (1 − w)) + ln Σ_{j≠key}
 /// e^{s_j}, where a sink is one of them. A row that sees no other key stays as it is.
@@ -27,18 +26,18 @@ void set_weight(std::span<float> scores, float sink, Index key, double weight) {
     for (std::size_t j = 0; j < scores.size(); ++j)
       if (static_cast<Index>(j) != key) fold(scores[j]);
   };
-  float max = -infinity;
+  float max = -float_infinity;
   others([&](float s) { max = std::max(max, s); });
   float& own = nth(scores, key);
-  if (max == -infinity) return;  // no other key to share with
+  if (max == -float_infinity) return;  // no other key to share with
   if (weight == 1) {
-    std::ranges::fill(scores, -infinity);
+    std::ranges::fill(scores, -float_infinity);
     own = std::isfinite(sink) ? std::max(sink, 0.0f) + 40 : 0;  // of e⁻⁴⁰ nothing is left beside 1
     return;
   }
   double sum = 0;
   others([&](float s) { sum += std::exp(static_cast<double>(s) - max); });
-  own = weight == 0 ? -infinity : static_cast<float>(max + std::log(sum) + std::log(weight / (1 - weight)));
+  own = weight == 0 ? -float_infinity : static_cast<float>(max + std::log(sum) + std::log(weight / (1 - weight)));
 }
 
 /// The same for a row of weights that no softmax follows any more: the others keep their ratios, the row its sum.

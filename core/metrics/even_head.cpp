@@ -12,8 +12,6 @@ namespace headscope {
 
 namespace {
 
-constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
-
 // The mask of another rule without its biases.
 class MaskOnly final : public AttentionRule {
  public:
@@ -26,7 +24,7 @@ class MaskOnly final : public AttentionRule {
     std::vector<float> inner(scores.size(), 0.0f);
     if (rule_) rule_->apply(query, first_key, inner);
     for (std::size_t i = 0; i < scores.size(); ++i)
-      if (inner[i] == minus_infinity) scores[i] = minus_infinity;
+      if (inner[i] == -float_infinity) scores[i] = -float_infinity;
   }
   std::string describe() const override { return rule_ ? rule_->describe() + ", even" : "even"; }
 
@@ -46,7 +44,7 @@ void visible_runs(const AttentionMap& map, Index query, std::vector<KeyRange>& r
   scratch.assign(static_cast<std::size_t>(range.size()), 0.0f);
   map.rule()->apply(map.place().offset + query, range.begin, scratch);
   for (Index key = range.begin; key < range.end; ++key) {
-    if (nth(scratch, key - range.begin) == minus_infinity) continue;
+    if (nth(scratch, key - range.begin) == -float_infinity) continue;
     if (!runs.empty() && runs.back().end == key) {
       ++runs.back().end;
     } else {
@@ -100,7 +98,7 @@ void keep_visible(const AttentionMap& map, Index query, std::vector<Index>& keys
   const Index first = keys.front();
   std::vector<float> scores(static_cast<std::size_t>(keys.back() + 1 - first), 0.0f);
   map.rule()->apply(map.place().offset + query, first, scores);
-  std::erase_if(keys, [&](Index key) { return nth(scores, key - first) == minus_infinity; });
+  std::erase_if(keys, [&](Index key) { return nth(scores, key - first) == -float_infinity; });
 }
 
 AttentionMap even_head(const AttentionMap& like, const TokenLinks& links) {

@@ -29,7 +29,7 @@ std::string Shape::str() const {
 
 namespace {
 
-std::shared_ptr<std::byte> allocate(Index bytes) {
+std::shared_ptr<std::byte> allocated(Index bytes) {
   const auto size = static_cast<std::size_t>(std::max<Index>(bytes, 1));
   return {static_cast<std::byte*>(allocate_aligned(size)), [size](std::byte* p) { deallocate_aligned(p, size); }};
 }
@@ -126,7 +126,7 @@ Tensor Tensor::uninitialized(Shape shape) {
 }
 
 Tensor Tensor::uninitialized(Stored kind, Shape shape) {
-  const std::shared_ptr<std::byte> storage = allocate(stored::bytes_of(kind, shape.size()));
+  const std::shared_ptr<std::byte> storage = allocated(stored::bytes_of(kind, shape.size()));
   return borrow(kind, storage.get(), shape, storage);
 }
 

@@ -9,9 +9,9 @@ namespace headscope {
 
 namespace {
 
-constexpr NamedValue<HookNames> spellings[] = {{"transformer-lens", HookNames::transformer_lens},
-                                               {"bridge", HookNames::bridge},
-                                               {"bridge-gated", HookNames::bridge_gated}};
+constexpr NamedValue<HookNames> hook_spellings[] = {{"transformer-lens", HookNames::transformer_lens},
+                                                    {"bridge", HookNames::bridge},
+                                                    {"bridge-gated", HookNames::bridge_gated}};
 
 /// Without "blocks.{i}." where there is one. Empty: as TransformerLens always called it.
 std::string_view bridge_tail(SiteKind kind, bool gated) {
@@ -114,11 +114,11 @@ std::optional<Site> parse_site(std::string_view text, Stack stack, HookNames nam
 }
 
 std::string_view text_of(HookNames names) {
-  return name_in(spellings, names);
+  return name_in(hook_spellings, names);
 }
 
 std::optional<HookNames> parse_hook_names(std::string_view text) {
-  return value_in(spellings, text);
+  return value_in(hook_spellings, text);
 }
 
 }  // namespace headscope

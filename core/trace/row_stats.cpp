@@ -5,13 +5,13 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/special_values.h"
 #include "core/trace/row_kernels.h"
 
 namespace headscope {
 namespace {
 
 constexpr Index usual_tile_rows = 64;
-constexpr float infinity = std::numeric_limits<float>::infinity();
 // Below this share nothing but rounding is left of a row once its first key is dropped.
 constexpr float nothing_left = 1e-30f;
 
@@ -101,7 +101,7 @@ HeadStatsBuilder::Tile::Tile(HeadStatsBuilder& builder, int tile)
   diagonal_.assign(at(rows_ + builder.n_key_ - 1), 0.0f);
   // Keys outside a softmax row's range weigh 0; rows known by weights cover every key and may be negative.
   if (builder.stats_->overview.bin > 1)
-    peak_.assign(at(builder.n_key_), builder.stats_->log_sum_exp.empty() ? -infinity : 0.0f);
+    peak_.assign(at(builder.n_key_), builder.stats_->log_sum_exp.empty() ? -float_infinity : 0.0f);
 }
 
 HeadStatsBuilder::Tile::~Tile() = default;
@@ -111,7 +111,7 @@ void HeadStatsBuilder::Tile::softmax(Index query, KeyRange keys, std::span<float
   const auto i = at(query);
   assert(!s.log_sum_exp.empty() && static_cast<Index>(row.size()) == keys.size());
   const float largest = row_kernels::maximum(row.data(), keys.size()), max = std::max(largest, sink);
-  if (largest == -infinity) {
+  if (largest == -float_infinity) {
     std::ranges::fill(row, 0.0f);
     s.log_sum_exp[i] = -std::numeric_limits<double>::infinity();
     s.max_key[i] = -1;
@@ -198,7 +198,7 @@ void HeadStatsBuilder::Tile::pool_rows(Index bin_row) {
     const Index begin = c * overview.bin, end = std::min(begin + overview.bin, builder_.n_key_);
     overview.values.ref(bin_row, c) = *std::max_element(peak_.begin() + begin, peak_.begin() + end);
   }
-  std::ranges::fill(peak_, builder_.stats_->log_sum_exp.empty() ? -infinity : 0.0f);
+  std::ranges::fill(peak_, builder_.stats_->log_sum_exp.empty() ? -float_infinity : 0.0f);
 }
 
 std::shared_ptr<const HeadStats> HeadStatsBuilder::finish() {
@@ -237,7 +237,7 @@ std::shared_ptr<const HeadStats> stats_of_weights(const Tensor& weights, const T
 
 void softmax_row(std::span<float> row, float sink) {
   const float largest = row_kernels::maximum(row.data(), static_cast<Index>(row.size())), max = std::max(largest, sink);
-  if (largest == -infinity) {
+  if (largest == -float_infinity) {
     std::ranges::fill(row, 0.0f);
     return;
   }

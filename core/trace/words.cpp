@@ -15,30 +15,30 @@ namespace headscope {
 
 namespace {
 
-enum class Kind { none, space, line, word, apostrophe, alone, other };
+enum class CharacterKind { none, space, line, word, apostrophe, alone, other };
 
 bool is_han_or_kana(std::int32_t c) {
   return (c >= 0x3040 && c <= 0x30FF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x4E00 && c <= 0x9FFF) ||
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
 }
 
-Kind kind_of(std::int32_t c) {
-  if (c == '\n' || c == '\r' || c == 0x2028 || c == 0x2029) return Kind::line;
-  if (is_white_space(c)) return Kind::space;
-  if (c == '\'' || c == 0x2019) return Kind::apostrophe;
-  if (is_han_or_kana(c)) return Kind::alone;
-  return is_word(c) ? Kind::word : Kind::other;
+CharacterKind kind_of(std::int32_t c) {
+  if (c == '\n' || c == '\r' || c == 0x2028 || c == 0x2029) return CharacterKind::line;
+  if (is_white_space(c)) return CharacterKind::space;
+  if (c == '\'' || c == 0x2019) return CharacterKind::apostrophe;
+  if (is_han_or_kana(c)) return CharacterKind::alone;
+  return is_word(c) ? CharacterKind::word : CharacterKind::other;
 }
 
 /// Whether a word begins at `here`, between the characters `before` and `here`; `next` comes after.
-bool begins(Kind before_that, Kind before, Kind here, Kind next) {
-  if (before == Kind::none) return true;
-  if (here == Kind::line || before == Kind::line) return here != before;
-  if (here == Kind::space) return before != Kind::space;
-  if (before == Kind::space) return false;
-  if (here == Kind::alone || before == Kind::alone) return true;
-  if (here == Kind::apostrophe) return before == Kind::word && next != Kind::word;
-  if (before == Kind::apostrophe) return here == Kind::word && before_that != Kind::word;
+bool begins(CharacterKind before_that, CharacterKind before, CharacterKind here, CharacterKind next) {
+  if (before == CharacterKind::none) return true;
+  if (here == CharacterKind::line || before == CharacterKind::line) return here != before;
+  if (here == CharacterKind::space) return before != CharacterKind::space;
+  if (before == CharacterKind::space) return false;
+  if (here == CharacterKind::alone || before == CharacterKind::alone) return true;
+  if (here == CharacterKind::apostrophe) return before == CharacterKind::word && next != CharacterKind::word;
+  if (before == CharacterKind::apostrophe) return here == CharacterKind::word && before_that != CharacterKind::word;
   return here != before;
 }
 
@@ -46,19 +46,20 @@ bool begins(Kind before_that, Kind before, Kind here, Kind next) {
 /// in the middle of a character never begins anything.
 std::vector<bool> word_begins(const std::string& bytes) {
   std::vector<std::size_t> at;
-  std::vector<Kind> kinds;
+  std::vector<CharacterKind> kinds;
   for (std::size_t i = 0; i < bytes.size();) {
     const auto length = static_cast<std::size_t>(utf8_length(bytes[i]));
     const std::string_view character = std::string_view(bytes).substr(i, length);
     const bool whole = character.size() == length && !first_invalid_utf8(character);
     at.push_back(i);
-    kinds.push_back(whole ? kind_of(code_point_at(character, 0).value) : Kind::other);
+    kinds.push_back(whole ? kind_of(code_point_at(character, 0).value) : CharacterKind::other);
     i += whole ? length : 1;
   }
   std::vector<bool> out(bytes.size(), false);
-  const auto kind = [&](std::size_t i) { return i < kinds.size() ? kinds[i] : Kind::none; };
+  const auto kind = [&](std::size_t i) { return i < kinds.size() ? kinds[i] : CharacterKind::none; };
   for (std::size_t i = 0; i < at.size(); ++i)
-    out[at[i]] = begins(i >= 2 ? kinds[i - 2] : Kind::none, i >= 1 ? kinds[i - 1] : Kind::none, kinds[i], kind(i + 1));
+    out[at[i]] = begins(i >= 2 ? kinds[i - 2] : CharacterKind::none, i >= 1 ? kinds[i - 1] : CharacterKind::none,
+                        kinds[i], kind(i + 1));
   return out;
 }
 

@@ -16,7 +16,7 @@ namespace headscope::mechanism {
 
 namespace {
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_additive(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const bool drawn = values.whole("weights") == 1;
   const Index h = drawn ? values.whole("hidden") : in.d();
   Tensor wq = in.q, uk = in.k, w = Tensor::full({h}, 1.0f);  // (n, h), (m, h), (h)
@@ -94,7 +94,7 @@ Mechanism make_additive() {
                              drawn_weights),
                   number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 20, 1, true),
                   only_where(seed_parameter("of W, U and w"), drawn_weights)};
-  m.run = run;
+  m.run = run_additive;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);

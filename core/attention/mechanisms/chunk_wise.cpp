@@ -30,14 +30,14 @@ namespace headscope::mechanism {
 namespace {
 
 using Matrix = RowMajor<double>;
-enum Form { linear, decay, gated, delta };
+enum ChunkForm { linear, decay, gated, delta };
 
-Form form_of(const MechanismValues& values) {
-  return static_cast<Form>(values.whole("recurrence"));
+ChunkForm chunk_form(const MechanismValues& values) {
+  return static_cast<ChunkForm>(values.whole("recurrence"));
 }
 
-struct Parts {
-  Form form;
+struct ChunkParts {
+  ChunkForm form;
   Matrix q, k, v;
   Matrix log_gates;  // (n, d): ln of what row c of S is multiplied by before token t is written; empty: of 1
   double beta;
@@ -53,8 +53,8 @@ void to_length_one(Matrix& x) {
     if (const double length = x.row(i).norm(); length > 0) x.row(i) /= length;
 }
 
-Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
-  Parts p{form_of(values), matrix_of(in.q), matrix_of(in.k), matrix_of(in.v), {}, values.number("beta")};
+ChunkParts chunk_parts(const MechanismInput& in, const MechanismValues& values) {
+  ChunkParts p{chunk_form(values), matrix_of(in.q), matrix_of(in.k), matrix_of(in.v), {}, values.number("beta")};
   const double root = std::sqrt(std::abs(static_cast<double>(in.scale)));
   for (Matrix* each : {&p.q, &p.k}) {
     if (p.form == delta)
@@ -66,20 +66,20 @@ Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
   }
   if (p.form != delta) p.beta = 1;
   if (p.form == decay) p.log_gates = Matrix::Constant(in.n(), in.d(), std::log(values.number("decay")));
-  if (p.form == gated) {
+  if (p.form == ChunkForm::gated) {
     const Matrix w = matrix_of(gaussian(in.d(), in.d(), values.seed())) / std::sqrt(static_cast<double>(in.d()));
     p.log_gates = (matrix_of(in.k) * w.transpose()).unaryExpr([](double x) { return log_sigmoid(3 + x); });
   }
   return p;
 }
 
-Matrix gates_of(const Parts& p) {
+Matrix gates_of(const ChunkParts& p) {
   return p.log_gates.array().exp().matrix();
 }
 
 /// Token by token: keep(t, S) after each.
 template <class Keep>
-Matrix recur(const MechanismInput& in, const Parts& p, Keep keep) {
+Matrix chunk_steps(const MechanismInput& in, const ChunkParts& p, Keep keep) {
   Matrix state = Matrix::Zero(in.d(), in.d_v()), out(in.n(), in.d_v());
   const Matrix gates = gates_of(p);
   for (Index t = 0; t < in.n(); ++t) {
@@ -100,7 +100,7 @@ struct Chunked {
 };
 
 /// Of one chunk, ln a: sums of ln α from its beginning to each token; empty where all gates are 1.
-Matrix log_products(const Parts& p, Index begin, Index size) {
+Matrix log_products(const ChunkParts& p, Index begin, Index size) {
   if (p.log_gates.size() == 0) return {};
   Matrix sums = p.log_gates.middleRows(begin, size);
   for (Index t = 1; t < size; ++t) sums.row(t) += sums.row(t - 1);
@@ -118,7 +118,7 @@ Matrix tile_of(const Matrix& q, const Matrix& k, const Matrix& log_a) {
 }
 
 /// `tiles`: keep them.
-Chunked by_chunks(const MechanismInput& in, const Parts& p, Index chunk, bool tiles) {
+Chunked by_chunks(const MechanismInput& in, const ChunkParts& p, Index chunk, bool tiles) {
   const Index n = in.n();
   Chunked c{Matrix(n, in.d_v()), Matrix(n, in.d_v()), Matrix(n, in.d_v()), tiles ? Matrix::Zero(n, n) : Matrix(),
             Matrix::Zero(in.d(), in.d_v())};
@@ -152,7 +152,7 @@ Chunked by_chunks(const MechanismInput& in, const Parts& p, Index chunk, bool ti
 }
 
 /// weight(t, s) by its definition: q_t through every gate back to token s.
-Matrix weights_of(const MechanismInput& in, const Parts& p) {
+Matrix weights_of(const MechanismInput& in, const ChunkParts& p) {
   Matrix weights = Matrix::Zero(in.n(), in.n());
   const Matrix gates = gates_of(p);
   for (Index t = 0; t < in.n(); ++t) {
@@ -172,15 +172,15 @@ Index chunk_of(const MechanismValues& values, Index n) {
   return std::min(values.whole("chunk"), std::max<Index>(n, 1));
 }
 
-double multiply_adds(const MechanismShape& s, double chunk, Form form) {
+double multiply_adds(const MechanismShape& s, double chunk, ChunkForm form) {
   const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d), d_v = static_cast<double>(s.d_v);
   const double all = n * chunk * (d + d_v) + 2 * n * d * d_v;
   return form == delta ? all + n * chunk * d + n * (chunk - 1) * (d + d_v) / 2 + n * d * d_v : all;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_chunk(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   need_causal(in, "chunk-wise");
-  const Parts p = parts_of(in, values);
+  const ChunkParts p = chunk_parts(in, values);
   const Index n = in.n(), chunk = chunk_of(values, n);
   const Chunked by = by_chunks(in, p, chunk, detail == Detail::steps);
   MechanismResult result;
@@ -243,27 +243,27 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   return result;
 }
 
-Tensor output(const MechanismInput& in, const MechanismValues& values) {
+Tensor chunk_output(const MechanismInput& in, const MechanismValues& values) {
   need_causal(in, "chunk-wise");
-  return tensor_of(by_chunks(in, parts_of(in, values), chunk_of(values, in.n()), false).out);
+  return tensor_of(by_chunks(in, chunk_parts(in, values), chunk_of(values, in.n()), false).out);
 }
 
-Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
+Recurrence chunk_recurrence(const MechanismInput& in, const MechanismValues& values) {
   need_causal(in, "chunk-wise");
   static constexpr const char* updates[] = {"Sₜ = Sₜ₋₁ + φ(kₜ) vₜᵀ", "Sₜ = γ Sₜ₋₁ + kₜ vₜᵀ",
                                             "Sₜ = diag(αₜ) Sₜ₋₁ + kₜ vₜᵀ", "Sₜ = (I − β kₜ kₜᵀ) Sₜ₋₁ + β kₜ vₜᵀ"};
-  const Parts p = parts_of(in, values);
+  const ChunkParts p = chunk_parts(in, values);
   Recurrence result;
   result.update = nth(updates, p.form);
   result.readout = "oₜ = Sₜᵀ qₜ";
   result.output =
-      tensor_of(recur(in, p, [&](Index, const Matrix& state) { result.states.push_back(tensor_of(state)); }));
+      tensor_of(chunk_steps(in, p, [&](Index, const Matrix& state) { result.states.push_back(tensor_of(state)); }));
   return result;
 }
 
-template <Form form>
+template <ChunkForm form>
 bool of(const MechanismValues& values, const MechanismShape&) {
-  return form_of(values) == form;
+  return chunk_form(values) == form;
 }
 
 }  // namespace
@@ -289,14 +289,14 @@ Mechanism make_chunk_wise() {
       whole_parameter("chunk", "Chunk C", "Tokens that are worked on together.", 1, 128, 8, true),
       only_where(number_parameter("decay", "Decay γ", "Of the form decay (RetNet).", 0.5, 1, 0.9), of<decay>),
       only_where(number_parameter("beta", "Step β", "Of the form delta.", 0, 1, 1), of<delta>),
-      only_where(seed_parameter("of W, form gated"), of<gated>)};
+      only_where(seed_parameter("of W, form gated"), of<ChunkForm::gated>)};
   m.needs_causal = true;
-  m.run = run;
-  m.output = output;
-  m.recurrent = recurrent;
+  m.run = run_chunk;
+  m.output = chunk_output;
+  m.recurrent = chunk_recurrence;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost;
-    cost.multiply_adds = multiply_adds(s, static_cast<double>(chunk_of(v, s.n)), form_of(v));
+    cost.multiply_adds = multiply_adds(s, static_cast<double>(chunk_of(v, s.n)), chunk_form(v));
     cost.state_bytes = static_cast<double>(s.d) * static_cast<double>(s.d_v) * 4;
     const double chunks = std::ceil(static_cast<double>(s.n) / static_cast<double>(chunk_of(v, s.n)));
     // Q, K, V read and O written once, the state read and written once a chunk.
@@ -313,7 +313,7 @@ Mechanism make_chunk_wise() {
         chip(Role::output, "O", c, s.d_v),     {Role::remark, fmt::format("{} times", (s.n + c - 1) / c), ""}};
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult& r) -> std::string {
-    const Tensor whole = tensor_of(recur(in, parts_of(in, v), [](Index, const Matrix&) {}));
+    const Tensor whole = tensor_of(chunk_steps(in, chunk_parts(in, v), [](Index, const Matrix&) {}));
     return fmt::format("{}. Token by token gives the same outputs up to {}.", nth(r.facts, 0).value,
                        text(greatest_gap(whole, r.output)));
   };

@@ -28,7 +28,7 @@ Tensor turned(const Tensor& x, double longest) {
   return out;
 }
 
-Kernel features(const MechanismInput& in, const MechanismValues& values) {
+Kernel cosformer_features(const MechanismInput& in, const MechanismValues& values) {
   const double longest = std::max(values.number("longest"), static_cast<double>(std::max(in.n(), in.m())));
   return {turned(in.q, longest), turned(in.k, longest), "ReLU(x) · (cos, sin)(π i ÷ 2M)", norm_of(values)};
 }
@@ -49,7 +49,7 @@ Mechanism make_cosformer() {
   m.parameters = {whole_parameter("longest", "Longest text M",
                                   "At this distance the weight has fallen to 0; at least n.", 1, 131072, 64, true),
                   norm_parameter()};
-  use_kernel<features>(m);
+  use_kernel<cosformer_features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, 2 * s.d); };
   m.chips = [](const MechanismShape& s, const MechanismValues& v) { return kernel_chips(s, 2 * s.d, norm_of(v)); };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {

@@ -40,7 +40,7 @@ bool both_norms(const MechanismValues& values) {
   return values.on("query-norm") && values.on("key-norm");
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_cosine(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const Tensor q_norm = norms_of(in.q), k_norm = norms_of(in.k);
   Tensor cosines = product_t(in.q, in.k);
   for (Index i = 0; i < in.n(); ++i)
@@ -137,7 +137,7 @@ Mechanism make_cosine() {
           number_parameter("temperature", "Temperature τ", "Of cosines: scores are cos θ ÷ τ.", 0.01, 10, 0.1, true),
           [](const MechanismValues& v, const MechanismShape&) { return !both_norms(v) && v.whole("off-norm") == 0; }),
       number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 20, 1, true)};
-  m.run = run;
+  m.run = run_cosine;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues&) {
     MechanismCost cost = plain_cost(s);

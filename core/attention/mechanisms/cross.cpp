@@ -16,7 +16,7 @@ namespace headscope::mechanism {
 
 namespace {
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_cross(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   MechanismInput own = in;
   own.rule = full_rule();
@@ -72,7 +72,7 @@ Mechanism make_cross() {
       "target bottleneck seq2seq";
   m.parameters = {
       number_parameter("cut", "Cut at", "Where the text is cut in two, as a share of its length.", 0.05, 0.95, 0.5)};
-  m.run = run;
+  m.run = run_cross;
   m.study = true;
   m.crosses = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {

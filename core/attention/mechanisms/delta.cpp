@@ -19,17 +19,17 @@ namespace headscope::mechanism {
 namespace {
 
 /// Queries are brought to length 1 too, so that a read has the size of a value.
-struct Parts {
+struct DeltaParts {
   Tensor q, k;
   double beta, decay;
 };
-Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
+DeltaParts delta_parts(const MechanismInput& in, const MechanismValues& values) {
   return {unit_rows(in.q), unit_rows(in.k), values.number("beta"), values.number("decay")};
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_delta(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   need_causal(in, "delta");
-  const Parts p = parts_of(in, values);
+  const DeltaParts p = delta_parts(in, values);
   MechanismResult result;
   result.kind = MapKind::effective;
   result.weights = Tensor::zeros({in.n(), in.m()});
@@ -75,7 +75,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
 }
 
 template <class Keep>
-Tensor recur(const MechanismInput& in, const Parts& p, Keep keep) {
+Tensor delta_steps(const MechanismInput& in, const DeltaParts& p, Keep keep) {
   Tensor out = Tensor::zeros({in.n(), in.d_v()}), state = Tensor::zeros({in.d(), in.d_v()});
   std::vector<float> held(static_cast<std::size_t>(in.d_v()));
   for (Index t = 0; t < in.n(); ++t) {
@@ -98,17 +98,18 @@ Tensor recur(const MechanismInput& in, const Parts& p, Keep keep) {
   return out;
 }
 
-Tensor output(const MechanismInput& in, const MechanismValues& values) {
+Tensor delta_output(const MechanismInput& in, const MechanismValues& values) {
   need_causal(in, "delta");
-  return recur(in, parts_of(in, values), [](const Tensor&) {});
+  return delta_steps(in, delta_parts(in, values), [](const Tensor&) {});
 }
 
-Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
+Recurrence delta_recurrence(const MechanismInput& in, const MechanismValues& values) {
   need_causal(in, "delta");
   Recurrence result;
   result.update = "Sₜ = γ Sₜ₋₁ + β kₜ (vₜ − γ Sₜ₋₁ᵀ kₜ)ᵀ";
   result.readout = "oₜ = Sₜᵀ qₜ";
-  result.output = recur(in, parts_of(in, values), [&](const Tensor& state) { result.states.push_back(state.copy()); });
+  result.output =
+      delta_steps(in, delta_parts(in, values), [&](const Tensor& state) { result.states.push_back(state.copy()); });
   return result;
 }
 
@@ -129,9 +130,9 @@ Mechanism make_delta() {
   m.keywords = "DeltaNet fast weight gated delta rule associative memory erase write online learning";
   m.parameters = {number_parameter("beta", "Write strength β", "1 replaces what is held, 0 writes nothing.", 0, 1, 1),
                   number_parameter("decay", "Decay γ", "What the state is multiplied by at each token.", 0.5, 1, 1)};
-  m.run = run;
-  m.output = output;
-  m.recurrent = recurrent;
+  m.run = run_delta;
+  m.output = delta_output;
+  m.recurrent = delta_recurrence;
   m.cost = [](const MechanismShape& s, const MechanismValues&) {
     const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d), d_v = static_cast<double>(s.d_v);
     return MechanismCost{4 * n * d * d_v, d * d_v * 4, 0, 4 * 2 * n * (d + d_v)};

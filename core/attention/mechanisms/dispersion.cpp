@@ -17,11 +17,11 @@ namespace headscope::mechanism {
 
 namespace {
 
-struct Row {
+struct DispersionRow {
   double largest = 0, entropy = 0;
 };
 
-Row row_of(Index n, double margin, double factor, bool drawn, std::uint64_t seed) {
+DispersionRow row_of(Index n, double margin, double factor, bool drawn, std::uint64_t seed) {
   Random random(seed);
   Tensor scores = Tensor::zeros({1, n});
   double most = 0;
@@ -34,7 +34,7 @@ Row row_of(Index n, double margin, double factor, bool drawn, std::uint64_t seed
   return {static_cast<double>(p.at(0, 0)), mean_entropy(p)};
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_dispersion(const MechanismInput& in, const MechanismValues& values, Detail) {
   const double margin = values.number("margin"), trained = values.number("trained");
   const bool drawn = values.on("drawn");
   MechanismCurve weight{"Weight of the best key as keys are added",       "keys n", "largest weight",
@@ -45,7 +45,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     check(in);
     for (int scaled = 0; scaled < 2; ++scaled) {
       const double factor = scaled ? std::log(static_cast<double>(n)) / std::log(trained) : 1;
-      const Row row = row_of(n, margin, factor, drawn, values.seed());
+      const DispersionRow row = row_of(n, margin, factor, drawn, values.seed());
       for (auto* curve : {&weight, &entropy}) nth(curve->lines, scaled).x.push_back(static_cast<double>(n));
       nth(weight.lines, scaled).y.push_back(row.largest);
       nth(entropy.lines, scaled).y.push_back(row.entropy);
@@ -83,7 +83,7 @@ Mechanism make_dispersion() {
       whole_parameter("trained", "Trained length m", "Of the scaling by ln n ÷ ln m.", 2, 65536, 16, true),
       toggle_parameter("drawn", "Other scores drawn", "N(0, 1) in place of 0.", false),
       only_where(seed_parameter(), [](const MechanismValues& v, const MechanismShape&) { return v.on("drawn"); })};
-  m.run = run;
+  m.run = run_dispersion;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult& r) -> std::string {
     return fmt::format("A lead of {} gives {}.", text(v.number("margin")), r.facts[0].value);

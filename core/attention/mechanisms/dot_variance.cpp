@@ -69,7 +69,7 @@ struct Rows {
 };
 
 /// `x`: the dots of one width, that many to a row.
-Rows rows_of(const std::vector<double>& x, double unit) {
+Rows dot_variance_rows(const std::vector<double>& x, double unit) {
   constexpr Index rows = 101, keys = 64;
   static_assert(rows * keys <= pairs);
   Rows out;
@@ -94,7 +94,7 @@ std::set<Index> widths_beside(Index d) {
   return out;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_dot_variance(const MechanismInput& in, const MechanismValues& values, Detail) {
   const Index d = values.whole("width");
   const auto width = static_cast<double>(d);
   const std::set<Index> drawn{8, 32, 128, 512}, barred = widths_beside(d);
@@ -125,7 +125,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   for (const Index each : softened) {
     check(in);
     for (const bool divide : {false, true}) {
-      const Rows rows = rows_of(of.at(each), divide ? 1 / std::sqrt(static_cast<double>(each)) : 1);
+      const Rows rows = dot_variance_rows(of.at(each), divide ? 1 / std::sqrt(static_cast<double>(each)) : 1);
       if (each == d) here[divide] = rows;
       widest[divide] = rows;
       for (auto* curve : {&entropy, &gradient}) curve->lines[divide].x.push_back(static_cast<double>(each));
@@ -164,7 +164,7 @@ Mechanism make_dot_variance() {
   m.keywords = "scaled histogram variance gradient jacobian sqrt of dot product scaling square root of d why divide";
   m.parameters = {whole_parameter("width", "Width d", "Of the pairs whose variance is taken.", 1, 512, 64, true),
                   seed_parameter()};
-  m.run = run;
+  m.run = run_dot_variance;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return fmt::format(

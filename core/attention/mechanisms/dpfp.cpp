@@ -16,7 +16,7 @@ namespace headscope::mechanism {
 
 namespace {
 
-Tensor projected(const Tensor& x, Index shifts) {
+Tensor dpfp_projected(const Tensor& x, Index shifts) {
   const Index d = x.dim(1), wide = 2 * d;
   Tensor out = Tensor::zeros({x.dim(0), wide * shifts});
   for (Index t = 0; t < x.dim(0); ++t) {
@@ -35,10 +35,10 @@ Index shifts_of(Index d, const MechanismValues& values) {
   return std::min(values.whole("nu"), 2 * d - 1);
 }
 
-Kernel features(const MechanismInput& in, const MechanismValues& values) {
+Kernel dpfp_features(const MechanismInput& in, const MechanismValues& values) {
   const float root = std::sqrt(std::abs(in.scale));
   const Index shifts = shifts_of(in.d(), values);
-  return {projected(times(in.q, root), shifts), projected(times(in.k, root), shifts),
+  return {dpfp_projected(times(in.q, root), shifts), dpfp_projected(times(in.k, root), shifts),
           "φ(x) = rᵢ · rᵢ₊ₛ, r = relu([x, −x])", norm_of(values)};
 }
 
@@ -57,7 +57,7 @@ Mechanism make_dpfp() {
       "of different directions hardly overlap and a state can hold more of them.";
   m.keywords = "deterministic parameter-free projection fast weight programmers capacity Schmidhuber";
   m.parameters = {whole_parameter("nu", "Shifts ν", "2dν features.", 1, 16, 3), norm_parameter()};
-  use_kernel<features>(m);
+  use_kernel<dpfp_features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     const Index r = 2 * s.d * shifts_of(s.d, v);
     return kernel_cost(s, r, 2 * static_cast<double>(s.n) * static_cast<double>(r));
@@ -66,7 +66,7 @@ Mechanism make_dpfp() {
     return kernel_chips(s, 2 * s.d * shifts_of(s.d, v), norm_of(v));
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
-    const Tensor phi = projected(in.k, shifts_of(in.d(), v));
+    const Tensor phi = dpfp_projected(in.k, shifts_of(in.d(), v));
     const auto zero = std::ranges::count(phi.values(), 0.0f);
     return "Of the keys' features " + text(100.0 * static_cast<double>(zero) / static_cast<double>(phi.size())) +
            " % are 0. More shifts: more features, and a larger state.";

@@ -38,7 +38,7 @@ double squares(const Tensor& weights, const Tensor& v) {
   return sum;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_dropout(const MechanismInput& in, const MechanismValues& values, Detail) {
   const MechanismResult full = softmax_reference(in);
   const double p = values.number("p");
   // As many as leave the page quick: 20 million weights in all.
@@ -124,7 +124,7 @@ Mechanism make_dropout() {
       "variance Bernoulli";
   m.parameters = {number_parameter("p", "Dropped p", "Of the weights, on average.", 0, 0.9, 0.1),
                   whole_parameter("draws", "Draws", "Whose mean is taken.", 2, 1000, 200, true), seed_parameter()};
-  m.run = run;
+  m.run = run_dropout;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return fmt::format(

@@ -16,13 +16,13 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
+#include "core/base/special_values.h"
 #include "core/trace/row_stats.h"
 
 namespace headscope::mechanism {
 
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr double softmax_below = 1.0005;  // where (α − 1) is too small for the power to be told from exp
 constexpr int halvings = 60;
 
@@ -39,7 +39,7 @@ double sparsemax_threshold(std::vector<double> scores) {
   return threshold;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_entmax(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const double alpha = values.number("alpha");
   const Tensor plain = raw_scores(in);
   Tensor scores = plain.copy();
@@ -54,7 +54,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   result.output = product(result.weights, in.v);
   Index zeros = 0, seen = 0;
   for (std::size_t c = 0; c < scores.values().size(); ++c)
-    if (scores.values()[c] != -infinity) ++seen, zeros += result.weights.values()[c] == 0;
+    if (scores.values()[c] != -float_infinity) ++seen, zeros += result.weights.values()[c] == 0;
   result.facts.push_back(
       {"Exact zeros",
        fmt::format("{:.0f} % of {} cells", seen ? 100.0 * static_cast<double>(zeros) / static_cast<double>(seen) : 0.0,
@@ -104,7 +104,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
       entmax_row({&row.ref(r, 0), static_cast<std::size_t>(in.m())}, a);
     }
     for (std::size_t c = 0; c < row.values().size(); ++c)
-      none += scores.values()[c] != -infinity && row.values()[c] == 0;
+      none += scores.values()[c] != -float_infinity && row.values()[c] == 0;
     curve.lines[0].x.push_back(a);
     curve.lines[0].y.push_back(seen ? 100.0 * static_cast<double>(none) / static_cast<double>(seen) : 0);
   }
@@ -119,7 +119,7 @@ void entmax_row(std::span<float> row, double alpha) {
   if (alpha < softmax_below) return softmax_row(row);
   std::vector<double> scores;
   for (const float s : row)
-    if (s != -infinity) scores.push_back((alpha - 1) * static_cast<double>(s));
+    if (s != -float_infinity) scores.push_back((alpha - 1) * static_cast<double>(s));
   if (scores.empty()) {
     std::ranges::fill(row, 0.0f);
     return;
@@ -142,7 +142,7 @@ void entmax_row(std::span<float> row, double alpha) {
   double sum = 0;
   for (const double s : scores) sum += s > threshold ? std::pow(s - threshold, power) : 0;
   for (float& s : row) {
-    const double excess = s == -infinity ? -1 : (alpha - 1) * static_cast<double>(s) - max - threshold;
+    const double excess = s == -float_infinity ? -1 : (alpha - 1) * static_cast<double>(s) - max - threshold;
     s = excess > 0 ? static_cast<float>(std::pow(excess, power) / sum) : 0;
   }
 }
@@ -160,7 +160,7 @@ Mechanism make_entmax() {
       "vanish altogether; heads can learn how sparse they want to be.";
   m.keywords = "alpha sparse adaptively sparse simplex projection sparsemax attention";
   m.parameters = {number_parameter("alpha", "α", "1 is softmax, 1.5 entmax, 2 sparsemax.", 1, 2, 1.5)};
-  m.run = run;
+  m.run = run_entmax;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return plain_cost(s); };
   m.chips = [](const MechanismShape& s, const MechanismValues&) {

@@ -93,7 +93,7 @@ void cross(TileWork::Block& block, double& moved, Index rows) {
   moved += bytes_of;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_flash(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const Index n = in.n(), m = in.m();
   const bool shown = detail == Detail::steps || values.number("done") < 1;
   const Tiles tiles = shown ? shown_tiles(shape_of(in), values) : Tiles({n, in.d(), in.d_v()}, m, values);
@@ -226,7 +226,7 @@ Mechanism make_flash() {
       only_where(whole_parameter("columns", "Keys of a tile", "B_c: keys that are folded in at once.", 1, 128, 2, true),
                  chosen_tiles),
       number_parameter("done", "Tiles done", "How far the computation has come; 1 is the whole.", 0, 1, 1)};
-  m.run = run;
+  m.run = run_flash;
   m.ticks = [](const MechanismShape& s, const MechanismValues& v) { return shown_tiles(s, v).count(); };
   m.tick = "tile";
   m.score_edits = ScoreEdits::all;

@@ -29,7 +29,7 @@ bool from_token(const MechanismValues& v, const MechanismShape&) {
   return v.whole("gate") == data_scalar || v.whole("gate") == data_vector;
 }
 
-struct Parts {
+struct GatedParts {
   Tensor q, k;   // (n, d)
   Tensor gates;  // (n, d): what row c of S is multiplied by before token t is written
   Tensor out;    // (n, d_v): the output gate; undefined where there is none
@@ -46,16 +46,16 @@ struct Parts {
   }
 };
 
-Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
+GatedParts gated_parts(const MechanismInput& in, const MechanismValues& values) {
   const float root = std::sqrt(std::abs(in.scale));
   const bool positive = values.on("positive");
   const auto phi = [positive, root](float x) { return positive ? one_plus_elu(x) : root * x; };
-  Parts parts{each(in.q, phi),
-              each(in.k, phi),
-              Tensor::full({in.m(), in.d()}, 1.0f),
-              output_gate(in, values, GateCurve::swish),
-              values.on("norm"),
-              values.on("centre")};
+  GatedParts parts{each(in.q, phi),
+                   each(in.k, phi),
+                   Tensor::full({in.m(), in.d()}, 1.0f),
+                   output_gate(in, values, GateCurve::swish),
+                   values.on("norm"),
+                   values.on("centre")};
   const Index form = values.whole("gate");
   if (form == scalar) parts.gates = Tensor::full({in.m(), in.d()}, static_cast<float>(values.number("decay")));
   if (form == data_scalar || form == data_vector) {
@@ -77,9 +77,9 @@ Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
   return parts;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_gated(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   need_causal(in, "gated");
-  const Parts p = parts_of(in, values);
+  const GatedParts p = gated_parts(in, values);
   MechanismResult result;
   result.kind = MapKind::effective;
   result.weights = Tensor::zeros({in.n(), in.m()});
@@ -133,7 +133,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
 
 /// Every token's state goes to `keep`.
 template <class Keep>
-Tensor recur(const MechanismInput& in, const Parts& p, Keep keep) {
+Tensor gated_steps(const MechanismInput& in, const GatedParts& p, Keep keep) {
   Tensor out = Tensor::zeros({in.n(), in.d_v()}), state = Tensor::zeros({in.d(), in.d_v()});
   for (Index t = 0; t < in.n(); ++t) {
     if (t % 256 == 0) check(in);
@@ -150,19 +150,19 @@ Tensor recur(const MechanismInput& in, const Parts& p, Keep keep) {
   return p.finish(out);
 }
 
-Tensor output(const MechanismInput& in, const MechanismValues& values) {
+Tensor gated_output(const MechanismInput& in, const MechanismValues& values) {
   need_causal(in, "gated");
-  return recur(in, parts_of(in, values), [](const Tensor&) {});
+  return gated_steps(in, gated_parts(in, values), [](const Tensor&) {});
 }
 
-Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
+Recurrence gated_recurrence(const MechanismInput& in, const MechanismValues& values) {
   need_causal(in, "gated");
-  const Parts p = parts_of(in, values);
+  const GatedParts p = gated_parts(in, values);
   Recurrence result;
   result.update = "Sₜ = Gₜ ∘ Sₜ₋₁ + kₜ vₜᵀ";
   result.readout = "oₜ = Sₜᵀ qₜ" + p.words();
   result.gates = p.gates;
-  result.output = recur(in, p, [&](const Tensor& state) { result.states.push_back(state.copy()); });
+  result.output = gated_steps(in, p, [&](const Tensor& state) { result.states.push_back(state.copy()); });
   return result;
 }
 
@@ -208,9 +208,9 @@ Mechanism make_gated() {
   m.ours =
       "Gates are learnt maps of the layer's input in the paper; here they are drawn, on the key, and the output gate's "
       "on the query. LayerNorm has no learnt gains.";
-  m.run = run;
-  m.output = output;
-  m.recurrent = recurrent;
+  m.run = run_gated;
+  m.output = gated_output;
+  m.recurrent = gated_recurrence;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d), d_v = static_cast<double>(s.d_v);
     const Index form = v.whole("gate");

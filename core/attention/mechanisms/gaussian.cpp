@@ -133,7 +133,7 @@ void add_identity(MechanismResult& result, const MechanismInput& in) {
                    "e^(‖k‖²/2) of the longest key ÷ that of the shortest"}};
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_gaussian(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   check(in);
   Tensor scores = raw_scores(in);
   if (!values.on("lengths")) {
@@ -178,7 +178,7 @@ Mechanism make_gaussian() {
       "distance attention";
   m.parameters = {
       toggle_parameter("lengths", "Bonus for long keys", "e^(‖k‖²/2): with it the weights are softmax's.", false)};
-  m.run = run;
+  m.run = run_gaussian;
   m.score_edits = ScoreEdits::all;
   m.knows_sinks = true;
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return plain_cost(s); };

@@ -13,9 +13,6 @@ namespace headscope::mechanism {
 
 namespace {
 
-// A denominator nearer to 0 than this has no sign worth trusting; its row becomes zero.
-constexpr double smallest_sum = 1e-30;
-
 /// Output rows by their state: read(t, S, z) after every token.
 template <class Read>
 void accumulate(const MechanismInput& in, const Kernel& kernel, Read read) {

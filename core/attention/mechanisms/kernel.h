@@ -10,6 +10,9 @@
 
 namespace headscope::mechanism {
 
+/// A denominator nearer to 0 than this has no sign worth trusting: its row counts as empty and becomes zero.
+inline constexpr double smallest_sum = 1e-30;
+
 struct Kernel {
   Tensor query;         ///< φ(Q) (n, r)
   Tensor key;           ///< φ(K) (m, r)

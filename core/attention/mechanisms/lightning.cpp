@@ -57,14 +57,14 @@ Features features_of(const MechanismInput& in, const MechanismValues& values, In
 }
 
 /// Part of the output from inside the blocks and from before them.
-struct Parts {
+struct LightningParts {
   Tensor intra, inter;
   std::vector<Tensor> states;  // before each block
 };
 
-Parts blocks(const MechanismInput& in, const Features& f, Index size) {
+LightningParts blocks(const MechanismInput& in, const Features& f, Index size) {
   const Index n = in.n(), d_v = in.d_v(), r = f.q.dim(1);
-  Parts parts{Tensor::zeros({n, d_v}), Tensor::zeros({n, d_v}), {}};
+  LightningParts parts{Tensor::zeros({n, d_v}), Tensor::zeros({n, d_v}), {}};
   Tensor state = Tensor::zeros({r, d_v});
   for (Index begin = 0; begin < n; begin += size) {
     check(in);
@@ -96,7 +96,7 @@ Parts blocks(const MechanismInput& in, const Features& f, Index size) {
   return parts;
 }
 
-Tensor sum_of(const Parts& parts) {
+Tensor sum_of(const LightningParts& parts) {
   return plus(parts.intra, parts.inter);
 }
 
@@ -169,7 +169,7 @@ MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& v
   need_causal(in, "lightning");
   const Features f = features_of(in, values, in.head);
   const Index size = detail == Detail::steps ? drawn_block(in.n(), values) : block_of(in, values);
-  const Parts parts = blocks(in, f, size);
+  const LightningParts parts = blocks(in, f, size);
   const Tensor raw = sum_of(parts), gate = output_gate(in, values, GateCurve::sigmoid);
   const std::vector<float> factors = norm_factors(in, values, raw);
   MechanismResult result;

@@ -13,7 +13,7 @@ namespace headscope::mechanism {
 
 namespace {
 
-Kernel features(const MechanismInput& in, const MechanismValues& values) {
+Kernel linear_features(const MechanismInput& in, const MechanismValues& values) {
   // q and k share the scale, so that φ(q)·φ(k) is about what the score was.
   const float root = std::sqrt(std::abs(in.scale));
   const bool identity = values.whole("map") == 1;
@@ -21,7 +21,7 @@ Kernel features(const MechanismInput& in, const MechanismValues& values) {
   return {each(in.q, phi), each(in.k, phi), identity ? "φ(x) = x ÷ d^¼" : "φ(x) = 1 + elu(x)", norm_of(values)};
 }
 
-std::string note(const MechanismInput&, const MechanismValues& values, const MechanismResult&) {
+std::string linear_note(const MechanismInput&, const MechanismValues& values, const MechanismResult&) {
   if (values.whole("map") == 1)
     return "Without φ the weights take both signs, and a row's sum may come close to 0: that is what φ > 0 is for.";
   return "φ is positive but not an exponential: nothing pushes small similarities towards zero.";
@@ -43,10 +43,10 @@ Mechanism make_linear() {
   m.parameters = {
       choice_parameter("map", "Feature map φ", "1 + elu, or none: (QKᵀ)V = Q(KᵀV) laid bare.", {"elu", "identity"}),
       norm_parameter()};
-  use_kernel<features>(m);
+  use_kernel<linear_features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, s.d); };
   m.chips = [](const MechanismShape& s, const MechanismValues& v) { return kernel_chips(s, s.d, norm_of(v)); };
-  m.note = note;
+  m.note = linear_note;
   return m;
 }
 

@@ -66,7 +66,7 @@ void weigh(const MechanismInput& in, Index query, const Tensor& keys, const Tens
   softmax_row(row);
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_linformer(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const Index r = std::min(values.whole("rank"), in.m());
   const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   const Tensor whole = projection(values, Of::keys, r, in.m(), nullptr), keys = product(whole, in.k),
@@ -127,8 +127,8 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   return result;
 }
 
-Tensor output(const MechanismInput& in, const MechanismValues& values) {
-  if (!is_full(*in.rule, in.n(), in.m())) return run(in, values, Detail::output).output;
+Tensor linformer_output(const MechanismInput& in, const MechanismValues& values) {
+  if (!is_full(*in.rule, in.n(), in.m())) return run_linformer(in, values, Detail::output).output;
   const Index r = std::min(values.whole("rank"), in.m());
   const Tensor e = projection(values, Of::keys, r, in.m(), nullptr),
                f = projection(values, Of::values, r, in.m(), nullptr);
@@ -166,9 +166,9 @@ Mechanism make_linformer() {
                            {"own", "key-value"}),
           drawn_projections),
       only_where(seed_parameter("of drawn E and F"), drawn_projections)};
-  m.run = run;
+  m.run = run_linformer;
   m.score_edits = ScoreEdits::scaled;
-  m.output = output;
+  m.output = linformer_output;
   m.encoder = true;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     const auto n = static_cast<double>(s.n);

@@ -62,7 +62,7 @@ void add_entropies(const MechanismInput& in, const std::vector<Index>& seen, Mec
   result.curves.push_back(std::move(curve));
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_log_length(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const double trained = values.number("trained");
   const std::vector<Index> seen = seen_keys(*in.rule, in.n(), in.m());
   const Tensor plain = raw_scores(in);
@@ -121,7 +121,7 @@ Mechanism make_log_length() {
       "temperature by";
   m.parameters = {
       whole_parameter("trained", "Trained length m", "At this many keys nothing changes.", 2, 131072, 16, true)};
-  m.run = run;
+  m.run = run_log_length;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return plain_cost(s); };
   m.chips = [](const MechanismShape& s, const MechanismValues&) { return softmax_chips(s, "ln n ÷ ln m · Kᵀ"); };

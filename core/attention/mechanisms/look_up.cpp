@@ -27,7 +27,7 @@ Tensor hardest(const Tensor& scores, Index* which) {
   return weights;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_look_up(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const RowScores row = row_scores(in, values.number("query"));
   const double sharpness = values.number("sharpness");
@@ -111,7 +111,7 @@ Mechanism make_look_up() {
       "weighted average content-based";
   m.parameters = {number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 100, 1, true),
                   number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 0.35)};
-  m.run = run;
+  m.run = run_look_up;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return fmt::format(

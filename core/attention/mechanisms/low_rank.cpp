@@ -17,7 +17,7 @@ namespace headscope::mechanism {
 
 namespace {
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_low_rank(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const MechanismResult full = softmax_reference(in);
   const auto rank = static_cast<int>(std::min(values.whole("rank"), std::min(in.n(), in.m())));
   MechanismResult result;
@@ -86,7 +86,7 @@ Mechanism make_low_rank() {
       "is left?";
   m.keywords = "singular values SVD spectrum truncated energy rank collapse effective rank of attention";
   m.parameters = {whole_parameter("rank", "Rank r", "Singular values that are kept.", 1, 512, 4, true)};
-  m.run = run;
+  m.run = run_low_rank;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);

@@ -68,7 +68,7 @@ Tensor shown_weights(const SelectiveScan& scan, Index channel, const std::stop_t
   return mean;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_mamba(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   need_causal(in, "mamba");
   check(in);
   const SelectiveScan scan = scan_of(in, values);
@@ -129,7 +129,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   return result;
 }
 
-Tensor output(const MechanismInput& in, const MechanismValues& values) {
+Tensor mamba_output(const MechanismInput& in, const MechanismValues& values) {
   need_causal(in, "mamba");
   return scan_recurrent(scan_of(in, values));
 }
@@ -171,8 +171,8 @@ Mechanism make_mamba() {
                  [](const MechanismValues& v, const MechanismShape&) {
                    return v.whole("steps") == 0 || v.number("sensitivity") > 0;
                  })};
-  m.run = run;
-  m.output = output;
+  m.run = run_mamba;
+  m.output = mamba_output;
   m.recurrent = [](const MechanismInput& in, const MechanismValues& values) {
     need_causal(in, "mamba");
     Recurrence result{"hₜ = exp(Δₜ A) ⊙ hₜ₋₁ + B̄ₜ xₜᵀ", "yₜ = hₜᵀ Cₜ", {}, false, {}};

@@ -15,17 +15,16 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/base/half.h"
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 
 namespace headscope::mechanism {
 
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
-
 /// As a textbook writes it, nothing caught: e^(x − max) ÷ Σ. In half: every number rounded to float16.
 std::vector<float> textbook(const std::vector<float>& scores, bool half) {
   const auto kept = [half](float x) { return half ? half_to_float(float_to_half(x)) : x; };
-  float max = -infinity, sum = 0;
+  float max = -float_infinity, sum = 0;
   for (const float x : scores) max = std::max(max, x);
   std::vector<float> out;
   for (const float x : scores) out.push_back(kept(std::exp(kept(x - max))));
@@ -34,7 +33,7 @@ std::vector<float> textbook(const std::vector<float>& scores, bool half) {
   return out;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_mask_value(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const RowScores row = row_scores(in, values.number("query"));
   const Tensor& raw = row.plain;
@@ -59,7 +58,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     float fill;
     bool half;
   };
-  for (const Way& way : {Way{"infinity", "With −∞", "−∞", -infinity, false},
+  for (const Way& way : {Way{"infinity", "With −∞", "−∞", -float_infinity, false},
                          Way{"billion", "With −10⁹, float32", "−10⁹, float32", -1e9f, false},
                          Way{"billion-half", "With −10⁹, float16", "−10⁹, float16", -1e9f, true},
                          Way{"least-half", "With −65,504, float16", "−65,504, float16", -65504.0f, true}}) {
@@ -109,7 +108,7 @@ Mechanism make_mask_value() {
   m.parameters = {
       number_parameter("hidden", "Share hidden", "Of the keys, from the last; 1 is the whole row.", 0, 1, 1),
       number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 1)};
-  m.run = run;
+  m.run = run_mask_value;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return fmt::format("With −∞: {}. With −10⁹ in float32: {}; in float16: {}. In this program: {}.",

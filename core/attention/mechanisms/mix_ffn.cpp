@@ -91,7 +91,7 @@ Index touched(const Tensor& x, Index patch, Function f) {
   return count;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_mix_ffn(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const Grid grid(in.m());
   const Index patches = grid.side * grid.side, d = in.d();
@@ -168,7 +168,7 @@ Mechanism make_mix_ffn() {
       "Nine numbers a channel are drawn; the 1 × 1 convolutions before and behind, which act on each patch alone, are "
       "left out.";
   m.parameters = {seed_parameter("of the convolution and of the order")};
-  m.run = run;
+  m.run = run_mix_ffn;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return fmt::format(

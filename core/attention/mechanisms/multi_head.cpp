@@ -60,7 +60,7 @@ std::function<std::string(Index, Index)> explain_parts(Tensor joined, Tensor wo,
   };
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_multi_head(const MechanismInput& in, const MechanismValues& values, Detail) {
   const bool of_layer = in.layer != nullptr;
   const Tensor q = of_layer ? joined_heads(in.layer->q) : in.q, k = of_layer ? joined_heads(in.layer->k) : in.k,
                v = of_layer ? joined_heads(in.layer->v) : in.v;
@@ -176,7 +176,7 @@ Mechanism make_multi_head() {
                   whole_parameter("width", "Width for parameters", "d of the model whose parameters are counted.", 8,
                                   8192, 512, true),
                   seed_parameter("of W_O")};
-  m.run = run;
+  m.run = run_multi_head;
   m.ours = "The mask of the selected head, with what it adds to scores, stands for all heads of its layer.";
   m.study = true;
   m.reads_projections = true;

@@ -6,15 +6,14 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 
 namespace headscope::mechanism {
 
-namespace {
-constexpr float infinity = std::numeric_limits<float>::infinity();
-}
+namespace {}
 
 OnlineSoftmax::OnlineSoftmax(Index n, Index d_v)
-    : max(Tensor::full({n, 1}, -infinity)),
+    : max(Tensor::full({n, 1}, -float_infinity)),
       sum(Tensor::zeros({n, 1})),
       mixed(Tensor::zeros({n, d_v})),
       newest(Tensor::zeros({n, 1})) {}
@@ -31,17 +30,18 @@ bool OnlineSoftmax::add(const MechanismInput& in, KeyRange rows, KeyRange keys) 
     float* const row = &scores.ref(i - rows.begin, 0);
     const KeyRange seen = in.rule->keys(i, in.m());
     const Index begin = std::clamp(seen.begin, keys.begin, keys.end), end = std::clamp(seen.end, begin, keys.end);
-    std::fill(row, row + (begin - keys.begin), -infinity);
-    std::fill(row + (end - keys.begin), row + keys.size(), -infinity);
+    std::fill(row, row + (begin - keys.begin), -float_infinity);
+    std::fill(row + (end - keys.begin), row + keys.size(), -float_infinity);
     if (!in.rule->plain() && end > begin)
       in.rule->apply(i, begin, {row + (begin - keys.begin), static_cast<std::size_t>(end - begin)});
     const float before = max.at(i, 0), here = *std::max_element(row, row + keys.size());
     const float after = std::max(before, here);
     newest.ref(i, 0) = 0;
-    if (after == -infinity) continue;
-    const float shrink = before == -infinity ? 0.0f : std::exp(before - after);
+    if (after == -float_infinity) continue;
+    const float shrink = before == -float_infinity ? 0.0f : std::exp(before - after);
     float added = 0;
-    for (Index j = 0; j < keys.size(); ++j) added += row[j] = row[j] == -infinity ? 0.0f : std::exp(row[j] - after);
+    for (Index j = 0; j < keys.size(); ++j)
+      added += row[j] = row[j] == -float_infinity ? 0.0f : std::exp(row[j] - after);
     max.ref(i, 0) = after;
     sum.ref(i, 0) = sum.at(i, 0) * shrink + added;
     newest.ref(i, 0) = added;
@@ -49,7 +49,7 @@ bool OnlineSoftmax::add(const MechanismInput& in, KeyRange rows, KeyRange keys) 
   }
   // A row of the block without a visible key still holds −∞ only.
   for (float& value : scores.mutable_values())
-    if (value == -infinity) value = 0;
+    if (value == -float_infinity) value = 0;
   const Tensor part = product(scores, in.v.slice(0, keys.begin, keys.end));
   for (Index i = rows.begin; i < rows.end; ++i)
     for (Index c = 0; c < mixed.dim(1); ++c) mixed.ref(i, c) += part.at(i - rows.begin, c);
@@ -69,7 +69,7 @@ Tensor online_weights(const MechanismInput& in, const OnlineSoftmax& state, cons
   for (Index i = 0; i < in.n(); ++i)
     for (Index j = 0; j < in.m(); ++j) {
       float& w = weights.ref(i, j);
-      const bool counts = nth(done, i * in.m() + j) && w != -infinity && state.sum.at(i, 0) > 0;
+      const bool counts = nth(done, i * in.m() + j) && w != -float_infinity && state.sum.at(i, 0) > 0;
       w = counts ? std::exp(w - state.max.at(i, 0)) / state.sum.at(i, 0) : 0;
     }
   return weights;

@@ -76,7 +76,7 @@ Pool filled(const std::vector<Index>& lengths, Index block) {
   return pool;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_paged_cache(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const Index longest = values.whole("longest"), block = std::min(values.whole("block"), longest),
               sequences = values.whole("sequences"), window = values.whole("window");
@@ -185,7 +185,7 @@ Mechanism make_paged_cache() {
       whole_parameter("longest", "Longest text", "What is reserved without pages, in tokens.", 8, 256, 64, true),
       whole_parameter("window", "Window W", "For the cut cache: the last tokens of each.", 1, 256, 32, true),
       seed_parameter("of the lengths")};
-  m.run = run;
+  m.run = run_paged_cache;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return fmt::format("Without pages {}; in pages {}. A window of the last tokens takes {}. A token takes {}: {}.",

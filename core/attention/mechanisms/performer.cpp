@@ -44,14 +44,14 @@ Tensor positive_features(const Tensor& x, const Tensor& w, bool by_row) {
   return out;
 }
 
-Kernel features(const MechanismInput& in, const MechanismValues& values) {
+Kernel performer_features(const MechanismInput& in, const MechanismValues& values) {
   const float root = std::sqrt(std::abs(in.scale));
   const Tensor w = directions(values.whole("features"), in.d(), values.on("orthogonal"), values.seed());
   return {positive_features(times(in.q, root), w, true), positive_features(times(in.k, root), w, false),
           "φ(x) = exp(W x − ‖x‖²/2) ÷ √r", Kernel::Norm::sum};
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail);
+MechanismResult run_performer(const MechanismInput& in, const MechanismValues& values, Detail detail);
 
 }  // namespace
 
@@ -67,8 +67,8 @@ Mechanism make_performer() {
       "comes near 0, and the error falls as features are added.";
   m.keywords = "random features FAVOR kernel FAVOR+ positive orthogonal approximation softmax";
   m.parameters = random_feature_parameters();
-  use_kernel<features>(m);
-  m.run = run;
+  use_kernel<performer_features>(m);
+  m.run = run_performer;
   m.score_edits = ScoreEdits::scaled;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     return kernel_cost(s, v.whole("features"),
@@ -138,8 +138,8 @@ MechanismCurve cloud(const MechanismInput& in, const MechanismValues& values) {
   return curve;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
-  MechanismResult result = kernel_attention(in, features(in, values), detail);
+MechanismResult run_performer(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+  MechanismResult result = kernel_attention(in, performer_features(in, values), detail);
   if (detail == Detail::steps) result.curves = {error_curve(in, values, make_performer()), cloud(in, values)};
   return result;
 }

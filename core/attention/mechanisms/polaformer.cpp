@@ -35,7 +35,7 @@ Tensor polar(const Tensor& x, const std::vector<double>& powers, bool exchanged)
   return out;
 }
 
-struct Parts {
+struct PolaformerParts {
   Kernel same, opposite;
   MechanismInput first, second;  // with their channels of v
   Index half;
@@ -46,7 +46,7 @@ bool learns(const MechanismValues& values) {
   return values.whole("powers") == 1;
 }
 
-Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
+PolaformerParts polaformer_parts(const MechanismInput& in, const MechanismValues& values) {
   const PolarFit fit = learns(values)
                            ? fit_polar(in)
                            : PolarFit{std::vector<double>(static_cast<std::size_t>(in.d()), values.number("power")),
@@ -55,12 +55,12 @@ Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
                                       {}};
   const Index half = (in.d_v() + 1) / 2;
   const Tensor q = polar(in.q, fit.powers, false), k = polar(in.k, fit.powers, false);
-  Parts parts{{q, k, "same sign", Kernel::Norm::sum},
-              {q, polar(in.k, fit.powers, true), "opposite signs", Kernel::Norm::sum},
-              in,
-              in,
-              half,
-              fit};
+  PolaformerParts parts{{q, k, "same sign", Kernel::Norm::sum},
+                        {q, polar(in.k, fit.powers, true), "opposite signs", Kernel::Norm::sum},
+                        in,
+                        in,
+                        half,
+                        fit};
   parts.first.v = in.v.slice(1, 0, half).copy();
   parts.second.v = in.v.slice(1, half, in.d_v()).copy();
   return parts;
@@ -76,8 +76,8 @@ Tensor joined(const Tensor& first, const Tensor& second, double g_same, double g
   return out;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
-  const Parts p = parts_of(in, values);
+MechanismResult run_polaformer(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+  const PolaformerParts p = polaformer_parts(in, values);
   const double g_same = p.fit.same, g_opposite = p.fit.opposite;
   const MechanismResult same = kernel_attention(p.first, p.same, Detail::weights);
   const MechanismResult opposite = kernel_attention(p.second, p.opposite, Detail::weights);
@@ -155,13 +155,13 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   return result;
 }
 
-Tensor output(const MechanismInput& in, const MechanismValues& values) {
-  const Parts p = parts_of(in, values);
+Tensor polaformer_output(const MechanismInput& in, const MechanismValues& values) {
+  const PolaformerParts p = polaformer_parts(in, values);
   return joined(kernel_output(p.first, p.same), kernel_output(p.second, p.opposite), p.fit.same, p.fit.opposite);
 }
 
-Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
-  const Parts p = parts_of(in, values);
+Recurrence polaformer_recurrence(const MechanismInput& in, const MechanismValues& values) {
+  const PolaformerParts p = polaformer_parts(in, values);
   Recurrence same = kernel_recurrence(p.first, p.same);
   const Recurrence opposite = kernel_recurrence(p.second, p.opposite);
   same.update = "two states: same sign, opposite signs; each Sₜ = Sₜ₋₁ + φ(kₜ) vₜᵀ";
@@ -194,9 +194,9 @@ Mechanism make_polaformer() {
                  one_power),
       only_where(number_parameter("same", "Coefficient, same", "Learnt in the paper.", -2, 2, 1), one_power),
       only_where(number_parameter("opposite", "Coefficient, opposite", "Learnt in the paper.", -2, 2, 1), one_power)};
-  m.run = run;
-  m.output = output;
-  m.recurrent = recurrent;
+  m.run = run_polaformer;
+  m.output = polaformer_output;
+  m.recurrent = polaformer_recurrence;
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, 2 * s.d); };
   m.chips = [](const MechanismShape& s, const MechanismValues&) {
     using Role = ShapeChip::Role;

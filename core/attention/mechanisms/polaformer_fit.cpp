@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/kernel.h"
 #include "core/attention/mechanisms/softmax.h"
 #include "core/base/nth.h"
 
@@ -15,8 +16,6 @@ namespace headscope::mechanism {
 
 namespace {
 
-// A row whose similarities sum to less counts as empty, as in kernel.cpp.
-constexpr double smallest_sum = 1e-30;
 // Fits that are kept: of every head of a large model. A page asks for one three times, an edit again for every token.
 constexpr std::size_t most_fits = 4096;
 

@@ -17,11 +17,11 @@ namespace headscope::mechanism {
 namespace {
 
 /// Weights of 1, x and x² in the kernel.
-struct Form {
+struct PolynomialForm {
   double constant, linear, square;
   std::string formula;
 };
-Form form_of(const MechanismValues& values) {
+PolynomialForm polynomial_form(const MechanismValues& values) {
   switch (values.whole("form")) {
     case 0:
       return {1, 1, 0.5, "φ(q)·φ(k) = 1 + x + x²/2"};
@@ -31,11 +31,11 @@ Form form_of(const MechanismValues& values) {
       return {0, 0, 1, "φ(q)·φ(k) = x²"};
   }
 }
-Index count(Index d, const Form& form) {
+Index count(Index d, const PolynomialForm& form) {
   return d * (d + 1) / 2 + (form.linear > 0 ? d : 0) + (form.constant > 0 ? 1 : 0);
 }
 
-Tensor expanded(const Tensor& x, const Form& form, double root) {
+Tensor expanded(const Tensor& x, const PolynomialForm& form, double root) {
   const Index d = x.dim(1);
   Tensor out = Tensor::zeros({x.dim(0), count(d, form)});
   for (Index i = 0; i < x.dim(0); ++i) {
@@ -52,8 +52,8 @@ Tensor expanded(const Tensor& x, const Form& form, double root) {
   return out;
 }
 
-Kernel features(const MechanismInput& in, const MechanismValues& values) {
-  const Form form = form_of(values);
+Kernel polynomial_features(const MechanismInput& in, const MechanismValues& values) {
+  const PolynomialForm form = polynomial_form(values);
   const double root = std::sqrt(std::abs(static_cast<double>(in.scale)));
   return {expanded(in.q, form, root), expanded(in.k, form, root), form.formula, norm_of(values)};
 }
@@ -73,14 +73,14 @@ Mechanism make_polynomial() {
   m.keywords = "taylor quadratic based feature map";
   m.parameters = {choice_parameter("form", "Kernel", "Of the score x.", {"taylor", "affine", "square"}),
                   norm_parameter()};
-  use_kernel<features>(m);
+  use_kernel<polynomial_features>(m);
   m.score_edits = ScoreEdits::scaled;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d);
-    return kernel_cost(s, count(s.d, form_of(v)), n * d * (d + 1));
+    return kernel_cost(s, count(s.d, polynomial_form(v)), n * d * (d + 1));
   };
   m.chips = [](const MechanismShape& s, const MechanismValues& v) {
-    return kernel_chips(s, count(s.d, form_of(v)), norm_of(v));
+    return kernel_chips(s, count(s.d, polynomial_form(v)), norm_of(v));
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
     const Tensor scores = raw_scores(in);
@@ -88,7 +88,7 @@ Mechanism make_polynomial() {
     for (const float s : scores.values()) large += std::abs(s) > 2;
     return fmt::format("{:.0f} % of all scores lie beyond ±2, where {} is no likeness of exp; {} features for d = {}.",
                        100.0 * static_cast<double>(large) / static_cast<double>(scores.size()),
-                       form_of(v).formula.substr(14), count(in.d(), form_of(v)), in.d());
+                       polynomial_form(v).formula.substr(14), count(in.d(), polynomial_form(v)), in.d());
   };
   return m;
 }

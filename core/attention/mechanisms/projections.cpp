@@ -106,7 +106,7 @@ void add_two_hot(Steps& steps) {
   share.range = MechanismStep::Range::probability;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_projections(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const HeadProjections* const own = in.projections.get();
   const Tensor x = own ? own->x : in.k;
@@ -191,7 +191,7 @@ Mechanism make_projections() {
       "outdoes it. Two different projections let a token look for something other than itself.";
   m.keywords = "welcome to starbucks XXT QKV weight matrices query key value projection W_Q W_K W_V raw";
   m.parameters = {seed_parameter("of W_Q, W_K and W_V where they are drawn")};
-  m.run = run;
+  m.run = run_projections;
   m.study = true;
   m.reads_projections = true;
   m.note = [](const MechanismInput& in, const MechanismValues&, const MechanismResult& r) -> std::string {

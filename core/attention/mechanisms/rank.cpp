@@ -53,7 +53,7 @@ Eigen::MatrixXd softmax_of(const Eigen::MatrixXd& scores, double sharpness, cons
   return p;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_rank(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const Index n = std::min(in.n(), most_tokens), m = std::min(in.m(), most_tokens),
               d = std::min(in.d(), values.whole("dimensions"));
@@ -136,7 +136,7 @@ Mechanism make_rank() {
   m.parameters = {
       whole_parameter("dimensions", "Dimensions d", "The first so many of q and k make the scores.", 1, 256, 8, true),
       number_parameter("sharpness", "Sharpness", "Scores are multiplied by it before softmax.", 0.05, 100, 1, true)};
-  m.run = run;
+  m.run = run_rank;
   m.study = true;
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult& r) -> std::string {
     const Index d = std::min(in.d(), v.whole("dimensions"));

@@ -26,10 +26,10 @@ namespace headscope::mechanism {
 
 namespace {
 
-enum Form { simple, value_weighted, additive, stochastic };
+enum RefinedForm { simple, value_weighted, additive, stochastic };
 
 /// A W, W = I + spread · N(0, 1/m).
-Tensor projected(const Tensor& a, double spread, std::uint64_t seed) {
+Tensor refined_projected(const Tensor& a, double spread, std::uint64_t seed) {
   if (spread == 0) return a;
   Tensor w =
       times(gaussian(a.dim(1), a.dim(1), seed), static_cast<float>(spread / std::sqrt(static_cast<double>(a.dim(1)))));
@@ -51,15 +51,15 @@ Tensor distances(const Tensor& mean, const Tensor& deviation) {
   return out;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_refined(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   if (in.n() != in.m())
     throw Error("mechanism refined", "as many queries as keys: rows of the weights are compared with one another",
                 fmt::format("{} and {}", in.n(), in.m()));
   const Tensor a = softmax_reference(in).weights;
   const double spread = values.number("spread");
-  const auto form = static_cast<Form>(values.whole("form"));
+  const auto form = static_cast<RefinedForm>(values.whole("form"));
   const auto unit = static_cast<float>(values.number("sharpness") / std::sqrt(static_cast<double>(in.m())));
-  const Tensor q = projected(a, spread, values.seed()), k = projected(a, spread, values.seed() + 1);
+  const Tensor q = refined_projected(a, spread, values.seed()), k = refined_projected(a, spread, values.seed() + 1);
   Tensor scores;
   if (form == stochastic) {
     const Tensor deviation = each(k, one_plus_elu);
@@ -78,7 +78,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   result.weights = b;
   if (form == additive) result.weights = times(minus(a, times(b, -1)), 0.5f);
   if (form == value_weighted) {
-    result.weights = product(b, projected(a, spread, values.seed() + 2));
+    result.weights = product(b, refined_projected(a, spread, values.seed() + 2));
     hide(hidden_cells(*in.rule, in.n(), in.m()), result.weights);
     for (Index i = 0; i < in.n(); ++i) {
       double sum = 0;
@@ -151,7 +151,7 @@ Mechanism make_refined() {
                                    "0: every W is the identity; else plus so much of a drawn matrix.", 0, 2, 0),
                   only_where(seed_parameter("of the W"),
                              [](const MechanismValues& v, const MechanismShape&) { return v.number("spread") > 0; })};
-  m.run = run;
+  m.run = run_refined;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);

@@ -12,7 +12,7 @@ namespace headscope::mechanism {
 
 namespace {
 
-Kernel features(const MechanismInput& in, const MechanismValues& values) {
+Kernel relu_features(const MechanismInput& in, const MechanismValues& values) {
   const auto phi = [](float x) { return std::max(x, 0.0f); };
   return {each(in.q, phi), each(in.k, phi), "φ(x) = max(x, 0)", norm_of(values)};
 }
@@ -41,7 +41,7 @@ Mechanism make_relu() {
       "agreement between two negative numbers.";
   m.keywords = "SANA relu linear attention diffusion";
   m.parameters = {norm_parameter()};
-  use_kernel<features>(m);
+  use_kernel<relu_features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, s.d); };
   m.chips = [](const MechanismShape& s, const MechanismValues& v) { return kernel_chips(s, s.d, norm_of(v)); };
   m.note = [](const MechanismInput& in, const MechanismValues&, const MechanismResult&) {

@@ -26,7 +26,7 @@ using Vector = Eigen::VectorXd;
 enum Stack { plain, residual, pre_norm, post_norm };
 constexpr const char* names[] = {"plain", "residual", "pre-norm", "post-norm"};
 
-Vector drawn(Index d, Random& random) {
+Vector residual_highway_drawn(Index d, Random& random) {
   Vector x(d);
   for (double& value : x) value = static_cast<double>(random.normal());
   return x;
@@ -106,11 +106,11 @@ MechanismCurve chart(std::string title, std::string y, const std::vector<Depths>
   return curve;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_residual_highway(const MechanismInput& in, const MechanismValues& values, Detail) {
   const Index d = values.whole("width"), layers = values.whole("layers");
   const double spread = std::sqrt(values.number("gain") / static_cast<double>(d));
   Random random(values.seed());
-  const Vector input = drawn(d, random), direction = drawn(d, random);
+  const Vector input = residual_highway_drawn(d, random), direction = residual_highway_drawn(d, random);
   std::vector<Eigen::MatrixXd> weights;
   for (Index layer = 0; layer < layers; ++layer) {
     check(in);
@@ -165,7 +165,7 @@ Mechanism make_residual_highway() {
                   whole_parameter("width", "Width d", "Of the stream.", 16, 256, 128, true),
                   number_parameter("gain", "Gain g", "W ~ N(0, g/d); 2 makes up for ReLU's half (He 2015).", 0.1, 4, 1),
                   seed_parameter()};
-  m.run = run;
+  m.run = run_residual_highway;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return fmt::format(

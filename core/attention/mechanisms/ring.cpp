@@ -20,7 +20,7 @@ namespace headscope::mechanism {
 
 namespace {
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const Index n = in.n(), m = in.m(), workers = std::min({values.whole("workers"), n, m});
   const Index rounds = std::min(workers, values.whole("rounds"));
   const auto part = [workers](Index size, Index worker) {
@@ -124,7 +124,7 @@ Mechanism make_ring() {
       "context";
   m.parameters = {whole_parameter("workers", "Workers P", "Parts that the text is split into.", 1, 16, 4),
                   whole_parameter("rounds", "Rounds done", "From P on the result is whole.", 0, 16, 16)};
-  m.run = run;
+  m.run = run_ring;
   m.ticks = [](const MechanismShape& s, const MechanismValues& v) {
     return std::min({v.whole("workers"), s.n, s.rows()});
   };

@@ -22,7 +22,7 @@ Tensor jacobian(const Tensor& p) {
   return out;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_saturation(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const RowScores row = row_scores(in, values.number("query"));
   const double chosen = values.number("sharpness"), size = row_gradient(row, chosen);
@@ -83,7 +83,7 @@ Mechanism make_saturation() {
   m.keywords = "jacobian gradient vanishing softmax saturation gradients large scores one-hot temperature";
   m.parameters = {number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 100, 1, true),
                   number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 1)};
-  m.run = run;
+  m.run = run_saturation;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return fmt::format("The largest weight is {}, the gradient {}: raise the sharpness and watch it go to 0.",

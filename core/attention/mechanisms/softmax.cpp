@@ -13,12 +13,11 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/base/special_values.h"
 
 namespace headscope::mechanism {
 
 namespace {
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// What q·k is multiplied by at the mechanism's own temperature 1.
 float unit_of(const MechanismInput& in, const MechanismValues& values) {
@@ -29,7 +28,7 @@ float factor_of(const MechanismInput& in, const MechanismValues& values) {
   return static_cast<float>(static_cast<double>(unit_of(in, values)) / values.number("temperature"));
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_softmax(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const float factor = factor_of(in, values);
   std::vector<MechanismStep> steps;
   const Tensor dots = product_t(in.q, in.k);
@@ -69,7 +68,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
 }
 
 /// By blocks of rows over the keys that they see: n × n numbers are never stored.
-Tensor output(const MechanismInput& in, const MechanismValues& values) {
+Tensor softmax_output(const MechanismInput& in, const MechanismValues& values) {
   constexpr Index block = 64;
   Tensor out = Tensor::zeros({in.n(), in.d_v()});
   for (Index begin = 0; begin < in.n(); begin += block) {
@@ -82,8 +81,8 @@ Tensor output(const MechanismInput& in, const MechanismValues& values) {
     for (Index i = begin; i < end; ++i) {
       const KeyRange keys = in.rule->keys(i, in.m());
       float* const row = &scores.ref(i - begin, 0);
-      std::fill(row, row + std::min(keys.begin, reach), -infinity);
-      std::fill(row + std::max(keys.end, keys.begin), row + reach, -infinity);
+      std::fill(row, row + std::min(keys.begin, reach), -float_infinity);
+      std::fill(row + std::max(keys.end, keys.begin), row + reach, -float_infinity);
       if (!in.rule->plain() && keys.size() > 0)
         in.rule->apply(i, keys.begin, {row + keys.begin, static_cast<std::size_t>(keys.size())});
     }
@@ -129,13 +128,13 @@ MechanismResult softmax_of(const MechanismInput& in, Tensor scores, std::vector<
     double sum = std::isfinite(sink) ? std::exp(static_cast<double>(sink) - static_cast<double>(max)) : 0;
     for (Index j = 0; j < in.m(); ++j) {
       const float s = scores.at(i, j);
-      if (s == -infinity) allowed.ref(i, j) = 0;
-      sum += static_cast<double>(exponentials.ref(i, j) = s == -infinity ? 0.0f : std::exp(s - max));
+      if (s == -float_infinity) allowed.ref(i, j) = 0;
+      sum += static_cast<double>(exponentials.ref(i, j) = s == -float_infinity ? 0.0f : std::exp(s - max));
     }
     sums.ref(i, 0) = static_cast<float>(sum);
     for (Index j = 0; j < in.m(); ++j) {
       const float s = scores.at(i, j);
-      logs.ref(i, j) = s == -infinity ? 0.0f : s - max - static_cast<float>(std::log(sum));
+      logs.ref(i, j) = s == -float_infinity ? 0.0f : s - max - static_cast<float>(std::log(sum));
     }
   }
   result.steps.push_back({.id = "masked",
@@ -204,10 +203,10 @@ Mechanism make_softmax() {
   m.parameters = {
       number_parameter("temperature", "Temperature τ", "Scores are divided by it: below 1 sharper.", 0.05, 20, 1, true),
       toggle_parameter("scaled", "÷ √d", "Off: the scores as they are, unscaled.", true)};
-  m.run = run;
+  m.run = run_softmax;
   m.score_edits = ScoreEdits::all;
   m.knows_sinks = true;
-  m.output = output;
+  m.output = softmax_output;
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return plain_cost(s); };
   m.chips = [](const MechanismShape& s, const MechanismValues&) { return softmax_chips(s, "· Kᵀ"); };
   m.note = note;

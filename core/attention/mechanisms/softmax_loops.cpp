@@ -97,7 +97,7 @@ std::string times_text(Index times, std::string_view what) {
   return times == 0 ? fmt::format("no {}", what) : fmt::format("{} {}{}", times, what, times == 1 ? "" : "s");
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_softmax_loops(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const RowScores row = row_scores(in, values.number("query"));
   const auto raise = static_cast<float>(values.number("raise"));
@@ -197,7 +197,7 @@ Mechanism make_softmax_loops() {
   m.parameters = {number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 1),
                   number_parameter("raise", "Raise scores by",
                                    "Added to every score: softmax stays the same, until e^x overflows.", 0, 120, 0)};
-  m.run = run;
+  m.run = run_softmax_loops;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     if (r.facts.size() < 5) return "This row sees no key: choose another.";

@@ -60,7 +60,7 @@ Tensor by_transforms(const MechanismInput& in, const MechanismValues& values) {
   return out;
 }
 
-Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
+Recurrence state_space_recurrence(const MechanismInput& in, const MechanismValues& values) {
   need_causal(in, "state-space");
   const StateSpace system = system_of(values);
   Recurrence result{"xₜ = Ā xₜ₋₁ + B̄ uₜ", "yₜ = C xₜ", {}, false, Tensor::uninitialized({in.n(), in.d_v()})};
@@ -99,7 +99,7 @@ MechanismCurve twice(const std::string& title, const std::string& x, const std::
   return curve;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_state_space(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   need_causal(in, "state-space");
   const StateSpace system = system_of(values);
   const auto k = kernel(system, in.n());
@@ -138,7 +138,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .masked = hidden_cells(*in.rule, in.n(), in.m())});
   result.steps.push_back(output_step(result.weights, in.v, result.output, "K ∗ u"));
   // The same function twice: a line by convolution, dots by the recurrence.
-  const Tensor fast = by_transforms(in, values), steps = recurrent(in, values).output;
+  const Tensor fast = by_transforms(in, values), steps = state_space_recurrence(in, values).output;
   std::vector<double> impulse(static_cast<std::size_t>(in.n()), 0.0);
   impulse[0] = 1;
   const auto by_steps = [](const Tensor& x) { return channel(x, 0); };
@@ -178,9 +178,9 @@ Mechanism make_state_space() {
       only_where(whole_parameter("size", "State size N", "Numbers in a HiPPO state.", 1, 32, 8), hippo_system),
       only_where(number_parameter("step", "Step Δ", "Time between tokens (HiPPO).", 0.001, 1, 0.05, true),
                  hippo_system)};
-  m.run = run;
+  m.run = run_state_space;
   m.output = by_transforms;
-  m.recurrent = recurrent;
+  m.recurrent = state_space_recurrence;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d_v);
     const double size = v.whole("system") == 1 ? v.number("size") : 1;

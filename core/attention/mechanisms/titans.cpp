@@ -22,7 +22,7 @@ namespace {
 MemoryRates rates_of(const MechanismValues& values) {
   return {values.number("momentum"), values.number("learning"), values.number("forgetting")};
 }
-MemoryShape shape_of(const MechanismValues& values) {
+MemoryShape titans_shape(const MechanismValues& values) {
   return {values.whole("hidden"), values.seed()};
 }
 
@@ -30,7 +30,7 @@ MemoryShape shape_of(const MechanismValues& values) {
 void add_joined(std::vector<MechanismStep>& steps, const MechanismInput& in, const MechanismValues& values) {
   const auto form = static_cast<TitansForm>(values.whole("form"));
   const TitansJoined joined =
-      join_memory(form, in.q, in.k, in.v, in.scale, rates_of(values), shape_of(values),
+      join_memory(form, in.q, in.k, in.v, in.scale, rates_of(values), titans_shape(values),
                   persistent_tokens(values.whole("persistent"), in.k, in.v, values.seed()), values.whole("span"),
                   {static_cast<TitansReading::Context>(values.whole("context-memory")),
                    static_cast<TitansReading::Gating>(values.whole("gating"))});
@@ -74,11 +74,11 @@ void add_joined(std::vector<MechanismStep>& steps, const MechanismInput& in, con
       joined.output, Range::signed_values, dimension);
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+MechanismResult run_titans(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   need_causal(in, "titans");
   const Tensor q = unit_rows(in.q), k = unit_rows(in.k);
-  const bool deep = shape_of(values).hidden > 0;
-  const MemoryRun memory = run_memory(q, k, in.v, rates_of(values), shape_of(values));
+  const bool deep = titans_shape(values).hidden > 0;
+  const MemoryRun memory = run_memory(q, k, in.v, rates_of(values), titans_shape(values));
   MechanismResult result;
   result.kind = MapKind::effective;
   result.output = memory.output;
@@ -168,14 +168,14 @@ Mechanism make_titans() {
                  [](const MechanismValues& v, const MechanismShape&) {
                    return v.whole("persistent") > 0 || v.whole("hidden") > 0;
                  })};
-  m.run = run;
+  m.run = run_titans;
   m.output = [](const MechanismInput& in, const MechanismValues& values) {
     need_causal(in, "titans");
-    return run_memory(unit_rows(in.q), unit_rows(in.k), in.v, rates_of(values), shape_of(values)).output;
+    return run_memory(unit_rows(in.q), unit_rows(in.k), in.v, rates_of(values), titans_shape(values)).output;
   };
   m.recurrent = [](const MechanismInput& in, const MechanismValues& values) {
     need_causal(in, "titans");
-    MemoryRun memory = run_memory(unit_rows(in.q), unit_rows(in.k), in.v, rates_of(values), shape_of(values), true);
+    MemoryRun memory = run_memory(unit_rows(in.q), unit_rows(in.k), in.v, rates_of(values), titans_shape(values), true);
     Recurrence result{"Mₜ = (1 − α) Mₜ₋₁ + η Sₜ₋₁ − θ ∇", "oₜ = Mₜ qₜ", std::move(memory.states), false, memory.output};
     if (result.states.empty()) {  // the weights of a deep memory are no picture; what it answers is
       result.readout = "oₜ = Mₜ(qₜ); states: what it answers";

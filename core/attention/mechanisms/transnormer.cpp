@@ -13,7 +13,7 @@ namespace headscope::mechanism {
 
 namespace {
 
-Kernel features(const MechanismInput& in, const MechanismValues& values) {
+Kernel transnormer_features(const MechanismInput& in, const MechanismValues& values) {
   const bool norm = values.on("norm");
   return {each(in.q, one_plus_elu), each(in.k, one_plus_elu), "φ(x) = 1 + elu(x)",
           norm ? Kernel::Norm::rms : Kernel::Norm::none};
@@ -33,7 +33,7 @@ Mechanism make_transnormer() {
       "trains stably. The paper pairs it with local attention in the low layers.";
   m.keywords = "NormAttention DiagAttention normalisation denominator unbounded gradients";
   m.parameters = {toggle_parameter("norm", "Normalise after", "Off: outputs grow with the number of keys.", true)};
-  use_kernel<features>(m);
+  use_kernel<transnormer_features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, s.d); };
   m.chips = [](const MechanismShape& s, const MechanismValues& v) {
     return kernel_chips(s, s.d, v.on("norm") ? Kernel::Norm::rms : Kernel::Norm::none);

@@ -38,14 +38,14 @@ Tensor waves(const Tensor& x, const Tensor& w, bool lengths) {
   return out;
 }
 
-Kernel features(const MechanismInput& in, const MechanismValues& values) {
+Kernel trigonometric_features(const MechanismInput& in, const MechanismValues& values) {
   const float root = std::sqrt(std::abs(in.scale));
   const Tensor w = directions(values.whole("features"), in.d(), values.on("orthogonal"), values.seed());
   return {waves(times(in.q, root), w, false), waves(times(in.k, root), w, true),
           "φ(x) = exp(‖x‖²/2) (sin, cos)(W x) ÷ √r", Kernel::Norm::sum};
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail);
+MechanismResult run_trigonometric(const MechanismInput& in, const MechanismValues& values, Detail detail);
 
 }  // namespace
 
@@ -61,8 +61,8 @@ Mechanism make_trigonometric() {
       "weights drown in noise, and a row's sum can pass through 0.";
   m.keywords = "random fourier features RFA sine cosine";
   m.parameters = random_feature_parameters();
-  use_kernel<features>(m);
-  m.run = run;
+  use_kernel<trigonometric_features>(m);
+  m.run = run_trigonometric;
   m.score_edits = ScoreEdits::scaled;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     return kernel_cost(s, 2 * v.whole("features"),
@@ -81,8 +81,8 @@ Mechanism make_trigonometric() {
 }
 
 namespace {
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
-  MechanismResult result = kernel_attention(in, features(in, values), detail);
+MechanismResult run_trigonometric(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+  MechanismResult result = kernel_attention(in, trigonometric_features(in, values), detail);
   if (detail == Detail::steps) result.curves.push_back(error_curve(in, values, make_trigonometric()));
   return result;
 }

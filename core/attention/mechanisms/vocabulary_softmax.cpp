@@ -122,7 +122,7 @@ MechanismPath path_to(const Tree& tree, const std::vector<double>& frequency, co
   return path;
 }
 
-MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+MechanismResult run_vocabulary(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
   const VocabularyUse* const own = values.number("frequencies") == 0 ? in.vocabulary.get() : nullptr;
   std::vector<double> frequency = own ? own->frequency : zipf(values.whole("words"));
@@ -227,7 +227,7 @@ Mechanism make_vocabulary_softmax() {
           [](const MechanismValues& v, const MechanismShape&) { return v.whole("frequencies") == 1; }),
       whole_parameter("word", "Word by rank", "Whose way is drawn: 1 is the most frequent.", 1, 50000, 12, true),
       seed_parameter("of the inner nodes")};
-  m.run = run;
+  m.run = run_vocabulary;
   m.study = true;
   m.reads_vocabulary = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
