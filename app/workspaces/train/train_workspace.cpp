@@ -106,6 +106,7 @@ void TrainWorkspace::left(const PageContext& c) {
   if (plan) return trial_.left(c.ui, *plan);
   recipe(c.ui);
   controls(c.ui);
+  shape(c.ui);
 }
 
 void TrainWorkspace::controls(ControlsRecord& record) {
@@ -123,6 +124,11 @@ void TrainWorkspace::recipe(Ui& ui) {
       if (ImGui::MenuItem(name.c_str(), nullptr, name == draft.name)) controller_.choose(path);
     ImGui::EndPopup();
   }
+}
+
+void TrainWorkspace::shape(Ui& ui) {
+  Recipe& draft = controller_.draft();
+  section(ui, "TASK AND SHAPE", "of the next beginning");
   const auto become = [&](std::string_view family) {
     draft.model.family = family;
     draft.model.kv_heads = draft.model.heads;
@@ -203,10 +209,6 @@ void TrainWorkspace::shape_fields(Ui& ui) {
   }
   int seed = static_cast<int>(draft.seed & 0x7fffffff);
   if (number(ui, "Seed", seed, 1)) draft.seed = static_cast<std::uint64_t>(std::max(seed, 0));
-  double rate = draft.optimizer.learning_rate;
-  if (slider(ui, "Learning rate", rate, {1e-5, 1e-1, rate, true, "", 5})) controller_.set_learning_rate(rate);
-  if (const std::string wrong = controller_.complaint(); !wrong.empty())
-    paragraph(ui, wrong, legible(ui.theme, rgb(0xF0616D)));
 }
 
 void TrainWorkspace::controls(Ui& ui) {
@@ -227,6 +229,10 @@ void TrainWorkspace::controls(Ui& ui) {
   ImGui::SameLine(third);
   if (button(ui, "Step")) controller_.step();
   ImGui::EndDisabled();
+  if (const std::string wrong = controller_.complaint(); !wrong.empty())
+    paragraph(ui, wrong, legible(ui.theme, rgb(0xF0616D)));
+  double rate = controller_.draft().optimizer.learning_rate;
+  if (slider(ui, "Learning rate", rate, {1e-5, 1e-1, rate, true, "", 5})) controller_.set_learning_rate(rate);
   if (!controller_.has_run()) return;
   const TrainingProgress& p = controller_.progress();
   fact(ui, "Step", fmt::format("{} of {}", p.step, p.steps));

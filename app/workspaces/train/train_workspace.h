@@ -31,6 +31,7 @@ class TrainWorkspace : public Workspace {
 
  private:
   void recipe(Ui& ui);
+  void shape(Ui& ui);
   void shape_fields(Ui& ui);
   void controls(Ui& ui);
   void branches(Ui& ui);
