@@ -1,12 +1,20 @@
 #pragma once
 // In the place of core/cuda/instructions.cuh, on the emulated card: the same in C++.
 
+#include <array>
 #include <cstddef>
 
 namespace headscope::cuda {
 
+/// All that there are: where the compiler has to convert by a function, a product would be nothing else.
+inline const std::array<float, 65536> numbers_of_halves = [] {
+  std::array<float, 65536> out;
+  for (std::size_t bits = 0; bits < out.size(); ++bits)
+    out[bits] = static_cast<float>(std::bit_cast<_Float16>(static_cast<unsigned short>(bits)));
+  return out;
+}();
 inline float number_of_half(unsigned short bits) {
-  return static_cast<float>(std::bit_cast<_Float16>(bits));
+  return numbers_of_halves[bits];
 }
 inline unsigned int pack_halves(float lower, float upper) {
   const _Float16 two[2] = {static_cast<_Float16>(lower), static_cast<_Float16>(upper)};
@@ -21,20 +29,25 @@ inline float upper_half(unsigned int pair) {
 
 /// Sums in float64, rounded once: the card's own order is not told.
 inline void multiply_add_halves(float sum[4], const unsigned int a[4], unsigned int b0, unsigned int b1) {
-  struct Mine {
-    unsigned int a[4], b[2];
-  } mine{{a[0], a[1], a[2], a[3]}, {b0, b1}};
-  const emulator::Slots all = emulator::exchange(&mine, sizeof mine);
+  float mine[12];  // what this lane has of a, then of b
+  for (int i = 0; i < 6; ++i) {
+    const unsigned int pair = i < 4 ? a[i] : i == 4 ? b0 : b1;
+    mine[2 * i] = lower_half(pair);
+    mine[2 * i + 1] = upper_half(pair);
+  }
+  const emulator::Slots all = emulator::exchange(mine, sizeof mine);
+  const auto of = [all](int lane, int which) {
+    float out;
+    std::memcpy(&out, all[lane] + sizeof out * static_cast<std::size_t>(which), sizeof out);
+    return static_cast<double>(out);
+  };
   const int g = emulator::now->lane / 4, t = emulator::now->lane % 4;
-  const auto half = [](unsigned int pair, int which) { return which == 0 ? lower_half(pair) : upper_half(pair); };
   for (int c = 0; c < 4; ++c) {
     const int late_row = c / 2, column = 2 * t + c % 2;
     double products = 0;
     for (int k = 0; k < 16; ++k) {
       const int lane = k % 8 / 2, late = k / 8;
-      const auto left = emulator::read<Mine>(all, 4 * g + lane), right = emulator::read<Mine>(all, 4 * column + lane);
-      products += static_cast<double>(half(left.a[2 * late + late_row], k % 2)) *
-                  static_cast<double>(half(right.b[late], k % 2));
+      products += of(4 * g + lane, 2 * (2 * late + late_row) + k % 2) * of(4 * column + lane, 8 + 2 * late + k % 2);
     }
     sum[c] = static_cast<float>(static_cast<double>(sum[c]) + products);
   }
