@@ -17,6 +17,7 @@
 #include "core/base/version.h"
 #include "core/io/picture.h"
 #include "core/trace/words.h"
+#include "viz/export/pdf.h"
 #include "viz/export/png.h"
 #include "viz/export/svg.h"
 
@@ -41,6 +42,7 @@ std::string drawing(std::string svg) {
 /// "" = nothing.
 std::string what_differs(FileKind kind, const std::string& before, const std::string& now) {
   if (kind == FileKind::csv) return before == now ? "" : "the numbers are different";
+  if (kind == FileKind::pdf) return pdf_drawing(before) == pdf_drawing(now) ? "" : "the drawing is different";
   if (kind == FileKind::svg) return drawing(before) == drawing(now) ? "" : "the drawing is different";
   if (png_chunks(before, "IHDR") == png_chunks(now, "IHDR") && png_chunks(before, "IDAT") == png_chunks(now, "IDAT"))
     return "";
@@ -128,9 +130,10 @@ bool asked_alone(const Console& console, const std::string& picture, const std::
 
 void draw_again(Console& console, const fs::path& picture, const fs::path& out) {
   const auto kind = kind_of_file(picture);
-  if (!kind) throw UsageError(fmt::format("--again: expected a .png, .svg or .csv, found \"{}\"", picture.string()));
+  if (!kind)
+    throw UsageError(fmt::format("--again: expected a .png, .svg, .pdf or .csv, found \"{}\"", picture.string()));
   if (!out.empty() && !kind_of_file(out))
-    throw UsageError(fmt::format("-o: expected a file ending in .png, .svg or .csv, found \"{}\"", out.string()));
+    throw UsageError(fmt::format("-o: expected a file ending in .png, .svg, .pdf or .csv, found \"{}\"", out.string()));
   if (!asked_alone(console, picture.string(), out.string()))
     throw UsageError("--again draws what the file says: of render's options only -o goes with it");
   const PictureRecipe recipe = read_picture_recipe(picture);

@@ -92,11 +92,11 @@ void animate(Console& console, const AnimateOptions& options) {
   std::string ending = fs::path(options.out).extension().string();
   for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const std::vector<std::string> command = console.behind;  // which obeying another one takes the place of
-  const bool series = ending == ".png" || ending == ".svg";
+  const bool series = ending == ".png" || ending == ".svg" || ending == ".pdf";
   if (!series && ending != ".gif" && ending != ".apng")
     throw UsageError(
-        fmt::format("-o: expected a file ending in .gif or .apng, or in .png or .svg, which gives a picture "
-                    "each, found \"{}\"",
+        fmt::format("-o: expected a file ending in .gif or .apng, or in .png, .svg or .pdf, which gives a "
+                    "picture each, found \"{}\"",
                     options.out));
   if (series && options.back) throw UsageError("--back is for films");
   if (command.empty()) throw UsageError("a command that draws a picture is required, behind --");
@@ -148,7 +148,7 @@ void add_animate(Command& app, Console& console) {
       "animate", "A film of any command's pictures: animate -o f.gif --over 0.2..5:24 -- render … --temperature {}");
   command
       .add_option("-o,--out", options->out,
-                  ".gif and .apng play by themselves; .png and .svg give a numbered picture for each value")
+                  ".gif and .apng play by themselves; .png, .svg and .pdf give a numbered picture for each value")
       .required()
       .type_name("FILE");
   command

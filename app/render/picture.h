@@ -47,7 +47,7 @@ bool leaves_out_first(const PictureRequest& request);
 /// the weights.
 Scene picture_scene(const Trace& trace, const PictureRequest& request, const Style& style);
 
-enum class FileKind { png, svg, csv };
+enum class FileKind { png, svg, pdf, csv };
 /// By the ending, in capitals or not; nullopt for any other.
 std::optional<FileKind> kind_of_file(const std::filesystem::path& path);
 
@@ -57,7 +57,7 @@ struct PictureNote {
   std::string recipe = {};  ///< to_json() (app/state/picture_recipe.h)
 };
 
-/// Writes a scene as PNG or SVG by the file's ending, with `note` in the file's metadata. Returns what was written,
+/// Writes a scene as PNG, SVG or PDF by the file's ending, with `note` in the file's metadata. Returns what was written,
 /// "head.png  1280 × 960 pixels, 96 dpi". Throws Error on another ending, on limits of size, and from the file system.
 std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
                           const PictureNote& note = {});

@@ -35,7 +35,7 @@ std::string to_json(const PictureRecipe& recipe);
 /// Throws Error at `where` on anything else, or of a newer version.
 PictureRecipe picture_recipe_from_json(const std::string& json, const std::string& where);
 
-/// That of a .png, .svg or .csv, whose models and pictures are looked for as those of a session beside it (session.h).
+/// That of a .png, .svg, .pdf or .csv, whose models and pictures are looked for as those of a session beside it (session.h).
 /// Throws Error where there is none, and from the file system.
 PictureRecipe read_picture_recipe(const std::filesystem::path& file);
 

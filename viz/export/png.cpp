@@ -57,7 +57,7 @@ bool encode(png_structp png, png_infop info, int width, int height, bool alpha, 
 
 }  // namespace
 
-std::string encode_png(const Image& image, double dpi, const PngNote& note) {
+std::string encode_png(const Image& image, double dpi, const FileNote& note) {
   Sink sink;
   std::string keys[] = {"Title", "Description", "Software", png_recipe_key},
               texts[] = {note.title, note.description, "Headscope", note.recipe};

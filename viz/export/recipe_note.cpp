@@ -2,12 +2,15 @@
 
 #include <png.h>
 
+#include <algorithm>
+#include <charconv>
 #include <csetjmp>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "viz/export/pdf.h"
 #include "viz/export/png.h"
 #include "viz/export/svg.h"
 
@@ -90,6 +93,30 @@ std::string recipe_in_svg(std::string_view text) {
   return out;
 }
 
+std::string recipe_in_pdf(std::string_view bytes) {
+  const std::size_t at = bytes.starts_with("%PDF-") ? bytes.rfind(pdf_recipe_key) : std::string_view::npos;
+  if (at == std::string_view::npos) return "";
+  bytes.remove_prefix(at + pdf_recipe_key.size());
+  bytes.remove_prefix(std::min(bytes.find_first_not_of(" \r\n"), bytes.size()));
+  if (!bytes.starts_with('(')) return "";
+  std::string out;
+  for (std::size_t i = 1; i < bytes.size(); ++i) {
+    if (bytes[i] == ')') return out;
+    if (bytes[i] != '\\') {
+      out += bytes[i];
+      continue;
+    }
+    const std::string_view rest = bytes.substr(++i, 3);
+    if (rest.empty()) break;
+    int code = 0;
+    const auto [end, failure] = std::from_chars(rest.data(), rest.data() + rest.size(), code, 8);
+    const bool numbered = failure == std::errc() && end == rest.data() + 3 && code < 256;
+    out += numbered ? static_cast<char>(code) : rest.front();
+    if (numbered) i += 2;
+  }
+  return "";
+}
+
 fs::path csv_metadata_path(const fs::path& csv) {
   fs::path out = csv;
   out += "-metadata.json";
@@ -117,6 +144,7 @@ std::string read_recipe(const fs::path& file) {
   const std::string ending = file.extension().string();
   if (ending == ".png" || ending == ".PNG") return recipe_in_png(read_file(file, picture_limit), file.string());
   if (ending == ".svg" || ending == ".SVG") return recipe_in_svg(read_file(file, picture_limit));
+  if (ending == ".pdf" || ending == ".PDF") return recipe_in_pdf(read_file(file, picture_limit));
   if (ending != ".csv" && ending != ".CSV") return "";
   const fs::path companion = csv_metadata_path(file);
   std::error_code absent;
