@@ -144,8 +144,12 @@ PdfPages::PdfPages(double width, double height)
 }
 
 void PdfPages::draw(const Scene& scene) {
+  if (scene.background.a) (*shapes_)(Box{{0, 0, scene.width, scene.height}, scene.background, {0, 0, 0, 0}, 0, 0});
+  draw_marks(scene);
+}
+
+void PdfPages::draw_marks(const Scene& scene) {
   const Vectors vectors(cairo_.get(), *shapes_, scene);
-  if (scene.background.a) vectors(Box{{0, 0, scene.width, scene.height}, scene.background, {0, 0, 0, 0}, 0, 0});
   for (const Mark& mark : scene.marks) std::visit(vectors, mark.shape);
 }
 
@@ -167,6 +171,17 @@ std::string PdfPages::finish(const FileNote& note) {
   for (const cairo_status_t each : {drawn, written})
     if (each != CAIRO_STATUS_SUCCESS) throw Error("PDF", "pages that cairo can draw", cairo_status_to_string(each));
   return described(std::move(bytes_), note);
+}
+
+Rect ink_of(const Scene& scene) {
+  const CairoSurface recorded(cairo_recording_surface_create(CAIRO_CONTENT_COLOR_ALPHA, nullptr));
+  const CairoContext cairo(cairo_create(recorded.get()));
+  const CairoShapes shapes(cairo.get());
+  const Vectors vectors(cairo.get(), shapes, scene);
+  for (const Mark& mark : scene.marks) std::visit(vectors, mark.shape);
+  Rect ink;
+  cairo_recording_surface_ink_extents(recorded.get(), &ink.x, &ink.y, &ink.w, &ink.h);
+  return ink.w > 0 && ink.h > 0 ? ink : Rect{0, 0, scene.width, scene.height};
 }
 
 }  // namespace headscope

@@ -18,8 +18,10 @@ class PdfPages {
   PdfPages& operator=(const PdfPages&) = delete;
 
   cairo_t* cairo() const { return cairo_.get(); }
+  const CairoShapes& shapes() const { return *shapes_; }
   /// In the present user space.
   void draw(const Scene& scene);
+  void draw_marks(const Scene& scene);  ///< without its ground
   /// What is drawn from now on stands on the next one.
   void next_page();
   /// An entry in the list of contents that viewers show beside the pages, which leads to this height on this page.
@@ -34,5 +36,8 @@ class PdfPages {
   CairoContext cairo_;
   std::unique_ptr<CairoShapes> shapes_;
 };
+
+/// Where a scene's marks are, without the ground around them; not empty.
+Rect ink_of(const Scene& scene);
 
 }  // namespace headscope
