@@ -185,6 +185,11 @@ std::optional<FileKind> kind_of_file(const std::filesystem::path& path) {
   return std::nullopt;
 }
 
+bool is_film(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  return ending == ".gif" || ending == ".GIF" || ending == ".apng" || ending == ".APNG";
+}
+
 std::string description_of(const Scene& scene, const std::string& model_note) {
   return scene.description + (scene.description.empty() || model_note.empty() ? "" : " · ") + model_note;
 }

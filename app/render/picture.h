@@ -51,14 +51,18 @@ enum class FileKind { png, svg, pdf, csv };
 /// By the ending, in capitals or not; nullopt for any other.
 std::optional<FileKind> kind_of_file(const std::filesystem::path& path);
 
+/// A .gif or .apng, in capitals or not: pictures one after another (viz/export/animation.h).
+bool is_film(const std::filesystem::path& path);
+
 /// What a picture's file tells besides what it shows; "" = nothing.
 struct PictureNote {
   std::string model = {};   ///< model_note() (core/analysis/certificate.h), behind where the numbers come from
   std::string recipe = {};  ///< to_json() (app/state/picture_recipe.h)
 };
 
-/// Writes a scene as PNG, SVG or PDF by the file's ending, with `note` in the file's metadata. Returns what was written,
-/// "head.png  1280 × 960 pixels, 96 dpi". Throws Error on another ending, on limits of size, and from the file system.
+/// Writes a scene as PNG, SVG or PDF by the file's ending, with `note` in the file's metadata. Returns what was
+/// written, "head.png  1280 × 960 pixels, 96 dpi". Throws Error on another ending, on limits of size, and from the file
+/// system.
 std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
                           const PictureNote& note = {});
 

@@ -77,7 +77,7 @@ void open_path(const std::filesystem::path& path, AppContext& app) {
       return;
     }
     if (leads_to_captures(path)) return app.explorer.captures.open(path);
-    if (may_be_picture(path) || kind_of_file(path))
+    if (may_be_picture(path) || kind_of_file(path) || is_film(path))
       return app.explorer.files.open_picture_soon(path, [&explorer = app.explorer, path] {
         if (reads_pictures(explorer.results()) && may_be_picture(path)) return explorer.editor.set_image(path);
         const Error useless(
@@ -105,7 +105,7 @@ void FileDialog::open(Kind kind, AppContext& app) {
   else if (kind == Kind::open_model)
     shown = {".gguf", ".bin", ".pt", ".pth", ".npz", ".npy", ".png", ".jpg", ".jpeg"};
   else if (kind == Kind::open_session)
-    shown = {".json", ".png", ".svg", ".pdf", ".csv"};
+    shown = {".json", ".png", ".svg", ".pdf", ".csv", ".gif", ".apng"};
   else
     shown = {".json"};
   browser_ = FileBrowser(shown);

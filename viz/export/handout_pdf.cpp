@@ -17,7 +17,7 @@ namespace {
 constexpr Color ink = rgb(0x1a1a1a), quiet = rgb(0x5f6368), line_color = rgb(0xc4c7cc), answer_color = rgb(0x2a6fdb);
 constexpr double side = 76, top = 92, bottom = 88;  ///< margins
 constexpr double bar_room = 16;                     ///< between a coloured bar and what it marks
-constexpr double smallest_picture = 0.7;            ///< of its size, rather than on another page
+constexpr double smallest_picture = 0.6;            ///< of its size, rather than on another page
 
 /// How words stand on the page.
 struct Setting {

@@ -7,9 +7,11 @@
 #include <csetjmp>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "viz/export/animation.h"
 #include "viz/export/pdf.h"
 #include "viz/export/png.h"
 #include "viz/export/svg.h"
@@ -117,6 +119,50 @@ std::string recipe_in_pdf(std::string_view bytes) {
   return "";
 }
 
+namespace {
+struct GifExtension {
+  std::size_t begin = 0, end = 0;
+  std::string content;
+};
+/// The one of ours, which stands before the first picture.
+std::optional<GifExtension> extension_of_gif(std::string_view bytes) {
+  constexpr int extension = 0x21, application = 0xFF;
+  const auto byte = [&](std::size_t at) { return at < bytes.size() ? static_cast<unsigned char>(bytes[at]) : 0; };
+  if (!bytes.starts_with("GIF89a")) return std::nullopt;
+  const int flags = byte(10);  // a table of colours comes first, where bit 7 says so
+  std::size_t at = 13 + ((flags & 0x80) != 0 ? std::size_t{3} << ((flags & 7) + 1) : 0);
+  while (byte(at) == extension) {
+    GifExtension found{at, at + 2, {}};
+    int parts = 0;
+    bool ours = byte(at + 1) == application;
+    for (; byte(found.end) > 0; ++parts) {
+      const std::string_view part = bytes.substr(found.end + 1, static_cast<std::size_t>(byte(found.end)));
+      if (parts == 0)
+        ours = ours && part == gif_recipe_name;
+      else if (ours)
+        found.content += part;
+      found.end += 1 + static_cast<std::size_t>(byte(found.end));
+    }
+    if (found.end >= bytes.size()) return std::nullopt;  // it is cut off
+    ++found.end;
+    if (ours) return found;
+    at = found.end;
+  }
+  return std::nullopt;
+}
+}  // namespace
+
+std::string recipe_in_gif(std::string_view bytes) {
+  const auto found = extension_of_gif(bytes);
+  return found ? found->content : "";
+}
+
+std::string gif_without_recipe(std::string_view bytes) {
+  std::string out(bytes);
+  if (const auto found = extension_of_gif(bytes)) out.erase(found->begin, found->end - found->begin);
+  return out;
+}
+
 fs::path csv_metadata_path(const fs::path& csv) {
   fs::path out = csv;
   out += "-metadata.json";
@@ -142,7 +188,9 @@ void write_csv_metadata(const fs::path& csv, const Scene& note) {
 
 std::string read_recipe(const fs::path& file) {
   const std::string ending = file.extension().string();
-  if (ending == ".png" || ending == ".PNG") return recipe_in_png(read_file(file, picture_limit), file.string());
+  if (ending == ".gif" || ending == ".GIF") return recipe_in_gif(read_file(file, picture_limit));
+  if (ending == ".png" || ending == ".PNG" || ending == ".apng" || ending == ".APNG")
+    return recipe_in_png(read_file(file, picture_limit), file.string());
   if (ending == ".svg" || ending == ".SVG") return recipe_in_svg(read_file(file, picture_limit));
   if (ending == ".pdf" || ending == ".PDF") return recipe_in_pdf(read_file(file, picture_limit));
   if (ending != ".csv" && ending != ".CSV") return "";
