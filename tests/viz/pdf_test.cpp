@@ -1,4 +1,5 @@
-// PDF: what stands in the file, read without a reader of PDF: it is plain but for what the pages draw, which zlib gives.
+// PDF: what stands in the file, read without a reader of PDF: it is plain but for what the pages draw, which zlib
+// gives.
 
 #include "viz/export/pdf.h"
 
@@ -28,20 +29,20 @@ int times(std::string_view text, std::string_view part) {
 std::string inflated(std::string_view bytes) {
   std::string out(std::size_t{1} << 22, '\0');
   uLongf size = out.size();
-  const int done = uncompress(reinterpret_cast<Bytef*>(out.data()), &size,
-                              reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uLong>(bytes.size()));
+  const int done = uncompress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(bytes.data()),
+                              static_cast<uLong>(bytes.size()));
   out.resize(done == Z_OK ? size : 0);
   return out;
 }
 
-/// What every stream of the file says that is a drawing, one after another.
-std::string drawn(std::string_view pdf) {
-  std::string out;
+/// What is drawn on each page.
+std::vector<std::string> drawn(std::string_view pdf) {
+  std::vector<std::string> out;
   for (std::size_t at = 0; (at = pdf.find("stream\n", at)) != std::string_view::npos;) {
     const std::size_t begin = at + 7, end = pdf.find("\nendstream", begin);
     REQUIRE(end != std::string_view::npos);
     const std::string content = inflated(pdf.substr(begin, end - begin));
-    if (content.find("BT\n") != std::string::npos || content.find(" re ") != std::string::npos) out += content;
+    if (content.starts_with("1 0 0 -1 0 ")) out.push_back(content);  // y grows downwards
     at = end + 10;
   }
   return out;
@@ -83,7 +84,7 @@ Scene map_scene(Index rows, Index columns, double gap) {
   scene.background = rgb(0xffffff);
   scene.title = "Größe (of “it”)";
   scene.description = "plain (words) \\ here";
-  scene.recipe = R"({"a": "(\\)", "b": ")" "\xC3\xA4\n%%EOF /Prev 7\"}";
+  scene.recipe = "{\"a\": \"(\\)\", \"b\": \")\xC3\xA4\n%%EOF /Prev 7 \n   /Headscope (no)\"}";
   std::vector<float> values(static_cast<std::size_t>(rows * columns));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / static_cast<float>(values.size());
   const MapCells cells{1, Tensor::from({rows, columns}, values), std::vector<std::uint8_t>(values.size(), 0), rows,
@@ -102,27 +103,32 @@ TEST_CASE("a picture as PDF: its size, its cells one by one, its words in an emb
   CHECK(pdf.starts_with("%PDF-1.4"));
   CHECK(pdf.ends_with("%%EOF\n"));
   check_tables(pdf);
-  CHECK(times(pdf, "/Type /Page\n") == 1);
+  CHECK(times(pdf, "/Type /Page %") == 1);
   CHECK(pdf.find("/MediaBox [ 0 0 90 67.5 ]") != std::string::npos);  // 1/96 inch is 3/4 of a point
   CHECK(encode_pdf(scene, {.width_px = {}, .width_inches = 5, .dpi = {}}).find("/MediaBox [ 0 0 360 270 ]") !=
         std::string::npos);
   CHECK(times(pdf, "/FontFile") >= 1);
-  const std::string page = drawn(pdf);
+  REQUIRE(drawn(pdf).size() == 1);
+  const std::string page = drawn(pdf).front();
   CHECK(times(page, " re f\n") + times(page, " re\nf\n") >= 7);  // the ground and six cells
   CHECK(times(pdf, "/Subtype /Image") == 0);
   CHECK(encode_pdf(scene) == pdf);
   CHECK(pdf.find("/Title <FEFF00470072") != std::string::npos);
   CHECK(pdf.find("/Subject (plain \\(words\\) \\\\ here)") != std::string::npos);
   CHECK_THROWS_AS(encode_pdf(scene, {.width_px = 0, .width_inches = {}, .dpi = {}}), Error);
-  CHECK_THROWS_WITH_AS(write_pdf(scratch_dir("pdf") / "no" / "where.pdf", scene), doctest::Contains("where.pdf"), Error);
+  CHECK_THROWS_WITH_AS(write_pdf(scratch_dir("pdf") / "no" / "where.pdf", scene), doctest::Contains("where.pdf"),
+                       Error);
 }
 
 TEST_CASE("cells without a gap reach below those that come after them, and none over the map's edge") {
-  const std::string page = drawn(encode_pdf(map_scene(2, 2, 0)));
-  // Cells of 37.5 × 18.75 points, written with their corner below; the reach is 3/8 of a point.
-  CHECK(times(page, "50 25 re") == 4);
-  CHECK(times(page, "50.5 25 re") == 2);
-  CHECK(times(page, "50 25.5 re") == 2);
+  const auto pages = drawn(encode_pdf(map_scene(2, 2, 0)));
+  REQUIRE(pages.size() == 1);
+  // The map lies from 7.5 to 82.5 and from 7.5 to 45 points; half a pixel is 3/8 of a point.
+  for (const char* corner : {"45.375 7.5 l", "82.5 26.625 l", "45.375 45 l"}) {
+    CAPTURE(std::string(corner));
+    CHECK(times(pages.front(), corner) == 1);
+  }
+  for (const char* beyond : {"82.875", "45.375 l"}) CHECK(times(pages.front(), beyond) == 0);
 }
 
 TEST_CASE("a map of more cells than anybody tells apart is an image of whole cells") {
@@ -159,7 +165,7 @@ std::string words(int count) {
 }
 /// Of pages as cairo writes them.
 int pages(const std::string& pdf) {
-  return times(pdf, "/Type /Page\n");
+  return times(pdf, "/Type /Page %");
 }
 }  // namespace
 
@@ -183,9 +189,9 @@ TEST_CASE("a handout as PDF has as many pages as its sections need, with their t
     handout.blocks.push_back(block(Kind::question, "What *is* it?"));
     handout.blocks.back().choices = {emphasised("this"), emphasised("that")};
   };
-  section("One", 300);
+  section("One", 200);
   CHECK(pages(encode_handout_pdf(handout, Paper::a4)) == 1);
-  section("Two", 300);  // the picture becomes smaller rather than another page
+  section("Two", 200);  // the picture becomes smaller rather than another page
   const std::string both = encode_handout_pdf(handout, Paper::a4);
   CHECK(pages(both) == 1);
   CHECK(both.find("/MediaBox [ 0 0 595.275591 841.889764 ]") != std::string::npos);
@@ -207,10 +213,19 @@ TEST_CASE("no heading is parted from its text, no line of a paragraph stands alo
     CAPTURE(lines);
     Handout handout{"Lines", ""};
     std::string filling;  // in one paragraph
-    for (int i = 0; i < lines; ++i) filling += "line\n";
+    for (int i = 0; i < lines; ++i) filling += "M\n";
     filling.pop_back();
-    handout.blocks = {block(Kind::prose, filling), block(Kind::heading, "Last"), block(Kind::prose, "one\ntwo\nthree")};
-    CHECK(pages(encode_handout_pdf(handout, Paper::a4)) == (lines <= 41 ? 1 : 2));
+    handout.blocks = {block(Kind::prose, filling), block(Kind::heading, "Last"), block(Kind::prose, "a\nb\nc")};
+    const auto pages = drawn(encode_handout_pdf(handout, Paper::a4));
+    REQUIRE(pages.size() == (lines <= 39 ? 1 : 2));  // 45 lines of 20 below the title, or 39 with what follows
+    const int first = times(pages[0], "(M)");
+    CHECK(first == (lines <= 45 ? lines : lines == 46 ? 44 : 45));
+    int together = 0;
+    for (const std::string& each : pages) together += times(each, "(M)");
+    CHECK(together == lines);
+    if (pages.size() == 1) continue;
+    CHECK(times(pages[0], "12.375 0 0 -12.375") == 0);  // the heading's size
+    CHECK(times(pages[1], "12.375 0 0 -12.375") == 1);
   }
   Handout endless{"Endless", ""};
   std::string filling;

@@ -195,8 +195,10 @@ class Setter {
         whole += strip.above + strip.height;
         least += strip.above + strip.least;
       }
-      if (y + least > end && top + least - strips[begin].above > end) return false;
-      if (y > top && y + least > end) turn();
+      const bool fresh = top + least - strips[begin].above <= end;  // a page of their own holds them
+      if (y + least > end && !fresh) return false;
+      // A picture of its size on the next page rather than the smallest one here.
+      if (y > top && y + (fresh ? (whole + least) / 2 : least) > end) turn();
       double excess = std::max(0.0, y + whole - (y > top ? 0 : strips[begin].above) - end);
       for (const Strip& strip : strips.subspan(begin, stop - begin)) {
         const double less = std::min(excess, strip.height - strip.least);

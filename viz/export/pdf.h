@@ -10,8 +10,9 @@
 
 namespace headscope {
 
-/// Behind which the recipe stands in the dictionary that says what the file is.
-inline constexpr std::string_view pdf_recipe_key = "/Headscope";
+/// Behind which the recipe stands in the dictionary that says what the file is. A line of its own: within a string none
+/// begins.
+inline constexpr std::string_view pdf_recipe_begin = "\n   /Headscope (";
 
 /// One page as large as the scene. `size` sets its width as for SVG; the drawing is the same. Throws Error (size not
 /// positive or beyond pixel_size()'s limits, or what cairo reports).

@@ -75,9 +75,9 @@ class Vectors {
   VectorCells cells_;
 };
 
-/// Bytes in brackets, those that are no plain ASCII by number.
-std::string byte_string(std::string_view bytes) {
-  std::string out = "(";
+/// As they stand between brackets: those that are no plain ASCII by number.
+std::string bracketed(std::string_view bytes) {
+  std::string out;
   for (const char c : bytes) {
     if (c < ' ' || c > '~')
       out += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
@@ -86,13 +86,13 @@ std::string byte_string(std::string_view bytes) {
     else
       out += c;
   }
-  return out + ")";
+  return out;
 }
 
 /// Words for people: UTF-16 where they are more than plain ASCII.
 std::string text_string(const std::string& words) {
   const std::string text = printable(words, std::max<std::size_t>(8 * words.size(), 64));
-  if (std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; })) return byte_string(text);
+  if (std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; })) return "(" + bracketed(text) + ")";
   std::string out = "<FEFF";
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint each = code_point_at(text, at);
@@ -124,9 +124,9 @@ std::string described(std::string pdf, const FileNote& note) {
   const std::string_view before = last(pdf, "startxref\n");
   std::string dictionary;
   for (const auto& [key, words] : {std::pair("Title", &note.title), {"Subject", &note.description}})
-    if (!words->empty()) dictionary += fmt::format("   /{} {}\n", key, text_string(*words));
-  if (!note.recipe.empty()) dictionary += fmt::format("   {} {}\n", pdf_recipe_key, byte_string(note.recipe));
-  std::string update = fmt::format("{} 0 obj\n<< /Creator (Headscope)\n{}>>\nendobj\n", number, dictionary);
+    if (!words->empty()) dictionary += fmt::format("\n   /{} {}", key, text_string(*words));
+  if (!note.recipe.empty()) dictionary += fmt::format("{}{})", pdf_recipe_begin, bracketed(note.recipe));
+  std::string update = fmt::format("{} 0 obj\n<< /Creator (Headscope){}\n>>\nendobj\n", number, dictionary);
   update += fmt::format("xref\n{} 1\n{:010} 00000 n \n", number, pdf.size());
   update += fmt::format("trailer\n<< /Size {}\n   /Root {}\n   /Info {}\n   /Prev {}\n>>\nstartxref\n{}\n%%EOF\n", size,
                         root, info, before, pdf.size() + update.find("xref\n"));

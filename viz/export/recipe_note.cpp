@@ -96,13 +96,11 @@ std::string recipe_in_svg(std::string_view text) {
 }
 
 std::string recipe_in_pdf(std::string_view bytes) {
-  const std::size_t at = bytes.starts_with("%PDF-") ? bytes.rfind(pdf_recipe_key) : std::string_view::npos;
+  const std::size_t at = bytes.starts_with("%PDF-") ? bytes.rfind(pdf_recipe_begin) : std::string_view::npos;
   if (at == std::string_view::npos) return "";
-  bytes.remove_prefix(at + pdf_recipe_key.size());
-  bytes.remove_prefix(std::min(bytes.find_first_not_of(" \r\n"), bytes.size()));
-  if (!bytes.starts_with('(')) return "";
+  bytes.remove_prefix(at + pdf_recipe_begin.size());
   std::string out;
-  for (std::size_t i = 1; i < bytes.size(); ++i) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] == ')') return out;
     if (bytes[i] != '\\') {
       out += bytes[i];
