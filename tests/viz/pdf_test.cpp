@@ -227,6 +227,22 @@ TEST_CASE("no heading is parted from its text, no line of a paragraph stands alo
     CHECK(times(pages[0], "12.375 0 0 -12.375") == 0);  // the heading's size
     CHECK(times(pages[1], "12.375 0 0 -12.375") == 1);
   }
+  const auto lines_of = [](int count) {
+    std::string out = "M";
+    for (int i = 1; i < count; ++i) out += "\nM";
+    return out;
+  };
+  // A section that no page holds begins where it can, but there with two lines at least.
+  for (const int above : {39, 40, 41, 42}) {
+    CAPTURE(above);
+    const Handout handout{
+        "Lines",
+        "",
+        {block(Kind::prose, lines_of(above)), block(Kind::heading, "Long"), block(Kind::prose, lines_of(60))}};
+    const auto pages = drawn(encode_handout_pdf(handout, Paper::a4));
+    CHECK(times(pages[0], "12.375 0 0 -12.375") == (above <= 40 ? 1 : 0));
+    CHECK(times(pages[0], "(M)") == (above <= 40 ? 42 : above));
+  }
   Handout endless{"Endless", ""};
   std::string filling;
   for (int i = 0; i < 500; ++i) filling += "line\n";

@@ -55,7 +55,8 @@ class Setter {
       case Kind::heading: {
         const std::size_t begin = strips_.size();
         words(block.words, heading_setting, false);
-        for (const HandoutSpan& span : block.words) strips_[begin].entry += span.text;
+        for (const HandoutSpan& span : block.words)
+          if (begin < strips_.size()) strips_[begin].entry += span.text;
         tied_ = true;
         return;
       }
