@@ -116,6 +116,7 @@ class Setter {
     const std::shared_ptr<PangoLayout> layout(lines_.paragraph(text, setting.font, inner() - indent - hang).release(),
                                               Unref());
     PangoAttrList* const attributes = pango_attr_list_copy(pango_layout_get_attributes(layout.get()));
+    pango_attr_list_insert(attributes, pango_attr_insert_hyphens_new(FALSE));  // a long token has none
     guint at = 0;
     for (const HandoutSpan& span : spans) {
       PangoAttribute* const slant = pango_attr_style_new(span.emphasised ? PANGO_STYLE_ITALIC : PANGO_STYLE_NORMAL);
