@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <utility>
 
@@ -17,7 +18,9 @@
 #include "core/base/version.h"
 #include "core/io/picture.h"
 #include "core/trace/words.h"
+#include "viz/export/pdf.h"
 #include "viz/export/png.h"
+#include "viz/export/recipe_note.h"
 #include "viz/export/svg.h"
 
 namespace headscope::cli {
@@ -38,9 +41,27 @@ std::string drawing(std::string svg) {
   return svg;
 }
 
-/// "" = nothing.
-std::string what_differs(FileKind kind, const std::string& before, const std::string& now) {
+/// In small letters.
+std::string ending_of(const fs::path& file) {
+  std::string ending = file.extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return ending;
+}
+
+/// What is shown of an animated PNG: without what it says of itself.
+std::string frames(std::string_view apng) {
+  std::string out;
+  for (const char* type : {"IHDR", "acTL", "fcTL", "IDAT", "fdAT"}) out += png_chunks(apng, type);
+  return out;
+}
+
+/// "" = nothing. `ending`: of both.
+std::string what_differs(const std::string& ending, const std::string& before, const std::string& now) {
+  if (ending == ".gif") return gif_without_recipe(before) == gif_without_recipe(now) ? "" : "the film is different";
+  if (ending == ".apng") return frames(before) == frames(now) ? "" : "the film is different";
+  const FileKind kind = kind_of_file("a" + ending).value_or(FileKind::png);
   if (kind == FileKind::csv) return before == now ? "" : "the numbers are different";
+  if (kind == FileKind::pdf) return pdf_drawing(before) == pdf_drawing(now) ? "" : "the drawing is different";
   if (kind == FileKind::svg) return drawing(before) == drawing(now) ? "" : "the drawing is different";
   if (png_chunks(before, "IHDR") == png_chunks(now, "IHDR") && png_chunks(before, "IDAT") == png_chunks(now, "IDAT"))
     return "";
@@ -127,10 +148,14 @@ bool asked_alone(const Console& console, const std::string& picture, const std::
 }  // namespace
 
 void draw_again(Console& console, const fs::path& picture, const fs::path& out) {
-  const auto kind = kind_of_file(picture);
-  if (!kind) throw UsageError(fmt::format("--again: expected a .png, .svg or .csv, found \"{}\"", picture.string()));
-  if (!out.empty() && !kind_of_file(out))
-    throw UsageError(fmt::format("-o: expected a file ending in .png, .svg or .csv, found \"{}\"", out.string()));
+  const bool film = is_film(picture);
+  if (!film && !kind_of_file(picture))
+    throw UsageError(fmt::format("--again: expected a .png, .svg, .pdf or .csv, or a film, .gif or .apng, found \"{}\"",
+                                 picture.string()));
+  if (film && !out.empty() && !is_film(out))
+    throw UsageError(fmt::format("-o: expected a file ending in .gif or .apng, found \"{}\"", out.string()));
+  if (!film && !out.empty() && !kind_of_file(out))
+    throw UsageError(fmt::format("-o: expected a file ending in .png, .svg, .pdf or .csv, found \"{}\"", out.string()));
   if (!asked_alone(console, picture.string(), out.string()))
     throw UsageError("--again draws what the file says: of render's options only -o goes with it");
   const PictureRecipe recipe = read_picture_recipe(picture);
@@ -148,8 +173,9 @@ void draw_again(Console& console, const fs::path& picture, const fs::path& out) 
   else
     draw_by_command(console, recipe, fs::absolute(picture), target);
   if (!out.empty()) console.print_line(out.string());
-  if (kind_of_file(target) != kind) return console.say("note: of another kind of file, so not compared");
-  const std::string different = what_differs(*kind, before, read_file(target, picture_limit));
+  const std::string ending = ending_of(picture);
+  if (ending_of(target) != ending) return console.say("note: of another kind of file, so not compared");
+  const std::string different = what_differs(ending, before, read_file(target, picture_limit));
   if (different.empty()) return console.print_line("the same as " + picture.string());
   const std::string versions =
       recipe.program == program_version

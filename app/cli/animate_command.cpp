@@ -11,11 +11,13 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/draft_file.h"
+#include "app/cli/output.h"
 #include "app/state/picture_recipe.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/io/picture.h"
 #include "viz/export/animation.h"
+#include "viz/export/recipe_note.h"
 
 namespace headscope::cli {
 
@@ -88,16 +90,29 @@ fs::path numbered(const fs::path& out, std::size_t number, std::size_t count) {
   return file;
 }
 
+/// How a film is made: what its command says, with the texts that were read, and as state that of its first picture. ""
+/// where that has none.
+std::string film_recipe(PictureRecipe film, const std::vector<std::string>& command,
+                        const std::vector<std::string>& drawn, const std::string& first) {
+  if (first.empty()) return "";
+  const PictureRecipe picture = picture_recipe_from_json(first, "the first picture");
+  film.session = picture.session;
+  film.command.erase(std::ranges::find(film.command, "--") + 1, film.command.end());
+  for (const std::string& word : as_recorded(command, drawn, picture.command)) film.command.push_back(word);
+  return to_json(film);
+}
+
 void animate(Console& console, const AnimateOptions& options) {
   std::string ending = fs::path(options.out).extension().string();
   for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const std::vector<std::string> command = console.behind;  // which obeying another one takes the place of
-  const bool series = ending == ".png" || ending == ".svg";
+  const bool series = ending == ".png" || ending == ".svg" || ending == ".pdf";
   if (!series && ending != ".gif" && ending != ".apng")
     throw UsageError(
-        fmt::format("-o: expected a file ending in .gif or .apng, or in .png or .svg, which gives a picture "
-                    "each, found \"{}\"",
+        fmt::format("-o: expected a file ending in .gif or .apng, or in .png, .svg or .pdf, which gives a "
+                    "picture each, found \"{}\"",
                     options.out));
+  if (series && console.pictures_only) throw UsageError("a picture of a series is drawn by its own recipe");
   if (series && options.back) throw UsageError("--back is for films");
   if (command.empty()) throw UsageError("a command that draws a picture is required, behind --");
   if (command.front() == "animate") throw UsageError("a film of a film is none");
@@ -108,6 +123,9 @@ void animate(Console& console, const AnimateOptions& options) {
     throw UsageError("standard input can be read once; give the text as --text or --file");
   const std::vector<std::string> values = values_of(options);
 
+  PictureRecipe recipe = recipe_of(console, options.out);
+  FileNote note;
+  const bool quiet = console.quiet;
   const DraftFile draft(".png");
   std::vector<Image> frames;
   const std::stop_token stop = console.stop();
@@ -118,15 +136,18 @@ void animate(Console& console, const AnimateOptions& options) {
     for (std::string& word : words)
       for (std::size_t at = 0; (at = word.find(place, at)) != std::string::npos; at += values[i].size())
         word.replace(at, place.size(), values[i]);
+    const std::vector<std::string> drawn = words;
     add_words(words, {"-o", file.string()});
     std::error_code absent;
     fs::remove(file, absent);
     console.quiet = true;
     console.obey(words);
-    console.quiet = false;
+    console.quiet = quiet;
     if (!fs::exists(file, absent))
       throw UsageError(fmt::format("{}: expected a command that draws a picture", command.front()));
-    if (!series) frames.push_back(opaque(read_picture(file)));
+    if (series) continue;
+    if (i == 0) note.recipe = film_recipe(recipe, command, drawn, read_recipe(file));
+    frames.push_back(opaque(read_picture(file)));
   }
   if (options.back)
     for (std::size_t i = values.size(); i-- > 2;) frames.push_back(frames[i - 1]);
@@ -134,8 +155,8 @@ void animate(Console& console, const AnimateOptions& options) {
     return console.print_line(fmt::format("{} … {}", numbered(options.out, 0, values.size()).string(),
                                           numbered(options.out, values.size() - 1, values.size()).string()));
   const std::size_t shown = frames.size();
-  const std::string bytes = ending == ".gif" ? encode_gif(std::move(frames), options.seconds)
-                                             : encode_apng(std::move(frames), options.seconds);
+  const std::string bytes = ending == ".gif" ? encode_gif(std::move(frames), options.seconds, note.recipe)
+                                             : encode_apng(std::move(frames), options.seconds, note);
   write_file_atomically(options.out, bytes);
   console.print_line(
       fmt::format("{}  {} pictures, {:.3g} s", options.out, shown, options.seconds * static_cast<double>(shown)));
@@ -148,7 +169,7 @@ void add_animate(Command& app, Console& console) {
       "animate", "A film of any command's pictures: animate -o f.gif --over 0.2..5:24 -- render … --temperature {}");
   command
       .add_option("-o,--out", options->out,
-                  ".gif and .apng play by themselves; .png and .svg give a numbered picture for each value")
+                  ".gif and .apng play by themselves; .png, .svg and .pdf give a numbered picture for each value")
       .required()
       .type_name("FILE");
   command

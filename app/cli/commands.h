@@ -23,8 +23,8 @@ inline constexpr AddCommand* all_commands[] = {
     add_card,     add_models,    add_pull,    add_sweep,   add_detect,    add_tour,    add_verify,  add_watch,
     add_pictures, add_streaming, add_scan,    add_devices, add_lesson,    add_animate, add_trial};
 
-/// Those that write nothing but the picture of -o: what a stranger's file may ask for (render --again).
-inline constexpr std::string_view picture_commands[] = {"render", "mechanism", "read",    "mask",
-                                                        "cache",  "positions", "compare", "generate"};
+/// Those that write nothing but the picture or film of -o: what a stranger's file may ask for (render --again).
+inline constexpr std::string_view picture_commands[] = {"render",    "mechanism", "read",     "mask",   "cache",
+                                                        "positions", "compare",   "generate", "animate"};
 
 }  // namespace headscope::cli

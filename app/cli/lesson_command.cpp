@@ -142,14 +142,18 @@ void show(Console& console, const std::string& name, const HandoutParts& with) {
   }
 }
 
-void hand_out(Console& console, const std::string& name, const std::string& out, const HandoutParts& with) {
-  if (fs::path(out).extension() != ".html") throw UsageError("--out: a file that ends with .html");
+void hand_out(Console& console, const std::string& name, const std::string& out, const HandoutParts& with,
+              const std::string& paper) {
+  const bool pdf = fs::path(out).extension() == ".pdf";
+  if (!pdf && fs::path(out).extension() != ".html") throw UsageError("--out: a file that ends with .html or .pdf");
+  if (!pdf && !paper.empty()) throw UsageError("--paper is for .pdf: a browser knows its printer's");
   Runs runs(console);
   const Lesson lesson = read_lesson(named({name}).front());
   const PangoText measure;
-  write_file_atomically(
-      out, lesson_handout(
-               lesson, [&](const LessonScene& scene) { return runs.of(scene); }, with, Style{theme("print"), measure}));
+  const Handout handout = lesson_handout(
+      lesson, [&](const LessonScene& scene) { return runs.of(scene); }, with, Style{theme("print"), measure});
+  write_file_atomically(out, pdf ? encode_handout_pdf(handout, paper == "letter" ? Paper::letter : Paper::a4)
+                                 : encode_handout_html(handout));
   console.print_line(fmt::format("{}  {} steps", out, lesson.steps.size()));
 }
 
@@ -164,7 +168,7 @@ void terms(Console& console, const Output& output) {
 void add_lesson(Command& app, Console& console) {
   struct Options {
     std::vector<std::string> files;
-    std::string file, out;
+    std::string file, out, paper;
     HandoutParts with;
     Output output;
   };
@@ -184,10 +188,15 @@ void add_lesson(Command& app, Console& console) {
   shown.does([options, &console] { show(console, options->file, options->with); });
   Command exported = command.add_subcommand("export", "A handout: prose, pictures as vectors, questions");
   exported.add_option("lesson", options->file, "File or name").required().type_name("FILE");
-  exported.add_option("-o,--out", options->out, "The page, which a browser prints").required().type_name("FILE.html");
+  exported.add_option("-o,--out", options->out, "The page, which a browser prints, or the pages themselves")
+      .required()
+      .type_name("FILE.html|.pdf");
+  exported.add_option("--paper", options->paper, "Of a .pdf: a4 (the usual) or letter")
+      .check(one_of({"a4", "letter"}))
+      .type_name("PAPER");
   exported.add_flag("--answers", options->with.answers, "With the answers");
   exported.add_flag("--notes", options->with.notes, "With the notes of who presents it");
-  exported.does([options, &console] { hand_out(console, options->file, options->out, options->with); });
+  exported.does([options, &console] { hand_out(console, options->file, options->out, options->with, options->paper); });
   Command told = command.add_subcommand("terms", "What formulas of a lesson may ask of a run");
   options->output.add_to(told);
   told.does([options, &console] { terms(console, options->output); });

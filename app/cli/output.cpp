@@ -15,7 +15,7 @@ void Output::add_to(Command& command, const std::string& as_json, const std::str
 }
 
 void PictureOutput::add_to(Command& command, const std::string& meaning) {
-  command.add_option("-o,--out", out, meaning).type_name("FILE.png|.svg");
+  command.add_option("-o,--out", out, meaning).type_name("FILE.png|.svg|.pdf");
   command.add_option("--theme", theme, "dark, light, projector or print")
       .check(one_of({"dark", "light", "projector", "print"}))
       .type_name("THEME")
@@ -24,7 +24,7 @@ void PictureOutput::add_to(Command& command, const std::string& meaning) {
 
 void PictureOutput::check() const {
   if (wanted() && kind_of_file(out).value_or(FileKind::csv) == FileKind::csv)
-    throw UsageError(fmt::format("-o: expected a file ending in .png or .svg, found \"{}\"", out));
+    throw UsageError(fmt::format("-o: expected a file ending in .png, .svg or .pdf, found \"{}\"", out));
 }
 
 void PictureOutput::write(Console& console, const std::function<Scene(const Style&)>& picture, const Input* input,

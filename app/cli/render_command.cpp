@@ -138,10 +138,11 @@ void render(Console& console, const RenderOptions& options) {
   if (!options.again.empty() && console.pictures_only)
     throw UsageError("--again: a picture drawn from another's recipe");
   if (!options.again.empty()) return draw_again(console, options.again, options.out);
-  if (options.out.empty() && !options.caption) throw UsageError("-o is required: the picture to write, .png or .svg");
+  if (options.out.empty() && !options.caption)
+    throw UsageError("-o is required: the picture to write, .png, .svg or .pdf");
   const auto kind = kind_of_file(options.out);
   if (!kind && !options.out.empty())
-    throw UsageError(fmt::format("-o: expected a file ending in .png, .svg or .csv, found \"{}\"", options.out));
+    throw UsageError(fmt::format("-o: expected a file ending in .png, .svg, .pdf or .csv, found \"{}\"", options.out));
   std::vector<HeadId> heads;
   for (const std::string& each : options.heads) heads.push_back(parse_head(each));
   check(options, heads);
@@ -171,10 +172,10 @@ void render(Console& console, const RenderOptions& options) {
 
 void add_render(Command& app, Console& console) {
   auto options = std::make_shared<RenderOptions>();
-  Command command = app.add_subcommand("render", "Picture of one head, of several, or of all, as PNG or SVG");
+  Command command = app.add_subcommand("render", "Picture of one head, of several, or of all, as PNG, SVG or PDF");
   options->input.add_to(command, {.trace = true});
   command.add_option("-o,--out", options->out, "The file to write; .csv gives the numbers of one head")
-      .type_name("FILE.png|.svg|.csv");
+      .type_name("FILE.png|.svg|.pdf|.csv");
   command
       .add_option("--again", options->again,
                   "A picture that Headscope drew, here or in the window: draws it once more from what its file "

@@ -13,6 +13,7 @@
 #include "core/trace/query_rows.h"
 #include "viz/export/csv.h"
 #include "viz/export/pango_text.h"
+#include "viz/export/pdf.h"
 #include "viz/export/png.h"
 #include "viz/export/recipe_note.h"
 #include "viz/export/svg.h"
@@ -179,8 +180,14 @@ std::optional<FileKind> kind_of_file(const std::filesystem::path& path) {
   const std::string ending = path.extension().string();
   if (ending == ".png" || ending == ".PNG") return FileKind::png;
   if (ending == ".svg" || ending == ".SVG") return FileKind::svg;
+  if (ending == ".pdf" || ending == ".PDF") return FileKind::pdf;
   if (ending == ".csv" || ending == ".CSV") return FileKind::csv;
   return std::nullopt;
+}
+
+bool is_film(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  return ending == ".gif" || ending == ".GIF" || ending == ".apng" || ending == ".APNG";
 }
 
 std::string description_of(const Scene& scene, const std::string& model_note) {
@@ -199,12 +206,13 @@ std::string write_picture(const Scene& plain, const std::filesystem::path& path,
                           const PictureNote& note) {
   const Scene scene = noted(plain, note);
   const auto kind = kind_of_file(path);
-  if (kind == FileKind::svg) {
-    write_svg(path, scene, size);
+  if (kind == FileKind::svg || kind == FileKind::pdf) {
+    (kind == FileKind::svg ? write_svg : write_pdf)(path, scene, size);
     return fmt::format("{}  {:.0f} × {:.0f}", path.string(), scene.width, scene.height);
   }
   if (kind != FileKind::png)
-    throw Error(path.string(), "a picture's name, ending in .png or .svg", "\"" + path.extension().string() + "\"");
+    throw Error(path.string(), "a picture's name, ending in .png, .svg or .pdf",
+                "\"" + path.extension().string() + "\"");
   const PixelSize written = write_png(path, scene, size);
   return fmt::format("{}  {} × {} pixels, {:.0f} dpi", path.string(), written.width, written.height, written.dpi);
 }

@@ -47,9 +47,12 @@ bool leaves_out_first(const PictureRequest& request);
 /// the weights.
 Scene picture_scene(const Trace& trace, const PictureRequest& request, const Style& style);
 
-enum class FileKind { png, svg, csv };
+enum class FileKind { png, svg, pdf, csv };
 /// By the ending, in capitals or not; nullopt for any other.
 std::optional<FileKind> kind_of_file(const std::filesystem::path& path);
+
+/// A .gif or .apng, in capitals or not: pictures one after another (viz/export/animation.h).
+bool is_film(const std::filesystem::path& path);
 
 /// What a picture's file tells besides what it shows; "" = nothing.
 struct PictureNote {
@@ -57,8 +60,9 @@ struct PictureNote {
   std::string recipe = {};  ///< to_json() (app/state/picture_recipe.h)
 };
 
-/// Writes a scene as PNG or SVG by the file's ending, with `note` in the file's metadata. Returns what was written,
-/// "head.png  1280 × 960 pixels, 96 dpi". Throws Error on another ending, on limits of size, and from the file system.
+/// Writes a scene as PNG, SVG or PDF by the file's ending, with `note` in the file's metadata. Returns what was
+/// written, "head.png  1280 × 960 pixels, 96 dpi". Throws Error on another ending, on limits of size, and from the file
+/// system.
 std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
                           const PictureNote& note = {});
 

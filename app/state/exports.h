@@ -12,7 +12,7 @@
 
 namespace headscope {
 
-/// The view on screen: as PNG, SVG, or its numbers as CSV.
+/// The view on screen: as PNG, SVG, PDF, or its numbers as CSV.
 void export_view(JobRunner& jobs, const AppState& state, const Results& results, const ExportOptions& options);
 /// A bare picture of a page as a picture for a file: below its title, within margins.
 std::function<Scene(const Style&)> for_file(std::function<Scene(const Style&)> bare, const std::string& title);

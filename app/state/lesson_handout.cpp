@@ -3,71 +3,18 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 
 #include "app/render/mechanism_steps_picture.h"
 #include "app/state/lesson_session.h"
 #include "app/state/view_picture.h"
 #include "app/state/workspace_list.h"
-#include "viz/export/svg.h"
 
 namespace headscope {
 
 namespace {
 
 constexpr double page_width = 720;  // logical pixels
-
-constexpr const char* head = R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{0}</title><style>
-body {{ font: 15px/1.5 sans-serif; max-width: 760px; margin: 2em auto; padding: 0 1em; color: #111; }}
-section {{ break-inside: avoid; margin-bottom: 2.5em; }} h1 {{ margin-bottom: 0; }} .about {{ color: #555; margin-top: .2em; }}
-figure {{ margin: 1em 0; }} img {{ max-width: 100%; }} figcaption {{ color: #555; font-size: 13px; }}
-.question {{ border: 1px solid #999; border-radius: 4px; padding: .2em 1em; }} .answer {{ border-left: 3px solid #2a6fdb; padding-left: 1em; }}
-.note {{ color: #555; border-left: 3px solid #ccc; padding-left: 1em; }}
-</style></head><body><h1>{0}</h1><p class="about">{1}</p>
-)";
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
-/// What stands between asterisks is emphasised.
-std::string html(std::string_view text) {
-  std::string out;
-  bool strong = false;
-  for (const char c : escaped(text)) {
-    if (c == '*')
-      out += (strong = !strong) ? "<em>" : "</em>";
-    else
-      out += c;
-  }
-  return strong ? out + "</em>" : out;
-}
-
-/// As a picture of its own, so that no two share names of their parts.
-std::string image(const std::string& svg, std::string_view words) {
-  std::string data;
-  for (const char c : svg) {
-    if (c == '%' || c == '#' || c == '"' || c == '<' || c == '>' || c == '&' || c == '\n')
-      data += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    else
-      data += c;
-  }
-  return fmt::format("<figure><img alt=\"{0}\" src=\"data:image/svg+xml;charset=utf-8,{1}\"></figure>\n",
-                     escaped(words), data);
-}
 
 /// What the step shows; nothing of a page of another workspace, which is no picture by itself.
 std::optional<Scene> picture_of(const LessonStep& step, LessonRun& run, const LessonTold& told, const Style& style) {
@@ -89,36 +36,40 @@ std::optional<Scene> picture_of(const LessonStep& step, LessonRun& run, const Le
 
 }  // namespace
 
-std::string lesson_handout(const Lesson& lesson,
-                           const std::function<std::shared_ptr<LessonRun>(const LessonScene&)>& run_of,
-                           const HandoutParts& with, const Style& style) {
-  std::string out = fmt::format(head, escaped(lesson.title), escaped(lesson.about));
+Handout lesson_handout(const Lesson& lesson,
+                       const std::function<std::shared_ptr<LessonRun>(const LessonScene&)>& run_of,
+                       const HandoutParts& with, const Style& style) {
+  using Kind = HandoutBlock::Kind;
+  Handout out{lesson.title, lesson.about};
+  const auto add = [&](Kind kind, HandoutWords words) -> HandoutBlock& {
+    return out.blocks.emplace_back(HandoutBlock{kind, std::move(words)});
+  };
   int at = 0;
   for (const LessonStep& step : lesson.steps) {
     const auto run = run_of(step.scene);
     const LessonTold told = tell(step, run);
-    out += fmt::format("<section><h2>{}. {}</h2>\n", ++at, escaped(step.title));
-    for (const std::string& each : told.prose) out += "<p>" + html(each) + "</p>\n";
-    if (const auto picture = picture_of(step, *run, told, style))
-      out += image(encode_svg(*picture), step.title);
+    add(Kind::heading, {{fmt::format("{}. {}", ++at, step.title)}});
+    for (const std::string& each : told.prose) add(Kind::prose, emphasised(each));
+    if (auto picture = picture_of(step, *run, told, style))
+      add(Kind::picture, {{step.title}}).picture = std::move(picture);
     else if (!step.scene.workspace.empty())
-      out += fmt::format("<figcaption>In the window: {} › {}</figcaption>\n",
-                         escaped(workspace_name(step.scene.workspace).title), escaped(step.scene.page));
+      add(Kind::aside, {{fmt::format("In the window: {}{}{}", workspace_name(step.scene.workspace).title,
+                                     step.scene.page.empty() ? "" : " › ", step.scene.page)}});
     if (step.question) {
-      out += "<div class=\"question\"><p>" + html(told.ask) + "</p>\n";
-      for (const std::string& each : told.choices) out += "<p>○ " + html(each) + "</p>\n";
-      out += "</div>\n";
+      HandoutBlock& question = add(Kind::question, emphasised(told.ask));
+      for (const std::string& each : told.choices) question.choices.push_back(emphasised(each));
     }
     if (step.question && with.answers) {
       const LessonReply reply = answered(step, run, any_guess(*step.question));
-      out += "<div class=\"answer\"><p>" + (reply.truth.empty() ? "" : html(reply.truth) + ". ") + html(reply.because) +
-             "</p></div>\n";
+      HandoutWords words = emphasised(reply.truth);
+      if (!words.empty()) words.push_back({". "});
+      for (HandoutSpan& each : emphasised(reply.because)) words.push_back(std::move(each));
+      add(Kind::answer, std::move(words));
     }
     if (with.notes)
-      for (const std::string& each : told.notes) out += "<p class=\"note\">" + html(each) + "</p>\n";
-    out += "</section>\n";
+      for (const std::string& each : told.notes) add(Kind::note, emphasised(each));
   }
-  return out + "</body></html>\n";
+  return out;
 }
 
 }  // namespace headscope

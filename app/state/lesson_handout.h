@@ -1,12 +1,11 @@
 #pragma once
-// A lesson on paper: prose, each step's picture as vectors, questions with or without answers; one HTML file that needs
-// nothing else and that browsers print.
+// A lesson on paper: prose, each step's picture as vectors, questions with or without answers.
 
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "core/lesson/tell.h"
+#include "viz/export/handout.h"
 #include "viz/scene/token_axis.h"
 
 namespace headscope {
@@ -18,8 +17,8 @@ struct HandoutParts {
 };
 
 /// `run_of` gives the run of a scene. Throws Error where a step cannot be told.
-std::string lesson_handout(const Lesson& lesson,
-                           const std::function<std::shared_ptr<LessonRun>(const LessonScene&)>& run_of,
-                           const HandoutParts& with, const Style& style);
+Handout lesson_handout(const Lesson& lesson,
+                       const std::function<std::shared_ptr<LessonRun>(const LessonScene&)>& run_of,
+                       const HandoutParts& with, const Style& style);
 
 }  // namespace headscope

@@ -99,6 +99,22 @@ std::vector<std::string> without_word(std::vector<std::string> words, const std:
   return words;
 }
 
+std::vector<std::string> as_recorded(const std::vector<std::string>& words, const std::vector<std::string>& drawn,
+                                     const std::vector<std::string>& recorded) {
+  std::vector<std::string> out;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < std::min(words.size(), drawn.size()); ++i) {
+    if (kept < recorded.size() && recorded[kept] == drawn[i])
+      out.push_back(words[i]), ++kept;
+    else if (words[i] != drawn[i])
+      return words;
+  }
+  if (kept == recorded.size()) return out;
+  if (kept + 1 != recorded.size() || !recorded[kept].starts_with("--text=")) return words;
+  out.push_back(recorded[kept]);
+  return out;
+}
+
 void add_words(std::vector<std::string>& words, const std::vector<std::string>& more) {
   words.insert(std::ranges::find(words, "--"), more.begin(), more.end());
 }

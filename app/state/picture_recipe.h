@@ -35,8 +35,8 @@ std::string to_json(const PictureRecipe& recipe);
 /// Throws Error at `where` on anything else, or of a newer version.
 PictureRecipe picture_recipe_from_json(const std::string& json, const std::string& where);
 
-/// That of a .png, .svg or .csv, whose models and pictures are looked for as those of a session beside it (session.h).
-/// Throws Error where there is none, and from the file system.
+/// That of a .png, .svg, .pdf, .csv, .gif or .apng, whose models and pictures are looked for as those of a session
+/// beside it (session.h). Throws Error where there is none, and from the file system.
 PictureRecipe read_picture_recipe(const std::filesystem::path& file);
 
 /// The words of a command line without the last option of these names that was given `value`, however that was joined
@@ -46,6 +46,11 @@ std::vector<std::string> without_option(std::vector<std::string> words, const st
                                         const std::string& full, const std::string& value);
 /// … without the last of these words.
 std::vector<std::string> without_word(std::vector<std::string> words, const std::string& word);
+/// The words of a command that draws pictures over and over, as far as a recipe may hold them: `drawn` is the first of
+/// them, `recorded` what its picture remembers, which has the text that was read in place of the file's name. As they
+/// are where the file's name changes from picture to picture.
+std::vector<std::string> as_recorded(const std::vector<std::string>& words, const std::vector<std::string>& drawn,
+                                     const std::vector<std::string>& recorded);
 /// Before "--", where there is one, else at the end.
 void add_words(std::vector<std::string>& words, const std::vector<std::string>& more);
 

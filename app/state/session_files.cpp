@@ -144,7 +144,7 @@ Session session_of_picture(const fs::path& file, const PictureRecipe& recipe) {
 }
 
 Session read_session(const fs::path& file) {
-  if (kind_of_file(file)) return session_of_picture(file, read_picture_recipe(file));
+  if (kind_of_file(file) || is_film(file)) return session_of_picture(file, read_picture_recipe(file));
   Session session = session_from_json(read_file(file, text_limit), file.string());
   session.document.model = find_model(session.document.model, file);
   session.document.image = find_image(session.document.image, file);

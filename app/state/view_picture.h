@@ -14,7 +14,7 @@
 namespace headscope {
 
 struct ExportOptions {
-  std::filesystem::path file;  ///< .png, .svg or .csv
+  std::filesystem::path file;  ///< .png, .svg, .pdf or .csv
   double dpi = 192;            ///< of a PNG
   bool for_print = true;       ///< white paper; else the theme on screen
   bool all_heads = false;      ///< the grid of all heads instead of the selected one

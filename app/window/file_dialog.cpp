@@ -20,15 +20,15 @@ namespace headscope {
 
 namespace {
 
-constexpr const char* formats[] = {"PNG", "SVG", "CSV"};
-constexpr const char* endings[] = {".png", ".svg", ".csv"};
+constexpr const char* formats[] = {"PNG", "SVG", "PDF", "CSV"};
+constexpr const char* endings[] = {".png", ".svg", ".pdf", ".csv"};
 constexpr const char* resolutions[] = {"96 dpi", "192 dpi", "300 dpi", "600 dpi"};
 constexpr double dots_per_inch[] = {96, 192, 300, 600};
 constexpr const char* grounds[] = {"Light for print", "As on screen"};
 constexpr const char* recipes[] = {"With its recipe", "Without"};
 constexpr const char* this_head = "This head";
 constexpr const char* all_heads = "All heads";
-constexpr int csv = 2;
+constexpr int csv = 3;
 
 const char* title_of(UiRequests::Dialog kind) {
   switch (kind) {
@@ -77,7 +77,7 @@ void open_path(const std::filesystem::path& path, AppContext& app) {
       return;
     }
     if (leads_to_captures(path)) return app.explorer.captures.open(path);
-    if (may_be_picture(path) || kind_of_file(path))
+    if (may_be_picture(path) || kind_of_file(path) || is_film(path))
       return app.explorer.files.open_picture_soon(path, [&explorer = app.explorer, path] {
         if (reads_pictures(explorer.results()) && may_be_picture(path)) return explorer.editor.set_image(path);
         const Error useless(
@@ -105,7 +105,7 @@ void FileDialog::open(Kind kind, AppContext& app) {
   else if (kind == Kind::open_model)
     shown = {".gguf", ".bin", ".pt", ".pth", ".npz", ".npy", ".png", ".jpg", ".jpeg"};
   else if (kind == Kind::open_session)
-    shown = {".json", ".png", ".svg", ".csv"};
+    shown = {".json", ".png", ".svg", ".pdf", ".csv", ".gif", ".apng"};
   else
     shown = {".json"};
   browser_ = FileBrowser(shown);

@@ -83,6 +83,18 @@ TEST_CASE("an option leaves a command line in any spelling, the last of its valu
   CHECK(words == Words{"render", "-o", "a"});
 }
 
+TEST_CASE("a command of many pictures keeps the text that was read, where all read the same") {
+  using Words = std::vector<std::string>;
+  const Words command{"render", "-f", "a.txt", "--head", "{}"}, drawn{"render", "-f", "a.txt", "--head", "0.1"};
+  CHECK(as_recorded(command, drawn, drawn) == command);
+  CHECK(as_recorded(command, drawn, {"render", "--head", "0.1", "--text=Anna"}) ==
+        Words{"render", "--head", "{}", "--text=Anna"});
+  const Words of_each{"render", "-f", "{}.txt"};
+  CHECK(as_recorded(of_each, {"render", "-f", "a.txt"}, {"render", "--text=Anna"}) == of_each);
+  CHECK(as_recorded({"render", "--again", "{}"}, {"render", "--again", "a.png"}, {"mask", "full"}) ==
+        Words{"render", "--again", "{}"});
+}
+
 TEST_CASE("every view of a head that the window wrote is drawn again to the pixel, with its edits and its words") {
   const auto folder = scratch_dir("recipe-views");
   Controller controller;
@@ -126,7 +138,7 @@ TEST_CASE("every view of a head that the window wrote is drawn again to the pixe
     View& view = explorer.editor.view();
     view.head_view = each.view, view.text_unit = each.unit, view.first_token = each.first, view.scale = each.scale;
     controller.settle();
-    for (const char* ending : {".png", ".svg"}) {
+    for (const char* ending : {".png", ".svg", ".pdf"}) {
       ExportOptions options{folder / (std::to_string(number) + ending), each.dpi, each.for_print, each.all_heads};
       PictureRecipe recipe;
       recipe.session = explorer.files.session();
@@ -162,6 +174,24 @@ TEST_CASE("a picture opens as the session that it was made in; a command's as it
   CHECK(state.view.head_view == HeadView::arcs);
   REQUIRE(controller.results().run);
   CHECK(controller.results().run->trace->model.name == "tiny-gpt2");
+
+  // A film opens with what its first picture shows.
+  for (const char* name : {"f.gif", "f.apng"}) {
+    const auto film = run_cli({"animate", "-o", (folder / name).string(), "--over", "3,4", "--", "render", "-m", model,
+                               "-t", "Anna sold milk", "--head", "0.2", "--temperature", "{}"});
+    CAPTURE(film.err);
+    REQUIRE(film.code == 0);
+    bool plain = false;
+    controller.explorer.files.open_picture_soon(folder / name, [&] { plain = true; });
+    controller.settle();
+    CHECK_FALSE(plain);
+    CHECK(state.document.text == "Anna sold milk");
+    CHECK(state.document.selected == HeadId{0, 2});
+    REQUIRE(state.document.edits.size() == 1);
+    CHECK(state.document.edits.front().action == EditAction(SetTemperature{3}));
+    controller.explorer.files.open(folder / "a.svg");
+    controller.settle();
+  }
 
   // Not a picture of ours: broken, of another kind than its name says, or without a recipe.
   write_file_atomically(folder / "photo.png", "\xFF\xD8\xFF\xE0 a JPEG");

@@ -63,6 +63,8 @@ TEST_CASE("what any command drew is drawn again the same, from another folder") 
       {"mechanism.png", {"mechanism", "softmax", "--random", "6"}},
       {"mechanism.svg", {"mechanism", "softmax", "-m", model(), "-t", text, "--head", "0.0"}},
       {"mask.png", {"mask", "window 3", "-n", "9"}},
+      {"map.pdf", with(render, {"--head", "1.0", "--dpi", "96", "--inches", "5"})},
+      {"mechanism.pdf", {"mechanism", "softmax", "--random", "6"}},
       {"lens.svg", {"read", "lens", "-m", model(), "-t", text}},
       {"beams.png", {"generate", "-m", model(), "-t", text, "--beams", "2", "--tokens", "3"}},
       {"compare.png", {"compare", "-m", model(), "-t", text, "--with-text", "Anna sold milk", "--head", "0.1"}},
@@ -120,6 +122,55 @@ TEST_CASE("drawn into another file it is the same picture, with the same recipe;
   const Finished over = again(a, {"-o", a.string()});  // over itself
   CHECK(over.code == 0);
   CHECK(over.out.find("the same") != std::string::npos);
+}
+
+TEST_CASE("a film is made anew to the byte, its text may be gone by then; what is no film is not made of it") {
+  const auto folder = scratch_dir("again-film");
+  const fs::path text = folder / "text.txt";
+  const auto film = [&](const fs::path& out, const Words& options, const Words& command) {
+    Words words{"animate", "-o", out.string()};
+    words.insert(words.end(), options.begin(), options.end());
+    words.emplace_back("--");
+    words.insert(words.end(), command.begin(), command.end());
+    write_file_atomically(text, "Anna sold pies");
+    const Finished made = run_cli(words);
+    CAPTURE(made.err);
+    REQUIRE(made.code == 0);
+    fs::remove(text);
+  };
+  const Words softened{"render", "-m", model(), "-f", text.string(), "--head", "0.1", "--temperature", "{}"};
+  for (const char* name : {"a.gif", "a.apng"}) {
+    const fs::path a = folder / name, b = folder / (std::string("b") + name);
+    film(a, {"--over", "0.5..2:3", "--log", "--back", "--seconds", "0.2"}, softened);
+    check_same(a);
+    const Finished anew = again(a, {"-o", b.string()}, {.folder = "/"});
+    CAPTURE(anew.err);
+    CHECK(anew.out == b.string() + "\nthe same as " + a.string() + "\n");
+    CHECK(read_file(a) == read_file(b));
+    std::string other = read_file(a);
+    other[other.size() - (a.extension() == ".gif" ? 30 : 60)] ^= 1;  // in the last picture
+    write_file_atomically(a, other);
+    CHECK(again(a).first_error().find("the film is different") != std::string::npos);
+  }
+  film(folder / "mask.gif", {"--over", "2..3"}, {"mask", "window {}", "-n", "9"});
+  check_same(folder / "mask.gif");
+  CHECK(again(folder / "mask.gif", {"-o", (folder / "x.png").string()}).code == 2);
+  // A text in each picture: what a recipe may not read.
+  write_file_atomically(folder / "1.txt", "Anna");
+  film(folder / "texts.gif", {"--over", "1,1"}, {"render", "-m", model(), "-f", (folder / "{}.txt").string()});
+  CHECK(again(folder / "texts.gif").first_error().find("were not expected") != std::string::npos);
+  const Finished plain = run_cli({"--no-recipe", "animate", "-o", (folder / "plain.gif").string(), "--over", "2..3",
+                                  "--", "mask", "window {}", "-n", "9"});
+  REQUIRE(plain.code == 0);
+  CHECK(read_recipe(folder / "plain.gif") == "");
+  // A picture whose recipe makes a series writes none.
+  Scene scene;
+  scene.width = scene.height = 10;
+  scene.recipe = R"({"type": "headscope picture", "version": 1, "folder": "/", "command": )"
+                 R"(["animate", "--over", "2..3", "--", "mask", "window {}", "-n", "9"]})";
+  write_png(folder / "series.png", scene);
+  CHECK(again(folder / "series.png", {"-o", (folder / "s.png").string()}).code == 1);
+  CHECK_FALSE(fs::exists(folder / "s-0.png"));
 }
 
 TEST_CASE("a picture that is another by now says how much of it, and by which version it was drawn") {

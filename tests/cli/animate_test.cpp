@@ -71,6 +71,8 @@ TEST_CASE("a series is numbered, each picture that of the command itself, which 
   REQUIRE(whole.code == 0);
   for (const char* name : {"n-0.svg", "n-1.svg", "n-2.svg", "n-3.svg"}) CHECK(fs::exists(folder / name));
   CHECK_FALSE(fs::exists(folder / "n-4.svg"));
+  REQUIRE(animate(folder / "n.pdf", {"--over", "8,9"}, {"mask", "window 3", "-n", "{}"}).code == 0);
+  CHECK(run_cli({"render", "--again", (folder / "n-1.pdf").string()}).code == 0);
 }
 
 TEST_CASE("words of the command stay as they were typed, in brackets too; saved pictures make a film") {

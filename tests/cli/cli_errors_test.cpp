@@ -58,7 +58,7 @@ TEST_CASE("a mistake in the command ends with code 2, one line and a hint") {
       {{"metrics", "-m", model(), "-t", "a", "--period", "3"}, "--period"},
       {{"metrics", "--trace", "a", "-m", model()}, "--trace"},
       {{"render", "-m", model(), "-t", "a"}, "-o is required"},
-      {{"render", "-m", model(), "-t", "a", "-o", "x.gif"}, ".png, .svg or .csv"},
+      {{"render", "-m", model(), "-t", "a", "-o", "x.gif"}, ".png, .svg, .pdf or .csv"},
       {{"render", "-m", model(), "-t", "a", "-o", "x.png", "--head", "1"}, "LAYER.HEAD"},
       {{"render", "-m", model(), "-t", "a", "-o", "x.png", "--head", "1.-1"}, "LAYER.HEAD"},
       {{"render", "-m", model(), "-t", "a", "-o", "x.png", "--arcs"}, "one --head"},

@@ -101,7 +101,58 @@ TEST_CASE("a handout holds prose, a picture of each step and, where asked for, t
   CHECK(count(answers, "class=\"answer\"") == count(answers, "class=\"question\""));
   CHECK(answers.find("Anna, position 10") != std::string::npos);
   CHECK(page.find("“pies”") != std::string::npos);
-  CHECK(run_cli({"lesson", "export", "01-who-is-she", "-o", "x.pdf"}).code == 2);
+  CHECK(run_cli({"lesson", "export", "01-who-is-she", "-o", "x.odt"}).code == 2);
+  CHECK(run_cli({"lesson", "export", "01-who-is-she", "-o", "x.html", "--paper", "a4"}).code == 2);
+}
+
+TEST_CASE(
+    "a handout as PDF has a page for each step of the first lesson, its pictures as vectors, the same bytes again") {
+  const auto folder = scratch_dir("handout-pdf");
+  const auto count = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  const auto exported = [&](const std::vector<std::string>& more, const std::string& name = "a.pdf") {
+    std::vector<std::string> words{"lesson", "export", "01-who-is-she", "-o", (folder / name).string()};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished done = run_cli(words);
+    CAPTURE(done.err);
+    REQUIRE(done.code == 0);
+    return read_file(folder / name);
+  };
+  const std::string plain = exported({}), told = exported({"--answers", "--notes"});
+  CHECK(plain.starts_with("%PDF-1.4"));
+  CHECK(count(plain, "/Type /Page %") == 4);
+  CHECK(count(told, "/Type /Page %") == 4);
+  CHECK(count(plain, "/Subtype /Image") == 0);
+  CHECK(count(plain, "(1. A model that has to look back)") == 1);  // in the list of contents
+  CHECK(plain != told);
+  CHECK(exported({}) == plain);
+  CHECK(plain.find("/MediaBox [ 0 0 595.275591 841.889764 ]") != std::string::npos);
+  CHECK(exported({"--paper", "letter"}).find("/MediaBox [ 0 0 612 792 ]") != std::string::npos);
+  CHECK(run_cli({"lesson", "export", "01-who-is-she", "-o", "x.pdf", "--paper", "a3"}).code == 2);
+  const Finished nowhere = run_cli({"lesson", "export", "01-who-is-she", "-o", (folder / "no" / "a.pdf").string()});
+  CHECK(nowhere.code == 1);
+  CHECK(nowhere.first_error().find("a.pdf") != std::string::npos);
+}
+
+TEST_CASE("bundled lessons become handouts of at least a page for two steps") {
+  const auto folder = scratch_dir("handouts");
+  const auto all = nlohmann::json::parse(run_cli({"lesson", "list", "--json"}).out).at("lessons");
+  for (std::size_t i = 2; i < all.size(); i += 4) {  // all of them take 20 s
+    const auto& each = all.at(i);
+    const auto id = each.at("lesson").get<std::string>();
+    CAPTURE(id);
+    const std::string file = (folder / (id + ".pdf")).string();
+    const Finished done = run_cli({"lesson", "export", id, "-o", file, "--answers", "--notes"});
+    CAPTURE(done.err);
+    REQUIRE(done.code == 0);
+    const std::string pdf = read_file(file);
+    int pages = 0;
+    for (auto at = pdf.find("/Type /Page %"); at != std::string::npos; at = pdf.find("/Type /Page %", at + 1)) ++pages;
+    CHECK(2 * pages >= each.at("steps").get<int>());
+  }
 }
 
 TEST_CASE("the terms that formulas may use are listed with what they mean") {

@@ -121,7 +121,7 @@ TEST_CASE("a session is saved through the dialog and opens again with the same h
   CHECK(s.app.window().theme().id == "projector");
 }
 
-TEST_CASE("the view is exported through the dialog, as PNG, SVG and numbers, and the message names the file") {
+TEST_CASE("the view is exported through the dialog, as PNG, SVG, PDF and numbers, and the message names the file") {
   HEADSCOPE_NEEDS_DISPLAY();
   const std::filesystem::path folder = scratch_dir("gui-export");
   Controller s;
@@ -140,6 +140,7 @@ TEST_CASE("the view is exported through the dialog, as PNG, SVG and numbers, and
   };
   CHECK(exported("PNG", "layer-1-head-1.png").substr(1, 3) == "PNG");
   CHECK(exported("SVG", "layer-1-head-1.svg").find("Layer 1 · Head 1") != std::string::npos);
+  CHECK(exported("PDF", "layer-1-head-1.pdf").starts_with("%PDF-1.4"));
   const std::string numbers = exported("CSV", "layer-1-head-1.csv");
   const auto lines = std::count(numbers.begin(), numbers.end(), '\n');
   CHECK(lines == static_cast<std::ptrdiff_t>(s.app.explorer().results().run->trace->tokens.size()) + 1);
@@ -167,21 +168,25 @@ TEST_CASE("an exported picture remembers how it was made: opened, it brings that
   REQUIRE(s.driver.until([&] { return s.app.settled(); }));
   const Document made = s.state().document;
   export_as("SVG");
+  export_as("PDF");
   const PictureRecipe recipe = read_picture_recipe(folder / "layer-1-head-1.svg");
   CHECK(recipe.page == "");
   CHECK(recipe.for_print);
   REQUIRE(recipe.session);
   CHECK(recipe.session->document.edits == made.edits);
 
-  explorer.editor.set_edits({});
-  explorer.editor.set_text("something else");
-  explorer.editor.select({0, 0});
-  explorer.editor.view().head_view = HeadView::map;
   AppContext app{explorer, s.app.settings(), s.app.requests()};
-  open_path(folder / "layer-1-head-1.svg", app);
-  REQUIRE(s.driver.until([&] { return s.app.settled() && s.state().document.text == made.text; }));
-  CHECK(s.state().document == made);
-  CHECK(s.state().view.head_view == HeadView::arcs);
+  for (const char* name : {"layer-1-head-1.svg", "layer-1-head-1.pdf"}) {
+    CAPTURE(std::string(name));
+    explorer.editor.set_edits({});
+    explorer.editor.set_text("something else");
+    explorer.editor.select({0, 0});
+    explorer.editor.view().head_view = HeadView::map;
+    open_path(folder / name, app);
+    REQUIRE(s.driver.until([&] { return s.app.settled() && s.state().document.text == made.text; }));
+    CHECK(s.state().document == made);
+    CHECK(s.state().view.head_view == HeadView::arcs);
+  }
 
   write_file_atomically(folder / "bare.svg", "<svg/>");
   open_path(folder / "bare.svg", app);

@@ -26,6 +26,7 @@
 #include "core/train/recipe.h"
 #include "tests/support/mutants.h"
 #include "tests/support/paths.h"
+#include "viz/export/animation.h"
 
 namespace headscope::mutations_test {
 
@@ -104,12 +105,14 @@ TEST_CASE("mutants of sessions, settings, recipes, grammars and the other small 
                 json([](const auto& text, const auto& where) { return picture_recipe_from_json(text, where); })) > 500);
   Scene scene;
   scene.width = scene.height = 8;
-  for (const char* name : {"p.png", "p.svg"}) {
+  for (const char* name : {"p.png", "p.svg", "p.pdf"}) {
     const fs::path picture = scratch_dir("mutants-picture") / name;
     write_picture(scene, picture, {}, {.recipe = to_json(drawn)});
     CHECK(refused(name, read_file(picture), 1000,
                   as_file(name, [](const fs::path& path) { read_picture_recipe(path); })) > 300);
   }
+  CHECK(refused("p.gif", encode_gif({rasterize(scene, 1)}, 0.1, to_json(drawn)), 1000,
+                as_file("p.gif", [](const fs::path& path) { read_picture_recipe(path); })) > 300);
   Settings settings;
   settings.remember_model("/a/model");
   settings.pages = {{"Analyse", "patch"}};

@@ -8,7 +8,9 @@
 #include "core/base/file.h"
 #include "tests/support/paths.h"
 #include "tests/viz/xml.h"
+#include "viz/export/animation.h"
 #include "viz/export/csv.h"
+#include "viz/export/pdf.h"
 #include "viz/export/png.h"
 #include "viz/export/recipe_note.h"
 #include "viz/export/svg.h"
@@ -36,17 +38,19 @@ std::string long_recipe() {
 }
 }  // namespace
 
-TEST_CASE("PNG, SVG and CSV give back the recipe that they were written with, whatever stands in it") {
+TEST_CASE("PNG, SVG, PDF and CSV give back the recipe that they were written with, whatever stands in it") {
   const auto folder = scratch_dir("recipe-note");
   for (const std::string& recipe : {std::string("{}"), long_recipe()}) {
     const Scene scene = with_recipe(recipe);
-    for (const char* name : {"a.png", "a.svg", "a.csv", "A.PNG", "A.SVG"}) {
+    for (const char* name : {"a.png", "a.svg", "a.pdf", "a.csv", "A.PNG", "A.SVG", "A.PDF"}) {
       CAPTURE(name);
       const auto file = folder / name;
       if (file.extension() == ".csv")
         write_scene_csv(file, scene), write_csv_metadata(file, scene);
       else if (file.extension() == ".svg" || file.extension() == ".SVG")
         write_svg(file, scene);
+      else if (file.extension() == ".pdf" || file.extension() == ".PDF")
+        write_pdf(file, scene);
       else
         write_png(file, scene);
       CHECK(read_recipe(file) == recipe);
@@ -59,9 +63,34 @@ TEST_CASE("without a recipe there is none, and pictures of other programs have n
   const auto folder = scratch_dir("recipe-none");
   write_png(folder / "a.png", with_recipe(""));
   write_svg(folder / "a.svg", with_recipe(""));
+  write_pdf(folder / "a.pdf", with_recipe(""));
   write_file_atomically(folder / "a.csv", "1,2\n");
   write_file_atomically(folder / "b.svg", "<svg><metadata>something else</metadata></svg>");
-  for (const char* name : {"a.png", "a.svg", "a.csv", "b.svg"}) CHECK(read_recipe(folder / name) == "");
+  for (const char* name : {"a.png", "a.svg", "a.pdf", "a.csv", "b.svg"}) CHECK(read_recipe(folder / name) == "");
+}
+
+TEST_CASE("films give back their recipe, of any length, and are the same pictures without it") {
+  const auto folder = scratch_dir("recipe-films");
+  const std::vector<Image> frames{rasterize(with_recipe(""), 1), rasterize(with_recipe(""), 2)};
+  const std::string bare = encode_gif(frames, 0.1);
+  for (const std::size_t length :
+       {std::size_t{1}, std::size_t{254}, std::size_t{255}, std::size_t{256}, std::size_t{510}, std::size_t{70'000}}) {
+    const std::string recipe = long_recipe().substr(0, length);
+    const std::string gif = encode_gif(frames, 0.1, recipe);
+    CHECK(recipe_in_gif(gif) == recipe);
+    CHECK(gif_without_recipe(gif) == bare);
+    write_file_atomically(folder / "a.gif", gif);
+    CHECK(read_recipe(folder / "a.gif") == recipe);
+    const std::string apng = encode_apng(frames, 0.1, {.title = "IDAT", .description = "of nothing", .recipe = recipe});
+    write_file_atomically(folder / "a.apng", apng);
+    CHECK(read_recipe(folder / "a.apng") == recipe);
+    CHECK(png_chunks(apng, "fdAT") == png_chunks(encode_apng(frames, 0.1), "fdAT"));
+    for (std::size_t cut = 0; cut < std::min<std::size_t>(gif.size(), 2000); ++cut)
+      CHECK_NOTHROW(recipe_in_gif(std::string_view(gif).substr(0, cut)));
+  }
+  CHECK(recipe_in_gif(bare) == "");
+  CHECK(gif_without_recipe(bare) == bare);
+  CHECK(recipe_in_gif("GIF89a") == "");
 }
 
 TEST_CASE("a CSV's companion says of which file it is; an old one goes, another program's stays") {

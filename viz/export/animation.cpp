@@ -200,7 +200,7 @@ void chunk(std::string& out, const std::string& type, const std::string& data) {
 
 }  // namespace
 
-std::string encode_gif(std::vector<Image> given, double seconds) {
+std::string encode_gif(std::vector<Image> given, double seconds, const std::string& recipe) {
   const std::vector<Image> frames = of_one_size(std::move(given));
   const int width = frames[0].width, height = frames[0].height;
   if (std::max(width, height) > 65535)
@@ -224,6 +224,15 @@ std::string encode_gif(std::vector<Image> given, double seconds) {
   gif.check(EGifPutExtensionBlock(gif.get(), 11, "NETSCAPE2.0"));
   gif.check(EGifPutExtensionBlock(gif.get(), sizeof for_ever, for_ever));
   gif.check(EGifPutExtensionTrailer(gif.get()));
+  if (!recipe.empty()) {
+    gif.check(EGifPutExtensionLeader(gif.get(), APPLICATION_EXT_FUNC_CODE));
+    gif.check(EGifPutExtensionBlock(gif.get(), 11, gif_recipe_name));
+    for (std::size_t at = 0; at < recipe.size(); at += 255) {
+      const std::string part = recipe.substr(at, 255);
+      gif.check(EGifPutExtensionBlock(gif.get(), static_cast<int>(part.size()), part.data()));
+    }
+    gif.check(EGifPutExtensionTrailer(gif.get()));
+  }
   GraphicsControlBlock control{};
   control.DisposalMode = DISPOSE_DO_NOT;
   control.DelayTime = static_cast<int>(std::lround(100 * std::clamp(seconds, 0.02, 600.0)));
@@ -244,17 +253,16 @@ std::string encode_gif(std::vector<Image> given, double seconds) {
   return out;
 }
 
-std::string encode_apng(std::vector<Image> given, double seconds) {
+std::string encode_apng(std::vector<Image> given, double seconds, const FileNote& note) {
   std::vector<Image> frames = of_one_size(std::move(given));
-  std::string out("\x89PNG\r\n\x1A\n", 8);
+  std::string out;
   std::uint32_t number = 0;
   const auto milliseconds = static_cast<std::uint32_t>(std::lround(1000 * std::clamp(seconds, 0.001, 60.0)));
   for (Image& frame : frames) {
     for (std::size_t i = 3; i < frame.rgba.size(); i += 4) frame.rgba[i] = 255;  // all of one colour type
-    const std::string png = encode_png(frame);
+    const std::string png = encode_png(frame, 96, number == 0 ? note : FileNote{});
     if (number == 0) {
-      chunk(out, "IHDR", png_chunks(png, "IHDR"));
-      chunk(out, "sRGB", std::string(1, '\0'));
+      out = png_head(png);
       std::string control;
       big_endian(control, static_cast<std::uint32_t>(frames.size()));
       big_endian(control, 0);  // for ever

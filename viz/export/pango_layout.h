@@ -52,6 +52,23 @@ class PangoLines {
   /// their script does.
   Ref<PangoLayout> line(std::string_view text, const Font& font, bool right_to_left = false) const {
     pango_context_set_base_dir(context_.get(), right_to_left ? PANGO_DIRECTION_RTL : PANGO_DIRECTION_LTR);
+    Ref<PangoLayout> out = laid_out(text, font);
+    pango_layout_set_single_paragraph_mode(out.get(), TRUE);
+    pango_layout_set_auto_dir(out.get(), FALSE);
+    return out;
+  }
+
+  /// Lines no wider than `width`, running as the text's own letters do.
+  Ref<PangoLayout> paragraph(std::string_view text, const Font& font, double width) const {
+    pango_context_set_base_dir(context_.get(), PANGO_DIRECTION_WEAK_LTR);
+    Ref<PangoLayout> out = laid_out(text, font);
+    pango_layout_set_width(out.get(), static_cast<int>(width * PANGO_SCALE));
+    pango_layout_set_wrap(out.get(), PANGO_WRAP_WORD_CHAR);
+    return out;
+  }
+
+ private:
+  Ref<PangoLayout> laid_out(std::string_view text, const Font& font) const {
     Ref<PangoLayout> out(pango_layout_new(context_.get()));
     PangoFontDescription* wanted = description(font);
     pango_layout_set_font_description(out.get(), wanted);
@@ -62,14 +79,11 @@ class PangoLines {
     pango_attr_list_insert(attributes, pango_attr_font_features_new("tnum, calt 0, liga 0, dlig 0"));
     pango_layout_set_attributes(out.get(), attributes);
     pango_attr_list_unref(attributes);
-    pango_layout_set_single_paragraph_mode(out.get(), TRUE);
-    pango_layout_set_auto_dir(out.get(), FALSE);
     const std::string clean = without_strays(text);
     pango_layout_set_text(out.get(), clean.data(), static_cast<int>(clean.size()));
     return out;
   }
 
- private:
   /// As long as the text, with a control character (which is drawn as a box) for what Pango complains about: bytes that
   /// are no UTF-8, and zeros.
   static std::string without_strays(std::string_view text) {

@@ -57,7 +57,7 @@ bool encode(png_structp png, png_infop info, int width, int height, bool alpha, 
 
 }  // namespace
 
-std::string encode_png(const Image& image, double dpi, const PngNote& note) {
+std::string encode_png(const Image& image, double dpi, const FileNote& note) {
   Sink sink;
   std::string keys[] = {"Title", "Description", "Software", png_recipe_key},
               texts[] = {note.title, note.description, "Headscope", note.recipe};
@@ -88,15 +88,34 @@ std::string encode_png(const Image& image, double dpi, const PngNote& note) {
   return std::move(sink.bytes);
 }
 
-std::string png_chunks(std::string_view png, std::string_view type) {
-  std::string out;
+namespace {
+/// Calls `each` with the place, type and content of the chunks, until it returns false.
+template <class Each>
+void for_chunks(std::string_view png, const Each& each) {
   for (std::size_t at = 8; at + 12 <= png.size();) {
     std::size_t length = 0;
     for (std::size_t i = 0; i < 4; ++i) length = length << 8 | static_cast<unsigned char>(png[at + i]);
-    if (length > png.size() - at - 12) break;
-    if (png.substr(at + 4, 4) == type) out += png.substr(at + 8, length);
+    if (length > png.size() - at - 12 || !each(at, png.substr(at + 4, 4), png.substr(at + 8, length))) return;
     at += 12 + length;
   }
+}
+}  // namespace
+
+std::string_view png_head(std::string_view png) {
+  std::size_t end = 0;
+  for_chunks(png, [&](std::size_t at, std::string_view type, std::string_view) {
+    end = at;
+    return type != "IDAT";
+  });
+  return png.substr(0, end);
+}
+
+std::string png_chunks(std::string_view png, std::string_view type) {
+  std::string out;
+  for_chunks(png, [&](std::size_t, std::string_view found, std::string_view content) {
+    if (found == type) out += content;
+    return true;
+  });
   return out;
 }
 

@@ -10,14 +10,16 @@
 
 namespace headscope {
 
-struct PngNote {
+struct FileNote {
   std::string title, description, recipe = {};  ///< "" = left out
 };
 inline constexpr const char* png_recipe_key = "Headscope";  ///< of the chunk that holds the recipe
 
 /// Opaque images are written without alpha. Throws Error when libpng reports a failure.
-std::string encode_png(const Image& image, double dpi = 96, const PngNote& note = {});
+std::string encode_png(const Image& image, double dpi = 96, const FileNote& note = {});
 
+/// Everything before its first pixels: what it says of itself.
+std::string_view png_head(std::string_view png);
 /// What stands in the chunks of one type, "IDAT", joined; "" where there are none, or this is no PNG.
 std::string png_chunks(std::string_view png, std::string_view type);
 

@@ -7,12 +7,12 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <numbers>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "viz/export/cairo_handles.h"
-#include "viz/export/pango_text.h"
+#include "viz/export/cairo_shapes.h"
 
 namespace headscope {
 
@@ -34,45 +34,21 @@ class Painter {
       throw Error("picture", fmt::format("a drawing surface of {} × {} px", width, height),
                   cairo_status_to_string(cairo_status(cairo_.get())));
     cairo_scale(cairo_.get(), scale, scale);
+    shapes_.emplace(cairo_.get());
   }
 
   void ground(Color color) {
     cairo_save(cairo_.get());
     cairo_set_operator(cairo_.get(), CAIRO_OPERATOR_SOURCE);
-    source(color);
+    shapes_->source(color);
     cairo_paint(cairo_.get());
     cairo_restore(cairo_.get());
   }
 
-  void operator()(const Box& box) {
-    trace_path(box);
-    if (box.fill.a) {
-      source(box.fill);
-      cairo_fill_preserve(cairo_.get());
-    }
-    if (box.stroke.a && box.stroke_width > 0) {
-      source(box.stroke);
-      cairo_set_line_width(cairo_.get(), box.stroke_width);
-      cairo_stroke_preserve(cairo_.get());
-    }
-    cairo_new_path(cairo_.get());
+  template <class Shape>
+  void operator()(const Shape& shape) {
+    (*shapes_)(shape);
   }
-
-  void operator()(const Line& line) {
-    if (line.points.size() < 2) return;
-    cairo_move_to(cairo_.get(), line.points[0].x, line.points[0].y);
-    for (std::size_t i = 1; i < line.points.size(); ++i)
-      cairo_line_to(cairo_.get(), line.points[i].x, line.points[i].y);
-    stroke(line.color, line.width);
-  }
-
-  void operator()(const Curve& c) {
-    cairo_move_to(cairo_.get(), c.from.x, c.from.y);
-    cairo_curve_to(cairo_.get(), c.control_from.x, c.control_from.y, c.control_to.x, c.control_to.y, c.to.x, c.to.y);
-    stroke(c.color, c.width);
-  }
-
-  void operator()(const Text& text) { text_.draw(cairo_.get(), text); }
 
   void operator()(const Heatmap& map) {
     if (map.rows() == 0 || map.columns() == 0) return;
@@ -82,33 +58,6 @@ class Painter {
     const bool fine = x.back() - x.front() < map.columns() || y.back() - y.front() < map.rows();
     fine ? paint_pooled(map, x.front(), x.back(), y.front(), y.back()) : paint_cells(map, x, y);
     cairo_surface_mark_dirty(surface_.get());
-  }
-
-  void operator()(const Pixels& pixels) {
-    if (pixels.width <= 0 || pixels.height <= 0) return;
-    std::vector<std::uint32_t> premultiplied(static_cast<std::size_t>(pixels.width) *
-                                             static_cast<std::size_t>(pixels.height));
-    for (std::size_t i = 0; i < premultiplied.size(); ++i) {
-      const std::uint8_t* p = pixels.rgba->data() + 4 * i;
-      const std::uint32_t a = p[3];
-      const auto times = [a](std::uint32_t c) { return (c * a + 127) / 255; };
-      premultiplied[i] = a << 24 | times(p[0]) << 16 | times(p[1]) << 8 | times(p[2]);
-    }
-    const std::unique_ptr<cairo_surface_t, DestroySurface> image(
-        cairo_image_surface_create_for_data(reinterpret_cast<unsigned char*>(premultiplied.data()), CAIRO_FORMAT_ARGB32,
-                                            pixels.width, pixels.height, pixels.width * 4));
-    cairo_save(cairo_.get());
-    cairo_rectangle(cairo_.get(), pixels.rect.x, pixels.rect.y, pixels.rect.w, pixels.rect.h);
-    cairo_clip(cairo_.get());
-    cairo_translate(cairo_.get(), pixels.rect.x, pixels.rect.y);
-    cairo_scale(cairo_.get(), pixels.rect.w / pixels.width, pixels.rect.h / pixels.height);
-    cairo_set_source_surface(cairo_.get(), image.get(), 0, 0);
-    cairo_pattern_set_filter(cairo_get_source(cairo_.get()),
-                             pixels.smooth ? CAIRO_FILTER_BILINEAR : CAIRO_FILTER_NEAREST);
-    cairo_pattern_set_extend(cairo_get_source(cairo_.get()), CAIRO_EXTEND_PAD);
-    cairo_paint(cairo_.get());
-    cairo_restore(cairo_.get());
-    cairo_surface_flush(surface_.get());
   }
 
   Image finish() {
@@ -130,30 +79,6 @@ class Painter {
   }
 
  private:
-  void source(Color c) { cairo_set_source_rgba(cairo_.get(), c.r / 255.0, c.g / 255.0, c.b / 255.0, c.a / 255.0); }
-
-  void stroke(Color color, double width) {
-    source(color);
-    cairo_set_line_width(cairo_.get(), width);
-    cairo_set_line_join(cairo_.get(), CAIRO_LINE_JOIN_ROUND);  // a peak ends at its value
-    cairo_stroke(cairo_.get());
-  }
-
-  void trace_path(const Box& box) {
-    const auto& [x, y, w, h] = box.rect;
-    const double r = std::min({box.radius, w / 2, h / 2}), quarter = std::numbers::pi / 2;
-    if (r <= 0) {
-      cairo_rectangle(cairo_.get(), x, y, w, h);
-      return;
-    }
-    cairo_new_sub_path(cairo_.get());
-    cairo_arc(cairo_.get(), x + w - r, y + r, r, -quarter, 0);
-    cairo_arc(cairo_.get(), x + w - r, y + h - r, r, 0, quarter);
-    cairo_arc(cairo_.get(), x + r, y + h - r, r, quarter, 2 * quarter);
-    cairo_arc(cairo_.get(), x + r, y + r, r, 2 * quarter, 3 * quarter);
-    cairo_close_path(cairo_.get());
-  }
-
   /// Pixel borders of `count` equal cells.
   std::vector<int> edges(double begin, double length, Index count) const {
     std::vector<int> out(static_cast<std::size_t>(count) + 1);
@@ -220,7 +145,7 @@ class Painter {
   std::vector<std::uint32_t> pixels_;
   CairoSurface surface_;
   CairoContext cairo_;
-  PangoText text_;
+  std::optional<CairoShapes> shapes_;
 };
 
 }  // namespace

@@ -2,12 +2,17 @@
 
 #include <png.h>
 
+#include <algorithm>
+#include <charconv>
 #include <csetjmp>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "viz/export/animation.h"
+#include "viz/export/pdf.h"
 #include "viz/export/png.h"
 #include "viz/export/svg.h"
 
@@ -90,6 +95,72 @@ std::string recipe_in_svg(std::string_view text) {
   return out;
 }
 
+std::string recipe_in_pdf(std::string_view bytes) {
+  const std::size_t at = bytes.starts_with("%PDF-") ? bytes.rfind(pdf_recipe_begin) : std::string_view::npos;
+  if (at == std::string_view::npos) return "";
+  bytes.remove_prefix(at + pdf_recipe_begin.size());
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == ')') return out;
+    if (bytes[i] != '\\') {
+      out += bytes[i];
+      continue;
+    }
+    const std::string_view rest = bytes.substr(++i, 3);
+    if (rest.empty()) break;
+    int code = 0;
+    const auto [end, failure] = std::from_chars(rest.data(), rest.data() + rest.size(), code, 8);
+    const bool numbered = failure == std::errc() && end == rest.data() + 3 && code < 256;
+    out += numbered ? static_cast<char>(code) : rest.front();
+    if (numbered) i += 2;
+  }
+  return "";
+}
+
+namespace {
+struct GifExtension {
+  std::size_t begin = 0, end = 0;
+  std::string content;
+};
+/// The one of ours, which stands before the first picture.
+std::optional<GifExtension> extension_of_gif(std::string_view bytes) {
+  constexpr int extension = 0x21, application = 0xFF;
+  const auto byte = [&](std::size_t at) { return at < bytes.size() ? static_cast<unsigned char>(bytes[at]) : 0; };
+  if (!bytes.starts_with("GIF89a")) return std::nullopt;
+  const int flags = byte(10);  // a table of colours comes first, where bit 7 says so
+  std::size_t at = 13 + ((flags & 0x80) != 0 ? std::size_t{3} << ((flags & 7) + 1) : 0);
+  while (byte(at) == extension) {
+    GifExtension found{at, at + 2, {}};
+    int parts = 0;
+    bool ours = byte(at + 1) == application;
+    for (; byte(found.end) > 0; ++parts) {
+      const std::string_view part = bytes.substr(found.end + 1, static_cast<std::size_t>(byte(found.end)));
+      if (parts == 0)
+        ours = ours && part == gif_recipe_name;
+      else if (ours)
+        found.content += part;
+      found.end += 1 + static_cast<std::size_t>(byte(found.end));
+    }
+    if (found.end >= bytes.size()) return std::nullopt;  // it is cut off
+    ++found.end;
+    if (ours) return found;
+    at = found.end;
+  }
+  return std::nullopt;
+}
+}  // namespace
+
+std::string recipe_in_gif(std::string_view bytes) {
+  const auto found = extension_of_gif(bytes);
+  return found ? found->content : "";
+}
+
+std::string gif_without_recipe(std::string_view bytes) {
+  std::string out(bytes);
+  if (const auto found = extension_of_gif(bytes)) out.erase(found->begin, found->end - found->begin);
+  return out;
+}
+
 fs::path csv_metadata_path(const fs::path& csv) {
   fs::path out = csv;
   out += "-metadata.json";
@@ -115,8 +186,11 @@ void write_csv_metadata(const fs::path& csv, const Scene& note) {
 
 std::string read_recipe(const fs::path& file) {
   const std::string ending = file.extension().string();
-  if (ending == ".png" || ending == ".PNG") return recipe_in_png(read_file(file, picture_limit), file.string());
+  if (ending == ".gif" || ending == ".GIF") return recipe_in_gif(read_file(file, picture_limit));
+  if (ending == ".png" || ending == ".PNG" || ending == ".apng" || ending == ".APNG")
+    return recipe_in_png(read_file(file, picture_limit), file.string());
   if (ending == ".svg" || ending == ".SVG") return recipe_in_svg(read_file(file, picture_limit));
+  if (ending == ".pdf" || ending == ".PDF") return recipe_in_pdf(read_file(file, picture_limit));
   if (ending != ".csv" && ending != ".CSV") return "";
   const fs::path companion = csv_metadata_path(file);
   std::error_code absent;

@@ -11,6 +11,7 @@
 #include "core/base/file.h"
 #include "viz/export/pango_text.h"
 #include "viz/export/png.h"
+#include "viz/export/vector_cells.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -67,7 +68,7 @@ std::string number(double x) {
 
 class Writer {
  public:
-  explicit Writer(bool rectangles) : rectangles_(rectangles) {}
+  explicit Writer(const Scene& scene) : vectors_(scene) {}
 
   void mark(const Mark& mark) {
     open_ = "";
@@ -113,10 +114,10 @@ class Writer {
 
   void operator()(const Heatmap& map) {
     if (map.rows() == 0 || map.columns() == 0) return;
-    if (rectangles_ && map.rows() * map.columns() <= svg_cells_per_map)
+    if (vectors_.drawn(map))
       cells(map);
     else
-      embedded(map);
+      image(map.rect, cells_image(map), false);
   }
 
   void operator()(const Pixels& pixels) {
@@ -145,76 +146,16 @@ class Writer {
     out_ += inside_.empty() ? "/>\n" : fmt::format(">{}</{}>\n", inside_, tag);
   }
 
-  /// One rectangle a cell; neighbours of one colour share one where no gap parts them. Masked cells become a single
-  /// path.
+  /// One rectangle for each run of cells; masked cells become a single path.
   void cells(const Heatmap& map) {
     out_ += fmt::format("<g{} shape-rendering=\"crispEdges\">{}\n", open_, inside_);
-    masked_path(map);
-    for (Index r = 0; r < map.rows(); ++r)
-      for (Index c = 0; c < map.columns();) {
-        if (map.is_masked(r, c)) {
-          ++c;
-          continue;
-        }
-        const Color color = map.color(r, c);
-        Index end = c + 1;
-        while (map.gap == 0 && end < map.columns() && !map.is_masked(r, end) && map.color(r, end) == color) ++end;
-        const Rect first = map.cell(r, c), last = map.cell(r, end - 1);
-        out_ +=
-            fmt::format("<rect{}{}/>\n", rect({first.x, first.y, last.right() - first.x - map.gap, first.h - map.gap}),
-                        paint("fill", color));
-        c = end;
-      }
-    out_ += "</g>\n";
-  }
-
-  void masked_path(const Heatmap& map) {
     std::string path;
-    const auto add = [&path](double x, double y, double w, double h) {
+    for (const auto& [x, y, w, h] : masked_field(map))
       path += fmt::format("M{} {}h{}v{}h{}z", number(x), number(y), number(w), number(h), number(-w));
-    };
-    const auto masked = [&](Index r, Index c) { return r < map.rows() && map.is_masked(r, c); };
-    for (Index r = 0; r < map.rows(); ++r)
-      for (Index c = 0; c < map.columns();) {
-        if (!map.is_masked(r, c)) {
-          ++c;
-          continue;
-        }
-        Index end = c + 1;
-        while (end < map.columns() && map.is_masked(r, end)) ++end;
-        const Rect first = map.cell(r, c), last = map.cell(r, end - 1);
-        add(first.x, first.y, last.right() - first.x - map.gap, first.h - map.gap);
-        // The strip between this run and masked cells below belongs to the field.
-        for (Index below = c; map.gap > 0 && below < end;) {
-          if (!masked(r + 1, below)) {
-            ++below;
-            continue;
-          }
-          Index stop = below + 1;
-          while (stop < end && masked(r + 1, stop)) ++stop;
-          const Rect from = map.cell(r, below), to = map.cell(r, stop - 1);
-          add(from.x, from.bottom() - map.gap, to.right() - from.x - map.gap, map.gap);
-          below = stop;
-        }
-        c = end;
-      }
     if (!path.empty()) out_ += fmt::format("<path d=\"{}\"{}/>\n", path, paint("fill", map.masked_color));
-  }
-
-  /// Each cell is k × k pixels, so that a viewer that smooths images blurs only the last k-th of a cell.
-  void embedded(const Heatmap& map) {
-    const Index side = std::max(map.rows(), map.columns());
-    const auto k = static_cast<double>(std::clamp<Index>(2048 / side, 1, 8));
-    Heatmap flat = map;
-    flat.gap = 0;
-    Scene tile;
-    tile.width = static_cast<double>(map.columns());
-    tile.height = static_cast<double>(map.rows());
-    tile.background = map.masked_color;
-    flat.rect = {0, 0, tile.width, tile.height};
-    tile.add({flat, "", ""});
-    const double fits = pixel_scale_within_limits(tile, k);
-    image(map.rect, rasterize(tile, fits), false);
+    for (const CellRun& run : cell_runs(map))
+      out_ += fmt::format("<rect{}{}/>\n", rect(run.rect), paint("fill", run.color));
+    out_ += "</g>\n";
   }
 
   void image(const Rect& place, const Image& pixels, bool smooth) {
@@ -228,12 +169,7 @@ class Writer {
                          " xlink:href=\"data:image/png;base64," + base64.get() + "\"");
   }
 
-  static double pixel_scale_within_limits(const Scene& tile, double wanted) {
-    const double side = max_side_px / std::max(tile.width, tile.height);
-    return std::min({wanted, side, std::sqrt(static_cast<double>(max_pixels) / (tile.width * tile.height)) * 0.999});
-  }
-
-  bool rectangles_;
+  VectorCells vectors_;
   std::string out_, open_, inside_;
 };
 
@@ -251,10 +187,6 @@ std::string shown_size(const Scene& scene, const OutputSize& size) {
 std::string encode_svg(const Scene& scene, const OutputSize& size) {
   pixel_size(scene,
              {.width_px = size.width_px, .width_inches = size.width_inches, .dpi = {}});  // the same limits as pixels
-  Index small = 0;
-  for (const Mark& mark : scene.marks)
-    if (const auto* map = std::get_if<Heatmap>(&mark.shape))
-      if (const Index n = map->rows() * map->columns(); n <= svg_cells_per_map) small += n;
   std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
   out += fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" version=\"1.1\" {} "
@@ -264,7 +196,7 @@ std::string encode_svg(const Scene& scene, const OutputSize& size) {
   if (!scene.description.empty()) out += "<desc>" + escaped(scene.description) + "</desc>\n";
   if (!scene.recipe.empty())
     out += std::string(svg_recipe_begin) + escaped(scene.recipe, scene.recipe.size()) + "</metadata>\n";
-  Writer writer(small <= svg_cells_per_scene);
+  Writer writer(scene);
   if (scene.background.a)
     writer.mark({Box{{0, 0, scene.width, scene.height}, scene.background, {0, 0, 0, 0}, 0, 0}, "", ""});
   for (const Mark& mark : scene.marks) writer.mark(mark);

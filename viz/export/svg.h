@@ -11,9 +11,6 @@
 
 namespace headscope {
 
-/// A heatmap with more cells than this is embedded as PNG; so are all when a scene's small ones have too many together.
-inline constexpr Index svg_cells_per_map = 4096, svg_cells_per_scene = 20000;
-
 /// What the recipe stands behind in a file, up to </metadata>.
 inline constexpr std::string_view svg_recipe_begin = "<metadata id=\"headscope-recipe\">";
 
