@@ -4,24 +4,24 @@
 #include <cassert>
 #include <vector>
 
+#include "core/base/nth.h"
 #include "core/base/thread_pool.h"
 #include "core/tensor/block_product.h"
-#include "core/tensor/over_rows.h"
 #include "core/tensor/panels.h"
 
 namespace headscope {
 namespace {
 
-// Up to so many rows, decoding numbers where they are multiplied costs less than packing them.
-constexpr Index few_rows = 8;
-// A task takes at least so many rows, or it would decode more than it multiplies.
-constexpr Index least_rows = 64;
+// So few rows wait for memory, which gives up long runs soonest: so much of the columns of one panel is asked for at a
+// time, or so many columns where rows lie one behind the other. More rows take turns with what stays in a cache.
+constexpr Index few_rows = 64, long_depth = 2048, long_columns = 512;
 
 class StoredMatrix final : public PackedMatrix {
  public:
   explicit StoredMatrix(std::span<const Tensor> parts) : parts_(parts.begin(), parts.end()) {
     for (const Tensor& part : parts_) {
       begin_.push_back(out_);
+      columns_.push_back(part.dim(1));
       out_ += part.dim(1);
     }
   }
@@ -35,60 +35,61 @@ class StoredMatrix final : public PackedMatrix {
   Index out() const override { return out_; }
 
   void multiply(const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) const override {
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      Tensor into = out.slice(1, begin_[i], begin_[i] + parts_[i].dim(1));
-      const float* const own = bias ? bias + begin_[i] : nullptr;
-      if (x.dim(0) <= few_rows)
-        few(parts_[i], x, own, into, pool);
-      else
-        many(parts_[i], x, own, into, pool);
-    }
+    const std::vector<BlockTask> tasks =
+        block_tasks(x.dim(0), in(), columns_, x.dim(0) <= few_rows ? long_columns : block_columns, pool);
+    pool.parallel(static_cast<int>(tasks.size()), [&](int number, int) {
+      const BlockTask& task = nth(tasks, number);
+      const Index column = nth(begin_, task.part) + task.column;
+      multiply(x.slice(0, task.row, task.row + task.rows), nth(parts_, task.part), task.column,
+               std::min(task.columns + task.columns, nth(columns_, task.part) - task.column), task.columns,
+               bias ? bias + column : nullptr, out.mutable_data() + task.row * out.stride(0) + column, out.stride(0));
+    });
   }
 
  private:
-  static void few(const Tensor& w, const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) {
-    const Index rows = x.dim(0), in = w.dim(0), columns = w.dim(1);
-    const stored::Lines lines = *w.lines();
-    // Eight columns side by side are read at once, or eight registers of them.
-    const Index wanted = std::clamp<Index>(rows * in * columns / product_task_grain, 1, 4 * pool.threads()),
-                beside = lines.rows ? 128 : 8, step = ((columns + wanted - 1) / wanted + beside - 1) / beside * beside;
-    pool.parallel(static_cast<int>((columns + step - 1) / step), [&](int task, int) {
-      const Index begin = task * step;
-      stored::multiply(x.data(), x.stride(0), rows, in, lines.from_column(begin), std::min(step, columns - begin),
-                       bias ? bias + begin : nullptr, out.mutable_data() + begin, out.stride(0));
-    });
+  /// The bytes of `block` (depth, columns).
+  static Ahead ahead(const stored::Lines& block, Index depth, Index columns) {
+    const Index runs = block.rows ? depth : columns, length = block.rows ? columns : depth;
+    return {block.data + stored::bytes_of(block.kind, block.first), runs, stored::bytes_of(block.kind, length),
+            stored::bytes_of(block.kind, block.stride)};
   }
 
-  static void many(const Tensor& w, const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) {
-    const Index rows = x.dim(0), columns = w.dim(1), width = panels::width();
-    // Columns first: a task that has all rows decodes its part of the matrix once.
-    const Index wanted = 4 * pool.threads();
-    const Index step = std::clamp((columns / wanted + width - 1) / width * width, width, block_columns);
-    const Index across = (columns + step - 1) / step;
-    const Index down = std::clamp<Index>(rows / least_rows, 1, std::max<Index>(wanted / across, 1));
-    const Index tall = ((rows + down - 1) / down + strip_rows - 1) / strip_rows * strip_rows;
-    std::vector<Tensor> scratch(static_cast<std::size_t>(pool.threads()));
-    pool.parallel(static_cast<int>(across * ((rows + tall - 1) / tall)), [&](int task, int thread) {
-      Tensor& panel = scratch[static_cast<std::size_t>(thread)];
-      if (!panel.defined()) panel = Tensor::uninitialized({panels::packed_size(block_depth, step)});
-      const Index row = task / across * tall, column = task % across * step;
-      block(w.slice(1, column, std::min(columns, column + step)), x.slice(0, row, std::min(rows, row + tall)),
-            bias ? bias + column : nullptr, panel, out.mutable_data() + row * out.stride(0) + column, out.stride(0));
-    });
-  }
-
-  /// Some columns of the product of some rows, by one thread.
-  static void block(const Tensor& w, const Tensor& x, const float* bias, Tensor& panel, float* out, Index out_stride) {
-    const Index in = w.dim(0);
-    for (Index k = 0; k < in; k += block_depth) {
-      const Index depth = std::min(block_depth, in - k);
-      panels::pack(w.slice(0, k, k + depth), panel.mutable_data());
-      multiply_block(x, k, depth, panel.data(), w.dim(1), bias, out, out_stride);
-    }
+  /// Columns [begin, begin + columns) of one part, by one thread. Those behind them up to `all` are read next.
+  static void multiply(const Tensor& x, const Tensor& w, Index begin, Index all, Index columns, const float* bias,
+                       float* out, Index out_stride) {
+    const stored::Lines lines = w.lines()->from(0, begin);
+    const Index in = w.dim(0), rows = x.dim(0), width = panels::width();
+    const bool few = rows <= few_rows;
+    const Index deep = few && !lines.rows ? long_depth : block_depth, wide = !few         ? block_columns
+                                                                             : lines.rows ? long_columns
+                                                                                          : width;
+    // What is read next is asked for where most of the time goes.
+    const bool while_decoding = rows == 1 && !lines.rows;
+    alignas(64) float panel[static_cast<std::size_t>(block_depth * panels::widest)];
+    for (Index column = 0; column < columns; column += wide)
+      for (Index k = 0; k < in; k += deep) {
+        const Index across = std::min(wide, columns - column), down = std::min(deep, in - k);
+        const bool last = k + deep >= in;  // then the next columns come
+        const Index next_k = last ? 0 : k + deep, next = last ? column + across : column;
+        const Ahead coming =
+            next < all ? ahead(lines.from(next_k, next), std::min(deep, in - next_k), std::min(across, all - next))
+                       : Ahead{};
+        Index step = 0;
+        const Index steps = (across + width - 1) / width * ((down + block_depth - 1) / block_depth);
+        for (Index j = column; j < column + across; j += width)
+          for (Index i = k; i < k + down; i += block_depth, ++step) {
+            const Index used = std::min(width, column + across - j), depth = std::min(block_depth, k + down - i);
+            if (used < width) std::fill(panel, panel + depth * width, 0.0f);
+            const Ahead own = coming.part(step, step + 1, steps);
+            stored::unpack(lines.from(i, j), depth, used, panel, width, while_decoding ? own : Ahead{});
+            multiply_block(x, i, depth, panel, used, bias ? bias + j : nullptr, out + j, out_stride,
+                           while_decoding ? Ahead{} : own);
+          }
+      }
   }
 
   std::vector<Tensor> parts_;
-  std::vector<Index> begin_;  // columns before each
+  std::vector<Index> begin_, columns_;  // columns before each, and its own
   Index out_ = 0;
 };
 
