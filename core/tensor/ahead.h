@@ -33,7 +33,11 @@ class Fetch {
  public:
   /// `steps`: in how many the whole product falls.
   Fetch(const Ahead& ahead, Index steps)
-      : next_(ahead.data), length_(ahead.length), stride_(ahead.stride), runs_((ahead.runs + streams - 1) / streams) {
+      : next_(ahead.data),
+        length_(ahead.length),
+        stride_(ahead.stride),
+        streams(std::clamp<Index>(ahead.runs, 1, 4)),
+        runs_((ahead.runs + streams - 1) / streams) {
     apart_ = runs_ * stride_;
     const Index lines = runs_ * ((length_ + Ahead::line - 1) / Ahead::line);
     each_ = lines > 0 ? (lines + steps - 1) / std::max<Index>(steps, 1) : 0;
@@ -51,9 +55,8 @@ class Fetch {
   }
 
  private:
-  static constexpr Index streams = 4;
   const std::byte* next_;
-  Index length_, stride_, runs_, at_ = 0, apart_ = 0, each_ = 0;
+  Index length_, stride_, streams, runs_, at_ = 0, apart_ = 0, each_ = 0;
 };
 
 }  // namespace headscope

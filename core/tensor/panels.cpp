@@ -44,11 +44,6 @@ HWY_INLINE void Store(V low, V high, V scale, const float* bias, Index columns, 
   for (Index j = 0; j < columns; ++j) c[j] = row[j];
 }
 
-// Sums run in chunks of this depth, whose results are added up: a chain of n additions errs by up to n roundings,
-// chunks by chunk + n / chunk. A softmax magnifies what the residual stream has gathered; on trained models this halves
-// the largest error of an attention weight, and costs less than can be measured.
-constexpr Index kChunk = 32;
-
 // What is read next is asked for once for so many numbers of depth.
 constexpr Index kGroup = 4;
 
@@ -62,10 +57,10 @@ HWY_NOINLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index step,
   HWY_ALIGN float total[R][2 * HWY_MAX_BYTES / sizeof(float)];
   V low[R], high[R];
   Fetch fetch = all;
-  for (Index from = 0; from == 0 || from < depth; from += kChunk) {  // without depth the sums are 0
+  for (Index from = 0; from == 0 || from < depth; from += chunk) {  // without depth the sums are 0
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) low[r] = high[r] = hn::Zero(d);
-    Index k = HWY_MIN(kChunk, depth - from);
+    Index k = HWY_MIN(chunk, depth - from);
     while (k > 0) {
       fetch.some();
       Index i = HWY_MIN(kGroup, k);
@@ -89,7 +84,7 @@ HWY_NOINLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index step,
         high[r] = hn::Add(high[r], hn::Load(d, total[r] + lanes));
       }
     }
-    if (from + kChunk < depth) {
+    if (from + chunk < depth) {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         hn::Store(low[r], d, total[r]);
@@ -125,10 +120,10 @@ HWY_NOINLINE void OneRow(const float* HWY_RESTRICT a, Index step, Index depth, c
 #pragma GCC unroll 4
   for (int p = 0; p < kPanels; ++p) low_total[p] = high_total[p] = hn::Zero(d);
   Fetch fetch = all;
-  for (Index from = 0; from < depth; from += kChunk) {
+  for (Index from = 0; from < depth; from += chunk) {
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) low[p] = high[p] = hn::Zero(d);
-    Index k = HWY_MIN(kChunk, depth - from);
+    Index k = HWY_MIN(chunk, depth - from);
     while (k > 0) {
       fetch.some();
       Index i = HWY_MIN(kGroup, k);
@@ -162,16 +157,16 @@ constexpr int kChunks = 4;
 HWY_NOINLINE void OneRowOfPanel(const float* HWY_RESTRICT a, Index step, Index depth, const float* HWY_RESTRICT b,
                                 Index columns, float scale, const float* bias, float* c, Fetch& all) {
   const D d;
-  const Index lanes = static_cast<Index>(hn::Lanes(d)), next_a = kChunk * step, next_b = kChunk * 2 * lanes;
+  const Index lanes = static_cast<Index>(hn::Lanes(d)), next_a = chunk * step, next_b = chunk * 2 * lanes;
   V low[kChunks], high[kChunks], low_total = hn::Zero(d), high_total = hn::Zero(d);
   Fetch fetch = all;
   Index from = 0;
-  for (; from + kChunks * kChunk <= depth; from += kChunks * kChunk) {
+  for (; from + kChunks * chunk <= depth; from += kChunks * chunk) {
 #pragma GCC unroll 4
     for (int p = 0; p < kChunks; ++p) low[p] = high[p] = hn::Zero(d);
     static_assert(kGroup == kChunks);
 #pragma GCC unroll 1
-    for (Index i = 0; i < kChunk; ++i, a += step, b += 2 * lanes) {
+    for (Index i = 0; i < chunk; ++i, a += step, b += 2 * lanes) {
       fetch.some();
 #pragma GCC unroll 4
       for (int p = 0; p < kChunks; ++p) {
@@ -188,9 +183,9 @@ HWY_NOINLINE void OneRowOfPanel(const float* HWY_RESTRICT a, Index step, Index d
       high_total = hn::Add(high_total, high[p]);
     }
   }
-  for (; from < depth; from += kChunk) {
+  for (; from < depth; from += chunk) {
     low[0] = high[0] = hn::Zero(d);
-    const Index end = HWY_MIN(depth, from + kChunk);
+    const Index end = HWY_MIN(depth, from + chunk);
 #pragma GCC unroll 1
     for (Index k = from; k < end; ++k, a += step, b += 2 * lanes) {
       if ((k - from) % kGroup == 0) fetch.some();

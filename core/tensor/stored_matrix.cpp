@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <memory>
 #include <vector>
 
 #include "core/base/nth.h"
@@ -12,9 +13,12 @@
 namespace headscope {
 namespace {
 
-// So few rows wait for memory, which gives up long runs soonest: so much of the columns of one panel is asked for at a
-// time, or so many columns where rows lie one behind the other. More rows take turns with what stays in a cache.
+// So few rows wait for memory, which gives up long runs soonest: of the columns of a panel so much is asked for at a
+// time, or tasks have so many columns where rows lie one behind the other.
 constexpr Index few_rows = 64, long_depth = 2048, long_columns = 512;
+// Rows that lie one behind the other are decoded so many at a time, the chunks that panels::multiply adds up, with so
+// many columns that they stay in the first-level cache.
+constexpr Index run_depth = panels::chunk, run_columns = 256;
 
 class StoredMatrix final : public PackedMatrix {
  public:
@@ -39,32 +43,39 @@ class StoredMatrix final : public PackedMatrix {
         block_tasks(x.dim(0), in(), columns_, x.dim(0) <= few_rows ? long_columns : block_columns, pool);
     pool.parallel(static_cast<int>(tasks.size()), [&](int number, int) {
       const BlockTask& task = nth(tasks, number);
-      const Index column = nth(begin_, task.part) + task.column;
-      multiply(x.slice(0, task.row, task.row + task.rows), nth(parts_, task.part), task.column,
-               std::min(task.columns + task.columns, nth(columns_, task.part) - task.column), task.columns,
-               bias ? bias + column : nullptr, out.mutable_data() + task.row * out.stride(0) + column, out.stride(0));
+      const Tensor source = x.slice(0, task.row, task.row + task.rows);
+      const stored::Lines lines = nth(parts_, task.part).lines()->from(0, task.column);
+      const Index column = nth(begin_, task.part) + task.column, after = nth(columns_, task.part) - task.column;
+      const float* const own = bias ? bias + column : nullptr;
+      float* const to = out.mutable_data() + task.row * out.stride(0) + column;
+      if (lines.rows && x.dim(0) <= few_rows)
+        by_runs(source, lines, task.columns, own, to, out.stride(0));
+      else
+        by_blocks(source, lines, task.columns, std::min(2 * task.columns, after), own, to, out.stride(0));
     });
   }
 
  private:
-  /// The bytes of `block` (depth, columns).
-  static Ahead ahead(const stored::Lines& block, Index depth, Index columns) {
-    const Index runs = block.rows ? depth : columns, length = block.rows ? columns : depth;
-    return {block.data + stored::bytes_of(block.kind, block.first), runs, stored::bytes_of(block.kind, length),
-            stored::bytes_of(block.kind, block.stride)};
+  /// The bytes of (depth, columns) numbers.
+  static Ahead ahead(const stored::Lines& from, Index depth, Index columns) {
+    const Index runs = from.rows ? depth : columns, length = from.rows ? columns : depth;
+    return {from.data + stored::bytes_of(from.kind, from.first), runs, stored::bytes_of(from.kind, length),
+            stored::bytes_of(from.kind, from.stride)};
   }
 
-  /// Columns [begin, begin + columns) of one part, by one thread. Those behind them up to `all` are read next.
-  static void multiply(const Tensor& x, const Tensor& w, Index begin, Index all, Index columns, const float* bias,
-                       float* out, Index out_stride) {
-    const stored::Lines lines = w.lines()->from(0, begin);
-    const Index in = w.dim(0), rows = x.dim(0), width = panels::width();
-    const bool few = rows <= few_rows;
-    const Index deep = few && !lines.rows ? long_depth : block_depth, wide = !few         ? block_columns
-                                                                             : lines.rows ? long_columns
-                                                                                          : width;
-    // What is read next is asked for where most of the time goes.
-    const bool while_decoding = rows == 1 && !lines.rows;
+  static void decode(const stored::Lines& from, Index depth, Index columns, float* panel, const Ahead& ahead) {
+    const Index width = panels::width();
+    if (columns < width) std::fill(panel, panel + depth * width, 0.0f);
+    stored::unpack(from, depth, columns, panel, width, ahead);
+  }
+
+  /// Some columns, by one thread, a panel at a time, which stays in the first-level cache. What is read next are those
+  /// up to column `all`.
+  static void by_blocks(const Tensor& x, const stored::Lines& w, Index columns, Index all, const float* bias,
+                        float* out, Index out_stride) {
+    const Index in = x.dim(1), rows = x.dim(0), width = panels::width();
+    const bool few = rows <= few_rows && !w.rows;
+    const Index deep = few ? long_depth : block_depth, wide = few ? width : block_columns;
     alignas(64) float panel[static_cast<std::size_t>(block_depth * panels::widest)];
     for (Index column = 0; column < columns; column += wide)
       for (Index k = 0; k < in; k += deep) {
@@ -72,20 +83,48 @@ class StoredMatrix final : public PackedMatrix {
         const bool last = k + deep >= in;  // then the next columns come
         const Index next_k = last ? 0 : k + deep, next = last ? column + across : column;
         const Ahead coming =
-            next < all ? ahead(lines.from(next_k, next), std::min(deep, in - next_k), std::min(across, all - next))
+            next < all ? ahead(w.from(next_k, next), std::min(deep, in - next_k), std::min(across, all - next))
                        : Ahead{};
         Index step = 0;
-        const Index steps = (across + width - 1) / width * ((down + block_depth - 1) / block_depth);
+        const Index steps = panels::padded(across) / width * ((down + block_depth - 1) / block_depth);
         for (Index j = column; j < column + across; j += width)
           for (Index i = k; i < k + down; i += block_depth, ++step) {
             const Index used = std::min(width, column + across - j), depth = std::min(block_depth, k + down - i);
-            if (used < width) std::fill(panel, panel + depth * width, 0.0f);
+            // Asked for in both, in as many pieces as they take time.
             const Ahead own = coming.part(step, step + 1, steps);
-            stored::unpack(lines.from(i, j), depth, used, panel, width, while_decoding ? own : Ahead{});
+            decode(w.from(i, j), depth, used, panel, own.part(0, 1, rows + 1));
             multiply_block(x, i, depth, panel, used, bias ? bias + j : nullptr, out + j, out_stride,
-                           while_decoding ? Ahead{} : own);
+                           own.part(1, rows + 1, rows + 1));
           }
       }
+  }
+
+  /// The same where rows lie one behind the other, in the order in which they do. An element's sum is that of
+  /// by_blocks(): the runs of a block are added up before they are added to those before.
+  static void by_runs(const Tensor& x, const stored::Lines& w, Index columns, const float* bias, float* out,
+                      Index out_stride) {
+    const Index in = x.dim(1), rows = x.dim(0), width = panels::width();
+    alignas(64) float run[static_cast<std::size_t>(run_depth * run_columns)];
+    const auto sums = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(rows * columns));
+    for (Index k = 0; k < in; k += run_depth) {
+      const Index depth = std::min(run_depth, in - k), next = k + depth;
+      const Ahead coming = next < in ? ahead(w.from(next, 0), std::min(run_depth, in - next), columns) : Ahead{};
+      for (Index j = 0; j < columns; j += run_columns) {
+        const Index beside = std::min(run_columns, columns - j);
+        for (Index i = 0; i < beside; i += width)
+          decode(w.from(k, j + i), depth, std::min(width, beside - i), run + i * depth, {});
+        float* const sum = sums.get() + j;
+        panels::multiply({x.data() + k, x.stride(0)}, rows, depth, run, depth * width, beside, 1.0f,
+                         k % block_depth > 0 ? panels::Addend{sum, columns} : panels::Addend{}, sum, columns,
+                         coming.part(j, j + beside, columns));
+      }
+      if (next % block_depth > 0 && next < in) continue;
+      for (Index r = 0; r < rows; ++r, out += out_stride) {
+        const float* const added = next > block_depth ? out : bias;
+        for (Index j = 0; j < columns; ++j) out[j] = sums[r * columns + j] + (added ? added[j] : 0.0f);
+      }
+      out -= rows * out_stride;
+    }
   }
 
   std::vector<Tensor> parts_;
