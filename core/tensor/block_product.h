@@ -59,7 +59,7 @@ inline void multiply_block(const Tensor& x, Index k, Index depth, const float* b
     const panels::Addend added = k > 0 ? panels::Addend{c, out_stride} : panels::Addend{bias};
     panels::multiply({x.data() + r * x.stride(0) + k, x.stride(0)}, std::min(strip_rows, rows - r), depth, block,
                      depth * panels::width(), columns, 1.0f, added, c, out_stride,
-                     ahead.part(strip, strip + 1, strips));
+                     ahead.of_each(strip, strip + 1, strips));
   }
 }
 

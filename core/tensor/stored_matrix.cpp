@@ -92,9 +92,9 @@ class StoredMatrix final : public PackedMatrix {
             const Index used = std::min(width, column + across - j), depth = std::min(block_depth, k + down - i);
             // Asked for in both, in as many pieces as they take time.
             const Ahead own = coming.part(step, step + 1, steps);
-            decode(w.from(i, j), depth, used, panel, own.part(0, 1, rows + 1));
+            decode(w.from(i, j), depth, used, panel, own.of_each(0, 1, rows + 1));
             multiply_block(x, i, depth, panel, used, bias ? bias + j : nullptr, out + j, out_stride,
-                           own.part(1, rows + 1, rows + 1));
+                           own.of_each(1, rows + 1, rows + 1));
           }
       }
   }
