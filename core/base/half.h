@@ -2,12 +2,21 @@
 // Numbers of 16 bits: IEEE 754 binary16 (F16), and the upper half of a float32 (BF16).
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace headscope {
 
 float half_to_float(std::uint16_t bits);   ///< exact
 std::uint16_t float_to_half(float value);  ///< round to nearest even
+
+/// The 16 bits that lie there.
+inline std::uint16_t bits_at(const std::byte* from) {
+  std::uint16_t bits;
+  std::memcpy(&bits, from, sizeof bits);
+  return bits;
+}
 
 inline float bfloat_to_float(std::uint16_t bits) {  ///< exact
   return std::bit_cast<float>(std::uint32_t{bits} << 16);

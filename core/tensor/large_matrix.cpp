@@ -1,20 +1,14 @@
 #include <algorithm>
-#include <cassert>
-#include <cstring>
 #include <vector>
 
+#include "core/base/nth.h"
 #include "core/base/thread_pool.h"
 #include "core/tensor/block_product.h"
 #include "core/tensor/matrix.h"
-#include "core/tensor/over_rows.h"
 
 namespace headscope {
 namespace {
 
-// Rows are split among threads only where each gets so many, or it would read more of the matrix than it multiplies.
-constexpr Index least_rows = 64;
-// Rows of a task: their part of x and of the result stay in the second-level cache beside two blocks.
-constexpr Index most_rows = 192;
 // Up to here a product is as quick as memory, and the processor's own prefetcher does better than we do.
 constexpr Index rows_to_read_ahead = 3;
 
@@ -57,29 +51,20 @@ class LargeMatrix final : public PackedMatrix {
   Index out() const override { return out_; }
 
   void multiply(const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) const override {
-    const Index rows = x.dim(0), width = panels::width();
-    // Columns first, whole tiles if there are enough, then rows.
-    const Index wanted = std::min<Index>(3 * pool.threads(), rows * in_ * out_ / product_task_grain + 1);
-    Index step = block_columns;
-    while (step > width && (out_ + step - 1) / step < wanted) step /= 2;
-    const Index across = (out_ + step - 1) / step;
-    const Index down = std::max(std::clamp<Index>(rows / least_rows, 1, std::max<Index>(wanted / across, 1)),
-                                (rows + most_rows - 1) / most_rows);
-    const Index tall = ((rows + down - 1) / down + strip_rows - 1) / strip_rows * strip_rows;
-    const Index tasks = across * ((rows + tall - 1) / tall);
-    pool.parallel(static_cast<int>(tasks), [&](int task, int) {
-      const Index row = task / across * tall, column = task % across * step, columns = std::min(step, out_ - column);
-      const Tensor source = x.slice(0, row, std::min(rows, row + tall));
+    const std::vector<BlockTask> tasks = block_tasks(x.dim(0), in_, std::span(&out_, 1), block_columns, pool);
+    pool.parallel(static_cast<int>(tasks.size()), [&](int number, int) {
+      const BlockTask& task = nth(tasks, number);
+      const Tensor source = x.slice(0, task.row, task.row + task.rows);
       for (Index k = 0; k < in_; k += block_depth) {
-        panels::Ahead ahead;
+        Ahead ahead;
         const bool last = k + block_depth >= in_;  // then the next columns come
-        const Index next_k = last ? 0 : k + block_depth, next_column = last ? column + step : column;
-        if (rows >= rows_to_read_ahead && next_column < out_)
-          ahead = {blocks_.data() + place(next_column, next_k),
-                   std::min(block_depth, in_ - next_k) * panels::padded(std::min(step, out_ - next_column))};
-        multiply_block(source, k, std::min(block_depth, in_ - k), blocks_.data() + place(column, k), columns,
-                       bias ? bias + column : nullptr, out.mutable_data() + row * out.stride(0) + column, out.stride(0),
-                       ahead);
+        const Index next_k = last ? 0 : k + block_depth, next = last ? task.column + task.columns : task.column;
+        if (x.dim(0) >= rows_to_read_ahead && next < out_)
+          ahead = Ahead::of(blocks_.data() + place(next, next_k),
+                            std::min(block_depth, in_ - next_k) * panels::padded(std::min(task.columns, out_ - next)));
+        multiply_block(source, k, std::min(block_depth, in_ - k), blocks_.data() + place(task.column, k), task.columns,
+                       bias ? bias + task.column : nullptr, out.mutable_data() + task.row * out.stride(0) + task.column,
+                       out.stride(0), ahead);
       }
     });
   }

@@ -44,35 +44,8 @@ HWY_INLINE void Store(V low, V high, V scale, const float* bias, Index columns, 
   for (Index j = 0; j < columns; ++j) c[j] = row[j];
 }
 
-// Sums run in chunks of this depth, whose results are added up: a chain of n additions errs by up to n roundings,
-// chunks by chunk + n / chunk. A softmax magnifies what the residual stream has gathered; on trained models this halves
-// the largest error of an attention weight, and costs less than can be measured.
-constexpr Index kChunk = 32;
-
-/// What is read next is asked for by so many cache lines in every group of kGroup numbers of depth, until all are: in
-/// kStreams places at once, since a processor's own prefetcher, which goes on from where it is asked, follows each one
-/// only so far ahead (with one place 8 rows get two thirds of what memory gives up, with four nine tenths).
-constexpr Index kStreams = 4, kGroup = 4, kLine = 16;  // floats of a line
-struct Fetch {
-  const float *next, *end;
-  Index lines, apart;
-
-  /// `groups`: in how many the whole product falls.
-  Fetch(const Ahead& ahead, Index groups)
-      : next(ahead.data),
-        end(ahead.data + ahead.count / kStreams),
-        lines(ahead.data ? (ahead.count / kStreams / kLine + groups - 1) / groups : 0),
-        apart(ahead.count / kStreams) {}
-  HWY_INLINE void Some() {
-    for (Index line = 0; line < lines; ++line, next += kLine)
-      for (Index stream = 0; stream < kStreams; ++stream)
-        __builtin_prefetch(next + stream * apart, 0, 2);  // the second level
-  }
-  void GoOn(const Fetch& done) {
-    next = done.next;
-    if (next >= end) lines = 0;
-  }
-};
+// What is read next is asked for once for so many numbers of depth.
+constexpr Index kGroup = 4;
 
 /// R rows × one panel. `tail` < width: only that many columns are stored.
 template <int R>
@@ -84,12 +57,12 @@ HWY_NOINLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index step,
   HWY_ALIGN float total[R][2 * HWY_MAX_BYTES / sizeof(float)];
   V low[R], high[R];
   Fetch fetch = all;
-  for (Index from = 0; from == 0 || from < depth; from += kChunk) {  // without depth the sums are 0
+  for (Index from = 0; from == 0 || from < depth; from += chunk) {  // without depth the sums are 0
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) low[r] = high[r] = hn::Zero(d);
-    Index k = HWY_MIN(kChunk, depth - from);
+    Index k = HWY_MIN(chunk, depth - from);
     while (k > 0) {
-      fetch.Some();
+      fetch.some();
       Index i = HWY_MIN(kGroup, k);
       k -= i;
 #pragma GCC unroll 1
@@ -111,7 +84,7 @@ HWY_NOINLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index step,
         high[r] = hn::Add(high[r], hn::Load(d, total[r] + lanes));
       }
     }
-    if (from + kChunk < depth) {
+    if (from + chunk < depth) {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         hn::Store(low[r], d, total[r]);
@@ -119,7 +92,7 @@ HWY_NOINLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index step,
       }
     }
   }
-  all.GoOn(fetch);
+  all = fetch;
   const V s = hn::Set(d, scale);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
@@ -135,48 +108,96 @@ HWY_INLINE void BlockOf(Index rows, Rest&&... rest) {
     BlockOf<R - 1>(rows, rest...);
 }
 
-/// One row × P panels at once, because a single chain of multiply-adds would wait for its own latency. The sums run in
-/// the same order as in Block, so a row's result does not depend on which rows it is computed with. The loop is written
-/// out in both: given its body as a function, GCC 12 makes a sixth slower code of it.
-template <int P>
+/// One row × some panels at once, because a single chain of multiply-adds would wait for its own latency. The sums run
+/// in the same order as in Block, so a row's result does not depend on which rows it is computed with. The loop is
+/// written out in both: given its body as a function, GCC 12 makes a sixth slower code of it.
+constexpr int kPanels = 4;
 HWY_NOINLINE void OneRow(const float* HWY_RESTRICT a, Index step, Index depth, const float* HWY_RESTRICT b,
                          Index panel_stride, Index columns, float scale, const float* bias, float* c, Fetch& all) {
   const D d;
   const Index lanes = static_cast<Index>(hn::Lanes(d));
-  V low[P], high[P], low_total[P], high_total[P];
+  V low[kPanels], high[kPanels], low_total[kPanels], high_total[kPanels];
 #pragma GCC unroll 4
-  for (int p = 0; p < P; ++p) low_total[p] = high_total[p] = hn::Zero(d);
+  for (int p = 0; p < kPanels; ++p) low_total[p] = high_total[p] = hn::Zero(d);
   Fetch fetch = all;
-  for (Index from = 0; from < depth; from += kChunk) {
+  for (Index from = 0; from < depth; from += chunk) {
 #pragma GCC unroll 4
-    for (int p = 0; p < P; ++p) low[p] = high[p] = hn::Zero(d);
-    Index k = HWY_MIN(kChunk, depth - from);
+    for (int p = 0; p < kPanels; ++p) low[p] = high[p] = hn::Zero(d);
+    Index k = HWY_MIN(chunk, depth - from);
     while (k > 0) {
-      fetch.Some();
+      fetch.some();
       Index i = HWY_MIN(kGroup, k);
       k -= i;
 #pragma GCC unroll 1
       for (; i > 0; --i, a += step, b += 2 * lanes) {
         const V x = hn::Set(d, *a);
 #pragma GCC unroll 4
-        for (int p = 0; p < P; ++p) {
+        for (int p = 0; p < kPanels; ++p) {
           low[p] = hn::MulAdd(x, hn::Load(d, b + p * panel_stride), low[p]);
           high[p] = hn::MulAdd(x, hn::Load(d, b + p * panel_stride + lanes), high[p]);
         }
       }
     }
 #pragma GCC unroll 4
-    for (int p = 0; p < P; ++p) {
+    for (int p = 0; p < kPanels; ++p) {
       low_total[p] = hn::Add(low_total[p], low[p]);
       high_total[p] = hn::Add(high_total[p], high[p]);
     }
   }
-  all.GoOn(fetch);
+  all = fetch;
   const V s = hn::Set(d, scale);
 #pragma GCC unroll 4
-  for (int p = 0; p < P; ++p)
+  for (int p = 0; p < kPanels; ++p)
     Store(low_total[p], high_total[p], s, bias ? bias + p * 2 * lanes : nullptr,
           HWY_MIN(2 * lanes, columns - p * 2 * lanes), c + p * 2 * lanes);
+}
+
+/// One row × one panel: the chains of so many chunks at once instead. Same sums, in the same order.
+constexpr int kChunks = 4;
+HWY_NOINLINE void OneRowOfPanel(const float* HWY_RESTRICT a, Index step, Index depth, const float* HWY_RESTRICT b,
+                                Index columns, float scale, const float* bias, float* c, Fetch& all) {
+  const D d;
+  const Index lanes = static_cast<Index>(hn::Lanes(d)), next_a = chunk * step, next_b = chunk * 2 * lanes;
+  V low[kChunks], high[kChunks], low_total = hn::Zero(d), high_total = hn::Zero(d);
+  Fetch fetch = all;
+  Index from = 0;
+  for (; from + kChunks * chunk <= depth; from += kChunks * chunk) {
+#pragma GCC unroll 4
+    for (int p = 0; p < kChunks; ++p) low[p] = high[p] = hn::Zero(d);
+    static_assert(kGroup == kChunks);
+#pragma GCC unroll 1
+    for (Index i = 0; i < chunk; ++i, a += step, b += 2 * lanes) {
+      fetch.some();
+#pragma GCC unroll 4
+      for (int p = 0; p < kChunks; ++p) {
+        const V x = hn::Set(d, a[p * next_a]);
+        low[p] = hn::MulAdd(x, hn::Load(d, b + p * next_b), low[p]);
+        high[p] = hn::MulAdd(x, hn::Load(d, b + p * next_b + lanes), high[p]);
+      }
+    }
+    a += (kChunks - 1) * next_a;
+    b += (kChunks - 1) * next_b;
+#pragma GCC unroll 4
+    for (int p = 0; p < kChunks; ++p) {
+      low_total = hn::Add(low_total, low[p]);
+      high_total = hn::Add(high_total, high[p]);
+    }
+  }
+  for (; from < depth; from += chunk) {
+    low[0] = high[0] = hn::Zero(d);
+    const Index end = HWY_MIN(depth, from + chunk);
+#pragma GCC unroll 1
+    for (Index k = from; k < end; ++k, a += step, b += 2 * lanes) {
+      if ((k - from) % kGroup == 0) fetch.some();
+      const V x = hn::Set(d, *a);
+      low[0] = hn::MulAdd(x, hn::Load(d, b), low[0]);
+      high[0] = hn::MulAdd(x, hn::Load(d, b + lanes), high[0]);
+    }
+    low_total = hn::Add(low_total, low[0]);
+    high_total = hn::Add(high_total, high[0]);
+  }
+  all = fetch;
+  Store(low_total, high_total, hn::Set(d, scale), bias, HWY_MIN(2 * lanes, columns), c);
 }
 
 void Multiply(const Rows& left, Index rows, Index depth, const float* b, Index panel_stride, Index columns, float scale,
@@ -187,14 +208,14 @@ void Multiply(const Rows& left, Index rows, Index depth, const float* b, Index p
   const Index blocks = (rows + kRows - 1) / kRows, groups = (depth + kGroup - 1) / kGroup;
   if (rows == 1) {
     const float* const add = addend.data;
-    Fetch fetch(ahead, groups * HWY_MAX(columns / (4 * panel), 1));
+    Fetch fetch(ahead, groups * HWY_MAX(columns / (kPanels * panel), 1));
     Index j = 0;
-    for (; j + 3 * panel < columns; j += 4 * panel)
-      OneRow<4>(a, step, depth, b + j / panel * panel_stride, panel_stride, columns - j, scale, add ? add + j : nullptr,
-                c + j, fetch);
+    for (; j + (kPanels - 1) * panel < columns; j += kPanels * panel)
+      OneRow(a, step, depth, b + j / panel * panel_stride, panel_stride, columns - j, scale, add ? add + j : nullptr,
+             c + j, fetch);
     for (; j < columns; j += panel)
-      OneRow<1>(a, step, depth, b + j / panel * panel_stride, panel_stride, columns - j, scale, add ? add + j : nullptr,
-                c + j, fetch);
+      OneRowOfPanel(a, step, depth, b + j / panel * panel_stride, columns - j, scale, add ? add + j : nullptr, c + j,
+                    fetch);
     return;
   }
   Fetch fetch(ahead, groups * blocks * ((columns + panel - 1) / panel));
@@ -294,11 +315,11 @@ void pack_stored(const Tensor& matrix, float* out) {
     constexpr Index some = 16;
     for (Index k = 0; k < depth; k += some)
       each_panel([&](Index j, Index used, float* panel) {
-        stored::unpack(lines->from_row(k).from_column(j), std::min(some, depth - k), used, panel + k * w, w);
+        stored::unpack(lines->from(k, j), std::min(some, depth - k), used, panel + k * w, w, {});
       });
   } else if (lines) {
     each_panel(
-        [&](Index j, Index used, float* panel) { stored::unpack(lines->from_column(j), depth, used, panel, w); });
+        [&](Index j, Index used, float* panel) { stored::unpack(lines->from(0, j), depth, used, panel, w, {}); });
   } else {
     each_panel([&](Index j, Index used, float* panel) {
       for (Index k = 0; k < depth; ++k)

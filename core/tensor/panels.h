@@ -4,10 +4,17 @@
 // matrices small enough to stay in cache, where a library call would cost more than the product.
 // Instruction set chosen at run time (Highway). Thread rule: pure functions.
 
+#include "core/tensor/ahead.h"
 #include "core/tensor/tensor.h"
 
 namespace headscope::panels {
 
+/// Sums run in chunks of this depth, whose results are added up: a chain of n additions errs by up to n roundings,
+/// chunks by chunk + n / chunk. A softmax magnifies what the residual stream has gathered; on trained models this
+/// halves the largest error of an attention weight, and costs less than can be measured.
+inline constexpr Index chunk = 32;
+/// More columns than any processor's panel has.
+inline constexpr Index widest = 64;
 /// Columns of one panel on this processor: two registers' worth (32 with AVX-512, 16 with AVX2).
 Index width();
 /// `columns` rounded up to whole panels.
@@ -32,13 +39,6 @@ struct Rows {
 struct Addend {
   const float* data = nullptr;
   Index stride = 0;
-};
-
-/// What the caller reads next, from memory rather than from a cache: asked for while this product is computed, so
-/// that it is in the second-level cache when its turn comes.
-struct Ahead {
-  const float* data = nullptr;
-  Index count = 0;
 };
 
 /// c (rows, columns) = scale · a (rows, depth) · B + addend.

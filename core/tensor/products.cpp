@@ -13,7 +13,7 @@ namespace headscope {
 namespace {
 
 // A block of b (128 × 32 columns × 4 bytes: 16 KB) and what it is multiplied with stay in the first-level cache.
-constexpr Index depth_block = 128, widest_panel = 64;
+constexpr Index depth_block = 128;
 // A task packs its block of b once for so many rows of a.
 constexpr Index least_rows = 128;
 // Between strips of so many rows (whole blocks of the kernel's 8 or 6) the next block is asked for.
@@ -27,10 +27,10 @@ struct Task {
 
 /// Asks for part of a matrix a piece at a time, ahead of its use: what a step multiplies is often far more than the
 /// caches hold, and rows that lie far apart are not foreseen by the processor.
-class Ahead {
+class MatrixAhead {
  public:
-  Ahead() = default;
-  Ahead(const Tensor& x, Index row, Index rows, Index column, Index columns) {
+  MatrixAhead() = default;
+  MatrixAhead(const Tensor& x, Index row, Index rows, Index column, Index columns) {
     if (x.kind() != Stored::f32) return;  // half of it or less, which the processor foresees
     data_ = x.data() + row * x.stride(0) + column * x.stride(1);
     lines_ = rows;
@@ -54,20 +54,20 @@ class Ahead {
 
 void run(const Task& task) {
   const Product& p = *task.product;
-  alignas(64) float panel[static_cast<std::size_t>(depth_block * widest_panel)];
+  alignas(64) float panel[static_cast<std::size_t>(depth_block * panels::widest)];
   const Index depth = p.a.dim(1), width = panels::width(), end = task.column + task.columns;
   for (Index k = 0; k < depth; k += depth_block) {
     const Index block = std::min(depth_block, depth - k), next_k = k + block;
     for (Index column = task.column; column < end; column += width) {
       const Index columns = std::min(width, end - column), next_column = column + columns;
       panels::pack(p.b.slice(0, k, next_k).slice(1, column, next_column), panel);
-      Ahead a, b;
+      MatrixAhead a, b;
       if (next_column < end) {
-        b = Ahead(p.b, k, block, next_column, std::min(width, end - next_column));
+        b = MatrixAhead(p.b, k, block, next_column, std::min(width, end - next_column));
       } else if (next_k < depth) {
         const Index next_block = std::min(depth_block, depth - next_k);
-        b = Ahead(p.b, next_k, next_block, task.column, std::min(width, task.columns));
-        a = Ahead(p.a, task.row, task.rows, next_k, next_block);
+        b = MatrixAhead(p.b, next_k, next_block, task.column, std::min(width, task.columns));
+        a = MatrixAhead(p.a, task.row, task.rows, next_k, next_block);
       }
       for (Index r = 0; r < task.rows; r += strip) {
         const Index rows = std::min(strip, task.rows - r), row = task.row + r;
@@ -90,7 +90,7 @@ void run(const Task& task) {
 
 void multiply(std::span<const Product> products, ThreadPool& pool) {
   const Index width = panels::width();
-  assert(width <= widest_panel);
+  assert(width <= panels::widest);
   std::vector<Task> tasks;
   for (const Product& p : products) {
     Tensor(p.c).mutable_data();  // it may lie on a device, which then knows that it is written to here

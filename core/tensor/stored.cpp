@@ -1,10 +1,10 @@
 #include "core/tensor/stored.h"
 
 #include <cassert>
-#include <cstring>
 #include <type_traits>
 
 #include "core/base/half.h"
+#include "core/tensor/ahead.h"
 
 // This file is compiled once per instruction set by foreach_target. What has SSSE3 has SSE4 as well, but for processors
 // of 2006.
@@ -21,6 +21,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
+using Bits = hn::Vec<hn::RebindToUnsigned<D>>;
 
 // Whether this instruction set converts numbers of 16 bits by itself, and not Highway in several steps.
 #undef HEADSCOPE_CONVERTS_HALVES
@@ -30,11 +31,12 @@ using V = hn::Vec<D>;
 #define HEADSCOPE_CONVERTS_HALVES 1
 #endif
 
-// 32 numbers of one kind that begin at `from`, as vectors: at(d, i) are numbers i, i + 1, …
+// 32 numbers of one kind that begin at `from`, as vectors: at(d, i) are numbers i, i + 1, … The numbers themselves
+// begin `skipped` bytes later; Part() takes the `together` that lie in every 32 bits apart.
 
 struct Bf16 {
   static constexpr bool plain = true;  // each number by itself: at() reads on behind the 32
-  static constexpr Index bytes = 2 * block;
+  static constexpr Index bytes = 2 * block, skipped = 0, together = 2;
   HWY_INLINE explicit Bf16(const std::byte* from) : from_(reinterpret_cast<const std::uint16_t*>(from)) {}
   template <class Tag>
   HWY_INLINE hn::Vec<Tag> at(Tag d, Index i) const {
@@ -42,32 +44,45 @@ struct Bf16 {
     const hn::Rebind<std::uint16_t, Tag> halves;
     return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(whole, hn::LoadU(halves, from_ + i))));
   }
+  static HWY_INLINE void Part(Bits bits, V, V* out) {
+    const hn::RebindToUnsigned<D> whole;
+    out[0] = hn::BitCast(D(), hn::ShiftLeft<16>(bits));
+    out[1] = hn::BitCast(D(), hn::And(bits, hn::Set(whole, 0xffff0000u)));
+  }
 
  private:
   const std::uint16_t* from_;
 };
 
+/// Numbers of F16, given by their bits.
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> FromHalves(Tag d, hn::Vec<hn::Rebind<std::uint16_t, Tag>> bits) {
+  const auto numbers = hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, Tag>(), bits));
+#if HEADSCOPE_CONVERTS_HALVES
+  return numbers;
+#else  // which takes infinity and NaN for numbers
+  const hn::RebindToUnsigned<Tag> whole;
+  const auto wide = hn::PromoteTo(whole, bits), exponent = hn::Set(whole, 0x7c00u);
+  const auto special =
+      hn::Or(hn::Set(whole, 0x7f800000u), hn::Or(hn::ShiftLeft<16>(hn::And(wide, hn::Set(whole, 0x8000u))),
+                                                 hn::ShiftLeft<13>(hn::And(wide, hn::Set(whole, 0x3ffu)))));
+  return hn::IfThenElse(hn::RebindMask(d, hn::Eq(hn::And(wide, exponent), exponent)), hn::BitCast(d, special), numbers);
+#endif
+}
+
 struct F16 {
   static constexpr bool plain = true;
-  static constexpr Index bytes = 2 * block;
+  static constexpr Index bytes = 2 * block, skipped = 0, together = 2;
   HWY_INLINE explicit F16(const std::byte* from) : from_(reinterpret_cast<const std::uint16_t*>(from)) {}
   template <class Tag>
   HWY_INLINE hn::Vec<Tag> at(Tag d, Index i) const {
-    const hn::Rebind<std::uint16_t, Tag> halves;
-    const hn::Rebind<hwy::float16_t, Tag> half;
-    const auto bits = hn::LoadU(halves, from_ + i);
-    const auto numbers = hn::PromoteTo(d, hn::BitCast(half, bits));
-#if HEADSCOPE_CONVERTS_HALVES
-    return numbers;
-#else  // which takes infinity and NaN for numbers
-    const hn::RebindToUnsigned<Tag> whole;
-    const auto wide = hn::PromoteTo(whole, bits), exponent = hn::Set(whole, 0x7c00u);
-    const auto special =
-        hn::Or(hn::Set(whole, 0x7f800000u), hn::Or(hn::ShiftLeft<16>(hn::And(wide, hn::Set(whole, 0x8000u))),
-                                                   hn::ShiftLeft<13>(hn::And(wide, hn::Set(whole, 0x3ffu)))));
-    return hn::IfThenElse(hn::RebindMask(d, hn::Eq(hn::And(wide, exponent), exponent)), hn::BitCast(d, special),
-                          numbers);
-#endif
+    return FromHalves(d, hn::LoadU(hn::Rebind<std::uint16_t, Tag>(), from_ + i));
+  }
+  static HWY_INLINE void Part(Bits bits, V, V* out) {
+    const D d;
+    const hn::Rebind<std::uint16_t, D> halves;
+    out[0] = FromHalves(d, hn::TruncateTo(halves, bits));
+    out[1] = FromHalves(d, hn::TruncateTo(halves, hn::ShiftRight<16>(bits)));
   }
 
  private:
@@ -75,30 +90,28 @@ struct F16 {
 };
 
 struct Q8 {
+  using Few = hn::CappedTag<float, 4>;
   static constexpr bool plain = false;
-  static constexpr Index bytes = 2 + block;
+  static constexpr Index bytes = 2 + block, skipped = 2, together = 4;
   HWY_INLINE explicit Q8(const std::byte* from)
-      : scale_(Scale(from)), from_(reinterpret_cast<const std::int8_t*>(from + 2)) {}
+      : scale_(hn::GetLane(FromHalves(Few(), hn::Set(hn::Rebind<std::uint16_t, Few>(), bits_at(from))))),
+        from_(reinterpret_cast<const std::int8_t*>(from + skipped)) {}
   template <class Tag>
   HWY_INLINE hn::Vec<Tag> at(Tag d, Index i) const {
     const hn::Rebind<std::int32_t, Tag> whole;
     const hn::Rebind<std::int8_t, Tag> small;
     return hn::Mul(hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(small, from_ + i))), hn::Set(d, scale_));
   }
+  static HWY_INLINE void Part(Bits bits, V scale, V* out) {
+    const D d;
+    const auto whole = hn::BitCast(hn::RebindToSigned<D>(), bits);
+    out[0] = hn::Mul(hn::ConvertTo(d, hn::ShiftRight<24>(hn::ShiftLeft<24>(whole))), scale);
+    out[1] = hn::Mul(hn::ConvertTo(d, hn::ShiftRight<24>(hn::ShiftLeft<16>(whole))), scale);
+    out[2] = hn::Mul(hn::ConvertTo(d, hn::ShiftRight<24>(hn::ShiftLeft<8>(whole))), scale);
+    out[3] = hn::Mul(hn::ConvertTo(d, hn::ShiftRight<24>(whole)), scale);
+  }
 
  private:
-  static HWY_INLINE float Scale(const std::byte* from) {
-    std::uint16_t bits;
-    std::memcpy(&bits, from, sizeof bits);
-#if !HEADSCOPE_CONVERTS_HALVES
-    return half_to_float(bits);
-#else
-    const hn::FixedTag<float, 4> four;
-    const hn::Rebind<std::uint16_t, decltype(four)> halves;
-    const hn::Rebind<hwy::float16_t, decltype(four)> half;
-    return hn::GetLane(hn::PromoteTo(four, hn::BitCast(half, hn::Set(halves, bits))));
-#endif
-  }
   float scale_;
   const std::int8_t* from_;
 };
@@ -129,61 +142,80 @@ void DecodeWhole(Stored kind, const std::byte* from, Index blocks, float* to) {
   ByKind(kind, [&]<class Numbers>(std::type_identity<Numbers>) HWY_ATTR { DecodeBlocks<Numbers>(from, blocks, to); });
 }
 
-// Turned in registers: as many columns at a time as a vector has numbers, up to 8.
-using Few = hn::CappedTag<float, 8>;
+#if HWY_TARGET != HWY_SCALAR
+/// 16 bytes of each of so many columns, `apart` bytes from one to the next.
+template <Index count>
+HWY_INLINE auto Sixteen(const std::byte* from, Index apart) {
+  const hn::FixedTag<std::uint8_t, static_cast<std::size_t>(16 * count)> d;
+  if constexpr (count == 1)
+    return hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(from));
+  else
+    return hn::Combine(d, Sixteen<count / 2>(from + count / 2 * apart, apart), Sixteen<count / 2>(from, apart));
+}
 
-/// Whole blocks of as many columns as Few has numbers, `step` bytes apart: row k of out is their numbers k.
+/// Whole blocks of as many columns as a register has numbers, `step` bytes apart: row k of out is their numbers k. They
+/// are turned in registers by 32 bits, before they are made floats.
 template <class Numbers>
-HWY_INLINE void TurnColumns(const std::byte* HWY_RESTRICT from, [[maybe_unused]] Index step, Index blocks,
-                            float* HWY_RESTRICT out, Index out_stride) {
-  const Few d;
-#if HWY_TARGET == HWY_SCALAR
-  for (Index at = 0; at < blocks; ++at)
-    for (Index i = 0; i < block; ++i)
-      hn::Store(Numbers(from + at * Numbers::bytes).at(d, i), d, out + (at * block + i) * out_stride);
-#else
-  constexpr Index kLanes = static_cast<Index>(hn::MaxLanes(Few()));
-  static_assert(kLanes == 4 || kLanes == 8);
-  const hn::Repartition<double, Few> pairs;
-  const auto turn = [&](const Numbers* four, Index i, hn::Vec<Few>* out_k) HWY_ATTR {
-    const auto r0 = four[0].at(d, i), r1 = four[1].at(d, i), r2 = four[2].at(d, i), r3 = four[3].at(d, i);
-    const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, r0, r1)),
-               high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, r0, r1)),
-               low23 = hn::BitCast(pairs, hn::InterleaveLower(d, r2, r3)),
-               high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, r2, r3));
-    out_k[0] = hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23));
-    out_k[1] = hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23));
-    out_k[2] = hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23));
-    out_k[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23));
-  };
+HWY_INLINE void TurnColumns(const std::byte* HWY_RESTRICT from, Index step, Index blocks, float* HWY_RESTRICT out,
+                            Index out_stride, Fetch& fetch) {
+  const D d;
+  const hn::RebindToUnsigned<D> whole;
+  const hn::Repartition<std::uint64_t, D> pairs;
+  constexpr Index kLanes = static_cast<Index>(hn::MaxLanes(D())), kPieces = block / 4 / Numbers::together;
+  // What is read together: all of a cache line where registers are as long, since lines that lie a power of two apart
+  // drive each other out of the first-level cache.
+  constexpr Index kSome = HWY_MIN(kPieces, kLanes / 4);
   for (Index at = 0; at < blocks; ++at, from += Numbers::bytes) {
-    const Numbers first[4] = {Numbers(from), Numbers(from + step), Numbers(from + 2 * step), Numbers(from + 3 * step)};
-    const std::byte* const other = from + (kLanes == 8 ? 4 * step : 0);
-    const Numbers second[4] = {Numbers(other), Numbers(other + step), Numbers(other + 2 * step),
-                               Numbers(other + 3 * step)};
-    for (Index i = 0; i < block; i += kLanes, out += kLanes * out_stride) {
-      hn::Vec<Few> a[4], b[4];  // of every four numbers of a register one k: k and k + 4
-      turn(first, i, a);
-      if constexpr (kLanes == 8) turn(second, i, b);
-      for (int k = 0; k < 4; ++k) {
-        if constexpr (kLanes == 8) {
-          hn::StoreU(hn::ConcatLowerLower(d, b[k], a[k]), d, out + k * out_stride);
-          hn::StoreU(hn::ConcatUpperUpper(d, b[k], a[k]), d, out + (k + 4) * out_stride);
-        } else {
-          hn::StoreU(a[k], d, out + k * out_stride);
+    V scale = hn::Zero(d);
+    if constexpr (!Numbers::plain) {
+      HWY_ALIGN std::uint16_t scales[kLanes];
+      for (Index j = 0; j < kLanes; ++j) scales[j] = bits_at(from + j * step);
+      scale = FromHalves(d, hn::Load(hn::Rebind<std::uint16_t, D>(), scales));
+    }
+    for (Index piece = 0; piece < kPieces; piece += kSome) {
+      fetch.some();
+      const std::byte* const numbers = from + Numbers::skipped + 16 * piece;
+      Bits r[4][kSome];
+#pragma GCC unroll 4
+      for (Index i = 0; i < 4; ++i)
+#pragma GCC unroll 4
+        for (Index q = 0; q < kSome; ++q)
+          r[i][q] = hn::BitCast(whole, Sixteen<kLanes / 4>(numbers + 16 * q + i * step, 4 * step));
+#pragma GCC unroll 4
+      for (Index q = 0; q < kSome; ++q) {
+        const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(whole, r[0][q], r[1][q])),
+                   high01 = hn::BitCast(pairs, hn::InterleaveUpper(whole, r[0][q], r[1][q])),
+                   low23 = hn::BitCast(pairs, hn::InterleaveLower(whole, r[2][q], r[3][q])),
+                   high23 = hn::BitCast(pairs, hn::InterleaveUpper(whole, r[2][q], r[3][q]));
+        const Bits turned[4] = {hn::BitCast(whole, hn::InterleaveLower(pairs, low01, low23)),
+                                hn::BitCast(whole, hn::InterleaveUpper(pairs, low01, low23)),
+                                hn::BitCast(whole, hn::InterleaveLower(pairs, high01, high23)),
+                                hn::BitCast(whole, hn::InterleaveUpper(pairs, high01, high23))};
+#pragma GCC unroll 4
+        for (const Bits& bits : turned) {
+          V part[Numbers::together];
+          Numbers::Part(bits, scale, part);
+#pragma GCC unroll 4
+          for (Index i = 0; i < Numbers::together; ++i, out += out_stride) hn::StoreU(part[i], d, out);
         }
       }
     }
   }
-#endif
 }
+#endif
 
 template <class Numbers>
-void UnpackColumns(const Lines& b, Index depth, Index columns, float* out, Index out_stride) {
-  const Index step = bytes_of(b.kind, b.stride), lanes = static_cast<Index>(hn::Lanes(Few()));
-  const Index whole = columns / lanes * lanes, blocks = depth / block;
-  const std::byte* const from = b.from + bytes_of(b.kind, b.first);
-  for (Index j = 0; j < whole; j += lanes) TurnColumns<Numbers>(from + j * step, step, blocks, out + j, out_stride);
+void UnpackColumns(const Lines& b, Index depth, Index columns, float* out, Index out_stride,
+                   [[maybe_unused]] const Ahead& ahead) {
+  const Index step = bytes_of(b.kind, b.stride), blocks = depth / block;
+  const std::byte* const from = b.data + bytes_of(b.kind, b.first);
+  Index whole = 0;
+#if HWY_TARGET != HWY_SCALAR
+  constexpr Index kLanes = static_cast<Index>(hn::MaxLanes(D()));
+  Fetch fetch(ahead, HWY_MAX(columns / kLanes * blocks, 1));
+  for (; whole + kLanes <= columns; whole += kLanes)
+    TurnColumns<Numbers>(from + whole * step, step, blocks, out + whole, out_stride, fetch);
+#endif
   for (Index j = 0; j < columns; ++j)
     for (Index k = j < whole ? blocks * block : 0; k < depth; ++k)
       out[k * out_stride + j] = number(b.kind, from + j * step, k);
@@ -192,194 +224,34 @@ void UnpackColumns(const Lines& b, Index depth, Index columns, float* out, Index
 /// Of a matrix whose rows lie one behind the other.
 constexpr Index kRowsAhead = 16;
 template <class Numbers>
-void UnpackRows(const Lines& b, Index depth, Index columns, float* out, Index out_stride) {
+void UnpackRows(const Lines& b, Index depth, Index columns, float* out, Index out_stride, const Ahead& ahead) {
   const D d;
   const Index step = bytes_of(b.kind, b.stride), lanes = static_cast<Index>(hn::Lanes(d));
-  const std::byte* from = b.from + bytes_of(b.kind, b.first);
+  const std::byte* from = b.data + bytes_of(b.kind, b.first);
+  const Index bytes = bytes_of(b.kind, columns);
+  Fetch fetch(ahead, depth);
   for (Index k = 0; k < depth; ++k, from += step, out += out_stride) {
+    fetch.some();
     // A processor does not see that the rows of a wide matrix follow one another.
-    for (Index byte = 0; byte < bytes_of(b.kind, columns); byte += 64)
-      __builtin_prefetch(from + kRowsAhead * step + byte);
+    __builtin_prefetch(from + kRowsAhead * step);
+    __builtin_prefetch(from + kRowsAhead * step + bytes - 1);
     const Numbers numbers(from);
+    if (columns == 2 * lanes) {
+      hn::StoreU(numbers.at(d, 0), d, out);
+      hn::StoreU(numbers.at(d, lanes), d, out + lanes);
+      continue;
+    }
     Index j = 0;
     for (; j + lanes <= columns; j += lanes) hn::StoreU(numbers.at(d, j), d, out + j);
     for (; j < columns; ++j) out[j] = number(b.kind, from, j);
   }
 }
 
-void Unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride) {
+void Unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride, const Ahead& ahead) {
   ByKind(b.kind, [&]<class Numbers>(std::type_identity<Numbers>) HWY_ATTR {
     if constexpr (Numbers::plain)
-      if (b.rows) return UnpackRows<Numbers>(b, depth, columns, out, out_stride);
-    UnpackColumns<Numbers>(b, depth, columns, out, out_stride);
-  });
-}
-
-// Sums run in chunks of so many blocks, whose results are added up (core/tensor/panels.cpp says why).
-constexpr Index kChunk = 8;
-
-/// R rows of a times C columns of B, which lie `step` bytes apart. Numbers behind the last whole block of a column (of
-/// the plain kinds alone) are added one by one.
-template <class Numbers, int R, int C>
-HWY_INLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index depth, const std::byte* HWY_RESTRICT b,
-                      Index step, Stored kind, const float* bias, float* c, Index c_stride) {
-  const D d;
-  const Index blocks = depth / block;
-  const Index lanes = static_cast<Index>(hn::Lanes(d));
-  V sum[R][C];
-  HWY_ALIGN float total[R][C][HWY_MAX_BYTES / sizeof(float)];
-  for (Index from = 0; from == 0 || from < blocks; from += kChunk) {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-      for (int j = 0; j < C; ++j) sum[r][j] = hn::Zero(d);
-    const Index end = HWY_MIN(blocks, from + kChunk);
-    for (Index at = from; at < end; ++at) {
-      const std::byte* const column = b + at * Numbers::bytes;
-      const float* const row = a + at * block;
-#pragma GCC unroll 8
-      for (int j = 0; j < C; ++j) {
-        const Numbers numbers(column + j * step);
-#pragma GCC unroll 8
-        for (Index i = 0; i < block; i += lanes) {
-          const V y = numbers.at(d, i);
-#pragma GCC unroll 8
-          for (int r = 0; r < R; ++r) sum[r][j] = hn::MulAdd(hn::LoadU(d, row + r * a_stride + i), y, sum[r][j]);
-        }
-      }
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-      for (int j = 0; j < C; ++j)
-        hn::Store(from > 0 ? hn::Add(sum[r][j], hn::Load(d, total[r][j])) : sum[r][j], d, total[r][j]);
-  }
-  for (int r = 0; r < R; ++r)
-    for (int j = 0; j < C; ++j) {
-      float all = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, total[r][j])));
-      for (Index k = blocks * block; k < depth; ++k) all += a[r * a_stride + k] * number(kind, b + j * step, k);
-      c[r * c_stride + j] = all + (bias ? bias[j] : 0.0f);
-    }
-}
-
-// Side by side: as many chains of multiply-adds as hide their latency, and no more than registers hold.
-template <int R>
-constexpr int kBeside = R == 1   ? 8
-                        : R == 2 ? 4
-                        : R <= 4 ? 2
-                                 : 1;
-
-/// R rows of a times all columns of a B whose columns lie one behind the other.
-template <class Numbers, int R>
-HWY_INLINE void AlongColumns(const float* a, Index a_stride, Index depth, const Lines& b, Index columns,
-                             const float* bias, float* c, Index c_stride) {
-  constexpr int kColumns = kBeside<R>;
-  const Index step = bytes_of(b.kind, b.stride);
-  const std::byte* const first = b.from + bytes_of(b.kind, b.first);
-  Index j = 0;
-  for (; j + kColumns <= columns; j += kColumns)
-    Block<Numbers, R, kColumns>(a, a_stride, depth, first + j * step, step, b.kind, bias ? bias + j : nullptr, c + j,
-                                c_stride);
-  if constexpr (kColumns > 1)
-    for (; j < columns; ++j)
-      Block<Numbers, R, 1>(a, a_stride, depth, first + j * step, step, b.kind, bias ? bias + j : nullptr, c + j,
-                           c_stride);
-}
-
-// Rows of B whose products are summed in registers; c holds the sums of all before (core/tensor/panels.cpp says why).
-constexpr Index kRun = 32;
-
-/// R rows of a times C registers of columns of B's next rows, `step` bytes apart: c = added + product. Null adds
-/// nothing.
-template <class Numbers, int R, int C>
-HWY_INLINE void RowBlock(const float* HWY_RESTRICT a, Index a_stride, Index depth, const std::byte* HWY_RESTRICT b,
-                         Index step, const float* added, Index added_stride, float* c, Index c_stride) {
-  const D d;
-  const Index lanes = static_cast<Index>(hn::Lanes(d));
-  V sum[R][C];
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int j = 0; j < C; ++j) sum[r][j] = hn::Zero(d);
-  for (Index k = 0; k < depth; ++k, b += step) {
-    const Numbers numbers(b);
-    V y[C];
-#pragma GCC unroll 8
-    for (int j = 0; j < C; ++j) y[j] = numbers.at(d, j * lanes);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const V x = hn::Set(d, a[r * a_stride + k]);
-#pragma GCC unroll 8
-      for (int j = 0; j < C; ++j) sum[r][j] = hn::MulAdd(x, y[j], sum[r][j]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int j = 0; j < C; ++j)
-      hn::StoreU(added ? hn::Add(sum[r][j], hn::LoadU(d, added + r * added_stride + j * lanes)) : sum[r][j], d,
-                 c + r * c_stride + j * lanes);
-}
-
-/// The same of fewer columns than a register has numbers: of copies with zeros behind them.
-template <class Numbers, int R>
-HWY_NOINLINE void RowTail(const float* a, Index a_stride, Index depth, const std::byte* b, Index step, Index columns,
-                          const float* added, Index added_stride, float* c, Index c_stride) {
-  constexpr Index kLanes = HWY_MAX_BYTES / sizeof(float), kWide = 2 * kLanes;  // bytes of a row's numbers
-  std::byte numbers[kRun * kWide] = {};
-  float add[R * kLanes] = {}, sum[R * kLanes];
-  for (Index k = 0; k < depth; ++k)
-    std::memcpy(numbers + k * kWide, b + k * step, static_cast<std::size_t>(2 * columns));
-  const auto bytes = static_cast<std::size_t>(columns) * sizeof(float);
-  for (int r = 0; added && r < R; ++r) std::memcpy(add + r * kLanes, added + r * added_stride, bytes);
-  RowBlock<Numbers, R, 1>(a, a_stride, depth, numbers, kWide, added ? add : nullptr, kLanes, sum, kLanes);
-  for (int r = 0; r < R; ++r) std::memcpy(c + r * c_stride, sum + r * kLanes, bytes);
-}
-
-/// R rows of a times all columns of a B whose rows lie one behind the other.
-template <class Numbers, int R>
-HWY_INLINE void AlongRows(const float* a, Index a_stride, Index depth, const Lines& b, Index columns, const float* bias,
-                          float* c, Index c_stride) {
-  // Two beside eight rows where there are 32 registers.
-  constexpr int kRegisters =
-      (HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86) || HWY_ARCH_ARM_A64 ? HWY_MAX(kBeside<R>, 2) : kBeside<R>;
-  const Index step = bytes_of(b.kind, b.stride), lanes = static_cast<Index>(hn::Lanes(D()));
-  const std::byte* from = b.from + bytes_of(b.kind, b.first);
-  for (Index k = 0; k < depth; k += kRun, a += kRun, from += kRun * step) {
-    const Index run = HWY_MIN(kRun, depth - k), added_stride = k > 0 ? c_stride : 0;
-    const float* const added = k > 0 ? c : bias;
-    const auto at = [&](Index j) { return added ? added + j : nullptr; };
-    Index j = 0;
-    for (; j + kRegisters * lanes <= columns; j += kRegisters * lanes)
-      RowBlock<Numbers, R, kRegisters>(a, a_stride, run, from + 2 * j, step, at(j), added_stride, c + j, c_stride);
-    if constexpr (kRegisters > 1)
-      for (; j + lanes <= columns; j += lanes)
-        RowBlock<Numbers, R, 1>(a, a_stride, run, from + 2 * j, step, at(j), added_stride, c + j, c_stride);
-    if (j < columns)
-      RowTail<Numbers, R>(a, a_stride, run, from + 2 * j, step, columns - j, at(j), added_stride, c + j, c_stride);
-  }
-}
-
-constexpr int kRows = 8;
-
-template <class Numbers, int R = kRows>
-HWY_INLINE void RowsOf(Index rows, const float* a, Index a_stride, Index depth, const Lines& b, Index columns,
-                       const float* bias, float* c, Index c_stride) {
-  if (rows == R) {
-    if constexpr (Numbers::plain)
-      if (b.rows) return AlongRows<Numbers, R>(a, a_stride, depth, b, columns, bias, c, c_stride);
-    AlongColumns<Numbers, R>(a, a_stride, depth, b, columns, bias, c, c_stride);
-  } else if constexpr (R > 1) {
-    RowsOf<Numbers, R - 1>(rows, a, a_stride, depth, b, columns, bias, c, c_stride);
-  }
-}
-
-void Multiply(const float* a, Index a_stride, Index rows, Index depth, const Lines& b, Index columns, const float* bias,
-              float* c, Index c_stride) {
-  ByKind(b.kind, [&]<class Numbers>(std::type_identity<Numbers>) HWY_ATTR {
-    for (Index r = 0; r < rows; r += kRows)
-      RowsOf<Numbers>(HWY_MIN(rows - r, Index{kRows}), a + r * a_stride, a_stride, depth, b, columns, bias,
-                      c + r * c_stride, c_stride);
+      if (b.rows) return UnpackRows<Numbers>(b, depth, columns, out, out_stride, ahead);
+    UnpackColumns<Numbers>(b, depth, columns, out, out_stride, ahead);
   });
 }
 
@@ -392,20 +264,13 @@ namespace headscope::stored {
 
 HWY_EXPORT(DecodeWhole);
 HWY_EXPORT(Unpack);
-HWY_EXPORT(Multiply);
 
 namespace {
-std::uint16_t bits_at(const std::byte* from, Index byte) {
-  std::uint16_t bits;
-  std::memcpy(&bits, from + byte, sizeof bits);
-  return bits;
-}
-
 /// Whether none of the numbers of 16 bits, `step` bytes apart, has all of these bits set: those of its exponent.
 template <Index step>
 bool none_has_all(std::uint16_t exponent, const std::byte* from, Index count) {
   bool all = false;
-  for (Index i = 0; i < count; ++i) all |= (bits_at(from, i * step) & exponent) == exponent;
+  for (Index i = 0; i < count; ++i) all |= (bits_at(from + i * step) & exponent) == exponent;
   return !all;
 }
 constexpr std::uint16_t half_exponent = 0x7c00, bfloat_exponent = 0x7f80;
@@ -426,11 +291,11 @@ Index bytes_of(Stored kind, Index count) {
 }
 
 float number(Stored kind, const std::byte* from, Index index) {
-  if (kind == Stored::bf16) return bfloat_to_float(bits_at(from, 2 * index));
-  if (kind == Stored::f16) return half_to_float(bits_at(from, 2 * index));
+  if (kind == Stored::bf16) return bfloat_to_float(bits_at(from + 2 * index));
+  if (kind == Stored::f16) return half_to_float(bits_at(from + 2 * index));
   assert(kind == Stored::q8_0);
   from += bytes_of(kind, index - index % block);
-  return static_cast<float>(static_cast<std::int8_t>(from[2 + index % block])) * half_to_float(bits_at(from, 0));
+  return static_cast<float>(static_cast<std::int8_t>(from[2 + index % block])) * half_to_float(bits_at(from));
 }
 
 void decode(Stored kind, const std::byte* from, Index first, Index count, float* to) {
@@ -452,15 +317,9 @@ bool finite(Stored kind, const std::byte* from, Index first, Index count) {
   return none_has_all<2 + block>(half_exponent, from + bytes_of(kind, begin), (end - begin) / block);
 }
 
-void unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride) {
+void unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride, const Ahead& ahead) {
   assert(begins_at(b.kind, b.first) && begins_at(b.kind, b.stride));
-  HWY_DYNAMIC_DISPATCH(Unpack)(b, depth, columns, out, out_stride);
-}
-
-void multiply(const float* a, Index a_stride, Index rows, Index depth, const Lines& b, Index columns, const float* bias,
-              float* c, Index c_stride) {
-  assert(begins_at(b.kind, b.first) && begins_at(b.kind, b.stride) && begins_at(b.kind, depth));
-  HWY_DYNAMIC_DISPATCH(Multiply)(a, a_stride, rows, depth, b, columns, bias, c, c_stride);
+  HWY_DYNAMIC_DISPATCH(Unpack)(b, depth, columns, out, out_stride, ahead);
 }
 
 }  // namespace headscope::stored

@@ -1,7 +1,7 @@
 #pragma once
 // Numbers as files keep them, read where they lie. Each is one float32: F16 and BF16 exactly, Q8_0 (GGUF: 32 whole
 // numbers of 8 bits behind the F16 that multiplies them) as that one product, rounded to nearest. So a product with
-// numbers as they are stored differs from one with their float32 copy only in the order of its sums.
+// numbers as they are stored is that with their float32 copy.
 // Instruction set chosen at run time (Highway). Thread rule: pure functions.
 
 #include <cstddef>
@@ -10,6 +10,8 @@
 namespace headscope {
 
 using Index = std::int64_t;
+
+struct Ahead;
 
 enum class Stored : std::uint8_t { f32, f16, bf16, q8_0 };
 
@@ -37,21 +39,18 @@ bool finite(Stored kind, const std::byte* from, Index first, Index count);
 /// stride + j.
 struct Lines {
   Stored kind = Stored::f32;
-  const std::byte* from = nullptr;
+  const std::byte* data = nullptr;
   Index first = 0, stride = 0;
   bool rows = false;
 
-  Lines from_column(Index j) const { return {kind, from, first + j * (rows ? 1 : stride), stride, rows}; }
-  /// REQUIRES rows.
-  Lines from_row(Index k) const { return {kind, from, first + k * stride, stride, rows}; }
+  /// The part that begins at (k, j). REQUIRES the beginning of a block.
+  Lines from(Index k, Index j) const {
+    return {kind, data, first + (rows ? k * stride + j : j * stride + k), stride, rows};
+  }
 };
-/// Row k of out, `out_stride` floats from the one before, is B's numbers (k, 0) … (k, columns − 1).
-void unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride);
-/// c (rows, columns) = a (rows, depth) · B + bias, each number of B read once for every 8 rows: for few rows, where
-/// reading it is what takes time. a has unit inner stride, `bias` (columns) may be null. REQUIRES a depth of whole
-/// blocks. An element has the same bits whatever rows and columns it is computed with.
-void multiply(const float* a, Index a_stride, Index rows, Index depth, const Lines& b, Index columns, const float* bias,
-              float* c, Index c_stride);
+/// Row k of out, `out_stride` floats from the one before, is B's numbers (k, 0) … (k, columns − 1). `ahead`: what is
+/// read next.
+void unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride, const Ahead& ahead);
 
 }  // namespace stored
 }  // namespace headscope

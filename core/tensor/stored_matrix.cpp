@@ -2,26 +2,30 @@
 
 #include <algorithm>
 #include <cassert>
+#include <memory>
 #include <vector>
 
+#include "core/base/nth.h"
 #include "core/base/thread_pool.h"
 #include "core/tensor/block_product.h"
-#include "core/tensor/over_rows.h"
 #include "core/tensor/panels.h"
 
 namespace headscope {
 namespace {
 
-// Up to so many rows, decoding numbers where they are multiplied costs less than packing them.
-constexpr Index few_rows = 8;
-// A task takes at least so many rows, or it would decode more than it multiplies.
-constexpr Index least_rows = 64;
+// So few rows wait for memory, which gives up long runs soonest: of the columns of a panel so much is asked for at a
+// time, or tasks have so many columns where rows lie one behind the other.
+constexpr Index few_rows = 64, long_depth = 2048, long_columns = 512;
+// Rows that lie one behind the other are decoded so many at a time, the chunks that panels::multiply adds up, with so
+// many columns that they stay in the first-level cache.
+constexpr Index run_depth = panels::chunk, run_columns = 256;
 
 class StoredMatrix final : public PackedMatrix {
  public:
   explicit StoredMatrix(std::span<const Tensor> parts) : parts_(parts.begin(), parts.end()) {
     for (const Tensor& part : parts_) {
       begin_.push_back(out_);
+      columns_.push_back(part.dim(1));
       out_ += part.dim(1);
     }
   }
@@ -35,60 +39,96 @@ class StoredMatrix final : public PackedMatrix {
   Index out() const override { return out_; }
 
   void multiply(const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) const override {
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      Tensor into = out.slice(1, begin_[i], begin_[i] + parts_[i].dim(1));
-      const float* const own = bias ? bias + begin_[i] : nullptr;
-      if (x.dim(0) <= few_rows)
-        few(parts_[i], x, own, into, pool);
+    const std::vector<BlockTask> tasks =
+        block_tasks(x.dim(0), in(), columns_, x.dim(0) <= few_rows ? long_columns : block_columns, pool);
+    pool.parallel(static_cast<int>(tasks.size()), [&](int number, int) {
+      const BlockTask& task = nth(tasks, number);
+      const Tensor source = x.slice(0, task.row, task.row + task.rows);
+      const stored::Lines lines = nth(parts_, task.part).lines()->from(0, task.column);
+      const Index column = nth(begin_, task.part) + task.column, after = nth(columns_, task.part) - task.column;
+      const float* const own = bias ? bias + column : nullptr;
+      float* const to = out.mutable_data() + task.row * out.stride(0) + column;
+      if (lines.rows && x.dim(0) <= few_rows)
+        by_runs(source, lines, task.columns, own, to, out.stride(0));
       else
-        many(parts_[i], x, own, into, pool);
-    }
+        by_blocks(source, lines, task.columns, std::min(2 * task.columns, after), own, to, out.stride(0));
+    });
   }
 
  private:
-  static void few(const Tensor& w, const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) {
-    const Index rows = x.dim(0), in = w.dim(0), columns = w.dim(1);
-    const stored::Lines lines = *w.lines();
-    // Eight columns side by side are read at once, or eight registers of them.
-    const Index wanted = std::clamp<Index>(rows * in * columns / product_task_grain, 1, 4 * pool.threads()),
-                beside = lines.rows ? 128 : 8, step = ((columns + wanted - 1) / wanted + beside - 1) / beside * beside;
-    pool.parallel(static_cast<int>((columns + step - 1) / step), [&](int task, int) {
-      const Index begin = task * step;
-      stored::multiply(x.data(), x.stride(0), rows, in, lines.from_column(begin), std::min(step, columns - begin),
-                       bias ? bias + begin : nullptr, out.mutable_data() + begin, out.stride(0));
-    });
+  /// The bytes of (depth, columns) numbers.
+  static Ahead ahead(const stored::Lines& from, Index depth, Index columns) {
+    const Index runs = from.rows ? depth : columns, length = from.rows ? columns : depth;
+    return {from.data + stored::bytes_of(from.kind, from.first), runs, stored::bytes_of(from.kind, length),
+            stored::bytes_of(from.kind, from.stride)};
   }
 
-  static void many(const Tensor& w, const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) {
-    const Index rows = x.dim(0), columns = w.dim(1), width = panels::width();
-    // Columns first: a task that has all rows decodes its part of the matrix once.
-    const Index wanted = 4 * pool.threads();
-    const Index step = std::clamp((columns / wanted + width - 1) / width * width, width, block_columns);
-    const Index across = (columns + step - 1) / step;
-    const Index down = std::clamp<Index>(rows / least_rows, 1, std::max<Index>(wanted / across, 1));
-    const Index tall = ((rows + down - 1) / down + strip_rows - 1) / strip_rows * strip_rows;
-    std::vector<Tensor> scratch(static_cast<std::size_t>(pool.threads()));
-    pool.parallel(static_cast<int>(across * ((rows + tall - 1) / tall)), [&](int task, int thread) {
-      Tensor& panel = scratch[static_cast<std::size_t>(thread)];
-      if (!panel.defined()) panel = Tensor::uninitialized({panels::packed_size(block_depth, step)});
-      const Index row = task / across * tall, column = task % across * step;
-      block(w.slice(1, column, std::min(columns, column + step)), x.slice(0, row, std::min(rows, row + tall)),
-            bias ? bias + column : nullptr, panel, out.mutable_data() + row * out.stride(0) + column, out.stride(0));
-    });
+  static void decode(const stored::Lines& from, Index depth, Index columns, float* panel, const Ahead& ahead) {
+    const Index width = panels::width();
+    if (columns < width) std::fill(panel, panel + depth * width, 0.0f);
+    stored::unpack(from, depth, columns, panel, width, ahead);
   }
 
-  /// Some columns of the product of some rows, by one thread.
-  static void block(const Tensor& w, const Tensor& x, const float* bias, Tensor& panel, float* out, Index out_stride) {
-    const Index in = w.dim(0);
-    for (Index k = 0; k < in; k += block_depth) {
-      const Index depth = std::min(block_depth, in - k);
-      panels::pack(w.slice(0, k, k + depth), panel.mutable_data());
-      multiply_block(x, k, depth, panel.data(), w.dim(1), bias, out, out_stride);
+  /// Some columns, by one thread, a panel at a time, which stays in the first-level cache. What is read next are those
+  /// up to column `all`.
+  static void by_blocks(const Tensor& x, const stored::Lines& w, Index columns, Index all, const float* bias,
+                        float* out, Index out_stride) {
+    const Index in = x.dim(1), rows = x.dim(0), width = panels::width();
+    const bool few = rows <= few_rows && !w.rows;
+    const Index deep = few ? long_depth : block_depth, wide = few ? width : block_columns;
+    alignas(64) float panel[static_cast<std::size_t>(block_depth * panels::widest)];
+    for (Index column = 0; column < columns; column += wide)
+      for (Index k = 0; k < in; k += deep) {
+        const Index across = std::min(wide, columns - column), down = std::min(deep, in - k);
+        const bool last = k + deep >= in;  // then the next columns come
+        const Index next_k = last ? 0 : k + deep, next = last ? column + across : column;
+        const Ahead coming =
+            next < all ? ahead(w.from(next_k, next), std::min(deep, in - next_k), std::min(across, all - next))
+                       : Ahead{};
+        Index step = 0;
+        const Index steps = panels::padded(across) / width * ((down + block_depth - 1) / block_depth);
+        for (Index j = column; j < column + across; j += width)
+          for (Index i = k; i < k + down; i += block_depth, ++step) {
+            const Index used = std::min(width, column + across - j), depth = std::min(block_depth, k + down - i);
+            // Asked for in both, in as many pieces as they take time.
+            const Ahead own = coming.part(step, step + 1, steps);
+            decode(w.from(i, j), depth, used, panel, own.of_each(0, 1, rows + 1));
+            multiply_block(x, i, depth, panel, used, bias ? bias + j : nullptr, out + j, out_stride,
+                           own.of_each(1, rows + 1, rows + 1));
+          }
+      }
+  }
+
+  /// The same where rows lie one behind the other, in the order in which they do. An element's sum is that of
+  /// by_blocks(): the runs of a block are added up before they are added to those before.
+  static void by_runs(const Tensor& x, const stored::Lines& w, Index columns, const float* bias, float* out,
+                      Index out_stride) {
+    const Index in = x.dim(1), rows = x.dim(0), width = panels::width();
+    alignas(64) float run[static_cast<std::size_t>(run_depth * run_columns)];
+    const auto sums = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(rows * columns));
+    for (Index k = 0; k < in; k += run_depth) {
+      const Index depth = std::min(run_depth, in - k), next = k + depth;
+      const Ahead coming = next < in ? ahead(w.from(next, 0), std::min(run_depth, in - next), columns) : Ahead{};
+      for (Index j = 0; j < columns; j += run_columns) {
+        const Index beside = std::min(run_columns, columns - j);
+        for (Index i = 0; i < beside; i += width)
+          decode(w.from(k, j + i), depth, std::min(width, beside - i), run + i * depth, {});
+        float* const sum = sums.get() + j;
+        panels::multiply({x.data() + k, x.stride(0)}, rows, depth, run, depth * width, beside, 1.0f,
+                         k % block_depth > 0 ? panels::Addend{sum, columns} : panels::Addend{}, sum, columns,
+                         coming.part(j, j + beside, columns));
+      }
+      if (next % block_depth > 0 && next < in) continue;
+      for (Index r = 0; r < rows; ++r, out += out_stride) {
+        const float* const added = next > block_depth ? out : bias;
+        for (Index j = 0; j < columns; ++j) out[j] = sums[r * columns + j] + (added ? added[j] : 0.0f);
+      }
+      out -= rows * out_stride;
     }
   }
 
   std::vector<Tensor> parts_;
-  std::vector<Index> begin_;  // columns before each
+  std::vector<Index> begin_, columns_;  // columns before each, and its own
   Index out_ = 0;
 };
 

@@ -1,8 +1,9 @@
 #pragma once
-// Products with large matrices of numbers as they are stored, for which nothing is copied when they are packed. For few
-// rows each number is decoded where it is multiplied; for many a block of the matrix is decoded into panels that stay
-// in the second-level cache, and all rows are multiplied with it. What is stored is multiplied exactly, in float32:
-// |error| of an element of x W + b ≤ (100 + in ÷ 32) · 2⁻²⁴ · (Σ |x| |W| + |b|), by the rounding of sums alone.
+// Products with large matrices of numbers as they are stored, for which nothing is copied when they are packed. A panel
+// at a time is decoded into the first-level cache, where all rows are multiplied with it, while the next are asked for
+// from memory. What is stored is multiplied exactly, in float32, to the bits of a product with the matrix's float32
+// copy (pack_large): |error| of an element of x W + b ≤ (100 + in ÷ 32) · 2⁻²⁴ · (Σ |x| |W| + |b|), by the rounding of
+// sums alone.
 
 #include "core/tensor/matrix.h"
 

@@ -11,6 +11,7 @@
 
 #include "core/base/half.h"
 #include "core/base/thread_pool.h"
+#include "core/tensor/ahead.h"
 #include "core/tensor/backend.h"
 #include "core/tensor/stored_matrix.h"
 #include "tests/support/largest_difference.h"
@@ -171,18 +172,65 @@ TEST_CASE("a product with numbers as they are stored is within its bound of the 
     }
 }
 
-TEST_CASE("an element of a product of few rows has the same bits whatever rows and columns it is computed with") {
-  for (const Stored kind : {Stored::f16, Stored::bf16})
-    for (const Tensor& w : {matrix(kind, 100, 151, 1), matrix_by_rows(kind, 100, 151, 1)}) {
-      const Tensor x = random_tensor({8, 100}, 2), bias = random_tensor({151}, 3);
+TEST_CASE("a product with numbers as they are stored has the bits of one with their float32 copy, for any rows") {
+  // Across panels, blocks of 128 columns and 256 or 2048 rows, few rows and many; columns that no panel holds whole.
+  struct Case {
+    Index in, out;
+  };
+  ThreadPool pool(2);
+  for (const Stored kind : kinds)
+    for (const bool by_rows : {false, true}) {
+      if (by_rows && kind == Stored::q8_0) continue;
+      for (const Case c : {Case{32, 1}, {288, 33}, {800, 700}, {2336, 150}}) {
+        const Tensor w = (by_rows ? matrix_by_rows : matrix)(kind, c.in, c.out, 3), copy = w.copy(),
+                     bias = random_tensor({c.out}, 2), x = random_tensor({200, c.in}, 1);
+        const auto stored = pack_stored(std::span(&w, 1)), floats = pack_large(std::span(&copy, 1), pool);
+        const Tensor expected = multiplied(*floats, x, bias, 2);
+        for (const Index rows : {1, 2, 7, 8, 9, 24, 64, 65, 200})
+          for (const int threads : {1, 3}) {
+            CAPTURE(static_cast<int>(kind));
+            CAPTURE(by_rows);
+            CAPTURE(c.in);
+            CAPTURE(rows);
+            CAPTURE(threads);
+            CHECK(same_bits(multiplied(*stored, x.slice(0, 200 - rows, 200), bias, threads),
+                            expected.slice(0, 200 - rows, 200)));
+          }
+      }
+    }
+}
+
+TEST_CASE("an element of a product has the same bits whatever rows and columns it is computed with") {
+  for (const Stored kind : kinds)
+    for (const bool by_rows : {false, true}) {
+      if (by_rows && kind == Stored::q8_0) continue;
+      const Tensor w = (by_rows ? matrix_by_rows : matrix)(kind, 96, 151, 1), x = random_tensor({90, 96}, 2),
+                   bias = random_tensor({151}, 3);
       const Tensor whole = multiplied(*pack_stored(std::span(&w, 1)), x, bias, 1);
-      for (const Index rows : {1, 3, 8})
+      for (const Index rows : {1, 3, 8, 9, 64, 65})
         for (const auto& [begin, end] : {std::pair<Index, Index>{0, 150}, {1, 2}, {5, 70}, {128, 151}}) {
           const Tensor some = w.slice(1, begin, end);
           CHECK(same_bits(
               multiplied(*pack_stored(std::span(&some, 1)), x.slice(0, 0, rows), bias.slice(0, begin, end).copy(), 1),
               whole.slice(0, 0, rows).slice(1, begin, end)));
         }
+    }
+}
+
+TEST_CASE("the parts of what is read next are all of it, once each") {
+  const std::byte* const at = reinterpret_cast<const std::byte*>(1 << 20);
+  for (const Index runs : {1, 5, 16, 128})
+    for (const Index of : {1, 3, 16, 40}) {
+      const Ahead ahead{at, runs, 512, 1536};
+      Index next = 0;
+      for (Index i = 0; i < of; ++i) {
+        const Ahead part = ahead.part(i, i + 1, of);
+        CHECK(part.data == at + next * 1536);
+        CHECK(part.length == 512);
+        CHECK(part.stride == 1536);
+        next += part.runs;
+      }
+      CHECK(next == runs);
     }
 }
 
