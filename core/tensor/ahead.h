@@ -21,6 +21,10 @@ struct Ahead {
     const Index quarter = count * static_cast<Index>(sizeof(float)) / 4;
     return {reinterpret_cast<const std::byte*>(numbers), 4, quarter, quarter};
   }
+  /// Its share [from ÷ of, to ÷ of): whole runs where there are enough of them for all, else of each run a part.
+  Ahead share(Index from, Index to, Index of) const {
+    return runs >= 4 * of ? part(from, to, of) : of_each(from, to, of);
+  }
   /// Runs [runs · from ÷ of, runs · to ÷ of).
   Ahead part(Index from, Index to, Index of) const {
     const Index begin = runs * from / of;
@@ -43,23 +47,22 @@ class Fetch {
       : next_(ahead.data),
         lines_((ahead.length + Ahead::line - 1) / Ahead::line),
         runs_((ahead.runs + streams - 1) / streams) {
-    left_ = lines_;
+    left_ = std::max<Index>(lines_, 1);  // with nothing to ask for it stays so
     apart_ = runs_ * ahead.stride;
     skipped_ = ahead.stride - lines_ * Ahead::line;
-    const Index all = runs_ * lines_;
-    each_ = all > 0 ? (all + steps - 1) / std::max<Index>(steps, 1) : 0;
+    const Index calls = runs_ > 0 ? std::max<Index>(steps / runs_, 1) : 1;  // for a run
+    each_ = runs_ > 0 ? (lines_ + calls - 1) / calls : 0;
   }
   [[gnu::always_inline]] void some() {
-    for (Index i = 0; i < each_; ++i) {
+    for (Index i = 0; i < each_; ++i, next_ += Ahead::line)
 #pragma GCC unroll 4
       for (Index stream = 0; stream < streams; ++stream)
         __builtin_prefetch(next_ + stream * apart_, 0, 2);  // the second level
-      next_ += Ahead::line;
-      if (--left_ > 0) continue;
-      next_ += skipped_;
-      left_ = lines_;
-      if (--runs_ == 0) each_ = 0;
-    }
+    left_ -= each_;
+    if (left_ > 0) return;
+    next_ += skipped_ + left_ * Ahead::line;  // what was asked for behind the run's end is asked for in vain
+    left_ = lines_;
+    if (--runs_ <= 0) each_ = 0;
   }
 
  private:

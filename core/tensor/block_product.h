@@ -23,13 +23,12 @@ struct BlockTask {
 };
 
 /// Shares a product of so many rows with the matrices of `parts` (their columns), `in` deep: columns first,
-/// most_columns at a time if there are enough, then rows.
+/// most_columns at a time if there are enough, then rows, at most most_rows of a task: their part of x and of the
+/// result stay in the second-level cache beside two blocks.
 inline std::vector<BlockTask> block_tasks(Index rows, Index in, std::span<const Index> parts, Index most_columns,
-                                          const ThreadPool& pool) {
+                                          Index most_rows, const ThreadPool& pool) {
   // Rows are split among threads only where each gets so many, or it would read more of the matrix than it multiplies.
   constexpr Index least_rows = 64;
-  // Rows of a task: their part of x and of the result stay in the second-level cache beside two blocks.
-  constexpr Index most_rows = 192;
   Index out = 0;
   for (const Index columns : parts) out += columns;
   const Index wanted = std::min<Index>(3 * pool.threads(), rows * in * out / product_task_grain + 1);
@@ -59,7 +58,7 @@ inline void multiply_block(const Tensor& x, Index k, Index depth, const float* b
     const panels::Addend added = k > 0 ? panels::Addend{c, out_stride} : panels::Addend{bias};
     panels::multiply({x.data() + r * x.stride(0) + k, x.stride(0)}, std::min(strip_rows, rows - r), depth, block,
                      depth * panels::width(), columns, 1.0f, added, c, out_stride,
-                     ahead.of_each(strip, strip + 1, strips));
+                     ahead.share(strip, strip + 1, strips));
   }
 }
 

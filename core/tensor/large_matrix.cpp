@@ -9,6 +9,7 @@
 namespace headscope {
 namespace {
 
+constexpr Index most_rows = 192;
 // Up to here a product is as quick as memory, and the processor's own prefetcher does better than we do.
 constexpr Index rows_to_read_ahead = 3;
 
@@ -51,7 +52,8 @@ class LargeMatrix final : public PackedMatrix {
   Index out() const override { return out_; }
 
   void multiply(const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) const override {
-    const std::vector<BlockTask> tasks = block_tasks(x.dim(0), in_, std::span(&out_, 1), block_columns, pool);
+    const std::vector<BlockTask> tasks =
+        block_tasks(x.dim(0), in_, std::span(&out_, 1), block_columns, most_rows, pool);
     pool.parallel(static_cast<int>(tasks.size()), [&](int number, int) {
       const BlockTask& task = nth(tasks, number);
       const Tensor source = x.slice(0, task.row, task.row + task.rows);

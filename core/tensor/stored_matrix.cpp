@@ -16,6 +16,8 @@ namespace {
 // So few rows wait for memory, which gives up long runs soonest: of the columns of a panel so much is asked for at a
 // time, or tasks have so many columns where rows lie one behind the other.
 constexpr Index few_rows = 64, long_depth = 2048, long_columns = 512;
+// Each task decodes anew; its rows of x and of the result still stay in the second-level cache beside a block.
+constexpr Index most_rows = 512;
 // Rows that lie one behind the other are decoded so many at a time, the chunks that panels::multiply adds up, with so
 // many columns that they stay in the first-level cache.
 constexpr Index run_depth = panels::chunk, run_columns = 256;
@@ -40,7 +42,7 @@ class StoredMatrix final : public PackedMatrix {
 
   void multiply(const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) const override {
     const std::vector<BlockTask> tasks =
-        block_tasks(x.dim(0), in(), columns_, x.dim(0) <= few_rows ? long_columns : block_columns, pool);
+        block_tasks(x.dim(0), in(), columns_, x.dim(0) <= few_rows ? long_columns : block_columns, most_rows, pool);
     pool.parallel(static_cast<int>(tasks.size()), [&](int number, int) {
       const BlockTask& task = nth(tasks, number);
       const Tensor source = x.slice(0, task.row, task.row + task.rows);
@@ -69,14 +71,14 @@ class StoredMatrix final : public PackedMatrix {
     stored::unpack(from, depth, columns, panel, width, ahead);
   }
 
-  /// Some columns, by one thread, a panel at a time, which stays in the first-level cache. What is read next are those
-  /// up to column `all`.
+  /// Some columns, by one thread: for few rows a panel at a time, which stays in the first-level cache, for many a
+  /// block. What is read next are those up to column `all`.
   static void by_blocks(const Tensor& x, const stored::Lines& w, Index columns, Index all, const float* bias,
                         float* out, Index out_stride) {
     const Index in = x.dim(1), rows = x.dim(0), width = panels::width();
     const bool few = rows <= few_rows && !w.rows;
     const Index deep = few ? long_depth : block_depth, wide = few ? width : block_columns;
-    alignas(64) float panel[static_cast<std::size_t>(block_depth * panels::widest)];
+    alignas(64) float block[static_cast<std::size_t>(block_depth * block_columns)];
     for (Index column = 0; column < columns; column += wide)
       for (Index k = 0; k < in; k += deep) {
         const Index across = std::min(wide, columns - column), down = std::min(deep, in - k);
@@ -86,16 +88,17 @@ class StoredMatrix final : public PackedMatrix {
             next < all ? ahead(w.from(next_k, next), std::min(deep, in - next_k), std::min(across, all - next))
                        : Ahead{};
         Index step = 0;
-        const Index steps = panels::padded(across) / width * ((down + block_depth - 1) / block_depth);
-        for (Index j = column; j < column + across; j += width)
-          for (Index i = k; i < k + down; i += block_depth, ++step) {
-            const Index used = std::min(width, column + across - j), depth = std::min(block_depth, k + down - i);
-            // Asked for in both, in as many pieces as they take time.
-            const Ahead own = coming.part(step, step + 1, steps);
-            decode(w.from(i, j), depth, used, panel, own.of_each(0, 1, rows + 1));
-            multiply_block(x, i, depth, panel, used, bias ? bias + j : nullptr, out + j, out_stride,
-                           own.of_each(1, rows + 1, rows + 1));
-          }
+        const Index steps = (down + block_depth - 1) / block_depth;
+        for (Index i = k; i < k + down; i += block_depth, ++step) {
+          const Index depth = std::min(block_depth, k + down - i);
+          // Asked for in both, in as many pieces as they take time.
+          const Ahead own = coming.part(step, step + 1, steps);
+          for (Index j = 0; j < across; j += width)
+            decode(w.from(i, column + j), depth, std::min(width, across - j), block + j * depth,
+                   j == 0 ? own.share(0, 1, rows + 1) : Ahead{});
+          multiply_block(x, i, depth, block, across, bias ? bias + column : nullptr, out + column, out_stride,
+                         own.share(1, rows + 1, rows + 1));
+        }
       }
   }
 
