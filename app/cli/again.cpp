@@ -155,6 +155,7 @@ void draw_again(Console& console, const fs::path& picture, const fs::path& out) 
                 fmt::format("“{}”, drawn by the window's workspace {}", recipe.page,
                             recipe.session ? recipe.session->window.workspace : ""),
                 "drop it on the window, or: headscope " + picture.string());
+  if (recipe.film && !film) throw Error(picture.string(), "a picture's recipe", "one of a film");
   const std::string before = read_file(picture, picture_limit);
   std::optional<DraftFile> draft;
   if (out.empty()) draft.emplace(picture.extension().string());

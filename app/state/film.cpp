@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -85,72 +87,114 @@ namespace {
 using Pointer = ordered_json::json_pointer;
 
 std::string in_words(std::string key) {
-  for (char& c : key)
-    if (c == '_') c = ' ';
+  std::ranges::replace(key, '_', ' ');
   return key;
 }
 
+/// From what it is now on to twice that: where a number may go, only its control knows.
+FilmRange around(double now, bool whole) {
+  const double to = now == 0 ? 1 : 2 * now;
+  return {now, to, 24, false, whole};
+}
+
 /// Every number below `at`, named by the way to it.
-void add_numbers(std::vector<FilmNumber>& all, const ordered_json& at, const Pointer& place, const std::string& name) {
+void add_numbers(std::vector<FilmChoice>& all, const PictureRecipe& picture, const ordered_json& at,
+                 const Pointer& place, const std::string& name) {
   if (at.is_number())
-    all.push_back({name, place.to_string(), "{}", at.get<double>(), at.is_number_integer()});
+    all.push_back({picture, name, place.to_string(), "{}", around(at.get<double>(), at.is_number_integer())});
   else if (at.is_object())
     for (const auto& [key, value] : at.items())
-      add_numbers(all, value, place / key, (name.empty() ? "" : name + " › ") + in_words(key));
+      add_numbers(all, picture, value, place / key, (name.empty() ? "" : name + " › ") + in_words(key));
+}
+
+/// Whether an edit takes fractions where it says a number now.
+bool takes_fractions(const Intervention& edit, const std::string& before, double now, const std::string& behind) {
+  try {
+    const std::string words = describe(edit);
+    const std::string target = words.substr(0, words.find(": ") + 2);
+    parse_intervention(target + before + fmt::format("{}", std::floor(now) + 0.5) + behind, "");
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 /// Every number of an edit's words: "temperature 0.5".
-void add_edit(std::vector<FilmNumber>& all, const ordered_json& edit, const Pointer& place) {
-  if (!edit.value("enabled", true)) return;
-  const std::string action = edit.at("action").get<std::string>();
+void add_edit(std::vector<FilmChoice>& all, const PictureRecipe& picture, const Intervention& edit,
+              const Pointer& place) {
+  const std::string words = describe(edit), target = words.substr(0, words.find(": ") + 2);
+  const std::string action = words.substr(target.size());
   for (std::size_t at = 0; at < action.size();) {
     const std::size_t end = std::min(action.find(' ', at), action.size());
-    double value = 0;
-    const auto [after, failure] = std::from_chars(action.data() + at, action.data() + end, value);
+    double now = 0;
+    const auto [after, failure] = std::from_chars(action.data() + at, action.data() + end, now);
     if (failure == std::errc() && after == action.data() + end) {
       const std::string before = action.substr(0, at), behind = action.substr(end);
-      const bool whole = value == std::floor(value) && !before.starts_with("temperature");
-      all.push_back({edit.at("target").get<std::string>() + ": " + before.substr(0, before.find_last_not_of(' ') + 1),
-                     (place / "action").to_string(), ordered_json(before + "{}" + behind).dump(), value, whole});
+      all.push_back({picture, target + before + "…" + behind, (place / "action").to_string(),
+                     ordered_json(before + "{}" + behind).dump(),
+                     around(now, !takes_fractions(edit, before, now, behind))});
     }
     at = end + 1;
   }
 }
+
+void add_temperature(std::vector<FilmChoice>& all, PictureRecipe picture, EditScope scope, const std::string& of) {
+  Document& document = picture.session->document;
+  set_temperature(document.edits, target_of(scope, document.selected, document.stack), 2);  // 1 would be no edit
+  const Pointer place = Pointer("/session/document/edits") / (document.edits.size() - 1) / "action";
+  all.push_back({picture, "Temperature of " + of, place.to_string(), "\"temperature {}\"", {0.2, 5, 24, true, false}});
+}
 }  // namespace
 
-std::vector<FilmNumber> numbers_of(const PictureRecipe& picture) {
-  std::vector<FilmNumber> all;
+std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* trace) {
+  std::vector<FilmChoice> all;
   const std::string json = to_json(picture);
   if (json.empty() || !picture.session) return all;
   const ordered_json recipe = ordered_json::parse(json);
-  const ordered_json& session = recipe.at("session");
   if (!picture.page.empty()) {
     const Pointer place = Pointer("/session/window/controls") / picture.session->window.workspace;
-    if (recipe.contains(place)) add_numbers(all, recipe.at(place), place, "");
+    if (recipe.contains(place)) add_numbers(all, picture, recipe.at(place), place, "");
     return all;
   }
-  const Pointer document("/session/document");
-  const ordered_json& edits = session.at("document").at("edits");
-  for (std::size_t i = 0; i < edits.size(); ++i) add_edit(all, edits[i], document / "edits" / i);
-  for (const auto& [key, name] : {std::pair{"selected", "selected"}, {"query", "pinned query"}, {"key", "pinned key"}})
-    add_numbers(all, session.at("document").at(key), document / key, name);
-  if (picture.session->view.head_view == HeadView::arcs)
-    add_numbers(all, session.at("view").at("arcs_threshold"), Pointer("/session/view/arcs_threshold"),
-                "threshold of arcs");
+  const auto& [document, view, transcript, window, note] = *picture.session;
+  const std::string layer = std::to_string(document.selected.layer), head = std::to_string(document.selected.head);
+  add_temperature(all, picture, EditScope::head, "head " + layer + "." + head);
+  add_temperature(all, picture, EditScope::layer, "layer " + layer);
+  add_temperature(all, picture, EditScope::all, "all heads");
+  const Pointer place("/session/document");
+  for (std::size_t i = 0; i < document.edits.size(); ++i)
+    if (document.edits[i].enabled) add_edit(all, picture, document.edits[i], place / "edits" / i);
+  const auto one_of = [&](const char* name, const char* where, Index count) {
+    const double last = static_cast<double>(count - 1);
+    if (count > 1)
+      all.push_back({picture,
+                     name,
+                     std::string("/session/document/") + where,
+                     "{}",
+                     {0, last, static_cast<int>(std::min<Index>(count, most_film_pictures)), false, true}});
+  };
+  if (trace) {
+    one_of("Layer", "selected/layer", trace->model.dims.layers);
+    one_of("Head", "selected/head", trace->model.dims.heads);
+    if (const Index rows = static_cast<Index>(trace->queries().size());
+        document.query || view.head_view == HeadView::row)
+      one_of("Row: the query", "query", rows);
+  }
+  if (view.head_view == HeadView::arcs)
+    all.push_back({picture, "Threshold of the arcs", "/session/view/arcs_threshold", "{}", {0, 0.5, 24, false, false}});
   return all;
 }
 
-PictureRecipe film_of(PictureRecipe picture, const FilmNumber& number, const std::vector<std::string>& values,
-                      const FilmFile& played) {
-  picture.film = {.place = number.place, .values = {}, .seconds = played.seconds, .back = played.back};
+PictureRecipe film_of(const FilmChoice& choice, const std::vector<std::string>& values, double seconds, bool back) {
+  PictureRecipe film = choice.picture;
+  film.film = {.place = choice.place, .values = {}, .seconds = seconds, .back = back};
   for (const std::string& value : values) {
-    std::string& json = picture.film->values.emplace_back(number.around);
+    std::string& json = film.film->values.emplace_back(choice.around);
     json.replace(json.find("{}"), 2, value);
   }
-  for (std::size_t i = 0; i < values.size(); ++i) picture_of_film(picture, i);
-  const PictureRecipe first = picture_of_film(picture, 0);  // whose state a dropped film opens
-  picture.session = first.session;
-  return picture;
+  for (std::size_t i = values.size(); i-- > 1;) picture_of_film(film, i);
+  film.session = picture_of_film(film, 0).session;  // whose state a dropped film opens
+  return film;
 }
 
 PictureRecipe picture_of_film(const PictureRecipe& recipe, std::size_t i) {
@@ -164,6 +208,15 @@ PictureRecipe picture_of_film(const PictureRecipe& recipe, std::size_t i) {
   } catch (const nlohmann::json::exception&) {
     throw Error(where, "a recipe in which " + recipe.film->place + " can be " + recipe.film->values[i], "another");
   }
+}
+
+bool shows_picture_of(const PictureRecipe& film, std::size_t i, const Session& session) {
+  PictureRecipe now = film;
+  now.film.reset();
+  now.session = session;
+  const ordered_json json = ordered_json::parse(to_json(now));
+  const Pointer place(film.film->place);
+  return json.contains(place) && json.at(place) == ordered_json::parse(film.film->values[i]);
 }
 
 }  // namespace headscope

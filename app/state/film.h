@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/state/picture_recipe.h"
+#include "core/trace/trace.h"
 
 namespace headscope {
 
@@ -45,23 +46,25 @@ std::string make_film(const FilmFile& out, std::size_t count,
                       const std::function<std::string(const std::filesystem::path&)>& recipe,
                       const std::stop_token& stop);
 
-/// One number of a picture's recipe that can differ from picture to picture.
-struct FilmNumber {
-  std::string name;    ///< for people: "0.1: temperature", "rotary › distance"
-  std::string place;   ///< RecipeFilm::place
-  std::string around;  ///< JSON of what stands there, with {} for the number
-  double now = 0;
-  bool whole = false;
-  bool operator==(const FilmNumber&) const = default;
+/// A number of a picture's recipe that can differ from picture to picture.
+struct FilmChoice {
+  PictureRecipe picture = {};  ///< that holds the number
+  std::string name = {};       ///< for people: "Temperature of head 0.1", "rotary › distance"
+  std::string place = {};      ///< RecipeFilm::place
+  std::string around = {};     ///< JSON of what stands there, with {} for the number
+  FilmRange range = {};        ///< to begin with
 };
-/// Of a view of Explore those of the edits, the selected head, what is pinned, the threshold of arcs; of a page's
-/// picture those of its controls.
-std::vector<FilmNumber> numbers_of(const PictureRecipe& picture);
-/// The recipe of a film in which `number` takes these values. Throws Error where one of its pictures cannot be.
-PictureRecipe film_of(PictureRecipe picture, const FilmNumber& number, const std::vector<std::string>& values,
-                      const FilmFile& played);
+/// Of the view of a head, whose trace is given, the temperature of that head, of its layer and of all (as the slider of
+/// the side panel sets it), then the numbers of its edits, the selected head, what is pinned, and the threshold of
+/// arcs. Of a page's picture the numbers of its controls.
+std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* trace);
+/// The recipe of a film over these values. Throws Error where one of its pictures cannot be.
+PictureRecipe film_of(const FilmChoice& choice, const std::vector<std::string>& values, double seconds, bool back);
 /// The recipe of one picture of a film. Throws Error where its values do not fit. REQUIRES recipe.film and i below the
 /// number of its values.
 PictureRecipe picture_of_film(const PictureRecipe& recipe, std::size_t i);
+
+/// Whether a window whose session is this one shows what that picture of a film is of.
+bool shows_picture_of(const PictureRecipe& film, std::size_t i, const Session& session);
 
 }  // namespace headscope
