@@ -87,8 +87,10 @@ void FilmForm::draw(Ui& ui, bool series) {
   }
   if (menu_button(ui, "what changes", nth(choices_, chosen_).name, "changes")) ImGui::OpenPopup("film choices");
   if (ImGui::BeginPopup("film choices")) {
-    for (std::size_t i = 0; i < choices_.size(); ++i)
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
       if (ImGui::MenuItem((choices_[i].name + "##" + choices_[i].place).c_str(), nullptr, i == chosen_)) choose(i);
+      ui.name("film " + choices_[i].name, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+    }
     ImGui::EndPopup();
   }
   film_field(ui, "from", "##film from", from_);

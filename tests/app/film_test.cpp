@@ -7,6 +7,7 @@
 #include "app/state/exports.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/edits/temperature_edit.h"
 #include "core/io/picture.h"
 #include "tests/app/explorer_controller.h"
 #include "tests/support/paths.h"
