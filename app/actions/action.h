@@ -3,6 +3,7 @@
 // entry of a table in actions.cpp.
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +18,7 @@ namespace headscope {
 
 /// What only the window can do: an action asks by setting it, the window answers and clears it.
 struct UiRequests {
-  enum class Dialog { none, open_model, open_session, save_session, export_view };
+  enum class Dialog { none, open_model, open_session, save_session, export_view, export_film };
   Dialog dialog = Dialog::none;
   bool palette = false;                                 ///< open it
   bool models = false, get_model = false;               ///< open the menu of models; the page that fetches one
@@ -50,7 +51,8 @@ struct UiRequests {
   Generation generation = Generation::none;  ///< of the Generate workspace: one token, or go on until asked again
   bool sideways_taken = false;  ///< said anew in every frame: left and right walk something else than the heads
   bool arrows_taken = false;    ///< said anew in every frame: up and down belong to a list, not to the heads
-  bool about_model = false;     ///< show the page about the open model
+  std::optional<std::map<std::string, std::string>> controls;  ///< put these on, as SessionWindow::controls
+  bool about_model = false;                                    ///< show the page about the open model
 };
 
 /// What an action works on; everything outlives the call.

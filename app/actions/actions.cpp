@@ -134,6 +134,8 @@ void add_file(std::vector<Action>& all) {
       {"file.save_session", "Save session…", "Ctrl+S", "File", dialog(Dialog::save_session), has_model, nullptr});
   all.push_back({"file.export", "Export a picture or its numbers…", "Ctrl+E", "File", dialog(Dialog::export_view),
                  nullptr, nullptr});
+  all.push_back(
+      {"file.film", "Export a film: one number changes…", "", "File", dialog(Dialog::export_film), nullptr, nullptr});
   all.push_back({"file.about_model", "About this model…", "Ctrl+I", "File",
                  [](AppContext& app) { app.ui.about_model = true; }, has_model, nullptr});
   all.push_back({"file.check_model", "Check this model beside its definition", "", "File",

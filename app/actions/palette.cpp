@@ -47,6 +47,7 @@ std::string further_words(std::string_view action) {
       {"file.open_model", "load checkpoint weights safetensors GGUF folder"},
       {"file.get_model", "download pull Hugging Face hub fetch"},
       {"file.export", "save image heatmap PNG SVG PDF CSV screenshot"},
+      {"file.film", "animation animate GIF APNG movie video frames temperature"},
       {"file.about_model", "configuration config parameters architecture inspect dtype"},
       {"file.check_model", "verify certificate parity float64 trust"},
       {"file.settings",

@@ -8,16 +8,15 @@
 #include <utility>
 
 #include "app/cli/command_options.h"
-#include "app/cli/draft_file.h"
 #include "app/cli/input.h"
 #include "app/cli/output.h"
-#include "app/state/view_picture.h"
+#include "app/state/draft_file.h"
+#include "app/state/recipe_picture.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/file.h"
 #include "core/base/version.h"
 #include "core/io/picture.h"
-#include "core/trace/words.h"
 #include "viz/export/pdf.h"
 #include "viz/export/png.h"
 #include "viz/export/recipe_note.h"
@@ -113,23 +112,15 @@ void draw_by_command(Console& console, const PictureRecipe& recipe, const fs::pa
   }
 }
 
-/// As the window drew its view of a head.
+/// As the window drew its view of a head, or a film of that.
 void draw_by_session(Console& console, PictureRecipe recipe, const fs::path& out) {
-  const Session& session = *recipe.session;
-  const auto& [document, view, transcript, window, model_note] = session;
-  const bool scores = shows_scores(view) && !recipe.all_heads;
-  RunRequest request = request_of(document);
-  request.capture.all_logits = false;
-  if (scores) request.capture.maps = MapStorage::factored;
-  const Opened opened = run_request(console, load_model(request.model, console.backend()), request);
-  const auto trace = part_of(opened.trace, document.stack);
-  ViewSource source{.trace = trace, .document = document, .view = view, .all_heads = recipe.all_heads};
-  source.rotary = opened.loaded.model->config().turns_halves();
-  if (shows_words(view, recipe.all_heads) && !trace->between_texts()) source.words = word_groups(trace->tokens);
   recipe.program = program_version;
-  ExportOptions options{out, recipe.dpi, recipe.for_print, recipe.all_heads};
-  options.note = note_of(console, recipe, model_note);
-  export_view(source, options);
+  const LoadedModel loaded = load_model(recipe.session->document.model, console.backend());
+  if (recipe.film)
+    return console.with_progress("film",
+                                 [&](const Ctx& ctx) { draw_film(recipe, loaded, out, !console.plain_pictures, ctx); });
+  const Opened opened = run_request(console, loaded, request_of(recipe));
+  draw_recipe(recipe, opened.loaded, opened.trace, out, note_of(console, recipe, recipe.session->model_note));
 }
 
 /// Whether the command line has no option of `render` but these two.
@@ -164,6 +155,7 @@ void draw_again(Console& console, const fs::path& picture, const fs::path& out) 
                 fmt::format("“{}”, drawn by the window's workspace {}", recipe.page,
                             recipe.session ? recipe.session->window.workspace : ""),
                 "drop it on the window, or: headscope " + picture.string());
+  if (recipe.film && !film) throw Error(picture.string(), "a picture's recipe", "one of a film");
   const std::string before = read_file(picture, picture_limit);
   std::optional<DraftFile> draft;
   if (out.empty()) draft.emplace(picture.extension().string());

@@ -3,20 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
 #include <utility>
 
 #include "app/cli/commands.h"
-#include "app/cli/draft_file.h"
 #include "app/cli/output.h"
+#include "app/render/picture.h"
+#include "app/state/film.h"
 #include "app/state/picture_recipe.h"
 #include "core/base/error.h"
-#include "core/base/file.h"
-#include "core/io/picture.h"
-#include "viz/export/animation.h"
 #include "viz/export/recipe_note.h"
 
 namespace headscope::cli {
@@ -25,7 +22,6 @@ namespace fs = std::filesystem;
 
 namespace {
 constexpr std::string_view place = "{}";
-constexpr int most_frames = 2000;
 
 struct AnimateOptions {
   std::string out, over;
@@ -48,18 +44,11 @@ std::optional<std::vector<std::string>> range_in(const AnimateOptions& options) 
   const auto from = number_in(over.substr(0, dots)), to = number_in(over.substr(dots + 2, colon - dots - 2));
   if (!from || !to) return std::nullopt;
   const auto count = colon == over.size() ? std::abs(*to - *from) + 1 : number_in(over.substr(colon + 1)).value_or(0);
-  if (count < 1 || count > most_frames || count != std::floor(count) ||
+  if (count < 1 || count > most_film_pictures || count != std::floor(count) ||
       (options.logarithmic && (*from <= 0 || *to <= 0)))
     throw UsageError(fmt::format("--over: expected FROM..TO or FROM..TO:COUNT, of at most {} pictures{}, found \"{}\"",
-                                 most_frames, options.logarithmic ? ", and with --log above 0" : "", over));
-  std::vector<std::string> values;
-  const int n = static_cast<int>(count);
-  for (int i = 0; i < n; ++i) {
-    const double t = n == 1 ? 0 : static_cast<double>(i) / (n - 1);
-    const double value = options.logarithmic ? *from * std::pow(*to / *from, t) : *from + t * (*to - *from);
-    values.push_back(fmt::format("{}", std::stod(fmt::format("{:.6g}", value))));  // no tail of rounding
-  }
-  return values;
+                                 most_film_pictures, options.logarithmic ? ", and with --log above 0" : "", over));
+  return film_values({*from, *to, static_cast<int>(count), options.logarithmic});
 }
 
 /// A range, or words between commas.
@@ -75,21 +64,6 @@ std::vector<std::string> values_of(const AnimateOptions& options) {
   return values;
 }
 
-Image opaque(const Picture& picture) {
-  Image image{static_cast<int>(picture.width), static_cast<int>(picture.height), {}};
-  for (std::size_t i = 0; i < picture.rgb.size(); i += 3)
-    image.rgba.insert(image.rgba.end(), {picture.rgb[i], picture.rgb[i + 1], picture.rgb[i + 2], 255});
-  return image;
-}
-
-/// name.png: name-007.png
-fs::path numbered(const fs::path& out, std::size_t number, std::size_t count) {
-  const auto digits = std::to_string(count - 1).size();
-  fs::path file = out;
-  file.replace_filename(fmt::format("{}-{:0{}}{}", out.stem().string(), number, digits, out.extension().string()));
-  return file;
-}
-
 /// How a film is made: what its command says, with the texts that were read, and as state that of its first picture. ""
 /// where that has none.
 std::string film_recipe(PictureRecipe film, const std::vector<std::string>& command,
@@ -103,11 +77,9 @@ std::string film_recipe(PictureRecipe film, const std::vector<std::string>& comm
 }
 
 void animate(Console& console, const AnimateOptions& options) {
-  std::string ending = fs::path(options.out).extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const std::vector<std::string> command = console.behind;  // which obeying another one takes the place of
-  const bool series = ending == ".png" || ending == ".svg" || ending == ".pdf";
-  if (!series && ending != ".gif" && ending != ".apng")
+  const bool series = is_film_series(options.out);
+  if (!series && !is_film(options.out))
     throw UsageError(
         fmt::format("-o: expected a file ending in .gif or .apng, or in .png, .svg or .pdf, which gives a "
                     "picture each, found \"{}\"",
@@ -123,20 +95,15 @@ void animate(Console& console, const AnimateOptions& options) {
     throw UsageError("standard input can be read once; give the text as --text or --file");
   const std::vector<std::string> values = values_of(options);
 
-  PictureRecipe recipe = recipe_of(console, options.out);
-  FileNote note;
+  const PictureRecipe recipe = recipe_of(console, options.out);
   const bool quiet = console.quiet;
-  const DraftFile draft(".png");
-  std::vector<Image> frames;
-  const std::stop_token stop = console.stop();
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (stop.stop_requested()) throw Cancelled();
-    const fs::path file = series ? numbered(options.out, i, values.size()) : draft.path();
-    std::vector<std::string> words = command;
-    for (std::string& word : words)
+  std::vector<std::string> drawn;  // the words of the picture at hand
+  const auto draw = [&](std::size_t i, const fs::path& file) {
+    drawn = command;
+    for (std::string& word : drawn)
       for (std::size_t at = 0; (at = word.find(place, at)) != std::string::npos; at += values[i].size())
         word.replace(at, place.size(), values[i]);
-    const std::vector<std::string> drawn = words;
+    std::vector<std::string> words = drawn;
     add_words(words, {"-o", file.string()});
     std::error_code absent;
     fs::remove(file, absent);
@@ -145,21 +112,10 @@ void animate(Console& console, const AnimateOptions& options) {
     console.quiet = quiet;
     if (!fs::exists(file, absent))
       throw UsageError(fmt::format("{}: expected a command that draws a picture", command.front()));
-    if (series) continue;
-    if (i == 0) note.recipe = film_recipe(recipe, command, drawn, read_recipe(file));
-    frames.push_back(opaque(read_picture(file)));
-  }
-  if (options.back)
-    for (std::size_t i = values.size(); i-- > 2;) frames.push_back(frames[i - 1]);
-  if (series)
-    return console.print_line(fmt::format("{} … {}", numbered(options.out, 0, values.size()).string(),
-                                          numbered(options.out, values.size() - 1, values.size()).string()));
-  const std::size_t shown = frames.size();
-  const std::string bytes = ending == ".gif" ? encode_gif(std::move(frames), options.seconds, note.recipe)
-                                             : encode_apng(std::move(frames), options.seconds, note);
-  write_file_atomically(options.out, bytes);
-  console.print_line(
-      fmt::format("{}  {} pictures, {:.3g} s", options.out, shown, options.seconds * static_cast<double>(shown)));
+  };
+  console.print_line(make_film(
+      {options.out, options.seconds, options.back}, values.size(), draw,
+      [&](const fs::path& first) { return film_recipe(recipe, command, drawn, read_recipe(first)); }, console.stop()));
 }
 }  // namespace
 
@@ -181,7 +137,7 @@ void add_animate(Command& app, Console& console) {
   command.add_flag("--log", options->logarithmic, "Equal factors between numbers instead of equal steps");
   command.add_flag("--back", options->back, "To the end and back, for a film without a jump");
   command.add_option("--seconds", options->seconds, "How long a picture stands")
-      .check(range(0.02, 60.0))
+      .check(range(shortest_film_picture, longest_film_picture))
       .show_default();
   command.does([options, &console] { animate(console, *options); });
 }

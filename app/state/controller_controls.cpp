@@ -49,6 +49,12 @@ void controls_of(CompareController& controller, ControlsRecord& record) {
 void controls_of(PositionsController& controller, ControlsRecord& record) {
   PositionsView& view = controller.view;
   record.field("rope", view.rope, PositionsView::Rope::wavelengths);
+  for (const auto& [name, position] : {std::pair{"query", &view.query}, {"key", &view.key}})
+    if (record.reading() || *position) {  // one that nobody chose goes on following the pinned cell
+      Index chosen = position->value_or(-1);
+      record.field(name, chosen, 0, many);
+      if (chosen >= 0) *position = chosen;
+    }
   record.field("shift", view.shift, 0, many);
   record.field("base", view.base, 0, 1e12);
   record.field("scaling", view.scaling, RotaryConfig::Scaling::llama3);

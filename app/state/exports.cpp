@@ -8,6 +8,7 @@
 #include "app/render/caption.h"
 #include "app/render/picture.h"
 #include "app/state/clipboard.h"
+#include "app/state/recipe_picture.h"
 #include "viz/export/csv.h"
 #include "viz/export/pango_text.h"
 #include "viz/export/png.h"
@@ -58,6 +59,39 @@ void export_view(JobRunner& jobs, const AppState& state, const Results& results,
   hand_in(jobs, [&jobs, options, source = std::move(*source)](Worker::Job&) -> Worker::Deliver {
     const std::string written = export_view(source, options);
     return [&jobs, written] { told(jobs, "Written: " + written); };
+  });
+}
+
+namespace {
+void hand_in_film(JobRunner& jobs, std::function<std::string(Worker::Job&)> make) {
+  jobs.submit(
+      {"film", "making the film"},
+      [&jobs, make = std::move(make)](Worker::Job& job) -> Worker::Deliver {
+        const std::string written = make(job);
+        return [&jobs, written] { jobs.show({Message::Level::info, "Written: " + written, "film"}); };
+      },
+      JobRunner::OnStop::drop);
+}
+}  // namespace
+
+void export_film(JobRunner& jobs, const LoadedModel& model, const PictureRecipe& film,
+                 const std::filesystem::path& file, bool with_recipe) {
+  hand_in_film(jobs, [backend = jobs.backend(), model, film, file, with_recipe](Worker::Job& job) {
+    return draw_film(film, model, file, with_recipe, {*backend, nullptr, job.stop, &job.progress});
+  });
+}
+
+void export_film(JobRunner& jobs, const std::string& theme_id, const FilmFile& out, const std::string& recipe,
+                 std::vector<std::function<Scene(const Style&)>> pictures, const ExportOptions& options) {
+  hand_in_film(jobs, [theme_id, out, recipe, pictures = std::move(pictures), options](Worker::Job& job) {
+    const auto draw = [&](std::size_t i, const std::filesystem::path& file) {
+      job.progress = static_cast<float>(i) / static_cast<float>(pictures.size());
+      const PangoText measure;
+      const Scene scene = pictures[i]({theme(options.for_print ? "print" : theme_id), measure});
+      write_scene(scene, file, {{}, {}, options.dpi}, options.note);
+    };
+    return make_film(
+        out, pictures.size(), draw, [&](const std::filesystem::path&) { return recipe; }, job.stop);
   });
 }
 

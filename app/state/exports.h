@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "app/state/film.h"
 #include "app/state/job_runner.h"
 #include "app/state/results.h"
 #include "app/state/view_picture.h"
@@ -14,6 +16,13 @@ namespace headscope {
 
 /// The view on screen: as PNG, SVG, PDF, or its numbers as CSV.
 void export_view(JobRunner& jobs, const AppState& state, const Results& results, const ExportOptions& options);
+/// A film of the head on screen (recipe_picture.h), which runs the open model for every picture. `with_recipe`: its
+/// file remembers how it was made.
+void export_film(JobRunner& jobs, const LoadedModel& model, const PictureRecipe& film,
+                 const std::filesystem::path& file, bool with_recipe);
+/// A film of these pictures, each drawn by a function; `recipe` is what it remembers.
+void export_film(JobRunner& jobs, const std::string& theme_id, const FilmFile& out, const std::string& recipe,
+                 std::vector<std::function<Scene(const Style&)>> pictures, const ExportOptions& options);
 /// A bare picture of a page as a picture for a file: below its title, within margins.
 std::function<Scene(const Style&)> for_file(std::function<Scene(const Style&)> bare, const std::string& title);
 /// The same of any other picture.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/state/file_kind.h"
+#include "app/state/film.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/version.h"
@@ -18,6 +19,28 @@ using nlohmann::ordered_json;
 namespace {
 constexpr const char* recipe_type = "headscope picture";
 constexpr std::int64_t recipe_version = 1;
+
+ordered_json film_json(const RecipeFilm& film) {
+  ordered_json out{{"place", film.place}, {"values", ordered_json::array()}};
+  for (const std::string& value : film.values) out["values"].push_back(ordered_json::parse(value));
+  out["seconds"] = film.seconds;
+  out["back"] = film.back;
+  return out;
+}
+
+RecipeFilm film_from(const JsonView& value) {
+  JsonFields fields(value);
+  RecipeFilm film;
+  fields.read("place", film.place);
+  if (const auto values = fields.find("values"))
+    for (const JsonView& each : values->elements("values", 1, most_film_pictures))
+      film.values.push_back(each.json().dump());
+  fields.read("seconds", film.seconds, shortest_film_picture, longest_film_picture);
+  fields.read("back", film.back);
+  fields.done();
+  if (film.values.empty()) value.refuse("values, one for each picture");
+  return film;
+}
 }  // namespace
 
 std::string to_json(const PictureRecipe& recipe) {
@@ -32,6 +55,7 @@ std::string to_json(const PictureRecipe& recipe) {
     if (!recipe.page.empty()) out["page"] = recipe.page;
   }
   try {
+    if (recipe.film) out["film"] = film_json(*recipe.film);
     if (recipe.session) out["session"] = ordered_json::parse(to_json(*recipe.session));
     return out.dump(-1, ' ', true);
   } catch (const nlohmann::json::exception&) {
@@ -54,6 +78,7 @@ PictureRecipe picture_recipe_from_json(const std::string& json, const std::strin
   fields.read("all_heads", recipe.all_heads);
   fields.read("for_print", recipe.for_print);
   fields.read("page", recipe.page);
+  if (const auto film = fields.find("film")) recipe.film = film_from(*film);
   if (const auto session = fields.find("session"))
     recipe.session = session_from_json(session->json().dump(), session->where());
   fields.done();

@@ -11,6 +11,15 @@
 
 namespace headscope {
 
+/// Of a film that the window made: its pictures differ in one value of their recipe.
+struct RecipeFilm {
+  std::string place;                ///< of the value in the recipe's JSON, as a pointer (RFC 6901)
+  std::vector<std::string> values;  ///< what stands there from picture to picture: JSON
+  double seconds = 0.1;             ///< how long a picture stands
+  bool back = false;                ///< to the end and back
+  bool operator==(const RecipeFilm&) const = default;
+};
+
 struct PictureRecipe {
   std::string program = {};  ///< version of Headscope that drew it
 
@@ -26,6 +35,7 @@ struct PictureRecipe {
   bool for_print = true;   ///< white paper; else the theme of the session's view
   std::string page =
       {};  ///< the picture is not the view of Explore but this one's of the session's workspace, by title
+  std::optional<RecipeFilm> film = {};  ///< what differs in a film, whose session is that of its first picture
   bool operator==(const PictureRecipe&) const = default;
 };
 

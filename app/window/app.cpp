@@ -208,7 +208,8 @@ void App::draw(Ui& ui) {
   content.open_model_menu = std::exchange(requests_.models, false);
   content.export_menu = [&app](Ui&) {
     for (const Action& action : actions())
-      if ((action.id == "file.export" || action.id.starts_with("file.copy") || action.id == "file.save_session") &&
+      if ((action.id == "file.export" || action.id == "file.film" || action.id.starts_with("file.copy") ||
+           action.id == "file.save_session") &&
           ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(app)))
         action.run(app);
   };
@@ -281,6 +282,7 @@ void App::frame() {
   const double time = options_.clock ? options_.clock() : now();
   changed_ = explorer_->frame(time);
   if (const auto opened = explorer_->files.take_opened_window()) show(*opened);
+  if (const auto controls = std::exchange(requests_.controls, std::nullopt)) show({{}, {}, *controls});
   for (Workspace* workspace : workspaces_) workspace->each_frame();
   AppContext app{*explorer_, settings_, requests_};
   if (const auto dropped = window_->take_dropped(); !dropped.empty()) open_path(dropped.front(), app);

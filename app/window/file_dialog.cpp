@@ -29,6 +29,8 @@ constexpr const char* recipes[] = {"With its recipe", "Without"};
 constexpr const char* this_head = "This head";
 constexpr const char* all_heads = "All heads";
 constexpr int csv = 3;
+constexpr const char* film_formats[] = {"GIF", "APNG", "PNG series"};
+constexpr const char* film_endings[] = {".gif", ".apng", ".png"};
 
 const char* title_of(UiRequests::Dialog kind) {
   switch (kind) {
@@ -40,6 +42,8 @@ const char* title_of(UiRequests::Dialog kind) {
       return "Save the session";
     case UiRequests::Dialog::export_view:
       return "Export the view";
+    case UiRequests::Dialog::export_film:
+      return "Export a film";
     case UiRequests::Dialog::none:
       break;
   }
@@ -102,6 +106,8 @@ void FileDialog::open(Kind kind, AppContext& app) {
   std::vector<std::string> shown;  // what files the list holds
   if (kind == Kind::export_view)
     shown.assign(std::begin(endings), std::end(endings));
+  else if (kind == Kind::export_film)
+    shown.assign(std::begin(film_endings), std::end(film_endings));
   else if (kind == Kind::open_model)
     shown = {".gguf", ".bin", ".pt", ".pth", ".npz", ".npy", ".png", ".jpg", ".jpeg"};
   else if (kind == Kind::open_session)
@@ -123,7 +129,8 @@ void FileDialog::open(Kind kind, AppContext& app) {
   chosen_.clear();
   error_.clear();
   name_ = named_ = "session.json";
-  if (kind == Kind::export_view) choose(app.ui.workspace == workspace_index("Explore") ? this_head : "", app);
+  film_of_.clear();
+  if (exporting()) choose(app.ui.workspace == workspace_index("Explore") ? this_head : "", app);
   ImGui::OpenPopup("files");
 }
 
@@ -149,8 +156,12 @@ void FileDialog::choose(const std::string& picture, const AppContext& app) {
   for (char& c : name)
     if (std::string_view(" /\\:*?\"<>|").find(c) != std::string_view::npos) c = '-';
   if (name.empty()) name = "picture";
-  if (name_ == named_ || picture == this_head || name_ == "session.json") name_ = name + endings[format_];
+  if (name_ == named_ || picture == this_head || name_ == "session.json") name_ = name + ending();
   named_ = name_;
+}
+
+const char* FileDialog::ending() const {
+  return kind_ == Kind::export_film ? film_endings[film_format_] : endings[format_];
 }
 
 const ShownPicture* FileDialog::picture(const Ui& ui, const AppContext& app) const {
@@ -165,7 +176,8 @@ const ShownPicture* FileDialog::picture(const Ui& ui, const AppContext& app) con
 std::filesystem::path FileDialog::target() const {
   std::filesystem::path file =
       browser_.folder() / std::filesystem::path(reinterpret_cast<const char8_t*>(name_.c_str()));
-  if (kind_ == Kind::export_view && !kind_of_file(file)) file += endings[format_];
+  if (kind_ == Kind::export_view && !kind_of_file(file)) file += ending();
+  if (kind_ == Kind::export_film && !is_film(file) && !is_film_series(file)) file += ending();
   if (kind_ == Kind::save_session && file.extension() != ".json") file += ".json";
   return file;
 }
@@ -185,10 +197,8 @@ std::function<Scene(const Style&)> file_picture(const AppContext& app, const Sho
   return for_file(picture.build, title_on_screen(app, picture));
 }
 
-PictureNote note_on_screen(const AppContext& app, PictureRecipe recipe) {
-  PictureNote note{model_note_on_screen(app), ""};
+PictureRecipe recipe_on_screen(const AppContext& app, PictureRecipe recipe) {
   const Results& results = app.explorer.results();
-  if (!app.settings.picture_recipes || results.capture) return note;
   recipe.program = program_version;
   recipe.session = app.explorer.files.session();
   Session& session = *recipe.session;
@@ -204,7 +214,13 @@ PictureNote note_on_screen(const AppContext& app, PictureRecipe recipe) {
   std::erase_if(session.window.pages, elsewhere);
   std::erase_if(session.window.controls, elsewhere);
   if (shown != "Generate") session.transcript.reset();
-  note.recipe = to_json(recipe);
+  return recipe;
+}
+
+PictureNote note_on_screen(const AppContext& app, PictureRecipe recipe) {
+  PictureNote note{model_note_on_screen(app), ""};
+  if (app.settings.picture_recipes && !app.explorer.results().capture)
+    note.recipe = to_json(recipe_on_screen(app, std::move(recipe)));
   return note;
 }
 
@@ -219,8 +235,10 @@ void FileDialog::confirm(Ui& ui, AppContext& app) {
   error_.clear();
   try {
     const std::filesystem::path file = target();
+    const bool series = kind_ == Kind::export_film && is_film_series(file);
+    const std::filesystem::path first = series ? numbered(file, 0, static_cast<std::size_t>(film_.pictures())) : file;
     std::error_code failed;
-    if (saving() && std::filesystem::exists(file, failed) && named_to_replace_ != file) {
+    if (saving() && std::filesystem::exists(first, failed) && named_to_replace_ != file) {
       named_to_replace_ = file;  // asked below
       return;
     }
@@ -237,6 +255,13 @@ void FileDialog::confirm(Ui& ui, AppContext& app) {
                      options);
       else
         export_view(app.explorer.jobs, app.explorer.state(), app.explorer.results(), options);
+    } else if (kind_ == Kind::export_film) {
+      const PictureRecipe film = film_.film(dots_per_inch[film_dpi_], ground_ == 0);
+      const bool with_recipe = app.settings.picture_recipes;
+      if (film.page.empty())
+        export_film(app.explorer.jobs, app.explorer.results().model, film, file, with_recipe);
+      else
+        page_film_.start(app, {film, picture_, file, with_recipe});
     } else if (kind_ == Kind::save_session) {
       app.explorer.files.save_soon(file);
     } else {
@@ -253,7 +278,7 @@ void FileDialog::confirm(Ui& ui, AppContext& app) {
   }
 }
 
-void FileDialog::export_options(Ui& ui, AppContext& app) {
+void FileDialog::picture_menu(Ui& ui, AppContext& app) {
   const bool explore = app.ui.workspace == workspace_index("Explore") && app.explorer.results().run;
   const auto& all = ui.pictures.all;
   if (!explore && !picture(ui, app) && !all.empty())  // the largest, until another is chosen
@@ -266,31 +291,35 @@ void FileDialog::export_options(Ui& ui, AppContext& app) {
                                  : "Nothing is drawn here yet",
                   ""))
     ImGui::OpenPopup("pictures");
-  if (ImGui::BeginPopup("pictures")) {
-    if (explore)
-      for (const char* each : {this_head, all_heads})
-        if (ImGui::MenuItem(each, nullptr, picture_ == each)) choose(each, app);
-    for (const ShownPicture& each : all) {
-      if (ImGui::MenuItem((std::string(ui.fonts.laid_out(each.title)) + "##" + each.id).c_str(),
-                          each.title == each.id ? nullptr : each.id.c_str(), picture_ == each.id))
-        choose(each.id, app);
-      ui.name("export " + each.id, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
-    }
-    ImGui::EndPopup();
+  if (!ImGui::BeginPopup("pictures")) return;
+  if (explore)
+    for (const char* each : {this_head, all_heads})
+      if (ImGui::MenuItem(each, nullptr, picture_ == each)) choose(each, app);
+  for (const ShownPicture& each : all) {
+    if (ImGui::MenuItem((std::string(ui.fonts.laid_out(each.title)) + "##" + each.id).c_str(),
+                        each.title == each.id ? nullptr : each.id.c_str(), picture_ == each.id))
+      choose(each.id, app);
+    ui.name("export " + each.id, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   }
-  if (segmented(ui, "format", formats, format_)) {
-    std::filesystem::path name(reinterpret_cast<const char8_t*>(name_.c_str()));
-    if (kind_of_file(name)) name.replace_extension();
-    name += endings[format_];
-    if (name_ == named_) named_ = name.string();
-    name_ = name.string();
-  }
+  ImGui::EndPopup();
+}
+
+/// The name takes the ending of another format.
+void FileDialog::rename() {
+  std::filesystem::path name(reinterpret_cast<const char8_t*>(name_.c_str()));
+  if (kind_of_file(name) || is_film(name)) name.replace_extension();
+  name += ending();
+  if (name_ == named_) named_ = name.string();
+  name_ = name.string();
+}
+
+void FileDialog::looks(Ui& ui, AppContext& app, bool has_looks, bool has_pixels) {
   ImGui::SameLine(0, ui.px(12));
-  ImGui::BeginDisabled(format_ == csv);  // numbers have no looks
+  ImGui::BeginDisabled(!has_looks);
   segmented(ui, "ground", grounds, ground_);
   ImGui::EndDisabled();
-  ImGui::BeginDisabled(format_ != 0);
-  segmented(ui, "resolution", resolutions, dpi_);
+  ImGui::BeginDisabled(!has_pixels);
+  segmented(ui, "resolution", resolutions, kind_ == Kind::export_film ? film_dpi_ : dpi_);
   ImGui::EndDisabled();
   ImGui::SameLine(0, ui.px(12));
   int plain = app.settings.picture_recipes ? 0 : 1;
@@ -303,6 +332,29 @@ void FileDialog::export_options(Ui& ui, AppContext& app) {
                  "a picture can be drawn again, or dropped on the window to go on from it"});
 }
 
+void FileDialog::export_options(Ui& ui, AppContext& app) {
+  picture_menu(ui, app);
+  if (segmented(ui, "format", formats, format_)) rename();
+  looks(ui, app, format_ != csv, format_ == 0);  // numbers have no looks
+}
+
+void FileDialog::film_options(Ui& ui, AppContext& app) {
+  picture_menu(ui, app);
+  const ShownPicture* shown = picture(ui, app);
+  const Results& results = app.explorer.results();
+  if (has_picture_ && film_of_ != picture_) {
+    film_of_ = picture_;
+    const bool runs = results.run && !results.capture;
+    PictureRecipe recipe = recipe_on_screen(
+        app, {.all_heads = !shown && picture_ == all_heads, .page = shown ? title_on_screen(app, *shown) : ""});
+    if (!runs && !shown) recipe.session.reset();  // attention from elsewhere is as it is
+    film_.offer(recipe, runs ? results.run->trace.get() : nullptr);
+  }
+  film_.draw(ui, film_format_ == 2);
+  if (segmented(ui, "film format", film_formats, film_format_)) rename();
+  looks(ui, app, true, true);
+}
+
 void FileDialog::draw(Ui& ui, AppContext& app) {
   const Kind asked = app.ui.dialog;
   if (asked != Kind::none) {
@@ -310,10 +362,10 @@ void FileDialog::draw(Ui& ui, AppContext& app) {
     open(asked, app);
   }
   const bool open = begin_floating(ui, "files", 760, 70);
-  const bool ask = open && kind_ == Kind::export_view;
+  const bool ask = (open && exporting()) || page_film_.running();
   if (ask && !ui.pictures.asked) *ui.animate = true;  // the next frame tells what is on screen
   ui.pictures.asked = ask;
-  if (!open) return;
+  if (!open) return page_film_.draw(ui, app);
   const bool saving = this->saving();
   {
     const UseFont use(ui, ui.heading());
@@ -331,8 +383,9 @@ void FileDialog::draw(Ui& ui, AppContext& app) {
   const auto entered_key = [] {
     return ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter);
   };
-  ImGui::BeginChild("entries", {0, std::min(ui.px(420), ImGui::GetIO().DisplaySize.y * 0.5f)},
-                    ImGuiChildFlags_Borders | ImGuiChildFlags_NavFlattened);
+  ImGui::BeginChild(
+      "entries", {0, std::min(ui.px(420), ImGui::GetIO().DisplaySize.y * (kind_ == Kind::export_film ? 0.3f : 0.5f))},
+      ImGuiChildFlags_Borders | ImGuiChildFlags_NavFlattened);
   const FileBrowser::Entry* enter = nullptr;
   for (const FileBrowser::Entry* entry : browser_.entries()) {
     const char* kind = entry->kind == FileBrowser::Kind::model    ? "model"
@@ -359,10 +412,11 @@ void FileDialog::draw(Ui& ui, AppContext& app) {
     chosen_.clear();
   }
   if (kind_ == Kind::export_view) export_options(ui, app);
+  if (kind_ == Kind::export_film) film_options(ui, app);
   if (saving) {
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(ui.px(360));
-    input_line(ui, "##file name", kind_ == Kind::export_view ? "name.png" : "name.json", name_);
+    input_line(ui, "##file name", exporting() ? "name" : "name.json", name_);
     entered = ImGui::IsItemDeactivated() && entered_key();
     ImGui::SameLine();
   } else {
@@ -375,11 +429,12 @@ void FileDialog::draw(Ui& ui, AppContext& app) {
     ImGui::NewLine();
     paragraph(ui, named_to_replace_.filename().string() + " is there already. Replace it?", ui.theme.text);
   }
-  const bool ready = reading_ ? false
-                     : saving ? !name_.empty() && (kind_ != Kind::export_view || has_picture_)
-                              : !chosen_.empty() || (kind_ == Kind::open_model && browser_.is_model());
+  const bool ready =
+      reading_ ? false
+      : saving ? !name_.empty() && (!exporting() || has_picture_) && (kind_ != Kind::export_film || film_.ready())
+               : !chosen_.empty() || (kind_ == Kind::open_model && browser_.is_model());
   ImGui::BeginDisabled(!ready);
-  const char* verb = kind_ == Kind::export_view ? "Export" : saving ? "Save" : "Open";
+  const char* verb = exporting() ? "Export" : saving ? "Save" : "Open";
   done = button(ui, asks ? "Replace" : verb) || done || (entered && !asks);  // to replace takes more than Enter
   ImGui::EndDisabled();
   ImGui::SameLine();

@@ -83,8 +83,9 @@ class GlossaryPage {
 
 /// What files say of the open model, where the workspace on screen shows what it computes; else "".
 std::string model_note_on_screen(const AppContext& app);
-/// The same, and how the picture was made: `recipe` with the session of this moment, unless the user wants no recipes
-/// in files.
+/// A recipe with the session of this moment.
+PictureRecipe recipe_on_screen(const AppContext& app, PictureRecipe recipe);
+/// What files say of the model, and how the picture was made, unless the user wants no recipes in files.
 PictureNote note_on_screen(const AppContext& app, PictureRecipe recipe);
 
 /// What a picture of a page is called in a file, "Head ablation · effects", and the picture with that above it.

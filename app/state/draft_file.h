@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 
-namespace headscope::cli {
+namespace headscope {
 
 /// In a folder of its own, which nobody else can have made before or look into, and which goes with it.
 class DraftFile {
@@ -34,4 +34,4 @@ class DraftFile {
   std::filesystem::path folder_, path_;
 };
 
-}  // namespace headscope::cli
+}  // namespace headscope

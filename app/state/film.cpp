@@ -1,0 +1,222 @@
+#include "app/state/film.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "app/render/picture.h"
+#include "app/state/draft_file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/io/picture.h"
+#include "viz/export/animation.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+std::vector<std::string> film_values(const FilmRange& range) {
+  const auto& [from, to, pictures, logarithmic, whole] = range;
+  std::vector<std::string> values;
+  for (int i = 0; i < pictures; ++i) {
+    const double t = pictures == 1 ? 0 : static_cast<double>(i) / (pictures - 1);
+    const double exact = logarithmic ? from * std::pow(to / from, t) : from + t * (to - from);
+    const double value = whole ? std::round(exact) : exact;
+    std::string words = fmt::format("{}", std::stod(fmt::format("{:.6g}", value)));
+    if (!whole || values.empty() || values.back() != words) values.push_back(std::move(words));
+  }
+  return values;
+}
+
+bool is_film_series(const fs::path& file) {
+  const auto kind = kind_of_file(file);
+  return kind && kind != FileKind::csv;
+}
+
+fs::path numbered(const fs::path& file, std::size_t number, std::size_t count) {
+  const auto digits = std::to_string(count - 1).size();
+  fs::path one = file;
+  one.replace_filename(fmt::format("{}-{:0{}}{}", file.stem().string(), number, digits, file.extension().string()));
+  return one;
+}
+
+namespace {
+Image opaque(const Picture& picture) {
+  Image image{static_cast<int>(picture.width), static_cast<int>(picture.height), {}};
+  for (std::size_t i = 0; i < picture.rgb.size(); i += 3)
+    image.rgba.insert(image.rgba.end(), {picture.rgb[i], picture.rgb[i + 1], picture.rgb[i + 2], 255});
+  return image;
+}
+}  // namespace
+
+std::string make_film(const FilmFile& out, std::size_t count,
+                      const std::function<void(std::size_t, const fs::path&)>& draw,
+                      const std::function<std::string(const fs::path&)>& recipe, const std::stop_token& stop) {
+  const bool series = is_film_series(out.file);
+  const DraftFile draft(".png");
+  FileNote note;
+  std::vector<Image> frames;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (stop.stop_requested()) throw Cancelled();
+    const fs::path file = series ? numbered(out.file, i, count) : draft.path();
+    draw(i, file);
+    if (series) continue;
+    if (i == 0) note.recipe = recipe(file);
+    frames.push_back(opaque(read_picture(file)));
+  }
+  if (series) return numbered(out.file, 0, count).string() + " … " + numbered(out.file, count - 1, count).string();
+  if (out.back)
+    for (std::size_t i = count; i-- > 2;) frames.push_back(frames[i - 1]);
+  const std::size_t shown = frames.size();
+  std::string ending = out.file.extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string bytes = ending == ".gif" ? encode_gif(std::move(frames), out.seconds, note.recipe)
+                                             : encode_apng(std::move(frames), out.seconds, note);
+  if (stop.stop_requested()) throw Cancelled();
+  write_file_atomically(out.file, bytes);
+  return fmt::format("{}  {} pictures, {:.3g} s", out.file.string(), shown, out.seconds * static_cast<double>(shown));
+}
+
+namespace {
+using Pointer = ordered_json::json_pointer;
+
+std::string in_words(std::string key) {
+  std::ranges::replace(key, '_', ' ');
+  return key;
+}
+
+/// From what it is now on to twice that: where a number may go, only its control knows.
+FilmRange around(double now, bool whole) {
+  const double to = now == 0 ? 1 : 2 * now;
+  return {now, to, 24, false, whole};
+}
+
+/// Every number below `at`, named by the way to it.
+void add_numbers(std::vector<FilmChoice>& all, const PictureRecipe& picture, const ordered_json& at,
+                 const Pointer& place, const std::string& name) {
+  if (at.is_number())
+    all.push_back({picture, name, place.to_string(), "{}", around(at.get<double>(), at.is_number_integer())});
+  else if (at.is_object())
+    for (const auto& [key, value] : at.items())
+      add_numbers(all, picture, value, place / key, (name.empty() ? "" : name + " › ") + in_words(key));
+}
+
+/// Whether an edit takes fractions where it says a number now.
+bool takes_fractions(const Intervention& edit, const std::string& before, double now, const std::string& behind) {
+  try {
+    const std::string words = describe(edit);
+    const std::string target = words.substr(0, words.find(": ") + 2);
+    parse_intervention(target + before + fmt::format("{}", std::floor(now) + 0.5) + behind, "");
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Every number of an edit's words: "temperature 0.5".
+void add_edit(std::vector<FilmChoice>& all, const PictureRecipe& picture, const Intervention& edit,
+              const Pointer& place) {
+  const std::string words = describe(edit), target = words.substr(0, words.find(": ") + 2);
+  const std::string action = words.substr(target.size());
+  for (std::size_t at = 0; at < action.size();) {
+    const std::size_t end = std::min(action.find(' ', at), action.size());
+    double now = 0;
+    const auto [after, failure] = std::from_chars(action.data() + at, action.data() + end, now);
+    if (failure == std::errc() && after == action.data() + end) {
+      const std::string before = action.substr(0, at), behind = action.substr(end);
+      all.push_back({picture, target + before + "…" + behind, (place / "action").to_string(),
+                     ordered_json(before + "{}" + behind).dump(),
+                     around(now, !takes_fractions(edit, before, now, behind))});
+    }
+    at = end + 1;
+  }
+}
+
+void add_temperature(std::vector<FilmChoice>& all, PictureRecipe picture, EditScope scope, const std::string& of) {
+  Document& document = picture.session->document;
+  set_temperature(document.edits, target_of(scope, document.selected, document.stack), 2);  // 1 would be no edit
+  const Pointer place = Pointer("/session/document/edits") / (document.edits.size() - 1) / "action";
+  all.push_back({picture, "Temperature of " + of, place.to_string(), "\"temperature {}\"", {0.2, 5, 24, true, false}});
+}
+}  // namespace
+
+std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* trace) {
+  std::vector<FilmChoice> all;
+  const std::string json = to_json(picture);
+  if (json.empty() || !picture.session) return all;
+  const ordered_json recipe = ordered_json::parse(json);
+  if (!picture.page.empty()) {
+    const Pointer place = Pointer("/session/window/controls") / picture.session->window.workspace;
+    if (recipe.contains(place)) add_numbers(all, picture, recipe.at(place), place, "");
+    return all;
+  }
+  const auto& [document, view, transcript, window, note] = *picture.session;
+  const std::string layer = std::to_string(document.selected.layer), head = std::to_string(document.selected.head);
+  add_temperature(all, picture, EditScope::head, "head " + layer + "." + head);
+  add_temperature(all, picture, EditScope::layer, "layer " + layer);
+  add_temperature(all, picture, EditScope::all, "all heads");
+  const Pointer place("/session/document");
+  for (std::size_t i = 0; i < document.edits.size(); ++i)
+    if (document.edits[i].enabled) add_edit(all, picture, document.edits[i], place / "edits" / i);
+  const auto one_of = [&](const char* name, const char* where, Index count) {
+    const double last = static_cast<double>(count - 1);
+    if (count > 1)
+      all.push_back({picture,
+                     name,
+                     std::string("/session/document/") + where,
+                     "{}",
+                     {0, last, static_cast<int>(std::min<Index>(count, most_film_pictures)), false, true}});
+  };
+  if (trace) {
+    one_of("Layer", "selected/layer", trace->model.dims.layers);
+    one_of("Head", "selected/head", trace->model.dims.heads);
+    if (const Index rows = static_cast<Index>(trace->queries().size());
+        document.query || view.head_view == HeadView::row)
+      one_of("Row: the query", "query", rows);
+  }
+  if (view.head_view == HeadView::arcs)
+    all.push_back({picture, "Threshold of the arcs", "/session/view/arcs_threshold", "{}", {0, 0.5, 24, false, false}});
+  return all;
+}
+
+PictureRecipe film_of(const FilmChoice& choice, const std::vector<std::string>& values, double seconds, bool back) {
+  PictureRecipe film = choice.picture;
+  film.film = {.place = choice.place, .values = {}, .seconds = seconds, .back = back};
+  for (const std::string& value : values) {
+    std::string& json = film.film->values.emplace_back(choice.around);
+    json.replace(json.find("{}"), 2, value);
+  }
+  for (std::size_t i = values.size(); i-- > 1;) picture_of_film(film, i);
+  film.session = picture_of_film(film, 0).session;  // whose state a dropped film opens
+  return film;
+}
+
+PictureRecipe picture_of_film(const PictureRecipe& recipe, std::size_t i) {
+  PictureRecipe picture = recipe;
+  picture.film.reset();
+  const std::string where = "picture " + std::to_string(i + 1) + " of the film";
+  try {
+    ordered_json json = ordered_json::parse(to_json(picture));
+    json.at(Pointer(recipe.film->place)) = ordered_json::parse(recipe.film->values[i]);
+    return picture_recipe_from_json(json.dump(), where);
+  } catch (const nlohmann::json::exception&) {
+    throw Error(where, "a recipe in which " + recipe.film->place + " can be " + recipe.film->values[i], "another");
+  }
+}
+
+bool shows_picture_of(const PictureRecipe& film, std::size_t i, const Session& session) {
+  PictureRecipe now = film;
+  now.film.reset();
+  now.session = session;
+  const ordered_json json = ordered_json::parse(to_json(now));
+  const Pointer place(film.film->place);
+  return json.contains(place) && json.at(place) == ordered_json::parse(film.film->values[i]);
+}
+
+}  // namespace headscope

@@ -1,0 +1,139 @@
+// Films: the values from picture to picture, what can change, the assembly, and the same film again.
+
+#include "app/state/film.h"
+
+#include <doctest/doctest.h>
+
+#include "app/state/exports.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/edits/temperature_edit.h"
+#include "core/io/picture.h"
+#include "tests/app/explorer_controller.h"
+#include "tests/support/paths.h"
+#include "tests/support/process.h"
+#include "viz/export/png.h"
+#include "viz/export/recipe_note.h"
+
+namespace headscope::film_test {
+
+using namespace testing;
+namespace fs = std::filesystem;
+
+namespace {
+using Words = std::vector<std::string>;
+
+const FilmChoice& choice(const std::vector<FilmChoice>& all, const std::string& name) {
+  for (const FilmChoice& each : all)
+    if (each.name == name) return each;
+  CAPTURE(name);
+  REQUIRE(false);
+  return all.front();
+}
+}  // namespace
+
+TEST_CASE("values go from the first to the last by equal steps, equal factors, or whole numbers") {
+  CHECK(film_values({0, 1, 5}) == Words{"0", "0.25", "0.5", "0.75", "1"});
+  CHECK(film_values({0.5, 4, 4, true}) == Words{"0.5", "1", "2", "4"});
+  CHECK(film_values({2, 1, 3}) == Words{"2", "1.5", "1"});
+  CHECK(film_values({0, 3, 9, false, true}) == Words{"0", "1", "2", "3"});
+  CHECK(film_values({0.1, 0.3, 3}) == Words{"0.1", "0.2", "0.3"});
+  const Words many = film_values({0.2, 5, 24, true});
+  CHECK(many.size() == 24);
+  CHECK(many.front() == "0.2");
+  CHECK(many.back() == "5");
+}
+
+TEST_CASE("a film of the head is made again to the byte by render --again, and a series picture by picture") {
+  const auto folder = scratch_dir("film");
+  Controller controller;
+  Explorer& explorer = controller.explorer;
+  explorer.run.open_model(source_dir() / "models/tiny-gpt2");
+  explorer.editor.set_text("Anna sold pies");
+  explorer.editor.select({0, 1});
+  controller.settle();
+  REQUIRE(controller.results().run);
+  PictureRecipe shown;
+  shown.program = "0.1.0";
+  shown.session = explorer.files.session();
+  const auto choices = film_choices(shown, controller.results().run->trace.get());
+  for (const char* name : {"Temperature of head 0.1", "Temperature of layer 0", "Temperature of all heads", "Layer"})
+    choice(choices, name);
+  const PictureRecipe film = film_of(choices.front(), film_values({0.5, 4, 4, true}), 0.2, true);
+  CHECK(film.session->document.edits == std::vector<Intervention>{{{0, 1}, SetTemperature{0.5}}});
+  CHECK(picture_of_film(film, 1).session->document.edits == std::vector<Intervention>{{{0, 1}, SetTemperature{1}}});
+  CHECK(picture_recipe_from_json(to_json(film), "film") == film);
+  for (const char* name : {"a.gif", "a.apng"}) {
+    const fs::path file = folder / name, anew = folder / (std::string("b") + name);
+    export_film(explorer.jobs, controller.results().model, film, file, true);
+    controller.settle();
+    CHECK(controller.message() == "Written: " + file.string() + "  6 pictures, 1.2 s");
+    const Finished again = run_cli({"render", "--again", file.string(), "-o", anew.string()});
+    CAPTURE(again.err);
+    CHECK(again.out == anew.string() + "\nthe same as " + file.string() + "\n");
+    CHECK(read_recipe(file) == to_json(film));
+  }
+  // Its pictures are those of `render`.
+  export_film(explorer.jobs, controller.results().model, film, folder / "s.png", true);
+  controller.settle();
+  const fs::path direct = folder / "direct.png";
+  REQUIRE(run_cli({"render", "-m", (source_dir() / "models/tiny-gpt2").string(), "-t", "Anna sold pies", "--head",
+                   "0.1", "--temperature", "0.1=4", "--theme", "print", "-o", direct.string()})
+              .code == 0);
+  CHECK(read_picture(folder / "s-3.png") == read_picture(direct));
+  CHECK_FALSE(fs::exists(folder / "s-4.png"));
+  CHECK(run_cli({"render", "--again", (folder / "s-1.png").string()}).code == 0);
+
+  export_film(explorer.jobs, controller.results().model, film, folder / "none/a.gif", true);
+  controller.settle();
+  CHECK(controller.message().find("none/a.gif") != std::string::npos);
+  export_film(explorer.jobs, controller.results().model, film, folder / "plain.gif", false);
+  controller.settle();
+  CHECK(read_recipe(folder / "plain.gif") == "");
+  export_film(explorer.jobs, controller.results().model, film, folder / "stopped.gif", true);
+  explorer.jobs.stop();
+  controller.settle();
+  CHECK_FALSE(fs::exists(folder / "stopped.gif"));
+}
+
+TEST_CASE("numbers of edits and of a page's controls can change; whole ones stay whole; what cannot be is refused") {
+  PictureRecipe shown;
+  shown.session = Session{};
+  shown.session->document.edits = {parse_intervention("1.0: mask window 8", "test"),
+                                   parse_intervention("*: temperature 2", "test")};
+  const auto edits = film_choices(shown, nullptr);
+  CHECK(choice(edits, "1.0: mask window …").range.whole);
+  CHECK_FALSE(choice(edits, "*: temperature …").range.whole);
+  const PictureRecipe masks = film_of(choice(edits, "1.0: mask window …"), {"2", "3"}, 0.1, false);
+  CHECK(picture_of_film(masks, 1).session->document.edits[0] == parse_intervention("1.0: mask window 3", "test"));
+  CHECK_THROWS_AS(film_of(choice(edits, "*: temperature …"), {"1", "-1"}, 0.1, false), Error);
+
+  shown.page = "Rotary";
+  shown.session->window = {"Positions", {}, {{"Positions", R"({"rotary":{"turn_by":3,"words":"a","base":1.5}})"}}};
+  const auto page = film_choices(shown, nullptr);
+  REQUIRE(page.size() == 2);
+  CHECK(choice(page, "rotary › turn by").range.whole);
+  CHECK_FALSE(choice(page, "rotary › base").range.whole);
+  const PictureRecipe turning = film_of(choice(page, "rotary › turn by"), {"3", "4"}, 0.1, false);
+  CHECK(picture_of_film(turning, 1).session->window.controls.at("Positions").find("\"turn_by\":4") !=
+        std::string::npos);
+  CHECK(shows_picture_of(turning, 0, *shown.session));
+  CHECK_FALSE(shows_picture_of(turning, 1, *shown.session));
+  PictureRecipe broken = turning;
+  broken.film->place = "/session/nowhere";
+  CHECK_THROWS_AS(picture_of_film(broken, 0), Error);
+}
+
+TEST_CASE("a picture whose recipe is a film's makes no series") {
+  const auto folder = scratch_dir("film-stranger");
+  Scene scene;
+  scene.width = scene.height = 10;
+  scene.recipe = R"({"type": "headscope picture", "version": 1, "film": {"place": "/dpi", "values": [96, 97]}, )"
+                 R"("session": {"type": "headscope session", "version": 3}})";
+  write_png(folder / "x.png", scene);
+  const Finished again = run_cli({"render", "--again", (folder / "x.png").string(), "-o", (folder / "s.png").string()});
+  CHECK(again.code == 1);
+  CHECK(again.first_error().find("one of a film") != std::string::npos);
+}
+
+}  // namespace headscope::film_test
