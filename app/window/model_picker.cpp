@@ -147,8 +147,10 @@ void ModelPicker::draw(Ui& ui, AppContext& app) {
     for (const std::string& remark : models_.last()->remarks) note(ui, remark);
   if (ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   ImGui::Separator();
+  // Films are made in the menu of exports: all else has just the height of a small window.
   for (const Action& action : actions())
     if (action.group == "File" && !action.id.starts_with("file.open.") && action.id != "file.models" &&
+        action.id != "file.film" &&
         ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(app)))
       action.run(app);
 }
