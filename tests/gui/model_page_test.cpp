@@ -29,7 +29,7 @@ TEST_CASE("beside its name a small model is soon said to be checked; a click ope
     CHECK(e.driver.item("model check").min.x > e.driver.item("Model").max.x);
     e.driver.hover("model check");
     e.driver.frames(40);
-    CHECK(e.driver.until([&] { return e.driver.told("Agrees with its plain float64 definition"); }, 200));
+    CHECK(e.driver.until([&] { return e.driver.told("Agrees with its plain float64 definition"); }));
     e.driver.click("model check");
     e.driver.frames(4);
     CHECK(e.driver.shown("Check again"));

@@ -97,7 +97,7 @@ TEST_CASE("the menu lists what is on this machine, is filtered by typing, and En
   p.driver.frames(10);
   CHECK(p.opened() == before);
   p.driver.hover("some-bert");
-  CHECK(p.driver.until([&] { return p.driver.told("bert"); }, 60));
+  CHECK(p.driver.until([&] { return p.driver.told("bert"); }));  // it waits for a pointer that stays
   p.driver.key(ImGuiKey_Escape);
   p.driver.frames(2);
 
