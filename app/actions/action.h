@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/state/controls_record.h"
 #include "app/state/explorer.h"
 #include "app/state/exports.h"
 #include "app/state/settings.h"
@@ -51,8 +52,9 @@ struct UiRequests {
   Generation generation = Generation::none;  ///< of the Generate workspace: one token, or go on until asked again
   bool sideways_taken = false;  ///< said anew in every frame: left and right walk something else than the heads
   bool arrows_taken = false;    ///< said anew in every frame: up and down belong to a list, not to the heads
-  std::optional<std::map<std::string, std::string>> controls;  ///< put these on, as SessionWindow::controls
-  bool about_model = false;                                    ///< show the page about the open model
+  std::optional<std::map<std::string, std::string>> controls;    ///< put these on, as SessionWindow::controls
+  std::function<std::vector<ControlsRecord::Number>()> numbers;  ///< of the controls of the page that is shown
+  bool about_model = false;                                      ///< show the page about the open model
 };
 
 /// What an action works on; everything outlives the call.

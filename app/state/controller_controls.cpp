@@ -49,14 +49,20 @@ void controls_of(CompareController& controller, ControlsRecord& record) {
 void controls_of(PositionsController& controller, ControlsRecord& record) {
   PositionsView& view = controller.view;
   record.field("rope", view.rope, PositionsView::Rope::wavelengths);
-  for (const auto& [name, position] : {std::pair{"query", &view.query}, {"key", &view.key}})
-    if (record.reading() || *position) {  // one that nobody chose goes on following the pinned cell
-      Index chosen = position->value_or(-1);
-      record.field(name, chosen, 0, many);
-      if (chosen >= 0) *position = chosen;
-    }
+  for (const auto& [name, position] : {std::pair{"query", &view.query}, {"key", &view.key}}) {
+    Index chosen = position->value_or(-1);  // nobody chose it: it follows the pinned cell
+    record.field(name, chosen, -1, many);
+    *position = chosen < 0 ? std::nullopt : std::optional(chosen);
+    record.withdraw(name);
+  }
+  const double last = controller.vectors() ? static_cast<double>(controller.vectors()->tokens() - 1) : 0;
+  if (last > 0) {
+    record.offer("query", static_cast<double>(controller.query()), 0, last, true);
+    record.offer("key", static_cast<double>(controller.key()), 0, last, true);
+  }
   record.field("shift", view.shift, 0, many);
   record.field("base", view.base, 0, 1e12);
+  record.offer("base", controller.rotary().base, 1, 1e12, false, true);  // 0: its own
   record.field("scaling", view.scaling, RotaryConfig::Scaling::llama3);
   record.field("factor", view.factor, 1, 1e6);
   record.field("ramp", view.ramp, RotaryConfig::Ramp::whole_pairs);
@@ -81,7 +87,13 @@ void controls_of(MechanismController& controller, ControlsRecord& record) {
   record.inside("values", [&](ControlsRecord& values) {
     for (const MechanismParameter& p : controller.mechanism().parameters) {
       double value = controller.values().number(p.name);
-      values.field(std::string(p.name).c_str(), value, p.low, p.high);
+      const std::string name(p.name);
+      values.field(name.c_str(), value, p.low, p.high);
+      using Kind = MechanismParameter::Kind;
+      if (p.kind == Kind::choice || p.kind == Kind::toggle)
+        values.withdraw(name.c_str());
+      else
+        values.offer(name.c_str(), value, p.low, p.high, p.kind == Kind::whole, p.logarithmic);
       if (values.reading()) controller.set_value(p.name, value);
     }
   });

@@ -29,6 +29,16 @@ std::string ControlsRecord::text() const {
   return value_->dump();
 }
 
+void ControlsRecord::offer(const char* name, double now, double low, double high, bool whole, bool by_factors) {
+  if (reading_) return;
+  withdraw(name);
+  numbers_.push_back({std::string("/") + name, now, low, high, whole, by_factors});
+}
+
+void ControlsRecord::withdraw(const char* name) {
+  std::erase_if(numbers_, [place = std::string("/") + name](const Number& each) { return each.place == place; });
+}
+
 void ControlsRecord::field(const char* name, bool& value) {
   if (!reading_)
     (*value_)[name] = value;
@@ -53,18 +63,23 @@ void ControlsRecord::field(const char* name, std::filesystem::path& value) {
 
 void ControlsRecord::field(const char* name, double& value, double low, double high) {
   const auto fits = [&](const json& j) { return j.is_number() && j.get<double>() >= low && j.get<double>() <= high; };
-  if (!reading_)
+  if (!reading_) {
     (*value_)[name] = value;
-  else if (const json* found = member(*value_, name, fits))
+    numbers_.push_back({std::string("/") + name, value, low, high});
+  } else if (const json* found = member(*value_, name, fits)) {
     value = found->get<double>();
+  }
 }
 
 void ControlsRecord::field(const char* name, std::int64_t& value, std::int64_t low, std::int64_t high) {
   const auto fits = [&](const json& j) { return j.is_number_integer() && j >= low && j <= high; };
-  if (!reading_)
+  if (!reading_) {
     (*value_)[name] = value;
-  else if (const json* found = member(*value_, name, fits))
+    numbers_.push_back({std::string("/") + name, static_cast<double>(value), static_cast<double>(low),
+                        static_cast<double>(high), true});
+  } else if (const json* found = member(*value_, name, fits)) {
     value = found->get<std::int64_t>();
+  }
 }
 
 void ControlsRecord::field(const char* name, std::uint64_t& value) {
@@ -81,6 +96,10 @@ std::unique_ptr<ControlsRecord> ControlsRecord::enter(const char* name) const {
 
 void ControlsRecord::take(const char* name, const ControlsRecord& inner) {
   if (!inner.value_->empty()) (*value_)[name] = *inner.value_;
+  for (Number number : inner.numbers_) {
+    number.place = std::string("/") + name + number.place;
+    numbers_.push_back(std::move(number));
+  }
 }
 
 }  // namespace headscope

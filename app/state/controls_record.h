@@ -14,6 +14,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace headscope {
 
@@ -24,6 +25,20 @@ class ControlsRecord {
   ~ControlsRecord();
   ControlsRecord(const ControlsRecord&) = delete;
   ControlsRecord& operator=(const ControlsRecord&) = delete;
+
+  /// A number that a control takes: what a film can lead from one value to another.
+  struct Number {
+    std::string place;  ///< in text(), a JSON pointer
+    double now = 0, low = 0, high = 0;
+    bool whole = false, by_factors = false;  ///< a slider of it spaces by ratios
+  };
+  /// Of the controls written so far; seeds and choices are none.
+  const std::vector<Number>& numbers() const { return numbers_; }
+  /// Of a control that follows something else and so is not written, or by a number that says so, or that takes other
+  /// numbers than its field says: what it shows now, and where a film can take it.
+  void offer(const char* name, double now, double low, double high, bool whole, bool by_factors = false);
+  /// It is none after all.
+  void withdraw(const char* name);
 
   bool reading() const { return reading_; }
   void field(const char* name, bool& value);
@@ -38,12 +53,17 @@ class ControlsRecord {
     field(name, wide, low, high);
     value = static_cast<int>(wide);
   }
+  /// One of several, by its place among them: 0 … last.
+  void choice(const char* name, int& value, int last) {
+    field(name, value, 0, last);
+    withdraw(name);
+  }
   /// One of an enumeration, by its number; `last` is its last one.
   template <class Enum>
     requires std::is_enum_v<Enum>
   void field(const char* name, Enum& value, Enum last) {
     int number = static_cast<int>(value);
-    field(name, number, 0, static_cast<int>(last));
+    choice(name, number, static_cast<int>(last));
     value = static_cast<Enum>(number);
   }
   /// The controls of a part, under its name: `part(ControlsRecord&)`.
@@ -66,6 +86,7 @@ class ControlsRecord {
   std::unique_ptr<ControlsRecord> enter(const char* name) const;  ///< null = there is none
   void take(const char* name, const ControlsRecord& inner);       ///< unless it is empty
   std::unique_ptr<nlohmann::json> value_;
+  std::vector<Number> numbers_;
   bool reading_;
 };
 

@@ -97,14 +97,17 @@ FilmRange around(double now, bool whole) {
   return {now, to, 24, false, whole};
 }
 
-/// Every number below `at`, named by the way to it.
-void add_numbers(std::vector<FilmChoice>& all, const PictureRecipe& picture, const ordered_json& at,
-                 const Pointer& place, const std::string& name) {
-  if (at.is_number())
-    all.push_back({picture, name, place.to_string(), "{}", around(at.get<double>(), at.is_number_integer())});
-  else if (at.is_object())
-    for (const auto& [key, value] : at.items())
-      add_numbers(all, picture, value, place / key, (name.empty() ? "" : name + " › ") + in_words(key));
+/// All that a control takes, where that is no more than a film can show; else from what it is now on, whole numbers
+/// one by one.
+FilmRange range_of(const ControlsRecord::Number& number) {
+  const auto& [place, now, low, high, whole, by_factors] = number;
+  const bool factors = by_factors && low > 0;
+  if (high - low <= 20 * std::max(std::abs(now), 1.0) || (factors && high <= 1e4 * low))
+    return {low, high, whole ? static_cast<int>(std::min(high - low + 1, 48.0)) : 24, factors, whole};
+  FilmRange range = whole ? FilmRange{now, now + 23, 24, false, true} : around(now, false);
+  range.to = std::min(range.to, high);
+  range.logarithmic = factors;
+  return range;
 }
 
 /// Whether an edit takes fractions where it says a number now.
@@ -146,14 +149,17 @@ void add_temperature(std::vector<FilmChoice>& all, PictureRecipe picture, EditSc
 }
 }  // namespace
 
-std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* trace) {
+std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* trace,
+                                     const std::vector<ControlsRecord::Number>& numbers) {
   std::vector<FilmChoice> all;
-  const std::string json = to_json(picture);
-  if (json.empty() || !picture.session) return all;
-  const ordered_json recipe = ordered_json::parse(json);
+  if (!picture.session) return all;
   if (!picture.page.empty()) {
-    const Pointer place = Pointer("/session/window/controls") / picture.session->window.workspace;
-    if (recipe.contains(place)) add_numbers(all, picture, recipe.at(place), place, "");
+    const Pointer controls = Pointer("/session/window/controls") / picture.session->window.workspace;
+    for (const ControlsRecord::Number& number : numbers) {
+      const Pointer place = controls / Pointer(number.place);
+      all.push_back(
+          {picture, in_words(place.back()), place.to_string(), "{}", range_of(number), number.low, number.high});
+    }
     return all;
   }
   const auto& [document, view, transcript, window, note] = *picture.session;
@@ -203,7 +209,7 @@ PictureRecipe picture_of_film(const PictureRecipe& recipe, std::size_t i) {
   const std::string where = "picture " + std::to_string(i + 1) + " of the film";
   try {
     ordered_json json = ordered_json::parse(to_json(picture));
-    json.at(Pointer(recipe.film->place)) = ordered_json::parse(recipe.film->values[i]);
+    json[Pointer(recipe.film->place)] = ordered_json::parse(recipe.film->values[i]);
     return picture_recipe_from_json(json.dump(), where);
   } catch (const nlohmann::json::exception&) {
     throw Error(where, "a recipe in which " + recipe.film->place + " can be " + recipe.film->values[i], "another");

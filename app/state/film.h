@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "app/state/controls_record.h"
 #include "app/state/picture_recipe.h"
+#include "core/base/special_values.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -48,16 +50,18 @@ std::string make_film(const FilmFile& out, std::size_t count,
 
 /// A number of a picture's recipe that can differ from picture to picture.
 struct FilmChoice {
-  PictureRecipe picture = {};  ///< that holds the number
-  std::string name = {};       ///< for people: "Temperature of head 0.1", "rotary › distance"
-  std::string place = {};      ///< RecipeFilm::place
-  std::string around = {};     ///< JSON of what stands there, with {} for the number
-  FilmRange range = {};        ///< to begin with
+  PictureRecipe picture = {};               ///< that holds the number
+  std::string name = {};                    ///< for people: "Temperature of head 0.1", "rotary › distance"
+  std::string place = {};                   ///< RecipeFilm::place
+  std::string around = {};                  ///< JSON of what stands there, with {} for the number
+  FilmRange range = {};                     ///< to begin with
+  double low = -infinity, high = infinity;  ///< what its control takes, where that is known
 };
 /// Of the view of a head, whose trace is given, the temperature of that head, of its layer and of all (as the slider of
 /// the side panel sets it), then the numbers of its edits, the selected head, what is pinned, and the threshold of
-/// arcs. Of a page's picture the numbers of its controls.
-std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* trace);
+/// arcs. Of a page's picture `numbers`, those of its controls.
+std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* trace,
+                                     const std::vector<ControlsRecord::Number>& numbers);
 /// The recipe of a film over these values. Throws Error where one of its pictures cannot be.
 PictureRecipe film_of(const FilmChoice& choice, const std::vector<std::string>& values, double seconds, bool back);
 /// The recipe of one picture of a film. Throws Error where its values do not fit. REQUIRES recipe.film and i below the

@@ -99,6 +99,7 @@ App::App(const AppOptions& options) : options_(options) {
   if (!options_.lesson.empty()) explorer_->lessons.open(options_.lesson);
   requests_.presenting = options_.present;
   explorer_->files.set_window_source([this] { return session_window(); });
+  requests_.numbers = [this] { return control_numbers(); };
   unsaved_ = std::make_unique<UnsavedWork>(explorer_->jobs, explorer_->editor, explorer_->files, options_.recovery);
   if (options_.stop.stop_possible()) wake_on_stop_.emplace(options_.stop, [window = window_.get()] { window->wake(); });
   if (!settings_message.empty()) explorer_->jobs.show({Message::Level::info, settings_message, ""});
@@ -258,6 +259,20 @@ SessionWindow App::session_window() const {
     if (!record.empty()) window.controls[id] = record.text();
   }
   return window;
+}
+
+std::vector<ControlsRecord::Number> App::control_numbers() const {
+  Workspace* const workspace = nth(workspaces_, requests_.workspace);
+  ControlsRecord record;
+  workspace->controls(record);
+  std::vector<ControlsRecord::Number> numbers = record.numbers();
+  // What a workspace keeps under a page's name is of that page alone.
+  const auto shown = settings_.pages.find(workspace->id());
+  for (const CatalogueGroup& group : workspace->pages())
+    for (const CatalogueEntry& entry : group.entries)
+      if (shown == settings_.pages.end() || entry.id != shown->second)
+        std::erase_if(numbers, [&](const auto& each) { return each.place.starts_with("/" + entry.id + "/"); });
+  return numbers;
 }
 
 /// A workspace or a page that this version does not know stays as it is, and so do those that the command line names.

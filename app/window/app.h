@@ -65,6 +65,7 @@ class App {
   void turn();
   void leave();
   SessionWindow session_window() const;
+  std::vector<ControlsRecord::Number> control_numbers() const;
   void show(const SessionWindow& window);
 
   AppOptions options_;

@@ -348,7 +348,8 @@ void FileDialog::film_options(Ui& ui, AppContext& app) {
     PictureRecipe recipe = recipe_on_screen(
         app, {.all_heads = !shown && picture_ == all_heads, .page = shown ? title_on_screen(app, *shown) : ""});
     if (!runs && !shown) recipe.session.reset();  // attention from elsewhere is as it is
-    film_.offer(recipe, runs ? results.run->trace.get() : nullptr);
+    film_.offer(film_choices(recipe, runs ? results.run->trace.get() : nullptr,
+                             shown ? app.ui.numbers() : std::vector<ControlsRecord::Number>()));
   }
   film_.draw(ui, film_format_ == 2);
   if (segmented(ui, "film format", film_formats, film_format_)) rename();

@@ -44,8 +44,8 @@ void film_field(const Ui& ui, const char* label, const char* id, std::string& te
 }
 }  // namespace
 
-void FilmForm::offer(const PictureRecipe& picture, const Trace* trace) {
-  choices_ = film_choices(picture, trace);
+void FilmForm::offer(std::vector<FilmChoice> choices) {
+  choices_ = std::move(choices);
   values_.clear();
   if (!choices_.empty()) choose(0);
 }
@@ -65,6 +65,9 @@ void FilmForm::read(bool series) {
   values_.clear();
   if (!from || !to)
     problem_ = "From and to are numbers, such as 0.5.";
+  else if (const FilmChoice& of = nth(choices_, chosen_);
+           std::min(*from, *to) < of.low || std::max(*from, *to) > of.high)
+    problem_ = fmt::format("It goes from {:g} to {:g}.", of.low, of.high);
   else if (factors_ == 1 && (*from <= 0 || *to <= 0))
     problem_ = "Equal factors lead from one number above 0 to another.";
   else if (!pictures || *pictures < 2 || *pictures > most_film_pictures || *pictures != std::floor(*pictures))

@@ -17,8 +17,8 @@ namespace headscope {
 /// What changes, from where to where, and how it plays.
 class FilmForm {
  public:
-  /// Takes what can change in this picture.
-  void offer(const PictureRecipe& picture, const Trace* trace);
+  /// What can change in the picture.
+  void offer(std::vector<FilmChoice> choices);
   void draw(Ui& ui, bool series);
   bool ready() const { return !choices_.empty() && problem_.empty(); }
   int pictures() const { return static_cast<int>(values_.size()); }

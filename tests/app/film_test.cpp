@@ -56,7 +56,7 @@ TEST_CASE("a film of the head is made again to the byte by render --again, and a
   PictureRecipe shown;
   shown.program = "0.1.0";
   shown.session = explorer.files.session();
-  const auto choices = film_choices(shown, controller.results().run->trace.get());
+  const auto choices = film_choices(shown, controller.results().run->trace.get(), {});
   for (const char* name : {"Temperature of head 0.1", "Temperature of layer 0", "Temperature of all heads", "Layer"})
     choice(choices, name);
   const PictureRecipe film = film_of(choices.front(), film_values({0.5, 4, 4, true}), 0.2, true);
@@ -101,7 +101,7 @@ TEST_CASE("numbers of edits and of a page's controls can change; whole ones stay
   shown.session = Session{};
   shown.session->document.edits = {parse_intervention("1.0: mask window 8", "test"),
                                    parse_intervention("*: temperature 2", "test")};
-  const auto edits = film_choices(shown, nullptr);
+  const auto edits = film_choices(shown, nullptr, {});
   CHECK(choice(edits, "1.0: mask window …").range.whole);
   CHECK_FALSE(choice(edits, "*: temperature …").range.whole);
   const PictureRecipe masks = film_of(choice(edits, "1.0: mask window …"), {"2", "3"}, 0.1, false);
@@ -110,11 +110,42 @@ TEST_CASE("numbers of edits and of a page's controls can change; whole ones stay
 
   shown.page = "Rotary";
   shown.session->window = {"Positions", {}, {{"Positions", R"({"rotary":{"turn_by":3,"words":"a","base":1.5}})"}}};
-  const auto page = film_choices(shown, nullptr);
-  REQUIRE(page.size() == 2);
-  CHECK(choice(page, "rotary › turn by").range.whole);
-  CHECK_FALSE(choice(page, "rotary › base").range.whole);
-  const PictureRecipe turning = film_of(choice(page, "rotary › turn by"), {"3", "4"}, 0.1, false);
+  double base = 1.5, share = 0.25;
+  std::int64_t turn_by = 3;
+  int kind = 1;
+  std::uint64_t seed = 7;
+  ControlsRecord record;
+  record.inside("rotary", [&](ControlsRecord& rotary) {
+    rotary.field("base", base, 1, 1e12);
+    rotary.field("turn_by", turn_by, 0, 1 << 20);
+    rotary.field("share", share, 0, 1);
+    rotary.choice("kind", kind, 3);
+    rotary.field("seed", seed);
+    rotary.offer("key", 5, 0, 9, true);  // follows the pinned cell, and stands nowhere
+    rotary.offer("width", 4, 1, 64, true, true);
+  });
+  CHECK(record.text() == R"({"rotary":{"base":1.5,"kind":1,"seed":7,"share":0.25,"turn_by":3}})");
+  const auto page = film_choices(shown, nullptr, record.numbers());
+  REQUIRE(page.size() == 5);
+  const auto goes = [&](const char* name, double from, double to, int pictures, bool factors, bool whole) {
+    const FilmRange& range = choice(page, name).range;
+    CAPTURE(name);
+    CHECK(range.from == from);
+    CHECK(range.to == to);
+    CHECK(range.pictures == pictures);
+    CHECK(range.logarithmic == factors);
+    CHECK(range.whole == whole);
+  };
+  goes("base", 1.5, 3, 24, false, false);
+  goes("turn by", 3, 26, 24, false, true);
+  goes("share", 0, 1, 24, false, false);
+  goes("key", 0, 9, 10, false, true);
+  goes("width", 1, 64, 48, true, true);
+  CHECK(choice(page, "base").high == 1e12);
+  CHECK(picture_of_film(film_of(choice(page, "key"), {"4"}, 0.1, false), 0)
+            .session->window.controls.at("Positions")
+            .find("\"key\":4") != std::string::npos);
+  const PictureRecipe turning = film_of(choice(page, "turn by"), {"3", "4"}, 0.1, false);
   CHECK(picture_of_film(turning, 1).session->window.controls.at("Positions").find("\"turn_by\":4") !=
         std::string::npos);
   CHECK(shows_picture_of(turning, 0, *shown.session));

@@ -85,11 +85,16 @@ TEST_CASE("a page is filmed by its own control, which is put back") {
   int quiet = 0;
   REQUIRE(
       e.driver.until([&] { return (quiet = e.app.settled() && controller.vectors() ? quiet + 1 : 0) > 10; }, 20'000));
-  controller.view.query = 20, controller.view.key = 3;
+  const Index query = controller.query(), key = controller.key();
   ask_for_film(e, folder);
   const auto own = e.app.explorer().files.session().window.controls;
   e.driver.click("what changes");
   e.driver.click("film key");
+  type_into(e.driver, "##film from", "-1");  // no key
+  e.driver.frames(2);
+  e.driver.click("Export");  // does nothing
+  e.driver.frames(3);
+  CHECK(e.driver.shown("##film to"));
   type_into(e.driver, "##film from", "0");
   type_into(e.driver, "##film to", "8");
   type_into(e.driver, "##film pictures", "3");
@@ -106,7 +111,8 @@ TEST_CASE("a page is filmed by its own control, which is put back") {
   CHECK(frames_of(read_file(file)) == 3);
   e.driver.frames(3);
   CHECK(e.app.explorer().files.session().window.controls == own);
-  CHECK(controller.view.key == 3);
+  CHECK(controller.query() == query);
+  CHECK(controller.key() == key);
   const PictureRecipe recipe = read_picture_recipe(file);
   CHECK(recipe.film->values == std::vector<std::string>{"0", "4", "8"});
   CHECK_FALSE(recipe.page.empty());

@@ -93,7 +93,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     r.field("target", target_);
     r.field("first_answer", usual_right_);
     r.field("second_answer", usual_wrong_);
-    r.field("site", site_, 0, 2 * by_position - 1);
+    r.choice("site", site_, 2 * by_position - 1);
     // Pairs by hand are of one model's tokens.
     TextPairing::By by = align_.by == TextPairing::By::hand ? TextPairing::By::tokens : align_.by;
     r.field("alignment", by, TextPairing::By::tokens);

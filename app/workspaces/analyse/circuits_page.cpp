@@ -47,7 +47,7 @@ class CircuitsPage final : public ReadingPage {
   }
 
   void controls(ControlsRecord& r) override {
-    r.field("circuit", circuit_, 0, 1);
+    r.choice("circuit", circuit_, 1);
     r.field("distance", distance_, 0, 64);
   }
   void right(const PageContext& c) override {

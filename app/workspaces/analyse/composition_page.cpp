@@ -64,7 +64,7 @@ class CompositionPage final : public ReadingPage {
     matrix(c, answer);
   }
 
-  void controls(ControlsRecord& r) override { r.field("kind", kind_, 0, 2); }
+  void controls(ControlsRecord& r) override { r.choice("kind", kind_, 2); }
   void right(const PageContext& c) override {
     const auto answer = job_.answer();
     if (!answer) return;

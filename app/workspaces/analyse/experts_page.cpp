@@ -41,7 +41,7 @@ class ExpertsPage final : public ReadingPage {
   }
 
   void controls(ControlsRecord& r) override {
-    r.field("view", view_, 0, 1);
+    r.choice("view", view_, 1);
     r.field("layer", layer_, 0, most_layers);
     r.field("capacity", capacity_, 0.25, 4);
   }

@@ -53,7 +53,7 @@ class FeedForwardPage final : public ReadingPage {
   }
 
   void controls(ControlsRecord& r) override {
-    r.field("view", view_, 0, 2);
+    r.choice("view", view_, 2);
     r.field("layer", layer_, 0, most_layers);
     r.field("x", x_, -4, 4);
     r.field("gate", gate_, -3, 3);

@@ -42,10 +42,10 @@ class FewBitsPage final : public ReadingPage {
 
   void controls(ControlsRecord& r) override {
     r.field("bits", bits_, 2, 8);
-    r.field("operands", operands_, 0, 1);
-    r.field("steps", steps_, 0, 1);
+    r.choice("operands", operands_, 1);
+    r.choice("steps", steps_, 1);
     r.field("apart", apart_, 0.5, 20);
-    r.field("shown", shown_, 0, 2);
+    r.choice("shown", shown_, 2);
   }
 
   void right(const PageContext& c) override {

@@ -61,7 +61,7 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
 
   void controls(ControlsRecord& r) override {
     ablation_record(r, ablation_);
-    r.field("measure", measure_, 0, 2);
+    r.choice("measure", measure_, 2);
   }
   void right(const PageContext& c) override {
     section(c.ui, "TAKE OUT", "what the head reads (z) becomes");

@@ -48,7 +48,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
 
   void controls(ControlsRecord& r) override {
     r.field("tokens", tokens_, 256, 1048576);
-    r.field("bytes", bytes_choice_, 0, 2);
+    r.choice("bytes", bytes_choice_, 2);
   }
   void right(const PageContext& c) override {
     section(c.ui, "CACHE OF");

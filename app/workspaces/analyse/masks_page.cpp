@@ -65,8 +65,8 @@ class MaskPage final : public ReadingPage {
   }
 
   void controls(ControlsRecord& r) override {
-    r.field("join", join_, 0, 3);
-    r.field("view", view_, 0, 1);
+    r.choice("join", join_, 3);
+    r.choice("view", view_, 1);
     std::string spec = spec_;
     r.field("mask", spec);
     if (!r.reading() || spec.empty()) return;

@@ -36,8 +36,8 @@ class NormsPage final : public ReadingPage {
   }
 
   void controls(ControlsRecord& r) override {
-    r.field("view", view_, 0, 1);
-    r.field("norm", which_, 0, 2);
+    r.choice("view", view_, 1);
+    r.choice("norm", which_, 2);
     r.field("layer", layer_, 0, most_layers);
     r.field("row_a", rows_[0]);
     r.field("row_b", rows_[1]);

@@ -234,7 +234,7 @@ bool ablation_choice(const PageContext& c, const char* id, AblationFields& field
 void ablation_record(ControlsRecord& record, AblationFields& fields) {
   Ablate& ablate = fields.ablate;
   int chosen = number_of(ablate);
-  record.field("ablation", chosen, 0, static_cast<int>(ablation_choices().size()) - 1);
+  record.choice("ablation", chosen, static_cast<int>(ablation_choices().size()) - 1);
   record.field("ablation_texts", fields.texts);
   std::uint64_t seed = ablate.seed;
   record.field("ablation_seed", seed);

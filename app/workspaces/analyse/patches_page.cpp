@@ -45,7 +45,7 @@ class PatchesPage final : public ReadingPage {
     alike_.answer() ? positions(c) : no_reading_yet(c);
   }
 
-  void controls(ControlsRecord& r) override { r.field("view", view_, 0, 1); }
+  void controls(ControlsRecord& r) override { r.choice("view", view_, 1); }
 
   void right(const PageContext& c) override {
     if (!c.results().model.model || !c.results().model.model->config().vision || !c.trace()) return;

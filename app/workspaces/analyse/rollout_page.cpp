@@ -41,7 +41,7 @@ class RolloutPage final : public ReadingPage {
     flow(c);
   }
 
-  void controls(ControlsRecord& r) override { r.field("share", residual_, 0, 0.95), r.field("scale", relative_, 0, 1); }
+  void controls(ControlsRecord& r) override { r.field("share", residual_, 0, 0.95), r.choice("scale", relative_, 1); }
   void right(const PageContext& c) override {
     section(c.ui, "RESIDUAL STREAM", "its share in each layer's mixture");
     slider(c.ui, "Share", residual_, {0, 0.95, 0.5, false, "", 2});

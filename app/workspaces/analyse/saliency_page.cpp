@@ -39,7 +39,7 @@ class SaliencyPage final : public ReadingPage {
     ImGui::EndChild();
   }
 
-  void controls(ControlsRecord& r) override { r.field("measure", measure_, 0, 1); }
+  void controls(ControlsRecord& r) override { r.choice("measure", measure_, 1); }
   void right(const PageContext& c) override {
     const auto& answer = job_.answer();
     logit_controls(c, "##differentiated token", answer ? token_text(answer->source.model, answer->result.token) : "",

@@ -51,7 +51,7 @@ class SinksPage final : public ReadingPage {
     received(c, answer);
   }
 
-  void controls(ControlsRecord& r) override { r.field("measure", measure_, 0, 2); }
+  void controls(ControlsRecord& r) override { r.choice("measure", measure_, 2); }
   void right(const PageContext& c) override {
     const auto answer = job_.answer();
     if (!answer) return;

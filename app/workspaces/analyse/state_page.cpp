@@ -35,9 +35,9 @@ class StatePage final : public ReadingPage {
   }
 
   void controls(ControlsRecord& r) override {
-    r.field("view", view_, 0, 1);
+    r.choice("view", view_, 1);
     r.field("layer", layer_, 0, most_layers);
-    r.field("number", number_, 0, 2);
+    r.choice("number", number_, 2);
   }
 
   void right(const PageContext& c) override {

@@ -47,7 +47,7 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
     best(c);
   }
 
-  void controls(ControlsRecord& r) override { r.field("count", count_, 0, 3); }
+  void controls(ControlsRecord& r) override { r.choice("count", count_, 3); }
   void right(const PageContext& c) override {
     section(c.ui, "TEMPERATURES", fmt::format("{:g} … {:g}, on a logarithmic axis", coldest, hottest));
     static constexpr const char* counts[] = {"5", "9", "17", "33"};

@@ -71,7 +71,7 @@ class TokenPathPage final : public ReadingPage {
     tooltip(c.ui, lines);
   }
 
-  void controls(ControlsRecord& r) override { r.field("scale", scale_, 0, 1); }
+  void controls(ControlsRecord& r) override { r.choice("scale", scale_, 1); }
   void right(const PageContext& c) override {
     position_control(c, "whose way is shown");
     const auto answer = job_.answer();

@@ -58,7 +58,7 @@ class WeightedAttentionPage final : public ReadingPage {
     atlas(c, answer);
   }
 
-  void controls(ControlsRecord& r) override { r.field("by", weighted_by_, 0, 1); }
+  void controls(ControlsRecord& r) override { r.choice("by", weighted_by_, 1); }
   void right(const PageContext& c) override {
     section(c.ui, "WHAT IS SHOWN");
     note(

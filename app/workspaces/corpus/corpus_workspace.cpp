@@ -118,7 +118,7 @@ void CorpusWorkspace::metric_menu(const Ui& ui, const char* id, const char* what
 void CorpusWorkspace::controls(ControlsRecord& record) {
   controls_of(controller_, record);
   record.field("spread", spread_, 0, 1);
-  record.field("examples", kind_, 0, 2);
+  record.choice("examples", kind_, 2);
   for (const auto& [name, chosen] : {std::pair{"x", &x_}, {"y", &y_}, {"shown", &shown_}}) {
     std::string id(metrics()[*chosen].id);
     record.field(name, id);

@@ -111,7 +111,7 @@ void TrainWorkspace::left(const PageContext& c) {
 
 void TrainWorkspace::controls(ControlsRecord& record) {
   controls_of(controller_, record);
-  record.field("history", history_metric_, 0, 3);
+  record.choice("history", history_metric_, 3);
   record.field("folder", folder_);
 }
 
