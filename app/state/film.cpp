@@ -67,8 +67,17 @@ std::string make_film(const FilmFile& out, std::size_t count,
     const fs::path file = series ? numbered(out.file, i, count) : draft.path();
     draw(i, file);
     if (series) continue;
-    if (i == 0) note.recipe = recipe(file);
     frames.push_back(opaque(read_picture(file)));
+    if (i > 0) continue;
+    note.recipe = recipe(file);
+    const double all = static_cast<double>(frames[0].rgba.size()) * static_cast<double>(out.back ? 2 * count : count);
+    if (all > most_film_bytes)
+      throw Error(
+          out.file.string(),
+          fmt::format("at most {:.1f} GB of pictures, which are put together in memory: fewer of them, or fewer "
+                      "dots per inch",
+                      most_film_bytes / 1e9),
+          fmt::format("{} of {} × {}, {:.1f} GB", count, frames[0].width, frames[0].height, all / 1e9));
   }
   if (series) return numbered(out.file, 0, count).string() + " … " + numbered(out.file, count - 1, count).string();
   if (out.back)

@@ -17,6 +17,7 @@
 namespace headscope {
 
 inline constexpr int most_film_pictures = 2000;
+inline constexpr double most_film_bytes = 2e9;                                    ///< of all its pictures
 inline constexpr double shortest_film_picture = 0.02, longest_film_picture = 60;  ///< seconds
 
 /// Numbers from one to another by equal steps, or by equal factors; of six digits, so that none ends in a tail of
@@ -41,8 +42,8 @@ struct FilmFile {
 };
 /// `draw(i, file)` draws each of `count` pictures into a file, one after another: a PNG of which the film takes a
 /// frame, or the series' own. `recipe` is asked once, with the file of the first, for what the film remembers. Returns
-/// what was written, "t.gif  46 pictures, 4.6 s". Throws Error from the file system and as encode_gif(), Cancelled once
-/// `stop` is requested: then no film is written, of a series what was drawn.
+/// what was written, "t.gif  46 pictures, 4.6 s". Throws Error from the file system, as encode_gif() and on more than
+/// most_film_bytes, Cancelled once `stop` is requested: then no film is written, of a series what was drawn.
 std::string make_film(const FilmFile& out, std::size_t count,
                       const std::function<void(std::size_t, const std::filesystem::path&)>& draw,
                       const std::function<std::string(const std::filesystem::path&)>& recipe,

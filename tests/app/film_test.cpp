@@ -155,6 +155,25 @@ TEST_CASE("numbers of edits and of a page's controls can change; whole ones stay
   CHECK_THROWS_AS(picture_of_film(broken, 0), Error);
 }
 
+TEST_CASE("a film that memory would not hold is refused once its first picture says how large they are") {
+  const fs::path file = scratch_dir("film-large") / "a.gif";
+  Scene scene;
+  scene.width = scene.height = 1000;
+  std::size_t drawn = 0;
+  const auto draw = [&](std::size_t, const fs::path& to) {
+    ++drawn;
+    write_png(to, scene);
+  };
+  try {
+    make_film({file, 0.1, true}, 300, draw, [](const fs::path&) { return ""; }, {});  // twice 300 frames of 4 MB
+    FAIL("not refused");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).find("300 of 1000 × 1000, 2.4 GB") != std::string::npos);
+  }
+  CHECK(drawn == 1);
+  CHECK_FALSE(fs::exists(file));
+}
+
 TEST_CASE("a picture whose recipe is a film's makes no series") {
   const auto folder = scratch_dir("film-stranger");
   Scene scene;
