@@ -1,7 +1,6 @@
 #include "core/attention/mask_algebra.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/base/nth.h"
 #include "core/base/special_values.h"

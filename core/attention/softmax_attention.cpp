@@ -4,7 +4,6 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "core/attention/attention_backward.h"
 #include "core/attention/attention_kernel.h"

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/attention/mechanism_math.h"
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 
 namespace headscope {
 
@@ -53,8 +53,7 @@ void attend(TitansJoined& out, const Tensor& q, const Tensor& keys, const Tensor
   Tensor scores = mechanism::times(mechanism::product_t(q.slice(0, begin, end).packed(), keys), scale);
   for (Index i = begin; i < end; ++i)
     for (Index j = 0; j < out.mask.columns(); ++j)
-      if (nth(out.mask.hidden, i * out.mask.columns() + j))
-        scores.ref(i - begin, j) = -std::numeric_limits<float>::infinity();
+      if (nth(out.mask.hidden, i * out.mask.columns() + j)) scores.ref(i - begin, j) = -float_infinity;
   const Tensor weights = mechanism::softmax_rows(std::move(scores)), mixed = mechanism::product(weights, values);
   for (Index i = begin; i < end; ++i) {
     write(out.weights, i, tensor_row(weights, i - begin));

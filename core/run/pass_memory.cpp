@@ -45,8 +45,8 @@ int PassMemory::first_changed(const Model& model, std::span<const Token> tokens,
   return layers;
 }
 
-bool PassMemory::read(std::span<const Token> tokens) const {
-  return trace_ && same_text(trace_->tokens, tokens);
+bool PassMemory::read(const Model& model, std::span<const Token> tokens) const {
+  return trace_ && model_.lock().get() == &model && same_text(trace_->tokens, tokens);
 }
 
 int PassMemory::rows_known(const Model& model, std::span<const Token> tokens, const RunRequest& request) const {

@@ -49,7 +49,7 @@ class PassMemory {
   bool recorded(const CaptureSpec& spec) const { return trace_ && request_.capture == spec; }
 
   /// Whether the last pass was over this text: then edits change, and no cache is filled for each of them.
-  bool read(std::span<const Token> tokens) const;
+  bool read(const Model& model, std::span<const Token> tokens) const;
   /// How many of the first tokens need not be read again by a pass that gets kept().cache: their rows are those of the
   /// last trace. Less than all tokens; 0 when nothing is known, or an edit, or what shall be recorded, changed.
   int rows_known(const Model& model, std::span<const Token> tokens, const RunRequest& request) const;

@@ -244,7 +244,8 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   if (known_rows > 0) {
     cache = known->kept().cache;
     go_back(*cache, known_rows, n);
-  } else if (cached && !known->read(trace->tokens) && can_go_on(model, request.edits, interventions, n, ctx.backend)) {
+  } else if (cached && !known->read(model, trace->tokens) &&
+             can_go_on(model, request.edits, interventions, n, ctx.backend)) {
     cache = cache_for(model.config(), n, known->most_bytes());
   }
   std::vector<Tap*> taps;

@@ -1,5 +1,5 @@
 #pragma once
-// Asking for what is multiplied next while the processor still multiplies. Private to core/tensor.
+// Asking for what is multiplied next while the processor still multiplies. For products alone.
 
 #include <algorithm>
 #include <cstddef>

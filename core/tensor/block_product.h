@@ -34,7 +34,7 @@ inline std::vector<BlockTask> block_tasks(Index rows, Index in, std::span<const 
   const Index wanted = std::min<Index>(3 * pool.threads(), rows * in * out / product_task_grain + 1);
   Index step = most_columns;
   while (step > panels::width() && (out + step - 1) / step < wanted) step /= 2;
-  const Index across = (out + step - 1) / step;
+  const Index across = std::max<Index>((out + step - 1) / step, 1);
   const Index down = std::max(std::clamp<Index>(rows / least_rows, 1, std::max<Index>(wanted / across, 1)),
                               (rows + most_rows - 1) / most_rows);
   const Index tall = ((rows + down - 1) / down + strip_rows - 1) / strip_rows * strip_rows;

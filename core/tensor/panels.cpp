@@ -1,7 +1,6 @@
 #include "core/tensor/panels.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 // This file is compiled once per instruction set by foreach_target.

@@ -25,7 +25,7 @@ using Bits = hn::Vec<hn::RebindToUnsigned<D>>;
 
 // Whether this instruction set converts numbers of 16 bits by itself, and not Highway in several steps.
 #undef HEADSCOPE_CONVERTS_HALVES
-#if HWY_TARGET == HWY_SCALAR || (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2)
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2)
 #define HEADSCOPE_CONVERTS_HALVES 0
 #else
 #define HEADSCOPE_CONVERTS_HALVES 1

@@ -1,6 +1,6 @@
 #pragma once
 // Products with large matrices of numbers as they are stored, for which nothing is copied when they are packed. A panel
-// at a time is decoded into the first-level cache, where all rows are multiplied with it, while the next are asked for
+// at a time, for many rows a block, is decoded into a core's cache and multiplied there, while the next are asked for
 // from memory. What is stored is multiplied exactly, in float32, to the bits of a product with the matrix's float32
 // copy (pack_large): |error| of an element of x W + b ≤ (100 + in ÷ 32) · 2⁻²⁴ · (Σ |x| |W| + |b|), by the rounding of
 // sums alone.

@@ -324,6 +324,16 @@ TEST_CASE("a pass that was stopped leaves what was known before it") {
   check_same(*trace, *typing.whole());
 }
 
+TEST_CASE("another model that reads the text of the last one has its own next word at once") {
+  Typing typing(reference("gpt2-random"));
+  typing.read(text);
+  typing.loaded = {Model::load(reference("gpt2-random"), typing.backend), nullptr};
+  CHECK(typing.read(text)->known_rows == 0);
+  const auto next = typing.read(changes[0].ids);
+  CHECK(next->known_rows == 13);
+  check_same(*next, *typing.whole());
+}
+
 TEST_CASE("what a whole pass takes is said of those that read a part") {
   Typing typing(reference("gpt2-random"));
   const auto first = typing.read(text);

@@ -23,6 +23,7 @@ TEST_CASE("the loops use the instruction set that is told, before and after it i
   if (told == "AVX-512") CHECK(before == 32);
   if (told == "AVX2") CHECK(before == 16);
   if (told == "SSE4") CHECK(before == 8);
+  if (told == "EMU128") CHECK((before == 8 || before == 2));  // GCC before 12.3 has one number at a time instead
 }
 
 }  // namespace headscope

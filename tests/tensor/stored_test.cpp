@@ -231,6 +231,14 @@ TEST_CASE("the parts of what is read next are all of it, once each") {
         next += part.runs;
       }
       CHECK(next == runs);
+      std::vector<int> asked(static_cast<std::size_t>(runs * 1536), 0);
+      for (Index i = 0; i < of; ++i) {
+        const Ahead share = ahead.share(i, i + 1, of);
+        for (Index run = 0; run < share.runs; ++run)
+          for (Index byte = 0; byte < share.length; ++byte)
+            ++asked.at(static_cast<std::size_t>(share.data - at + run * share.stride + byte));
+      }
+      for (Index i = 0; i < runs * 1536; ++i) REQUIRE(asked[static_cast<std::size_t>(i)] == (i % 1536 < 512 ? 1 : 0));
     }
 }
 
