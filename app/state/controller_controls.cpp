@@ -1,5 +1,8 @@
 #include "app/state/controller_controls.h"
 
+#include <limits>
+#include <optional>
+
 #include "app/state/compare_controller.h"
 #include "app/state/corpus_controller.h"
 #include "app/state/generation_controller.h"
@@ -13,7 +16,20 @@ namespace headscope {
 
 namespace {
 constexpr int many = 1 << 24;
+
+/// Which one of 0 … `last` is looked at, of what grows; nullopt, −1 in a file, is the newest. Returns whether a file
+/// says another. A film can go over them.
+bool looks_back(ControlsRecord& record, const char* name, std::optional<Index>& at, Index last) {
+  const Index before = at.value_or(-1);
+  Index now = before;
+  record.field(name, now, -1, many);
+  record.withdraw(name);
+  if (last > 0) record.offer(name, static_cast<double>(at.value_or(last)), 0, static_cast<double>(last), true);
+  if (now == before || now > last) return false;
+  at = now < 0 ? std::nullopt : std::optional(now);
+  return true;
 }
+}  // namespace
 
 void controls_of(GenerationController& controller, ControlsRecord& record) {
   GenerationController::Settings& settings = controller.settings();
@@ -24,6 +40,12 @@ void controls_of(GenerationController& controller, ControlsRecord& record) {
   record.field("seed", settings.seed);
   record.field("past_end", settings.past_end);
   record.field("pace", settings.pace, 0, 1e6);
+  const auto steps = std::ssize(controller.branch().steps), cursor = static_cast<Index>(controller.cursor());
+  std::optional<Index> step = cursor < steps ? std::optional(cursor) : std::nullopt;
+  if (looks_back(record, "step", step, steps - 1)) {
+    if (step) controller.pause();
+    controller.show(step ? static_cast<std::size_t>(*step) : std::numeric_limits<std::size_t>::max());
+  }
   BeamSettings& beams = controller.beam_settings();
   record.field("beams", beams.width, 1, most_beams);
   record.field("length_penalty", beams.length_penalty, -100, 100);
@@ -123,6 +145,11 @@ void controls_of(CorpusController& controller, ControlsRecord& record) {
 }
 
 void controls_of(TrainingController& controller, ControlsRecord& record) {
+  std::optional<Index> moment = controller.shown();
+  if (looks_back(record, "moment", moment, std::ssize(controller.moments()) - 1)) {
+    if (moment) controller.pause();
+    controller.show(moment);
+  }
   std::string recipe = record.reading() ? "" : recipe_json(controller.draft());
   record.field("recipe", recipe);
   if (!record.reading() || recipe.empty()) return;

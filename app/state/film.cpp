@@ -13,7 +13,9 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/nth.h"
 #include "core/io/picture.h"
+#include "core/trace/words.h"
 #include "viz/export/animation.h"
 
 namespace headscope {
@@ -111,7 +113,7 @@ FilmRange around(double now, bool whole) {
 FilmRange range_of(const ControlsRecord::Number& number) {
   const auto& [place, now, low, high, whole, by_factors] = number;
   const bool factors = by_factors && low > 0;
-  if (high - low <= 20 * std::max(std::abs(now), 1.0) || (factors && high <= 1e4 * low))
+  if (high - low <= 20 * std::max(std::abs(now), 1.0) || (whole && high - low < 48) || (factors && high <= 1e4 * low))
     return {low, high, whole ? static_cast<int>(std::min(high - low + 1, 48.0)) : 24, factors, whole};
   FilmRange range = whole ? FilmRange{now, now + 23, 24, false, true} : around(now, false);
   range.to = std::min(range.to, high);
@@ -156,6 +158,32 @@ void add_temperature(std::vector<FilmChoice>& all, PictureRecipe picture, EditSc
   const Pointer place = Pointer("/session/document/edits") / (document.edits.size() - 1) / "action";
   all.push_back({picture, "Temperature of " + of, place.to_string(), "\"temperature {}\"", {0.2, 5, 24, true, false}});
 }
+
+/// Of texts that a film's recipe holds, each longer by a word than the one before it.
+constexpr std::size_t most_growing_bytes = std::size_t{1} << 20;
+
+/// The text as it grows word by word.
+void add_growing_text(std::vector<FilmChoice>& all, const PictureRecipe& picture, const Trace& trace) {
+  const Document& document = picture.session->document;
+  if (!document.ids.empty() || document.text != trace.text) return;
+  const std::vector<Token>& tokens = trace.queries();
+  std::vector<std::string> texts;
+  std::size_t until = 0, bytes = 0;
+  const WordGroups words = word_groups(tokens);
+  for (Index word = 0; word < words.words() && bytes < most_growing_bytes; ++word) {
+    const int end = nth(tokens, words.tokens_of(word).end - 1).end;  // −1: a special token
+    if (end <= static_cast<int>(until)) continue;
+    until = static_cast<std::size_t>(end);
+    texts.push_back(ordered_json(document.text.substr(0, until)).dump());
+    bytes += until;
+  }
+  if (texts.size() < 2 || texts.size() > most_film_pictures) return;
+  const auto count = static_cast<double>(texts.size());
+  FilmChoice& choice = all.emplace_back();
+  choice = {
+      picture, "Words of the text", "/session/document/text", "", {1, count, static_cast<int>(count), false, true}, 1,
+      count,   std::move(texts)};
+}
 }  // namespace
 
 std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* trace,
@@ -179,6 +207,7 @@ std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* 
   const Pointer place("/session/document");
   for (std::size_t i = 0; i < document.edits.size(); ++i)
     if (document.edits[i].enabled) add_edit(all, picture, document.edits[i], place / "edits" / i);
+  if (trace) add_growing_text(all, picture, *trace);
   const auto one_of = [&](const char* name, const char* where, Index count) {
     const double last = static_cast<double>(count - 1);
     if (count > 1)
@@ -205,7 +234,10 @@ PictureRecipe film_of(const FilmChoice& choice, const std::vector<std::string>& 
   film.film = {.place = choice.place, .values = {}, .seconds = seconds, .back = back};
   for (const std::string& value : values) {
     std::string& json = film.film->values.emplace_back(choice.around);
-    json.replace(json.find("{}"), 2, value);
+    if (choice.instead.empty())
+      json.replace(json.find("{}"), 2, value);
+    else
+      json = nth(choice.instead, std::stoi(value) - 1);
   }
   for (std::size_t i = values.size(); i-- > 1;) picture_of_film(film, i);
   film.session = picture_of_film(film, 0).session;  // whose state a dropped film opens

@@ -57,10 +57,11 @@ struct FilmChoice {
   std::string around = {};                  ///< JSON of what stands there, with {} for the number
   FilmRange range = {};                     ///< to begin with
   double low = -infinity, high = infinity;  ///< what its control takes, where that is known
+  std::vector<std::string> instead = {};    ///< JSON that stands for 1, 2 …, where no number does
 };
 /// Of the view of a head, whose trace is given, the temperature of that head, of its layer and of all (as the slider of
-/// the side panel sets it), then the numbers of its edits, the selected head, what is pinned, and the threshold of
-/// arcs. Of a page's picture `numbers`, those of its controls.
+/// the side panel sets it), then the numbers of its edits, how many words of the text are read, the selected head, what
+/// is pinned, and the threshold of arcs. Of a page's picture `numbers`, those of its controls.
 std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* trace,
                                      const std::vector<ControlsRecord::Number>& numbers);
 /// The recipe of a film over these values. Throws Error where one of its pictures cannot be.

@@ -343,8 +343,10 @@ void LessonsPage::draw(Ui& ui, AppContext& app) {
   if (all.empty()) note(ui, "No lessons were found.");
   for (const auto& each : all) {
     ImGui::PushID(each->id.c_str());  // one's own may be called as others
-    const std::string minutes = each->minutes ? fmt::format("{} min · ", *each->minutes) : "";
-    if (result_row(ui, each->title, fmt::format("{}level {} · {}", minutes, each->level, each->scene.model),
+    std::string about = each->minutes ? fmt::format("{} min · ", *each->minutes) : "";
+    about += fmt::format("level {}", each->level);
+    if (!each->scene.model.empty()) about += " · " + each->scene.model;
+    if (result_row(ui, each->title, about,
                    lessons.lesson() && each->id == lessons.lesson()->id)) {
       lessons.open(each);
       ImGui::CloseCurrentPopup();

@@ -96,6 +96,45 @@ TEST_CASE("a film of the head is made again to the byte by render --again, and a
   CHECK_FALSE(fs::exists(folder / "stopped.gif"));
 }
 
+TEST_CASE("a text grows word by word, and is made again to the byte") {
+  const auto folder = scratch_dir("film-growing");
+  Controller controller;
+  Explorer& explorer = controller.explorer;
+  explorer.run.open_model(source_dir() / "models/tiny-gpt2");
+  explorer.editor.set_text("Anna sold \"warm\"\npies. ");
+  explorer.editor.pin(3, 1);  // which the first texts do not have
+  controller.settle();
+  REQUIRE(controller.results().run);
+  PictureRecipe shown;
+  shown.program = "0.1.0";
+  shown.session = explorer.files.session();
+  const FilmChoice growing =
+      choice(film_choices(shown, controller.results().run->trace.get(), {}), "Words of the text");
+  CHECK(growing.range.from == 1);
+  CHECK(growing.range.whole);
+  CHECK(growing.high == growing.range.to);
+  CHECK(growing.range.pictures == static_cast<int>(growing.range.to));
+  const PictureRecipe film = film_of(growing, film_values(growing.range), 0.1, false);
+  Words texts;
+  for (std::size_t i = 0; i < film.film->values.size(); ++i)
+    texts.push_back(picture_of_film(film, i).session->document.text);
+  CHECK(texts == Words{"Anna", "Anna sold", "Anna sold \"", "Anna sold \"warm", "Anna sold \"warm\"",
+                       "Anna sold \"warm\"\n", "Anna sold \"warm\"\npies", "Anna sold \"warm\"\npies.",
+                       "Anna sold \"warm\"\npies. "});
+  export_film(explorer.jobs, controller.results().model, film, folder / "a.gif", true);
+  controller.settle();
+  CHECK(controller.message() == "Written: " + (folder / "a.gif").string() + "  9 pictures, 0.9 s");
+  const Finished again = run_cli({"render", "--again", (folder / "a.gif").string(), "-o", (folder / "b.gif").string()});
+  CAPTURE(again.err);
+  CHECK(again.out.ends_with("the same as " + (folder / "a.gif").string() + "\n"));
+  // Nothing to grow: one word; ids; a text of which the trace is none.
+  for (const char* text : {"Anna", "", "Ben sold pies"}) {
+    shown.session->document.text = text;
+    for (const FilmChoice& each : film_choices(shown, controller.results().run->trace.get(), {}))
+      CHECK(each.name != "Words of the text");
+  }
+}
+
 TEST_CASE("numbers of edits and of a page's controls can change; whole ones stay whole; what cannot be is refused") {
   PictureRecipe shown;
   shown.session = Session{};

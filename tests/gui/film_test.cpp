@@ -7,6 +7,7 @@
 #include "core/edits/temperature_edit.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
+#include "tests/support/small_recipe.h"
 
 namespace headscope::gui_film_test {
 
@@ -38,6 +39,27 @@ void ask_for_film(Explore& e, const fs::path& folder) {
 std::string written(Explore& e) {
   REQUIRE(e.driver.until([&] { return e.app.explorer().jobs.message().has_value(); }, 3000));
   return e.app.explorer().jobs.message()->text;
+}
+
+/// Films `number` of the page that is open, 0, 1, 2, and says what the film remembers.
+PictureRecipe filmed(Explore& e, const fs::path& folder, const char* number) {
+  ask_for_film(e, folder);
+  e.driver.click("what changes");
+  e.driver.click(number);
+  type_into(e.driver, "##film from", "0");
+  type_into(e.driver, "##film to", "2");
+  type_into(e.driver, "##film pictures", "3");
+  e.driver.click("APNG");
+  e.driver.frames(2);
+  e.driver.click("Export");
+  const std::string said = written(e);
+  CAPTURE(said);
+  REQUIRE(said.starts_with("Written: "));
+  CHECK(said.ends_with("3 pictures, 0.3 s"));
+  const fs::path file = said.substr(9, said.find("  ") - 9);
+  CHECK(frames_of(read_file(file)) == 3);
+  e.driver.frames(3);
+  return read_picture_recipe(file);
 }
 }  // namespace
 
@@ -116,6 +138,49 @@ TEST_CASE("a page is filmed by its own control, which is put back") {
   const PictureRecipe recipe = read_picture_recipe(file);
   CHECK(recipe.film->values == std::vector<std::string>{"0", "4", "8"});
   CHECK_FALSE(recipe.page.empty());
+}
+
+TEST_CASE(
+    "a training is filmed moment by moment, and a written text step by step; both are shown at their end behind") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const std::vector<std::string> three{"0", "1", "2"};
+  {
+    Explore e(1280, 720);
+    TrainingController controller(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
+    TrialController trials(e.app.explorer().jobs);
+    TrainWorkspace workspace(controller, trials);
+    e.app.add(workspace);
+    e.driver.frames(2);
+    e.driver.click("Train");
+    Recipe& draft = controller.draft();
+    draft = testing::small_recipe();
+    draft.steps = draft.optimizer.schedule_steps = 1'000'000;
+    e.driver.frames(2);
+    e.driver.click("Start training");
+    REQUIRE(e.driver.until([&] { return controller.moments().size() >= 3; }, 20'000));
+    controller.pause();
+    REQUIRE(e.driver.until([&] { return e.app.settled(); }, 20'000));
+    const PictureRecipe film = filmed(e, scratch_dir("gui-film-training"), "film moment");
+    CHECK(film.film->values == three);
+    CHECK_FALSE(controller.shown());
+    CHECK(controller.moment() == &controller.moments().back());
+    controller.stop();
+  }
+  AppOptions options = Explore::options(1280, 720);
+  options.text = "By the harbour, Ben the weaver was";
+  Explore e(options);
+  GenerationController controller(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run,
+                                  e.app.explorer().files);
+  GenerateWorkspace workspace(controller);
+  e.app.add(workspace);
+  controller.settings().past_end = true;
+  controller.write_at_once(4);
+  e.driver.frames(2);
+  e.driver.click("Generate");
+  REQUIRE(e.driver.until([&] { return controller.branch().steps.size() == 4 && e.app.settled(); }, 3000));
+  const PictureRecipe film = filmed(e, scratch_dir("gui-film-writing"), "film step");
+  CHECK(film.film->values == three);
+  CHECK(controller.cursor() == 4);
 }
 
 }  // namespace headscope::gui_film_test

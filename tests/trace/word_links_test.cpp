@@ -141,6 +141,7 @@ TEST_CASE("he and she mean whom of their sex was named last; it and they are lef
   CHECK(links_in("Anna met the king. She gave him her cakes and he ate it. They sang.", WordRelation::antecedent) ==
         "She>Anna him>king her>Anna her>She he>king he>him");
   CHECK(links_in("Anna met Lucy. Then she ran.", WordRelation::antecedent) == "she>Lucy");
+  CHECK(links_in("Ella and Noah met Mia. She saw him.", WordRelation::antecedent) == "She>Mia him>Noah");
   CHECK(links_in("He ran to the house.", WordRelation::antecedent).empty());  // nobody was named
 }
 
