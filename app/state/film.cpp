@@ -180,9 +180,15 @@ void add_growing_text(std::vector<FilmChoice>& all, const PictureRecipe& picture
   if (texts.size() < 2 || texts.size() > most_film_pictures) return;
   const auto count = static_cast<double>(texts.size());
   FilmChoice& choice = all.emplace_back();
-  choice = {
-      picture, "Words of the text", "/session/document/text", "", {1, count, static_cast<int>(count), false, true}, 1,
-      count,   std::move(texts)};
+  choice = {picture,
+            "Words of the text",
+            "/session/document/text",
+            "",
+            {1, count, static_cast<int>(count), false, true},
+            1,
+            count,
+            std::move(texts),
+            0.5};
 }
 }  // namespace
 

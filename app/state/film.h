@@ -58,6 +58,7 @@ struct FilmChoice {
   FilmRange range = {};                     ///< to begin with
   double low = -infinity, high = infinity;  ///< what its control takes, where that is known
   std::vector<std::string> instead = {};    ///< JSON that stands for 1, 2 …, where no number does
+  double seconds = 0.1;                     ///< how long a picture stands, to begin with
 };
 /// Of the view of a head, whose trace is given, the temperature of that head, of its layer and of all (as the slider of
 /// the side panel sets it), then the numbers of its edits, how many words of the text are read, the selected head, what

@@ -57,6 +57,7 @@ void FilmForm::choose(std::size_t which) {
   to_ = film_words(range.to);
   pictures_ = std::to_string(range.pictures);
   factors_ = range.logarithmic ? 1 : 0;
+  seconds_ = film_words(choices_[which].seconds);
 }
 
 void FilmForm::read(bool series) {

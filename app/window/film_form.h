@@ -30,7 +30,7 @@ class FilmForm {
   void read(bool series);
   std::vector<FilmChoice> choices_;
   std::size_t chosen_ = 0;
-  std::string from_, to_, pictures_, seconds_ = "0.1";  // as they are typed
+  std::string from_, to_, pictures_, seconds_;  // as they are typed
   int factors_ = 0, back_ = 0;
   std::vector<std::string> values_;  // of what is typed …
   double wait_ = 0.1;

@@ -111,6 +111,7 @@ TEST_CASE("a text grows word by word, and is made again to the byte") {
   const FilmChoice growing =
       choice(film_choices(shown, controller.results().run->trace.get(), {}), "Words of the text");
   CHECK(growing.range.from == 1);
+  CHECK(growing.seconds == 0.5);
   CHECK(growing.range.whole);
   CHECK(growing.high == growing.range.to);
   CHECK(growing.range.pictures == static_cast<int>(growing.range.to));
