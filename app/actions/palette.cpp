@@ -7,7 +7,9 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <memory>
 
+#include "app/state/mechanism_controller.h"
 #include "app/state/model_list.h"
 #include "core/attention/masks.h"
 #include "core/base/nth.h"
@@ -157,6 +159,25 @@ void add_masks(std::vector<PaletteItem>& items, const Results& results) {
                      fmt::format("{} {} {}", form.id, form.title, form.source), fmt::format("mask/{}", form.id)});
 }
 
+/// Matrices by hand, on the page of softmax attention.
+void add_examples(std::vector<PaletteItem>& items, const AppContext& app) {
+  const auto page = std::ranges::find_if(app.ui.pages, [](const UiRequests::Page& each) {
+    return workspace_option(each.of) == "mechanisms" && each.id == "softmax";
+  });
+  if (page == app.ui.pages.end()) return;
+  for (const WorkedExample& example : worked_examples())
+    items.push_back({std::string(example.title), "Worked example of Mechanisms", "Example",
+                     [page = *page, example = &example](AppContext& at) {
+                       at.ui.workspace = page.workspace;
+                       at.settings.pages[page.of] = page.id;
+                       at.explorer.editor.history().close_step();
+                       at.explorer.editor.change("", [&](Document& document) {
+                         document.by_hand = std::make_shared<const MatricesByHand>(matrices_of(*example));
+                       });
+                     },
+                     std::string(example.words), fmt::format("example/{}", example.id)});
+}
+
 bool same_word(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char x, char y) {
     return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
@@ -173,6 +194,7 @@ std::vector<PaletteItem> palette_items(const AppContext& app) {
   add_tokens(items, results);
   add_models(items, app);
   add_masks(items, results);
+  add_examples(items, app);
   add_lessons(items, app);
   add_glossary(items, app);
   return items;

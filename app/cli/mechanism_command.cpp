@@ -16,6 +16,7 @@
 #include "core/attention/masks.h"
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanism_report.h"
+#include "core/attention/other_tokens.h"
 #include "core/base/error.h"
 #include "core/run/mechanism_input.h"
 #include "viz/scene/framed.h"
@@ -28,7 +29,7 @@ struct MechanismOptions {
   Input input;
   std::vector<std::string> words;
   PictureOutput picture;
-  std::string head = "0.0", example, sees = "causal", other;
+  std::string head = "0.0", example, residues, sees = "causal", other;
   int random = 0, width = 32;
   std::uint64_t seed = 1;
   bool list = false, json = false;
@@ -113,8 +114,14 @@ struct Given {
 
 MechanismInput input_for(Console& console, const MechanismOptions& options, const Mechanism& mechanism, Given& given) {
   std::string& from = given.from;
-  const int ways = (options.random > 0) + !options.example.empty();
-  if (ways > 1) throw UsageError("--random and --example are different inputs; choose one");
+  const int ways = (options.random > 0) + !options.example.empty() + !options.residues.empty();
+  if (ways > 1) throw UsageError("--random, --example and --residues are different inputs; choose one");
+  if (!options.residues.empty()) {
+    OtherTokens tokens = residue_tokens(options.residues);
+    from = fmt::format("{} residues: one-hot, BLOSUM62, hydropathy", tokens.input.n());
+    given.names = {tokens.labels, tokens.labels};
+    return tokens.input;
+  }
   if (!options.example.empty()) {
     std::vector<std::string_view> ids;
     for (const WorkedExample& example : worked_examples()) {
@@ -283,6 +290,10 @@ void add_mechanism(Command& app, Console& console) {
   command.add_option("--seed", options->seed, "With --random: of the numbers").show_default();
   command.add_option("--sees", options->sees, "With --random: the mask").type_name("SPEC").show_default();
   command.add_option("--example", options->example, "A worked example of the literature instead").type_name("ID");
+  command
+      .add_option("--residues", options->residues,
+                  "A protein instead, in one-letter code: how often evolution exchanges two residues (BLOSUM62)")
+      .type_name("LETTERS");
   command.add_flag("--json", options->json, "All numbers, for scripts");
   options->picture.add_to(command, "Picture of all steps and curves");
   command.does([options, &console] {

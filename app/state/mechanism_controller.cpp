@@ -42,12 +42,12 @@ std::shared_ptr<const HeadProjections> of_first(const std::shared_ptr<const Head
   return out;
 }
 
+}  // namespace
+
 MatricesByHand matrices_of(const WorkedExample& example) {
   const MechanismInput in = example.input();
   return {in.q, in.k, in.v, static_cast<double>(in.scale), in.rule->describe(), std::string(example.id)};
 }
-
-}  // namespace
 
 std::optional<MechanismView> parse_mechanism_view(std::string_view text) {
   constexpr std::string_view names[] = {"compare", "steps", "recurrent", "model"};

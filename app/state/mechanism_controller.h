@@ -73,6 +73,7 @@ struct MechanismCell {
 std::optional<MechanismCell> telling_cell(const MechanismPage& page);
 
 MechanismInput input_of(const MechanismSource& source);
+MatricesByHand matrices_of(const WorkedExample& example);
 
 enum class MechanismView { compare, steps, recurrent, model };
 /// "compare", "steps", "recurrent", "model"; nullopt for anything else.

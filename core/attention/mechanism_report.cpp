@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
+#include "core/attention/other_tokens.h"
 #include "core/base/error.h"
 #include "core/tensor/gap.h"
 
@@ -72,6 +74,11 @@ MechanismReport report_on(const MechanismChoice& choice, MechanismInput input) {
 
 std::span<const WorkedExample> worked_examples() {
   static const float root_half = static_cast<float>(1 / std::sqrt(2.0));
+  static const auto sound = [] {
+    const SoundCut cut;
+    return sound_tokens(tones(std::array{220.0, 330.0, 440.0, 330.0, 220.0}, 0.256, cut.rate), cut);
+  };
+  static const auto insulin = [] { return residue_tokens("FVNQHLCGSHLVEALYLVCGERGFFYTPKT"); };
   static const WorkedExample examples[] = {
       {"one-query",
        "One query, three keys: output 20",
@@ -108,6 +115,11 @@ std::span<const WorkedExample> worked_examples() {
        [] {
          return of_shares({2, 2, 2, 2, 2, 1});
        }},
+      {"sound", "A sound: five tones in patches, moment / lowest Hz", [] { return sound().input; }, sound().labels,
+       sound().labels,
+       "audio, spectrogram, AST, audio spectrogram transformer, music, Whisper, speech, patches of sound"},
+      {"residues", "A protein: the residues of insulin’s B chain", [] { return insulin().input; }, insulin().labels,
+       insulin().labels, "amino acids, protein sequence, AlphaFold, ESM, BLOSUM62, biology"},
   };
   return examples;
 }

@@ -31,6 +31,7 @@ struct WorkedExample {
   std::string_view id, title;
   MechanismInput (*input)();
   std::vector<std::string> queries = {}, keys = {};  ///< what its rows are called; empty = numbers
+  std::string_view words = {};                       ///< that find it
 };
 std::span<const WorkedExample> worked_examples();
 

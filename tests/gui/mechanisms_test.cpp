@@ -193,6 +193,29 @@ TEST_CASE("a cell of a matrix by hand is dragged, and typed into; what follows i
   CHECK(e.driver.shown("##matrix K"));
 }
 
+TEST_CASE("a worked example is found in the palette, opened on its page, and undone") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Laboratory lab;
+  Explore& e = lab.e;
+  MechanismController& controller = lab.mechanisms.controller();
+  lab.open("linear");
+  for (const auto& [words, label] : {std::pair{"spectrogram", "1/0"}, {"amino acids", "F1"}}) {
+    e.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
+    e.driver.frames(2);
+    e.driver.type(words);
+    e.driver.frames(2);
+    e.driver.key(ImGuiKey_Enter);
+    REQUIRE(lab.settled());
+    CHECK(controller.mechanism().id == "softmax");
+    REQUIRE(!controller.page()->names.queries.empty());
+    CHECK(controller.page()->names.queries.front() == label);
+  }
+  CHECK(controller.page()->input.v.dim(1) == 1);
+  e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+  REQUIRE(lab.settled());
+  CHECK(controller.source().example == "sound");
+}
+
 TEST_CASE("matrices as text follow the example, and what was typed is one's own, scaled by 1 ÷ √d") {
   HEADSCOPE_NEEDS_DISPLAY();
   Laboratory lab;
