@@ -115,11 +115,10 @@ std::span<const WorkedExample> worked_examples() {
        [] {
          return of_shares({2, 2, 2, 2, 2, 1});
        }},
-      {"sound", "A sound: five tones in patches, moment / lowest Hz", [] { return sound().input; }, sound().labels,
-       sound().labels,
+      {"sound", "A sound: five tones in patches", [] { return sound().input; }, sound().labels, sound().labels,
        "audio, spectrogram, AST, audio spectrogram transformer, music, Whisper, speech, patches of sound"},
-      {"residues", "A protein: the residues of insulin’s B chain", [] { return insulin().input; }, insulin().labels,
-       insulin().labels, "amino acids, protein sequence, AlphaFold, ESM, BLOSUM62, biology"},
+      {"residues", "A protein: insulin’s B chain", [] { return insulin().input; }, insulin().labels, insulin().labels,
+       "amino acids, protein sequence, AlphaFold, ESM, BLOSUM62, biology"},
   };
   return examples;
 }

@@ -179,10 +179,11 @@ void MechanismsWorkspace::by_hand(Ui& ui) {
     typed_error_.clear();
   }
   bool changed = false;
+  const float left = ImGui::GetCursorPosX();  // SameLine counts from the window's edge, which has a margin
   for (int i = 0; i < 3; ++i) {
     ImGui::AlignTextToFramePadding();
     ImGui::TextUnformatted(names[i]);
-    ImGui::SameLine(ui.px(22));
+    ImGui::SameLine(left + ui.px(18));
     const UseFont font(ui, ui.number());
     const auto lines = static_cast<float>(std::clamp<Index>(1 + std::ranges::count(typed_[i], '\n'), 1, 8));
     changed |= ImGui::InputTextMultiline(fmt::format("##matrix {}", names[i]).c_str(), &typed_[i],
