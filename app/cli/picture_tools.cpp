@@ -8,6 +8,7 @@
 
 #include "app/cli/read_report.h"
 #include "app/render/vision_pictures.h"
+#include "core/analysis/logit_lens.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/metrics/next_token.h"
@@ -54,6 +55,40 @@ Report Patches::read(const ReadRun& run) const {
     rows.add({t.position, token_label(*run.trace, t.position), t.row, t.column, t.column * v.patch, t.row * v.patch,
               t.mean, t.deviation, t.embedded});
   out.picture = [trace = run.trace, values = token_norms(found, *run.loaded.model)](const Style& style) {
+    return patch_values_scene(*trace, values, {}, style);
+  };
+  return out;
+}
+
+class AskPatches final : public ReadTool {
+ public:
+  AskPatches() : ReadTool("ask-patches", "A word asked of a picture: which patches answer to the name of a class") {}
+  void add_options(Command& command) override { token_.add_to(command); }
+  CaptureSpec capture(const Model& model) const override {
+    CaptureSpec spec = with_sites(logit_lens_sites(model));
+    spec.maps = MapStorage::none;
+    return spec;
+  }
+  Report read(const ReadRun& run) const override;
+
+ private:
+  TokenOption token_;
+};
+
+Report AskPatches::read(const ReadRun& run) const {
+  const VisionConfig& v = vision_of(run, id);
+  need_logits(run.trace->model);
+  const std::int32_t word = token_.in(run.loaded, *run.trace, 0);
+  const Ctx ctx{run.console.backend(), nullptr, run.console.stop()};
+  const std::vector<AskedPatch> found = ask_patches(*run.loaded.model, ctx, *run.trace, word);
+  const std::string name = namer(run.loaded)(word);
+  Report out;
+  out.facts({{"word", "asked", name}, {"even", "an even weight", 1 / static_cast<double>(v.patches())}});
+  auto& rows = out.table("rows", {"position", "token", "row", "column", "score", "weight", "rank"});
+  for (const AskedPatch& t : found)
+    rows.add({t.position, token_label(*run.trace, t.position), (t.position - v.leading) / v.columns(),
+              (t.position - v.leading) % v.columns(), t.score, t.weight, t.rank});
+  out.picture = [trace = run.trace, values = asked_values(found, name)](const Style& style) {
     return patch_values_scene(*trace, values, {}, style);
   };
   return out;
@@ -127,7 +162,7 @@ Report Classes::read(const ReadRun& run) const {
 }  // namespace
 
 ReadTools picture_tools() {
-  return tools_of<Patches, PositionsGrid, Classes>();
+  return tools_of<Patches, AskPatches, PositionsGrid, Classes>();
 }
 
 }  // namespace headscope::cli

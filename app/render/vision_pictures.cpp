@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/nth.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/matrix_map.h"
 
@@ -50,6 +51,21 @@ PatchValues token_norms(const std::vector<PatchToken>& patches, const Model& mod
   for (const PatchToken& token : patches) norms.push_back(token.embedded);
   PatchValues values{std::move(norms), "Patches", "‖E p + b‖[:]", "norm of the token that a patch becomes", {}};
   values.caption = fmt::format("{} numbers of each become {}", v.patch_numbers(), model.config().dims.d_model);
+  return values;
+}
+
+PatchValues asked_values(const std::vector<AskedPatch>& asked, const std::string& word) {
+  PatchValues values{{}, "Where is “" + word + "”?", "softmax over patches", "weight of the patch", {}};
+  values.by_key.assign(asked.empty() ? 0 : static_cast<std::size_t>(asked.front().position), 0.0);
+  for (const AskedPatch& each : asked) values.by_key.push_back(each.weight);
+  values.caption =
+      fmt::format("softmax over {} patches of w · norm(x), w the unembedding's column of “{}”; even: {:.3f}",
+                  asked.size(), word, 1 / static_cast<double>(asked.size()));
+  values.says = [asked, first = asked.empty() ? 0 : asked.front().position](Index key, double value) {
+    if (key < first) return std::string("a learned token: not asked");
+    const AskedPatch& patch = nth(asked, key - first);
+    return fmt::format("weight {:.4f}, score {:.3f}, #{} of the classes here", value, patch.score, patch.rank);
+  };
   return values;
 }
 

@@ -2,6 +2,7 @@
 // What models of pictures have, as pictures: one place for the command line and for the window.
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/analysis/patch_embedding.h"
@@ -18,6 +19,9 @@ Scene position_grid_scene(const Tensor& similarity, const VisionConfig& vision, 
 
 /// The length of the token that each patch becomes, for patch_values_scene().
 PatchValues token_norms(const std::vector<PatchToken>& patches, const Model& model);
+
+/// The weights of a word's question to every patch, for patch_values_scene().
+PatchValues asked_values(const std::vector<AskedPatch>& asked, const std::string& word);
 
 /// The row of `query` in every head, laid over the picture: layers down, heads across.
 Scene patch_atlas_scene(const Trace& trace, Index query, bool smooth, double width, const Style& style);

@@ -1,9 +1,12 @@
 #include "core/analysis/patch_embedding.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "core/analysis/logit_lens.h"
 #include "core/analysis/need.h"
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 #include "core/model/weights.h"
 
 namespace headscope {
@@ -55,6 +58,22 @@ GridSimilarity grid_similarity(const Tensor& similarity, const VisionConfig& v) 
       if (down > 0 && across > 0) others.add(value);
     }
   return {row.value(), column.value(), neighbours.value(), others.value()};
+}
+
+std::vector<AskedPatch> ask_patches(const Model& model, const Ctx& ctx, const Trace& trace, std::int32_t word) {
+  const VisionConfig& v = need_vision(model, "a word asked of patches");
+  const LogitLens lens = logit_lens(model, ctx, trace, follow(trace, word), 1);
+  const Index last = std::ssize(lens.stages) - 1;
+  std::vector<AskedPatch> out;
+  double largest = -infinity, sum = 0;
+  for (Index patch = 0; patch < v.patches(); ++patch) {
+    const Index at = v.leading + patch;
+    out.push_back({at, static_cast<double>(lens.followed_logit.at(last, at)), 0, lens.rank(last, at)});
+    largest = std::max(largest, out.back().score);
+  }
+  for (AskedPatch& each : out) sum += each.weight = std::exp(each.score - largest);
+  for (AskedPatch& each : out) each.weight /= sum;
+  return out;
 }
 
 std::vector<PatchToken> patch_tokens(const Model& model, const Trace& trace) {

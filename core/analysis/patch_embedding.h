@@ -28,6 +28,21 @@ struct PatchToken {
 /// Needs the site `embed`. Throws Error on a trace of no picture.
 std::vector<PatchToken> patch_tokens(const Model& model, const Trace& trace);
 
+/// A word asked of every patch, as attention asks: the query is the class's column of the unembedding, the keys are
+/// what the last block left of the patches, behind the final norm; so that a score is the class's logit by the logit
+/// lens (core/analysis/logit_lens.h) at the patch. The values of such a softmax say where in the picture the word is
+/// (as a text's vector asks those of a picture in CLIP and its likes: Radford et al. 2021). Patches of a classifier
+/// were never trained to answer; its [CLS] was.
+struct AskedPatch {
+  Index position = 0;
+  double score = 0;   ///< w_class · norm(x) + b_class
+  double weight = 0;  ///< softmax of the scores over the patches
+  int rank = 0;       ///< of the class at that patch, 1 = the most probable
+};
+/// In the order of positions. `trace` has recorded logit_lens_sites(). Throws Error on a trace of no picture, on a
+/// model without classes, and as logit_lens() does.
+std::vector<AskedPatch> ask_patches(const Model& model, const Ctx& ctx, const Trace& trace, std::int32_t word);
+
 /// What a query gives to some patches (numbered row by row), beside what even weights would: their share of the keys.
 struct MassOnPatches {
   double mass = 0, chance = 0;

@@ -55,9 +55,9 @@ TEST_CASE("read: every tool answers for a picture, or says in a sentence why it 
                                                    {"circuits", "this one reads patches of pictures"},
                                                    {"experts", "expert"}};
   for (const std::string tool :
-       {"lens",        "attribution", "weighted", "circuits", "rollout",      "flow",           "gradients",
-        "composition", "singular",    "sinks",    "massive",  "alternatives", "residual",       "norms",
-        "ffn",         "experts",     "path",     "loss",     "patches",      "positions-grid", "classes"}) {
+       {"lens",     "attribution", "weighted", "circuits",       "rollout",  "flow",       "gradients", "composition",
+        "singular", "sinks",       "massive",  "alternatives",   "residual", "norms",      "ffn",       "experts",
+        "path",     "loss",        "patches",  "positions-grid", "classes",  "ask-patches"}) {
     CAPTURE(tool);
     std::vector<std::string> words;
     if (tool == "circuits" || tool == "alternatives") words = {"--head", "1.2"};
@@ -76,7 +76,7 @@ TEST_CASE("read: every tool answers for a picture, or says in a sentence why it 
 }
 
 TEST_CASE("read: tools of pictures refuse a model of texts") {
-  for (const std::string tool : {"patches", "positions-grid", "classes"})
+  for (const std::string tool : {"patches", "positions-grid", "classes", "ask-patches"})
     refused({"read", tool, "-m", reference("gpt2-random").string(), "--ids", "1,2,3"}, "a model of pictures");
 }
 

@@ -116,6 +116,12 @@ TEST_CASE("the page of patches lays what becomes of each over the picture, and c
     REQUIRE(page.settle());
     CHECK(page.state().document.query == 4);
     page.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+    page.choose("Ask a word");
+    REQUIRE(page.driver.until([&] { return page.driver.shown("Strongest patch"); }));
+    page.driver.click("patches/patch.2.0");
+    REQUIRE(page.settle());
+    CHECK(page.state().document.query == 7);
+    CHECK(page.driver.shown("Place of the class"));
   }
 }
 

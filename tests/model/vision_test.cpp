@@ -395,6 +395,46 @@ TEST_CASE("positions are compared on the grid, patches become tokens") {
                                      static_cast<double>(trace->map({0, 0}).weight(0, 6))));
 }
 
+TEST_CASE("a word asked of the patches is a softmax of their normed streams against the word's column") {
+  Seer s("vit");
+  const Model& model = *s.loaded.model;
+  const auto trace = s.trace(with_sites(s.request(), logit_lens_sites(model)));
+  const std::int32_t word = 2;
+  const std::vector<AskedPatch> found = ask_patches(model, Ctx{s.backend}, *trace, word);
+  const VisionConfig& v = *s.config().vision;
+  REQUIRE(std::ssize(found) == v.patches());
+  const ModelWeights& w = model.weights();
+  const Tensor& stream = trace->site({SiteKind::resid_post, s.config().dims.layers - 1});
+  const Index width = s.config().dims.d_model;
+  std::vector<double> scores;
+  double sum = 0;
+  for (Index patch = 0; patch < v.patches(); ++patch) {
+    const auto x = [&](Index k) { return static_cast<double>(stream.at(v.leading + patch, k)); };
+    double mean = 0, square = 0;
+    for (Index k = 0; k < width; ++k) mean += x(k) / static_cast<double>(width);
+    for (Index k = 0; k < width; ++k) square += (x(k) - mean) * (x(k) - mean) / static_cast<double>(width);
+    const auto logit = [&](Index of) {
+      double score = static_cast<double>(w.unembedding_bias.at(of));
+      for (Index k = 0; k < width; ++k)
+        score += static_cast<double>(w.unembedding.at(k, of)) *
+                 ((x(k) - mean) / std::sqrt(square + s.config().norm_epsilon) *
+                      static_cast<double>(w.final_norm.gain.at(k)) +
+                  static_cast<double>(w.final_norm.bias.at(k)));
+      return score;
+    };
+    scores.push_back(logit(word));
+    sum += std::exp(scores.back());
+    int rank = 1;
+    for (Index of = 0; of < s.config().dims.vocab; ++of) rank += logit(of) > scores.back();
+    CHECK(nth(found, patch).rank == rank);
+  }
+  for (Index patch = 0; patch < v.patches(); ++patch) {
+    CHECK(nth(found, patch).position == v.leading + patch);
+    CHECK(nth(found, patch).score == doctest::Approx(nth(scores, patch)).epsilon(1e-4));
+    CHECK(nth(found, patch).weight == doctest::Approx(std::exp(nth(scores, patch)) / sum).epsilon(1e-4));
+  }
+}
+
 TEST_CASE("a preparation that gives another size than the model reads is an error that names its key") {
   Seer s("vit");
   const fs::path folder = scratch_dir("vision-size");

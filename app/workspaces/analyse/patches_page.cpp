@@ -11,6 +11,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
+#include "core/analysis/logit_lens.h"
 #include "core/base/nth.h"
 #include "viz/scene/patch_map.h"
 
@@ -23,7 +24,7 @@ constexpr std::size_t listed = 6;  // of the patches whose positions are most al
 class PatchesPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    static constexpr const char* views[] = {"Patches", "Grid of positions"};
+    static constexpr const char* views[] = {"Patches", "Grid of positions", "Ask a word"};
     segmented(c.ui, "patches view", views, view_);
     ImGui::Dummy({0, c.ui.px(4)});
     if (!c.results().model.model) return no_reading_yet(c);
@@ -32,6 +33,7 @@ class PatchesPage final : public ReadingPage {
       return empty_state(c.ui, "This model reads no pictures",
                          "Its tokens are pieces of a text. ViT, DeiT and CLIP cut a picture into patches, each of "
                          "which becomes a token.");
+    if (view_ == asking) return ask(c);
     if (view_ == 0) {
       tokens_.want(c, {SiteKind::embed}, "", [](const ReadingSource& source, const Ctx&) {
         return patch_tokens(*source.model.model, *source.trace);
@@ -45,13 +47,13 @@ class PatchesPage final : public ReadingPage {
     alike_.answer() ? positions(c) : no_reading_yet(c);
   }
 
-  void controls(ControlsRecord& r) override { r.choice("view", view_, 1); }
+  void controls(ControlsRecord& r) override { r.choice("view", view_, 2); }
 
   void right(const PageContext& c) override {
     if (!c.results().model.model || !c.results().model.model->config().vision || !c.trace()) return;
     const VisionConfig& v = *c.results().model.model->config().vision;
     position_control(c, "the patch whose numbers are listed");
-    view_ == 0 ? patch_facts(c, v) : position_facts(c, v);
+    view_ == 0 ? patch_facts(c, v) : view_ == asking ? answer_facts(c, v) : position_facts(c, v);
   }
 
  private:
@@ -112,6 +114,65 @@ class PatchesPage final : public ReadingPage {
         {fmt::format("hook_embed[{}], F32: the patch times the matrix, before its position is added", token.position)});
   }
 
+  void ask(const PageContext& c) {
+    if (!c.trace()) return no_reading_yet(c);
+    if (word_.id && *word_.id >= c.results().model.model->config().dims.vocab) word_ = {};
+    const std::int32_t word = word_.id.value_or(-1);  // −1: what the model says that the picture shows
+    asked_.want(c, logit_lens_sites(*c.results().model.model), fmt::format("{}", word),
+                [word](const ReadingSource& source, const Ctx& ctx) {
+                  const std::int32_t of = word < 0 ? most_probable(*source.trace, 0).id : word;
+                  return Asked{of, ask_patches(*source.model.model, ctx, *source.trace, of)};
+                });
+    const auto answer = asked_.answer();
+    if (!answer) return no_reading_yet(c);
+    const double width = std::floor(c.room()), height = std::max(room_below(c) - 30, 200.0);
+    const std::string name = token_names(answer->source.model)(answer->result.word);
+    section(c.ui, fmt::format("WHERE IS “{}”?", name),
+            "the word is the query, patches are the keys: the more weight, the stronger its colour");
+    const Index pinned = pinned_row(c, *answer->source.trace);
+    picture_.want(c.jobs, c.ui, answer, fmt::format("asked {} {} {}", width, height, pinned),
+                  [answer, name, width, height, pinned](const Style& style) {
+                    PatchValues values = asked_values(answer->result.patches, name);
+                    values.query = pinned;
+                    PatchMapOptions options;
+                    options.room = PatchMapOptions::Room{width, height};
+                    return patch_values_scene(*answer->source.trace, values, options, style);
+                  });
+    SceneViewOptions how;
+    how.centered = true;
+    const SceneTouch touch = picture_.draw(c.ui, "patches", how, width, height);
+    const TokenAt* patch = meaning<TokenAt>(touch.mark);
+    if (patch && touch.clicked) c.editor.pin(patch->position);
+  }
+
+  void answer_facts(const PageContext& c, const VisionConfig& v) {
+    section(c.ui, "THE WORD", "a class that the model knows");
+    token_field(c, "##asked word", "what it says that it sees", word_);
+    const auto answer = asked_.answer();
+    if (!answer) return;
+    note(c.ui, "Only [CLS] was trained to answer. What a patch says is read with the norm and the matrix of [CLS].");
+    const std::vector<AskedPatch>& found = answer->result.patches;
+    const auto strongest = std::ranges::max_element(found, {}, &AskedPatch::weight);
+    section(c.ui, "ANSWERS");
+    fact(c.ui, "Strongest patch",
+         fmt::format("{}, {}", (strongest->position - v.leading) / v.columns(),
+                     (strongest->position - v.leading) % v.columns()),
+         nullptr, {"row, column"});
+    fact(c.ui, "Its weight", fmt::format("{:.4f}", strongest->weight), nullptr,
+         {"softmax of the scores over all patches", fmt::format("even: {:.4f}", 1 / static_cast<double>(v.patches()))});
+    fact(c.ui, "Patches that say it first",
+         fmt::format("{} of {}", std::ranges::count(found, 1, &AskedPatch::rank), v.patches()), nullptr,
+         {"of which no class is more probable, by the logit lens"});
+    section(c.ui, "THIS PATCH");
+    const auto patch = pinned_patch(c, v);
+    if (!patch || *patch >= std::ssize(found)) return note(c.ui, "A learned token is pinned: click a patch.");
+    const AskedPatch& pinned = nth(found, *patch);
+    fact(c.ui, "Score", fmt::format("{:.4f}", pinned.score), nullptr,
+         {"w · norm(x) + b, the class's logit at the patch"});
+    fact(c.ui, "Weight", fmt::format("{:.4f}", pinned.weight));
+    fact(c.ui, "Place of the class", fmt::format("{}", pinned.rank));
+  }
+
   void positions(const PageContext& c) {
     const auto answer = alike_.answer();
     const VisionConfig v = *answer->source.model.model->config().vision;
@@ -156,7 +217,14 @@ class PatchesPage final : public ReadingPage {
       fact(c.ui, fmt::format("{}, {}", other / v.columns(), other % v.columns()), fmt::format("{:.4f}", -less));
   }
 
+  struct Asked {
+    std::int32_t word = 0;
+    std::vector<AskedPatch> patches;
+  };
+  static constexpr int asking = 2;
   int view_ = 0;
+  TokenField word_;
+  ReadingJob<Asked> asked_{*this, "read.asked-patches"};
   ReadingJob<std::vector<PatchToken>> tokens_{*this, "read.patches"};
   ReadingJob<Tensor> alike_{*this, "read.positions-grid"};
   ReadingSlot picture_{*this, "scene.patches"}, grid_{*this, "scene.positions-grid"};
