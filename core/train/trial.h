@@ -35,6 +35,7 @@ struct TrialPlan {
   std::string counted;                ///< the same for a table: "share of certain tokens that come first"
   std::string task_details;           ///< a sentence about the task
   std::string kept_of;                ///< what `state` numbers are, of each kind of model
+  std::string alignment_of;           ///< what rows and columns of the alignment are; "" where nobody aligns anything
   std::vector<Contestant> contestants;
 };
 
@@ -54,8 +55,7 @@ struct TrialStanding {
   std::vector<TrainingPoint> curve;
   /// How much it gets right (TrialModel::score), by size, measured at `scored_step`; NaN before.
   std::vector<double> score;
-  std::shared_ptr<const TrialAlignment>
-      alignment;  ///< measured with the score; null before, and of those that have none
+  std::shared_ptr<const Trace> alignment;  ///< TrialModel::alignment, measured with it; null before
   std::int64_t scored_step = 0;
 };
 

@@ -6,18 +6,12 @@
 #include <memory>
 #include <set>
 #include <stop_token>
-#include <string>
 #include <vector>
 
+#include "core/trace/trace.h"
 #include "core/train/training_course.h"
 
 namespace headscope {
-
-/// Where a model that writes one text looks in another.
-struct TrialAlignment {
-  std::vector<std::string> source, target;  ///< tokens, as text
-  Tensor weights;                           ///< (target, source): of the step that writes each target token
-};
 
 /// One thread at a time.
 class TrialModel {
@@ -32,8 +26,10 @@ class TrialModel {
   virtual std::int64_t state() const = 0;
   /// How much it gets right of held-out texts of a size, 0 … 1. Throws Cancelled.
   virtual double score(int size, std::stop_token stop) = 0;
-  /// Of a held-out text, always the same; null of models that align nothing. Throws Cancelled.
-  virtual std::shared_ptr<const TrialAlignment> alignment(std::stop_token) { return nullptr; }
+  /// Where it looks in a held-out source, always the same, as it writes the true target: a trace of one map, a row for
+  /// the token that is being written, a column for each of the source's. Null of models that align nothing. Throws
+  /// Cancelled.
+  virtual std::shared_ptr<const Trace> alignment(std::stop_token) { return nullptr; }
 };
 
 /// Makes the model of a recipe. `backend` must outlive it. Throws Error as Trainer does.

@@ -97,7 +97,12 @@ TrialPlan bottleneck() {
   plan.question =
       "A recurrent network reads a text, another writes its translation. Does the text fit into the one vector that is "
       "handed over?";
-  plan.answer = "";
+  plan.answer =
+      "One vector holds a short text, and the less of a text the longer it is; to read the source backwards (Sutskever "
+      "et al. 2014) moves its curve, but not its fall. Attention goes back to the source for every word and translates "
+      "long texts as well as short ones. Below: at which word it looks, off the diagonal where the languages order "
+      "words "
+      "differently.";
   plan.source = "Sutskever et al. 2014, Cho et al. 2014, Bahdanau et al. 2015 (figures 2 and 3)";
   plan.words =
       "encoder-decoder, encoder decoder, seq2seq, sequence to sequence, RNN, recurrent, GRU, bottleneck, fixed vector, "
@@ -107,16 +112,17 @@ TrialPlan bottleneck() {
   plan.sizes = {6, 10, 14, 18, 22, 26, 30};
   plan.chance = 1.0 / (target_words() + 1);  // the end is a token, too
   plan.score_title = "words translated right";
-  plan.score_of = "share of the target's words, each at its place, of texts never learnt from";
+  plan.score_of = "share of those of the target, each at its place";
   plan.counted = "share of the target's words that are written at their place";
   plan.task_details = "texts of one to three sentences of an English of a hundred words, into a language made for this";
   plan.kept_of = "the last state of the encoder where there is one vector, its state at every token with attention";
+  plan.alignment_of = "a row for each word as it is written ↓, a column for each word of the source →";
   Recipe recipe;
   recipe.name = "bottleneck";
-  recipe.task = {.kind = "translate", .seed = 1, .vocabulary = 640, .vocabulary_stories = 1500, .sentences = 3};
+  recipe.task = {.kind = "translate", .seed = 1, .vocabulary = 1024, .vocabulary_stories = 1500, .sentences = 3};
   // Of the shape its width and the context count: a recurrent pair has one layer and no heads.
   recipe.model = {.family = "bart", .layers = 1, .heads = 1, .kv_heads = 1, .width = 64, .mlp = 1, .context = 44};
-  recipe.steps = recipe.optimizer.schedule_steps = 800;
+  recipe.steps = recipe.optimizer.schedule_steps = 1000;
   recipe.batch = 32;
   recipe.optimizer.learning_rate = 0.005;
   recipe.optimizer.final_learning_rate = 0.0005;
@@ -125,7 +131,7 @@ TrialPlan bottleneck() {
   recipe.evaluate_every = 25;
   recipe.evaluate_rows = 32;
   plan.contestants = {{"one vector", recipe, recurrent_pair(SourceReading::one_vector)},
-                      {"one vector, source reversed", recipe, recurrent_pair(SourceReading::one_vector_backwards)},
+                      {"one vector, reversed", recipe, recurrent_pair(SourceReading::one_vector_backwards)},
                       {"attention", recipe, recurrent_pair(SourceReading::attention)}};
   return plan;
 }

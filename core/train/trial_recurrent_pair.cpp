@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/io/imported_maps.h"
 #include "core/train/seq2seq.h"
 #include "core/train/translate_task.h"
 #include "core/train/trial_model.h"
@@ -49,24 +50,29 @@ class RecurrentPair final : public TrialModel {
     }
     return static_cast<double>(right) / static_cast<double>(all);
   }
-  std::shared_ptr<const TrialAlignment> alignment(std::stop_token stop) override {
+  std::shared_ptr<const Trace> alignment(std::stop_token stop) override {
     if (!model_.settings().attends) return nullptr;
     const Batch text = task_->batch_of(task_->held_out_of_length(shown_words, 1), context_);
-    auto out = std::make_shared<TrialAlignment>();
-    out->weights = model_.alignment(text, stop);
-    out->source = words_of(text.source);
-    out->target = words_of(text.targets);
-    return out;
+    const Tensor weights = model_.alignment(text, stop);
+    auto trace = std::make_shared<Trace>();
+    trace->model.name = "recurrent encoder-decoder with attention";
+    trace->model.dims.layers = trace->model.dims.heads = trace->model.dims.kv_heads = 1;
+    trace->tokens = tokens_of(text.source);
+    trace->query_tokens = tokens_of(text.targets);
+    append_maps(
+        trace->maps, {.between_texts = true}, weights.reshape({1, weights.dim(0), weights.dim(1)}), 1,
+        [](int, const Tensor&) { return nullptr; }, nullptr);
+    return trace;
   }
 
  private:
-  /// As they are read, without the space before them.
-  std::vector<std::string> words_of(const std::vector<std::int32_t>& tokens) const {
-    std::vector<std::string> out;
-    for (const std::int32_t id : tokens) {
-      std::string text = id == model_.settings().end ? "end" : task_->tokenizer()->decode(std::span(&id, 1));
-      if (text.starts_with(' ')) text.erase(0, 1);
-      out.push_back(std::move(text));
+  /// Labelled as words, without the space before them.
+  std::vector<Token> tokens_of(const std::vector<std::int32_t>& ids) const {
+    std::vector<Token> out;
+    for (const std::int32_t id : ids) {
+      Token& token = out.emplace_back(task_->tokenizer()->token(id));
+      const std::string text = task_->tokenizer()->decode(std::span(&id, 1));
+      token.label = id == model_.settings().end ? "end" : text.starts_with(' ') ? text.substr(1) : text;
     }
     return out;
   }

@@ -13,6 +13,7 @@
 #include "app/workspaces/train/curves.h"
 #include "core/base/duration.h"
 #include "core/base/nth.h"
+#include "viz/scene/head_map.h"
 
 namespace headscope {
 
@@ -58,9 +59,7 @@ void TrialPage::left(Ui& ui, const TrialPlan& plan) {
     fact(ui, "Time left", duration_text(seconds));
   }
   section(ui, "ALIKE IN ALL", "but for what is asked");
-  fact(ui, "Task", recipe.task.kind, nullptr,
-       {fmt::format("random printable characters, said again with a period of {} to {}", recipe.task.shortest_period,
-                    recipe.task.longest_period)});
+  fact(ui, "Task", recipe.task.kind, nullptr, {plan.task_details});
   fact(ui, "Layers", fmt::format("{}, width {}", recipe.model.layers, recipe.model.width));
   fact(ui, "Batch", step_text(recipe));
   fact(ui, "Steps", fmt::format("{}", view.standings.empty() ? recipe.steps : view.standings.front().progress.steps));
@@ -68,7 +67,7 @@ void TrialPage::left(Ui& ui, const TrialPlan& plan) {
   fact(ui, "Seed", fmt::format("{}", recipe.seed), nullptr, {"the same first weights and batches for all"});
 }
 
-void TrialPage::middle(Ui& ui, const TrialPlan& plan) {
+void TrialPage::middle(Ui& ui, JobRunner& jobs, const TrialPlan& plan) {
   const TrialController::View& view = controller_.view(plan.id);
   if (view.standings.empty())
     return empty_state(ui, view.phase == TrialPhase::running ? "Making data and first weights" : plan.title,
@@ -76,10 +75,19 @@ void TrialPage::middle(Ui& ui, const TrialPlan& plan) {
                            ? "The first picture follows at once."
                            : "Press Train side by side on the left: every number here is of "
                              "models that learn before your eyes.");
-  const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
+  const auto room = [&] { return static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale); };
+  const bool aligns = !plan.alignment_of.empty();
+  score(ui, plan, std::max((aligns ? 0.4 : 0.5) * room() - 34, 150.0));
+  if (aligns) return alignment(ui, jobs, plan);
+  section(ui, "HELD-OUT LOSS", "nats per token; the floor is the entropy of the data, computed");
+  loss(ui, plan, std::max(room() - 10, 120.0));
+}
+
+/// What each gets right, by size.
+void TrialPage::score(Ui& ui, const TrialPlan& plan, double height) {
+  const TrialController::View& view = controller_.view(plan.id);
   const std::size_t count = view.standings.size();
-  section(ui, "CHARACTERS COPIED RIGHT",
-          fmt::format("share of those said for the second time · chance {:.2f}", plan.chance));
+  section(ui, plan.score_title, fmt::format("{} · chance {:.2f}", plan.score_of, plan.chance));
   LineChart chart;
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
@@ -97,10 +105,14 @@ void TrialPage::middle(Ui& ui, const TrialPlan& plan) {
   chart.x_low = plan.sizes.front();
   chart.x_high = plan.sizes.back();
   chart.x_title = plan.size_title;
-  chart.height = std::max(0.5 * room - 34, 150.0);
-  plot(ui, "trial score", chart);
-  section(ui, "HELD-OUT LOSS", "nats per token; the floor is the entropy of the data, computed");
-  chart = {};
+  chart.height = height;
+  plot(ui, "trial score", std::move(chart));
+}
+
+void TrialPage::loss(Ui& ui, const TrialPlan& plan, double height) {
+  const TrialController::View& view = controller_.view(plan.id);
+  const std::size_t count = view.standings.size();
+  LineChart chart;
   double end = 1, floor = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
@@ -114,8 +126,31 @@ void TrialPage::middle(Ui& ui, const TrialPlan& plan) {
   chart.x_high = end;
   chart.y_low = 0;
   chart.x_title = "step";
-  chart.height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 10, 120.0);
+  chart.height = height;
   plot(ui, "trial loss", std::move(chart));
+}
+
+/// Where the one that aligns looks as it writes, in what is left of the column.
+void TrialPage::alignment(Ui& ui, JobRunner& jobs, const TrialPlan& plan) {
+  const auto& standings = controller_.view(plan.id).standings;
+  const auto which =
+      std::ranges::find_if(standings, [](const TrialStanding& each) { return each.alignment != nullptr; });
+  section(ui, "WHERE IT LOOKS", plan.alignment_of);
+  if (which == standings.end())
+    return note(ui, "Drawn whenever the models are scored, ten times in the course of a run.");
+  const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)),
+               height =
+                   std::max(std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale)) - 6, 220.0);
+  HeadMapOptions options;
+  options.bare = true;
+  options.room = HeadMapOptions::Room{width, height};
+  alignment_.want(
+      jobs, ui, which->alignment, fmt::format("{} {}", width, height),
+      [trace = which->alignment, options](const Style& style) { return head_map_scene(*trace, options, style); });
+  if (!alignment_.scene()) return;
+  SceneViewOptions how;
+  how.fit_height = false;
+  alignment_.draw(ui, "trial alignment", how, width, height);
 }
 
 void TrialPage::right(Ui& ui, const TrialPlan& plan) {
@@ -128,13 +163,14 @@ void TrialPage::right(Ui& ui, const TrialPlan& plan) {
     return sum / static_cast<double>(values.size());
   };
   const std::size_t count = view.standings.size();
-  section(ui, "COPIED RIGHT", "mean over all lengths");
+  section(ui, "Score", "mean over all lengths");
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
     const Color hue = hue_of_model(ui, i, count);
     const double share = mean(each.score);
     fact(ui, each.title, std::isnan(share) ? "–" : fmt::format("{:.0f} %", 100 * share), &hue,
-         {fmt::format("measured after step {}, on rows that it never learnt from", each.scored_step)});
+         {fmt::format("{}, measured after step {}, on texts that it never learnt from", plan.score_of,
+                      each.scored_step)});
   }
   section(ui, "HELD-OUT LOSS", fmt::format("floor {:.3f}", view.standings.front().progress.floor));
   for (std::size_t i = 0; i < count; ++i) {
@@ -147,9 +183,11 @@ void TrialPage::right(Ui& ui, const TrialPlan& plan) {
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
     fact(ui, each.title, fmt::format("{}", each.state), nullptr,
-         {"keys and values of every token where a layer attends, a state of d_head × d_head for each head where it "
-          "recurs",
-          fmt::format("{} weights", each.parameters)});
+         {plan.kept_of, fmt::format("{} weights", each.parameters)});
+  }
+  if (!plan.alignment_of.empty()) {  // whose place the alignment has
+    section(ui, "LOSS OVER STEPS", "nats per token");
+    loss(ui, plan, 150);
   }
   section(ui, "WHAT TO LOOK FOR");
   // It speaks of models that have learnt what they can.
