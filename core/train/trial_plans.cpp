@@ -104,10 +104,11 @@ TrialPlan bottleneck() {
       "words "
       "differently.";
   plan.source = "Sutskever et al. 2014, Cho et al. 2014, Bahdanau et al. 2015 (figures 2 and 3)";
+  // In the palette what comes first says most: what pages of their own are called by comes last.
   plan.words =
-      "encoder-decoder, encoder decoder, seq2seq, sequence to sequence, RNN, recurrent, GRU, bottleneck, fixed vector, "
-      "context vector, thought vector, Bahdanau, alignment, additive attention, Sutskever, Cho, reversed source, long "
-      "sentences, translation";
+      "fixed vector, context vector, thought vector, long sentences, Sutskever, Cho, reversed source, GRU, accuracy "
+      "against length, recurrent encoder-decoder, RNN, encoder decoder, translation, figure 3, additive attention, "
+      "alignment, Bahdanau, seq2seq, sequence to sequence, without before attention, information bottleneck";
   plan.size_title = "words of the source";
   plan.sizes = {6, 10, 14, 18, 22, 26, 30};
   plan.chance = 1.0 / (target_words() + 1);  // the end is a token, too

@@ -150,7 +150,7 @@ Seq2SeqSettings small(const Kind& kind) {
 Recipe small_recipe() {
   Recipe recipe;
   recipe.name = "small";
-  recipe.task = {.kind = "translate", .seed = 4, .vocabulary = 640, .vocabulary_stories = 800, .sentences = 2};
+  recipe.task = {.kind = "translate", .seed = 4, .vocabulary = 640, .vocabulary_stories = 300, .sentences = 2};
   recipe.model = {.family = "bart", .layers = 1, .heads = 1, .kv_heads = 1, .width = 24, .mlp = 1, .context = 40};
   recipe.steps = recipe.optimizer.schedule_steps = 40;
   recipe.batch = 8;
@@ -204,11 +204,14 @@ TEST_CASE("a recurrent encoder-decoder learns down the gradient of its loss, of 
     plain.epsilon = 0.25;
     plain.weight_decay = plain.clip_norm = 0;
     Seq2Seq model(small(kind), plain, 6, backend);
+    for (Parameter& each : model.parameters().all())  // so that it matters where it looks
+      if (each.name.starts_with("attention"))
+        for (float& value : each.value.mutable_values()) value *= 3;
     const Weights before = weights_of(model);
     const double loss = loss_by_definition(before, kind.attends, kind.backwards);
     CHECK(model.learn(two_texts(), {}).loss == doctest::Approx(loss).epsilon(1e-5));
     const Weights after = weights_of(model);
-    CHECK(before.size() == (kind.attends ? 20 : 17));
+    CHECK(before.size() == (kind.attends ? 21 : 18));
     for (const auto& [name, values] : before) {
       CAPTURE(name);
       double most = 0;
@@ -223,7 +226,7 @@ TEST_CASE("a recurrent encoder-decoder learns down the gradient of its loss, of 
         CHECK(std::abs(gradient - slope) < 1e-5);
         most = std::max(most, std::abs(slope));
       }
-      CHECK(most > 1e-4);  // each has a part in it
+      CHECK(most > 3e-4);  // each has a part in it
     }
   }
 }
