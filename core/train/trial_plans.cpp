@@ -98,11 +98,8 @@ TrialPlan bottleneck() {
       "A recurrent network reads a text, another writes its translation. Does the text fit into the one vector that is "
       "handed over?";
   plan.answer =
-      "One vector holds a short text, and the less of a text the longer it is; to read the source backwards (Sutskever "
-      "et al. 2014) moves its curve, but not its fall. Attention goes back to the source for every word and translates "
-      "long texts as well as short ones. Below: at which word it looks, off the diagonal where the languages order "
-      "words "
-      "differently.";
+      "One vector holds a short text, and the less of one the longer it is, read forwards or backwards. Attention goes "
+      "back to the source for every word: long texts come out as well as short ones.";
   plan.source = "Sutskever et al. 2014, Cho et al. 2014, Bahdanau et al. 2015 (figures 2 and 3)";
   // In the palette what comes first says most: what pages of their own are called by comes last.
   plan.words =

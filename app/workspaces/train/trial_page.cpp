@@ -187,7 +187,7 @@ void TrialPage::right(Ui& ui, const TrialPlan& plan) {
   }
   if (!plan.alignment_of.empty()) {  // whose place the alignment has
     section(ui, "LOSS OVER STEPS", "nats per token");
-    loss(ui, plan, 150);
+    loss(ui, plan, 132);
   }
   section(ui, "WHAT TO LOOK FOR");
   // It speaks of models that have learnt what they can.
