@@ -77,7 +77,6 @@ Tensor gru_step(Backend& backend, const Tensor& x, const Tensor& u, const Tensor
       for (Index row = begin; row < end; ++row) {
         const auto d = numbers_at(d_out, row, 0, h);
         if (over(row)) {
-          spare.mutable_data();
           std::fill_n(spare.mutable_data(), 3 * h, 0.0f);
           if (dx.values.defined()) put_gradient(dx, row, 0, numbers_at(std::as_const(spare), 0, 0, 3 * h));
           if (du.values.defined()) put_gradient(du, row, 0, numbers_at(std::as_const(spare), 0, 0, 3 * h));
