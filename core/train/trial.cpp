@@ -35,7 +35,10 @@ Trial::~Trial() = default;
 void Trial::score(Runner& runner, std::stop_token stop) {
   std::vector<double> score;
   for (const int size : plan_.sizes) score.push_back(runner.model->score(size, stop));
-  runner.standing.alignment = runner.model->alignment(stop);
+  auto alignment = runner.model->alignment(stop);
+  auto written = runner.model->written(stop);
+  runner.standing.alignment = std::move(alignment);
+  runner.standing.written = std::move(written);
   runner.standing.score = std::move(score);
   runner.standing.scored_step = runner.model->progress().step;
 }

@@ -56,6 +56,7 @@ struct TrialStanding {
   /// How much it gets right (TrialModel::score), by size, measured at `scored_step`; NaN before.
   std::vector<double> score;
   std::shared_ptr<const Trace> alignment;  ///< TrialModel::alignment, measured with it; null before
+  std::vector<std::string> written;        ///< TrialModel::written, likewise
   std::int64_t scored_step = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "core/trace/trace.h"
@@ -30,6 +31,9 @@ class TrialModel {
   /// the token that is being written, a column for each of the source's. Null of models that align nothing. Throws
   /// Cancelled.
   virtual std::shared_ptr<const Trace> alignment(std::stop_token) { return nullptr; }
+  /// The words that it makes of that source by itself, up to the end that it sets; empty of models that write nothing.
+  /// Throws Cancelled.
+  virtual std::vector<std::string> written(std::stop_token) { return {}; }
 };
 
 /// Makes the model of a recipe. `backend` must outlive it. Throws Error as Trainer does.

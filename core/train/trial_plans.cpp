@@ -114,7 +114,7 @@ TrialPlan bottleneck() {
   plan.counted = "share of the target's words that are written at their place";
   plan.task_details = "texts of one to three sentences of an English of a hundred words, into a language made for this";
   plan.kept_of = "the last state of the encoder where there is one vector, its state at every token with attention";
-  plan.alignment_of = "a row for each word as it is written ↓, a column for each word of the source →";
+  plan.alignment_of = "target ↓ source →";
   Recipe recipe;
   recipe.name = "bottleneck";
   recipe.task = {.kind = "translate", .seed = 1, .vocabulary = 1024, .vocabulary_stories = 1500, .sentences = 3};

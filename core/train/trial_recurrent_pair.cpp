@@ -52,7 +52,7 @@ class RecurrentPair final : public TrialModel {
   }
   std::shared_ptr<const Trace> alignment(std::stop_token stop) override {
     if (!model_.settings().attends) return nullptr;
-    const Batch text = task_->batch_of(task_->held_out_of_length(shown_words, 1), context_);
+    const Batch text = shown();
     const Tensor weights = model_.alignment(text, stop);
     auto trace = std::make_shared<Trace>();
     trace->model.name = "recurrent encoder-decoder with attention";
@@ -64,8 +64,17 @@ class RecurrentPair final : public TrialModel {
         [](int, const Tensor&) { return nullptr; }, nullptr);
     return trace;
   }
+  std::vector<std::string> written(std::stop_token stop) override {
+    std::vector<std::string> words;
+    for (const Token& token : tokens_of(model_.write(shown(), context_, stop).front())) {
+      if (token.id == model_.settings().end) break;
+      words.push_back(token.label);
+    }
+    return words;
+  }
 
  private:
+  Batch shown() const { return task_->batch_of(task_->held_out_of_length(shown_words, 1), context_); }
   /// Labelled as words, without the space before them.
   std::vector<Token> tokens_of(const std::vector<std::int32_t>& ids) const {
     std::vector<Token> out;

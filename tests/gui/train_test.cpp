@@ -220,6 +220,14 @@ TEST_CASE(
     for (const double score : each.score) CHECK((score >= 0 && score < 0.5));
   CHECK(standings[2].alignment);
   CHECK_FALSE(standings[0].alignment);
+  // Beside it what each makes of that text, under its name.
+  for (const TrialStanding& each : standings) {
+    int beside = 0;
+    for (const Item& item : e.items(each.title))
+      beside += item.label == each.title && item.min.x > e.driver.item("trial alignment").max.x &&
+                item.max.x <= e.driver.item("trial score").max.x + 1 && item.max.y < 800;
+    CHECK(beside == 1);
+  }
   e.driver.click("Train again");
   const auto step = [&] {
     const auto& now = t.trials.view("bottleneck").standings;

@@ -360,6 +360,16 @@ TEST_CASE("recurrent pairs in a trial: the same batches for all, what they score
       CHECK(at_once[i].score[s] == doctest::Approx(static_cast<double>(right) / all));
     }
     REQUIRE((at_once[i].alignment != nullptr) == (i == 2));
+    // What it writes for the text that is shown, up to its own end.
+    std::string written;
+    for (const std::string& each : at_once[i].written) written += (written.empty() ? "" : " ") + each;
+    std::vector<std::int32_t> whole_text =
+        model.write(task.batch_of(task.held_out_of_length(14, 1), 40), 40, {}).front();
+    whole_text.erase(std::ranges::find(whole_text, settings.end), whole_text.end());
+    std::string said = task.tokenizer()->decode(whole_text);
+    CHECK(!written.empty());
+    std::erase(written, ' '), std::erase(said, ' ');  // pieces of words stand apart
+    CHECK(written == said);
   }
   const Trace& shown = *at_once[2].alignment;
   REQUIRE(shown.maps.size() == 1);

@@ -1,6 +1,7 @@
 #include "app/workspaces/train/trial_page.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <imgui.h>
 
 #include <algorithm>
@@ -130,27 +131,56 @@ void TrialPage::loss(Ui& ui, const TrialPlan& plan, double height) {
   plot(ui, "trial loss", std::move(chart));
 }
 
-/// Where the one that aligns looks as it writes, in what is left of the column.
+/// Where the one that aligns looks as it writes, beside what all of them write, in what is left of the column.
 void TrialPage::alignment(Ui& ui, JobRunner& jobs, const TrialPlan& plan) {
   const auto& standings = controller_.view(plan.id).standings;
   const auto which =
       std::ranges::find_if(standings, [](const TrialStanding& each) { return each.alignment != nullptr; });
-  section(ui, "WHERE IT LOOKS", plan.alignment_of);
-  if (which == standings.end())
+  if (which == standings.end()) {
+    section(ui, "WHERE IT LOOKS", plan.alignment_of);
     return note(ui, "Drawn whenever the models are scored, ten times in the course of a run.");
+  }
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float high = std::max(room.y, ui.px(250)), gap = ui.px(16), left = std::floor((room.x - gap) * 0.6f);
+  ImGui::BeginChild("where it looks", {left, high}, ImGuiChildFlags_NavFlattened);
+  section(ui, "WHERE IT LOOKS", plan.alignment_of);
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)),
-               height =
-                   std::max(std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale)) - 6, 220.0);
+               height = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale)) - 6;
   HeadMapOptions options;
   options.bare = true;
   options.room = HeadMapOptions::Room{width, height};
   alignment_.want(
       jobs, ui, which->alignment, fmt::format("{} {}", width, height),
       [trace = which->alignment, options](const Style& style) { return head_map_scene(*trace, options, style); });
-  if (!alignment_.scene()) return;
-  SceneViewOptions how;
-  how.fit_height = false;
-  alignment_.draw(ui, "trial alignment", how, width, height);
+  if (alignment_.scene()) alignment_.draw(ui, "trial alignment", {}, width, height);
+  ImGui::EndChild();
+  ImGui::SameLine(0, gap);
+  ImGui::BeginChild("what each writes", {room.x - left - gap, high}, ImGuiChildFlags_NavFlattened);
+  writings(ui, plan, *which->alignment);
+  ImGui::EndChild();
+}
+
+/// What each makes of the text whose alignment is shown, and how many of its words stand where they should.
+void TrialPage::writings(Ui& ui, const TrialPlan& plan, const Trace& text) {
+  const auto& standings = controller_.view(plan.id).standings;
+  const auto words = [](const std::vector<Token>& tokens) {  // without the end
+    std::vector<std::string> out;
+    for (std::size_t i = 0; i + 1 < tokens.size(); ++i) out.push_back(tokens[i].label);
+    return out;
+  };
+  const std::vector<std::string> right = words(text.query_tokens);
+  section(ui, "WHAT EACH WRITES", "of this text");
+  note(ui, fmt::format("{}", fmt::join(words(text.tokens), " ")));
+  paragraph(ui, fmt::format("{}", fmt::join(right, " ")), ui.theme.text);
+  for (std::size_t i = 0; i < standings.size(); ++i) {
+    const TrialStanding& each = standings[i];
+    std::size_t same = 0;
+    for (std::size_t w = 0; w < std::min(right.size(), each.written.size()); ++w) same += right[w] == each.written[w];
+    const Color hue = hue_of_model(ui, i, standings.size());
+    fact(ui, each.title, fmt::format("{} of {}", same, right.size()), &hue,
+         {"of its words, those that stand where the translation above has them"});
+    note(ui, fmt::format("{}", fmt::join(each.written, " ")));
+  }
 }
 
 void TrialPage::right(Ui& ui, const TrialPlan& plan) {

@@ -22,6 +22,7 @@ class TrialPage {
   void score(Ui& ui, const TrialPlan& plan, double height);
   void loss(Ui& ui, const TrialPlan& plan, double height);
   void alignment(Ui& ui, JobRunner& jobs, const TrialPlan& plan);
+  void writings(Ui& ui, const TrialPlan& plan, const Trace& text);
 
   TrialController& controller_;
   SceneSlot alignment_{"scene.trial"};
