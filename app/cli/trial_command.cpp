@@ -37,8 +37,8 @@ void try_out(Console& console, const TrialOptions& options) {
   Report out;
   const Recipe& recipe = plan.contestants.front().recipe;
   out.line(fmt::format("{} ({})", plan.title, plan.source));
-  out.line(fmt::format("{} steps of {}; share of certain tokens that come first, chance {:.2f}", recipe.steps,
-                       step_text(recipe), plan.chance));
+  out.line(
+      fmt::format("{} steps of {}; {}, chance {:.2f}", recipe.steps, step_text(recipe), plan.counted, plan.chance));
   std::vector<Column> columns{"model",
                               "parameters",
                               {"state", "numbers kept"},

@@ -69,53 +69,63 @@ Learner::Learner(const Parameters& parameters, const OptimizerSettings& settings
 
 Learner::~Learner() = default;
 
-StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequest& maps) {
-  Impl& s = *impl_;
-  s.check(batch);
+StepReport gradient_step(Parameters& parameters, AdamW& optimizer, Backend& backend,
+                         const std::function<Backend::Loss(Tape&)>& loss_of, std::stop_token stop) {
   StepReport report;
-  report.step = s.optimizer.steps() + 1;
-  report.learning_rate = s.optimizer.next_rate();
+  report.step = optimizer.steps() + 1;
+  report.learning_rate = optimizer.next_rate();
   const std::string where = fmt::format("step {}", report.step);
   const char* const hint = "a smaller learning rate, a longer warm-up or stronger clipping may help";
-  Tape tape(s.backend);
-  for (const Parameter& each : s.parameters.all()) tape.watch(each.value);
+  Tape tape(backend);
+  for (const Parameter& each : parameters.all()) tape.watch(each.value);
 
-  ForwardResult result;
+  Backend::Loss loss;
   try {
-    result = run_batch(*s.model, batch,
-                       Ctx{.backend = s.backend,
-                           .tap = s.tap.get(),
-                           .stop = stop,
-                           .tape = &tape,
-                           .entropy_price = s.optimizer.settings().entropy_price_at(s.optimizer.steps())},
-                       maps);
+    loss = loss_of(tape);
   } catch (const Error& error) {
     throw Error(where + ": " + error.where, error.expected, error.found, error.hint);
   }
-  Backend::Loss loss;
-  {
-    const Backend::Recording recording(s.backend, &tape);
-    loss = s.backend.cross_entropy(result.logits, batch.targets);
-  }
-  result.logits = {};
   report.loss = loss.nats;
-  report.maps = std::move(result.maps);
   if (!std::isfinite(loss.nats)) throw Error(where + ": loss", "a finite number", fmt::format("{}", loss.nats), hint);
   tape.backward(loss.mean, Tensor::full({1}, 1.0f));
   if (stop.stop_requested()) throw Cancelled();
 
   std::vector<Tensor> gradients;
-  for (const Parameter& each : s.parameters.all()) gradients.push_back(tape.gradient(each.value));
-  report.gradient_norm = gradient_norm(gradients, s.backend);
+  for (const Parameter& each : parameters.all()) gradients.push_back(tape.gradient(each.value));
+  report.gradient_norm = gradient_norm(gradients, backend);
   if (!std::isfinite(report.gradient_norm)) {
     for (std::size_t i = 0; i < gradients.size(); ++i)
       for (Index k = 0; k < gradients[i].size(); ++k)
         if (!std::isfinite(gradients[i].data()[k]))
-          throw Error(fmt::format("{}: gradient of {}", where, s.parameters.all()[i].name), "finite numbers",
+          throw Error(fmt::format("{}: gradient of {}", where, parameters.all()[i].name), "finite numbers",
                       fmt::format("{} at element {}", gradients[i].data()[k], k), hint);
     throw Error(where + ": gradient", "a norm within float32's range", fmt::format("{}", report.gradient_norm), hint);
   }
-  s.optimizer.step(s.parameters, gradients, report.gradient_norm, s.backend);
+  optimizer.step(parameters, gradients, report.gradient_norm, backend);
+  return report;
+}
+
+StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequest& maps) {
+  Impl& s = *impl_;
+  s.check(batch);
+  std::vector<AttentionMap> kept;
+  StepReport report = gradient_step(
+      s.parameters, s.optimizer, s.backend,
+      [&](Tape& tape) {
+        ForwardResult result =
+            run_batch(*s.model, batch,
+                      Ctx{.backend = s.backend,
+                          .tap = s.tap.get(),
+                          .stop = stop,
+                          .tape = &tape,
+                          .entropy_price = s.optimizer.settings().entropy_price_at(s.optimizer.steps())},
+                      maps);
+        kept = std::move(result.maps);
+        const Backend::Recording recording(s.backend, &tape);
+        return s.backend.cross_entropy(result.logits, batch.targets);
+      },
+      stop);
+  report.maps = std::move(kept);
   return report;
 }
 

@@ -3,6 +3,7 @@
 // and where to keep checkpoints is the caller's. One thread at a time; snapshot() models may be used on any.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <stop_token>
@@ -39,20 +40,36 @@ struct StepReport {
   std::vector<AttentionMap> maps;  ///< of the pass, when asked for (of a decoder with a source: its own)
 };
 
-class Learner {
+/// One step of AdamW down the gradient of `loss`, which computes it while it records on the tape. Throws Error on NaN
+/// or infinity, naming step and tensor, and what `loss` throws (Error with the step in front); then nothing has
+/// changed.
+StepReport gradient_step(Parameters& parameters, AdamW& optimizer, Backend& backend,
+                         const std::function<Backend::Loss(Tape&)>& loss, std::stop_token stop);
+
+/// Whoever learns from batches, whatever it is made of.
+class BatchLearner {
+ public:
+  virtual ~BatchLearner() = default;
+  /// Forward, backward, update. Throws Error, Cancelled; then it is as it was before.
+  virtual StepReport learn(const Batch& batch, std::stop_token stop) = 0;
+  /// Mean loss of a batch, nats per counted target, without learning from it.
+  virtual double loss(const Batch& batch, std::stop_token stop) = 0;
+};
+
+class Learner final : public BatchLearner {
  public:
   /// Starts from random weights. Throws Error on settings that make no sense. `backend` must outlive the learner.
   Learner(const ModelConfig& config, const OptimizerSettings& settings, std::uint64_t seed, Backend& backend);
   /// Starts from given weights, which it clones.
   Learner(const Parameters& parameters, const OptimizerSettings& settings, Backend& backend);
-  ~Learner();
+  ~Learner() override;
 
   /// Forward, backward, update. `maps` asks for the attention of the pass (MapRequest::text says whose). Throws
   /// Error on a batch that does not fit the model; on NaN or infinity, naming step and tensor; throws Cancelled. After
   /// any of these the learner is as it was before.
   StepReport step(const Batch& batch, std::stop_token stop = {}, const MapRequest& maps = {});
-  /// Mean loss of a batch, without learning from it.
-  double loss(const Batch& batch, std::stop_token stop = {});
+  StepReport learn(const Batch& batch, std::stop_token stop) override { return step(batch, stop); }
+  double loss(const Batch& batch, std::stop_token stop = {}) override;
   /// The share of the counted targets whose logit is the largest of its row.
   double accuracy(const Batch& batch, std::stop_token stop = {});
 

@@ -52,6 +52,7 @@ std::vector<Field> task_fields(Recipe& r) {
   if (r.task.tells_stories()) fields.push_back({"grammar", &r.task.grammar});
   fields.push_back({"vocabulary", &r.task.vocabulary});
   fields.push_back({"vocabulary_stories", &r.task.vocabulary_stories});
+  if (r.task.translates()) fields.push_back({"sentences", &r.task.sentences});
   return fields;
 }
 std::vector<Field> model_fields(Recipe& r) {
@@ -255,6 +256,7 @@ std::string recipe_json(const Recipe& recipe) {
   out["task"] = section_json(task_fields(copy));
   // Left out where it is the first one: recipes older than the choice stay the same to the letter.
   if (recipe.task.grammar == TaskSettings{}.grammar) out["task"].erase("grammar");
+  if (recipe.task.sentences == TaskSettings{}.sentences) out["task"].erase("sentences");
   out["model"] = section_json(model_fields(copy));
   out["training"] = section_json(training_fields(copy));
   return out.dump(2) + "\n";
@@ -262,8 +264,9 @@ std::string recipe_json(const Recipe& recipe) {
 
 std::string step_text(const Recipe& recipe) {
   if (recipe.task.draws()) return fmt::format("{} pictures", recipe.batch);
-  return recipe.task.translates() ? fmt::format("{} sentences", recipe.batch)
-                                  : fmt::format("{} × {} tokens", recipe.batch, recipe.model.context);
+  return recipe.task.translates()
+             ? fmt::format("{} {}", recipe.batch, recipe.task.sentences > 1 ? "texts" : "sentences")
+             : fmt::format("{} × {} tokens", recipe.batch, recipe.model.context);
 }
 
 namespace {

@@ -192,6 +192,7 @@ void TaskSettings::check(const std::string& where) const {
   if (tells_stories()) Grammar::named(grammar, where + ": grammar");
   check_range(vocabulary, kind == "masked" ? 258 : 257, 65536, where + ": vocabulary");
   check_range(vocabulary_stories, 1, 1'000'000, where + ": vocabulary_stories");
+  check_range(sentences, 1, 64, where + ": sentences");
   check_range(side, 24, 512, where + ": side");
   check_range(patch, 2, side, where + ": patch");
   if (side % patch != 0)

@@ -23,7 +23,8 @@ struct TaskSettings {
   std::string grammar = "stories";  ///< Grammar::named
   int vocabulary = 1536;            ///< tokens at most, 257 at least
   int vocabulary_stories = 4000;    ///< what the tokenizer is trained on
-  // translate: sentences of core/train/translation.h, with a vocabulary of so many tokens and sentences, likewise
+  // translate: sentences of core/train/translation.h, with a vocabulary of so many tokens and texts, likewise
+  int sentences = 1;  ///< of a text at most; each number of them is as frequent
   // repeated: random printable characters, each row said again and again with its own period
   int shortest_period = 8, longest_period = 32;
   // backcopy: letters of core/train/backcopy_task.h, each of which says what may follow; behind a mark copied

@@ -13,23 +13,9 @@
 #include "core/train/learner.h"
 #include "core/train/recipe.h"
 #include "core/train/tasks.h"
+#include "core/train/training_course.h"
 
 namespace headscope {
-
-/// Where a run stands. Losses in nats per token.
-struct TrainingProgress {
-  std::int64_t step = 0, steps = 0;
-  double loss = 0;      ///< of the last step's batch, before its update; NaN before the first
-  double held_out = 0;  ///< measured last; NaN when it never was
-  std::int64_t held_out_step = 0;
-  double floor = 0;              ///< of the held-out rows
-  double learning_rate = 0;      ///< of the last step
-  double gradient_norm = 0;      ///< before clipping
-  double seconds = 0;            ///< spent on training, in all sittings together
-  double tokens_per_second = 0;  ///< of this sitting, evaluations included; 0 before the first step
-  double seconds_left = 0;       ///< at that speed
-  bool finished() const { return step >= steps; }
-};
 
 class Trainer {
  public:
@@ -46,13 +32,13 @@ class Trainer {
   /// both.
   TrainingProgress run(std::int64_t steps, std::stop_token stop = {},
                        const std::function<void(const TrainingProgress&)>& after_step = {});
-  const TrainingProgress& progress() const { return progress_; }
-  const std::vector<TrainingPoint>& curve() const { return curve_; }
+  const TrainingProgress& progress() const { return course_.progress(); }
+  const std::vector<TrainingPoint>& curve() const { return course_.curve(); }
 
   const Recipe& recipe() const { return recipe_; }
   const Task& task() const { return *task_; }
   std::shared_ptr<const Task> shared_task() const { return task_; }
-  const HeldOut& held_out() const { return held_out_; }
+  const HeldOut& held_out() const { return course_.held_out(); }
   Learner& learner() { return *learner_; }
   /// Another learning rate, decay … from the next step on; kept in checkpoints. Throws Error when it makes no sense.
   void set_optimizer(const OptimizerSettings& settings);
@@ -66,20 +52,13 @@ class Trainer {
   void save_model(const std::filesystem::path& folder) const;
 
  private:
-  void evaluate(std::stop_token stop);
+  Trainer(const Recipe& recipe, std::shared_ptr<const Task> task, Backend& backend);
   Checkpoint checkpoint_without_state() const;
 
   Recipe recipe_;
   std::shared_ptr<const Task> task_;
-  HeldOut held_out_;
+  TrainingCourse course_;
   std::unique_ptr<Learner> learner_;
-  TrainingProgress progress_;
-  std::vector<TrainingPoint> curve_;
-  std::int64_t steps_here_ = 0, tokens_here_ = 0;  // in this sitting
-  double seconds_here_ = 0;
 };
-
-/// Mean loss over the batches, each target counted once.
-double held_out_loss(Learner& learner, const HeldOut& data, std::stop_token stop = {});
 
 }  // namespace headscope

@@ -10,10 +10,16 @@
 namespace headscope {
 
 namespace {
-/// The next one that is held out, or that is not.
-Translation draw_one(Random& numbers, bool held_out) {
-  for (;;)
-    if (Translation drawn = draw_translation(numbers); drawn.held_out() == held_out) return drawn;
+/// The next text of at most so many sentences, all of which are held out, or none.
+Translation draw_text(Random& numbers, bool held_out, int most) {
+  const auto sentence = [&] {
+    for (;;)
+      if (Translation drawn = draw_translation(numbers); drawn.held_out() == held_out) return drawn;
+  };
+  int more = most > 1 ? static_cast<int>(numbers.below(static_cast<std::uint64_t>(most))) : 0;
+  Translation text = sentence();
+  for (; more > 0; --more) text = joined(text, sentence());
+  return text;
 }
 
 }  // namespace
@@ -22,7 +28,7 @@ TrainedBpe TranslateTask::learn_words(const TaskSettings& settings) {
   Random numbers(Random(settings.seed).next() + static_cast<std::uint64_t>(Stream::vocabulary));
   std::vector<std::string> texts;
   for (int i = 0; i < settings.vocabulary_stories; ++i) {
-    const Translation drawn = draw_one(numbers, false);
+    const Translation drawn = draw_text(numbers, false, settings.sentences);
     texts.push_back(drawn.source_text());
     texts.push_back(drawn.target_text());
   }
@@ -64,7 +70,7 @@ std::vector<Batch> TranslateTask::batches(const std::vector<Translation>& senten
 Batch TranslateTask::batch(std::int64_t step, int sequences, int length) const {
   Random numbers = random(Stream::train, step);
   std::vector<Translation> drawn;
-  for (int i = 0; i < sequences; ++i) drawn.push_back(draw_one(numbers, false));
+  for (int i = 0; i < sequences; ++i) drawn.push_back(draw_text(numbers, false, settings().sentences));
   return batches(drawn, sequences, length).front();
 }
 
@@ -79,15 +85,34 @@ HeldOut TranslateTask::held_out(int rows, int sequences, int length) const {
 std::vector<Translation> TranslateTask::held_out_translations(int count) const {
   Random numbers = random(Stream::held_out);
   std::vector<Translation> drawn;
-  for (int i = 0; i < count; ++i) drawn.push_back(draw_one(numbers, true));
+  for (int i = 0; i < count; ++i) drawn.push_back(draw_text(numbers, true, settings().sentences));
   return drawn;
+}
+
+std::vector<Translation> TranslateTask::held_out_of_length(int words, int count) const {
+  const int most = settings().sentences * (longest_sentence + 1) - 1;
+  if (words < shortest_sentence || words > most)
+    throw Error(
+        "words of a text",
+        fmt::format("{} to {}, as texts of up to {} sentences have", shortest_sentence, most, settings().sentences),
+        fmt::format("{}", words));
+  Random numbers = random(Stream::held_out, words);
+  std::vector<Translation> drawn;
+  while (static_cast<int>(drawn.size()) < count)
+    if (Translation text = draw_text(numbers, true, settings().sentences); std::ssize(text.source) == words)
+      drawn.push_back(std::move(text));
+  return drawn;
+}
+
+Batch TranslateTask::batch_of(const std::vector<Translation>& texts, int length) const {
+  return batches(texts, static_cast<int>(texts.size()), length).front();
 }
 
 /// Long enough to show what is particular: an adverb, a place, an adjective.
 Translation TranslateTask::probe() const {
   Random numbers = random(Stream::probe);
   for (;;)
-    if (Translation drawn = draw_one(numbers, true); drawn.source.size() >= 10) return drawn;
+    if (Translation drawn = draw_text(numbers, true, settings().sentences); drawn.source.size() >= 10) return drawn;
 }
 
 std::string TranslateTask::probe_text(int) const {

@@ -1,6 +1,6 @@
 #pragma once
-// What an encoder-decoder learns from: sentences of two small languages (core/train/translation.h) and their words'
-// alignment. One vocabulary serves both.
+// What an encoder-decoder learns from: texts of one sentence or several of two small languages
+// (core/train/translation.h) and their words' alignment. One vocabulary serves both.
 
 #include "core/train/tasks.h"
 #include "core/train/translation.h"
@@ -15,8 +15,12 @@ class TranslateTask final : public Task {
   std::string probe_text(int length) const override;
   std::string probe_source() const override;
 
-  /// The sentences held out, of which no model learns any.
+  /// Texts held out: of their sentences no model learns any.
   std::vector<Translation> held_out_translations(int count) const;
+  /// Texts held out whose sources have so many words. Throws Error where none has.
+  std::vector<Translation> held_out_of_length(int words, int count) const;
+  /// These as a batch for a context of `length`. Throws Error when one is longer.
+  Batch batch_of(const std::vector<Translation>& texts, int length) const;
   /// One of them on which alignment can be watched.
   Translation probe() const;
   /// What the encoder reads of it: its tokens and the end-of-text.

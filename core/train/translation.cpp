@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -126,7 +127,7 @@ class Target {
   Translation& into_;
 };
 
-std::string joined(const std::vector<std::string>& words) {
+std::string spoken(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
   return text;
@@ -135,10 +136,10 @@ std::string joined(const std::vector<std::string>& words) {
 }  // namespace
 
 std::string Translation::source_text() const {
-  return joined(source);
+  return spoken(source);
 }
 std::string Translation::target_text() const {
-  return joined(target);
+  return spoken(target);
 }
 
 bool Translation::held_out() const {
@@ -189,6 +190,27 @@ Translation draw_translation(Random& random) {
   }
   target.word(verb_in(verb, subject.many, past), verb_at, subject_at.noun);
   return out;
+}
+
+Translation joined(const Translation& first, const Translation& second) {
+  Translation out = first;
+  out.source.emplace_back("and");
+  out.target.emplace_back("et");
+  const int source = static_cast<int>(out.source.size()), target = static_cast<int>(out.target.size());
+  out.known.sure.insert({source - 1, target - 1});
+  out.known.possible.insert({source - 1, target - 1});
+  out.source.insert(out.source.end(), second.source.begin(), second.source.end());
+  out.target.insert(out.target.end(), second.target.begin(), second.target.end());
+  for (const AlignedPair& pair : second.known.sure) out.known.sure.insert({pair.source + source, pair.target + target});
+  for (const AlignedPair& pair : second.known.possible)
+    out.known.possible.insert({pair.source + source, pair.target + target});
+  return out;
+}
+
+int target_words() {
+  // Nouns and articles in two numbers, articles and adjectives in two classes, verbs of either time and number.
+  return static_cast<int>(2 * std::size(nouns) + 4 * std::size(articles) + 4 * std::size(adjectives) +
+                          4 * std::size(verbs) + std::size(prepositions) + std::size(adverbs) + 1);
 }
 
 }  // namespace headscope

@@ -26,7 +26,7 @@ struct Translation {
 
   std::string source_text() const;
   std::string target_text() const;
-  /// Whether it is one that no model learns from: a seventh of all sources, told by their words.
+  /// Whether it is one that no model learns from: a seventh of all sources, told by their words. Of a sentence.
   bool held_out() const;
 };
 
@@ -34,5 +34,11 @@ struct Translation {
 std::vector<TextSpan> spans_of(const std::vector<std::string>& words);
 
 Translation draw_translation(Random& random);
+/// "… and …", in both languages, where "et" stands for "and".
+Translation joined(const Translation& first, const Translation& second);
+/// Words that the sources of one sentence have.
+inline constexpr int shortest_sentence = 5, longest_sentence = 12;
+/// Different words in all targets, "et" among them.
+int target_words();
 
 }  // namespace headscope

@@ -6,58 +6,27 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/base/nth.h"
 #include "core/base/special_values.h"
-#include "core/train/batches.h"
-#include "core/train/recurrent_layers.h"
 
 namespace headscope {
 
 namespace {
-constexpr int scored_rows = 24;
 constexpr int scores_in_all = 10;  // in the course of a trial, besides the last
-
-/// Rows of `size` characters that are said twice. Only those of the second time count: they are certain.
-Batch rows_of_size(const Task& task, int size) {
-  Random random(task.settings().seed + 0x73697a65u + static_cast<std::uint64_t>(size));
-  std::vector<std::vector<std::int32_t>> rows;
-  for (int i = 0; i < scored_rows; ++i)
-    rows.push_back(ids_of(*task.tokenizer(), repeated_text(random, size, 2 * size)));
-  Batch batch = batches_of(rows, scored_rows, task.vocabulary().end_of_text_id(), false).front();
-  for (std::size_t i = 0; i < batch.targets.size(); ++i)
-    if (static_cast<int>(i) % (2 * size) < size) batch.targets[i] = -1;
-  return batch;
-}
-
-std::int64_t state_numbers(const Contestant& of) {
-  const ModelShape& m = of.recipe.model;
-  const std::int64_t width = std::int64_t{m.heads} * m.head_width(), recurrent = std::ssize(of.recurrent);
-  return recurrent * width * m.head_width() + (m.layers - recurrent) * 2 * width * m.context;
-}
 }  // namespace
 
 struct Trial::Runner {
-  Runner(const Contestant& of, Backend& on) : contestant(of), backend(on), trainer(of.recipe, on) { length(0); }
+  Runner(const Contestant& of, Backend& on) : contestant(of), model(of.make(of.recipe, on)) {}
   Contestant contestant;
-  Backend& backend;
-  Trainer trainer;
+  std::unique_ptr<TrialModel> model;
   TrialStanding standing;
-
-  /// The texts of the passes to come have so many tokens; 0 = the context.
-  void length(int tokens) {
-    if (contestant.recurrent.empty()) return;
-    Learner& learner = trainer.learner();
-    learner.set_tap(recurrent_layers(learner.config(), contestant.recurrent,
-                                     tokens > 0 ? tokens : contestant.recipe.model.context, backend));
-  }
 };
 
 Trial::Trial(const TrialPlan& plan, Backend& backend) : plan_(plan) {
   for (const Contestant& each : plan.contestants) {
     Runner& runner = *runners_.emplace_back(std::make_unique<Runner>(each, backend));
     runner.standing.title = each.title;
-    runner.standing.parameters = runner.trainer.learner().parameters().count();
-    runner.standing.state = state_numbers(each);
+    runner.standing.parameters = runner.model->parameters();
+    runner.standing.state = runner.model->state();
     runner.standing.score.assign(plan.sizes.size(), nan);
   }
 }
@@ -65,20 +34,20 @@ Trial::~Trial() = default;
 
 void Trial::score(Runner& runner, std::stop_token stop) {
   std::vector<double> score;
-  for (const int size : plan_.sizes) {
-    const Batch rows = rows_of_size(runner.trainer.task(), size);
-    runner.length(rows.length);
-    score.push_back(runner.trainer.learner().accuracy(rows, stop));
-  }
+  for (const int size : plan_.sizes) score.push_back(runner.model->score(size, stop));
+  auto alignment = runner.model->alignment(stop);
+  auto written = runner.model->written(stop);
+  runner.standing.alignment = std::move(alignment);
+  runner.standing.written = std::move(written);
   runner.standing.score = std::move(score);
-  runner.standing.scored_step = runner.trainer.progress().step;
+  runner.standing.scored_step = runner.model->progress().step;
 }
 
 void Trial::run(std::int64_t steps, std::stop_token stop) {
   for (const auto& runner : runners_) {
-    runner->length(0);  // scoring, which may have been stopped, leaves that of its rows
     const std::int64_t every = std::max<std::int64_t>(runner->contestant.recipe.steps / scores_in_all, 1);
-    const TrainingProgress p = runner->trainer.run(steps, stop);
+    runner->model->learn(steps, stop);
+    const TrainingProgress& p = runner->model->progress();
     if (p.step / every > runner->standing.scored_step / every ||
         (p.finished() && runner->standing.scored_step < p.step))
       score(*runner, stop);
@@ -87,7 +56,7 @@ void Trial::run(std::int64_t steps, std::stop_token stop) {
 
 bool Trial::finished() const {
   return std::ranges::all_of(runners_, [](const auto& each) {
-    const TrainingProgress& p = each->trainer.progress();
+    const TrainingProgress& p = each->model->progress();
     return p.finished() && each->standing.scored_step == p.step;
   });
 }
@@ -95,8 +64,8 @@ bool Trial::finished() const {
 double Trial::share_done() const {
   double done = 0, all = 0;
   for (const auto& each : runners_) {
-    done += static_cast<double>(each->trainer.progress().step);
-    all += static_cast<double>(each->trainer.progress().steps);
+    done += static_cast<double>(each->model->progress().step);
+    all += static_cast<double>(each->model->progress().steps);
   }
   return done / all;
 }
@@ -105,14 +74,10 @@ std::vector<TrialStanding> Trial::standings() const {
   std::vector<TrialStanding> out;
   for (const auto& each : runners_) {
     TrialStanding& now = out.emplace_back(each->standing);
-    now.progress = each->trainer.progress();
-    now.curve = each->trainer.curve();
+    now.progress = each->model->progress();
+    now.curve = each->model->curve();
   }
   return out;
-}
-
-Learner& Trial::learner(std::size_t contestant) {
-  return runners_.at(contestant)->trainer.learner();
 }
 
 const TrialPlan& trial_plan(const std::string& id) {

@@ -1,17 +1,17 @@
 #pragma once
 // Small models that differ in one thing, trained side by side on the same task from the same first batch on, so that
 // what the thing does can be seen: whether a state of fixed size can recall, how many heads a width should be shared
-// out to. Everything is learnt when it is asked for; nothing is kept. One thread at a time.
+// out to, whether a sentence fits into one vector. Everything is learnt when it is asked for; nothing is kept. One
+// thread at a time.
 
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
 
-#include "core/train/trainer.h"
+#include "core/train/trial_model.h"
 
 namespace headscope {
 
@@ -19,8 +19,7 @@ namespace headscope {
 struct Contestant {
   std::string title;
   Recipe recipe;
-  std::set<int> recurrent =
-      {};  ///< layers with a linear recurrence in place of softmax (core/train/recurrent_layers.h)
+  MakeTrialModel make = transformer();  ///< what learns by it
 };
 
 /// What differs, on what, and how it is scored.
@@ -29,9 +28,14 @@ struct TrialPlan {
   std::string question, answer;  ///< a sentence each: what is asked, what to look for
   std::string source;            ///< papers
   std::string words;             ///< further words that find it
-  std::string size_title;        ///< what `sizes` count: "pairs to remember", "" where there is one score alone
+  std::string size_title;        ///< what `sizes` count: "characters to copy"
   std::vector<int> sizes;
-  double chance = 0;  ///< of the score
+  double chance = 0;                  ///< of the score
+  std::string score_title, score_of;  ///< "characters copied right", "share of those said for the second time"
+  std::string counted;                ///< the same for a table: "share of certain tokens that come first"
+  std::string task_details;           ///< a sentence about the task
+  std::string kept_of;                ///< what `state` numbers are, of each kind of model
+  std::string alignment_of;           ///< what rows and columns of the alignment are; "" where nobody aligns anything
   std::vector<Contestant> contestants;
 };
 
@@ -49,14 +53,16 @@ struct TrialStanding {
   std::int64_t state = 0;  ///< numbers that it keeps of a text of the context's length: keys, values, states
   TrainingProgress progress;
   std::vector<TrainingPoint> curve;
-  /// Share of the certain tokens that come first, by size, measured at `scored_step`; NaN before.
+  /// How much it gets right (TrialModel::score), by size, measured at `scored_step`; NaN before.
   std::vector<double> score;
+  std::shared_ptr<const Trace> alignment;  ///< TrialModel::alignment, measured with it; null before
+  std::vector<std::string> written;        ///< TrialModel::written, likewise
   std::int64_t scored_step = 0;
 };
 
 class Trial {
  public:
-  /// Throws Error as Trainer does. `backend` must outlive the trial.
+  /// Throws Error as its models do. `backend` must outlive the trial.
   Trial(const TrialPlan& plan, Backend& backend);
   ~Trial();
 
@@ -67,8 +73,6 @@ class Trial {
   double share_done() const;  ///< 0 … 1
   std::vector<TrialStanding> standings() const;
   const TrialPlan& plan() const { return plan_; }
-  /// The model of a contestant as it stands, with nothing in the place of its softmax.
-  Learner& learner(std::size_t contestant);
 
  private:
   struct Runner;

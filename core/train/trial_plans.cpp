@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/train/translation.h"
 #include "core/train/trial.h"
 
 namespace headscope {
@@ -26,55 +27,116 @@ Recipe small_recipe(const std::string& name, TaskSettings task, int context) {
 }
 
 std::vector<Contestant> attention_and_states(const Recipe& recipe) {
-  return {{"attention", recipe}, {"linear recurrence", recipe, {0, 1, 2}}, {"hybrid", recipe, {0}}};
+  return {{"attention", recipe},
+          {"linear recurrence", recipe, transformer({0, 1, 2})},
+          {"hybrid", recipe, transformer({0})}};
+}
+
+/// What both trials of copying say alike.
+TrialPlan copying_plan() {
+  TrialPlan plan;
+  plan.size_title = "characters to copy";
+  plan.sizes = {8, 12, 16, 20, 24, 30};
+  plan.chance = 1.0 / 95;
+  plan.score_title = "characters copied right";
+  plan.score_of = "share of those said for the second time";
+  plan.counted = "share of certain tokens that come first";
+  plan.task_details = "random printable characters, said again with a period of 8 to 30";
+  plan.kept_of =
+      "keys and values of every token where a layer attends, a state of d_head × d_head for each head where it recurs";
+  return plan;
+}
+Recipe copying_recipe(const std::string& name) {
+  return small_recipe(name, {.kind = "repeated", .seed = 1, .shortest_period = 8, .longest_period = 30}, 64);
 }
 
 TrialPlan copying() {
-  Recipe recipe = small_recipe("copy", {.kind = "repeated", .seed = 1, .shortest_period = 8, .longest_period = 30}, 64);
+  Recipe recipe = copying_recipe("copy");
   recipe.model.layers = 3;
-  return {
-      "copy",
-      "Copying: attention and states of fixed size",
-      "Copying",
-      "Random characters are said twice. How long a text can be said again?",
+  TrialPlan plan = copying_plan();
+  plan.id = "copy";
+  plan.title = "Copying: attention and states of fixed size";
+  plan.tab = "Copying";
+  plan.question = "Random characters are said twice. How long a text can be said again?";
+  plan.answer =
       "Attention finds what followed the same character and copies any length it learnt at. A recurrence has to keep "
       "the text in a state of fixed size, and mixes up the more, the longer it is. With attention in the two layers "
-      "above it the text comes back.",
-      "Jelassi et al. 2024 (Repeat After Me), Arora et al. 2023 (Zoology)",
+      "above it the text comes back.";
+  plan.source = "Jelassi et al. 2024 (Repeat After Me), Arora et al. 2023 (Zoology)";
+  plan.words =
       "state space, SSM, Mamba, recall, exact recall, associative recall, linear recurrence, retention, hybrid, "
-      "fixed state",
-      "characters to copy",
-      {8, 12, 16, 20, 24, 30},
-      1.0 / 95,
-      attention_and_states(recipe)};
+      "fixed state";
+  plan.contestants = attention_and_states(recipe);
+  return plan;
 }
 
 TrialPlan heads() {
-  TrialPlan plan{
-      "heads",
-      "Head count: one width shared out",
-      "Head count",
-      "The same width and as many weights, shared out to 1 … 32 heads. Which learn to copy?",
+  TrialPlan plan = copying_plan();
+  plan.id = "heads";
+  plan.title = "Head count: one width shared out";
+  plan.tab = "Head count";
+  plan.question = "The same width and as many weights, shared out to 1 … 32 heads. Which learn to copy?";
+  plan.answer =
       "A head's scores have rank d_head = width ÷ heads at most (Bhojanapalli et al. 2020). How few numbers still "
-      "tell 95 characters apart, and one place back from two?",
-      "Bhojanapalli et al. 2020 (Low-Rank Bottleneck), Michel et al. 2019",
-      "how many heads, number of heads, d_head, head width, ablation of width",
-      "characters to copy",
-      {8, 12, 16, 20, 24, 30},
-      1.0 / 95,
-      {}};
-  Recipe recipe =
-      small_recipe("heads", {.kind = "repeated", .seed = 1, .shortest_period = 8, .longest_period = 30}, 64);
+      "tell 95 characters apart, and one place back from two?";
+  plan.source = "Bhojanapalli et al. 2020 (Low-Rank Bottleneck), Michel et al. 2019";
+  plan.words = "how many heads, number of heads, d_head, head width, ablation of width";
+  Recipe recipe = copying_recipe("heads");
   for (const int heads : {1, 2, 4, 8, 16, 32}) {
     recipe.model.heads = recipe.model.kv_heads = heads;
     plan.contestants.push_back({fmt::format("{} × {}", heads, recipe.model.width / heads), recipe});
   }
   return plan;
 }
+
+TrialPlan bottleneck() {
+  TrialPlan plan;
+  plan.id = "bottleneck";
+  plan.title = "One vector: what attention was invented for";
+  plan.tab = "One vector";
+  plan.question =
+      "A recurrent network reads a text, another writes its translation. Does the text fit into the one vector that is "
+      "handed over?";
+  plan.answer =
+      "One vector holds a short text, and the less of one the longer it is, read forwards or backwards. Attention goes "
+      "back to the source for every word: long texts come out as well as short ones.";
+  plan.source = "Sutskever et al. 2014, Cho et al. 2014, Bahdanau et al. 2015 (figures 2 and 3)";
+  // In the palette what comes first says most: what pages of their own are called by comes last.
+  plan.words =
+      "fixed vector, context vector, thought vector, long sentences, Sutskever, Cho, reversed source, GRU, accuracy "
+      "against length, recurrent encoder-decoder, RNN, encoder decoder, translation, figure 3, additive attention, "
+      "alignment, Bahdanau, seq2seq, sequence to sequence, without before attention, information bottleneck";
+  plan.size_title = "words of the source";
+  plan.sizes = {6, 10, 14, 18, 22, 26, 30};
+  plan.chance = 1.0 / (target_words() + 1);  // the end is a token, too
+  plan.score_title = "words translated right";
+  plan.score_of = "share of those of the target, each at its place";
+  plan.counted = "share of the target's words that are written at their place";
+  plan.task_details = "texts of one to three sentences of an English of a hundred words, into a language made for this";
+  plan.kept_of = "the last state of the encoder where there is one vector, its state at every token with attention";
+  plan.alignment_of = "target ↓ source →";
+  Recipe recipe;
+  recipe.name = "bottleneck";
+  recipe.task = {.kind = "translate", .seed = 1, .vocabulary = 1024, .vocabulary_stories = 1500, .sentences = 3};
+  // Of the shape its width and the context count: a recurrent pair has one layer and no heads.
+  recipe.model = {.family = "bart", .layers = 1, .heads = 1, .kv_heads = 1, .width = 64, .mlp = 1, .context = 44};
+  recipe.steps = recipe.optimizer.schedule_steps = 1000;
+  recipe.batch = 32;
+  recipe.optimizer.learning_rate = 0.005;
+  recipe.optimizer.final_learning_rate = 0.0005;
+  recipe.optimizer.warmup_steps = 20;
+  recipe.optimizer.weight_decay = 0.01;
+  recipe.evaluate_every = 25;
+  recipe.evaluate_rows = 32;
+  plan.contestants = {{"one vector", recipe, recurrent_pair(SourceReading::one_vector)},
+                      {"one vector, reversed", recipe, recurrent_pair(SourceReading::one_vector_backwards)},
+                      {"attention", recipe, recurrent_pair(SourceReading::attention)}};
+  return plan;
+}
 }  // namespace
 
 const std::vector<TrialPlan>& trial_plans() {
-  static const std::vector<TrialPlan> plans{copying(), heads()};
+  static const std::vector<TrialPlan> plans{copying(), heads(), bottleneck()};
   return plans;
 }
 

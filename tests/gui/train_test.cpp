@@ -193,4 +193,57 @@ TEST_CASE("models side by side: begun, watched, stopped, gone on with; one model
   CHECK(e.driver.shown("Start training"));
 }
 
+TEST_CASE(
+    "the recurrent pairs' page: scores and the alignment while they learn, the loss beside them, stopped and gone on "
+    "with") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Train t;
+  Explore& e = t.e;
+  e.driver.click("One vector");
+  e.driver.frames(2);
+  CHECK(e.app.settings().pages.at("Train") == "bottleneck");
+  using Phase = TrialController::Phase;
+  const auto& view = t.trials.view("bottleneck");
+  CHECK(view.phase == Phase::idle);
+  CHECK_FALSE(e.driver.shown("trial score"));
+  // Two steps, each of which is scored; a run of the plan's own length differs in nothing that is drawn.
+  t.trials.start(with_steps(trial_plan("bottleneck"), 2));
+  REQUIRE(e.driver.until([&] { return t.trials.view("bottleneck").phase == Phase::finished; }, 120'000));
+  const auto& standings = t.trials.view("bottleneck").standings;
+  REQUIRE(standings.size() == 3);
+  REQUIRE(e.driver.until([&] { return e.driver.shown("trial alignment"); }, 20'000));
+  CHECK(e.driver.shown("trial score"));
+  CHECK(e.driver.shown("trial loss"));
+  CHECK(e.driver.item("trial alignment").min.y > e.driver.item("trial score").max.y);
+  CHECK(e.driver.item("trial loss").min.x > e.driver.item("trial score").max.x);
+  for (const TrialStanding& each : standings)
+    for (const double score : each.score) CHECK((score >= 0 && score < 0.5));
+  CHECK(standings[2].alignment);
+  CHECK_FALSE(standings[0].alignment);
+  // Beside it what each makes of that text, under its name.
+  for (const TrialStanding& each : standings) {
+    int beside = 0;
+    for (const Item& item : e.items(each.title))
+      beside += item.label == each.title && item.min.x > e.driver.item("trial alignment").max.x &&
+                item.max.x <= e.driver.item("trial score").max.x + 1 && item.max.y < 800;
+    CHECK(beside == 1);
+  }
+  e.driver.click("Train again");
+  const auto step = [&] {
+    const auto& now = t.trials.view("bottleneck").standings;
+    return now.empty() ? std::int64_t{0} : now.back().progress.step;
+  };
+  REQUIRE(e.driver.until([&] { return step() >= 1 && t.trials.view("bottleneck").phase == Phase::running; }, 60'000));
+  CHECK(t.trials.view("bottleneck").standings.back().progress.steps > 100);
+  CHECK_FALSE(e.driver.shown("trial alignment"));  // of another run
+  e.driver.click("Stop");
+  e.driver.frames(2);
+  CHECK(t.trials.view("bottleneck").phase == Phase::stopped);
+  REQUIRE(e.driver.until([&] { return e.app.settled(); }, 60'000));
+  const std::int64_t stopped = step();
+  e.driver.click("Go on");
+  REQUIRE(e.driver.until([&] { return step() > stopped; }, 60'000));
+  t.trials.stop();
+}
+
 }  // namespace headscope::train_test

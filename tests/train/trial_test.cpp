@@ -29,7 +29,10 @@ TrialPlan small_plan() {
   recipe.batch = 3;
   recipe.evaluate_every = 3;
   recipe.evaluate_rows = 4;
-  plan.contestants = {{"attention", recipe}, {"again", recipe}, {"state", recipe, {0, 1}}, {"hybrid", recipe, {0}}};
+  plan.contestants = {{"attention", recipe},
+                      {"again", recipe},
+                      {"state", recipe, transformer({0, 1})},
+                      {"hybrid", recipe, transformer({0})}};
   return plan;
 }
 
@@ -178,7 +181,7 @@ TEST_CASE(
 TEST_CASE("a trial that is stopped while it scores learns on as if nothing had been") {
   Backend backend(1);
   TrialPlan plan = small_plan();
-  plan.contestants = {{"state", plan.contestants[0].recipe, {0, 1}}};
+  plan.contestants = {{"state", plan.contestants[0].recipe, transformer({0, 1})}};
   plan.sizes = {3, 5, 4, 3};
   for (Contestant& each : plan.contestants) each.recipe.steps = each.recipe.optimizer.schedule_steps = 60;
   Trial whole(plan, backend);

@@ -102,7 +102,8 @@ void TrainWorkspace::left(const PageContext& c) {
     titles.push_back(each.tab.c_str());
     ids.push_back(each.id);
   }
-  if (segmented(c.ui, "training page", titles, chosen)) c.app.settings.pages[id()] = nth(ids, chosen);
+  const float fits = std::min(segmented_width(c.ui, titles), ImGui::GetContentRegionAvail().x);
+  if (segmented(c.ui, "training page", titles, chosen, fits)) c.app.settings.pages[id()] = nth(ids, chosen);
   if (plan) return trial_.left(c.ui, *plan);
   recipe(c.ui);
   controls(c.ui);
@@ -270,7 +271,7 @@ void TrainWorkspace::branches(Ui& ui) {
 }
 
 void TrainWorkspace::middle(const PageContext& c) {
-  if (const TrialPlan* plan = trial(c.app)) return trial_.middle(c.ui, *plan);
+  if (const TrialPlan* plan = trial(c.app)) return trial_.middle(c.ui, c.jobs, *plan);
   if (!controller_.has_run() || (!controller_.moment() && controller_.phase() == Phase::idle))
     return empty_state(c.ui, "No model is being trained",
                        "Choose a recipe on the left and press Start training: heads will form before your eyes.");

@@ -1,6 +1,7 @@
 #include "app/workspaces/train/trial_page.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <imgui.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "app/workspaces/train/curves.h"
 #include "core/base/duration.h"
 #include "core/base/nth.h"
+#include "viz/scene/head_map.h"
 
 namespace headscope {
 
@@ -58,9 +60,7 @@ void TrialPage::left(Ui& ui, const TrialPlan& plan) {
     fact(ui, "Time left", duration_text(seconds));
   }
   section(ui, "ALIKE IN ALL", "but for what is asked");
-  fact(ui, "Task", recipe.task.kind, nullptr,
-       {fmt::format("random printable characters, said again with a period of {} to {}", recipe.task.shortest_period,
-                    recipe.task.longest_period)});
+  fact(ui, "Task", recipe.task.kind, nullptr, {plan.task_details});
   fact(ui, "Layers", fmt::format("{}, width {}", recipe.model.layers, recipe.model.width));
   fact(ui, "Batch", step_text(recipe));
   fact(ui, "Steps", fmt::format("{}", view.standings.empty() ? recipe.steps : view.standings.front().progress.steps));
@@ -68,7 +68,7 @@ void TrialPage::left(Ui& ui, const TrialPlan& plan) {
   fact(ui, "Seed", fmt::format("{}", recipe.seed), nullptr, {"the same first weights and batches for all"});
 }
 
-void TrialPage::middle(Ui& ui, const TrialPlan& plan) {
+void TrialPage::middle(Ui& ui, JobRunner& jobs, const TrialPlan& plan) {
   const TrialController::View& view = controller_.view(plan.id);
   if (view.standings.empty())
     return empty_state(ui, view.phase == TrialPhase::running ? "Making data and first weights" : plan.title,
@@ -76,10 +76,19 @@ void TrialPage::middle(Ui& ui, const TrialPlan& plan) {
                            ? "The first picture follows at once."
                            : "Press Train side by side on the left: every number here is of "
                              "models that learn before your eyes.");
-  const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
+  const auto room = [&] { return static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale); };
+  const bool aligns = !plan.alignment_of.empty();
+  score(ui, plan, std::max((aligns ? 0.4 : 0.5) * room() - 34, 150.0));
+  if (aligns) return alignment(ui, jobs, plan);
+  section(ui, "HELD-OUT LOSS", "nats per token; the floor is the entropy of the data, computed");
+  loss(ui, plan, std::max(room() - 10, 120.0));
+}
+
+/// What each gets right, by size.
+void TrialPage::score(Ui& ui, const TrialPlan& plan, double height) {
+  const TrialController::View& view = controller_.view(plan.id);
   const std::size_t count = view.standings.size();
-  section(ui, "CHARACTERS COPIED RIGHT",
-          fmt::format("share of those said for the second time · chance {:.2f}", plan.chance));
+  section(ui, plan.score_title, fmt::format("{} · chance {:.2f}", plan.score_of, plan.chance));
   LineChart chart;
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
@@ -97,10 +106,14 @@ void TrialPage::middle(Ui& ui, const TrialPlan& plan) {
   chart.x_low = plan.sizes.front();
   chart.x_high = plan.sizes.back();
   chart.x_title = plan.size_title;
-  chart.height = std::max(0.5 * room - 34, 150.0);
-  plot(ui, "trial score", chart);
-  section(ui, "HELD-OUT LOSS", "nats per token; the floor is the entropy of the data, computed");
-  chart = {};
+  chart.height = height;
+  plot(ui, "trial score", std::move(chart));
+}
+
+void TrialPage::loss(Ui& ui, const TrialPlan& plan, double height) {
+  const TrialController::View& view = controller_.view(plan.id);
+  const std::size_t count = view.standings.size();
+  LineChart chart;
   double end = 1, floor = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
@@ -114,8 +127,60 @@ void TrialPage::middle(Ui& ui, const TrialPlan& plan) {
   chart.x_high = end;
   chart.y_low = 0;
   chart.x_title = "step";
-  chart.height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 10, 120.0);
+  chart.height = height;
   plot(ui, "trial loss", std::move(chart));
+}
+
+/// Where the one that aligns looks as it writes, beside what all of them write, in what is left of the column.
+void TrialPage::alignment(Ui& ui, JobRunner& jobs, const TrialPlan& plan) {
+  const auto& standings = controller_.view(plan.id).standings;
+  const auto which =
+      std::ranges::find_if(standings, [](const TrialStanding& each) { return each.alignment != nullptr; });
+  if (which == standings.end()) {
+    section(ui, "WHERE IT LOOKS", plan.alignment_of);
+    return note(ui, "Drawn whenever the models are scored, ten times in the course of a run.");
+  }
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float high = std::max(room.y, ui.px(250)), gap = ui.px(16), left = std::floor((room.x - gap) * 0.6f);
+  ImGui::BeginChild("where it looks", {left, high}, ImGuiChildFlags_NavFlattened);
+  section(ui, "WHERE IT LOOKS", plan.alignment_of);
+  const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)),
+               height = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale)) - 6;
+  HeadMapOptions options;
+  options.bare = true;
+  options.room = HeadMapOptions::Room{width, height};
+  alignment_.want(
+      jobs, ui, which->alignment, fmt::format("{} {}", width, height),
+      [trace = which->alignment, options](const Style& style) { return head_map_scene(*trace, options, style); });
+  if (alignment_.scene()) alignment_.draw(ui, "trial alignment", {}, width, height);
+  ImGui::EndChild();
+  ImGui::SameLine(0, gap);
+  ImGui::BeginChild("what each writes", {room.x - left - gap, high}, ImGuiChildFlags_NavFlattened);
+  writings(ui, plan, *which->alignment);
+  ImGui::EndChild();
+}
+
+/// What each makes of the text whose alignment is shown, and how many of its words stand where they should.
+void TrialPage::writings(Ui& ui, const TrialPlan& plan, const Trace& text) {
+  const auto& standings = controller_.view(plan.id).standings;
+  const auto words = [](const std::vector<Token>& tokens) {  // without the end
+    std::vector<std::string> out;
+    for (std::size_t i = 0; i + 1 < tokens.size(); ++i) out.push_back(tokens[i].label);
+    return out;
+  };
+  const std::vector<std::string> right = words(text.query_tokens);
+  section(ui, "WHAT EACH WRITES", "of this text");
+  note(ui, fmt::format("{}", fmt::join(words(text.tokens), " ")));
+  paragraph(ui, fmt::format("{}", fmt::join(right, " ")), ui.theme.text);
+  for (std::size_t i = 0; i < standings.size(); ++i) {
+    const TrialStanding& each = standings[i];
+    std::size_t same = 0;
+    for (std::size_t w = 0; w < std::min(right.size(), each.written.size()); ++w) same += right[w] == each.written[w];
+    const Color hue = hue_of_model(ui, i, standings.size());
+    fact(ui, each.title, fmt::format("{} of {}", same, right.size()), &hue,
+         {"of its words, those that stand where the translation above has them"});
+    note(ui, fmt::format("{}", fmt::join(each.written, " ")));
+  }
 }
 
 void TrialPage::right(Ui& ui, const TrialPlan& plan) {
@@ -128,13 +193,14 @@ void TrialPage::right(Ui& ui, const TrialPlan& plan) {
     return sum / static_cast<double>(values.size());
   };
   const std::size_t count = view.standings.size();
-  section(ui, "COPIED RIGHT", "mean over all lengths");
+  section(ui, "Score", "mean over all lengths");
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
     const Color hue = hue_of_model(ui, i, count);
     const double share = mean(each.score);
     fact(ui, each.title, std::isnan(share) ? "–" : fmt::format("{:.0f} %", 100 * share), &hue,
-         {fmt::format("measured after step {}, on rows that it never learnt from", each.scored_step)});
+         {fmt::format("{}, measured after step {}, on texts that it never learnt from", plan.score_of,
+                      each.scored_step)});
   }
   section(ui, "HELD-OUT LOSS", fmt::format("floor {:.3f}", view.standings.front().progress.floor));
   for (std::size_t i = 0; i < count; ++i) {
@@ -147,9 +213,11 @@ void TrialPage::right(Ui& ui, const TrialPlan& plan) {
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
     fact(ui, each.title, fmt::format("{}", each.state), nullptr,
-         {"keys and values of every token where a layer attends, a state of d_head × d_head for each head where it "
-          "recurs",
-          fmt::format("{} weights", each.parameters)});
+         {plan.kept_of, fmt::format("{} weights", each.parameters)});
+  }
+  if (!plan.alignment_of.empty()) {  // whose place the alignment has
+    section(ui, "LOSS OVER STEPS", "nats per token");
+    loss(ui, plan, 132);
   }
   section(ui, "WHAT TO LOOK FOR");
   // It speaks of models that have learnt what they can.
