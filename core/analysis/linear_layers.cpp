@@ -137,11 +137,16 @@ std::string LinearLayers::finding(double allowed) const {
   if (kept == 0) {
     out = fmt::format("Every layer may become linear: {}.", from_to);
   } else if (kept == layers) {
-    const std::vector<int> fewer = kept_layers(layers - 1);
-    std::vector<int> gone = all_layers(layers);
-    std::erase_if(gone, [&](int layer) { return std::ranges::binary_search(fewer, layer); });
-    out = fmt::format("No layer may become linear: the least that one costs is {:.3f} nats ({}).",
-                      greedy(layers - 1) - cost(before), layer_words(gone));
+    // Of the sets that lack one layer the search knows but its own: all of them were measured.
+    const auto least = std::ranges::min_element(alone, costs_less, [&](const Outcome& each) { return cost(each); });
+    const std::string which = layer_words({static_cast<int>(least - alone.begin())});
+    out = rise(*least) <= allowed
+              ? fmt::format(
+                    "1 of {} layers may become linear, {}, which the greedy search missed: {} {:.3f} → {:.3f} "
+                    "nats.",
+                    layers, which, what, cost(before), cost(*least))
+              : fmt::format("No layer may become linear: the least that one costs is {:.3f} nats ({}).", rise(*least),
+                            which);
   } else {
     const std::vector<int> stay = kept_layers(kept);
     out = fmt::format("{} of {} layers may become linear, if {} keep{} softmax: {}.", layers - kept, layers,

@@ -211,8 +211,12 @@ TEST_CASE("the fewest layers within what is allowed, and the sentence about them
   CHECK(found.kept_layers(1) == std::vector<int>{4});
   CHECK(found.greedy(5) == 1.5);
   CHECK(found.greedy(1) == 4);
+  for (const double loss : {2.0, 1.75, 1.4375, 1.5, 3.0, 4.0}) found.alone.push_back(outcome(loss));
+  CHECK(found.finding(0.45) ==
+        "1 of 6 layers may become linear, layer 2, which the greedy search missed: loss 1.000 → 1.438 nats. Evenly "
+        "spaced, 4 are enough: the greedy search missed that.");
   CHECK(found.finding(0.25) ==
-        "No layer may become linear: the least that one costs is 0.500 nats (layer 3). Evenly spaced, 4 are enough: "
+        "No layer may become linear: the least that one costs is 0.438 nats (layer 2). Evenly spaced, 4 are enough: "
         "the greedy search missed that.");
   // Not known yet: nothing is claimed.
   found.order.resize(3);
