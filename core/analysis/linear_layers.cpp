@@ -77,6 +77,13 @@ std::vector<Intervention> linear_layer_edits(const std::string& mechanism, int l
   return edits;
 }
 
+std::vector<Intervention> without_mechanisms(std::vector<Intervention> edits) {
+  std::erase_if(edits, [](const Intervention& edit) {
+    return edit.enabled && !edit.target.positions && edit.action.as<SwapMechanism>();
+  });
+  return edits;
+}
+
 std::vector<std::string> linear_mechanisms(bool causal) {
   // So long that blocks of fixed size no longer count.
   constexpr Index n = 1 << 20, d = 64;
@@ -164,6 +171,7 @@ std::string LinearLayers::finding(double allowed) const {
 LinearLayersSearch::LinearLayersSearch(LoadedModel loaded, LinearLayersAsked asked) : loaded_(std::move(loaded)) {
   check(EditAction(SwapMechanism{asked.mechanism}), "mechanism");
   known_.asked = std::move(asked);
+  known_.asked.run.edits = without_mechanisms(std::move(known_.asked.run.edits));
 }
 
 void LinearLayersSearch::prepare(const Ctx& ctx) {

@@ -27,7 +27,8 @@
 namespace headscope {
 
 struct LinearLayersAsked {
-  RunRequest run;                                          ///< its edits stay in force
+  /// Its edits stay in force, but for those that have heads run a mechanism already: that is what is asked.
+  RunRequest run;
   std::string mechanism = "linear map=elu normalise=sum";  ///< as parse_mechanism reads it
   enum class Method { restore, replace } method = Method::restore;
   int draws = 3;  ///< orders of layers drawn at random, ≥ 0
@@ -81,6 +82,8 @@ std::vector<int> evenly_spaced_layers(int layers, int kept);
 /// The edits that leave softmax to the layers `kept` and have all others of that stack run the mechanism.
 std::vector<Intervention> linear_layer_edits(const std::string& mechanism, int layers, const std::vector<int>& kept,
                                              Stack stack = Stack::only);
+/// `edits` without those that have heads run a mechanism at all positions.
+std::vector<Intervention> without_mechanisms(std::vector<Intervention> edits);
 /// Mechanisms whose work grows with the text's length alone and that keep no key for later, in the catalogue's order:
 /// what a layer may become. `causal`: whether every query sees itself and what came before, which some ask for.
 std::vector<std::string> linear_mechanisms(bool causal = true);

@@ -243,6 +243,23 @@ TEST_CASE("a model that is asked nothing by the text is held to KL; one that is 
   CHECK(result->finding(1e9).starts_with("Every layer may become linear: KL of the answer 0.000 → "));
 }
 
+TEST_CASE("mechanisms that are among the edits already are taken away, other edits stay") {
+  Tiny bench;
+  const std::string temperature = "1.1: temperature 2";
+  const double expected = mean_loss(*bench.whole({temperature}));
+  for (const char* edit : {"2.*: mechanism linear", "0.1: mechanism lightning", "*: mechanism relu"})
+    bench.request.edits.push_back(parse_intervention(edit, "test"));
+  bench.request.edits.push_back(parse_intervention(temperature, "test"));
+  bench.request.edits.push_back(parse_intervention("1.*@3..5: mechanism relu", "test"));
+  CHECK(without_mechanisms(bench.request.edits) ==
+        std::vector<Intervention>{bench.request.edits[3], bench.request.edits[4]});
+  bench.request.edits.pop_back();
+  LinearLayersSearch search(bench.loaded, bench.asked("linear"));
+  search.step(bench.ctx);
+  CHECK(search.result()->before.loss == expected);
+  CHECK(search.result()->asked.run.edits.size() == 1);
+}
+
 TEST_CASE("a search that was stopped goes on where it was") {
   Tiny bench;
   const auto wanted = bench.asked("linear", Method::restore, 1);

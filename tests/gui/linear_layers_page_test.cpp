@@ -67,6 +67,11 @@ TEST_CASE(
   REQUIRE(page.settle());
   CHECK(linear_on_screen(page, "linear") == others(expected->kept_layers(fewest), expected->layers));
   CHECK(mean_loss(page.results().losses->now) == doctest::Approx(expected->greedy(fewest)).epsilon(1e-6));
+  // What is tried now is no other question: the page says and does the same.
+  page.open("linear layers", "linear-layers", "linear search/matrix");
+  page.driver.click("Try these in Explore");
+  REQUIRE(page.settle());
+  CHECK(linear_on_screen(page, "linear") == others(expected->kept_layers(fewest), expected->layers));
   page.app.explorer().editor.set_edits({});
   REQUIRE(page.settle());
 

@@ -99,6 +99,8 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
     if (!c.results().run) return std::nullopt;
     LinearLayersAsked asked;
     asked.run = c.results().run->request;
+    // What was tried in Explore is no other question.
+    asked.run.edits = without_mechanisms(std::move(asked.run.edits));
     asked.mechanism = text_of(parse_mechanism(chosen(choices(c))));
     asked.method = method_;
     asked.draws = draws_;
