@@ -38,9 +38,10 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
     const std::string finding = result()->finding(allowed_);
     paragraph(c.ui, finding.empty() ? "Searching: the sentence comes with the last round." : finding,
               finding.empty() ? c.ui.theme.muted : c.ui.theme.text);
-    note(c.ui, fmt::format("{} in softmax's place, on this text, and no weight was trained on for it: a model that "
+    const bool picture = result()->before_trace->model.objective == Objective::image_class;
+    note(c.ui, fmt::format("{} in softmax's place, on this {}, and no weight was trained on for it: a model that "
                            "learns with its linear layers loses less.",
-                           parse_mechanism(result()->asked.mechanism).mechanism->name));
+                           parse_mechanism(result()->asked.mechanism).mechanism->name, picture ? "picture" : "text"));
     charts(c);
     search(c);
   }
@@ -55,7 +56,7 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
   void right(const PageContext& c) override {
     section(c.ui, "IN SOFTMAX'S PLACE");
     mechanism(c);
-    section(c.ui, "MAY RISE BY", "the loss, nats per token");
+    section(c.ui, "MAY RISE BY", result() && result()->by_kl ? "KL of the answer, nats" : "the loss, nats per token");
     slider(c.ui, "Allowed", allowed_, {least_allowed, most_allowed, 0.1, true, "", 3});
     section(c.ui, "SEARCH", "greedy: no set is proven to be the best");
     static constexpr const char* methods[] = {"softmax back", "linear in"};

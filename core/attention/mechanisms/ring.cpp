@@ -204,7 +204,7 @@ Mechanism make_ring() {
   m.parameters = {
       whole_parameter("workers", "Workers P", "Parts that the text is split into.", 1, 16, 4),
       whole_parameter("rounds", "Rounds done", "From P on the result is whole.", 0, 16, 16),
-      only_where(whole_parameter("texts", "Texts in the row",
+      only_where(whole_parameter("texts", "Texts packed",
                                  "Packed one behind another, as long as 1 : 2 : 3 : …; none sees another.", 1, 16, 1),
                  [](const MechanismValues&, const MechanismShape& s) { return s.rows() == s.n; })};
   m.run = run_ring;
