@@ -75,7 +75,8 @@ const std::vector<PageEntry>& page_registry() {
       {{"singular", "Singular values", "Cause and effect", "Sun, Cetin & Tang 2025: Transformer²",
         "Which directions of a weight matrix does the answer need? Its singular values are scaled by a vector z while "
         "the model follows.",
-        "Transformer2 Transformer² SVF SVD singular value fine-tuning z vector expert spectrum of weights low rank W_Q "
+        "learn z self-adaptive adaptation Transformer2 Transformer² SVF SVD singular value fine-tuning z vector expert "
+        "spectrum of weights low rank W_Q "
         "W_K W_V W_O MLP"},
        make_singular_values},
       {{"linear-layers",
