@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
       ->type_name("MODEL");
   cli.add_option("--with-text", options.with_text, "… or another text")->type_name("TEXT");
   cli.add_option("--view", options.view, "how a page of mechanisms is shown")
-      ->check(CLI::IsMember({"compare", "steps", "recurrent", "model"}))
+      ->check(CLI::IsMember({"compare", "steps", "recurrent", "model", "cost"}))
       ->type_name("NAME");
   cli.add_option("--rule", options.rule,
                  "which cells the detector looks for, as in --page detector --rule 'k == q - 1'")

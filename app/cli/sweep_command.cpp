@@ -1,7 +1,8 @@
 // headscope-cli sweep: the same question put to the model many times: every head taken out, every activation patched,
-// every temperature, the fewest heads that do.
+// every temperature, the fewest heads that do, which layers may become linear.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -54,9 +55,10 @@ struct AblationOptions {
     const Option texts = command.add_option("--from", from, "Mean or resample over this reference text; once for each")
                              .type_name("TEXT")
                              .take_all();
-    command.add_option("--from-file", from_file, "… or over the lines of a file, each a reference text")
-        .excludes(texts)
-        .type_name("FILE");
+    if (!command.strangers())
+      command.add_option("--from-file", from_file, "… or over the lines of a file, each a reference text")
+          .excludes(texts)
+          .type_name("FILE");
     command.add_option("--seed", seed, "Of the positions that resample draws").show_default();
   }
   /// Throws UsageError or Error on references that make no sense.
@@ -239,15 +241,70 @@ void add_circuit(Command& app, Console& console) {
   });
 }
 
+// ---- linear
+
+void add_linear(Command& app, Console& console) {
+  struct Options {
+    Input input;
+    LinearLayersAsked asked;
+    std::string method = "restore";
+    double allow = 0.1;
+    Output output;
+    PictureOutput picture;
+  };
+  auto options = std::make_shared<Options>();
+  Command command = app.add_subcommand(
+      "linear", "Which layers may become linear: each alone, a greedy search, evenly spaced and random ones beside it");
+  options->input.add_to(command);
+  command
+      .add_option("--with", options->asked.mechanism,
+                  fmt::format("What takes softmax's place, with NAME=VALUE for its parameters: {}",
+                              fmt::join(linear_mechanisms(), ", ")))
+      .type_name("MECHANISM")
+      .show_default();
+  command.add_option("--method", options->method, "Give softmax back layer by layer, or make linear layer by layer")
+      .check(one_of({"restore", "replace"}))
+      .type_name("restore|replace")
+      .show_default();
+  command.add_option("--allow", options->allow, "By how much the loss may rise, nats")
+      .check(non_negative())
+      .show_default();
+  command.add_option("--random", options->asked.draws, "Orders of layers drawn at random beside it")
+      .check(range(0, 100))
+      .show_default();
+  command.add_option("--seed", options->asked.seed, "Of those orders").show_default();
+  options->output.add_to(command);
+  options->picture.add_to(command, "A picture instead of a table");
+  command.does([options, &console] {
+    options->picture.check();
+    LinearLayersAsked asked = options->asked;
+    asked.run = options->input.request();
+    asked.method =
+        options->method == "replace" ? LinearLayersAsked::Method::replace : LinearLayersAsked::Method::restore;
+    asked.stack = options->input.stack();
+    LinearLayersSearch search(load_model(asked.run.model, console.backend()), asked);
+    const bool whole = go_through(console, search, "sets of layers");
+    const auto result = search.result();
+    if (result && options->picture.wanted())
+      options->picture.write(console, linear_layers_report(*result, options->allow, whole).picture, &options->input,
+                             model_note_of(options->input, result->before_trace->model.name));
+    if (!options->picture.wanted() || options->output.for_scripts())
+      return finish(console, options->output, whole, result,
+                    [&](const auto& found) { return linear_layers_report(found, options->allow, whole); });
+    if (!whole) throw Cancelled();
+  });
+}
+
 }  // namespace
 
 void add_sweep(Command& app, Console& console) {
-  Command command =
-      app.add_subcommand("sweep", "Causal evidence from many passes: ablation, patching, temperature, circuits");
+  Command command = app.add_subcommand(
+      "sweep", "Causal evidence from many passes: ablation, patching, temperature, circuits, linear layers");
   add_ablate(command, console);
   add_patch(command, console);
   add_temperature(command, console);
   add_circuit(command, console);
+  add_linear(command, console);
 }
 
 }  // namespace headscope::cli

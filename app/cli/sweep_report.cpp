@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "app/cli/trace_report.h"
+#include "app/render/linear_layers_pictures.h"
 #include "core/base/nth.h"
 #include "core/run/edit_pairs.h"
+#include "viz/scene/framed.h"
 #include "viz/scene/text.h"
 
 namespace headscope::cli {
@@ -189,6 +191,80 @@ Report circuit_report(const LoadedModel& loaded, const HeadCircuit& result, doub
   out.data("circuit", std::move(set));
   out.line(fmt::format("\n{} {} keep {:.0f} % of it:{} (greedy: not proven to be the fewest)", fewest,
                        fewest == 1 ? "head" : "heads", 100 * threshold, names));
+  return out;
+}
+
+Report linear_layers_report(const LinearLayers& result, double allowed, bool whole) {
+  using Method = LinearLayersAsked::Method;
+  const char* const untrained =
+      "No weight was trained on for it: a model that learns with its linear layers loses less.";
+  const bool restoring = result.asked.method == Method::restore;
+  Report out;
+  describe(out, *result.before_trace);
+  out.line(fmt::format("mechanism {}; {} as it is {}, every layer linear {}, nats", result.asked.mechanism,
+                       result.by_kl ? "KL of the answer" : "loss", number(result.cost(result.before), 4),
+                       number(result.cost(result.none), 4)));
+  out.data("mechanism", result.asked.mechanism);
+  out.data("method", restoring ? "restore" : "replace");
+  out.data("measure", result.by_kl ? "kl" : "loss");
+  out.data("complete", whole);
+  out.data("before", {{"loss", result.before.loss}, {"kl", result.before.kl}});
+  out.data("none", {{"loss", result.none.loss}, {"kl", result.none.kl}});
+
+  // For scripts every set that was measured; people get a table for layers and one for numbers of layers.
+  auto& sets = out.table("", {"kind", "kept", "layer", "loss", "kl"}, Form::csv);
+  const auto add_set = [&](const std::string& kind, int kept, const Cell& layer, const Outcome& of) {
+    sets.add({kind, kept, layer, of.loss, of.kl});
+  };
+  auto& layers = out.table("layers", {{"layer", "layer"},
+                                      {"loss", "loss, linear", "{:.4f}"},
+                                      {"kl", "KL, linear", "{:.4f}"},
+                                      {"rise", "rise", "{:+.4f}"},
+                                      {"loss_without", "loss, no attention", "{:.4f}"},
+                                      {"kl_without", "KL, no attention", "{:.4f}"}});
+  layers.largest_first = "rise";
+  for (std::size_t layer = 0; layer < result.alone.size(); ++layer) {
+    const Outcome& alone = result.alone[layer];
+    const Outcome without = layer < result.without.size() ? result.without[layer] : Outcome{};
+    layers.add({layer, alone.loss, alone.kl, result.rise(alone), without.loss, without.kl});
+    add_set("one linear", result.layers - 1, layer, alone);
+    if (layer < result.without.size()) add_set("no attention", result.layers - 1, layer, without);
+  }
+  auto& steps = out.table("order", {for_people(restoring ? "gets softmax back" : "becomes linear"),
+                                    only_in(Form::scripts, "layer"),
+                                    {"kept", "layers with softmax"},
+                                    {"cost", result.by_kl ? "KL, greedy" : "loss, greedy", "{:.4f}"},
+                                    {"evenly", "evenly spaced", "{:.4f}"}});
+  add_set("greedy", restoring ? 0 : result.layers, nullptr, restoring ? result.none : result.before);
+  for (int i = 0; i < static_cast<int>(result.order.size()); ++i) {
+    const LinearLayers::Step& step = nth(result.order, i);
+    const int kept = restoring ? i + 1 : result.layers - i - 1;
+    steps.add({fmt::format("layer {}", step.layer), step.layer, kept, result.cost(step.outcome), result.evenly(kept)});
+    add_set("greedy", kept, step.layer, step.outcome);
+  }
+  for (std::size_t i = 0; i < result.even.size(); ++i)
+    add_set("evenly spaced", static_cast<int>(i) + 1, nullptr, result.even[i]);
+  Cell drawn = Cell::array();
+  for (std::size_t draw = 0; draw < result.drawn.size(); ++draw) {
+    Cell costs = Cell::array();
+    for (std::size_t i = 0; i < result.drawn[draw].size(); ++i) {
+      costs.push_back(result.cost(result.drawn[draw][i]));
+      add_set(fmt::format("random {}", draw + 1), static_cast<int>(i) + 1, nth(result.drawn_orders[draw], i),
+              result.drawn[draw][i]);
+    }
+    drawn.push_back({{"order", result.drawn_orders[draw]}, {"cost", std::move(costs)}});
+  }
+  out.data("random", std::move(drawn));
+  const int fewest = result.fewest(allowed);
+  out.data("allowed", allowed);
+  out.data("kept", fewest < 0 ? Cell() : Cell(result.kept_layers(fewest)));
+  const std::string finding = result.finding(allowed);
+  out.data("finding", finding);
+  if (!finding.empty()) out.line(fmt::format("Allowed: {:g} nats. {} {}", allowed, finding, untrained));
+  out.picture = [result, allowed, run = describe_run(*result.before_trace)](const Style& style) {
+    return framed(linear_layers_scene(result, allowed, 1120, style),
+                  {"Which layers may become linear", {}, run + " · " + result.asked.mechanism, {}}, style);
+  };
   return out;
 }
 

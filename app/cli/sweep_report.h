@@ -5,6 +5,7 @@
 #include "core/analysis/activation_patching.h"
 #include "core/analysis/head_ablation.h"
 #include "core/analysis/head_circuit.h"
+#include "core/analysis/linear_layers.h"
 #include "core/analysis/temperature_sweep.h"
 
 namespace headscope::cli {
@@ -14,5 +15,7 @@ Report patching_report(const LoadedModel& loaded, const Patching& result, bool w
 Report temperature_report(const TemperatureSweep& result, bool whole);
 /// `threshold`: the share of the logit difference that the named set shall keep.
 Report circuit_report(const LoadedModel& loaded, const HeadCircuit& result, double threshold, bool whole);
+/// `allowed`: by how much the loss may rise, nats.
+Report linear_layers_report(const LinearLayers& result, double allowed, bool whole);
 
 }  // namespace headscope::cli

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -75,19 +76,32 @@ WorkerRing worker_ring(const RingRound& round, const Mechanism& mechanism) {
   ring.state = tick_words(mechanism, round.done, round.rounds);
   const auto count = static_cast<double>(round.workers.size());
   int idle = 0;
+  double cells = 0;
+  for (const RingRound::Worker& worker : round.workers) cells += worker.cells / std::max(count, 1.0);
+  // "of text 1", "of texts 0–2": whose tokens a worker keeps, where there are several.
+  const auto texts = [&](const RingRound::Worker& worker) -> std::string {
+    if (round.texts.size() <= 2 || worker.queries.size() == 0) return "";
+    const auto text_of = [&](Index at) { return std::ranges::upper_bound(round.texts, at) - round.texts.begin() - 1; };
+    const auto first = text_of(worker.queries.begin), last = text_of(worker.queries.end - 1);
+    return first == last ? fmt::format(" of text {}", first) : fmt::format(" of texts {}–{}", first, last);
+  };
   for (const RingRound::Worker& worker : round.workers) {
     idle += !worker.works;
     ring.workers.push_back(
         {range("Q", worker.queries), range("K, V", worker.keys), static_cast<int>(worker.of), worker.works,
          static_cast<double>(worker.met) / std::max(count, 1.0),
-         fmt::format("keeps {}, holds {} of worker {}{}; {} of {:.0f} blocks folded in",
-                     range("queries", worker.queries), range("keys and values", worker.keys), worker.of,
-                     worker.works ? "" : ", of which the mask leaves it none", worker.met, count)});
+         fmt::format(
+             "keeps {}{}, holds {} of worker {}{}; {} of {:.0f} blocks folded in{}", range("queries", worker.queries),
+             texts(worker), range("keys and values", worker.keys), worker.of,
+             worker.works ? "" : ", of which the mask leaves it none", worker.met, count,
+             cells > 0 ? fmt::format(", {:g} cells, {:.2f} × the mean", worker.cells, worker.cells / cells) : "")});
   }
   ring.remark = round.done == 0
                     ? "Each holds its own keys and values. A round folds them in and passes them on."
                     : fmt::format("{} sent by each worker{}", quantity(round.sent, "B"),
-                                  idle ? fmt::format("; {} of {:.0f} have nothing to do: the mask", idle, count) : "");
+                                  idle ? fmt::format("; {} of {:.0f} have nothing to do: the mask{}", idle, count,
+                                                     round.texts.size() > 2 ? ", or another text's keys" : "")
+                                       : "");
   return ring;
 }
 

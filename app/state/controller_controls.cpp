@@ -119,7 +119,7 @@ void controls_of(MechanismController& controller, ControlsRecord& record) {
       if (values.reading()) controller.set_value(p.name, value);
     }
   });
-  record.field("view", controller.view, MechanismView::model);
+  record.field("view", controller.view, MechanismView::cost);
   MechanismSource& source = controller.source();
   // Matrices made by hand are in no session file; a head or random numbers are.
   MechanismSource::Kind kind = source.kind;

@@ -33,7 +33,7 @@ void show_mechanism(Session& session, const LessonScene& scene, const std::strin
   for (const MechanismParameter& p : choice.mechanism->parameters)
     controls["values"][std::string(p.name)] = choice.values.number(p.name);
   const auto view = parse_mechanism_view(scene.view.empty() ? "steps" : scene.view);
-  if (!view) refuse(where, "a view: compare, steps, recurrent or model", scene.view);
+  if (!view) refuse(where, "a view: compare, steps, recurrent, model or cost", scene.view);
   controls["view"] = static_cast<int>(*view);
   const auto examples = worked_examples();
   if (const auto found = std::ranges::find(examples, scene.on, &WorkedExample::id); found != examples.end()) {

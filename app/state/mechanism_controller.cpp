@@ -50,7 +50,7 @@ MatricesByHand matrices_of(const WorkedExample& example) {
 }
 
 std::optional<MechanismView> parse_mechanism_view(std::string_view text) {
-  constexpr std::string_view names[] = {"compare", "steps", "recurrent", "model"};
+  constexpr std::string_view names[] = {"compare", "steps", "recurrent", "model", "cost"};
   const auto found = std::ranges::find(names, text);
   if (found == std::end(names)) return std::nullopt;
   return static_cast<MechanismView>(found - std::begin(names));

@@ -75,8 +75,9 @@ std::optional<MechanismCell> telling_cell(const MechanismPage& page);
 MechanismInput input_of(const MechanismSource& source);
 MatricesByHand matrices_of(const WorkedExample& example);
 
-enum class MechanismView { compare, steps, recurrent, model };
-/// "compare", "steps", "recurrent", "model"; nullopt for anything else.
+/// `cost`: of a whole model of such layers, where the mechanism is one of a hybrid.
+enum class MechanismView { compare, steps, recurrent, model, cost };
+/// "compare", "steps", "recurrent", "model", "cost"; nullopt for anything else.
 std::optional<MechanismView> parse_mechanism_view(std::string_view text);
 
 class MechanismController {

@@ -47,9 +47,11 @@ struct RingRound {
     Index of = 0;            ///< whose keys they are
     bool works = false;      ///< false: the mask leaves it nothing to do with them
     Index met = 0;           ///< blocks of keys that it has folded in
+    double cells = 0;        ///< scores that it has computed
   };
   std::vector<Worker> workers;
-  double sent = 0;  ///< bytes that a worker has sent on so far
+  double sent = 0;                ///< bytes that a worker has sent on so far
+  std::vector<Index> texts = {};  ///< where each text of the row begins, and last where the row ends
 };
 
 }  // namespace headscope

@@ -5,6 +5,8 @@
 #include <sstream>
 
 #include "core/analysis/head_ablation.h"
+#include "core/analysis/linear_layers.h"
+#include "core/attention/hybrid_cost.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/edits/ablate_edit.h"
@@ -137,6 +139,102 @@ TEST_CASE("texts of different lengths: pairs are told, and can be written") {
   CHECK(run.err.find("takes from the other text") != std::string::npos);
   CHECK(run_cli({"sweep", "patch", "-m", "induction", "--clean", "a", "--corrupted", "b", "--align", "middle"}).code !=
         0);
+}
+
+TEST_CASE("sweep linear: the library's search, as a table, CSV, JSON and a picture") {
+  const std::string text =
+      "In the village of Zoziford there lived Anna and her cousin Ben. Every morning, she sold pies.";
+  const std::vector<std::string> words{"sweep", "linear", "-m", "tiny-gpt2", "-t", text, "--with", "relu"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return run_cli(all);
+  };
+  const json out = parsed(with({"--allow", "2", "--random", "1", "--json"}));
+  Backend backend(1);
+  LinearLayersAsked asked;
+  asked.run.model = source_dir() / "models/tiny-gpt2";
+  asked.run.text = text;
+  asked.mechanism = "relu";
+  asked.draws = 1;
+  LinearLayersSearch search(load_model(asked.run.model, backend), asked);
+  while (!search.finished()) search.step(Ctx{backend});
+  const auto result = search.result();
+  const auto near = [](const json& value, double expected) {
+    CHECK(value.get<double>() == doctest::Approx(expected).epsilon(1e-4));
+  };
+  CHECK(out["complete"] == true);
+  CHECK(out["mechanism"] == "relu");
+  CHECK(out["method"] == "restore");
+  CHECK(out["measure"] == "loss");
+  near(out["before"]["loss"], result->before.loss);
+  near(out["none"]["loss"], result->none.loss);
+  REQUIRE(out["layers"].size() == 4);
+  for (std::size_t layer = 0; layer < 4; ++layer) {
+    near(out["layers"][layer]["loss"], result->alone[layer].loss);
+    near(out["layers"][layer]["rise"], result->alone[layer].loss - result->before.loss);
+    near(out["layers"][layer]["loss_without"], result->without[layer].loss);
+  }
+  REQUIRE(out["order"].size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(out["order"][i]["layer"] == result->order[i].layer);
+    CHECK(out["order"][i]["kept"] == i + 1);
+    near(out["order"][i]["cost"], result->order[i].outcome.loss);
+    near(out["order"][i]["evenly"], result->evenly(static_cast<int>(i) + 1));
+  }
+  REQUIRE(out["random"].size() == 1);
+  CHECK(out["random"][0]["order"].get<std::vector<int>>() == result->drawn_orders[0]);
+  near(out["random"][0]["cost"][2], result->drawn[0][2].loss);
+  CHECK(out["allowed"] == 2);
+  CHECK(out["kept"].get<std::vector<int>>() == result->kept_layers(result->fewest(2)));
+  CHECK(out["finding"] == result->finding(2));
+
+  const Finished csv = with({"--random", "1", "--csv"});
+  CHECK(csv.out.starts_with("kind,kept,layer,loss,kl\n"));
+  CHECK(lines(csv.out) == 1 + 4 + 4 + 5 + 3 + 3);  // one linear, no attention, greedy from none, evenly, random
+  const Finished table = with({"--method", "replace", "--random", "0"});
+  CHECK(table.code == 0);
+  CHECK(table.out.find("becomes linear") != std::string::npos);
+  CHECK(table.out.find("No weight was trained on for it") != std::string::npos);
+  const auto folder = scratch_dir("sweep-linear");
+  CHECK(with({"-o", (folder / "layers.svg").string()}).code == 0);
+  const std::string picture = read_file(folder / "layers.svg");
+  for (const char* part : {"evenly spaced", "greedy", "no attention", "layers that keep softmax"})
+    CHECK(picture.find(part) != std::string::npos);
+  // Its file draws it again, though `sweep` may read nothing of this machine for a stranger.
+  CHECK(run_cli({"render", "--again", (folder / "layers.svg").string()}).code == 0);
+
+  CHECK(run_cli({"sweep", "linear", "-m", "tiny-gpt2", "-t", text, "--with", "saturation"}).code == 1);
+  CHECK(run_cli({"sweep", "linear", "-m", "tiny-bert", "-t", "Rosa sold signs.", "--with", "linear"})
+            .first_error()
+            .find("something that the model is asked for") != std::string::npos);
+}
+
+TEST_CASE("flops: the table of the library, of a model or of numbers, with where the curves cross") {
+  const json own = parsed(run_cli({"flops", "-m", "tiny-gpt2", "--tokens", "4096", "--batch", "2", "--json"}));
+  const HybridShape shape{4, 128, 4, 2, 4096};
+  const auto rows = hybrid_cost_table(shape, 8);
+  REQUIRE(own["rows"].size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(own["rows"][i]["model"] == rows[i].name);
+    CHECK(own["rows"][i]["parameters"].get<double>() == doctest::Approx(rows[i].parameters));
+    CHECK(own["rows"][i]["flops"].get<double>() == doctest::Approx(rows[i].flops));
+    CHECK(own["rows"][i]["of_softmax"].get<double>() == doctest::Approx(rows[i].flops / rows[0].flops));
+  }
+  CHECK(own["shape"] ==
+        json({{"layers", 4}, {"width", 128}, {"heads", 4}, {"batch", 2}, {"tokens", 4096}, {"every", 8}}));
+  CHECK(own["tokens_for_half"].get<double>() == doctest::Approx(*hybrid_tokens_for_share(shape, 8, 0.5)));
+  CHECK(own["crossings"] == hybrid_crossings(shape, 8));
+  const json given = parsed(run_cli({"flops", "-m", "tiny-gpt2", "--d-model", "64", "--every", "2", "--json"}));
+  CHECK(given["shape"]["width"] == 64);
+  CHECK(given["shape"]["layers"] == 4);
+  CHECK(given["rows"][2]["model"] == "hybrid 1 : 1");
+  CHECK(given["tokens_for_half"].is_null());
+  const auto folder = scratch_dir("flops");
+  CHECK(run_cli({"flops", "-o", (folder / "flops.svg").string()}).code == 0);
+  CHECK(read_file(folder / "flops.svg").find("hybrid 7 : 1") != std::string::npos);
+  CHECK(run_cli({"render", "--again", (folder / "flops.svg").string()}).code == 0);
+  CHECK(run_cli({"flops", "--heads", "0"}).code == 2);
 }
 
 TEST_CASE("mistakes in a sweep are named before any work") {

@@ -33,8 +33,8 @@ struct Program {
       show(workspace, "", "", wait);
     for (const UiRequests::Page& page : std::vector(app.requests().pages)) show(page.workspace, page.of, page.id, wait);
     MechanismController& controller = workspaces.mechanisms.controller();
-    for (const auto view :
-         {MechanismView::compare, MechanismView::steps, MechanismView::recurrent, MechanismView::model})
+    for (const auto view : {MechanismView::compare, MechanismView::steps, MechanismView::recurrent,
+                            MechanismView::model, MechanismView::cost})
       for (const auto kind :
            {MechanismSource::Kind::random, MechanismSource::Kind::hand, MechanismSource::Kind::head}) {
         controller.view = view;

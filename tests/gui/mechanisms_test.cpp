@@ -2,16 +2,19 @@
 // the model and taken back.
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <sstream>
 #include <vector>
 
 #include "app/state/mechanism_swaps.h"
+#include "core/attention/hybrid_cost.h"
 #include "core/base/file.h"
 #include "core/metrics/next_token.h"
 #include "tests/gui/explore.h"
 #include "tests/support/jacobi.h"
 #include "tests/support/paths.h"
+#include "viz/color/color_norm.h"
 
 namespace headscope::mechanisms_test {
 
@@ -314,6 +317,50 @@ TEST_CASE("a hybrid: every k-th layer keeps softmax, the others run the mechanis
   REQUIRE(lab.settled());
   CHECK(e.state().document.edits.empty());
   CHECK(mean_loss(e.results().losses->now) == before);
+}
+
+TEST_CASE("what a whole model costs: of lightning and its hybrid alone, set from the open model at first, then moved") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Laboratory lab("tiny-gpt2");
+  Explore& e = lab.e;
+  lab.open("linear");
+  CHECK_FALSE(e.driver.shown("Cost"));
+  for (const char* id : {"lightning", "hybrid"}) {
+    CAPTURE(id);
+    lab.open(id);
+    REQUIRE(e.driver.shown("Cost"));
+  }
+  e.driver.click("Cost");
+  REQUIRE(lab.settled());
+  CHECK(e.driver.shown("whole model cost"));
+  // The curve's reading under the pointer is the cost of such a model at some length.
+  const auto tells = [&](HybridShape shape, int every) {
+    e.driver.hover("whole model cost");
+    e.driver.frames(3);
+    for (double n = 256; n <= 4194305; n *= std::sqrt(2.0)) {
+      shape.tokens = n;
+      const HybridCost cost = hybrid_model_cost(shape, every);
+      if (e.driver.told(cost.name + "  " + short_number(cost.flops / (n * shape.batch), 4))) return true;
+    }
+    return false;
+  };
+  CHECK(tells({4, 128, 4}, 8));
+  CHECK_FALSE(tells({4, 128, 8}, 8));
+  CHECK_FALSE(tells({5, 128, 4}, 8));
+  const Item layers = e.driver.item("Layers l");
+  e.driver.drag(layers.center(), {layers.max.x - 60, layers.center().y});
+  REQUIRE(lab.settled());
+  CHECK_FALSE(tells({4, 128, 4}, 8));
+  lab.mechanisms.controller().set_value("every", 2);
+  REQUIRE(lab.settled());
+  e.driver.hover("whole model cost");
+  e.driver.frames(3);
+  CHECK(e.driver.told("hybrid 1 : 1"));
+  // Another mechanism has no such view, and shows its first; back here it is still chosen.
+  lab.open("linear");
+  CHECK(e.driver.shown("mechanism compare/reference"));
+  lab.open("hybrid");
+  CHECK(e.driver.shown("whole model cost"));
 }
 
 TEST_CASE("local below: the lower half keeps softmax over the last eight tokens, the upper half runs TransNormer") {

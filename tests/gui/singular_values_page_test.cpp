@@ -1,7 +1,9 @@
 // Transformer² as a person uses it: a bar dragged, groups moved, a low rank chosen; what follows is an edit like
 // others.
 
-#include "tests/gui/explore.h"
+#include "core/edits/singular_edit.h"
+#include "core/metrics/next_token.h"
+#include "tests/gui/analyse_page.h"
 
 namespace headscope::singular_values_page_test {
 
@@ -83,6 +85,32 @@ TEST_CASE("groups: the largest k alone are a matrix of low rank; sliders of grou
   a.driver.click("As trained");
   REQUIRE(a.still());
   CHECK(a.edits().empty());
+}
+
+TEST_CASE(
+    "an expert is learnt on the text and put among the edits: the loss falls as it said, and comes back by undo") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  testing::AnalysePage page("tiny-gpt2");
+  page.open("singular values", "singular", "singular values/z");
+  CHECK_FALSE(page.driver.shown("Put it among the edits"));
+  const double before = mean_loss(page.results().losses->now);
+  page.driver.click("Start");
+  REQUIRE(page.driver.until([&] { return page.driver.shown("Put it among the edits"); }, 20'000));
+  REQUIRE(page.settle());
+  page.driver.click("Put it among the edits");
+  REQUIRE(page.settle());
+  const auto& edits = page.state().document.edits;
+  REQUIRE(edits.size() == 4);  // W_V of every layer
+  for (const Intervention& edit : edits) CHECK(edit.action.as<ScaleSingular>()->matrix == WeightMatrix::v);
+  const double after = mean_loss(page.results().losses->now);
+  CHECK(after < before - 0.01);
+  page.driver.click("Put it among the edits");  // again: none is there twice
+  REQUIRE(page.settle());
+  CHECK(page.state().document.edits.size() == 4);
+  page.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+  REQUIRE(page.settle());
+  CHECK(page.state().document.edits.empty());
+  CHECK(mean_loss(page.results().losses->now) == before);
 }
 
 }  // namespace headscope::singular_values_page_test

@@ -14,6 +14,7 @@ std::unique_ptr<Page> make_detector(JobRunner&);
 std::unique_ptr<Page> make_alignment(JobRunner&);
 std::unique_ptr<Page> make_masks(JobRunner&);
 std::unique_ptr<Page> make_key_sharing(JobRunner&);
+std::unique_ptr<Page> make_linear_layers(JobRunner&);
 std::unique_ptr<Page> make_logit_lens(JobRunner&);
 std::unique_ptr<Page> make_attribution(JobRunner&);
 std::unique_ptr<Page> make_weighted_attention(JobRunner&);
@@ -74,9 +75,22 @@ const std::vector<PageEntry>& page_registry() {
       {{"singular", "Singular values", "Cause and effect", "Sun, Cetin & Tang 2025: Transformer²",
         "Which directions of a weight matrix does the answer need? Its singular values are scaled by a vector z while "
         "the model follows.",
-        "Transformer2 Transformer² SVF SVD singular value fine-tuning z vector expert spectrum of weights low rank W_Q "
+        "learn z self-adaptive adaptation Transformer2 Transformer² SVF SVD singular value fine-tuning z vector expert "
+        "spectrum of weights low rank W_Q "
         "W_K W_V W_O MLP"},
        make_singular_values},
+      {{"linear-layers",
+        "Linear layers",
+        "Cause and effect",
+        "Gu et al. 2025: Jet-Nemotron",
+        "Which layers may become linear, and which need full attention? Each is tried alone; then softmax comes back "
+        "layer by layer.",
+        "Jet-Nemotron PostNAS post neural architecture search hybrid linear layers which layers need attention full "
+        "attention placement linearize linearise convert softmax to linear recurrent layers MiniMax 7:1 every k-th "
+        "layer subquadratic",
+        {},
+        true},
+       make_linear_layers},
       {{"detector",
         "Detector",
         "Patterns",

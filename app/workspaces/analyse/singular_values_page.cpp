@@ -13,6 +13,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/next_panel.h"
 #include "app/workspaces/scene_slot.h"
+#include "core/analysis/singular_tuning.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/nth.h"
 #include "core/edits/singular_edit.h"
@@ -27,11 +28,12 @@ namespace headscope {
 namespace {
 
 constexpr double largest_z = 3;
+constexpr int most_steps = 400;
 constexpr double pixels_per_z = 90;  // of a drag over a bar
 
 class SingularValuesPage final : public Page {
  public:
-  explicit SingularValuesPage(JobRunner&) {}
+  explicit SingularValuesPage(JobRunner& jobs) : tuning_(jobs, "singular tuning", "learning") {}
 
   void middle(const PageContext& c) override {
     if (!c.results().model.model) return empty_state(c.ui, "No model is open", "Open one from the menu above.");
@@ -60,6 +62,7 @@ class SingularValuesPage final : public Page {
     r.field("layer", layer_, 0, most_layers);
     r.field("matrix", matrix_, static_cast<WeightMatrix>(weight_matrix_count - 1));
     r.field("split", split_, 0, 1 << 20);
+    r.field("learning_steps", steps_, 1, most_steps);
   }
   void right(const PageContext& c) override {
     if (!c.results().model.model) return;
@@ -67,12 +70,14 @@ class SingularValuesPage final : public Page {
     if (!current(c)) return;
     groups(c);
     one(c);
+    learn(c);
     numbers(c);
     if (c.trace()) next_.details(c);
     look_for(c);
   }
 
   void each_frame(JobRunner& jobs, const Results& results, bool shown) override {
+    tuning_.frame();
     if (shown || !answer_.asked() || answer_.asked()->model == results.model.model) return;
     answer_.let_go(jobs);  // of a model that is not open any more
     slot_.let_go(jobs);
@@ -228,6 +233,43 @@ class SingularValuesPage final : public Page {
     ImGui::Dummy({0, c.ui.px(4)});
   }
 
+  /// The expert of the text on screen: z of this matrix in every layer, by gradient.
+  void learn(const PageContext& c) {
+    if (!c.results().run || !c.results().model.model->config().causal || c.results().translates()) return;
+    section(c.ui, "LEARN z", fmt::format("{} of every layer, on this text", symbol_of(matrix_)));
+    double steps = steps_;
+    if (slider(c.ui, "Steps", steps, {1, most_steps, 40, true, "", 0})) steps_ = static_cast<int>(std::lround(steps));
+    SingularTuningAsked asked;
+    asked.run = c.results().run->request;
+    asked.run.edits.clear();
+    asked.matrices = {matrix_};
+    asked.steps = steps_;
+    if (sweep_controls(c, tuning_, "steps", learnt_ && !(learnt_->asked == asked), std::nan("")))
+      tuning_.start(std::make_shared<SingularTuner>(c.results().model, asked),
+                    [this](std::shared_ptr<const SingularTuning> known) { learnt_ = std::move(known); });
+    if (!learnt_ || learnt_->losses.empty() || learnt_->asked.run.model != asked.run.model) return;
+    fact(c.ui, "Loss on its text", fmt::format("{:.3f} → {:.3f}", learnt_->losses.front(), learnt_->losses.back()),
+         nullptr,
+         {"nats per token, before the first step and before the newest one",
+          "of the model without edits; ∂L/∂z_i = σ_i u_iᵀ (∂L/∂W) v_i, Adam"});
+    if (tuning_.running()) return;
+    if (button(c.ui, "Put it among the edits", c.ui.px(26))) {
+      std::vector<Intervention> edits = c.state().document.edits;
+      const WeightMatrix of = learnt_->asked.matrices.front();
+      std::erase_if(edits, [&](const Intervention& edit) {
+        const auto* scale = edit.action.as<ScaleSingular>();
+        return scale && scale->matrix == of && !edit.target.positions;
+      });
+      for (const Intervention& edit : expert_edits(learnt_->expert)) edits.push_back(edit);
+      c.editor.history().close_step();
+      c.editor.set_edits(std::move(edits));
+    }
+    if (ImGui::IsItemHovered())
+      tooltip(c.ui,
+              {"An expert of Transformer²: a z for each of its matrices", "compare it with another text in Explore"});
+    ImGui::Dummy({0, c.ui.px(4)});
+  }
+
   void numbers(const PageContext& c) const {
     const std::vector<double> z = z_of(c);
     const std::vector<double>& sigma = known().singular->values;
@@ -373,6 +415,9 @@ class SingularValuesPage final : public Page {
   Answer<Key, Known> answer_{{"singular", "taking singular values"}};
   SceneSlot slot_{"scene.singular"}, pair_{"scene.singular.maps"};
   NextPanel next_;
+  SweepController tuning_;
+  std::shared_ptr<const SingularTuning> learnt_;
+  int steps_ = 40;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "app/widgets/controls.h"
@@ -121,7 +122,8 @@ void MechanismsWorkspace::left(const PageContext& c) {
 
 void MechanismsWorkspace::header(Ui& ui) {
   const Mechanism& m = controller_.mechanism();
-  static constexpr const char* views[] = {"Compare", "Steps", "Recurrent view", "In the model"};
+  static constexpr const char* all_views[] = {"Compare", "Steps", "Recurrent view", "In the model", "Cost"};
+  const std::span<const char* const> views(all_views, tells_whole_model() ? 5 : 4);
   static constexpr const char* study_views[] = {"Steps"};
   const float width = m.study ? segmented_width(ui, study_views) : segmented_width(ui, views);
   const ImVec2 at = ImGui::GetCursorPos();
@@ -146,7 +148,7 @@ void MechanismsWorkspace::header(Ui& ui) {
     int only = 0;
     segmented(ui, "mechanism view", study_views, only);
   } else {
-    int view = static_cast<int>(controller_.view);
+    int view = static_cast<int>(shown_view());
     if (segmented(ui, "mechanism view", views, view)) controller_.view = static_cast<MechanismController::View>(view);
   }
   ImGui::SetCursorPos({at.x, at.y + ui.px(34)});
@@ -224,7 +226,7 @@ void MechanismsWorkspace::middle(const PageContext& c) {
     if (controller_.error().empty()) empty_state(c.ui, "Computing", "The first picture follows at once.");
     return;
   }
-  const auto view = m.study ? MechanismController::View::steps : controller_.view;
+  const auto view = shown_view();
   if (view == MechanismController::View::compare) {
     compare(c.ui);
     numbers(c.ui);
@@ -249,6 +251,8 @@ void MechanismsWorkspace::middle(const PageContext& c) {
     if (told) arithmetic(c.ui);
   } else if (view == MechanismController::View::recurrent) {
     recurrent(c.ui);
+  } else if (view == MechanismController::View::cost) {
+    whole_model(c);
   } else {
     in_model(c.ui, c.app);
   }
@@ -256,12 +260,19 @@ void MechanismsWorkspace::middle(const PageContext& c) {
   hovered_ = std::exchange(hovering_, {});
 }
 
+MechanismController::View MechanismsWorkspace::shown_view() const {
+  using View = MechanismController::View;
+  if (controller_.mechanism().study) return View::steps;
+  return controller_.view == View::cost && !tells_whole_model() ? View::compare : controller_.view;
+}
+
 void MechanismsWorkspace::right(const PageContext& c) {
+  if (shown_view() == MechanismController::View::cost) whole_model_shape(c);
   input(c.ui, c.app);
   parameters(c.ui);
   if (!controller_.mechanism().study) {
     cost(c.ui);
-    if (controller_.view != MechanismController::View::model && c.results().model.model) {
+    if (shown_view() != MechanismController::View::model && c.results().model.model) {
       section(c.ui, "USE IT IN THE MODEL", c.results().translates() ? "heads of the decoder · click" : "click heads");
       if (holds_state(c.results())) {
         note(c.ui, "The model that is open has no attention that another mechanism could stand in for.");

@@ -17,6 +17,7 @@
 #include "app/widgets/matrix_edit.h"
 #include "app/workspaces/scene_slot.h"
 #include "app/workspaces/workspace.h"
+#include "core/attention/hybrid_cost.h"
 #include "viz/scene/matrix_flow.h"
 
 namespace headscope {
@@ -80,6 +81,12 @@ class MechanismsWorkspace : public Workspace {
   void cost(Ui& ui);
   bool no_vectors(const PageContext& c);  ///< those of the model were chosen, which has none
   void layers(Ui& ui);
+  // a whole model of such layers (mechanism_whole_model.cpp)
+  MechanismController::View shown_view() const;  ///< the one chosen, where this mechanism has it
+  bool tells_whole_model() const;                ///< of the mechanism that is shown there is such a table
+  int softmax_every() const;                     ///< of its hybrid: one layer in so many
+  void whole_model_shape(const PageContext& c);
+  void whole_model(const PageContext& c);
 
   JobRunner& jobs_;
   DocumentEditor& editor_;
@@ -102,6 +109,8 @@ class MechanismsWorkspace : public Workspace {
   std::string typed_[3], typed_error_;  // Q, K, V by hand
   std::uint64_t typed_of_ = 0;          // the controller's numbers that stand there
   MatrixEdit cells_;
+  HybridShape shape_;           // of the whole model, as far as it was moved
+  std::uint64_t shape_of_ = 0;  // the reading of the model that it was set from; 0 = none yet
   int as_text_ = 0;
   double clock_ = 0;
   bool drawn_ = false, held_ = false;

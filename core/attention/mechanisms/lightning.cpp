@@ -373,7 +373,9 @@ Mechanism make_hybrid() {
       "A state of fixed size cannot recall everything. One softmax layer in eight gives exact recall back, and the "
       "cost "
       "stays near linear. In the model: choose which layers keep softmax.";
-  m.keywords = "hybrid attention MiniMax-01 lightning 7:1 architecture softmax layers";
+  m.keywords =
+      "hybrid attention MiniMax-01 lightning 7:1 architecture softmax layers parameters and FLOPs of a whole model "
+      "cost";
   m.parameters.push_back(whole_parameter("every", "Softmax every", "One layer of so many keeps softmax.", 1, 32, 8));
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = lightning_cost(s, v);

@@ -4,11 +4,18 @@
 // result is exactly softmax attention's. Under a causal mask a worker has nothing to do with keys that lie after its
 // queries. Shapes: blocks of ⌈n/P⌉ rows. Cost: softmax attention's multiply-adds over P workers; each round every
 // worker sends and receives 4 ⌈n/P⌉ (d + d_v) bytes, while it computes.
+// Several texts may be packed into the row (varlen ring attention: MiniMax-01, 2025, whose texts lie one behind another
+// without padding): blocks are cut from the whole row, a block may hold the end of one text and the beginning of the
+// next, and of what it holds a worker folds in the keys of each text into that text's queries alone; other cells are
+// never computed. The result is softmax attention of each text by itself. A ring for each text would pad it to a
+// multiple of 2 P tokens (two stretches a worker, so that causal work is even).
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanism_ticks.h"
@@ -20,6 +27,43 @@ namespace headscope::mechanism {
 
 namespace {
 
+/// Where the texts begin and, last, where the row ends (cu_seqlens): `texts` of them, as long as 1 : 2 : 3 : … of the
+/// row, each of a token at least; one where queries and keys are not the same row.
+std::vector<Index> ends_of_texts(Index queries, Index keys, Index texts) {
+  const Index count = queries == keys ? std::min(texts, keys) : 1;
+  std::vector<Index> ends{0};
+  for (Index t = 1; t <= count; ++t)
+    ends.push_back(std::clamp(keys * t * (t + 1) / (count * (count + 1)), ends.back() + 1, keys - (count - t)));
+  return ends;
+}
+
+KeyRange met(KeyRange a, KeyRange b) {
+  const Index begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
+}
+
+/// What the packing saves and how evenly the work lies.
+void add_packing_facts(MechanismResult& result, const std::vector<Index>& ends, Index workers,
+                       const std::vector<double>& cells, double never) {
+  const double most = *std::ranges::max_element(cells);
+  const double mean = std::accumulate(cells.begin(), cells.end(), 0.0) / static_cast<double>(cells.size());
+  result.facts.push_back({"Busiest worker", mean > 0 ? fmt::format("{:.2f} × the mean", most / mean) : "–",
+                          fmt::format("cells that each worker computes: {:g}", fmt::join(cells, ", "))});
+  if (ends.size() <= 2) return;
+  std::vector<Index> lengths;
+  Index padding = 0;
+  for (std::size_t t = 1; t < ends.size(); ++t) {
+    lengths.push_back(ends[t] - ends[t - 1]);
+    padding += (2 * workers - lengths.back() % (2 * workers)) % (2 * workers);
+  }
+  result.facts.push_back({"Texts", fmt::format("{} tokens", fmt::join(lengths, ", ")),
+                          fmt::format("they begin at (cu_seqlens): {}", fmt::join(ends, ", "))});
+  result.facts.push_back(
+      {"Never computed", fmt::format("{:g} cells", never), "cells that the mask shows, between different texts"});
+  result.facts.push_back({"A ring for each text", fmt::format("{} tokens of padding", padding),
+                          fmt::format("each text to a multiple of 2 P = {}; packed: none", 2 * workers)});
+}
+
 MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const Index n = in.n(), m = in.m(), workers = std::min({values.whole("workers"), n, m});
   const Index rounds = std::min(workers, values.whole("rounds"));
@@ -30,8 +74,14 @@ MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values
   OnlineSoftmax state(n, in.d_v());
   std::vector<std::uint8_t> done(static_cast<std::size_t>(n * m), 0);
   Tensor schedule = Tensor::zeros({workers, workers}), busy = Tensor::zeros({workers, workers});
+  Tensor cells = Tensor::zeros({workers, workers});
   Index idle = 0, worked = 0;
+  const std::vector<Index> ends = ends_of_texts(n, m, values.whole("texts"));
+  // Which cells the mask hides, for counting; outputs alone need it not.
+  const std::vector<std::uint8_t> unseen =
+      detail == Detail::output ? std::vector<std::uint8_t>{} : hidden_cells(*in.rule, n, m);
   RingRound ring;
+  ring.texts = ends;
   ring.done = rounds, ring.rounds = workers;
   for (Index worker = 0; worker < workers; ++worker)  // before the first round each holds its own
     ring.workers.push_back({part(n, worker), part(m, worker), worker, false, 0});
@@ -43,13 +93,25 @@ MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values
       schedule.ref(worker, round) = static_cast<float>(holds);
       if (round >= rounds) continue;
       const KeyRange rows = part(n, worker), keys = part(m, holds);
-      const bool needed = rows.size() > 0 && keys.size() > 0 && state.add(in, rows, keys);
+      bool needed = false;
+      double seen = 0;
+      for (std::size_t t = 1; t < ends.size(); ++t) {
+        const KeyRange text{ends[t - 1], ends[t]};
+        const KeyRange own = ends.size() == 2 ? rows : met(rows, text),
+                       others = ends.size() == 2 ? keys : met(keys, text);
+        if (own.size() == 0 || others.size() == 0) continue;
+        needed = state.add(in, own, others) || needed;
+        for (Index i = own.begin; i < own.end; ++i)
+          for (Index j = others.begin; j < others.end; ++j) {
+            nth(done, i * m + j) = 1;
+            seen += unseen.empty() || !nth(unseen, i * m + j);
+          }
+      }
+      cells.ref(worker, round) = static_cast<float>(seen);
       busy.ref(worker, round) = needed ? 1.0f : 0.15f;
       ++(needed ? worked : idle);
       RingRound::Worker& at = nth(ring.workers, worker);
-      at.keys = keys, at.of = holds, at.works = needed, at.met += needed;
-      for (Index i = rows.begin; i < rows.end; ++i)
-        for (Index j = keys.begin; j < keys.end; ++j) nth(done, i * m + j) = 1;
+      at.keys = keys, at.of = holds, at.works = needed, at.met += needed, at.cells += seen;
     }
   MechanismResult result;
   result.output = state.output();
@@ -63,6 +125,15 @@ MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values
        "rounds in which a worker holds keys that the mask hides from all its queries"},
       {"Sent per round", fmt::format("{} B per worker", 4 * one.size() * (in.d() + in.d_v())),
        "keys and values of one block in float32"}};
+  std::vector<double> work;
+  for (const RingRound::Worker& worker : ring.workers) work.push_back(worker.cells);
+  double never = 0;
+  for (Index i = 0; i < n && ends.size() > 2; ++i)
+    for (Index j = 0; j < m; ++j) {
+      const auto text_of = [&](Index at) { return std::ranges::upper_bound(ends, at) - ends.begin(); };
+      never += text_of(i) != text_of(j) && (unseen.empty() || !nth(unseen, i * m + j));
+    }
+  add_packing_facts(result, ends, workers, work, never);
   if (detail != Detail::steps) return result;
   ring.sent = 4.0 * static_cast<double>(std::max<Index>(rounds - 1, 0) * one.size() * (in.d() + in.d_v()));
   result.ring = std::make_shared<const RingRound>(std::move(ring));
@@ -92,8 +163,16 @@ MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values
                           .range = MechanismStep::Range::probability,
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::other,
+                          .masked = later});
+  result.steps.push_back({.id = "cells",
+                          .title = "Cells",
+                          .formula = "scores that a worker computes in a round",
+                          .value = cells,
+                          .range = MechanismStep::Range::positive,
+                          .rows = MechanismAxis::other,
+                          .columns = MechanismAxis::other,
                           .masked = std::move(later)});
-  std::vector<std::uint8_t> hidden = hidden_cells(*in.rule, n, m);
+  std::vector<std::uint8_t> hidden = unseen;
   if (hidden.empty()) hidden.assign(done.size(), 0);
   for (std::size_t c = 0; c < done.size(); ++c) hidden[c] = hidden[c] || !done[c];
   result.steps.push_back({.id = "sum",
@@ -121,9 +200,13 @@ Mechanism make_ring() {
       "has seen all of them, and the result is exactly softmax attention's.";
   m.keywords =
       "ring attention distributed sequence parallel blockwise context parallelism parallelism devices workers long "
-      "context";
-  m.parameters = {whole_parameter("workers", "Workers P", "Parts that the text is split into.", 1, 16, 4),
-                  whole_parameter("rounds", "Rounds done", "From P on the result is whole.", 0, 16, 16)};
+      "context varlen packing cu_seqlens packed sequences several texts";
+  m.parameters = {
+      whole_parameter("workers", "Workers P", "Parts that the text is split into.", 1, 16, 4),
+      whole_parameter("rounds", "Rounds done", "From P on the result is whole.", 0, 16, 16),
+      only_where(whole_parameter("texts", "Texts packed",
+                                 "Packed one behind another, as long as 1 : 2 : 3 : …; none sees another.", 1, 16, 1),
+                 [](const MechanismValues&, const MechanismShape& s) { return s.rows() == s.n; })};
   m.run = run_ring;
   m.ticks = [](const MechanismShape& s, const MechanismValues& v) {
     return std::min({v.whole("workers"), s.n, s.rows()});
@@ -133,6 +216,11 @@ Mechanism make_ring() {
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);
     const double workers = v.number("workers");
+    const std::vector<Index> ends = ends_of_texts(s.rows(), s.n, v.whole("texts"));
+    double pairs = 0;  // of one text
+    for (std::size_t t = 1; t < ends.size(); ++t)
+      pairs += static_cast<double>(ends[t] - ends[t - 1]) * static_cast<double>(ends[t] - ends[t - 1]);
+    cost.multiply_adds = pairs * static_cast<double>(s.d + s.d_v);
     cost.cache_bytes /= workers;  // each worker holds one block at a time
     cost.moved_bytes = 4 * static_cast<double>(s.n) * static_cast<double>(s.d + s.d_v) * (workers + 1);
     return cost;
@@ -150,9 +238,10 @@ Mechanism make_ring() {
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult& r) -> std::string {
     if (v.number("rounds") < std::min({v.number("workers"), static_cast<double>(in.n())}))
       return "Some keys have not come round yet: rows still lack their weight.";
-    return r.facts.empty() ? ""
-                           : "Every key has come round: the result is softmax attention's. " + r.facts[0].value +
-                                 " had nothing to do.";
+    if (r.facts.empty()) return "";
+    const bool packed = v.number("texts") > 1 && in.n() == in.m();
+    return fmt::format("Every key has come round: the result is softmax attention's{}. {} had nothing to do.",
+                       packed ? ", each text by itself" : "", r.facts[0].value);
   };
   return m;
 }

@@ -1,0 +1,53 @@
+#include "core/analysis/singular_tuning.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/edits/singular_edit.h"
+
+namespace headscope {
+
+std::vector<Intervention> expert_edits(const SingularExpert& expert) {
+  std::vector<Intervention> out;
+  for (const SingularExpert::Part& part : expert.parts) {
+    std::vector<double> z = part.z;
+    for (double& each : z) each = std::round(each * 1e4) / 1e4;
+    if (std::ranges::any_of(z, [](double each) { return each != 1; }))
+      out.push_back({{part.layer, {}}, ScaleSingular::of(part.matrix, z)});
+  }
+  return out;
+}
+
+SingularTuner::SingularTuner(LoadedModel loaded, SingularTuningAsked asked) : loaded_(std::move(loaded)) {
+  known_.asked = std::move(asked);
+}
+
+void SingularTuner::step(const Ctx& ctx) {
+  if (!learner_) {
+    RunRequest plain = known_.asked.run;
+    plain.edits.clear();
+    plain.capture = {};
+    plain.capture.maps = MapStorage::none;
+    plain.capture.all_logits = false;
+    batch_ = text_batch(run(loaded_, plain, Ctx{ctx.backend, nullptr, ctx.stop})->ids());
+    if (batch_.length < 2) throw Error("text", "at least two tokens", std::to_string(batch_.length));
+    auto backend = std::make_unique<Backend>();
+    auto learner = std::make_unique<SingularLearner>(Parameters::load(plain.model), known_.asked.matrices,
+                                                     SingularLearner::Settings{.rate = known_.asked.rate}, *backend);
+    known_.expert = learner->expert();
+    backend_ = std::move(backend), learner_ = std::move(learner);
+    return;
+  }
+  const double loss = learner_->step(batch_, ctx.stop);
+  known_.losses.push_back(loss);
+  known_.expert = learner_->expert();
+  if (++done_ == known_.asked.steps) known_.losses.push_back(learner_->loss(batch_));
+}
+
+std::shared_ptr<const SingularTuning> SingularTuner::result() const {
+  return learner_ ? std::make_shared<const SingularTuning>(known_) : nullptr;
+}
+
+}  // namespace headscope

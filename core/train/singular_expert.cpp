@@ -1,0 +1,126 @@
+#include "core/train/singular_expert.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/base/nth.h"
+#include "core/tensor/matrices.h"
+#include "core/tensor/tape.h"
+
+namespace headscope {
+
+std::size_t SingularExpert::numbers() const {
+  std::size_t out = 0;
+  for (const Part& part : parts) out += part.z.size();
+  return out;
+}
+
+Batch text_batch(const std::vector<std::int32_t>& tokens) {
+  Batch batch{1, static_cast<int>(tokens.size()), tokens, {}};
+  if (!tokens.empty()) batch.targets.assign(tokens.begin() + 1, tokens.end()), batch.targets.push_back(-1);
+  return batch;
+}
+
+struct SingularLearner::Matrix {
+  Tensor view;                    // in the model's parameters, (in, out): what passes read
+  Tensor own;                     // as it was
+  SingularDirections directions;  // of that
+};
+
+SingularLearner::SingularLearner(const Parameters& parameters, const std::vector<WeightMatrix>& matrices,
+                                 const Settings& settings, Backend& backend)
+    : settings_(settings), backend_(backend), parameters_(parameters.clone()) {
+  const std::string where = parameters_.config().name + ": singular values";
+  if (!(settings.rate > 0) || !(settings.most > 1))
+    throw Error(where, "a rate above 0 and a largest z above 1",
+                fmt::format("{:g} and {:g}", settings.rate, settings.most));
+  model_ = parameters_.trainable_model(backend);
+  if (!model_->config().causal || model_->encoder())
+    throw Error(where, "a decoder, which tells every token from those before it", "another kind of model");
+  for (int layer = 0; layer < model_->config().dims.layers; ++layer)
+    for (const WeightMatrix matrix : matrices) {
+      const Tensor view = model_->projection(layer, matrix).weight;
+      if (!view.defined()) continue;
+      Matrix each{view, view.copy(), singular_directions(view)};
+      expert_.parts.push_back({layer, matrix, std::vector<double>(each.directions.values.size(), 1.0)});
+      matrices_.push_back(std::move(each));
+    }
+  if (matrices_.empty()) throw Error(where, "matrices that the model has", "none of those asked for");
+  for (const SingularExpert::Part& part : expert_.parts) first_.emplace_back(part.z.size(), 0.0);
+  second_ = first_;
+}
+
+SingularLearner::~SingularLearner() = default;
+
+void SingularLearner::set_expert(const SingularExpert& expert) {
+  expert_ = expert;
+  write();
+}
+
+void SingularLearner::write() {
+  for (std::size_t i = 0; i < matrices_.size(); ++i) {
+    Matrix& each = matrices_[i];
+    const Tensor scaled = scaled_singular(each.own, each.directions, expert_.parts[i].z);
+    for (Index row = 0; row < scaled.dim(0); ++row)
+      for (Index column = 0; column < scaled.dim(1); ++column) each.view.ref(row, column) = scaled.at(row, column);
+  }
+}
+
+double SingularLearner::loss(const Batch& batch, std::stop_token stop) const {
+  const ForwardResult result = run_batch(*model_, batch, Ctx{.backend = backend_, .stop = stop});
+  return backend_.cross_entropy(result.logits, batch.targets).nats;
+}
+
+std::vector<std::vector<double>> SingularLearner::gradient(const Batch& batch, double& loss,
+                                                           std::stop_token stop) const {
+  Tape tape(backend_);
+  for (const Matrix& each : matrices_) tape.watch(each.view);
+  const ForwardResult result = run_batch(*model_, batch, Ctx{.backend = backend_, .stop = stop, .tape = &tape});
+  Backend::Loss of;
+  {
+    const Backend::Recording recording(backend_, &tape);
+    of = backend_.cross_entropy(result.logits, batch.targets);
+  }
+  loss = of.nats;
+  if (!std::isfinite(loss))
+    throw Error(parameters_.config().name + ": loss", "a finite number", fmt::format("{}", loss),
+                "a smaller rate may help");
+  tape.backward(of.mean, Tensor::full({1}, 1.0f));
+  std::vector<std::vector<double>> out;
+  for (const Matrix& each : matrices_) {
+    // With σ_i u_i v_iᵀ = u_i u_iᵀ W: ⟨G, u_i u_iᵀ W⟩ = (u_iᵀ G) · (u_iᵀ W); from the right likewise.
+    const Eigen::MatrixXd g = matrix_of(tape.gradient(each.view)), w = matrix_of(each.own),
+                          directions = matrix_of(each.directions.directions);
+    const Eigen::VectorXd dz =
+        each.directions.of_rows
+            ? Eigen::VectorXd((directions.transpose() * g).cwiseProduct(directions.transpose() * w).rowwise().sum())
+            : Eigen::VectorXd((g * directions).cwiseProduct(w * directions).colwise().sum().transpose());
+    out.emplace_back(dz.begin(), dz.end());
+  }
+  if (stop.stop_requested()) throw Cancelled();
+  return out;
+}
+
+double SingularLearner::step(const Batch& batch, std::stop_token stop) {
+  double loss = 0;
+  const std::vector<std::vector<double>> gradients = gradient(batch, loss, stop);
+  ++steps_;
+  const double first_whole = 1 - std::pow(settings_.beta1, static_cast<double>(steps_)),
+               second_whole = 1 - std::pow(settings_.beta2, static_cast<double>(steps_));
+  for (std::size_t part = 0; part < gradients.size(); ++part)
+    for (std::size_t i = 0; i < gradients[part].size(); ++i) {
+      const double g = gradients[part][i];
+      double &m = first_[part][i], &v = second_[part][i], &z = expert_.parts[part].z[i];
+      m = settings_.beta1 * m + (1 - settings_.beta1) * g;
+      v = settings_.beta2 * v + (1 - settings_.beta2) * g * g;
+      z -= settings_.rate * (m / first_whole) / (std::sqrt(v / second_whole) + settings_.epsilon);
+      z = std::clamp(z, -settings_.most, settings_.most);
+    }
+  write();
+  return loss;
+}
+
+}  // namespace headscope

@@ -1,0 +1,70 @@
+#pragma once
+// Singular value fine-tuning (Sun, Cetin & Tang, Transformer²: Self-adaptive LLMs, 2025): of chosen weight matrices
+// W = U diag(σ) Vᵀ only a vector z is learnt, W′ = U diag(z σ) Vᵀ; such a vector, over all chosen matrices, is an
+// expert. There experts learn by REINFORCE, with a KL to the model as it was. Here they learn by the gradient of the
+// loss of a text, ∂L/∂z_i = σ_i u_iᵀ (∂L/∂W′) v_i, with Adam (Kingma & Ba, 2015) and no price on leaving the model.
+// What carries an expert out in a run is edits: core/analysis/singular_tuning.h.
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "core/model/weights.h"
+#include "core/tensor/singular.h"
+#include "core/train/learner.h"
+
+namespace headscope {
+
+struct SingularExpert {
+  struct Part {
+    int layer = 0;
+    WeightMatrix matrix = WeightMatrix::v;
+    std::vector<double> z;  ///< by singular value, largest first
+  };
+  std::vector<Part> parts;
+  std::size_t numbers() const;  ///< of all parts
+};
+
+/// Tokens of a text, each to be told from those before it.
+Batch text_batch(const std::vector<std::int32_t>& tokens);
+
+class SingularLearner {
+ public:
+  struct Settings {
+    double rate = 0.02;  ///< Adam's, per step
+    double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+    double most = 10;  ///< |z| is kept within it
+  };
+  /// Every z begins as 1. Of the matrices those that the model has, in every layer. Throws Error where it has none, on
+  /// a model that tells no token from those before it, and on settings that make no sense. `backend` outlives it.
+  SingularLearner(const Parameters& parameters, const std::vector<WeightMatrix>& matrices, const Settings& settings,
+                  Backend& backend);
+  ~SingularLearner();
+
+  /// The loss of the batch before this step, nats per token; then z moves. Throws Error on a loss that is not finite,
+  /// Cancelled; then nothing has changed.
+  double step(const Batch& batch, std::stop_token stop = {});
+  double loss(const Batch& batch, std::stop_token stop = {}) const;
+  /// ∂loss/∂z, part by part; loss as it is.
+  std::vector<std::vector<double>> gradient(const Batch& batch, double& loss, std::stop_token stop = {}) const;
+
+  const SingularExpert& expert() const { return expert_; }
+  /// Puts another one in its place. REQUIRES the same parts.
+  void set_expert(const SingularExpert& expert);
+
+ private:
+  struct Matrix;
+  void write();
+
+  Settings settings_;
+  Backend& backend_;
+  Parameters parameters_;
+  std::shared_ptr<const Model> model_;  // views of `parameters_`
+  SingularExpert expert_;
+  std::vector<Matrix> matrices_;                     // one for each part
+  std::vector<std::vector<double>> first_, second_;  // Adam's moments
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace headscope
