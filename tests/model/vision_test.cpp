@@ -14,6 +14,7 @@
 #include "core/analysis/head_ablation.h"
 #include "core/analysis/logit_attribution.h"
 #include "core/analysis/logit_lens.h"
+#include "core/analysis/need.h"
 #include "core/analysis/patch_embedding.h"
 #include "core/analysis/saliency.h"
 #include "core/base/error.h"
@@ -404,7 +405,7 @@ TEST_CASE("a word asked of the patches is a softmax of their normed streams agai
   const VisionConfig& v = *s.config().vision;
   REQUIRE(std::ssize(found) == v.patches());
   const ModelWeights& w = model.weights();
-  const Tensor& stream = trace->site({SiteKind::resid_post, s.config().dims.layers - 1});
+  const Tensor& stream = need(*trace, {SiteKind::resid_post, s.config().dims.layers - 1});
   const Index width = s.config().dims.d_model;
   std::vector<double> scores;
   double sum = 0;
