@@ -346,8 +346,7 @@ void LessonsPage::draw(Ui& ui, AppContext& app) {
     std::string about = each->minutes ? fmt::format("{} min · ", *each->minutes) : "";
     about += fmt::format("level {}", each->level);
     if (!each->scene.model.empty()) about += " · " + each->scene.model;
-    if (result_row(ui, each->title, about,
-                   lessons.lesson() && each->id == lessons.lesson()->id)) {
+    if (result_row(ui, each->title, about, lessons.lesson() && each->id == lessons.lesson()->id)) {
       lessons.open(each);
       ImGui::CloseCurrentPopup();
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
@@ -31,10 +32,20 @@ Value fact_value(const std::string& text) {
   return value;
 }
 
-MechanismInput input_on(LessonRun& run, const std::string& on, const std::string& where) {
+/// With what this mechanism reads besides, as on its page in the window.
+MechanismInput input_on(LessonRun& run, const Mechanism& mechanism, const std::string& on, const std::string& where) {
+  const auto with_vocabulary = [&](MechanismInput in) {
+    if (mechanism.reads_vocabulary) in.vocabulary = vocabulary_use(run.model(), run.request(), run.ctx());
+    return in;
+  };
   for (const WorkedExample& example : worked_examples())
-    if (example.id == on) return example.input();
-  if (parse_head_id(on)) return head_input(run.model(), run.request(), run.head(Value(on), where), run.ctx());
+    if (example.id == on) return with_vocabulary(example.input());
+  if (parse_head_id(on)) {
+    const HeadId head = run.head(Value(on), where);
+    MechanismInput in = head_input(run.model(), run.request(), head, run.ctx());
+    if (mechanism.reads_projections) in.projections = head_projections(run.model(), run.request(), head, run.ctx());
+    return with_vocabulary(std::move(in));
+  }
   std::vector<std::string> names;
   for (const WorkedExample& example : worked_examples()) names.emplace_back(example.id);
   throw Error(where, "a worked example, or a head such as \"0.2\"", "\"" + excerpt(on, 40) + "\"",
@@ -84,7 +95,8 @@ Members mechanism_terms(LessonRun& run, const LessonMechanism& chosen, const std
 }
 
 MechanismReport lesson_mechanism(LessonRun& run, const LessonMechanism& chosen, const std::string& where) {
-  return report_on(parse_mechanism(chosen.choice, where), input_on(run, chosen.on, where));
+  const MechanismChoice choice = parse_mechanism(chosen.choice, where);
+  return report_on(choice, input_on(run, *choice.mechanism, chosen.on, where));
 }
 
 }  // namespace headscope
