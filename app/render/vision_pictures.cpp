@@ -58,9 +58,8 @@ PatchValues asked_values(const std::vector<AskedPatch>& asked, const std::string
   PatchValues values{{}, "Where is “" + word + "”?", "softmax over patches", "weight of the patch", {}};
   values.by_key.assign(asked.empty() ? 0 : static_cast<std::size_t>(asked.front().position), 0.0);
   for (const AskedPatch& each : asked) values.by_key.push_back(each.weight);
-  values.caption =
-      fmt::format("softmax over {} patches of w · norm(x), w the unembedding's column of “{}”; even: {:.3f}",
-                  asked.size(), word, 1 / static_cast<double>(asked.size()));
+  values.caption = fmt::format("softmax of w · norm(x) over {} patches; an even weight: {:.3f}", asked.size(),
+                               1 / static_cast<double>(asked.size()));
   values.says = [asked, first = asked.empty() ? 0 : asked.front().position](Index key, double value) {
     if (key < first) return std::string("a learned token: not asked");
     const AskedPatch& patch = nth(asked, key - first);
