@@ -164,6 +164,7 @@ template Option Command::add_option(const std::string&, std::uint64_t&, const st
 template Option Command::add_option(const std::string&, double&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<std::string>&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<int>&, const std::string&);
+template Option Command::add_option(const std::string&, std::optional<std::string>&, const std::string&);
 template Option Command::add_option(const std::string&, std::optional<int>&, const std::string&);
 template Option Command::add_option(const std::string&, std::optional<double>&, const std::string&);
 

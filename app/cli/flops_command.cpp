@@ -9,6 +9,7 @@
 #include "app/cli/input.h"
 #include "app/cli/output.h"
 #include "app/render/hybrid_cost_picture.h"
+#include "core/base/error.h"
 #include "core/model/config.h"
 #include "viz/scene/framed.h"
 
@@ -17,7 +18,7 @@ namespace headscope::cli {
 namespace {
 struct FlopsOptions {
   std::string model;
-  std::optional<double> layers, width, heads;
+  std::optional<int> layers, width, heads;
   double batch = 1, tokens = 32768;
   int every = 8;
   Output output;
@@ -32,6 +33,10 @@ Report flops_report(const FlopsOptions& options) {
     Input input;
     input.model = options.model;
     const ModelConfig config = load_config(input.model_folder());
+    if (config.state_space || config.encoder)
+      throw Error(config.name, "one stack of layers that attend, of which the table speaks",
+                  config.state_space ? "layers with a state" : "an encoder and a decoder",
+                  "--layers, --d-model and --heads ask for any other shape");
     from = config.name;
     shape.layers = config.dims.layers, shape.width = config.dims.d_model;
     shape.heads = std::max(config.dims.heads, 1);
@@ -40,6 +45,8 @@ Report flops_report(const FlopsOptions& options) {
   shape.layers = options.layers.value_or(shape.layers);
   shape.width = options.width.value_or(shape.width);
   shape.heads = options.heads.value_or(shape.heads);
+  if (shape.heads > shape.width)
+    throw Error("--heads", fmt::format("at most the width, {:g}", shape.width), fmt::format("{:g}", shape.heads));
   const std::string words = fmt::format("{}: {:g} layers of width {:g}, {:g} heads; {:g} × {:g} tokens a step", from,
                                         shape.layers, shape.width, shape.heads, shape.batch, shape.tokens);
   Report out;
@@ -84,13 +91,13 @@ void add_flops(Command& app, Console& console) {
       app.add_subcommand("flops", "Parameters and FLOPs of softmax, lightning and hybrid layers as a text grows");
   command.add_option("-m,--model", options->model, "Whose layers, width and heads (default: MiniMax-Text-01's)")
       .type_name("DIR");
-  command.add_option("--layers", options->layers, "Layers l").check(range(1.0, 1e6));
-  command.add_option("--d-model", options->width, "Width d").check(range(1.0, 1e8));
-  command.add_option("--heads", options->heads, "Heads h").check(range(1.0, 1e6));
+  command.add_option("--layers", options->layers, "Layers l").check(range(1, 1'000'000));
+  command.add_option("--d-model", options->width, "Width d").check(range(1, 100'000'000));
+  command.add_option("--heads", options->heads, "Heads h").check(range(1, 1'000'000));
   command.add_option("--batch", options->batch, "Texts in a step b").check(range(1.0, 1e12)).show_default();
   command.add_option("--tokens", options->tokens, "Tokens of a text n").check(range(1.0, 1e12)).show_default();
   command.add_option("--every", options->every, "Hybrid: one layer of so many keeps softmax")
-      .check(range(1, 1000))
+      .check(range(2, 1000))
       .show_default();
   options->output.add_to(command);
   options->picture.add_to(command, "A picture: FLOPs per token against the length");
@@ -98,7 +105,8 @@ void add_flops(Command& app, Console& console) {
     options->picture.check();
     const Report report = flops_report(*options);
     options->picture.write(console, report.picture);
-    if (!options->picture.wanted()) console.print(report.printed(options->output.form()));
+    if (!options->picture.wanted() || options->output.form() != Form::text)
+      console.print(report.printed(options->output.form()));
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
@@ -29,7 +30,8 @@ struct MechanismOptions {
   Input input;
   std::vector<std::string> words;
   PictureOutput picture;
-  std::string head = "0.0", example, residues, sees = "causal", other;
+  std::string head = "0.0", example, sees = "causal", other;
+  std::optional<std::string> residues;
   int random = 0, width = 32;
   std::uint64_t seed = 1;
   bool list = false, json = false;
@@ -114,11 +116,12 @@ struct Given {
 
 MechanismInput input_for(Console& console, const MechanismOptions& options, const Mechanism& mechanism, Given& given) {
   std::string& from = given.from;
-  const int ways = (options.random > 0) + !options.example.empty() + !options.residues.empty();
+  const int ways = (options.random > 0) + !options.example.empty() + options.residues.has_value();
   if (ways > 1) throw UsageError("--random, --example and --residues are different inputs; choose one");
-  if (!options.residues.empty()) {
-    OtherTokens tokens = residue_tokens(options.residues);
-    from = fmt::format("{} residues: one-hot, BLOSUM62, hydropathy", tokens.input.n());
+  if (options.residues) {
+    OtherTokens tokens = residue_tokens(*options.residues);
+    from =
+        fmt::format("{} residue{}: one-hot, BLOSUM62, hydropathy", tokens.input.n(), tokens.input.n() == 1 ? "" : "s");
     given.names = {tokens.labels, tokens.labels};
     return tokens.input;
   }
@@ -190,7 +193,7 @@ void add_comparison(Report& out, const MechanismReport& r) {
     rows.add({"rank for 90 % energy", rank(c.rank90_reference), rank(c.rank90)});
     rows.add({"rank", rank(c.rank_reference), rank(c.rank)});
     rows.add({"row sums", "1", fmt::format("{:.4g} … {:.4g}", c.least_sum, c.largest_sum)});
-    const MechanismShape shape{r.input.m(), r.input.d(), r.input.d_v()};
+    const MechanismShape shape{r.input.m(), r.input.d(), r.input.d_v(), r.input.n()};
     const Mechanism& softmax = *find_mechanism("softmax");
     const MechanismCost plain = softmax.cost(shape, softmax.usual()), own = m.cost(shape, r.choice.values);
     rows.add({"multiply-adds", grouped(std::llround(plain.multiply_adds)), grouped(std::llround(own.multiply_adds))});
@@ -292,7 +295,8 @@ void add_mechanism(Command& app, Console& console) {
   command.add_option("--example", options->example, "A worked example of the literature instead").type_name("ID");
   command
       .add_option("--residues", options->residues,
-                  "A protein instead, in one-letter code: how often evolution exchanges two residues (BLOSUM62)")
+                  "A protein instead, in one-letter code: how much more often than by chance evolution exchanges two "
+                  "residues (BLOSUM62)")
       .type_name("LETTERS");
   command.add_flag("--json", options->json, "All numbers, for scripts");
   options->picture.add_to(command, "Picture of all steps and curves");

@@ -10,7 +10,7 @@ LineChart hybrid_cost_chart(const HybridShape& shape, int every, const Style& st
   chart.log_x = chart.log_y = true;
   chart.x_title = "tokens n";
   chart.y_title = "FLOPs per token";
-  constexpr double shortest = 256, longest = 4194304;
+  const double shortest = std::min(256.0, std::max(shape.tokens, 1.0)), longest = std::max(4194304.0, shape.tokens);
   const Color colors[] = {style.theme.diverging->at(0.85), style.theme.key, style.theme.accent};
   HybridShape at = shape;
   for (const HybridCost& row : hybrid_cost_table(shape, every)) {
@@ -25,7 +25,7 @@ LineChart hybrid_cost_chart(const HybridShape& shape, int every, const Style& st
   chart.x_ticks = {1024, 16384, 262144, 4194304};
   chart.x_labels = {"1 k", "16 k", "256 k", "4 M"};
   chart.x_low = shortest, chart.x_high = longest;
-  at.tokens = std::clamp(shape.tokens, shortest, longest);
+  at.tokens = std::max(shape.tokens, 1.0);
   chart.marker = Point{at.tokens, hybrid_model_cost(at, every).flops / (at.tokens * at.batch)};
   return chart;
 }

@@ -17,13 +17,14 @@ namespace headscope {
 namespace {
 constexpr int many = 1 << 24;
 
-/// Which one of 0 … `last` is looked at, of what grows; nullopt, −1 in a file, is the newest. Returns whether a file
-/// says another. A film can go over them.
-bool looks_back(ControlsRecord& record, const char* name, std::optional<Index>& at, Index last) {
+/// Which one of 0 … `last` is looked at, of what has grown; nullopt, −1 in a file, is the newest. Returns whether a
+/// file says another: of what still grows it is none. A film can go over them.
+bool looks_back(ControlsRecord& record, const char* name, std::optional<Index>& at, Index last, bool grows) {
   const Index before = at.value_or(-1);
   Index now = before;
   record.field(name, now, -1, many);
   record.withdraw(name);
+  if (grows) return false;
   if (last > 0) record.offer(name, static_cast<double>(at.value_or(last)), 0, static_cast<double>(last), true);
   if (now == before || now > last) return false;
   at = now < 0 ? std::nullopt : std::optional(now);
@@ -42,10 +43,8 @@ void controls_of(GenerationController& controller, ControlsRecord& record) {
   record.field("pace", settings.pace, 0, 1e6);
   const auto steps = std::ssize(controller.branch().steps), cursor = static_cast<Index>(controller.cursor());
   std::optional<Index> step = cursor < steps ? std::optional(cursor) : std::nullopt;
-  if (looks_back(record, "step", step, steps - 1)) {
-    if (step) controller.pause();
+  if (looks_back(record, "step", step, steps - 1, controller.running()))
     controller.show(step ? static_cast<std::size_t>(*step) : std::numeric_limits<std::size_t>::max());
-  }
   BeamSettings& beams = controller.beam_settings();
   record.field("beams", beams.width, 1, most_beams);
   record.field("length_penalty", beams.length_penalty, -100, 100);
@@ -146,10 +145,9 @@ void controls_of(CorpusController& controller, ControlsRecord& record) {
 
 void controls_of(TrainingController& controller, ControlsRecord& record) {
   std::optional<Index> moment = controller.shown();
-  if (looks_back(record, "moment", moment, std::ssize(controller.moments()) - 1)) {
-    if (moment) controller.pause();
-    controller.show(moment);
-  }
+  using Phase = TrainingController::Phase;
+  const bool grows = controller.phase() == Phase::running || controller.phase() == Phase::preparing;
+  if (looks_back(record, "moment", moment, std::ssize(controller.moments()) - 1, grows)) controller.show(moment);
   std::string recipe = record.reading() ? "" : recipe_json(controller.draft());
   record.field("recipe", recipe);
   if (!record.reading() || recipe.empty()) return;

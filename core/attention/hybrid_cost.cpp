@@ -60,8 +60,8 @@ HybridCost lightning_model_cost(const HybridShape& shape) {
 }
 
 HybridCost hybrid_model_cost(const HybridShape& shape, int every) {
-  HybridCost out = cost_of(fmt::format("hybrid {} : 1", every - 1), shape, 1.0 / every);
   if (every == 1) return softmax_model_cost(shape);
+  HybridCost out = cost_of(fmt::format("hybrid {} : 1", every - 1), shape, 1.0 / every);
   out.parameters_by = fmt::format("12 l d² + {}h", fraction(2 * (every - 1), every, " l d²"));
   out.flops_by =
       fmt::format("72 b n l d² (1 + n ÷ {}d + {}h + 5 ÷ 18d)", 6 * every, fraction(every - 1, 2 * every, ""));

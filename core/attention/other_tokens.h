@@ -2,8 +2,8 @@
 // Token streams that are no text. Attention asks for vectors in a row, wherever they come from: a sound's spectrogram
 // is cut into patches as a picture is (Gong, Chung & Glass, AST: Audio Spectrogram Transformer, 2021), a protein is a
 // row of residues, a token each (Jumper et al., AlphaFold, 2021; Rives et al., 2021). No weights are learnt here: what
-// is compared are the patches themselves, and residues by how often evolution exchanges them. Thread rule: pure
-// functions.
+// is compared are the patches themselves, and residues by how much more often than by chance evolution exchanges them.
+// Thread rule: pure functions.
 
 #include <span>
 #include <string>
@@ -24,8 +24,8 @@ struct SoundCut {
   double floor = 1e-3;  ///< added to a power before its logarithm: what is silence
 };
 
-/// (frame, window / 2): ln(power + floor), less the mean of all, divided by their standard deviation (AST's input is
-/// scaled likewise). Power: |Σ_t w_t x_t e^(−2πi b t / window)|² ÷ (Σ w_t)². REQUIRES at least one whole frame.
+/// (frame, window / 2): ln(power + floor), less the mean of all, divided by their standard deviation (AST
+/// divides by twice that). Power: |Σ_t w_t x_t e^(−2πi b t / window)|² ÷ (Σ w_t)². REQUIRES at least one whole frame.
 Tensor spectrogram(std::span<const double> samples, const SoundCut& cut);
 
 struct OtherTokens {

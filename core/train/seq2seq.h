@@ -29,10 +29,10 @@ struct Seq2SeqSettings {
 
 class Seq2Seq final : public BatchLearner {
  public:
-  /// Matrices of N(0, 1 / rows), embeddings of N(0, 1), biases 0, but 1 at the encoder's and decoder's update gates: a
-  /// state is kept to begin with, as an LSTM's whose forget gate has a bias (Jozefowicz et al. 2015). What both kinds
-  /// have begins the same with the same seed. Throws Error on settings that make no sense. `backend`, which must
-  /// outlive it, is a processor's.
+  /// Matrices of N(0, 1 / rows), the vector w of N(0, 1 / width), embeddings of N(0, 1), biases 0, but 1 at the
+  /// encoder's and decoder's update gates: a state is kept to begin with, as an LSTM's whose forget gate has a bias
+  /// (Jozefowicz et al. 2015). What both kinds have begins the same with the same seed. Throws Error on settings that
+  /// make no sense. `backend`, which must outlive it, is a processor's.
   Seq2Seq(const Seq2SeqSettings& settings, const OptimizerSettings& optimizer, std::uint64_t seed, Backend& backend);
 
   /// Batches are those of TranslateTask: sources that end, targets behind the end token. The true target is read while

@@ -209,6 +209,7 @@ void MechanismsWorkspace::middle(const PageContext& c) {
   follow(c.app);
   header(c.ui);
   ImGui::Dummy({0, c.ui.px(2)});
+  if (shown_view() == MechanismController::View::cost) return whole_model(c);  // of no head
   chips(c.ui);
   if (no_vectors(c))
     return empty_state(c.ui, "This model has no queries, keys and values",
@@ -251,8 +252,6 @@ void MechanismsWorkspace::middle(const PageContext& c) {
     if (told) arithmetic(c.ui);
   } else if (view == MechanismController::View::recurrent) {
     recurrent(c.ui);
-  } else if (view == MechanismController::View::cost) {
-    whole_model(c);
   } else {
     in_model(c.ui, c.app);
   }

@@ -122,7 +122,7 @@ MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values
       {"Idle",
        fmt::format("{:.0f} % of worker rounds",
                    worked + idle ? 100.0 * static_cast<double>(idle) / static_cast<double>(worked + idle) : 0.0),
-       "rounds in which a worker holds keys that the mask hides from all its queries"},
+       "rounds in which a worker holds no key that any of its queries sees"},
       {"Sent per round", fmt::format("{} B per worker", 4 * one.size() * (in.d() + in.d_v())),
        "keys and values of one block in float32"}};
   std::vector<double> work;
@@ -158,7 +158,7 @@ MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values
                           }});
   result.steps.push_back({.id = "busy",
                           .title = "Work",
-                          .formula = "dim: the mask leaves nothing to do",
+                          .formula = "dim: none of its queries sees a key it holds",
                           .value = busy,
                           .range = MechanismStep::Range::probability,
                           .rows = MechanismAxis::other,

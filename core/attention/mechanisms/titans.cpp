@@ -143,7 +143,7 @@ Mechanism make_titans() {
   m.ours =
       "η, θ and α are learnt maps of the token in the paper; here they are sliders. Norms have no gains, projections "
       "of y "
-      "are the identity, persistent tokens are drawn.";
+      "are the identity, persistent tokens are drawn, what MAC recalls stands under the token's own key.";
   m.only_recurrent = [](const MechanismValues& v) { return v.whole("hidden") > 0; };
   m.parameters = {
       number_parameter("learning", "Learning rate θ", "What the momentary surprise counts.", 0.01, 0.5, 0.2, true),
