@@ -319,6 +319,19 @@ TEST_CASE("a hybrid: every k-th layer keeps softmax, the others run the mechanis
   CHECK(mean_loss(e.results().losses->now) == before);
 }
 
+TEST_CASE("what a whole model costs is told beside a model that has no queries and one whose mask is another") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const char* model : {"tiny-mamba", "tiny-bert"}) {
+    CAPTURE(model);
+    Laboratory lab(model);
+    lab.mechanisms.controller().view = MechanismController::View::cost;
+    lab.e.app.settings().pages["Mechanisms"] = "lightning";
+    lab.e.driver.frames(2);
+    lab.e.driver.click("Mechanisms");
+    REQUIRE(lab.e.driver.until([&] { return lab.e.driver.shown("whole model cost"); }));
+  }
+}
+
 TEST_CASE("what a whole model costs: of lightning and its hybrid alone, set from the open model at first, then moved") {
   HEADSCOPE_NEEDS_DISPLAY();
   Laboratory lab("tiny-gpt2");
