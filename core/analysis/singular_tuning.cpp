@@ -20,6 +20,17 @@ std::vector<Intervention> expert_edits(const SingularExpert& expert) {
   return out;
 }
 
+std::unique_ptr<SingularLearner> singular_learner(const LoadedModel& loaded, const std::filesystem::path& folder,
+                                                  const std::vector<WeightMatrix>& matrices,
+                                                  const SingularLearner::Settings& settings, int tokens,
+                                                  Backend& backend, std::stop_token stop, std::uint64_t available) {
+  const ModelConfig& config = loaded.model->config();
+  SingularLearner::check(config, matrices);
+  check_training_memory(SingularLearner::memory(*loaded.model, matrices, tokens), available,
+                        config.name + ": singular values", "fewer matrices or a shorter text take less");
+  return std::make_unique<SingularLearner>(Parameters::load(folder), matrices, settings, backend, stop);
+}
+
 SingularTuner::SingularTuner(LoadedModel loaded, SingularTuningAsked asked) : loaded_(std::move(loaded)) {
   known_.asked = std::move(asked);
 }
@@ -33,9 +44,9 @@ void SingularTuner::step(const Ctx& ctx) {
     plain.capture.all_logits = false;
     batch_ = text_batch(run(loaded_, plain, Ctx{ctx.backend, nullptr, ctx.stop})->ids());
     if (batch_.length < 2) throw Error("text", "at least two tokens", std::to_string(batch_.length));
-    auto backend = std::make_unique<Backend>();
-    auto learner = std::make_unique<SingularLearner>(Parameters::load(plain.model), known_.asked.matrices,
-                                                     SingularLearner::Settings{.rate = known_.asked.rate}, *backend);
+    auto backend = std::make_unique<Backend>(ctx.backend.pool().threads());
+    auto learner = singular_learner(loaded_, plain.model, known_.asked.matrices, {.rate = known_.asked.rate},
+                                    batch_.length, *backend, ctx.stop);
     known_.expert = learner->expert();
     backend_ = std::move(backend), learner_ = std::move(learner);
     return;
