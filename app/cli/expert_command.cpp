@@ -67,6 +67,7 @@ void learn_expert(Console& console, const ExpertOptions& options) {
       losses.push_back(learner->step(batch, ctx.stop));
       if (ctx.progress) *ctx.progress = static_cast<float>(step + 1) / static_cast<float>(options.steps);
     }
+    learner->set_expert(as_written(learner->expert()));  // what is told is what the edits do
     losses.push_back(learner->loss(batch, ctx.stop));
     for (const Batch& other : others) after.push_back(learner->loss(other, ctx.stop));
   });

@@ -9,14 +9,17 @@
 
 namespace headscope {
 
+SingularExpert as_written(SingularExpert expert) {
+  for (SingularExpert::Part& part : expert.parts)
+    for (double& each : part.z) each = std::round(each * 1e4) / 1e4;
+  return expert;
+}
+
 std::vector<Intervention> expert_edits(const SingularExpert& expert) {
   std::vector<Intervention> out;
-  for (const SingularExpert::Part& part : expert.parts) {
-    std::vector<double> z = part.z;
-    for (double& each : z) each = std::round(each * 1e4) / 1e4;
-    if (std::ranges::any_of(z, [](double each) { return each != 1; }))
-      out.push_back({{part.layer, {}}, ScaleSingular::of(part.matrix, z)});
-  }
+  for (const SingularExpert::Part& part : as_written(expert).parts)
+    if (std::ranges::any_of(part.z, [](double each) { return each != 1; }))
+      out.push_back({{part.layer, {}}, ScaleSingular::of(part.matrix, part.z)});
   return out;
 }
 
@@ -53,8 +56,11 @@ void SingularTuner::step(const Ctx& ctx) {
   }
   const double loss = learner_->step(batch_, ctx.stop);
   known_.losses.push_back(loss);
+  if (++done_ == known_.asked.steps) {
+    learner_->set_expert(as_written(learner_->expert()));
+    known_.losses.push_back(learner_->loss(batch_));
+  }
   known_.expert = learner_->expert();
-  if (++done_ == known_.asked.steps) known_.losses.push_back(learner_->loss(batch_));
 }
 
 std::shared_ptr<const SingularTuning> SingularTuner::result() const {

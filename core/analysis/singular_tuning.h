@@ -15,7 +15,9 @@
 
 namespace headscope {
 
-/// What carries an expert out in a run: an edit for each part whose z is not all 1, z to four decimals.
+/// z to four decimals, as edits write it.
+SingularExpert as_written(SingularExpert expert);
+/// What carries an expert out in a run: an edit for each part whose z is not all 1, as_written().
 std::vector<Intervention> expert_edits(const SingularExpert& expert);
 
 /// One for texts of up to so many tokens. Throws Error as Parameters::load and SingularLearner, before anything is read
@@ -36,8 +38,8 @@ struct SingularTuningAsked {
 
 struct SingularTuning {
   SingularTuningAsked asked;
-  std::vector<double> losses;  ///< before each step taken; when all are, one more: after the last
-  SingularExpert expert;       ///< so far
+  std::vector<double> losses;  ///< before each step taken; when all are, one more: after the last, as_written()
+  SingularExpert expert;       ///< so far; at the end as_written()
 };
 
 class SingularTuner final : public Sweep {

@@ -34,9 +34,9 @@ TEST_CASE("expert: a text is learnt by a few numbers, another is told what that 
   };
   const json none = json::array();
   CHECK(out["loss"][0].get<double>() == doctest::Approx(loss_of(text, none)).epsilon(1e-4));
-  CHECK(out["loss"][8].get<double>() == doctest::Approx(loss_of(text, out["edits"])).epsilon(1e-3));
+  CHECK(out["loss"][8].get<double>() == doctest::Approx(loss_of(text, out["edits"])).epsilon(1e-5));
   CHECK(out["others"][0]["before"].get<double>() == doctest::Approx(loss_of(other, none)).epsilon(1e-4));
-  CHECK(out["others"][0]["after"].get<double>() == doctest::Approx(loss_of(other, out["edits"])).epsilon(1e-3));
+  CHECK(out["others"][0]["after"].get<double>() == doctest::Approx(loss_of(other, out["edits"])).epsilon(1e-5));
   const Session session = session_from_json(read_file(file), file);
   CHECK(session.document.text == text);
   REQUIRE(session.document.edits.size() == 8);
