@@ -45,30 +45,40 @@ void learn_expert(Console& console, const ExpertOptions& options) {
   const RunRequest& request = *options.input.asked->request;
   const ModelConfig& config = opened.loaded.model->config();
   if (!request.edits.empty()) throw UsageError("an expert learns the model as it is: leave edits away");
-  Backend processor;
-  SingularLearner learner(Parameters::load(request.model), matrices_in(options.matrices), {.rate = options.rate},
-                          processor);
   const Batch batch = text_batch(opened.trace->ids());
   if (batch.length < 2) throw Error("text", "at least two tokens", std::to_string(batch.length));
   std::vector<Batch> others;
+  int longest = batch.length;
   for (const std::string& text : options.others) {
     RunRequest other = request;
     other.text = text, other.ids.clear();
-    others.push_back(text_batch(run(opened.loaded, other, Ctx{console.backend()})->ids()));
+    others.push_back(text_batch(run(opened.loaded, other, Ctx{console.backend(), nullptr, console.stop()})->ids()));
     if (others.back().length < 2) throw Error("--other", "at least two tokens", std::to_string(others.back().length));
+    longest = std::max(longest, others.back().length);
   }
-  std::vector<double> before, losses;
-  for (const Batch& other : others) before.push_back(learner.loss(other));
+  Backend processor(console.backend().pool().threads());  // weights that change are in its memory
+  std::unique_ptr<SingularLearner> learner;
+  std::vector<double> before, losses, after;
   console.with_progress("learning", [&](const Ctx& ctx) {
+    learner = singular_learner(opened.loaded, request.model, matrices_in(options.matrices), {.rate = options.rate},
+                               longest, processor, ctx.stop);
+    for (const Batch& other : others) before.push_back(learner->loss(other, ctx.stop));
     for (int step = 0; step < options.steps; ++step) {
-      losses.push_back(learner.step(batch, ctx.stop));
+      losses.push_back(learner->step(batch, ctx.stop));
       if (ctx.progress) *ctx.progress = static_cast<float>(step + 1) / static_cast<float>(options.steps);
     }
-    losses.push_back(learner.loss(batch, ctx.stop));
+    learner->set_expert(as_written(learner->expert()));  // what is told is what the edits do
+    losses.push_back(learner->loss(batch, ctx.stop));
+    for (const Batch& other : others) after.push_back(learner->loss(other, ctx.stop));
   });
 
-  const SingularExpert& expert = learner.expert();
-  const std::int64_t all = Parameters::load(request.model).count();
+  const SingularExpert& expert = learner->expert();
+  const std::vector<Intervention> learnt = expert_edits(expert);
+  if (learnt.empty())
+    throw Error(config.name + ": z", "one that differs from 1 by at least 0.0001, as edits write it",
+                fmt::format("none after {} step{}", options.steps, options.steps == 1 ? "" : "s"),
+                "a larger --rate or more --steps may help");
+  const std::int64_t all = learner->parameters();
   Report out;
   out.line(fmt::format("{}: {} numbers z of {} matrices; the model has {}", config.name, expert.numbers(),
                        expert.parts.size(), all));
@@ -79,9 +89,8 @@ void learn_expert(Console& console, const ExpertOptions& options) {
   out.data("loss", losses);
   Cell elsewhere = Cell::array();
   for (std::size_t i = 0; i < others.size(); ++i) {
-    const double after = learner.loss(others[i]);
-    elsewhere.push_back({{"before", before[i]}, {"after", after}});
-    out.line(fmt::format("on \"{}\" {:.4f} → {:.4f}", options.others[i], before[i], after));
+    elsewhere.push_back({{"before", before[i]}, {"after", after[i]}});
+    out.line(fmt::format("on \"{}\" {:.4f} → {:.4f}", options.others[i], before[i], after[i]));
   }
   out.data("others", std::move(elsewhere));
   auto& rows = out.table("parts", {"layer",
@@ -97,7 +106,7 @@ void learn_expert(Console& console, const ExpertOptions& options) {
               std::ranges::max(part.z), moved});
   }
   Cell edits = Cell::array();
-  for (const Intervention& edit : expert_edits(expert)) edits.push_back(describe(edit));
+  for (const Intervention& edit : learnt) edits.push_back(describe(edit));
   out.data("edits", std::move(edits));
   out.line(
       "Learnt by the gradient of this text's loss; Transformer² learns its experts by REINFORCE, with a price on "
@@ -105,7 +114,7 @@ void learn_expert(Console& console, const ExpertOptions& options) {
   if (!options.out.empty()) {
     Session session;
     RunRequest edited = request;
-    edited.edits = expert_edits(expert);
+    edited.edits = learnt;
     session.document = document_of(edited);
     session.document.model = std::filesystem::absolute(request.model);
     session.window.workspace = "Analyse";
@@ -131,13 +140,13 @@ void add_expert(Command& app, Console& console) {
   command.add_option("--steps", options->steps, "Of Adam").check(range(1, 100000)).show_default();
   command.add_option("--rate", options->rate, "By how much a z moves in a step, at most")
       .check(positive())
+      .check(range(0.0, 1.0))
       .show_default();
   command.add_option("--other", options->others, "What the expert costs on this text; once for each")
       .type_name("TEXT")
       .take_all();
-  if (!command.strangers())
-    command.add_option("-o,--out", options->out, "A session of model, text and the expert's edits")
-        .type_name("FILE.json");
+  command.add_option("-o,--out", options->out, "A session of model, text and the expert's edits")
+      .type_name("FILE.json");
   options->output.add_to(command);
   command.does([options, &console] { learn_expert(console, *options); });
 }

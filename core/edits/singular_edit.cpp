@@ -14,6 +14,7 @@
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
 #include "core/edits/product_anew.h"
+#include "core/model/cut_products.h"
 #include "core/tensor/singular.h"
 
 namespace headscope {
@@ -102,12 +103,7 @@ EditAction read_singular(EditWords& words) {
 /// the model has no such matrix, or not so many singular values.
 std::optional<Projection> scaled_projection(const Model& model, int layer, const ScaleSingular& edit,
                                             const std::string& where) {
-  const bool clipped =
-      edit.matrix == WeightMatrix::q || edit.matrix == WeightMatrix::k || edit.matrix == WeightMatrix::v;
-  if (clipped && model.config().clip_qkv > 0)
-    throw Error(where, "a matrix whose products are used as they are",
-                fmt::format("{}, whose products {} cuts to ± {}", symbol_of(edit.matrix), model.config().name,
-                            model.config().clip_qkv));
+  check_uncut(model.config(), edit.matrix, where);
   const Projection own = model.projection(layer, edit.matrix);
   const auto found = model.singular(layer, edit.matrix);
   if (!found) {

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/model/cut_products.h"
 #include "core/tensor/matrices.h"
 #include "core/tensor/tape.h"
 
@@ -30,20 +33,58 @@ struct SingularLearner::Matrix {
   SingularDirections directions;  // of that
 };
 
-SingularLearner::SingularLearner(const Parameters& parameters, const std::vector<WeightMatrix>& matrices,
-                                 const Settings& settings, Backend& backend)
-    : settings_(settings), backend_(backend), parameters_(parameters.clone()) {
-  const std::string where = parameters_.config().name + ": singular values";
+namespace {
+std::string place_of(const ModelConfig& config) {
+  return config.name + ": singular values";
+}
+}  // namespace
+
+void SingularLearner::check(const ModelConfig& config, const std::vector<WeightMatrix>& matrices) {
+  const std::string where = place_of(config);
+  if (config.objective() != Objective::next_token || config.encoder)
+    throw Error(where, "a decoder, which tells every token from those before it", "another kind of model");
+  for (const WeightMatrix matrix : matrices) check_uncut(config, matrix, where);
+}
+
+TrainingMemory SingularLearner::memory(const Model& model, const std::vector<WeightMatrix>& matrices, int tokens) {
+  const ModelDims& m = model.config().dims;
+  double kept = 0, largest = 0;
+  for (int layer = 0; layer < m.layers; ++layer)
+    for (const WeightMatrix matrix : std::set(matrices.begin(), matrices.end())) {
+      const Tensor weight = model.projection(layer, matrix).weight;
+      if (!weight.defined()) continue;
+      const auto shorter = static_cast<double>(std::min(weight.dim(0), weight.dim(1)));
+      // As it was, and its gradient; the directions.
+      kept += 2 * static_cast<double>(weight.size()) + shorter * shorter;
+      // In double, while it is decomposed: the matrix, what is decomposed and what comes out.
+      largest = std::max(largest, 2 * (static_cast<double>(weight.size()) + 2 * shorter * shorter));
+    }
+  const double rows = tokens, layers = m.layers, queries = double(m.heads) * m.d_head,
+               keys = double(m.kv_heads) * (m.d_head + m.value_width());
+  const double row = 2.0 * m.d_model + (m.state_space() ? 3.0 * m.d_inner : queries + keys + m.d_mlp);
+  constexpr double bytes = sizeof(float);
+  return {.weights = bytes * (static_cast<double>(model.info().parameters) + kept + largest),
+          .activations = bytes * layers * rows * row,
+          .attention = m.state_space() ? 0 : bytes * layers * m.heads * rows * rows,
+          .logits = 2 * bytes * rows * m.vocab};
+}
+
+SingularLearner::SingularLearner(Parameters parameters, const std::vector<WeightMatrix>& matrices,
+                                 const Settings& settings, Backend& backend, std::stop_token stop)
+    : settings_(settings), backend_(backend), parameters_(std::move(parameters)) {
+  const std::string where = place_of(parameters_.config());
+  check(parameters_.config(), matrices);
   if (!(settings.rate > 0) || !(settings.most > 1))
     throw Error(where, "a rate above 0 and a largest z above 1",
                 fmt::format("{:g} and {:g}", settings.rate, settings.most));
   model_ = parameters_.trainable_model(backend);
-  if (!model_->config().causal || model_->encoder())
-    throw Error(where, "a decoder, which tells every token from those before it", "another kind of model");
   for (int layer = 0; layer < model_->config().dims.layers; ++layer)
-    for (const WeightMatrix matrix : matrices) {
+    for (std::size_t i = 0; i < matrices.size(); ++i) {
+      const WeightMatrix matrix = matrices[i];
       const Tensor view = model_->projection(layer, matrix).weight;
-      if (!view.defined()) continue;
+      const auto before = matrices.begin() + static_cast<std::ptrdiff_t>(i);
+      if (!view.defined() || std::find(matrices.begin(), before, matrix) != before) continue;
+      if (stop.stop_requested()) throw Cancelled();
       Matrix each{view, view.copy(), singular_directions(view)};
       expert_.parts.push_back({layer, matrix, std::vector<double>(each.directions.values.size(), 1.0)});
       matrices_.push_back(std::move(each));

@@ -13,6 +13,7 @@
 #include "core/model/weights.h"
 #include "core/tensor/singular.h"
 #include "core/train/learner.h"
+#include "core/train/training_memory.h"
 
 namespace headscope {
 
@@ -36,11 +37,18 @@ class SingularLearner {
     double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
     double most = 10;  ///< |z| is kept within it
   };
-  /// Every z begins as 1. Of the matrices those that the model has, in every layer. Throws Error where it has none, on
-  /// a model that tells no token from those before it, and on settings that make no sense. `backend` outlives it.
-  SingularLearner(const Parameters& parameters, const std::vector<WeightMatrix>& matrices, const Settings& settings,
-                  Backend& backend);
+  /// Every z begins as 1. Of the matrices those that the model has, in every layer, each once. `parameters` are its own
+  /// from now on: it writes to them. Throws what check() throws, Error on a model that has none of the matrices or
+  /// whose weights are not used as they are stored, and on settings that make no sense; Cancelled between any two
+  /// matrices. `backend` outlives it.
+  SingularLearner(Parameters parameters, const std::vector<WeightMatrix>& matrices, const Settings& settings,
+                  Backend& backend, std::stop_token stop = {});
   ~SingularLearner();
+  /// Throws Error on a model that does not tell every token from those before it, and on a matrix whose values no edit
+  /// could scale.
+  static void check(const ModelConfig& config, const std::vector<WeightMatrix>& matrices);
+  /// The least that learning a text of so many tokens takes, the learner's copy of the weights among it.
+  static TrainingMemory memory(const Model& model, const std::vector<WeightMatrix>& matrices, int tokens);
 
   /// The loss of the batch before this step, nats per token; then z moves. Throws Error on a loss that is not finite,
   /// Cancelled; then nothing has changed.
@@ -50,6 +58,7 @@ class SingularLearner {
   std::vector<std::vector<double>> gradient(const Batch& batch, double& loss, std::stop_token stop = {}) const;
 
   const SingularExpert& expert() const { return expert_; }
+  std::int64_t parameters() const { return parameters_.count(); }  ///< of the whole model
   /// Puts another one in its place. REQUIRES the same parts.
   void set_expert(const SingularExpert& expert);
 

@@ -65,14 +65,19 @@ TrainingMemory training_memory(const Recipe& recipe) {
           .logits = 2 * bytes * rows * vocabulary};
 }
 
-void check_training_memory(const Recipe& recipe, std::uint64_t available, const std::string& where) {
-  const TrainingMemory need = training_memory(recipe);
+void check_training_memory(const TrainingMemory& need, std::uint64_t available, const std::string& where,
+                           const std::string& hint) {
   if (need.total() <= static_cast<double>(available)) return;
   throw Error(where, fmt::format("a training that fits into {} of free memory", memory_text(double(available))),
               fmt::format("one that takes {} at least: weights {}, activations {}, attention {}, logits {}",
                           memory_text(need.total()), memory_text(need.weights), memory_text(need.activations),
                           memory_text(need.attention), memory_text(need.logits)),
-              "a smaller batch, context, width or number of layers takes less");
+              hint);
+}
+
+void check_training_memory(const Recipe& recipe, std::uint64_t available, const std::string& where) {
+  check_training_memory(training_memory(recipe), available, where,
+                        "a smaller batch, context, width or number of layers takes less");
 }
 
 }  // namespace headscope

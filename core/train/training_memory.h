@@ -21,6 +21,8 @@ struct TrainingMemory {
 TrainingMemory training_memory(const Recipe& recipe);
 
 /// Throws Error at `where`, with the numbers, when that is more than `available` bytes.
+void check_training_memory(const TrainingMemory& need, std::uint64_t available, const std::string& where,
+                           const std::string& hint);
 void check_training_memory(const Recipe& recipe, std::uint64_t available, const std::string& where);
 
 }  // namespace headscope

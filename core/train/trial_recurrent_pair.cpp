@@ -21,7 +21,8 @@ class RecurrentPair final : public TrialModel {
       : task_(std::move(task)),
         context_(recipe.model.context),
         course_(recipe, task_),
-        own_(backend.asynchronous() ? std::make_unique<Backend>() : nullptr),  // its ops are written for the processor
+        // Its ops are written for the processor.
+        own_(backend.asynchronous() ? std::make_unique<Backend>(backend.pool().threads()) : nullptr),
         model_({.vocabulary = std::ssize(task_->vocabulary().tokens),
                 .end = task_->vocabulary().end_of_text_id(),
                 .width = recipe.model.width,

@@ -122,6 +122,7 @@ TEST_CASE("an expert is few numbers, stays within bounds, and what makes no sens
   for (int step = 0; step < 3; ++step) learner.step(text_batch(ids));
   for (const auto& part : learner.expert().parts)
     for (const double z : part.z) CHECK(std::abs(z) <= 2);
+  CHECK(bench.learner({WeightMatrix::v, WeightMatrix::v}).expert().numbers() == 64);  // each once
   CHECK_THROWS_AS(bench.learner({WeightMatrix::mlp_gate}), Error);
   CHECK_THROWS_AS(bench.learner({WeightMatrix::v}, {.rate = 0}), Error);
   CHECK_THROWS_AS(bench.learner({WeightMatrix::v}, {.most = 0.5}), Error);

@@ -15,6 +15,7 @@
 #include "app/workspaces/scene_slot.h"
 #include "core/analysis/singular_tuning.h"
 #include "core/attention/mechanisms/spectrum.h"
+#include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/singular_edit.h"
 #include "core/model/weights.h"
@@ -235,8 +236,15 @@ class SingularValuesPage final : public Page {
 
   /// The expert of the text on screen: z of this matrix in every layer, by gradient.
   void learn(const PageContext& c) {
-    if (!c.results().run || !c.results().model.model->config().causal || c.results().translates()) return;
+    if (!c.results().run) return;
     section(c.ui, "LEARN z", fmt::format("{} of every layer, on this text", symbol_of(matrix_)));
+    try {
+      SingularLearner::check(c.results().model.model->config(), {matrix_});
+    } catch (const Error& refusal) {
+      note(c.ui, refusal.what());
+      ImGui::Dummy({0, c.ui.px(4)});
+      return;
+    }
     double steps = steps_;
     if (slider(c.ui, "Steps", steps, {1, most_steps, 40, true, "", 0})) steps_ = static_cast<int>(std::lround(steps));
     SingularTuningAsked asked;
@@ -250,7 +258,9 @@ class SingularValuesPage final : public Page {
     if (!learnt_ || learnt_->losses.empty() || learnt_->asked.run.model != asked.run.model) return;
     fact(c.ui, "Loss on its text", fmt::format("{:.3f} → {:.3f}", learnt_->losses.front(), learnt_->losses.back()),
          nullptr,
-         {"nats per token, before the first step and before the newest one",
+         {learnt_->losses.size() > static_cast<std::size_t>(learnt_->asked.steps)
+              ? "nats per token, before the first step and after the last one"
+              : "nats per token, before the first step and before the newest one",
           "of the model without edits; ∂L/∂z_i = σ_i u_iᵀ (∂L/∂W) v_i, Adam"});
     if (tuning_.running()) return;
     if (button(c.ui, "Put it among the edits", c.ui.px(26))) {
