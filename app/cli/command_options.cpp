@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdint>
 #include <sstream>
 
@@ -12,22 +13,45 @@ namespace {
 Check made(CLI::Validator validator) {
   return std::make_shared<const CLI::Validator>(std::move(validator));
 }
+
+/// A number that is there and `good`; no infinite one is, nor what is no number. `what` it has to be, for the message.
+template <class T>
+Check number_that(std::function<bool(T)> good, std::string what, std::string description) {
+  return made(CLI::Validator(
+      [good = std::move(good), what = std::move(what)](std::string& words) {
+        T value{};
+        const bool fine = CLI::detail::lexical_cast(words, value) && std::isfinite(static_cast<double>(value));
+        return fine && good(value) ? std::string() : fmt::format("Value {} {}", words, what);
+      },
+      std::move(description)));
+}
+
+template <class T>
+std::string bound_words(T bound) {
+  if constexpr (std::is_floating_point_v<T>)
+    return fmt::format("{:g}", bound);
+  else
+    return fmt::format("{}", bound);
+}
 }  // namespace
 
 template <class T>
 Check range(T low, T high) {
-  return made(CLI::Range(low, high));
+  const std::string from = bound_words(low), to = bound_words(high);
+  return number_that<T>([low, high](T value) { return value >= low && value <= high; },
+                        fmt::format("not in range {} to {}", from, to),
+                        fmt::format("{} in [{} - {}]", CLI::detail::type_name<T>(), from, to));
 }
 template Check range(int, int);
 template Check range(std::int64_t, std::int64_t);
 template Check range(double, double);
 
 Check positive() {
-  return made(CLI::PositiveNumber);
+  return number_that<double>([](double value) { return value > 0; }, "is no finite number above 0", "POSITIVE");
 }
 
 Check non_negative() {
-  return made(CLI::NonNegativeNumber);
+  return number_that<double>([](double value) { return value >= 0; }, "is no finite number from 0 on", "NONNEGATIVE");
 }
 
 Check one_of(std::vector<std::string> words) {

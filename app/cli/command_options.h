@@ -26,7 +26,8 @@ struct UsageError : std::runtime_error {
 
 /// What a value must be. The help says it beside the option, the message when it is not.
 using Check = std::shared_ptr<const CLI::Validator>;
-/// low … high, both included; of int, std::int64_t and double.
+/// low … high, both included; of int, std::int64_t and double. Neither this nor the next two take what is infinite or
+/// no number.
 template <class T>
 Check range(T low, T high);
 Check positive();

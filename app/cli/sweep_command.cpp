@@ -247,7 +247,7 @@ void add_linear(Command& app, Console& console) {
   struct Options {
     Input input;
     LinearLayersAsked asked;
-    std::string method = "restore";
+    std::string method = "restore", by = "loss";
     double allow = 0.1;
     Output output;
     PictureOutput picture;
@@ -266,7 +266,14 @@ void add_linear(Command& app, Console& console) {
       .check(one_of({"restore", "replace"}))
       .type_name("restore|replace")
       .show_default();
-  command.add_option("--allow", options->allow, "By how much the loss may rise, nats")
+  command
+      .add_option("--by", options->by,
+                  "What is kept low: the loss of the text, or KL(before ‖ after) of the answer after it, as always "
+                  "where there is no loss")
+      .check(one_of({"loss", "answer"}))
+      .type_name("loss|answer")
+      .show_default();
+  command.add_option("--allow", options->allow, "By how much the loss, or the KL, may rise, nats")
       .check(non_negative())
       .show_default();
   command.add_option("--random", options->asked.draws, "Orders of layers drawn at random beside it")
@@ -281,16 +288,19 @@ void add_linear(Command& app, Console& console) {
     asked.run = options->input.request();
     asked.method =
         options->method == "replace" ? LinearLayersAsked::Method::replace : LinearLayersAsked::Method::restore;
+    asked.by = options->by == "answer" ? LinearLayersAsked::By::answer : LinearLayersAsked::By::loss;
     asked.stack = options->input.stack();
-    LinearLayersSearch search(load_model(asked.run.model, console.backend()), asked);
+    const LoadedModel loaded = load_model(asked.run.model, console.backend());
+    LinearLayersSearch search(loaded, asked);
     const bool whole = go_through(console, search, "sets of layers");
     const auto result = search.result();
-    if (result && options->picture.wanted())
-      options->picture.write(console, linear_layers_report(*result, options->allow, whole).picture, &options->input,
-                             model_note_of(options->input, result->before_trace->model.name));
+    // Half a search is no picture.
+    if (whole && options->picture.wanted())
+      options->picture.write(console, linear_layers_report(loaded, *result, options->allow, whole).picture,
+                             &options->input, model_note_of(options->input, result->before_trace->model.name));
     if (!options->picture.wanted() || options->output.for_scripts())
       return finish(console, options->output, whole, result,
-                    [&](const auto& found) { return linear_layers_report(found, options->allow, whole); });
+                    [&](const auto& found) { return linear_layers_report(loaded, found, options->allow, whole); });
     if (!whole) throw Cancelled();
   });
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "app/cli/input.h"
 #include "app/cli/trace_report.h"
 #include "app/render/linear_layers_pictures.h"
 #include "core/base/nth.h"
@@ -194,13 +195,15 @@ Report circuit_report(const LoadedModel& loaded, const HeadCircuit& result, doub
   return out;
 }
 
-Report linear_layers_report(const LinearLayers& result, double allowed, bool whole) {
+Report linear_layers_report(const LoadedModel& loaded, const LinearLayers& result, double allowed, bool whole) {
   using Method = LinearLayersAsked::Method;
   const char* const untrained =
-      "No weight was trained on for it: a model that learns with its linear layers loses less.";
+      "No weight was trained on for it: a model that learns with its linear layers may lose less.";
   const bool restoring = result.asked.method == Method::restore;
+  const auto part = part_of(result.before_trace, result.asked.stack);
+  const auto name = [&](std::int32_t id) { return label(loaded, id); };
   Report out;
-  describe(out, *result.before_trace);
+  describe(out, *part);
   out.line(fmt::format("mechanism {}; {} as it is {}, every layer linear {}, nats", result.asked.mechanism,
                        result.by_kl ? "KL of the answer" : "loss", number(result.cost(result.before), 4),
                        number(result.cost(result.none), 4)));
@@ -224,8 +227,8 @@ Report linear_layers_report(const LinearLayers& result, double allowed, bool who
                                       {"kl_without", "KL, no attention", "{:.4f}"}});
   layers.largest_first = "rise";
   for (std::size_t layer = 0; layer < result.alone.size(); ++layer) {
-    const Outcome& alone = result.alone[layer];
-    const Outcome without = layer < result.without.size() ? result.without[layer] : Outcome{};
+    const LinearOutcome& alone = result.alone[layer];
+    const LinearOutcome without = layer < result.without.size() ? result.without[layer] : LinearOutcome{};
     layers.add({layer, alone.loss, alone.kl, result.rise(alone), without.loss, without.kl});
     add_set("one linear", result.layers - 1, layer, alone);
     if (layer < result.without.size()) add_set("no attention", result.layers - 1, layer, without);
@@ -257,11 +260,20 @@ Report linear_layers_report(const LinearLayers& result, double allowed, bool who
   out.data("random", std::move(drawn));
   const int fewest = result.fewest(allowed);
   out.data("allowed", allowed);
-  out.data("kept", fewest < 0 ? Cell() : Cell(result.kept_layers(fewest)));
-  const std::string finding = result.finding(allowed);
+  const bool nothing = result.nothing_to_tell();
+  out.data("kept", fewest < 0 || nothing ? Cell() : Cell(result.kept_layers(fewest)));
+  const std::string finding = result.finding(allowed, name);
   out.data("finding", finding);
-  if (!finding.empty()) out.line(fmt::format("Allowed: {:g} nats. {} {}", allowed, finding, untrained));
-  out.picture = [result, allowed, run = describe_run(*result.before_trace)](const Style& style) {
+  if (fewest >= 0 && result.before.answer >= 0) {
+    const LinearOutcome& with = *result.greedy_outcome(fewest);
+    const auto said = [&](std::int32_t id) { return Cell{{"id", id}, {"label", name(id)}}; };
+    out.data("answer", {{"before", said(result.before.answer)}, {"with_these", said(with.answer)}, {"kl", with.kl}});
+  }
+  if (nothing && !finding.empty())
+    out.line(finding);
+  else if (!finding.empty())
+    out.line(fmt::format("Allowed: {:g} nats. {} {}", allowed, finding, untrained));
+  out.picture = [result, allowed, run = describe_run(*part)](const Style& style) {
     return framed(linear_layers_scene(result, allowed, 1120, style),
                   {"Which layers may become linear", {}, run + " · " + result.asked.mechanism, {}}, style);
   };

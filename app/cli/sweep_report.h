@@ -15,7 +15,7 @@ Report patching_report(const LoadedModel& loaded, const Patching& result, bool w
 Report temperature_report(const TemperatureSweep& result, bool whole);
 /// `threshold`: the share of the logit difference that the named set shall keep.
 Report circuit_report(const LoadedModel& loaded, const HeadCircuit& result, double threshold, bool whole);
-/// `allowed`: by how much the loss may rise, nats.
-Report linear_layers_report(const LinearLayers& result, double allowed, bool whole);
+/// `allowed`: by how much the loss, or the KL where that is kept low, may rise, nats.
+Report linear_layers_report(const LoadedModel& loaded, const LinearLayers& result, double allowed, bool whole);
 
 }  // namespace headscope::cli

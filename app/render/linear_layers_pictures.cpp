@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/base/nth.h"
 #include "viz/color/color_norm.h"
@@ -67,7 +68,7 @@ LineChart one_linear_layer_chart(const LinearLayers& found, const Style& style) 
   const int step = std::max(1, (found.layers + 11) / 12);
   for (int layer = 0; layer < found.layers; layer += step) chart.x_ticks.push_back(layer);
   ChartSeries alone{"linear", style.theme.accent, {}, {}, 2}, without{"no attention", style.theme.muted, {}, {}, 1.25};
-  const auto add = [&](ChartSeries& line, const std::vector<Outcome>& known) {
+  const auto add = [&](ChartSeries& line, const std::vector<LinearOutcome>& known) {
     for (std::size_t layer = 0; layer < known.size(); ++layer)
       line.x.push_back(static_cast<double>(layer)), line.y.push_back(found.cost(known[layer]));
   };
@@ -84,17 +85,20 @@ Matrix linear_search_matrix(const LinearLayers& found) {
   const bool restoring = found.asked.method == LinearLayersAsked::Method::restore;
   const int layers = found.layers;
   Matrix out;
-  out.values = Tensor::zeros({layers, layers});
-  out.pending.assign(as_size(layers) * as_size(layers), 1);
+  out.values = Tensor::full({layers, layers}, std::numeric_limits<float>::quiet_NaN());
+  out.pending.assign(as_size(layers) * as_size(layers), 0);
   out.texts.assign(out.pending.size(), "");
   out.pending_text = restoring ? "has softmax by then" : "linear by then";
+  out.missing_text = "not tried yet";
+  for (std::size_t round = 0; round < found.order.size(); ++round)
+    for (int later = static_cast<int>(round) + 1; later < layers; ++later)
+      nth(out.pending, later * layers + found.order[round].layer) = 1;
   for (const LinearLayers::Trial& trial : found.trials) {
     const double rise = found.rise(trial.outcome);
     const int cell = trial.round * layers + trial.layer;
     const bool stayed =
         trial.round < static_cast<int>(found.order.size()) && nth(found.order, trial.round).layer == trial.layer;
     out.values.ref(trial.round, trial.layer) = static_cast<float>(rise);
-    nth(out.pending, cell) = 0;
     nth(out.texts, cell) = fmt::format("{}{}", stayed ? "• " : "", short_number(rise, 2));
   }
   for (int round = 0; round < layers; ++round)

@@ -14,7 +14,7 @@ LineChart kept_softmax_chart(const LinearLayers& found, double allowed, const St
 /// Loss with one layer linear, and with its attention switched off, by layer.
 LineChart one_linear_layer_chart(const LinearLayers& found, const Style& style);
 /// Rounds of the search × layers: by how much the loss lay above the model's own with that layer's change tried; "•"
-/// before the number of the change that stayed.
+/// before the number of the change that stayed. Masked: that layer was changed in a round before; NaN: not tried yet.
 Matrix linear_search_matrix(const LinearLayers& found);
 /// All three, as wide as that.
 Scene linear_layers_scene(const LinearLayers& found, double allowed, double width, const Style& style);

@@ -16,6 +16,7 @@
 #include "core/base/random.h"
 #include "core/edits/mechanism_edit.h"
 #include "core/edits/switch_off_edit.h"
+#include "core/metrics/next_token.h"
 
 namespace headscope {
 
@@ -61,6 +62,20 @@ std::string layer_words(const std::vector<int>& layers) {
   return fmt::format("layer{} {}{}{}", layers.size() == 1 ? "" : "s", fmt::join(parts, ", "),
                      parts.empty() ? "" : " and ", last);
 }
+
+LinearOutcome measured(const EditProbe& probe, const Trace& trace) {
+  const std::vector<NextToken> said = top_next(trace, 1);
+  return {probe.outcome(trace), said.empty() ? -1 : said.front().id};
+}
+
+void check_linear(const LinearLayersAsked& asked, const Model& model) {
+  check(EditAction(SwapMechanism{asked.mechanism}), "mechanism");
+  const bool causal = asked.stack != Stack::encoder && asked.stack != Stack::cross && model.config().causal;
+  const std::vector<std::string> possible = linear_mechanisms(causal);
+  const std::string id(parse_mechanism(asked.mechanism).mechanism->id);
+  if (std::ranges::count(possible, id) == 0)
+    throw Error("mechanism", fmt::format("one that is linear: {}", fmt::join(possible, ", ")), id);
+}
 }  // namespace
 
 std::vector<int> evenly_spaced_layers(int layers, int kept) {
@@ -99,11 +114,16 @@ std::vector<std::string> linear_mechanisms(bool causal) {
 }
 
 double LinearLayers::greedy(int kept) const {
-  if (kept == layers) return cost(before);
-  if (kept == 0) return cost(none);
+  const LinearOutcome* const known = greedy_outcome(kept);
+  return known ? cost(*known) : unknown_cost;
+}
+
+const LinearOutcome* LinearLayers::greedy_outcome(int kept) const {
+  if (kept == layers) return &before;
+  if (kept == 0) return &none;
   const bool restoring = asked.method == LinearLayersAsked::Method::restore;
   const auto step = as_size(restoring ? kept - 1 : layers - kept - 1);
-  return step < order.size() ? cost(order[step].outcome) : unknown_cost;
+  return step < order.size() ? &order[step].outcome : nullptr;
 }
 
 double LinearLayers::evenly(int kept) const {
@@ -135,23 +155,54 @@ int LinearLayers::fewest_evenly(double allowed) const {
   return -1;
 }
 
-std::string LinearLayers::finding(double allowed) const {
-  if (static_cast<int>(order.size()) < layers) return "";
+bool LinearLayers::nothing_to_tell() const {
+  constexpr double same = 1e-6;
+  const Trace* const text = before_trace ? before_trace->part(asked.stack) : nullptr;
+  if (text && text->tokens.size() == 1) return true;
+  // Where there is a loss, it has to be the same too.
+  return std::abs(none.kl) < same && (std::isnan(before.loss) || std::abs(none.loss - before.loss) < same);
+}
+
+std::string LinearLayers::answer_words(const LinearOutcome& with, const Namer& name) const {
+  std::string out;
+  if (before.answer >= 0 && with.answer >= 0) {
+    const bool changes = with.answer != before.answer;
+    out = changes ? ", but the answer changes" : ", and the answer stays";
+    if (name)
+      out += changes ? fmt::format(": {} → {}", name(before.answer), name(with.answer)) : " " + name(with.answer);
+    if (!by_kl) out += fmt::format(", KL {:.3f} nats", with.kl);
+  }
+  if (by_kl && std::isfinite(before.loss))
+    out += fmt::format("; loss of the text {:.3f} → {:.3f} nats", before.loss, with.loss);
+  return out;
+}
+
+std::string LinearLayers::finding(double allowed, const Namer& name) const {
   const int kept = fewest(allowed), spaced = static_cast<int>(even.size()) + 1 < layers ? -1 : fewest_evenly(allowed);
+  if (static_cast<int>(order.size()) < layers || kept < 0) return "";
+  if (nothing_to_tell()) {
+    const Trace* const text = before_trace ? before_trace->part(asked.stack) : nullptr;
+    return text && text->tokens.size() == 1
+               ? "Nothing to tell: the text has one token, and no layer has keys to choose between."
+               : "Nothing to tell: with every layer linear the model does the same, as where no token sees more than "
+                 "one key.";
+  }
   const char* const what = by_kl ? "KL of the answer" : "loss";
-  const std::string from_to = fmt::format("{} {:.3f} → {:.3f} nats", what, cost(before), greedy(kept));
+  const std::string from_to = fmt::format("{} {:.3f} → {:.3f} nats{}", what, cost(before), greedy(kept),
+                                          answer_words(*greedy_outcome(kept), name));
   std::string out;
   if (kept == 0) {
     out = fmt::format("Every layer may become linear: {}.", from_to);
   } else if (kept == layers) {
     // Of the sets that lack one layer the search knows but its own: all of them were measured.
-    const auto least = std::ranges::min_element(alone, costs_less, [&](const Outcome& each) { return cost(each); });
+    const auto least =
+        std::ranges::min_element(alone, costs_less, [&](const LinearOutcome& each) { return cost(each); });
     const std::string which = layer_words({static_cast<int>(least - alone.begin())});
     out = rise(*least) <= allowed
               ? fmt::format(
                     "1 of {} layers may become linear, {}, which the greedy search missed: {} {:.3f} → {:.3f} "
-                    "nats.",
-                    layers, which, what, cost(before), cost(*least))
+                    "nats{}.",
+                    layers, which, what, cost(before), cost(*least), answer_words(*least, name))
               : fmt::format("No layer may become linear: the least that one costs is {:.3f} nats ({}).", rise(*least),
                             which);
   } else {
@@ -169,7 +220,7 @@ std::string LinearLayers::finding(double allowed) const {
 }
 
 LinearLayersSearch::LinearLayersSearch(LoadedModel loaded, LinearLayersAsked asked) : loaded_(std::move(loaded)) {
-  check(EditAction(SwapMechanism{asked.mechanism}), "mechanism");
+  check_linear(asked, *loaded_.model);
   known_.asked = std::move(asked);
   known_.asked.run.edits = without_mechanisms(std::move(known_.asked.run.edits));
 }
@@ -177,8 +228,8 @@ LinearLayersSearch::LinearLayersSearch(LoadedModel loaded, LinearLayersAsked ask
 void LinearLayersSearch::prepare(const Ctx& ctx) {
   EditProbe probe(loaded_, known_.asked.run, true, ctx);
   known_.before_trace = probe.before();
-  known_.before = probe.outcome(*probe.before());
-  known_.by_kl = std::isnan(known_.before.loss);
+  known_.before = measured(probe, *probe.before());
+  known_.by_kl = known_.asked.by == LinearLayersAsked::By::answer || std::isnan(known_.before.loss);
   if (std::isnan(known_.cost(known_.before)))
     throw Error("text", "something that the model is asked for: a second token, or a masked one", "nothing");
   const int layers = known_.layers = probe.dims(known_.asked.stack).layers;
@@ -197,10 +248,10 @@ void LinearLayersSearch::prepare(const Ctx& ctx) {
   probe_ = std::move(probe);
 }
 
-const Outcome& LinearLayersSearch::outcome_of(std::vector<int> kept, const Ctx& ctx) {
+const LinearOutcome& LinearLayersSearch::outcome_of(std::vector<int> kept, const Ctx& ctx) {
   if (const auto found = measured_.find(kept); found != measured_.end()) return found->second;
-  const Outcome outcome =
-      probe_->after(linear_layer_edits(known_.asked.mechanism, known_.layers, kept, known_.asked.stack), ctx);
+  const LinearOutcome outcome = measured(
+      *probe_, *probe_->run(linear_layer_edits(known_.asked.mechanism, known_.layers, kept, known_.asked.stack), ctx));
   return measured_[std::move(kept)] = outcome;
 }
 
@@ -211,8 +262,8 @@ void LinearLayersSearch::step(const Ctx& ctx) {
   if (const int layer = count(known_.alone); layer < layers) {
     known_.alone.push_back(outcome_of(without_layer(all_layers(layers), layer), ctx));
   } else if (const int off = count(known_.without); off < layers) {
-    known_.without.push_back(
-        probe_->after({{{off, {}, {}, known_.asked.stack}, SwitchOff{SwitchOff::Part::attention}}}, ctx));
+    known_.without.push_back(measured(
+        *probe_, *probe_->run({{{off, {}, {}, known_.asked.stack}, SwitchOff{SwitchOff::Part::attention}}}, ctx)));
   } else if (done_ == 2 * layers) {
     known_.none = outcome_of({}, ctx);
   } else if (const int kept = count(known_.even) + 1; kept < layers) {
@@ -221,7 +272,7 @@ void LinearLayersSearch::step(const Ctx& ctx) {
     try_next(ctx);
   } else {
     for (std::size_t draw = 0; draw < known_.drawn.size(); ++draw) {
-      std::vector<Outcome>& line = known_.drawn[draw];
+      std::vector<LinearOutcome>& line = known_.drawn[draw];
       if (count(line) == layers - 1) continue;
       const std::vector<int>& order = known_.drawn_orders[draw];
       std::vector<int> first(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(line.size()) + 1);
@@ -241,7 +292,7 @@ void LinearLayersSearch::try_next(const Ctx& ctx) {
     probe_->move_to(linear_layer_edits(known_.asked.mechanism, known_.layers, kept_, known_.asked.stack), ctx);
     base_ = kept_;
   }
-  const Outcome& outcome = outcome_of(std::move(kept), ctx);
+  const LinearOutcome& outcome = outcome_of(std::move(kept), ctx);
   known_.trials.push_back({static_cast<int>(known_.order.size()), layer, outcome});
   if (!best_ || costs_less(known_.cost(outcome), known_.cost(best_->outcome))) best_ = {layer, outcome};
   if (++next_ < left_.size()) return;

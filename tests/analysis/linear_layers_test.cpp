@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "core/attention/mechanism.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/edits/mechanism_edit.h"
 #include "core/edits/switch_off_edit.h"
 #include "core/edits/temperature_edit.h"
@@ -219,10 +221,78 @@ TEST_CASE("the fewest layers within what is allowed, and the sentence about them
         "No layer may become linear: the least that one costs is 0.438 nats (layer 2). Evenly spaced, 4 are enough: "
         "the greedy search missed that.");
   // Not known yet: nothing is claimed.
+  CHECK(found.fewest(-1) == -1);
+  CHECK(found.finding(-1).empty());
+  CHECK(found.finding(std::numeric_limits<double>::quiet_NaN()).empty());
   found.order.resize(3);
   CHECK(std::isnan(found.greedy(1)));
   CHECK(found.finding(0.25).empty());
-  CHECK(found.fewest(-1) == -1);
+}
+
+TEST_CASE("the sentence says what becomes of the answer, which is in no loss of the text") {
+  LinearLayers found;
+  found.layers = 2;
+  found.before = {{1, 0, 0}, 7};
+  found.none = {{4, 2, 0}, 9};
+  found.order = {{1, {{1.0625, 3, 0}, 8}}, {0, {{1, 0, 0}, 7}}};
+  found.even = {{{2, 0.5, 0}, 7}};
+  const auto name = [](std::int32_t id) { return id == 7 ? "green" : "black"; };
+  CHECK(found.finding(0.1, name) ==
+        "1 of 2 layers may become linear, if layer 1 keeps softmax: loss 1.000 → 1.062 nats, but the answer changes: "
+        "green → black, KL 3.000 nats. Evenly spaced, all have to keep it.");
+  CHECK(found.finding(0.1).find(", but the answer changes, KL 3.000 nats.") != std::string::npos);
+  found.order[0].outcome.answer = 7;
+  CHECK(found.finding(0.1, name).find(", and the answer stays green, KL 3.000 nats.") != std::string::npos);
+  // Held against the answer, the loss stands beside it.
+  found.by_kl = true;
+  CHECK(found.finding(2.5, name) ==
+        "Every layer may become linear: KL of the answer 0.000 → 2.000 nats, but the answer changes: green → black; "
+        "loss of the text 1.000 → 4.000 nats.");
+}
+
+TEST_CASE("where no token sees more than one key there is nothing to tell") {
+  Tiny bench;
+  bench.request.text.clear();
+  bench.request.ids = {40};
+  auto result = bench.found(bench.asked("linear map=elu normalise=sum"));
+  CHECK(result->before_trace->tokens.size() == 1);
+  CHECK(result->nothing_to_tell());
+  CHECK(result->finding(0.1) == "Nothing to tell: the text has one token, and no layer has keys to choose between.");
+  LinearLayers same;
+  same.layers = 1;
+  same.before = {{1, 0, 0}, 7};
+  same.none = {{1, 1e-9, 0}, 7};
+  same.order = {{0, {{1, 0, 0}, 7}}};
+  CHECK(same.finding(0.1).starts_with("Nothing to tell: with every layer linear the model does the same"));
+  same.none = {{1.5, 1e-9, 0}, 7};
+  CHECK_FALSE(same.nothing_to_tell());
+}
+
+TEST_CASE("what the manual says of everyday-gpt2: the loss hardly moves, the answer after the text does") {
+  Bench bench(source_dir() / "models" / "everyday-gpt2");
+  std::string text = read_file(source_dir() / "assets/examples/everyday-gpt2.txt");
+  while (text.ends_with('\n')) text.pop_back();
+  bench.request.text = text;
+  const auto name = [&](std::int32_t id) { return bench.loaded.tokenizer->token(id).label; };
+  auto wanted = bench.asked("linear map=elu normalise=sum", Method::restore, 0);
+  auto result = bench.found(wanted);
+  const std::string by_loss = result->finding(0.1, name);
+  const std::string manual = read_file(source_dir() / "docs/manual.md");
+  CAPTURE(by_loss);
+  CHECK(manual.find(by_loss) != std::string::npos);
+  const auto with =
+      bench.whole({"2: mechanism linear map=elu normalise=sum", "3: mechanism linear map=elu normalise=sum"});
+  CHECK(name(top_next(*bench.whole({}), 1)[0].id).ends_with("green"));
+  CHECK(name(top_next(*with, 1)[0].id).ends_with("black"));
+  CHECK(result->greedy_outcome(2)->kl == Approx(next_token_change(*bench.whole({}), *with, 1).kl));
+  // By the answer, other layers go.
+  wanted.by = LinearLayersAsked::By::answer;
+  result = bench.found(wanted);
+  CHECK(result->by_kl);
+  const std::string by_answer = result->finding(0.1, name);
+  CAPTURE(by_answer);
+  CHECK(manual.find(by_answer) != std::string::npos);
+  CHECK(result->greedy_outcome(result->fewest(0.1))->answer == result->before.answer);
 }
 
 TEST_CASE("a model that is asked nothing by the text is held to KL; one that is asked nothing at all says so") {
@@ -233,6 +303,10 @@ TEST_CASE("a model that is asked nothing by the text is held to KL; one that is 
   CHECK_THROWS_AS(search.step(bench.ctx), Error);
   CHECK_THROWS_WITH_AS(LinearLayersSearch(bench.loaded, bench.asked("low-rank-of-nothing")),
                        doctest::Contains("mechanism"), Error);
+  // What is not linear stands in for nothing here; the message names what does.
+  for (const char* id : {"softmax", "hybrid", "linformer"})
+    CHECK_THROWS_WITH_AS(LinearLayersSearch(bench.loaded, bench.asked(id)),
+                         doctest::Contains("mechanism: expected one that is linear: linear, "), Error);
   Bench seeing(source_dir() / "models" / "tiny-vit");
   seeing.request.image = source_dir() / "assets" / "examples" / "pictures" / "1-ring.png";
   const auto result = seeing.found(seeing.asked("linear"));

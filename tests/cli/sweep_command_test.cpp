@@ -1,6 +1,7 @@
 // headscope-cli sweep and detect: the numbers of the library, and mistakes that are named.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <sstream>
 
@@ -187,7 +188,13 @@ TEST_CASE("sweep linear: the library's search, as a table, CSV, JSON and a pictu
   near(out["random"][0]["cost"][2], result->drawn[0][2].loss);
   CHECK(out["allowed"] == 2);
   CHECK(out["kept"].get<std::vector<int>>() == result->kept_layers(result->fewest(2)));
-  CHECK(out["finding"] == result->finding(2));
+  const LoadedModel loaded = load_model(asked.run.model, backend);
+  CHECK(out["finding"] == result->finding(2, [&](std::int32_t id) { return loaded.tokenizer->token(id).label; }));
+  const LinearOutcome& these = *result->greedy_outcome(result->fewest(2));
+  CHECK(out["answer"]["before"]["id"] == result->before.answer);
+  CHECK(out["answer"]["with_these"]["id"] == these.answer);
+  near(out["answer"]["kl"], these.kl);
+  CHECK(parsed(with({"--by", "answer", "--random", "0", "--json"}))["measure"] == "kl");
 
   const Finished csv = with({"--random", "1", "--csv"});
   CHECK(csv.out.starts_with("kind,kept,layer,loss,kl\n"));
@@ -205,6 +212,14 @@ TEST_CASE("sweep linear: the library's search, as a table, CSV, JSON and a pictu
   CHECK(run_cli({"render", "--again", (folder / "layers.svg").string()}).code == 0);
 
   CHECK(run_cli({"sweep", "linear", "-m", "tiny-gpt2", "-t", text, "--with", "saturation"}).code == 1);
+  // Of an encoder-decoder it says which part was searched.
+  const Finished encoder = run_cli({"sweep", "linear", "-m", "tiny-translate", "--source", "In the village", "-t",
+                                    "Anna", "--part", "enc", "--random", "0"});
+  CHECK(encoder.code == 0);
+  CHECK(encoder.out.find("bart, encoder, ") != std::string::npos);
+  const Finished softmax = run_cli({"sweep", "linear", "-m", "tiny-gpt2", "-t", text, "--with", "softmax"});
+  CHECK(softmax.code == 1);
+  CHECK(softmax.first_error().find("one that is linear: linear, ") != std::string::npos);
   CHECK(run_cli({"sweep", "linear", "-m", "tiny-bert", "-t", "Rosa sold signs.", "--with", "linear"})
             .first_error()
             .find("something that the model is asked for") != std::string::npos);
@@ -235,6 +250,27 @@ TEST_CASE("flops: the table of the library, of a model or of numbers, with where
   CHECK(read_file(folder / "flops.svg").find("hybrid 7 : 1") != std::string::npos);
   CHECK(run_cli({"render", "--again", (folder / "flops.svg").string()}).code == 0);
   CHECK(run_cli({"flops", "--heads", "0"}).code == 2);
+}
+
+TEST_CASE("numbers that are infinite or none at all are refused, in few words") {
+  const auto refused = [](std::vector<std::string> words, const std::string& why) {
+    const Finished finished = run_cli(words);
+    CAPTURE(finished.err);
+    CHECK(finished.code == 2);
+    CHECK(finished.first_error().find(why) != std::string::npos);
+    CHECK(finished.first_error().size() < 120);
+  };
+  const std::vector<std::string> linear{"sweep", "linear", "-m", "tiny-gpt2", "-t", "Anna sold pies", "--allow"};
+  for (const char* value : {"nan", "inf", "-1", "-inf", "1e999", "much"}) {
+    std::vector<std::string> words = linear;
+    words.emplace_back(value);
+    refused(words, fmt::format("Value {} is no finite number from 0 on", value));
+  }
+  refused({"expert", "-m", "tiny-gpt2", "-t", "Anna sold pies", "--rate", "inf"},
+          "Value inf is no finite number above 0");
+  refused({"expert", "-m", "tiny-gpt2", "-t", "Anna sold pies", "--rate", "0"}, "Value 0 is no finite number above 0");
+  refused({"flops", "--layers", "nan"}, "Value nan not in range 1 to 1e+06");
+  refused({"flops", "--every", "0"}, "Value 0 not in range 1 to 1000");
 }
 
 TEST_CASE("mistakes in a sweep are named before any work") {

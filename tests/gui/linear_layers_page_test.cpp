@@ -2,6 +2,7 @@
 // allowed and what stands in softmax's place are changed.
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/analysis/linear_layers.h"
 #include "core/attention/mechanism.h"
@@ -16,11 +17,13 @@ using testing::AnalysePage;
 namespace {
 
 /// What the library finds on what is on screen.
-std::shared_ptr<const LinearLayers> found_by_library(AnalysePage& page, const std::string& mechanism) {
+std::shared_ptr<const LinearLayers> found_by_library(AnalysePage& page, const std::string& mechanism,
+                                                     LinearLayersAsked::By by = LinearLayersAsked::By::loss) {
   LinearLayersAsked asked;
   asked.run = page.results().run->request;
   asked.run.edits.clear();
   asked.mechanism = text_of(parse_mechanism(mechanism));
+  asked.by = by;
   LinearLayersSearch search(page.results().model, asked);
   Backend backend(1);
   while (!search.finished()) search.step(Ctx{backend});
@@ -86,6 +89,31 @@ TEST_CASE(
   CHECK(linear_on_screen(page, "linear") == others(expected->kept_layers(1), expected->layers));
   page.app.explorer().editor.set_edits({});
   REQUIRE(page.settle());
+
+  // Other edits stay.
+  page.open("linear layers", "linear-layers", "linear search/matrix");
+  const Intervention since = parse_intervention("3.1: ablate zero", "test");
+  page.app.explorer().editor.set_edits({since});
+  REQUIRE(page.settle());
+  page.driver.click("Try these in Explore");
+  REQUIRE(page.settle());
+  CHECK(std::ranges::count(page.state().document.edits, since) == 1);
+  CHECK(page.state().document.edits.size() > 1);
+  page.app.explorer().editor.set_edits({});
+  REQUIRE(page.settle());
+
+  // By the answer, other layers go.
+  page.open("linear layers", "linear-layers", "linear search/matrix");
+  page.choose("KL of the answer");
+  const auto by_answer = found_by_library(page, "linear", LinearLayersAsked::By::answer);
+  const double much = std::ceil((expected->greedy(1) - expected->before.loss) * 1000) / 1000;  // as clicked above
+  page.driver.click("Try these in Explore");
+  REQUIRE(page.settle());
+  CHECK(linear_on_screen(page, "linear") == others(by_answer->kept_layers(by_answer->fewest(much)), by_answer->layers));
+  page.app.explorer().editor.set_edits({});
+  REQUIRE(page.settle());
+  page.open("linear layers", "linear-layers", "linear search/matrix");
+  page.choose("loss of the text");
 
   // Another mechanism is searched anew.
   page.open("linear layers", "linear-layers", "linear search/matrix");

@@ -108,6 +108,16 @@ TEST_CASE("the search round by round: rises of what was tried, a dot at what sta
   matrix = linear_search_matrix(found);
   CHECK(matrix.rows == std::vector<std::string>{"2", "1", "0"});
   CHECK(matrix.pending_text == "linear by then");
+  // Stopped in the second round: what was changed by then is known, the rest was not tried yet.
+  found.asked.method = Method::restore;
+  found.order.resize(1), found.trials.resize(4);
+  const Matrix half = linear_search_matrix(found);
+  CHECK(half.pending == std::vector<std::uint8_t>{0, 0, 0, 1, 0, 0, 1, 0, 0});
+  CHECK(std::isnan(half.values.at(1, 2)));
+  CHECK(std::isnan(half.values.at(2, 1)));
+  CHECK(half.values.at(1, 1) == 0.75f);
+  CHECK(half.missing_text == "not tried yet");
+  found = three();
   const Scene scene = linear_layers_scene(found, 0.5, 1000, plain());
   CHECK(scene.width <= 1001);
   CHECK(find(scene, "1.matrix"));

@@ -180,7 +180,7 @@ Scene matrix_scene(const Matrix& matrix, const Style& style) {
                   range.masked,
                   range.missing};
   legend.masked_text = matrix.pending_text;
-  legend.missing_text = "no value";
+  legend.missing_text = matrix.missing_text;
   const double bottom = add_color_bar(scene, legend, left, above + map.rect.h + 10, matrix.width - left, style);
   scene.width = std::max(matrix.width, left + map.rect.w + overhang);
   scene.height = std::ceil(bottom + 2);

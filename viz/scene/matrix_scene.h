@@ -14,7 +14,8 @@
 namespace headscope {
 
 struct Matrix {
-  Tensor values;                                  ///< (row, column); NaN = there is no such number
+  Tensor values;                                  ///< (row, column); NaN = there is no such number …
+  std::string missing_text = "no value";          ///< … in these words
   std::vector<std::uint8_t> pending;              ///< row-major, 1 = flat and neutral; empty = none is
   std::string pending_text = "not computed yet";  ///< why they are
   std::vector<std::string> rows, columns;         ///< labels; columns are not looked at when `tokens` is given

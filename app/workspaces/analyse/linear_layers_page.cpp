@@ -18,12 +18,14 @@
 #include "app/workspaces/scene_slot.h"
 #include "core/attention/mechanism.h"
 #include "core/base/nth.h"
+#include "viz/scene/text.h"
 
 namespace headscope {
 
 namespace {
 
 using SearchMethod = LinearLayersAsked::Method;
+using By = LinearLayersAsked::By;
 constexpr double least_allowed = 0.001, most_allowed = 10;
 
 class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayersAsked> {
@@ -35,12 +37,12 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
 
   void middle(const PageContext& c) override {
     if (!keep_up(c)) return;
-    const std::string finding = result()->finding(allowed_);
+    const std::string finding = result()->finding(allowed_, namer(c));
     paragraph(c.ui, finding.empty() ? "Searching: the sentence comes with the last round." : finding,
               finding.empty() ? c.ui.theme.muted : c.ui.theme.text);
     const bool picture = result()->before_trace->model.objective == Objective::image_class;
     note(c.ui, fmt::format("{} in softmax's place, on this {}, and no weight was trained on for it: a model that "
-                           "learns with its linear layers loses less.",
+                           "learns with its linear layers may lose less.",
                            parse_mechanism(result()->asked.mechanism).mechanism->name, picture ? "picture" : "text"));
     charts(c);
     search(c);
@@ -51,23 +53,33 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
     r.field("allowed", allowed_, least_allowed, most_allowed);
     r.field("method", method_, SearchMethod::replace);
     r.field("random", draws_, 0, 10);
+    r.field("by", by_, By::answer);
   }
 
   void right(const PageContext& c) override {
     section(c.ui, "IN SOFTMAX'S PLACE");
     mechanism(c);
-    section(c.ui, "MAY RISE BY", result() && result()->by_kl ? "KL of the answer, nats" : "the loss, nats per token");
+    const bool picture = c.trace() && c.trace()->model.objective == Objective::image_class;
+    // … and where a text has no loss, the result says so.
+    const bool by_answer = picture || by_ == By::answer || (result() && result()->by_kl && result()->asked.by == by_);
+    section(c.ui, "MAY RISE BY", by_answer ? "KL of the answer, nats" : "the loss, nats per token");
+    if (!picture) {
+      static constexpr const char* measures[] = {"loss of the text", "KL of the answer"};
+      int by = static_cast<int>(by_);
+      if (segmented(c.ui, "linear by", measures, by, ImGui::GetContentRegionAvail().x)) by_ = static_cast<By>(by);
+    }
     slider(c.ui, "Allowed", allowed_, {least_allowed, most_allowed, 0.1, true, "", 3});
     section(c.ui, "SEARCH", "greedy: no set is proven to be the best");
     static constexpr const char* methods[] = {"softmax back", "linear in"};
     int method = static_cast<int>(method_);
     if (segmented(c.ui, "linear method", methods, method, ImGui::GetContentRegionAvail().x))
       method_ = static_cast<SearchMethod>(method);
-    note(c.ui, method_ == SearchMethod::restore
-                   ? "Begins with every layer linear. In each round each linear layer gets softmax back on trial; the "
-                     "one with the lowest loss keeps it."
-                   : "Begins with every layer softmax. In each round each of them is made linear on trial; the one "
-                     "with the lowest loss stays so.");
+    note(c.ui, fmt::format(fmt::runtime(method_ == SearchMethod::restore
+                                            ? "Begins with every layer linear. In each round each linear layer gets "
+                                              "softmax back on trial; the one with the lowest {} keeps it."
+                                            : "Begins with every layer softmax. In each round each of them is made "
+                                              "linear on trial; the one with the lowest {} stays so."),
+                           by_answer ? "KL" : "loss"));
     double draws = draws_;
     if (slider(c.ui, "Random orders", draws, {0, 10, 3, false, "", 0})) draws_ = static_cast<int>(std::lround(draws));
     ImGui::Dummy({0, c.ui.px(6)});
@@ -81,15 +93,19 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
     fact(c.ui, "Every layer linear", nats_of(result()->cost(result()->none)), nullptr,
          {what, result()->asked.mechanism});
     const int fewest = result()->fewest(allowed_);
-    if (fewest < 0) return;
+    if (fewest < 0 || result()->nothing_to_tell()) return;
     fact(c.ui, "Layers with softmax", fmt::format("{} of {}", fewest, result()->layers), nullptr,
-         {"the fewest of the greedy sets whose loss rises by no more than is allowed"});
+         {fmt::format("the fewest of the greedy sets whose {} rises by no more than is allowed",
+                      result()->by_kl ? "KL" : "loss")});
     fact(c.ui, "With these", nats_of(result()->greedy(fewest)), nullptr,
          {what, "those layers softmax, all others linear"});
+    answer(c, *result()->greedy_outcome(fewest));
     const int even = result()->fewest_evenly(allowed_);
     if (even >= 0)
       fact(c.ui, "Evenly spaced", fmt::format("{} of {}", even, result()->layers), nullptr,
            {"as many as it takes when they are the last of equal stretches, as hybrids place them"});
+    // Its layers are those of the model that it was asked of.
+    if (!of_open_model(c)) return;
     ImGui::BeginDisabled(fewest == result()->layers);
     if (button(c.ui, "Try these in Explore")) apply(c, result()->kept_layers(fewest));
     ImGui::EndDisabled();
@@ -105,12 +121,39 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
     asked.mechanism = text_of(parse_mechanism(chosen(choices(c))));
     asked.method = method_;
     asked.draws = draws_;
+    asked.by = by_;
     return asked;
   }
   /// A mechanism of so many steps is no pass of the model; twice one is what most take.
   double passes(const PageContext& c) const override {
     const double layers = c.trace()->model.dims.layers;
     return layers + 2 * (layers * (layers + 1) / 2 * 0.5 + (layers - 1) * (1 + draws_));
+  }
+
+  /// Of the answers, while the model that gives them is open.
+  LinearLayers::Namer namer(const PageContext& c) const {
+    if (!of_open_model(c)) return {};
+    return [&model = c.results().model](std::int32_t id) { return printable(token_text(model, id)); };
+  }
+
+  void answer(const PageContext& c, const LinearOutcome& with) {
+    const LinearOutcome& before = result()->before;
+    if (before.answer < 0 || with.answer < 0) return;
+    const LinearLayers::Namer name = namer(c);
+    const bool changes = before.answer != with.answer;
+    fact(c.ui, "Their answer",
+         !name     ? (changes ? "another" : "the same")
+         : changes ? fmt::format("{} → {}", name(before.answer), name(with.answer))
+                   : name(with.answer),
+         nullptr,
+         {"the most probable one, with every layer softmax and with these alone",
+          result()->before_trace->model.objective == Objective::next_token
+              ? "it comes after the last token, and is in no loss of the text"
+              : ""});
+    if (!result()->by_kl)
+      fact(c.ui, "KL of their answer", fmt::format("{:.3f} nats", with.kl), nullptr, {"KL(before ‖ after) of it"});
+    else if (std::isfinite(with.loss))
+      fact(c.ui, "Their loss", fmt::format("{:.3f} nats", with.loss), nullptr, {"mean of −ln p of the text's tokens"});
   }
 
   static std::vector<std::string> choices(const PageContext& c) {
@@ -173,9 +216,15 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
     if (!touch.cell || !touch.mark || touch.mark->id != "matrix") return;
     const int round = static_cast<int>(touch.cell->row), layer = static_cast<int>(touch.cell->column);
     const auto& trials = result()->trials;
+    const auto& order = result()->order;
     const auto trial = std::ranges::find_if(
         trials, [&](const LinearLayers::Trial& each) { return each.round == round && each.layer == layer; });
-    if (trial == trials.end()) return;
+    if (trial == trials.end()) {
+      const auto turn =
+          std::ranges::find_if(order, [&](const LinearLayers::Step& each) { return each.layer == layer; });
+      if (turn == order.end() || turn - order.begin() >= round) return tooltip(c.ui, {"Not tried yet"});
+      return tooltip(c.ui, {fmt::format("Layer {} {} by then", layer, restoring ? "has softmax" : "is linear")});
+    }
     const int kept = restoring ? round + 1 : result()->layers - round - 1;
     if (touch.clicked && std::isfinite(result()->greedy(kept)))
       allowed_ = std::clamp(std::ceil((result()->greedy(kept) - result()->cost(result()->before)) * 1000) / 1000,
@@ -187,7 +236,7 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
                    fmt::format("KL(before ‖ after) of the answer {:.4f} nats", trial->outcome.kl)});
   }
 
-  /// The set's edits take the place of those that put mechanisms there before.
+  /// The set's edits take the place of those that put mechanisms there before; all others stay as they are now.
   void apply(const PageContext& c, const std::vector<int>& kept) {
     const ModelDims& dims = result()->before_trace->model.dims;
     MechanismSwaps swaps;
@@ -195,13 +244,14 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
       for (int head = 0; head < dims.heads && !std::ranges::binary_search(kept, layer); ++head)
         swaps[{layer, head}] = result()->asked.mechanism;
     c.editor.history().close_step();
-    c.editor.set_edits(with_swaps(result()->asked.run.edits, swaps, dims));
+    c.editor.set_edits(with_swaps(c.state().document.edits, swaps, dims));
     c.app.ui.workspace = workspace_index("Explore");
   }
 
   SceneSlot slot_{"scene.linear_layers"};
   std::string mechanism_ = "linear";
   SearchMethod method_ = SearchMethod::restore;
+  By by_ = By::loss;
   double allowed_ = 0.1;
   int draws_ = 3;
 };
