@@ -269,8 +269,9 @@ TEST_CASE("numbers that are infinite or none at all are refused, in few words") 
   refused({"expert", "-m", "tiny-gpt2", "-t", "Anna sold pies", "--rate", "inf"},
           "Value inf is no finite number above 0");
   refused({"expert", "-m", "tiny-gpt2", "-t", "Anna sold pies", "--rate", "0"}, "Value 0 is no finite number above 0");
-  refused({"flops", "--layers", "nan"}, "Value nan not in range 1 to 1e+06");
-  refused({"flops", "--every", "0"}, "Value 0 not in range 1 to 1000");
+  refused({"flops", "--layers", "nan"}, "Value nan not in range 1 to 1000000");
+  refused({"flops", "--tokens", "nan"}, "Value nan not in range 1 to 1e+12");
+  refused({"flops", "--every", "1"}, "Value 1 not in range 2 to 1000");
 }
 
 TEST_CASE("mistakes in a sweep are named before any work") {
