@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/compose.h"
 
@@ -85,7 +85,7 @@ Matrix linear_search_matrix(const LinearLayers& found) {
   const bool restoring = found.asked.method == LinearLayersAsked::Method::restore;
   const int layers = found.layers;
   Matrix out;
-  out.values = Tensor::full({layers, layers}, std::numeric_limits<float>::quiet_NaN());
+  out.values = Tensor::full({layers, layers}, static_cast<float>(nan));
   out.pending.assign(as_size(layers) * as_size(layers), 0);
   out.texts.assign(out.pending.size(), "");
   out.pending_text = restoring ? "has softmax by then" : "linear by then";

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/special_values.h"
 #include "core/edits/mechanism_edit.h"
 #include "core/edits/switch_off_edit.h"
 #include "core/metrics/next_token.h"
@@ -21,8 +21,6 @@
 namespace headscope {
 
 namespace {
-constexpr double unknown_cost = std::numeric_limits<double>::quiet_NaN();
-
 /// Costs that came out as no number are worse than any that did.
 bool costs_less(double a, double b) {
   return !std::isnan(a) && (std::isnan(b) || a < b);
@@ -115,7 +113,7 @@ std::vector<std::string> linear_mechanisms(bool causal) {
 
 double LinearLayers::greedy(int kept) const {
   const LinearOutcome* const known = greedy_outcome(kept);
-  return known ? cost(*known) : unknown_cost;
+  return known ? cost(*known) : nan;
 }
 
 const LinearOutcome* LinearLayers::greedy_outcome(int kept) const {
@@ -129,7 +127,7 @@ const LinearOutcome* LinearLayers::greedy_outcome(int kept) const {
 double LinearLayers::evenly(int kept) const {
   if (kept == layers) return cost(before);
   if (kept == 0) return cost(none);
-  return as_size(kept - 1) < even.size() ? cost(nth(even, kept - 1)) : unknown_cost;
+  return as_size(kept - 1) < even.size() ? cost(nth(even, kept - 1)) : nan;
 }
 
 std::vector<int> LinearLayers::kept_layers(int kept) const {

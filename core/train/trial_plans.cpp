@@ -115,19 +115,15 @@ TrialPlan bottleneck() {
   plan.task_details = "texts of one to three sentences of an English of a hundred words, into a language made for this";
   plan.kept_of = "the last state of the encoder where there is one vector, its state at every token with attention";
   plan.alignment_of = "target ↓ source →";
-  Recipe recipe;
-  recipe.name = "bottleneck";
-  recipe.task = {.kind = "translate", .seed = 1, .vocabulary = 1024, .vocabulary_stories = 1500, .sentences = 3};
+  Recipe recipe = small_recipe(
+      "bottleneck", {.kind = "translate", .seed = 1, .vocabulary = 1024, .vocabulary_stories = 1500, .sentences = 3},
+      44);
   // Of the shape its width and the context count: a recurrent pair has one layer and no heads.
   recipe.model = {.family = "bart", .layers = 1, .heads = 1, .kv_heads = 1, .width = 64, .mlp = 1, .context = 44};
   recipe.steps = recipe.optimizer.schedule_steps = 1000;
-  recipe.batch = 32;
   recipe.optimizer.learning_rate = 0.005;
   recipe.optimizer.final_learning_rate = 0.0005;
   recipe.optimizer.warmup_steps = 20;
-  recipe.optimizer.weight_decay = 0.01;
-  recipe.evaluate_every = 25;
-  recipe.evaluate_rows = 32;
   plan.contestants = {{"one vector", recipe, recurrent_pair(SourceReading::one_vector)},
                       {"one vector, reversed", recipe, recurrent_pair(SourceReading::one_vector_backwards)},
                       {"attention", recipe, recurrent_pair(SourceReading::attention)}};

@@ -41,6 +41,18 @@ std::string written(Explore& e) {
   return e.app.explorer().jobs.message()->text;
 }
 
+/// The recipe of a film of three pictures that was asked for, once it is written.
+PictureRecipe written_film(Explore& e) {
+  const std::string said = written(e);
+  CAPTURE(said);
+  REQUIRE(said.starts_with("Written: "));
+  CHECK(said.ends_with("3 pictures, 0.3 s"));
+  const fs::path file = said.substr(9, said.find("  ") - 9);
+  CHECK(frames_of(read_file(file)) == 3);
+  e.driver.frames(3);
+  return read_picture_recipe(file);
+}
+
 /// Films `number` of the page that is open, 0, 1, 2, and says what the film remembers.
 PictureRecipe filmed(Explore& e, const fs::path& folder, const char* number) {
   ask_for_film(e, folder);
@@ -52,14 +64,7 @@ PictureRecipe filmed(Explore& e, const fs::path& folder, const char* number) {
   e.driver.click("APNG");
   e.driver.frames(2);
   e.driver.click("Export");
-  const std::string said = written(e);
-  CAPTURE(said);
-  REQUIRE(said.starts_with("Written: "));
-  CHECK(said.ends_with("3 pictures, 0.3 s"));
-  const fs::path file = said.substr(9, said.find("  ") - 9);
-  CHECK(frames_of(read_file(file)) == 3);
-  e.driver.frames(3);
-  return read_picture_recipe(file);
+  return written_film(e);
 }
 }  // namespace
 
@@ -125,17 +130,10 @@ TEST_CASE("a page is filmed by its own control, which is put back") {
   e.driver.click("Export");
   e.driver.frames(2);
   CHECK(e.driver.shown("Stop filming"));
-  const std::string said = written(e);
-  CAPTURE(said);
-  REQUIRE(said.starts_with("Written: "));
-  CHECK(said.ends_with("3 pictures, 0.3 s"));
-  const fs::path file = said.substr(9, said.find("  ") - 9);
-  CHECK(frames_of(read_file(file)) == 3);
-  e.driver.frames(3);
+  const PictureRecipe recipe = written_film(e);
   CHECK(e.app.explorer().files.session().window.controls == own);
   CHECK(controller.query() == query);
   CHECK(controller.key() == key);
-  const PictureRecipe recipe = read_picture_recipe(file);
   CHECK(recipe.film->values == std::vector<std::string>{"0", "4", "8"});
   CHECK_FALSE(recipe.page.empty());
 }

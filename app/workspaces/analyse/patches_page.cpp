@@ -65,13 +65,21 @@ class PatchesPage final : public ReadingPage {
 
   void patches(const PageContext& c) {
     const auto answer = tokens_.answer();
-    const double width = std::floor(c.room()), height = std::max(room_below(c) - 30, 200.0);
     section(c.ui, "THE PICTURE, PATCH BY PATCH",
             "the longer a patch's token, the stronger its colour · click pins one");
+    over_picture(c, answer, "norms", [](const auto& of) { return token_norms(of.result, *of.source.model.model); });
+  }
+
+  /// Numbers of the answer laid over the picture, in the room that is left; a click pins a patch. `which`: of the
+  /// views.
+  template <class Reading, class Values>
+  void over_picture(const PageContext& c, const std::shared_ptr<const Reading>& answer, const char* which,
+                    Values numbers) {
+    const double width = std::floor(c.room()), height = std::max(room_below(c) - 30, 200.0);
     const Index pinned = pinned_row(c, *answer->source.trace);
-    picture_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", width, height, pinned),
-                  [answer, width, height, pinned](const Style& style) {
-                    PatchValues values = token_norms(answer->result, *answer->source.model.model);
+    picture_.want(c.jobs, c.ui, answer, fmt::format("{} {} {} {}", which, width, height, pinned),
+                  [answer, numbers, width, height, pinned](const Style& style) {
+                    PatchValues values = numbers(*answer);
                     values.query = pinned;
                     PatchMapOptions options;
                     options.room = PatchMapOptions::Room{width, height};
@@ -116,6 +124,9 @@ class PatchesPage final : public ReadingPage {
 
   void ask(const PageContext& c) {
     if (!c.trace()) return no_reading_yet(c);
+    if (c.trace()->model.objective == Objective::nothing)
+      return empty_state(c.ui, "This model names no classes",
+                         "Its file is without the matrix that would tell what a picture shows: no word can be asked.");
     if (word_.id && *word_.id >= c.results().model.model->config().dims.vocab) word_ = {};
     const std::int32_t word = word_.id.value_or(-1);  // −1: what the model says that the picture shows
     asked_.want(c, logit_lens_sites(*c.results().model.model), fmt::format("{}", word),
@@ -125,24 +136,10 @@ class PatchesPage final : public ReadingPage {
                 });
     const auto answer = asked_.answer();
     if (!answer) return no_reading_yet(c);
-    const double width = std::floor(c.room()), height = std::max(room_below(c) - 30, 200.0);
     const std::string name = token_names(answer->source.model)(answer->result.word);
     section(c.ui, fmt::format("WHERE IS “{}”?", name),
             "the word is the query, patches are the keys: the more weight, the stronger its colour");
-    const Index pinned = pinned_row(c, *answer->source.trace);
-    picture_.want(c.jobs, c.ui, answer, fmt::format("asked {} {} {}", width, height, pinned),
-                  [answer, name, width, height, pinned](const Style& style) {
-                    PatchValues values = asked_values(answer->result.patches, name);
-                    values.query = pinned;
-                    PatchMapOptions options;
-                    options.room = PatchMapOptions::Room{width, height};
-                    return patch_values_scene(*answer->source.trace, values, options, style);
-                  });
-    SceneViewOptions how;
-    how.centered = true;
-    const SceneTouch touch = picture_.draw(c.ui, "patches", how, width, height);
-    const TokenAt* patch = meaning<TokenAt>(touch.mark);
-    if (patch && touch.clicked) c.editor.pin(patch->position);
+    over_picture(c, answer, "asked", [name](const auto& of) { return asked_values(of.result.patches, name); });
   }
 
   void answer_facts(const PageContext& c, const VisionConfig& v) {

@@ -224,6 +224,7 @@ void MechanismsWorkspace::parameters(Ui& ui) {
   for (const MechanismParameter* const shown : m.shown_parameters(controller_.values(), shape)) {
     const MechanismParameter& p = *shown;
     const std::string label(p.title);
+    if (shown_view() == MechanismController::View::cost && p.name != "every") continue;
     if (idle_beside_own_heads(controller_.values(), m, p.name,
                               controller_.source().kind == MechanismSource::Kind::head))
       continue;

@@ -266,7 +266,11 @@ MechanismController::View MechanismsWorkspace::shown_view() const {
 }
 
 void MechanismsWorkspace::right(const PageContext& c) {
-  if (shown_view() == MechanismController::View::cost) whole_model_shape(c);
+  if (shown_view() == MechanismController::View::cost) {  // of no head: what is of one stands with the other views
+    whole_model_shape(c);
+    if (controller_.mechanism().parameter("every")) parameters(c.ui);
+    return;
+  }
   input(c.ui, c.app);
   parameters(c.ui);
   if (!controller_.mechanism().study) {
