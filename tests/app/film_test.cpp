@@ -128,6 +128,15 @@ TEST_CASE("a text grows word by word, and is made again to the byte") {
   const Finished again = run_cli({"render", "--again", (folder / "a.gif").string(), "-o", (folder / "b.gif").string()});
   CAPTURE(again.err);
   CHECK(again.out.ends_with("the same as " + (folder / "a.gif").string() + "\n"));
+  // Of scripts without spaces, and of characters that are several tokens, none is cut.
+  explorer.editor.set_text("我爱🐈 Ben שלום");
+  controller.settle();
+  shown.session = explorer.files.session();
+  const FilmChoice scripts =
+      choice(film_choices(shown, controller.results().run->trace.get(), {}), "Words of the text");
+  texts.clear();
+  for (const std::string& each : scripts.instead) texts.push_back(each);
+  CHECK(texts == Words{"\"我\"", "\"我爱\"", "\"我爱🐈\"", "\"我爱🐈 Ben\"", "\"我爱🐈 Ben שלום\""});
   // Nothing to grow: one word; ids; a text of which the trace is none.
   for (const char* text : {"Anna", "", "Ben sold pies"}) {
     shown.session->document.text = text;
