@@ -17,6 +17,7 @@
 #include "core/model/model.h"
 #include "core/model/parameter_parts.h"
 #include "core/run/run_request.h"
+#include "core/tensor/tape.h"
 #include "core/train/gradients.h"
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
@@ -113,6 +114,41 @@ TEST_CASE("state space: a head of two channels has the mean of their α, and a c
   remix(backend, in, alpha, now, 0, y);
   CHECK(y.at(0, 0, 0) == doctest::Approx(2 * 2));
   CHECK(y.at(0, 1, 0) == doctest::Approx(6 * 3));
+}
+
+TEST_CASE("state space: of edited α what passes by the state has a slope of its own, or none where nothing passes by") {
+  for (const bool passes : {true, false}) {
+    CAPTURE(passes);
+    Backend backend{1};
+    // The two tokens above: α = 7.5; 9 e⁻², 48. The one back is put to 2, whatever the lane makes of it.
+    StateMixing in;
+    const auto of = [](const Shape& shape, std::vector<float> values) { return Tensor::from(shape, values); };
+    in.x = of({2, 1, 1}, {7, 8});
+    in.delta = of({2, 1}, {0.5f, 2});
+    in.a = of({1, 1}, {-1});
+    in.b = of({2, 1, 1}, {3, 4});
+    in.c = of({2, 1, 1}, {5, 6});
+    if (passes) in.d = of({1}, {10});
+    const Tensor alpha = mean_patterns(backend, in, 1, 0);
+    Tensor now = alpha.copy();
+    now.ref(0, 1, 0) = 2;
+    Tape tape(backend);
+    tape.watch(in.x);
+    if (passes) tape.watch(in.d);
+    Tensor y;
+    {
+      const Backend::Recording recording(backend, &tape);
+      y = mixed_by(backend, in, alpha, now);
+    }
+    const double d = passes ? 10 : 0;
+    CHECK(y.at(0, 0, 0) == doctest::Approx(7.5 * 7 + d * 7));
+    CHECK(y.at(1, 0, 0) == doctest::Approx(2 * 7 + 48 * 8 + d * 8));
+    tape.backward(y, of({2, 1, 1}, {1, 100}));  // of y₀ + 100 y₁
+    const Tensor dx = tape.gradient(in.x).packed();
+    CHECK(dx.at(0, 0, 0) == doctest::Approx(7.5 + d + 100 * 2));
+    CHECK(dx.at(1, 0, 0) == doctest::Approx(100 * (48 + d)));
+    if (passes) CHECK(tape.gradient(in.d).packed().at(0) == doctest::Approx(7 + 100 * 8));
+  }
 }
 
 TEST_CASE("state space: what α makes of x is what the states make of it") {

@@ -128,6 +128,17 @@ TEST_CASE("random features converge to softmax, and say how far they are") {
   CHECK(compare(apart, run("performer", apart)).negative == 0);
 }
 
+TEST_CASE("the curve over features says where it is of the first tokens alone, of queries or of keys") {
+  const auto cut = [](Index n, Index m) {
+    return run("performer", random_head(n, m, 3, 2, "full"), Detail::steps).curves[0].title.find("first 96 tokens") !=
+           std::string::npos;
+  };
+  CHECK(mechanism::curve_tokens == 96);
+  CHECK(cut(97, 5));
+  CHECK(cut(5, 97));
+  CHECK_FALSE(cut(96, 96));
+}
+
 TEST_CASE("orthogonal directions stand at right angles in blocks") {
   const Tensor w = mechanism::directions(10, 4, true, 3);
   const Matrix m = matrix_of(w);
