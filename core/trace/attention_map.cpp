@@ -80,14 +80,14 @@ struct Factors {
   }
 };
 
-// Pools (rows, columns) numbers, `stride` apart, into out (⌈rows / bin⌉, ⌈columns / bin⌉), which it raises.
+// Pools (rows, columns) numbers, `stride` apart, into out (⌈rows / bin⌉, ⌈columns / bin⌉), beside what stands there.
 void pool_into(const float* values, Index stride, Index rows, Index columns, Index bin, float* out, Index out_stride) {
   std::vector<float> peak(static_cast<std::size_t>(columns));
   for (Index r0 = 0; r0 < rows; r0 += bin) {
     // Down first, whole rows at a time: that is nearly all of the work, and it is vectorised.
     std::copy_n(values + r0 * stride, columns, peak.begin());
     for (Index r = r0 + 1; r < std::min(rows, r0 + bin); ++r)
-      row_kernels::raise_or_nan(peak.data(), values + r * stride, columns);
+      row_kernels::farther(peak.data(), values + r * stride, columns);
     float* const row = out + r0 / bin * out_stride;
     for (Index c = 0; c < columns; ++c) pool_weight(row[c / bin], nth(peak, c));
   }
@@ -101,13 +101,14 @@ std::size_t bytes_of(const std::vector<T>& values) {
 }  // namespace
 
 void pool_weight(float& cell, float weight) {
-  if (!(weight <= cell) && !std::isnan(cell)) cell = weight;
+  if (std::isnan(cell)) return;
+  const float far = std::abs(weight), had = std::abs(cell);
+  if (!(far < had) && !(far == had && weight < cell)) cell = weight;
 }
 
 Tensor pooled(const Tensor& values, Index bin) {
   const Tensor packed = values.packed();
-  Tensor out = Tensor::full({ceil_div(values.dim(0), bin), ceil_div(values.dim(1), bin)},
-                            -std::numeric_limits<float>::infinity());
+  Tensor out = Tensor::zeros({ceil_div(values.dim(0), bin), ceil_div(values.dim(1), bin)});
   if (out.size() > 0)
     pool_into(packed.data(), values.dim(1), values.dim(0), values.dim(1), bin, out.mutable_data(), out.dim(1));
   return out;
@@ -193,8 +194,7 @@ Tensor AttentionMap::tile(KeyRange queries, KeyRange keys) const {
 Tensor AttentionMap::pooled(KeyRange queries, KeyRange keys, Index bin) const {
   assert(inside(queries, n_query_) && inside(keys, n_key_) && bin > 0);
   if (bin == 1) return tile(queries, keys);
-  Tensor out = Tensor::full({ceil_div(queries.size(), bin), ceil_div(keys.size(), bin)},
-                            -std::numeric_limits<float>::infinity());
+  Tensor out = Tensor::zeros({ceil_div(queries.size(), bin), ceil_div(keys.size(), bin)});
   // Blocks of whole bins, about as large as a core's cache holds.
   const Index rows = ceil_div(pooled_rows, bin) * bin, columns = ceil_div(pooled_columns, bin) * bin;
   Tensor block;

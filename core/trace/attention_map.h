@@ -24,7 +24,7 @@ namespace headscope {
 /// differ by.
 enum class MapKind { probability, effective, sparse, difference };
 
-/// Maximum-pooled picture of a map: cell (r, c) is the largest weight of queries [r·bin, …) and keys [c·bin, …).
+/// Pooled picture of a map: cell (r, c) is the weight farthest from 0 of queries [r·bin, …) and keys [c·bin, …).
 struct Overview {
   int bin = 1;    ///< cells per bin on both axes
   Tensor values;  ///< (⌈n_query / bin⌉, ⌈n_key / bin⌉)
@@ -91,7 +91,7 @@ class AttentionMap {
   void row(Index query, std::span<float> out) const;   ///< out.size() == n_key()
   Tensor tile(KeyRange queries, KeyRange keys) const;  ///< (queries, keys)
   Tensor to_dense() const { return tile({0, n_query_}, {0, n_key_}); }
-  /// The same pooled: cell (r, c) is the largest of the weights of queries queries.begin + [r·bin, …) and keys
+  /// The same pooled: cell (r, c) is that weight farthest from 0 of queries queries.begin + [r·bin, …) and keys
   /// keys.begin + [c·bin, …), NaN where one of them is NaN. The weights never stand in memory together.
   Tensor pooled(KeyRange queries, KeyRange keys, Index bin) const;
   /// False when the mask hides every key of these from every query: all weights are 0, and nothing need be computed.
@@ -103,7 +103,7 @@ class AttentionMap {
   /// The weight furthest from 0 among those that are not masked, the first of equals in reading order; nullopt when all
   /// are masked or NaN.
   std::optional<Cell> strongest(KeyRange queries, KeyRange keys) const;
-  /// Max-pooled to at most max_cells on each side; exact (bin 1) when the map is small enough. Never loses a maximum.
+  /// Pooled to at most max_cells on each side; exact (bin 1) when the map is small enough. Never loses a strong weight.
   /// A factored map too long for that answers from the overview stored during the run, which may be coarser than asked.
   Overview overview(Index max_cells) const;
 
@@ -120,7 +120,8 @@ class AttentionMap {
   std::shared_ptr<const HeadStats> stats_;
 };
 
-/// How weights are pooled: `cell` and `weight` become the larger of them, and NaN stays NaN.
+/// How weights are pooled: of `cell` and `weight` the one farther from 0 stays, of equals the positive, and NaN stays
+/// NaN. Of weights that are nowhere negative, that is the larger. A cell of nothing is 0.
 void pool_weight(float& cell, float weight);
 /// Values of squares of `bin` cells pooled; the last row and column of squares may be narrower.
 Tensor pooled(const Tensor& values, Index bin);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <limits>
 #include <utility>
 
 #include "core/base/nth.h"
@@ -177,7 +176,7 @@ MapPyramid::Cells MapPyramid::read(const Window& window) {
   return out;
 }
 
-/// What is known of a cell whose tile is not there: no less than its value.
+/// What is known of a cell whose tile is not there: no nearer to 0 than its value.
 float MapPyramid::above(int level, Index row, Index column) {
   for (int higher = level + 1; higher <= base_; ++higher) {
     const Index r = row >> (higher - level), c = column >> (higher - level), tile_row = r / tile_cells,
@@ -201,7 +200,7 @@ float MapPyramid::from_overview(int level, Index row, Index column) const {
                     (std::min((cell + 1) * bin(level), weights) + overview.bin - 1) / overview.bin};
   };
   const KeyRange down = bins(row, map_.n_query()), right = bins(column, map_.n_key());
-  float most = -std::numeric_limits<float>::infinity();
+  float most = 0;
   for (Index r = down.begin; r < down.end; ++r)
     for (Index c = right.begin; c < right.end; ++c) pool_weight(most, overview.values.at(r, c));
   return most;

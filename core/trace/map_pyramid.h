@@ -1,9 +1,9 @@
 #pragma once
-// One map at every zoom. Level L has cells of 2^L × 2^L weights, each the largest of them (pool_weight), aligned to the
-// map: at level 0 a cell is a weight. Tiles are computed when they are asked for, those in the middle first, and kept:
-// a whole level of at most most_kept cells on a side and all above it, which are pooled from it, for good; of the finer
-// ones the tiles that were looked at last. Until a tile is there, what lies above it answers, at last the overview that
-// the run has stored: nothing is ever blank. Thread-safe; who comes second waits.
+// One map at every zoom. Level L has cells of 2^L × 2^L weights, each the one of them farthest from 0 (pool_weight),
+// aligned to the map: at level 0 a cell is a weight. Tiles are computed when they are asked for, those in the middle
+// first, and kept: a whole level of at most most_kept cells on a side and all above it, which are pooled from it, for
+// good; of the finer ones the tiles that were looked at last. Until a tile is there, what lies above it answers, at
+// last the overview that the run has stored: nothing is ever blank. Thread-safe; who comes second waits.
 
 #include <cstdint>
 #include <functional>
@@ -47,8 +47,8 @@ class MapPyramid {
 
   struct Cells {
     Tensor values;                     ///< (row, column)
-    std::vector<std::uint8_t> coarse;  ///< row-major, 1 = no less than the cell's value, which is not known yet; empty
-                                       ///< = all are known
+    std::vector<std::uint8_t> coarse;  ///< row-major, 1 = no nearer to 0 than the cell's value, which is not known yet;
+                                       ///< empty = all are known
   };
   Cells read(const Window& window);
   std::size_t bytes() const;  ///< what is kept

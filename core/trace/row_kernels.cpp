@@ -133,24 +133,18 @@ void WeightsOfScores(const float* scores, Index n, double log_sum_exp, float* ou
       [&](Index k, size_t count) HWY_ATTR { StorePart(weight(LoadPart(scores + k, count, 0.0f)), out + k, count); });
 }
 
-void RaiseOrNaN(float* HWY_RESTRICT peak, const float* HWY_RESTRICT row, Index n) {
+void Farther(float* HWY_RESTRICT peak, const float* HWY_RESTRICT row, Index n) {
   const D d;
-  const auto raised = [&](V a, V b) HWY_ATTR {
-    return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, hn::Max(a, b)));
+  const auto farther = [&](V a, V b) HWY_ATTR {
+    // As far as the farther one is the higher of them, if it is positive, else the lower.
+    const V far = hn::Max(hn::Abs(a), hn::Abs(b)), high = hn::Max(a, b);
+    const V found = hn::IfThenElse(hn::Eq(far, high), high, hn::Min(a, b));
+    return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, found));
   };
   ForEach(
-      n, [&](Index k) HWY_ATTR { hn::StoreU(raised(hn::LoadU(d, peak + k), hn::LoadU(d, row + k)), d, peak + k); },
+      n, [&](Index k) HWY_ATTR { hn::StoreU(farther(hn::LoadU(d, peak + k), hn::LoadU(d, row + k)), d, peak + k); },
       [&](Index k, size_t count) HWY_ATTR {
-        StorePart(raised(LoadPart(peak + k, count, 0.0f), LoadPart(row + k, count, 0.0f)), peak + k, count);
-      });
-}
-
-void Raise(float* HWY_RESTRICT peak, const float* HWY_RESTRICT row, Index n) {
-  const D d;
-  ForEach(
-      n, [&](Index k) HWY_ATTR { hn::StoreU(hn::Max(hn::LoadU(d, peak + k), hn::LoadU(d, row + k)), d, peak + k); },
-      [&](Index k, size_t count) HWY_ATTR {
-        StorePart(hn::Max(LoadPart(peak + k, count, 0.0f), LoadPart(row + k, count, 0.0f)), peak + k, count);
+        StorePart(farther(LoadPart(peak + k, count, 0.0f), LoadPart(row + k, count, 0.0f)), peak + k, count);
       });
 }
 
@@ -196,8 +190,7 @@ HWY_EXPORT(Maximum);
 HWY_EXPORT(Exponentiate);
 HWY_EXPORT(Scale);
 HWY_EXPORT(ScaleAndAdd);
-HWY_EXPORT(Raise);
-HWY_EXPORT(RaiseOrNaN);
+HWY_EXPORT(Farther);
 HWY_EXPORT(WeightsOfScores);
 HWY_EXPORT(Entropy);
 HWY_EXPORT(FindFirst);
@@ -225,12 +218,8 @@ void scale_and_add(float* row, Index n, float factor, float* column, float* diag
   HWY_DYNAMIC_DISPATCH(ScaleAndAdd)(row, n, factor, column, diagonal);
 }
 
-void raise(float* peak, const float* row, Index n) {
-  HWY_DYNAMIC_DISPATCH(Raise)(peak, row, n);
-}
-
-void raise_or_nan(float* peak, const float* row, Index n) {
-  HWY_DYNAMIC_DISPATCH(RaiseOrNaN)(peak, row, n);
+void farther(float* peak, const float* row, Index n) {
+  HWY_DYNAMIC_DISPATCH(Farther)(peak, row, n);
 }
 
 void weights_of_scores(const float* scores, Index n, double log_sum_exp, float* out) {

@@ -21,8 +21,9 @@ void scale_and_add(float* row, Index n, float factor, float* column, float* diag
 /// out[k] = exp(scores[k] − log_sum_exp), as exact as a float holds it though log_sum_exp is longer; −infinity gives 0,
 /// NaN stays.
 void weights_of_scores(const float* scores, Index n, double log_sum_exp, float* out);
-void raise(float* peak, const float* row, Index n);         ///< peak = max(peak, row), element by element
-void raise_or_nan(float* peak, const float* row, Index n);  ///< the same, and NaN where either is NaN
+/// peak = whichever of peak and row is farther from 0, element by element: of equals the positive, and NaN where either
+/// is NaN.
+void farther(float* peak, const float* row, Index n);
 /// Σ w and Σ w ln w over k ≥ 1 (0 ln 0 = 0). `n` > 0.
 struct EntropySums {
   float mass = 0, plogp = 0;

@@ -99,9 +99,7 @@ HeadStatsBuilder::Tile::Tile(HeadStatsBuilder& builder, int tile)
       diagonal_(builder.diagonal_[at(tile)]) {
   column_.assign(at(builder.n_key_), 0.0f);
   diagonal_.assign(at(rows_ + builder.n_key_ - 1), 0.0f);
-  // Keys outside a softmax row's range weigh 0; rows known by weights cover every key and may be negative.
-  if (builder.stats_->overview.bin > 1)
-    peak_.assign(at(builder.n_key_), builder.stats_->log_sum_exp.empty() ? -float_infinity : 0.0f);
+  if (builder.stats_->overview.bin > 1) peak_.assign(at(builder.n_key_), 0.0f);
 }
 
 HeadStatsBuilder::Tile::~Tile() = default;
@@ -180,7 +178,7 @@ void HeadStatsBuilder::Tile::accumulate(Index query, KeyRange keys, float* row, 
     s.induction[i] = sum(builder_.links_->induction);
   }
   if (const Index bin = s.overview.bin; bin > 1) {
-    row_kernels::raise(peak_.data() + keys.begin, row, keys.size());
+    row_kernels::farther(peak_.data() + keys.begin, row, keys.size());
     if ((query + 1) % bin == 0 || local + 1 == rows_) pool_rows(query / bin);
   }
 }
@@ -196,9 +194,10 @@ void HeadStatsBuilder::Tile::pool_rows(Index bin_row) {
   Overview& overview = builder_.stats_->overview;
   for (Index c = 0; c < overview.values.dim(1); ++c) {
     const Index begin = c * overview.bin, end = std::min(begin + overview.bin, builder_.n_key_);
-    overview.values.ref(bin_row, c) = *std::max_element(peak_.begin() + begin, peak_.begin() + end);
+    float& cell = overview.values.ref(bin_row, c) = 0;
+    for (Index k = begin; k < end; ++k) pool_weight(cell, nth(peak_, k));
   }
-  std::ranges::fill(peak_, builder_.stats_->log_sum_exp.empty() ? -float_infinity : 0.0f);
+  std::ranges::fill(peak_, 0.0f);
 }
 
 std::shared_ptr<const HeadStats> HeadStatsBuilder::finish() {

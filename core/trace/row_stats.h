@@ -58,7 +58,7 @@ class HeadStatsBuilder {
     Index first_, rows_;
     std::vector<float>& column_;    // (key)
     std::vector<float>& diagonal_;  // (rows + n_key − 1) by key − (query − first) + rows − 1
-    std::vector<float> peak_;       // (key) maximum over the rows of the current bin, when it has more than one
+    std::vector<float> peak_;       // (key) farthest from 0 of the rows of the current bin, when it has more than one
   };
 
   /// Adds the partial sums up. Call once, after all tiles from first_row() on.

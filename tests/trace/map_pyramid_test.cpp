@@ -52,15 +52,17 @@ AttentionMap dense(Tensor weights) {
   return AttentionMap::dense({}, std::move(weights), nullptr, stats);
 }
 
-/// The definition: the largest of the weights that a cell stands for, NaN where one is.
+/// The definition: the weight farthest from 0 of those that a cell stands for, of equals the positive, NaN where one
+/// is.
 float pooled_by_hand(const Tensor& weights, Index bin, Index row, Index column) {
-  float most = -std::numeric_limits<float>::infinity();
+  float most = 0, least = 0;
   for (Index q = row * bin; q < std::min((row + 1) * bin, weights.dim(0)); ++q)
     for (Index k = column * bin; k < std::min((column + 1) * bin, weights.dim(1)); ++k) {
       if (std::isnan(weights.at(q, k))) return nan;
       most = std::max(most, weights.at(q, k));
+      least = std::min(least, weights.at(q, k));
     }
-  return most;
+  return -least > most ? least : most;
 }
 
 bool same(float a, float b) {
@@ -90,7 +92,7 @@ Index wrong_cells(MapPyramid& pyramid, const Tensor& weights, int level) {
 
 }  // namespace
 
-TEST_CASE("every cell of every level is the largest weight that it stands for, bit by bit") {
+TEST_CASE("every cell of every level is the strongest weight that it stands for, bit by bit") {
   const std::shared_ptr<const AttentionRule> causal = causal_rule(), full = full_rule(),
                                              odd = std::make_shared<OddRule>(40), wide = std::make_shared<OddRule>(900);
   const AttentionMap maps[] = {factored(1, 1, causal, 0, 1),      factored(2, 300, full, 0, 2),
@@ -163,6 +165,34 @@ TEST_CASE("a single strong cell is seen at every level, and so is a NaN") {
     CHECK(cells.at(777 >> level, 333 >> level) == 0.5f);
     CHECK(std::isnan(cells.at(1499 >> level, 1099 >> level)));
   }
+}
+
+TEST_CASE("of weights with signs the strongest is seen at every level, whichever its sign; of equals the positive") {
+  Tensor weights = testing::random_tensor({1500, 1100}, 51);  // N(0, 1)
+  for (const auto& [query, key, weight] :
+       {std::tuple<Index, Index, float>{777, 333, -30.0f}, {128, 5, 20.0f}, {129, 5, -20.0f}, {2, 9, -40.0f}})
+    weights.ref(query, key) = weight;
+  for (Index k = 0; k < 64; ++k)
+    for (Index q = 1024; q < 1152; ++q) weights.ref(q, k) = k % 2 ? -0.5f : -1.0f;  // nothing above 0
+  MapPyramid pyramid(dense(weights));
+  for (int level = 0; level <= 7; ++level) {
+    CAPTURE(level);
+    CHECK(wrong_cells(pyramid, weights, level) == 0);
+    const Tensor cells = pyramid.read(whole(pyramid, level)).values;
+    CHECK(cells.at(777 >> level, 333 >> level) == -30.0f);
+    CHECK(cells.at(128 >> level, 5 >> level) == 20.0f);
+    CHECK(cells.at(2 >> level, 9 >> level) == -40.0f);
+    if (level > 0 && level < 7) CHECK(cells.at(1024 >> level, 0) == -1.0f);
+  }
+  // What a run stores is pooled alike, down and across.
+  const auto stats = stats_of_weights(weights, nullptr);
+  const Overview& stored = stats->overview;
+  CHECK(stored.bin == 12);
+  Index wrong = 0;
+  for (Index r = 0; r < stored.values.dim(0); ++r)
+    for (Index c = 0; c < stored.values.dim(1); ++c)
+      wrong += stored.values.at(r, c) != pooled_by_hand(weights, 12, r, c);
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("until a tile is there its cells show no less than they hold, and nothing is blank") {

@@ -45,10 +45,8 @@ MapCells cells_of(const Tensor& rows, const Group& group, Index bin) {
     for (Index k = 0; k < rows.dim(1); ++k) {
       const float weight = rows.at(group.first + r, k);
       if (std::isnan(weight)) continue;
-      std::uint8_t& masked = nth(out.masked, r * columns + k / bin);
-      float& cell = out.values.ref(r, k / bin);
-      if (masked || std::abs(weight) > std::abs(cell)) cell = weight;
-      masked = 0;
+      pool_weight(out.values.ref(r, k / bin), weight);
+      nth(out.masked, r * columns + k / bin) = 0;
     }
   if (!out.any_masked()) out.masked.clear();
   return out;

@@ -183,7 +183,8 @@ Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const ColorNorm& nor
 
 std::string pooling_note(const MapCells& cells) {
   if (cells.bin == 1) return "";
-  return fmt::format("max-pooled {} × {} → {} × {}", cells.n_query, cells.n_key, cells.rows(), cells.columns());
+  return fmt::format("{} {} × {} → {} × {}", cells.lowest() < 0 ? "pooled by largest |weight|" : "max-pooled",
+                     cells.n_query, cells.n_key, cells.rows(), cells.columns());
 }
 
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// From an AttentionMap to the cells of a picture: exact while they fit, pooled by maximum when they do not.
+// From an AttentionMap to the cells of a picture: exact while they fit, pooled when they do not.
 
 #include <functional>
 #include <optional>
@@ -66,7 +66,7 @@ inline bool is_signed(const ColorNorm& norm) {
 /// The cells as they will be drawn in `rect`.
 Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const ColorNorm& norm, const Theme& theme);
 
-/// "max-pooled 1024 × 1024 → 512 × 512"; "" for exact cells.
+/// "max-pooled 1024 × 1024 → 512 × 512", of weights with signs "pooled by largest |weight| …"; "" for exact cells.
 std::string pooling_note(const MapCells& cells);
 
 /// The label of a position of the keys' text, printable; its number when the trace has no token there.

@@ -17,7 +17,7 @@ namespace headscope {
 
 namespace {
 
-/// The row as a map of one query, pooled by maximum when it is longer than the plot is wide.
+/// The row as a map of one query, pooled when it is longer than the plot is wide.
 MapCells row_cells(const AttentionMap& map, Index query, Index max_cells) {
   std::vector<float> row(static_cast<std::size_t>(map.n_key()));
   map.row(query, row);
@@ -26,12 +26,10 @@ MapCells row_cells(const AttentionMap& map, Index query, Index max_cells) {
   out.n_key = map.n_key();
   out.bin = std::max<Index>(1, (map.n_key() + max_cells - 1) / max_cells);
   const Index bins = (map.n_key() + out.bin - 1) / out.bin;
-  out.values = Tensor::full({1, bins}, -std::numeric_limits<float>::infinity());
+  out.values = Tensor::zeros({1, bins});
   out.masked.assign(static_cast<std::size_t>(bins), 1);
   for (Index k = 0; k < map.n_key(); ++k) {
-    float& cell = out.values.ref(0, k / out.bin);
-    const float weight = nth(row, k);
-    if (!(weight <= cell) && !std::isnan(cell)) cell = weight;
+    pool_weight(out.values.ref(0, k / out.bin), nth(row, k));
     if (!map.masked(query, k)) nth(out.masked, k / out.bin) = 0;
   }
   return out;
