@@ -139,11 +139,8 @@ void draw_marks(const Ui& ui, const Scene& scene, ImVec2 origin) {
 
 struct SceneView::State {
   std::shared_ptr<const Scene> scene;
-  struct Map {
-    std::size_t mark;
-    std::unique_ptr<HeatmapTexture> data;
-  };
-  std::vector<Map> maps;
+  std::vector<const Heatmap*> maps;  ///< of the scene
+  HeatmapSheets sheets;
   PixelTextures pictures;
   HeatmapLayer layer;
   LayerView painted;
@@ -154,7 +151,7 @@ struct SceneView::State {
   std::string stop_id;  ///< its mark's, to find it in the next scene
 
   void upload() {
-    std::vector<Map> old = std::exchange(maps, {});
+    maps.clear();
     PixelTextures before = std::exchange(pictures, {});
     for (std::size_t i = 0; scene && i < scene->marks.size(); ++i) {
       const auto* picture = std::get_if<Pixels>(&scene->marks[i].shape);
@@ -164,15 +161,9 @@ struct SceneView::State {
       else
         pictures.emplace(picture->rgba.get(), PixelTexture(*picture));
     }
-    if (scene) {
-      for (std::size_t i = 0; i < scene->marks.size(); ++i) {
-        const auto* map = std::get_if<Heatmap>(&scene->marks[i].shape);
-        if (!map) continue;
-        const auto same =
-            std::find_if(old.begin(), old.end(), [&](const Map& m) { return m.data && m.data->holds(*map); });
-        maps.push_back({i, same != old.end() ? std::move(same->data) : std::make_unique<HeatmapTexture>(*map)});
-      }
-    }
+    for (std::size_t i = 0; scene && i < scene->marks.size(); ++i)
+      if (const auto* map = std::get_if<Heatmap>(&scene->marks[i].shape)) maps.push_back(map);
+    sheets.show(maps);
     uploaded = scene.get();
     stale = true;
   }
@@ -189,9 +180,7 @@ struct SceneView::State {
   void paint(HeatmapPainter& painter, const LayerView& view) {
     if (maps.empty() || view.width <= 0 || view.height <= 0) return;
     if (!stale && view == painted) return;
-    std::vector<HeatmapPainter::Item> items;
-    for (const Map& map : maps) items.push_back({&std::get<Heatmap>(scene->marks[map.mark].shape), map.data.get()});
-    painter.paint(layer, items, view);
+    painter.paint(layer, maps, sheets, view);
     painted = view;
     stale = false;
   }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <random>
+#include <span>
 
 #include "tests/gui/driver.h"
 #include "viz/export/raster.h"
@@ -42,16 +43,15 @@ struct Difference {
   int pixels = 0, off = 0, worst = 0;
 };
 
-Difference compare(HeatmapPainter& painter, const Heatmap& map, double scale) {
+Difference compare(HeatmapPainter& painter, HeatmapSheets& sheets, std::span<const Heatmap* const> maps, double scale) {
   Scene scene;
   scene.width = 220, scene.height = 200;
   scene.background = {0, 0, 0, 255};
-  scene.add({map, "map", ""});
+  for (const Heatmap* map : maps) scene.add({*map, "map", ""});
   const Image expected = rasterize(scene, scale);
-  const HeatmapTexture data(map);
+  sheets.show(maps);
   HeatmapLayer layer;
-  const HeatmapPainter::Item item{&map, &data};
-  painter.paint(layer, {&item, 1}, {expected.width, expected.height, scale, 0, 0});
+  painter.paint(layer, maps, sheets, {expected.width, expected.height, scale, 0, 0});
   const std::vector<std::uint8_t> got = layer.read();
   REQUIRE(got.size() == expected.rgba.size());
   Difference d;
@@ -70,6 +70,12 @@ Difference compare(HeatmapPainter& painter, const Heatmap& map, double scale) {
       d.worst = std::max(d.worst, most);
     }
   return d;
+}
+
+Difference compare(HeatmapPainter& painter, const Heatmap& map, double scale) {
+  HeatmapSheets sheets;
+  const Heatmap* const one = &map;
+  return compare(painter, sheets, {&one, 1}, scale);
 }
 
 }  // namespace
@@ -116,10 +122,11 @@ TEST_CASE("one bright cell in a million is seen") {
   map.values = Tensor::zeros({1000, 1000});
   map.values.ref(617, 333) = 1;
   map.masked.clear();
-  const HeatmapTexture data(map);
+  HeatmapSheets sheets;
+  const Heatmap* const one = &map;
+  sheets.show({&one, 1});
   HeatmapLayer layer;
-  const HeatmapPainter::Item item{&map, &data};
-  painter.paint(layer, {&item, 1}, {100, 100, 1, 0, 0});
+  painter.paint(layer, {&one, 1}, sheets, {100, 100, 1, 0, 0});
   const std::vector<std::uint8_t> got = layer.read();
   int bright = 0;
   for (std::size_t i = 0; i < got.size(); i += 4) bright += got[i] > 200;
@@ -127,23 +134,84 @@ TEST_CASE("one bright cell in a million is seen") {
   CHECK(got[(61 * 100 + 33) * 4] > 200);
 }
 
-TEST_CASE("a texture holds the numbers it was given and no others") {
+TEST_CASE(
+    "many maps are painted at once, each with its own size, scale, colours, gap and place, in one sheet or many") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Window window({.title = "test", .width = 320, .height = 320, .offscreen = true});
+  HeatmapPainter painter;
+  const std::pair<ColorNorm, const char*> looks[] = {{{Scale::linear, 0, 1}, "inferno"},
+                                                     {{Scale::log, 1e-4, 1}, "paper"},
+                                                     {{Scale::per_row, 0, 1}, "viridis"},
+                                                     {{Scale::linear, -1, 1}, "diverging-dark"}};
+  std::vector<Heatmap> maps;
+  for (int i = 0; i < 60; ++i) {  // some with more cells than pixels, some partly or wholly outside, some of nothing
+    const auto& [norm, colors] = looks[i % 4];
+    const Rect rect{i % 10 * 22.0, std::floor(i / 10) * 33.0 + 0.4, 20, 30};
+    Heatmap map = sample(1 + i * 7 % 41, 1 + i * 5 % 37, rect, norm, colors);
+    map.gap = i % 3;
+    if (i == 17) map.values = Tensor::zeros({0, 5}), map.masked.clear(), map.row_high.clear();
+    if (i == 23) map.rect.x = -400;
+    maps.push_back(std::move(map));
+  }
+  std::vector<const Heatmap*> all;
+  for (const Heatmap& map : maps) all.push_back(&map);
+  for (const Index longest : {0, 64}) {
+    CAPTURE(longest);
+    for (const double scale : {1.0, 1.5}) {
+      HeatmapSheets sheets(longest);
+      const Difference d = compare(painter, sheets, all, scale);
+      CHECK(d.off <= d.pixels / 50);
+      CHECK(d.worst <= 8);
+      CHECK(sheets.uploaded() == 60);
+      CHECK((sheets.sheets() > 5) == (longest > 0));
+      // Others in their places: a few, which are uploaded alone, and then most.
+      for (const std::size_t many : {3, 50}) {
+        std::vector<Heatmap> changed = maps;
+        std::vector<const Heatmap*> others;
+        for (std::size_t i = 0; i < changed.size(); ++i) {
+          if (i % 20 < many / 3 && i != 17)
+            for (float& value : (changed[i].values = changed[i].values.copy()).mutable_values()) value *= 0.5f;
+          others.push_back(&changed[i]);
+        }
+        const Difference after = compare(painter, sheets, others, scale);
+        CHECK(after.off <= after.pixels / 50);
+        CHECK(after.worst <= 8);
+        CHECK(sheets.uploaded() >= many);
+        const Difference back = compare(painter, sheets, all, scale);
+        CHECK(back.worst <= 8);
+      }
+    }
+  }
+}
+
+TEST_CASE("sheets hold the numbers they were given and no others") {
   HEADSCOPE_NEEDS_DISPLAY();
   Window window({.title = "test", .width = 320, .height = 320, .offscreen = true});
   const Heatmap map = sample(8, 9, {0, 0, 90, 80}, {Scale::linear, 0, 1}, "inferno");
-  const HeatmapTexture data(map);
-  CHECK(data.holds(map));
-  CHECK(data.bytes() == 8 * 9 * 5);
+  HeatmapSheets sheets;
+  const auto uploads = [&](const Heatmap& shown) {
+    const Heatmap* const one = &shown;
+    sheets.show({&one, 1});
+    return sheets.uploaded();
+  };
+  CHECK(uploads(map) == 1);
+  CHECK(uploads(map) == 0);
+  CHECK(sheets.bytes() == 8 * 10 * 5);  // a column for what rows are divided by
   Heatmap moved = map;
   moved.rect = {5, 5, 20, 20};
   moved.norm = {Scale::log, 1e-3, 1};
-  CHECK(data.holds(moved));  // place and scale are no reason to upload again
+  CHECK(uploads(moved) == 0);  // place and scale are no reason to upload again
   Heatmap masked = map;
   masked.masked[0] = 1;
-  CHECK_FALSE(data.holds(masked));
-  Heatmap other = map;
+  CHECK(uploads(masked) == 1);
+  Heatmap other = masked;
   other.values = map.values.copy();
-  CHECK_FALSE(data.holds(other));
+  CHECK(uploads(other) == 1);
+  HeatmapSheets small(9);
+  const Heatmap* const one = &map;
+  CHECK_THROWS_WITH_AS(small.show({&one, 1}),
+                       "heatmap: expected fewer than 9 cells on a side, found 8 × 9; a pooled map", Error);
+  CHECK(small.sheets() == 0);
 }
 
 }  // namespace headscope::heatmap_painter_test

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -16,40 +16,48 @@ namespace headscope {
 namespace {
 
 constexpr const char* vertex_source = R"(#version 330 core
-uniform vec4 box;  // of the map, clip space: left, top, right, bottom
+layout(location = 0) in vec4 in_box;      // of the map, clip space: left, top, right, bottom
+layout(location = 1) in ivec4 in_place;   // in the sheet: of column 0 and row 0; columns, rows
+layout(location = 2) in ivec4 in_look;    // gap; scale: 0 linear, 1 log, 2 per row; pooled; row of its colormap
+layout(location = 3) in vec4 in_range;    // low, high, neutral
+layout(location = 4) in vec3 in_masked;
+layout(location = 5) in vec3 in_missing;
+flat out ivec4 place, look;
+flat out vec4 range;
+flat out vec3 masked_color, missing_color;
+flat out int edge_row;
 void main() {
   vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1);
-  gl_Position = vec4(mix(box.xy, box.zw, corner), 0.0, 1.0);
+  gl_Position = vec4(mix(in_box.xy, in_box.zw, corner), 0.0, 1.0);
+  place = in_place, look = in_look, range = in_range;
+  masked_color = in_masked, missing_color = in_missing;
+  edge_row = 2 * gl_InstanceID;
 }
 )";
 
 // Follows paint_cells() and paint_pooled() of viz/export/raster.cpp.
 constexpr const char* fragment_source = R"(#version 330 core
-uniform sampler2D data;
+uniform sampler2D data;       // of the sheet; right of a map's last column what its rows are divided by
 uniform usampler2D mask;      // 0 shown, 1 masked, 2 missing
-uniform sampler2D high;       // one per row
-uniform isampler2D edges;     // row 0: left edges of columns, row 1: top edges of rows; pixels of the layer
-uniform sampler2D colors;     // the colormap
-uniform ivec2 cells;          // columns, rows
-uniform int gap;
-uniform int scale;            // 0 linear, 1 log, 2 per row
-uniform vec2 range;
-uniform float neutral;
-uniform bool pooled;
-uniform vec3 masked_color, missing_color;
+uniform isampler2D edges;     // two rows a map: left edges of columns, top edges of rows; pixels of the layer
+uniform sampler2D colors;     // a row for each colormap
+flat in ivec4 place, look;
+flat in vec4 range;
+flat in vec3 masked_color, missing_color;
+flat in int edge_row;
 out vec4 color;
 
-uint state(ivec2 c) { return texelFetch(mask, c, 0).r; }
-bool masked(ivec2 c) { return c.x < cells.x && c.y < cells.y && state(c) == 1u; }
+uint state(ivec2 c) { return texelFetch(mask, place.xy + c, 0).r; }
+bool masked(ivec2 c) { return c.x < place.z && c.y < place.w && state(c) == 1u; }
 
 float unit(ivec2 c) {
-  float v = texelFetch(data, c, 0).r, t = 0.0;
-  if (scale == 0) {
+  float v = texelFetch(data, place.xy + c, 0).r, t = 0.0;
+  if (look.y == 0) {
     if (range.y > range.x) t = (v - range.x) / (range.y - range.x);
-  } else if (scale == 1) {
+  } else if (look.y == 1) {
     if (v > range.x && range.y > range.x) t = log(v / range.x) / log(range.y / range.x);
   } else {
-    float top = texelFetch(high, ivec2(0, c.y), 0).r;
+    float top = texelFetch(data, place.xy + ivec2(place.z, c.y), 0).r;
     if (top > 0.0) t = v / top;
   }
   return clamp(t, 0.0, 1.0);
@@ -59,10 +67,10 @@ vec3 shade(ivec2 c) {
   uint s = state(c);
   if (s == 1u) return masked_color;
   if (s == 2u) return missing_color;
-  return texelFetch(colors, ivec2(int(unit(c) * 255.0 + 0.5), 0), 0).rgb;
+  return texelFetch(colors, ivec2(int(unit(c) * 255.0 + 0.5), look.w), 0).rgb;
 }
 
-int edge(int axis, int i) { return texelFetch(edges, ivec2(i, axis), 0).r; }
+int edge(int axis, int i) { return texelFetch(edges, ivec2(i, edge_row + axis), 0).r; }
 
 // The cell whose pixels hold p: a guess from even spacing, set right by the edges themselves.
 int cell_of(int axis, int p, int count) {
@@ -75,6 +83,7 @@ int cell_of(int axis, int p, int count) {
 
 vec3 strongest(ivec2 p) {
   ivec2 first = ivec2(edge(0, 0), edge(1, 0));
+  ivec2 cells = place.zw;
   ivec2 size = max(ivec2(edge(0, cells.x), edge(1, cells.y)) - first, ivec2(1));
   ivec2 begin = (p - first) * cells / size;
   ivec2 end = min(max(begin + 1, (p + 1 - first) * cells / size), cells);
@@ -84,7 +93,7 @@ vec3 strongest(ivec2 p) {
     for (int x = begin.x; x < end.x; ++x) {
       uint s = state(ivec2(x, y));
       if (s == 1u) continue;
-      float strength = s == 2u ? 2.0 : abs(unit(ivec2(x, y)) - neutral);
+      float strength = s == 2u ? 2.0 : abs(unit(ivec2(x, y)) - range.z);
       if (strength > best) best = strength, found = shade(ivec2(x, y));
     }
   return found;
@@ -93,13 +102,13 @@ vec3 strongest(ivec2 p) {
 void main() {
   // Row 0 of the layer is the top of the picture, so window coordinates are the picture's own.
   ivec2 p = ivec2(gl_FragCoord.xy);
-  if (pooled) {
+  if (look.z != 0) {
     color = vec4(strongest(p), 1.0);
     return;
   }
-  ivec2 c = ivec2(cell_of(0, p.x, cells.x), cell_of(1, p.y, cells.y));
-  bool right = p.x >= max(edge(0, c.x + 1) - gap, edge(0, c.x));
-  bool below = p.y >= max(edge(1, c.y + 1) - gap, edge(1, c.y));
+  ivec2 c = ivec2(cell_of(0, p.x, place.z), cell_of(1, p.y, place.w));
+  bool right = p.x >= max(edge(0, c.x + 1) - look.x, edge(0, c.x));
+  bool below = p.y >= max(edge(1, c.y + 1) - look.x, edge(1, c.y));
   if (!right && !below) {
     color = vec4(shade(c), 1.0);
     return;
@@ -112,23 +121,19 @@ void main() {
 }
 )";
 
-GlHandle texture() {
-  unsigned name = 0;
-  glGenTextures(1, &name);
-  glBindTexture(GL_TEXTURE_2D, name);
-  for (const auto& [parameter, value] : {std::pair<GLenum, GLint>{GL_TEXTURE_MIN_FILTER, GL_NEAREST},
-                                         {GL_TEXTURE_MAG_FILTER, GL_NEAREST},
-                                         {GL_TEXTURE_WRAP_S, GL_CLAMP_TO_EDGE},
-                                         {GL_TEXTURE_WRAP_T, GL_CLAMP_TO_EDGE}})
-    glTexParameteri(GL_TEXTURE_2D, parameter, value);
-  return {name, [](unsigned t) { glDeleteTextures(1, &t); }};
-}
-
-void upload(GLint internal, Index width, Index height, GLenum format, GLenum type, const void* data) {
-  glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
-  glTexImage2D(GL_TEXTURE_2D, 0, internal, static_cast<GLsizei>(width), static_cast<GLsizei>(height), 0, format, type,
-               data);
-}
+/// What the shader is told of one map.
+struct Instance {
+  GLfloat box[4];
+  GLint place[4], look[4];
+  GLfloat range[4], masked[3], missing[3];
+};
+constexpr struct {
+  GLint size;
+  bool whole;  ///< numbers
+  std::size_t at;
+} attributes[] = {{4, false, offsetof(Instance, box)},    {4, true, offsetof(Instance, place)},
+                  {4, true, offsetof(Instance, look)},    {4, false, offsetof(Instance, range)},
+                  {3, false, offsetof(Instance, masked)}, {3, false, offsetof(Instance, missing)}};
 
 GlHandle shader(GLenum kind, const char* source) {
   const unsigned name = glCreateShader(kind);
@@ -152,7 +157,7 @@ GLfloat part(std::uint8_t channel) {
 }
 
 /// Pixel borders of `count` equal cells, as the raster printer rounds them.
-void edges(std::vector<GLint>& out, double begin, double length, Index count, double scale, double shift) {
+void put_edges(std::span<GLint> out, double begin, double length, Index count, double scale, double shift) {
   for (Index i = 0; i <= count; ++i) {
     const double at = (begin + length * static_cast<double>(i) / static_cast<double>(count)) * scale + shift;
     nth(out, i) = static_cast<GLint>(std::lround(std::clamp(at, -1e6, 1e6)));
@@ -161,67 +166,16 @@ void edges(std::vector<GLint>& out, double begin, double length, Index count, do
 
 }  // namespace
 
-GlHandle::GlHandle(GlHandle&& other) noexcept : name_(std::exchange(other.name_, 0)), remove_(other.remove_) {}
-
-GlHandle& GlHandle::operator=(GlHandle&& other) noexcept {
-  std::swap(name_, other.name_);
-  std::swap(remove_, other.remove_);
-  return *this;
-}
-
-GlHandle::~GlHandle() {
-  if (name_ != 0) remove_(name_);
-}
-
-HeatmapTexture::HeatmapTexture(const Heatmap& map) : values_(map.values), masked_(map.masked), row_high_(map.row_high) {
-  GLint longest = 0;
-  glGetIntegerv(GL_MAX_TEXTURE_SIZE, &longest);
-  if (map.rows() >= longest || map.columns() >= longest)  // one more is needed for the edges
-    throw Error("heatmap", "fewer than " + std::to_string(longest) + " cells on a side",
-                std::to_string(map.rows()) + " × " + std::to_string(map.columns()), "a pooled map");
-  if (map.rows() == 0 || map.columns() == 0) return;
-  const Tensor packed = map.values.packed();
-  std::vector<float> shown(packed.values().begin(), packed.values().end());
-  std::vector<std::uint8_t> state(shown.size(), 0);
-  if (!masked_.empty()) std::copy(masked_.begin(), masked_.end(), state.begin());
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    if (state[i] != 0) state[i] = 1;
-    if (state[i] == 0 && std::isnan(shown[i])) state[i] = 2;
-    // Not every device keeps what is no number apart.
-    if (!std::isfinite(shown[i]))
-      shown[i] = std::isnan(shown[i]) ? 0.f : std::copysign(std::numeric_limits<float>::max() / 4, shown[i]);
-  }
-  data_ = texture();
-  upload(GL_R32F, map.columns(), map.rows(), GL_RED, GL_FLOAT, shown.data());
-  mask_ = texture();
-  upload(GL_R8UI, map.columns(), map.rows(), GL_RED_INTEGER, GL_UNSIGNED_BYTE, state.data());
-  high_ = texture();
-  const std::vector<float> ones(row_high_.empty() ? static_cast<std::size_t>(map.rows()) : 0, 1.f);
-  upload(GL_R32F, 1, map.rows(), GL_RED, GL_FLOAT, row_high_.empty() ? ones.data() : row_high_.data());
-}
-
-bool HeatmapTexture::holds(const Heatmap& map) const {
-  if (map.values.data() != values_.data() || map.values.shape() != values_.shape()) return false;
-  for (int axis = 0; axis < values_.rank(); ++axis)
-    if (map.values.stride(axis) != values_.stride(axis)) return false;
-  return map.masked == masked_ && map.row_high == row_high_;
-}
-
 PixelTexture::PixelTexture(const Pixels& pixels) : kept_(pixels.rgba) {
-  GLint longest = 0;
-  glGetIntegerv(GL_MAX_TEXTURE_SIZE, &longest);
+  const Index longest = longest_texture();
   if (pixels.width > longest || pixels.height > longest)
     throw Error("picture", "at most " + std::to_string(longest) + " pixels on a side",
                 std::to_string(pixels.width) + " × " + std::to_string(pixels.height), "a smaller picture");
-  color_ = texture();
+  color_ = new_texture();
   upload(GL_RGBA8, pixels.width, pixels.height, GL_RGBA, GL_UNSIGNED_BYTE, pixels.rgba->data());
   if (!pixels.smooth) return;
   glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR);
   glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, GL_LINEAR);
-}
-
-std::size_t HeatmapTexture::bytes() const {
-  return static_cast<std::size_t>(values_.size()) * (sizeof(float) + 1);
 }
 
 std::vector<std::uint8_t> HeatmapLayer::read() const {
@@ -235,21 +189,13 @@ std::vector<std::uint8_t> HeatmapLayer::read() const {
 }
 
 struct HeatmapPainter::State {
-  GlHandle program, vertices, edges;
-  std::map<const Colormap*, GlHandle> colors;
+  GlHandle program, vertices, instances, edges, colors;
+  std::vector<Instance> batch;
+  std::vector<GLint> batch_edges;  ///< of its maps, two rows of `across` each
+  Index across = 0;
 
-  GLint at(const char* name) const { return glGetUniformLocation(program.get(), name); }
-
-  unsigned lookup(const Colormap& map) {
-    GlHandle& handle = colors[&map];
-    if (!handle) {
-      handle = texture();
-      upload(GL_RGBA8, Colormap::size, 1, GL_RGBA, GL_UNSIGNED_BYTE, map.table.data());
-    }
-    return handle.get();
-  }
-
-  void draw(const Item& item, const LayerView& view);
+  void add(const Heatmap& map, const HeatmapSheets::Map& held, const LayerView& view);
+  void draw();
 };
 
 HeatmapPainter::HeatmapPainter() : state_(std::make_unique<State>()) {
@@ -266,62 +212,89 @@ HeatmapPainter::HeatmapPainter() : state_(std::make_unique<State>()) {
   unsigned name = 0;
   glGenVertexArrays(1, &name);
   state_->vertices = {name, [](unsigned v) { glDeleteVertexArrays(1, &v); }};
-  state_->edges = texture();
+  glGenBuffers(1, &name);
+  state_->instances = {name, [](unsigned b) { glDeleteBuffers(1, &b); }};
+  glBindVertexArray(state_->vertices.get());
+  glBindBuffer(GL_ARRAY_BUFFER, name);
+  GLuint location = 0;
+  for (const auto& [size, whole, at] : attributes) {
+    const void* const offset = reinterpret_cast<const void*>(at);  // as OpenGL wants it
+    if (whole)
+      glVertexAttribIPointer(location, size, GL_INT, sizeof(Instance), offset);
+    else
+      glVertexAttribPointer(location, size, GL_FLOAT, GL_FALSE, sizeof(Instance), offset);
+    glEnableVertexAttribArray(location);
+    glVertexAttribDivisor(location++, 1);
+  }
+  glBindVertexArray(0);
+  glBindBuffer(GL_ARRAY_BUFFER, 0);
+  state_->edges = new_texture();
+  state_->colors = new_texture();
+  std::vector<std::uint8_t> tables;
+  for (const Colormap& each : colormaps())
+    for (const auto& color : each.table) tables.insert(tables.end(), {color.r, color.g, color.b, color.a});
+  upload(GL_RGBA8, Colormap::size, static_cast<Index>(colormaps().size()), GL_RGBA, GL_UNSIGNED_BYTE, tables.data());
   glUseProgram(program);
   int unit = 0;
-  for (const char* sampler : {"data", "mask", "high", "edges", "colors"}) glUniform1i(state_->at(sampler), unit++);
+  for (const char* sampler : {"data", "mask", "edges", "colors"})
+    glUniform1i(glGetUniformLocation(program, sampler), unit++);
   glUseProgram(0);
 }
 
 HeatmapPainter::~HeatmapPainter() = default;
 
-void HeatmapPainter::State::draw(const Item& item, const LayerView& view) {
-  const Heatmap& map = *item.map;
+void HeatmapPainter::State::add(const Heatmap& map, const HeatmapSheets::Map& held, const LayerView& view) {
   if (map.rows() == 0 || map.columns() == 0) return;
-  const auto across = static_cast<std::size_t>(std::max(map.rows(), map.columns()) + 1);
-  std::vector<GLint> x(across, 0), y(across, 0);
-  headscope::edges(x, map.rect.x, map.rect.w, map.columns(), view.scale, view.dx);
-  headscope::edges(y, map.rect.y, map.rect.h, map.rows(), view.scale, view.dy);
-  const GLint x0 = x.front(), x1 = nth(x, map.columns());
-  const GLint y0 = y.front(), y1 = nth(y, map.rows());
+  const std::size_t first = batch_edges.size();
+  batch_edges.resize(first + 2 * static_cast<std::size_t>(across), 0);
+  const auto axis = [&](int which) {
+    return std::span(batch_edges).subspan(first + static_cast<std::size_t>(which * across));
+  };
+  put_edges(axis(0), map.rect.x, map.rect.w, map.columns(), view.scale, view.dx);
+  put_edges(axis(1), map.rect.y, map.rect.h, map.rows(), view.scale, view.dy);
+  const GLint x0 = axis(0)[0], x1 = nth(axis(0), map.columns());
+  const GLint y0 = axis(1)[0], y1 = nth(axis(1), map.rows());
   const bool pooled = x1 - x0 < map.columns() || y1 - y0 < map.rows();
   const GLint right = pooled ? std::max(x1, x0 + 1) : x1, bottom = pooled ? std::max(y1, y0 + 1) : y1;
-  if (right <= 0 || bottom <= 0 || x0 >= view.width || y0 >= view.height) return;
+  if (right <= 0 || bottom <= 0 || x0 >= view.width || y0 >= view.height) return batch_edges.resize(first);
 
   const double wanted = map.gap * view.scale;
-  glUniform1i(at("gap"), wanted < 0.75 ? 0 : static_cast<GLint>(std::lround(wanted)));
-  glUniform1i(at("pooled"), pooled);
-  glUniform2i(at("cells"), static_cast<GLint>(map.columns()), static_cast<GLint>(map.rows()));
-  glUniform1i(at("scale"), map.norm.scale == Scale::linear ? 0 : map.norm.scale == Scale::log ? 1 : 2);
-  glUniform2f(at("range"), static_cast<GLfloat>(map.norm.low), static_cast<GLfloat>(map.norm.high));
-  glUniform1f(at("neutral"), map.colormap->diverging ? 0.5f : 0.f);
-  const auto color = [&](const char* name, Color c) { glUniform3f(at(name), part(c.r), part(c.g), part(c.b)); };
-  color("masked_color", map.masked_color);
-  color("missing_color", map.missing_color);
   const auto clip = [](GLint pixel, int size) {
     return 2.f * static_cast<GLfloat>(pixel) / static_cast<GLfloat>(size) - 1.f;
   };
-  glUniform4f(at("box"), clip(x0, view.width), clip(y0, view.height), clip(right, view.width),
-              clip(bottom, view.height));
-
-  glActiveTexture(GL_TEXTURE3);
-  glBindTexture(GL_TEXTURE_2D, edges.get());
-  x.insert(x.end(), y.begin(), y.end());
-  upload(GL_R32I, static_cast<Index>(across), 2, GL_RED_INTEGER, GL_INT, x.data());
-  glActiveTexture(GL_TEXTURE4);
-  glBindTexture(GL_TEXTURE_2D, lookup(*map.colormap));
-  GLenum unit = GL_TEXTURE0;
-  for (const GlHandle* handle : {&item.data->data_, &item.data->mask_, &item.data->high_}) {
-    glActiveTexture(unit++);
-    glBindTexture(GL_TEXTURE_2D, handle->get());
-  }
-  glDrawArrays(GL_TRIANGLE_STRIP, 0, 4);
+  const auto whole = [](Index number) { return static_cast<GLint>(number); };
+  const Color m = map.masked_color, n = map.missing_color;
+  batch.push_back({{clip(x0, view.width), clip(y0, view.height), clip(right, view.width), clip(bottom, view.height)},
+                   {whole(held.x), whole(held.y), whole(map.columns()), whole(map.rows())},
+                   {wanted < 0.75 ? 0 : static_cast<GLint>(std::lround(wanted)),
+                    map.norm.scale == Scale::linear ? 0
+                    : map.norm.scale == Scale::log  ? 1
+                                                    : 2,
+                    pooled ? 1 : 0, whole(map.colormap - colormaps().data())},
+                   {static_cast<GLfloat>(map.norm.low), static_cast<GLfloat>(map.norm.high),
+                    map.colormap->diverging ? 0.5f : 0.f, 0},
+                   {part(m.r), part(m.g), part(m.b)},
+                   {part(n.r), part(n.g), part(n.b)}});
 }
 
-void HeatmapPainter::paint(HeatmapLayer& layer, std::span<const Item> items, const LayerView& view) {
+/// What was added, of one sheet, which is bound.
+void HeatmapPainter::State::draw() {
+  if (batch.empty()) return;
+  glActiveTexture(GL_TEXTURE2);
+  glBindTexture(GL_TEXTURE_2D, edges.get());
+  upload(GL_R32I, across, 2 * static_cast<Index>(batch.size()), GL_RED_INTEGER, GL_INT, batch_edges.data());
+  glBindBuffer(GL_ARRAY_BUFFER, instances.get());
+  glBufferData(GL_ARRAY_BUFFER, static_cast<GLsizeiptr>(batch.size() * sizeof(Instance)), batch.data(), GL_STREAM_DRAW);
+  glBindBuffer(GL_ARRAY_BUFFER, 0);
+  glDrawArraysInstanced(GL_TRIANGLE_STRIP, 0, 4, static_cast<GLsizei>(batch.size()));
+  batch.clear(), batch_edges.clear();
+}
+
+void HeatmapPainter::paint(HeatmapLayer& layer, std::span<const Heatmap* const> maps, const HeatmapSheets& sheets,
+                           const LayerView& view) {
   if (view.width <= 0 || view.height <= 0) return;
   if (!layer.color_ || layer.width_ != view.width || layer.height_ != view.height) {
-    layer.color_ = texture();
+    layer.color_ = new_texture();
     upload(GL_RGBA8, view.width, view.height, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
     unsigned name = 0;
     glGenFramebuffers(1, &name);
@@ -341,7 +314,24 @@ void HeatmapPainter::paint(HeatmapLayer& layer, std::span<const Item> items, con
   glClear(GL_COLOR_BUFFER_BIT);
   glUseProgram(state_->program.get());
   glBindVertexArray(state_->vertices.get());
-  for (const Item& item : items) state_->draw(item, view);
+  glActiveTexture(GL_TEXTURE3);
+  glBindTexture(GL_TEXTURE_2D, state_->colors.get());
+  state_->across = 1;
+  for (const Heatmap* map : maps) state_->across = std::max({state_->across, map->rows() + 1, map->columns() + 1});
+  const auto most = static_cast<std::size_t>(longest_texture() / 2);  // maps whose edges one texture holds
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    const HeatmapSheets::Map& held = sheets.maps_[i];
+    const bool another = i == 0 || held.sheet != sheets.maps_[i - 1].sheet;
+    if (another || state_->batch.size() == most) state_->draw();
+    if (another)
+      for (const auto& [unit, texture] : {std::pair{GL_TEXTURE0, sheets.sheets_[held.sheet].data.get()},
+                                          {GL_TEXTURE1, sheets.sheets_[held.sheet].mask.get()}}) {
+        glActiveTexture(unit);
+        glBindTexture(GL_TEXTURE_2D, texture);
+      }
+    state_->add(*maps[i], held, view);
+  }
+  state_->draw();
   glBindVertexArray(0);
   glUseProgram(0);
   glActiveTexture(GL_TEXTURE0);

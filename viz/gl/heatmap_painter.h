@@ -12,44 +12,12 @@
 #include <span>
 #include <vector>
 
+#include "viz/gl/gl_handle.h"
+#include "viz/gl/heatmap_sheets.h"
 #include "viz/scene/heatmap.h"
 #include "viz/scene/scene.h"
 
 namespace headscope {
-
-/// An OpenGL object's name, deleted with it.
-class GlHandle {
- public:
-  using Delete = void (*)(unsigned);
-  GlHandle() = default;
-  GlHandle(unsigned name, Delete remove) : name_(name), remove_(remove) {}
-  GlHandle(GlHandle&& other) noexcept;
-  GlHandle& operator=(GlHandle&& other) noexcept;
-  ~GlHandle();
-  unsigned get() const { return name_; }
-  explicit operator bool() const { return name_ != 0; }
-
- private:
-  unsigned name_ = 0;
-  Delete remove_ = nullptr;
-};
-
-/// The numbers of one map on the GPU. Scale, range, colours and place are not part of it.
-class HeatmapTexture {
- public:
-  /// Uploads. Throws Error when a side is longer than the device's textures can be.
-  explicit HeatmapTexture(const Heatmap& map);
-  /// True when `map` has the same numbers and mask: nothing needs to be uploaded.
-  bool holds(const Heatmap& map) const;
-  std::size_t bytes() const;
-
- private:
-  friend class HeatmapPainter;
-  Tensor values_;  ///< keeps the storage alive, so that its address stands for its numbers
-  std::vector<std::uint8_t> masked_;
-  std::vector<float> row_high_;
-  GlHandle data_, mask_, high_;
-};
 
 /// A picture on the GPU, as it is.
 class PixelTexture {
@@ -94,12 +62,10 @@ class HeatmapPainter {
   HeatmapPainter();
   ~HeatmapPainter();
 
-  struct Item {
-    const Heatmap* map = nullptr;
-    const HeatmapTexture* data = nullptr;
-  };
-  /// Clears the layer and paints all items. Leaves no GL state behind but: framebuffer 0 bound, no program, unit 0.
-  void paint(HeatmapLayer& layer, std::span<const Item> items, const LayerView& view);
+  /// Clears the layer and paints all maps, which `sheets` was shown last, in their order. Leaves no GL state behind
+  /// but: framebuffer 0 bound, no program, unit 0.
+  void paint(HeatmapLayer& layer, std::span<const Heatmap* const> maps, const HeatmapSheets& sheets,
+             const LayerView& view);
 
  private:
   struct State;
