@@ -20,10 +20,12 @@
 
 #include "app/all_workspaces.h"
 #include "app/window/app.h"
+#include "core/base/random.h"
 #include "core/base/thread_time.h"
 #include "tests/gui/driver.h"
 #include "tests/support/model_folder.h"
 #include "tests/support/paths.h"
+#include "viz/gl/heatmap_painter.h"
 
 namespace {
 
@@ -219,6 +221,41 @@ void long_map(int frames, int tokens) {
           [&](int i) { controller.app.requests().strong_cell += i % 8 == 0 ? 1 : 0; });
 }
 
+/// All numbers of an atlas are new, as after an edit in the first layer: upload, then paint.
+void new_maps(int frames, int heads) {
+  constexpr Index cells = 24;
+  Window window({.title = "bench", .width = 640, .height = 640, .offscreen = true});
+  HeatmapPainter painter;
+  HeatmapSheets sheets;
+  HeatmapLayer layer;
+  std::vector<Heatmap> runs[2];
+  Random random(1);
+  for (std::vector<Heatmap>& maps : runs)
+    for (int i = 0; i < heads; ++i) {
+      Heatmap map;
+      map.rect = {i % 32 * 20.0, std::floor(i / 32) * 20.0, 18, 18};
+      map.values = Tensor::uninitialized({cells, cells});
+      for (float& value : map.values.mutable_values()) value = static_cast<float>(random.uniform());
+      map.masked.assign(static_cast<std::size_t>(cells * cells), 0);
+      map.colormap = &colormap("inferno");
+      maps.push_back(std::move(map));
+    }
+  std::vector<double> upload, paint;
+  for (int i = 0; i < frames; ++i) {
+    std::vector<const Heatmap*> maps;
+    for (const Heatmap& map : runs[i % 2]) maps.push_back(&map);
+    const double begin = thread_seconds();
+    sheets.show(maps);
+    const double there = thread_seconds();
+    painter.paint(layer, maps, sheets, {640, 640, 1, 0, 0});
+    paint.push_back(1e3 * (thread_seconds() - there));
+    upload.push_back(1e3 * (there - begin));
+  }
+  std::ranges::sort(upload), std::ranges::sort(paint);
+  fmt::print("{} maps of {} × {} with new numbers: uploaded in {:.2f} ms, painted in {:.2f} (medians)\n", heads, cells,
+             cells, upload[upload.size() / 2], paint[paint.size() / 2]);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -227,6 +264,7 @@ int main(int argc, char** argv) {
     first_picture();
     typing("tiny-llama", headscope::testing::source_dir() / "models" / "tiny-llama", 100);
     if (argc > 3) typing(argv[3], argv[3], 100);
+    for (const int heads : {144, 1024}) new_maps(frames, heads);
     many_heads(frames);
     if (tokens > 0) long_map(frames, tokens);
     return 0;
