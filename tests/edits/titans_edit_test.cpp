@@ -32,16 +32,15 @@ TEST_CASE("every form, deep and linear, changes the logits of both families and 
       for (const char* memory : memories) {
         const std::string spec = std::string("1.2: mechanism titans ") + output + memory;
         CAPTURE(spec);
-        const auto trace =
-            bench({spec}, {SiteKind::z, SiteKind::q, SiteKind::rot_q, SiteKind::k, SiteKind::rot_k, SiteKind::v});
+        const SiteKind q_kind = bench.rotary() ? SiteKind::rot_q : SiteKind::q,
+                       k_kind = bench.rotary() ? SiteKind::rot_k : SiteKind::k;
+        const auto trace = bench({spec}, {SiteKind::z, q_kind, k_kind, SiteKind::v});
         CHECK(largest_difference(trace->logits, plain->logits) > 1e-4);
         CHECK(std::isfinite(mean_loss(*trace)));
         for (const auto& before : seen) CHECK(largest_difference(trace->logits, before->logits) > 1e-6);
         seen.push_back(trace);
         // z of the head is what the catalogue gives for its queries, keys and values; other heads keep theirs.
-        const bool rotary = bench.rotary();
-        const Tensor &q = trace->sites.at({rotary ? SiteKind::rot_q : SiteKind::q, 1}),
-                     &k = trace->sites.at({rotary ? SiteKind::rot_k : SiteKind::k, 1}),
+        const Tensor &q = trace->sites.at({q_kind, 1}), &k = trace->sites.at({k_kind, 1}),
                      &v = trace->sites.at({SiteKind::v, 1});
         MechanismInput in = input_of_head(heads_of_layer(q, k, v, 1, bench.dims().layers), 2);
         in.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(q.dim(2))));

@@ -161,8 +161,8 @@ TEST_CASE("the picture of all steps begins with the diagram of what the head giv
   const auto title = [&](const std::string& spec) {
     const MechanismResult r = testing::run(spec, in, Detail::steps);
     const Scene scene = mechanism_scene(r, *find_mechanism("titans"), {}, 1000, drawn());
-    CHECK(find(scene, "box.memory"));
-    return said(scene, "title");
+    CHECK(find(scene, "0.box.memory"));
+    return said(scene, "0.title");
   };
   CHECK(title("titans form=gate") == "Where memory enters: alone");
   CHECK(title("titans form=gate output=joined") == "Where memory enters: as gate (MAG)");
