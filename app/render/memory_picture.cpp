@@ -73,7 +73,7 @@ class MemoryPicture {
           "how many the last token sees · what attention gives them, mean over the tokens", p_.to_tokens);
   }
   void gated(const std::string& asked) {
-    box("gate", Kind::gate, "⊙ gate", fmt::format("mean {:.2f}", p_.gate), "mean of all numbers of σ(N(M))", 2, 1);
+    box("gate", Kind::gate, "⊙ gate", "", "y times a number between 0 and 1, each by its own", 2, 1);
     box("output", Kind::value, "output", "", "what the head gives", 3, 1);
     arrow("y", "attention", "gate", "y", fmt::format("‖y‖ {}", text(p_.y)), "mean length of what attention reads",
           p_.y);
