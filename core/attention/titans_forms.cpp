@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
+#include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
 
@@ -130,6 +131,7 @@ class Joining {
   }
   /// A token of the text: `mixture`, of which of its values the one that is taught is made up.
   void learn(const Tensor& keys, const Tensor& values, Index row, const Numbers& mixture) {
+    if (keeps_.stop.stop_requested()) throw Cancelled();
     out_.lessons.teach(memory_, fitted(keys, row), tensor_row(values, row), rates_);
     if (keeps_.mixed) shadow_.learn(fitted(keys, row), mixture, out_.lessons.forgetting.back());
     if (keeps_.states && linear_) out_.states.push_back(memory_.state());

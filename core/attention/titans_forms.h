@@ -19,6 +19,8 @@
 // so: `causal` lets a token see what was recalled for tokens up to itself, and asks memory for it as soon as it was
 // taught. Gate and layer are causal as they are. Thread rule: pure functions.
 
+#include <stop_token>
+
 #include "core/attention/neural_memory.h"
 
 namespace headscope {
@@ -51,11 +53,12 @@ struct TitansReading {
   enum class Gating { memory, both } gating = Gating::memory;        ///< N(y) ⊙ σ(N(M)), or σ(N(y)) ⊙ σ(N(M))
   enum class Segments { whole, causal } segments = Segments::whole;  ///< of MAC
 };
-/// What else is to be kept.
+/// What else is to be kept, and who may end it.
 struct TitansKeeps {
   bool mixed = false, states = false;
+  std::stop_token stop = {};
 };
-/// q, k (n, d); v (n, d_v). Throws Error as run_memory() does.
+/// q, k (n, d); v (n, d_v). Throws Error as run_memory() does, and Cancelled.
 TitansJoined join_memory(TitansForm form, const Tensor& q, const Tensor& k, const Tensor& v, float scale,
                          const MemoryRates& rates, const MemoryShape& shape, const PersistentTokens& persistent,
                          Index span, const TitansReading& reading = {}, const TitansKeeps& keeps = {});

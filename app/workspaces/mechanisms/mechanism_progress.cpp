@@ -1,5 +1,5 @@
 // How far a mechanism that works block by block has come: its slider and its play button, one tile or round a tick, and
-// the picture of the machine.
+// the picture of the machine; or the diagram of where a memory enters.
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -87,7 +87,8 @@ void MechanismsWorkspace::machine(Ui& ui) {
   });
   SceneViewOptions how;
   how.fit_height = false;
-  machine_.draw(ui, "mechanism machine", how, width, height);
+  const Scene* scene = machine_.scene();
+  machine_.draw(ui, "mechanism machine", how, width, scene && page->result.memory ? scene->height : height);
   ImGui::Dummy({0, ui.px(4)});
 }
 

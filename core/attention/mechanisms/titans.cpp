@@ -57,7 +57,7 @@ MemoryShape titans_shape(const MechanismValues& values) {
 }
 
 /// As the paper reads it; or, where the head gives it, so that no later token has a say.
-TitansJoined joined_of(const MechanismInput& in, const MechanismValues& values, const TitansKeeps& keeps = {}) {
+TitansJoined joined_of(const MechanismInput& in, const MechanismValues& values, const TitansKeeps& keeps) {
   const bool causal = joins(values);
   const Tensor k = causal ? in.k.slice(0, 0, 1).packed() : in.k, v = causal ? in.v.slice(0, 0, 1).packed() : in.v;
   return join_memory(form_of(values), in.q, in.k, in.v, in.scale, rates_of(values), titans_shape(values),
@@ -257,7 +257,7 @@ MechanismResult run_titans(const MechanismInput& in, const MechanismValues& valu
   std::optional<TitansJoined> joined;
   MemoryLessons lessons;
   if (joins(values)) {
-    joined = joined_of(in, values, {.mixed = detail != Detail::output});
+    joined = joined_of(in, values, {.mixed = detail != Detail::output, .stop = in.stop});
     result.output = joined->output, result.weights = joined->mixed;
     lessons = joined->lessons;
   } else {
@@ -267,7 +267,7 @@ MechanismResult run_titans(const MechanismInput& in, const MechanismValues& valu
     if (detail != Detail::output)
       result.weights =
           memory_weights(q, k, rates_of(values), adapts(values) ? lessons.forgetting : std::vector<double>{});
-    if (steps) joined = joined_of(in, values);
+    if (steps) joined = joined_of(in, values, {.stop = in.stop});
   }
   if (detail == Detail::output) return result;
   check(in);
@@ -308,7 +308,7 @@ Recurrence recurrent_titans(const MechanismInput& in, const MechanismValues& val
   need_causal(in, "titans");
   Recurrence result;
   if (joins(values)) {
-    TitansJoined joined = joined_of(in, values, {.states = true});
+    TitansJoined joined = joined_of(in, values, {.states = true, .stop = in.stop});
     result = {"", "oₜ = " + output_words(values), std::move(joined.states), false, joined.output};
   } else {
     MemoryRun memory = run_memory(unit_rows(in.q), unit_rows(in.k), in.v, rates_of(values), titans_shape(values), true);

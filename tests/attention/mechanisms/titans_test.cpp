@@ -11,6 +11,7 @@
 #include "core/attention/memory_paths.h"
 #include "core/attention/memory_recall.h"
 #include "core/attention/titans_forms.h"
+#include "core/base/error.h"
 #include "tests/attention/mechanisms/input.h"
 
 namespace headscope::titans_test {
@@ -277,6 +278,17 @@ TEST_CASE("parameters without a say are not shown, and the sentence says what th
   CHECK(note(joined("layer", " persistent=0")).find("Persistent") == std::string::npos);
   CHECK(note(joined("layer", " persistent=1")).find("Persistent tokens have a say") != std::string::npos);
   CHECK(note(joined("layer", " hidden=4")).find("no mixture of values") != std::string::npos);
+}
+
+TEST_CASE("whoever asks to stop is heard, whatever is joined") {
+  for (const char* form : forms) {
+    MechanismInput in = random_head(6, 6, 4, 4, "causal");
+    std::stop_source stop;
+    in.stop = stop.get_token();
+    CHECK_NOTHROW(run(joined(form), in, Detail::output));
+    stop.request_stop();
+    CHECK_THROWS_AS(run(joined(form), in, Detail::output), Cancelled);
+  }
 }
 
 }  // namespace headscope::titans_test
