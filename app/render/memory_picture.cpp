@@ -68,13 +68,15 @@ class MemoryPicture {
   }
   void seen(const char* kind) {
     const std::string own = count_and_share(p_.seen, p_.to_tokens);
-    arrow("seen", "tokens", "attention", p_.persistent > 0 ? fmt::format("persistent, {}", kind) : std::string(kind),
-          p_.persistent > 0 ? count_and_share(p_.persistent, p_.to_persistent) + ", " + own : own,
+    const bool persistent = p_.persistent > 0;  // above the arrow, the others below it
+    arrow("seen", "tokens", "attention",
+          persistent ? "persistent " + count_and_share(p_.persistent, p_.to_persistent) : std::string(kind),
+          persistent ? fmt::format("{} {}", kind, own) : own,
           "how many the last token sees · what attention gives them, mean over the tokens", p_.to_tokens);
   }
   void gated(const std::string& asked) {
-    box("gate", Kind::gate, "⊙ gate", "", "y times a number between 0 and 1, each by its own", 2, 1);
-    box("output", Kind::value, "output", "", "what the head gives", 3, 1);
+    box("gate", Kind::gate, "⊙ gate", "", "each number of y times its own between 0 and 1", 1.85, 1);
+    box("output", Kind::value, "output", "", "what the head gives", 2.45, 1);
     arrow("y", "attention", "gate", "y", fmt::format("‖y‖ {}", text(p_.y)), "mean length of what attention reads",
           p_.y);
     arrow("gate", "memory", "gate", fmt::format("σ(N(M({})))", asked), fmt::format("mean {:.2f}", p_.gate),

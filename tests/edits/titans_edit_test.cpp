@@ -23,7 +23,7 @@ constexpr const char* memories[] = {"", " hidden=6 learning=0.02", " hidden=6 de
 }  // namespace
 
 TEST_CASE("every form, deep and linear, changes the logits of both families and leaves a loss") {
-  for (const char* name : families) {
+  for (const char* name : testing::families) {
     CAPTURE(name);
     Bench bench(name);
     const auto plain = bench({});
@@ -74,7 +74,7 @@ TEST_CASE("on the models that come with it every form leaves a finite loss, and 
 }
 
 TEST_CASE("token by token a model with Titans inside writes what one pass over the whole text says") {
-  for (const char* name : families)
+  for (const char* name : testing::families)
     for (const char* output : outputs) {
       CAPTURE(name);
       CAPTURE(output);
@@ -97,7 +97,7 @@ TEST_CASE("token by token a model with Titans inside writes what one pass over t
 }
 
 TEST_CASE("one pass over a text that goes on gives the same logits at its beginning") {
-  for (const char* name : families)
+  for (const char* name : testing::families)
     for (const char* output : outputs)
       for (const char* memory : memories) {
         CAPTURE(output);

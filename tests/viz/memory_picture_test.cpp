@@ -64,7 +64,9 @@ TEST_CASE("four diagrams, each with its own arrows and the numbers of the run on
   CHECK(said(alone, "box.tokens.number") == "21");
   CHECK(said(mac, "box.tokens.number") == "2 + 21");
   CHECK(said(mac, "arrow.recalled.number") == "7 · 0.25");
-  CHECK(said(mac, "arrow.seen.number") == "2 · 0.12, 7 · 0.62");  // halves go to the even digit
+  CHECK(said(mac, "arrow.seen.words") == "persistent 2 · 0.12");  // halves go to the even digit
+  CHECK(said(mac, "arrow.seen.number") == "segment 7 · 0.62");
+  CHECK(said(mal, "arrow.seen.number") == "window 7 · 0.62");
   CHECK(said(mac, "arrow.asked.number") == "‖M(q)‖ 0.75");
   CHECK(said(mac, "arrow.taught.words") == "y → y is taught");
   CHECK(said(mac, "arrow.gate.words") == "σ(N(M(y)))");
@@ -80,6 +82,7 @@ TEST_CASE("four diagrams, each with its own arrows and the numbers of the run on
   const Scene other = box_diagram_scene(memory_diagram(keyed), drawn());
   CHECK(said(other, "arrow.taught.words") == "k → y is taught");
   CHECK(said(other, "arrow.gate.words") == "σ(N(M(q)))");
+  CHECK(said(other, "arrow.seen.words") == "segment");
   CHECK(said(other, "arrow.seen.number") == "7 · 0.62");
   CHECK(said(other, "box.tokens.number") == "21");
   // The numbers of the picture as data.

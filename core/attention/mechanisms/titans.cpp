@@ -380,7 +380,8 @@ std::vector<MechanismParameter> titans_parameters() {
       number_parameter("momentum", "Momentum η", "What is left of the past surprise.", 0, 0.95, 0.3),
       number_parameter("forgetting", "Forgetting α", "What is lost of the memory at each token.", 0, 1, 0.02),
       toggle_parameter("adaptive", "Adaptive forgetting",
-                       "α follows how surprising the token is and how full the memory: σ(logit α + a ρ + b (f − 1)).",
+                       "α follows how surprising the token is and how full the memory: σ(logit α + a ρ + b (f − 1)). "
+                       "Of α = 0 or 1 nothing changes.",
                        false),
       where_adaptive(number_parameter("surprise-weight", "a: of surprise ρ",
                                       "ρ = (s − s̄) ÷ (s + s̄): a token against the running mean.", 0, 20, 8)),
