@@ -61,7 +61,7 @@ class MemoryPicture {
   }
   void attention(const char* reads) { box("attention", Kind::attention, "attention", "", reads, 1, 2); }
   void taught() {
-    arrow("taught", "tokens", "memory", "k → v is taught, q asks", fmt::format("surprise {}", text(p_.surprise)),
+    arrow("taught", "tokens", "memory", "k → v taught, q asks", fmt::format("surprise {}", text(p_.surprise)),
           p_.form ? "mean ‖∇ loss‖ over the tokens; the persistent ones are taught first"
                   : "mean ‖∇ loss‖ over the tokens",
           p_.surprise);
@@ -100,9 +100,7 @@ class MemoryPicture {
   }
   BoxDiagram context() {
     d_.title = "Where memory enters: as context (MAC)";
-    d_.remark =
-        "What memory recalls stands among the tokens that attention reads; memory is taught what attention made "
-        "of them.";
+    d_.remark = "Attention reads what memory recalls among its tokens; memory is taught what comes of it.";
     tokens(1, 3);
     memory();
     attention("reads persistent tokens, what was recalled, and its own segment");
