@@ -76,16 +76,18 @@ class MemoryPicture {
   }
   void gated(const std::string& asked) {
     box("gate", Kind::gate, "⊙ gate", "", "each number of y times its own between 0 and 1", 1.85, 1);
-    box("output", Kind::value, "output", "", "what the head gives", 2.45, 1);
+    given(2.4, 1);
     arrow("y", "attention", "gate", "y", fmt::format("‖y‖ {}", text(p_.y)), "mean length of what attention reads",
           p_.y);
     arrow("gate", "memory", "gate", fmt::format("σ(N(M({})))", asked), fmt::format("mean {:.2f}", p_.gate),
           "between 0 and 1, a number for each of y", p_.gate);
     output("gate");
   }
-  void output(const char* from) {
-    arrow("output", from, "output", "o", fmt::format("‖o‖ {}", text(p_.output)), "mean length", p_.output);
+  void given(double column, double row) {
+    box("output", Kind::value, "output", fmt::format("‖o‖ {}", text(p_.output)), "what the head gives: mean length",
+        column, row);
   }
+  void output(const char* from) { arrow("output", from, "output", "o", "", "what the head gives", p_.output); }
 
   BoxDiagram alone() {
     d_.title = "Where memory enters: alone";
@@ -131,7 +133,7 @@ class MemoryPicture {
     tokens(1, 3);
     memory();
     attention("reads what memory says, under the tokens' own keys");
-    box("output", Kind::value, "output", "", "what the head gives", 2, 2);
+    given(2, 2);
     taught();
     seen("window");
     arrow("said", "memory", "attention", "in place of the values", fmt::format("‖M(q)‖ {}", text(p_.says)),

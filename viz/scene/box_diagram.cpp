@@ -110,13 +110,13 @@ class BoxDiagramPicture {
     if (std::abs(a->row - b->row) < std::max(a->rows, b->rows) / 2) {  // level, at the height of the smaller one
       const double y = (a->rows <= b->rows ? from : to).center().y, x1 = right ? to.x - 2 : to.right() + 2;
       add_arrow(scene_, {{x0, y}, {x1, y}}, color, 1.5, id, each.tooltip);
-      words({(x0 + x1) / 2, y - above}, Anchor::middle, std::abs(x1 - x0) - 12, true);
+      words({(x0 + x1) / 2, y - above}, Anchor::middle, std::abs(x1 - x0) - 6, true);
       return;
     }
     const double y = from.center().y, x = to.center().x;
     const bool down = from.center().y < to.center().y;
     add_arrow(scene_, {{x0, y}, {x, y}, {x, down ? to.y - 2 : to.bottom() + 2}}, color, 1.5, id, each.tooltip);
-    words({(x0 + x) / 2, y - above}, Anchor::middle, std::abs(x - x0) - 12, true);
+    words({(x0 + x) / 2, y - above}, Anchor::middle, std::abs(x - x0) - 6, true);
   }
 
   const BoxDiagram& diagram_;
