@@ -128,13 +128,13 @@ TEST_CASE("arrows leave one box and end at another, and nothing leaves the pictu
 
 TEST_CASE("in the width that the smallest window leaves, nothing of a diagram is cut off") {
   for (const auto& form : {std::optional<TitansForm>(), {TitansForm::context}, {TitansForm::gate}, {TitansForm::layer}})
-    for (const Mark& mark : picture(form, 578).marks)
+    for (const Mark& mark : picture(form, 556).marks)
       if (const auto* text = std::get_if<Text>(&mark.shape)) CHECK(text->text.find("…") == std::string::npos);
 }
 
 TEST_CASE("words and numbers of a diagram cover no other words and no box") {
   for (const auto& form : {std::optional<TitansForm>(), {TitansForm::context}, {TitansForm::gate}, {TitansForm::layer}})
-    for (const double width : {560.0, 640.0, 900.0, 1300.0}) {
+    for (const double width : {556.0, 640.0, 900.0, 1300.0}) {
       const Scene scene = picture(form, width);
       const Style style = drawn();
       std::vector<std::pair<std::string, Rect>> texts;

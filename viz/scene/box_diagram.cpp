@@ -22,7 +22,7 @@ class BoxDiagramPicture {
       for (const auto& [text, font] : {std::pair{box.text, t_.body()}, {box.number, t_.number()}})
         widest = std::max(widest, style.measure.width(text, font));
     }
-    wide_ = std::ceil(widest) + 24 * scale_;
+    wide_ = std::ceil(widest) + 16 * scale_;
     head_ = diagram.title.empty() ? 0 : std::round(36 * scale_);
     row_step_ = std::max((diagram.height - head_) / (last_row + 1), 46 * scale_);
     column_step_ = last_column > 0 ? std::min((diagram.width - wide_ - 2) / last_column, wide_ + 230 * scale_) : 0;

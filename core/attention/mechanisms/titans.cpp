@@ -168,13 +168,13 @@ MechanismCurve recall_curve(const MechanismInput& in, const MechanismValues& val
                             const TaughtPairs& pairs) {
   const Index width = deep(values) ? values.whole("hidden") : usual_recall_width;
   const MemoryRates rates{values.number("momentum"), values.number("recall-learning"), 0};
-  MechanismCurve curve{fmt::format("Recall of {}: error of all pairs so far, θ = {}, η = {}, α = 0", of,
-                                   text(rates.learning), text(rates.momentum)),
-                       "pairs taught",
-                       "‖M(k) − v‖² ÷ ‖v‖²",
-                       {},
-                       pairs.k.dim(0) > 32,
-                       {}};
+  MechanismCurve curve{
+      "Recall: " + of,
+      "pairs taught",
+      fmt::format("‖M(k) − v‖² ÷ ‖v‖², θ = {}, η = {}, α = 0", text(rates.learning), text(rates.momentum)),
+      {},
+      pairs.k.dim(0) > 32,
+      {}};
   curve.from_zero = true;
   for (const MemoryShape& shape :
        {MemoryShape{}, MemoryShape{width, values.seed(), 1}, MemoryShape{width, values.seed(), 2}}) {
@@ -191,7 +191,7 @@ void add_curves(MechanismResult& result, const MechanismInput& in, const Mechani
   result.curves.push_back(along_tokens("Surprise of each token", "‖∇ loss‖", "surprise", lessons.surprise));
   if (adapts(values)) {
     MechanismCurve forgetting = along_tokens("Forgetting of each token", "αₜ", "αₜ", lessons.forgetting);
-    forgetting.lines.push_back({"α, as surprising and as full as usual", forgetting.lines[0].x,
+    forgetting.lines.push_back({"α as set", forgetting.lines[0].x,
                                 std::vector<double>(lessons.forgetting.size(), values.number("forgetting"))});
     forgetting.lines.back().level = true;
     forgetting.from_zero = true;
@@ -200,9 +200,8 @@ void add_curves(MechanismResult& result, const MechanismInput& in, const Mechani
     result.curves.back().from_zero = true;
   }
   if (!values.on("recall")) return;
-  result.curves.push_back(recall_curve(in, values, "this head's keys and values", {unit_rows(in.k), in.v}));
-  result.curves.push_back(
-      recall_curve(in, values, "v = 8 k₁k₂k₃, signs kᵢ = ± ½", parity_pairs(parity_count, values.seed())));
+  result.curves.push_back(recall_curve(in, values, "these pairs", {unit_rows(in.k), in.v}));
+  result.curves.push_back(recall_curve(in, values, "parity", parity_pairs(parity_count, values.seed())));
 }
 
 /// Of every mechanism here: what the token changes, and what comes of it.
@@ -411,8 +410,11 @@ std::vector<MechanismParameter> titans_parameters() {
       only_where(choice_parameter("gating", "Gating ⊗", "σ of memory's answer alone, N(y) ⊙ σ(N(M)), or of both.",
                                   {"memory", "both"}),
                  [](const MechanismValues& v, const MechanismShape&) { return v.whole("form") < 2; }),
-      toggle_parameter("recall", "Deep against linear",
-                       "Curves: what one matrix, one hidden layer and two still know of all pairs taught.", false),
+      toggle_parameter(
+          "recall", "Deep against linear",
+          "Curves: the error, of all pairs taught so far, of one matrix, one hidden layer and two: on this "
+          "page's pairs, and on 512 of a parity, v = 8 k₁k₂k₃ of signs kᵢ = ± ½.",
+          false),
       only_where(number_parameter("recall-learning", "θ of these curves", "The same for all three; α is 0.", 0.001, 0.2,
                                   0.02, true),
                  [](const MechanismValues& v, const MechanismShape&) { return v.on("recall"); }),

@@ -235,7 +235,8 @@ TEST_CASE("curves: forgetting and fill where it adapts, deep against linear wher
   const TaughtPairs pairs[] = {{mechanism::unit_rows(in.k), in.v}, parity_pairs(512, 5)};
   for (std::size_t c = 0; c < 2; ++c) {
     const MechanismCurve& curve = recall.curves[c + 1];
-    CHECK(curve.title.find("θ = 0.03, η = 0.2, α = 0") != std::string::npos);
+    CHECK(curve.title == (c == 0 ? "Recall: these pairs" : "Recall: parity"));
+    CHECK(curve.y_title.find("θ = 0.03, η = 0.2, α = 0") != std::string::npos);
     REQUIRE(curve.lines.size() == 3);
     const MemoryShape shapes[] = {{}, {32, 5, 1}, {32, 5, 2}};
     for (std::size_t i = 0; i < 3; ++i) {
