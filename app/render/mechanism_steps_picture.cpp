@@ -4,6 +4,7 @@
 
 #include "app/render/code_path.h"
 #include "app/render/machine_pictures.h"
+#include "app/render/memory_picture.h"
 #include "viz/scene/compose.h"
 
 namespace headscope {
@@ -77,6 +78,11 @@ Scene mechanism_scene(const MechanismResult& result, const Mechanism& mechanism,
         *result.tiles, mechanism, [](Index row) { return std::to_string(row); }, style.theme);
     machine.width = width;
     parts.push_back(tile_machine_scene(machine, style));
+  }
+  if (result.memory) {
+    BoxDiagram diagram = memory_diagram(*result.memory);
+    diagram.width = width;
+    parts.push_back(box_diagram_scene(diagram, style));
   }
   if (!result.steps.empty()) {
     MatrixFlow flow;

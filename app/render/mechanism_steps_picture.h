@@ -23,8 +23,8 @@ FlowMatrix flow_matrix(const MechanismStep& step, const AxisNames& names);
 /// Without its title, which stands above it.
 LineChart curve_chart(const MechanismCurve& curve, double width, double height, const Theme& theme);
 
-/// The machine of one that works block by block, the steps, the way through a code's tree, the curves under their
-/// titles.
+/// The machine of one that works block by block or the diagram of one that joins a memory, the steps, the way through a
+/// code's tree, the curves under their titles.
 Scene mechanism_scene(const MechanismResult& result, const Mechanism& mechanism, const AxisNames& names, double width,
                       const Style& style);
 

@@ -194,8 +194,9 @@ struct MechanismFact {
   std::string name, value, provenance;
 };
 
-struct TileWork;   // mechanism_ticks.h
-struct RingRound;  // likewise
+struct TileWork;     // mechanism_ticks.h
+struct RingRound;    // likewise
+struct MemoryPaths;  // memory_paths.h
 
 struct MechanismResult {
   Tensor weights;  ///< (n, m) effective weights; undefined for a study, which has none
@@ -207,8 +208,9 @@ struct MechanismResult {
   std::vector<MechanismCurve> curves;  ///< likewise
   std::optional<MechanismPath> path = {};  ///< likewise
   std::vector<MechanismFact> facts;
-  std::shared_ptr<const TileWork> tiles = {};  ///< of one that works tile by tile, for Detail::steps; else null
-  std::shared_ptr<const RingRound> ring = {};  ///< of one whose workers pass blocks round; likewise
+  std::shared_ptr<const TileWork> tiles = {};      ///< of one that works tile by tile, for Detail::steps; else null
+  std::shared_ptr<const RingRound> ring = {};      ///< of one whose workers pass blocks round; likewise
+  std::shared_ptr<const MemoryPaths> memory = {};  ///< of one that joins a memory to attention; likewise
 };
 
 /// The same outputs token by token.

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -117,6 +118,153 @@ TEST_CASE("states are kept where they are asked for and there are any") {
   CHECK(run_memory(k, k, v, {}, {}, true).states.size() == 3);
   CHECK(run_memory(k, k, v, {}, {}, false).states.empty());
   CHECK(run_memory(k, k, v, {}, {4, 1}, true).states.empty());
+}
+
+TEST_CASE("adaptive forgetting, by hand: surprise against its running mean, and how full the memory is") {
+  // d = d_v = 1, k = 1, v = 2 then −1; θ = 0.1, η = 0, α = ½, so that logit α = 0. a = 2, b = 1, h = 4, c = 4.
+  const AdaptiveForgetting by{true, 2, 1, 4, 4};
+  NeuralMemory memory(1, 1, {0, 0.1, 0.5, by}, {});
+  // The first token is neither more nor less surprising (ρ = 0), the memory empty (f = 0): α = σ(−1).
+  const NeuralMemory::Lesson first = memory.learn({1}, {2});
+  CHECK(first.surprise == doctest::Approx(4));  // 2 · |0 − 2|
+  CHECK(first.forgetting == doctest::Approx(1 / (1 + std::exp(1.0))));
+  CHECK(memory.size() == doctest::Approx(0.4));  // (1 − α) · 0 + 0.1 · 4
+  // s = 2 · |0.4 + 1| = 2.8 against s̄ = 4: ρ = −1.2 ÷ 6.8. ‖M‖ = 0.4, mean ‖v‖² = 2.5: f = 0.4 ÷ √(4 · 2.5).
+  const NeuralMemory::Lesson second = memory.learn({1}, {-1});
+  const double rho = -1.2 / 6.8, full = 0.4 / std::sqrt(10.0), alpha = 1 / (1 + std::exp(-(2 * rho + full - 1)));
+  CHECK(second.forgetting == doctest::Approx(alpha));
+  CHECK(memory.size() == doctest::Approx(std::abs((1 - alpha) * 0.4 - 0.28)));
+  // s̄ = 4 + (2.8 − 4) ÷ 2 = 3.4, and mean ‖v‖² = (4 + 1 + 9) ÷ 3.
+  const double m = (1 - alpha) * 0.4 - 0.28, s = 2 * std::abs(m - 3);
+  const NeuralMemory::Lesson third = memory.learn({1}, {3});
+  CHECK(third.forgetting ==
+        doctest::Approx(1 / (1 + std::exp(-(2 * (s - 3.4) / (s + 3.4) + std::abs(m) / std::sqrt(4 * 14.0 / 3) - 1)))));
+}
+
+TEST_CASE("adaptive forgetting keeps its bounds, and α of nothing or of all stays so") {
+  MemoryRates rates{0, 0.1, 0.25, {true, 3, 2, 8, 16}};
+  CHECK(adaptive_forgetting(rates, 0, 1) == doctest::Approx(0.25));  // as surprising, as full as usual: α itself
+  CHECK(adaptive_forgetting(rates, 1, 1) == doctest::Approx(1 / (1 + 3 * std::exp(-3.0))));
+  CHECK(adaptive_forgetting(rates, 0, 2) == doctest::Approx(1 / (1 + 3 * std::exp(-2.0))));
+  CHECK(adaptive_forgetting(rates, -1, 0) == doctest::Approx(1 / (1 + 3 * std::exp(5.0))));
+  for (const double alpha : {0.0, 1.0}) {
+    rates.forgetting = alpha;
+    CHECK(adaptive_forgetting(rates, 1, 9) == alpha);
+  }
+  // The running mean is over h tokens: with h = 1 it is the token before.
+  NeuralMemory memory(1, 1, {0, 0.1, 0.5, {true, 1, 0, 1, 16}}, {});
+  memory.learn({1}, {1});
+  memory.learn({1}, {3});
+  const double before = 2 * std::abs(memory.answer({1})[0] - 5);
+  const double second = 2 * std::abs(0.2 - 3.0);
+  CHECK(memory.learn({1}, {5}).forgetting ==
+        doctest::Approx(1 / (1 + std::exp(-(before - second) / (before + second)))));
+  // Keys that teach nothing surprise nobody: 0 against 0 is no surprise, and values of 0 fill nothing.
+  NeuralMemory silent(2, 2, {0, 0.1, 0.25, {true, 5, 2, 4, 4}}, {});
+  for (int i = 0; i < 3; ++i)
+    CHECK(silent.learn({0, 0}, {0, 0}).forgetting == doctest::Approx(1 / (1 + 3 * std::exp(2.0))));
+}
+
+TEST_CASE("switched off, what adapts has no say; switched on, it is told token by token") {
+  const Tensor q = random_tensor({9, 3}, 1), k = random_tensor({9, 3}, 2), v = random_tensor({9, 2}, 3);
+  MemoryRates rates{0.3, 0.05, 0.1};
+  const MemoryRun plain = run_memory(q, k, v, rates);
+  CHECK(plain.size.empty());
+  for (const double alpha : plain.forgetting) CHECK(alpha == 0.1);
+  rates.adaptive = {false, 9, 9, 2, 1};
+  const MemoryRun off = run_memory(q, k, v, rates);
+  for (Index t = 0; t < 9; ++t) {
+    CHECK(off.output.at(t, 0) == plain.output.at(t, 0));
+    CHECK(off.surprise[static_cast<std::size_t>(t)] == plain.surprise[static_cast<std::size_t>(t)]);
+  }
+  rates.adaptive.on = true;
+  const MemoryRun on = run_memory(q, k, v, rates);
+  REQUIRE(on.size.size() == 9);
+  NeuralMemory memory(3, 2, rates, {});
+  for (Index t = 0; t < 9; ++t) {
+    memory.learn(tensor_row(k, t), tensor_row(v, t));
+    CHECK(on.size[static_cast<std::size_t>(t)] == doctest::Approx(memory.size()));
+  }
+  // The weights with the α of each token still give the output.
+  const Tensor weights = memory_weights(q, k, rates, on.forgetting);
+  for (Index t = 0; t < 9; ++t) {
+    double sum = 0;
+    for (Index s = 0; s <= t; ++s) sum += static_cast<double>(weights.at(t, s)) * static_cast<double>(v.at(s, 1));
+    CHECK(sum == doctest::Approx(static_cast<double>(on.output.at(t, 1))).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("after a change of topic adaptive forgetting recalls the new pairs better than any fixed rate of the grid") {
+  // Eight pairs, six times over; then the same keys with opposite values, twice. Error of the new pairs at the end.
+  constexpr Index d = 8, pairs = 8, old_rounds = 6, new_rounds = 2, n = pairs * (old_rounds + new_rounds);
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    CAPTURE(seed);
+    const Tensor keys = random_tensor({pairs, d}, seed), values = random_tensor({pairs, d}, seed + 100);
+    const auto error = [&](const MemoryRates& rates) {
+      NeuralMemory memory(d, d, rates, {});
+      const auto key = [&](Index i) {
+        std::vector<double> x = tensor_row(keys, i);
+        double sum = 0;
+        for (const double each : x) sum += each * each;
+        for (double& each : x) each /= std::sqrt(sum);
+        return x;
+      };
+      for (Index t = 0; t < n; ++t) {
+        std::vector<double> value = tensor_row(values, t % pairs);
+        if (t >= pairs * old_rounds)
+          for (double& each : value) each = -each;
+        memory.learn(key(t % pairs), value);
+      }
+      double wrong = 0, all = 0;
+      for (Index i = 0; i < pairs; ++i) {
+        const std::vector<double> said = memory.answer(key(i)), value = tensor_row(values, i);
+        for (std::size_t c = 0; c < said.size(); ++c) {
+          wrong += (said[c] + value[c]) * (said[c] + value[c]);
+          all += value[c] * value[c];
+        }
+      }
+      return wrong / all;
+    };
+    double best = 1e9;
+    for (const double alpha : {0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8})
+      best = std::min(best, error({0.3, 0.2, alpha}));
+    CAPTURE(best);
+    CHECK(error({0.3, 0.2, 0.02, {true, 10, 1, 8, 8}}) < best);
+  }
+}
+
+TEST_CASE("the gradients of memories of one to four hidden layers, by central differences") {
+  const std::vector<double> key{0.3, -0.8, 0.5}, value{0.7, -1.1};
+  for (const Index depth : {1, 2, 3, 4}) {
+    CAPTURE(depth);
+    const MemoryShape shape{5, 7, depth};
+    const auto loss = [&](const NeuralMemory& memory) {
+      const std::vector<double> said = memory.answer(key);
+      return (said[0] - value[0]) * (said[0] - value[0]) + (said[1] - value[1]) * (said[1] - value[1]);
+    };
+    NeuralMemory memory(3, 2, {0, 0.01, 0}, shape);
+    const std::vector<double> before = memory.numbers();
+    REQUIRE(static_cast<Index>(before.size()) == memory_numbers(3, 2, shape));
+    REQUIRE(memory_numbers(3, 2, shape) == 5 * 3 + (depth - 1) * 25 + 2 * 5);
+    std::vector<double> gradient;
+    double squares = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      constexpr double step = 1e-5;
+      memory.move(i, step);
+      const double above = loss(memory);
+      memory.move(i, -2 * step);
+      const double below = loss(memory);
+      memory.move(i, step);
+      gradient.push_back((above - below) / (2 * step));
+      squares += gradient.back() * gradient.back();
+    }
+    const NeuralMemory::Lesson lesson = memory.learn(key, value);
+    CHECK(lesson.surprise == doctest::Approx(std::sqrt(squares)).epsilon(1e-6));
+    const std::vector<double> after = memory.numbers();
+    for (std::size_t i = 0; i < after.size(); ++i) CHECK(std::abs((before[i] - after[i]) / 0.01 - gradient[i]) < 1e-6);
+  }
+  CHECK(memory_numbers(3, 2, {}) == 6);
+  CHECK(memory_numbers(3, 2, {0, 1, 3}) == 6);  // no hidden layer to be deep
 }
 
 }  // namespace headscope::neural_memory_test

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
@@ -223,6 +224,78 @@ TEST_CASE("persistent tokens are drawn as large as keys and values are in the me
   };
   like(in.always.k, in.tk, 14);
   like(in.always.v, in.tv, 15);
+}
+
+TEST_CASE("memory as a context, causally: a token sees what was recalled up to itself, and memory that read up to it") {
+  using enum TitansReading::Context;
+  const Input in;
+  for (const auto how : {output, token}) {
+    const TitansReading reading{how, TitansReading::Gating::memory, TitansReading::Segments::causal};
+    const TitansJoined joined = in.joined(TitansForm::context, reading);
+    NaiveMemory lasting{in.rates};
+    Matrix recalled, out;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t begin = i / span * span;
+      if (i == begin)  // memory as the segment finds it
+        for (std::size_t j = begin; j < std::min<std::size_t>(begin + span, n); ++j)
+          recalled.push_back(lasting(in.q[j]));
+      std::vector<Seen> seen;
+      for (std::size_t p = 0; p < persistent; ++p) seen.push_back({in.pk[p], in.pv[p]});
+      for (std::size_t j = begin; j <= i; ++j) seen.push_back({in.k[j], recalled[j]});
+      for (std::size_t j = begin; j <= i; ++j) seen.push_back({in.k[j], in.v[j]});
+      const Row y = attention(in.q[i], seen, static_cast<double>(in.scale));
+      lasting.learn(how == output ? as_key(y) : in.k[i], y);
+      out.push_back(gated(y, lasting(how == output ? as_key(y) : in.q[i])));
+    }
+    CHECK(gap(joined.recalled, recalled) < 1e-6);
+    CHECK(gap(joined.output, out) < 1e-6);
+  }
+}
+
+TEST_CASE("no later token changes an earlier one, whatever is joined how") {
+  const Input in;
+  for (const TitansForm form : {TitansForm::context, TitansForm::gate, TitansForm::layer})
+    for (const Index changed : {1, 4, 5, 7})  // inside a segment and at its ends
+      for (const bool deep : {false, true}) {
+        CAPTURE(changed);
+        const TitansReading reading{TitansReading::Context::output, TitansReading::Gating::memory,
+                                    TitansReading::Segments::causal};
+        const MemoryRates rates{0.4, 0.05, 0.05, {true, 4, 1, 4, 4}};
+        const auto run = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+          return join_memory(form, q, k, v, in.scale, rates, {deep ? 4 : 0, 3, 2}, in.always, span, reading).output;
+        };
+        Tensor q = in.tq.copy(), k = in.tk.copy(), v = in.tv.copy();
+        for (Index c = 0; c < d; ++c) q.ref(changed, c) += 2, k.ref(changed, c) -= 1.5f;
+        v.ref(changed, 1) += 4;
+        const Tensor a = run(in.tq, in.tk, in.tv), b = run(q, k, v);
+        for (Index i = 0; i < changed; ++i)
+          for (Index c = 0; c < d_v; ++c) CHECK(a.at(i, c) == b.at(i, c));
+        CHECK(gap(a, b) > 1e-4);
+      }
+}
+
+TEST_CASE("what attention reads is a mixture of the text's values, by way of memory too, and of persistent ones") {
+  Input in;
+  for (const TitansForm form : {TitansForm::context, TitansForm::gate, TitansForm::layer})
+    for (const auto segments : {TitansReading::Segments::whole, TitansReading::Segments::causal})
+      for (const bool adaptive : {false, true}) {
+        in.rates.adaptive = {adaptive, 3, 1, 4, 4};
+        const TitansReading reading{TitansReading::Context::token, TitansReading::Gating::memory, segments};
+        const PersistentTokens none = persistent_tokens(0, in.tk, in.tv, 1);
+        for (const bool some : {false, true}) {
+          const PersistentTokens& always = some ? in.always : none;
+          const auto run = [&](const PersistentTokens& of, const TitansKeeps& keeps) {
+            return join_memory(form, in.tq, in.tk, in.tv, in.scale, in.rates, {}, of, span, reading, keeps);
+          };
+          const TitansJoined joined = run(always, {true, true});
+          REQUIRE(joined.states.size() == static_cast<std::size_t>(n));
+          Matrix mixed = headscope::testing::times(matrix_of(joined.mixed), in.v);
+          CHECK((gap(joined.attended, mixed) < 1e-5) == !some);
+          // Kept or not, the numbers are the same.
+          CHECK(gap(joined.attended, run(always, {}).attended) == 0);
+          CHECK_FALSE(run(always, {}).mixed.defined());
+        }
+      }
 }
 
 }  // namespace headscope::titans_forms_test

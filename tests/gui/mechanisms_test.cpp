@@ -12,6 +12,7 @@
 #include "core/base/file.h"
 #include "core/metrics/next_token.h"
 #include "tests/gui/explore.h"
+#include "tests/gui/laboratory.h"
 #include "tests/support/jacobi.h"
 #include "tests/support/paths.h"
 #include "viz/color/color_norm.h"
@@ -19,33 +20,7 @@
 namespace headscope::mechanisms_test {
 
 using testing::Explore;
-
-namespace {
-struct Laboratory {
-  Laboratory() { e.app.add(mechanisms); }
-  explicit Laboratory(const char* example) : e(wanted(example)) { e.app.add(mechanisms); }
-  static AppOptions wanted(const char* example) {
-    AppOptions out = Explore::options(1600, 1000);
-    out.example = example;
-    return out;
-  }
-  void open(const char* mechanism) {
-    e.app.settings().pages["Mechanisms"] = mechanism;
-    e.driver.frames(2);
-    e.driver.click("Mechanisms");
-    REQUIRE(settled());
-    REQUIRE(mechanisms.controller().mechanism().id == mechanism);
-  }
-  /// Until the page on screen is that of what is chosen, and nothing moves any more.
-  bool settled() {
-    int quiet = 0;
-    return e.driver.until(
-        [&] { return (quiet = e.app.settled() && mechanisms.controller().current() ? quiet + 1 : 0) > 8; }, 20'000);
-  }
-  Explore e;
-  MechanismsWorkspace mechanisms{e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run};
-};
-}  // namespace
+using testing::Laboratory;
 
 TEST_CASE("a mechanism is found, changed, walked through, put into the model and taken out again") {
   HEADSCOPE_NEEDS_DISPLAY();

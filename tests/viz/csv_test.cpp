@@ -21,6 +21,7 @@
 #include "tests/viz/sample.h"
 #include "viz/scene/arcs.h"
 #include "viz/scene/beam_tree.h"
+#include "viz/scene/box_diagram.h"
 #include "viz/scene/candidates.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/flow_diagram.h"
@@ -124,6 +125,14 @@ std::map<std::string, std::function<Scene(const Style&)>> makers() {
          options.first = {{1, "a", 0.75, 1}, {2, "b", 0.25, 0, Candidate::Cut::top_k}};
          options.vocabulary = 2, options.kept = 1;
          return candidates_scene(options, style);
+       }},
+      {"box_diagram_scene",
+       [](const Style& style) {
+         BoxDiagram diagram;
+         diagram.boxes = {{"a", DiagramBox::Kind::value, "tokens", "7", "", 0, 0},
+                          {"b", DiagramBox::Kind::memory, "memory", "", "", 1, 0}};
+         diagram.arrows = {{"in", "a", "b", "asks", "0.5", "", 0, 0.5}};
+         return box_diagram_scene(diagram, style);
        }},
       {"flow_diagram_scene",
        [](const Style& style) {

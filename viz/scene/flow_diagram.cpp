@@ -6,24 +6,10 @@
 #include <cmath>
 
 #include "core/base/nth.h"
-
+#include "viz/scene/arrow.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
-
-namespace {
-void add_arrow(Scene& scene, Point from, Point to, Color color) {
-  scene.add({Line{{from, to}, color, 1.25}, "", ""});
-  const double dx = to.x - from.x, dy = to.y - from.y, length = std::hypot(dx, dy);
-  if (length < 1) return;
-  const double ux = dx / length, uy = dy / length;
-  scene.add(
-      {Line{{{to.x - 5 * ux - 3 * uy, to.y - 5 * uy + 3 * ux}, to, {to.x - 5 * ux + 3 * uy, to.y - 5 * uy - 3 * ux}},
-            color,
-            1.25},
-       "", ""});
-}
-}  // namespace
 
 Scene flow_diagram_scene(const FlowDiagram& diagram, const Style& style) {
   const Theme& theme = style.theme;
@@ -58,11 +44,11 @@ Scene flow_diagram_scene(const FlowDiagram& diagram, const Style& style) {
     const auto center = [&](int i) { return Point{middle, head + step * (static_cast<double>(i) + 0.5)}; };
     const auto half = [&](int i) { return nth(column.steps, i).kind == FlowStep::Kind::sum ? radius : box / 2; };
     for (int i = 0; i + 1 < static_cast<int>(column.steps.size()); ++i)
-      add_arrow(scene, {middle, center(i).y + half(i)}, {middle, center(i + 1).y - half(i + 1) - 1}, theme.muted);
+      add_arrow(scene, {{middle, center(i).y + half(i)}, {middle, center(i + 1).y - half(i + 1) - 1}}, theme.muted);
     for (const auto& [from, to] : column.past) {
       const double turn = center(from).y + half(from) + 3, at = middle - w / 2 - side / 2;
       scene.add({Line{{{middle, turn}, {at, turn}, {at, center(to).y}}, theme.accent, 1.75}, "", ""});
-      add_arrow(scene, {at, center(to).y}, {middle - radius - 1, center(to).y}, theme.accent);
+      add_arrow(scene, {{at, center(to).y}, {middle - radius - 1, center(to).y}}, theme.accent);
     }
     SceneSeries numbers{column.title, {}, {}, {}};
     for (int i = 0; i < static_cast<int>(column.steps.size()); ++i) {

@@ -15,7 +15,7 @@ namespace headscope {
 
 namespace {
 
-constexpr double gap = 30, line_gap = 22, narrowest_card = 132, largest_cell = 26, widest_vector = 14;
+constexpr double gap = 30, line_gap = 22, narrowest_card = 132, largest_flow_cell = 26, widest_vector = 14;
 // A cell with a number in it: at least so large, and at most.
 constexpr double number_cell = 26, widest_number_cell = 58, highest_number_cell = 30;
 constexpr double label_gap = 5, longest_label = 62, longest_of_many = 48;
@@ -68,7 +68,7 @@ Card card_of(const FlowMatrix& m, const MatrixFlow& flow, const Style& style) {
     card.cell_h = std::floor(std::clamp(side / std::max(rows, 5.0), wanted_h, highest_number_cell * scale));
   } else {
     const auto fitted = [](double room, double count) {
-      const double cell = std::min(room / count, largest_cell);
+      const double cell = std::min(room / count, largest_flow_cell);
       // Whole pixels look even; where that would cost much of a small picture, quarters have to do.
       return cell >= 4 ? std::floor(cell) : cell >= 1 ? std::floor(4 * cell) / 4 : cell;
     };
@@ -76,7 +76,7 @@ Card card_of(const FlowMatrix& m, const MatrixFlow& flow, const Style& style) {
     card.cell_w = card.cell_h = cell;
     // A vector is easier to see, and to hit, as a wider stripe; a wide matrix need not be a thin line.
     if (columns == 1) card.cell_w = std::max(cell, widest_vector);
-    if (rows * cell < 40) card.cell_h = std::min(40 / rows, largest_cell);
+    if (rows * cell < 40) card.cell_h = std::min(40 / rows, largest_flow_cell);
   }
   card.map_w = card.cell_w * columns;
   card.map_h = card.cell_h * rows;

@@ -1,5 +1,5 @@
 // How far a mechanism that works block by block has come: its slider and its play button, one tile or round a tick, and
-// the picture of the machine.
+// the picture of the machine; or the diagram of where a memory enters.
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "app/render/machine_pictures.h"
+#include "app/render/memory_picture.h"
 #include "app/widgets/controls.h"
 #include "app/workspaces/mechanisms/mechanisms_workspace.h"
 
@@ -62,15 +63,22 @@ void MechanismsWorkspace::progress(Ui& ui) {
 
 void MechanismsWorkspace::machine(Ui& ui) {
   const auto page = controller_.page();
-  if (!page->result.tiles && !page->result.ring) return;
+  if (!page->result.tiles && !page->result.ring && !page->result.memory) return;
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
-  const double height = page->result.ring ? (page->result.ring->workers.size() > 6 ? 330 : 280) : 200;
+  const double height = page->result.ring     ? (page->result.ring->workers.size() > 6 ? 330 : 280)
+                        : page->result.memory ? memory_diagram(*page->result.memory).height
+                                              : 200;
   machine_.want(jobs_, ui, page, fmt::format("{} {}", width, height), [page, width, height](const Style& style) {
     const Mechanism& m = *page->choice.mechanism;
     if (page->result.ring) {
       WorkerRing ring = worker_ring(*page->result.ring, m);
       ring.width = width, ring.height = height;
       return worker_ring_scene(ring, style);
+    }
+    if (page->result.memory) {
+      BoxDiagram diagram = memory_diagram(*page->result.memory);
+      diagram.width = width;
+      return box_diagram_scene(diagram, style);
     }
     TileMachine tiles = tile_machine(
         *page->result.tiles, m, [&](Index row) { return place(*page, MechanismAxis::query, row); }, style.theme);
@@ -79,7 +87,8 @@ void MechanismsWorkspace::machine(Ui& ui) {
   });
   SceneViewOptions how;
   how.fit_height = false;
-  machine_.draw(ui, "mechanism machine", how, width, height);
+  const Scene* scene = machine_.scene();
+  machine_.draw(ui, "mechanism machine", how, width, scene && page->result.memory ? scene->height : height);
   ImGui::Dummy({0, ui.px(4)});
 }
 
