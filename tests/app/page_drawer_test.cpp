@@ -145,7 +145,8 @@ TEST_CASE("every picture of a mechanism is drawn again to the pixel, at its toke
     pages.mechanisms.choose(mechanism);
     pages.show(false);
     pages.mechanisms.token = 3;
-    pages.mechanisms.folded = {"scores", "phi_k"};
+    if (const auto& steps = pages.mechanisms.page()->result.steps; !steps.empty())
+      pages.mechanisms.folded = {steps.front().id, steps.back().id};
     for (const MechanismParameter& p : pages.mechanisms.mechanism().parameters)
       if (p.kind == MechanismParameter::Kind::whole) pages.mechanisms.set_value(p.name, std::min(p.high, p.low + 1));
     pages.show(false);
