@@ -16,6 +16,7 @@
 #include "core/analysis/certificate.h"
 #include "core/base/error.h"
 #include "core/base/interrupts.h"
+#include "core/base/language.h"
 #include "core/base/standard_streams.h"
 #include "core/base/version.h"
 
@@ -78,6 +79,9 @@ int main(int argc, char** argv) {
       ->type_name("NAME");
   cli.add_option("--lesson", options.lesson, "a lesson to take, from a step on: --lesson 01-who-is-she:2")
       ->type_name("ID[:STEP]");
+  cli.add_option("--language", options.language, "of lessons, where they are translated: en, de, zh, pt_BR")
+      ->check([](const std::string& words) { return parse_language(words) ? "" : "expected a language, such as de"; })
+      ->type_name("LL");
   cli.add_flag("--present", options.present, "one large picture on the whole screen, with the lesson's prose (F11)");
   cli.add_option("--page", options.page, "what that workspace shows, as in --workspace analyse --page ablate")
       ->type_name("ID");
@@ -107,6 +111,7 @@ int main(int argc, char** argv) {
   try {
     cli.parse(argc, argv);
 
+    if (!options.language.empty()) options.language = *parse_language(options.language);
     if (!size.empty()) std::tie(options.width, options.height) = parse_size(size);
     if (!options.screenshot) {
       options.first_steps = true;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "app/cli/again.h"
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
+#include "app/cli/output.h"
 #include "app/cli/report.h"
 #include "app/cli/table_text.h"
 #include "core/base/error.h"
@@ -16,7 +18,7 @@ namespace headscope::cli {
 namespace {
 struct CaptureOptions {
   Input input;
-  std::string out, storage = "auto", budget, names = "transformer-lens";
+  std::string out, again, storage = "auto", budget, names = "transformer-lens";
   std::vector<std::string> sites;
   std::vector<int> layers;
   bool list_sites = false, last_logits = false;
@@ -92,6 +94,7 @@ void capture(Console& console, const CaptureOptions& options) {
     std::erase_if(file.sites, [&](SiteKind kind) { return std::ranges::find(fires, kind) == fires.end(); });
   if (!opened.trace->maps.empty()) file.sites.insert(SiteKind::pattern);
   file.names = names_of(options, *loaded.model);
+  if (!console.plain_pictures) file.recipe = to_json(recipe_of(console, options.out, &options.input));
   console.with_progress("writing", [&](const Ctx& ctx) {
     file.progress = [&](std::size_t done, std::size_t total) {
       if (ctx.stop.stop_requested()) throw Cancelled();
@@ -147,9 +150,15 @@ void add_capture(Command& app, Console& console) {
   command.add_option("--budget", options->budget, "Memory the trace may take, such as 512M (default 1G)")
       .type_name("SIZE");
   command.add_flag("--last-logits", options->last_logits, "Keep the logits of the last position only");
+  if (!command.strangers())
+    command
+        .add_option("--again", options->again,
+                    "Capture once more as this file says it was, and compare; with -o into another file")
+        .type_name("FILE.safetensors");
   command.add_flag("--list-sites", options->list_sites, "List the sites: name, shape, meaning");
   command.does([options, &console] {
     if (options->list_sites) return console.print(sites_report().printed(Form::text));
+    if (!options->again.empty()) return capture_again(console, options->again, options->out);
     capture(console, *options);
   });
 }

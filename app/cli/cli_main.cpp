@@ -57,12 +57,14 @@ void obey(Console& console, std::vector<std::string> words) {
                  "Of products on a card: f32, tf32 (10 bits behind the point), bf16 (7) (default: f32)")
       .check(one_of({"f32", "tf32", "bf16"}))
       .type_name("NAME");
-  app.add_flag("--no-recipe", console.plain_pictures,
-               "Pictures do not tell in their files how they were made (render --again): no command, folder or text");
+  app.add_flag(
+      "--no-recipe", console.plain_pictures,
+      "Pictures and captures do not tell in their files how they were made (--again): no command, folder or text");
   for (AddCommand* add : all_commands) add(app, console);
   try {
     const auto text = app.parse(words);
-    if (console.pictures_only && std::ranges::find(picture_commands, app.chosen()) == std::end(picture_commands))
+    if (console.pictures_only && app.chosen() != console.but_for &&
+        std::ranges::find(picture_commands, app.chosen()) == std::end(picture_commands))
       throw UsageError(fmt::format("\"{}\" does more than to draw a picture", app.chosen()));
     if (!console.behind.empty() && app.chosen() != "animate")
       throw UsageError("words behind \"--\" are the command of a film: animate alone takes them");

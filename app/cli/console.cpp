@@ -51,13 +51,21 @@ std::stop_token Console::stop() {
   return interrupts_->token();
 }
 
+DeviceChoice Console::device_choice() const {
+  DeviceChoice choice = parse_device(device).value_or(DeviceChoice{});
+  choice.precision = value_in(precision_names, precision).value_or(Precision::f32);
+  return choice;
+}
+
+std::string Console::computed_on() const {
+  return backend_ ? backend_->name() : "";
+}
+
 Backend& Console::backend() {
   stop();  // before the pool starts its threads, which then leave the signals to the thread that waits for them
   if (backend_) return *backend_;
-  DeviceChoice choice = parse_device(device).value_or(DeviceChoice{});
-  choice.precision = value_in(precision_names, precision).value_or(Precision::f32);
   std::string why_cpu;
-  backend_ = devices.make(choice, threads, why_cpu);
+  backend_ = devices.make(device_choice(), threads, why_cpu);
   if (!why_cpu.empty()) say("headscope-cli: " + why_cpu);
   return *backend_;
 }

@@ -50,7 +50,8 @@ class Console {
   /// Carries out another command line; main() knows how.
   std::function<void(const std::vector<std::string>&)> obey;
   bool quiet = false;          ///< print() drops what it is given
-  bool pictures_only = false;  ///< obey() refuses what is none of picture_commands (commands.h)
+  bool pictures_only = false;  ///< obey() refuses what is none of picture_commands (commands.h) …
+  std::string_view but_for;    ///< … and not this one
 
   /// Buffered; flush() at the end sends the rest. All throw Error when standard output does not take it (a full disk),
   /// ReaderGone when it was a pipe that nobody reads any more.
@@ -63,6 +64,10 @@ class Console {
   /// From the first call on, SIGINT, SIGTERM and SIGHUP ask the work to stop (a second one ends the process at once).
   /// Before that, while options and input are read, they end the process as usual.
   std::stop_token stop();
+  DeviceChoice device_choice() const;
+  /// What has been computed with so far (Backend::name()); "" = nothing was.
+  std::string computed_on() const;
+  std::string weights;  ///< as those of the model are stored that ran last
   /// Where the chosen card cannot be used: the processor, which is said once.
   Backend& backend();
   /// Does the work; where a card fails under it before anything was printed, once more on the processor.

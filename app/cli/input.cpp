@@ -255,6 +255,7 @@ Opened run_request(Console& console, LoadedModel loaded, const RunRequest& reque
   Opened opened{std::move(loaded), nullptr};
   console.with_progress("forward pass", [&](const Ctx& ctx) { opened.trace = run(opened.loaded, request, ctx); });
   const Trace& trace = *opened.trace;
+  console.weights = trace.model.dtype;
   for (const Stack stack : trace.stacks()) {
     const Trace& part = *trace.part(stack);
     const int positions = static_cast<int>(part.queries().size());

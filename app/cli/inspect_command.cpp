@@ -10,11 +10,13 @@
 #include "app/cli/report.h"
 #include "app/cli/table_text.h"
 #include "app/render/head_report.h"
+#include "app/state/picture_recipe.h"
 #include "core/analysis/model_facts.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/generate/generation.h"
 #include "core/io/model_location.h"
+#include "core/io/trace_file.h"
 #include "core/model/formats/lora_adapter.h"
 #include "core/model/formats/transformer_lens_dialect.h"
 #include "core/model/kv_cache.h"
@@ -152,6 +154,31 @@ void add_model(Report& out, const ModelFacts& model) {
   add_keys(out, model.keys);
 }
 
+/// How a capture was made, as far as its file says.
+void add_recipe(Report& out, const fs::path& path) {
+  if (path.extension() != ".safetensors") return;
+  const std::string json = recipe_of_trace(path);
+  if (json.empty()) return;
+  PictureRecipe recipe;
+  try {
+    recipe = picture_recipe_from_json(json, path.string() + ": recipe");
+  } catch (const Error& error) {
+    return out.line(error.what());
+  }
+  std::string words;
+  for (const std::string& each : recipe.command) words += " " + excerpt(each, 200);
+  const std::string by = computed_by(recipe);
+  out.line("captured by: headscope-cli" + words);
+  out.line("  in " + excerpt(recipe.folder.string(), 200) + ", Headscope " + excerpt(recipe.program, 20) +
+           (by.empty() ? "" : ", " + excerpt(by, 120)));
+  out.line("  once more, and compared: headscope-cli capture --again " + path.string());
+  out.data("recipe", {{"command", recipe.command},
+                      {"folder", recipe.folder.string()},
+                      {"program", recipe.program},
+                      {"device", recipe.device},
+                      {"weights", recipe.weights}});
+}
+
 Report inspect_report(const Inspected& model, const fs::path& path) {
   Report out;
   out.data("path", path.string());
@@ -172,6 +199,7 @@ Report inspect_report(const Inspected& model, const fs::path& path) {
   if (model.model)
     for (const std::string& name : model.model->unused) unused += (unused.empty() ? "" : ", ") + excerpt(name);
   if (!unused.empty()) out.line("not used by the model: " + unused);
+  if (!model.model) add_recipe(out, path);
   return out;
 }
 }  // namespace

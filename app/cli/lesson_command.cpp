@@ -3,8 +3,10 @@
 // formulas may ask.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -14,6 +16,8 @@
 #include "app/state/lesson_session.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/language.h"
+#include "core/lesson/translation.h"
 #include "viz/export/pango_text.h"
 
 namespace headscope::cli {
@@ -52,7 +56,44 @@ class Runs {
   std::map<fs::path, LoadedModel> models_;
 };
 
-void check(Console& console, const std::vector<std::string>& names, const Output& output) {
+/// In which lessons are read; says so where that was asked for and there is none.
+struct LanguageOption {
+  std::string wanted;
+  void add_to(Command& command) {
+    command
+        .add_option("--language", wanted, "Of the lesson, where it is translated: en, de, zh, pt_BR; else the system's")
+        .check(words_of([](const std::string& words) { return parse_language(words).has_value(); },
+                        "a language, such as de"))
+        .type_name("LL");
+  }
+  std::string language() const { return wanted.empty() ? system_language() : *parse_language(wanted); }
+  Lesson read(Console& console, const fs::path& file) const {
+    std::string why_not;
+    Lesson lesson = read_lesson_in(file, language(), why_not);
+    if (!why_not.empty()) console.say("headscope-cli: " + why_not);
+    if (!wanted.empty() && language() != "en" && lesson.language.empty() && why_not.empty())
+      console.say(fmt::format("headscope-cli: {} is not translated to {}: {} has English", lesson.id, wanted,
+                              file.filename().string()));
+    return lesson;
+  }
+};
+
+/// Each lesson and what it is in other languages; with a language, in that one alone.
+std::vector<fs::path> every_language(const std::vector<fs::path>& files, const LanguageOption& option) {
+  std::vector<fs::path> all;
+  for (const fs::path& file : files) {
+    if (!option.wanted.empty()) {
+      all.push_back(in_language(file, option.language()));
+      continue;
+    }
+    all.push_back(file);
+    std::ranges::copy(translations_of(file), std::back_inserter(all));
+  }
+  return all;
+}
+
+void check(Console& console, const std::vector<std::string>& names, const LanguageOption& language,
+           const Output& output) {
   Runs runs(console);
   Report report;
   auto& table = report.table("steps", {"lesson", "step", "title", "fault"}, Form::scripts);
@@ -65,10 +106,14 @@ void check(Console& console, const std::vector<std::string>& names, const Output
   };
   std::set<std::string> known;
   for (const fs::path& file : lesson_files()) known.insert(file.stem().string());
-  for (const fs::path& file : named(names)) {
+  for (const fs::path& file : every_language(named(names), language)) {
     Lesson lesson;
     try {
       lesson = read_lesson(file);
+      if (!lesson.language.empty())
+        for (const TranslationFault& each : translation_faults(read_lesson(original_of(file)), lesson))
+          fault(file.stem().string(), 0, lesson.title,
+                fmt::format("{}, line {}: {}", file.string(), each.line, each.what));
     } catch (const Error& error) {
       fault(file.stem().string(), 0, "", error.what());
       continue;
@@ -88,7 +133,7 @@ void check(Console& console, const std::vector<std::string>& names, const Output
       } catch (const Error& error) {
         faults.push_back(error.what());
       }
-      for (const std::string& each : faults) fault(lesson.id, at, step.title, each);
+      for (const std::string& each : faults) fault(file.stem().string(), at, step.title, each);
       good += faults.empty();
     }
   }
@@ -99,19 +144,22 @@ void check(Console& console, const std::vector<std::string>& names, const Output
     throw Error("lesson check", "nothing wrong", fmt::format("{} {}", wrong, wrong == 1 ? "fault" : "faults"));
 }
 
-void list(Console& console, const Output& output) {
+void list(Console& console, const LanguageOption& language, const Output& output) {
   Report report;
-  auto& table = report.table("lessons", {"lesson", "title", "minutes", "level", "steps", "model"});
+  auto& table = report.table("lessons", {"lesson", "title", "minutes", "level", "steps", "model", "languages"});
   for (const fs::path& file : lesson_files()) {
     Lesson lesson;
     try {
-      lesson = read_lesson(file);
+      lesson = language.read(console, file);
     } catch (const Error& error) {
       console.say(fmt::format("headscope-cli: {}", error.what()));
       continue;
     }
     const Cell minutes = lesson.minutes ? Cell(*lesson.minutes) : Cell();
-    table.add({lesson.id, lesson.title, minutes, lesson.level, lesson.steps.size(), lesson.scene.model});
+    std::vector<std::string> languages{"en"};
+    for (const fs::path& each : translations_of(file)) languages.push_back(language_of(each));
+    table.add({lesson.id, lesson.title, minutes, lesson.level, lesson.steps.size(), lesson.scene.model,
+               fmt::format("{}", fmt::join(languages, " "))});
   }
   console.print(report.printed(output.form()));
 }
@@ -120,9 +168,9 @@ std::string indented(const std::string& text) {
   return "  " + text;
 }
 
-void show(Console& console, const std::string& name, const HandoutParts& with) {
+void show(Console& console, const std::string& name, const LanguageOption& language, const HandoutParts& with) {
   Runs runs(console);
-  const Lesson lesson = read_lesson(named({name}).front());
+  const Lesson lesson = language.read(console, named({name}).front());
   console.print_line(lesson.title);
   if (!lesson.about.empty()) console.print_line(lesson.about);
   int at = 0;
@@ -142,13 +190,13 @@ void show(Console& console, const std::string& name, const HandoutParts& with) {
   }
 }
 
-void hand_out(Console& console, const std::string& name, const std::string& out, const HandoutParts& with,
-              const std::string& paper) {
+void hand_out(Console& console, const std::string& name, const LanguageOption& language, const std::string& out,
+              const HandoutParts& with, const std::string& paper) {
   const bool pdf = fs::path(out).extension() == ".pdf";
   if (!pdf && fs::path(out).extension() != ".html") throw UsageError("--out: a file that ends with .html or .pdf");
   if (!pdf && !paper.empty()) throw UsageError("--paper is for .pdf: a browser knows its printer's");
   Runs runs(console);
-  const Lesson lesson = read_lesson(named({name}).front());
+  const Lesson lesson = language.read(console, named({name}).front());
   const PangoText measure;
   const Handout handout = lesson_handout(
       lesson, [&](const LessonScene& scene) { return runs.of(scene); }, with, Style{theme("print"), measure});
@@ -170,33 +218,40 @@ void add_lesson(Command& app, Console& console) {
     std::vector<std::string> files;
     std::string file, out, paper;
     HandoutParts with;
+    LanguageOption language;
     Output output;
   };
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("lesson", "Lessons: list, check, show, export, and what their formulas may ask");
   Command listed = command.add_subcommand("list", "The lessons that there are");
+  options->language.add_to(listed);
   options->output.add_to(listed);
-  listed.does([options, &console] { list(console, options->output); });
+  listed.does([options, &console] { list(console, options->language, options->output); });
   Command checked = command.add_subcommand("check", "Runs every step: what does not open, and what is not true");
   checked.add_option("lesson", options->files, "Files or names; none: all").type_name("FILE");
+  options->language.add_to(checked);
   options->output.add_to(checked);
-  checked.does([options, &console] { check(console, options->files, options->output); });
+  checked.does([options, &console] { check(console, options->files, options->language, options->output); });
   Command shown = command.add_subcommand("show", "A lesson in words, with the numbers of the run");
   shown.add_option("lesson", options->file, "File or name").required().type_name("FILE");
+  options->language.add_to(shown);
   shown.add_flag("--answers", options->with.answers, "With the answers");
   shown.add_flag("--notes", options->with.notes, "With the notes of who presents it");
-  shown.does([options, &console] { show(console, options->file, options->with); });
+  shown.does([options, &console] { show(console, options->file, options->language, options->with); });
   Command exported = command.add_subcommand("export", "A handout: prose, pictures as vectors, questions");
   exported.add_option("lesson", options->file, "File or name").required().type_name("FILE");
   exported.add_option("-o,--out", options->out, "The page, which a browser prints, or the pages themselves")
       .required()
       .type_name("FILE.html|.pdf");
+  options->language.add_to(exported);
   exported.add_option("--paper", options->paper, "Of a .pdf: a4 (the usual) or letter")
       .check(one_of({"a4", "letter"}))
       .type_name("PAPER");
   exported.add_flag("--answers", options->with.answers, "With the answers");
   exported.add_flag("--notes", options->with.notes, "With the notes of who presents it");
-  exported.does([options, &console] { hand_out(console, options->file, options->out, options->with, options->paper); });
+  exported.does([options, &console] {
+    hand_out(console, options->file, options->language, options->out, options->with, options->paper);
+  });
   Command told = command.add_subcommand("terms", "What formulas of a lesson may ask of a run");
   options->output.add_to(told);
   told.does([options, &console] { terms(console, options->output); });

@@ -40,6 +40,8 @@ void PictureOutput::write(Console& console, const std::function<Scene(const Styl
 PictureRecipe recipe_of(const Console& console, const std::string& out, const Input* input) {
   PictureRecipe recipe;
   recipe.program = program_version;
+  recipe.device = console.computed_on();
+  recipe.weights = console.weights;
   recipe.command = without_option(console.words, "-o", "--out", out);
   std::error_code nowhere;
   recipe.folder = fs::current_path(nowhere);

@@ -1,7 +1,13 @@
 #include "app/state/controller_controls.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <sstream>
 
 #include "app/state/compare_controller.h"
 #include "app/state/corpus_controller.h"
@@ -99,6 +105,22 @@ void controls_of(PositionsController& controller, ControlsRecord& record) {
   record.field("both_directions", view.both_directions);
   record.field("fitted", view.fitted);
   record.field("on_top", view.on_top);
+  // Each of one page alone.
+  record.inside("sinusoidal", [&](ControlsRecord& page) {
+    page.field("position", view.position, 0, 255);
+    page.field("dimensions", view.dimensions, 4, 64);
+    page.field("positions", view.positions, 16, 256);
+  });
+  record.inside("shaw", [&](ControlsRecord& page) { page.field("window", view.window, 1, 32); });
+  record.inside("t5", [&](ControlsRecord& page) {
+    page.field("buckets", view.buckets, 4, 64);
+    page.field("max_distance", view.max_distance, 3, 512);
+  });
+  record.inside("chunks", [&](ControlsRecord& page) {
+    page.field("chunk", view.chunk, 0, many);
+    page.offer("chunk", controller.chunk(), 1, std::max(controller.context() - 1, 1), true);  // 0: the usual one
+  });
+  record.inside("alibi", [&](ControlsRecord& page) { page.field("head", view.head, 0, many); });
 }
 
 void controls_of(MechanismController& controller, ControlsRecord& record) {
@@ -119,6 +141,18 @@ void controls_of(MechanismController& controller, ControlsRecord& record) {
     }
   });
   record.field("view", controller.view, MechanismView::cost);
+  if (const auto& page = controller.page()) {  // the token that the recurrent view stands at
+    std::optional<Index> token;
+    if (controller.token != MechanismController::last_token) token = controller.token;
+    if (looks_back(record, "token", token, page->input.n() - 1, false))
+      controller.token = token ? static_cast<int>(*token) : MechanismController::last_token;
+  }
+  std::string folded = fmt::format("{}", fmt::join(controller.folded, " "));
+  record.field("folded", folded);
+  if (record.reading()) {
+    std::istringstream ids(folded);
+    controller.folded = {std::istream_iterator<std::string>(ids), {}};
+  }
   MechanismSource& source = controller.source();
   // Matrices made by hand are in no session file; a head or random numbers are.
   MechanismSource::Kind kind = source.kind;

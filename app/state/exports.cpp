@@ -95,6 +95,10 @@ void export_film(JobRunner& jobs, const std::string& theme_id, const FilmFile& o
   });
 }
 
+std::string picture_title(const std::string& page, const std::string& title, const std::string& id) {
+  return title.empty() || title == id || title == page ? page : page + " · " + title;
+}
+
 std::function<Scene(const Style&)> for_file(std::function<Scene(const Style&)> bare, const std::string& title) {
   return [bare = std::move(bare), title](const Style& style) {
     return framed(bare(style), {title, {}, "", {}}, style);

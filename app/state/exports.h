@@ -23,6 +23,8 @@ void export_film(JobRunner& jobs, const LoadedModel& model, const PictureRecipe&
 /// A film of these pictures, each drawn by a function; `recipe` is what it remembers.
 void export_film(JobRunner& jobs, const std::string& theme_id, const FilmFile& out, const std::string& recipe,
                  std::vector<std::function<Scene(const Style&)>> pictures, const ExportOptions& options);
+/// What a picture of a page is called in a file: "Head ablation · effects". `id`: of the picture, which is no title.
+std::string picture_title(const std::string& page, const std::string& title, const std::string& id);
 /// A bare picture of a page as a picture for a file: below its title, within margins.
 std::function<Scene(const Style&)> for_file(std::function<Scene(const Style&)> bare, const std::string& title);
 /// The same of any other picture.

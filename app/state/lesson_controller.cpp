@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/nearest_names.h"
+#include "core/lesson/translation.h"
 
 namespace headscope {
 
@@ -18,13 +19,23 @@ const std::vector<std::shared_ptr<const Lesson>>& LessonController::list() {
   return all_;
 }
 
+void LessonController::set_language(const std::string& wanted) {
+  const std::string language = wanted.empty() ? system_language() : wanted;
+  if (language == language_) return;
+  language_ = language;
+  other_language_ = true;
+  if (looked_) read_again();
+}
+
 void LessonController::read_again() {
-  jobs_.on_files("lessons", [this](Worker::Job&) -> Worker::Deliver {
+  jobs_.on_files("lessons", [this, language = language_](Worker::Job&) -> Worker::Deliver {
     std::vector<std::shared_ptr<const Lesson>> found;
-    std::string wrong;
+    std::set<std::string> languages;
+    std::string wrong, why_not;
     for (const std::filesystem::path& file : lesson_files()) {
+      for (const std::filesystem::path& each : translations_of(file)) languages.insert(language_of(each));
       try {
-        found.push_back(std::make_shared<const Lesson>(read_lesson(file)));
+        found.push_back(std::make_shared<const Lesson>(read_lesson_in(file, language, why_not)));
       } catch (const Error& error) {
         wrong += (wrong.empty() ? "" : "\n") + std::string(error.what());
       }
@@ -35,14 +46,32 @@ void LessonController::read_again() {
     } catch (const Error& error) {
       wrong += (wrong.empty() ? "" : "\n") + std::string(error.what());
     }
-    return [this, found = std::move(found), words = std::move(words), wrong] {
-      all_ = found;
-      glossary_ = words;
-      read_ = true;
-      if (!wrong.empty()) jobs_.show({Message::Level::error, wrong, "lessons"});
-      if (const std::string id = std::exchange(wanted_, ""); !id.empty()) open(id);
-    };
+    return
+        [this, found = std::move(found), languages = std::move(languages), words = std::move(words), wrong, why_not] {
+          all_ = found;
+          languages_ = languages;
+          glossary_ = words;
+          read_ = true;
+          if (!wrong.empty())
+            jobs_.show({Message::Level::error, wrong, "lessons"});
+          else if (!why_not.empty() && std::exchange(told_why_not_, why_not) != why_not)
+            jobs_.show({Message::Level::info, why_not, "lessons"});
+          if (std::exchange(other_language_, false)) take_anew();
+          if (const std::string id = std::exchange(wanted_, ""); !id.empty()) open(id);
+        };
   });
+}
+
+/// The lesson that is being taken, where it is, as it has been read last.
+void LessonController::take_anew() {
+  if (!lesson_) return;
+  const auto found = std::ranges::find(all_, lesson_->id, [](const auto& each) { return each->id; });
+  if (found == all_.end() || (*found)->language == lesson_->language) return;
+  const int at = at_;
+  const auto first = first_;
+  open(*found);
+  go(at);
+  if (first.size() == first_.size()) first_ = first;
 }
 
 void LessonController::open(const std::string& id) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "app/state/document_editor.h"
 #include "app/state/run_controller.h"
 #include "app/state/session_files.h"
+#include "core/base/language.h"
 #include "core/lesson/glossary.h"
 #include "core/lesson/tell.h"
 
@@ -33,6 +35,11 @@ class LessonController {
   const std::vector<std::shared_ptr<const Lesson>>& list();
   /// Reads the files again: somebody may be writing one.
   void read_again();
+  /// In which lessons are read, where they are translated and fonts have the characters; "" = as the system speaks. One
+  /// that is being taken goes on in it.
+  void set_language(const std::string& language);
+  /// That some lesson is translated to, by name.
+  const std::set<std::string>& languages() const { return languages_; }
   /// What the words mean; read with the lessons.
   const std::vector<GlossaryEntry>& glossary() {
     list();
@@ -91,6 +98,7 @@ class LessonController {
   void show(const LessonTold& told);
   void ask();
   void end();
+  void take_anew();
 
   JobRunner& jobs_;
   DocumentEditor& editor_;
@@ -98,8 +106,12 @@ class LessonController {
   SessionFiles& files_;
   std::vector<std::shared_ptr<const Lesson>> all_;
   std::vector<GlossaryEntry> glossary_;
+  std::set<std::string> languages_;
+  std::string language_ = system_language();
   bool looked_ = false, read_ = false;
-  std::string wanted_;  // asked for before the files were read
+  bool other_language_ = false;  // than what is being taken was read in
+  std::string told_why_not_;     // why lessons are not in that language: said once
+  std::string wanted_;           // asked for before the files were read
   std::shared_ptr<const Lesson> lesson_;
   int at_ = 0;
   RunRequest request_;  // of the step …

@@ -14,6 +14,8 @@
 #include "core/base/json.h"
 #include "core/base/user_folders.h"
 #include "core/io/strict_json.h"
+#include "core/lesson/translation.h"
+#include "viz/export/glyphs.h"
 
 namespace headscope {
 
@@ -123,7 +125,7 @@ std::vector<fs::path> lesson_files() {
   const auto look_into = [&](const fs::path& folder) {
     std::error_code ignored;
     for (const fs::directory_entry& each : fs::directory_iterator(folder, ignored))
-      if (each.path().extension() == ".md" && each.path().filename() != "README.md")
+      if (each.path().extension() == ".md" && each.path().filename() != "README.md" && language_of(each.path()).empty())
         found.insert_or_assign(each.path().filename().string(), each.path());
   };
   if (const auto bundled = find_asset("lessons")) look_into(*bundled);
@@ -131,6 +133,20 @@ std::vector<fs::path> lesson_files() {
   std::vector<fs::path> files;
   for (const auto& [name, path] : found) files.push_back(path);
   return files;
+}
+
+Lesson read_lesson_in(const fs::path& file, const std::string& language, std::string& why_not) {
+  const fs::path translated = in_language(file, language);
+  if (translated == file) return read_lesson(file);
+  const std::string text = read_file(translated, longest_lesson);
+  if (const std::string_view lacking = Glyphs().lacking(text, {}); !lacking.empty()) {
+    why_not = fmt::format(
+        "Lessons are in English: no font on this machine has “{}”, which {} is written with. Fonts of many scripts: "
+        "the package fonts-noto-cjk, or another of fonts-noto.",
+        lacking, translated.filename().string());
+    return read_lesson(file);
+  }
+  return read_lesson(translated);
 }
 
 }  // namespace headscope

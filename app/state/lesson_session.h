@@ -20,8 +20,12 @@ Session lesson_session(const LessonScene& scene, const LessonTold& told, const s
 
 /// Where one's own lessons lie: user data / lessons; empty where there is no such folder.
 std::filesystem::path own_lessons_folder();
-/// The bundled lessons' files, and those of the user's own folder (user data / lessons), by name.
+/// The bundled lessons' files, and those of the user's own folder (user data / lessons), by name; without those that
+/// are a lesson in another language (core/lesson/translation.h).
 std::vector<std::filesystem::path> lesson_files();
+/// The lesson in this language, where it is translated and this machine's fonts have the characters; else in its own.
+/// `why_not`: of fonts that lack one, a sentence; else as it was. Throws Error as read_lesson().
+Lesson read_lesson_in(const std::filesystem::path& file, const std::string& language, std::string& why_not);
 /// The bundled one; empty where there is none. Throws Error as parse_glossary() does.
 std::vector<GlossaryEntry> read_glossary();
 

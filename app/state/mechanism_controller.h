@@ -2,10 +2,12 @@
 // The Mechanisms workspace without its window: which mechanism with which values on which queries, keys and values, and
 // what came of it. Thread rule: the UI thread; the work is jobs of the worker.
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,6 +74,11 @@ struct MechanismCell {
 /// where none does.
 std::optional<MechanismCell> telling_cell(const MechanismPage& page);
 
+/// A position of the page's text as people read it: "fox 3"; row or column of a step likewise.
+std::string place(const MechanismPage& page, MechanismAxis axis, Index position);
+std::string row_place(const MechanismPage& page, const MechanismStep& step, Index row);
+std::string column_place(const MechanismPage& page, const MechanismStep& step, Index column);
+
 MechanismInput input_of(const MechanismSource& source);
 MatricesByHand matrices_of(const WorkedExample& example);
 
@@ -114,8 +121,10 @@ class MechanismController {
 
   View view = View::compare;
   static constexpr int last_token = std::numeric_limits<int>::max();
-  int token = last_token;               ///< of the recurrent view
+  int token = last_token;  ///< of the recurrent view
+  Index shown_token() const { return std::min<Index>(token, page() ? page()->input.n() - 1 : 0); }
   bool playing = false;                 ///< the recurrent view runs through the tokens
+  std::set<std::string> folded;         ///< ids of the steps of which the page shows the title alone
   std::optional<MechanismCell> pinned;  ///< whose arithmetic stays on the page
 
   /// The newest page that could be computed; null before the first. It may still be of another mechanism.

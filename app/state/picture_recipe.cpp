@@ -9,6 +9,7 @@
 #include "core/base/version.h"
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
+#include "core/io/trace_file.h"
 #include "viz/export/recipe_note.h"
 
 namespace headscope {
@@ -41,10 +42,24 @@ RecipeFilm film_from(const JsonView& value) {
   if (film.values.empty()) value.refuse("values, one for each picture");
   return film;
 }
+
+constexpr double widest_room = 1e5;
+
+RecipePicture picture_from(const JsonView& value) {
+  JsonFields fields(value);
+  RecipePicture picture;
+  fields.read("id", picture.id);
+  fields.read("width", picture.width, 0, widest_room);
+  fields.read("height", picture.height, 0, widest_room);
+  fields.done();
+  return picture;
+}
 }  // namespace
 
 std::string to_json(const PictureRecipe& recipe) {
   ordered_json out{{"type", recipe_type}, {"version", recipe_version}, {"program", recipe.program}};
+  if (!recipe.device.empty()) out["device"] = recipe.device;
+  if (!recipe.weights.empty()) out["weights"] = recipe.weights;
   if (!recipe.command.empty()) {
     out["command"] = recipe.command;
     out["folder"] = recipe.folder.generic_string();
@@ -53,6 +68,8 @@ std::string to_json(const PictureRecipe& recipe) {
     out["all_heads"] = recipe.all_heads;
     out["for_print"] = recipe.for_print;
     if (!recipe.page.empty()) out["page"] = recipe.page;
+    if (const auto& of = recipe.picture)
+      out["picture"] = ordered_json{{"id", of->id}, {"width", of->width}, {"height", of->height}};
   }
   try {
     if (recipe.film) out["film"] = film_json(*recipe.film);
@@ -65,12 +82,20 @@ std::string to_json(const PictureRecipe& recipe) {
   }
 }
 
+std::string computed_by(const PictureRecipe& recipe) {
+  std::string words = recipe.device;
+  if (!recipe.weights.empty()) words += (words.empty() ? "weights " : ", weights ") + recipe.weights;
+  return words;
+}
+
 PictureRecipe picture_recipe_from_json(const std::string& json, const std::string& where) {
   const nlohmann::json parsed = parse_strict_json(json, where, 32);
   JsonFields fields(parsed, where);
   expect_kind(fields, where, "a picture's recipe", recipe_type, recipe_version);
   PictureRecipe recipe;
   fields.read("program", recipe.program);
+  fields.read("device", recipe.device);
+  fields.read("weights", recipe.weights);
   if (const auto words = fields.find("command"))
     for (const JsonView& word : words->elements("words")) recipe.command.push_back(word.text());
   fields.read("folder", recipe.folder);
@@ -78,6 +103,7 @@ PictureRecipe picture_recipe_from_json(const std::string& json, const std::strin
   fields.read("all_heads", recipe.all_heads);
   fields.read("for_print", recipe.for_print);
   fields.read("page", recipe.page);
+  if (const auto picture = fields.find("picture")) recipe.picture = picture_from(*picture);
   if (const auto film = fields.find("film")) recipe.film = film_from(*film);
   if (const auto session = fields.find("session"))
     recipe.session = session_from_json(session->json().dump(), session->where());
@@ -87,10 +113,14 @@ PictureRecipe picture_recipe_from_json(const std::string& json, const std::strin
 }
 
 PictureRecipe read_picture_recipe(const fs::path& file) {
-  const std::string json = read_recipe(file);
+  const bool capture = file.extension() == ".safetensors";
+  const std::string json = capture ? recipe_of_trace(file) : read_recipe(file);
   if (json.empty())
-    throw Error(file.string(), "a picture with its recipe, as Headscope writes it", "no recipe",
-                "programs that change a picture drop what they do not know; the file as it was written has it");
+    throw Error(
+        file.string(), std::string(capture ? "a capture" : "a picture") + " with its recipe, as Headscope writes it",
+        "no recipe",
+        capture ? "those of older versions have none, and none do that were written with --no-recipe"
+                : "programs that change a picture drop what they do not know; the file as it was written has it");
   PictureRecipe recipe = picture_recipe_from_json(json, file.string() + ": recipe");
   if (recipe.session) {
     Document& document = recipe.session->document;

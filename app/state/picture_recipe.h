@@ -1,6 +1,7 @@
 #pragma once
 // How a picture was made, in the picture's own file (viz/export/recipe_note.h): the command that drew it, or what the
-// window showed, so that it can be drawn again, or opened and looked at from another side.
+// window showed, so that it can be drawn again, or opened and looked at from another side. Captures have one, too
+// (core/io/trace_file.h).
 
 #include <filesystem>
 #include <optional>
@@ -20,8 +21,17 @@ struct RecipeFilm {
   bool operator==(const RecipeFilm&) const = default;
 };
 
+/// Of a picture that is drawn from its page's controls alone (page_picture.h).
+struct RecipePicture {
+  std::string id;                ///< by which the page draws it: "dials"
+  double width = 0, height = 0;  ///< of the room that it was given, logical pixels
+  bool operator==(const RecipePicture&) const = default;
+};
+
 struct PictureRecipe {
   std::string program = {};  ///< version of Headscope that drew it
+  std::string device = {};  ///< that computed it (Backend::name()), "CPU f32, AVX-512"; "" = none did, or an older file
+  std::string weights = {};  ///< the model's as they are stored, "BF16+F32"; likewise
 
   // Of headscope-cli: the words of its command line, without the file that it wrote …
   std::vector<std::string> command = {};
@@ -35,18 +45,21 @@ struct PictureRecipe {
   bool for_print = true;   ///< white paper; else the theme of the session's view
   std::string page =
       {};  ///< the picture is not the view of Explore but this one's of the session's workspace, by title
-  std::optional<RecipeFilm> film = {};  ///< what differs in a film, whose session is that of its first picture
+  std::optional<RecipePicture> picture = {};  ///< of that page, where it can be drawn without the window
+  std::optional<RecipeFilm> film = {};        ///< what differs in a film, whose session is that of its first picture
   bool operator==(const PictureRecipe&) const = default;
 };
 
 /// One line of ASCII, {"type": "headscope picture", "version": 1, …}. "" where a path or a text is no UTF-8, which JSON
 /// cannot hold.
 std::string to_json(const PictureRecipe& recipe);
+/// What computed it: "CPU f32, AVX-512, weights F32"; "" = not known.
+std::string computed_by(const PictureRecipe& recipe);
 /// Throws Error at `where` on anything else, or of a newer version.
 PictureRecipe picture_recipe_from_json(const std::string& json, const std::string& where);
 
-/// That of a .png, .svg, .pdf, .csv, .gif or .apng, whose models and pictures are looked for as those of a session
-/// beside it (session.h). Throws Error where there is none, and from the file system.
+/// That of a .png, .svg, .pdf, .csv, .gif, .apng or of a capture (.safetensors), whose models and pictures are looked
+/// for as those of a session beside it (session.h). Throws Error where there is none, and from the file system.
 PictureRecipe read_picture_recipe(const std::filesystem::path& file);
 
 /// The words of a command line without the last option of these names that was given `value`, however that was joined

@@ -99,10 +99,38 @@ std::optional<SetPositions> PositionsController::edit() const {
   return std::nullopt;
 }
 
-int PositionsController::chunk() const {
+std::shared_ptr<const RotaryView> PositionsController::rotary_view() {
+  const auto& vectors = this->vectors();
+  if (!vectors) return nullptr;
+  const RotaryConfig shown = rotary(), own = own_rotary();
+  const std::string key = fmt::format("{} {} {} {} {} {} {} {}", query(), this->key(), view.shift, shown.base,
+                                      static_cast<int>(shown.scaling), shown.factor, static_cast<int>(shown.ramp),
+                                      static_cast<int>(view.layout));
+  if (rotary_ && rotary_key_ == key && rotary_of_ == vectors) return rotary_;
+  auto made = std::make_shared<RotaryView>();
+  made->query = query();
+  made->key = this->key();
+  made->shift = view.shift;
+  made->config = shown;
+  made->own = own;
+  made->scale = vectors->scale;
+  made->causal = results().model.model->config().causal;
+  made->context = results().model.model->config().context;
+  made->parts = rotary_parts(row_of(vectors->q, made->query), row_of(vectors->k, made->key), view.layout);
+  made->source = fmt::format("q at {}, k at {}: {}", made->query, made->key, vectors->source);
+  rotary_ = made;
+  rotary_key_ = key;
+  rotary_of_ = vectors;
+  return made;
+}
+
+int PositionsController::context() const {
   const auto& model = run_.results().model.model;
-  const int context = model ? model->config().context : 2;
-  return std::clamp(view.chunk > 0 ? view.chunk : context * 3 / 4, 1, std::max(context - 1, 1));
+  return model ? model->config().context : 2;
+}
+
+int PositionsController::chunk() const {
+  return std::clamp(view.chunk > 0 ? view.chunk : context() * 3 / 4, 1, std::max(context() - 1, 1));
 }
 
 void PositionsController::keep() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/render/rotary_picture.h"
 #include "app/state/answer.h"
 #include "app/state/document_editor.h"
 #include "app/state/job_runner.h"
@@ -100,8 +101,12 @@ class PositionsController {
   RotaryConfig rotary() const;
   RotaryConfig own_rotary() const;
   bool changed() const { return !(rotary() == own_rotary()); }
+  /// This query and this key as that rotation turns them; the same object while nothing of it changes. Null before
+  /// vectors() have come.
+  std::shared_ptr<const RotaryView> rotary_view();
   /// Tokens in a chunk of dual chunk attention, below the model's context.
   int chunk() const;
+  int context() const;  ///< of the open model; 2 without one
   /// What the page's choice is as an edit; nullopt when it is what the model does anyway.
   std::optional<SetPositions> edit() const;
   /// Puts it among the document's edits, so that every workspace shows it: one step of undo.
@@ -149,6 +154,9 @@ class PositionsController {
   Answer<LongRunOf, LongRun> long_{{"positions.long", "comparing positions"}};
   Answer<std::shared_ptr<const Model>, NaiveCodes> naive_{{"positions.naive", "comparing positions"}};
   Answer<Run, PermutedRun> permuted_{{"positions.permuted", "comparing positions"}};
+  std::shared_ptr<const RotaryView> rotary_;  // as last asked for …
+  std::string rotary_key_;                    // … with these options
+  std::shared_ptr<const HeadVectors> rotary_of_;
 };
 
 }  // namespace headscope

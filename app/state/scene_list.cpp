@@ -207,9 +207,14 @@ std::string SceneList::undoable() const {
 void SceneList::undo() {
   if (undoable().empty()) return;
   write_later([this, file = file(), id = id_, last = done_[id_].back()]() -> Worker::Deliver {
-    if (text_of(file) != last.after)
-      throw Error(file.string(), "as the window wrote it", "another text",
-                  "another program changed it meanwhile; it stays as it is");
+    if (const std::string now = text_of(file); now != last.after)
+      return [this, file, id, now] {
+        done_.erase(id);  // none of it leads back from what is there now
+        if (id == id_) take(now);
+        const Error changed(file.string(), "as the window wrote it", "another text",
+                            "another program changed it meanwhile; it stays as it is, and cannot be undone from here");
+        jobs_.show({Message::Level::error, changed.what(), "scenes"});
+      };
     write(file, last.before);
     return [this, id, text = last.before] {
       lessons_.read_again();

@@ -48,7 +48,8 @@ class SceneList {
   /// Up by one (−1) or down (+1); past an end nothing happens.
   void move(std::size_t step, int by);
   void remove(std::size_t step);
-  /// The file as it was before the last of this list's changes. What cannot be written can be undone later.
+  /// The file as it was before the last of this list's changes. What cannot be written can be undone later; where
+  /// another program has changed the file, nothing can any more, which is said once.
   void undo();
   /// What that would take back, in words: "removed: Head 0.2"; "" = nothing, or a change is still to be written.
   std::string undoable() const;

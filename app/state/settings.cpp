@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/language.h"
 #include "core/base/user_folders.h"
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
@@ -92,6 +93,7 @@ std::string to_json(const Settings& settings) {
   out["model_folders"] = ordered_json::array();
   for (const fs::path& folder : settings.model_folders) out["model_folders"].push_back(folder.generic_string());
   out["detector_rule"] = settings.detector_rule;
+  out["language"] = settings.language;
   out["scene_list"] = settings.scene_list;
   // A path of other bytes than UTF-8 is not worth losing the rest for.
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
@@ -134,6 +136,8 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
   if (settings.detector_rule.empty()) settings.detector_rule = Settings{}.detector_rule;  // one was being written
   if (const auto pages = fields.find("pages"))
     for (const auto& [workspace, page] : pages->members()) settings.pages[workspace] = page.text();
+  fields.read("language", settings.language);
+  if (!settings.language.empty() && !parse_language(settings.language)) settings.language.clear();
   fields.read("scene_list", settings.scene_list);
   fields.read("threads", settings.threads, 0, Settings::most_threads);
   fields.read_word("device", settings.device, parse_device, device_words);

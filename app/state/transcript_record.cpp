@@ -18,7 +18,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 namespace {
-constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t most_whole = std::numeric_limits<std::int32_t>::max();
 
 ordered_json choice_json(const Generator::Choice& choice) {
   return {{"temperature", choice.settings.temperature},
@@ -32,7 +32,7 @@ Generator::Choice choice_from(const JsonView& value) {
   Generator::Choice choice;
   std::string seed = "1";
   fields.read("temperature", choice.settings.temperature, 0, std::numeric_limits<double>::max());
-  fields.read("top_k", choice.settings.top_k, 0, most);
+  fields.read("top_k", choice.settings.top_k, 0, most_whole);
   fields.read("top_p", choice.settings.top_p, 0, 1);
   fields.read("seed", seed);
   fields.done();
@@ -55,9 +55,9 @@ TranscriptRecord::Branch branch_from(const JsonView& value, const std::vector<Ge
   JsonFields fields(value);
   TranscriptRecord::Branch branch;
   std::int64_t from = 0;
-  fields.read("id", branch.id, 0, most);
-  fields.read("parent", branch.parent, -1, most);
-  const auto tokens = numbers_from(fields, "tokens", most);
+  fields.read("id", branch.id, 0, most_whole);
+  fields.read("parent", branch.parent, -1, most_whole);
+  const auto tokens = numbers_from(fields, "tokens", most_whole);
   const auto chosen = numbers_from(fields, "choices", static_cast<std::int64_t>(choices.size()));
   fields.read("from", from, 0, static_cast<std::int64_t>(tokens.size()));
   if (chosen.size() != tokens.size())

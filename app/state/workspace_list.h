@@ -38,6 +38,11 @@ constexpr WorkspaceName workspace_name(std::string_view id) {
   return workspace_list[workspace_tab(id)];
 }
 
+/// Whether all that it shows is computed by the open model.
+constexpr bool shows_open_model(std::string_view id) {
+  return id == "Explore" || id == "Generate" || id == "Compare" || id == "Positions" || id == "Analyse";
+}
+
 /// As the command line takes it.
 inline std::string workspace_option(std::string_view id) {
   std::string option(id);

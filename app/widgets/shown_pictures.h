@@ -17,6 +17,10 @@ struct ShownPicture {
   std::string title;  ///< of the scene; else the id
   double area = 0;    ///< on screen, logical pixels squared
   std::function<Scene(const Style&)> build;
+  /// Of one that is drawn from its page's controls alone (app/state/page_picture.h): the room it was given, logical
+  /// pixels, and what draws it in any. 0 and none of others.
+  double room_width = 0, room_height = 0;
+  std::function<Scene(double width, double height, const Style&)> in_room = {};
 };
 
 struct ShownPictures {
@@ -24,7 +28,7 @@ struct ShownPictures {
   std::vector<ShownPicture> all;
 
   void add(const std::string& id, const std::string& title, double area, std::function<Scene(const Style&)> build) {
-    if (asked) all.push_back({id, title.empty() ? id : title, area, std::move(build)});
+    if (asked) all.push_back({id, title.empty() ? id : title, area, std::move(build), 0, 0, {}});
   }
   /// A list that a panel writes itself: `cells` makes all of its rows, also those that are scrolled out of sight.
   void add_table(const std::string& id, const std::string& title, std::function<Table()> cells) {

@@ -94,7 +94,8 @@ App::App(const AppOptions& options) : options_(options) {
     if (options_.text) explorer_->editor.set_text(*options_.text);
   }
   explorer_->files.count_as_saved();  // what the program was started with
-  explorer_->lessons.list();          // the palette's, too
+  explorer_->lessons.set_language(options_.language.empty() ? settings_.language : options_.language);
+  explorer_->lessons.list();  // the palette's, too
   explorer_->scenes.use(settings_.scene_list);
   if (!options_.lesson.empty()) explorer_->lessons.open(options_.lesson);
   requests_.presenting = options_.present;
@@ -310,6 +311,7 @@ void App::frame() {
   if (const double zoom = settings_.ui_scale * enlarged; options_.scale <= 0 && window_->zoom() != zoom)
     window_->set_zoom(zoom);
   explorer_->jobs.set_device(settings_.device, settings_.threads);
+  if (options_.language.empty()) explorer_->lessons.set_language(settings_.language);
   explorer_->run.set_byte_budget(static_cast<std::size_t>(settings_.memory_mb) << 20);
   window_->frame([this](Ui& ui) { draw(ui); });
   presenter_.frame(app, *window_, time);

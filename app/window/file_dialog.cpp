@@ -190,16 +190,23 @@ std::string title_on_screen(const AppContext& app, const ShownPicture& picture) 
     if (page.empty() || (shown != app.settings.pages.end() && shown->second == each.id)) page = each.title;
   }
   if (page.empty()) page = nth(workspace_list, app.ui.workspace).title;
-  return picture.title == picture.id || picture.title == page ? page : page + " · " + picture.title;
+  return picture_title(page, picture.title, picture.id);
 }
 
 std::function<Scene(const Style&)> file_picture(const AppContext& app, const ShownPicture& picture) {
   return for_file(picture.build, title_on_screen(app, picture));
 }
 
+std::optional<RecipePicture> recipe_of(const ShownPicture& picture) {
+  if (!picture.in_room) return std::nullopt;
+  return RecipePicture{picture.id, picture.room_width, picture.room_height};
+}
+
 PictureRecipe recipe_on_screen(const AppContext& app, PictureRecipe recipe) {
   const Results& results = app.explorer.results();
   recipe.program = program_version;
+  recipe.device = app.explorer.jobs.backend()->name();
+  if (results.run) recipe.weights = results.run->trace->model.dtype;
   recipe.session = app.explorer.files.session();
   Session& session = *recipe.session;
   if (results.run) {  // the picture is of the run, which may be a text behind the document
@@ -214,6 +221,9 @@ PictureRecipe recipe_on_screen(const AppContext& app, PictureRecipe recipe) {
   std::erase_if(session.window.pages, elsewhere);
   std::erase_if(session.window.controls, elsewhere);
   if (shown != "Generate") session.transcript.reset();
+  // While nobody has chosen a head, Mechanisms shows a softer one: opened from a file, that one is chosen.
+  if (const auto softer = app.explorer.run.softer_head(); softer && shown == "Mechanisms")
+    session.document.selected = *softer;
   return recipe;
 }
 
@@ -225,10 +235,7 @@ PictureNote note_on_screen(const AppContext& app, PictureRecipe recipe) {
 }
 
 std::string model_note_on_screen(const AppContext& app) {
-  for (const int each : {workspace_index("Explore"), workspace_index("Generate"), workspace_index("Compare"),
-                         workspace_index("Positions"), workspace_index("Analyse")})
-    if (app.ui.workspace == each) return app.explorer.certificates.note();
-  return "";
+  return shows_open_model(nth(workspace_list, app.ui.workspace).id) ? app.explorer.certificates.note() : "";
 }
 
 void FileDialog::confirm(Ui& ui, AppContext& app) {
@@ -249,7 +256,8 @@ void FileDialog::confirm(Ui& ui, AppContext& app) {
       options.note = note_on_screen(app, {.dpi = options.dpi,
                                           .all_heads = options.all_heads,
                                           .for_print = options.for_print,
-                                          .page = shown ? title_on_screen(app, *shown) : ""});
+                                          .page = shown ? title_on_screen(app, *shown) : "",
+                                          .picture = shown ? recipe_of(*shown) : std::nullopt});
       if (shown)
         export_scene(app.explorer.jobs, app.explorer.state().view.theme, one ? shown->build : file_picture(app, *shown),
                      options);
@@ -345,8 +353,9 @@ void FileDialog::film_options(Ui& ui, AppContext& app) {
   if (has_picture_ && film_of_ != picture_) {
     film_of_ = picture_;
     const bool runs = results.run && !results.capture;
-    PictureRecipe recipe = recipe_on_screen(
-        app, {.all_heads = !shown && picture_ == all_heads, .page = shown ? title_on_screen(app, *shown) : ""});
+    PictureRecipe recipe = recipe_on_screen(app, {.all_heads = !shown && picture_ == all_heads,
+                                                  .page = shown ? title_on_screen(app, *shown) : "",
+                                                  .picture = shown ? recipe_of(*shown) : std::nullopt});
     if (!runs && !shown) recipe.session.reset();  // attention from elsewhere is as it is
     film_.offer(film_choices(recipe, runs ? results.run->trace.get() : nullptr,
                              shown ? app.ui.numbers() : std::vector<ControlsRecord::Number>()));

@@ -169,7 +169,12 @@ void PageFilm::draw(Ui& ui, AppContext& app) {
   if (found == ui.pictures.all.end())
     return stop(app,
                 fmt::format("With {} the page does not draw this picture.", asked_->film.film->values[taken_.size()]));
-  taken_.push_back(file_picture(app, *found));
+  ShownPicture picture = *found;
+  if (const auto& of = asked_->film.picture; of && picture.in_room)  // all of one size, which the recipe says
+    picture.build = [in_room = picture.in_room, of = *of](const Style& style) {
+      return in_room(of.width, of.height, style);
+    };
+  taken_.push_back(file_picture(app, picture));
   if (taken_.size() < all) return put(app);
   const PictureRecipe& film = asked_->film;
   ExportOptions options{asked_->file, film.dpi, film.for_print};

@@ -28,6 +28,7 @@ class SettingsPage {
   void folder(Ui& ui, const char* label, const char* hint, Folder& line, std::filesystem::path& setting);
   void model_folders(Ui& ui, AppContext& app);
   void device(Ui& ui, AppContext& app);
+  void language(Ui& ui, AppContext& app);
   Folder models_, documents_, added_;
   std::shared_ptr<std::optional<Cards>> cards_;  // looked for whenever the page opens: none, until they are found
   bool open_ = false;
@@ -91,6 +92,8 @@ PictureNote note_on_screen(const AppContext& app, PictureRecipe recipe);
 /// What a picture of a page is called in a file, "Head ablation · effects", and the picture with that above it.
 std::string title_on_screen(const AppContext& app, const ShownPicture& picture);
 std::function<Scene(const Style&)> file_picture(const AppContext& app, const ShownPicture& picture);
+/// What a recipe says of it; nullopt where only the window draws it.
+std::optional<RecipePicture> recipe_of(const ShownPicture& picture);
 
 /// Does what `bench.ui.copy` asks for: of the head of Explore, else of the largest picture on screen.
 class Copying {

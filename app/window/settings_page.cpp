@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/language.h"
 #include "core/base/nth.h"
 
 #include "app/widgets/controls.h"
@@ -173,6 +174,19 @@ void SettingsPage::device(Ui& ui, AppContext& app) {
   }
 }
 
+/// Of lessons: the system's, English, and what some lesson is translated to.
+void SettingsPage::language(Ui& ui, AppContext& app) {
+  std::vector<std::string> names{"", "en"};
+  for (const std::string& each : app.explorer.lessons.languages()) names.push_back(each);
+  const std::string system = fmt::format("System ({})", system_language());
+  std::vector<const char*> words;
+  for (const std::string& each : names) words.push_back(each.empty() ? system.c_str() : each.c_str());
+  label(ui, "Lessons in");
+  const auto at = std::ranges::find(names, app.settings.language);
+  int chosen = at == names.end() ? -1 : static_cast<int>(at - names.begin());
+  if (segmented(ui, "language", words, chosen)) app.settings.language = nth(names, chosen);
+}
+
 void SettingsPage::draw(Ui& ui, AppContext& app) {
   Settings& settings = app.settings;
   if (std::exchange(app.ui.settings, false)) {
@@ -208,6 +222,8 @@ void SettingsPage::draw(Ui& ui, AppContext& app) {
     app.explorer.editor.view().theme = settings.theme = nth(theme_ids, theme);
   label(ui, "Text size");
   choose(ui, "text size", size_names, sizes, settings.ui_scale);
+
+  language(ui, app);
 
   section(ui, "COMPUTING");
   device(ui, app);

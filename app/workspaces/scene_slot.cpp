@@ -1,16 +1,28 @@
 #include "app/workspaces/scene_slot.h"
 
+#include <fmt/format.h>
+
 #include "viz/export/pango_text.h"
 
 namespace headscope {
 
 void SceneSlot::want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
                      Build build) {
+  in_room_ = {};
   want_key(jobs, {std::move(source), options, std::string(ui.theme.id)}, ui.theme, std::move(build), {});
+}
+
+void SceneSlot::want(JobRunner& jobs, const Ui& ui, const char* id, PagePicture picture, Room room) {
+  const std::string options = fmt::format("{} {} {} {}", id, picture.options, room.width, room.height);
+  want(jobs, ui, std::move(picture.source), options,
+       [build = picture.build, room](const Style& style) { return build(room, style); });
+  room_ = room;
+  in_room_ = std::move(picture.build);
 }
 
 void SceneSlot::want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
                      Build build, BuildShown shown, bool waits) {
+  in_room_ = {};
   Key key{std::move(source), options, std::string(ui.theme.id)};
   const auto& asked = answer_.asked();
   waits = waits && asked && asked->source == key.source && asked->theme == key.theme;
@@ -35,9 +47,16 @@ void SceneSlot::let_go(JobRunner& jobs) {
 }
 
 SceneTouch SceneSlot::draw(Ui& ui, const char* id, const SceneViewOptions& view, double width, double height) {
-  if (const Scene* shown = scene(); shown && build_)
+  if (const Scene* shown = scene(); shown && build_ && ui.pictures.asked) {
     ui.pictures.add(id, shown->title, shown->width * shown->height,
                     [build = build_](const Style& style) { return (*build)(style); });
+    ShownPicture& added = ui.pictures.all.back();
+    added.room_width = room_.width, added.room_height = room_.height;
+    if (in_room_)
+      added.in_room = [in_room = in_room_](double across, double down, const Style& style) {
+        return in_room({across, down}, style);
+      };
+  }
   view_.show(answer_.last());
   return view_.draw(ui, id, camera, view, width, height);
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/state/answer.h"
+#include "app/state/page_picture.h"
 #include "app/widgets/scene_view.h"
 
 namespace headscope {
@@ -19,6 +20,9 @@ class SceneSlot {
   using Build = std::function<Scene(const Style&)>;
   /// Asks for `build` when `source` (what the numbers come from), `options` or the theme differ from the last call.
   void want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options, Build build);
+  /// The same of a picture of a page in a room, which a file can remember and the command line draw again. `id` as in
+  /// draw().
+  void want(JobRunner& jobs, const Ui& ui, const char* id, PagePicture picture, Room room);
   /// The same with a picture for the screen that may be unfinished, while `build`, for files, is not. With `waits` it
   /// is asked for when the one under way has come, so that a picture that is moved all the time is seen to move.
   /// `shown` must not take long.
@@ -43,6 +47,8 @@ class SceneSlot {
   void want_key(JobRunner& jobs, Key key, const Theme& theme, Build build, BuildShown shown);
   Answer<Key, Scene> answer_;
   std::shared_ptr<const Build> build_;  // of what was last wanted: for files
+  Room room_ = {0, 0};
+  std::function<Scene(Room, const Style&)> in_room_;  // likewise; none where no file can remember it
   SceneView view_;
 };
 

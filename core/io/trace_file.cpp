@@ -24,6 +24,7 @@ namespace {
 constexpr Index band_cells = 1 << 18;
 
 const char* const description_key = "headscope";
+const char* const recipe_key = "recipe";
 const char* const tokens_name = "tokens";
 const char* const query_tokens_name = "query_tokens";
 const char* const image_name = "image";
@@ -260,6 +261,7 @@ void write_trace(const Trace& trace, const fs::path& path, const TraceFileOption
   writer.metadata("format", trace_format_name);
   writer.metadata("version", std::to_string(trace_format_version));
   writer.metadata(description_key, describe_trace(trace, extents));
+  if (!options.recipe.empty()) writer.metadata(recipe_key, options.recipe);
   add_ids(writer, tokens_name, trace.tokens);
   if (trace.between_texts()) add_ids(writer, query_tokens_name, trace.query_tokens);
   if (trace.picture && !trace.picture->rgb.empty())
@@ -356,6 +358,12 @@ std::shared_ptr<const Trace> open_trace_file(const fs::path& path, const RulePar
   throw Error(file.path().string(), fmt::format("a trace ({}: a description in __metadata__)", trace_format_name),
               fmt::format("a safetensors file of {} tensors without one", file.tensors().size()),
               "is it a model? Traces are written by the command capture; captured attention is a tensor attn");
+}
+
+std::string recipe_of_trace(const fs::path& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  const auto said = file.metadata().find(recipe_key);
+  return said == file.metadata().end() ? "" : said->second;
 }
 
 std::shared_ptr<const Trace> open_trace(const fs::path& path, const RuleParser& parse) {

@@ -9,6 +9,7 @@
 // (rows, columns, leading) and the tensor `image` (U8) where keys are patches of a picture; "names" where tensors have
 // those of TransformerLens' bridges (hook_names.h). A file holds one part of an encoder-decoder's run: its model has
 // "stack" ("enc", "dec", "cross"), and tensors are named after it (encoder.blocks.0…, decoder.blocks.0.cross_attn…).
+// Under "recipe" __metadata__ says how the file was made (TraceFileOptions).
 // Older files call the output of a norm hook_normalized.
 
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <string>
 
 #include "core/trace/hook_names.h"
 #include "core/trace/trace.h"
@@ -26,7 +28,12 @@ struct TraceFileOptions {
   std::set<SiteKind> sites{SiteKind::pattern};                  ///< what is written besides tokens and description
   std::function<void(std::size_t, std::size_t)> progress = {};  ///< (done, total) in bytes; may throw to give up
   HookNames names = HookNames::transformer_lens;                ///< of the tensors
+  std::string recipe =
+      {};  ///< how the file was made, one line of JSON (app/state/picture_recipe.h); "" = it does not say
 };
+
+/// What write_trace() was given as the recipe; "" = none. Throws Error on a file that is no safetensors.
+std::string recipe_of_trace(const std::filesystem::path& path);
 
 /// Atomic. Maps are written a band of rows at a time: a factored map never stands whole in memory.
 /// Throws Error when a site was not recorded, or the disk refuses.

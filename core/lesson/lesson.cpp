@@ -13,6 +13,7 @@
 #include "core/base/file.h"
 #include "core/base/named_values.h"
 #include "core/lesson/fields.h"
+#include "core/lesson/translation.h"
 
 namespace headscope {
 
@@ -42,6 +43,34 @@ std::vector<std::string> parts_of(const std::string& text) {
   for (std::string& each : out) each = trimmed(each);
   std::erase(out, "");
   return out;
+}
+
+/// A choice as formulas say it: “{answer()} as before” is answer() ~ " as before". "" where none of it is words.
+std::string as_formula(const std::string& choice, char quote) {
+  std::string out;
+  bool words = false;
+  for (std::size_t at = 0; at < choice.size();) {
+    const std::size_t open = choice.find('{', at), close = choice.find('}', std::min(open, choice.size()));
+    if (at == open && close == std::string::npos) return "";
+    const std::string part = at == open ? choice.substr(at + 1, close - at - 1)
+                                        : quote + choice.substr(at, std::min(open, choice.size()) - at) + quote;
+    words = words || at != open;
+    out += (out.empty() ? "" : " ~ ") + part;
+    at = at == open ? close + 1 : std::min(open, choice.size());
+  }
+  return words ? out : "";
+}
+
+/// The answer of a choice with numbers in place of the choices' words, which are others in every language.
+std::string without_words(std::string answer, const std::vector<std::string>& choices) {
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    for (const char quote : {'"', '\''}) {
+      const std::string words = as_formula(choices[i], quote), number = fmt::format("choice {}", i + 1);
+      for (std::size_t at = 0; !words.empty() && (at = answer.find(words, at)) != std::string::npos;
+           at += number.size())
+        answer.replace(at, words.size(), number);
+    }
+  return answer;
 }
 
 class Reader {
@@ -76,6 +105,16 @@ class Reader {
     return [&into](const std::string& value) { into = value; };
   }
 
+  /// What these keys say is kept in `fixed`, too.
+  FieldKeys keeping(FieldKeys keys, std::vector<LessonLine>& fixed) {
+    for (auto& [key, take] : keys)
+      take = [this, &fixed, key = key, take = std::move(take)](const std::string& value) {
+        fixed.push_back({key, value, static_cast<int>(in_.at) + 1});
+        take(value);
+      };
+    return keys;
+  }
+
   FieldKeys scene(LessonScene& s) {
     return {{"model", text(s.model)},
             {"text", text(s.text)},
@@ -99,11 +138,12 @@ class Reader {
       throw Error(here(), "a lesson, which begins with \"---\"", "other text");
     ++in_.at;
     FieldKeys keys = scene(lesson.scene);
-    keys["title"] = text(lesson.title);
-    keys["about"] = text(lesson.about);
     keys["minutes"] = number(lesson.minutes, 1, 60);
     keys["level"] = number(lesson.level, 1, 3);
     keys["needs"] = [&](const std::string& value) { lesson.needs = listed_in(value, ','); };
+    keys = keeping(std::move(keys), lesson.fixed);
+    keys["title"] = text(lesson.title);
+    keys["about"] = text(lesson.about);
     keys["words"] = [&](const std::string& value) { lesson.words = listed_in(value, ','); };
     read_fields(in_, "---", keys);
     if (lesson.title.empty()) throw Error(here(), "a title in the front matter", "none");
@@ -167,7 +207,8 @@ class Reader {
     const std::string place = here(), kind = trimmed(line().substr(3));
     ++in_.at;
     if (kind == "show") {
-      show(step.scene);
+      step.fixed.push_back({"block", "show", static_cast<int>(in_.at)});
+      show(step);
       return true;
     }
     if (kind == "question") {
@@ -176,7 +217,10 @@ class Reader {
     }
     if (kind == "expect") {
       for (; !in_.at_end() && trimmed(line()) != "```"; ++in_.at)
-        if (!trimmed(line()).empty()) step.expect.emplace_back(trimmed(line()), here());
+        if (!trimmed(line()).empty()) {
+          step.expect.emplace_back(trimmed(line()), here());
+          step.fixed.push_back({"expect", trimmed(line()), static_cast<int>(in_.at) + 1});
+        }
       if (in_.at_end()) throw Error(here(), "a line \"```\"", "the end of the file");
       ++in_.at;
       return false;
@@ -185,9 +229,10 @@ class Reader {
   }
 
   /// A page, or a mechanism, that the lesson names is one of its own workspace alone.
-  void show(LessonScene& s) {
+  void show(LessonStep& step) {
+    LessonScene& s = step.scene;
     const LessonScene before = s;
-    read_fields(in_, "```", scene(s));
+    read_fields(in_, "```", keeping(scene(s), step.fixed));
     if (s.workspace == before.workspace) return;
     if (s.page == before.page) s.page.clear();
     if (s.mechanism == before.mechanism && s.on == before.on) s.mechanism.clear(), s.on.clear();
@@ -197,19 +242,23 @@ class Reader {
     if (step.question) throw Error(place, "one question in a step", "another");
     LessonQuestion q;
     std::string kind;
+    std::vector<std::string> choices;
+    std::vector<LessonLine> fixed;
     const auto told = [this](LessonText& into) {
       return [this, &into](const std::string& value) { into = LessonText(value, here()); };
     };
-    read_fields(in_, "```",
-                {{"kind", text(kind)},
-                 {"ask", told(q.ask)},
-                 {"answer", [&](const std::string& value) { q.answer.emplace(value, here()); }},
-                 {"within", number(q.within, 0, 1e9)},
-                 {"choices",
-                  [&](const std::string& value) {
-                    for (const std::string& each : parts_of(value)) q.choices.emplace_back(each, here());
-                  }},
-                 {"because", told(q.because)}});
+    FieldKeys keys = keeping({{"kind", text(kind)},
+                              {"answer", [&](const std::string& value) { q.answer.emplace(value, here()); }},
+                              {"within", number(q.within, 0, 1e9)}},
+                             fixed);
+    keys["ask"] = told(q.ask);
+    keys["because"] = told(q.because);
+    keys["choices"] = [&](const std::string& value) {
+      choices = parts_of(value);
+      for (const std::string& each : choices) q.choices.emplace_back(each, here());
+      fixed.push_back({"choices", fmt::format("{}", choices.size()), static_cast<int>(in_.at) + 1});
+    };
+    read_fields(in_, "```", keys);
     const auto known = value_in(question_names, kind);
     if (!known) throw Error(place, fmt::format("a kind: {}", listed(question_names)), "\"" + excerpt(kind, 40) + "\"");
     q.kind = *known;
@@ -218,6 +267,10 @@ class Reader {
     if ((q.kind == LessonQuestion::Kind::choice) != (q.choices.size() > 1))
       throw Error(place, "two choices or more, of a question of that kind alone", fmt::format("{}", q.choices.size()));
     step.question = std::move(q);
+    for (LessonLine& each : fixed) {
+      if (each.key == "answer") each.text = without_words(std::move(each.text), choices);
+      step.fixed.push_back(std::move(each));
+    }
   }
 
   FieldLines in_;
@@ -233,7 +286,9 @@ Lesson parse_lesson(const std::string& markdown, const std::string& id, const st
 }
 
 Lesson read_lesson(const std::filesystem::path& file) {
-  return parse_lesson(read_file(file, longest_lesson), file.stem().string(), file.string());
+  Lesson lesson = parse_lesson(read_file(file, longest_lesson), original_of(file).stem().string(), file.string());
+  lesson.language = language_of(file);
+  return lesson;
 }
 
 }  // namespace headscope

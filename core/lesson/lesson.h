@@ -66,6 +66,12 @@ struct LessonQuestion {
   LessonText because;               ///< told with the answer
 };
 
+/// What stands in a lesson's file and is the same in every language of it (core/lesson/translation.h).
+struct LessonLine {
+  std::string key, text;  ///< "head", "0.2"; of an answer with the numbers of choices in place of their words
+  int line = 0;           ///< of the file, where it ends
+};
+
 struct LessonStep {
   std::string title;
   int line = 0;
@@ -73,11 +79,13 @@ struct LessonStep {
   std::vector<LessonText> notes;  ///< for who presents it: paragraphs that begin with "> "
   LessonScene scene;              ///< the lesson's own where the step says nothing
   std::optional<LessonQuestion> question;
-  std::vector<Formula> expect;  ///< what has to be true, or the lesson is wrong of this model
+  std::vector<Formula> expect;    ///< what has to be true, or the lesson is wrong of this model
+  std::vector<LessonLine> fixed;  ///< of its blocks
 };
 
 struct Lesson {
-  std::string id;  ///< the file's name without ".md"
+  std::string id;        ///< the file's name without ".md", and without its language
+  std::string language;  ///< "de"; "" = the lesson's own
   std::string title, about;
   std::optional<int> minutes;      ///< none: nobody said how long
   int level = 1;                   ///< 1: nothing is presupposed … 3
@@ -85,6 +93,7 @@ struct Lesson {
   std::vector<std::string> words;  ///< that people type for it
   LessonScene scene;
   std::vector<LessonStep> steps;
+  std::vector<LessonLine> fixed;  ///< of the front matter
 
   /// What follows a step; nullptr after the last one.
   const LessonStep* after(int step) const {

@@ -73,16 +73,24 @@ const HeadTable& LessonRun::table() {
   return *table_;
 }
 
-std::shared_ptr<LessonRun> LessonRun::with(std::vector<Intervention> edits) {
-  std::string key;
-  for (const Intervention& edit : edits) key += describe(edit) + "\n";
+std::shared_ptr<LessonRun> LessonRun::other(const std::string& key, const std::function<void(RunRequest&)>& change) {
   auto& known = others_[key];
   if (!known) {
-    RunRequest other = request_;
-    other.edits = std::move(edits);
-    known = std::make_shared<LessonRun>(model_, std::move(other), stack_, backend_, stop_);
+    RunRequest request = request_;
+    change(request);
+    known = std::make_shared<LessonRun>(model_, std::move(request), stack_, backend_, stop_);
   }
   return known;
+}
+
+std::shared_ptr<LessonRun> LessonRun::with(std::vector<Intervention> edits) {
+  std::string key = "edits\n";
+  for (const Intervention& edit : edits) key += describe(edit) + "\n";
+  return other(key, [&](RunRequest& request) { request.edits = std::move(edits); });
+}
+
+std::shared_ptr<LessonRun> LessonRun::continued(const std::string& text) {
+  return other("text\n" + text, [&](RunRequest& request) { request.text += text; });
 }
 
 std::string LessonRun::reads(const Token& token) const {
@@ -333,6 +341,10 @@ constexpr LessonTerm run_terms[] = {
      }},
     {"under(edit, …)", "the same names of the run with these edits alone: under('0.2: ablate zero').answer()",
      [](LessonRun& run, const Arguments& a) -> Value { return lesson_names(run.with(edits_in(a))); }},
+    {"continued(text)", "the same names of the run's text with this behind it: continued(' pies').loss()",
+     [](LessonRun& run, const Arguments& a) -> Value {
+       return lesson_names(run.continued(Given(run, a).text(0, "text")));
+     }},
     {"mechanism(choice, on)",
      "names cell(step, row, column), output(row, column), fact(name), terms(step, row, column), output_error(): how "
      "far "

@@ -2,6 +2,7 @@
 // What the formulas of a lesson may ask: of one model on one text, and of the catalogue of mechanisms. Every name is a
 // line of a table, with what it means. Nothing is stored: a term runs the model when it is asked for first.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +41,8 @@ class LessonRun {
   const AttentionMap& map(HeadId head) { return trace().map(head); }
   /// The same text with other edits.
   std::shared_ptr<LessonRun> with(std::vector<Intervention> edits);
+  /// The text with more behind it, under the same edits.
+  std::shared_ptr<LessonRun> continued(const std::string& text);
 
   /// A place in the text: a position, from the end below 0, or the token that stands there: "Anna", which has to stand
   /// there once, or "Anna#2", the second one. `of`: trace().queries(), or the keys where they are of another text.
@@ -55,6 +58,7 @@ class LessonRun {
   double cost(HeadId head);
 
  private:
+  std::shared_ptr<LessonRun> other(const std::string& key, const std::function<void(RunRequest&)>& change);
   LoadedModel model_;
   RunRequest request_;
   Stack stack_;
@@ -64,7 +68,7 @@ class LessonRun {
   std::map<Site, Tensor> sites_;
   std::map<std::set<SiteKind>, std::shared_ptr<const Trace>> recorded_;
   std::optional<HeadTable> table_;
-  std::map<std::string, std::shared_ptr<LessonRun>> others_;  // by their edits
+  std::map<std::string, std::shared_ptr<LessonRun>> others_;  // by their edits, or by what was written on
   std::vector<double> costs_;                                 // layer-major; empty = not asked for
 };
 

@@ -131,6 +131,14 @@ TEST_CASE("settings survive their file, which keeps each recent model once, newe
   CHECK(loaded.settings == settings);
 }
 
+TEST_CASE("the language of lessons is a setting; one that is none is the system's") {
+  Settings settings;
+  settings.language = "pt_BR";
+  CHECK(settings_from_json(to_json(settings), "s") == settings);
+  CHECK(settings_from_json(R"({"type": "headscope settings", "language": "German"})", "s").language == "");
+  CHECK(settings_from_json(R"({"type": "headscope settings"})", "s").language == "");
+}
+
 TEST_CASE("a missing settings file gives the defaults; a broken one too, says so, and is kept") {
   const fs::path folder = scratch_dir("settings"), file = folder / "settings.json";
   CHECK(load_settings(file).settings == Settings{});

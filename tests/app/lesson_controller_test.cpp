@@ -10,6 +10,7 @@
 #include "core/base/json.h"
 #include "core/edits/ablate_edit.h"
 #include "tests/app/explorer_controller.h"
+#include "tests/support/variable.h"
 
 namespace headscope::lesson_controller_test {
 
@@ -85,6 +86,62 @@ TEST_CASE("a step shows its model, text, head and row, and tells its numbers") {
   CHECK(s.results().run->request.text == s.document().text);
   CHECK_FALSE(s.lessons.wandered());
   CHECK(s.lessons.error() == "");
+}
+
+TEST_CASE("lessons are read in a language; one that is taken goes on in it, where it was, with its score") {
+  const testing::Variable locale("LC_ALL", "C");
+  testing::Controller c;
+  LessonController& lessons = c.explorer.lessons;
+  const auto title = [&](const char* id) {
+    for (const auto& each : lessons.list())
+      if (each->id == id) return each->title;
+    return std::string("none");
+  };
+  lessons.open("01-who-is-she:2");
+  c.settle();
+  CHECK(lessons.languages() == std::set<std::string>{"de", "zh"});
+  CHECK(lessons.step().title == "Ask a head");
+  lessons.answer(Index{10});
+  c.settle();
+  REQUIRE(lessons.score() == std::pair{1, 1});
+  lessons.set_language("de");
+  c.settle();
+  CHECK(title("01-who-is-she") == "Welches Wort sieht „she“ an?");
+  CHECK(title("03-query-key-value") != "none");  // in English, where there is no other
+  CHECK(lessons.lesson()->language == "de");
+  CHECK(lessons.step().title == "Einen Kopf fragen");
+  CHECK(lessons.score() == std::pair{1, 1});
+  REQUIRE(lessons.told());
+  CHECK(lessons.told()->ask == "Welches Token sieht Kopf 0.2 von „sold“ aus am meisten an?");
+  CHECK(c.document().query == Index{20});
+  lessons.set_language("");  // the system's
+  c.settle();
+  CHECK(lessons.step().title == "Ask a head");
+  CHECK(c.message() == "");
+}
+
+TEST_CASE("where no font has a translation's characters, the lesson is in English, and why is said once") {
+  const testing::Variable locale("LC_ALL", "C");
+  const auto folder = testing::scratch_dir("lesson-fonts");
+  const std::string text = "---\ntitle: Bare\nmodel: induction\ntext: a b\n---\n## One\nProse.\n";
+  std::filesystem::create_directories(folder / "headscope/lessons");
+  write_file_atomically(folder / "headscope/lessons/x.md", text);
+  std::string other = text;
+  other.replace(other.find("Prose"), 5, "Prose \u0378");  // no character has that number
+  write_file_atomically(folder / "headscope/lessons/x.xx.md", other);
+  const testing::Variable own("XDG_DATA_HOME", folder.string());
+  std::string why;
+  CHECK(read_lesson_in(folder / "headscope/lessons/x.md", "xx", why).language == "");
+  CHECK(why.find("no font on this machine has “\u0378”, which x.xx.md is written with") != std::string::npos);
+  testing::Controller c;
+  c.explorer.lessons.set_language("xx");
+  c.explorer.lessons.list();
+  c.settle();
+  CHECK(c.message() == why);
+  c.explorer.jobs.dismiss();
+  c.explorer.lessons.read_again();
+  c.settle();
+  CHECK(c.message() == "");
 }
 
 TEST_CASE("the next step shows its own head and row, and so does the one before") {

@@ -32,6 +32,9 @@ PictureRecipe of_window() {
   recipe.all_heads = true;
   recipe.for_print = false;
   recipe.page = "Sinks";
+  recipe.picture = {"sinks", 640.5, 300};
+  recipe.device = "CPU f32, AVX-512";
+  recipe.weights = "BF16+F32";
   return recipe;
 }
 }  // namespace
@@ -46,6 +49,17 @@ TEST_CASE("a recipe is one line of ASCII and reads back as it was") {
     for (const char c : json) CHECK((c >= ' ' && c <= '~'));
     CHECK(picture_recipe_from_json(json, "here") == recipe);
   }
+  CHECK(computed_by(of_window()) == "CPU f32, AVX-512, weights BF16+F32");
+  CHECK(computed_by(of_command) == "");
+  // A file of an older version says nothing of either, nor of the picture's room.
+  const PictureRecipe older = picture_recipe_from_json(
+      R"({"type": "headscope picture", "version": 1, "command": ["render"], "folder": "/"})", "here");
+  CHECK(older.device + older.weights == "");
+  CHECK_FALSE(older.picture);
+  CHECK_THROWS_WITH_AS(picture_recipe_from_json(R"({"type": "headscope picture", "version": 1, "command": ["render"],)"
+                                                R"("picture": {"id": "a", "width": -1}})",
+                                                "x.png"),
+                       doctest::Contains("width"), Error);
 }
 
 TEST_CASE("what is no recipe is refused by name, and what no JSON can hold makes none") {

@@ -158,6 +158,19 @@ TEST_CASE("what somebody writes into the file stays, and nothing is changed that
   s.settle();
   CHECK(s.message().find("another program") != std::string::npos);
   CHECK(joined(lesson_pages(read_file(s.file))) == joined(pages));
+  // That is said once: what the file holds now is on the list, and what is done from here on can be undone.
+  CHECK(s.titles() == Titles{"a", "c"});
+  CHECK(s.scenes.undoable() == "");
+  s.explorer.jobs.dismiss();
+  s.scenes.undo();
+  s.settle();
+  CHECK(s.message() == "");
+  s.scenes.rename(0, "d");
+  s.settle();
+  CHECK(s.scenes.undoable() == "renamed: a");
+  s.scenes.undo();
+  s.settle();
+  CHECK(s.titles() == Titles{"a", "c"});
 }
 
 TEST_CASE("there may be several lists; without a folder of one's own there is none, and that is said") {

@@ -32,6 +32,50 @@ bool has(const std::string& text, const char* part) {
 }
 }  // namespace
 
+TEST_CASE("a capture remembers how it was made, inspect says it, and it is made again to the byte") {
+  const fs::path folder = scratch_dir("capture-again");
+  const std::string file = folder / "a.safetensors", anew = folder / "b.safetensors",
+                    model = source_dir() / "models/tiny-gpt2";
+  cli({"capture", "-m", model, "-t", "Anna sold pies", "--sites", "q,logits", "--edit", "0.1: temperature 2", "-o",
+       file});
+  const std::string told = cli({"inspect", file}).out;
+  CHECK(has(told, ("captured by: headscope-cli capture -m " + model +
+                   " -t Anna sold pies --sites q,logits --edit 0.1: "
+                   "temperature 2\n")
+                      .c_str()));
+  CHECK(has(told, ", CPU f32, "));
+  CHECK(has(told, ", weights F16\n"));
+  const auto json = nlohmann::json::parse(cli({"inspect", file, "--json"}).out).at("recipe");
+  CHECK(json.at("command").size() == 9);
+  CHECK(json.at("weights") == "F16");
+  CHECK(json.at("device").get<std::string>().starts_with("CPU f32, "));
+  CHECK(cli({"capture", "--again", file}).out == "the same as " + file + "\n");
+  CHECK(cli({"capture", "--again", file, "-o", anew}).out == anew + "\nthe same as " + file + "\n");
+  CHECK(nlohmann::json::parse(cli({"inspect", anew, "--json"}).out).at("recipe").at("command") == json.at("command"));
+
+  // One number of the file is another.
+  std::string bytes = read_file(file);
+  bytes[bytes.size() - 2] = static_cast<char>(bytes[bytes.size() - 2] ^ 1);
+  write_file_atomically(file, bytes);
+  const Finished other = run_cli({"capture", "--again", file});
+  CHECK(other.code == 1);
+  CHECK(has(other.err, "1 of "));
+  CHECK(has(other.err, "tensors are different"));
+  CHECK(has(other.err, "hint: the model's files have changed"));
+  // … and so was the device.
+  const auto at = bytes.rfind("CPU f32, ");  // of the recipe
+  REQUIRE(at != std::string::npos);
+  write_file_atomically(file, bytes.replace(at, 7, "GPU f64"));
+  CHECK(has(run_cli({"capture", "--again", file}).err, "it was computed by GPU f64, "));
+  CHECK(run_cli({"capture", "--again", file, "--sites", "q"}).code == 2);
+
+  cli({"capture", "-m", model, "-t", "Anna sold pies", "--no-recipe", "-o", file});
+  CHECK(cli({"inspect", file}).out.find("captured by") == std::string::npos);
+  const Finished none = run_cli({"capture", "--again", file});
+  CHECK(none.code == 1);
+  CHECK(has(none.err, "expected a capture with its recipe, as Headscope writes it, found no recipe"));
+}
+
 TEST_CASE("metrics between two texts, and why some have none") {
   const std::string text = cli({"metrics", "--trace", fixture("cross.npz")}).out;
   CHECK(has(text, "tiny translator: imported, 1 layers × 2 heads, 3 query tokens × 2 key tokens"));

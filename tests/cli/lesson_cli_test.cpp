@@ -82,6 +82,49 @@ TEST_CASE("notes of who presents it are told only where they are asked for; a fo
   CHECK(run_cli({"lesson", "check", file}).code == 1);
 }
 
+TEST_CASE("a lesson is shown, listed and checked in another language; what a translation changes is named") {
+  const testing::Variable all("LC_ALL", "C");
+  const Finished german = run_cli({"lesson", "show", "01-who-is-she", "--language", "de", "--answers"});
+  CHECK(german.code == 0);
+  CHECK(german.out.starts_with("Welches Wort sieht „she“ an?\n"));
+  CHECK(german.out.find("Answer: Anna, position 10. Sein Gewicht ist 0.9") != std::string::npos);
+  CHECK(run_cli({"lesson", "show", "01-who-is-she"}).out.starts_with("Which word does"));
+  {
+    const testing::Variable messages("LC_ALL", "de_AT.UTF-8");
+    CHECK(run_cli({"lesson", "show", "01-who-is-she"}).out.starts_with("Welches Wort"));
+    CHECK(run_cli({"lesson", "show", "01-who-is-she", "--language", "en"}).out.starts_with("Which word"));
+  }
+  const Finished none = run_cli({"lesson", "show", "01-who-is-she", "--language", "fr"});
+  CHECK(none.out.starts_with("Which word"));
+  CHECK(none.err.find("01-who-is-she is not translated to fr") != std::string::npos);
+  CHECK(run_cli({"lesson", "show", "01-who-is-she", "--language", "German"}).code == 2);
+  const auto listed =
+      nlohmann::json::parse(run_cli({"lesson", "list", "--json", "--language", "de"}).out).at("lessons");
+  CHECK(listed.at(0).at("languages") == "en de zh");
+  CHECK(listed.at(0).at("title") == "Welches Wort sieht „she“ an?");
+  CHECK(listed.at(5).at("languages") == "en");
+  CHECK(listed.size() == nlohmann::json::parse(run_cli({"lesson", "list", "--json"}).out).at("lessons").size());
+  // One lesson in three languages, and in one.
+  CHECK(run_cli({"lesson", "check", "01-who-is-she"}).out == "12 of 12 steps in 3 lessons are good\n");
+  CHECK(run_cli({"lesson", "check", "01-who-is-she", "--language", "zh"}).out ==
+        "4 of 4 steps in 1 lessons are good\n");
+  const auto folder = scratch_dir("lesson-language");
+  const std::string text =
+      "---\ntitle: One\nmodel: induction\ntext: Mr and Mrs Qu\n---\n## One\nProse.\n```expect\n"
+      "tokens() == 13\n```\n";
+  std::string other = text;
+  other.replace(other.find("== 13"), 5, "> 12");
+  write_file_atomically(folder / "x.md", text);
+  write_file_atomically(folder / "x.de.md", other);
+  const Finished checked = run_cli({"lesson", "check", (folder / "x.md").string()});
+  CHECK(checked.code == 1);
+  CHECK(checked.out.find("x.de.md, line 9: step 1: expected expect “tokens() == 13”") != std::string::npos);
+  CHECK(checked.out.find("2 of 2 steps in 2 lessons are good") != std::string::npos);
+  const auto page = folder / "page.html";
+  REQUIRE(run_cli({"lesson", "export", "01-who-is-she", "-o", page.string(), "--language", "de"}).code == 0);
+  CHECK(read_file(page).find("Kommt es darauf an?") != std::string::npos);
+}
+
 TEST_CASE("a handout holds prose, a picture of each step and, where asked for, the answers") {
   const auto folder = scratch_dir("handout");
   const std::string plain = (folder / "a.html").string(), told = (folder / "b.html").string();

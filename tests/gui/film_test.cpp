@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "app/state/film.h"
+#include "app/state/page_drawer.h"
 #include "core/base/file.h"
 #include "core/edits/temperature_edit.h"
+#include "core/io/picture.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 #include "tests/support/small_recipe.h"
@@ -136,6 +138,67 @@ TEST_CASE("a page is filmed by its own control, which is put back") {
   CHECK(controller.key() == key);
   CHECK(recipe.film->values == std::vector<std::string>{"0", "4", "8"});
   CHECK_FALSE(recipe.page.empty());
+  // It is made again without the window, to the byte.
+  REQUIRE(recipe.picture);
+  CHECK(recipe.device.starts_with("CPU f32, "));
+  CHECK(recipe.weights == e.results().run->trace->model.dtype);
+  const Ctx ctx{*e.app.explorer().jobs.processor()};
+  draw_page(recipe, "film", folder / "anew.apng", true, {}, ctx);
+  fs::path filmed;
+  for (const auto& each : fs::directory_iterator(folder))
+    if (each.path().filename() != "anew.apng") filmed = each.path();
+  CHECK(read_file(filmed) == read_file(folder / "anew.apng"));
+}
+
+namespace {
+/// Exports the largest picture that is shown, and draws it once more without the window.
+void exported_and_drawn_anew(Explore& e, const fs::path& folder) {
+  int quiet = 0;
+  REQUIRE(e.driver.until([&] { return (quiet = e.app.settled() ? quiet + 1 : 0) > 10; }, 20'000));
+  e.app.explorer().jobs.dismiss();
+  e.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
+  e.driver.frames(3);
+  e.driver.click("Export");
+  const std::string said = written(e);
+  CAPTURE(said);
+  REQUIRE(said.starts_with("Written: "));
+  const fs::path file = said.substr(9, said.find("  ") - 9);
+  const PictureRecipe recipe = read_picture_recipe(file);
+  REQUIRE(recipe.picture);
+  CAPTURE(recipe.page);
+  const Ctx ctx{*e.app.explorer().jobs.processor()};
+  draw_page(recipe, "picture", folder / "anew.png", true, {}, ctx);
+  CHECK(read_picture(file) == read_picture(folder / "anew.png"));
+  fs::remove(file);
+}
+}  // namespace
+
+TEST_CASE("the picture of every page of positions, and of a mechanism, is drawn again to the pixel without a window") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path folder = scratch_dir("gui-page-again");
+  AppOptions options = Explore::options(1280, 720);
+  options.example = "tiny-llama";
+  Explore e(options);
+  PositionsController controller(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
+  PositionsWorkspace positions(controller);
+  MechanismsWorkspace mechanisms(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
+  e.app.add(positions);
+  e.app.add(mechanisms);
+  e.app.settings().save_folder = folder;
+  e.driver.frames(2);
+  e.driver.click("Positions");
+  for (const char* page : {"rope", "none", "sinusoidal", "binary", "shaw", "transformer-xl", "t5", "chunks", "alibi"}) {
+    CAPTURE(page);
+    e.app.settings().pages["Positions"] = page;
+    exported_and_drawn_anew(e, folder);
+  }
+  e.driver.click("Mechanisms");
+  e.app.settings().pages["Mechanisms"] = "linear";
+  for (const MechanismView view : {MechanismView::compare, MechanismView::steps, MechanismView::recurrent}) {
+    mechanisms.controller().view = view;
+    CAPTURE(static_cast<int>(view));
+    exported_and_drawn_anew(e, folder);
+  }
 }
 
 TEST_CASE(

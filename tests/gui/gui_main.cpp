@@ -44,6 +44,7 @@ int main(int count, char** arguments) {
   // Nothing is found or written among a person's own files. Before Pango's thread looks for fonts: it reads the
   // environment while it does.
   const headscope::testing::Variable own("XDG_DATA_HOME", headscope::testing::scratch_dir("data").string());
+  const headscope::testing::Variable english("LC_ALL", "C.UTF-8");  // lessons follow the system's language
   doctest::Context context(count, arguments);
   if (const std::string missing = missing_glyphs(); !missing.empty()) {
     std::fprintf(stderr, "skipped: no font has %s; cmake/packages-debian.txt names some that do\n", missing.c_str());

@@ -9,6 +9,7 @@
 #include "app/state/lesson_session.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
+#include "viz/export/glyphs.h"
 
 namespace headscope::lessons_test {
 
@@ -280,6 +281,35 @@ TEST_CASE("lessons of other scripts stay inside their column, and every key of s
   driver.frames(3);
   CHECK_FALSE(app.requests().presenting);
   CHECK(lessons.lesson());
+}
+
+TEST_CASE("a lesson is in the chosen language where fonts have its characters; Settings choose another") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const bool chinese = Glyphs().lacking("她", {}).empty();
+  AppOptions options = testing::Explore::options(1280, 720);
+  options.language = "zh";
+  {
+    testing::Explore e(options);
+    LessonController& lessons = e.app.explorer().lessons;
+    lessons.open("01-who-is-she");
+    REQUIRE(e.driver.until([&] { return lessons.lesson() && lessons.told(); }, 6000));
+    CHECK(lessons.lesson()->title == (chinese ? "“she”看的是哪个词？" : "Which word does “she” look at?"));
+    CHECK(e.app.explorer().jobs.message().has_value() == !chinese);
+    if (!chinese) CHECK(e.app.explorer().jobs.message()->text.starts_with("Lessons are in English: no font"));
+  }
+  options.language = "";
+  testing::Explore e(options);
+  LessonController& lessons = e.app.explorer().lessons;
+  lessons.open("01-who-is-she");
+  REQUIRE(e.driver.until([&] { return lessons.lesson() && lessons.told(); }, 6000));
+  CHECK(lessons.step().title == "A model that has to look back");
+  e.driver.key(ImGuiKey_Comma, ImGuiMod_Ctrl);
+  e.driver.click("de");
+  REQUIRE(e.driver.until([&] { return lessons.lesson()->language == "de" && lessons.told(); }, 6000));
+  CHECK(lessons.step().title == "Ein Modell, das zurückschauen muss");
+  CHECK(e.app.settings().language == "de");
+  e.driver.click("en");
+  REQUIRE(e.driver.until([&] { return lessons.lesson()->language.empty() && lessons.told(); }, 6000));
 }
 
 TEST_CASE("every workspace and page that a bundled lesson shows is there") {

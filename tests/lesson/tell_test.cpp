@@ -108,6 +108,11 @@ TEST_CASE("terms of the answer are those of the logits, as it is and under edits
         doctest::Approx(t.loss(best.id, without)).epsilon(1e-4));
   CHECK(t.text("under('1.0: ablate zero').answer()") != "i");
   CHECK(t.text("under('1.3: ablate zero').answer()") == "i");
+  // The text written on: another run of the whole of it, whose earlier rows are as they were.
+  CHECK(t.number("continued('ill').tokens()") == t.number("tokens()") + 3);
+  CHECK(t.number("continued('ill').probability('i', " + std::to_string(t.trace->tokens.size() - 1) + ")") ==
+        doctest::Approx(best.probability));
+  CHECK(t.text("continued('i').answer()") == "l");
   CHECK(t.number("edits()|length") == 0);
   CHECK(t.text("under('1.3: ablate zero', '0.*: temperature 2').edits()|join(' + ')") ==
         "1.3: ablate zero + 0.*: temperature 2");

@@ -9,5 +9,6 @@
 int main(int count, char** arguments) {
   using namespace headscope::testing;
   const Variable own("XDG_DATA_HOME", scratch_dir("data").string());
+  const Variable english("LC_ALL", "C.UTF-8");  // lessons follow the system's language
   return doctest::Context(count, arguments).run();
 }

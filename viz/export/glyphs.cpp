@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -174,6 +175,17 @@ bool Glyphs::has(std::int32_t character, const Font& font) {
   const std::string text = to_utf8(character);
   const Ref<PangoLayout> layout = state_->lines.line(text, {font.role, reference, font.weight});
   return pango_layout_get_unknown_glyphs_count(layout.get()) == 0;
+}
+
+std::string_view Glyphs::lacking(std::string_view text, const Font& font) {
+  std::set<std::string_view> seen;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view bytes = text.substr(at, static_cast<std::size_t>(utf8_length(text[at])));
+    at += bytes.size();
+    if (static_cast<unsigned char>(bytes.front()) < 0x80 || !seen.insert(bytes).second) continue;
+    if (first_invalid_utf8(bytes) || !has(code_point_at(bytes, 0).value, font)) return bytes;
+  }
+  return {};
 }
 
 bool stands_alone(std::int32_t c) {

@@ -53,6 +53,9 @@ class Glyphs {
   Metrics metrics(const Font& font) const;
   /// True when a font on the machine has the character.
   bool has(std::int32_t character, const Font& font);
+  /// The first character of the text that none has, ASCII aside; "" = all can be drawn. Bytes that are no UTF-8 count
+  /// as such.
+  std::string_view lacking(std::string_view text, const Font& font);
 
  private:
   struct State;

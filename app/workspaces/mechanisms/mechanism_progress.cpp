@@ -68,27 +68,11 @@ void MechanismsWorkspace::machine(Ui& ui) {
   const double height = page->result.ring     ? (page->result.ring->workers.size() > 6 ? 330 : 280)
                         : page->result.memory ? memory_diagram(*page->result.memory).height
                                               : 200;
-  machine_.want(jobs_, ui, page, fmt::format("{} {}", width, height), [page, width, height](const Style& style) {
-    const Mechanism& m = *page->choice.mechanism;
-    if (page->result.ring) {
-      WorkerRing ring = worker_ring(*page->result.ring, m);
-      ring.width = width, ring.height = height;
-      return worker_ring_scene(ring, style);
-    }
-    if (page->result.memory) {
-      BoxDiagram diagram = memory_diagram(*page->result.memory);
-      diagram.width = width;
-      return box_diagram_scene(diagram, style);
-    }
-    TileMachine tiles = tile_machine(
-        *page->result.tiles, m, [&](Index row) { return place(*page, MechanismAxis::query, row); }, style.theme);
-    tiles.width = width, tiles.height = height;
-    return tile_machine_scene(tiles, style);
-  });
-  SceneViewOptions how;
-  how.fit_height = false;
-  const Scene* scene = machine_.scene();
-  machine_.draw(ui, "mechanism machine", how, width, scene && page->result.memory ? scene->height : height);
+  if (show(ui, machine_, "mechanism machine", {width, height})) {
+    SceneViewOptions how;
+    how.fit_height = false;
+    machine_.draw(ui, "mechanism machine", how, width, page->result.memory ? machine_.scene()->height : height);
+  }
   ImGui::Dummy({0, ui.px(4)});
 }
 

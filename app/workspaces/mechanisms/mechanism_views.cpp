@@ -62,28 +62,31 @@ Matrix with_layer_means(int layers, int heads, const std::vector<double>& of_hea
 
 }  // namespace
 
+bool MechanismsWorkspace::show(Ui& ui, SceneSlot& slot, const char* id, Room room) {
+  slot.want(jobs_, ui, id, mechanism_picture(controller_, id), room);
+  return slot.scene() != nullptr;
+}
+
 /// Shows the flow, paints the hovered row and column over all of its matrices, and tells what the pointer is on.
-void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, const std::vector<Shown>& shown,
-                                   double width, const std::string& options, BuildFlow build) {
+void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, const std::vector<ShownMatrix>& shown,
+                                   Room room) {
   const auto page = controller_.page();
-  slot.want(jobs_, ui, page, options,
-            [page, build = std::move(build)](const Style& style) { return matrix_flow_scene(build(*page), style); });
+  if (!show(ui, slot, id, room)) return;
   const Scene* scene = slot.scene();
-  if (!scene) return;
   SceneViewOptions how;
   how.fit_height = false;
   how.tooltips = false;
-  const SceneTouch touch = slot.draw(ui, id, how, width, scene->height);
+  const SceneTouch touch = slot.draw(ui, id, how, room.width, scene->height);
   // What the rows and columns of each matrix are. A picture may be older than the words beside it.
-  const auto words_of = [&](const std::string& name) -> const Shown* {
-    const auto found = std::ranges::find(shown, name, &Shown::id);
+  const auto words_of = [&](const std::string& name) -> const ShownMatrix* {
+    const auto found = std::ranges::find(shown, name, &ShownMatrix::id);
     return found == shown.end() ? nullptr : &*found;
   };
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   for (const Mark& mark : scene->marks) {
     const auto* map = std::get_if<Heatmap>(&mark.shape);
     if (!map || map->rows() == 0 || map->columns() == 0) continue;
-    const Shown* words = words_of(mark.id);
+    const ShownMatrix* words = words_of(mark.id);
     if (!words) continue;
     const MechanismAxis rows = words->rows, columns = words->columns;
     const auto frame = [&](const Rect& r, Color color) {
@@ -108,7 +111,7 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
     if (hovered_.key && columns == MechanismAxis::key) column(*hovered_.key, with_opacity(ui.theme.key, 0.7));
   }
   const auto outline = [&](const std::optional<MechanismCell>& cell, float thick) {
-    const Shown* words = cell ? words_of(cell->step) : nullptr;
+    const ShownMatrix* words = cell ? words_of(cell->step) : nullptr;
     const Mark* mark = words && words->step ? find(*scene, cell->step) : nullptr;
     const auto* map = mark ? std::get_if<Heatmap>(&mark->shape) : nullptr;
     if (!map || cell->row >= map->rows() || cell->column >= map->columns()) return;
@@ -117,7 +120,7 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
     draw.AddRect({from.x - 1, from.y - 1}, {to.x + 1, to.y + 1}, col(ui.theme.background), 0, 0, thick + 2);
     draw.AddRect(from, to, col(ui.theme.accent), 0, 0, thick);
   };
-  const bool steps = std::ranges::any_of(shown, [](const Shown& each) { return each.step != nullptr; });
+  const bool steps = std::ranges::any_of(shown, [](const ShownMatrix& each) { return each.step != nullptr; });
   if (steps) {
     if (!told_) outline(controller_.pinned ? controller_.pinned : telling_cell(*page), ui.px(2));
     if (told_ && controller_.pinned) outline(controller_.pinned, ui.px(2));
@@ -125,13 +128,13 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
   }
   if (!touch.hovered || !touch.mark) return;
   if (const auto* folds = meaning<TitleOf>(touch.mark)) {
-    if (touch.clicked && !folded_.erase(folds->matrix)) folded_.insert(folds->matrix);
+    if (touch.clicked && !controller_.folded.erase(folds->matrix)) controller_.folded.insert(folds->matrix);
     tooltip(ui, {"click to fold or to open", touch.mark->tooltip});
     return;
   }
   if (!touch.cell) return;
   const auto* map = std::get_if<Heatmap>(&touch.mark->shape);
-  const Shown* words = words_of(touch.mark->id);
+  const ShownMatrix* words = words_of(touch.mark->id);
   if (!map || !words) return;
   const MechanismAxis rows = words->rows, columns = words->columns;
   const Index i = touch.cell->row, j = touch.cell->column;
@@ -168,32 +171,7 @@ void MechanismsWorkspace::compare(Ui& ui) {
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   // Names take a third of a small map: it keeps the width that there is.
   const double side = std::clamp(std::min((width - 64) / 3, std::max(room - 330, 180.0)), 120.0, 340.0);
-  const std::vector<Shown> shown{
-      {"reference", "Softmax (reference)", "softmax(" + mechanism::scores_text(controller_.page()->input) + ")"},
-      {"effective", "Effective weights", "what each value counts for"},
-      {"difference", "Difference", "this − softmax"}};
-  matrices(ui, compare_, "mechanism compare", shown, width, fmt::format("{} {}", width, side),
-           [shown, width, side](const MechanismPage& page) {
-             MatrixFlow flow;
-             flow.width = width, flow.side = side;
-             flow.arrows = false;
-             const auto add = [&](const Shown& words, const Tensor& values, const std::vector<std::uint8_t>& hidden) {
-               flow.matrices.push_back({words.id, words.title, words.formula, values, hidden, {}, {}, "weight", false});
-             };
-             // What has weight where the mask hides it must be seen.
-             const std::vector<std::uint8_t> own = page.looks_ahead ? std::vector<std::uint8_t>{} : page.hidden;
-             add(shown[0], page.comparison.reference.weights, page.hidden);
-             add(shown[1], page.result.weights, own);
-             add(shown[2], page.comparison.difference, own);
-             for (const std::size_t i : {0, 1})
-               if (i == 0 || page.shares)
-                 flow.matrices[i].low = 0, flow.matrices[i].high = 1, flow.matrices[i].unit = "share";
-             // Rounding is no difference: its colours would say otherwise.
-             const double most = std::max(page.most_different, 1e-3);
-             flow.matrices[2].low = -most, flow.matrices[2].high = most;
-             for (FlowMatrix& each : flow.matrices) each.rows = page.names.queries, each.columns = page.names.keys;
-             return flow;
-           });
+  matrices(ui, compare_, "mechanism compare", compared_matrices(*controller_.page()), {width, side});
 }
 
 void MechanismsWorkspace::numbers(Ui& ui) {

@@ -44,24 +44,6 @@ Color role_color(const Ui& ui, ShapeChip::Role role) {
 
 }  // namespace
 
-std::string place(const MechanismPage& page, MechanismAxis axis, Index position) {
-  const std::vector<std::string>* names = axis == MechanismAxis::query ? &page.names.queries
-                                          : axis == MechanismAxis::key ? &page.names.keys
-                                                                       : nullptr;
-  if (!names || position >= static_cast<Index>(names->size())) return fmt::format("{}", position);
-  return page.trace ? fmt::format("{} {}", nth(*names, position), position) : nth(*names, position);
-}
-
-std::string row_place(const MechanismPage& page, const MechanismStep& step, Index row) {
-  return row < static_cast<Index>(step.row_names.size()) ? nth(step.row_names, row)
-                                                         : place(page, step.rows, step.first_row + row);
-}
-
-std::string column_place(const MechanismPage& page, const MechanismStep& step, Index column) {
-  return column < static_cast<Index>(step.column_names.size()) ? nth(step.column_names, column)
-                                                               : place(page, step.columns, step.first_column + column);
-}
-
 std::string count_words(double value) {
   static constexpr const char* units[5] = {"", "k", "M", "G", "T"};
   std::string words = with_unit(value, units, 1000);

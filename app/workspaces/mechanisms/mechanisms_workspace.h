@@ -6,13 +6,13 @@
 
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "app/actions/action.h"
 #include "app/state/controller_controls.h"
 #include "app/state/mechanism_controller.h"
+#include "app/state/page_picture.h"
 #include "app/widgets/catalogue.h"
 #include "app/widgets/matrix_edit.h"
 #include "app/workspaces/scene_slot.h"
@@ -56,17 +56,10 @@ class MechanismsWorkspace : public Workspace {
   void progress(Ui& ui);  // mechanism_progress.cpp
   void machine(Ui& ui);   // likewise
   void play(Ui& ui, int last);
-  /// A matrix of a picture: what the words about its cells need.
-  struct Shown {
-    std::string id, title, formula;
-    MechanismAxis rows = MechanismAxis::query, columns = MechanismAxis::key;
-    const MechanismStep* step = nullptr;  ///< then its cells can be pinned
-    std::string hidden = {};              ///< why a cell is; "" = the rule hides it
-  };
-  using BuildFlow = std::function<MatrixFlow(const MechanismPage& page)>;
-  /// `build` runs on the worker, and only when the page or `options` changed.
-  void matrices(Ui& ui, SceneSlot& slot, const char* id, const std::vector<Shown>& shown, double width,
-                const std::string& options, BuildFlow build);
+  /// A picture of the page (app/state/page_picture.h) in this room; false until it has come.
+  bool show(Ui& ui, SceneSlot& slot, const char* id, Room room);
+  /// One of matrices, `shown`, with what the pointer does to them.
+  void matrices(Ui& ui, SceneSlot& slot, const char* id, const std::vector<ShownMatrix>& shown, Room room);
   // the arithmetic of a cell (mechanism_cell.cpp)
   void walk(AppContext& app, bool list_takes_arrows);
   void arithmetic(Ui& ui);
@@ -103,9 +96,8 @@ class MechanismsWorkspace : public Workspace {
                        SceneSlot{"scene.mechanism.curve.2"}, SceneSlot{"scene.mechanism.curve.3"},
                        SceneSlot{"scene.mechanism.curve.4"}};
   SceneSlot path_{"scene.mechanism.path"};
-  Hovered hovered_, hovering_;         // of the last frame, and of this one
-  std::optional<MechanismCell> told_;  // of the steps: that the pointer was on in the last frame
-  std::set<std::string> folded_;
+  Hovered hovered_, hovering_;          // of the last frame, and of this one
+  std::optional<MechanismCell> told_;   // of the steps: that the pointer was on in the last frame
   std::string typed_[3], typed_error_;  // Q, K, V by hand
   std::uint64_t typed_of_ = 0;          // the controller's numbers that stand there
   MatrixEdit cells_;
@@ -116,11 +108,6 @@ class MechanismsWorkspace : public Workspace {
   bool drawn_ = false, held_ = false;
 };
 
-/// A position of the page's text as people read it: "fox 3".
-std::string place(const MechanismPage& page, MechanismAxis axis, Index position);
-/// Row or column of a step likewise.
-std::string row_place(const MechanismPage& page, const MechanismStep& step, Index row);
-std::string column_place(const MechanismPage& page, const MechanismStep& step, Index column);
 /// "49 k", "67 M"; "4.1 kB".
 std::string count_words(double value);
 std::string byte_words(double value);

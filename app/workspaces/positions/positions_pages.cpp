@@ -40,26 +40,21 @@ bool whole(const Ui& ui, const char* label, int& value, int low, int high, int u
   return true;
 }
 
+/// What is left of the middle column.
+Room middle_room(const PageContext& c) {
+  return {std::floor(c.room()), std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8};
+}
+
 }  // namespace
 
 void PositionsWorkspace::none_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("none"));
-  const auto permuted = controller_.permuted();
   note(c.ui,
        "The first tokens of the text, read forwards and backwards. Without positions and without a mask attention "
        "cannot tell one order from the other: every token's output is the same to the last digits of float32, only "
        "in another place. A causal mask alone breaks that, and so do positions.");
-  if (!permuted) return empty_state(c.ui, "Reading the text in both orders …", "");
-  const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  show(c, main_, "none", permuted, "", width, height, [permuted, width, height](const Style& style) {
-    PermutedPicture picture{permuted->labels,
-                            permuted->order,
-                            {permuted->open, permuted->causal, permuted->placed},
-                            {"no positions, no mask", "no positions, causal mask", "own positions, no mask"}};
-    Scene scene = permuted_picture(picture, {width, height}, style);
-    scene.description = "last residual stream, largest difference over its dimensions";
-    return scene;
-  });
+  if (!controller_.permuted()) return empty_state(c.ui, "Reading the text in both orders …", "");
+  show(c, main_, "none", middle_room(c));
 }
 
 void PositionsWorkspace::learned_middle(const PageContext& c) {
@@ -69,35 +64,17 @@ void PositionsWorkspace::learned_middle(const PageContext& c) {
     return empty_state(c.ui, "This model has no table of positions",
                        "It turns queries and keys instead (RoPE). Open tiny-gpt2, on the right, for a model that "
                        "learnt its positions.");
-  const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  const bool centered = controller_.view.centered;
-  show(c, main_, "learned", model, fmt::format("{}", centered), width, height,
-       [model, centered, width, height](const Style& style) {
-         const Tensor table = model->weights().position_embedding;
-         return learned_picture(
-             table, centered,
-             fmt::format("position embedding of {}, {} × {}, f32", model->config().name, table.dim(0), table.dim(1)),
-             {width, height}, style);
-       });
+  show(c, main_, "learned", middle_room(c));
 }
 
 void PositionsWorkspace::sinusoidal_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("sinusoidal"));
-  const auto source = c.results().model.model;
-  const PositionsView& v = controller_.view;
-  const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  show(c, main_, "sinusoidal", source, fmt::format("{} {} {}", v.dimensions, v.positions, v.position), width, height,
-       [d = v.dimensions, n = v.positions, p = v.position, width, height](const Style& style) {
-         return sinusoidal_picture(d, n, p, {width, height}, style);
-       });
+  show(c, main_, "sinusoidal", middle_room(c));
 }
 
 void PositionsWorkspace::binary_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("binary"));
-  const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  show(c, main_, "binary", c.results().model.model, "", width, height, [width, height](const Style& style) {
-    return binary_picture(16, 4, {width, height}, style);
-  });
+  show(c, main_, "binary", middle_room(c));
 }
 
 void PositionsWorkspace::shaw_middle(const PageContext& c) {
@@ -106,12 +83,7 @@ void PositionsWorkspace::shaw_middle(const PageContext& c) {
                          "training, which the open "
                          "model was not given; these are drawn from N(0, 1/√d) with seed {}.",
                          controller_.view.seed));
-  const auto vectors = controller_.vectors();
-  const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  show(c, main_, "shaw", vectors, fmt::format("{} {}", controller_.view.window, controller_.view.seed), width, height,
-       [vectors, window = controller_.view.window, seed = controller_.view.seed, width, height](const Style& style) {
-         return shaw_picture(vectors->q, vectors->k, vectors->scale, window, seed, {width, height}, style);
-       });
+  show(c, main_, "shaw", middle_room(c));
 }
 
 void PositionsWorkspace::transformer_xl_middle(const PageContext& c) {
@@ -122,49 +94,22 @@ void PositionsWorkspace::transformer_xl_middle(const PageContext& c) {
           "Queries and keys as chosen on the left, before any rotation. u, v and W_R are learnt in training; these are "
           "drawn from N(0, 1/√d) with seed {}.",
           controller_.view.seed));
-  const auto vectors = controller_.vectors();
-  const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  show(c, main_, "transformer-xl", vectors, fmt::format("{}", controller_.view.seed), width, height,
-       [vectors, seed = controller_.view.seed, width, height](const Style& style) {
-         return transformer_xl_picture(vectors->q, vectors->k, vectors->scale, seed, {width, height}, style);
-       });
+  show(c, main_, "transformer-xl", middle_room(c));
 }
 
 void PositionsWorkspace::t5_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("t5"));
-  const auto vectors = controller_.vectors();
-  const PositionsView& v = controller_.view;
-  const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  const std::vector<float> fitted = controller_.fitted();
-  show(c, main_, "t5", vectors, fmt::format("{} {} {} {}", v.buckets, v.max_distance, v.both_directions, fitted.size()),
-       width, height,
-       [vectors, fitted, buckets = v.buckets, distance = v.max_distance, both = v.both_directions, width,
-        height](const Style& style) {
-         return t5_picture(buckets, distance, both, fitted, vectors->tokens(), {width, height}, style);
-       });
+  show(c, main_, "t5", middle_room(c));
 }
 
 void PositionsWorkspace::chunks_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("chunks"));
-  const auto model = c.results().model.model;
-  const int context = model->config().context, chunk = controller_.chunk();
-  const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  show(c, main_, "chunks", model, fmt::format("{} {}", chunk, context), width, height,
-       [chunk, context, width, height](const Style& style) {
-         return chunk_picture(chunk, context, Index{4} * context, {width, height}, style);
-       });
+  show(c, main_, "chunks", middle_room(c));
 }
 
 void PositionsWorkspace::alibi_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("alibi"));
-  const auto vectors = controller_.vectors();
-  const int heads = c.results().model.model->config().dims.heads,
-            head = std::clamp(controller_.view.head, 0, heads - 1);
-  const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  show(c, main_, "alibi", vectors, fmt::format("{} {}", heads, head), width, height,
-       [heads, head, n = vectors->tokens(), width, height](const Style& style) {
-         return alibi_picture(heads, head, n, {width, height}, style);
-       });
+  show(c, main_, "alibi", middle_room(c));
 }
 
 void PositionsWorkspace::page_controls(const PageContext& c) {

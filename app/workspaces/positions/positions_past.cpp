@@ -44,12 +44,7 @@ void PositionsWorkspace::past_middle(const PageContext& c) {
   plot(ui, "past the trained length", std::move(chart));
   section(ui, "WHICH METHOD WHEN", "mean loss by stretch of the text, nats · framed: the least farthest out");
   const double width = std::floor(c.room());
-  show(c, main_, "which method when", run, "", width, table, [run, width, table](const Style& style) {
-    MatrixMap map = past_context_table(*run);
-    map.width = width;
-    map.height = table - 8;
-    return matrix_map_scene(map, style);
-  });
+  show(c, main_, "which method when", {width, table});
 }
 
 void PositionsWorkspace::past_controls(const PageContext& c) {

@@ -11,8 +11,6 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/positions/positions_workspace.h"
-#include "viz/color/color_norm.h"
-#include "viz/scene/compose.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -25,41 +23,11 @@ std::string token_at(const Trace& trace, Index position) {
   return fmt::format("{} {}", token_label(trace, position), position);
 }
 
-/// How far the curve goes: past the trained context, so that what lies beyond is seen.
-Index farthest_of(Index tokens, int context) {
-  const Index wanted = std::max<Index>(tokens, 128);
-  return context > 0 ? std::min<Index>(std::max<Index>(wanted, context * 3 / 2), 4096) : wanted;
-}
-
 }  // namespace
-
-std::shared_ptr<const RotaryView> PositionsWorkspace::rotary_view() {
-  const auto& vectors = controller_.vectors();
-  const RotaryConfig shown = controller_.rotary(), own = controller_.own_rotary();
-  const std::string key =
-      fmt::format("{} {} {} {} {} {} {}", controller_.query(), controller_.key(), controller_.view.shift, shown.base,
-                  static_cast<int>(shown.scaling), shown.factor, static_cast<int>(controller_.view.layout));
-  if (rotary_ && rotary_key_ == key && rotary_of_ == vectors) return rotary_;
-  auto view = std::make_shared<RotaryView>();
-  view->query = controller_.query();
-  view->key = controller_.key();
-  view->shift = controller_.view.shift;
-  view->config = shown;
-  view->own = own;
-  view->scale = vectors->scale;
-  view->causal = controller_.results().model.model->config().causal;
-  view->context = controller_.results().model.model->config().context;
-  view->parts = rotary_parts(row_of(vectors->q, view->query), row_of(vectors->k, view->key), controller_.view.layout);
-  view->source = fmt::format("q at {}, k at {}: {}", view->query, view->key, vectors->source);
-  rotary_ = view;
-  rotary_key_ = key;
-  rotary_of_ = vectors;
-  return view;
-}
 
 void PositionsWorkspace::rope_middle(const PageContext& c) {
   const Ui& ui = c.ui;
-  const auto view = rotary_view();
+  const auto view = controller_.rotary_view();
   const auto& vectors = controller_.vectors();
   const float top = ImGui::GetCursorPosY();
   {
@@ -95,48 +63,14 @@ void PositionsWorkspace::rope_middle(const PageContext& c) {
   const double width = std::floor(c.room()), all = ImGui::GetContentRegionAvail().y / ui.scale;
   const double why_height = std::clamp(0.16 * all, 92.0, 150.0), curve_height = std::clamp(0.27 * all, 130.0, 260.0);
   const double main_height = std::max(150.0, all - why_height - curve_height - 2 * 34 - 24);
-  const RotaryConfig config = view->config;
-  const RotaryLayout layout = controller_.view.layout;
-  switch (controller_.view.rope) {
-    case Rope::dials:
-      show(c, main_, "dials", view, "", width, main_height, [view, width, main_height](const Style& style) {
-        return rotary_dials_picture(*view, width, main_height, style);
-      });
-      break;
-    case Rope::map:
-      show(c, main_, "score maps", view, "", width, main_height,
-           [view, vectors, config, layout, width, main_height](const Style& style) {
-             const Index most = 256, count = std::min<Index>(vectors->tokens(), most);
-             MatrixMap own = head_scores(vectors->q.slice(0, 0, count), vectors->k.slice(0, 0, count), config, layout,
-                                         vectors->scale, view->causal);
-             own.title = "Every query and key of the head";
-             own.provenance = vectors->source;
-             own.marked = Cell{std::min(view->query, count - 1), std::min(view->key, count - 1)};
-             own.numbers = false;
-             MatrixMap moved = score_by_positions(*view, std::max<Index>(count, 64));
-             moved.title = "This query and this key, moved to every two positions";
-             own.width = moved.width = std::floor((width - 40) / 2);
-             own.height = moved.height = main_height;
-             const Scene parts[] = {matrix_map_scene(own, style), matrix_map_scene(moved, style)};
-             return beside(parts, 40);
-           });
-      break;
-    case Rope::wavelengths:
-      show(c, main_, "wavelengths", view, "", width, main_height, [view, width, main_height](const Style& style) {
-        return rotary_wavelengths(*view, width, main_height, style);
-      });
-      break;
-  }
+  static constexpr const char* pictures[] = {"dials", "score maps", "wavelengths"};
+  show(c, main_, pictures[static_cast<int>(controller_.view.rope)], {width, main_height});
 
   section(ui, "SCORE AGAINST DISTANCE m − n",
           controller_.changed()
               ? "total, each pair's part · grey: as trained · click to choose the key"
               : "total, and each pair's part · the marked distance is this query and key · click to choose the key");
-  const Index farthest = farthest_of(vectors->tokens(), view->context);
-  const SceneTouch touch = show(c, curve_, "score curve", view, fmt::format("{}", farthest), width, curve_height,
-                                [view, farthest, width, curve_height](const Style& style) {
-                                  return score_against_distance(*view, farthest, width, curve_height, style);
-                                });
+  const SceneTouch touch = show(c, curve_, "score curve", {width, curve_height});
   if (const Mark* plot = curve_.scene() ? find(*curve_.scene(), "plot") : nullptr; plot && touch.hovered) {
     const Rect& rect = std::get<Box>(plot->shape).rect;
     const double share = (touch.at.x - rect.x) / rect.w;
@@ -152,8 +86,7 @@ void PositionsWorkspace::rope_middle(const PageContext& c) {
           fmt::format("{} → {} · q·k split by rotary pair, sorted · adds up to {}", token_at(*vectors->of, view->query),
                       token_at(*vectors->of, view->key),
                       short_number(view->score(static_cast<double>(view->query), static_cast<double>(view->key)), 4)));
-  show(c, why_, "why", view, "", width, why_height,
-       [view, width, why_height](const Style& style) { return why_this_score(*view, width, why_height, style); });
+  show(c, why_, "why", {width, why_height});
 }
 
 void PositionsWorkspace::position_sliders(Ui& ui) {
@@ -175,7 +108,7 @@ void PositionsWorkspace::position_sliders(Ui& ui) {
   }
   if (slider(ui, "shift both", shift, {0, 4096, 0, false, "", 0}))
     controller_.view.shift = static_cast<int>(std::lround(shift));
-  const auto view = rotary_view();
+  const auto view = controller_.rotary_view();
   const auto m = static_cast<double>(view->query), k = static_cast<double>(view->key),
              s = static_cast<double>(view->shift);
   // Both turned by their own positions, not by the difference: that the two agree is what is to be seen.
@@ -253,17 +186,9 @@ void PositionsWorkspace::scaling_controls(Ui& ui) {
 void PositionsWorkspace::rope_right(const PageContext& c) {
   position_sliders(c.ui);
   scaling_controls(c.ui);
-  const auto view = rotary_view();
   section(c.ui, "SCORE BY (m, n)", "every diagonal is one distance");
-  const double width = std::min(std::floor(c.room()), 260.0), height = width + 24;
-  constexpr Index count = 64;
-  show(c, small_, "score by positions", view, "", width, height, [view, width, height](const Style& style) {
-    MatrixMap matrix = score_by_positions(*view, count);
-    matrix.columns = matrix.rows = "";
-    matrix.width = width;
-    matrix.height = height;
-    return matrix_map_scene(matrix, style);
-  });
+  const double width = std::min(std::floor(c.room()), 260.0);
+  show(c, small_, "score by positions", {width, width + 24});
 }
 
 }  // namespace headscope

@@ -176,6 +176,13 @@ SceneTouch PositionsWorkspace::show(const PageContext& c, SceneSlot& slot, const
   return slot.draw(c.ui, id, how, width, height);
 }
 
+SceneTouch PositionsWorkspace::show(const PageContext& c, SceneSlot& slot, const char* id, Room room) {
+  slot.want(c.jobs, c.ui, id, positions_picture(controller_, id), room);
+  SceneViewOptions how;
+  how.fit_height = true;
+  return slot.draw(c.ui, id, how, room.width, room.height);
+}
+
 void PositionsWorkspace::middle(const PageContext& c) {
   follow(c);
   if (!c.trace())

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "app/actions/action.h"
-#include "app/render/rotary_picture.h"
 #include "app/state/controller_controls.h"
 #include "app/state/positions_controller.h"
 #include "app/widgets/catalogue.h"
@@ -38,7 +37,6 @@ class PositionsWorkspace : public Workspace {
   // positions_rope.cpp
   void rope_middle(const PageContext& c);
   void rope_right(const PageContext& c);
-  std::shared_ptr<const RotaryView> rotary_view();
   void position_sliders(Ui& ui);
   void scaling_controls(Ui& ui);
 
@@ -64,7 +62,9 @@ class PositionsWorkspace : public Workspace {
 
   /// Loss, KL and loss per position of what is chosen, beside the model as it is.
   void in_the_model(const PageContext& c);
-  /// A picture of the page in the room of the middle column.
+  /// A picture of the page (app/state/page_picture.h) in this room.
+  SceneTouch show(const PageContext& c, SceneSlot& slot, const char* id, Room room);
+  /// One that is not of the page's controls alone.
   SceneTouch show(const PageContext& c, SceneSlot& slot, const char* id, std::shared_ptr<const void> source,
                   const std::string& options, double width, double height, SceneSlot::Build build);
 
@@ -72,9 +72,6 @@ class PositionsWorkspace : public Workspace {
   AtlasPanel atlas_;
   SceneSlot main_{"scene.positions"}, curve_{"scene.positions.curve"}, why_{"scene.positions.why"},
       small_{"scene.positions.small"}, loss_{"scene.positions.loss"};
-  std::shared_ptr<const RotaryView> rotary_;  // as last asked for …
-  std::string rotary_key_;                    // … with these options
-  std::shared_ptr<const HeadVectors> rotary_of_;
 };
 
 }  // namespace headscope
