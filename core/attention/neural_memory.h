@@ -29,10 +29,10 @@ namespace headscope {
 /// What makes α_t another for each token.
 struct AdaptiveForgetting {
   bool on = false;
-  double surprise = 6;   ///< a ≥ 0
-  double fill = 2;       ///< b ≥ 0
-  Index span = 4;        ///< h ≥ 1, tokens
-  double capacity = 16;  ///< c > 0, pairs
+  double surprise = 8;  ///< a ≥ 0
+  double fill = 1;      ///< b ≥ 0
+  Index span = 8;       ///< h ≥ 1, tokens
+  double capacity = 8;  ///< c > 0, pairs
 };
 struct MemoryRates {
   double momentum = 0.9;  ///< η, 0 … 1: what is left of the past surprise
