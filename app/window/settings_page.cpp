@@ -174,17 +174,26 @@ void SettingsPage::device(Ui& ui, AppContext& app) {
   }
 }
 
-/// Of lessons: the system's, English, and what some lesson is translated to.
+/// Of lessons: the system's, English, and what some lesson is translated to. Beside the theme, as low windows have no
+/// row to spare.
 void SettingsPage::language(Ui& ui, AppContext& app) {
   std::vector<std::string> names{"", "en"};
   for (const std::string& each : app.explorer.lessons.languages()) names.push_back(each);
-  const std::string system = fmt::format("System ({})", system_language());
-  std::vector<const char*> words;
-  for (const std::string& each : names) words.push_back(each.empty() ? system.c_str() : each.c_str());
-  label(ui, "Lessons in");
-  const auto at = std::ranges::find(names, app.settings.language);
-  int chosen = at == names.end() ? -1 : static_cast<int>(at - names.begin());
-  if (segmented(ui, "language", words, chosen)) app.settings.language = nth(names, chosen);
+  const auto words = [](const std::string& name) {
+    return name.empty() ? fmt::format("System ({})", system_language()) : name;
+  };
+  ImGui::SameLine(0, ui.px(24));
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextUnformatted("Lessons in");
+  ImGui::SameLine(0, ui.px(10));
+  std::string& chosen = app.settings.language;
+  if (menu_button(ui, "language of lessons", words(chosen), "", ImGui::GetFrameHeight())) ImGui::OpenPopup("languages");
+  if (!ImGui::BeginPopup("languages")) return;
+  for (const std::string& each : names) {
+    if (ImGui::MenuItem(words(each).c_str(), nullptr, each == chosen)) chosen = each;
+    ui.name("lessons in " + each, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+  }
+  ImGui::EndPopup();
 }
 
 void SettingsPage::draw(Ui& ui, AppContext& app) {
@@ -220,10 +229,9 @@ void SettingsPage::draw(Ui& ui, AppContext& app) {
   int theme = static_cast<int>(known - std::begin(theme_ids));
   if (segmented(ui, "theme", theme_names, theme))
     app.explorer.editor.view().theme = settings.theme = nth(theme_ids, theme);
+  language(ui, app);
   label(ui, "Text size");
   choose(ui, "text size", size_names, sizes, settings.ui_scale);
-
-  language(ui, app);
 
   section(ui, "COMPUTING");
   device(ui, app);

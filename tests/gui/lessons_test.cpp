@@ -304,11 +304,13 @@ TEST_CASE("a lesson is in the chosen language where fonts have its characters; S
   REQUIRE(e.driver.until([&] { return lessons.lesson() && lessons.told(); }, 6000));
   CHECK(lessons.step().title == "A model that has to look back");
   e.driver.key(ImGuiKey_Comma, ImGuiMod_Ctrl);
-  e.driver.click("de");
+  e.driver.click("language of lessons");
+  e.driver.click("lessons in de");
   REQUIRE(e.driver.until([&] { return lessons.lesson()->language == "de" && lessons.told(); }, 6000));
   CHECK(lessons.step().title == "Ein Modell, das zurückschauen muss");
   CHECK(e.app.settings().language == "de");
-  e.driver.click("en");
+  e.driver.click("language of lessons");
+  e.driver.click("lessons in en");
   REQUIRE(e.driver.until([&] { return lessons.lesson()->language.empty() && lessons.told(); }, 6000));
 }
 
