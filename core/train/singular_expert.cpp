@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/metrics/next_token.h"
 #include "core/model/cut_products.h"
 #include "core/tensor/matrices.h"
 #include "core/tensor/tape.h"
@@ -24,6 +25,19 @@ std::size_t SingularExpert::numbers() const {
 Batch text_batch(const std::vector<std::int32_t>& tokens) {
   Batch batch{1, static_cast<int>(tokens.size()), tokens, {}};
   if (!tokens.empty()) batch.targets.assign(tokens.begin() + 1, tokens.end()), batch.targets.push_back(-1);
+  return batch;
+}
+
+Batch rows_batch(std::span<const TextRow> rows) {
+  std::size_t longest = 0;
+  for (const TextRow& row : rows) longest = std::max(longest, row.ids.size());
+  Batch batch{static_cast<int>(rows.size()), static_cast<int>(longest), {}, {}};
+  for (const TextRow& row : rows)
+    for (std::size_t i = 0; i < longest; ++i) {
+      batch.tokens.push_back(i < row.ids.size() ? row.ids[i] : row.ids.front());
+      const bool counted = i + 1 < row.ids.size() && i + 1 >= static_cast<std::size_t>(row.from);
+      batch.targets.push_back(counted ? row.ids[i + 1] : -1);
+    }
   return batch;
 }
 
@@ -46,7 +60,8 @@ void SingularLearner::check(const ModelConfig& config, const std::vector<WeightM
   for (const WeightMatrix matrix : matrices) check_uncut(config, matrix, where);
 }
 
-TrainingMemory SingularLearner::memory(const Model& model, const std::vector<WeightMatrix>& matrices, int tokens) {
+TrainingMemory SingularLearner::memory(const Model& model, const std::vector<WeightMatrix>& matrices, int tokens,
+                                       int texts) {
   const ModelDims& m = model.config().dims;
   double kept = 0, largest = 0;
   for (int layer = 0; layer < m.layers; ++layer)
@@ -59,13 +74,13 @@ TrainingMemory SingularLearner::memory(const Model& model, const std::vector<Wei
       // In double, while it is decomposed: the matrix, what is decomposed and what comes out.
       largest = std::max(largest, 2 * (static_cast<double>(weight.size()) + 2 * shorter * shorter));
     }
-  const double rows = tokens, layers = m.layers, queries = double(m.heads) * m.d_head,
+  const double rows = double(tokens) * texts, layers = m.layers, queries = double(m.heads) * m.d_head,
                keys = double(m.kv_heads) * (m.d_head + m.value_width());
   const double row = 2.0 * m.d_model + (m.state_space() ? 3.0 * m.d_inner : queries + keys + m.d_mlp);
   constexpr double bytes = sizeof(float);
   return {.weights = bytes * (static_cast<double>(model.info().parameters) + kept + largest),
           .activations = bytes * layers * rows * row,
-          .attention = m.state_space() ? 0 : bytes * layers * m.heads * rows * rows,
+          .attention = m.state_space() ? 0 : bytes * layers * m.heads * rows * tokens,
           .logits = 2 * bytes * rows * m.vocab};
 }
 
@@ -94,6 +109,14 @@ SingularLearner::SingularLearner(Parameters parameters, const std::vector<Weight
   second_ = first_;
 }
 
+void SingularLearner::restart() {
+  for (SingularExpert::Part& part : expert_.parts) std::ranges::fill(part.z, 1.0);
+  for (std::vector<std::vector<double>>* moments : {&first_, &second_})
+    for (std::vector<double>& each : *moments) std::ranges::fill(each, 0.0);
+  steps_ = 0;
+  write();
+}
+
 SingularLearner::~SingularLearner() = default;
 
 void SingularLearner::set_expert(const SingularExpert& expert) {
@@ -113,6 +136,20 @@ void SingularLearner::write() {
 double SingularLearner::loss(const Batch& batch, std::stop_token stop) const {
   const ForwardResult result = run_batch(*model_, batch, Ctx{.backend = backend_, .stop = stop});
   return backend_.cross_entropy(result.logits, batch.targets).nats;
+}
+
+Tensor SingularLearner::logits(const Batch& batch, std::stop_token stop) const {
+  return run_batch(*model_, batch, Ctx{.backend = backend_, .stop = stop}).logits;
+}
+
+std::vector<double> SingularLearner::nats(const Batch& batch, std::stop_token stop) const {
+  const Tensor all = logits(batch, stop);
+  std::vector<double> out(static_cast<std::size_t>(batch.sequences), 0.0);
+  for (std::size_t i = 0; i < batch.targets.size(); ++i)
+    if (batch.targets[i] >= 0)
+      out[i / static_cast<std::size_t>(batch.length)] +=
+          next_token_loss(all.select(0, static_cast<Index>(i)), batch.targets[i]);
+  return out;
 }
 
 std::vector<std::vector<double>> SingularLearner::gradient(const Batch& batch, double& loss,

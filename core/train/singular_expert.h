@@ -6,6 +6,7 @@
 // What carries an expert out in a run is edits: core/analysis/singular_tuning.h.
 
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -30,6 +31,14 @@ struct SingularExpert {
 /// Tokens of a text, each to be told from those before it.
 Batch text_batch(const std::vector<std::int32_t>& tokens);
 
+/// Tokens of which those from `from` on are to be told. REQUIRES 1 ≤ from < ids.size().
+struct TextRow {
+  std::vector<std::int32_t> ids;
+  int from = 1;
+};
+/// A row each; behind the shorter ones stands what nobody looks at, since a token sees none that comes later.
+Batch rows_batch(std::span<const TextRow> rows);
+
 class SingularLearner {
  public:
   struct Settings {
@@ -47,13 +56,19 @@ class SingularLearner {
   /// Throws Error on a model that does not tell every token from those before it, and on a matrix whose values no edit
   /// could scale.
   static void check(const ModelConfig& config, const std::vector<WeightMatrix>& matrices);
-  /// The least that learning a text of so many tokens takes, the learner's copy of the weights among it.
-  static TrainingMemory memory(const Model& model, const std::vector<WeightMatrix>& matrices, int tokens);
+  /// The least that learning so many texts at once, of so many tokens each, takes, the learner's copy of the weights
+  /// among it.
+  static TrainingMemory memory(const Model& model, const std::vector<WeightMatrix>& matrices, int tokens,
+                               int texts = 1);
 
   /// The loss of the batch before this step, nats per token; then z moves. Throws Error on a loss that is not finite,
   /// Cancelled; then nothing has changed.
   double step(const Batch& batch, std::stop_token stop = {});
   double loss(const Batch& batch, std::stop_token stop = {}) const;
+  /// Σ −ln p over the counted targets of each sequence, nats.
+  std::vector<double> nats(const Batch& batch, std::stop_token stop = {}) const;
+  /// (sequences · length, vocab)
+  Tensor logits(const Batch& batch, std::stop_token stop = {}) const;
   /// ∂loss/∂z, part by part; loss as it is.
   std::vector<std::vector<double>> gradient(const Batch& batch, double& loss, std::stop_token stop = {}) const;
 
@@ -61,6 +76,8 @@ class SingularLearner {
   std::int64_t parameters() const { return parameters_.count(); }  ///< of the whole model
   /// Puts another one in its place. REQUIRES the same parts.
   void set_expert(const SingularExpert& expert);
+  /// Every z is 1 again, and nothing is left of the steps taken.
+  void restart();
 
  private:
   struct Matrix;

@@ -10,6 +10,7 @@ std::unique_ptr<Page> make_activation_patching(JobRunner&);
 std::unique_ptr<Page> make_head_circuit(JobRunner&);
 std::unique_ptr<Page> make_temperature_sweep(JobRunner&);
 std::unique_ptr<Page> make_singular_values(JobRunner&);
+std::unique_ptr<Page> make_self_adaptation(JobRunner&);
 std::unique_ptr<Page> make_detector(JobRunner&);
 std::unique_ptr<Page> make_alignment(JobRunner&);
 std::unique_ptr<Page> make_masks(JobRunner&);
@@ -79,6 +80,12 @@ const std::vector<PageEntry>& page_registry() {
         "spectrum of weights low rank W_Q "
         "W_K W_V W_O MLP"},
        make_singular_values},
+      {{"self-adaptation", "Two passes", "Cause and effect", "Sun, Cetin & Tang 2025",
+        "Can a model tell which task a prompt is of, and adapt itself to it? Experts of singular values for several "
+        "tasks, three ways of choosing between them, and what the second pass answers.",
+        "Transformer squared self-adaptation two passes expert vector z-vector SVF mixture of expert vectors "
+        "interpolation CEM cross-entropy method few-shot adaptation task classifier REINFORCE LoRA low-rank adapter"},
+       make_self_adaptation},
       {{"linear-layers",
         "Linear layers",
         "Cause and effect",
