@@ -101,7 +101,7 @@ Report adaptation_report(const SelfAdaptation& of) {
     out.line(
         "By the prompt: whichever of the model and its experts finds the prompt most probable. The paper asks the "
         "model "
-        "in words instead.");
+        "in words instead. The classifier says a token for each task; its loss is over these alone.");
     out.line();
   }
   auto& ways = out.table("ways", {"task",

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -58,17 +60,37 @@ int prompt_length(std::size_t tokens) {
   return std::max(1, static_cast<int>(tokens / 2));
 }
 
-std::vector<std::int32_t> task_labels(const LoadedModel& loaded, std::size_t tasks) {
-  if (!loaded.tokenizer) throw Error(adaptation_place, "a model with a tokenizer", "none");
-  if (tasks > 26) throw Error(adaptation_place, "at most 26, a letter for each", std::to_string(tasks));
+std::vector<std::int32_t> task_labels(const std::vector<TaskRows>& tasks) {
+  std::map<std::int32_t, int> counts;
+  for (const TaskRows& task : tasks)
+    for (const TextRow& row : task.learn)
+      for (std::size_t i = 1; i < row.ids.size(); ++i) ++counts[row.ids[i]];
+  if (counts.size() < tasks.size())
+    throw Error(adaptation_place, fmt::format("texts of at least {} tokens, a label for each task", tasks.size()),
+                std::to_string(counts.size()));
+  std::vector<std::pair<std::int32_t, int>> ranked(counts.begin(), counts.end());
+  std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<std::int32_t> out;
-  for (std::size_t k = 0; k < tasks; ++k) {
-    RunRequest request;
-    request.text = std::string(1, static_cast<char>('A' + k));
-    out.push_back(ids_of_any_length(loaded, request).back());
+  for (std::size_t k = 0; k < tasks.size(); ++k) out.push_back(ranked[k].first);
+  return out;
+}
+
+SingularLearner::LogitLoss label_loss(const Tensor& logits, std::span<const std::int32_t> targets,
+                                      std::span<const std::int32_t> labels) {
+  SingularLearner::LogitLoss out{0, Tensor::zeros({logits.dim(0), logits.dim(1)})};
+  const auto rows = static_cast<double>(std::ranges::count_if(targets, [](std::int32_t each) { return each >= 0; }));
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i] < 0) continue;
+    const auto row = static_cast<Index>(i);
+    double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (const std::int32_t label : labels) largest = std::max(largest, static_cast<double>(logits.at(row, label)));
+    for (const std::int32_t label : labels) sum += std::exp(static_cast<double>(logits.at(row, label)) - largest);
+    for (const std::int32_t label : labels) {
+      const double share = std::exp(static_cast<double>(logits.at(row, label)) - largest) / sum;
+      out.slope.ref(row, label) = static_cast<float>((share - (label == targets[i] ? 1 : 0)) / rows);
+      if (label == targets[i]) out.loss -= std::log(share) / rows;
+    }
   }
-  if (std::set(out.begin(), out.end()).size() != out.size())
-    throw Error(adaptation_place, fmt::format("a token of its own for each of {} letters", tasks), "one for several");
   return out;
 }
 
@@ -136,7 +158,7 @@ int SelfAdaptationRun::total() const {
   if (!learner_) return 0;
   const int tasks = static_cast<int>(count());
   const CrossEntropySearch::Settings& search = known_.asked.search;
-  return (tasks + 1) * known_.asked.steps + (tasks + 1) * tasks + tasks + tasks * (search.samples * search.rounds + 1);
+  return 2 * tasks * known_.asked.steps + (tasks + 1) * tasks + tasks + tasks * (search.samples * search.rounds + 1);
 }
 
 void SelfAdaptationRun::prepare(const Ctx& ctx) {
@@ -163,7 +185,6 @@ void SelfAdaptationRun::prepare(const Ctx& ctx) {
   for (const TaskTexts& each : tasks)
     if (!names.insert(each.name).second)
       throw Error(adaptation_place, "names that differ", excerpt(each.name) + " twice");
-  known_.set.labels = task_labels(loaded_, tasks.size());
   std::vector<TaskRows> rows;
   std::size_t longest = 0;
   for (const TaskTexts& task : tasks) {
@@ -177,6 +198,7 @@ void SelfAdaptationRun::prepare(const Ctx& ctx) {
   ExpertSet& set = known_.set;
   set.model = loaded_.model->config().name;
   set.matrices = asked.matrices;
+  set.labels = task_labels(rows);
   set.weights = weights_identity(*loaded_.model, asked.matrices);
   known_.tasks = std::move(tasks);
   rows_ = std::move(rows);
@@ -201,8 +223,14 @@ void SelfAdaptationRun::learn(std::size_t which, const Ctx& ctx) {
     }
     batch.push_back(std::move(row));
   }
-  curve.push_back(learner_->step(rows_batch(batch), ctx.stop));
-  if (static_cast<int>(curve.size()) < asked.steps) return;
+  const Batch made = rows_batch(batch);
+  const bool classifies = which == count();
+  curve.push_back(classifies ? learner_->step(made, ctx.stop,
+                                              [&](const Tensor& logits) {
+                                                return label_loss(logits, made.targets, known_.set.labels);
+                                              })
+                             : learner_->step(made, ctx.stop));
+  if (static_cast<int>(curve.size()) < asked.steps * (classifies ? static_cast<int>(count()) : 1)) return;
   const SingularExpert learnt = as_written(learner_->expert());
   if (which < count())
     known_.set.experts.push_back({known_.tasks[which].name, known_.tasks[which].about, learnt});
@@ -295,9 +323,9 @@ void SelfAdaptationRun::step(const Ctx& ctx) {
   const auto tasks = static_cast<int>(count());
   const int searching = asked.search.samples * asked.search.rounds + 1;
   int at = done_;
-  if (at < (tasks + 1) * asked.steps) {
-    learn(static_cast<std::size_t>(at / asked.steps), ctx);
-  } else if ((at -= (tasks + 1) * asked.steps) < (tasks + 1) * tasks) {
+  if (at < 2 * tasks * asked.steps) {
+    learn(static_cast<std::size_t>(std::min(at / asked.steps, tasks)), ctx);  // last of all the classifier
+  } else if ((at -= 2 * tasks * asked.steps) < (tasks + 1) * tasks) {
     measure(static_cast<std::size_t>(at / tasks), static_cast<std::size_t>(at % tasks), ctx);
   } else if ((at -= (tasks + 1) * tasks) < tasks) {
     classify(static_cast<std::size_t>(at), ctx);

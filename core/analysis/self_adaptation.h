@@ -5,7 +5,8 @@
 //   words
 //               which task a prompt is of; small models that only continue texts understand no such question, so here
 //               each expert is asked how well it knows the prompt: a pass for each of them instead of one.
-//   classifier  a further expert, learnt so that the model says the label of the prompt's task behind it; as there.
+//   classifier  a further expert, learnt so that of the labels of all tasks, a token each, the model finds that of the
+//               prompt's task most probable behind it. As there, but that the loss is over the labels alone.
 //   few shots   a mixture z = Σ α_k z_k of the experts and the model, for a task and not for a prompt; α by the
 //               cross-entropy method, so that a few of its texts become most probable; as there.
 // The prompt is the first half of a text's tokens, and what the second pass is measured on is the rest. Experts learn
@@ -33,9 +34,15 @@ struct TaskRows {
 /// The first half of a text's tokens, at least one: its prompt. REQUIRES at least two.
 int prompt_length(std::size_t tokens);
 
-/// The token that stands for task k when the model is to say it: the last token of the k-th letter of the alphabet.
-/// Throws Error with more tasks than letters, without a tokenizer, and where two of them are one token.
-std::vector<std::int32_t> task_labels(const LoadedModel& loaded, std::size_t tasks);
+/// The token that stands for task k when the model is to say it: of the tokens that the tasks' texts are learnt with
+/// the k-th most frequent, of equals the lowest. Tokens that no text has would do as well in a model that was taught to
+/// answer; in one that continues texts nothing of what they are read as was ever learnt. Throws Error where there are
+/// fewer tokens than tasks.
+std::vector<std::int32_t> task_labels(const std::vector<TaskRows>& tasks);
+
+/// −ln of the share that the counted target of each row has of what all `labels` have together, mean over the rows.
+SingularLearner::LogitLoss label_loss(const Tensor& logits, std::span<const std::int32_t> targets,
+                                      std::span<const std::int32_t> labels);
 
 /// −ln p of the shots' counted tokens under mixtures of the experts, mean over all of them, as a search sees it.
 class ShotSearch {
@@ -59,7 +66,7 @@ struct SelfAdaptationAsked {
   std::vector<TaskTexts> tasks;  ///< empty: drawn_tasks() of the language that the model learnt
   TaskCounts counts;             ///< of those
   std::vector<WeightMatrix> matrices{WeightMatrix::v, WeightMatrix::mlp_out};
-  int steps = 60;  ///< of each expert, and of the classifier; ≥ 1
+  int steps = 60;  ///< of each expert; the classifier has as many for each task; ≥ 1
   int batch = 8;   ///< texts in a step
   double rate = 0.03;
   std::uint64_t seed = 1;
@@ -72,7 +79,7 @@ struct SelfAdaptation {
   std::vector<TaskTexts> tasks;  ///< as they were given or drawn
   ExpertSet set;                 ///< so far; experts as_written(); the classifier comes last
   /// The loss before each step, nats per token of its batch: of each expert, behind them the classifier's (of its
-  /// label).
+  /// label, label_loss()).
   std::vector<std::vector<double>> curves;
   /// Nats per token of the test texts behind their prompts, [0: the model, 1 + k: expert k][task]; what is not measured
   /// yet is missing.

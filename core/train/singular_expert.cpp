@@ -152,21 +152,24 @@ std::vector<double> SingularLearner::nats(const Batch& batch, std::stop_token st
   return out;
 }
 
-std::vector<std::vector<double>> SingularLearner::gradient(const Batch& batch, double& loss,
-                                                           std::stop_token stop) const {
+std::vector<std::vector<double>> SingularLearner::gradient(const Batch& batch, double& loss, std::stop_token stop,
+                                                           const LossOfLogits& of) const {
   Tape tape(backend_);
   for (const Matrix& each : matrices_) tape.watch(each.view);
   const ForwardResult result = run_batch(*model_, batch, Ctx{.backend = backend_, .stop = stop, .tape = &tape});
-  Backend::Loss of;
-  {
+  Tensor output, slope;
+  if (of) {
+    const LogitLoss found = of(result.logits);
+    loss = found.loss, output = result.logits, slope = found.slope;
+  } else {
     const Backend::Recording recording(backend_, &tape);
-    of = backend_.cross_entropy(result.logits, batch.targets);
+    const Backend::Loss mean = backend_.cross_entropy(result.logits, batch.targets);
+    loss = mean.nats, output = mean.mean, slope = Tensor::full({1}, 1.0f);
   }
-  loss = of.nats;
   if (!std::isfinite(loss))
     throw Error(parameters_.config().name + ": loss", "a finite number", fmt::format("{}", loss),
                 "a smaller rate may help");
-  tape.backward(of.mean, Tensor::full({1}, 1.0f));
+  tape.backward(output, slope);
   std::vector<std::vector<double>> out;
   for (const Matrix& each : matrices_) {
     // With σ_i u_i v_iᵀ = u_i u_iᵀ W: ⟨G, u_i u_iᵀ W⟩ = (u_iᵀ G) · (u_iᵀ W); from the right likewise.
@@ -182,9 +185,9 @@ std::vector<std::vector<double>> SingularLearner::gradient(const Batch& batch, d
   return out;
 }
 
-double SingularLearner::step(const Batch& batch, std::stop_token stop) {
+double SingularLearner::step(const Batch& batch, std::stop_token stop, const LossOfLogits& of) {
   double loss = 0;
-  const std::vector<std::vector<double>> gradients = gradient(batch, loss, stop);
+  const std::vector<std::vector<double>> gradients = gradient(batch, loss, stop, of);
   ++steps_;
   const double first_whole = 1 - std::pow(settings_.beta1, static_cast<double>(steps_)),
                second_whole = 1 - std::pow(settings_.beta2, static_cast<double>(steps_));

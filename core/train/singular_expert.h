@@ -5,6 +5,7 @@
 // loss of a text, ∂L/∂z_i = σ_i u_iᵀ (∂L/∂W′) v_i, with Adam (Kingma & Ba, 2015) and no price on leaving the model.
 // What carries an expert out in a run is edits: core/analysis/singular_tuning.h.
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -61,16 +62,24 @@ class SingularLearner {
   static TrainingMemory memory(const Model& model, const std::vector<WeightMatrix>& matrices, int tokens,
                                int texts = 1);
 
-  /// The loss of the batch before this step, nats per token; then z moves. Throws Error on a loss that is not finite,
-  /// Cancelled; then nothing has changed.
-  double step(const Batch& batch, std::stop_token stop = {});
+  /// What is to fall, of the logits (sequences · length, vocab) of a pass: itself, and its slope over them.
+  struct LogitLoss {
+    double loss = 0;
+    Tensor slope;  ///< as the logits
+  };
+  using LossOfLogits = std::function<LogitLoss(const Tensor& logits)>;
+
+  /// The loss of the batch before this step, nats per token, or what `of` makes of its logits; then z moves. Throws
+  /// Error on a loss that is not finite, Cancelled; then nothing has changed.
+  double step(const Batch& batch, std::stop_token stop = {}, const LossOfLogits& of = {});
   double loss(const Batch& batch, std::stop_token stop = {}) const;
   /// Σ −ln p over the counted targets of each sequence, nats.
   std::vector<double> nats(const Batch& batch, std::stop_token stop = {}) const;
   /// (sequences · length, vocab)
   Tensor logits(const Batch& batch, std::stop_token stop = {}) const;
   /// ∂loss/∂z, part by part; loss as it is.
-  std::vector<std::vector<double>> gradient(const Batch& batch, double& loss, std::stop_token stop = {}) const;
+  std::vector<std::vector<double>> gradient(const Batch& batch, double& loss, std::stop_token stop = {},
+                                            const LossOfLogits& of = {}) const;
 
   const SingularExpert& expert() const { return expert_; }
   std::int64_t parameters() const { return parameters_.count(); }  ///< of the whole model

@@ -22,8 +22,8 @@ struct TaskTexts {
   bool operator==(const TaskTexts&) const = default;
 };
 
-/// "Tom saw a dog. It ran." → "dog a saw Tom. ran It.": the words of every sentence from the last to the first.
-std::string said_backwards(std::string_view text);
+/// "Tom saw a dog. The dog ran." → "Tom saw dog. Dog ran.": without the grammar's determiners.
+std::string without_determiners(std::string_view text, const Grammar& grammar);
 /// "Tom saw a dog." → "Tom Tom saw saw a a dog dog."
 std::string said_twice(std::string_view text);
 
@@ -37,10 +37,10 @@ struct TaskCounts {
   int learn = 64, shots = 6, test = 24;
   bool operator==(const TaskCounts&) const = default;
 };
-/// The tasks "backwards", "twice", "exchanged" (frequent_pairs() of 12) and, where the language asks questions,
-/// "questions" (its own texts that have one). Texts are the first sentences of a drawn one, of at most 22 words
-/// together; a text that `fits` refuses, or that was drawn before, is drawn anew. Everything follows from the seed.
-/// Throws Error where the language gives too few such texts.
+/// The tasks "bare" (without_determiners()), "twice", "exchanged" (frequent_pairs() of 4) and, where the language asks
+/// questions, "questions" (its own texts that have one). Texts are the first sentences of a drawn one, of at most 22
+/// words together; a text that `fits` refuses, or that was drawn before, is drawn anew. Everything follows from the
+/// seed. Throws Error where the language gives too few such texts.
 std::vector<TaskTexts> drawn_tasks(const Grammar& grammar, const TaskCounts& counts, std::uint64_t seed,
                                    const std::function<bool(const std::string&)>& fits);
 

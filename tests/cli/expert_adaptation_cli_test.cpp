@@ -76,7 +76,7 @@ TEST_CASE("expert tasks learns, measures and keeps experts; expert choose reads 
   CHECK(out["losses"][2]["expert"] == "back");
   CHECK(out["losses"][2]["back"].get<double>() < out["losses"][0]["back"].get<double>() - 0.3);
   CHECK(out["curves"]["back"].size() == 8);
-  CHECK(out["curves"]["classifier of tasks"].size() == 8);
+  CHECK(out["curves"]["classifier of tasks"].size() == 16);  // eight for each task
   CHECK(out["chance"] == 0.5);
   REQUIRE(out["ways"].size() == 6);  // three ways, two tasks
   REQUIRE(out["few_shot"].size() == 2);
@@ -150,7 +150,6 @@ TEST_CASE("expert tasks and choose: words that make no sense are told apart from
         std::string::npos);
   CHECK(tasks.choose("Tom", {"--by", "shots"}).code == 2);
   CHECK(tasks.choose("Tom", {}).code == 1);  // no such file
-  CHECK(run_cli({"expert", "-m", "tiny-gpt2", "tasks", "-m", "tiny-gpt2"}).code != 0);
   CHECK(run_cli({"expert", "tasks", "-m", "tiny-bert"}).first_error().find("a decoder") != std::string::npos);
   CHECK(run_cli({"expert", "tasks", "-m", "induction-2l"}).first_error().find("a model whose language is known") !=
         std::string::npos);

@@ -134,7 +134,9 @@ class SelfAdaptationPage final : public Page {
              "which task it is; one that only continues texts understands no question.");
         break;
       case ChosenBy::classifier:
-        note(c.ui, "One more z, with which the model says the label of the prompt's task behind it.");
+        note(c.ui,
+             "One more z, with which the model says a token behind the prompt, one for each task: the most probable of "
+             "these chooses.");
         break;
       case ChosenBy::shots: {
         std::vector<const char*> names;
