@@ -6,11 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/cli/input.h"
-#include "app/cli/output.h"
 #include "app/cli/sweep_run.h"
 #include "app/cli/trace_report.h"
-#include "core/analysis/self_adaptation.h"
 #include "core/analysis/singular_tuning.h"
 #include "core/analysis/two_passes.h"
 #include "core/base/error.h"
@@ -20,14 +17,6 @@
 namespace headscope::cli {
 
 namespace {
-
-struct TaskOptions {
-  Input input;
-  std::vector<std::string> tasks, matrices{"v", "mlp_out"};
-  SelfAdaptationAsked asked;
-  std::string out;
-  Output output;
-};
 
 void add_search(Command& command, CrossEntropySearch::Settings& search) {
   command.add_option("--samples", search.samples, "Mixtures of experts tried in a round of the few-shot search")
@@ -158,19 +147,16 @@ Report adaptation_report(const SelfAdaptation& of) {
   return out;
 }
 
-void learn_tasks(Console& console, const TaskOptions& options) {
-  SelfAdaptationAsked asked = options.asked;
-  asked.model = options.input.model_folder();
-  asked.matrices = matrices_in(options.matrices);
-  asked.tasks = tasks_in(options.tasks);
+void learn_tasks(Console& console, const TaskOptions& options, const std::string& file) {
+  const SelfAdaptationAsked asked = options.request();
   if (asked.search.samples < asked.search.elites) throw UsageError("--elites are some of the --samples");
   const LoadedModel loaded = load_model(asked.model, console.backend());
   SelfAdaptationRun learning(loaded, asked);
   const bool whole = go_through(console, learning, "steps");
   const auto result = learning.result();
-  if (whole && !options.out.empty()) {
-    write_file_atomically(options.out, to_json(result->set));
-    console.say(fmt::format("{}: the experts (headscope-cli expert choose --experts)", options.out));
+  if (whole && !file.empty()) {
+    write_file_atomically(file, to_json(result->set));
+    console.say(fmt::format("{}: the experts (headscope-cli expert choose --experts)", file));
   }
   finish(console, options.output, whole, result, adaptation_report);
 }
@@ -282,43 +268,59 @@ void choose_expert(Console& console, const ChooseOptions& options) {
 
 }  // namespace
 
-void add_expert_tasks(Command& command, Console& console) {
-  auto options = std::make_shared<TaskOptions>();
-  Command tasks = command.add_subcommand(
-      "tasks", "Learns an expert for each of several tasks, and measures three ways of choosing between them");
-  tasks.add_option("-m,--model", options->input.model, "A folder, or the name of a bundled example").required();
-  options->input.add_adapter_to(tasks);
-  tasks
-      .add_option("--task", options->tasks,
+void TaskOptions::add_to(Command& command) {
+  command.add_option("-m,--model", input.model, "A folder, or the name of a bundled example").required();
+  input.add_adapter_to(command);
+  command
+      .add_option("--task", tasks,
                   "A task of your own, a text a line; once for each. Without: changes of the language that the model "
                   "learnt")
       .type_name("NAME=FILE")
       .take_all();
-  tasks.add_option("--matrices", options->matrices, "Whose singular values, in every layer")
+  command.add_option("--matrices", matrices, "Whose singular values, in every layer")
       .check(one_of(matrix_names()))
       .delimiter(',')
       .type_name("q,k,v,o,mlp_in,mlp_gate,mlp_out")
       .show_default();
-  tasks.add_option("--steps", options->asked.steps, "Of Adam, for each expert").check(range(1, 100000)).show_default();
-  tasks.add_option("--batch", options->asked.batch, "Texts in a step").check(range(1, 4096)).show_default();
-  tasks.add_option("--rate", options->asked.rate, "By how much a z moves in a step, at most")
+  command.add_option("--steps", asked.steps, "Of Adam, for each expert").check(range(1, 100000)).show_default();
+  command.add_option("--batch", asked.batch, "Texts in a step").check(range(1, 4096)).show_default();
+  command.add_option("--rate", asked.rate, "By how much a z moves in a step, at most")
       .check(positive())
       .check(range(0.0, 1.0))
       .show_default();
-  tasks.add_option("--texts", options->asked.counts.learn, "Drawn for each task, to be learnt")
+  command.add_option("--texts", asked.counts.learn, "Drawn for each task, to be learnt")
       .check(range(1, 10000))
       .show_default();
-  tasks.add_option("--shots", options->asked.counts.shots, "Drawn for each task, for the few-shot search")
+  command.add_option("--shots", asked.counts.shots, "Drawn for each task, for the few-shot search")
       .check(range(1, 1000))
       .show_default();
-  tasks.add_option("--test", options->asked.counts.test, "Drawn for each task, to be measured")
+  command.add_option("--test", asked.counts.test, "Drawn for each task, to be measured")
       .check(range(1, 10000))
       .show_default();
-  tasks.add_option("--seed", options->asked.seed, "Of all that is drawn").show_default();
-  add_search(tasks, options->asked.search);
+  command.add_option("--seed", asked.seed, "Of all that is drawn").show_default();
+  output.add_to(command);
+}
+
+SelfAdaptationAsked TaskOptions::request() const {
+  SelfAdaptationAsked out = asked;
+  out.model = input.model_folder();
+  out.matrices = matrices_in(matrices);
+  out.tasks = tasks_in(tasks);
+  return out;
+}
+
+void add_expert_tasks(Command& command, Console& console) {
+  struct Options {
+    TaskOptions tasks;
+    std::string out;
+  };
+  auto options = std::make_shared<Options>();
+  Command tasks = command.add_subcommand(
+      "tasks", "Learns an expert for each of several tasks, and measures three ways of choosing between them");
+  options->tasks.add_to(tasks);
+  add_search(tasks, options->tasks.asked.search);
   tasks.add_option("-o,--out", options->out, "The experts").type_name("FILE.json");
-  options->output.add_to(tasks);
-  tasks.does([options, &console] { learn_tasks(console, *options); });
+  tasks.does([options, &console] { learn_tasks(console, options->tasks, options->out); });
 }
 
 void add_expert_choose(Command& command, Console& console) {

@@ -5,12 +5,26 @@
 #include <vector>
 
 #include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/output.h"
+#include "core/analysis/self_adaptation.h"
 #include "core/model/weights.h"
 #include "core/run/run_request.h"
 
 namespace headscope::cli {
 
-AddCommand add_expert_tasks, add_expert_choose;
+AddCommand add_expert_tasks, add_expert_choose, add_expert_reward, add_expert_compose;
+
+/// On which model and tasks experts are learnt, and how.
+struct TaskOptions {
+  Input input;
+  std::vector<std::string> tasks, matrices{"v", "mlp_out"};
+  SelfAdaptationAsked asked;
+  Output output;
+  void add_to(Command& command);
+  /// All of `asked`. Throws UsageError, and Error on a file.
+  SelfAdaptationAsked request() const;
+};
 
 /// "v", "mlp_out" … as --matrices takes them.
 std::vector<std::string> matrix_names();

@@ -152,6 +152,8 @@ void add_expert(Command& app, Console& console) {
   options->output.add_to(command);
   add_expert_tasks(command, console);
   add_expert_choose(command, console);
+  add_expert_reward(command, console);
+  add_expert_compose(command, console);
   command.does([options, &console] { learn_expert(console, *options); });
 }
 

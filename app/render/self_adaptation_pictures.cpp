@@ -75,4 +75,81 @@ LineChart few_shot_chart(const SelfAdaptation& found, std::size_t task, const St
   return out;
 }
 
+Matrix reward_matrix(const RewardTuning& found) {
+  Matrix out;
+  const auto tasks = static_cast<Index>(found.tasks.size());
+  out.values = Tensor::full({tasks, 3}, std::numeric_limits<float>::quiet_NaN());
+  out.pending.assign(static_cast<std::size_t>(tasks) * 3, 1);
+  out.pending_text = "not learnt yet";
+  for (std::size_t t = 0; t < found.found.size(); ++t) {
+    const RewardTuning::Task& task = found.found[t];
+    const RewardStep* const steps[] = {&task.before, task.rewarded.right > 0 ? &task.rewarded : nullptr,
+                                       task.whole ? &task.taught : nullptr};
+    for (std::size_t i = 0; i < 3; ++i)
+      if (steps[i]) {
+        out.values.ref(static_cast<Index>(t), static_cast<Index>(i)) = static_cast<float>(steps[i]->right);
+        out.pending[t * 3 + i] = 0;
+      }
+  }
+  for (const TaskTexts& each : found.tasks) out.rows.push_back(each.name);
+  out.columns = {"no expert", "REINFORCE", "gradient"};
+  out.row_title = "task ↓", out.column_title = "learnt by →";
+  out.unit = "probability of the right token";
+  out.low = 0, out.high = 1;
+  out.largest_cell = 130;
+  out.provenance = "mean over the second halves of texts that no expert learnt";
+  return out;
+}
+
+Matrix composition_matrix(const ExpertComposition& found) {
+  Matrix out;
+  const auto pairs = static_cast<Index>(found.tasks.size() * (found.tasks.size() - 1) / 2);
+  out.values = Tensor::full({2 * pairs, 6}, std::numeric_limits<float>::quiet_NaN());
+  out.pending.assign(static_cast<std::size_t>(pairs) * 12, 1);
+  out.pending_text = "not composed yet";
+  constexpr std::size_t half = 1, whole = 3;  // of composed_weights
+  Index row = 0;
+  for (std::size_t a = 0; a < found.tasks.size(); ++a)
+    for (std::size_t b = a + 1; b < found.tasks.size(); ++b)
+      for (const bool adapters : {false, true}) {
+        out.rows.push_back(
+            fmt::format("{} + {}, {}", found.tasks[a].name, found.tasks[b].name, adapters ? "adapters" : "experts"));
+        const auto index = static_cast<std::size_t>(row / 2);
+        if (index < found.pairs.size()) {
+          const ExpertComposition::Pair& pair = found.pairs[index];
+          const auto& mixed = adapters ? pair.adapters : pair.experts;
+          const auto& own = adapters ? found.adapters : found.experts;
+          const double values[] = {own[a][a], mixed[half][0], mixed[whole][0],
+                                   own[b][b], mixed[half][1], mixed[whole][1]};
+          for (Index i = 0; i < 6; ++i) {
+            out.values.ref(row, i) = static_cast<float>(values[i]);
+            out.pending[static_cast<std::size_t>(row * 6 + i)] = 0;
+          }
+        }
+        ++row;
+      }
+  out.columns = {"1st: own", "1st: ½ + ½", "1st: sum", "2nd: own", "2nd: ½ + ½", "2nd: sum"};
+  out.row_title = "pair of tasks ↓", out.column_title = "on which task, of what →";
+  out.unit = "loss, nats per token";
+  out.digits = 3;
+  out.largest_cell = 110;
+  out.provenance = "second half of texts that neither learnt";
+  return out;
+}
+
+LineChart reward_chart(const RewardTuning& found, std::size_t task, const Style& style) {
+  LineChart out;
+  out.y_title = "mean reward, −1 … 1";
+  out.x_title = "step";
+  ChartSeries drawn{"drawn", style.theme.muted, {}, {}}, expected{"expected", style.theme.accent, {}, {}};
+  for (std::size_t i = 0; i < found.found[task].steps.size(); ++i) {
+    const RewardStep& step = found.found[task].steps[i];
+    drawn.x.push_back(static_cast<double>(i + 1)), drawn.y.push_back(step.reward);
+    expected.x.push_back(static_cast<double>(i + 1)), expected.y.push_back(2 * step.right - 1);
+  }
+  drawn.quiet = true;
+  out.series = {drawn, expected};
+  return out;
+}
+
 }  // namespace headscope

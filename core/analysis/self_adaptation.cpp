@@ -161,48 +161,69 @@ int SelfAdaptationRun::total() const {
   return 2 * tasks * known_.asked.steps + (tasks + 1) * tasks + tasks + tasks * (search.samples * search.rounds + 1);
 }
 
-void SelfAdaptationRun::prepare(const Ctx& ctx) {
-  const SelfAdaptationAsked& asked = known_.asked;
-  SingularLearner::check(loaded_.model->config(), asked.matrices);
-  std::vector<TaskTexts> tasks = asked.tasks;
-  if (tasks.empty()) {
+PreparedTasks prepare_tasks(const LoadedModel& loaded, const SelfAdaptationAsked& asked, int least,
+                            const std::stop_token& stop) {
+  SingularLearner::check(loaded.model->config(), asked.matrices);
+  PreparedTasks out{asked.tasks, {}, 0};
+  if (out.tasks.empty()) {
     const Grammar* grammar = learnt_grammar(asked.model);
     if (!grammar)
-      throw Error(loaded_.model->config().name + ": tasks",
-                  "a model whose language is known (everyday-gpt2, tiny-gpt2 …), or texts for at least two tasks",
+      throw Error(loaded.model->config().name + ": tasks",
+                  fmt::format("a model whose language is known (everyday-gpt2, tiny-gpt2 …), or texts for at least {} "
+                              "task{}",
+                              least, least == 1 ? "" : "s"),
                   "neither", "expert tasks --task NAME=FILE gives them, a text a line");
-    const auto context = static_cast<std::size_t>(loaded_.model->config().context);
-    tasks = drawn_tasks(*grammar, asked.counts, asked.seed, [&](const std::string& text) {
-      if (ctx.stop.stop_requested()) throw Cancelled();
+    const auto context = static_cast<std::size_t>(loaded.model->config().context);
+    out.tasks = drawn_tasks(*grammar, asked.counts, asked.seed, [&](const std::string& text) {
+      if (stop.stop_requested()) throw Cancelled();
       RunRequest request;
       request.text = text;
-      const std::size_t tokens = ids_of_any_length(loaded_, request).size();
+      const std::size_t tokens = ids_of_any_length(loaded, request).size();
       return tokens >= 2 && tokens <= context;
     });
   }
-  if (tasks.size() < 2) throw Error(adaptation_place, "at least two", std::to_string(tasks.size()));
+  if (static_cast<int>(out.tasks.size()) < least)
+    throw Error(adaptation_place, fmt::format("at least {}", least == 2 ? "two" : std::to_string(least)),
+                std::to_string(out.tasks.size()));
   std::set<std::string> names;
-  for (const TaskTexts& each : tasks)
-    if (!names.insert(each.name).second)
-      throw Error(adaptation_place, "names that differ", excerpt(each.name) + " twice");
-  std::vector<TaskRows> rows;
-  std::size_t longest = 0;
-  for (const TaskTexts& task : tasks) {
-    rows.push_back(task_rows(loaded_, asked.model, task, ctx.stop));
-    for (const std::vector<TextRow>* list : {&rows.back().learn, &rows.back().shots, &rows.back().test})
-      for (const TextRow& row : *list) longest = std::max(longest, row.ids.size());
+  for (const TaskTexts& task : out.tasks) {
+    if (!names.insert(task.name).second)
+      throw Error(adaptation_place, "names that differ", excerpt(task.name) + " twice");
+    out.rows.push_back(task_rows(loaded, asked.model, task, stop));
+    for (const std::vector<TextRow>* list : {&out.rows.back().learn, &out.rows.back().shots, &out.rows.back().test})
+      for (const TextRow& row : *list) out.longest = std::max(out.longest, static_cast<int>(row.ids.size()));
   }
+  return out;
+}
+
+std::vector<TextRow> drawn_rows(const std::vector<TextRow>& texts, const SelfAdaptationAsked& asked, std::size_t which,
+                                std::size_t step) {
+  Random random(asked.seed + 1'000'003 * (which + 1) + 7919 * step);
+  std::vector<TextRow> out;
+  for (int i = 0; i < asked.batch; ++i) out.push_back(texts[random.below(texts.size())]);
+  return out;
+}
+
+void SelfAdaptationRun::prepare(const Ctx& ctx) {
+  const SelfAdaptationAsked& asked = known_.asked;
+  PreparedTasks prepared = prepare_tasks(loaded_, asked, 2, ctx.stop);
   auto backend = std::make_unique<Backend>(ctx.backend.pool().threads());
-  auto learner = singular_learner(loaded_, asked.model, asked.matrices, {.rate = asked.rate}, static_cast<int>(longest),
+  auto learner = singular_learner(loaded_, asked.model, asked.matrices, {.rate = asked.rate}, prepared.longest,
                                   *backend, ctx.stop, available_memory(), asked.batch);
   ExpertSet& set = known_.set;
   set.model = loaded_.model->config().name;
   set.matrices = asked.matrices;
-  set.labels = task_labels(rows);
+  set.labels = task_labels(prepared.rows);
   set.weights = weights_identity(*loaded_.model, asked.matrices);
-  known_.tasks = std::move(tasks);
-  rows_ = std::move(rows);
+  known_.tasks = std::move(prepared.tasks), rows_ = std::move(prepared.rows);
   known_.curves.resize(count() + 1);
+  // Of the classifier: the prompts of all tasks, each with its label behind it.
+  labelled_.clear();
+  for (std::size_t task = 0; task < rows_.size(); ++task)
+    for (TextRow row : rows_[task].learn) {
+      row.from = prompt_length(row.ids.size());
+      labelled_.push_back(labelled(row, set.labels[task]));
+    }
   backend_ = std::move(backend), learner_ = std::move(learner);
 }
 
@@ -210,21 +231,8 @@ void SelfAdaptationRun::learn(std::size_t which, const Ctx& ctx) {
   const SelfAdaptationAsked& asked = known_.asked;
   std::vector<double>& curve = known_.curves[which];
   if (curve.empty()) learner_->restart();
-  // Which texts a step sees follows from the seed, the expert and the step: nothing else.
-  Random random(asked.seed + 1'000'003 * (which + 1) + 7919 * curve.size());
-  std::vector<TextRow> batch;
-  for (int i = 0; i < asked.batch; ++i) {
-    const std::size_t task = which < count() ? which : random.below(count());
-    const std::vector<TextRow>& texts = rows_[task].learn;
-    TextRow row = texts[random.below(texts.size())];
-    if (which == count()) {
-      row.from = prompt_length(row.ids.size());
-      row = labelled(row, known_.set.labels[task]);
-    }
-    batch.push_back(std::move(row));
-  }
-  const Batch made = rows_batch(batch);
   const bool classifies = which == count();
+  const Batch made = rows_batch(drawn_rows(classifies ? labelled_ : rows_[which].learn, asked, which, curve.size()));
   curve.push_back(classifies ? learner_->step(made, ctx.stop,
                                               [&](const Tensor& logits) {
                                                 return label_loss(logits, made.targets, known_.set.labels);

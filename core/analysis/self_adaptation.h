@@ -108,6 +108,19 @@ struct SelfAdaptation {
   double chance() const { return 1.0 / static_cast<double>(tasks.size()); }
 };
 
+/// The tasks of what is asked, and their tokens; the longest text. Throws Error as SelfAdaptationRun. `least` tasks at
+/// the fewest.
+struct PreparedTasks {
+  std::vector<TaskTexts> tasks;
+  std::vector<TaskRows> rows;
+  int longest = 0;
+};
+PreparedTasks prepare_tasks(const LoadedModel& loaded, const SelfAdaptationAsked& asked, int least,
+                            const std::stop_token& stop = {});
+/// The texts of a step of what learns task `which`: they follow from the seed, the task and the step, nothing else.
+std::vector<TextRow> drawn_rows(const std::vector<TextRow>& texts, const SelfAdaptationAsked& asked, std::size_t which,
+                                std::size_t step);
+
 class SelfAdaptationRun final : public Sweep {
  public:
   using Result = SelfAdaptation;
@@ -137,6 +150,7 @@ class SelfAdaptationRun final : public Sweep {
   std::unique_ptr<SingularLearner> learner_;
   std::unique_ptr<ShotSearch> search_;
   std::vector<TaskRows> rows_;
+  std::vector<TextRow> labelled_;
   // Σ nats of every test text, [0: the model, 1 + k][task][text]: of its prompt, and of what comes behind it.
   std::vector<std::vector<std::vector<double>>> prompts_, rests_;
   int done_ = 0;

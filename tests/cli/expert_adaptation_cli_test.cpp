@@ -155,4 +155,51 @@ TEST_CASE("expert tasks and choose: words that make no sense are told apart from
         std::string::npos);
 }
 
+TEST_CASE("expert reward and expert compose: both ways of learning, and two together, told in tables and as JSON") {
+  const Tasks tasks;
+  const auto command = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> words{"expert",  name,
+                                   "-m",      "everyday-gpt2",
+                                   "--task",  "forth=" + tasks.path("forth.txt"),
+                                   "--task",  "back=" + tasks.path("back.txt"),
+                                   "--steps", "6",
+                                   "--batch", "4",
+                                   "--rate",  "0.05"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_cli(words);
+  };
+  const Finished reward = command("reward", {"--price", "0.3", "--json"});
+  CAPTURE(reward.err);
+  REQUIRE(reward.code == 0);
+  const json rewarded = json::parse(reward.out);
+  REQUIRE(rewarded["tasks"].size() == 2);
+  CHECK(rewarded["price"] == 0.3);
+  REQUIRE(rewarded["steps"]["back"]["rewards"].size() == 6);
+  CHECK(rewarded["steps"]["back"]["losses"].size() == 6);
+  CHECK(rewarded["steps"]["back"]["rewards"][0]["kl"].get<double>() == Approx(0).epsilon(1e-6));
+  CHECK(rewarded["steps"]["back"]["losses"][5] < rewarded["steps"]["back"]["losses"][0]);
+  CHECK(rewarded["tasks"][1]["taught_kl"] > 0.01);
+  CHECK(command("reward", {}).out.find("draws 8 tokens behind every prompt") != std::string::npos);
+  CHECK(command("reward", {"--price", "-1"}).code == 2);
+
+  const Finished compose = command("compose", {"--rank", "2", "--json"});
+  CAPTURE(compose.err);
+  REQUIRE(compose.code == 0);
+  const json composed = json::parse(compose.out);
+  CHECK(composed["expert_numbers"] == 1024);
+  CHECK(composed["adapter_numbers"] == 2 * 3584);
+  REQUIRE(composed["single"].size() == 4);
+  REQUIRE(composed["pairs"].size() == 4);
+  const json& half = composed["pairs"][1];
+  CHECK(half["first_weight"] == 0.5);
+  CHECK(half["second_weight"] == 0.5);
+  CHECK(composed["half_and_half"]["experts"].get<double>() ==
+        Approx((half["experts_first"].get<double>() + half["experts_second"].get<double>()) / 2));
+  CHECK(composed["half_and_half"]["own_adapter"].get<double>() ==
+        Approx((composed["single"][0]["adapter"].get<double>() + composed["single"][3]["adapter"].get<double>()) / 2));
+  CHECK(command("compose", {}).out.find("1024 numbers z of an expert, 3584 of an adapter of rank 1") !=
+        std::string::npos);
+  CHECK(command("compose", {"--rank", "300"}).first_error().find("a rank of 1 … 128") != std::string::npos);
+}
+
 }  // namespace headscope::expert_adaptation_cli_test

@@ -38,7 +38,8 @@ class SelfAdaptationPage final : public Page {
           c.ui, learning_.running() ? "Drawing texts and taking singular values" : "No expert has been learnt yet",
           "Press Start on the right: an expert for each task, and what chooses between them.");
     const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale);
-    pictures(c, std::clamp(0.56 * room, 200.0, 520.0));
+    constexpr double passes_take = 275;  // seven bars with their heading
+    pictures(c, std::clamp(room - passes_take, 220.0, 640.0));
     passes(c);
   }
 
@@ -206,7 +207,7 @@ class SelfAdaptationPage final : public Page {
   void tasks(const PageContext& c) const {
     section(c.ui, "TASKS");
     for (const TaskTexts& each : found_->tasks) {
-      note(c.ui, fmt::format("{}: {}.", each.name, each.about));
+      note(c.ui, fmt::format("{}: {}", each.name, each.about));
       if (ImGui::IsItemHovered()) tooltip(c.ui, {each.test.front()});
     }
     ImGui::Dummy({0, c.ui.px(4)});
@@ -224,8 +225,8 @@ class SelfAdaptationPage final : public Page {
   // ---- the middle
   void pictures(const PageContext& c, double height) {
     if (!ImGui::BeginTable("experts and z", 2, ImGuiTableFlags_NoSavedSettings)) return;
-    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.45f);
-    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.55f);
+    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.4f);
+    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.6f);
     ImGui::TableNextColumn();
     section(c.ui, "LOSS", "each expert on each task");
     matrix_slot(c, losses_, "expert losses", found_, "", height - 30,
@@ -318,9 +319,9 @@ class SelfAdaptationPage final : public Page {
       for (const double each : found.weights) left -= each, largest = std::max(largest, std::abs(each));
       largest = std::max(largest, std::abs(left));
       bars.push_back(
-          {"no expert", std::max(0.0, left) / largest, -1, fmt::format("{:.2f}", left), "what is left to 1"});
+          {"α no expert", std::max(0.0, left) / largest, -1, fmt::format("{:.2f}", left), "what is left to 1"});
       for (std::size_t k = 0; k < found.weights.size(); ++k)
-        bars.push_back({name_of_expert(k + 1), std::max(0.0, found.weights[k]) / largest, -1,
+        bars.push_back({"α " + name_of_expert(k + 1), std::max(0.0, found.weights[k]) / largest, -1,
                         fmt::format("{:.2f}", found.weights[k]),
                         "a weight below 0 goes against the expert, and has no bar"});
     }
