@@ -131,7 +131,13 @@ Command Command::add_choice(const std::string& title, const std::string& meaning
 }
 
 void Command::does(std::function<void()> work) {
-  app_->callback([work = std::move(work), chosen = chosen_] { *chosen = work; });
+  // A group of options is a subcommand to the parser, without a name.
+  if (!app_->get_subcommands([](const CLI::App* each) { return !each->get_name().empty(); }).empty())
+    app_->require_subcommand(0, 1);
+  app_->callback([app = app_, work = std::move(work), chosen = chosen_] {
+    // The parser calls back a command after the one below it that was chosen.
+    if (app->get_subcommands().empty()) *chosen = work;
+  });
 }
 
 struct Program::State {

@@ -64,11 +64,11 @@ class Command {
   template <class T>
   Option add_option(const std::string& names, T& value, const std::string& meaning);
   Option add_flag(const std::string& names, bool& value, const std::string& meaning);
-  /// A command with subcommands needs one of them.
+  /// A command with subcommands needs one of them, unless it does something itself.
   Command add_subcommand(const std::string& name, const std::string& meaning);
   /// Options under a title of their own, at most one of which may be given.
   Command add_choice(const std::string& title, const std::string& meaning);
-  /// What the program does when this command was chosen.
+  /// What the program does when this command was chosen. Of one with subcommands after these were added.
   void does(std::function<void()> work);
 
  protected:

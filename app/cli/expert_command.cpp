@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/cli/commands.h"
+#include "app/cli/expert_adaptation.h"
 #include "app/cli/input.h"
 #include "app/cli/output.h"
 #include "app/state/session.h"
@@ -25,20 +25,6 @@ struct ExpertOptions {
   std::string out;
   Output output;
 };
-
-std::vector<WeightMatrix> matrices_in(const std::vector<std::string>& names) {
-  std::vector<WeightMatrix> out;
-  for (const std::string& name : names)
-    for (int each = 0; each < weight_matrix_count; ++each)
-      if (name_of(static_cast<WeightMatrix>(each)) == name) out.push_back(static_cast<WeightMatrix>(each));
-  return out;
-}
-
-std::vector<std::string> matrix_names() {
-  std::vector<std::string> out;
-  for (int each = 0; each < weight_matrix_count; ++each) out.emplace_back(name_of(static_cast<WeightMatrix>(each)));
-  return out;
-}
 
 void learn_expert(Console& console, const ExpertOptions& options) {
   const Opened opened = open_input(console, options.input, {.maps = MapStorage::none});
@@ -111,21 +97,37 @@ void learn_expert(Console& console, const ExpertOptions& options) {
   out.line(
       "Learnt by the gradient of this text's loss; Transformer² learns its experts by REINFORCE, with a price on "
       "leaving the model.");
-  if (!options.out.empty()) {
-    Session session;
-    RunRequest edited = request;
-    edited.edits = learnt;
-    session.document = document_of(edited);
-    session.document.model = std::filesystem::absolute(request.model);
-    session.window.workspace = "Analyse";
-    session.window.pages["Analyse"] = "singular";
-    write_file_atomically(options.out, to_json(session));
-    console.say(
-        fmt::format("{}: a session with the model, the text and these edits (headscope --session)", options.out));
-  }
+  if (!options.out.empty()) write_expert_session(console, options.out, request, learnt, "singular");
   console.print(out.printed(options.output.form()));
 }
 }  // namespace
+
+std::vector<WeightMatrix> matrices_in(const std::vector<std::string>& names) {
+  std::vector<WeightMatrix> out;
+  for (const std::string& name : names)
+    for (int each = 0; each < weight_matrix_count; ++each)
+      if (name_of(static_cast<WeightMatrix>(each)) == name) out.push_back(static_cast<WeightMatrix>(each));
+  return out;
+}
+
+std::vector<std::string> matrix_names() {
+  std::vector<std::string> out;
+  for (int each = 0; each < weight_matrix_count; ++each) out.emplace_back(name_of(static_cast<WeightMatrix>(each)));
+  return out;
+}
+
+void write_expert_session(Console& console, const std::string& file, const RunRequest& request,
+                          const std::vector<Intervention>& edits, const std::string& page) {
+  Session session;
+  RunRequest edited = request;
+  edited.edits = edits;
+  session.document = document_of(edited);
+  session.document.model = std::filesystem::absolute(request.model);
+  session.window.workspace = "Analyse";
+  session.window.pages["Analyse"] = page;
+  write_file_atomically(file, to_json(session));
+  console.say(fmt::format("{}: a session with the model, the text and these edits (headscope --session)", file));
+}
 
 void add_expert(Command& app, Console& console) {
   auto options = std::make_shared<ExpertOptions>();
@@ -148,6 +150,10 @@ void add_expert(Command& app, Console& console) {
   command.add_option("-o,--out", options->out, "A session of model, text and the expert's edits")
       .type_name("FILE.json");
   options->output.add_to(command);
+  add_expert_tasks(command, console);
+  add_expert_choose(command, console);
+  add_expert_reward(command, console);
+  add_expert_compose(command, console);
   command.does([options, &console] { learn_expert(console, *options); });
 }
 

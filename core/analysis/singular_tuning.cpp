@@ -26,10 +26,11 @@ std::vector<Intervention> expert_edits(const SingularExpert& expert) {
 std::unique_ptr<SingularLearner> singular_learner(const LoadedModel& loaded, const std::filesystem::path& folder,
                                                   const std::vector<WeightMatrix>& matrices,
                                                   const SingularLearner::Settings& settings, int tokens,
-                                                  Backend& backend, std::stop_token stop, std::uint64_t available) {
+                                                  Backend& backend, std::stop_token stop, std::uint64_t available,
+                                                  int texts) {
   const ModelConfig& config = loaded.model->config();
   SingularLearner::check(config, matrices);
-  check_training_memory(SingularLearner::memory(*loaded.model, matrices, tokens), available,
+  check_training_memory(SingularLearner::memory(*loaded.model, matrices, tokens, texts), available,
                         config.name + ": singular values", "fewer matrices or a shorter text take less");
   return std::make_unique<SingularLearner>(Parameters::load(folder), matrices, settings, backend, stop);
 }

@@ -20,13 +20,13 @@ SingularExpert as_written(SingularExpert expert);
 /// What carries an expert out in a run: an edit for each part whose z is not all 1, as_written().
 std::vector<Intervention> expert_edits(const SingularExpert& expert);
 
-/// One for texts of up to so many tokens. Throws Error as Parameters::load and SingularLearner, before anything is read
-/// where the model cannot be used or `available` bytes are too few.
+/// One for texts of up to so many tokens, so many at once. Throws Error as Parameters::load and SingularLearner, before
+/// anything is read where the model cannot be used or `available` bytes are too few.
 std::unique_ptr<SingularLearner> singular_learner(const LoadedModel& loaded, const std::filesystem::path& folder,
                                                   const std::vector<WeightMatrix>& matrices,
                                                   const SingularLearner::Settings& settings, int tokens,
                                                   Backend& backend, std::stop_token stop = {},
-                                                  std::uint64_t available = available_memory());
+                                                  std::uint64_t available = available_memory(), int texts = 1);
 
 struct SingularTuningAsked {
   RunRequest run;                      ///< the model, and the text that is learnt; its edits are not looked at

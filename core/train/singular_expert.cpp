@@ -8,10 +8,8 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/nth.h"
 #include "core/model/cut_products.h"
 #include "core/tensor/matrices.h"
-#include "core/tensor/tape.h"
 
 namespace headscope {
 
@@ -27,15 +25,31 @@ Batch text_batch(const std::vector<std::int32_t>& tokens) {
   return batch;
 }
 
-struct SingularLearner::Matrix {
-  Tensor view;                    // in the model's parameters, (in, out): what passes read
-  Tensor own;                     // as it was
-  SingularDirections directions;  // of that
-};
+Batch rows_batch(std::span<const TextRow> rows) {
+  std::size_t longest = 0;
+  for (const TextRow& row : rows) longest = std::max(longest, row.ids.size());
+  Batch batch{static_cast<int>(rows.size()), static_cast<int>(longest), {}, {}};
+  for (const TextRow& row : rows)
+    for (std::size_t i = 0; i < longest; ++i) {
+      batch.tokens.push_back(i < row.ids.size() ? row.ids[i] : row.ids.front());
+      const bool counted = i + 1 < row.ids.size() && i + 1 >= static_cast<std::size_t>(row.from);
+      batch.targets.push_back(counted ? row.ids[i + 1] : -1);
+    }
+  return batch;
+}
 
 namespace {
 std::string place_of(const ModelConfig& config) {
   return config.name + ": singular values";
+}
+/// What can be learnt, before anything is made of it.
+Parameters learnable(Parameters parameters, const std::vector<WeightMatrix>& matrices,
+                     const SingularLearner::Settings& settings) {
+  SingularLearner::check(parameters.config(), matrices);
+  if (!(settings.rate > 0) || !(settings.most > 1))
+    throw Error(place_of(parameters.config()), "a rate above 0 and a largest z above 1",
+                fmt::format("{:g} and {:g}", settings.rate, settings.most));
+  return parameters;
 }
 }  // namespace
 
@@ -46,7 +60,8 @@ void SingularLearner::check(const ModelConfig& config, const std::vector<WeightM
   for (const WeightMatrix matrix : matrices) check_uncut(config, matrix, where);
 }
 
-TrainingMemory SingularLearner::memory(const Model& model, const std::vector<WeightMatrix>& matrices, int tokens) {
+TrainingMemory SingularLearner::memory(const Model& model, const std::vector<WeightMatrix>& matrices, int tokens,
+                                       int texts) {
   const ModelDims& m = model.config().dims;
   double kept = 0, largest = 0;
   for (int layer = 0; layer < m.layers; ++layer)
@@ -59,42 +74,33 @@ TrainingMemory SingularLearner::memory(const Model& model, const std::vector<Wei
       // In double, while it is decomposed: the matrix, what is decomposed and what comes out.
       largest = std::max(largest, 2 * (static_cast<double>(weight.size()) + 2 * shorter * shorter));
     }
-  const double rows = tokens, layers = m.layers, queries = double(m.heads) * m.d_head,
+  const double rows = double(tokens) * texts, layers = m.layers, queries = double(m.heads) * m.d_head,
                keys = double(m.kv_heads) * (m.d_head + m.value_width());
   const double row = 2.0 * m.d_model + (m.state_space() ? 3.0 * m.d_inner : queries + keys + m.d_mlp);
   constexpr double bytes = sizeof(float);
   return {.weights = bytes * (static_cast<double>(model.info().parameters) + kept + largest),
           .activations = bytes * layers * rows * row,
-          .attention = m.state_space() ? 0 : bytes * layers * m.heads * rows * rows,
+          .attention = m.state_space() ? 0 : bytes * layers * m.heads * rows * tokens,
           .logits = 2 * bytes * rows * m.vocab};
 }
 
 SingularLearner::SingularLearner(Parameters parameters, const std::vector<WeightMatrix>& matrices,
                                  const Settings& settings, Backend& backend, std::stop_token stop)
-    : settings_(settings), backend_(backend), parameters_(std::move(parameters)) {
-  const std::string where = place_of(parameters_.config());
-  check(parameters_.config(), matrices);
-  if (!(settings.rate > 0) || !(settings.most > 1))
-    throw Error(where, "a rate above 0 and a largest z above 1",
-                fmt::format("{:g} and {:g}", settings.rate, settings.most));
-  model_ = parameters_.trainable_model(backend);
-  for (int layer = 0; layer < model_->config().dims.layers; ++layer)
-    for (std::size_t i = 0; i < matrices.size(); ++i) {
-      const WeightMatrix matrix = matrices[i];
-      const Tensor view = model_->projection(layer, matrix).weight;
-      const auto before = matrices.begin() + static_cast<std::ptrdiff_t>(i);
-      if (!view.defined() || std::find(matrices.begin(), before, matrix) != before) continue;
-      if (stop.stop_requested()) throw Cancelled();
-      Matrix each{view, view.copy(), singular_directions(view)};
-      expert_.parts.push_back({layer, matrix, std::vector<double>(each.directions.values.size(), 1.0)});
-      matrices_.push_back(std::move(each));
-    }
-  if (matrices_.empty()) throw Error(where, "matrices that the model has", "none of those asked for");
-  for (const SingularExpert::Part& part : expert_.parts) first_.emplace_back(part.z.size(), 0.0);
-  second_ = first_;
+    : settings_(settings),
+      matrices_(learnable(parameters, matrices, settings), matrices, backend, place_of(parameters.config())),
+      adam_({.rate = settings.rate, .beta1 = settings.beta1, .beta2 = settings.beta2, .epsilon = settings.epsilon}) {
+  for (const AdaptedMatrices::Each& each : matrices_.all()) {
+    if (stop.stop_requested()) throw Cancelled();
+    directions_.push_back(singular_directions(each.own));
+    expert_.parts.push_back({each.layer, each.matrix, std::vector<double>(directions_.back().values.size(), 1.0)});
+  }
 }
 
-SingularLearner::~SingularLearner() = default;
+void SingularLearner::restart() {
+  for (SingularExpert::Part& part : expert_.parts) std::ranges::fill(part.z, 1.0);
+  adam_.restart();
+  write();
+}
 
 void SingularLearner::set_expert(const SingularExpert& expert) {
   expert_ = expert;
@@ -102,64 +108,35 @@ void SingularLearner::set_expert(const SingularExpert& expert) {
 }
 
 void SingularLearner::write() {
-  for (std::size_t i = 0; i < matrices_.size(); ++i) {
-    Matrix& each = matrices_[i];
-    const Tensor scaled = scaled_singular(each.own, each.directions, expert_.parts[i].z);
-    for (Index row = 0; row < scaled.dim(0); ++row)
-      for (Index column = 0; column < scaled.dim(1); ++column) each.view.ref(row, column) = scaled.at(row, column);
-  }
+  for (std::size_t i = 0; i < directions_.size(); ++i)
+    matrices_.write(i, scaled_singular(matrices_.all()[i].own, directions_[i], expert_.parts[i].z));
 }
 
-double SingularLearner::loss(const Batch& batch, std::stop_token stop) const {
-  const ForwardResult result = run_batch(*model_, batch, Ctx{.backend = backend_, .stop = stop});
-  return backend_.cross_entropy(result.logits, batch.targets).nats;
-}
-
-std::vector<std::vector<double>> SingularLearner::gradient(const Batch& batch, double& loss,
-                                                           std::stop_token stop) const {
-  Tape tape(backend_);
-  for (const Matrix& each : matrices_) tape.watch(each.view);
-  const ForwardResult result = run_batch(*model_, batch, Ctx{.backend = backend_, .stop = stop, .tape = &tape});
-  Backend::Loss of;
-  {
-    const Backend::Recording recording(backend_, &tape);
-    of = backend_.cross_entropy(result.logits, batch.targets);
-  }
-  loss = of.nats;
-  if (!std::isfinite(loss))
-    throw Error(parameters_.config().name + ": loss", "a finite number", fmt::format("{}", loss),
-                "a smaller rate may help");
-  tape.backward(of.mean, Tensor::full({1}, 1.0f));
+std::vector<std::vector<double>> SingularLearner::gradient(const Batch& batch, double& loss, std::stop_token stop,
+                                                           const LossOfLogits& of) const {
+  const std::vector<Tensor> slopes = matrices_.gradients(batch, loss, stop, of);
   std::vector<std::vector<double>> out;
-  for (const Matrix& each : matrices_) {
+  for (std::size_t i = 0; i < slopes.size(); ++i) {
     // With σ_i u_i v_iᵀ = u_i u_iᵀ W: ⟨G, u_i u_iᵀ W⟩ = (u_iᵀ G) · (u_iᵀ W); from the right likewise.
-    const Eigen::MatrixXd g = matrix_of(tape.gradient(each.view)), w = matrix_of(each.own),
-                          directions = matrix_of(each.directions.directions);
+    const Eigen::MatrixXd g = matrix_of(slopes[i]), w = matrix_of(matrices_.all()[i].own),
+                          directions = matrix_of(directions_[i].directions);
     const Eigen::VectorXd dz =
-        each.directions.of_rows
+        directions_[i].of_rows
             ? Eigen::VectorXd((directions.transpose() * g).cwiseProduct(directions.transpose() * w).rowwise().sum())
             : Eigen::VectorXd((g * directions).cwiseProduct(w * directions).colwise().sum().transpose());
     out.emplace_back(dz.begin(), dz.end());
   }
-  if (stop.stop_requested()) throw Cancelled();
   return out;
 }
 
-double SingularLearner::step(const Batch& batch, std::stop_token stop) {
+double SingularLearner::step(const Batch& batch, std::stop_token stop, const LossOfLogits& of) {
   double loss = 0;
-  const std::vector<std::vector<double>> gradients = gradient(batch, loss, stop);
-  ++steps_;
-  const double first_whole = 1 - std::pow(settings_.beta1, static_cast<double>(steps_)),
-               second_whole = 1 - std::pow(settings_.beta2, static_cast<double>(steps_));
-  for (std::size_t part = 0; part < gradients.size(); ++part)
-    for (std::size_t i = 0; i < gradients[part].size(); ++i) {
-      const double g = gradients[part][i];
-      double &m = first_[part][i], &v = second_[part][i], &z = expert_.parts[part].z[i];
-      m = settings_.beta1 * m + (1 - settings_.beta1) * g;
-      v = settings_.beta2 * v + (1 - settings_.beta2) * g * g;
-      z -= settings_.rate * (m / first_whole) / (std::sqrt(v / second_whole) + settings_.epsilon);
-      z = std::clamp(z, -settings_.most, settings_.most);
-    }
+  const std::vector<std::vector<double>> gradients = gradient(batch, loss, stop, of);
+  std::vector<std::span<double>> values;
+  for (SingularExpert::Part& part : expert_.parts) values.emplace_back(part.z);
+  adam_.step(values, gradients);
+  for (SingularExpert::Part& part : expert_.parts)
+    for (double& z : part.z) z = std::clamp(z, -settings_.most, settings_.most);
   write();
   return loss;
 }

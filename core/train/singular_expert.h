@@ -1,18 +1,20 @@
 #pragma once
-// Singular value fine-tuning (Sun, Cetin & Tang, Transformer²: Self-adaptive LLMs, 2025): of chosen weight matrices
-// W = U diag(σ) Vᵀ only a vector z is learnt, W′ = U diag(z σ) Vᵀ; such a vector, over all chosen matrices, is an
-// expert. There experts learn by REINFORCE, with a KL to the model as it was. Here they learn by the gradient of the
-// loss of a text, ∂L/∂z_i = σ_i u_iᵀ (∂L/∂W′) v_i, with Adam (Kingma & Ba, 2015) and no price on leaving the model.
-// What carries an expert out in a run is edits: core/analysis/singular_tuning.h.
+// Singular value fine-tuning (Sun, Cetin & Tang, Transformer²: Self-adaptive LLMs, 2025): of chosen weight matrices W =
+// U diag(σ) Vᵀ only a vector z is learnt, W′ = U diag(z σ) Vᵀ; such a vector, over all chosen matrices, is an expert.
+// There experts learn by REINFORCE, with a KL to the model as it was. Here they learn by the gradient of the loss of a
+// text, ∂L/∂z_i = σ_i u_iᵀ (∂L/∂W′) v_i, with Adam (Kingma & Ba, 2015) and no price on leaving the model. What carries
+// an expert out in a run is edits: core/analysis/singular_tuning.h.
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "core/model/weights.h"
 #include "core/tensor/singular.h"
-#include "core/train/learner.h"
+#include "core/train/adapted_matrices.h"
 #include "core/train/training_memory.h"
 
 namespace headscope {
@@ -30,6 +32,14 @@ struct SingularExpert {
 /// Tokens of a text, each to be told from those before it.
 Batch text_batch(const std::vector<std::int32_t>& tokens);
 
+/// Tokens of which those from `from` on are to be told. REQUIRES 1 ≤ from < ids.size().
+struct TextRow {
+  std::vector<std::int32_t> ids;
+  int from = 1;
+};
+/// A row each; behind the shorter ones stands what nobody looks at, since a token sees none that comes later.
+Batch rows_batch(std::span<const TextRow> rows);
+
 class SingularLearner {
  public:
   struct Settings {
@@ -43,37 +53,43 @@ class SingularLearner {
   /// matrices. `backend` outlives it.
   SingularLearner(Parameters parameters, const std::vector<WeightMatrix>& matrices, const Settings& settings,
                   Backend& backend, std::stop_token stop = {});
-  ~SingularLearner();
   /// Throws Error on a model that does not tell every token from those before it, and on a matrix whose values no edit
   /// could scale.
   static void check(const ModelConfig& config, const std::vector<WeightMatrix>& matrices);
-  /// The least that learning a text of so many tokens takes, the learner's copy of the weights among it.
-  static TrainingMemory memory(const Model& model, const std::vector<WeightMatrix>& matrices, int tokens);
+  /// The least that learning so many texts at once, of so many tokens each, takes, the learner's copy of the weights
+  /// among it.
+  static TrainingMemory memory(const Model& model, const std::vector<WeightMatrix>& matrices, int tokens,
+                               int texts = 1);
 
-  /// The loss of the batch before this step, nats per token; then z moves. Throws Error on a loss that is not finite,
-  /// Cancelled; then nothing has changed.
-  double step(const Batch& batch, std::stop_token stop = {});
-  double loss(const Batch& batch, std::stop_token stop = {}) const;
+  using LogitLoss = AdaptedMatrices::LogitLoss;
+  using LossOfLogits = AdaptedMatrices::LossOfLogits;
+
+  /// The loss of the batch before this step, nats per token, or what `of` makes of its logits; then z moves. Throws
+  /// Error on a loss that is not finite, Cancelled; then nothing has changed.
+  double step(const Batch& batch, std::stop_token stop = {}, const LossOfLogits& of = {});
+  /// As of AdaptedMatrices.
+  double loss(const Batch& batch, std::stop_token stop = {}) const { return matrices_.loss(batch, stop); }
+  std::vector<double> nats(const Batch& batch, std::stop_token stop = {}) const { return matrices_.nats(batch, stop); }
+  Tensor logits(const Batch& batch, std::stop_token stop = {}) const { return matrices_.logits(batch, stop); }
   /// ∂loss/∂z, part by part; loss as it is.
-  std::vector<std::vector<double>> gradient(const Batch& batch, double& loss, std::stop_token stop = {}) const;
+  std::vector<std::vector<double>> gradient(const Batch& batch, double& loss, std::stop_token stop = {},
+                                            const LossOfLogits& of = {}) const;
 
   const SingularExpert& expert() const { return expert_; }
-  std::int64_t parameters() const { return parameters_.count(); }  ///< of the whole model
+  std::int64_t parameters() const { return matrices_.parameters(); }  ///< of the whole model
   /// Puts another one in its place. REQUIRES the same parts.
   void set_expert(const SingularExpert& expert);
+  /// Every z is 1 again, and nothing is left of the steps taken.
+  void restart();
 
  private:
-  struct Matrix;
   void write();
 
   Settings settings_;
-  Backend& backend_;
-  Parameters parameters_;
-  std::shared_ptr<const Model> model_;  // views of `parameters_`
+  AdaptedMatrices matrices_;
+  Adam adam_;
   SingularExpert expert_;
-  std::vector<Matrix> matrices_;                     // one for each part
-  std::vector<std::vector<double>> first_, second_;  // Adam's moments
-  std::int64_t steps_ = 0;
+  std::vector<SingularDirections> directions_;  // one for each matrix
 };
 
 }  // namespace headscope

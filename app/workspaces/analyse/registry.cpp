@@ -10,6 +10,8 @@ std::unique_ptr<Page> make_activation_patching(JobRunner&);
 std::unique_ptr<Page> make_head_circuit(JobRunner&);
 std::unique_ptr<Page> make_temperature_sweep(JobRunner&);
 std::unique_ptr<Page> make_singular_values(JobRunner&);
+std::unique_ptr<Page> make_self_adaptation(JobRunner&);
+std::unique_ptr<Page> make_expert_comparison(JobRunner&);
 std::unique_ptr<Page> make_detector(JobRunner&);
 std::unique_ptr<Page> make_alignment(JobRunner&);
 std::unique_ptr<Page> make_masks(JobRunner&);
@@ -79,6 +81,19 @@ const std::vector<PageEntry>& page_registry() {
         "spectrum of weights low rank W_Q "
         "W_K W_V W_O MLP"},
        make_singular_values},
+      {{"self-adaptation", "Two passes", "Cause and effect", "Sun, Cetin & Tang 2025",
+        "Can a model tell which task a prompt is of, and adapt itself to it? Experts of singular values for several "
+        "tasks, three ways of choosing between them, and what the second pass answers.",
+        "Transformer squared self-adaptation two passes expert vector z-vector SVF mixture of expert vectors "
+        "interpolation CEM cross-entropy method few-shot adaptation task classifier"},
+       make_self_adaptation},
+      {{"expert-comparison", "Experts by reward and by LoRA", "Cause and effect",
+        "Sun, Cetin & Tang 2025; Hu et al. 2022",
+        "Do experts of singular values learn from rewards alone, and are two of them together worth more than two "
+        "low-rank adapters together?",
+        "REINFORCE reinforcement learning reward policy gradient LoRA low-rank adapter composing experts composition "
+        "of adapters merge adapters SVF expert vectors Transformer squared"},
+       make_expert_comparison},
       {{"linear-layers",
         "Linear layers",
         "Cause and effect",
