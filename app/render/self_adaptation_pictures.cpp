@@ -113,7 +113,7 @@ Matrix composition_matrix(const ExpertComposition& found) {
     for (std::size_t b = a + 1; b < found.tasks.size(); ++b)
       for (const bool adapters : {false, true}) {
         out.rows.push_back(
-            fmt::format("{} + {}, {}", found.tasks[a].name, found.tasks[b].name, adapters ? "adapters" : "experts"));
+            fmt::format("{} + {}, {}", found.tasks[a].name, found.tasks[b].name, adapters ? "LoRA" : "z"));
         const auto index = static_cast<std::size_t>(row / 2);
         if (index < found.pairs.size()) {
           const ExpertComposition::Pair& pair = found.pairs[index];
@@ -128,7 +128,7 @@ Matrix composition_matrix(const ExpertComposition& found) {
         }
         ++row;
       }
-  out.columns = {"1st: own", "1st: ½ + ½", "1st: sum", "2nd: own", "2nd: ½ + ½", "2nd: sum"};
+  out.columns = {"1st own", "1st ½", "1st sum", "2nd own", "2nd ½", "2nd sum"};
   out.row_title = "pair of tasks ↓", out.column_title = "on which task, of what →";
   out.unit = "loss, nats per token";
   out.digits = 3;

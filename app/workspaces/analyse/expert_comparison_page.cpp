@@ -41,14 +41,15 @@ class ExpertComparisonPage final : public Page {
       const std::size_t last = rewarded_->found.size() - 1, task = std::min(static_cast<std::size_t>(task_), last);
       section(c.ui, "REWARDS", fmt::format("of {}, step by step", rewarded_->tasks[task].name));
       LineChart chart = reward_chart(*rewarded_, task, c.ui.style());
-      chart.height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 12, 110.0, 330.0);
+      chart.height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 12, 110.0, 520.0);
       plot(c.ui, "rewards by step", std::move(chart));
       return;
     }
     if (!composed_ || composed_of_ != c.results().model_reading)
       return empty_state(c.ui, "Nothing has been learnt yet",
                          "Press Start on the right: an expert and a low-rank adapter for each task, then every pair.");
-    section(c.ui, "TWO TOGETHER", "dark is good; own: that task's own one alone");
+    section(c.ui, "TWO TOGETHER",
+            "z: experts; LoRA: adapters; dark is good; own: that task's own alone, ½: half and half");
     matrix_slot(c, slot_, "expert composition", composed_, "adapters", std::max(room - 30, 220.0),
                 [found = composed_] { return composition_matrix(*found); });
   }

@@ -224,9 +224,11 @@ class SelfAdaptationPage final : public Page {
 
   // ---- the middle
   void pictures(const PageContext& c, double height) {
+    const bool narrow = c.room() < 700;
     if (!ImGui::BeginTable("experts and z", 2, ImGuiTableFlags_NoSavedSettings)) return;
-    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.4f);
-    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.6f);
+    const float left = narrow ? 0.5f : 0.4f;  // names of tasks need some room
+    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, left);
+    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 1 - left);
     ImGui::TableNextColumn();
     section(c.ui, "LOSS", "each expert on each task");
     matrix_slot(c, losses_, "expert losses", found_, "", height - 30,
