@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -174,14 +176,17 @@ std::string what_differs(const fs::path& before, const fs::path& now) {
     }
     const std::vector<float> x = entry.items<float>(), y = other.items<float>();
     for (std::size_t i = 0; i < x.size(); ++i)
-      if (const double far = std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i])); far > most)
-        most = far, worst = excerpt(name);
+      if (std::bit_cast<std::uint32_t>(x[i]) != std::bit_cast<std::uint32_t>(y[i])) {
+        const double gap = std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
+        if (const double far = std::isfinite(gap) ? gap : std::numeric_limits<double>::infinity(); far > most)
+          most = far, worst = excerpt(name);
+      }
   }
   for (const auto& [name, entry] : b.tensors())
     if (!a.contains(name)) return fmt::format("a tensor {} more", excerpt(name));
   if (different == 0) return "";
   return fmt::format("{} of {} tensors are different, {} {}", different, a.tensors().size(), worst,
-                     std::isfinite(most) ? fmt::format("by up to {:.2g}", most) : "most");
+                     std::isfinite(most) ? fmt::format("by up to {:.2g}", most) : "by more than any number");
 }
 
 /// Whether the command line has no option of this command but these two.
@@ -205,6 +210,9 @@ void capture_again(Console& console, const fs::path& file, const fs::path& out) 
     throw UsageError("--again does what the file says: of capture's options only -o goes with it");
   const PictureRecipe recipe = read_picture_recipe(file);
   if (recipe.command.empty()) throw Error(file.string() + ": recipe", "the command that captured it", "none");
+  std::error_code failed;
+  if (!out.empty() && fs::equivalent(file, out, failed))
+    throw Error("-o", "another file than the one that is made again", file.string(), "it would be lost");
   std::optional<DraftFile> draft;
   if (out.empty()) draft.emplace(file.extension().string());
   const fs::path target = draft ? draft->path() : fs::absolute(out);

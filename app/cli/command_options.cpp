@@ -130,13 +130,30 @@ Command Command::add_choice(const std::string& title, const std::string& meaning
   return {*group, *chosen_, strangers_};
 }
 
+namespace {
+/// The parser hands a command what those below it do not know, its own options too, which then would say nothing.
+void refuse_options(const CLI::App& app, const CLI::App& below) {
+  const auto refuse = [&](const CLI::App& where) {
+    for (const CLI::Option* option : where.get_options())
+      if (option->count() > 0)
+        throw UsageError(fmt::format("{} is no option of {} {}", option->get_name(), app.get_name(), below.get_name()));
+  };
+  refuse(app);
+  for (const CLI::App* group : app.get_subcommands([](const CLI::App* each) { return each->get_name().empty(); }))
+    refuse(*group);
+}
+}  // namespace
+
 void Command::does(std::function<void()> work) {
   // A group of options is a subcommand to the parser, without a name.
   if (!app_->get_subcommands([](const CLI::App* each) { return !each->get_name().empty(); }).empty())
     app_->require_subcommand(0, 1);
   app_->callback([app = app_, work = std::move(work), chosen = chosen_] {
     // The parser calls back a command after the one below it that was chosen.
-    if (app->get_subcommands().empty()) *chosen = work;
+    if (app->get_subcommands().empty())
+      *chosen = work;
+    else if (app->get_parent())
+      refuse_options(*app, *app->get_subcommands().front());
   });
 }
 

@@ -34,8 +34,10 @@ std::vector<TaskTexts> tasks_in(const std::vector<std::string>& words) {
     const std::size_t mark = each.find('=');
     if (mark == 0 || mark == std::string::npos || mark + 1 == each.size())
       throw UsageError(fmt::format("--task takes NAME=FILE, not {}", each));
-    const std::string file = each.substr(mark + 1);
-    out.push_back(task_of_lines(each.substr(0, mark), read_input(file, std::size_t{16} << 20), file));
+    const std::string file = each.substr(mark + 1), name = each.substr(0, mark);
+    if (name == "expert" || name == "none" || name == "classifier of tasks")  // columns and rows of what is reported
+      throw UsageError(fmt::format("--task: a name of its own, not {}", name));
+    out.push_back(task_of_lines(name, read_input(file, std::size_t{16} << 20), file));
   }
   return out;
 }
@@ -80,8 +82,9 @@ Report adaptation_report(const SelfAdaptation& of) {
   if (!of.prompt.chosen.empty()) {
     const auto line = [&](const char* way, const SelfAdaptation::Way& found) {
       if (static_cast<std::size_t>(found.prompts()) == 0) return;
-      out.line(fmt::format("{}: the task's own expert for {} of {} prompts ({:.0f} %; by chance {:.0f} %)", way,
-                           found.right(), found.prompts(), 100.0 * found.right() / found.prompts(), 100 * of.chance()));
+      out.line(
+          fmt::format("{}: the task's own expert for {} of {} prompts ({:.0f} %; by chance among the experts {:.0f} %)",
+                      way, found.right(), found.prompts(), 100.0 * found.right() / found.prompts(), 100 * of.chance()));
     };
     line("By the prompt", of.prompt);
     line("By the classifier", of.classifier);
@@ -89,8 +92,7 @@ Report adaptation_report(const SelfAdaptation& of) {
       out.line(fmt::format("  with it the labels have {:.3f} of the probability behind a prompt", of.said));
     out.line(
         "By the prompt: whichever of the model and its experts finds the prompt most probable. The paper asks the "
-        "model "
-        "in words instead. The classifier says a token for each task; its loss is over these alone.");
+        "model in words instead. The classifier says a token for each task; its loss is over these alone.");
     out.line();
   }
   auto& ways = out.table("ways", {"task",
@@ -176,14 +178,8 @@ struct Mixture {
 /// α by the few-shot search on the texts of a file, a line each.
 Mixture mixture_of(Console& console, const Opened& opened, const ChooseOptions& options, const ExpertSet& set,
                    const std::filesystem::path& model) {
-  TaskTexts task{"shots", "", {}, {}, {}};
-  const std::string lines = read_input(options.shots, std::size_t{16} << 20);
-  for (std::size_t at = 0; at < lines.size();) {
-    const std::size_t end = std::min(lines.find('\n', at), lines.size());
-    if (end > at) task.shots.push_back(lines.substr(at, end - at));
-    at = end + 1;
-  }
-  task.learn = task.test = task.shots;
+  TaskTexts task{"shots", "", {}, text_lines(read_input(options.shots, std::size_t{16} << 20)), {}};
+  task.learn = task.test = task.shots;  // none is left out
   const std::vector<TextRow> shots = task_rows(opened.loaded, model, task, console.stop()).shots;
   std::size_t longest = 0;
   for (const TextRow& row : shots) longest = std::max(longest, row.ids.size());
@@ -208,6 +204,9 @@ void choose_expert(Console& console, const ChooseOptions& options) {
   if ((options.by == "shots") == options.shots.empty())
     throw UsageError("--by shots and --shots FILE go together: a text in each line");
   if (options.search.samples < options.search.elites) throw UsageError("--elites are some of the --samples");
+  std::error_code failed;
+  if (!options.out.empty() && std::filesystem::equivalent(options.out, options.experts, failed))
+    throw UsageError("-o: another file than --experts, which would be lost");
   const ExpertSet set = expert_set_from_json(read_file(options.experts), options.experts);
   const Opened opened = open_input(console, options.input, {.maps = MapStorage::none});
   const RunRequest& request = *options.input.asked->request;
@@ -262,7 +261,7 @@ void choose_expert(Console& console, const ChooseOptions& options) {
   Cell written = Cell::array();
   for (const Intervention& edit : edits) written.push_back(describe(edit));
   out.data("edits", std::move(written));
-  if (!options.out.empty()) write_expert_session(console, options.out, request, edits, "self-adaptation");
+  if (!options.out.empty()) write_expert_session(console, options.out, request, edits, "");
   console.print(out.printed(options.output.form()));
 }
 

@@ -123,8 +123,8 @@ void write_expert_session(Console& console, const std::string& file, const RunRe
   edited.edits = edits;
   session.document = document_of(edited);
   session.document.model = std::filesystem::absolute(request.model);
-  session.window.workspace = "Analyse";
-  session.window.pages["Analyse"] = page;
+  session.window.workspace = page.empty() ? "Explore" : "Analyse";
+  if (!page.empty()) session.window.pages["Analyse"] = page;
   write_file_atomically(file, to_json(session));
   console.say(fmt::format("{}: a session with the model, the text and these edits (headscope --session)", file));
 }

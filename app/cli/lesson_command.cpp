@@ -56,6 +56,16 @@ class Runs {
   std::map<fs::path, LoadedModel> models_;
 };
 
+bool there_is(const fs::path& file) {
+  std::error_code ignored;
+  return fs::exists(file, ignored);
+}
+
+/// Without a translation lessons are in English, whatever of it is asked for: "en_GB".
+bool english(const std::string& language) {
+  return language.substr(0, language.find('_')) == "en";
+}
+
 /// In which lessons are read; says so where that was asked for and there is none.
 struct LanguageOption {
   std::string wanted;
@@ -71,19 +81,27 @@ struct LanguageOption {
     std::string why_not;
     Lesson lesson = read_lesson_in(file, language(), why_not);
     if (!why_not.empty()) console.say("headscope-cli: " + why_not);
-    if (!wanted.empty() && language() != "en" && lesson.language.empty() && why_not.empty())
+    if (!wanted.empty() && !english(language()) && lesson.language.empty() && why_not.empty())
       console.say(fmt::format("headscope-cli: {} is not translated to {}: {} has English", lesson.id, wanted,
                               file.filename().string()));
     return lesson;
   }
 };
 
-/// Each lesson and what it is in other languages; with a language, in that one alone.
-std::vector<fs::path> every_language(const std::vector<fs::path>& files, const LanguageOption& option) {
+/// Each lesson and what it is in other languages; with a language, in that one alone. Without names, lessons that are
+/// not translated to it are left out; throws Error where a named one is not.
+std::vector<fs::path> every_language(const std::vector<std::string>& names, const LanguageOption& option) {
   std::vector<fs::path> all;
-  for (const fs::path& file : files) {
+  for (const fs::path& file : named(names)) {
     if (!option.wanted.empty()) {
-      all.push_back(in_language(file, option.language()));
+      const fs::path original = original_of(file), translated = in_language(original, option.language());
+      if (translated != original || english(option.language()) || !there_is(file)) {
+        all.push_back(translated);
+      } else if (!names.empty()) {
+        std::vector<std::string> there{"en"};
+        for (const fs::path& each : translations_of(original)) there.push_back(language_of(each));
+        throw Error(original.string(), "a translation to " + option.wanted, fmt::format("{}", fmt::join(there, ", ")));
+      }
       continue;
     }
     all.push_back(file);
@@ -106,7 +124,7 @@ void check(Console& console, const std::vector<std::string>& names, const Langua
   };
   std::set<std::string> known;
   for (const fs::path& file : lesson_files()) known.insert(file.stem().string());
-  for (const fs::path& file : every_language(named(names), language)) {
+  for (const fs::path& file : every_language(names, language)) {
     Lesson lesson;
     try {
       lesson = read_lesson(file);
@@ -147,10 +165,14 @@ void check(Console& console, const std::vector<std::string>& names, const Langua
 void list(Console& console, const LanguageOption& language, const Output& output) {
   Report report;
   auto& table = report.table("lessons", {"lesson", "title", "minutes", "level", "steps", "model", "languages"});
+  // Scripts look titles up: they are the same on every system.
+  const bool script = output.form() != Form::text && language.wanted.empty();
+  const std::string titles = script ? "en" : language.language();
+  std::string why_not;
   for (const fs::path& file : lesson_files()) {
     Lesson lesson;
     try {
-      lesson = language.read(console, file);
+      lesson = read_lesson_in(file, titles, why_not);
     } catch (const Error& error) {
       console.say(fmt::format("headscope-cli: {}", error.what()));
       continue;
@@ -161,6 +183,7 @@ void list(Console& console, const LanguageOption& language, const Output& output
     table.add({lesson.id, lesson.title, minutes, lesson.level, lesson.steps.size(), lesson.scene.model,
                fmt::format("{}", fmt::join(languages, " "))});
   }
+  if (!why_not.empty()) console.say("headscope-cli: " + why_not);
   console.print(report.printed(output.form()));
 }
 

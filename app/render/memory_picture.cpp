@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 #include "core/attention/mechanism_math.h"
 
@@ -16,6 +17,12 @@ using mechanism::text;
 /// "2 · 0.12": how many there are, and what attention gives them together.
 std::string count_and_share(Index count, double share) {
   return fmt::format("{} · {:.2f}", count, share);
+}
+
+/// The same two as numbers of their own.
+void add_count_and_share(std::vector<DiagramNumber>& numbers, const std::string& kind, Index count, double share) {
+  numbers.push_back({kind + " tokens", static_cast<double>(count)});
+  numbers.push_back({"share of " + kind + " tokens", share});
 }
 
 class MemoryPicture {
@@ -42,9 +49,9 @@ class MemoryPicture {
         {std::move(id), kind, std::move(words), std::move(number), std::move(tooltip), column, row, rows});
   }
   void arrow(std::string id, std::string from, std::string to, std::string words, std::string number,
-             std::string tooltip, double value, double lane = 0) {
+             std::string tooltip, std::vector<DiagramNumber> numbers, double lane = 0) {
     d_.arrows.push_back({std::move(id), std::move(from), std::move(to), std::move(words), std::move(number),
-                         std::move(tooltip), lane, value});
+                         std::move(tooltip), lane, std::move(numbers)});
   }
   void tokens(double row, double rows) {
     const std::string number =
@@ -64,30 +71,35 @@ class MemoryPicture {
     arrow("taught", "tokens", "memory", "k → v taught, q asks", fmt::format("surprise {}", text(p_.surprise)),
           p_.form ? "mean ‖∇ loss‖ over the tokens; the persistent ones are taught first"
                   : "mean ‖∇ loss‖ over the tokens",
-          p_.surprise);
+          {{"surprise", p_.surprise}});
   }
   void seen(const char* kind) {
     const std::string own = count_and_share(p_.seen, p_.to_tokens);
     const bool persistent = p_.persistent > 0;  // above the arrow, the others below it
+    std::vector<DiagramNumber> numbers;
+    if (persistent) add_count_and_share(numbers, "persistent", p_.persistent, p_.to_persistent);
+    add_count_and_share(numbers, kind, p_.seen, p_.to_tokens);
     arrow("seen", "tokens", "attention",
           persistent ? "persistent " + count_and_share(p_.persistent, p_.to_persistent) : std::string(kind),
           persistent ? fmt::format("{} {}", kind, own) : own,
-          "how many the last token sees · what attention gives them, mean over the tokens", p_.to_tokens);
+          "how many the last token sees · what attention gives them, mean over the tokens", std::move(numbers));
   }
   void gated(const std::string& asked) {
     box("gate", Kind::gate, "⊙ gate", "", "each number of y times its own between 0 and 1", 1.85, 1);
     given(2.4, 1);
     arrow("y", "attention", "gate", "y", fmt::format("‖y‖ {}", text(p_.y)), "mean length of what attention reads",
-          p_.y);
+          {{"‖y‖", p_.y}});
     arrow("gate", "memory", "gate", fmt::format("σ(N(M({})))", asked), fmt::format("mean {:.2f}", p_.gate),
-          "between 0 and 1, a number for each of y", p_.gate);
+          "between 0 and 1, a number for each of y", {{"gate", p_.gate}});
     output("gate");
   }
   void given(double column, double row) {
     box("output", Kind::value, "output", fmt::format("‖o‖ {}", text(p_.output)), "what the head gives: mean length",
         column, row);
   }
-  void output(const char* from) { arrow("output", from, "output", "o", "", "what the head gives", p_.output); }
+  void output(const char* from) {
+    arrow("output", from, "output", "o", "", "what the head gives", {{"‖o‖", p_.output}});
+  }
 
   BoxDiagram alone() {
     d_.title = "Where memory enters: alone";
@@ -97,7 +109,8 @@ class MemoryPicture {
     memory();
     box("output", Kind::value, "output", "", "what the head gives", 2, 0);
     taught();
-    arrow("output", "memory", "output", "M(q)", fmt::format("‖M(q)‖ {}", text(p_.says)), "mean length", p_.output);
+    arrow("output", "memory", "output", "M(q)", fmt::format("‖M(q)‖ {}", text(p_.says)), "mean length",
+          {{"‖M(q)‖", p_.says}});
     return std::move(d_);
   }
   BoxDiagram context() {
@@ -107,12 +120,15 @@ class MemoryPicture {
     memory();
     attention("reads persistent tokens, what was recalled, and its own segment");
     arrow("asked", "tokens", "memory", "q asks", fmt::format("‖M(q)‖ {}", text(p_.says)),
-          "mean length of what is recalled of the segments before", p_.says);
+          "mean length of what is recalled of the segments before", {{"‖M(q)‖", p_.says}});
     seen("segment");
+    std::vector<DiagramNumber> recalled;
+    add_count_and_share(recalled, "recalled", p_.recalled, p_.to_recalled);
     arrow("recalled", "memory", "attention", "recalled", count_and_share(p_.recalled, p_.to_recalled),
-          "how many the last token sees · what attention gives them, mean over the tokens", p_.to_recalled, -1);
+          "how many the last token sees · what attention gives them, mean over the tokens", std::move(recalled), -1);
     arrow("taught", "attention", "memory", p_.taught_output ? "y → y is taught" : "k → y is taught",
-          fmt::format("surprise {}", text(p_.surprise)), "mean ‖∇ loss‖ over the tokens", p_.surprise, 1);
+          fmt::format("surprise {}", text(p_.surprise)), "mean ‖∇ loss‖ over the tokens", {{"surprise", p_.surprise}},
+          1);
     gated(p_.taught_output ? "y" : "q");
     return std::move(d_);
   }
@@ -137,7 +153,7 @@ class MemoryPicture {
     taught();
     seen("window");
     arrow("said", "memory", "attention", "in place of the values", fmt::format("‖M(q)‖ {}", text(p_.says)),
-          "mean length of what memory says", p_.says);
+          "mean length of what memory says", {{"‖M(q)‖", p_.says}});
     output("attention");
     return std::move(d_);
   }

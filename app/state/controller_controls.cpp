@@ -116,6 +116,7 @@ void controls_of(PositionsController& controller, ControlsRecord& record) {
     page.field("buckets", view.buckets, 4, 64);
     page.field("max_distance", view.max_distance, 3, 512);
   });
+  keep_possible(view);
   record.inside("chunks", [&](ControlsRecord& page) {
     page.field("chunk", view.chunk, 0, many);
     page.offer("chunk", controller.chunk(), 1, std::max(controller.context() - 1, 1), true);  // 0: the usual one

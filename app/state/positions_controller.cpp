@@ -14,6 +14,12 @@ namespace {
 constexpr int long_times = 4;  // the trained context
 }
 
+void keep_possible(PositionsView& view) {
+  view.dimensions -= view.dimensions % 2;
+  view.buckets -= view.buckets % 4;
+  view.max_distance = std::max(view.max_distance, view.buckets / 2 + 1);
+}
+
 Index PositionsController::query() const {
   const Index n = vectors() ? vectors()->tokens() : 1;
   return std::clamp<Index>(view.query.value_or(editor_.document().query.value_or(n - 1)), 0, n - 1);

@@ -47,6 +47,9 @@ struct PositionsView {
   int head = 0;         ///< ALiBi: whose map
   bool on_top = false;  ///< ALiBi: beside the model's own positions
 };
+/// Numbers that go with each other only: sines in pairs, buckets in halves of two halves, and a largest distance behind
+/// those that have a bucket of their own.
+void keep_possible(PositionsView& view);
 
 /// Queries and keys of one head, as they are before a rotation.
 struct HeadVectors {

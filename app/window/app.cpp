@@ -311,7 +311,6 @@ void App::frame() {
   if (const double zoom = settings_.ui_scale * enlarged; options_.scale <= 0 && window_->zoom() != zoom)
     window_->set_zoom(zoom);
   explorer_->jobs.set_device(settings_.device, settings_.threads);
-  if (options_.language.empty()) explorer_->lessons.set_language(settings_.language);
   explorer_->run.set_byte_budget(static_cast<std::size_t>(settings_.memory_mb) << 20);
   window_->frame([this](Ui& ui) { draw(ui); });
   presenter_.frame(app, *window_, time);

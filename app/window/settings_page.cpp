@@ -190,7 +190,10 @@ void SettingsPage::language(Ui& ui, AppContext& app) {
   if (menu_button(ui, "language of lessons", words(chosen), "", ImGui::GetFrameHeight())) ImGui::OpenPopup("languages");
   if (!ImGui::BeginPopup("languages")) return;
   for (const std::string& each : names) {
-    if (ImGui::MenuItem(words(each).c_str(), nullptr, each == chosen)) chosen = each;
+    if (ImGui::MenuItem(words(each).c_str(), nullptr, each == chosen)) {
+      chosen = each;
+      app.explorer.lessons.set_language(each);  // at once, also where the command line said another for this run
+    }
     ui.name("lessons in " + each, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   }
   ImGui::EndPopup();

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/fnv.h"
 #include "core/base/json.h"
 #include "core/edits/singular_edit.h"
 #include "core/io/json_view.h"
@@ -61,9 +62,11 @@ SingularExpert parts_from(const JsonView& value) {
 }  // namespace
 
 std::uint64_t weights_identity(const Model& model, const std::vector<WeightMatrix>& matrices) {
-  std::uint64_t out = 0xCBF29CE484222325ull;  // FNV-1a (core/base/fnv.h), a number at a time
+  std::uint64_t out = fnv1a("");
   const auto take = [&](std::uint32_t bits) {
-    for (int byte = 0; byte < 4; ++byte) out = (out ^ ((bits >> (8 * byte)) & 0xFF)) * 0x100000001B3ull;
+    char bytes[4];
+    for (int byte = 0; byte < 4; ++byte) bytes[byte] = static_cast<char>((bits >> (8 * byte)) & 0xFF);
+    out = fnv1a({bytes, 4}, out);
   };
   for (int layer = 0; layer < model.config().dims.layers; ++layer)
     for (const WeightMatrix matrix : once_each(matrices)) {

@@ -148,7 +148,7 @@ std::vector<TaskTexts> drawn_tasks(const Grammar& grammar, const TaskCounts& cou
   };
   std::string exchanged;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, pairs.size()); ++i)
-    exchanged += fmt::format("{}{} and {}", i ? ", " : "", pairs[i].first, pairs[i].second);
+    exchanged += fmt::format("{}{} ↔ {}", i ? ", " : "", pairs[i].first, pairs[i].second);
   const std::string about_exchanged =
       fmt::format("{} pairs of frequent words exchanged: {} …", pairs.size(), exchanged);
   std::vector<Kind> kinds = {
@@ -188,15 +188,22 @@ std::vector<TaskTexts> drawn_tasks(const Grammar& grammar, const TaskCounts& cou
   return out;
 }
 
-TaskTexts task_of_lines(const std::string& name, std::string_view lines, const std::string& where) {
-  TaskTexts task{name, "the texts of " + where, {}, {}, {}};
-  int count = 0;
+std::vector<std::string> text_lines(std::string_view lines) {
+  std::vector<std::string> out;
   for (std::size_t at = 0; at < lines.size();) {
-    std::size_t end = std::min(lines.find('\n', at), lines.size());
+    const std::size_t end = std::min(lines.find('\n', at), lines.size());
     std::string line(lines.substr(at, end - at));
     at = end + 1;
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ' || line.back() == '\t')) line.pop_back();
-    if (line.empty()) continue;
+    if (!line.empty()) out.push_back(std::move(line));
+  }
+  return out;
+}
+
+TaskTexts task_of_lines(const std::string& name, std::string_view lines, const std::string& where) {
+  TaskTexts task{name, "the texts of " + where, {}, {}, {}};
+  int count = 0;
+  for (std::string& line : text_lines(lines)) {
     const int place = count++ % 4;
     (place < 2 ? task.learn : place == 2 ? task.shots : task.test).push_back(std::move(line));
   }

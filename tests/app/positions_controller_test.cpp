@@ -1,9 +1,12 @@
 #include "app/state/positions_controller.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
+#include "app/state/controller_controls.h"
+#include "app/state/controls_record.h"
 #include "core/edits/position_edit.h"
 #include "core/edits/temperature_edit.h"
 #include "tests/app/explorer_controller.h"
@@ -72,6 +75,23 @@ TEST_CASE("without positions an encoder's tokens are the same in both orders, ma
     CHECK(*std::ranges::max_element(found.placed) > 1e-3 * found.size);  // positions matter
     CHECK(*std::ranges::max_element(found.causal) > 1e-3 * found.size);  // and so does a mask that looks back
   }
+}
+
+TEST_CASE("numbers of a session that do not go together are brought together, as the sliders do") {
+  Controller controller;
+  PositionsController positions(controller.explorer.jobs, controller.explorer.editor, controller.explorer.run);
+  const auto read = [&](int buckets, int largest, int dimensions) {
+    ControlsRecord record(
+        fmt::format(R"({{"sinusoidal": {{"dimensions": {}}}, "t5": {{"buckets": {}, "max_distance": {}}}}})",
+                    dimensions, buckets, largest));
+    controls_of(positions, record);
+    const PositionsView& v = positions.view;
+    return fmt::format("{} {} {}", v.buckets, v.max_distance, v.dimensions);
+  };
+  CHECK(read(8, 4, 7) == "8 5 6");
+  CHECK(read(6, 3, 4) == "4 3 4");
+  CHECK(read(64, 32, 64) == "64 33 64");
+  CHECK(read(32, 128, 32) == "32 128 32");
 }
 
 }  // namespace headscope::positions_controller_test

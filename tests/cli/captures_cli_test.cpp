@@ -62,6 +62,15 @@ TEST_CASE("a capture remembers how it was made, inspect says it, and it is made 
   CHECK(has(other.err, "1 of "));
   CHECK(has(other.err, "tensors are different"));
   CHECK(has(other.err, "hint: the model's files have changed"));
+  const Finished onto = run_cli({"capture", "--again", file, "-o", file});  // which would hide it
+  CHECK(onto.code == 1);
+  CHECK(has(onto.err, "expected another file than the one that is made again"));
+  CHECK(read_file(file) == bytes);
+  std::string none_at_all = bytes;
+  none_at_all.replace(none_at_all.size() - 4, 4, "\xFF\xFF\xFF\x7F");  // not a number
+  write_file_atomically(file, none_at_all);
+  CHECK(has(run_cli({"capture", "--again", file}).err, " by more than any number"));
+  write_file_atomically(file, bytes);
   // … and so was the device.
   const auto at = bytes.rfind("CPU f32, ");  // of the recipe
   REQUIRE(at != std::string::npos);

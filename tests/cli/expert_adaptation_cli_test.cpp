@@ -111,8 +111,8 @@ TEST_CASE("expert tasks learns, measures and keeps experts; expert choose reads 
   CHECK(two["next"].size() == 8);
   const Session session = session_from_json(read_file(tasks.path("session.json")), "session.json");
   CHECK(session.document.text == prompt);
-  CHECK(session.document.edits.size() == 8);  // two matrices of four layers
-  CHECK(session.window.pages.at("Analyse") == "self-adaptation");
+  CHECK(session.document.edits.size() == 8);     // two matrices of four layers
+  CHECK(session.window.workspace == "Explore");  // where the edits are seen
 
   const json labelled = json::parse(tasks.choose(prompt, {"--by", "classifier"}).out);
   CHECK(labelled["chosen"] == (two["first_pass"][2]["label"] > 0.5 ? "back" : "forth"));

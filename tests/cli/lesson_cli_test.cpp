@@ -108,6 +108,23 @@ TEST_CASE("a lesson is shown, listed and checked in another language; what a tra
   CHECK(run_cli({"lesson", "check", "01-who-is-she"}).out == "12 of 12 steps in 3 lessons are good\n");
   CHECK(run_cli({"lesson", "check", "01-who-is-she", "--language", "zh"}).out ==
         "4 of 4 steps in 1 lessons are good\n");
+  CHECK(run_cli({"lesson", "check", "01-who-is-she", "--language", "en_GB"}).out ==
+        "4 of 4 steps in 1 lessons are good\n");
+  const Finished untranslated = run_cli({"lesson", "check", "01-who-is-she", "--language", "fr"});
+  CHECK(untranslated.code == 1);
+  CHECK(untranslated.err.find("expected a translation to fr, found en, de, zh") != std::string::npos);
+  CHECK(run_cli({"lesson", "check", "--language", "fr"}).out == "0 of 0 steps in 0 lessons are good\n");
+  // A list says nothing of what is not translated; what scripts read does not follow the system.
+  CHECK(run_cli({"lesson", "list", "--language", "fr"}).err.empty());
+  {
+    const testing::Variable system("LC_ALL", "de_AT.UTF-8");
+    const auto title = [](const Finished& run) {
+      return nlohmann::json::parse(run.out).at("lessons").at(0).at("title").get<std::string>();
+    };
+    CHECK(title(run_cli({"lesson", "list", "--json"})).starts_with("Which word"));
+    CHECK(title(run_cli({"lesson", "list", "--json", "--language", "de"})).starts_with("Welches Wort"));
+    CHECK(run_cli({"lesson", "list"}).out.find("Welches Wort") != std::string::npos);
+  }
   const auto folder = scratch_dir("lesson-language");
   const std::string text =
       "---\ntitle: One\nmodel: induction\ntext: Mr and Mrs Qu\n---\n## One\nProse.\n```expect\n"

@@ -297,6 +297,19 @@ TEST_CASE("a lesson is in the chosen language where fonts have its characters; S
     CHECK(e.app.explorer().jobs.message().has_value() == !chinese);
     if (!chinese) CHECK(e.app.explorer().jobs.message()->text.starts_with("Lessons are in English: no font"));
   }
+  options.language = "de";  // of the command line: what the run begins with
+  {
+    testing::Explore e(options);
+    LessonController& lessons = e.app.explorer().lessons;
+    lessons.open("01-who-is-she");
+    REQUIRE(e.driver.until([&] { return lessons.lesson() && lessons.told(); }, 6000));
+    CHECK(lessons.lesson()->language == "de");
+    CHECK(e.app.settings().language.empty());
+    e.driver.key(ImGuiKey_Comma, ImGuiMod_Ctrl);
+    e.driver.click("language of lessons");
+    e.driver.click("lessons in en");
+    REQUIRE(e.driver.until([&] { return lessons.lesson()->language.empty() && lessons.told(); }, 6000));
+  }
   options.language = "";
   testing::Explore e(options);
   LessonController& lessons = e.app.explorer().lessons;

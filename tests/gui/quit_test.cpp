@@ -312,6 +312,9 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
       {"experts", "All layers"},
       {"state", "Lanes of a layer"},
       {"patches", "Grid of positions"},
+      {"self-adaptation", "Steps"},
+      {"expert-comparison", "Steps"},
+      {"expert-comparison", "Price of KL"},
   };
   // These have none: what can be put there belongs to one text, positions and tokens.
   static constexpr std::string_view without[] = {"attribution", "loss", "scan"};

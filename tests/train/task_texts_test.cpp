@@ -65,7 +65,7 @@ TEST_CASE("drawn tasks: as many texts as asked for, none twice, of the kind they
     }
   }
   CHECK(tasks[2].name == "exchanged");
-  CHECK(tasks[2].about.find("4 pairs of frequent words exchanged: the and and") == 0);
+  CHECK(tasks[2].about.find("4 pairs of frequent words exchanged: the ↔ and") == 0);
   // Stories ask nothing.
   CHECK(drawn_tasks(Grammar::stories(), {2, 1, 1}, 1, any).size() == 3);
   int short_ones = 0;

@@ -180,6 +180,12 @@ TEST_CASE("rows of all heads: a strip for each, in its layer") {
   for (Index c = 0; c < strip.columns(); ++c) most = std::max(most, strip.values.at(1, c));
   CHECK(most == 0.5f);
   CHECK(strip.rect.right() <= 400);
+  CHECK(pooled.description.find(", max-pooled 2000 → ") != std::string::npos);
+  spike.ref(1, 900) = -0.75f;  // with signs, what is furthest from 0 stays: the words say so
+  options.kind = MapKind::effective;
+  CHECK(head_rows_scene(many, spike, options, style).description.find(", pooled by largest |weight| 2000 → ") !=
+        std::string::npos);
+  options.kind = MapKind::probability;
   CHECK_THROWS_AS(head_rows_scene(tokens, sample_weights(5, 20, 20, false, 3), options, style), Error);
 }
 

@@ -131,7 +131,7 @@ std::map<std::string, std::function<Scene(const Style&)>> makers() {
          BoxDiagram diagram;
          diagram.boxes = {{"a", DiagramBox::Kind::value, "tokens", "7", "", 0, 0},
                           {"b", DiagramBox::Kind::memory, "memory", "", "", 1, 0}};
-         diagram.arrows = {{"in", "a", "b", "asks", "0.5", "", 0, 0.5}};
+         diagram.arrows = {{"in", "a", "b", "asks", "0.5", "", 0, {{"asked", 0.5}}}};
          return box_diagram_scene(diagram, style);
        }},
       {"flow_diagram_scene",

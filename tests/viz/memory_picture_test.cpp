@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "app/render/mechanism_steps_picture.h"
 #include "app/render/memory_picture.h"
@@ -86,8 +89,44 @@ TEST_CASE("four diagrams, each with its own arrows and the numbers of the run on
   CHECK(said(other, "arrow.seen.number") == "7 · 0.62");
   CHECK(said(other, "box.tokens.number") == "21");
   // The numbers of the picture as data.
-  REQUIRE(mag.series.size() == 1);
-  CHECK(mag.series[0].y == std::vector<double>{3.25, 0.625, 1.5, 0.5625, 0.875});
+  using Numbers = std::vector<std::pair<std::string, double>>;
+  const auto numbers = [](const Scene& scene) {
+    REQUIRE(scene.series.size() == 1);
+    const SceneSeries& series = scene.series[0];
+    REQUIRE(series.labels.size() == series.y.size());
+    Numbers out;
+    for (std::size_t i = 0; i < series.y.size(); ++i) out.emplace_back(series.labels[i], series.y[i]);
+    return out;
+  };
+  CHECK(numbers(alone) == Numbers{{"surprise", 3.25}, {"‖M(q)‖", 0.75}});
+  CHECK(numbers(mac) == Numbers{{"‖M(q)‖", 0.75},
+                                {"persistent tokens", 2},
+                                {"share of persistent tokens", 0.125},
+                                {"segment tokens", 7},
+                                {"share of segment tokens", 0.625},
+                                {"recalled tokens", 7},
+                                {"share of recalled tokens", 0.25},
+                                {"surprise", 3.25},
+                                {"‖y‖", 1.5},
+                                {"gate", 0.5625},
+                                {"‖o‖", 0.875}});
+  CHECK(numbers(mag) == Numbers{{"surprise", 3.25},
+                                {"persistent tokens", 2},
+                                {"share of persistent tokens", 0.125},
+                                {"window tokens", 7},
+                                {"share of window tokens", 0.625},
+                                {"‖y‖", 1.5},
+                                {"gate", 0.5625},
+                                {"‖o‖", 0.875}});
+  CHECK(numbers(mal) == Numbers{{"surprise", 3.25},
+                                {"persistent tokens", 2},
+                                {"share of persistent tokens", 0.125},
+                                {"window tokens", 7},
+                                {"share of window tokens", 0.625},
+                                {"‖M(q)‖", 0.75},
+                                {"‖o‖", 0.875}});
+  // Without persistent tokens, none of their numbers.
+  CHECK(numbers(other).at(1) == Numbers::value_type{"segment tokens", 7});
 }
 
 TEST_CASE("arrows leave one box and end at another, and nothing leaves the picture") {

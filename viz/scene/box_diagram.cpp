@@ -40,10 +40,11 @@ class BoxDiagramPicture {
     SceneSeries numbers{diagram_.title, {}, {}, {}};
     for (const DiagramArrow& each : diagram_.arrows) {
       arrow(each);
-      if (!each.value) continue;
-      numbers.x.push_back(static_cast<double>(numbers.x.size()));
-      numbers.y.push_back(*each.value);
-      numbers.labels.push_back(each.words);
+      for (const DiagramNumber& number : each.numbers) {
+        numbers.x.push_back(static_cast<double>(numbers.x.size()));
+        numbers.y.push_back(number.value);
+        numbers.labels.push_back(number.label);
+      }
     }
     for (const DiagramBox& each : diagram_.boxes) box(each);
     if (!numbers.y.empty()) scene_.series.push_back(std::move(numbers));

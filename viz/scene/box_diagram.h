@@ -1,7 +1,6 @@
 #pragma once
 // Boxes on a grid and arrows between them, each with words and a number: what goes where, and how much of it.
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,13 +17,19 @@ struct DiagramBox {
   double rows = 1;             ///< how many steps it is tall
 };
 
+/// One of the numbers that an arrow's words say.
+struct DiagramNumber {
+  std::string label;  ///< which quantity it is: "surprise"
+  double value = 0;
+};
+
 /// Level where one box stands beside the other, upright where below it, else along and then up or down.
 struct DiagramArrow {
   std::string id;        ///< "recalled"
   std::string from, to;  ///< ids of boxes
   std::string words, number, tooltip;
-  double lane = 0;                             ///< of an upright one: −1 left … 1 right within the boxes
-  std::optional<double> value = std::nullopt;  ///< what `number` says
+  double lane = 0;                          ///< of an upright one: −1 left … 1 right within the boxes
+  std::vector<DiagramNumber> numbers = {};  ///< what `words` and `number` say, or the arrow's own where they say none
 };
 
 struct BoxDiagram {
@@ -34,7 +39,8 @@ struct BoxDiagram {
   double width = 900, height = 190;  ///< room; it grows no wider than it needs
 };
 
-/// Marks "box.<id>", "arrow.<id>", "arrow.<id>.words" and "arrow.<id>.number". Series: the arrows' values.
+/// Marks "box.<id>", "arrow.<id>", "arrow.<id>.words" and "arrow.<id>.number". Series: the arrows' numbers, each with
+/// its label.
 Scene box_diagram_scene(const BoxDiagram& diagram, const Style& style);
 
 }  // namespace headscope

@@ -130,7 +130,9 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
                       0},
                  "", ""});
   if (tiles) scene.series.push_back(std::move(numbers));
-  scene.description = tiles ? options.values_title : "attention maps, max-pooled, one scale for all heads";
+  const bool with_signs = std::ranges::any_of(cells, [](const MapCells& each) { return each.lowest() < 0; });
+  scene.description =
+      tiles ? options.values_title : fmt::format("attention maps, {}, one scale for all heads", pooled_how(with_signs));
   scene.height = std::ceil(add_legend(scene, options.classes, bottom + 6, options.width, style) + 1);
   return scene;
 }

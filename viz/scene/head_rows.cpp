@@ -171,7 +171,8 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
   }
   add_bottom_axis(scene, axis, x, y - group_gap + 2, "key", theme.accent, style);
   y += axis.depth + 4;
-  const std::string pooled = bin > 1 ? fmt::format(", max-pooled {} → {}", positions, columns) : "";
+  const bool with_signs = std::ranges::any_of(cells, [](const MapCells& each) { return each.lowest() < 0; });
+  const std::string pooled = bin > 1 ? fmt::format(", {} {} → {}", pooled_how(with_signs), positions, columns) : "";
   y = add_color_bar(scene,
                     {describe_weights(options.kind, norm.scale) + pooled, norm,
                      is_signed(norm) ? theme.diverging : theme.sequential, highest, masked, false},

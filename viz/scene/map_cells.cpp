@@ -181,10 +181,14 @@ Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const ColorNorm& nor
   return map;
 }
 
+const char* pooled_how(bool signed_values) {
+  return signed_values ? "pooled by largest |weight|" : "max-pooled";
+}
+
 std::string pooling_note(const MapCells& cells) {
   if (cells.bin == 1) return "";
-  return fmt::format("{} {} × {} → {} × {}", cells.lowest() < 0 ? "pooled by largest |weight|" : "max-pooled",
-                     cells.n_query, cells.n_key, cells.rows(), cells.columns());
+  return fmt::format("{} {} × {} → {} × {}", pooled_how(cells.lowest() < 0), cells.n_query, cells.n_key, cells.rows(),
+                     cells.columns());
 }
 
 namespace {

@@ -66,6 +66,8 @@ inline bool is_signed(const ColorNorm& norm) {
 /// The cells as they will be drawn in `rect`.
 Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const ColorNorm& norm, const Theme& theme);
 
+/// How weights become one cell: "max-pooled", of weights with signs "pooled by largest |weight|".
+const char* pooled_how(bool signed_values);
 /// "max-pooled 1024 × 1024 → 512 × 512", of weights with signs "pooled by largest |weight| …"; "" for exact cells.
 std::string pooling_note(const MapCells& cells);
 

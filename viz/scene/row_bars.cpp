@@ -232,7 +232,8 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const St
   std::string caption = "bars: " + describe_weights(map.place().kind, norm.scale);
   if (std::any_of(cells.masked.begin(), cells.masked.end(), [](std::uint8_t m) { return m != 0; }))
     caption += "; grey: masked";
-  if (cells.bin > 1) caption += fmt::format("; max-pooled {} → {}", cells.n_key, cells.columns());
+  if (cells.bin > 1)
+    caption += fmt::format("; {} {} → {}", pooled_how(cells.lowest() < 0), cells.n_key, cells.columns());
   caption += fmt::format(" · {}[{}, :]", map_name(trace, map.id()), options.query - offset) +
              (trace.source.empty() ? "" : " · " + trace.source);
   scene.description = caption;

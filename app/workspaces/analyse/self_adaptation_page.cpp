@@ -18,7 +18,6 @@
 #include "core/analysis/two_passes.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
-#include "core/edits/singular_edit.h"
 
 namespace headscope {
 
@@ -39,8 +38,23 @@ class SelfAdaptationPage final : public Page {
           "Press Start on the right: an expert for each task, and what chooses between them.");
     const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale);
     constexpr double passes_take = 275;  // seven bars with their heading
-    pictures(c, std::clamp(room - passes_take, 220.0, 640.0));
-    passes(c);
+    const double height = std::clamp(room - passes_take, 220.0, 640.0);
+    if (c.room() < 700) {  // names of tasks and of rows need all of the width
+      losses(c, height);
+      passes(c);
+      experts(c, 520);
+    } else {
+      if (ImGui::BeginTable("experts and z", 2, ImGuiTableFlags_NoSavedSettings)) {
+        ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.4f);
+        ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.6f);
+        ImGui::TableNextColumn();
+        losses(c, height);
+        ImGui::TableNextColumn();
+        experts(c, height);
+        ImGui::EndTable();
+      }
+      passes(c);
+    }
   }
 
   void right(const PageContext& c) override {
@@ -156,11 +170,9 @@ class SelfAdaptationPage final : public Page {
     ImGui::BeginDisabled(!known || known->edits.empty());
     if (button(c.ui, "Put it among the edits", c.ui.px(26))) {
       std::vector<Intervention> edits = c.state().document.edits;
-      std::erase_if(edits, [&](const Intervention& edit) {
-        const auto* scale = edit.action.as<ScaleSingular>();
-        return scale && std::ranges::count(found_->set.matrices, scale->matrix) && !edit.target.positions;
-      });
-      for (const Intervention& edit : known->edits) edits.push_back(edit);
+      for (const Intervention& former : put_) std::erase(edits, former);  // what was set by hand stays
+      put_ = known->edits;
+      edits.insert(edits.end(), put_.begin(), put_.end());
       c.editor.history().close_step();
       c.editor.set_edits(std::move(edits));
     }
@@ -189,9 +201,10 @@ class SelfAdaptationPage final : public Page {
     if (!few && way.prompts() > 0)
       fact(c.ui, "Own expert chosen",
            fmt::format("{} of {}, {:.0f} %", way.right(), way.prompts(), 100.0 * way.right() / way.prompts()), nullptr,
-           {"of prompts of all tasks, halves of texts that no expert learnt",
-            fmt::format("by chance {:.0f} %", 100 * found_->chance())});
-    if (!few && way.prompts() > 0) fact(c.ui, "By chance", fmt::format("{:.0f} %", 100 * found_->chance()));
+           {"of prompts of all tasks, halves of texts that no expert learnt"});
+    if (!few && way.prompts() > 0)
+      fact(c.ui, "By chance", fmt::format("{:.0f} %", 100 * found_->chance()), nullptr,
+           {"one of the experts, chosen blindly; the prompt may choose the model itself, too"});
     for (std::size_t t = 0; t < found_->tasks.size(); ++t) {
       const bool known = few ? t < found_->few_shot.size() && found_->few_shot[t].loss > 0 : t < way.loss.size();
       if (!known || found_->losses.size() <= t + 1) continue;
@@ -216,30 +229,25 @@ class SelfAdaptationPage final : public Page {
   void look_for(const PageContext& c) const {
     if (!found_->whole) return;
     section(c.ui, "WHAT TO LOOK FOR");
-    note(
-        c.ui,
-        "Down a column of the losses: the task's own expert should be the darkest, and others may cost more than none. "
-        "Write a prompt of a task in Explore, and see here whether it is recognised, and what changes in the answer.");
+    note(c.ui,
+         "Down a column of the losses: the task's own expert should have the lowest, and others may cost more than "
+         "none. "
+         "Write a prompt of a task in Explore, and see here whether it is recognised, and what changes in the answer.");
   }
 
   // ---- the middle
-  void pictures(const PageContext& c, double height) {
-    const bool narrow = c.room() < 700;
-    if (!ImGui::BeginTable("experts and z", 2, ImGuiTableFlags_NoSavedSettings)) return;
-    const float left = narrow ? 0.5f : 0.4f;  // names of tasks need some room
-    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, left);
-    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 1 - left);
-    ImGui::TableNextColumn();
+  void losses(const PageContext& c, double height) {
     section(c.ui, "LOSS", "each expert on each task");
     matrix_slot(c, losses_, "expert losses", found_, "", height - 30,
                 [found = found_] { return expert_loss_matrix(*found); });
-    ImGui::TableNextColumn();
+  }
+
+  void experts(const PageContext& c, double height) {
     section(c.ui, "EXPERTS", "z of every matrix, side by side");
     if (set_->experts.empty())
       note(c.ui, "The first one is being learnt.");
     else
       matrix_slot(c, z_, "expert z", set_, "", height - 30, [set = set_] { return expert_z_matrix(*set); });
-    ImGui::EndTable();
   }
 
   std::optional<Key> wanted(const PageContext& c) const {
@@ -255,7 +263,7 @@ class SelfAdaptationPage final : public Page {
   /// Null while it is not known of what is on screen.
   const Passes* current(const PageContext& c) const {
     const auto key = of_open_model(c) ? wanted(c) : std::nullopt;
-    return key && first_.last() && first_.last_key() == *key ? first_.last().get() : nullptr;
+    return key && first_.current() && first_.last_key() == *key ? first_.current().get() : nullptr;
   }
 
   static Passes passes_of(const LoadedModel& loaded, const Key& key, const Ctx& ctx) {
@@ -288,8 +296,11 @@ class SelfAdaptationPage final : public Page {
     if (!key) return note(c.ui, "What this text chooses shows here when the experts are learnt.");
     first_.want(c.jobs, *key,
                 [key = *key, loaded = c.results().model](const Ctx& ctx) { return passes_of(loaded, key, ctx); });
-    const auto known = first_.last();
+    const auto known = first_.current();
+    if (!known && !first_.error().empty()) return note(c.ui, first_.error());
     if (!known || known->first.losses.size() != found_->tasks.size() + 1) return note(c.ui, "Reading the prompt.");
+    if (!c.results().run->request.edits.empty())
+      note(c.ui, "Both passes read the model without the edits that are set: the first is to see it as it is.");
     if (!ImGui::BeginTable("two passes", 2, ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_SizingStretchSame))
       return;
     ImGui::TableNextColumn();
@@ -349,7 +360,8 @@ class SelfAdaptationPage final : public Page {
   SweepController learning_;
   std::shared_ptr<const SelfAdaptation> found_;
   std::shared_ptr<const ExpertSet> set_;
-  std::uint64_t of_ = 0;  // reading of the model that they are of
+  std::uint64_t of_ = 0;           // reading of the model that they are of
+  std::vector<Intervention> put_;  // what was put among the edits last
   Answer<Key, Passes> first_{{"self adaptation.passes", "reading the prompt twice"}};
   SceneSlot losses_{"scene.expert_losses"}, z_{"scene.expert_z"};
 };

@@ -125,7 +125,7 @@ void PositionsWorkspace::page_controls(const PageContext& c) {
   if (v.method == "sinusoidal") {
     whole(ui, "position", v.position, 0, 255, 5);
     whole(ui, "dimensions", v.dimensions, 4, 64, 32);
-    v.dimensions -= v.dimensions % 2;
+    keep_possible(v);
     whole(ui, "positions", v.positions, 16, 256, 64);
   } else if (v.method == "learned") {
     ImGui::Checkbox("take off what all positions share", &v.centered);
@@ -139,9 +139,9 @@ void PositionsWorkspace::page_controls(const PageContext& c) {
     whole(ui, "clip at ±w", v.window, 1, 32, 4);
   } else if (v.method == "t5") {
     whole(ui, "buckets", v.buckets, 4, 64, 32);
-    v.buckets -= v.buckets % 4;
+    keep_possible(v);
     whole(ui, "largest distance", v.max_distance, v.buckets / 2 + 1, 512, 128);
-    v.max_distance = std::max(v.max_distance, v.buckets / 2 + 1);
+    keep_possible(v);
     ImGui::Checkbox("both directions", &v.both_directions);
     ImGui::Checkbox("run the fit in the model", &v.fitted);
     if (ImGui::IsItemHovered())

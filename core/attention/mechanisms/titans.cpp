@@ -364,7 +364,7 @@ std::string note_on_titans(const MechanismInput&, const MechanismValues& v, cons
                persistent;
     }
   }
-  return v.number("momentum") == 0 && v.number("forgetting") == 0
+  return v.number("momentum") == 0 && v.number("forgetting") == 0 && !deep(v)
              ? "Without momentum and forgetting this is the delta rule with β = 2θ."
              : "A token that the memory predicts badly stands out in the surprise, and in the columns of the weights "
                "after it.";

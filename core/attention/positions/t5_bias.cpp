@@ -21,6 +21,7 @@ int t5_bucket(Index key_minus_query, bool bidirectional, int buckets, int max_di
     distance = std::max<Index>(distance, 0);
   }
   const int exact = buckets / 2;
+  assert(exact > 0 && max_distance > exact);
   if (distance < exact) return first + static_cast<int>(distance);
   const double share =
       std::log(static_cast<double>(distance) / exact) / std::log(static_cast<double>(max_distance) / exact);
