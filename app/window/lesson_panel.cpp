@@ -12,6 +12,7 @@
 #include "app/state/model_list.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
+#include "app/widgets/line_breaks.h"
 #include "app/widgets/paragraph.h"
 #include "app/window/floating.h"
 #include "core/base/nth.h"
@@ -62,7 +63,8 @@ bool wide_choice(const Ui& ui, const std::string& words, const char* id, bool ch
 
 }  // namespace
 
-/// A paragraph. Words that no line has room for, as in scripts without spaces, are broken between characters.
+/// A paragraph. Lines end at spaces, and beside characters of scripts without spaces; words that no line has room for
+/// are broken between characters.
 void emphasised(const Ui& ui, std::string_view text, Color color, const Font& font) {
   const std::string plain = without_marks(std::string(text));
   const UseFont use(ui, font);
@@ -81,26 +83,23 @@ void emphasised(const Ui& ui, std::string_view text, Color color, const Font& fo
     x += width_of(part);
   };
   bool strong = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string_view word = text.substr(at, end - at);
-    at = end + 1;
-    // Pieces of the word in one colour each.
+  const auto unit = [&](std::string_view part, float before) {
+    // Pieces in one colour each.
     std::vector<std::pair<std::string, bool>> pieces{{"", strong}};
-    for (const char c : word) {
+    for (const char c : part) {
       if (c == '*')
         pieces.emplace_back("", strong = !strong);
       else
         pieces.back().first += c;
     }
     std::erase_if(pieces, [](const auto& piece) { return piece.first.empty(); });
-    if (pieces.empty()) continue;
+    if (pieces.empty()) return;
     float width = 0;
     for (const auto& [piece, accented] : pieces) width += width_of(piece);
-    if (x > left && x + space + width > right)
+    if (x > left && x + before + width > right)
       x = left;
     else if (x > left)
-      x += space;
+      x += before;
     for (const auto& [piece, accented] : pieces) {
       if (width <= right - left) {
         put(piece, accented);
@@ -114,6 +113,13 @@ void emphasised(const Ui& ui, std::string_view text, Color color, const Font& fo
         from = to;
       }
     }
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    float before = space;
+    for (const std::string_view part : breakable_parts(text.substr(at, end - at)))
+      unit(part, std::exchange(before, 0.f));
+    at = end + 1;
   }
   ImGui::PopStyleVar();
 }

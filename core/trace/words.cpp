@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/scripts.h"
 #include "core/base/utf8.h"
 
 namespace headscope {
@@ -16,11 +17,6 @@ namespace headscope {
 namespace {
 
 enum class CharacterKind { none, space, line, word, apostrophe, alone, other };
-
-bool is_han_or_kana(std::int32_t c) {
-  return (c >= 0x3040 && c <= 0x30FF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x4E00 && c <= 0x9FFF) ||
-         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
-}
 
 CharacterKind kind_of(std::int32_t c) {
   if (c == '\n' || c == '\r' || c == 0x2028 || c == 0x2029) return CharacterKind::line;

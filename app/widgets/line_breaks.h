@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace headscope {
+
+/// The parts of a word, which holds no space, between which a line may end: beside characters of scripts that are
+/// written without spaces, but neither before what closes (。，」) nor behind what
+/// opens (「), nor at an asterisk, which marks emphasis.
+std::vector<std::string_view> breakable_parts(std::string_view word);
+
+}  // namespace headscope
