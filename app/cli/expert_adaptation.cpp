@@ -83,7 +83,7 @@ Report adaptation_report(const SelfAdaptation& of) {
     const auto line = [&](const char* way, const SelfAdaptation::Way& found) {
       if (static_cast<std::size_t>(found.prompts()) == 0) return;
       out.line(
-          fmt::format("{}: the task's own expert for {} of {} prompts ({:.0f} %; by chance among the experts {:.0f} %)",
+          fmt::format("{}: the task's own expert for {} of {} prompts ({:.0f} %; by chance {:.0f} % among the experts)",
                       way, found.right(), found.prompts(), 100.0 * found.right() / found.prompts(), 100 * of.chance()));
     };
     line("By the prompt", of.prompt);

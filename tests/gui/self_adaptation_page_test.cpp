@@ -52,7 +52,8 @@ TEST_CASE("a model that tells no next token is refused in words, and learning ca
   AnalysePage page("everyday-gpt2");
   page.open("two passes", "self-adaptation", "Start");
   page.driver.click("Start");
-  REQUIRE(page.driver.until([&] { return page.driver.shown("Cancel") && page.driver.shown("expert losses"); }, 20'000));
+  REQUIRE(
+      page.driver.until([&] { return page.driver.shown("Cancel") && page.driver.shown("expert losses"); }, 200'000));
   page.driver.click("Cancel");
   REQUIRE(page.settle());
   CHECK(page.driver.shown("Start again"));
