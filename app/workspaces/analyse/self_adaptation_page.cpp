@@ -125,15 +125,19 @@ class SelfAdaptationPage final : public Page {
     asked.model = c.results().run ? c.results().run->request.model : c.state().document.model;
     asked.steps = steps_;
     if (sweep_controls(c, learning_, "steps", of_open_model(c) && !(found_->asked == asked), std::nan("")))
-      learning_.start(std::make_shared<SelfAdaptationRun>(c.results().model, asked),
-                      [this, of = c.results().model_reading](std::shared_ptr<const SelfAdaptation> known) {
-                        // Experts that were there stay the same ones, whatever is measured of them.
-                        if (!set_ || !found_ || of_ != of || known->set.experts.size() < set_->experts.size() ||
-                            known->set.experts.size() + known->set.classifier.has_value() >
-                                set_->experts.size() + set_->classifier.has_value())
-                          set_ = std::make_shared<const ExpertSet>(known->set);
-                        found_ = std::move(known), of_ = of;
-                      });
+      learning_.start(
+          std::make_shared<SelfAdaptationRun>(c.results().model, asked),
+          [this, of = c.results().model_reading](std::shared_ptr<const SelfAdaptation> known) {
+            // Experts that were there stay the same ones, whatever is measured of them.
+            if (!set_ || !found_ || of_ != of || known->set.experts.size() < set_->experts.size() ||
+                known->set.experts.size() + known->set.classifier.has_value() >
+                    set_->experts.size() + set_->classifier.has_value())
+              set_ = std::make_shared<const ExpertSet>(known->set);
+            // Nor is their picture drawn anew at every step that they learn.
+            if (!measured_ || of_ != of || measured_->losses != known->losses || measured_->tasks != known->tasks)
+              measured_ = known;
+            found_ = std::move(known), of_ = of;
+          });
     ImGui::Dummy({0, c.ui.px(4)});
   }
 
@@ -238,8 +242,8 @@ class SelfAdaptationPage final : public Page {
   // ---- the middle
   void losses(const PageContext& c, double height) {
     section(c.ui, "LOSS", "each expert on each task");
-    matrix_slot(c, losses_, "expert losses", found_, "", height - 30,
-                [found = found_] { return expert_loss_matrix(*found); });
+    matrix_slot(c, losses_, "expert losses", measured_, "", height - 30,
+                [found = measured_] { return expert_loss_matrix(*found); });
   }
 
   void experts(const PageContext& c, double height) {
@@ -358,7 +362,7 @@ class SelfAdaptationPage final : public Page {
   int steps_ = 60, task_ = 0;
   ChosenBy by_ = ChosenBy::prompt;
   SweepController learning_;
-  std::shared_ptr<const SelfAdaptation> found_;
+  std::shared_ptr<const SelfAdaptation> found_, measured_;  // so far; the last whose losses are others
   std::shared_ptr<const ExpertSet> set_;
   std::uint64_t of_ = 0;           // reading of the model that they are of
   std::vector<Intervention> put_;  // what was put among the edits last
