@@ -5,6 +5,7 @@
 
 #include "core/base/half.h"
 #include "core/tensor/ahead.h"
+#include "core/tensor/panels.h"
 
 // This file is compiled once per instruction set by foreach_target. What has SSSE3 has SSE4 as well, but for processors
 // of 2006.
@@ -153,11 +154,10 @@ HWY_INLINE auto Sixteen(const std::byte* from, Index apart) {
     return hn::Combine(d, Sixteen<count / 2>(from + count / 2 * apart, apart), Sixteen<count / 2>(from, apart));
 }
 
-/// Whole blocks of as many columns as a register has numbers, `step` bytes apart: row k of out is their numbers k. They
-/// are turned in registers by 32 bits, before they are made floats.
-template <class Numbers>
-HWY_INLINE void TurnColumns(const std::byte* HWY_RESTRICT from, Index step, Index blocks, float* HWY_RESTRICT out,
-                            Index out_stride, Fetch& fetch) {
+/// A block of as many columns as a register has numbers, `step` bytes apart: take(row) for one of its rows after the
+/// other. They are turned in registers by 32 bits, before they are made floats.
+template <class Numbers, class Take>
+HWY_INLINE void TurnBlock(const std::byte* HWY_RESTRICT from, Index step, const Take& take) {
   const D d;
   const hn::RebindToUnsigned<D> whole;
   const hn::Repartition<std::uint64_t, D> pairs;
@@ -165,40 +165,78 @@ HWY_INLINE void TurnColumns(const std::byte* HWY_RESTRICT from, Index step, Inde
   // What is read together: all of a cache line where registers are as long, since lines that lie a power of two apart
   // drive each other out of the first-level cache.
   constexpr Index kSome = HWY_MIN(kPieces, kLanes / 4);
-  for (Index at = 0; at < blocks; ++at, from += Numbers::bytes) {
-    V scale = hn::Zero(d);
-    if constexpr (!Numbers::plain) {
-      HWY_ALIGN std::uint16_t scales[kLanes];
-      for (Index j = 0; j < kLanes; ++j) scales[j] = bits_at(from + j * step);
-      scale = FromHalves(d, hn::Load(hn::Rebind<std::uint16_t, D>(), scales));
-    }
-    for (Index piece = 0; piece < kPieces; piece += kSome) {
-      fetch.some();
-      const std::byte* const numbers = from + Numbers::skipped + 16 * piece;
-      Bits r[4][kSome];
+  V scale = hn::Zero(d);
+  if constexpr (!Numbers::plain) {
+    HWY_ALIGN std::uint16_t scales[kLanes];
+    for (Index j = 0; j < kLanes; ++j) scales[j] = bits_at(from + j * step);
+    scale = FromHalves(d, hn::Load(hn::Rebind<std::uint16_t, D>(), scales));
+  }
+  for (Index piece = 0; piece < kPieces; piece += kSome) {
+    const std::byte* const numbers = from + Numbers::skipped + 16 * piece;
+    Bits r[4][kSome];
 #pragma GCC unroll 4
-      for (Index i = 0; i < 4; ++i)
+    for (Index i = 0; i < 4; ++i)
 #pragma GCC unroll 4
-        for (Index q = 0; q < kSome; ++q)
-          r[i][q] = hn::BitCast(whole, Sixteen<kLanes / 4>(numbers + 16 * q + i * step, 4 * step));
+      for (Index q = 0; q < kSome; ++q)
+        r[i][q] = hn::BitCast(whole, Sixteen<kLanes / 4>(numbers + 16 * q + i * step, 4 * step));
 #pragma GCC unroll 4
-      for (Index q = 0; q < kSome; ++q) {
-        const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(whole, r[0][q], r[1][q])),
-                   high01 = hn::BitCast(pairs, hn::InterleaveUpper(whole, r[0][q], r[1][q])),
-                   low23 = hn::BitCast(pairs, hn::InterleaveLower(whole, r[2][q], r[3][q])),
-                   high23 = hn::BitCast(pairs, hn::InterleaveUpper(whole, r[2][q], r[3][q]));
-        const Bits turned[4] = {hn::BitCast(whole, hn::InterleaveLower(pairs, low01, low23)),
-                                hn::BitCast(whole, hn::InterleaveUpper(pairs, low01, low23)),
-                                hn::BitCast(whole, hn::InterleaveLower(pairs, high01, high23)),
-                                hn::BitCast(whole, hn::InterleaveUpper(pairs, high01, high23))};
+    for (Index q = 0; q < kSome; ++q) {
+      const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(whole, r[0][q], r[1][q])),
+                 high01 = hn::BitCast(pairs, hn::InterleaveUpper(whole, r[0][q], r[1][q])),
+                 low23 = hn::BitCast(pairs, hn::InterleaveLower(whole, r[2][q], r[3][q])),
+                 high23 = hn::BitCast(pairs, hn::InterleaveUpper(whole, r[2][q], r[3][q]));
+      const Bits turned[4] = {hn::BitCast(whole, hn::InterleaveLower(pairs, low01, low23)),
+                              hn::BitCast(whole, hn::InterleaveUpper(pairs, low01, low23)),
+                              hn::BitCast(whole, hn::InterleaveLower(pairs, high01, high23)),
+                              hn::BitCast(whole, hn::InterleaveUpper(pairs, high01, high23))};
 #pragma GCC unroll 4
-        for (const Bits& bits : turned) {
-          V part[Numbers::together];
-          Numbers::Part(bits, scale, part);
+      for (const Bits& bits : turned) {
+        V part[Numbers::together];
+        Numbers::Part(bits, scale, part);
 #pragma GCC unroll 4
-          for (Index i = 0; i < Numbers::together; ++i, out += out_stride) hn::StoreU(part[i], d, out);
-        }
+        for (Index i = 0; i < Numbers::together; ++i) take(part[i]);
       }
+    }
+  }
+}
+
+/// Whole blocks of such columns: row k of out is their numbers k.
+template <class Numbers>
+HWY_INLINE void TurnColumns(const std::byte* HWY_RESTRICT from, Index step, Index blocks, float* HWY_RESTRICT out,
+                            Index out_stride, Fetch& fetch) {
+  const D d;
+  for (Index at = 0; at < blocks; ++at, from += Numbers::bytes) {
+    fetch.some();
+    TurnBlock<Numbers>(from, step, [&](V row) HWY_ATTR {
+      hn::StoreU(row, d, out);
+      out += out_stride;
+    });
+  }
+}
+
+template <class Numbers>
+void MultiplyTurned(const Lines& b, const float* x, Index depth, Index columns, Index block_depth, const float* added,
+                    float* out, Index ahead) {
+  static_assert(block == panels::chunk);
+  const D d;
+  constexpr Index kLanes = static_cast<Index>(hn::MaxLanes(D()));
+  const Index step = bytes_of(b.kind, b.stride);
+  for (Index j = 0; j < columns; j += kLanes) {
+    const std::byte* from = b.data + bytes_of(b.kind, b.first + j * b.stride);
+    const std::byte* next = from + (j + kLanes < columns ? kLanes * step : ahead);
+    const float* row = x;
+    const float* beside = added;
+    for (Index k = 0; k < depth; k += block_depth) {
+      V total = hn::Zero(d);
+      for (Index chunk = k; chunk < HWY_MIN(k + block_depth, depth); chunk += block) {
+        for (Index i = 0; i < kLanes; ++i) __builtin_prefetch(next + i * step, 0, 2);
+        V sum = hn::Zero(d);
+        TurnBlock<Numbers>(from, step, [&](V numbers) HWY_ATTR { sum = hn::MulAdd(hn::Set(d, *row++), numbers, sum); });
+        total = hn::Add(total, sum);
+        from += Numbers::bytes, next += Numbers::bytes;
+      }
+      hn::StoreU(hn::Add(total, beside ? hn::LoadU(d, beside + j) : hn::Zero(d)), d, out + j);
+      beside = out;
     }
   }
 }
@@ -247,6 +285,55 @@ void UnpackRows(const Lines& b, Index depth, Index columns, float* out, Index ou
   }
 }
 
+Index WholeColumns(Index columns) {
+  return HWY_TARGET == HWY_SCALAR ? 0
+                                  : columns / static_cast<Index>(hn::Lanes(D())) * static_cast<Index>(hn::Lanes(D()));
+}
+
+/// `count` registers of columns at once, so that no chain of multiply-adds waits for its own latency.
+template <class Numbers, int count>
+HWY_INLINE void MultiplyRegisters(const std::byte* from, Index step, const float* x, Index depth, bool more,
+                                  float* sums, Index ahead) {
+  const D d;
+  const Index lanes = static_cast<Index>(hn::Lanes(d));
+  V sum[count];
+#pragma GCC unroll 8
+  for (int i = 0; i < count; ++i) sum[i] = hn::Zero(d);
+  for (Index k = 0; k < depth; ++k, from += step) {
+    for (Index byte = 0; byte < Numbers::bytes / block * count * lanes; byte += Ahead::line)
+      __builtin_prefetch(from + ahead + byte, 0, 2);
+    const V left = hn::Set(d, x[k]);
+    const Numbers numbers(from);
+#pragma GCC unroll 8
+    for (int i = 0; i < count; ++i) sum[i] = hn::MulAdd(left, numbers.at(d, i * lanes), sum[i]);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < count; ++i)
+    hn::StoreU(hn::Add(sum[i], more ? hn::LoadU(d, sums + i * lanes) : hn::Zero(d)), d, sums + i * lanes);
+}
+
+void MultiplyChunk(const Lines& b, const float* x, Index depth, Index columns, bool more, float* sums, Index ahead) {
+  const Index lanes = static_cast<Index>(hn::Lanes(D())), step = bytes_of(b.kind, b.stride);
+  ByKind(b.kind, [&]<class Numbers>(std::type_identity<Numbers>) HWY_ATTR {
+    if constexpr (Numbers::plain) {
+      Index j = 0;
+      const auto from = [&] { return b.data + bytes_of(b.kind, b.first + j); };
+      for (; j + 8 * lanes <= columns; j += 8 * lanes)
+        MultiplyRegisters<Numbers, 8>(from(), step, x, depth, more, sums + j, ahead);
+      for (; j < columns; j += lanes) MultiplyRegisters<Numbers, 1>(from(), step, x, depth, more, sums + j, ahead);
+    }
+  });
+}
+
+void MultiplyColumns([[maybe_unused]] const Lines& b, [[maybe_unused]] const float* x, [[maybe_unused]] Index depth,
+                     [[maybe_unused]] Index columns, [[maybe_unused]] Index block_depth,
+                     [[maybe_unused]] const float* added, [[maybe_unused]] float* out, [[maybe_unused]] Index ahead) {
+#if HWY_TARGET != HWY_SCALAR
+  ByKind(b.kind, [&]<class Numbers>(std::type_identity<Numbers>)
+                     HWY_ATTR { MultiplyTurned<Numbers>(b, x, depth, columns, block_depth, added, out, ahead); });
+#endif
+}
+
 void Unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride, const Ahead& ahead) {
   ByKind(b.kind, [&]<class Numbers>(std::type_identity<Numbers>) HWY_ATTR {
     if constexpr (Numbers::plain)
@@ -264,6 +351,9 @@ namespace headscope::stored {
 
 HWY_EXPORT(DecodeWhole);
 HWY_EXPORT(Unpack);
+HWY_EXPORT(WholeColumns);
+HWY_EXPORT(MultiplyChunk);
+HWY_EXPORT(MultiplyColumns);
 
 namespace {
 /// Whether none of the numbers of 16 bits, `step` bytes apart, has all of these bits set: those of its exponent.
@@ -320,6 +410,21 @@ bool finite(Stored kind, const std::byte* from, Index first, Index count) {
 void unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride, const Ahead& ahead) {
   assert(begins_at(b.kind, b.first) && begins_at(b.kind, b.stride));
   HWY_DYNAMIC_DISPATCH(Unpack)(b, depth, columns, out, out_stride, ahead);
+}
+
+Index whole_columns(Index columns) {
+  return HWY_DYNAMIC_DISPATCH(WholeColumns)(columns);
+}
+
+void multiply_chunk(const Lines& b, const float* x, Index depth, Index columns, bool more, float* sums, Index ahead) {
+  assert(b.rows && depth <= panels::chunk && columns == whole_columns(columns));
+  HWY_DYNAMIC_DISPATCH(MultiplyChunk)(b, x, depth, columns, more, sums, ahead);
+}
+
+void multiply_columns(const Lines& b, const float* x, Index depth, Index columns, Index block_depth, const float* added,
+                      float* out, Index ahead) {
+  assert(!b.rows && depth % panels::chunk == 0 && columns == whole_columns(columns));
+  HWY_DYNAMIC_DISPATCH(MultiplyColumns)(b, x, depth, columns, block_depth, added, out, ahead);
 }
 
 }  // namespace headscope::stored

@@ -52,5 +52,19 @@ struct Lines {
 /// read next.
 void unpack(const Lines& b, Index depth, Index columns, float* out, Index out_stride, const Ahead& ahead);
 
+// One row x of a product, for which numbers become floats in registers and in no cache. Sums run in panels::multiply's
+// chunks, in its order, so that they are those of unpacked numbers to the bit.
+
+/// Columns at the beginning of so many that the next two take: those that fill registers.
+Index whole_columns(Index columns);
+/// sums[j] (+)= Σ_k x[k] B(k, j) over a chunk or less, where B's rows lie one behind the other. `more`: beside what is
+/// there. What lies `ahead` bytes behind each number is asked for.
+void multiply_chunk(const Lines& b, const float* x, Index depth, Index columns, bool more, float* sums, Index ahead);
+/// out[j] = added[j] + Σ_k x[k] B(k, j), where B's columns lie one behind the other; added up by every `block_depth`,
+/// whole chunks. Null: nothing is added; may be `out`. The next columns are asked for, behind the last ones what lies
+/// `ahead` bytes behind them. REQUIRES depth of whole chunks.
+void multiply_columns(const Lines& b, const float* x, Index depth, Index columns, Index block_depth, const float* added,
+                      float* out, Index ahead);
+
 }  // namespace stored
 }  // namespace headscope

@@ -50,14 +50,46 @@ class StoredMatrix final : public PackedMatrix {
       const Index column = nth(begin_, task.part) + task.column, after = nth(columns_, task.part) - task.column;
       const float* const own = bias ? bias + column : nullptr;
       float* const to = out.mutable_data() + task.row * out.stride(0) + column;
+      const Index done = x.dim(0) == 1 ? one_row(source, lines, task.columns, own, to) : 0;
+      if (done == task.columns) return;
+      const Index columns = task.columns - done;
+      const float* const rest = own ? own + done : nullptr;
       if (lines.rows && x.dim(0) <= few_rows)
-        by_runs(source, lines, task.columns, own, to, out.stride(0));
+        by_runs(source, lines.from(0, done), columns, rest, to + done, out.stride(0));
       else
-        by_blocks(source, lines, task.columns, std::min(2 * task.columns, after), own, to, out.stride(0));
+        by_blocks(source, lines.from(0, done), columns, std::min(2 * columns, after - done), rest, to + done,
+                  out.stride(0));
     });
   }
 
  private:
+  /// One row, whose numbers are decoded in registers. Returns of how many columns, from the first on.
+  static Index one_row(const Tensor& x, const stored::Lines& w, Index columns, const float* bias, float* out) {
+    const Index in = x.dim(1), whole = stored::whole_columns(columns);
+    if (whole == 0 || (!w.rows && in % panels::chunk != 0)) return 0;
+    const auto bytes = [&](Index numbers) { return stored::bytes_of(w.kind, numbers); };
+    if (!w.rows) {
+      for (Index k = 0; k < in; k += long_depth) {
+        const Index down = std::min(long_depth, in - k);
+        const bool last = k + down == in;  // then the next columns come, of another task
+        const Index group = bytes(stored::whole_columns(panels::width()) / 2 * w.stride);
+        stored::multiply_columns(w.from(k, 0), x.data() + k, down, whole, block_depth, k > 0 ? out : bias, out,
+                                 last ? group - bytes(k) : bytes(down) - bytes(whole * w.stride) + group);
+      }
+      return whole;
+    }
+    float sums[long_columns];
+    for (Index k = 0; k < in; k += panels::chunk) {
+      const Index depth = std::min(panels::chunk, in - k), next = k + depth;
+      stored::multiply_chunk(w.from(k, 0), x.data() + k, depth, whole, k % block_depth > 0, sums,
+                             next < in ? bytes(panels::chunk * w.stride) : bytes(columns) - bytes(k * w.stride));
+      if (next % block_depth > 0 && next < in) continue;
+      const float* const added = next > block_depth ? out : bias;
+      for (Index j = 0; j < whole; ++j) out[j] = sums[j] + (added ? added[j] : 0.0f);
+    }
+    return whole;
+  }
+
   /// The bytes of (depth, columns) numbers.
   static Ahead ahead(const stored::Lines& from, Index depth, Index columns) {
     const Index runs = from.rows ? depth : columns, length = from.rows ? columns : depth;

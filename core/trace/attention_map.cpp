@@ -82,14 +82,14 @@ struct Factors {
 
 // Pools (rows, columns) numbers, `stride` apart, into out (⌈rows / bin⌉, ⌈columns / bin⌉), beside what stands there.
 void pool_into(const float* values, Index stride, Index rows, Index columns, Index bin, float* out, Index out_stride) {
-  std::vector<float> peak(static_cast<std::size_t>(columns));
+  std::vector<float> peak(static_cast<std::size_t>(columns)), cells(static_cast<std::size_t>(ceil_div(columns, bin)));
   for (Index r0 = 0; r0 < rows; r0 += bin) {
     // Down first, whole rows at a time: that is nearly all of the work, and it is vectorised.
     std::copy_n(values + r0 * stride, columns, peak.begin());
     for (Index r = r0 + 1; r < std::min(rows, r0 + bin); ++r)
       row_kernels::farther(peak.data(), values + r * stride, columns);
-    float* const row = out + r0 / bin * out_stride;
-    for (Index c = 0; c < columns; ++c) pool_weight(row[c / bin], nth(peak, c));
+    row_kernels::farthest(peak.data(), columns, bin, cells.data());
+    row_kernels::farther(out + r0 / bin * out_stride, cells.data(), std::ssize(cells));
   }
 }
 

@@ -133,19 +133,41 @@ void WeightsOfScores(const float* scores, Index n, double log_sum_exp, float* ou
       [&](Index k, size_t count) HWY_ATTR { StorePart(weight(LoadPart(scores + k, count, 0.0f)), out + k, count); });
 }
 
+template <class Numbers>
+HWY_INLINE Numbers FartherOf(Numbers a, Numbers b) {
+  // As far as the farther one is the higher of them, if it is positive, else the lower.
+  const Numbers far = hn::Max(hn::Abs(a), hn::Abs(b)), high = hn::Max(a, b);
+  const Numbers found = hn::IfThenElse(hn::Eq(far, high), high, hn::Min(a, b));
+  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, found));
+}
+
 void Farther(float* HWY_RESTRICT peak, const float* HWY_RESTRICT row, Index n) {
   const D d;
-  const auto farther = [&](V a, V b) HWY_ATTR {
-    // As far as the farther one is the higher of them, if it is positive, else the lower.
-    const V far = hn::Max(hn::Abs(a), hn::Abs(b)), high = hn::Max(a, b);
-    const V found = hn::IfThenElse(hn::Eq(far, high), high, hn::Min(a, b));
-    return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, found));
-  };
   ForEach(
-      n, [&](Index k) HWY_ATTR { hn::StoreU(farther(hn::LoadU(d, peak + k), hn::LoadU(d, row + k)), d, peak + k); },
+      n, [&](Index k) HWY_ATTR { hn::StoreU(FartherOf(hn::LoadU(d, peak + k), hn::LoadU(d, row + k)), d, peak + k); },
       [&](Index k, size_t count) HWY_ATTR {
-        StorePart(farther(LoadPart(peak + k, count, 0.0f), LoadPart(row + k, count, 0.0f)), peak + k, count);
+        StorePart(FartherOf(LoadPart(peak + k, count, 0.0f), LoadPart(row + k, count, 0.0f)), peak + k, count);
       });
+}
+
+void Farthest(const float* HWY_RESTRICT row, Index n, Index bin, float* HWY_RESTRICT out) {
+  const D d;
+  const hn::RebindToSigned<D> whole;
+  const hn::CappedTag<float, 1> one;
+  const Index lanes = static_cast<Index>(hn::Lanes(d));
+  // As many bins at once as there are lanes, their first numbers, their second, …
+  const auto places = hn::Mul(hn::Iota(whole, 0), hn::Set(whole, static_cast<std::int32_t>(bin)));
+  Index c = 0;
+  for (; (c + lanes) * bin <= n; c += lanes) {
+    V found = hn::GatherIndex(d, row + c * bin, places);
+    for (Index j = 1; j < bin; ++j) found = FartherOf(found, hn::GatherIndex(d, row + c * bin + j, places));
+    hn::StoreU(found, d, out + c);
+  }
+  for (; c * bin < n; ++c) {
+    auto found = hn::LoadU(one, row + c * bin);
+    for (Index k = c * bin + 1; k < HWY_MIN((c + 1) * bin, n); ++k) found = FartherOf(found, hn::LoadU(one, row + k));
+    hn::StoreU(found, one, out + c);
+  }
 }
 
 Index FindFirst(const float* row, Index n, float value) {
@@ -191,6 +213,7 @@ HWY_EXPORT(Exponentiate);
 HWY_EXPORT(Scale);
 HWY_EXPORT(ScaleAndAdd);
 HWY_EXPORT(Farther);
+HWY_EXPORT(Farthest);
 HWY_EXPORT(WeightsOfScores);
 HWY_EXPORT(Entropy);
 HWY_EXPORT(FindFirst);
@@ -220,6 +243,10 @@ void scale_and_add(float* row, Index n, float factor, float* column, float* diag
 
 void farther(float* peak, const float* row, Index n) {
   HWY_DYNAMIC_DISPATCH(Farther)(peak, row, n);
+}
+
+void farthest(const float* row, Index n, Index bin, float* out) {
+  HWY_DYNAMIC_DISPATCH(Farthest)(row, n, bin, out);
 }
 
 void weights_of_scores(const float* scores, Index n, double log_sum_exp, float* out) {

@@ -24,6 +24,9 @@ void weights_of_scores(const float* scores, Index n, double log_sum_exp, float* 
 /// peak = whichever of peak and row is farther from 0, element by element: of equals the positive, and NaN where either
 /// is NaN.
 void farther(float* peak, const float* row, Index n);
+/// out[c] = the farthest from 0 of row[c · bin] … row[c · bin + bin − 1], as far as there are n of them: ⌈n / bin⌉
+/// numbers, chosen as farther() does. `out` is not `row`.
+void farthest(const float* row, Index n, Index bin, float* out);
 /// Σ w and Σ w ln w over k ≥ 1 (0 ln 0 = 0). `n` > 0.
 struct EntropySums {
   float mass = 0, plogp = 0;

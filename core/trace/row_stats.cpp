@@ -192,11 +192,7 @@ void HeadStatsBuilder::Tile::keep(Index query, KeyRange keys, const float* row) 
 
 void HeadStatsBuilder::Tile::pool_rows(Index bin_row) {
   Overview& overview = builder_.stats_->overview;
-  for (Index c = 0; c < overview.values.dim(1); ++c) {
-    const Index begin = c * overview.bin, end = std::min(begin + overview.bin, builder_.n_key_);
-    float& cell = overview.values.ref(bin_row, c) = 0;
-    for (Index k = begin; k < end; ++k) pool_weight(cell, nth(peak_, k));
-  }
+  row_kernels::farthest(peak_.data(), builder_.n_key_, overview.bin, &overview.values.ref(bin_row, 0));
   std::ranges::fill(peak_, 0.0f);
 }
 
