@@ -240,6 +240,11 @@ void draw_again(Console& console, const fs::path& picture, const fs::path& out) 
   if (!asked_alone(console, picture.string(), out.string()))
     throw UsageError("--again draws what the file says: of render's options only -o goes with it");
   const PictureRecipe recipe = read_picture_recipe(picture);
+  if (!recipe.page.empty() && !recipe.picture && !recipe.shown)
+    throw Error(
+        picture.string(), "of a picture of a page, which one it is and of how large a window",
+        fmt::format("“{}” of an older version, Headscope {}", excerpt(recipe.page, 100), excerpt(recipe.program, 20)),
+        "drop it on the window, or: headscope " + picture.string());
   if (recipe.film && !film) throw Error(picture.string(), "a picture's recipe", "one of a film");
   const std::string before = read_file(picture, picture_limit);
   std::optional<DraftFile> draft;

@@ -146,6 +146,23 @@ TEST_CASE("the picture of every page of Analyse is drawn again to the pixel, wit
   for (const fs::path& file : files) drawn_again(file);
 }
 
+TEST_CASE("so is what other models have pages for") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  std::vector<fs::path> files;
+  for (const auto& [model, page] : {std::pair{"tiny-translate", "alignment"},
+                                    {"tiny-vit", "patches"},
+                                    {"tiny-mamba", "state"},
+                                    {"tiny-gpt2", "ffn"}}) {
+    CAPTURE(page);
+    Exporting e(page, model);
+    e.show("Analyse", page);
+    const auto file = e.exported(page, "PNG");
+    REQUIRE(file);
+    files.push_back(*file);
+  }
+  for (const fs::path& file : files) drawn_again(file);
+}
+
 TEST_CASE("pictures, numbers and PDFs of other pages and workspaces are drawn again to the byte") {
   HEADSCOPE_NEEDS_DISPLAY();
   std::vector<fs::path> files;
