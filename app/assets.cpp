@@ -46,6 +46,14 @@ std::optional<fs::path> find_asset(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<fs::path> find_program(std::string_view name) {
+  const fs::path folder = program_folder();
+  if (folder.empty()) return std::nullopt;
+  for (const fs::path& place : {folder / name, folder / "window" / name})  // the latter in a build folder
+    if (std::error_code ignored; fs::is_regular_file(place, ignored)) return place;
+  return std::nullopt;
+}
+
 std::optional<fs::path> find_bundled_model(std::string_view name) {
   for (const char* place : {"models", "../models", "examples"})
     if (const auto found = find_asset((fs::path(place) / name).string()))

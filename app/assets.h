@@ -15,6 +15,8 @@ std::optional<std::filesystem::path> find_asset(std::string_view name);
 /// The folder of a bundled model by its name: "tiny-gpt2" (models/ beside the assets, or among them when installed), or
 /// an example, "induction". nullopt when there is none.
 std::optional<std::filesystem::path> find_bundled_model(std::string_view name);
+/// Another program of this build or installation, by its name: "headscope". nullopt when there is none.
+std::optional<std::filesystem::path> find_program(std::string_view name);
 /// The folders find_asset looks in, for error messages.
 std::vector<std::filesystem::path> asset_folders();
 

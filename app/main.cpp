@@ -13,6 +13,7 @@
 #include "app/all_workspaces.h"
 #include "app/state/settings.h"
 #include "app/window/app.h"
+#include "app/window/page_again.h"
 #include "core/analysis/certificate.h"
 #include "core/base/error.h"
 #include "core/base/interrupts.h"
@@ -24,9 +25,12 @@ namespace {
 
 using namespace headscope;
 
-void run(const AppOptions& options) {
+void run(AppOptions options) {
+  std::optional<PictureRecipe> recipe;
+  if (options.again) recipe = prepare_page_again(options);
   App app(options);
   AllWorkspaces workspaces(app);
+  if (recipe) return draw_page_again(app, options, *recipe);
   workspaces.begin_with(options);
   app.run();
 }
@@ -69,6 +73,24 @@ int main(int argc, char** argv) {
       ->type_name("FILE");
   cli.add_option("--session", options.session, "session file to open")->type_name("FILE");
   cli.add_option("--screenshot", options.screenshot, "draw one frame into a PNG and end")->type_name("FILE");
+  cli.add_option("--again", options.again,
+                 "draw the picture of a page once more from what its file remembers, into --out, and end; needs no "
+                 "display")
+      ->type_name("FILE");
+  cli.add_option("--out", options.out, "what --again writes: .png, .svg, .pdf, .csv, or of a film .gif, .apng")
+      ->type_name("FILE");
+  std::string device, precision = "f32";
+  int threads = 0;
+  cli.add_option("--device", device, fmt::format("what computes, of --again: {}", device_words))
+      ->check([](const std::string& name) { return parse_device(name) ? "" : "expected " + std::string(device_words); })
+      ->type_name("NAME");
+  cli.add_option("--precision", precision, "of products on a card, of --again: f32, tf32 or bf16")
+      ->check(CLI::IsMember({"f32", "tf32", "bf16"}))
+      ->type_name("NAME");
+  cli.add_option("--threads", threads, "threads to compute with, of --again")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  cli.add_flag("--no-recipe", options.plain_pictures, "the file of --again does not tell how it was made");
   cli.add_option("--size", size, "of the window or the picture, as in 1600x1000")->type_name("WxH");
   cli.add_option("--scale", options.scale, "pixels in a logical pixel, 0.5 … 8")->check(CLI::Range(0.5, 8.0));
   cli.add_option("--theme", options.theme, "dark, light or projector")
@@ -113,7 +135,12 @@ int main(int argc, char** argv) {
 
     if (!options.language.empty()) options.language = *parse_language(options.language);
     if (!size.empty()) std::tie(options.width, options.height) = parse_size(size);
-    if (!options.screenshot) {
+    if (!device.empty()) {
+      options.device = *parse_device(device);
+      options.device->precision = value_in(precision_names, precision).value_or(Precision::f32);
+    }
+    if (threads > 0) options.threads = threads;
+    if (!options.screenshot && !options.again) {
       options.first_steps = true;
       options.settings = settings_file();
       options.recovery = recovery_folder();

@@ -54,7 +54,10 @@ struct UiRequests {
   bool arrows_taken = false;    ///< said anew in every frame: up and down belong to a list, not to the heads
   std::optional<std::map<std::string, std::string>> controls;    ///< put these on, as SessionWindow::controls
   std::function<std::vector<ControlsRecord::Number>()> numbers;  ///< of the controls of the page that is shown
-  bool about_model = false;                                      ///< show the page about the open model
+  // While nobody sits in front of it:
+  bool collect_pictures = false;  ///< of every frame what can be drawn once more
+  bool press_start = false;       ///< what takes a press of Start runs by itself
+  bool about_model = false;       ///< show the page about the open model
 };
 
 /// What an action works on; everything outlives the call.

@@ -16,6 +16,7 @@
 #include "app/cli/command_options.h"
 #include "app/cli/input.h"
 #include "app/cli/output.h"
+#include "app/cli/window_program.h"
 #include "app/state/draft_file.h"
 #include "app/state/page_drawer.h"
 #include "app/state/recipe_picture.h"
@@ -239,17 +240,19 @@ void draw_again(Console& console, const fs::path& picture, const fs::path& out) 
   if (!asked_alone(console, picture.string(), out.string()))
     throw UsageError("--again draws what the file says: of render's options only -o goes with it");
   const PictureRecipe recipe = read_picture_recipe(picture);
-  if (!recipe.page.empty() && !recipe.picture)
-    throw Error(picture.string(), "a picture of the command line, of a head, or of a page that its controls alone make",
-                fmt::format("“{}”, drawn by the window's workspace {}", recipe.page,
-                            recipe.session ? recipe.session->window.workspace : ""),
-                "drop it on the window, or: headscope " + picture.string());
+  if (!recipe.page.empty() && !recipe.picture && !recipe.shown)
+    throw Error(
+        picture.string(), "of a picture of a page, which one it is and of how large a window",
+        fmt::format("“{}” of an older version, Headscope {}", excerpt(recipe.page, 100), excerpt(recipe.program, 20)),
+        "drop it on the window, or: headscope " + picture.string());
   if (recipe.film && !film) throw Error(picture.string(), "a picture's recipe", "one of a film");
   const std::string before = read_file(picture, picture_limit);
   std::optional<DraftFile> draft;
   if (out.empty()) draft.emplace(picture.extension().string());
   const fs::path target = draft ? draft->path() : fs::absolute(out);
-  if (recipe.command.empty())
+  if (!recipe.page.empty() && !recipe.picture)
+    run_window_program(console, picture.string(), {"--again", picture.string(), "--out", target.string()});
+  else if (recipe.command.empty())
     draw_by_session(console, recipe, picture.string(), target);
   else
     draw_by_command(console, recipe, fs::absolute(picture), target);

@@ -95,6 +95,8 @@ int main(int argc, char** argv) {
     return report(error.what(), exit_usage);
   } catch (const ReaderGone&) {
     return exit_reader_gone;
+  } catch (const Ended& other) {
+    return other.code;
   } catch (const Cancelled&) {
     return report("interrupted", exit_interrupted);
   } catch (const std::bad_alloc&) {

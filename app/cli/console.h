@@ -31,6 +31,12 @@ struct ReaderGone : std::runtime_error {
   ReaderGone() : std::runtime_error("the reader of standard output went away") {}
 };
 
+/// Another program did the work and has said itself what it ended with.
+struct Ended : std::runtime_error {
+  explicit Ended(int with) : std::runtime_error("another program ended"), code(with) {}
+  int code;
+};
+
 class Console {
  public:
   Console();

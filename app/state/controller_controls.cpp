@@ -56,6 +56,7 @@ void controls_of(GenerationController& controller, ControlsRecord& record) {
   record.field("length_penalty", beams.length_penalty, -100, 100);
   record.field("beam_tokens", beams.tokens, 1, many);
   record.field("early_stopping", beams.stopping, BeamSettings::Stopping::never);
+  record.field("dropped_beams", controller.shows_dropped());
   record.field("streamed", controller.streamed(), GenerationController::Streamed::open);
   StreamingSettings streaming = controller.streaming_settings();
   record.field("window", streaming.window, 2, many);

@@ -182,6 +182,7 @@ void CorpusController::start() {
   const LoadedModel model = open.model;
   const std::string name = open.model_folder.filename().string();
   results_.reset();
+  began_ = draft_;
   run(std::make_shared<Reading>(model, [model, name, folder = open.model_folder, draft = draft_, kind = kind()] {
     static constexpr const char* files[] = {"a text file or a folder", "a file of pairs or a folder",
                                             "a picture or a folder"};
@@ -199,6 +200,7 @@ void CorpusController::start() {
 void CorpusController::resume() {
   if (!can_resume()) return;
   if (reading_) return run(reading_);
+  began_.reset();
   const LoadedModel model = run_.results().model;
   const std::string name = run_.results().model_folder.filename().string();
   run(std::make_shared<Reading>(
@@ -259,6 +261,10 @@ bool CorpusController::can_resume() const {
   return phase() == Phase::stopped && (reading_ || of_open_model());
 }
 
+bool CorpusController::answers_draft() const {
+  return phase() == Phase::finished && began_ == draft_ && of_open_model();
+}
+
 bool CorpusController::of_open_model() const {
   const Results& open = run_.results();
   return results_ && open.model.model && open.model_folder.filename().string() == results_->model &&
@@ -289,6 +295,7 @@ void CorpusController::load(const fs::path& file) {
     return [this, loaded] {
       controller_.cancel();
       reading_.reset();
+      began_.reset();
       seconds_ = 0;
       results_ = loaded;
     };

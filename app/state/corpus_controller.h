@@ -24,6 +24,7 @@ struct CorpusDraft {
   std::string path;  ///< a file of texts, of pairs or a picture, or a folder
   bool lines = false;
   int window = 0;  ///< most tokens of a passage; 0 = the model's context
+  bool operator==(const CorpusDraft&) const = default;
 };
 
 enum class ExampleKind { highest, lowest, typical };
@@ -65,6 +66,8 @@ class CorpusController {
 
   Phase phase() const;
   bool can_resume() const;
+  /// All of the draft, as it stands, was read here with the model that is open.
+  bool answers_draft() const;
   double progress() const;           ///< 0 … 1
   double tokens_per_second() const;  ///< of the worker's time; 0 = nothing was run
   double seconds_left() const { return controller_.seconds_left(); }
@@ -89,6 +92,7 @@ class CorpusController {
   DocumentEditor& editor_;
   const RunController& run_;
   CorpusDraft draft_;
+  std::optional<CorpusDraft> began_;  // what reading_ is of
   bool start_when_open_ = false;
   SweepController controller_;
   std::shared_ptr<Reading> reading_;  // touched by the worker only, except its model and start

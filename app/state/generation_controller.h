@@ -142,6 +142,7 @@ class GenerationController {
   // ---- beams, searched for from the prompt while they are wanted (Study::beams)
   /// What is searched; the token that ends texts is added to it.
   BeamSettings& beam_settings() { return beam_settings_; }
+  bool& shows_dropped() { return shows_dropped_; }  ///< the tree's candidates that were not kept
   /// The last search that was finished, perhaps of other settings, and its settings.
   const std::shared_ptr<const BeamTree>& beams() const { return beams_.last(); }
   const BeamSettings* searched() const { return beams_.last_key() ? &beams_.last_key()->settings : nullptr; }
@@ -272,6 +273,7 @@ class GenerationController {
   } replay_state_ = ReplayState::none;  // waiting: for its model
   std::chrono::steady_clock::time_point last_step_{};
   BeamSettings beam_settings_{.tokens = 16};
+  bool shows_dropped_ = true;
   std::optional<Followed> followed_;
   StreamingSettings streaming_settings_, example_settings_{.window = 32};
   Streamed streamed_ = Streamed::usual;

@@ -54,6 +54,33 @@ RecipePicture picture_from(const JsonView& value) {
   fields.done();
   return picture;
 }
+
+constexpr int largest_window = 1 << 15;
+
+ordered_json shown_json(const RecipeShown& shown) {
+  ordered_json out{{"id", shown.id}, {"width", shown.width}, {"height", shown.height}, {"scale", shown.scale}};
+  if (shown.lesson) out["lesson"] = true;
+  if (shown.present) out["present"] = true;
+  if (shown.started) out["started"] = true;
+  if (!shown.passing.empty()) out["passing"] = shown.passing;
+  return out;
+}
+
+RecipeShown shown_from(const JsonView& value) {
+  JsonFields fields(value);
+  RecipeShown shown;
+  fields.read("id", shown.id);
+  fields.read("width", shown.width, 1, largest_window);
+  fields.read("height", shown.height, 1, largest_window);
+  fields.read("scale", shown.scale, 0.1, 32);
+  fields.read("lesson", shown.lesson);
+  fields.read("present", shown.present);
+  fields.read("started", shown.started);
+  fields.read("passing", shown.passing);
+  fields.done();
+  if (shown.width == 0 || shown.height == 0) value.refuse("the window's width and height");
+  return shown;
+}
 }  // namespace
 
 std::string to_json(const PictureRecipe& recipe) {
@@ -72,6 +99,7 @@ std::string to_json(const PictureRecipe& recipe) {
       out["picture"] = ordered_json{{"id", of->id}, {"width", of->width}, {"height", of->height}};
   }
   try {
+    if (recipe.shown) out["shown"] = shown_json(*recipe.shown);
     if (recipe.film) out["film"] = film_json(*recipe.film);
     if (recipe.session) out["session"] = ordered_json::parse(to_json(*recipe.session));
     return out.dump(-1, ' ', true);
@@ -104,6 +132,7 @@ PictureRecipe picture_recipe_from_json(const std::string& json, const std::strin
   fields.read("for_print", recipe.for_print);
   fields.read("page", recipe.page);
   if (const auto picture = fields.find("picture")) recipe.picture = picture_from(*picture);
+  if (const auto shown = fields.find("shown")) recipe.shown = shown_from(*shown);
   if (const auto film = fields.find("film")) recipe.film = film_from(*film);
   if (const auto session = fields.find("session"))
     recipe.session = session_from_json(session->json().dump(), session->where());

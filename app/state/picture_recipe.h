@@ -28,6 +28,17 @@ struct RecipePicture {
   bool operator==(const RecipePicture&) const = default;
 };
 
+/// Of one that the window draws (app/window/page_again.h): what it depends on besides the session.
+struct RecipeShown {
+  std::string id;                        ///< of the picture on its page: "lens"
+  int width = 0, height = 0;             ///< of the window, pixels …
+  double scale = 1;                      ///< … of which so many are a logical one
+  bool lesson = false, present = false;  ///< a lesson stood beside it; one large picture was shown
+  bool started = false;                  ///< what takes a press of Start had come to its end
+  std::string passing = {};              ///< what of it no session holds, in words: then it cannot be drawn again
+  bool operator==(const RecipeShown&) const = default;
+};
+
 struct PictureRecipe {
   std::string program = {};  ///< version of Headscope that drew it
   std::string device = {};  ///< that computed it (Backend::name()), "CPU f32, AVX-512"; "" = none did, or an older file
@@ -46,6 +57,7 @@ struct PictureRecipe {
   std::string page =
       {};  ///< the picture is not the view of Explore but this one's of the session's workspace, by title
   std::optional<RecipePicture> picture = {};  ///< of that page, where it can be drawn without the window
+  std::optional<RecipeShown> shown = {};      ///< … and where only the window draws it
   std::optional<RecipeFilm> film = {};        ///< what differs in a film, whose session is that of its first picture
   bool operator==(const PictureRecipe&) const = default;
 };

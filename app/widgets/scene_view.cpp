@@ -211,7 +211,10 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
     return touch;
   }
   if (s.uploaded != s.scene.get()) {
-    s.upload();
+    if (ui.heatmaps)
+      s.upload();
+    else
+      s.uploaded = s.scene.get();
     s.find_stop(ui.fonts);
   }
   const Scene& scene = *s.scene;
@@ -286,8 +289,8 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
   view.scale = static_cast<double>(touch.pixels * density);
   view.dx = static_cast<double>((touch.origin.x - layer_at.x) * density);
   view.dy = static_cast<double>((touch.origin.y - layer_at.y) * density);
-  if (view.width > 0 && view.height > 0) {
-    s.paint(ui.heatmaps, view);
+  if (ui.heatmaps && view.width > 0 && view.height > 0) {
+    s.paint(*ui.heatmaps, view);
     Painter painter(ui, draw, touch.origin, touch.pixels, s.layer, layer_at, s.pictures);
     for (const Mark& mark : scene.marks) std::visit(painter, mark.shape);
   }

@@ -26,6 +26,9 @@ struct ShownPicture {
 struct ShownPictures {
   bool asked = false;  ///< the export dialog is open
   std::vector<ShownPicture> all;
+  // Said anew in every frame by whoever shows such a thing:
+  std::string passing;   ///< what of them no session holds, in words: "a training"
+  bool started = false;  ///< what takes a press of Start has come to its end
 
   void add(const std::string& id, const std::string& title, double area, std::function<Scene(const Style&)> build) {
     if (asked) all.push_back({id, title.empty() ? id : title, area, std::move(build), 0, 0, {}});

@@ -33,10 +33,10 @@ struct Ui {
   const Theme& theme;
   Chrome chrome;
   Fonts& fonts;
-  HeatmapPainter& heatmaps;
-  float scale;          ///< window pixels in a logical pixel
-  ItemRegistry* items;  ///< nullptr unless somebody asks what is on screen
-  bool* animate;        ///< set to ask for another frame right away
+  HeatmapPainter* heatmaps;  ///< nullptr where nobody looks: pictures take their place and are not drawn
+  float scale;               ///< window pixels in a logical pixel
+  ItemRegistry* items;       ///< nullptr unless somebody asks what is on screen
+  bool* animate;             ///< set to ask for another frame right away
   ShownPictures& pictures;
   Framed& framed;
 

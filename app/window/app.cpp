@@ -50,6 +50,8 @@ App::App(const AppOptions& options) : options_(options) {
   settings_.first_steps = settings_.first_steps && options_.first_steps;
   settings_.word_answers = settings_.word_answers && options_.first_steps;
   if (!options_.rule.empty()) settings_.detector_rule = options_.rule;
+  settings_.device = options_.device.value_or(settings_.device);
+  settings_.threads = options_.threads.value_or(settings_.threads);
   WindowOptions wanted;
   wanted.width = options_.width > 0 ? options_.width : settings_.window_width;
   wanted.height = options_.height > 0 ? options_.height : settings_.window_height;
@@ -58,6 +60,7 @@ App::App(const AppOptions& options) : options_(options) {
   wanted.maximized = settings_.maximized && options_.width <= 0;
   wanted.position = settings_.window_position;
   wanted.offscreen = options_.offscreen || options_.screenshot.has_value();
+  wanted.unseen = options_.unseen;
   wanted.name_items = options_.name_items;
   window_ = std::make_unique<Window>(wanted);
 
@@ -199,7 +202,10 @@ void App::draw(Ui& ui) {
     content.middle = [&app, shown](Ui& inner) { shown->middle({inner, app}); };
     content.right = [&app, shown](Ui& inner) { shown->right({inner, app}); };
   }
-  if (explorer_->lessons.lesson()) content.lesson = [this, &app](Ui& inner) { lesson_.draw(inner, app); };
+  if (explorer_->lessons.lesson())
+    content.lesson = [this, &app](Ui& inner) { lesson_.draw(inner, app); };
+  else if (options_.beside_lesson)
+    content.lesson = [](Ui&) {};
   content.presenting = requests_.presenting;
   const LessonController& lessons = explorer_->lessons;
   content.few_words = lessons.lesson() && lessons.step().prose.empty() && !lessons.step().question;

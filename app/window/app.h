@@ -47,9 +47,12 @@ class App {
 
   /// One turn of the loop without waiting: results in, one frame out.
   void frame();
+  /// The same without a frame: nobody looks while work goes on.
+  void turn();
   /// Nothing runs and nothing new is to be shown.
   bool settled();
 
+  AppContext context() { return {*explorer_, settings_, requests_}; }
   Window& window() { return *window_; }
   Explorer& explorer() { return *explorer_; }
   Settings& settings() { return settings_; }
@@ -62,7 +65,6 @@ class App {
   void remember();
   void write_settings();
   void screenshot();
-  void turn();
   void leave();
   SessionWindow session_window() const;
   std::vector<ControlsRecord::Number> control_numbers() const;

@@ -1,6 +1,7 @@
 #include "app/window/file_dialog.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "app/assets.h"
@@ -197,9 +198,26 @@ std::function<Scene(const Style&)> file_picture(const AppContext& app, const Sho
   return for_file(picture.build, title_on_screen(app, picture));
 }
 
-std::optional<RecipePicture> recipe_of(const ShownPicture& picture) {
-  if (!picture.in_room) return std::nullopt;
-  return RecipePicture{picture.id, picture.room_width, picture.room_height};
+PictureRecipe recipe_of(const Ui& ui, const AppContext& app, const ShownPicture* picture, PictureRecipe recipe) {
+  if (!picture) return recipe;
+  recipe.page = title_on_screen(app, *picture);
+  if (picture->in_room) {
+    recipe.picture = RecipePicture{picture->id, picture->room_width, picture->room_height};
+    return recipe;
+  }
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  constexpr double exact = 1e6;  // the scale of a frame is a float
+  recipe.shown = RecipeShown{.id = picture->id,
+                             .width = static_cast<int>(size.x),
+                             .height = static_cast<int>(size.y),
+                             .scale = std::round(static_cast<double>(ui.scale) * exact) / exact,
+                             .lesson = app.explorer.lessons.lesson() != nullptr,
+                             .present = app.ui.presenting,
+                             .started = ui.pictures.started,
+                             .passing = ui.pictures.passing};
+  if (recipe.shown->passing.empty() && !app.explorer.jobs.stopped().empty())
+    recipe.shown->passing = "what was there when work was stopped";
+  return recipe;
 }
 
 PictureRecipe recipe_on_screen(const AppContext& app, PictureRecipe recipe) {
@@ -253,11 +271,9 @@ void FileDialog::confirm(Ui& ui, AppContext& app) {
       const ShownPicture* shown = picture(ui, app);
       const bool one = kind_of_file(file) == FileKind::csv;
       ExportOptions options{file, dots_per_inch[dpi_], ground_ == 0, !shown && picture_ == all_heads && !one};
-      options.note = note_on_screen(app, {.dpi = options.dpi,
-                                          .all_heads = options.all_heads,
-                                          .for_print = options.for_print,
-                                          .page = shown ? title_on_screen(app, *shown) : "",
-                                          .picture = shown ? recipe_of(*shown) : std::nullopt});
+      options.note = note_on_screen(
+          app, recipe_of(ui, app, shown,
+                         {.dpi = options.dpi, .all_heads = options.all_heads, .for_print = options.for_print}));
       if (shown)
         export_scene(app.explorer.jobs, app.explorer.state().view.theme, one ? shown->build : file_picture(app, *shown),
                      options);
@@ -353,9 +369,8 @@ void FileDialog::film_options(Ui& ui, AppContext& app) {
   if (has_picture_ && film_of_ != picture_) {
     film_of_ = picture_;
     const bool runs = results.run && !results.capture;
-    PictureRecipe recipe = recipe_on_screen(app, {.all_heads = !shown && picture_ == all_heads,
-                                                  .page = shown ? title_on_screen(app, *shown) : "",
-                                                  .picture = shown ? recipe_of(*shown) : std::nullopt});
+    PictureRecipe recipe =
+        recipe_on_screen(app, recipe_of(ui, app, shown, {.all_heads = !shown && picture_ == all_heads}));
     if (!runs && !shown) recipe.session.reset();  // attention from elsewhere is as it is
     film_.offer(film_choices(recipe, runs ? results.run->trace.get() : nullptr,
                              shown ? app.ui.numbers() : std::vector<ControlsRecord::Number>()));
@@ -372,7 +387,7 @@ void FileDialog::draw(Ui& ui, AppContext& app) {
     open(asked, app);
   }
   const bool open = begin_floating(ui, "files", 760, 70);
-  const bool ask = (open && exporting()) || page_film_.running();
+  const bool ask = (open && exporting()) || page_film_.running() || app.ui.collect_pictures;
   if (ask && !ui.pictures.asked) *ui.animate = true;  // the next frame tells what is on screen
   ui.pictures.asked = ask;
   if (!open) return page_film_.draw(ui, app);

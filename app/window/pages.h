@@ -92,8 +92,8 @@ PictureNote note_on_screen(const AppContext& app, PictureRecipe recipe);
 /// What a picture of a page is called in a file, "Head ablation · effects", and the picture with that above it.
 std::string title_on_screen(const AppContext& app, const ShownPicture& picture);
 std::function<Scene(const Style&)> file_picture(const AppContext& app, const ShownPicture& picture);
-/// What a recipe says of it; nullopt where only the window draws it.
-std::optional<RecipePicture> recipe_of(const ShownPicture& picture);
+/// What a recipe says of a picture of the page, null = of Explore's view: `recipe` with that.
+PictureRecipe recipe_of(const Ui& ui, const AppContext& app, const ShownPicture* picture, PictureRecipe recipe);
 
 /// Does what `bench.ui.copy` asks for: of the head of Explore, else of the largest picture on screen.
 class Copying {

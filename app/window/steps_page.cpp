@@ -60,11 +60,7 @@ void Copying::draw(Ui& ui, AppContext& app) {
     const ShownPicture& largest = *std::ranges::max_element(all, {}, &ShownPicture::area);
     copy_scene(app.explorer.jobs, app.explorer.state().view.theme,
                what == Copy::numbers ? largest.build : file_picture(app, largest), what, scale,
-               note_on_screen(app, {.dpi = 96 * scale,
-                                    .for_print = false,
-                                    .page = title_on_screen(app, largest),
-                                    .picture = recipe_of(largest)}),
-               put);
+               note_on_screen(app, recipe_of(ui, app, &largest, {.dpi = 96 * scale, .for_print = false})), put);
   }
   app.ui.copy.reset();
 }

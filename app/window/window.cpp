@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "app/window/screens.h"
@@ -63,16 +64,19 @@ struct Window::State {
   Cost cost;
   std::int64_t frames = 0;
   bool undrawn = false;  ///< the last frame was made, but not drawn yet
+  bool closed = false;   ///< of one that is never seen
   bool draws_unseen = false;
 
-  State(const WindowOptions& wanted, State* beside)
-      : options(wanted), first(beside), glfw(beside ? beside->glfw : std::make_shared<Glfw>()) {}
+  State(const WindowOptions& wanted, State* beside) : options(wanted), first(beside) {
+    options.offscreen = options.offscreen || options.unseen;
+    if (!options.unseen) glfw = beside ? beside->glfw : std::make_shared<Glfw>();
+  }
   ~State() {
-    if (window) take_hold();  // GL objects go while the context is there
+    take_hold();  // GL objects go while the context is there
   }
   /// Makes it the current one.
   void take_hold() {
-    glfwMakeContextCurrent(window.get());
+    if (window) glfwMakeContextCurrent(window.get());
     if (imgui) ImGui::SetCurrentContext(imgui->context);
   }
 
@@ -98,6 +102,8 @@ struct Window::State {
   }
 
   void open();
+  void open_window();
+  void begin_imgui();
   void listen();
   void open_image();
   void draw();
@@ -105,6 +111,26 @@ struct Window::State {
 };
 
 void Window::State::open() {
+  if (options.unseen) {
+    begin_imgui();
+    std::tie(image_width, image_height) = *options.unseen;
+    ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasTextures;  // glyphs are made when they are needed
+    fonts.emplace();
+  } else {
+    open_window();
+    begin_imgui();
+    backends.emplace(window.get());
+    fonts.emplace();
+    painter.emplace();
+    if (options.offscreen)
+      open_image();
+    else
+      glfwShowWindow(window.get());
+  }
+  if (options.name_items) items.emplace();
+}
+
+void Window::State::open_window() {
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
   glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
@@ -134,7 +160,9 @@ void Window::State::open() {
   glfwSwapInterval(options.offscreen || first ? 0 : 1);  // one waits for the display
   glfwSetWindowSizeLimits(window.get(), 640, 420, GLFW_DONT_CARE, GLFW_DONT_CARE);
   listen();
+}
 
+void Window::State::begin_imgui() {
   imgui.emplace();
   ImGui::SetCurrentContext(imgui->context);
   ImGuiIO& io = ImGui::GetIO();
@@ -146,14 +174,6 @@ void Window::State::open() {
   io.ConfigInputTextCursorBlink = false;                                      // a still cursor lets the loop sleep
   io.ConfigErrorRecoveryEnableAssert = false;
   io.ConfigErrorRecoveryEnableTooltip = false;
-  backends.emplace(window.get());
-  fonts.emplace();
-  painter.emplace();
-  if (options.name_items) items.emplace();
-  if (options.offscreen)
-    open_image();
-  else
-    glfwShowWindow(window.get());
 }
 
 /// Dear ImGui's own callbacks are installed later and call these first.
@@ -214,8 +234,18 @@ void Window::State::draw() {
 
 /// The glyphs that came with this frame: Dear ImGui hands them over once.
 void Window::State::update_textures() {
-  for (ImTextureData* texture : *ImGui::GetDrawData()->Textures)
-    if (texture->Status != ImTextureStatus_OK) ImGui_ImplOpenGL3_UpdateTexture(texture);
+  for (ImTextureData* texture : *ImGui::GetDrawData()->Textures) {
+    if (texture->Status == ImTextureStatus_OK) continue;
+    if (!options.unseen) {
+      ImGui_ImplOpenGL3_UpdateTexture(texture);
+    } else if (texture->Status == ImTextureStatus_WantDestroy) {
+      texture->SetTexID(ImTextureID_Invalid);
+      texture->SetStatus(ImTextureStatus_Destroyed);
+    } else {
+      texture->SetTexID(1);  // any: nothing is drawn with it
+      texture->SetStatus(ImTextureStatus_OK);
+    }
+  }
 }
 
 Window::Window(const WindowOptions& options) : state_(std::make_unique<State>(options, nullptr)) {
@@ -249,16 +279,22 @@ void Window::within(const std::function<void()>& act) {
 }
 
 bool Window::closing() const {
-  return glfwWindowShouldClose(state_->window.get());
+  return state_->options.unseen ? state_->closed : glfwWindowShouldClose(state_->window.get());
 }
 
 void Window::close() {
-  glfwSetWindowShouldClose(state_->window.get(), GLFW_TRUE);
+  if (state_->options.unseen)
+    state_->closed = true;
+  else
+    glfwSetWindowShouldClose(state_->window.get(), GLFW_TRUE);
   wake();
 }
 
 void Window::stay_open() {
-  glfwSetWindowShouldClose(state_->window.get(), GLFW_FALSE);
+  if (state_->options.unseen)
+    state_->closed = false;
+  else
+    glfwSetWindowShouldClose(state_->window.get(), GLFW_FALSE);
 }
 
 void Window::wait() {
@@ -290,7 +326,7 @@ void Window::tick(double seconds) {
 
 void Window::wake() {
   state_->woken = true;
-  glfwPostEmptyEvent();
+  if (state_->glfw) glfwPostEmptyEvent();
 }
 
 void Window::frame(const Draw& draw) {
@@ -310,9 +346,13 @@ void Window::frame(const Draw& draw) {
   }
   if (s.items) s.items->begin_frame();
   s.pictures.all.clear();
+  s.pictures.passing.clear();
+  s.pictures.started = false;
   s.framed.areas.clear();
-  ImGui_ImplOpenGL3_NewFrame();
-  ImGui_ImplGlfw_NewFrame();
+  if (!s.options.unseen) {
+    ImGui_ImplOpenGL3_NewFrame();
+    ImGui_ImplGlfw_NewFrame();
+  }
   ImGuiIO& io = ImGui::GetIO();
   if (s.options.offscreen) {
     io.DisplaySize = {static_cast<float>(s.image_width), static_cast<float>(s.image_height)};
@@ -320,8 +360,15 @@ void Window::frame(const Draw& draw) {
   }
   ImGui::NewFrame();
   bool animate = false;
-  Ui ui{*s.theme, chrome_of(*s.theme), *s.fonts, *s.painter, static_cast<float>(scale), s.items ? &*s.items : nullptr,
-        &animate, s.pictures,          s.framed};
+  Ui ui{*s.theme,
+        chrome_of(*s.theme),
+        *s.fonts,
+        s.painter ? &*s.painter : nullptr,
+        static_cast<float>(scale),
+        s.items ? &*s.items : nullptr,
+        &animate,
+        s.pictures,
+        s.framed};
   try {
     draw(ui);
   } catch (...) {
@@ -339,7 +386,7 @@ void Window::frame(const Draw& draw) {
     s.first->frames_owed = std::max(s.first->frames_owed, 1);
 
   const double built = thread_seconds();
-  s.undrawn = true;
+  s.undrawn = !s.options.unseen;
   if (!s.options.offscreen || s.draws_unseen)
     s.draw();
   else
@@ -472,6 +519,10 @@ Window::Cost Window::last_cost() const {
 
 std::int64_t Window::frames() const {
   return state_->frames;
+}
+
+const ShownPictures& Window::pictures() const {
+  return state_->pictures;
 }
 
 ItemRegistry& Window::items() {

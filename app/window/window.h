@@ -31,6 +31,9 @@ struct WindowOptions {
   bool maximized = false;
   bool offscreen = false;  ///< nothing on screen: frames go into an image of width × height logical pixels
   double scale = 0;        ///< window pixels in a logical pixel; 0 = what the display asks for (offscreen: 1)
+  /// Nobody will ever look: frames are laid out as in a window of so many pixels, and none is drawn. Needs no display
+  /// and no OpenGL.
+  std::optional<std::pair<int, int>> unseen{};
   std::string theme = "dark";
   bool name_items = false;  ///< keep the registry of items, see Window::items()
 };
@@ -100,6 +103,8 @@ class Window {
   Cost last_cost() const;
   /// Frames since the window was opened.
   std::int64_t frames() const;
+  /// What the last frame could draw once more, where somebody had asked for it.
+  const ShownPictures& pictures() const;
   /// What the last frame showed, by name. REQUIRES name_items.
   ItemRegistry& items();
   Fonts& fonts();

@@ -27,15 +27,22 @@ struct AppOptions {
   std::optional<std::filesystem::path> image;  ///< a picture, of a model that reads one
   std::optional<std::filesystem::path> session;
   std::optional<std::filesystem::path> screenshot;  ///< draw without a window, write a PNG, end
-  int width = 0, height = 0;                        ///< 0 = as remembered, or 1600 × 1000
-  double scale = 0;                                 ///< 0 = what the display asks for
-  std::string theme;                                ///< "" = as remembered, or dark
-  std::string lesson;                               ///< taken at once, by its id; "" = none
-  std::string language;                             ///< of lessons; "" = as remembered, or the system's
-  bool present = false;                             ///< begins as F11 does
-  std::string workspace;                            ///< "explore", "generate", …; "" = the first
-  std::string view;                                 ///< of a page of mechanisms: "compare", "steps", …; "" = compare
-  std::string page;                                 ///< of that workspace, by its id; "" = as remembered
+  std::optional<std::filesystem::path> again;       ///< a picture of a page, to be drawn once more into `out`, and end
+  std::filesystem::path out;
+  bool plain_pictures = false;                ///< that one does not tell how it was made
+  std::optional<std::pair<int, int>> unseen;  ///< no window: laid out in so many pixels (WindowOptions::unseen)
+  bool beside_lesson = false;                 ///< as if a lesson stood beside it
+  std::optional<DeviceChoice> device;         ///< nullopt = as remembered
+  std::optional<int> threads;                 ///< likewise
+  int width = 0, height = 0;                  ///< 0 = as remembered, or 1600 × 1000
+  double scale = 0;                           ///< 0 = what the display asks for
+  std::string theme;                          ///< "" = as remembered, or dark
+  std::string lesson;                         ///< taken at once, by its id; "" = none
+  std::string language;                       ///< of lessons; "" = as remembered, or the system's
+  bool present = false;                       ///< begins as F11 does
+  std::string workspace;                      ///< "explore", "generate", …; "" = the first
+  std::string view;                           ///< of a page of mechanisms: "compare", "steps", …; "" = compare
+  std::string page;                           ///< of that workspace, by its id; "" = as remembered
   std::string rule;                   ///< of the detector page, remembered like one written there; "" = as remembered
   std::filesystem::path corpus;       ///< of the Corpus workspace: results to show, or texts to read
   int generate_tokens = 0;            ///< written at once in the Generate workspace

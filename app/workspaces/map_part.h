@@ -16,6 +16,7 @@ class MapPart {
   /// What is shown; nullopt = all of it.
   std::optional<MapRegion> region() const;
   bool whole() const { return !part_; }
+  static constexpr const char* in_words = "the part of a map that the wheel had chosen";
   void reset() { part_.reset(); }
 
   /// How a view is drawn whose wheel and hand choose the part.

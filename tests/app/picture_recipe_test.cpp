@@ -44,7 +44,10 @@ TEST_CASE("a recipe is one line of ASCII and reads back as it was") {
   of_command.program = "0.1.0";
   of_command.command = {"render", "--text=ä", "--head", "0.1"};
   of_command.folder = "/home/jörg";
-  for (const PictureRecipe& recipe : {of_window(), of_command}) {
+  PictureRecipe of_page = of_window();
+  of_page.picture.reset();
+  of_page.shown = {"lens", 1500, 940, 1.25, true, true, true, "a training — “Übung”"};
+  for (const PictureRecipe& recipe : {of_window(), of_command, of_page}) {
     const std::string json = to_json(recipe);
     for (const char c : json) CHECK((c >= ' ' && c <= '~'));
     CHECK(picture_recipe_from_json(json, "here") == recipe);
@@ -60,6 +63,15 @@ TEST_CASE("a recipe is one line of ASCII and reads back as it was") {
                                                 R"("picture": {"id": "a", "width": -1}})",
                                                 "x.png"),
                        doctest::Contains("width"), Error);
+  for (const char* window : {R"({"id": "a", "width": 0, "height": 9})", R"({"id": "a", "width": 100000, "height": 9})",
+                             R"({"id": "a", "width": 9})", R"({"id": "a", "width": 9, "height": 9, "scale": 0})"}) {
+    CAPTURE(window);
+    CHECK_THROWS_AS(picture_recipe_from_json(
+                        std::string(R"({"type": "headscope picture", "version": 1, "command": ["render"], "shown": )") +
+                            window + "}",
+                        "x.png"),
+                    Error);
+  }
 }
 
 TEST_CASE("what is no recipe is refused by name, and what no JSON can hold makes none") {

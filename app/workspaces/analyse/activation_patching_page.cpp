@@ -102,6 +102,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     keeps_prompts_ = !clean_.empty();
   }
   void right(const PageContext& c) override {
+    if (align_.by == TextPairing::By::hand) c.ui.pictures.passing = "tokens that were paired by hand";
     const bool two = c.results().translates();
     section(c.ui, two ? "CLEAN SOURCE" : "CLEAN PROMPT", "where activations come from");
     examples(c);

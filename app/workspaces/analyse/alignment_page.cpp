@@ -131,6 +131,7 @@ class AlignmentPage final : public Page {
   void controls(ControlsRecord& r) override {
     r.field("strongest", strongest_);
     r.field("threshold", threshold_, 0.01, 1);
+    r.field("known", truth_);
   }
 
  private:

@@ -29,6 +29,7 @@ class AttributionPage final : public ReadingPage {
     sources(c, answer);
   }
 
+  void controls(ControlsRecord& r) override { logit_.record(r); }
   void right(const PageContext& c) override {
     const auto& answer = job_.answer();
     const auto named = [&](std::int32_t id) { return token_text(answer->source.model, id); };

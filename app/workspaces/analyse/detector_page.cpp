@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "app/render/head_report.h"
 #include "app/state/answer.h"
@@ -61,7 +63,12 @@ class DetectorPage final : public Page {
     ImGui::EndChild();
   }
 
-  void controls(ControlsRecord& r) override { r.field("painting", painting_); }
+  void controls(ControlsRecord& r) override {
+    r.field("painting", painting_);
+    std::string rule = r.reading() ? "" : rule_;
+    if (r.reading() || !rule.empty()) r.field("rule", rule);
+    if (r.reading() && !rule.empty()) taken_ = rule_ = rule;
+  }
   void right(const PageContext& c) override {
     section(c.ui, "WHICH CELLS");
     static constexpr const char* ways[] = {"by a rule", "painted"};
@@ -134,6 +141,9 @@ class DetectorPage final : public Page {
 
   /// Asks for the ranking whenever cells or trace changed.
   void search(const PageContext& c) {
+    if (taken_) rule(c) = *std::exchange(taken_, std::nullopt);
+    rule_ = rule(c);
+    if (painting_) c.ui.pictures.passing = "cells that were painted";
     const auto trace = c.results().run->trace;
     const auto n = static_cast<Index>(trace->tokens.size());
     if (painting_ && painted_->size != n) clear(n);
@@ -316,6 +326,8 @@ class DetectorPage final : public Page {
   std::string error_;
   std::size_t error_at_ = 0;
   bool painting_ = false;
+  std::string rule_;                  // the settings', as last seen …
+  std::optional<std::string> taken_;  // … and one of a session, to be put there
   std::shared_ptr<const CellPattern> painted_ = std::make_shared<const CellPattern>();
   std::optional<bool> stroke_;  // while the button is down: cells are switched on, or off
   Answer<Cells, Found> found_{{"detector", "looking for the rule"}};

@@ -58,6 +58,7 @@ class FeedForwardPage final : public ReadingPage {
     r.field("x", x_, -4, 4);
     r.field("gate", gate_, -3, 3);
     r.field("shape", shape_);
+    token_record(r, "token", token_);
   }
   void right(const PageContext& c) override {
     if (!c.results().model.model) return;
@@ -76,7 +77,7 @@ class FeedForwardPage final : public ReadingPage {
                          fmt::format("Each token passes through {} of {}; the page Experts shows which.",
                                      config.experts.per_token, config.experts.count));
     if (!c.trace()) return no_reading_yet(c);
-    if (token_.id && *token_.id >= config.dims.vocab) token_ = {};
+    keep_inside(c, token_);
     const int layer = std::clamp(layer_, 0, config.dims.layers - 1);
     const Index row = pinned_row(c, *c.trace());
     job_.want(c, feed_forward_sites(*c.results().model.model),

@@ -127,6 +127,7 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
   }
 
   void list(const PageContext& c) {
+    if (sort_ != 1 || !descending_) c.ui.pictures.passing = "a list that was sorted otherwise";
     section(c.ui, "HEADS BY EFFECT", "click a column to sort, a row to select, twice to open it in Explore");
     std::vector<int> order(result()->heads.size());
     std::iota(order.begin(), order.end(), 0);

@@ -35,7 +35,8 @@ class LogitLensPage final : public ReadingPage {
 
   void controls(ControlsRecord& r) override {
     r.field("color", color_, LensColor::rank);
-    r.field("follow", follow_, Follow::answer);
+    r.field("follow", follow_, Follow::token);
+    token_record(r, "token", field_);
   }
   void right(const PageContext& c) override {
     section(c.ui, "FOLLOW", "one token through the stages");
@@ -64,7 +65,7 @@ class LogitLensPage final : public ReadingPage {
 
   void keep_up(const PageContext& c) {
     if (!c.results().model.model) return;
-    if (field_.id && *field_.id >= c.results().model.model->config().dims.vocab) field_ = {};
+    keep_inside(c, field_);
     std::int32_t token = -1;
     if (follow_ == Follow::token && field_.id) token = *field_.id;
     const bool answer = follow_ == Follow::answer;

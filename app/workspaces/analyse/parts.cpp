@@ -81,8 +81,10 @@ bool sweep_controls(const PageContext& c, SweepController& controller, const std
     if (button(ui, "Cancel")) controller.cancel();
   } else {
     ImGui::BeginDisabled(!c.results().model.model);
-    start = button(ui, controller.phase() == SweepController::Phase::idle ? "Start" : "Start again");
+    const bool idle = controller.phase() == SweepController::Phase::idle;
+    start = button(ui, idle ? "Start" : "Start again");
     ImGui::EndDisabled();
+    if (idle && c.app.ui.press_start && c.trace() && !c.jobs.busy()) start = true;
     std::string remark = sweep_remark(controller, what);
     if (remark.empty() && std::isfinite(expected) && expected >= 1) remark = "about " + duration_text(expected);
     if (!remark.empty()) {
@@ -92,6 +94,12 @@ bool sweep_controls(const PageContext& c, SweepController& controller, const std
     }
   }
   if (!controller.error().empty()) error_text(ui, controller.error());
+  using Phase = SweepController::Phase;
+  if (controller.phase() == Phase::finished && !stale)
+    ui.pictures.started = true;
+  else if (controller.phase() != Phase::idle)
+    ui.pictures.passing =
+        stale ? "what was found for an earlier text or setting" : "what was known while it was being computed";
   return start;
 }
 

@@ -20,8 +20,8 @@ namespace headscope {
 inline constexpr double starts_by_itself_seconds = 10;
 
 /// Section RUN: a button to start (or start again), or progress, time left and a button to cancel; what went wrong.
-/// True when start was pressed. `what` is counted: "heads". `stale`: what is shown belongs to an earlier text or
-/// setting. `expected` seconds, NaN = not known.
+/// True when start was pressed, or nobody is there to press it. `what` is counted: "heads". `stale`: what is shown
+/// belongs to an earlier text or setting. `expected` seconds, NaN = not known.
 bool sweep_controls(const PageContext& c, SweepController& controller, const std::string& what, bool stale,
                     double expected);
 /// The same as one quiet line under a picture: "37 of 144 heads · 3 s left".

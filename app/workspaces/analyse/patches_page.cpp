@@ -47,7 +47,10 @@ class PatchesPage final : public ReadingPage {
     alike_.answer() ? positions(c) : no_reading_yet(c);
   }
 
-  void controls(ControlsRecord& r) override { r.choice("view", view_, 2); }
+  void controls(ControlsRecord& r) override {
+    r.choice("view", view_, 2);
+    token_record(r, "word", word_);
+  }
 
   void right(const PageContext& c) override {
     if (!c.results().model.model || !c.results().model.model->config().vision || !c.trace()) return;
@@ -127,7 +130,7 @@ class PatchesPage final : public ReadingPage {
     if (c.trace()->model.objective == Objective::nothing)
       return empty_state(c.ui, "This model names no classes",
                          "Its file is without the matrix that would tell what a picture shows: no word can be asked.");
-    if (word_.id && *word_.id >= c.results().model.model->config().dims.vocab) word_ = {};
+    keep_inside(c, word_);
     const std::int32_t word = word_.id.value_or(-1);  // −1: what the model says that the picture shows
     asked_.want(c, logit_lens_sites(*c.results().model.model), fmt::format("{}", word),
                 [word](const ReadingSource& source, const Ctx& ctx) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "app/state/jobs.h"
 #include "app/widgets/controls.h"
@@ -68,6 +69,46 @@ TokenName token_names(const LoadedModel& model) {
   return [model](std::int32_t id) { return token_text(model, id); };
 }
 
+namespace {
+void read_token(const LoadedModel& model, TokenField& field) {
+  field.error.clear();
+  field.id.reset();
+  field.unread = false;
+  if (!field.text.empty() && model.model) try {
+      field.id = answer_token(model, field.text, "token");
+    } catch (const Error& wrong) {
+      field.error = wrong.what();
+    }
+}
+}  // namespace
+
+void token_record(ControlsRecord& record, const char* name, TokenField& field) {
+  if (!record.reading() && field.text.empty()) return;
+  record.inside(name, [&](ControlsRecord& inner) {
+    inner.field("text", field.text);
+    std::int64_t id = field.id.value_or(-1);
+    inner.field("id", id, -1, std::numeric_limits<std::int32_t>::max());
+    inner.withdraw("id");
+    if (!inner.reading()) return;
+    field.id.reset(), field.error.clear();
+    field.recorded = static_cast<std::int32_t>(id);
+    field.unread = true;
+  });
+}
+
+void keep_inside(const PageContext& c, TokenField& field) {
+  const LoadedModel& model = c.results().model;
+  if (!model.model) return;
+  const int vocab = model.model->config().dims.vocab;
+  if (field.unread && c.results().model_folder == c.state().document.model) {
+    const std::int32_t was = field.recorded.value_or(-1);
+    read_token(model, field);
+    // The label of a token need not read back as it.
+    if (was >= 0 && was < vocab && token_text(model, was) == field.text) field.id = was, field.error.clear();
+  }
+  if (field.id && *field.id >= vocab) field = {};
+}
+
 bool token_field(const PageContext& c, const char* name, const std::string& hint, TokenField& field) {
   bool changed = false;
   {
@@ -75,15 +116,7 @@ bool token_field(const PageContext& c, const char* name, const std::string& hint
     ImGui::SetNextItemWidth(-1);
     changed = input_line(c.ui, name, hint.c_str(), field.text);
   }
-  if (changed) {
-    field.error.clear();
-    field.id.reset();
-    if (!field.text.empty() && c.results().model.model) try {
-        field.id = answer_token(c.results().model, field.text, "token");
-      } catch (const Error& wrong) {
-        field.error = wrong.what();
-      }
-  }
+  if (changed) read_token(c.results().model, field);
   if (!field.error.empty()) {
     const UseFont font(c.ui, c.ui.small());
     error_text(c.ui, field.error);
@@ -92,9 +125,12 @@ bool token_field(const PageContext& c, const char* name, const std::string& hint
 }
 
 void LogitFields::keep_inside(const PageContext& c) {
-  const int vocab = c.results().model.model->config().dims.vocab;
-  for (TokenField* field : {&token, &against})
-    if (field->id && *field->id >= vocab) *field = {};
+  for (TokenField* field : {&token, &against}) headscope::keep_inside(c, *field);
+}
+
+void LogitFields::record(ControlsRecord& record) {
+  token_record(record, "token", token);
+  token_record(record, "against", against);
 }
 
 void logit_controls(const PageContext& c, const char* name, const std::string& taken, LogitFields& fields,

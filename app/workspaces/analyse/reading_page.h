@@ -152,15 +152,23 @@ TokenName token_names(const LoadedModel& model);
 struct TokenField {
   std::string text, error;
   std::optional<std::int32_t> id;
+  /// Of a session, until its model is there: what `text` was the label of.
+  std::optional<std::int32_t> recorded = {};
+  bool unread = false;
 };
+/// What a session keeps of it, under `name`.
+void token_record(ControlsRecord& record, const char* name, TokenField& field);
+/// Once per frame, before the token is used: reads what a session held, and empties what the model that is open has no
+/// row for.
+void keep_inside(const PageContext& c, TokenField& field);
 /// True when it changed.
 bool token_field(const PageContext& c, const char* name, const std::string& hint, TokenField& field);
 
 /// The logit that a tool takes apart: of one token, less that of another.
 struct LogitFields {
   TokenField token, against;
-  /// Empties what the model that is open has no row for.
-  void keep_inside(const PageContext& c);
+  void keep_inside(const PageContext& c);  ///< as of one field
+  void record(ControlsRecord& record);
 };
 /// Sections LOGIT OF (the field `name`, with the token `taken` while it is empty), LESS THAT OF and POSITION.
 void logit_controls(const PageContext& c, const char* name, const std::string& taken, LogitFields& fields,

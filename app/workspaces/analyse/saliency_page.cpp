@@ -39,7 +39,10 @@ class SaliencyPage final : public ReadingPage {
     ImGui::EndChild();
   }
 
-  void controls(ControlsRecord& r) override { r.choice("measure", measure_, 1); }
+  void controls(ControlsRecord& r) override {
+    r.choice("measure", measure_, 1);
+    logit_.record(r);
+  }
   void right(const PageContext& c) override {
     const auto& answer = job_.answer();
     logit_controls(c, "##differentiated token", answer ? token_text(answer->source.model, answer->result.token) : "",

@@ -64,6 +64,7 @@ class SingularValuesPage final : public Page {
     r.field("matrix", matrix_, static_cast<WeightMatrix>(weight_matrix_count - 1));
     r.field("split", split_, 0, 1 << 20);
     r.field("learning_steps", steps_, 1, most_steps);
+    r.field("value", chosen_, 0, 1 << 20);
   }
   void right(const PageContext& c) override {
     if (!c.results().model.model) return;

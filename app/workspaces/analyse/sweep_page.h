@@ -44,7 +44,9 @@ class SweepPage : public Page {
   /// Once per frame, first: starts what starts by itself. False when there is no result: then it says so.
   bool keep_up(const PageContext& c) {
     const auto now = asked(c);
-    if (now && by_itself() && !mistyped() && now != started_ && expected(c) <= starts_by_itself_seconds) start(c);
+    if (now && by_itself() && !mistyped() && now != started_ &&
+        (expected(c) <= starts_by_itself_seconds || (c.app.ui.press_start && c.trace())))
+      start(c);
     if (result_) return true;
     if (now)
       empty_state(c.ui, controller_.running() ? words_.running : words_.nothing_yet, words_.advice);

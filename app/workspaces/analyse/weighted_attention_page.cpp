@@ -122,6 +122,7 @@ class WeightedAttentionPage final : public ReadingPage {
     options.query = row;
     options.room = {width, height};
     options.region = part_.region();
+    if (!part_.whole()) c.ui.pictures.passing = MapPart::in_words;
     std::string wanted = fmt::format("{} {} {} {} {} {}", head.layer, head.head, row, width, height, weighted_by_);
     if (const auto& part = options.region)
       wanted += fmt::format(" {} {} {} {}", part->query, part->n_query, part->key, part->n_key);

@@ -242,6 +242,8 @@ void CompareWorkspace::middle(const PageContext& c) {
   if (const std::string missing = controller_.missing(); !missing.empty())
     return empty_state(c.ui, "Two runs, side by side", missing);
   if (!controller_.result()) return empty_state(c.ui, "Running both sides …", "");
+  if (controller_.with() == CompareController::With::training) c.ui.pictures.passing = "two moments of a training";
+  if (controller_.pairs_changed()) c.ui.pictures.passing = "tokens that were paired by hand";
   const HeadId head = c.state().document.selected;
   {
     const UseFont font(c.ui, c.ui.heading());
@@ -369,6 +371,7 @@ void CompareWorkspace::maps(Ui& ui, AppContext& app) {
   if (std::exchange(app.ui.reset_zoom, false)) part_.reset();
   part_.of(map_a.n_query(), map_a.n_key());
   options.region_a = part_.region();
+  if (!part_.whole()) ui.pictures.passing = MapPart::in_words;
   if (options.region_a) options.region_b = beside(*options.region_a, *result);
   std::string wanted = fmt::format("{}.{} {} {} {}", head.layer, head.head, width, height, name(options.scaling.scale));
   if (const auto& part = options.region_a)

@@ -289,6 +289,15 @@ Table all_numbers(const CorpusStatistics& all, Stack stack) {
 
 void CorpusWorkspace::middle(const PageContext& c) {
   follow(c);
+  // Drawn texts, which no file holds, are the same once more.
+  const bool drawn = controller_.draft().drawn;
+  if (controller_.results() && drawn && controller_.answers_draft())
+    c.ui.pictures.started = true;
+  else if (controller_.results())
+    c.ui.pictures.passing = drawn ? "a corpus that was read otherwise" : "a corpus of files, which are not read for it";
+  else if (c.app.ui.press_start && drawn && controller_.phase() == CorpusController::Phase::idle && c.trace() &&
+           !c.jobs.busy())
+    controller_.start();
   if (!controller_.results() || controller_.results()->statistics.passages() == 0) {
     if (controller_.phase() == CorpusController::Phase::running)
       return empty_state(c.ui, "Reading the first passages", "The first picture follows at once.");

@@ -60,13 +60,15 @@ void GenerateWorkspace::beams(Ui& ui, AppContext& app) {
                        "The best continuations of the prompt are looked for, several at a time.");
   const BeamSettings& searched = *controller_.searched();
   const auto followed = controller_.followed();
+  if (controller_.searching()) ui.pictures.passing = "a search that had not come to its end";
+  if (followed) ui.pictures.passing = "a text of the tree that was being followed";
   section(ui, "TREE",
           controller_.searching() ? "searching …"
           : followed              ? "Esc: back to the text from before"
                                   : words_of(searched) + " · click a token to look at its text");
   tree_.want(app.explorer.jobs, ui, tree,
-             fmt::format("{} {}", with_dropped_, followed ? std::to_string(*followed) : ""),
-             [tree, followed, with = with_dropped_, model = controller_.model()](const Style& style) {
+             fmt::format("{} {}", controller_.shows_dropped(), followed ? std::to_string(*followed) : ""),
+             [tree, followed, with = controller_.shows_dropped(), model = controller_.model()](const Style& style) {
                BeamTreeOptions options = beam_tree_options(*tree, model.tokenizer.get());
                options.selected = followed;
                options.dropped = with;
@@ -124,7 +126,7 @@ void GenerateWorkspace::beams_facts(Ui& ui) {
     tooltip(ui, {"When the search ends, once as many texts are finished as there are beams",
                  "usual: when the best kept one scores less than the worst finished one", "at once: then and there",
                  "to be sure: when no text could still become better"});
-  ImGui::Checkbox("show dropped candidates", &with_dropped_);
+  ImGui::Checkbox("show dropped candidates", &controller_.shows_dropped());
 
   const auto& tree = controller_.beams();
   if (!tree) return;

@@ -74,6 +74,7 @@ void GenerateWorkspace::cost(Ui& ui) {
     return waiting(ui, controller_,
                    state ? "Each length is run with the state kept and without, several times."
                          : "Each length is run with the cache and without it, several times.");
+  ui.pictures.passing = "times that were measured";
   const std::vector<GenerationCost>& costs = *controller_.costs();
   const float half = ImGui::GetContentRegionAvail().y / 2;
   const double height = std::max(static_cast<double>(half / ui.scale) - 52, 110.0);

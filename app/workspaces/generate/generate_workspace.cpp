@@ -283,6 +283,7 @@ void GenerateWorkspace::middle(const PageContext& c) {
                          ? "It reads a picture and tells what that shows: look at it in Explore."
                          : "An encoder reads a whole text and tells what stands where a token is masked: mask some in "
                            "Explore.");
+  if (controller_.running()) c.ui.pictures.passing = "a text that was being written";
   const float top = ImGui::GetCursorPosY();
   {
     static constexpr const char* headings[] = {"The model writes", "The most probable texts", "What a cache saves",

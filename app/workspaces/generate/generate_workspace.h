@@ -64,7 +64,6 @@ class GenerateWorkspace : public Workspace {
   GenerationController& controller_;
   std::vector<CatalogueGroup> pages_;
   SceneSlot rows_{"scene.generation.rows"}, candidates_{"scene.generation.candidates"}, tree_{"scene.generation.beams"};
-  bool with_dropped_ = true;             // of beams: candidates that were not kept
   std::optional<std::size_t> revealed_;  // node of the tree that was last scrolled to
   float scrolled_before_ = 0;            // window pixels, when the first node was chosen
   int drawn_in_ = -1;                    ///< the last frame that showed this workspace

@@ -257,6 +257,7 @@ void MechanismsWorkspace::times(Ui& ui) {
     if (ImGui::IsItemHovered()) tooltip(ui, {"Until one point takes more than a second"});
   }
   if (!times || times->id != controller_.mechanism().id) return;
+  ui.pictures.passing = "times that were measured";
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 6, 150.0, 330.0);
   const std::string name(controller_.mechanism().name);

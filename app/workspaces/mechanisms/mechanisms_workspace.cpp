@@ -187,6 +187,8 @@ bool MechanismsWorkspace::no_vectors(const PageContext& c) {
 
 void MechanismsWorkspace::middle(const PageContext& c) {
   drawn_ = true;
+  if (controller_.source().kind == MechanismSource::Kind::hand)
+    c.ui.pictures.passing = "matrices that were made by hand";
   held_ = ImGui::IsAnyMouseDown();
   follow(c.app);
   header(c.ui);

@@ -277,6 +277,7 @@ void TrainWorkspace::middle(const PageContext& c) {
                        "Choose a recipe on the left and press Start training: heads will form before your eyes.");
   if (!controller_.moment())
     return empty_state(c.ui, "Making vocabulary and data", "The first picture follows at once.");
+  c.ui.pictures.passing = "a training";
   loss(c.ui);
   scrubber(c.ui);
   heads(c.ui, c.app);

@@ -76,6 +76,7 @@ void TrialPage::middle(Ui& ui, JobRunner& jobs, const TrialPlan& plan) {
                            ? "The first picture follows at once."
                            : "Press Train side by side on the left: every number here is of "
                              "models that learn before your eyes.");
+  ui.pictures.passing = "a trial of models that learnt side by side";
   const auto room = [&] { return static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale); };
   const bool aligns = !plan.alignment_of.empty();
   score(ui, plan, std::max((aligns ? 0.4 : 0.5) * room() - 34, 150.0));
