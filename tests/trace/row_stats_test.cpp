@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/base/random.h"
+#include "core/trace/attention_map.h"
+#include "core/trace/row_kernels.h"
 #include "tests/support/worst.h"
 
 namespace headscope::row_stats_test {
@@ -45,6 +47,31 @@ Built build(Index n, Index offset, double spread, const TokenLinks* links, std::
 }
 
 }  // namespace
+
+TEST_CASE("of the numbers of a bin the one farthest from 0 stays, of equals the positive, and NaN before all") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Random random(1);
+  for (const Index n : {1, 2, 15, 16, 17, 64, 100, 257})
+    for (const Index bin : {1, 2, 3, 4, 7, 16, 300}) {
+      std::vector<float> row(static_cast<std::size_t>(n));
+      for (float& each : row) each = static_cast<float>(random.below(7)) - 3;  // many of equal size
+      if (n > 15) row[14] = nan;
+      std::vector<float> found(static_cast<std::size_t>((n + bin - 1) / bin), -9);
+      row_kernels::farthest(row.data(), n, bin, found.data());
+      for (std::size_t c = 0; c < found.size(); ++c) {
+        CAPTURE(n);
+        CAPTURE(bin);
+        CAPTURE(c);
+        float expected = 0;
+        for (Index k = static_cast<Index>(c) * bin; k < std::min(n, static_cast<Index>(c + 1) * bin); ++k)
+          pool_weight(expected, row[static_cast<std::size_t>(k)]);
+        if (std::isnan(expected))
+          CHECK(std::isnan(found[c]));
+        else
+          CHECK(found[c] == expected);
+      }
+    }
+}
 
 TEST_CASE("softmax rows and their sums equal the definition in double") {
   for (const Index n : {1, 2, 15, 64, 65, 200, 300})
