@@ -153,7 +153,8 @@ TEST_CASE("terms of mechanisms and of the residual stream") {
   CHECK(t.text("mechanism('softmax', 'one-query').terms('weights', 0, 0)") != "");
   CHECK_THROWS_AS(t.value("mechanism('softmax', 'one-query').output(0, 1)"), Error);
   CHECK_THROWS_AS(t.value("mechanism('softmax', 'nothing').output(0, 0)"), Error);
-  const Trace& trace = *t.recorded();
+  const auto recorded = t.recorded();
+  const Trace& trace = *recorded;
   const Tensor& stream = trace.sites.at({SiteKind::resid_post, 1});
   double sum = 0, most = 0, with = 0, other = 0;
   for (Index i = 0; i < stream.dim(1); ++i) {
