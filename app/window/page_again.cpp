@@ -27,6 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 /// Frames in a row without work after which a page shows what its controls say.
 constexpr int again_settled_frames = 6;
+/// A page that is not at rest after so many never is: what they wait for is not among them.
+constexpr int most_frames = 20'000;
 
 class PageAgain {
  public:
@@ -84,7 +86,10 @@ class PageAgain {
   }
   /// Until its page shows what the session says.
   void settle() {
+    int frames = 0;
     for (int quiet = 0; quiet < again_settled_frames;) {
+      if (++frames > most_frames)
+        throw Error(where_, "a page that comes to rest", fmt::format("one that went on for {} frames", most_frames));
       app_.frame();
       quiet = app_.settled() ? quiet + 1 : 0;
       wait();
@@ -122,6 +127,7 @@ class PageAgain {
                   others.empty() ? "a page that draws none" : others,
                   "the model, or a file that it reads, may be another now");
     }
+    if (!found->passing.empty()) throw Error(where_, "what the session of its file gives", found->passing);
     ShownPicture picture = *found;
     if (recipe_.picture && picture.in_room)
       picture.build = [in_room = picture.in_room, of = *recipe_.picture](const Style& style) {

@@ -209,6 +209,64 @@ TEST_CASE("pictures, numbers and PDFs of other pages and workspaces are drawn ag
   for (const fs::path& file : files) drawn_again_to_the_byte(file);
 }
 
+TEST_CASE("what took a press of Start is started again, also where the right column was closed or one presented") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  std::vector<fs::path> files;
+  const auto keep = [&](const std::optional<fs::path>& file) {
+    REQUIRE(file);
+    files.push_back(*file);
+    CHECK(read_picture_recipe(*file).shown->started);
+    CHECK(read_picture_recipe(*file).shown->passing == "");
+  };
+  fs::path passing;
+  {
+    Exporting e("started", "everyday-gpt2", 1500, 940);
+    View& view = e.app.explorer().editor.view();
+    const auto right_column = [&](bool open) {
+      view.right_open = open;
+      REQUIRE(e.settle());
+    };
+    const auto start = [&] {
+      e.driver.click("Start");
+      REQUIRE(e.driver.until([&] { return e.driver.shown("Start again"); }, 60'000));
+      REQUIRE(e.settle());
+    };
+    e.put("Analyse", R"({"expert-comparison": {"steps": 2, "price": 0.2}})");
+    e.show("Analyse", "expert-comparison");
+    start();
+    keep(e.exported("rewards", "PNG", "expert rewards"));
+    right_column(false);
+    keep(e.exported("rewards-closed", "SVG", "expert rewards"));
+    e.put("Analyse", R"({"expert-comparison": {"steps": 3, "price": 0.2}})");
+    passing = *e.exported("stale", "SVG", "expert rewards");
+    e.put("Analyse", R"({"expert-comparison": {"steps": 2, "price": 0.2, "what": 1}})");
+    right_column(true);
+    start();
+    keep(e.exported("adapters", "PNG"));
+
+    e.put("Analyse", R"({"self-adaptation": {"steps": 2}})");
+    e.show("Analyse", "self-adaptation");
+    start();
+    keep(e.exported("two-passes", "PNG", "expert losses"));
+
+    e.show("Analyse", "temperature");
+    e.app.requests().presenting = true;
+    REQUIRE(e.settle());
+    keep(e.exported("presented", "SVG"));
+    e.app.requests().presenting = false;
+
+    e.app.explorer().editor.view().right_open = false;
+    e.show("Analyse", "ablate");
+    REQUIRE(e.driver.until([&] { return e.driver.shown("effects"); }, 60'000));
+    REQUIRE(e.settle());
+    keep(e.exported("ablation", "PNG"));
+  }
+  for (const fs::path& file : files) drawn_again_to_the_byte(file);
+  const Ended ended = run("headscope-cli", "render --again '" + passing.string() + "'");
+  CHECK(ended.code == 1);
+  CHECK(ended.said.find("for an earlier text or setting") != std::string::npos);
+}
+
 TEST_CASE("what no session holds is refused by name, and a stranger's recipe reads no texts and can be stopped") {
   HEADSCOPE_NEEDS_DISPLAY();
   fs::path training, corpus, head;
