@@ -120,6 +120,10 @@ class PageAgain {
     if (!shown.passing.empty()) throw Error(where_, "what the session of its file gives", shown.passing);
     const std::string& id = recipe_.picture ? recipe_.picture->id : recipe_.shown->id;
     const auto found = std::ranges::find(shown.all, id, &ShownPicture::id);
+    if (const auto& longer = app_.explorer().results().too_long; longer && found == shown.all.end())
+      throw Error(where_, fmt::format("a text of at most {} tokens", longer->context),
+                  fmt::format("{}{}", longer->counted ? "" : "at least ", longer->tokens),
+                  "the model may be another now");
     if (found == shown.all.end()) {
       std::string others;
       for (const ShownPicture& each : shown.all) others += (others.empty() ? "" : ", ") + each.id;
@@ -159,7 +163,8 @@ PictureRecipe prepare_page_again(AppOptions& options) {
   if (recipe.page.empty() || !recipe.session)
     throw Error(where, "a picture of one of the window's pages", "one that the command line draws",
                 "headscope-cli render --again " + where);
-  if (film != recipe.film.has_value()) throw Error(where, "the recipe of such a file", "another's");
+  if (film != recipe.film.has_value())
+    throw Error(where, film ? "a film's recipe" : "a picture's recipe", film ? "one of a picture" : "one of a film");
   if (!recipe.picture && !recipe.shown)
     throw Error(where, "which picture of its page it is, and of how large a window",
                 "a file of an older version, Headscope " + excerpt(recipe.program, 20), "drop it on the window");

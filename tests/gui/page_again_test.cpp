@@ -18,6 +18,7 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 #include "tests/support/small_recipe.h"
+#include "viz/export/png.h"
 
 namespace headscope::page_again_test {
 
@@ -262,6 +263,16 @@ TEST_CASE("what took a press of Start is started again, also where the right col
     keep(e.exported("ablation", "PNG"));
   }
   for (const fs::path& file : files) drawn_again_to_the_byte(file);
+
+  // A film through the same page, which the sweep is made for once.
+  PictureRecipe film = read_picture_recipe(files.back());
+  film.film = RecipeFilm{"/session/window/controls/Analyse/ablate/measure", {"0", "1", "2"}, 0.5, false};
+  const fs::path plan = passing.parent_path() / "plan.apng", drawn = passing.parent_path() / "film.apng";
+  write_file_atomically(plan, encode_png({1, 1, {0, 0, 0, 255}}, 96, FileNote{"", "", to_json(film)}));
+  CHECK(run("window/headscope", "--again '" + plan.string() + "' --out '" + drawn.string() + "'").said == "");
+  CHECK(png_chunks(read_file(drawn), "acTL").substr(0, 4) == std::string("\0\0\0\3", 4));
+  drawn_again(drawn);
+
   const Ended ended = run("headscope-cli", "render --again '" + passing.string() + "'");
   CHECK(ended.code == 1);
   CHECK(ended.said.find("for an earlier text or setting") != std::string::npos);
@@ -284,6 +295,20 @@ TEST_CASE("what no session holds is refused by name, and a stranger's recipe rea
     REQUIRE(e.driver.until([&] { return e.workspaces.training.phase() == TrainingController::Phase::paused; }, 20'000));
     e.show("Train");
     training = *e.exported("training", "SVG", "training loss");
+  }
+  {
+    Exporting e("zoomed", "tiny-gpt2", 1340, 800);
+    e.driver.hover("head/map");
+    e.driver.wheel(4);
+    REQUIRE(e.settle());
+    const auto zoomed = e.exported("zoomed", "SVG", "head");
+    REQUIRE(zoomed);
+    const Ended ended = run("headscope-cli", "render --again '" + zoomed->string() + "'");
+    CHECK(ended.code == 1);
+    CHECK(ended.said.find("which showed the part of a map that the wheel had chosen") != std::string::npos);
+    const auto depth = e.exported("depth", "SVG", "depth");  // of the same page, and not zoomed
+    REQUIRE(depth);
+    drawn_again(*depth);
   }
   const fs::path out = training.parent_path() / "out.svg";
   const auto again = [&](const fs::path& file, const std::string& before = "") {
