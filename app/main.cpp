@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cctype>
 #include <exception>
 #include <string>
@@ -47,6 +48,13 @@ enum ExitCode { exit_done = 0, exit_error = 1, exit_usage = 2 };  // as those of
 int usage(const std::string& message) {
   say(fmt::format("headscope: {}\n  hint: headscope --help\n", message));
   return exit_usage;
+}
+
+/// What goes with --again, which takes all else from its file.
+bool is_of_again(const std::string& option) {
+  static constexpr std::string_view these[] = {"--again",     "--out",     "--device",
+                                               "--precision", "--threads", "--no-recipe"};
+  return std::ranges::find(these, option) != std::end(these);
 }
 
 }  // namespace
@@ -132,6 +140,10 @@ int main(int argc, char** argv) {
   cli.footer("Exit codes: 0 done, 1 an error in a file or in the data, 2 a mistake in the command.");
   try {
     cli.parse(argc, argv);
+    for (const CLI::Option* given : cli.parse_order())
+      if (const bool of_again = is_of_again(given->get_name()); of_again != options.again.has_value())
+        throw OptionError(given->get_name(), of_again ? "--again beside it" : "a start without --again",
+                          of_again ? "none" : "both");
 
     if (!options.language.empty()) options.language = *parse_language(options.language);
     if (!size.empty()) std::tie(options.width, options.height) = parse_size(size);

@@ -251,7 +251,7 @@ void draw_again(Console& console, const fs::path& picture, const fs::path& out) 
   if (out.empty()) draft.emplace(picture.extension().string());
   const fs::path target = draft ? draft->path() : fs::absolute(out);
   if (!recipe.page.empty() && !recipe.picture)
-    run_window_program(console, picture.string(), {"--again", picture.string(), "--out", target.string()});
+    run_window_program(console, picture.string(), {"--again=" + picture.string(), "--out=" + target.string()});
   else if (recipe.command.empty())
     draw_by_session(console, recipe, picture.string(), target);
   else

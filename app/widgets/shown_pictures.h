@@ -21,6 +21,7 @@ struct ShownPicture {
   /// pixels, and what draws it in any. 0 and none of others.
   double room_width = 0, room_height = 0;
   std::function<Scene(double width, double height, const Style&)> in_room = {};
+  std::string passing = {};  ///< as of all of them, of this one alone
 };
 
 struct ShownPictures {
@@ -32,6 +33,11 @@ struct ShownPictures {
 
   void add(const std::string& id, const std::string& title, double area, std::function<Scene(const Style&)> build) {
     if (asked) all.push_back({id, title.empty() ? id : title, area, std::move(build), 0, 0, {}});
+  }
+  /// What of the picture no session holds, once it is among them.
+  void pass(const std::string& id, const std::string& what) {
+    for (ShownPicture& each : all)
+      if (each.id == id) each.passing = what;
   }
   /// A list that a panel writes itself: `cells` makes all of its rows, also those that are scrolled out of sight.
   void add_table(const std::string& id, const std::string& title, std::function<Table()> cells) {

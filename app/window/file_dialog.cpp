@@ -214,7 +214,7 @@ PictureRecipe recipe_of(const Ui& ui, const AppContext& app, const ShownPicture*
                              .lesson = app.explorer.lessons.lesson() != nullptr,
                              .present = app.ui.presenting,
                              .started = ui.pictures.started,
-                             .passing = ui.pictures.passing};
+                             .passing = picture->passing.empty() ? ui.pictures.passing : picture->passing};
   if (recipe.shown->passing.empty() && !app.explorer.jobs.stopped().empty())
     recipe.shown->passing = "what was there when work was stopped";
   return recipe;

@@ -27,6 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 /// Frames in a row without work after which a page shows what its controls say.
 constexpr int again_settled_frames = 6;
+/// A page that is not at rest after so many never is: what they wait for is not among them.
+constexpr int most_frames = 20'000;
 
 class PageAgain {
  public:
@@ -84,7 +86,10 @@ class PageAgain {
   }
   /// Until its page shows what the session says.
   void settle() {
+    int frames = 0;
     for (int quiet = 0; quiet < again_settled_frames;) {
+      if (++frames > most_frames)
+        throw Error(where_, "a page that comes to rest", fmt::format("one that went on for {} frames", most_frames));
       app_.frame();
       quiet = app_.settled() ? quiet + 1 : 0;
       wait();
@@ -115,6 +120,10 @@ class PageAgain {
     if (!shown.passing.empty()) throw Error(where_, "what the session of its file gives", shown.passing);
     const std::string& id = recipe_.picture ? recipe_.picture->id : recipe_.shown->id;
     const auto found = std::ranges::find(shown.all, id, &ShownPicture::id);
+    if (const auto& longer = app_.explorer().results().too_long; longer && found == shown.all.end())
+      throw Error(where_, fmt::format("a text of at most {} tokens", longer->context),
+                  fmt::format("{}{}", longer->counted ? "" : "at least ", longer->tokens),
+                  "the model may be another now");
     if (found == shown.all.end()) {
       std::string others;
       for (const ShownPicture& each : shown.all) others += (others.empty() ? "" : ", ") + each.id;
@@ -122,6 +131,7 @@ class PageAgain {
                   others.empty() ? "a page that draws none" : others,
                   "the model, or a file that it reads, may be another now");
     }
+    if (!found->passing.empty()) throw Error(where_, "what the session of its file gives", found->passing);
     ShownPicture picture = *found;
     if (recipe_.picture && picture.in_room)
       picture.build = [in_room = picture.in_room, of = *recipe_.picture](const Style& style) {
@@ -153,7 +163,8 @@ PictureRecipe prepare_page_again(AppOptions& options) {
   if (recipe.page.empty() || !recipe.session)
     throw Error(where, "a picture of one of the window's pages", "one that the command line draws",
                 "headscope-cli render --again " + where);
-  if (film != recipe.film.has_value()) throw Error(where, "the recipe of such a file", "another's");
+  if (film != recipe.film.has_value())
+    throw Error(where, film ? "a film's recipe" : "a picture's recipe", film ? "one of a picture" : "one of a film");
   if (!recipe.picture && !recipe.shown)
     throw Error(where, "which picture of its page it is, and of how large a window",
                 "a file of an older version, Headscope " + excerpt(recipe.program, 20), "drop it on the window");

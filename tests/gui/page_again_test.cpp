@@ -18,6 +18,7 @@
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 #include "tests/support/small_recipe.h"
+#include "viz/export/png.h"
 
 namespace headscope::page_again_test {
 
@@ -209,6 +210,74 @@ TEST_CASE("pictures, numbers and PDFs of other pages and workspaces are drawn ag
   for (const fs::path& file : files) drawn_again_to_the_byte(file);
 }
 
+TEST_CASE("what took a press of Start is started again, also where the right column was closed or one presented") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  std::vector<fs::path> files;
+  const auto keep = [&](const std::optional<fs::path>& file) {
+    REQUIRE(file);
+    files.push_back(*file);
+    CHECK(read_picture_recipe(*file).shown->started);
+    CHECK(read_picture_recipe(*file).shown->passing == "");
+  };
+  fs::path passing;
+  {
+    Exporting e("started", "everyday-gpt2", 1500, 940);
+    View& view = e.app.explorer().editor.view();
+    const auto right_column = [&](bool open) {
+      view.right_open = open;
+      REQUIRE(e.settle());
+    };
+    const auto start = [&] {
+      e.driver.click("Start");
+      REQUIRE(e.driver.until([&] { return e.driver.shown("Start again"); }, 60'000));
+      REQUIRE(e.settle());
+    };
+    e.put("Analyse", R"({"expert-comparison": {"steps": 2, "price": 0.2}})");
+    e.show("Analyse", "expert-comparison");
+    start();
+    keep(e.exported("rewards", "PNG", "expert rewards"));
+    right_column(false);
+    keep(e.exported("rewards-closed", "SVG", "expert rewards"));
+    e.put("Analyse", R"({"expert-comparison": {"steps": 3, "price": 0.2}})");
+    passing = *e.exported("stale", "SVG", "expert rewards");
+    e.put("Analyse", R"({"expert-comparison": {"steps": 2, "price": 0.2, "what": 1}})");
+    right_column(true);
+    start();
+    keep(e.exported("adapters", "PNG"));
+
+    e.put("Analyse", R"({"self-adaptation": {"steps": 2}})");
+    e.show("Analyse", "self-adaptation");
+    start();
+    keep(e.exported("two-passes", "PNG", "expert losses"));
+
+    e.show("Analyse", "temperature");
+    e.app.requests().presenting = true;
+    REQUIRE(e.settle());
+    keep(e.exported("presented", "SVG"));
+    e.app.requests().presenting = false;
+
+    e.app.explorer().editor.view().right_open = false;
+    e.show("Analyse", "ablate");
+    REQUIRE(e.driver.until([&] { return e.driver.shown("effects"); }, 60'000));
+    REQUIRE(e.settle());
+    keep(e.exported("ablation", "PNG"));
+  }
+  for (const fs::path& file : files) drawn_again_to_the_byte(file);
+
+  // A film through the same page, which the sweep is made for once.
+  PictureRecipe film = read_picture_recipe(files.back());
+  film.film = RecipeFilm{"/session/window/controls/Analyse/ablate/measure", {"0", "1", "2"}, 0.5, false};
+  const fs::path plan = passing.parent_path() / "plan.apng", drawn = passing.parent_path() / "film.apng";
+  write_file_atomically(plan, encode_png({1, 1, {0, 0, 0, 255}}, 96, FileNote{"", "", to_json(film)}));
+  CHECK(run("window/headscope", "--again '" + plan.string() + "' --out '" + drawn.string() + "'").said == "");
+  CHECK(png_chunks(read_file(drawn), "acTL").substr(0, 4) == std::string("\0\0\0\3", 4));
+  drawn_again(drawn);
+
+  const Ended ended = run("headscope-cli", "render --again '" + passing.string() + "'");
+  CHECK(ended.code == 1);
+  CHECK(ended.said.find("for an earlier text or setting") != std::string::npos);
+}
+
 TEST_CASE("what no session holds is refused by name, and a stranger's recipe reads no texts and can be stopped") {
   HEADSCOPE_NEEDS_DISPLAY();
   fs::path training, corpus, head;
@@ -226,6 +295,20 @@ TEST_CASE("what no session holds is refused by name, and a stranger's recipe rea
     REQUIRE(e.driver.until([&] { return e.workspaces.training.phase() == TrainingController::Phase::paused; }, 20'000));
     e.show("Train");
     training = *e.exported("training", "SVG", "training loss");
+  }
+  {
+    Exporting e("zoomed", "tiny-gpt2", 1340, 800);
+    e.driver.hover("head/map");
+    e.driver.wheel(4);
+    REQUIRE(e.settle());
+    const auto zoomed = e.exported("zoomed", "SVG", "head");
+    REQUIRE(zoomed);
+    const Ended ended = run("headscope-cli", "render --again '" + zoomed->string() + "'");
+    CHECK(ended.code == 1);
+    CHECK(ended.said.find("which showed the part of a map that the wheel had chosen") != std::string::npos);
+    const auto depth = e.exported("depth", "SVG", "depth");  // of the same page, and not zoomed
+    REQUIRE(depth);
+    drawn_again(*depth);
   }
   const fs::path out = training.parent_path() / "out.svg";
   const auto again = [&](const fs::path& file, const std::string& before = "") {

@@ -1,6 +1,7 @@
 // Nothing lost: the question before quitting, signals, what the next start offers.
 
 #include <algorithm>
+#include <array>
 #include <stop_token>
 
 #include "app/all_workspaces.h"
@@ -215,6 +216,7 @@ TEST_CASE("a session keeps workspace, page and their controls") {
     Program p(Explore::options(1280, 720));
     p.workspaces.generation.settings().sampling.top_k = 7;
     p.workspaces.generation.settings().seed = 99;
+    p.workspaces.generation.shows_dropped() = false;
     p.workspaces.positions_controller.view.factor = 2.5;
     p.workspaces.mechanisms.controller().choose("performer");
     p.workspaces.mechanisms.controller().view = MechanismView::recurrent;
@@ -239,6 +241,7 @@ TEST_CASE("a session keeps workspace, page and their controls") {
   CHECK(p.app.settings().pages["Analyse"] == "rollout");
   CHECK(p.workspaces.generation.settings().sampling.top_k == 7);
   CHECK(p.workspaces.generation.settings().seed == 99);
+  CHECK_FALSE(p.workspaces.generation.shows_dropped());
   CHECK(p.workspaces.positions_controller.view.factor == 2.5);
   CHECK(p.workspaces.mechanisms.controller().mechanism().id == "performer");
   CHECK(p.workspaces.mechanisms.controller().view == MechanismView::recurrent);
@@ -266,6 +269,7 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
       {"singular", "Layer"},
       {"singular", "W_O"},
       {"singular", "Largest k"},
+      {"singular", "Value i"},
       {"linear-layers", "Allowed"},
       {"linear-layers", "linear in"},
       {"linear-layers", "Random orders"},
@@ -316,8 +320,15 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
       {"expert-comparison", "Steps"},
       {"expert-comparison", "Price of KL"},
   };
+  // What is typed.
+  static constexpr std::array<const char*, 3> typed[] = {
+      {"detector", "##rule", "k == q - 2"},       {"alignment", "##alignment", "0-1"},
+      {"lens", "##followed token", " cat"},       {"attribution", "##attributed token", " cat"},
+      {"attribution", "##token against", " Tom"}, {"gradients", "##differentiated token", " cat"},
+      {"ffn", "##neurons token", " cat"},
+  };
   // These have none: what can be put there belongs to one text, positions and tokens.
-  static constexpr std::string_view without[] = {"attribution", "loss", "scan"};
+  static constexpr std::string_view without[] = {"loss", "scan"};
   const auto kept = [](Program& p) {
     ControlsRecord record;
     p.workspaces.analyse.controls(record);
@@ -342,9 +353,20 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
     Program p(options);
     for (const PageEntry& page : page_registry()) {
       CAPTURE(page.info.id);
-      CHECK(std::ranges::any_of(choices, [&](const auto& c) { return c.first == page.info.id; }) !=
+      const bool types = std::ranges::any_of(typed, [&](const auto& t) { return t[0] == page.info.id; });
+      CHECK((types || std::ranges::any_of(choices, [&](const auto& c) { return c.first == page.info.id; })) !=
             (std::ranges::find(without, page.info.id) != std::end(without)));
       open(p, page.info.id);
+      for (const auto& [of, control, words] : typed) {
+        if (of != page.info.id) continue;
+        CAPTURE(control);
+        const std::string before = kept(p);
+        p.driver.click(control);
+        p.driver.key(ImGuiKey_A, ImGuiMod_Ctrl);
+        p.driver.type(words);
+        open(p, page.info.id);
+        CHECK(kept(p) != before);
+      }
       for (const auto& [of, control] : choices) {
         if (of != page.info.id) continue;
         CAPTURE(control);

@@ -82,6 +82,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
       return empty_state(c.ui, "This model has no tokenizer", "Prompts are texts; open a model folder with one.");
     choose_first(c);
     if (!keep_up(c)) return;
+    if (align_.by == TextPairing::By::hand) c.ui.pictures.passing = "tokens that were paired by hand";
     alignment(c);
     ImGui::Dummy({0, c.ui.px(4)});
     map(c);
@@ -102,7 +103,6 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     keeps_prompts_ = !clean_.empty();
   }
   void right(const PageContext& c) override {
-    if (align_.by == TextPairing::By::hand) c.ui.pictures.passing = "tokens that were paired by hand";
     const bool two = c.results().translates();
     section(c.ui, two ? "CLEAN SOURCE" : "CLEAN PROMPT", "where activations come from");
     examples(c);

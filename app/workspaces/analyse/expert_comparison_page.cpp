@@ -29,6 +29,8 @@ class ExpertComparisonPage final : public Page {
 
   void middle(const PageContext& c) override {
     if (!c.results().model.model) return empty_state(c.ui, "No model is open", "Open one from the menu above.");
+    if (sweep_shown(c, what_ == Compared::rewards ? rewards_ : composition_, stale(c)) && refusal_of_experts(c).empty())
+      start(c);
     const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale);
     if (what_ == Compared::rewards) {
       if (!rewarded_ || rewarded_of_ != c.results().model_reading)
@@ -60,21 +62,11 @@ class ExpertComparisonPage final : public Page {
     int chosen = static_cast<int>(what_);
     if (segmented(c.ui, "compared with", what, chosen, ImGui::GetContentRegionAvail().x))
       what_ = static_cast<Compared>(chosen);
-    try {
-      SingularLearner::check(c.results().model.model->config(), SelfAdaptationAsked{}.matrices);
-    } catch (const Error& refusal) {
-      return note(c.ui, refusal.what());
-    }
+    if (const std::string refusal = refusal_of_experts(c); !refusal.empty()) return note(c.ui, refusal);
     double steps = steps_;
     if (slider(c.ui, "Steps", steps, {1, most_compared_steps, 60, true, "", 0}))
       steps_ = static_cast<int>(std::lround(steps));
-    SelfAdaptationAsked asked;
-    asked.model = c.results().run ? c.results().run->request.model : c.state().document.model;
-    asked.steps = steps_;
-    if (what_ == Compared::rewards)
-      rewards(c, asked);
-    else
-      adapters(c, asked);
+    what_ == Compared::rewards ? rewards(c) : adapters(c);
   }
 
   void controls(ControlsRecord& r) override {
@@ -90,14 +82,33 @@ class ExpertComparisonPage final : public Page {
   }
 
  private:
-  void rewards(const PageContext& c, const SelfAdaptationAsked& asked) {
+  SelfAdaptationAsked asked(const PageContext& c) const {
+    SelfAdaptationAsked out;
+    out.model = c.results().run ? c.results().run->request.model : c.state().document.model;
+    out.steps = steps_;
+    return out;
+  }
+  /// What is looked at was found for something else.
+  bool stale(const PageContext& c) const {
+    if (what_ == Compared::rewards) return rewarded_ && !(rewarded_->asked == asked(c) && rewarded_->price == price_);
+    return composed_ && !(composed_->asked == asked(c));
+  }
+  void start(const PageContext& c) {
+    const auto of = c.results().model_reading;
+    if (what_ == Compared::rewards)
+      rewards_.start(
+          std::make_shared<RewardTuningRun>(c.results().model, asked(c), price_),
+          [this, of](std::shared_ptr<const RewardTuning> known) { rewarded_ = std::move(known), rewarded_of_ = of; });
+    else
+      composition_.start(std::make_shared<ExpertCompositionRun>(c.results().model, asked(c), 1, 0.01),
+                         [this, of](std::shared_ptr<const ExpertComposition> known) {
+                           composed_ = std::move(known), composed_of_ = of;
+                         });
+  }
+
+  void rewards(const PageContext& c) {
     slider(c.ui, "Price of KL", price_, {0, 2, 0.1, false, "", 2});
-    const bool stale = rewarded_ && !(rewarded_->asked == asked && rewarded_->price == price_);
-    if (sweep_controls(c, rewards_, "steps", stale, std::nan("")))
-      rewards_.start(std::make_shared<RewardTuningRun>(c.results().model, asked, price_),
-                     [this, of = c.results().model_reading](std::shared_ptr<const RewardTuning> known) {
-                       rewarded_ = std::move(known), rewarded_of_ = of;
-                     });
+    if (sweep_controls(c, rewards_, "steps", stale(c), std::nan(""))) start(c);
     note(c.ui,
          "Tokens are drawn behind every prompt; a right one is worth 1, a wrong one −1. J = E[ln π′(ŷ) r] − λ KL(π′ ‖ "
          "π) "
@@ -119,12 +130,8 @@ class ExpertComparisonPage final : public Page {
     fact(c.ui, "KL, by gradient", fmt::format("{:.3f} nats", found.taught.kl));
   }
 
-  void adapters(const PageContext& c, const SelfAdaptationAsked& asked) {
-    if (sweep_controls(c, composition_, "steps", composed_ && !(composed_->asked == asked), std::nan("")))
-      composition_.start(std::make_shared<ExpertCompositionRun>(c.results().model, asked, 1, 0.01),
-                         [this, of = c.results().model_reading](std::shared_ptr<const ExpertComposition> known) {
-                           composed_ = std::move(known), composed_of_ = of;
-                         });
+  void adapters(const PageContext& c) {
+    if (sweep_controls(c, composition_, "steps", stale(c), std::nan(""))) start(c);
     note(
         c.ui,
         "Experts z and adapters W′ = W + A B of rank 1, of the same matrices, learn the same batches. Then two are put "

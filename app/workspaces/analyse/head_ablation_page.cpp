@@ -127,7 +127,6 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
   }
 
   void list(const PageContext& c) {
-    if (sort_ != 1 || !descending_) c.ui.pictures.passing = "a list that was sorted otherwise";
     section(c.ui, "HEADS BY EFFECT", "click a column to sort, a row to select, twice to open it in Explore");
     std::vector<int> order(result()->heads.size());
     std::iota(order.begin(), order.end(), 0);
@@ -150,6 +149,7 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
       }
       return out;
     });
+    if (sort_ != 1 || !descending_) c.ui.pictures.pass("heads by effect", "a list that was sorted otherwise");
     const UseFont font(c.ui, c.ui.number());
     if (!ImGui::BeginTable("heads by effect", 5, flags, {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(120))}))
       return;

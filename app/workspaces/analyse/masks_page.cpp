@@ -214,8 +214,7 @@ class MaskPage final : public ReadingPage {
   }
   void run_table(const PageContext& c) {
     const double expected = expected_seconds(c, static_cast<double>(mask_forms().size()));
-    const bool stale = asked_ && asks_anew(c);
-    if (sweep_controls(c, costs_, "masks", stale, expected)) start(c);
+    if (sweep_controls(c, costs_, "masks", asked_ && asks_anew(c), expected)) start(c);
   }
 
   void table(const PageContext& c) {
@@ -223,6 +222,7 @@ class MaskPage final : public ReadingPage {
     if (asks_anew(c) && !costs_.running() &&
         expected_seconds(c, static_cast<double>(mask_forms().size())) <= starts_by_itself_seconds)
       start(c);
+    if (sweep_shown(c, costs_, asked_ && asks_anew(c))) start(c);
     if (!table_)
       return empty_state(c.ui, costs_.running() ? "Running the text with every mask" : "Nothing has been measured yet",
                          "Press Start on the right: every mask is run once.");

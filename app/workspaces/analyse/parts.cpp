@@ -12,10 +12,12 @@
 
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
+#include "core/analysis/self_adaptation.h"
 #include "core/base/duration.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
+#include "core/train/singular_expert.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -81,10 +83,8 @@ bool sweep_controls(const PageContext& c, SweepController& controller, const std
     if (button(ui, "Cancel")) controller.cancel();
   } else {
     ImGui::BeginDisabled(!c.results().model.model);
-    const bool idle = controller.phase() == SweepController::Phase::idle;
-    start = button(ui, idle ? "Start" : "Start again");
+    start = button(ui, controller.phase() == SweepController::Phase::idle ? "Start" : "Start again");
     ImGui::EndDisabled();
-    if (idle && c.app.ui.press_start && c.trace() && !c.jobs.busy()) start = true;
     std::string remark = sweep_remark(controller, what);
     if (remark.empty() && std::isfinite(expected) && expected >= 1) remark = "about " + duration_text(expected);
     if (!remark.empty()) {
@@ -94,13 +94,29 @@ bool sweep_controls(const PageContext& c, SweepController& controller, const std
     }
   }
   if (!controller.error().empty()) error_text(ui, controller.error());
-  using Phase = SweepController::Phase;
-  if (controller.phase() == Phase::finished && !stale)
-    ui.pictures.started = true;
-  else if (controller.phase() != Phase::idle)
-    ui.pictures.passing =
-        stale ? "what was found for an earlier text or setting" : "what was known while it was being computed";
   return start;
+}
+
+bool sweep_shown(const PageContext& c, const SweepController& controller, bool stale) {
+  using Phase = SweepController::Phase;
+  ShownPictures& pictures = c.ui.pictures;
+  if (controller.phase() == Phase::finished && !stale)
+    pictures.started = true;
+  else if (controller.phase() != Phase::idle)
+    pictures.passing =
+        stale ? "what was found for an earlier text or setting" : "what was known while it was being computed";
+  else
+    return c.app.ui.press_start && c.trace() && !c.jobs.busy();
+  return false;
+}
+
+std::string refusal_of_experts(const PageContext& c) {
+  try {
+    SingularLearner::check(c.results().model.model->config(), SelfAdaptationAsked{}.matrices);
+    return "";
+  } catch (const Error& refusal) {
+    return refusal.what();
+  }
 }
 
 void answer_fields(const PageContext& c, AnswerFields& fields, const AnswerPair* automatic) {

@@ -20,12 +20,18 @@ namespace headscope {
 inline constexpr double starts_by_itself_seconds = 10;
 
 /// Section RUN: a button to start (or start again), or progress, time left and a button to cancel; what went wrong.
-/// True when start was pressed, or nobody is there to press it. `what` is counted: "heads". `stale`: what is shown
-/// belongs to an earlier text or setting. `expected` seconds, NaN = not known.
+/// True when start was pressed. `what` is counted: "heads". `stale`: what is shown belongs to an earlier text or
+/// setting. `expected` seconds, NaN = not known.
 bool sweep_controls(const PageContext& c, SweepController& controller, const std::string& what, bool stale,
                     double expected);
-/// The same as one quiet line under a picture: "37 of 144 heads · 3 s left".
+/// Once per frame, by the middle, which is there while the right column is not: tells files of pictures how far what
+/// they show is. True when it is to be started since nobody is there to press Start.
+bool sweep_shown(const PageContext& c, const SweepController& controller, bool stale);
+/// The controls as one quiet line under a picture: "37 of 144 heads · 3 s left".
 std::string sweep_remark(const SweepController& controller, const std::string& what);
+
+/// "", or why the model that is open learns no experts of singular values. REQUIRES one.
+std::string refusal_of_experts(const PageContext& c);
 
 /// A matrix as wide as the room and `height` high; made anew when `source`, `options` or the room change. slot.scene()
 /// is null while there is none.

@@ -86,7 +86,7 @@ void token_record(ControlsRecord& record, const char* name, TokenField& field) {
   if (!record.reading() && field.text.empty()) return;
   record.inside(name, [&](ControlsRecord& inner) {
     inner.field("text", field.text);
-    std::int64_t id = field.id.value_or(-1);
+    std::int64_t id = (field.unread ? field.recorded : field.id).value_or(-1);
     inner.field("id", id, -1, std::numeric_limits<std::int32_t>::max());
     inner.withdraw("id");
     if (!inner.reading()) return;

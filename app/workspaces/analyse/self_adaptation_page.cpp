@@ -32,6 +32,7 @@ class SelfAdaptationPage final : public Page {
 
   void middle(const PageContext& c) override {
     if (!c.results().model.model) return empty_state(c.ui, "No model is open", "Open one from the menu above.");
+    if (sweep_shown(c, learning_, stale(c)) && refusal_of_experts(c).empty()) start(c);
     if (!of_open_model(c))
       return empty_state(
           c.ui, learning_.running() ? "Drawing texts and taking singular values" : "No expert has been learnt yet",
@@ -113,28 +114,30 @@ class SelfAdaptationPage final : public Page {
   // ---- the right column
   void learn(const PageContext& c) {
     section(c.ui, "LEARN EXPERTS", "a z for each task");
-    try {
-      SingularLearner::check(c.results().model.model->config(), SelfAdaptationAsked{}.matrices);
-    } catch (const Error& refusal) {
-      return note(c.ui, refusal.what());
-    }
+    if (const std::string refusal = refusal_of_experts(c); !refusal.empty()) return note(c.ui, refusal);
     double steps = steps_;
     if (slider(c.ui, "Steps", steps, {1, most_expert_steps, 60, true, "", 0}))
       steps_ = static_cast<int>(std::lround(steps));
-    SelfAdaptationAsked asked;
-    asked.model = c.results().run ? c.results().run->request.model : c.state().document.model;
-    asked.steps = steps_;
-    if (sweep_controls(c, learning_, "steps", of_open_model(c) && !(found_->asked == asked), std::nan("")))
-      learning_.start(std::make_shared<SelfAdaptationRun>(c.results().model, asked),
-                      [this, of = c.results().model_reading](std::shared_ptr<const SelfAdaptation> known) {
-                        // Experts that were there stay the same ones, whatever is measured of them.
-                        if (!set_ || !found_ || of_ != of || known->set.experts.size() < set_->experts.size() ||
-                            known->set.experts.size() + known->set.classifier.has_value() >
-                                set_->experts.size() + set_->classifier.has_value())
-                          set_ = std::make_shared<const ExpertSet>(known->set);
-                        found_ = std::move(known), of_ = of;
-                      });
+    if (sweep_controls(c, learning_, "steps", stale(c), std::nan(""))) start(c);
     ImGui::Dummy({0, c.ui.px(4)});
+  }
+  SelfAdaptationAsked asked(const PageContext& c) const {
+    SelfAdaptationAsked out;
+    out.model = c.results().run ? c.results().run->request.model : c.state().document.model;
+    out.steps = steps_;
+    return out;
+  }
+  bool stale(const PageContext& c) const { return of_open_model(c) && !(found_->asked == asked(c)); }
+  void start(const PageContext& c) {
+    learning_.start(std::make_shared<SelfAdaptationRun>(c.results().model, asked(c)),
+                    [this, of = c.results().model_reading](std::shared_ptr<const SelfAdaptation> known) {
+                      // Experts that were there stay the same ones, whatever is measured of them.
+                      if (!set_ || !found_ || of_ != of || known->set.experts.size() < set_->experts.size() ||
+                          known->set.experts.size() + known->set.classifier.has_value() >
+                              set_->experts.size() + set_->classifier.has_value())
+                        set_ = std::make_shared<const ExpertSet>(known->set);
+                      found_ = std::move(known), of_ = of;
+                    });
   }
 
   void choose_by(const PageContext& c) {

@@ -47,6 +47,7 @@ class SweepPage : public Page {
     if (now && by_itself() && !mistyped() && now != started_ &&
         (expected(c) <= starts_by_itself_seconds || (c.app.ui.press_start && c.trace())))
       start(c);
+    if (sweep_shown(c, controller_, stale(now))) start(c);
     if (result_) return true;
     if (now)
       empty_state(c.ui, controller_.running() ? words_.running : words_.nothing_yet, words_.advice);
@@ -57,7 +58,7 @@ class SweepPage : public Page {
   /// Section RUN.
   void run(const PageContext& c) {
     const auto now = asked(c);
-    if (sweep_controls(c, controller_, words_.counted, now && started_ && now != started_, expected(c))) start(c);
+    if (sweep_controls(c, controller_, words_.counted, stale(now), expected(c))) start(c);
   }
   /// The two answers that are compared, then RUN. Whether there is a result of the model that is open.
   bool ask(const PageContext& c, AnswerFields& fields) {
@@ -82,6 +83,8 @@ class SweepPage : public Page {
     auto request = wanted(c);
     return request ? std::optional(Asked{std::move(*request), c.results().model_reading}) : std::nullopt;
   }
+  /// What is shown, or comes, answers something else.
+  bool stale(const std::optional<Asked>& now) const { return now && started_ && now != started_; }
   double expected(const PageContext& c) const {
     return c.trace() ? expected_seconds(c, passes(c)) : std::numeric_limits<double>::quiet_NaN();
   }

@@ -122,7 +122,6 @@ class WeightedAttentionPage final : public ReadingPage {
     options.query = row;
     options.room = {width, height};
     options.region = part_.region();
-    if (!part_.whole()) c.ui.pictures.passing = MapPart::in_words;
     std::string wanted = fmt::format("{} {} {} {} {} {}", head.layer, head.head, row, width, height, weighted_by_);
     if (const auto& part = options.region)
       wanted += fmt::format(" {} {} {} {}", part->query, part->n_query, part->key, part->n_key);
@@ -144,6 +143,7 @@ class WeightedAttentionPage final : public ReadingPage {
       });
       ImGui::SetNextItemAllowOverlap();  // the button beside the map
       const SceneTouch touch = slot.draw(c.ui, title, MapPart::view(), width, height);
+      if (!part_.whole()) c.ui.pictures.pass(title, MapPart::in_words);
       const Mark* drawn = slot.scene() ? find(*slot.scene(), "map") : nullptr;
       if (!drawn) continue;
       const auto& map = std::get<Heatmap>(drawn->shape);

@@ -371,7 +371,6 @@ void CompareWorkspace::maps(Ui& ui, AppContext& app) {
   if (std::exchange(app.ui.reset_zoom, false)) part_.reset();
   part_.of(map_a.n_query(), map_a.n_key());
   options.region_a = part_.region();
-  if (!part_.whole()) ui.pictures.passing = MapPart::in_words;
   if (options.region_a) options.region_b = beside(*options.region_a, *result);
   std::string wanted = fmt::format("{}.{} {} {} {}", head.layer, head.head, width, height, name(options.scaling.scale));
   if (const auto& part = options.region_a)
@@ -384,6 +383,7 @@ void CompareWorkspace::maps(Ui& ui, AppContext& app) {
   const Scene* scene = maps_.scene();
   if (!scene) return;
   const SceneTouch touch = maps_.draw(ui, "pair", MapPart::view(), width, height);
+  if (!part_.whole()) ui.pictures.pass("pair", MapPart::in_words);
   const Place here = linked(place());
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   ImGui::PushClipRect(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(), true);

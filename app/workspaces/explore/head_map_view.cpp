@@ -237,6 +237,7 @@ void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools&
   const ImVec2 from = ImGui::GetCursorScreenPos(), to{from.x + c.ui.px(width), from.y + c.ui.px(height)};
   ImGui::SetNextItemAllowOverlap();  // the button beside the map
   const SceneTouch touch = slot_.draw(c.ui, "head", how, width, height);
+  if (!part_.whole()) c.ui.pictures.pass("head", MapPart::in_words);
   const Scene* scene = slot_.scene();
   const Mark* drawn = scene ? find(*scene, "map") : nullptr;
   if (!drawn) return;
