@@ -113,6 +113,12 @@ TEST_CASE("a model without experts says which have some") {
   CHECK(p.app.settings().pages["Analyse"] == "experts");
   CHECK_FALSE(p.driver.shown("routing"));
   CHECK(p.driver.shown("This model has no experts"));
+  // One click opens the bundled one that has.
+  p.driver.click("Open tiny-mixtral");
+  REQUIRE(p.driver.until([&] { return p.driver.shown("routing"); }, 8000));
+  CHECK(p.results().model.model->config().name == "tiny-mixtral");
+  CHECK(p.driver.shown("load"));
+  CHECK(p.driver.shown("load/load.7"));
 }
 
 }  // namespace headscope::experts_page_test
