@@ -188,13 +188,14 @@ void Recipe::check(const std::string& where) const {
                 fmt::format("{}, CLS and the patches of a picture", ShapesTask::vision(task).tokens()),
                 fmt::format("{}", model.context));
   if (encoder != (task.kind == "masked") || both != task.translates() || sees != task.draws())
-    throw Error(shape + ": family",
-                task.kind == "masked" ? "\"bert\", which tells masked tokens"
-                : task.translates()   ? "\"bart\", which reads a source"
-                : task.draws()
-                    ? "\"vit\", which sees pictures"
-                    : "\"gpt2\", \"llama\" or \"mixtral\", or \"mamba\" or \"mamba2\", which say what comes next",
-                fmt::format("\"{}\"", model.family), "or another task");
+    throw Error(
+        shape + ": family",
+        task.kind == "masked" ? "\"bert\", which tells masked tokens"
+        : task.translates()   ? "\"bart\", which reads a source"
+        : task.draws()
+            ? "\"vit\", which sees pictures"
+            : "\"gpt2\" or \"llama\", with experts \"mixtral\", or \"mamba\" or \"mamba2\", which say what comes next",
+        fmt::format("\"{}\"", model.family), "or another task");
   if ((encoder || both || sees) && model.mlp == 0)
     throw Error(shape + ": mlp",
                 fmt::format("a hidden layer, as every {} has", encoder ? "BERT"
