@@ -75,7 +75,7 @@ void obey(Console& console, std::vector<std::string> words) {
   } catch (const HintedError&) {
     throw;
   } catch (const UsageError& error) {
-    const std::string command = app.chosen();
+    const std::string command = app.chosen_path();
     throw HintedError(
         fmt::format("{}\n  hint: headscope-cli{}{} --help", error.what(), command.empty() ? "" : " ", command));
   }

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <sstream>
+#include <type_traits>
 
 namespace headscope::cli {
 
@@ -110,9 +113,29 @@ const Option& Option::needs(const Option& other) const {
   return *this;
 }
 
+namespace {
+/// The parser lets numbers without a sign run over, "-1" to the largest of all.
+template <class T>
+Check whole_number() {
+  return made(CLI::Validator(
+      [](const std::string& words) {
+        T value{};
+        const char* const end = words.data() + words.size();
+        const auto read = std::from_chars(words.data(), end, value);
+        return read.ec == std::errc() && read.ptr == end
+                   ? std::string()
+                   : fmt::format("Value {} is no whole number from {} to {}", words, std::numeric_limits<T>::min(),
+                                 std::numeric_limits<T>::max());
+      },
+      ""));
+}
+}  // namespace
+
 template <class T>
 Option Command::add_option(const std::string& names, T& value, const std::string& meaning) {
-  return Option(*app_->add_option(names, value, meaning));
+  CLI::Option* const option = app_->add_option(names, value, meaning);
+  if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t>) option->check(*whole_number<T>());
+  return Option(*option);
 }
 
 Option Command::add_flag(const std::string& names, bool& value, const std::string& meaning) {
@@ -201,6 +224,13 @@ void Program::run() {
 std::string Program::chosen() const {
   const auto met = state_->app.get_subcommands();
   return met.empty() ? "" : met.front()->get_name();
+}
+
+std::string Program::chosen_path() const {
+  std::string out;
+  for (auto met = state_->app.get_subcommands(); !met.empty(); met = met.front()->get_subcommands())
+    out += (out.empty() ? "" : " ") + met.front()->get_name();
+  return out;
 }
 
 // What options are stored in.

@@ -96,6 +96,8 @@ class Program : public Command {
   void run();
   /// The command that parse() met, "run" of "headscope-cli run --top", also when it threw; "" when it met none.
   std::string chosen() const;
+  /// With those below it: "expert tasks".
+  std::string chosen_path() const;
 
  private:
   struct State;

@@ -42,6 +42,13 @@ std::vector<TaskTexts> tasks_in(const std::vector<std::string>& words) {
   return out;
 }
 
+/// "0.60 twice + 0.10 exchanged + 0.30 the model itself".
+std::string mixture_in_words(const std::vector<double>& weights, const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t k = 0; k < weights.size(); ++k) out += fmt::format("{:.2f} {} + ", weights[k], names[k]);
+  return out + fmt::format("{:.2f} the model itself", model_weight(weights));
+}
+
 std::string name_of_choice(std::size_t chosen, const std::vector<std::string>& names) {
   return chosen == 0 ? "the model itself" : names[chosen - 1];
 }
@@ -81,7 +88,7 @@ Report adaptation_report(const SelfAdaptation& of) {
   }
   if (!of.prompt.chosen.empty()) {
     const auto line = [&](const char* way, const SelfAdaptation::Way& found) {
-      if (static_cast<std::size_t>(found.prompts()) == 0) return;
+      if (found.prompts() == 0) return;
       out.line(
           fmt::format("{}: the task's own expert for {} of {} prompts ({:.0f} %; by chance {:.0f} % among the experts)",
                       way, found.right(), found.prompts(), 100.0 * found.right() / found.prompts(), 100 * of.chance()));
@@ -110,18 +117,12 @@ Report adaptation_report(const SelfAdaptation& of) {
     if (whole)
       ways.add({names[t], "few shots", found.largest() == t + 1 ? 1.0 : 0.0, of.losses[0][t], found.loss,
                 of.losses[t + 1][t]});
-    std::string mixture;
-    double left = 1;
-    for (std::size_t k = 0; k < found.weights.size(); ++k) {
-      mixture += fmt::format("{}{:.2f} {}", k ? " + " : "", found.weights[k], names[k]);
-      left -= found.weights[k];
-    }
-    out.line(fmt::format("{} from {} shots: {} + {:.2f} the model itself; {:.3f} → {:.3f} on the shots", names[t],
-                         of.tasks[t].shots.size(), mixture, left, found.before,
+    out.line(fmt::format("{} from {} shots: {}; {:.3f} → {:.3f} on the shots", names[t], of.tasks[t].shots.size(),
+                         mixture_in_words(found.weights, names), found.before,
                          found.best.empty() ? found.before : found.best.back()));
     shots.push_back({{"task", names[t]},
                      {"weights", found.weights},
-                     {"model_weight", left},
+                     {"model_weight", model_weight(found.weights)},
                      {"before", found.before},
                      {"best", found.best},
                      {"loss", whole ? Cell(found.loss) : Cell(nullptr)}});
@@ -178,7 +179,7 @@ struct Mixture {
 /// α by the few-shot search on the texts of a file, a line each.
 Mixture mixture_of(Console& console, const Opened& opened, const ChooseOptions& options, const ExpertSet& set,
                    const std::filesystem::path& model) {
-  TaskTexts task{"shots", "", {}, text_lines(read_input(options.shots, std::size_t{16} << 20)), {}};
+  TaskTexts task{"shots", "", {}, text_lines(read_input(options.shots, std::size_t{16} << 20), options.shots), {}};
   task.learn = task.test = task.shots;  // none is left out
   const std::vector<TextRow> shots = task_rows(opened.loaded, model, task, console.stop()).shots;
   std::size_t longest = 0;
@@ -223,14 +224,8 @@ void choose_expert(Console& console, const ChooseOptions& options) {
   if (options.by == "shots") {
     const Mixture found = mixture_of(console, opened, options, set, request.model);
     z = mixed_expert(set.experts, found.weights);
-    double left = 1;
-    std::string words;
-    for (std::size_t k = 0; k < names.size(); ++k) {
-      words += fmt::format("{}{:.2f} {}", k ? " + " : "", found.weights[k], names[k]);
-      left -= found.weights[k];
-    }
-    out.line(fmt::format("chosen by few shots: {} + {:.2f} the model itself; {:.3f} → {:.3f} on the shots", words, left,
-                         found.before, found.best.back()));
+    out.line(fmt::format("chosen by few shots: {}; {:.3f} → {:.3f} on the shots",
+                         mixture_in_words(found.weights, names), found.before, found.best.back()));
     out.data("weights", found.weights);
     out.data("best", found.best);
     out.data("before", found.before);

@@ -59,6 +59,20 @@ Cell values_json(const Mechanism& m, const MechanismValues& values) {
   return out;
 }
 
+Cell curves_json(const std::vector<MechanismCurve>& curves) {
+  Cell out = Cell::array();
+  for (const MechanismCurve& curve : curves) {
+    Cell lines = Cell::array();
+    for (const MechanismCurve::Line& line : curve.lines) {
+      Cell each = {{"label", line.label}, {"x", line.x}, {"y", line.y}};
+      if (!line.least.empty()) each["least"] = line.least, each["most"] = line.most;
+      lines.push_back(std::move(each));
+    }
+    out.push_back({{"title", curve.title}, {"x", curve.x_title}, {"y", curve.y_title}, {"lines", std::move(lines)}});
+  }
+  return out;
+}
+
 Cell words_json(const Mechanism& m) {
   Cell out = Cell::object();
   for (const MechanismParameter& p : m.parameters) out[std::string(p.name)] = p.words;
@@ -269,6 +283,7 @@ Report mechanism_report(const MechanismReport& r, const Given& given, bool matri
   Cell facts = Cell::object();
   for (const MechanismFact& fact : r.result.facts) facts[fact.name] = fact.value;
   out.data("facts", std::move(facts));
+  out.data("curves", curves_json(r.result.curves));
   out.data("look_for", r.look_for);
   out.data("ours", m.ours);
   out.picture = [r, names = given.names, from](const Style& style) { return picture_of(r, names, from, style); };

@@ -8,27 +8,45 @@
 
 namespace headscope {
 
+namespace {
+
+/// A loss as it is, in the colour of what it is above `beside` or below it.
+void put_loss(Matrix& table, Index row, Index column, double loss, double beside) {
+  const auto cell = static_cast<std::size_t>(row * table.values.dim(1) + column);
+  table.values.ref(row, column) = static_cast<float>(loss - beside);
+  table.texts[cell] = fmt::format("{:.3f}", loss);
+  table.pending[cell] = 0;
+}
+
+/// A table of losses of which none is known yet.
+Matrix loss_table(Index rows, Index columns, const char* pending) {
+  Matrix out;
+  const auto cells = static_cast<std::size_t>(rows * columns);
+  out.values = Tensor::full({rows, columns}, std::numeric_limits<float>::quiet_NaN());
+  out.pending.assign(cells, 1);
+  out.pending_text = pending;
+  out.texts.resize(cells);
+  out.diverging = true;
+  return out;
+}
+
+}  // namespace
+
 Matrix expert_loss_matrix(const SelfAdaptation& found) {
   const auto tasks = static_cast<Index>(found.tasks.size());
-  Matrix out;
-  out.values = Tensor::full({tasks + 1, tasks}, std::numeric_limits<float>::quiet_NaN());
-  out.pending.assign(static_cast<std::size_t>((tasks + 1) * tasks), 1);
-  out.pending_text = "not measured yet";
+  Matrix out = loss_table(tasks + 1, tasks, "not measured yet");
   for (std::size_t e = 0; e < found.losses.size(); ++e)
-    for (std::size_t t = 0; t < found.losses[e].size(); ++t) {
-      out.values.ref(static_cast<Index>(e), static_cast<Index>(t)) = static_cast<float>(found.losses[e][t]);
-      out.pending[e * found.tasks.size() + t] = 0;
-    }
+    for (std::size_t t = 0; t < found.losses[e].size(); ++t)
+      put_loss(out, static_cast<Index>(e), static_cast<Index>(t), found.losses[e][t], found.losses[0][t]);
   out.rows.emplace_back("no expert");
   for (const TaskTexts& each : found.tasks) {
     out.rows.push_back(each.name);
     out.columns.push_back(each.name);
   }
   out.row_title = "expert ↓", out.column_title = "task →";
-  out.unit = "loss, nats per token";
-  out.digits = 3;
+  out.unit = "loss less that of no expert, nats per token";
   out.largest_cell = 120, out.highest_row = 40;
-  out.provenance = "second half of texts that no expert learnt";
+  out.provenance = "in cells: the loss itself, of the second half of texts that no expert learnt";
   return out;
 }
 
@@ -96,17 +114,15 @@ Matrix reward_matrix(const RewardTuning& found) {
   out.row_title = "task ↓", out.column_title = "learnt by →";
   out.unit = "probability of the right token";
   out.low = 0, out.high = 1;
+  out.digits = 3;
   out.largest_cell = 130;
   out.provenance = "mean over the second halves of texts that no expert learnt";
   return out;
 }
 
 Matrix composition_matrix(const ExpertComposition& found) {
-  Matrix out;
   const auto pairs = static_cast<Index>(found.tasks.size() * (found.tasks.size() - 1) / 2);
-  out.values = Tensor::full({2 * pairs, 6}, std::numeric_limits<float>::quiet_NaN());
-  out.pending.assign(static_cast<std::size_t>(pairs) * 12, 1);
-  out.pending_text = "not composed yet";
+  Matrix out = loss_table(2 * pairs, 6, "not composed yet");
   constexpr std::size_t half = 1, whole = 3;  // of composed_weights
   Index row = 0;
   for (std::size_t a = 0; a < found.tasks.size(); ++a)
@@ -121,19 +137,15 @@ Matrix composition_matrix(const ExpertComposition& found) {
           const auto& own = adapters ? found.adapters : found.experts;
           const double values[] = {own[a][a], mixed[half][0], mixed[whole][0],
                                    own[b][b], mixed[half][1], mixed[whole][1]};
-          for (Index i = 0; i < 6; ++i) {
-            out.values.ref(row, i) = static_cast<float>(values[i]);
-            out.pending[static_cast<std::size_t>(row * 6 + i)] = 0;
-          }
+          for (Index i = 0; i < 6; ++i) put_loss(out, row, i, values[i], values[i - i % 3]);
         }
         ++row;
       }
   out.columns = {"1st own", "1st ½", "1st sum", "2nd own", "2nd ½", "2nd sum"};
   out.row_title = "pair of tasks ↓", out.column_title = "on which task, of what →";
-  out.unit = "loss, nats per token";
-  out.digits = 3;
+  out.unit = "loss less that of the task's own alone, nats per token";
   out.largest_cell = 110;
-  out.provenance = "second half of texts that neither learnt";
+  out.provenance = "in cells: the loss itself, of the second half of texts that neither learnt";
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -41,6 +42,10 @@ Handout lesson_handout(const Lesson& lesson,
                        const HandoutParts& with, const Style& style) {
   using Kind = HandoutBlock::Kind;
   Handout out{lesson.title, lesson.about};
+  if (!lesson.language.empty()) {
+    out.language = lesson.language;
+    std::ranges::replace(out.language, '_', '-');  // "pt-BR", as the web writes it
+  }
   const auto add = [&](Kind kind, HandoutWords words) -> HandoutBlock& {
     return out.blocks.emplace_back(HandoutBlock{kind, std::move(words)});
   };

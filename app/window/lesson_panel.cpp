@@ -64,63 +64,62 @@ bool wide_choice(const Ui& ui, const std::string& words, const char* id, bool ch
 }  // namespace
 
 /// A paragraph. Lines end at spaces, and beside characters of scripts without spaces; words that no line has room for
-/// are broken between characters.
+/// are broken between characters. What stands on a line in one colour is drawn as one, and measured as it is drawn.
 void emphasised(const Ui& ui, std::string_view text, Color color, const Font& font) {
   const std::string plain = without_marks(std::string(text));
   const UseFont use(ui, font);
   if (runs_right_to_left(plain)) return paragraph(ui, plain, color);  // laid out as a whole
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(3)});
-  const float left = ImGui::GetCursorPosX(), right = left + ImGui::GetContentRegionAvail().x;
+  const float left = ImGui::GetCursorPosX(), room = ImGui::GetContentRegionAvail().x;
   const Color accent = legible(ui.theme, ui.theme.accent);
   const auto width_of = [&](std::string_view part) {
-    return static_cast<float>(ui.fonts.width(part, font)) * ui.scale;
+    const std::string_view shown = ui.fonts.laid_out(part);
+    return ImGui::CalcTextSize(shown.data(), shown.data() + shown.size()).x;
   };
-  const float space = width_of(" ");
-  float x = left;
-  const auto put = [&](const std::string& part, bool accented) {
-    if (x > left) ImGui::SameLine(x);
-    text_line(ui, part, accented ? accent : color);
-    x += width_of(part);
+  using Run = std::pair<std::string, bool>;  // accented
+  std::vector<Run> runs;                     // of the line
+  std::string line;
+  const auto end_line = [&] {
+    std::size_t drawn = 0;
+    for (const auto& [words, accented] : runs) {
+      if (drawn > 0) ImGui::SameLine(left + width_of(std::string_view(line).substr(0, drawn)));
+      text_line(ui, words, accented ? accent : color);
+      drawn += words.size();
+    }
+    runs.clear(), line.clear();
+  };
+  const auto put = [&](std::string_view words, bool accented) {
+    if (runs.empty() || runs.back().second != accented) runs.emplace_back("", accented);
+    runs.back().first += words, line += words;
   };
   bool strong = false;
-  const auto unit = [&](std::string_view part, float before) {
-    // Pieces in one colour each.
-    std::vector<std::pair<std::string, bool>> pieces{{"", strong}};
-    for (const char c : part) {
-      if (c == '*')
-        pieces.emplace_back("", strong = !strong);
-      else
-        pieces.back().first += c;
-    }
-    std::erase_if(pieces, [](const auto& piece) { return piece.first.empty(); });
-    if (pieces.empty()) return;
-    float width = 0;
-    for (const auto& [piece, accented] : pieces) width += width_of(piece);
-    if (x > left && x + before + width > right)
-      x = left;
-    else if (x > left)
-      x += before;
-    for (const auto& [piece, accented] : pieces) {
-      if (width <= right - left) {
-        put(piece, accented);
+  const auto unit = [&](std::string_view part, bool behind_space) {
+    const std::string words = without_marks(std::string(part)), space = behind_space ? " " : "";
+    if (!line.empty() && width_of(line + space + words) > room)
+      end_line();
+    else if (!line.empty())
+      put(space, runs.back().second);
+    const bool whole = width_of(words) <= room;
+    for (std::size_t from = 0; from < part.size();) {
+      if (part[from] == '*') {
+        strong = !strong, ++from;
         continue;
       }
-      for (std::size_t from = 0; from < piece.size();) {
-        const std::size_t to = character_end(piece, from);
-        const std::string character = piece.substr(from, to - from);
-        if (x > left && x + width_of(character) > right) x = left;
-        put(character, accented);
-        from = to;
-      }
+      const std::size_t to = whole ? std::min(part.find('*', from), part.size()) : character_end(part, from);
+      const std::string_view piece = part.substr(from, to - from);
+      if (!whole && !line.empty() && width_of(line + std::string(piece)) > room) end_line();
+      put(piece, strong);
+      from = to;
     }
   };
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
-    float before = space;
+    bool behind_space = true;
     for (const std::string_view part : breakable_parts(text.substr(at, end - at)))
-      unit(part, std::exchange(before, 0.f));
+      unit(part, std::exchange(behind_space, false));
     at = end + 1;
   }
+  end_line();
   ImGui::PopStyleVar();
 }
 

@@ -26,7 +26,7 @@ void SceneSlot::want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> 
   Key key{std::move(source), options, std::string(ui.theme.id)};
   const auto& asked = answer_.asked();
   waits = waits && asked && asked->source == key.source && asked->theme == key.theme;
-  if (waits && answer_.under_way() && !jobs.was_stopped(answer_.tag())) return;
+  if (waits && under_way(jobs)) return;
   want_key(jobs, std::move(key), ui.theme, std::move(build), std::move(shown));
 }
 

@@ -31,6 +31,8 @@ class SceneSlot {
             BuildShown shown, bool waits);
   /// The last scene answers what was wanted last.
   bool current() const { return answer_.current() != nullptr; }
+  /// One is being made.
+  bool under_way(const JobRunner& jobs) const { return answer_.under_way() && !jobs.was_stopped(answer_.tag()); }
   /// The last scene that came, in the next room of width × height logical pixels.
   SceneTouch draw(Ui& ui, const char* id, const SceneViewOptions& view, double width, double height);
   /// Forgets the picture and what it was made from, until the next want().

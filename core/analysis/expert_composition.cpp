@@ -1,22 +1,10 @@
 #include "core/analysis/expert_composition.h"
 
-#include <numeric>
 #include <utility>
 
 #include "core/analysis/singular_tuning.h"
 
 namespace headscope {
-
-namespace {
-
-/// Nats per counted token.
-double mean_nats(const std::vector<double>& nats, const Batch& batch) {
-  double counted = 0;
-  for (const std::int32_t each : batch.targets) counted += each >= 0;
-  return std::accumulate(nats.begin(), nats.end(), 0.0) / counted;
-}
-
-}  // namespace
 
 HalfAndHalf half_and_half(const ExpertComposition& found) {
   HalfAndHalf out;
@@ -59,7 +47,7 @@ void ExpertCompositionRun::learn(std::size_t task, bool adapter, const Ctx& ctx)
   }
   for (std::size_t t = 0; t < rows_.size(); ++t) {
     const Batch test = rows_batch(rows_[t].test);
-    losses.push_back(mean_nats(adapter ? adapters_->matrices().nats(test) : experts_->nats(test), test));
+    losses.push_back(mean_nats(adapter ? adapters_->matrices().nats(test) : experts_->nats(test), rows_[t].test));
   }
   (adapter ? known_.adapters : known_.experts).push_back(std::move(losses));
 }
@@ -69,7 +57,7 @@ void ExpertCompositionRun::compose(std::size_t pair, const Ctx& ctx) {
   for (std::size_t i = 0; i < pair; ++i)
     if (++b == rows_.size()) b = ++a + 1;
   ExpertComposition::Pair found{a, b, {}, {}};
-  const Batch tests[] = {rows_batch(rows_[a].test), rows_batch(rows_[b].test)};
+  const std::vector<TextRow>* const tests[] = {&rows_[a].test, &rows_[b].test};
   const std::vector<ExpertSet::Expert> both{learnt_[a], learnt_[b]};
   const LowRankAdapter* const adapters[] = {&adapted_[a], &adapted_[b]};
   for (const std::array<double, 2>& weights : composed_weights) {
@@ -77,8 +65,9 @@ void ExpertCompositionRun::compose(std::size_t pair, const Ctx& ctx) {
     adapters_->show(adapters, weights);
     std::array<double, 2> e{}, l{};
     for (std::size_t t = 0; t < 2; ++t) {
-      e[t] = mean_nats(experts_->nats(tests[t], ctx.stop), tests[t]);
-      l[t] = mean_nats(adapters_->matrices().nats(tests[t], ctx.stop), tests[t]);
+      const Batch test = rows_batch(*tests[t]);
+      e[t] = mean_nats(experts_->nats(test, ctx.stop), *tests[t]);
+      l[t] = mean_nats(adapters_->matrices().nats(test, ctx.stop), *tests[t]);
     }
     found.experts.push_back(e), found.adapters.push_back(l);
   }
@@ -96,10 +85,8 @@ void ExpertCompositionRun::step(const Ctx& ctx) {
         Parameters::load(asked.model), asked.matrices,
         LowRankLearner::Settings{.rate = known_.adapter_rate, .rank = known_.rank, .seed = asked.seed}, *backend);
     std::vector<double> model;
-    for (const TaskRows& each : prepared.rows) {
-      const Batch test = rows_batch(each.test);
-      model.push_back(mean_nats(experts->nats(test, ctx.stop), test));
-    }
+    for (const TaskRows& each : prepared.rows)
+      model.push_back(mean_nats(experts->nats(rows_batch(each.test), ctx.stop), each.test));
     known_.model = std::move(model);
     known_.expert_numbers = experts->expert().numbers(), known_.adapter_numbers = adapters->adapter().numbers();
     known_.tasks = std::move(prepared.tasks), rows_ = std::move(prepared.rows);

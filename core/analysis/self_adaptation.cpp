@@ -31,15 +31,13 @@ std::vector<std::int32_t> ids_of(const LoadedModel& loaded, const std::filesyste
   return out;
 }
 
-std::size_t counted(const TextRow& row) {
-  return row.ids.size() - static_cast<std::size_t>(row.from);
-}
+/// Tokens of which the loss counts.
 std::size_t counted(std::span<const TextRow> rows) {
   std::size_t out = 0;
-  for (const TextRow& each : rows) out += counted(each);
+  for (const TextRow& each : rows) out += each.ids.size() - static_cast<std::size_t>(each.from);
   return out;
 }
-double sum(const std::vector<double>& values) {
+double sum(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
@@ -143,9 +141,16 @@ int SelfAdaptation::Way::prompts() const {
   for (const std::vector<int>& each : chosen) out += std::accumulate(each.begin(), each.end(), 0);
   return out;
 }
+double model_weight(std::span<const double> weights) {
+  return 1 - sum(weights);
+}
+double mean_nats(std::span<const double> nats, std::span<const TextRow> rows) {
+  return sum(nats) / static_cast<double>(counted(rows));
+}
+
 std::size_t SelfAdaptation::FewShot::largest() const {
   std::vector<double> all = weights;
-  all.insert(all.begin(), 1 - sum(weights));
+  all.insert(all.begin(), model_weight(weights));
   return static_cast<std::size_t>(std::ranges::max_element(all) - all.begin());
 }
 
@@ -258,7 +263,7 @@ void SelfAdaptationRun::measure(std::size_t expert, std::size_t task, const Ctx&
   std::vector<double> prompt = learner_->nats(rows_batch(prompts), ctx.stop),
                       rest = learner_->nats(rows_batch(rows_[task].test), ctx.stop);
   if (task == 0) known_.losses.emplace_back(), prompts_.emplace_back(), rests_.emplace_back();
-  known_.losses.back().push_back(sum(rest) / static_cast<double>(counted(rows_[task].test)));
+  known_.losses.back().push_back(mean_nats(rest, rows_[task].test));
   prompts_.back().push_back(std::move(prompt)), rests_.back().push_back(std::move(rest));
   if (expert < count() || task + 1 < count()) return;
   // The first pass by the prompt, of every text, and what the second one then gave.
@@ -320,8 +325,7 @@ void SelfAdaptationRun::search(std::size_t task, const Ctx& ctx) {
     return;
   }
   learner_->set_expert(as_written(mixed_expert(known_.set.experts, found.weights)));
-  found.loss =
-      sum(learner_->nats(rows_batch(rows_[task].test), ctx.stop)) / static_cast<double>(counted(rows_[task].test));
+  found.loss = mean_nats(learner_->nats(rows_batch(rows_[task].test), ctx.stop), rows_[task].test);
   search_.reset();
 }
 

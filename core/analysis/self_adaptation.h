@@ -2,9 +2,8 @@
 // Transformer² (Sun, Cetin & Tang, 2025) on small tasks: an expert of singular values is learnt for each, and a prompt
 // is then read twice, first to choose an expert, then with it. Three ways of choosing:
 //   prompt      whichever of the model and its experts finds the prompt most probable. The paper asks the model in
-//   words
-//               which task a prompt is of; small models that only continue texts understand no such question, so here
-//               each expert is asked how well it knows the prompt: a pass for each of them instead of one.
+//               words which task a prompt is of; small models that only continue texts understand no such question, so
+//               here each expert is asked how well it knows the prompt: a pass for each of them instead of one.
 //   classifier  a further expert, learnt so that of the labels of all tasks, a token each, the model finds that of the
 //               prompt's task most probable behind it. As there, but that the loss is over the labels alone.
 //   few shots   a mixture z = Σ α_k z_k of the experts and the model, for a task and not for a prompt; α by the
@@ -15,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -95,7 +95,7 @@ struct SelfAdaptation {
   } prompt, classifier;
   double said = 0;  ///< probability that all labels have together behind the prompts, mean, with the classifier
   struct FewShot {
-    std::vector<double> weights;  ///< α by expert; the model has 1 − Σ α
+    std::vector<double> weights;  ///< α by expert; the model has model_weight()
     std::vector<double> best;     ///< on the shots, least mean nats so far behind each round
     double before = 0;            ///< on the shots, of the model itself
     double loss = 0;              ///< of the test texts behind their prompts
@@ -120,6 +120,9 @@ PreparedTasks prepare_tasks(const LoadedModel& loaded, const SelfAdaptationAsked
 /// The texts of a step of what learns task `which`: they follow from the seed, the task and the step, nothing else.
 std::vector<TextRow> drawn_rows(const std::vector<TextRow>& texts, const SelfAdaptationAsked& asked, std::size_t which,
                                 std::size_t step);
+
+/// Nats per counted token of these texts, of the nats of each.
+double mean_nats(std::span<const double> nats, std::span<const TextRow> rows);
 
 class SelfAdaptationRun final : public Sweep {
  public:
@@ -155,6 +158,9 @@ class SelfAdaptationRun final : public Sweep {
   std::vector<std::vector<std::vector<double>>> prompts_, rests_;
   int done_ = 0;
 };
+
+/// α of the model itself in a mixture of experts with these weights: 1 − Σ α.
+double model_weight(std::span<const double> weights);
 
 /// The tokens of a task's texts. Throws Error with the task's name as SelfAdaptationRun.
 TaskRows task_rows(const LoadedModel& loaded, const std::filesystem::path& folder, const TaskTexts& task,

@@ -162,7 +162,7 @@ Numbers NeuralMemory::answer(const Numbers& query) const {
   if (!std::isfinite(squared(answer)) || squared(last.weights) > 1e24)
     throw Error("neural memory", "a learning rate at which the memory stays finite",
                 "one at which it grows without bound by token " + std::to_string(layers_->tokens - 1),
-                "make θ smaller");
+                "make θ (learning) smaller");
   return answer;
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/utf8.h"
 
 namespace headscope {
 
@@ -188,12 +189,16 @@ std::vector<TaskTexts> drawn_tasks(const Grammar& grammar, const TaskCounts& cou
   return out;
 }
 
-std::vector<std::string> text_lines(std::string_view lines) {
+std::vector<std::string> text_lines(std::string_view lines, const std::string& where) {
   std::vector<std::string> out;
+  int number = 0;
   for (std::size_t at = 0; at < lines.size();) {
     const std::size_t end = std::min(lines.find('\n', at), lines.size());
     std::string line(lines.substr(at, end - at));
-    at = end + 1;
+    at = end + 1, ++number;
+    if (const auto bad = first_invalid_utf8(line))
+      throw Error(fmt::format("{}, line {}", where, number), "valid UTF-8",
+                  fmt::format("an invalid byte at offset {} of the line", *bad));
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ' || line.back() == '\t')) line.pop_back();
     if (!line.empty()) out.push_back(std::move(line));
   }
@@ -203,7 +208,7 @@ std::vector<std::string> text_lines(std::string_view lines) {
 TaskTexts task_of_lines(const std::string& name, std::string_view lines, const std::string& where) {
   TaskTexts task{name, "the texts of " + where, {}, {}, {}};
   int count = 0;
-  for (std::string& line : text_lines(lines)) {
+  for (std::string& line : text_lines(lines, where)) {
     const int place = count++ % 4;
     (place < 2 ? task.learn : place == 2 ? task.shots : task.test).push_back(std::move(line));
   }

@@ -44,10 +44,12 @@ struct TaskCounts {
 std::vector<TaskTexts> drawn_tasks(const Grammar& grammar, const TaskCounts& counts, std::uint64_t seed,
                                    const std::function<bool(const std::string&)>& fits);
 
-/// Lines that say something, without what ends them.
-std::vector<std::string> text_lines(std::string_view lines);
+/// Lines that say something, without what ends them. Throws Error with the number of the line of `where` that is no
+/// UTF-8.
+std::vector<std::string> text_lines(std::string_view lines, const std::string& where);
 /// A task of somebody's own: a text in each line, blank lines left out. Of every four texts, in order, the first two
-/// are learnt, the third is a shot, the fourth is measured. Throws Error at `where` with fewer than four.
+/// are learnt, the third is a shot, the fourth is measured. Throws Error at `where` with fewer than four, and as
+/// text_lines().
 TaskTexts task_of_lines(const std::string& name, std::string_view lines, const std::string& where);
 
 }  // namespace headscope

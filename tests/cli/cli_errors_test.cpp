@@ -66,6 +66,9 @@ TEST_CASE("a mistake in the command ends with code 2, one line and a hint") {
       {{"render", "-m", model(), "-t", "a", "-o", "x.png", "--width", "10", "--dpi", "10"}, "--width"},
       {{"render", "-m", model(), "-t", "a", "-o", "x.csv"}, "one --head"},
       {{"bench"}, "--model"},
+      {{"metrics", "-m", model(), "--repeated", "--seed", "-1"}, "-1 is no whole number from 0"},
+      {{"metrics", "-m", model(), "--repeated", "--seed", "18446744073709551616"}, "no whole number"},
+      {{"metrics", "-m", model(), "--repeated", "--seed", "1.5"}, "no whole number"},
   };
   for (const Mistake& mistake : mistakes) {
     const Finished finished = run_cli(mistake.arguments);
@@ -76,6 +79,12 @@ TEST_CASE("a mistake in the command ends with code 2, one line and a hint") {
     CHECK(finished.first_error().find(mistake.says) != std::string::npos);
     CHECK(finished.err.find("\n  hint: headscope-cli") != std::string::npos);
   }
+}
+
+TEST_CASE("the hint of a mistake names the command that has the help, below another one, too") {
+  CHECK(run_cli({"expert", "tasks", "--nonsense"}).err.ends_with("\n  hint: headscope-cli expert tasks --help\n"));
+  CHECK(run_cli({"run", "--nonsense"}).err.ends_with("\n  hint: headscope-cli run --help\n"));
+  CHECK(run_cli({"frobnicate"}).err.ends_with("\n  hint: headscope-cli --help\n"));
 }
 
 TEST_CASE("an error in a file or in the data ends with code 1 and one clear line") {

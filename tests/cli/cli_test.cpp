@@ -5,6 +5,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "core/attention/mechanism_report.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/io/safetensors.h"
@@ -420,6 +421,29 @@ TEST_CASE("the tour shows the example and writes its pictures") {
   for (const char* name : {"heads.png", "head-1.0.png", "head-1.0.svg"}) {
     CHECK(std::filesystem::file_size(folder / "new" / "deep" / name) > 1000);
     CHECK(finished.out.find(name) != std::string::npos);
+  }
+}
+
+TEST_CASE("a mechanism's curves are in its JSON as in its picture") {
+  const WorkedExample& example = worked_examples().front();
+  const auto out = json::parse(run_cli({"mechanism", "softmax", "--example", std::string(example.id), "--json"}).out);
+  const Mechanism* const softmax = find_mechanism("softmax");
+  REQUIRE(softmax);
+  const MechanismReport report = report_on({softmax, softmax->usual()}, example.input());
+  REQUIRE(out.at("curves").size() == report.result.curves.size());
+  REQUIRE(!report.result.curves.empty());
+  for (std::size_t i = 0; i < report.result.curves.size(); ++i) {
+    const MechanismCurve& curve = report.result.curves[i];
+    const auto& told = out.at("curves").at(i);
+    CHECK(told.at("title") == curve.title);
+    CHECK(told.at("x") == curve.x_title);
+    CHECK(told.at("y") == curve.y_title);
+    REQUIRE(told.at("lines").size() == curve.lines.size());
+    for (std::size_t l = 0; l < curve.lines.size(); ++l) {
+      CHECK(told.at("lines").at(l).at("label") == curve.lines[l].label);
+      CHECK(told.at("lines").at(l).at("x") == curve.lines[l].x);
+      CHECK(told.at("lines").at(l).at("y") == curve.lines[l].y);
+    }
   }
 }
 

@@ -148,6 +148,9 @@ TEST_CASE("expert tasks and choose: words that make no sense are told apart from
   write_file_atomically(tasks.folder / "few.txt", "Tom saw a dog.\n");
   CHECK(tasks.learn({"--task", "few=" + tasks.path("few.txt")}).first_error().find("at least four texts") !=
         std::string::npos);
+  write_file_atomically(tasks.folder / "latin.txt", "Tom saw a dog.\nAnna saw a caf\xE9.\n");
+  CHECK(tasks.learn({"--task", "latin=" + tasks.path("latin.txt")}).first_error().find("latin.txt, line 2: ") !=
+        std::string::npos);
   CHECK(tasks.choose("Tom", {"--by", "shots"}).code == 2);
   CHECK(tasks.choose("Tom", {}).code == 1);  // no such file
   CHECK(run_cli({"expert", "tasks", "-m", "tiny-bert"}).first_error().find("a decoder") != std::string::npos);

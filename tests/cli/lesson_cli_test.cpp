@@ -140,6 +140,7 @@ TEST_CASE("a lesson is shown, listed and checked in another language; what a tra
   const auto page = folder / "page.html";
   REQUIRE(run_cli({"lesson", "export", "01-who-is-she", "-o", page.string(), "--language", "de"}).code == 0);
   CHECK(read_file(page).find("Kommt es darauf an?") != std::string::npos);
+  CHECK(read_file(page).find("<html lang=\"de\">") != std::string::npos);
 }
 
 TEST_CASE("a handout holds prose, a picture of each step and, where asked for, the answers") {
@@ -161,6 +162,7 @@ TEST_CASE("a handout holds prose, a picture of each step and, where asked for, t
   CHECK(count(answers, "class=\"answer\"") == count(answers, "class=\"question\""));
   CHECK(answers.find("Anna, position 10") != std::string::npos);
   CHECK(page.find("“pies”") != std::string::npos);
+  CHECK(page.find("<html lang=\"en\">") != std::string::npos);
   CHECK(run_cli({"lesson", "export", "01-who-is-she", "-o", "x.odt"}).code == 2);
   CHECK(run_cli({"lesson", "export", "01-who-is-she", "-o", "x.html", "--paper", "a4"}).code == 2);
 }

@@ -89,6 +89,8 @@ TEST_CASE("a task of somebody's own: a text in each line, of every four two lear
   CHECK(task.test == Texts{"four"});
   CHECK_THROWS_AS(task_of_lines("mine", "one\ntwo\nthree", "mine.txt"), Error);
   CHECK_THROWS_AS(task_of_lines("mine", "", "mine.txt"), Error);
+  CHECK_THROWS_WITH(task_of_lines("mine", "one\n\ntwo\xFF\nthree\nfour", "mine.txt"),
+                    doctest::Contains("mine.txt, line 3: expected valid UTF-8, found an invalid byte at offset 3"));
 }
 
 }  // namespace headscope::task_texts_test

@@ -76,6 +76,16 @@ TEST_CASE("a head matrix that fills up: what is known has its colour, the rest w
   CHECK(map_of(whole).norm.low == 0);
   CHECK(map_of(whole).norm.high == 3);
   CHECK(map_of(whole).colormap == style.theme.sequential);
+
+  // What is told about 0 stands about it while nothing, or nothing but zeros, is known.
+  for (const std::vector<double>& known : {std::vector<double>{}, {0.0, 0.0}}) {
+    Matrix changes = head_matrix(1, 2, known);
+    changes.diverging = true;
+    const Scene early = matrix_scene(changes, style);
+    CHECK(map_of(early).norm.low == -1);
+    CHECK(map_of(early).norm.high == 1);
+    CHECK(map_of(early).colormap == style.theme.diverging);
+  }
 }
 
 TEST_CASE("a matrix over the tokens of a text, large and small, keeps its labels apart and says what has no value") {

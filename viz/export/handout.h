@@ -38,6 +38,7 @@ struct HandoutBlock {
 struct Handout {
   std::string title, about;
   std::vector<HandoutBlock> blocks = {};
+  std::string language = "en";  ///< of its words (BCP 47): "de"
 };
 
 /// One file that needs nothing else and that browsers print.

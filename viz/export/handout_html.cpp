@@ -8,7 +8,7 @@ namespace headscope {
 namespace {
 
 constexpr const char* head = R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{0}</title><style>
+<html lang="{2}"><head><meta charset="utf-8"><title>{0}</title><style>
 body {{ font: 15px/1.5 sans-serif; max-width: 760px; margin: 2em auto; padding: 0 1em; color: #111; }}
 section {{ break-inside: avoid; margin-bottom: 2.5em; }} h1 {{ margin-bottom: 0; }} .about {{ color: #555; margin-top: .2em; }}
 figure {{ margin: 1em 0; }} img {{ max-width: 100%; }} figcaption {{ color: #555; font-size: 13px; }}
@@ -80,7 +80,7 @@ std::string block(const HandoutBlock& block, bool first) {
 }  // namespace
 
 std::string encode_handout_html(const Handout& handout) {
-  std::string out = fmt::format(head, escaped(handout.title), escaped(handout.about));
+  std::string out = fmt::format(head, escaped(handout.title), escaped(handout.about), escaped(handout.language));
   bool first = true;
   for (const HandoutBlock& each : handout.blocks) {
     out += block(each, first);

@@ -29,8 +29,9 @@ CellRange range_of(const Tensor& values, const std::vector<std::uint8_t>& masked
 
 ColorNorm norm_of(const CellRange& range, std::optional<double> low, std::optional<double> high, bool diverging) {
   ColorNorm norm{Scale::linear, 0, range.any ? range.high : 1};
-  if (range.any && (range.low < 0 || diverging)) {
-    norm.high = std::max(std::abs(range.low), std::abs(range.high));
+  if (diverging || (range.any && range.low < 0)) {
+    const double largest = std::max(std::abs(range.low), std::abs(range.high));
+    norm.high = largest > 0 ? largest : 1;  // of zeros alone, or of nothing yet: still about 0
     norm.low = -norm.high;
   }
   norm.low = low.value_or(norm.low);

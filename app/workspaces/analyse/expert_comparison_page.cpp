@@ -48,8 +48,7 @@ class ExpertComparisonPage final : public Page {
     if (!composed_ || composed_of_ != c.results().model_reading)
       return empty_state(c.ui, "Nothing has been learnt yet",
                          "Press Start on the right: an expert and a low-rank adapter for each task, then every pair.");
-    section(c.ui, "TWO TOGETHER",
-            "z: experts; LoRA: adapters; low is good; own: that task's own alone, ½: half and half");
+    section(c.ui, "TWO TOGETHER", "own: that task's alone, ½: half and half; colour: what that changes");
     matrix_slot(c, slot_, "expert composition", composed_, "adapters", std::max(room - 30, 220.0),
                 [found = composed_] { return composition_matrix(*found); });
   }

@@ -49,12 +49,13 @@ std::string sweep_remark(const SweepController& controller, const std::string& w
 SceneTouch matrix_slot(const PageContext& c, SceneSlot& slot, const char* id, std::shared_ptr<const void> source,
                        const std::string& options, double height, std::function<Matrix()> make) {
   const double width = std::floor(c.room());
-  slot.want(c.jobs, c.ui, std::move(source), fmt::format("{} {} {}", options, width, height),
-            [make = std::move(make), width, height](const Style& style) {
-              Matrix matrix = make();
-              matrix.width = width, matrix.height = height;
-              return matrix_scene(matrix, style);
-            });
+  if (!slot.under_way(c.jobs))  // numbers that come faster than pictures would let none be finished
+    slot.want(c.jobs, c.ui, std::move(source), fmt::format("{} {} {}", options, width, height),
+              [make = std::move(make), width, height](const Style& style) {
+                Matrix matrix = make();
+                matrix.width = width, matrix.height = height;
+                return matrix_scene(matrix, style);
+              });
   const Scene* scene = slot.scene();
   if (!scene) return {};
   SceneViewOptions how;

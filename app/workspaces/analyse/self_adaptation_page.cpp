@@ -125,19 +125,15 @@ class SelfAdaptationPage final : public Page {
     asked.model = c.results().run ? c.results().run->request.model : c.state().document.model;
     asked.steps = steps_;
     if (sweep_controls(c, learning_, "steps", of_open_model(c) && !(found_->asked == asked), std::nan("")))
-      learning_.start(
-          std::make_shared<SelfAdaptationRun>(c.results().model, asked),
-          [this, of = c.results().model_reading](std::shared_ptr<const SelfAdaptation> known) {
-            // Experts that were there stay the same ones, whatever is measured of them.
-            if (!set_ || !found_ || of_ != of || known->set.experts.size() < set_->experts.size() ||
-                known->set.experts.size() + known->set.classifier.has_value() >
-                    set_->experts.size() + set_->classifier.has_value())
-              set_ = std::make_shared<const ExpertSet>(known->set);
-            // Nor is their picture drawn anew at every step that they learn.
-            if (!measured_ || of_ != of || measured_->losses != known->losses || measured_->tasks != known->tasks)
-              measured_ = known;
-            found_ = std::move(known), of_ = of;
-          });
+      learning_.start(std::make_shared<SelfAdaptationRun>(c.results().model, asked),
+                      [this, of = c.results().model_reading](std::shared_ptr<const SelfAdaptation> known) {
+                        // Experts that were there stay the same ones, whatever is measured of them.
+                        if (!set_ || !found_ || of_ != of || known->set.experts.size() < set_->experts.size() ||
+                            known->set.experts.size() + known->set.classifier.has_value() >
+                                set_->experts.size() + set_->classifier.has_value())
+                          set_ = std::make_shared<const ExpertSet>(known->set);
+                        found_ = std::move(known), of_ = of;
+                      });
     ImGui::Dummy({0, c.ui.px(4)});
   }
 
@@ -187,9 +183,7 @@ class SelfAdaptationPage final : public Page {
   void mixture(const PageContext& c) const {
     const SelfAdaptation::FewShot* found = shots();
     if (!found) return;
-    double left = 1;
-    for (const double each : found->weights) left -= each;
-    fact(c.ui, "α of no expert", fmt::format("{:.2f}", left), nullptr, {"what is left to 1"});
+    fact(c.ui, "α of no expert", fmt::format("{:.2f}", model_weight(found->weights)), nullptr, {"what is left to 1"});
     for (std::size_t k = 0; k < found->weights.size(); ++k)
       fact(c.ui, "α of " + found_->tasks[k].name, fmt::format("{:.2f}", found->weights[k]), nullptr,
            {"the best mixture that was tried"});
@@ -235,15 +229,15 @@ class SelfAdaptationPage final : public Page {
     section(c.ui, "WHAT TO LOOK FOR");
     note(c.ui,
          "Down a column of the losses: the task's own expert should have the lowest, and others may cost more than "
-         "none. "
-         "Write a prompt of a task in Explore, and see here whether it is recognised, and what changes in the answer.");
+         "none. Write a prompt of a task in Explore, and see here whether it is recognised, and what changes in the "
+         "answer.");
   }
 
   // ---- the middle
   void losses(const PageContext& c, double height) {
-    section(c.ui, "LOSS", "each expert on each task");
-    matrix_slot(c, losses_, "expert losses", measured_, "", height - 30,
-                [found = measured_] { return expert_loss_matrix(*found); });
+    section(c.ui, "LOSS", "each expert on each task; colour: what it changes");
+    matrix_slot(c, losses_, "expert losses", found_, "", height - 30,
+                [found = found_] { return expert_loss_matrix(*found); });
   }
 
   void experts(const PageContext& c, double height) {
@@ -332,9 +326,9 @@ class SelfAdaptationPage final : public Page {
     } else {
       section(c.ui, "FIRST PASS", fmt::format("shots of {}: weights α", found_->tasks[task()].name));
       const SelfAdaptation::FewShot& found = *shots();
-      double left = 1, largest = 1e-9;
-      for (const double each : found.weights) left -= each, largest = std::max(largest, std::abs(each));
-      largest = std::max(largest, std::abs(left));
+      const double left = model_weight(found.weights);
+      double largest = std::max(1e-9, std::abs(left));
+      for (const double each : found.weights) largest = std::max(largest, std::abs(each));
       bars.push_back(
           {"α no expert", std::max(0.0, left) / largest, -1, fmt::format("{:.2f}", left), "what is left to 1"});
       for (std::size_t k = 0; k < found.weights.size(); ++k)
@@ -362,7 +356,7 @@ class SelfAdaptationPage final : public Page {
   int steps_ = 60, task_ = 0;
   ChosenBy by_ = ChosenBy::prompt;
   SweepController learning_;
-  std::shared_ptr<const SelfAdaptation> found_, measured_;  // so far; the last whose losses are others
+  std::shared_ptr<const SelfAdaptation> found_;  // so far
   std::shared_ptr<const ExpertSet> set_;
   std::uint64_t of_ = 0;           // reading of the model that they are of
   std::vector<Intervention> put_;  // what was put among the edits last
