@@ -74,6 +74,7 @@ std::string words_of(const ExpertRouting& routing, const Trace& trace, Index exp
 Scene load_scene(const RoutingReport& report, const ExpertRouting& routing, const Trace& trace, double width,
                  double height, const Style& style) {
   constexpr double lowest = 18, highest = 30, words_at = 216, bars_at = 30;
+  constexpr double share_of_bars = 0.3;  // of a narrow picture: the words want the room
   const Theme& theme = style.theme;
   // Where there is no room for all, those that took most.
   std::vector<Index> shown(static_cast<std::size_t>(report.experts));
@@ -85,7 +86,7 @@ Scene load_scene(const RoutingReport& report, const ExpertRouting& routing, cons
   }
   const double pitch = std::clamp((height - lowest) / static_cast<double>(shown.size()), lowest, highest);
   const double most = std::max(report.chance, std::ranges::max(routing.load));
-  const double words_x = std::min(words_at, width * 0.45), longest = words_x - bars_at - 40;
+  const double words_x = std::min(words_at, width * share_of_bars), longest = words_x - bars_at - 40;
   const double even = bars_at + longest * report.chance / most, bottom = pitch * static_cast<double>(shown.size());
   const Font number = theme.small_token(), word = theme.token();
   Scene out;
@@ -105,8 +106,10 @@ Scene load_scene(const RoutingReport& report, const ExpertRouting& routing, cons
              fmt::format("expert {}: {} tokens, {:.2f} % of the load (even {:.2f} %), {:.2f} % of the weight", e,
                          nth(routing.tokens, e), 100 * load, 100 * report.chance, 100 * nth(routing.weight, e))});
     write(words_x - 12, std::to_string(nth(routing.tokens, e)), number, theme.text, Anchor::end);
-    write(words_x, elided(words_of(routing, trace, e), word, width - words_x, style.measure), word, theme.text,
-          Anchor::start);
+    const std::string words = words_of(routing, trace, e),
+                      fitting = elided(words, word, width - words_x - 10, style.measure);
+    out.add({Text{{words_x, middle + half_capital(word)}, fitting, word, theme.text, Anchor::start, 0},
+             fmt::format("words.{}", e), fitting == words ? "" : fmt::format("expert {}: {}", e, words)});
   }
   out.add(
       {Line{{{even, 0}, {even, bottom}}, theme.muted, 1}, "even", fmt::format("even share: 1 ÷ {}", report.experts)});

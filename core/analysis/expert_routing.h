@@ -5,7 +5,8 @@
 //   weight_e = Σ of e's weights ÷ Σ of all weights    likewise
 //   used     = exp(−Σ_e load_e ln load_e)             as many experts as would do the same work evenly
 //   balance  = E Σ_e load_e · mean over tokens of softmax(logits)_e    what Switch Transformers' auxiliary loss holds
-//                                                     down: 1 where even, E where one expert has it all
+//                                                     down: 1 where even, E/k where the same k experts
+//                                                     have it all
 
 #include <cstdint>
 #include <set>

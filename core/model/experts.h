@@ -35,7 +35,7 @@ std::vector<double> router_probabilities(const Tensor& logits, Index token);
 /// How evenly a router shares its tokens out (Fedus et al., Switch Transformers, 2022, eq. 4 to 6, where k = 1). Of n
 /// tokens, each of which k of E experts take:
 ///   load_e = tokens that e took ÷ (k n),  probability_e = mean over tokens of softmax(logits)_e
-///   value  = E Σ_e load_e · probability_e       1 where even, E where one expert has it all
+///   value  = E Σ_e load_e · probability_e       1 where loads are even, E/k where the same k experts have it all
 struct RouterBalance {
   std::vector<Index> tokens;              ///< (expert) how many it took
   std::vector<double> load, probability;  ///< (expert)

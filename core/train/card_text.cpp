@@ -229,9 +229,12 @@ std::string card_markdown(const ModelCard& card) {
         recipe.optimizer.attention_entropy_from, recipe.optimizer.attention_entropy);
   if (recipe.optimizer.expert_balance > 0)
     out += fmt::format(
-        "- **Balance**: E Σ load · mean router probability (1 where experts share tokens out evenly, {} where one has "
-        "them all; mean over layers) costs {:g} nats of loss a unit (Fedus et al., Switch Transformers, 2022).{}\n",
-        shape.experts, recipe.optimizer.expert_balance,
+        "- **Balance**: E Σ load · mean router probability (1 where experts share tokens out evenly, {:g} where the "
+        "same "
+        "{} have them all; mean over layers) costs {:g} nats of loss a unit (Fedus et al., Switch Transformers, "
+        "2022).{}\n",
+        static_cast<double>(shape.experts) / shape.experts_per_token, shape.experts_per_token,
+        recipe.optimizer.expert_balance,
         card.training.curve.empty() ? "" : fmt::format(" It ended at {:.3f}.", card.training.curve.back().balance));
   out += fmt::format(
       "- **Held-out loss**: {:.4f} nats per {} over {} that it never learnt from.", card.loss,

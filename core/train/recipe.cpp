@@ -196,14 +196,14 @@ void Recipe::check(const std::string& where) const {
             ? "\"vit\", which sees pictures"
             : "\"gpt2\" or \"llama\", with experts \"mixtral\", or \"mamba\" or \"mamba2\", which say what comes next",
         fmt::format("\"{}\"", model.family), "or another task");
-  if ((encoder || both || sees) && model.mlp == 0)
+  if (model.needs_mlp() && model.mlp == 0)
     throw Error(shape + ": mlp",
                 fmt::format("a hidden layer, as every {} has", encoder ? "BERT"
                                                                : sees  ? "ViT"
-                                                                       : "BART"),
+                                                               : both  ? "BART"
+                                                                       : "expert"),
                 "0");
   if (model.has_experts()) {
-    check_range(model.mlp, 1, 1 << 16, shape + ": mlp");
     check_range(model.experts, 1, 256, shape + ": experts");
     check_range(model.experts_per_token, 1, model.experts, shape + ": experts_per_token");
   }

@@ -38,6 +38,8 @@ struct ModelShape {
   /// mamba, which has none.
   bool state_space() const { return family == "mamba" || family == "mamba2"; }
   bool has_experts() const { return family == "mixtral"; }
+  /// Whether `mlp` may not be 0.
+  bool needs_mlp() const { return has_experts() || family == "bert" || family == "bart" || family == "vit"; }
   /// Rotary positions, grouped queries, heads of any width, gated MLPs.
   bool rotary() const { return family == "llama" || family == "mixtral"; }
   int head_width() const { return d_head > 0 ? d_head : width / std::max(heads, 1); }

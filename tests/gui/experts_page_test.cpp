@@ -117,8 +117,9 @@ TEST_CASE("a model without experts says which have some") {
   p.driver.click("Open tiny-mixtral");
   REQUIRE(p.driver.until([&] { return p.driver.shown("routing"); }, 8000));
   CHECK(p.results().model.model->config().name == "tiny-mixtral");
-  CHECK(p.driver.shown("load"));
+  REQUIRE(p.driver.until([&] { return p.driver.shown("load"); }, 8000));  // its height is what the first one leaves
   CHECK(p.driver.shown("load/load.7"));
+  CHECK(p.driver.shown("load/words.7"));
 }
 
 }  // namespace headscope::experts_page_test

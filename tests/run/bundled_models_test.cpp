@@ -150,6 +150,7 @@ TEST_CASE("bundled model tiny-mixtral is what its card says, and its experts go 
   check_model("tiny-mixtral");
   const auto folder = testing::source_dir() / "models" / "tiny-mixtral";
   CHECK(std::filesystem::file_size(folder / "model.safetensors") <= 1'500'000);
+  CHECK(load_recipe(folder / "recipe.json").optimizer.expert_balance == 0.02);  // as lesson 31 says
   Backend backend(1);
   const LoadedModel loaded = load_model(folder, backend);
   // Of texts that it never learnt from: no expert idle, none with it all, and a token again goes where it went.

@@ -130,11 +130,11 @@ class ExpertsPage final : public ReadingPage {
 
   /// Whether experts go by what a token is.
   static void shared(const PageContext& c, const ExpertRouting& routing) {
-    section(c.ui, "EXPERTS IN COMMON", "of two tokens; by chance in grey");
+    section(c.ui, "EXPERTS IN COMMON", "chance in grey");
     const auto share = [](double of) { return std::isnan(of) ? std::string("–") : fmt::format("{:.0f} %", 100 * of); };
     const std::string chance = share(routing.shared.any);
     fact(c.ui, "The same token again", share(routing.shared.same), nullptr,
-         {fmt::format("experts that both took ÷ experts of a token, mean over {} pairs", routing.shared.same_pairs),
+         {fmt::format("experts that took both ÷ experts of a token, mean over {} pairs", routing.shared.same_pairs),
           "chance: of any two tokens of the text"},
          &chance);
     fact(c.ui, "One behind the other", share(routing.shared.next), nullptr,
@@ -151,7 +151,7 @@ class ExpertsPage final : public ReadingPage {
   void tokens(const PageContext& c) {
     const auto answer = job_.answer();
     const ExpertRouting& routing = shown(answer->result);
-    const double width = std::max(std::floor(c.room()), 80 + 22.0 * static_cast<double>(routing.weights.dim(0))),
+    const double width = std::max(std::floor(c.room()), 64 + 17.0 * static_cast<double>(routing.weights.dim(0))),
                  room = room_below(c);
     section(c.ui, "WHICH EXPERT TOOK WHICH TOKEN", fmt::format("layer {} · click pins the token", routing.layer));
     matrix_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", routing.layer, width, room),
@@ -159,6 +159,9 @@ class ExpertsPage final : public ReadingPage {
                    Matrix matrix = routing_matrix(answer->result, routing, answer->source.trace);
                    matrix.width = width, matrix.height = height;
                    matrix.largest_cell = 48;
+                   Scene scene = matrix_scene(matrix, style);
+                   if (scene.width <= width) return scene;
+                   matrix.width = 2 * width - scene.width;  // the last words lean over the edge
                    return matrix_scene(matrix, style);
                  });
     const Index pinned = pinned_row(c, *answer->source.trace);
@@ -180,8 +183,9 @@ class ExpertsPage final : public ReadingPage {
            fmt::format("{}[{}, {}]", name(Site{SiteKind::router_weights, routing.layer}), cell->column, cell->row)});
       if (touch.clicked) c.editor.pin(cell->column);
     }
+    if (!matrix_.scene()) return;  // whose height says how much is left
     section(c.ui, "WHAT EACH EXPERT TOOK", "its load beside the even share, and its tokens");
-    const double list_width = std::floor(c.room()), list_height = std::max(room_below(c) - 8, 110.0);
+    const double list_width = std::floor(c.room()), list_height = std::max(room_below(c) - 18, 110.0);
     list_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", routing.layer, list_width, list_height),
                [answer, &routing, list_width, list_height](const Style& style) {
                  return load_scene(answer->result, routing, *answer->source.trace, list_width, list_height, style);

@@ -136,6 +136,8 @@ void TrainWorkspace::shape(Ui& ui) {
     draft.model.d_head = 0;  // what only one family has
     draft.model.first_positions = "random";
     draft.optimizer.expert_balance = draft.model.has_experts() ? 0.02 : 0;
+    if (draft.model.mlp == 0 && draft.model.needs_mlp())
+      draft.model.mlp = (draft.model.has_experts() ? 1 : 4) * draft.model.width;
     if (draft.model.state_space()) draft.optimizer.attention_entropy = 0, draft.optimizer.attention_entropy_from = 0;
   };
   using Labels = std::span<const char* const>;
@@ -200,11 +202,11 @@ void TrainWorkspace::shape_fields(Ui& ui) {
     number(ui, "States", model.states, 1);
     number(ui, "Expand", model.expand, 1);
   } else {
-    number(ui, model.has_experts() ? "Width of an expert" : "MLP width", model.mlp, 64);
+    number(ui, model.has_experts() ? "Expert width" : "MLP width", model.mlp, 64);
   }
   if (model.has_experts()) {
     number(ui, "Experts", model.experts, 1);
-    number(ui, "Experts per token", model.experts_per_token, 1);
+    number(ui, "Per token", model.experts_per_token, 1);
   }
   number(ui, "Context", model.context, 16);
   number(ui, "Batch", draft.batch, 4);
@@ -252,7 +254,7 @@ void TrainWorkspace::controls(Ui& ui) {
     fact(ui, "Balance of experts", fmt::format("{:.3f} (even 1)", p.balance), nullptr,
          {"E Σ load · mean router probability in the last step's batch, mean over layers",
           fmt::format("costs {:g} nats a unit, which are no part of the loss above",
-                      controller_.draft().optimizer.expert_balance)});
+                      controller_.running().optimizer.expert_balance)});
   fact(ui, "Learning rate now", fmt::format("{:.2e}", p.learning_rate));
   fact(ui, "Gradient norm", fmt::format("{:.3f}", p.gradient_norm), nullptr, {"before clipping"});
   fact(ui, "Speed", fmt::format("{:.1f} k tokens/s", p.tokens_per_second / 1000));
