@@ -95,6 +95,9 @@ TEST_CASE("a recipe trains a model with experts, and the price of balance makes 
 TEST_CASE("recipes say what experts may be, and read back as they are") {
   const Recipe recipe =
       parse_recipe(recipe_text(R"(, "experts": 6, "experts_per_token": 3)", R"(, "expert_balance": 0.02)"), "test");
+  CHECK(recipe.model.experts == 6);
+  CHECK(recipe.model.experts_per_token == 3);
+  CHECK(recipe.optimizer.expert_balance == 0.02);
   CHECK(parse_recipe(recipe_json(recipe), "again").model == recipe.model);
   CHECK(recipe_json(parse_recipe(recipe_json(recipe), "again")) == recipe_json(recipe));
   CHECK(parse_recipe(recipe_text(""), "test").model.experts == 8);
