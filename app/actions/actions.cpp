@@ -121,6 +121,7 @@ void add_file(std::vector<Action>& all) {
       {"tiny-bert", "Open tiny-bert: stories, an encoder that tells masked words"},
       {"tiny-translate", "Open tiny-translate: two small languages whose alignment is known"},
       {"tiny-vit", "Open tiny-vit: pictures of shapes, a vision transformer"},
+      {"tiny-mixtral", "Open tiny-mixtral: plain English, each token through two of eight experts"},
       {"tiny-mamba", "Open tiny-mamba: stories, told by states in place of attention"},
       {"induction-2l", "Open induction-2l: two layers that learnt to repeat"},
       {"sink-2l", "Open sink-2l: two layers whose heads rest on the first token"},

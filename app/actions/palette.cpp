@@ -26,6 +26,7 @@ std::string further_words(std::string_view action) {
        "machine translation encoder-decoder seq2seq sequence to sequence translation T5 BART Marian source target"},
       {"file.open.tiny-vit", "vision transformer ViT DeiT CLIP image picture patches"},
       {"file.open.tiny-bert", "BERT RoBERTa encoder masked language model masked LM MLM bidirectional [MASK]"},
+      {"file.open.tiny-mixtral", "Mixtral mixture of experts MoE sparse experts router Switch Transformer"},
       {"file.open.tiny-mamba", "Mamba SSM state space model recurrent"},
       {"file.open.everyday-gpt2",
        "GPT-2 GPT decoder-only causal language model everyday English sentences first start"},

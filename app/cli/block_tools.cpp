@@ -320,6 +320,11 @@ Report Experts::read(const ReadRun& run) const {
               fmt::format("layer {}: as many experts as would do the same work evenly", each.layer), each.used});
     out.fact(
         {fmt::format("balance_{}", each.layer), "  … E Σ load · mean router probability, 1 where even", each.balance});
+    out.fact({fmt::format("shared_same_{}", each.layer),
+              "  … share of experts that a token has again when it comes again", each.shared.same});
+    out.fact({fmt::format("shared_next_{}", each.layer), "  … that the next token has too", each.shared.next});
+    out.fact(
+        {fmt::format("shared_any_{}", each.layer), "  … that any two tokens have in common: chance", each.shared.any});
     const DroppedTokens dropped = dropped_tokens(each, capacity_);
     out.fact({fmt::format("dropped_{}", each.layer),
               fmt::format("  … places dropped, were there room for {} tokens an expert", dropped.capacity),

@@ -28,8 +28,9 @@ struct TrainOptions {
 std::string progress_line(const TrainingProgress& p) {
   std::string held_out = std::isnan(p.held_out) ? "" : fmt::format(", held-out {:.4f}", p.held_out);
   const std::string floor = std::isnan(p.floor) ? "" : fmt::format(" (floor {:.4f})", p.floor);
-  return fmt::format("step {}/{}  loss {:.4f}{}{}  {} tokens/s  {} left", p.step, p.steps, p.loss, held_out, floor,
-                     grouped(static_cast<std::int64_t>(p.tokens_per_second)), duration_text(p.seconds_left));
+  const std::string balance = std::isnan(p.balance) ? "" : fmt::format(", balance {:.3f} (even 1)", p.balance);
+  return fmt::format("step {}/{}  loss {:.4f}{}{}{}  {} tokens/s  {} left", p.step, p.steps, p.loss, held_out, floor,
+                     balance, grouped(static_cast<std::int64_t>(p.tokens_per_second)), duration_text(p.seconds_left));
 }
 
 /// On a terminal one line that is written over; elsewhere a line for every held-out loss.

@@ -2,8 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+#include <vector>
+
 #include "core/base/nth.h"
 #include "viz/scene/compose.h"
+#include "viz/scene/map_cells.h"
+#include "viz/scene/text.h"
 
 namespace headscope {
 
@@ -46,34 +54,85 @@ Matrix load_matrix(const RoutingReport& report) {
   return out;
 }
 
-LineChart load_chart(const RoutingReport& report, const ExpertRouting& routing, const Style& style) {
-  LineChart chart;
-  chart.y_title = fmt::format("share of layer {}", routing.layer);
-  chart.x_title = "expert";
-  chart.grid = chart.points = true;
-  chart.y_low = 0;
-  ChartSeries load{"tokens", style.theme.accent, {}, {}}, weight{"weight", style.theme.muted, {}, {}},
-      even{"even", style.theme.muted, {0.0, static_cast<double>(report.experts - 1)}, {report.chance, report.chance}};
-  even.dashed = even.quiet = true;
-  const int step = (report.experts + 15) / 16;
-  for (int e = 0; e < report.experts; ++e) {
-    if (e % step == 0) chart.x_ticks.push_back(e);
-    load.x.push_back(e), load.y.push_back(nth(routing.load, e));
-    weight.x.push_back(e), weight.y.push_back(nth(routing.weight, e));
+namespace {
+/// The words that an expert took, each once, in the order of the text: "and ×3  was  hungry".
+std::string words_of(const ExpertRouting& routing, const Trace& trace, Index expert) {
+  std::vector<std::pair<std::string, int>> words;
+  for (Index i = 0; i < routing.weights.dim(0); ++i) {
+    if (routing.weights.at(i, expert) == 0) continue;
+    const std::string word = token_word(trace, i);
+    const auto known = std::ranges::find(words, word, &std::pair<std::string, int>::first);
+    known == words.end() ? static_cast<void>(words.emplace_back(word, 1)) : static_cast<void>(++known->second);
   }
-  chart.series = {even, weight, load};
-  return chart;
+  std::string out;
+  for (const auto& [word, times] : words)
+    out += (out.empty() ? "" : "  ") + word + (times > 1 ? fmt::format(" ×{}", times) : "");
+  return out;
+}
+}  // namespace
+
+Scene load_scene(const RoutingReport& report, const ExpertRouting& routing, const Trace& trace, double width,
+                 double height, const Style& style) {
+  constexpr double lowest = 18, highest = 30, words_at = 216, bars_at = 30;
+  constexpr double share_of_bars = 0.3;  // of a narrow picture: the words want the room
+  const Theme& theme = style.theme;
+  // Where there is no room for all, those that took most.
+  std::vector<Index> shown(static_cast<std::size_t>(report.experts));
+  std::iota(shown.begin(), shown.end(), Index{0});
+  const auto room = static_cast<std::size_t>(std::max((height - lowest) / lowest, 1.0));
+  if (shown.size() > room) {
+    std::ranges::stable_sort(shown, std::greater{}, [&](Index e) { return nth(routing.tokens, e); });
+    shown.resize(room);
+  }
+  const double pitch = std::clamp((height - lowest) / static_cast<double>(shown.size()), lowest, highest);
+  const double most = std::max(report.chance, std::ranges::max(routing.load));
+  const double words_x = std::min(words_at, width * share_of_bars), longest = words_x - bars_at - 40;
+  const double even = bars_at + longest * report.chance / most, bottom = pitch * static_cast<double>(shown.size());
+  const Font number = theme.small_token(), word = theme.token();
+  Scene out;
+  out.width = width, out.height = bottom + lowest;
+  SceneSeries loads{"load", {}, {}, {}};
+  for (std::size_t row = 0; row < shown.size(); ++row) {
+    const Index e = shown[row];
+    const double load = nth(routing.load, e), y = pitch * static_cast<double>(row), middle = y + pitch / 2;
+    loads.x.push_back(static_cast<double>(e)), loads.y.push_back(load);
+    const auto write = [&](double x, std::string text, const Font& font, Color color, Anchor anchor) {
+      out.add({Text{{x, middle + half_capital(font)}, std::move(text), font, color, anchor, 0}, "", ""});
+    };
+    write(20, std::to_string(e), number, theme.muted, Anchor::end);
+    const double thick = std::min(12.0, pitch - 6);
+    out.add({Box{{bars_at, middle - thick / 2, std::max(longest * load / most, 1.0), thick}, theme.accent, {}, 0, 2},
+             fmt::format("load.{}", e),
+             fmt::format("expert {}: {} tokens, {:.2f} % of the load (even {:.2f} %), {:.2f} % of the weight", e,
+                         nth(routing.tokens, e), 100 * load, 100 * report.chance, 100 * nth(routing.weight, e))});
+    write(words_x - 12, std::to_string(nth(routing.tokens, e)), number, theme.text, Anchor::end);
+    const std::string words = words_of(routing, trace, e),
+                      fitting = elided(words, word, width - words_x - 10, style.measure);
+    out.add({Text{{words_x, middle + half_capital(word)}, fitting, word, theme.text, Anchor::start, 0},
+             fmt::format("words.{}", e), fitting == words ? "" : fmt::format("expert {}: {}", e, words)});
+  }
+  out.add(
+      {Line{{{even, 0}, {even, bottom}}, theme.muted, 1}, "even", fmt::format("even share: 1 ÷ {}", report.experts)});
+  out.add({Text{{even, bottom + 13},
+                shown.size() < static_cast<std::size_t>(report.experts)
+                    ? fmt::format("even; {} of {} experts", shown.size(), report.experts)
+                    : std::string("even"),
+                number,
+                theme.muted,
+                Anchor::middle,
+                0},
+           "", ""});
+  out.series.push_back(std::move(loads));
+  return out;
 }
 
 Scene routing_scene(const RoutingReport& report, const ExpertRouting& routing, std::shared_ptr<const Trace> trace,
                     double width, double height, const Style& style) {
   Matrix matrix = routing_matrix(report, routing, std::move(trace));
   matrix.width = width;
-  matrix.height = height * 0.7;
-  LineChart chart = load_chart(report, routing, style);
-  chart.width = width;
-  chart.height = height * 0.3;
-  const Scene parts[] = {matrix_scene(matrix, style), line_chart_scene(chart, style)};
+  matrix.height = height * 0.6;
+  const Scene parts[] = {matrix_scene(matrix, style),
+                         load_scene(report, routing, *matrix.tokens, width, height * 0.4, style)};
   return below(parts, 12);
 }
 

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "core/analysis/expert_routing.h"
-#include "viz/scene/line_chart.h"
 #include "viz/scene/matrix_scene.h"
 
 namespace headscope {
@@ -14,9 +13,11 @@ namespace headscope {
 Matrix routing_matrix(const RoutingReport& report, const ExpertRouting& routing, std::shared_ptr<const Trace> trace);
 /// Layers down, experts across: the load, around chance.
 Matrix load_matrix(const RoutingReport& report);
-/// Load and weight of every expert of a layer, beside the even share.
-LineChart load_chart(const RoutingReport& report, const ExpertRouting& routing, const Style& style);
-/// The matrix of tokens above the chart of loads.
+/// A line for every expert of a layer: its load as a bar beside the even share, how many tokens it took, and their
+/// words. Where there is no room for all, the busiest.
+Scene load_scene(const RoutingReport& report, const ExpertRouting& routing, const Trace& trace, double width,
+                 double height, const Style& style);
+/// The matrix of tokens above the lines of experts.
 Scene routing_scene(const RoutingReport& report, const ExpertRouting& routing, std::shared_ptr<const Trace> trace,
                     double width, double height, const Style& style);
 

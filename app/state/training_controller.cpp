@@ -105,7 +105,7 @@ TrainingController::TrainingController(JobRunner& jobs, DocumentEditor& editor, 
                                        std::size_t most_bytes)
     : jobs_(jobs), editor_(editor), open_(run), most_bytes_(most_bytes), documents_(documents_folder()) {
   for (const char* name : {"induction-2l", "sink-2l", "everyday-gpt2", "tiny-gpt2", "tiny-llama", "tiny-bert",
-                           "tiny-translate", "tiny-vit", "tiny-mamba"})
+                           "tiny-translate", "tiny-vit", "tiny-mixtral", "tiny-mamba"})
     for (const char* place : {"models", "../models"})
       if (const auto file = find_asset((fs::path(place) / name / "recipe.json").string())) {
         recipes_.emplace_back(name, file->lexically_normal());

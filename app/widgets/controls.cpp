@@ -357,7 +357,9 @@ void badge(const Ui& ui, const std::string& text, Color color) {
   ui.name(text, at, end);
 }
 
-void empty_state(const Ui& ui, const std::string& title, const std::string& advice) {
+namespace {
+/// Returns where its last line stands. `below`: height that is wanted under it.
+float empty_words(const Ui& ui, const std::string& title, const std::string& advice, float below) {
   const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
   Font strong = ui.body();
   strong.weight = 600;
@@ -365,9 +367,23 @@ void empty_state(const Ui& ui, const std::string& title, const std::string& advi
   const std::vector<std::string> lines = wrapped(advice, ui.body(), width, ui.fonts);
   ui.name(title, at, {at.x + room.x, at.y + room.y});
   const float line = ui.px(20), x = at.x + room.x / 2;
-  float y = at.y + std::max(line, (room.y - line * static_cast<float>(lines.size() + 1)) / 2);
+  float y = at.y + std::max(line, (room.y - below - line * static_cast<float>(lines.size() + 1)) / 2);
   middle_text(ui, x, y, title, strong, ui.theme.text, Anchor::middle);
   for (const std::string& text : lines) middle_text(ui, x, y += line, text, ui.body(), ui.theme.muted, Anchor::middle);
+  return y;
+}
+}  // namespace
+
+void empty_state(const Ui& ui, const std::string& title, const std::string& advice) {
+  empty_words(ui, title, advice, 0);
+}
+
+bool empty_state(const Ui& ui, const std::string& title, const std::string& advice, const char* action) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().x, width = button_width(ui, action);
+  const float y = empty_words(ui, title, advice, ui.px(48));
+  ImGui::SetCursorScreenPos({at.x + std::max((room - width) / 2, 0.f), y + ui.px(20)});
+  return button(ui, action);
 }
 
 }  // namespace headscope

@@ -82,5 +82,7 @@ void badge(const Ui& ui, const std::string& text, Color color);
 
 /// Text that says what to do where there is nothing to show yet, wrapped and centred in the room that is left.
 void empty_state(const Ui& ui, const std::string& title, const std::string& advice);
+/// The same with a button below that does something about it. True when pressed.
+bool empty_state(const Ui& ui, const std::string& title, const std::string& advice, const char* action);
 
 }  // namespace headscope

@@ -5,9 +5,12 @@
 //   weight_e = Σ of e's weights ÷ Σ of all weights    likewise
 //   used     = exp(−Σ_e load_e ln load_e)             as many experts as would do the same work evenly
 //   balance  = E Σ_e load_e · mean over tokens of softmax(logits)_e    what Switch Transformers' auxiliary loss holds
-//                                                     down: 1 where even, E where one expert has it all
+//                                                     down: 1 where even, E/k where the same k experts
+//                                                     have it all
 
+#include <cstdint>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -16,13 +19,27 @@
 
 namespace headscope {
 
+/// How many of their experts two tokens have in common, ÷ k, mean over pairs of positions. Where the same token comes
+/// again (Xue et al., OpenMoE, 2024: routing by what the token is, not by what the text says), where one follows the
+/// other (Jiang et al., Mixtral of Experts, 2024, § 5), and of any two positions, which is chance: what the loads alone
+/// would give. NaN where there are no such pairs.
+struct SharedExperts {
+  double same = 0, next = 0, any = 0;
+  Index same_pairs = 0;
+};
+
 struct ExpertRouting {
   int layer = 0;
-  Tensor weights;                    ///< (token, expert) as recorded, 0 where an expert did not take the token
+  Tensor logits;                     ///< (token, expert) as recorded
+  Tensor weights;                    ///< likewise, 0 where an expert did not take the token
   std::vector<double> load, weight;  ///< (expert)
   std::vector<Index> tokens;         ///< (expert) how many it took
   double used = 0, balance = 0;
+  SharedExperts shared;
 };
+
+/// `ids`: of the tokens that are routed. REQUIRES as many as there are rows.
+SharedExperts shared_experts(const Tensor& weights, std::span<const std::int32_t> ids);
 
 struct RoutingReport {
   int experts = 0, per_token = 0;

@@ -412,6 +412,7 @@ std::span<const LessonTerm> lesson_terms() {
   static const std::vector<LessonTerm> all = [] {
     std::vector<LessonTerm> out(std::begin(run_terms), std::end(run_terms));
     out.insert(out.end(), analysis_terms().begin(), analysis_terms().end());
+    out.insert(out.end(), expert_terms().begin(), expert_terms().end());
     return out;
   }();
   return all;

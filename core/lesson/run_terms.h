@@ -90,6 +90,8 @@ struct LessonTerm {
 };
 /// Those that ask what Analyse's pages show of a run: lens, attribution, rollout, masks.
 std::span<const LessonTerm> analysis_terms();
+/// Those that ask who took which token, of models with experts.
+std::span<const LessonTerm> expert_terms();
 /// All of them, for help and for the page that documents them.
 std::span<const LessonTerm> lesson_terms();
 

@@ -32,6 +32,12 @@ struct ExpertConfig {
 
   bool at(int layer) const { return count > 0 && (layers.empty() || layers[static_cast<std::size_t>(layer)]); }
   bool anywhere() const { return count > 0 && (layers.empty() || std::ranges::count(layers, true) > 0); }
+  /// How many layers of `of` have experts.
+  int layers_among(int of) const {
+    int sum = 0;
+    for (int layer = 0; layer < of; ++layer) sum += at(layer);
+    return sum;
+  }
   /// Whether some layer of `of` has one MLP for all tokens.
   bool leaves_dense(int of) const {
     for (int layer = 0; layer < of; ++layer)

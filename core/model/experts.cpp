@@ -117,6 +117,17 @@ void route_back(const ExpertConfig& c, const Routed& of, const Tensor& d_weights
     for (const std::int32_t e : of.chosen) give(e);
 }
 
+/// Adds price · d(E Σ_e load_e · mean softmax_e) / d(logits); loads do not move with the logits.
+void balance_back(double price, const std::vector<double>& load, const Tensor& logits, Tensor& d_logits) {
+  const auto experts = static_cast<double>(logits.dim(1)), n = static_cast<double>(logits.dim(0));
+  for (Index token = 0; token < logits.dim(0); ++token) {
+    const std::vector<double> p = router_probabilities(logits, token);
+    const double mean = std::inner_product(p.begin(), p.end(), load.begin(), 0.0);
+    for (Index e = 0; e < logits.dim(1); ++e)
+      d_logits.ref(token, e) += static_cast<float>(price * experts / n * nth(p, e) * (nth(load, e) - mean));
+  }
+}
+
 /// What one expert makes of the tokens that it takes.
 struct Taken {
   Index expert = 0;
@@ -244,7 +255,38 @@ ExpertLayer expert_layer(const RawExperts& raw,
   return out;
 }
 
-Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Backend& backend, const Tensor& logits) {
+std::vector<double> router_probabilities(const Tensor& logits, Index token) {
+  std::vector<double> out;
+  std::vector<std::int32_t> all(static_cast<std::size_t>(logits.dim(1)));
+  std::iota(all.begin(), all.end(), 0);
+  for (Index e = 0; e < logits.dim(1); ++e) out.push_back(static_cast<double>(logits.at(token, e)));
+  softmax(out, all);
+  return out;
+}
+
+RouterBalance router_balance(const Tensor& logits, const Tensor& weights) {
+  const auto experts = static_cast<std::size_t>(weights.dim(1));
+  RouterBalance out{std::vector<Index>(experts, 0), std::vector<double>(experts, 0.0),
+                    std::vector<double>(experts, 0.0), 0};
+  double all = 0;
+  for (Index token = 0; token < weights.dim(0); ++token) {
+    const std::vector<double> p = router_probabilities(logits, token);
+    for (std::size_t e = 0; e < experts; ++e) {
+      const bool taken = weights.at(token, static_cast<Index>(e)) != 0;
+      out.tokens[e] += taken;
+      all += taken;
+      out.probability[e] += p[e] / static_cast<double>(weights.dim(0));
+    }
+  }
+  for (std::size_t e = 0; e < experts; ++e) {
+    out.load[e] = all > 0 ? static_cast<double>(out.tokens[e]) / all : 0;
+    out.value += static_cast<double>(experts) * out.load[e] * out.probability[e];
+  }
+  return out;
+}
+
+Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Backend& backend, const Tensor& logits,
+                      double balance_price) {
   auto routes = std::make_shared<std::vector<Routed>>(static_cast<std::size_t>(logits.dim(0)));
   Tensor out = backend.empty(logits.shape());
   std::ranges::fill(out.mutable_values(), 0.0f);
@@ -257,13 +299,16 @@ Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Back
   });
   Tape* const tape = backend.tape();
   if (tape && tape->active(logits))
-    tape->record(out, [tape, logits, config, routes](const Tensor& d_weights) {
+    tape->record(out, [tape, logits, config, routes, balance_price,
+                       load = balance_price != 0 ? router_balance(logits, out).load
+                                                 : std::vector<double>()](const Tensor& d_weights) {
       const Tape::Slot slot = tape->into(logits);
       Tensor into = slot.values;
       for (Index token = 0; token < logits.dim(0); ++token) {
         for (Index e = 0; !slot.add && e < logits.dim(1); ++e) into.ref(token, e) = 0;
         route_back(config, nth(*routes, token), d_weights, token, into);
       }
+      if (balance_price != 0) balance_back(balance_price, load, logits, into);
     });
   return out;
 }

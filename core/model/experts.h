@@ -29,9 +29,26 @@ struct ExpertLayer {
 ExpertLayer expert_layer(const RawExperts& raw,
                          const std::function<Linear(const Tensor&, const Tensor&, const char* role)>& linear);
 
+/// softmax(logits) of one token, over all experts. logits (token, expert).
+std::vector<double> router_probabilities(const Tensor& logits, Index token);
+
+/// How evenly a router shares its tokens out (Fedus et al., Switch Transformers, 2022, eq. 4 to 6, where k = 1). Of n
+/// tokens, each of which k of E experts take:
+///   load_e = tokens that e took ÷ (k n),  probability_e = mean over tokens of softmax(logits)_e
+///   value  = E Σ_e load_e · probability_e       1 where loads are even, E/k where the same k experts have it all
+struct RouterBalance {
+  std::vector<Index> tokens;              ///< (expert) how many it took
+  std::vector<double> load, probability;  ///< (expert)
+  double value = 0;
+};
+/// Both (token, expert); an expert took the tokens whose weight is not 0.
+RouterBalance router_balance(const Tensor& logits, const Tensor& weights);
+
 /// logits (token, expert) → weights of the same shape, 0 where an expert does not take the token. `correction` (expert)
 /// may be undefined. With a tape, gradients flow to the logits; which experts were chosen is taken as given.
-Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Backend& backend, const Tensor& logits);
+/// `balance_price`: what a unit of RouterBalance::value adds to the number that is differentiated.
+Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Backend& backend, const Tensor& logits,
+                      double balance_price = 0);
 
 /// x (token, d_model), unit inner stride → (token, d_model). An expert takes the tokens whose weight is not 0; with a
 /// tape, weights of 0 have no gradient.

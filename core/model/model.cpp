@@ -370,7 +370,8 @@ class Model::Pass {
   Tensor experts(int layer, const ExpertLayer& of, const Tensor& x) {
     settle();
     const Tensor logits = tap({SiteKind::router_logits, layer}, b_.linear(x, of.router));
-    const Tensor weights = router_weights(c_.experts, of.correction, b_, logits);
+    const Tensor weights = router_weights(c_.experts, of.correction, b_, logits,
+                                          ctx_.balance_price / c_.experts.layers_among(c_.dims.layers));
     return through_experts(c_, of, b_, x, tap({SiteKind::router_weights, layer}, weights));
   }
 

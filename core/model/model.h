@@ -58,6 +58,8 @@ struct Ctx {
   Tensor patches = {};
   double entropy_price = 0;  ///< with a tape: what a nat of attention entropy (without the first key; mean over rows,
                              ///< heads, layers; of cross-attention by itself) adds to the number that is differentiated
+  /// With a tape: what a unit of RouterBalance::value, mean over the layers with experts, adds likewise.
+  double balance_price = 0;
   /// > 0: texts of so many tokens are read, whatever the model's context. For models that do not end there
   /// (ModelConfig::ends_at_context()), where positions go on as they are, or as an edit says.
   int context = 0;

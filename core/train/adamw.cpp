@@ -70,6 +70,7 @@ void OptimizerSettings::check() const {
   require(clip_norm >= 0 && std::isfinite(clip_norm), "clip_norm", "0 or a positive number", clip_norm);
   require(attention_entropy >= 0 && attention_entropy <= 10, "attention_entropy", "a number in 0…10",
           attention_entropy);
+  require(expert_balance >= 0 && expert_balance <= 10, "expert_balance", "a number in 0…10", expert_balance);
   require(attention_entropy_from == 0 || (attention_entropy_from > 0 && attention_entropy_from < schedule_steps),
           "attention_entropy_from", "0, or a step before the last", static_cast<double>(attention_entropy_from));
   require(warmup_steps >= 0, "warmup_steps", "0 or more", static_cast<double>(warmup_steps));

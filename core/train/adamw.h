@@ -31,6 +31,9 @@ struct OptimizerSettings {
   /// Steps in which it is free; from then on the price rises evenly and is whole at schedule_steps. Heads that pay from
   /// the first step give up before they have learned what to look for.
   std::int64_t attention_entropy_from = 0;
+  /// Nats of loss that a unit of balance costs in models with experts (Fedus et al., Switch Transformers, 2022, α of
+  /// eq. 4; mean over layers: RouterBalance). 0 = free: routers then tend to send every token to the same few experts.
+  double expert_balance = 0;
 
   /// What step `step` (the first is 0) multiplies the update with.
   double rate_at(std::int64_t step) const;

@@ -74,10 +74,16 @@ std::string shape_text(const ModelShape& shape) {
                      : shape.family == "bert" ? "BERT"
                      : shape.family == "bart" ? "BART"
                      : shape.family == "vit"  ? "ViT"
+                     : shape.has_experts()    ? "Mixtral"
                                               : "Llama",
                      shape.layers, shape.family == "bart" ? " in each stack" : "", shape.heads,
                      shape.kv_heads < shape.heads ? fmt::format(" ({} of keys and values)", shape.kv_heads) : "",
-                     shape.width, shape.mlp > 0 ? fmt::format("MLP {}", shape.mlp) : "attention only", shape.context);
+                     shape.width,
+                     shape.has_experts() ? fmt::format("{} experts of {}, of which {} take each token", shape.experts,
+                                                       shape.mlp, shape.experts_per_token)
+                     : shape.mlp > 0     ? fmt::format("MLP {}", shape.mlp)
+                                         : "attention only",
+                     shape.context);
 }
 
 /// What stands in place of attention where a model has none.
@@ -221,6 +227,15 @@ std::string card_markdown(const ModelCard& card) {
         "- **Price of looking everywhere**: from step {} on, a nat of mean attention entropy (without the first key) "
         "costs up to {:g} nats of loss, so that heads choose where they look.\n",
         recipe.optimizer.attention_entropy_from, recipe.optimizer.attention_entropy);
+  if (recipe.optimizer.expert_balance > 0)
+    out += fmt::format(
+        "- **Balance**: E Σ load · mean router probability (1 where experts share tokens out evenly, {:g} where the "
+        "same "
+        "{} have them all; mean over layers) costs {:g} nats of loss a unit (Fedus et al., Switch Transformers, "
+        "2022).{}\n",
+        static_cast<double>(shape.experts) / shape.experts_per_token, shape.experts_per_token,
+        recipe.optimizer.expert_balance,
+        card.training.curve.empty() ? "" : fmt::format(" It ended at {:.3f}.", card.training.curve.back().balance));
   out += fmt::format(
       "- **Held-out loss**: {:.4f} nats per {} over {} that it never learnt from.", card.loss,
       recipe.task.draws()      ? "picture"

@@ -35,8 +35,11 @@ double number_or_null(const JsonView& value) {
 
 json curve_json(const std::vector<TrainingPoint>& curve) {
   json points = json::array();
-  for (const TrainingPoint& point : curve)
-    points.push_back({point.step, point.loss, std::isnan(point.held_out) ? json(nullptr) : json(point.held_out)});
+  for (const TrainingPoint& point : curve) {
+    json& numbers = points.emplace_back(
+        json{point.step, point.loss, std::isnan(point.held_out) ? json(nullptr) : json(point.held_out)});
+    if (!std::isnan(point.balance)) numbers.push_back(point.balance);
+  }
   return points;
 }
 
@@ -47,8 +50,9 @@ TrainingRecord parse_record(std::string_view text, const std::string& where) {
   record.steps = root.at("steps").integer(0);
   record.seconds = root.at("seconds").number();
   for (const JsonView& point : root.at("curve").elements("points")) {
-    const std::vector<JsonView> numbers = point.elements("numbers", 3, 3);
-    record.curve.push_back({numbers[0].integer(), number_or_null(numbers[1]), number_or_null(numbers[2])});
+    const std::vector<JsonView> numbers = point.elements("numbers", 3, 4);
+    record.curve.push_back({numbers[0].integer(), number_or_null(numbers[1]), number_or_null(numbers[2]),
+                            numbers.size() > 3 ? numbers[3].number() : nan});
   }
   return record;
 }
@@ -69,8 +73,8 @@ TrainingRecord load_training_record(const std::filesystem::path& file) {
 }
 
 bool TrainingPoint::operator==(const TrainingPoint& other) const {
-  const bool same_held_out = held_out == other.held_out || (std::isnan(held_out) && std::isnan(other.held_out));
-  return step == other.step && loss == other.loss && same_held_out;
+  const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  return step == other.step && loss == other.loss && same(held_out, other.held_out) && same(balance, other.balance);
 }
 
 std::size_t Checkpoint::bytes() const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/special_values.h"
 #include "core/tensor/tensor.h"
 #include "core/train/recipe.h"
 
@@ -16,8 +17,9 @@ namespace headscope {
 /// One step of the loss curve.
 struct TrainingPoint {
   std::int64_t step = 0;
-  double loss = 0;      ///< mean over the step's batch before its update, nats per token
-  double held_out = 0;  ///< mean over the held-out rows after it; NaN where it was not measured
+  double loss = 0;       ///< mean over the step's batch before its update, nats per token
+  double held_out = 0;   ///< mean over the held-out rows after it; NaN where it was not measured
+  double balance = nan;  ///< of experts in the step's batch, 1 where even; NaN where there are none
   bool operator==(const TrainingPoint& other) const;  ///< NaN equals NaN
 };
 
@@ -32,7 +34,7 @@ struct Checkpoint {
 };
 
 /// What a finished model says about its training: training.json, {"steps": n, "seconds": s, "curve": [[step, loss,
-/// held-out loss], …]} with a point for every held-out loss.
+/// held-out loss], …]} with a point for every held-out loss; of models with experts their balance is a fourth number.
 struct TrainingRecord {
   std::int64_t steps = 0;
   double seconds = 0;

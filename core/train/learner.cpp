@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/model/experts.h"
 #include "core/tensor/tape.h"
 
 namespace headscope {
@@ -40,6 +41,29 @@ struct Learner::Impl {
     if (!counted) throw Error(c.name + ": batch", "at least one target that counts", "none");
   }
 };
+
+namespace {
+/// How evenly routers share out the tokens of a pass.
+class BalanceReader final : public Tap {
+ public:
+  bool wants(Site site) const override {
+    return site.kind == SiteKind::router_logits || site.kind == SiteKind::router_weights;
+  }
+  Tensor at(Site site, const Tensor& value) override {
+    if (site.kind == SiteKind::router_logits)
+      logits_ = value;
+    else
+      sum_ += router_balance(logits_, value).value, ++layers_;
+    return value;
+  }
+  double mean() const { return layers_ > 0 ? sum_ / layers_ : nan; }
+
+ private:
+  Tensor logits_;
+  double sum_ = 0;
+  int layers_ = 0;
+};
+}  // namespace
 
 ForwardResult run_batch(const Model& model, const Batch& batch, const Ctx& ctx, const MapRequest& maps, Tap* cross) {
   const std::vector<Index> lengths(static_cast<std::size_t>(batch.sequences), batch.length);
@@ -109,16 +133,20 @@ StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequ
   Impl& s = *impl_;
   s.check(batch);
   std::vector<AttentionMap> kept;
+  BalanceReader balance;
+  TapChain both(s.tap ? std::vector<Tap*>{s.tap.get(), &balance} : std::vector<Tap*>{&balance});
+  const bool experts = s.model->config().experts.anywhere();
   StepReport report = gradient_step(
       s.parameters, s.optimizer, s.backend,
       [&](Tape& tape) {
         ForwardResult result =
             run_batch(*s.model, batch,
                       Ctx{.backend = s.backend,
-                          .tap = s.tap.get(),
+                          .tap = experts ? &both : s.tap.get(),
                           .stop = stop,
                           .tape = &tape,
-                          .entropy_price = s.optimizer.settings().entropy_price_at(s.optimizer.steps())},
+                          .entropy_price = s.optimizer.settings().entropy_price_at(s.optimizer.steps()),
+                          .balance_price = s.optimizer.settings().expert_balance},
                       maps);
         kept = std::move(result.maps);
         const Backend::Recording recording(s.backend, &tape);
@@ -126,6 +154,7 @@ StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequ
       },
       stop);
   report.maps = std::move(kept);
+  report.balance = balance.mean();
   return report;
 }
 

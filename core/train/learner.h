@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/special_values.h"
 #include "core/model/model.h"
 #include "core/train/adamw.h"
 #include "core/train/parameters.h"
@@ -37,6 +38,7 @@ struct StepReport {
   double loss = 0;           ///< mean over the counted targets, nats per token, before the update
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
+  double balance = nan;  ///< of experts (RouterBalance::value), mean over their layers; NaN where there are none
   std::vector<AttentionMap> maps;  ///< of the pass, when asked for (of a decoder with a source: its own)
 };
 

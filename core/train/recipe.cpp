@@ -65,34 +65,38 @@ std::vector<Field> model_fields(Recipe& r) {
       fields.push_back(each);
     return fields;
   }
-  return {{"family", &r.model.family},
-          {"layers", &r.model.layers},
-          {"heads", &r.model.heads},
-          {"kv_heads", &r.model.kv_heads},
-          {"width", &r.model.width},
-          {"d_head", &r.model.d_head},
-          {"mlp", &r.model.mlp},
-          {"context", &r.model.context},
-          {"initial_deviation", &r.model.initial_deviation},
-          {"first_positions", &r.model.first_positions}};
+  std::vector<Field> fields{{"family", &r.model.family}, {"layers", &r.model.layers},
+                            {"heads", &r.model.heads},   {"kv_heads", &r.model.kv_heads},
+                            {"width", &r.model.width},   {"d_head", &r.model.d_head},
+                            {"mlp", &r.model.mlp}};
+  if (r.model.has_experts()) {
+    fields.push_back({"experts", &r.model.experts});
+    fields.push_back({"experts_per_token", &r.model.experts_per_token});
+  }
+  fields.push_back({"context", &r.model.context});
+  fields.push_back({"initial_deviation", &r.model.initial_deviation});
+  fields.push_back({"first_positions", &r.model.first_positions});
+  return fields;
 }
 std::vector<Field> training_fields(Recipe& r) {
-  return {{"steps", &r.steps},
-          {"batch", &r.batch},
-          {"seed", &r.seed},
-          {"learning_rate", &r.optimizer.learning_rate},
-          {"final_learning_rate", &r.optimizer.final_learning_rate},
-          {"warmup_steps", &r.optimizer.warmup_steps},
-          {"weight_decay", &r.optimizer.weight_decay},
-          {"beta1", &r.optimizer.beta1},
-          {"beta2", &r.optimizer.beta2},
-          {"epsilon", &r.optimizer.epsilon},
-          {"clip_norm", &r.optimizer.clip_norm},
-          {"attention_entropy", &r.optimizer.attention_entropy},
-          {"attention_entropy_from", &r.optimizer.attention_entropy_from},
-          {"evaluate_every", &r.evaluate_every},
-          {"evaluate_rows", &r.evaluate_rows},
-          {"checkpoint_every", &r.checkpoint_every}};
+  std::vector<Field> fields{{"steps", &r.steps},
+                            {"batch", &r.batch},
+                            {"seed", &r.seed},
+                            {"learning_rate", &r.optimizer.learning_rate},
+                            {"final_learning_rate", &r.optimizer.final_learning_rate},
+                            {"warmup_steps", &r.optimizer.warmup_steps},
+                            {"weight_decay", &r.optimizer.weight_decay},
+                            {"beta1", &r.optimizer.beta1},
+                            {"beta2", &r.optimizer.beta2},
+                            {"epsilon", &r.optimizer.epsilon},
+                            {"clip_norm", &r.optimizer.clip_norm},
+                            {"attention_entropy", &r.optimizer.attention_entropy},
+                            {"attention_entropy_from", &r.optimizer.attention_entropy_from}};
+  if (r.model.has_experts()) fields.push_back({"expert_balance", &r.optimizer.expert_balance});
+  fields.push_back({"evaluate_every", &r.evaluate_every});
+  fields.push_back({"evaluate_rows", &r.evaluate_rows});
+  fields.push_back({"checkpoint_every", &r.checkpoint_every});
+  return fields;
 }
 
 [[noreturn]] void unknown_key(const std::string& where, const std::string& key, const std::vector<std::string>& known) {
@@ -133,13 +137,13 @@ void check_range(std::int64_t value, std::int64_t low, std::int64_t high, const 
 
 /// How the heads of attention share out the width.
 void check_heads(const ModelShape& model, const std::string& shape) {
-  if (model.family != "llama" && model.d_head != 0 && model.d_head * model.heads != model.width)
+  if (!model.rotary() && model.d_head != 0 && model.d_head * model.heads != model.width)
     throw Error(shape + ": d_head", fmt::format("width / heads (or 0): {}'s heads share out the width", model.family),
                 fmt::format("{}", model.d_head));
   if (model.d_head == 0 && model.width % model.heads != 0)
     throw Error(shape + ": heads", fmt::format("a divisor of the width {}", model.width),
                 fmt::format("{}", model.heads));
-  if (model.family != "llama" && model.kv_heads != model.heads)
+  if (!model.rotary() && model.kv_heads != model.heads)
     throw Error(shape + ": kv_heads",
                 fmt::format("{}, as many as heads: {} has no grouped queries", model.heads, model.family),
                 fmt::format("{}", model.kv_heads));
@@ -149,7 +153,7 @@ void check_heads(const ModelShape& model, const std::string& shape) {
 
 namespace {
 void check_family(const std::string& family, const std::string& shape) {
-  const std::vector<std::string> families{"gpt2", "llama", "bert", "bart", "vit", "mamba", "mamba2"};
+  const std::vector<std::string> families{"gpt2", "llama", "mixtral", "bert", "bart", "vit", "mamba", "mamba2"};
   if (std::ranges::find(families, family) == families.end())
     throw Error(shape + ": family", fmt::format("one of {}", fmt::join(families, ", ")), fmt::format("\"{}\"", family));
 }
@@ -184,18 +188,25 @@ void Recipe::check(const std::string& where) const {
                 fmt::format("{}, CLS and the patches of a picture", ShapesTask::vision(task).tokens()),
                 fmt::format("{}", model.context));
   if (encoder != (task.kind == "masked") || both != task.translates() || sees != task.draws())
-    throw Error(shape + ": family",
-                task.kind == "masked" ? "\"bert\", which tells masked tokens"
-                : task.translates()   ? "\"bart\", which reads a source"
-                : task.draws()        ? "\"vit\", which sees pictures"
-                                      : "\"gpt2\" or \"llama\", or \"mamba\" or \"mamba2\", which say what comes next",
-                fmt::format("\"{}\"", model.family), "or another task");
-  if ((encoder || both || sees) && model.mlp == 0)
+    throw Error(
+        shape + ": family",
+        task.kind == "masked" ? "\"bert\", which tells masked tokens"
+        : task.translates()   ? "\"bart\", which reads a source"
+        : task.draws()
+            ? "\"vit\", which sees pictures"
+            : "\"gpt2\" or \"llama\", with experts \"mixtral\", or \"mamba\" or \"mamba2\", which say what comes next",
+        fmt::format("\"{}\"", model.family), "or another task");
+  if (model.needs_mlp() && model.mlp == 0)
     throw Error(shape + ": mlp",
                 fmt::format("a hidden layer, as every {} has", encoder ? "BERT"
                                                                : sees  ? "ViT"
-                                                                       : "BART"),
+                                                               : both  ? "BART"
+                                                                       : "expert"),
                 "0");
+  if (model.has_experts()) {
+    check_range(model.experts, 1, 256, shape + ": experts");
+    check_range(model.experts_per_token, 1, model.experts, shape + ": experts_per_token");
+  }
   check_range(model.states, 1, 1 << 10, shape + ": states");
   check_range(model.expand, 1, 16, shape + ": expand");
   if (model.family == "mamba2" && model.expand * model.width % model.heads != 0)
@@ -209,7 +220,7 @@ void Recipe::check(const std::string& where) const {
   if (!(model.initial_deviation > 0 && model.initial_deviation <= 1))
     throw Error(shape + ": initial_deviation", "a number above 0, at most 1",
                 fmt::format("{}", model.initial_deviation));
-  if (model.first_positions != "random" && (model.first_positions != "sinusoids" || model.family == "llama"))
+  if (model.first_positions != "random" && (model.first_positions != "sinusoids" || model.rotary()))
     throw Error(shape + ": first_positions", "\"random\", or with learned positions \"sinusoids\"",
                 fmt::format("\"{}\"", model.first_positions));
   check_range(steps, 1, 1 << 24, training + ": steps");
@@ -342,6 +353,10 @@ ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
                    {"intermediate_size", shape.mlp},
                    {"head_dim", shape.head_width()},
                    {"max_position_embeddings", shape.context}});
+  if (shape.has_experts())
+    config.update({{"num_local_experts", shape.experts},
+                   {"num_experts_per_tok", shape.experts_per_token},
+                   {"rope_theta", 10000.0}});
   ModelConfig out = kind.read_config(ConfigReader::parse(config.dump(), "recipe: model"));
   out.family = shape.family;
   out.name = recipe.name;

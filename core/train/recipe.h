@@ -20,22 +20,28 @@
 namespace headscope {
 
 struct ModelShape {
-  std::string family = "gpt2";  ///< "gpt2", "llama", of the task "masked" "bert", of the task "translate" "bart", of
-                                ///< "shapes" "vit"; without attention "mamba" and "mamba2"
+  std::string family = "gpt2";  ///< "gpt2", "llama", "mixtral", of the task "masked" "bert", of the task "translate"
+                                ///< "bart", of "shapes" "vit"; without attention "mamba" and "mamba2"
   int layers = 4, heads = 4;    ///< of each stack
-  int kv_heads = 4;             ///< fewer than heads: grouped queries (llama only)
+  int kv_heads = 4;             ///< fewer than heads: grouped queries (llama and mixtral only)
   int width = 128;
-  int d_head = 0;                          ///< width of a head; 0 = width / heads (another for llama only)
-  int mlp = 512;                           ///< width of the hidden layer; 0 = attention only
+  int d_head = 0;                          ///< width of a head; 0 = width / heads (another for llama and mixtral only)
+  int mlp = 512;                           ///< width of the hidden layer, of mixtral in each expert; 0 = attention only
+  int experts = 8, experts_per_token = 2;  ///< of each layer, and as many of them take a token (mixtral only)
   int context = 256;                       ///< of pictures the number of their tokens
   double initial_deviation = 0.02;         ///< of the first weights (Parameters::initial)
-  std::string first_positions = "random";  ///< what learned positions start as: "random" or "sinusoids" (not llama)
+  std::string first_positions = "random";  ///< what learned positions start as: "random" or "sinusoids" (gpt2 …)
   int states = 16;                         ///< of each channel (mamba, mamba2 only)
   int expand = 2;                          ///< channels of a state space, in widths
   bool operator==(const ModelShape&) const = default;
   /// Whether positions mix through a state in place of attention: `mlp` and `kv_heads` then say nothing, nor `heads` of
   /// mamba, which has none.
   bool state_space() const { return family == "mamba" || family == "mamba2"; }
+  bool has_experts() const { return family == "mixtral"; }
+  /// Whether `mlp` may not be 0.
+  bool needs_mlp() const { return has_experts() || family == "bert" || family == "bart" || family == "vit"; }
+  /// Rotary positions, grouped queries, heads of any width, gated MLPs.
+  bool rotary() const { return family == "llama" || family == "mixtral"; }
   int head_width() const { return d_head > 0 ? d_head : width / std::max(heads, 1); }
 };
 

@@ -25,7 +25,7 @@ void TrainingCourse::resume(const Checkpoint& checkpoint) {
   curve_ = checkpoint.curve;
   progress_.step = checkpoint.step;
   progress_.seconds = checkpoint.seconds;
-  if (!curve_.empty()) progress_.loss = curve_.back().loss;
+  if (!curve_.empty()) progress_.loss = curve_.back().loss, progress_.balance = curve_.back().balance;
   for (const TrainingPoint& point : curve_)
     if (!std::isnan(point.held_out)) progress_.held_out = point.held_out, progress_.held_out_step = point.step;
 }
@@ -44,7 +44,8 @@ TrainingProgress TrainingCourse::run(BatchLearner& learner, std::int64_t steps, 
     progress_.loss = report.loss;
     progress_.gradient_norm = report.gradient_norm;
     progress_.learning_rate = report.learning_rate;
-    curve_.push_back({step, report.loss, nan});
+    progress_.balance = report.balance;
+    curve_.push_back({step, report.loss, nan, report.balance});
     // Not cancelled: a checkpoint between a step and its evaluation would lose the point for ever.
     if (step % evaluate_every_ == 0 || step == progress_.steps) {
       progress_.held_out = curve_.back().held_out = held_out_loss(learner, held_out_);

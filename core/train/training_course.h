@@ -24,6 +24,7 @@ struct TrainingProgress {
   double floor = 0;              ///< of the held-out rows
   double learning_rate = 0;      ///< of the last step
   double gradient_norm = 0;      ///< before clipping
+  double balance = nan;          ///< of experts, in the last step's batch (StepReport); NaN where there are none
   double seconds = 0;            ///< spent on training, in all sittings together
   double tokens_per_second = 0;  ///< of this sitting, evaluations included; 0 before the first step
   double seconds_left = 0;       ///< at that speed

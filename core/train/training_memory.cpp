@@ -41,7 +41,7 @@ TrainingMemory state_space_memory(const Recipe& recipe) {
 TrainingMemory training_memory(const Recipe& recipe) {
   if (recipe.model.state_space()) return state_space_memory(recipe);
   const ModelShape& m = recipe.model;
-  const bool gated = m.family == "llama" && m.mlp > 0;
+  const bool gated = m.rotary() && m.mlp > 0;
   const bool both = m.family == "bart";  // two stacks, and attention from the one to the other
   constexpr int shortest_sentence = 6;   // with its end
   const double context = recipe.task.translates() ? std::min(m.context, shortest_sentence) : m.context;
@@ -51,13 +51,17 @@ TrainingMemory training_memory(const Recipe& recipe) {
   const double vocabulary = vocabulary_of(recipe.task);
   const double rows = double(recipe.batch) * context;
 
-  const double block = width * (2 * queries + 2 * keys) + (gated ? 3 : 2) * width * mlp;
+  const double matrices = (gated ? 3 : 2) * width * mlp;
+  const double block = width * (2 * queries + 2 * keys) + (m.has_experts() ? m.experts * (matrices + width) : matrices);
   const double across = both ? m.layers * width * (2 * queries + 2 * keys) : 0;
   const double parameters =
-      layers * block + across + width * vocabulary + (m.family == "llama" ? 0 : (both ? 2 : 1) * width * m.context);
+      layers * block + across + width * vocabulary + (m.rotary() ? 0 : (both ? 2 : 1) * width * m.context);
   // Per row of a block: both norms and the two residual sums, q k v z, and the hidden layer before and after its
   // activation (and its other branch).
-  const double row = 4 * width + 2 * queries + 2 * keys + (gated ? 3 : 2) * mlp;
+  const double hidden = (gated ? 3 : 2) * mlp;
+  // Of experts: what each is given and gives back, too; logits and weights of the router.
+  const double row = 4 * width + 2 * queries + 2 * keys +
+                     (m.has_experts() ? m.experts_per_token * (hidden + 2 * width) + 2 * m.experts : hidden);
   constexpr double bytes = sizeof(float);
   return {.weights = 4 * bytes * parameters,
           .activations = bytes * layers * rows * row,

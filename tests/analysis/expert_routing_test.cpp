@@ -64,6 +64,22 @@ TEST_CASE("loads, weights, how many experts are used and their balance, by hand"
   CHECK(dropped_tokens(r, 4).places.empty());
 }
 
+TEST_CASE("experts that two tokens have in common, by hand: of the same token, of neighbours, of any two") {
+  // Tokens a b a c, two experts of four each: {0,1} {1,2} {0,2} {2,3}.
+  Tensor weights = Tensor::zeros({4, 4});
+  const int took[4][2] = {{0, 1}, {1, 2}, {0, 2}, {2, 3}};
+  for (Index i = 0; i < 4; ++i)
+    for (const int e : took[i]) weights.ref(i, e) = 0.5f;
+  const std::int32_t ids[] = {7, 8, 7, 9};
+  const SharedExperts shared = shared_experts(weights, ids);
+  CHECK(shared.same_pairs == 1);
+  CHECK(shared.same == doctest::Approx(1.0 / 2));                // expert 0
+  CHECK(shared.next == doctest::Approx((1 + 1 + 1) / 3.0 / 2));  // 1, 2, 2
+  CHECK(shared.any == doctest::Approx((1 + 1 + 0 + 1 + 1 + 1) / 6.0 / 2));
+  const std::int32_t others[] = {7, 8, 5, 9};
+  CHECK(std::isnan(shared_experts(weights, others).same));
+}
+
 TEST_CASE("of a real pass every token is taken by as many experts as the model says, in the layers that have some") {
   for (const char* name : {"mixtral", "qwen3_moe", "olmoe", "gpt_oss"}) {
     CAPTURE(name);

@@ -113,6 +113,24 @@ TEST_CASE("a model without experts says which have some") {
   CHECK(p.app.settings().pages["Analyse"] == "experts");
   CHECK_FALSE(p.driver.shown("routing"));
   CHECK(p.driver.shown("This model has no experts"));
+  // One click opens the bundled one that has.
+  p.driver.click("Open tiny-mixtral");
+  REQUIRE(p.driver.until([&] { return p.driver.shown("routing"); }, 8000));
+  CHECK(p.results().model.model->config().name == "tiny-mixtral");
+  REQUIRE(p.driver.until([&] { return p.driver.shown("load"); }, 8000));  // its height is what the first one leaves
+  CHECK(p.driver.shown("load/load.7"));
+  CHECK(p.driver.shown("load/words.7"));
+  // Bars and the even share are of one scale.
+  RunRequest request;
+  request.ids = p.results().run->trace->ids();
+  request.add_bos = false;
+  request.capture.sites = expert_routing_sites(*p.results().model.model);
+  Backend backend(1);
+  const RoutingReport report =
+      read_expert_routing(*p.results().model.model, *run(p.results().model, request, Ctx{backend}));
+  const auto bar = p.driver.item("load/load.7"), even = p.driver.item("load/even");
+  const double load = report.layers[0].load[7], length = static_cast<double>(bar.max.x - bar.min.x);
+  CHECK(static_cast<double>(even.center().x - bar.min.x) == doctest::Approx(length / load / 8).epsilon(0.03));
 }
 
 }  // namespace headscope::experts_page_test

@@ -392,4 +392,41 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
   CHECK(kept(p) == chosen);
 }
 
+TEST_CASE("the layer and the capacity of experts come back with the session") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path file = scratch_dir("gui-session-experts") / "session.json";
+  AppOptions options = Explore::options(1600, 1200);
+  options.example = "tiny-mixtral";
+  const auto record = [](Program& p) {
+    ControlsRecord out;
+    p.workspaces.analyse.controls(out);
+    return out.text();
+  };
+  const auto open = [](Program& p) {
+    p.app.requests().workspace = workspace_index("Analyse");
+    p.app.settings().pages["Analyse"] = "experts";
+    REQUIRE(p.driver.until([&] { return p.app.settled() && p.driver.shown("routing"); }, 6000));
+  };
+  std::string chosen;
+  {
+    Program p(options);
+    open(p);
+    for (const char* control : {"Layer", "Capacity factor"}) {
+      CAPTURE(control);
+      const std::string before = record(p);
+      const Item item = p.driver.item(control);
+      p.driver.click_at({item.min.x + 0.8f * (item.max.x - item.min.x), item.center().y});
+      p.driver.frames(2);
+      CHECK(record(p) != before);
+    }
+    chosen = record(p);
+    CHECK(chosen.find("capacity") != std::string::npos);
+    p.app.explorer().files.save(file);
+  }
+  options.session = file;
+  Program p(options);
+  open(p);
+  CHECK(record(p) == chosen);
+}
+
 }  // namespace headscope::quit_test

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "core/analysis/expert_routing.h"
 #include "core/base/error.h"
 #include "core/edits/ablate_edit.h"
 #include "core/lesson/tell.h"
@@ -326,6 +328,48 @@ TEST_CASE("a guess is held against what the model says, beside chance") {
   const LessonStep until = step_of("kind: until\nask: a\nanswer: answer() != 'i'\nbecause: c");
   CHECK_FALSE(answered(until, t.run, 0.0).right);
   CHECK(answered(until, t.run->with({{{1, 0}, Ablate{Ablate::By::zero}}}), 0.0).right);
+}
+
+TEST_CASE("terms of experts are the numbers of their page") {
+  Backend backend(1);
+  RunRequest request;
+  request.model = testing::source_dir() / "models/tiny-mixtral";
+  request.text = "Anna ate an apple and Tom drank some milk. She was hungry.";
+  const LoadedModel model = load_model(request.model, backend);
+  const auto run = std::make_shared<LessonRun>(model, request, Stack::only, backend);
+  RunRequest wanted = request;
+  wanted.capture.sites = expert_routing_sites(*model.model);
+  const RoutingReport report = read_expert_routing(*model.model, *headscope::run(model, wanted, Ctx{backend}));
+  const ExpertRouting& r = report.layers[1];
+  const auto value = [&](const std::string& formula) { return Formula(formula, "here").value(lesson_names(run)); };
+  const auto number = [&](const std::string& formula) { return value(formula).real(); };
+  CHECK(number("experts()") == 8);
+  CHECK(number("experts_per_token()") == 2);
+  const Index first = experts_of(r, 2)[0];
+  const std::string e = std::to_string(first);
+  CHECK(number("experts_of(1, 'ate')[0]") == static_cast<double>(first));
+  CHECK(number("experts_of(1, 'ate')|length") == 2);
+  CHECK(number("expert_weight(1, 'ate', " + e + ")") == doctest::Approx(r.weights.at(2, first)));
+  CHECK(number("router_logit(1, 'ate', " + e + ")") == doctest::Approx(r.logits.at(2, first)));
+  double all = 0;
+  for (Index i = 0; i < 8; ++i) all += std::exp(static_cast<double>(r.logits.at(2, i)));
+  CHECK(number("router_probability(1, 'ate', " + e + ")") ==
+        doctest::Approx(std::exp(static_cast<double>(r.logits.at(2, first))) / all));
+  CHECK(number("expert_tokens(1, " + e + ")") == static_cast<double>(r.tokens[static_cast<std::size_t>(first)]));
+  CHECK(number("expert_load(1, " + e + ")") == doctest::Approx(r.load[static_cast<std::size_t>(first)]));
+  CHECK(number("expert_tokens(1, busiest_expert(1))") == static_cast<double>(std::ranges::max(r.tokens)));
+  CHECK(number("experts_used(1)") == doctest::Approx(r.used));
+  CHECK(number("expert_balance(1)") == doctest::Approx(r.balance));
+  CHECK(number("shared_experts(1, 'next')") == doctest::Approx(r.shared.next));
+  CHECK(number("shared_experts(1, 'any')") == doctest::Approx(r.shared.any));
+  const DroppedTokens dropped = dropped_tokens(r, 0.5);
+  CHECK(dropped.whole > 0);
+  CHECK(number("expert_capacity(1, 0.5)") == static_cast<double>(dropped.capacity));
+  CHECK(number("dropped_places(1, 0.5)") == static_cast<double>(dropped.places.size()));
+  CHECK(number("dropped_tokens(1, 0.5)") == static_cast<double>(dropped.whole));
+  for (const char* wrong :
+       {"expert_load(1, 8)", "expert_load(9, 0)", "shared_experts(1, 'all')", "dropped_tokens(1, 0)"})
+    CHECK_THROWS_AS(value(wrong), Error);
 }
 
 TEST_CASE("numbers are read in the ways that people write them") {

@@ -15,6 +15,7 @@
 #include "core/model/family.h"
 #include "core/model/formats/packed_pairs.h"
 #include "core/model/weight_reader.h"
+#include "core/tensor/tape.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/paths.h"
 
@@ -126,6 +127,58 @@ TEST_CASE("gradients of a router's weights go to the logits as the definition sa
       CAPTURE(renormalized);
       check_gradients({[&](Backend& b) { return router_weights(c, {}, b, logits); }, definition, {logits}}, 7);
     }
+}
+
+TEST_CASE("the balance of a router by hand, and what its price adds to the gradient of the logits") {
+  Backend backend(1);
+  // Two tokens with softmax .1 .4 .3 .2 and .4 .1 .3 .2; each takes its best two: loads 1/4 1/4 1/2 0.
+  const std::vector<float> logs{std::log(1.0f), std::log(4.0f), std::log(3.0f), std::log(2.0f),
+                                std::log(4.0f), std::log(1.0f), std::log(3.0f), std::log(2.0f)};
+  const Tensor two = Tensor::from({2, 4}, logs);
+  ExpertConfig c{.count = 4, .per_token = 2};
+  const RouterBalance hand = router_balance(two, router_weights(c, {}, backend, two));
+  CHECK(hand.tokens == std::vector<Index>{1, 1, 2, 0});
+  CHECK(hand.probability[0] == doctest::Approx(0.25));
+  CHECK(hand.value == doctest::Approx(4 * (0.25 * 0.25 + 0.25 * 0.25 + 0.5 * 0.3)));
+  // One expert that has it all: as many as there are experts, but for what softmax leaves the others.
+  c.per_token = 1;
+  const Tensor alone = Tensor::from({1, 4}, std::vector<float>{40, 0, 0, 0});
+  CHECK(router_balance(alone, router_weights(c, {}, backend, alone)).value == doctest::Approx(4));
+
+  const Tensor logits = random({7, 5}, 21);
+  c = {.count = 5, .per_token = 2, .renormalized = true};
+  const double price = 0.3;
+  Tape tape(backend);
+  tape.watch(logits);
+  Tensor weights;
+  {
+    const Backend::Recording recording(backend, &tape);
+    weights = router_weights(c, {}, backend, logits, price);
+  }
+  tape.backward(weights, Tensor::zeros(weights.shape()));  // of the weights themselves nothing comes back
+  const Tensor found = tape.gradient(logits);
+  const std::vector<double> load = router_balance(logits, weights).load;
+  std::vector<double> z;
+  for (const float each : logits.values()) z.push_back(static_cast<double>(each));
+  const auto priced = [&] {  // in float64, loads as they are
+    double sum = 0;
+    for (std::size_t t = 0; t < 7; ++t) {
+      double all = 0;
+      for (std::size_t e = 0; e < 5; ++e) all += std::exp(z[t * 5 + e]);
+      for (std::size_t e = 0; e < 5; ++e) sum += load[e] * std::exp(z[t * 5 + e]) / all / 7;
+    }
+    return price * 5 * sum;
+  };
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    const double at = z[i], step = 1e-5;
+    z[i] = at + step;
+    const double up = priced();
+    z[i] = at - step;
+    const double down = priced();
+    z[i] = at;
+    CHECK(static_cast<double>(found.packed().data()[i]) ==
+          doctest::Approx((up - down) / (2 * step)).epsilon(1e-4).scale(1e-4));
+  }
 }
 
 TEST_CASE("a cut gate is (clip(u) + 1) · g σ(α g) with g = min(gate, limit), and so is its gradient") {

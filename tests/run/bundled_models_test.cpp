@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "core/analysis/expert_routing.h"
 #include "core/analysis/past_context.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -32,8 +33,9 @@ void check_model(const std::string& name) {
   const Ctx ctx{backend};
   // Pictures and short texts cost little, and of a few the mean says nothing yet.
   const bool draws = load_recipe(folder / "recipe.json").task.draws();
-  const ModelCard now = measure_card(
-      folder, {.rows = 60, .texts = draws || name == "everyday-gpt2" ? 60 : 12, .ablated_rows = draws ? 40 : 1}, ctx);
+  const bool everyday = name == "everyday-gpt2" || name == "tiny-mixtral";
+  const ModelCard now =
+      measure_card(folder, {.rows = 60, .texts = draws || everyday ? 60 : 12, .ablated_rows = draws ? 40 : 1}, ctx);
   // Above the floor of the very rows measured: rows differ in how much they can surprise, the excess hardly does.
   // (Nobody knows the floor of masked tokens.)
   const bool floor = !std::isnan(now.floor);
@@ -42,7 +44,7 @@ void check_model(const std::string& name) {
                claimed_excess = card["loss"].get<double>() - (floor ? card["floor"].get<double>() : 0.0);
   CHECK(std::fabs(excess - claimed_excess) < (floor ? 0.03 : 0.1));
   if (now.recipe.task.kind == "stories")
-    CHECK(excess < (name == "everyday-gpt2" ? 0.08 : name == "tiny-gpt2" ? 0.15 : name == "tiny-mamba" ? 0.45 : 0.18));
+    CHECK(excess < (everyday ? 0.08 : name == "tiny-gpt2" ? 0.15 : name == "tiny-mamba" ? 0.45 : 0.18));
   double best_induction = 0;
   const auto dims = load_model(folder, backend).model->config().dims;
   REQUIRE(now.heads.size() == static_cast<std::size_t>(dims.layers * dims.heads));
@@ -143,6 +145,43 @@ TEST_CASE("tiny-mamba knows the grammar by heart and who the story is about, and
     CHECK(loss(told + " " + other) > 5);
   }
   CHECK(loss(read_file(testing::source_dir() / "assets/examples/tiny-mamba.txt") + " ro") > 2);  // of a song sung twice
+}
+TEST_CASE("bundled model tiny-mixtral is what its card says, and its experts go by kinds of words") {
+  check_model("tiny-mixtral");
+  const auto folder = testing::source_dir() / "models" / "tiny-mixtral";
+  CHECK(std::filesystem::file_size(folder / "model.safetensors") <= 1'500'000);
+  CHECK(load_recipe(folder / "recipe.json").optimizer.expert_balance == 0.02);  // as lesson 31 says
+  Backend backend(1);
+  const LoadedModel loaded = load_model(folder, backend);
+  // Of texts that it never learnt from: no expert idle, none with it all, and a token again goes where it went.
+  std::vector<double> load(8, 0);
+  double same = 0, any = 0, texts = 0;
+  std::vector<int> people(8, 0), ends(8, 0);
+  for (const auto& ids : learnt_texts(loaded, folder, 40, 64)) {
+    RunRequest request;
+    request.ids = ids;
+    request.add_bos = false;
+    request.capture.sites = expert_routing_sites(*loaded.model);
+    const auto trace = run(loaded, request, Ctx{backend});
+    const ExpertRouting r = read_expert_routing(*loaded.model, *trace).layers[1];
+    for (std::size_t e = 0; e < 8; ++e) load[e] += r.load[e];
+    if (!std::isnan(r.shared.same)) same += r.shared.same, any += r.shared.any, ++texts;
+    for (Index i = 0; i < r.weights.dim(0); ++i) {
+      const std::string word = loaded.tokenizer->decode(std::span(&ids[static_cast<std::size_t>(i)], 1));
+      const auto first = static_cast<std::size_t>(experts_of(r, i).front());
+      if (word == " he" || word == " she" || word == " Anna" || word == " Tom") ++people[first];
+      if (word == ".") ++ends[first];
+    }
+  }
+  for (const double each : load) CHECK(each / 40 > 0.05);
+  for (const double each : load) CHECK(each / 40 < 0.25);
+  REQUIRE(texts > 10);
+  CHECK(same / texts > 2 * any / texts);
+  const auto share = [](const std::vector<int>& of) {
+    return static_cast<double>(std::ranges::max(of)) / std::accumulate(of.begin(), of.end(), 0.0);
+  };
+  CHECK(share(people) > 0.8);
+  CHECK(share(ends) > 0.8);
 }
 TEST_CASE("bundled model tiny-vit is what its card says") {
   check_model("tiny-vit");

@@ -15,6 +15,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/base/nth.h"
+#include "core/model/experts.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -29,10 +30,7 @@ class ExpertsPage final : public ReadingPage {
     ImGui::Dummy({0, c.ui.px(4)});
     if (!c.results().model.model) return no_reading_yet(c);
     const Model& model = *c.results().model.model;
-    if (!model.config().experts.anywhere())
-      return empty_state(c.ui, "This model has no experts",
-                         "Every token goes through the one MLP of each layer. Mixtral, Qwen 3 MoE, OLMoE, GPT-OSS and "
-                         "DeepSeek have several.");
+    if (!model.config().experts.anywhere()) return no_experts(c);
     job_.want(c, expert_routing_sites(model), "", [](const ReadingSource& source, const Ctx&) {
       return read_expert_routing(*source.model.model, *source.trace);
     });
@@ -58,10 +56,7 @@ class ExpertsPage final : public ReadingPage {
       note(c.ui, fmt::format("Layer {} has one MLP for every token; shown is layer {}, the next that has experts.",
                              layer_, routing.layer));
     const Index row = std::min(pinned_row(c, *answer->source.trace), routing.weights.dim(0) - 1);
-    section(c.ui, "TAKEN BY", token_label(*answer->source.trace, row));
-    for (const Index e : experts_of(routing, row))
-      fact(c.ui, fmt::format("Expert {}", e), fmt::format("{:.4f}", routing.weights.at(row, e)), nullptr,
-           {fmt::format("{}[{}, {}]", name(Site{SiteKind::router_weights, routing.layer}), row, e)});
+    router(c, *answer, routing, row);
     section(c.ui, "LOAD", fmt::format("layer {}, even share in grey", routing.layer));
     const std::string even = fmt::format("{:.2f} %", 100 * report.chance);
     const auto busiest = std::ranges::max_element(routing.load) - routing.load.begin();
@@ -72,8 +67,9 @@ class ExpertsPage final : public ReadingPage {
     const std::string all = std::to_string(report.experts);
     fact(c.ui, "As many as even work takes", fmt::format("{:.1f}", routing.used), nullptr,
          {"exp of the entropy of the loads"}, &all);
-    fact(c.ui, "Balance", fmt::format("{:.3f}", routing.balance), nullptr,
+    fact(c.ui, "Balance (even 1)", fmt::format("{:.3f}", routing.balance), nullptr,
          {"E Σ load · mean router probability: 1 where even", "Fedus et al. 2022: what the auxiliary loss holds down"});
+    shared(c, routing);
     section(c.ui, "WITH A CAPACITY", "framed: dropped");
     slider(c.ui, "Capacity factor", capacity_, {0.25, 4, 1.25, true, "×", 2});
     const DroppedTokens dropped = dropped_tokens(routing, capacity_);
@@ -92,6 +88,59 @@ class ExpertsPage final : public ReadingPage {
  private:
   using Reading = ReadingJob<RoutingReport>::Reading;
 
+  static void no_experts(const PageContext& c) {
+    constexpr const char* example = "tiny-mixtral";
+    if (empty_state(c.ui, "This model has no experts",
+                    "Every token goes through the one MLP of each layer. Mixtral, Qwen 3 MoE, OLMoE, GPT-OSS and "
+                    "DeepSeek have several, and so has the small model that comes with the program:",
+                    fmt::format("Open {}", example).c_str()))
+      c.app.explorer.files.open_example(example);
+  }
+
+  /// What the router makes of one token, step by step: a logit for every expert, softmax, the largest, their weights.
+  static void router(const PageContext& c, const Reading& reading, const ExpertRouting& routing, Index row) {
+    constexpr std::size_t most = 8;
+    const ExpertConfig& config = reading.source.model.model->config().experts;
+    const bool softmax = config.score == RouterScore::softmax;
+    section(c.ui, "ROUTER", token_label(*reading.source.trace, row));
+    {
+      const UseFont font(c.ui, c.ui.small());
+      paragraph(c.ui, softmax ? "logit · softmax → weight" : "logit → weight", c.ui.theme.muted);
+    }
+    std::vector<Index> order(static_cast<std::size_t>(reading.result.experts));
+    std::iota(order.begin(), order.end(), Index{0});
+    const auto weight = [&](Index e) { return static_cast<double>(routing.weights.at(row, e)); };
+    const auto logit = [&](Index e) { return static_cast<double>(routing.logits.at(row, e)); };
+    std::ranges::stable_sort(
+        order, [&](Index a, Index b) { return weight(a) != weight(b) ? weight(a) > weight(b) : logit(a) > logit(b); });
+    const std::vector<double> probability = router_probabilities(routing.logits, row);
+    order.resize(std::min(order.size(), std::max(most, static_cast<std::size_t>(reading.result.per_token))));
+    for (const Index e : order) {
+      const bool taken = weight(e) != 0;
+      const std::string share = softmax ? fmt::format(" · {:.3f}", nth(probability, e)) : "";
+      fact(c.ui, fmt::format("Expert {}", e),
+           fmt::format("{:+.2f}{} → {}", logit(e), share, taken ? fmt::format("{:.3f}", weight(e)) : "not taken"),
+           taken ? nullptr : &c.ui.theme.muted,
+           {fmt::format("{}[{}, {}] = {:.4f}", name(Site{SiteKind::router_logits, routing.layer}), row, e, logit(e)),
+            fmt::format("{}[{}, {}] = {:.4f}", name(Site{SiteKind::router_weights, routing.layer}), row, e, weight(e)),
+            config.renormalized ? "the weights of those taken are divided by their sum"
+                                : "the weights are as they are"});
+    }
+  }
+
+  /// Whether experts go by what a token is.
+  static void shared(const PageContext& c, const ExpertRouting& routing) {
+    section(c.ui, "EXPERTS IN COMMON", "chance in grey");
+    const auto share = [](double of) { return std::isnan(of) ? std::string("–") : fmt::format("{:.0f} %", 100 * of); };
+    const std::string chance = share(routing.shared.any);
+    fact(c.ui, "The same token again", share(routing.shared.same), nullptr,
+         {fmt::format("experts that took both ÷ experts of a token, mean over {} pairs", routing.shared.same_pairs),
+          "chance: of any two tokens of the text"},
+         &chance);
+    fact(c.ui, "One behind the other", share(routing.shared.next), nullptr,
+         {"the same of every token and the one behind it", "Jiang et al. 2024, § 5"}, &chance);
+  }
+
   /// The layer that is chosen, or the next that has experts.
   const ExpertRouting& shown(const RoutingReport& report) const {
     for (const ExpertRouting& each : report.layers)
@@ -102,14 +151,17 @@ class ExpertsPage final : public ReadingPage {
   void tokens(const PageContext& c) {
     const auto answer = job_.answer();
     const ExpertRouting& routing = shown(answer->result);
-    const double width = std::max(std::floor(c.room()), 80 + 22.0 * static_cast<double>(routing.weights.dim(0))),
+    const double width = std::max(std::floor(c.room()), 64 + 17.0 * static_cast<double>(routing.weights.dim(0))),
                  room = room_below(c);
     section(c.ui, "WHICH EXPERT TOOK WHICH TOKEN", fmt::format("layer {} · click pins the token", routing.layer));
     matrix_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", routing.layer, width, room),
-                 [answer, &routing, width, height = std::max(room * 0.62, 160.0)](const Style& style) {
+                 [answer, &routing, width, height = std::max(room * 0.5, 160.0)](const Style& style) {
                    Matrix matrix = routing_matrix(answer->result, routing, answer->source.trace);
                    matrix.width = width, matrix.height = height;
                    matrix.largest_cell = 48;
+                   Scene scene = matrix_scene(matrix, style);
+                   if (scene.width <= width) return scene;
+                   matrix.width = 2 * width - scene.width;  // the last words lean over the edge
                    return matrix_scene(matrix, style);
                  });
     const Index pinned = pinned_row(c, *answer->source.trace);
@@ -131,10 +183,14 @@ class ExpertsPage final : public ReadingPage {
            fmt::format("{}[{}, {}]", name(Site{SiteKind::router_weights, routing.layer}), cell->column, cell->row)});
       if (touch.clicked) c.editor.pin(cell->column);
     }
-    section(c.ui, "LOAD OF EVERY EXPERT", "share of tokens and of weight; dashed: all alike");
-    chart_slot(c, chart_, "load", answer, std::to_string(routing.layer), std::floor(c.room()),
-               std::clamp(room_below(c) - 8, 110.0, 240.0),
-               [answer, &routing](const Style& style) { return load_chart(answer->result, routing, style); });
+    if (!matrix_.scene()) return;  // whose height says how much is left
+    section(c.ui, "WHAT EACH EXPERT TOOK", "its load beside the even share, and its tokens");
+    const double list_width = std::floor(c.room()), list_height = std::max(room_below(c) - 18, 110.0);
+    list_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", routing.layer, list_width, list_height),
+               [answer, &routing, list_width, list_height](const Style& style) {
+                 return load_scene(answer->result, routing, *answer->source.trace, list_width, list_height, style);
+               });
+    wide_scene(c, list_, "load");
   }
 
   void layers(const PageContext& c) {
@@ -167,7 +223,7 @@ class ExpertsPage final : public ReadingPage {
   double capacity_ = 1.25;
   int view_ = 0, layer_ = 0;
   ReadingJob<RoutingReport> job_{*this, "read.experts"};
-  ReadingSlot matrix_{*this, "scene.experts.tokens"}, chart_{*this, "scene.experts.load"},
+  ReadingSlot matrix_{*this, "scene.experts.tokens"}, list_{*this, "scene.experts.load"},
       loads_{*this, "scene.experts.layers"};
 };
 

@@ -26,8 +26,8 @@ namespace {
 
 using With = CompareController::With;
 constexpr const char* way_ids[] = {"edits", "text", "model", "training"};
-constexpr const char* bundled[] = {"everyday-gpt2", "tiny-gpt2",    "tiny-llama", "tiny-bert", "tiny-translate",
-                                   "tiny-mamba",    "induction-2l", "sink-2l",    "induction"};
+constexpr const char* bundled[] = {"everyday-gpt2", "tiny-gpt2",  "tiny-llama",   "tiny-bert", "tiny-translate",
+                                   "tiny-mixtral",  "tiny-mamba", "induction-2l", "sink-2l",   "induction"};
 
 std::string describe_side(const ComparedSide& side) {
   return fmt::format("{} · {} tokens", side.run->model.name, side.run->tokens.size());

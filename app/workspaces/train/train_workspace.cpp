@@ -135,6 +135,9 @@ void TrainWorkspace::shape(Ui& ui) {
     draft.model.kv_heads = draft.model.heads;
     draft.model.d_head = 0;  // what only one family has
     draft.model.first_positions = "random";
+    draft.optimizer.expert_balance = draft.model.has_experts() ? 0.02 : 0;
+    if (draft.model.mlp == 0 && draft.model.needs_mlp())
+      draft.model.mlp = (draft.model.has_experts() ? 1 : 4) * draft.model.width;
     if (draft.model.state_space()) draft.optimizer.attention_entropy = 0, draft.optimizer.attention_entropy_from = 0;
   };
   using Labels = std::span<const char* const>;
@@ -164,11 +167,11 @@ void TrainWorkspace::shape(Ui& ui) {
   }
   static constexpr const char* families[] = {"GPT-2", "Llama", "BERT", "BART", "ViT"};
   static constexpr std::string_view family_names[] = {"gpt2", "llama", "bert", "bart", "vit"};
-  static constexpr const char* without_attention[] = {"Mamba", "Mamba-2"};
-  static constexpr std::string_view without_names[] = {"mamba", "mamba2"};
+  static constexpr const char* others[] = {"Mixtral", "Mamba", "Mamba-2"};
+  static constexpr std::string_view other_names[] = {"mixtral", "mamba", "mamba2"};
   const std::string family = draft.model.family;
-  for (const std::string_view clicked : {row("training family", families, family_names, family),
-                                         row("training state space", without_attention, without_names, family)}) {
+  for (const std::string_view clicked :
+       {row("training family", families, family_names, family), row("training others", others, other_names, family)}) {
     if (clicked.empty()) continue;
     become(clicked);
     if (draft.model.family == "bert")
@@ -191,15 +194,19 @@ void TrainWorkspace::shape_fields(Ui& ui) {
   const bool grouped = model.kv_heads != model.heads;
   number(ui, "Layers", model.layers, 1);
   if (model.family != "mamba" && number(ui, "Heads", model.heads, 1) && !grouped) model.kv_heads = model.heads;
-  if (model.family == "llama") number(ui, "Key heads", model.kv_heads, 1);
+  if (model.rotary()) number(ui, "Key heads", model.kv_heads, 1);
   number(ui, "Width", model.width, 16);
   int d_head = model.head_width();
-  if (model.family == "llama" && number(ui, "Head width", d_head, 2)) model.d_head = d_head;
+  if (model.rotary() && number(ui, "Head width", d_head, 2)) model.d_head = d_head;
   if (model.state_space()) {
     number(ui, "States", model.states, 1);
     number(ui, "Expand", model.expand, 1);
   } else {
-    number(ui, "MLP width", model.mlp, 64);
+    number(ui, model.has_experts() ? "Expert width" : "MLP width", model.mlp, 64);
+  }
+  if (model.has_experts()) {
+    number(ui, "Experts", model.experts, 1);
+    number(ui, "Per token", model.experts_per_token, 1);
   }
   number(ui, "Context", model.context, 16);
   number(ui, "Batch", draft.batch, 4);
@@ -243,6 +250,11 @@ void TrainWorkspace::controls(Ui& ui) {
        {fmt::format("measured after step {}", p.held_out_step), "mean over texts that are never learnt from"});
   fact(ui, "Floor", nats(p.floor), nullptr,
        {"exact: Σ −log p of the held-out texts ÷ their tokens", "no model can stay below it on average"});
+  if (!std::isnan(p.balance))
+    fact(ui, "Balance of experts", fmt::format("{:.3f} (even 1)", p.balance), nullptr,
+         {"E Σ load · mean router probability in the last step's batch, mean over layers",
+          fmt::format("costs {:g} nats a unit, which are no part of the loss above",
+                      controller_.running().optimizer.expert_balance)});
   fact(ui, "Learning rate now", fmt::format("{:.2e}", p.learning_rate));
   fact(ui, "Gradient norm", fmt::format("{:.3f}", p.gradient_norm), nullptr, {"before clipping"});
   fact(ui, "Speed", fmt::format("{:.1f} k tokens/s", p.tokens_per_second / 1000));
