@@ -103,6 +103,7 @@ TEST_CASE("a recipe of one family becomes one of the other, without what only th
   for (const char* field : {"##Expert width", "##Experts", "##Per token", "##Key heads"}) CHECK(e.driver.shown(field));
   controller.draft().model.experts_per_token = 9;
   CHECK(controller.complaint().find("experts_per_token") != std::string::npos);
+  controller.draft().model.experts_per_token = 2;
   e.driver.click("Llama");
   CHECK(controller.complaint() == "");
   CHECK(controller.draft().optimizer.expert_balance == 0);
