@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "app/window/window.h"
 #include "app/window/screens.h"
+#include "app/window/window.h"
 #include "app/window/window_life.h"
 
 #define GLFW_INCLUDE_NONE
