@@ -74,13 +74,14 @@ class ExpertsPage final : public ReadingPage {
     slider(c.ui, "Capacity factor", capacity_, {0.25, 4, 1.25, true, "×", 2});
     const DroppedTokens dropped = dropped_tokens(routing, capacity_);
     const Index places = std::accumulate(routing.tokens.begin(), routing.tokens.end(), Index{0});
-    fact(c.ui, "An expert takes", fmt::format("{} tokens", dropped.capacity), nullptr,
+    fact(c.ui, "An expert takes", fmt::format("{} token{}", dropped.capacity, dropped.capacity == 1 ? "" : "s"),
+         nullptr,
          {fmt::format("⌈{:.2f} · {} ÷ {}⌉: factor · tokens · experts per token ÷ experts", capacity_, places,
                       report.experts),
           "Fedus et al. 2022, § 2.2"});
     fact(c.ui, "Dropped", fmt::format("{} of {} places", dropped.places.size(), places), nullptr,
          {"later tokens of experts that are full, in the order of the text"});
-    fact(c.ui, "Without any expert", fmt::format("{} tokens", dropped.whole), nullptr,
+    fact(c.ui, "Without any expert", fmt::format("{} token{}", dropped.whole, dropped.whole == 1 ? "" : "s"), nullptr,
          {"the residual stream alone carries them past this layer"});
     note(c.ui, "Counted, not run: this model was run without a capacity, as it is meant to be.");
   }
