@@ -39,7 +39,8 @@ void ask_for_film(Explore& e, const fs::path& folder) {
 }
 
 std::string written(Explore& e) {
-  REQUIRE(e.driver.until([&] { return e.app.explorer().jobs.message().has_value(); }, 3000));
+  REQUIRE(e.driver.until([&] { return e.app.explorer().jobs.message().has_value(); },
+                         20'000));  // a busy machine draws many frames meanwhile
   return e.app.explorer().jobs.message()->text;
 }
 
