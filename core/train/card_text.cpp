@@ -230,8 +230,7 @@ std::string card_markdown(const ModelCard& card) {
   if (recipe.optimizer.expert_balance > 0)
     out += fmt::format(
         "- **Balance**: E Σ load · mean router probability (1 where experts share tokens out evenly, {:g} where the "
-        "same "
-        "{} have them all; mean over layers) costs {:g} nats of loss a unit (Fedus et al., Switch Transformers, "
+        "same {} have them all; mean over layers) costs {:g} nats of loss a unit (Fedus et al., Switch Transformers, "
         "2022).{}\n",
         static_cast<double>(shape.experts) / shape.experts_per_token, shape.experts_per_token,
         recipe.optimizer.expert_balance,

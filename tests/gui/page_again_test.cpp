@@ -1,7 +1,6 @@
 // Pictures of the window's pages drawn once more by the programs, without a display, and what refuses that.
 
 #include <doctest/doctest.h>
-
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -16,31 +15,25 @@
 #include "app/workspaces/analyse/page.h"
 #include "core/base/file.h"
 #include "tests/gui/explore.h"
+#include "tests/gui/programs.h"
 #include "tests/support/paths.h"
 #include "tests/support/small_recipe.h"
 #include "viz/export/png.h"
 
 namespace headscope::page_again_test {
 
+using testing::Display;
+using testing::Ended;
 using testing::Explore;
+using testing::run_program;
 using testing::scratch_dir;
 namespace fs = std::filesystem;
 
 namespace {
 
-struct Ended {
-  int code = -1;
-  std::string said;
-};
-
 /// headscope-cli, or with "window/headscope" the window's program, where there is no display.
 Ended run(const std::string& program, const std::string& arguments) {
-  const fs::path said = scratch_dir("page-again-said") / "said.txt";
-  const fs::path path = fs::read_symlink("/proc/self/exe").parent_path() / "../../app" / program;
-  const int status = std::system(
-      ("env -u DISPLAY -u WAYLAND_DISPLAY '" + path.string() + "' " + arguments + " > '" + said.string() + "' 2>&1")
-          .c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(said)};
+  return run_program(program, arguments, Display::none);
 }
 
 /// All of the window, with a person in front of it who exports pictures.
@@ -62,8 +55,10 @@ struct Exporting {
   }
   bool settle() {
     int quiet = 0;
-    return driver.until([&] { return (quiet = app.settled() && app.explorer().results().run ? quiet + 1 : 0) > 10; },
-                        60'000);
+    const auto whole = [&] {
+      return app.settled() && (app.explorer().results().run || app.explorer().state().document.text.empty());
+    };
+    return driver.until([&] { return (quiet = whole() ? quiet + 1 : 0) > 10; }, 60'000);
   }
   void show(const char* workspace, const std::string& page = "") {
     const auto found = std::ranges::find(workspace_list, std::string_view(workspace), &WorkspaceName::id);
@@ -249,6 +244,12 @@ TEST_CASE("what took a press of Start is started again, also where the right col
     e.show("Analyse", "self-adaptation");
     start();
     keep(e.exported("two-passes", "PNG", "expert losses"));
+    const std::string text = e.app.explorer().state().document.text;
+    e.app.explorer().editor.set_text("");  // experts need none
+    REQUIRE(e.settle());
+    keep(e.exported("without-text", "SVG", "expert losses"));
+    e.app.explorer().editor.set_text(text);
+    REQUIRE(e.settle());
 
     e.show("Analyse", "temperature");
     e.app.requests().presenting = true;

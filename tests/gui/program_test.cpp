@@ -2,33 +2,24 @@
 
 #include <doctest/doctest.h>
 
-#include <sys/wait.h>
-
-#include <cstdlib>
 #include <filesystem>
 
 #include "core/base/file.h"
 #include "tests/gui/driver.h"
+#include "tests/gui/programs.h"
 #include "tests/support/paths.h"
 
 namespace headscope::program_test {
 
+using testing::Ended;
+using testing::run_program;
 using testing::scratch_dir;
 namespace fs = std::filesystem;
 
 namespace {
 
-struct Ended {
-  int code = -1;
-  std::string said;
-};
-
 Ended run(const std::string& arguments) {
-  const fs::path said = scratch_dir("program") / "said.txt";
-  const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "../../app/window/headscope";
-  const int status =
-      std::system(("'" + program.string() + "' " + arguments + " > '" + said.string() + "' 2>&1").c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(said)};
+  return run_program("window/headscope", arguments);
 }
 
 }  // namespace

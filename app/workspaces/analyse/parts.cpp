@@ -105,8 +105,8 @@ bool sweep_shown(const PageContext& c, const SweepController& controller, bool s
   else if (controller.phase() != Phase::idle)
     pictures.passing =
         stale ? "what was found for an earlier text or setting" : "what was known while it was being computed";
-  else
-    return c.app.ui.press_start && c.trace() && !c.jobs.busy();
+  else  // some need no text
+    return c.app.ui.press_start && (c.trace() || c.state().document.text.empty()) && !c.jobs.busy();
   return false;
 }
 

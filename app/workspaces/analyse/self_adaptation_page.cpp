@@ -302,13 +302,15 @@ class SelfAdaptationPage final : public Page {
     if (!known || known->first.losses.size() != found_->tasks.size() + 1) return note(c.ui, "Reading the prompt.");
     if (!c.results().run->request.edits.empty())
       note(c.ui, "Both passes read the model without the edits that are set: the first is to see it as it is.");
-    if (!ImGui::BeginTable("two passes", 2, ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_SizingStretchSame))
-      return;
-    ImGui::TableNextColumn();
-    first_bars(c, *known);
-    ImGui::TableNextColumn();
-    second_bars(c, *known);
-    ImGui::EndTable();
+    ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, {c.ui.px(10), 0});
+    if (ImGui::BeginTable("two passes", 2, ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_SizingStretchSame)) {
+      ImGui::TableNextColumn();
+      first_bars(c, *known);
+      ImGui::TableNextColumn();
+      second_bars(c, *known);
+      ImGui::EndTable();
+    }
+    ImGui::PopStyleVar();
   }
 
   void first_bars(const PageContext& c, const Passes& known) const {
@@ -343,7 +345,7 @@ class SelfAdaptationPage final : public Page {
   }
 
   void second_bars(const PageContext& c, const Passes& known) const {
-    section(c.ui, "SECOND PASS", "next token: without → with what was chosen, %");
+    section(c.ui, "SECOND PASS", "next token: without → with, %");
     std::vector<Bar> bars;
     double largest = 1e-9;
     for (const Passes::Next& each : known.next) largest = std::max({largest, each.before, each.after});
