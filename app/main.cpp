@@ -46,7 +46,7 @@ std::vector<std::string> workspace_names() {
 enum ExitCode { exit_done = 0, exit_error = 1, exit_usage = 2 };  // as those of headscope-cli; README.md documents them
 
 int usage(const std::string& message) {
-  say(fmt::format("headscope: {}\n  hint: headscope --help\n", message));
+  write_error(fmt::format("headscope: {}\n  hint: headscope --help\n", message));
   return exit_usage;
 }
 
@@ -170,7 +170,7 @@ int main(int argc, char** argv) {
   } catch (const OptionError& error) {
     return usage(error.what());
   } catch (const std::exception& error) {
-    say(fmt::format("headscope: {}\n", error.what()));
+    write_error(fmt::format("headscope: {}\n", error.what()));
     return exit_error;
   }
 }

@@ -21,7 +21,7 @@ using namespace headscope::cli;
 
 int report(const std::string& message, int code) {
   std::fflush(stdout);
-  say(fmt::format("headscope-cli: {}\n", message));
+  write_error(fmt::format("headscope-cli: {}\n", message));
   return code;
 }
 

@@ -43,7 +43,7 @@ void Console::flush() {
 }
 
 void Console::say(std::string_view text) {
-  headscope::say(std::string(text) + '\n');
+  headscope::write_error(std::string(text) + '\n');
 }
 
 std::stop_token Console::stop() {
@@ -66,7 +66,7 @@ Backend& Console::backend() {
   if (backend_) return *backend_;
   std::string why_cpu;
   backend_ = devices.make(device_choice(), threads, why_cpu);
-  if (!why_cpu.empty()) say("headscope-cli: " + why_cpu);
+  if (!why_cpu.empty()) write_error("headscope-cli: " + why_cpu);
   return *backend_;
 }
 
@@ -75,7 +75,7 @@ void Console::carry_out(const std::function<void()>& work) {
     return work();
   } catch (const CardError& error) {
     if (device == "cpu" || printed_) throw;
-    say("headscope-cli: " + processor_goes_on(error));
+    write_error("headscope-cli: " + processor_goes_on(error));
   }
   device = "cpu";
   backend_.reset();
@@ -97,10 +97,10 @@ void Console::with_progress(std::string_view what, const std::function<void(cons
     while (!ended.wait_for(hold, stop, shown ? between : before_first, [] { return false; }) &&
            !stop.stop_requested()) {
       const int percent = static_cast<int>(progress.load() * 100);
-      headscope::say(fmt::format("\r{} {:3d} % ", what, percent < 0 ? 0 : percent > 100 ? 100 : percent));
+      headscope::write_error(fmt::format("\r{} {:3d} % ", what, percent < 0 ? 0 : percent > 100 ? 100 : percent));
       shown = true;
     }
-    if (shown) headscope::say("\r\033[K");
+    if (shown) headscope::write_error("\r\033[K");
   });
   work(ctx);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What every subcommand shares: data goes to standard output, messages and progress to standard error (say() of
+// What every subcommand shares: data goes to standard output, messages and progress to standard error (write_error() of
 // core/base/standard_streams.h, which never fails), Ctrl-C stops the work through a stop token. One Shell per process,
 // made by main() and passed down.
 

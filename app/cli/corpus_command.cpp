@@ -223,7 +223,7 @@ void corpus(Console& console, const CorpusOptions& options) {
       const auto now = Clock::now();
       if (terminal && now - shown > std::chrono::milliseconds(200)) {
         shown = now;
-        say(fmt::format("\r\033[K{:.0f} %  {}", 100 * run->progress(), speed()));
+        write_error(fmt::format("\r\033[K{:.0f} %  {}", 100 * run->progress(), speed()));
       }
       if (!options.out.empty() && now - kept > std::chrono::minutes(1)) {  // a machine that goes down loses a minute
         save_corpus_results(run->results(), options.out);
@@ -232,14 +232,14 @@ void corpus(Console& console, const CorpusOptions& options) {
       if (stop.stop_requested()) throw Cancelled();
     }
   } catch (const Cancelled&) {
-    if (terminal) say("\n");
+    if (terminal) write_error("\n");
     if (!options.out.empty()) {
       save_corpus_results(run->results(), options.out);
       console.say(fmt::format("stopped at {:.0f} %; the same command with --resume goes on", 100 * run->progress()));
     }
     throw;
   }
-  if (terminal) say("\r\033[K");
+  if (terminal) write_error("\r\033[K");
   console.say(speed());
   finish(console, options, run->results());
 }

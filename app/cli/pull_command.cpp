@@ -118,11 +118,11 @@ class ProgressLine {
           line += "  " + duration_text(static_cast<double>(at.total - at.done) / at.rate) + " left";
       }
     }
-    say("\r\033[K" + excerpt(line, width() - 1));
+    write_error("\r\033[K" + excerpt(line, width() - 1));
     shown_ = true;
   }
   ~ProgressLine() {
-    if (shown_) say("\r\033[K");
+    if (shown_) write_error("\r\033[K");
   }
 
  private:

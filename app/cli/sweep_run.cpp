@@ -26,7 +26,7 @@ bool go_through(Console& console, Sweep& sweep, const char* what) {
   auto shown = begin;
   bool written = false;
   const auto clear = [&] {
-    if (written) say("\r\033[K");
+    if (written) write_error("\r\033[K");
   };
   try {
     while (!sweep.finished()) {
@@ -37,7 +37,7 @@ bool go_through(Console& console, Sweep& sweep, const char* what) {
       const double seconds = std::chrono::duration<double>(now - begin).count();
       const std::string left =
           sweep.share() > 0 ? " · " + seconds_text(seconds * (1 - sweep.share()) / sweep.share()) + " left" : "";
-      say(fmt::format("\r\033[K{} of {} {}{}", sweep.done(), sweep.total(), what, left));
+      write_error(fmt::format("\r\033[K{} of {} {}{}", sweep.done(), sweep.total(), what, left));
       written = true;
     }
   } catch (const Cancelled&) {

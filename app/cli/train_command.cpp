@@ -46,11 +46,11 @@ class ProgressLine {
     const auto now = std::chrono::steady_clock::now();
     if (!measured && now - last_ < std::chrono::milliseconds(200)) return;
     last_ = now;
-    say(fmt::format("\r\033[K{}{}", progress_line(p), measured ? "\n" : ""));
+    write_error(fmt::format("\r\033[K{}{}", progress_line(p), measured ? "\n" : ""));
     open_ = !measured;
   }
   void end() {
-    if (open_) say("\n");
+    if (open_) write_error("\n");
     open_ = false;
   }
 

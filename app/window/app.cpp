@@ -422,7 +422,7 @@ void App::leave() {
   try {
     unsaved_->leave_all([this] { turn(); });
   } catch (const std::exception& failed) {
-    say(fmt::format("headscope: unsaved work could not be kept: {}\n", failed.what()));
+    write_error(fmt::format("headscope: unsaved work could not be kept: {}\n", failed.what()));
   }
 }
 

@@ -39,7 +39,7 @@ class PageAgain {
     app_.requests().presenting = recipe.shown && recipe.shown->present;
   }
   ~PageAgain() {
-    if (told_) say("\r\033[K");
+    if (told_) write_error("\r\033[K");
   }
   PageAgain(const PageAgain&) = delete;
   PageAgain& operator=(const PageAgain&) = delete;
@@ -103,7 +103,7 @@ class PageAgain {
     if (now - last_told_ < std::chrono::milliseconds(100)) return;
     last_told_ = now;
     told_ = true;
-    say(fmt::format("\r{} {:3.0f} %\033[K", status.doing, 100 * static_cast<double>(status.progress)));
+    write_error(fmt::format("\r{} {:3.0f} %\033[K", status.doing, 100 * static_cast<double>(status.progress)));
   }
 
   void refuse_failure(bool of_page) const {

@@ -24,7 +24,7 @@ void guard_standard_streams() {
   }
 }
 
-void say(std::string_view text) noexcept {
+void write_error(std::string_view text) noexcept {
   constexpr int patience_ms = 1000;
   const int error_before = errno;
   while (!text.empty()) {

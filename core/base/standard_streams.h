@@ -15,7 +15,7 @@ namespace headscope {
 void guard_standard_streams();
 
 /// `text` as it is to standard error; what cannot be written is lost, and nothing else. Any thread.
-void say(std::string_view text) noexcept;
+void write_error(std::string_view text) noexcept;
 
 /// All of standard input. The same however often it is asked for: a command whose card failed is carried out once more,
 /// and it is at its end then. Throws Error where it cannot be read or has more than `limit` bytes. One thread.
