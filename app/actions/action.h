@@ -14,6 +14,7 @@
 #include "app/state/exports.h"
 #include "app/state/settings.h"
 #include "app/state/workspace_list.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -27,25 +28,26 @@ struct UiRequests {
   bool settings = false, about = false, steps = false;  ///< show these pages
   bool settings_changed = false;                        ///< they are worth writing down now
   bool lessons = false;                                 ///< show the list of lessons
-  std::optional<std::string> glossary;                  ///< show this term, "" = all of them
-  std::string clipboard;                                ///< put this text there; "" = nothing
-  bool presenting = false;                              ///< one large picture and a lesson's prose, nothing else
-  bool spotlight = false;                               ///< while presenting, all but what the step is about is dimmed
-  bool presenter = false;                               ///< while presenting, notes and time in a window of their own
-  bool scenes = false;                                  ///< show the list of scenes
-  bool add_edit = false;                                ///< open the form for a new edit
-  std::optional<Copy> copy;                             ///< of the picture on screen
-  bool focus_prompt = false;                            ///< put the cursor into the prompt editor
-  bool reset_zoom = false;                              ///< of the head's picture
-  int strong_cell = 0;       ///< go on by so many from the strongest cell of the map, or back
-  bool find_on_map = false;  ///< put the cursor into the field that finds words on the map
+  std::optional<std::string> language;  ///< the window is said in this one from now on, "" = the system's
+  std::optional<std::string> glossary;  ///< show this term, "" = all of them
+  std::string clipboard;                ///< put this text there; "" = nothing
+  bool presenting = false;              ///< one large picture and a lesson's prose, nothing else
+  bool spotlight = false;               ///< while presenting, all but what the step is about is dimmed
+  bool presenter = false;               ///< while presenting, notes and time in a window of their own
+  bool scenes = false;                  ///< show the list of scenes
+  bool add_edit = false;                ///< open the form for a new edit
+  std::optional<Copy> copy;             ///< of the picture on screen
+  bool focus_prompt = false;            ///< put the cursor into the prompt editor
+  bool reset_zoom = false;              ///< of the head's picture
+  int strong_cell = 0;                  ///< go on by so many from the strongest cell of the map, or back
+  bool find_on_map = false;             ///< put the cursor into the field that finds words on the map
   bool quit = false;
   int workspace = 0;  ///< the tab that is shown, of workspace_list; stays
   /// What the workspaces can show besides themselves, for the palette; Settings::pages says which one each shows.
   struct Page {
     int workspace;
     std::string of;  ///< id of the workspace
-    std::string id, title, detail;
+    std::string id, title, group, detail;
   };
   std::vector<Page> pages;
   enum class Generation { none, step, run };
@@ -71,15 +73,20 @@ struct AppContext {
 
 struct Action {
   std::string id;        ///< "view.scale.log": stable, for lessons and tests
-  std::string title;     ///< "Logarithmic scale"
+  std::string title;     ///< "Logarithmic scale": English, by which it is found and named
   std::string shortcut;  ///< "Ctrl+Shift+Z", "Left", "?"; "" = none. Further ones after " or ".
-  std::string group;     ///< of the menu: "File", "Edit", "Go", "View", "Help"
+  std::string group;     ///< of the menu: one of action_groups
   std::function<void(AppContext&)> run;
   std::function<bool(const AppContext&)> enabled;  ///< empty = always
   std::function<bool(const AppContext&)> checked;  ///< of a choice: whether it is on; empty = not a choice
+  std::function<std::string()> spoken = {};        ///< a title that is put together; empty = the title as it is said
+  std::string shown() const;                       ///< the title as the table in use says it
   bool is_enabled(const AppContext& app) const { return !enabled || enabled(app); }
   bool is_checked(const AppContext& app) const { return checked && checked(app); }
 };
+
+inline constexpr const char* action_groups[] = {to_say("File"), to_say("Edit"), to_say("Go"), to_say("View"),
+                                                to_say("Help")};
 
 /// All of them, in the order of menus. Ids and shortcuts are unique.
 const std::vector<Action>& actions();

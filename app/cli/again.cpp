@@ -20,10 +20,12 @@
 #include "app/state/draft_file.h"
 #include "app/state/page_drawer.h"
 #include "app/state/recipe_picture.h"
+#include "app/state/window_words.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/file.h"
 #include "core/base/version.h"
+#include "core/base/words.h"
 #include "core/io/picture.h"
 #include "core/io/safetensors.h"
 #include "viz/export/pdf.h"
@@ -106,6 +108,17 @@ class Aside {
   Console& console_;
   fs::path here_;
   bool quiet_ = false;
+};
+
+/// The words that a picture is drawn with, which the command line has not got itself.
+class SpokenAs {
+ public:
+  SpokenAs(const PictureRecipe& recipe, const fs::path& picture) {
+    speak_as_in(recipe.language, picture.string() + ": recipe");
+  }
+  ~SpokenAs() { use_words({}); }
+  SpokenAs(const SpokenAs&) = delete;
+  SpokenAs& operator=(const SpokenAs&) = delete;
 };
 
 /// By the command line that drew it, where that was given, or beside the picture where that folder is not there.
@@ -250,12 +263,14 @@ void draw_again(Console& console, const fs::path& picture, const fs::path& out) 
   std::optional<DraftFile> draft;
   if (out.empty()) draft.emplace(picture.extension().string());
   const fs::path target = draft ? draft->path() : fs::absolute(out);
+  std::optional<SpokenAs> words(std::in_place, recipe, picture);
   if (!recipe.page.empty() && !recipe.picture)
     run_window_program(console, picture.string(), {"--again=" + picture.string(), "--out=" + target.string()});
   else if (recipe.command.empty())
     draw_by_session(console, recipe, picture.string(), target);
   else
     draw_by_command(console, recipe, fs::absolute(picture), target);
+  words.reset();
   if (!out.empty()) console.print_line(out.string());
   const std::string ending = ending_of(picture);
   if (ending_of(target) != ending) return console.say("note: of another kind of file, so not compared");

@@ -87,6 +87,7 @@ std::string to_json(const PictureRecipe& recipe) {
   ordered_json out{{"type", recipe_type}, {"version", recipe_version}, {"program", recipe.program}};
   if (!recipe.device.empty()) out["device"] = recipe.device;
   if (!recipe.weights.empty()) out["weights"] = recipe.weights;
+  if (!recipe.language.empty()) out["language"] = recipe.language;
   if (!recipe.command.empty()) {
     out["command"] = recipe.command;
     out["folder"] = recipe.folder.generic_string();
@@ -124,6 +125,7 @@ PictureRecipe picture_recipe_from_json(const std::string& json, const std::strin
   fields.read("program", recipe.program);
   fields.read("device", recipe.device);
   fields.read("weights", recipe.weights);
+  fields.read("language", recipe.language);
   if (const auto words = fields.find("command"))
     for (const JsonView& word : words->elements("words")) recipe.command.push_back(word.text());
   fields.read("folder", recipe.folder);

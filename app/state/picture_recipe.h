@@ -42,7 +42,8 @@ struct RecipeShown {
 struct PictureRecipe {
   std::string program = {};  ///< version of Headscope that drew it
   std::string device = {};  ///< that computed it (Backend::name()), "CPU f32, AVX-512"; "" = none did, or an older file
-  std::string weights = {};  ///< the model's as they are stored, "BF16+F32"; likewise
+  std::string weights = {};   ///< the model's as they are stored, "BF16+F32"; likewise
+  std::string language = {};  ///< of the table of words that it is said by (window_words.h); "" = English, without one
 
   // Of headscope-cli: the words of its command line, without the file that it wrote …
   std::vector<std::string> command = {};

@@ -33,7 +33,7 @@ struct Settings {
   std::vector<std::filesystem::path> model_folders;       ///< where models are looked for besides, in this order
   std::string detector_rule = "k == q - 1";               ///< the last that was written (core/metrics/cell_rule.h)
 
-  std::string language;                  ///< of lessons, "de"; "" = the system's
+  std::string language;                  ///< of the window and of lessons, "de"; "" = the system's
   std::string scene_list = "my-scenes";  ///< that scenes are put on (app/state/scene_list.h)
 
   static constexpr std::size_t most_recent = 12, most_model_folders = 32;

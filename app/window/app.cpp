@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "app/assets.h"
+#include "app/state/window_words.h"
 #include "app/widgets/controls.h"
 #include "app/window/floating.h"
 #include "app/window/shortcuts.h"
@@ -17,6 +18,7 @@
 #include "core/base/file.h"
 #include "core/base/nth.h"
 #include "core/base/standard_streams.h"
+#include "core/base/words.h"
 #include "core/io/model_location.h"
 #include "viz/export/png.h"
 
@@ -46,6 +48,10 @@ App::App(const AppOptions& options) : options_(options) {
     LoadedSettings loaded = load_settings(options_.settings);
     settings_ = std::move(loaded.settings);
     settings_message = std::move(loaded.message);
+  }
+  if (!options_.again) {  // a picture is said as its recipe tells
+    const std::string problem = speak(options_.language.empty() ? settings_.language : options_.language);
+    if (!problem.empty()) settings_message += (settings_message.empty() ? "" : "\n") + problem;
   }
   settings_.first_steps = settings_.first_steps && options_.first_steps;
   settings_.word_answers = settings_.word_answers && options_.first_steps;
@@ -124,7 +130,8 @@ void App::add(Workspace& workspace) {
   for (const CatalogueGroup& group : workspace.pages())
     for (const CatalogueEntry& page : group.entries) {
       ids.push_back(page.id);
-      requests_.pages.push_back({index, id, page.id, page.title, title + " · " + group.title + " · " + page.words});
+      requests_.pages.push_back(
+          {index, id, page.id, page.title, group.title, title + " · " + group.title + " · " + page.words});
     }
   if (wanted && !options_.page.empty()) {
     if (std::ranges::find(ids, options_.page) == ids.end())
@@ -145,9 +152,10 @@ ShellContent App::content() {
       const ModelInfo& model = trace->model;
       content.model.details =
           results.capture ? capture_words(*trace)
-                          : fmt::format("{} {} × {} {} · {}", model.dims.layers,
-                                        model.dims.layers == 1 ? "layer" : "layers", model.dims.heads,
-                                        model.dims.heads == 1 ? "head" : "heads", parameters_text(model.parameters));
+                          : fmt::format("{} × {} · {}",
+                                        model.dims.layers == 1 ? said("1 layer") : say("{} layers", model.dims.layers),
+                                        model.dims.heads == 1 ? said("1 head") : say("{} heads", model.dims.heads),
+                                        parameters_text(model.parameters));
     }
   }
   content.badge = model_badge_of(explorer_->certificates);
@@ -156,25 +164,27 @@ ShellContent App::content() {
   content.stop = [this] { explorer_->jobs.stop(); };
   const JobRunner::Status status = explorer_->jobs.status();
   if (explorer_->jobs.busy()) {
-    content.status = {{status.doing.empty() ? "waiting" : status.doing, false}};
+    content.status = {{status.doing.empty() ? said("waiting") : said(status.doing), false}};
     if (status.seconds > 0.3 && status.progress > 0)
       content.status.push_back({fmt::format("  {:2.0f} %", 100 * static_cast<double>(status.progress)), true});
     content.stoppable = status.seconds > 0.3;
     content.progress = static_cast<double>(status.progress);
   } else if (const std::string stopped = explorer_->jobs.stopped(); !stopped.empty() || explorer_->run.behind()) {
-    content.status = {{stopped.empty() ? "not run to its end" : "stopped: " + stopped, false}};
+    content.status = {{stopped.empty() ? said("not run to its end") : say("stopped: {}", stopped), false}};
     content.again = [this] { explorer_->run.run_again(); };
   } else if (results.run) {
     const Trace& trace = *results.run->trace;
     if (results.capture)
-      content.status = {{"captured elsewhere", false}};
+      content.status = {{said("captured elsewhere"), false}};
     else if (const auto fresh = static_cast<Index>(trace.queries().size()) - trace.known_rows; trace.known_rows > 0)
-      content.status = {{fmt::format("trace of {} new token{} ", fresh, fresh == 1 ? "" : "s"), false},
-                        {fmt::format("{:.0f} ms", trace.milliseconds), true}};
+      content.status = {
+          {(fresh == 1 ? said("trace of 1 new token") : say("trace of {} new tokens", fresh)) + " ", false},
+          {fmt::format("{:.0f} ms", trace.milliseconds), true}};
     else
-      content.status = {{"trace ", false}, {fmt::format("{:.0f} ms", trace.milliseconds), true}};
+      content.status = {{fmt::format("{} ", said("trace")), false},
+                        {fmt::format("{:.0f} ms", trace.milliseconds), true}};
     if (results.facts) {
-      content.status.push_back({" · metrics ", false});
+      content.status.push_back({fmt::format(" · {} ", said("metrics")), false});
       content.status.push_back({fmt::format("{:.0f} ms", results.facts->milliseconds), true});
     }
     if (!results.capture) content.status.push_back({" · " + explorer_->jobs.backend()->described(), false});
@@ -214,11 +224,11 @@ void App::draw(Ui& ui) {
       lessons.lesson() && lessons.step().question && lessons.step().question->kind == LessonQuestion::Kind::until;
   content.model_menu = [this, &app](Ui& inner) { picker_.draw(inner, app); };
   content.open_model_menu = std::exchange(requests_.models, false);
-  content.export_menu = [&app](Ui&) {
+  content.export_menu = [&app](Ui& inner) {
     for (const Action& action : actions())
       if ((action.id == "file.export" || action.id == "file.film" || action.id.starts_with("file.copy") ||
            action.id == "file.save_session") &&
-          ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(app)))
+          menu_item(inner, action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(app)))
         action.run(app);
   };
   View& view = explorer_->editor.view();
@@ -302,6 +312,12 @@ void App::show(const SessionWindow& window) {
 
 void App::frame() {
   const double time = options_.clock ? options_.clock() : now();
+  if (const auto language = std::exchange(requests_.language, std::nullopt)) {
+    explorer_->lessons.set_language(*language);
+    explorer_->jobs.dismiss("words");
+    if (const std::string problem = speak(*language); !problem.empty())
+      explorer_->jobs.show({Message::Level::info, problem, "words"});
+  }
   changed_ = explorer_->frame(time);
   if (const auto opened = explorer_->files.take_opened_window()) show(*opened);
   if (const auto controls = std::exchange(requests_.controls, std::nullopt)) show({{}, {}, *controls});

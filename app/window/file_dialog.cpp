@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/version.h"
+#include "core/base/words.h"
 #include "core/io/model_location.h"
 #include "viz/scene/text.h"
 
@@ -25,26 +26,26 @@ constexpr const char* formats[] = {"PNG", "SVG", "PDF", "CSV"};
 constexpr const char* endings[] = {".png", ".svg", ".pdf", ".csv"};
 constexpr const char* resolutions[] = {"96 dpi", "192 dpi", "300 dpi", "600 dpi"};
 constexpr double dots_per_inch[] = {96, 192, 300, 600};
-constexpr const char* grounds[] = {"Light for print", "As on screen"};
-constexpr const char* recipes[] = {"With its recipe", "Without"};
-constexpr const char* this_head = "This head";
-constexpr const char* all_heads = "All heads";
+constexpr const char* grounds[] = {to_say("Light for print"), to_say("As on screen")};
+constexpr const char* recipes[] = {to_say("With its recipe"), to_say("Without")};
+constexpr const char* this_head = to_say("This head");
+constexpr const char* all_heads = to_say("All heads");
 constexpr int csv = 3;
-constexpr const char* film_formats[] = {"GIF", "APNG", "PNG series"};
+constexpr const char* film_formats[] = {"GIF", "APNG", to_say("PNG series")};
 constexpr const char* film_endings[] = {".gif", ".apng", ".png"};
 
 const char* title_of(UiRequests::Dialog kind) {
   switch (kind) {
     case UiRequests::Dialog::open_model:
-      return "Open a model";
+      return said("Open a model");
     case UiRequests::Dialog::open_session:
-      return "Open a session";
+      return said("Open a session");
     case UiRequests::Dialog::save_session:
-      return "Save the session";
+      return said("Save the session");
     case UiRequests::Dialog::export_view:
-      return "Export the view";
+      return said("Export the view");
     case UiRequests::Dialog::export_film:
-      return "Export a film";
+      return said("Export a film");
     case UiRequests::Dialog::none:
       break;
   }
@@ -191,7 +192,7 @@ std::string title_on_screen(const AppContext& app, const ShownPicture& picture) 
     if (page.empty() || (shown != app.settings.pages.end() && shown->second == each.id)) page = each.title;
   }
   if (page.empty()) page = nth(workspace_list, app.ui.workspace).title;
-  return picture_title(page, picture.title, picture.id);
+  return picture_title(said(page), picture.title, picture.id);
 }
 
 std::function<Scene(const Style&)> file_picture(const AppContext& app, const ShownPicture& picture) {
@@ -225,6 +226,7 @@ PictureRecipe recipe_on_screen(const AppContext& app, PictureRecipe recipe) {
   recipe.program = program_version;
   recipe.device = app.explorer.jobs.backend()->name();
   if (results.run) recipe.weights = results.run->trace->model.dtype;
+  recipe.language = language_of_words();
   recipe.session = app.explorer.files.session();
   Session& session = *recipe.session;
   if (results.run) {  // the picture is of the run, which may be a text behind the document
@@ -311,14 +313,14 @@ void FileDialog::picture_menu(Ui& ui, AppContext& app) {
   has_picture_ = explore || chosen;
   if (menu_button(ui, "picture to export",
                   chosen         ? chosen->title
-                  : has_picture_ ? picture_
-                                 : "Nothing is drawn here yet",
+                  : has_picture_ ? said(picture_)  // one of the two of Explore
+                                 : said("Nothing is drawn here yet"),
                   ""))
     ImGui::OpenPopup("pictures");
   if (!ImGui::BeginPopup("pictures")) return;
   if (explore)
     for (const char* each : {this_head, all_heads})
-      if (ImGui::MenuItem(each, nullptr, picture_ == each)) choose(each, app);
+      if (menu_item(ui, each, nullptr, picture_ == each)) choose(each, app);
   for (const ShownPicture& each : all) {
     if (ImGui::MenuItem((std::string(ui.fonts.laid_out(each.title)) + "##" + each.id).c_str(),
                         each.title == each.id ? nullptr : each.id.c_str(), picture_ == each.id))
@@ -352,8 +354,8 @@ void FileDialog::looks(Ui& ui, AppContext& app, bool has_looks, bool has_pixels)
     app.ui.settings_changed = true;
   }
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-    tooltip(ui, {"With the model's folder, the text, the edits and the controls of the page in its file",
-                 "a picture can be drawn again, or dropped on the window to go on from it"});
+    tooltip(ui, {said("With the model's folder, the text, the edits and the controls of the page in its file"),
+                 said("a picture can be drawn again, or dropped on the window to go on from it")});
 }
 
 void FileDialog::export_options(Ui& ui, AppContext& app) {
@@ -394,9 +396,9 @@ void FileDialog::draw(Ui& ui, AppContext& app) {
   const bool saving = this->saving();
   {
     const UseFont use(ui, ui.heading());
-    ImGui::TextUnformatted(title_of(kind_));
+    text_line(ui, title_of(kind_));
   }
-  if (button(ui, "Up")) browse(app, [](FileBrowser& browser) { browser.up(); });
+  if (button(ui, to_say("Up"))) browse(app, [](FileBrowser& browser) { browser.up(); });
   for (const FileBrowser::Place& place : places_) {
     ImGui::SameLine();
     if (button(ui, place.name.c_str())) browse(app, [to = place.path](FileBrowser& browser) { browser.go(to); });
@@ -413,8 +415,8 @@ void FileDialog::draw(Ui& ui, AppContext& app) {
       ImGuiChildFlags_Borders | ImGuiChildFlags_NavFlattened);
   const FileBrowser::Entry* enter = nullptr;
   for (const FileBrowser::Entry* entry : browser_.entries()) {
-    const char* kind = entry->kind == FileBrowser::Kind::model    ? "model"
-                       : entry->kind == FileBrowser::Kind::folder ? "folder"
+    const char* kind = entry->kind == FileBrowser::Kind::model    ? said("model")
+                       : entry->kind == FileBrowser::Kind::folder ? said("folder")
                                                                   : "";
     if (!result_row(ui, entry->name, kind, entry->path == chosen_)) continue;
     // A model is chosen where models are opened; anywhere else it is a folder like others.
@@ -428,9 +430,9 @@ void FileDialog::draw(Ui& ui, AppContext& app) {
     }
   }
   if (!reading_ && browser_.entries().empty())
-    ImGui::TextColored(vec(ui.theme.muted), "%s",
-                       kind_ == Kind::open_model ? "No folders here." : "No folders and no such files here.");
-  if (browser_.truncated()) ImGui::TextColored(vec(ui.theme.muted), "… and more than can be listed");
+    text_line(ui, kind_ == Kind::open_model ? said("No folders here.") : said("No folders and no such files here."),
+              ui.theme.muted);
+  if (browser_.truncated()) text_line(ui, said("… and more than can be listed"), ui.theme.muted);
   ImGui::EndChild();
   if (enter) {
     browse(app, [to = enter->path](FileBrowser& browser) { browser.go(to); });
@@ -441,7 +443,7 @@ void FileDialog::draw(Ui& ui, AppContext& app) {
   if (saving) {
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(ui.px(360));
-    input_line(ui, "##file name", exporting() ? "name" : "name.json", name_);
+    input_line(ui, "##file name", exporting() ? to_say("name") : "name.json", name_);
     entered = ImGui::IsItemDeactivated() && entered_key();
     ImGui::SameLine();
   } else {
@@ -452,18 +454,18 @@ void FileDialog::draw(Ui& ui, AppContext& app) {
   const bool asks = saving && !named_to_replace_.empty() && named_to_replace_ == target();
   if (asks) {
     ImGui::NewLine();
-    paragraph(ui, named_to_replace_.filename().string() + " is there already. Replace it?", ui.theme.text);
+    paragraph(ui, say("{} is there already. Replace it?", named_to_replace_.filename().string()), ui.theme.text);
   }
   const bool ready =
       reading_ ? false
       : saving ? !name_.empty() && (!exporting() || has_picture_) && (kind_ != Kind::export_film || film_.ready())
                : !chosen_.empty() || (kind_ == Kind::open_model && browser_.is_model());
   ImGui::BeginDisabled(!ready);
-  const char* verb = exporting() ? "Export" : saving ? "Save" : "Open";
-  done = button(ui, asks ? "Replace" : verb) || done || (entered && !asks);  // to replace takes more than Enter
+  const char* verb = exporting() ? to_say("Export") : saving ? to_say("Save") : to_say("Open");
+  done = button(ui, asks ? to_say("Replace") : verb) || done || (entered && !asks);  // to replace takes more than Enter
   ImGui::EndDisabled();
   ImGui::SameLine();
-  if (button(ui, "Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  if (button(ui, to_say("Cancel")) || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   if (done && ready) confirm(ui, app);
   ImGui::EndPopup();
 }

@@ -13,6 +13,7 @@
 
 #include "app/state/exports.h"
 #include "app/state/film.h"
+#include "app/state/window_words.h"
 #include "app/window/pages.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
@@ -172,6 +173,7 @@ PictureRecipe prepare_page_again(AppOptions& options) {
     throw Error(where, "a picture that the session of its file gives once more",
                 fmt::format("“{}”, which showed {}", excerpt(recipe.page, 100), excerpt(recipe.shown->passing, 100)),
                 "drop it on the window, which then shows what its session holds");
+  speak_as_in(recipe.language, where + ": recipe");
   options.session = file;
   options.check_models = false;
   if (const auto& shown = recipe.shown) {

@@ -11,7 +11,8 @@
 namespace headscope {
 
 /// Of options.again, with what the window has to be like for it in `options`. Throws Error where the file has no
-/// recipe, and where another program draws it, nobody can, or it holds too little.
+/// recipe, where another program draws it, nobody can, or it holds too little, and where the table that it is said by,
+/// which is in use from here on, is not there.
 PictureRecipe prepare_page_again(AppOptions& options);
 
 /// Draws it into options.out. Progress goes to standard error where that is a terminal.

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ class SettingsPage {
   void language(Ui& ui, AppContext& app);
   Folder models_, documents_, added_;
   std::shared_ptr<std::optional<Cards>> cards_;  // looked for whenever the page opens: none, until they are found
+  std::set<std::string> tables_;                 // languages that have a table of words, likewise
   bool open_ = false;
 };
 

@@ -38,7 +38,7 @@ struct AppOptions {
   double scale = 0;                           ///< 0 = what the display asks for
   std::string theme;                          ///< "" = as remembered, or dark
   std::string lesson;                         ///< taken at once, by its id; "" = none
-  std::string language;                       ///< of lessons; "" = as remembered, or the system's
+  std::string language;                       ///< of the window and of lessons; "" = as remembered, or the system's
   bool present = false;                       ///< begins as F11 does
   std::string workspace;                      ///< "explore", "generate", …; "" = the first
   std::string view;                           ///< of a page of mechanisms: "compare", "steps", …; "" = compare

@@ -2,14 +2,22 @@
 
 #include <fmt/format.h>
 
+#include "core/base/words.h"
 #include "viz/export/pango_text.h"
 
 namespace headscope {
 
+namespace {
+/// What a picture looks like besides what it shows: its colours, and the language that it is said in.
+std::string look_of(const Ui& ui) {
+  return std::string(ui.theme.id) + " " + language_of_words();
+}
+}  // namespace
+
 void SceneSlot::want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
                      Build build) {
   in_room_ = {};
-  want_key(jobs, {std::move(source), options, std::string(ui.theme.id)}, ui.theme, std::move(build), {});
+  want_key(jobs, {std::move(source), options, look_of(ui)}, ui.theme, std::move(build), {});
 }
 
 void SceneSlot::want(JobRunner& jobs, const Ui& ui, const char* id, PagePicture picture, Room room) {
@@ -23,9 +31,9 @@ void SceneSlot::want(JobRunner& jobs, const Ui& ui, const char* id, PagePicture 
 void SceneSlot::want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
                      Build build, BuildShown shown, bool waits) {
   in_room_ = {};
-  Key key{std::move(source), options, std::string(ui.theme.id)};
+  Key key{std::move(source), options, look_of(ui)};
   const auto& asked = answer_.asked();
-  waits = waits && asked && asked->source == key.source && asked->theme == key.theme;
+  waits = waits && asked && asked->source == key.source && asked->look == key.look;
   if (waits && under_way(jobs)) return;
   want_key(jobs, std::move(key), ui.theme, std::move(build), std::move(shown));
 }

@@ -18,7 +18,8 @@ class SceneSlot {
   explicit SceneSlot(std::string tag) : answer_({std::move(tag), "drawing"}) {}
 
   using Build = std::function<Scene(const Style&)>;
-  /// Asks for `build` when `source` (what the numbers come from), `options` or the theme differ from the last call.
+  /// Asks for `build` when `source` (what the numbers come from), `options`, the theme or the language differ from the
+  /// last call.
   void want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options, Build build);
   /// The same of a picture of a page in a room, which a file can remember and the command line draw again. `id` as in
   /// draw().
@@ -43,7 +44,7 @@ class SceneSlot {
  private:
   struct Key {
     std::shared_ptr<const void> source;
-    std::string options, theme;
+    std::string options, look;
     bool operator==(const Key&) const = default;
   };
   void want_key(JobRunner& jobs, Key key, const Theme& theme, Build build, BuildShown shown);

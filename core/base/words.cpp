@@ -15,39 +15,59 @@ namespace headscope {
 
 namespace {
 
-// "{}" and "{:.2f}" of a form as "{0}" and "{1:.2f}", sorted; nothing where its braces do not match.
+/// "{}" and "{:.{}f}" of a form as "{0}" and "{1:.{2}f}", sorted; nothing where its braces do not match, or where some
+/// fields are numbered and others not, which fmt does not format.
 std::optional<std::vector<std::string>> fields_of(std::string_view form) {
   std::vector<std::string> fields;
   std::size_t next = 0;
+  bool numbered = false;
+  const auto number = [&](std::string_view name) {
+    numbered |= !name.empty();
+    return name.empty() ? std::to_string(next++) : std::string(name);
+  };
   for (std::size_t i = 0; i < form.size(); ++i) {
     if (form[i] != '{' && form[i] != '}') continue;
     if (i + 1 < form.size() && form[i + 1] == form[i]) {
       ++i;
       continue;
     }
-    const std::size_t begin = i + 1;
-    for (int open = form[i] == '{'; open > 0;) {
-      i = form.find_first_of("{}", i + 1);
-      if (i == form.npos) return std::nullopt;
-      open += form[i] == '{' ? 1 : -1;
+    if (form[i] == '}') return std::nullopt;
+    const std::size_t end = form.find_first_of("{}:", i + 1);
+    if (end == form.npos || form[end] == '{') return std::nullopt;
+    std::string field = "{" + number(form.substr(i + 1, end - i - 1));
+    for (i = end; form[i] != '}'; ++i) {
+      field += form[i];
+      if (form[i] == '{') {  // a width or precision that is given apart
+        const std::size_t close = form.find_first_of("{}", i + 1);
+        if (close == form.npos || form[close] == '{') return std::nullopt;
+        field += number(form.substr(i + 1, close - i - 1)) + "}";
+        i = close;
+      }
+      if (i + 1 == form.size()) return std::nullopt;
     }
-    if (i < begin) return std::nullopt;  // "}" alone
-    const std::string_view field = form.substr(begin, i - begin), name = field.substr(0, field.find(':'));
-    const std::string number = name.empty() ? std::to_string(next++) : std::string(name);
-    fields.push_back(fmt::format("{{{}{}}}", number, field.substr(name.size())));
-    next += static_cast<std::size_t>(std::ranges::count(field, '{'));  // a width or precision that is given apart
+    fields.push_back(field + "}");
   }
+  if (numbered && next > 0) return std::nullopt;
   std::ranges::sort(fields);
   fields.erase(std::ranges::unique(fields).begin(), fields.end());  // a language may say something twice
   return fields;
 }
 
 std::string listed(const std::optional<std::vector<std::string>>& fields) {
-  if (!fields) return "braces that do not match";
+  if (!fields) return "braces that do not match, or numbered fields beside others";
   return fields->empty() ? "none" : fmt::format("{}", fmt::join(*fields, " "));
 }
 
-std::atomic<const WordTable*> in_use{nullptr};
+struct WordsInUse {
+  WordTable table;
+  std::string language;
+};
+std::atomic<const WordsInUse*> in_use{nullptr};
+
+const std::string* found_in_use(std::string_view english) {
+  const WordsInUse* words = in_use;
+  return words ? words->table.find(english) : nullptr;
+}
 
 }  // namespace
 
@@ -58,8 +78,7 @@ WordTable::WordTable(const Entries& entries) {
     if (expected == found)
       entries_.emplace(english, text);
     else
-      refused_.push_back(
-          fmt::format("“{}”: expected the fields {}, found {}", excerpt(english), listed(expected), listed(found)));
+      refused_.push_back({english, fmt::format("expected the fields {}, found {}", listed(expected), listed(found))});
   }
 }
 
@@ -80,16 +99,20 @@ const std::string* WordTable::find(std::string_view english) const {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
-void use_words(WordTable table) {
+void use_words(WordTable table, std::string language) {
   static std::mutex mutex;
-  static std::deque<WordTable> all;
+  static std::deque<WordsInUse> all;
   const std::lock_guard lock(mutex);
-  in_use = table.entries().empty() ? nullptr : &all.emplace_back(std::move(table));
+  in_use = table.entries().empty() ? nullptr : &all.emplace_back(std::move(table), std::move(language));
+}
+
+std::string language_of_words() {
+  const WordsInUse* words = in_use;
+  return words ? words->language : "";
 }
 
 const char* said(const char* english) {
-  const WordTable* table = in_use;
-  const std::string* text = table ? table->find(english) : nullptr;
+  const std::string* text = found_in_use(english);
   return text ? text->c_str() : english;
 }
 
@@ -98,8 +121,7 @@ std::string said(const std::string& english) {
 }
 
 std::string_view said_view(std::string_view english) {
-  const WordTable* table = in_use;
-  const std::string* text = table ? table->find(english) : nullptr;
+  const std::string* text = found_in_use(english);
   return text ? *text : english;
 }
 

@@ -29,16 +29,21 @@ class WordTable {
   /// Nullptr: this table does not say it.
   const std::string* find(std::string_view english) const;
   const Entries& entries() const { return entries_; }
-  /// What was not taken, and why: "“step {} of {}”: expected the fields {0} {1}, found {0}".
-  const std::vector<std::string>& refused() const { return refused_; }
+  /// What was not taken, and why: "expected the fields {0} {1}, found {0}".
+  struct Refused {
+    std::string english, why;
+  };
+  const std::vector<Refused>& refused() const { return refused_; }
 
  private:
   Entries entries_;
-  std::vector<std::string> refused_;
+  std::vector<Refused> refused_;
 };
 
-/// From now on texts are said by this table; those that were composed before stay as they are.
-void use_words(WordTable table);
+/// From now on texts are said by this table, of that language; those that were composed before stay as they are.
+void use_words(WordTable table, std::string language = "");
+/// The language of the table in use, "" = none is.
+std::string language_of_words();
 
 /// The text as the table in use says it, else itself.
 const char* said(const char* english);
