@@ -7,6 +7,7 @@
 #include "app/state/lesson_record.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -48,7 +49,8 @@ std::string without_space(const std::string& label) {
 /// Of Explore: the head, or the token in all of them.
 std::string head_title(const AppContext& app, const Session& session) {
   const Document& document = session.document;
-  std::string out = session.view.head_view == HeadView::heads ? "All heads" : "Head " + to_string(document.selected);
+  std::string out =
+      session.view.head_view == HeadView::heads ? said("All heads") : say("Head {}", to_string(document.selected));
   const auto& run = app.explorer.results().run;
   if (run && document.query && *document.query < static_cast<Index>(run->trace->queries().size()))
     out += " · " + without_space(nth(run->trace->queries(), *document.query).label);
@@ -58,9 +60,10 @@ std::string head_title(const AppContext& app, const Session& session) {
 std::string page_title(const AppContext& app, const SessionWindow& window) {
   const auto page = window.pages.find(window.workspace);
   for (const UiRequests::Page& each : app.ui.pages)
-    if (each.of == window.workspace && page != window.pages.end() && each.id == page->second) return each.title;
-  return workspace_tab(window.workspace) < workspace_list.size() ? std::string(workspace_name(window.workspace).title)
-                                                                 : window.workspace;
+    if (each.of == window.workspace && page != window.pages.end() && each.id == page->second) return said(each.title);
+  return workspace_tab(window.workspace) < workspace_list.size()
+             ? std::string(said_view(workspace_name(window.workspace).title))
+             : window.workspace;
 }
 
 }  // namespace
@@ -74,32 +77,32 @@ std::string scene_title(const AppContext& app, const Session& session) {
   if (on == 1)
     out += " · " + describe(*std::ranges::find_if(edits, &Intervention::enabled));
   else if (on > 1)
-    out += fmt::format(" · {} edits", on);
+    out += " · " + say("{} edits", on);
   return out;
 }
 
 void add_presenting(std::vector<Action>& all) {
   const auto slides = [](const AppContext& app) { return app.slides(); };
-  all.push_back({"view.present", "Present: one large picture on the whole screen", "F11", "View",
+  all.push_back({"view.present", to_say("Present: one large picture on the whole screen"), "F11", "View",
                  [](AppContext& app) { app.ui.presenting = !app.ui.presenting; }, nullptr,
                  [](const AppContext& app) { return app.ui.presenting; }});
-  all.push_back({"present.spotlight", "Presenting: spotlight on what the step is about", "L", "View",
+  all.push_back({"present.spotlight", to_say("Presenting: spotlight on what the step is about"), "L", "View",
                  [](AppContext& app) { app.ui.spotlight = !app.ui.spotlight; },
                  [](const AppContext& app) { return app.ui.presenting; },
                  [](const AppContext& app) { return app.ui.spotlight; }});
-  all.push_back({"present.notes", "Presenting: notes and time in a second window", "F12", "View",
+  all.push_back({"present.notes", to_say("Presenting: notes and time in a second window"), "F12", "View",
                  [](AppContext& app) { app.ui.presenter = !app.ui.presenter; }, slides,
                  [](const AppContext& app) { return app.ui.presenter; }});
-  all.push_back({"scenes.add", "Scenes: put what is on the screen on the list", "F7", "View",
+  all.push_back({"scenes.add", to_say("Scenes: put what is on the screen on the list"), "F7", "View",
                  [](AppContext& app) {
                    with_session(app, [&](const Session& session) {
                      app.explorer.scenes.add(scene_title(app, session), lesson_show_block(session));
                    });
                  },
                  model_is_open, nullptr});
-  all.push_back({"scenes.list", "Scenes: the list…", "F8", "View", [](AppContext& app) { app.ui.scenes = true; },
-                 nullptr, nullptr});
-  all.push_back({"scenes.present", "Scenes: present the list", "Shift+F11", "View",
+  all.push_back({"scenes.list", to_say("Scenes: the list…"), "F8", "View",
+                 [](AppContext& app) { app.ui.scenes = true; }, nullptr, nullptr});
+  all.push_back({"scenes.present", to_say("Scenes: present the list"), "Shift+F11", "View",
                  [](AppContext& app) {
                    app.explorer.scenes.present(0, [&presenting = app.ui.presenting] { presenting = true; });
                  },
@@ -110,20 +113,20 @@ void add_lessons(std::vector<Action>& all) {
   const auto lesson = [](int by) {
     return [by](AppContext& app) { app.explorer.lessons.go(app.explorer.lessons.at() + by); };
   };
-  all.push_back({"lesson.next", "Lesson: next step", "F4", "Help", lesson(1), taken, nullptr});
-  all.push_back({"lesson.back", "Lesson: step before", "F3", "Help", lesson(-1), taken, nullptr});
-  all.push_back({"lesson.show", "Lesson: show the step again", "F6", "Help",
+  all.push_back({"lesson.next", to_say("Lesson: next step"), "F4", "Help", lesson(1), taken, nullptr});
+  all.push_back({"lesson.back", to_say("Lesson: step before"), "F3", "Help", lesson(-1), taken, nullptr});
+  all.push_back({"lesson.show", to_say("Lesson: show the step again"), "F6", "Help",
                  [](AppContext& app) { app.explorer.lessons.show_again(); }, taken, nullptr});
-  all.push_back({"lesson.record", "Copy what is on the screen as a step of a lesson", "", "Help",
+  all.push_back({"lesson.record", to_say("Copy what is on the screen as a step of a lesson"), "", "Help",
                  [](AppContext& app) {
                    with_session(app, [&](const Session& session) {
                      app.ui.clipboard = lesson_step_text(session);
-                     app.explorer.jobs.show({Message::Level::info, "Copied: a step for a lesson's file", ""});
+                     app.explorer.jobs.show({Message::Level::info, said("Copied: a step for a lesson's file"), ""});
                    });
                  },
                  model_is_open, nullptr});
-  all.push_back({"lesson.leave", "Lesson: leave it", "", "Help", [](AppContext& app) { app.explorer.lessons.close(); },
-                 taken, nullptr});
+  all.push_back({"lesson.leave", to_say("Lesson: leave it"), "", "Help",
+                 [](AppContext& app) { app.explorer.lessons.close(); }, taken, nullptr});
 }
 
 }  // namespace headscope

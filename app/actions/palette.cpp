@@ -13,6 +13,7 @@
 #include "app/state/model_list.h"
 #include "core/attention/masks.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -82,7 +83,8 @@ std::string further_words(std::string_view action) {
 void add_actions(std::vector<PaletteItem>& items, const AppContext& app) {
   for (const Action& action : actions())
     if (action.is_enabled(app) && action.id != "help.palette")
-      items.push_back({action.title, action.shortcut, "Action", action.run, further_words(action.id), action.id});
+      items.push_back({action.title, action.shortcut, to_say("Action"), action.run, further_words(action.id), action.id,
+                       action.shown()});
 }
 
 void add_pages(std::vector<PaletteItem>& items, const AppContext& app) {
@@ -95,14 +97,18 @@ void add_pages(std::vector<PaletteItem>& items, const AppContext& app) {
                        at.settings.pages[page.of] = page.id;
                      },
                      {},
-                     workspace_option(page.of) + "/" + page.id});
+                     workspace_option(page.of) + "/" + page.id,
+                     said(page.title),
+                     said(page.group) == page.group
+                         ? ""
+                         : fmt::format("{} · {}", said_view(workspace_name(page.of).title), said(page.group))});
 }
 
 void add_lessons(std::vector<PaletteItem>& items, const AppContext& app) {
   for (const auto& lesson : app.explorer.lessons.list()) {
     std::string words;
     for (const std::string& each : lesson->words) words += each + " ";
-    items.push_back({lesson->title, lesson->about, "Lesson",
+    items.push_back({lesson->title, lesson->about, to_say("Lesson"),
                      [lesson](AppContext& at) { at.explorer.lessons.open(lesson); }, words, "lesson/" + lesson->id});
   }
 }
@@ -111,8 +117,9 @@ void add_glossary(std::vector<PaletteItem>& items, const AppContext& app) {
   for (const GlossaryEntry& entry : app.explorer.lessons.glossary()) {
     std::string words;
     for (const std::string& each : entry.words) words += each + " ";
-    items.push_back({entry.term, "Glossary · " + entry.text, "Glossary",
-                     [term = entry.term](AppContext& at) { at.ui.glossary = term; }, words, "glossary/" + entry.term});
+    items.push_back({entry.term, "Glossary · " + entry.text, to_say("Glossary"),
+                     [term = entry.term](AppContext& at) { at.ui.glossary = term; }, words, "glossary/" + entry.term,
+                     entry.term, say("Glossary · {}", entry.text)});
   }
 }
 
@@ -127,11 +134,12 @@ void add_heads(std::vector<PaletteItem>& items, const Results& results) {
       if (row >= 0)
         for (const HeadVerdict& verdict : results.facts->told(row)) {
           if (!detail.empty()) detail += ", ";
-          detail += fmt::format("{} {:.2f}", verdict.rule->title, verdict.score);
+          detail += fmt::format("{} {:.2f}", said(verdict.rule->title), verdict.score);
           if (std::isfinite(verdict.chance)) detail += fmt::format(" ({})", beside_chance(verdict));
         }
-      items.push_back({fmt::format("Layer {} Head {}", layer, head), std::move(detail), "Head",
-                       [ref](AppContext& at) { at.explorer.editor.select(ref); }});
+      items.push_back({fmt::format("Layer {} Head {}", layer, head), std::move(detail), to_say("Head"),
+                       [ref](AppContext& at) { at.explorer.editor.select(ref); }, "", "",
+                       say("Layer {} Head {}", layer, head)});
     }
 }
 
@@ -139,25 +147,28 @@ void add_tokens(std::vector<PaletteItem>& items, const Results& results) {
   if (!results.run) return;
   const std::vector<Token>& tokens = results.run->trace->tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    items.push_back({fmt::format("Token {} {}", i, tokens[i].label), "pin its row", "Token",
-                     [i](AppContext& at) { at.explorer.editor.pin(static_cast<Index>(i)); }});
+    items.push_back({fmt::format("Token {} {}", i, tokens[i].label), "pin its row", to_say("Token"),
+                     [i](AppContext& at) { at.explorer.editor.pin(static_cast<Index>(i)); }, "", "",
+                     say("Token {} {}", i, tokens[i].label), said("pin its row")});
 }
 
 void add_models(std::vector<PaletteItem>& items, const AppContext& app) {
   for (const fs::path& folder : app.settings.recent_models)
-    items.push_back({"Open " + model_label(folder), folder.string(), "Model",
-                     [folder](AppContext& at) { at.explorer.run.open_model(folder); }});
+    items.push_back({"Open " + model_label(folder), folder.string(), to_say("Model"),
+                     [folder](AppContext& at) { at.explorer.run.open_model(folder); }, "", "",
+                     say("Open {}", model_label(folder))});
 }
 
 void add_masks(std::vector<PaletteItem>& items, const Results& results) {
   if (!results.model.model) return;
   for (const MaskForm& form : mask_forms())
-    items.push_back({fmt::format("Mask: {}", form.example), std::string(form.predicate), "Mask",
+    items.push_back({fmt::format("Mask: {}", form.example), std::string(form.predicate), to_say("Mask"),
                      [spec = std::string(form.example)](AppContext& at) {
                        at.explorer.editor.set_mask(spec,
                                                    at.explorer.results().own_mask(at.explorer.editor.document().stack));
                      },
-                     fmt::format("{} {} {}", form.id, form.title, form.source), fmt::format("mask/{}", form.id)});
+                     fmt::format("{} {} {}", form.id, form.title, form.source), fmt::format("mask/{}", form.id),
+                     say("Mask: {}", form.example)});
 }
 
 /// Matrices by hand, on the page of softmax attention.
@@ -167,7 +178,7 @@ void add_examples(std::vector<PaletteItem>& items, const AppContext& app) {
   });
   if (page == app.ui.pages.end()) return;
   for (const WorkedExample& example : worked_examples())
-    items.push_back({std::string(example.title), "Worked example of Mechanisms", "Example",
+    items.push_back({std::string(example.title), "Worked example of Mechanisms", to_say("Example"),
                      [page = *page, example = &example](AppContext& at) {
                        at.ui.workspace = page.workspace;
                        at.settings.pages[page.of] = page.id;
@@ -176,7 +187,8 @@ void add_examples(std::vector<PaletteItem>& items, const AppContext& app) {
                          document.by_hand = std::make_shared<const MatricesByHand>(matrices_of(*example));
                        });
                      },
-                     std::string(example.words), fmt::format("example/{}", example.id)});
+                     std::string(example.words), fmt::format("example/{}", example.id),
+                     std::string(said_view(example.title)), said("Worked example of Mechanisms")});
 }
 
 bool same_word(std::string_view a, std::string_view b) {
@@ -212,7 +224,9 @@ std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, st
   for (std::size_t i = 0; i < items.size(); ++i) {
     auto title = fuzzy_match(query, items[i].title);
     const auto detail = fuzzy_match(query, items[i].detail);
-    double words = word_match(query, items[i].title, items[i].detail + " " + items[i].words);
+    double words = word_match(query, items[i].title,
+                              fmt::format("{} {} {}", items[i].detail, items[i].words,
+                                          items[i].shown == items[i].title ? "" : items[i].shown));
     // Of a class, say, the page that explains it and the action that shows it come before the many heads that have it.
     if (items[i].group == "Head") words *= head_share;
     if (!title && !detail && words == 0) continue;

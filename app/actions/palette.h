@@ -18,6 +18,8 @@ struct PaletteItem {
   std::function<void(AppContext&)> run;
   std::string words = {};  ///< further ones that find it, which are not shown
   std::string id = {};     ///< "file.open", "analyse/masks", "mask/window"; "" of heads, tokens and recent models
+  // As the table in use says them, where it does; "" = as above.
+  std::string shown = {}, shown_detail = {};
 };
 
 /// Everything that can be done now: enabled actions, then pages of workspaces, heads, tokens, models, masks. Make it

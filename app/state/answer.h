@@ -12,6 +12,7 @@
 
 #include "app/state/job_runner.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "core/model/model.h"
 
 namespace headscope {
@@ -80,7 +81,8 @@ class Answer {
           const auto shared = slot.lock();
           if (!shared || shared->asked != key) return;
           shared->under_way = false;
-          shared->error = "Another device computes now.";  // for which the model is opened again: another question
+          shared->error =
+              said("Another device computes now.");  // for which the model is opened again: another question
         });
   }
   bool asked_for(const Key& key) const { return shared_->asked == key; }

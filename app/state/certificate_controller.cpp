@@ -7,6 +7,7 @@
 
 #include "core/base/duration.h"
 #include "core/base/memory.h"
+#include "core/base/words.h"
 #include "core/tensor/backend.h"
 
 namespace headscope {
@@ -50,7 +51,7 @@ void CertificateController::look() {
   looking_ = true;
   const Results& results = run_.results();
   jobs_.submit(
-      {"model files", "looking at the model's files", true},
+      {"model files", to_say("looking at the model's files"), true},
       [this, folder = results.model_folder, read = results.model_files, reading = results.model_reading,
        known = looked_at() && certificate() != nullptr, store = store_](Worker::Job&) -> Worker::Deliver {
         Looked found{reading, false, nullptr};
@@ -125,7 +126,7 @@ float CertificateController::progress() const {
 std::string CertificateController::effort() const {
   if (!open() || small()) return "";
   const double seconds = certificate_work(run_.results().model.model->config()) / works_per_second;
-  return "about " + duration_text(seconds);
+  return say("about {}", duration_text(seconds));
 }
 
 bool CertificateController::busy() const {

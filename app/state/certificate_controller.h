@@ -14,6 +14,7 @@
 #include "app/state/run_controller.h"
 #include "core/analysis/certificate.h"
 #include "core/analysis/model_facts.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -86,9 +87,9 @@ class CertificateController {
   int attempt_ = 0;
   double looked_when_ = 0;
   Looked looked_;
-  Answer<Key, Certificate> answer_{{"certificate", "checking the model", true},
+  Answer<Key, Certificate> answer_{{"certificate", to_say("checking the model"), true},
                                    Answer<Key, Certificate>::OnFailure::keep};
-  Answer<std::uint64_t, ModelFacts> facts_{{"model facts", "reading what the model is", true},
+  Answer<std::uint64_t, ModelFacts> facts_{{"model facts", to_say("reading what the model is"), true},
                                            Answer<std::uint64_t, ModelFacts>::OnFailure::keep};
 };
 

@@ -12,6 +12,7 @@
 #include "app/state/jobs.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/run/pass_memory.h"
 
 namespace headscope {
@@ -97,22 +98,24 @@ void CompareController::begin_with(const std::string& model, const std::string& 
 std::string CompareController::missing() const {
   const auto& run = run_.results().run;
   if (with_ != With::training && run_.results().capture)
-    return "This runs the model again, and what is open is attention that was captured elsewhere. Two captures are "
-           "compared by headscope-cli compare --trace A --with-trace B.";
-  if (with_ != With::training && !run) return "Open a model and write a text in Explore first.";
+    return said(
+        "This runs the model again, and what is open is attention that was captured elsewhere. Two captures are "
+        "compared by headscope-cli compare --trace A --with-trace B.");
+  if (with_ != With::training && !run) return said("Open a model and write a text in Explore first.");
   switch (with_) {
     case With::edits:
       if (std::ranges::none_of(run->request.edits, &Intervention::enabled))
-        return "Nothing is edited yet. In Explore, ablate a head (X), move a temperature, choose a mask or add an "
-               "edit: "
-               "before and after will stand here.";
+        return said(
+            "Nothing is edited yet. In Explore, ablate a head (X), move a temperature, choose a mask or add an edit: "
+            "before and after will stand here.");
       return "";
     case With::text:
-      return text_.empty() ? "Write the second text on the left." : "";
+      return text_.empty() ? said("Write the second text on the left.") : "";
     case With::model:
-      return model_.empty() ? "Choose the second model on the left." : "";
+      return model_.empty() ? said("Choose the second model on the left.") : "";
     case With::training:
-      return moment_count() < 2 ? "Train a model in the Train workspace: two of its moments can be compared here." : "";
+      return moment_count() < 2 ? said("Train a model in the Train workspace: two of its moments can be compared here.")
+                                : "";
   }
   return "";
 }
@@ -171,11 +174,11 @@ void CompareController::ask(const Question& question) {
       return compare_sides(known->a, known->b, unit, partner, ctx.stop);
     });
   if (with_ == With::training)
-    return answer_.want(
-        jobs_, question, [unit, before = moment(moments_.first), after = moment(moments_.second)](const Ctx& ctx) {
-          return compare_sides({fmt::format("step {}", before->step), before->facts->trace},
-                               {fmt::format("step {}", after->step), after->facts->trace}, unit, {}, ctx.stop);
-        });
+    return answer_.want(jobs_, question,
+                        [unit, before = moment(moments_.first), after = moment(moments_.second)](const Ctx& ctx) {
+                          return compare_sides({say("step {}", before->step), before->facts->trace},
+                                               {say("step {}", after->step), after->facts->trace}, unit, {}, ctx.stop);
+                        });
   answer_.want(
       jobs_, question,
       [unit, with = with_, text = text_, folder = model_, run = run_.results().run, model = run_.results().model,
@@ -187,8 +190,8 @@ void CompareController::ask(const Question& question) {
         other.capture.all_logits = true;
         if (with == With::edits) {
           other.edits.clear();
-          b = {"after", shown, model.tokenizer};
-          a = {"before", part(headscope::run(model, other, ctx)), model.tokenizer};
+          b = {said("after"), shown, model.tokenizer};
+          a = {said("before"), part(headscope::run(model, other, ctx)), model.tokenizer};
         } else if (with == With::text) {
           (model.model->encoder() ? other.source : other.text) = text;
           if (model.model->encoder()) other.text.clear();  // what is said of another source is another text

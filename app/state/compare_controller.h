@@ -16,6 +16,7 @@
 #include "app/state/run_controller.h"
 #include "app/state/training_controller.h"
 #include "core/base/folder.h"
+#include "core/base/words.h"
 #include "core/metrics/trace_difference.h"
 
 namespace headscope {
@@ -123,7 +124,7 @@ class CompareController {
   std::pair<std::size_t, std::size_t> moments_{0, std::size_t(-1)};
   std::map<TextUnit, std::vector<int>> by_hand_;  // pairs …
   std::optional<Runs> by_hand_of_;                // … of these
-  Answer<Question, Comparison> answer_{{"comparison", "comparing two runs"}};
+  Answer<Question, Comparison> answer_{{"comparison", to_say("comparing two runs")}};
   std::shared_ptr<const Comparison> seen_;  // the last that was current
   std::uint64_t stops_ = 0;                 // of the runner, as last seen
   struct Opened {

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/utf8.h"
+#include "core/base/words.h"
 #include "core/io/shapes.h"
 #include "core/model/picture_input.h"
 
@@ -38,15 +39,16 @@ std::string_view first_bytes(std::string_view text, std::size_t most) {
 }
 
 std::string place_words(const CorpusSource& source, const PassagePlace& place) {
-  if (source.drawn > 0 && source.kind == CorpusKind::pairs) return fmt::format("pair {}", place.piece);
+  if (source.drawn > 0 && source.kind == CorpusKind::pairs) return say("pair {}", place.piece);
   if (source.drawn > 0 && source.kind == CorpusKind::pictures)
-    return fmt::format("{} {}", nth(shape_names(), drawn_shapes(source.seed, place.piece).shape), place.piece);
+    return fmt::format("{} {}", said_view(nth(shape_names(), drawn_shapes(source.seed, place.piece).shape)),
+                       place.piece);
   if (source.drawn > 0)
-    return fmt::format("story {}{}", place.piece, place.window > 0 ? fmt::format(", part {}", place.window + 1) : "");
+    return place.window > 0 ? say("story {}, part {}", place.piece, place.window + 1) : say("story {}", place.piece);
   const std::string file = static_cast<std::size_t>(place.file) < source.files.size()
                                ? fs::path(nth(source.files, place.file).path).filename().string()
                                : "?";
-  return source.kind == CorpusKind::pictures ? file : fmt::format("{}, byte {}", file, place.begin);
+  return source.kind == CorpusKind::pictures ? file : say("{}, byte {}", file, place.begin);
 }
 
 /// The shards in a folder as one.
@@ -161,7 +163,7 @@ class CorpusController::Reading final : public Sweep {
 };
 
 CorpusController::CorpusController(JobRunner& jobs, DocumentEditor& editor, const RunController& run)
-    : jobs_(jobs), editor_(editor), run_(run), controller_(jobs, "corpus", "reading the corpus") {}
+    : jobs_(jobs), editor_(editor), run_(run), controller_(jobs, "corpus", to_say("reading the corpus")) {}
 
 void CorpusController::begin_with(const fs::path& path) {
   if (path.extension() == ".json") return load(path);
@@ -178,7 +180,7 @@ CorpusKind CorpusController::kind() const {
 void CorpusController::start() {
   const Results& open = run_.results();
   if (!open.model.model)
-    return jobs_.show({Message::Level::error, "Open a model first: it reads the corpus.", "corpus"});
+    return jobs_.show({Message::Level::error, said("Open a model first: it reads the corpus."), "corpus"});
   const LoadedModel model = open.model;
   const std::string name = open.model_folder.filename().string();
   results_.reset();
@@ -223,7 +225,7 @@ void CorpusController::stop() {
   if (!reading_) return;
   // What was measured since the last copy.
   jobs_.submit(
-      {"corpus rest", "reading the corpus"},
+      {"corpus rest", to_say("reading the corpus")},
       [this, reading = reading_](Worker::Job&) -> Worker::Deliver {
         auto rest = reading->rest();
         return [this, reading, rest] {
@@ -285,7 +287,7 @@ void CorpusController::save(const fs::path& file) {
   if (!results_) return;
   jobs_.on_files("corpus save", [this, file, results = results_](Worker::Job&) -> Worker::Deliver {
     save_corpus_results(*results, file);
-    return [this, file] { jobs_.show({Message::Level::info, "Saved " + file.string(), "corpus save"}); };
+    return [this, file] { jobs_.show({Message::Level::info, say("Saved {}", file.string()), "corpus save"}); };
   });
 }
 
@@ -340,8 +342,8 @@ const std::vector<ShownExample>* CorpusController::examples(HeadId head, std::si
 void CorpusController::open(const ShownExample& shown, HeadId head, Stack stack) {
   if (!results_) return;
   if (!of_open_model())
-    return jobs_.show({Message::Level::error,
-                       fmt::format("These results are of {}. Open that model first.", results_->model), "corpus"});
+    return jobs_.show(
+        {Message::Level::error, say("These results are of {}. Open that model first.", results_->model), "corpus"});
   jobs_.on_files(
       "corpus open", [this, head, stack, example = shown.example, results = results_](Worker::Job&) -> Worker::Deliver {
         const RunRequest input = passage_request(results->source.kind, passage_text(results->source, example.place));

@@ -9,6 +9,7 @@
 #include "app/render/picture.h"
 #include "app/state/clipboard.h"
 #include "app/state/recipe_picture.h"
+#include "core/base/words.h"
 #include "viz/export/csv.h"
 #include "viz/export/pango_text.h"
 #include "viz/export/png.h"
@@ -25,18 +26,18 @@ void told(JobRunner& jobs, std::string words) {
 std::optional<ViewSource> view_source(JobRunner& jobs, const AppState& state, const Results& results,
                                       const ExportOptions& options) {
   if (!results.run) {
-    jobs.show({Message::Level::error, "There is nothing to export yet.", "export"});
+    jobs.show({Message::Level::error, said("There is nothing to export yet."), "export"});
     return std::nullopt;
   }
   const bool scores = !options.all_heads && shows_scores(state.view);
   auto trace = results.run->trace;
   if (scores && results.capture) {
-    told(jobs, "A capture holds weights and no scores; choose another view.");
+    told(jobs, said("A capture holds weights and no scores; choose another view."));
     return std::nullopt;
   }
   if (scores) {
     if (!results.detail || results.detail->of_trace != trace || results.detail->head != state.document.selected) {
-      told(jobs, "The scores of this head are still being read; try again.");
+      told(jobs, said("The scores of this head are still being read; try again."));
       return std::nullopt;
     }
     trace = results.detail->trace;
@@ -49,7 +50,7 @@ std::optional<ViewSource> view_source(JobRunner& jobs, const AppState& state, co
 }
 
 void hand_in(JobRunner& jobs, Worker::Work work) {
-  jobs.submit({"export", "writing the file"}, std::move(work), JobRunner::OnStop::drop);
+  jobs.submit({"export", to_say("writing the file")}, std::move(work), JobRunner::OnStop::drop);
 }
 }  // namespace
 
@@ -58,17 +59,17 @@ void export_view(JobRunner& jobs, const AppState& state, const Results& results,
   if (!source) return;
   hand_in(jobs, [&jobs, options, source = std::move(*source)](Worker::Job&) -> Worker::Deliver {
     const std::string written = export_view(source, options);
-    return [&jobs, written] { told(jobs, "Written: " + written); };
+    return [&jobs, written] { told(jobs, say("Written: {}", written)); };
   });
 }
 
 namespace {
 void hand_in_film(JobRunner& jobs, std::function<std::string(Worker::Job&)> make) {
   jobs.submit(
-      {"film", "making the film"},
+      {"film", to_say("making the film")},
       [&jobs, make = std::move(make)](Worker::Job& job) -> Worker::Deliver {
         const std::string written = make(job);
-        return [&jobs, written] { jobs.show({Message::Level::info, "Written: " + written, "film"}); };
+        return [&jobs, written] { jobs.show({Message::Level::info, say("Written: {}", written), "film"}); };
       },
       JobRunner::OnStop::drop);
 }
@@ -111,7 +112,7 @@ void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Sc
     const PangoText measure;
     const Scene scene = build({theme(options.for_print ? "print" : theme_id), measure});
     const std::string written = write_scene(scene, options.file, {{}, {}, options.dpi}, options.note);
-    return [&jobs, written] { told(jobs, "Written: " + written); };
+    return [&jobs, written] { told(jobs, say("Written: {}", written)); };
   });
 }
 
@@ -124,7 +125,7 @@ std::string copied(const Scene& scene, double scale, const PictureNote& note) {
   hold_picture(
       encode_png(image, css_dpi * scale,
                  {.title = scene.title, .description = description_of(scene, note.model), .recipe = note.recipe}));
-  return fmt::format("The picture is on the clipboard: {} × {} pixels.", image.width, image.height);
+  return say("The picture is on the clipboard: {} × {} pixels.", image.width, image.height);
 }
 }  // namespace
 
@@ -140,7 +141,7 @@ void copy_view(JobRunner& jobs, const AppState& state, const Results& results, C
                      const auto [trace, picture] = source.settled(options);
                      return Worker::Deliver([&jobs, put, words = caption_of(*trace, picture, edits, note.model)] {
                        put(words);
-                       told(jobs, "A caption is on the clipboard.");
+                       told(jobs, said("A caption is on the clipboard."));
                      });
                    });
   const HeadView shown = source->view.head_view;
@@ -157,7 +158,7 @@ void copy_view(JobRunner& jobs, const AppState& state, const Results& results, C
     write_map_csv(csv, *source.settled(options).first, source.document.selected);
     return [&jobs, put, text = tab_separated(csv.str())] {
       put(text);
-      told(jobs, "The weights of this head are on the clipboard.");
+      told(jobs, said("The weights of this head are on the clipboard."));
     };
   });
 }
@@ -172,14 +173,14 @@ void copy_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scen
             if (what == Copy::caption)
               return [&jobs, put, words = scene.title + ". " + description_of(scene, note.model)] {
                 put(words);
-                told(jobs, "A caption is on the clipboard.");
+                told(jobs, said("A caption is on the clipboard."));
               };
             if (what == Copy::picture) return [&jobs, words = copied(scene, scale, note)] { told(jobs, words); };
             std::ostringstream csv;
             write_scene_csv(csv, scene);
             return [&jobs, put, text = tab_separated(csv.str())] {
               put(text);
-              told(jobs, "The numbers are on the clipboard.");
+              told(jobs, said("The numbers are on the clipboard."));
             };
           });
 }

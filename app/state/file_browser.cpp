@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "app/assets.h"
+#include "core/base/words.h"
 #include "core/text/tokenizer.h"
 
 namespace headscope {
@@ -149,13 +150,13 @@ std::vector<FileBrowser::Place> FileBrowser::places() {
     if (!path.empty() && !known && fs::is_directory(path, ignored)) places.push_back({name, path});
   };
   if (const auto examples = find_asset("examples")) {
-    add("Examples", examples->lexically_normal());
-    add("Models", (*examples / "../../models").lexically_normal());
+    add(to_say("Examples"), examples->lexically_normal());
+    add(to_say("Models"), (*examples / "../../models").lexically_normal());
   }
-  if (const char* home = std::getenv("HOME")) add("Home", home);
+  if (const char* home = std::getenv("HOME")) add(to_say("Home"), home);
   std::error_code ignored;
-  add("Working folder", fs::current_path(ignored));
-  add("File system", "/");
+  add(to_say("Working folder"), fs::current_path(ignored));
+  add(to_say("File system"), "/");
   return places;
 }
 

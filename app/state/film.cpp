@@ -14,6 +14,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/io/picture.h"
 #include "core/trace/words.h"
 #include "viz/export/animation.h"
@@ -91,7 +92,7 @@ std::string make_film(const FilmFile& out, std::size_t count,
                                              : encode_apng(std::move(frames), out.seconds, note);
   if (stop.stop_requested()) throw Cancelled();
   write_file_atomically(out.file, bytes);
-  return fmt::format("{}  {} pictures, {:.3g} s", out.file.string(), shown, out.seconds * static_cast<double>(shown));
+  return say("{}  {} pictures, {:.3g} s", out.file.string(), shown, out.seconds * static_cast<double>(shown));
 }
 
 namespace {
@@ -152,11 +153,11 @@ void add_edit(std::vector<FilmChoice>& all, const PictureRecipe& picture, const 
   }
 }
 
-void add_temperature(std::vector<FilmChoice>& all, PictureRecipe picture, EditScope scope, const std::string& of) {
+void add_temperature(std::vector<FilmChoice>& all, PictureRecipe picture, EditScope scope, const std::string& name) {
   Document& document = picture.session->document;
   set_temperature(document.edits, target_of(scope, document.selected, document.stack), 2);  // 1 would be no edit
   const Pointer place = Pointer("/session/document/edits") / (document.edits.size() - 1) / "action";
-  all.push_back({picture, "Temperature of " + of, place.to_string(), "\"temperature {}\"", {0.2, 5, 24, true, false}});
+  all.push_back({picture, name, place.to_string(), "\"temperature {}\"", {0.2, 5, 24, true, false}});
 }
 
 /// Of texts that a film's recipe holds, each longer by a word than the one before it.
@@ -181,7 +182,7 @@ void add_growing_text(std::vector<FilmChoice>& all, const PictureRecipe& picture
   const auto count = static_cast<double>(texts.size());
   FilmChoice& choice = all.emplace_back();
   choice = {picture,
-            "Words of the text",
+            said("Words of the text"),
             "/session/document/text",
             "",
             {1, count, static_cast<int>(count), false, true},
@@ -207,9 +208,9 @@ std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* 
   }
   const auto& [document, view, transcript, window, note] = *picture.session;
   const std::string layer = std::to_string(document.selected.layer), head = std::to_string(document.selected.head);
-  add_temperature(all, picture, EditScope::head, "head " + layer + "." + head);
-  add_temperature(all, picture, EditScope::layer, "layer " + layer);
-  add_temperature(all, picture, EditScope::all, "all heads");
+  add_temperature(all, picture, EditScope::head, say("Temperature of head {}.{}", layer, head));
+  add_temperature(all, picture, EditScope::layer, say("Temperature of layer {}", layer));
+  add_temperature(all, picture, EditScope::all, said("Temperature of all heads"));
   const Pointer place("/session/document");
   for (std::size_t i = 0; i < document.edits.size(); ++i)
     if (document.edits[i].enabled) add_edit(all, picture, document.edits[i], place / "edits" / i);
@@ -224,14 +225,15 @@ std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* 
                      {0, last, static_cast<int>(std::min<Index>(count, most_film_pictures)), false, true}});
   };
   if (trace) {
-    one_of("Layer", "selected/layer", trace->model.dims.layers);
-    one_of("Head", "selected/head", trace->model.dims.heads);
+    one_of(said("Layer"), "selected/layer", trace->model.dims.layers);
+    one_of(said("Head"), "selected/head", trace->model.dims.heads);
     if (const Index rows = static_cast<Index>(trace->queries().size());
         document.query || view.head_view == HeadView::row)
-      one_of("Row: the query", "query", rows);
+      one_of(said("Row: the query"), "query", rows);
   }
   if (view.head_view == HeadView::arcs)
-    all.push_back({picture, "Threshold of the arcs", "/session/view/arcs_threshold", "{}", {0, 0.5, 24, false, false}});
+    all.push_back(
+        {picture, said("Threshold of the arcs"), "/session/view/arcs_threshold", "{}", {0, 0.5, 24, false, false}});
   return all;
 }
 

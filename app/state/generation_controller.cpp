@@ -11,6 +11,7 @@
 #include "core/analysis/past_context.h"
 #include "core/base/duration.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -182,7 +183,7 @@ void GenerationController::submit(const std::vector<std::int32_t>& given, bool a
   const std::optional<std::int32_t> end =
       model().tokenizer && !settings_.past_end ? model().tokenizer->eos() : std::nullopt;
   jobs_.submit(
-      {tag, "writing"},
+      {tag, to_say("writing")},
       [this, question, given, append, fast, end, generator = generator_, model = model(),
        transcript = branch().transcript(prompt_->whole->ids()),
        backend = opened_.backend](Worker::Job& job) mutable -> Worker::Deliver {
@@ -192,10 +193,9 @@ void GenerationController::submit(const std::vector<std::int32_t>& given, bool a
         try {
           const auto begin = Clock::now();
           const auto ends = [&] {
-            if (transcript.ids().size() > context)
-              answer.ended = fmt::format("the context of {} tokens is full", context);
+            if (transcript.ids().size() > context) answer.ended = say("the context of {} tokens is full", context);
             if (end && !transcript.steps.empty() && transcript.steps.back()->token == *end)
-              answer.ended = "the model ended the text";
+              answer.ended = said("the model ended the text");
             return !answer.ended.empty();
           };
           if (append) {
@@ -465,11 +465,11 @@ void GenerationController::study() {
           view.ids = learnt.front();
           view.given = view.ids.size();
           view.learnt = true;
-          view.source = "a text of the language that the model learnt, many times as long as any in its training";
+          view.source = said("a text of the language that the model learnt, many times as long as any in its training");
           return read();
         }
       }
-      view.source = "the text of this branch, continued to the end of the context by the model at temperature 1";
+      view.source = said("the text of this branch, continued to the end of the context by the model at temperature 1");
       view.ids = ids;
       view.ids.resize(std::min(ids.size(), context));
       view.given = view.ids.size();

@@ -19,6 +19,7 @@
 #include "app/state/run_controller.h"
 #include "app/state/session_files.h"
 #include "app/state/transcript_record.h"
+#include "core/base/words.h"
 #include "core/generate/beam_search.h"
 #include "core/generate/generation.h"
 #include "core/generate/generation_cost.h"
@@ -280,11 +281,11 @@ class GenerationController {
   const std::optional<std::filesystem::path> example_folder_;
   int forcing_given_ = 0;
   Study wanted_ = Study::transcript;
-  Answer<BeamsOf, BeamTree> beams_{{"generation beams", "searching"}};
+  Answer<BeamsOf, BeamTree> beams_{{"generation beams", to_say("searching")}};
   Answer<std::shared_ptr<const Model>, std::vector<GenerationCost>> costs_{
-      {"generation study cost", "measuring generation"}};
-  Answer<StreamingOf, StreamingView> streaming_{{"generation study streaming", "measuring generation"}};
-  Answer<ForcingOf, ForcedAndFree> forcing_{{"generation study forcing", "measuring generation"}};
+      {"generation study cost", to_say("measuring generation")}};
+  Answer<StreamingOf, StreamingView> streaming_{{"generation study streaming", to_say("measuring generation")}};
+  Answer<ForcingOf, ForcedAndFree> forcing_{{"generation study forcing", to_say("measuring generation")}};
 };
 
 }  // namespace headscope

@@ -9,6 +9,7 @@
 #include "app/state/generation_controller.h"
 #include "app/state/jobs.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -82,7 +83,7 @@ void GenerationController::submit_recall(std::size_t at) {
   in_flight_ = true;
   recalled_ = branch().steps[at].step;
   jobs_.submit(
-      {tag, "writing"},
+      {tag, to_say("writing")},
       [this, version = version_, old = recalled_, at, transcript = branch().transcript(prompt_->whole->ids()),
        generator = generator_, backend = opened_.backend](Worker::Job& job) -> Worker::Deliver {
         const Ctx ctx{*backend, nullptr, job.stop, nullptr};
@@ -171,8 +172,8 @@ void GenerationController::Replayed::make(const Ctx& ctx, std::atomic<float>& pr
     branches.push_back(std::move(out));
   }
   if (differing > 0)
-    remark = fmt::format(
-        "{} of the session's generated tokens are not what is drawn here; the recorded ones were kept.", differing);
+    remark =
+        say("{} of the session's generated tokens are not what is drawn here; the recorded ones were kept.", differing);
 }
 
 void GenerationController::submit_replay() {
@@ -187,7 +188,7 @@ void GenerationController::submit_replay() {
       run->request.add_bos == wanted.add_bos && run->request.parse_special == wanted.parse_special)
     question.prompt = run;
   jobs_.submit(
-      {tag, "writing"},
+      {tag, to_say("writing")},
       [this, made = std::move(question)](Worker::Job& job) mutable -> Worker::Deliver {
         try {
           made.make(Ctx{*made.opened.backend, nullptr, job.stop, nullptr}, job.progress);
@@ -208,7 +209,7 @@ void GenerationController::deliver(Replayed made) {
   in_flight_ = false;
   if (!made.failure.empty()) {
     replay_state_ = ReplayState::refused;
-    return jobs_.show({Message::Level::error, "The session's generated text: " + made.failure, ""});
+    return jobs_.show({Message::Level::error, say("The session's generated text: {}", made.failure), ""});
   }
   forget_replay();
   prompt_ = std::move(made.prompt);

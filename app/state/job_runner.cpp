@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/words.h"
 #include "core/run/pass_memory.h"
 #include "core/tensor/backend.h"
 
@@ -109,7 +110,7 @@ JobRunner::Status JobRunner::aside() const {
   const Worker::Status job = aside_.status();
   if (!works(job)) return {};
   const auto words = words_.find(job.tag);
-  return {words == words_.end() ? "waiting" : words->second, job.progress, job.seconds};
+  return {words == words_.end() ? to_say("waiting") : words->second, job.progress, job.seconds};
 }
 
 void JobRunner::stop() {
@@ -138,8 +139,8 @@ std::string JobRunner::stopped() const {
   std::string words;
   int count = 0;
   for (const auto& [tag, job] : jobs_)
-    if (job.stopped && count++ == 0) words = words_.at(tag);
-  return count < 2 ? words : fmt::format("{} and {} more", words, count - 1);
+    if (job.stopped && count++ == 0) words = said(words_.at(tag));
+  return count < 2 ? words : say("{} and {} more", words, count - 1);
 }
 
 bool JobRunner::was_stopped(const std::string& tag) const {

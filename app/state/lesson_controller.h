@@ -16,6 +16,7 @@
 #include "app/state/run_controller.h"
 #include "app/state/session_files.h"
 #include "core/base/language.h"
+#include "core/base/words.h"
 #include "core/lesson/glossary.h"
 #include "core/lesson/tell.h"
 
@@ -122,8 +123,9 @@ class LessonController {
   bool pinned_ = false;  // what the step looks at is shown
   std::optional<LessonGuess> guess_;
   std::vector<std::optional<bool>> first_;  // by step: whether the first guess was right
-  Answer<Told, LessonTold> told_{{"lesson", "reading the lesson's numbers"}, Answer<Told, LessonTold>::OnFailure::keep};
-  Answer<Asked, LessonReply> answer_{{"lesson answer", "looking for the answer"},
+  Answer<Told, LessonTold> told_{{"lesson", to_say("reading the lesson's numbers")},
+                                 Answer<Told, LessonTold>::OnFailure::keep};
+  Answer<Asked, LessonReply> answer_{{"lesson answer", to_say("looking for the answer")},
                                      Answer<Asked, LessonReply>::OnFailure::keep};
 };
 

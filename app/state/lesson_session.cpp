@@ -13,6 +13,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/user_folders.h"
+#include "core/base/words.h"
 #include "core/io/strict_json.h"
 #include "core/lesson/translation.h"
 #include "viz/export/glyphs.h"
@@ -140,7 +141,7 @@ Lesson read_lesson_in(const fs::path& file, const std::string& language, std::st
   if (translated == file) return read_lesson(file);
   const std::string text = read_file(translated, longest_lesson);
   if (const std::string_view lacking = Glyphs().lacking(text, {}); !lacking.empty()) {
-    why_not = fmt::format(
+    why_not = say(
         "Lessons are in English: no font on this machine has “{}”, which {} is written with. Fonts of many scripts: "
         "the package fonts-noto-cjk, or another of fonts-noto.",
         lacking, translated.filename().string());

@@ -9,6 +9,7 @@
 #include "core/attention/masks.h"
 #include "core/attention/mechanism_math.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "core/run/mechanism_input.h"
 #include "viz/scene/map_cells.h"
 
@@ -119,7 +120,7 @@ MechanismController::MechanismController(JobRunner& jobs, DocumentEditor& editor
       editor_(editor),
       run_(run),
       mechanism_(find_mechanism("linear")),
-      timing_(jobs, "mechanism times", "measuring times") {
+      timing_(jobs, "mechanism times", to_say("measuring times")) {
   for (const Mechanism& each : mechanisms()) values_.emplace(each.id, each.usual());
   take(matrices_of(worked_examples()[0]));
   source_.kind = MechanismSource::Kind::head;

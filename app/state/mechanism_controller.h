@@ -19,6 +19,7 @@
 #include "app/state/sweep_controller.h"
 #include "core/analysis/mechanism_timing.h"
 #include "core/attention/mechanism_report.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -160,7 +161,7 @@ class MechanismController {
   MechanismSource source_;
   std::uint64_t source_version_ = 0, numbers_version_ = 0;
   std::shared_ptr<const MatricesByHand> by_hand_;  // of the document, as last seen
-  Answer<PageOf, MechanismPage> page_{{"mechanism", "computing the mechanism"},
+  Answer<PageOf, MechanismPage> page_{{"mechanism", to_say("computing the mechanism")},
                                       Answer<PageOf, MechanismPage>::OnFailure::keep};
   SweepController timing_;
   std::string timed_;  // what the times are of

@@ -15,6 +15,7 @@
 #include "app/state/page_picture.h"
 #include "core/attention/mechanism_math.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/matrix_flow.h"
 
@@ -63,10 +64,11 @@ MatrixFlow comparison_flow(const MechanismPage& page, Room room) {
   for (const ShownMatrix& each : compared_matrices(page)) {
     const std::size_t i = flow.matrices.size();
     flow.matrices.push_back(
-        {each.id, each.title, each.formula, *values[i], i == 0 ? page.hidden : own, {}, {}, "weight", false});
+        {each.id, each.title, each.formula, *values[i], i == 0 ? page.hidden : own, {}, {}, said("weight"), false});
   }
   for (const std::size_t i : {0, 1})
-    if (i == 0 || page.shares) flow.matrices[i].low = 0, flow.matrices[i].high = 1, flow.matrices[i].unit = "share";
+    if (i == 0 || page.shares)
+      flow.matrices[i].low = 0, flow.matrices[i].high = 1, flow.matrices[i].unit = said("share");
   // Rounding is no difference: its colours would say otherwise.
   const double most = std::max(page.most_different, 1e-3);
   flow.matrices[2].low = -most, flow.matrices[2].high = most;
@@ -112,9 +114,9 @@ MatrixFlow state_flow(const MechanismPage& page, Index t, Room room) {
     for (const float value : each->values())
       if (std::isfinite(value)) most = std::max(most, std::abs(static_cast<double>(value)));
   for (const ShownMatrix& each : state_matrices(page)) {
-    FlowMatrix m{each.id, each.title, each.formula, values_of(each.id), {}, {}, {}, "value", false};
+    FlowMatrix m{each.id, each.title, each.formula, values_of(each.id), {}, {}, {}, said("value"), false};
     m.new_line = flow.matrices.size() == 3;
-    if (m.id == "now-gate") m.low = 0, m.high = 1, m.unit = "share";
+    if (m.id == "now-gate") m.low = 0, m.high = 1, m.unit = said("share");
     if (m.id == "state") m.low = -largest, m.high = largest;
     if (m.id == "recurrent" || m.id == "parallel") m.low = -most, m.high = most;
     if (m.id == "recurrent") m.masked = after(whole.output, t);
@@ -155,16 +157,16 @@ std::optional<std::size_t> curve_of(const MechanismPage& page, std::string_view 
 }  // namespace
 
 std::vector<ShownMatrix> compared_matrices(const MechanismPage& page) {
-  return {{"reference", "Softmax (reference)", "softmax(" + mechanism::scores_text(page.input) + ")"},
-          {"effective", "Effective weights", "what each value counts for"},
-          {"difference", "Difference", "this − softmax"}};
+  return {{"reference", said("Softmax (reference)"), "softmax(" + mechanism::scores_text(page.input) + ")"},
+          {"effective", said("Effective weights"), said("what each value counts for")},
+          {"difference", said("Difference"), said("this − softmax")}};
 }
 
 std::vector<ShownMatrix> step_matrices(const MechanismPage& page) {
   std::vector<ShownMatrix> shown;
   for (const MechanismStep& step : page.result.steps)
-    shown.push_back({step.id, step.title, step.formula, step.rows, step.columns, &step,
-                     step.columns == MechanismAxis::key ? "" : "no part of what this row sees"});
+    shown.push_back({step.id, said(step.title), said(step.formula), step.rows, step.columns, &step,
+                     step.columns == MechanismAxis::key ? "" : said("no part of what this row sees")});
   return shown;
 }
 
@@ -172,16 +174,18 @@ std::vector<ShownMatrix> state_matrices(const MechanismPage& page) {
   using enum MechanismAxis;
   const Recurrence& r = *page.recurrence;
   std::vector<ShownMatrix> shown{
-      {"now-k", "kₜ", "the key of this token", other, dimension},
-      {"now-v", "vₜ", "is written under it", other, dimension},
-      {"now-q", "qₜ", "reads the state", other, dimension},
-      {"state", r.last_column_is_z ? "State Sₜ | zₜ" : "State Sₜ",
-       r.last_column_is_z ? "last column: zₜ, on the scale of Sₜ" : "what is kept of the past", other, other},
-      {"recurrent", "Outputs, recurrent", "up to t", query, dimension, nullptr, "comes after token t"}};
+      {"now-k", "kₜ", said("the key of this token"), other, dimension},
+      {"now-v", "vₜ", said("is written under it"), other, dimension},
+      {"now-q", "qₜ", said("reads the state"), other, dimension},
+      {"state", r.last_column_is_z ? said("State Sₜ | zₜ") : said("State Sₜ"),
+       r.last_column_is_z ? said("last column: zₜ, on the scale of Sₜ") : said("what is kept of the past"), other,
+       other},
+      {"recurrent", said("Outputs, recurrent"), said("up to t"), query, dimension, nullptr,
+       said("comes after token t")}};
   if (r.gates.defined())  // beside the state, row by row
-    shown.insert(shown.begin() + 3, {"now-gate", "Gₜ", "kept of each row of Sₜ₋₁", other, other});
+    shown.insert(shown.begin() + 3, {"now-gate", "Gₜ", said("kept of each row of Sₜ₋₁"), other, other});
   if (page.recurrent_gap)
-    shown.push_back({"parallel", "Outputs, parallel", "of the whole text at once", query, dimension});
+    shown.push_back({"parallel", said("Outputs, parallel"), said("of the whole text at once"), query, dimension});
   return shown;
 }
 

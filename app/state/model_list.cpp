@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/base/memory.h"
+#include "core/base/words.h"
 #include "core/io/model_location.h"
 
 namespace headscope {
@@ -14,8 +15,8 @@ ModelsHere look_for_models(const std::vector<std::filesystem::path>& folders, co
   ModelsHere here;
   for (const ModelPlace& place : model_places(folders)) {
     FoundModels found = find_models(place.folder, stop);
-    const std::string words = place.kind == "cache"     ? "Hugging Face cache"
-                              : place.kind == "bundled" ? "comes with Headscope"
+    const std::string words = place.kind == "cache"     ? said("Hugging Face cache")
+                              : place.kind == "bundled" ? said("comes with Headscope")
                                                         : place.folder.string();
     for (FoundModel& model : found.models) here.models.push_back({std::move(model), words});
     if (!found.remark.empty()) here.remarks.push_back(found.remark);
@@ -34,7 +35,7 @@ ModelsHere look_for_models(const std::vector<std::filesystem::path>& folders, co
 
 std::string shape_text(const FoundModel& model) {
   std::vector<std::string> parts;
-  if (model.dims.layers > 0) parts.push_back(fmt::format("{} × {} heads", model.dims.layers, model.dims.heads));
+  if (model.dims.layers > 0) parts.push_back(say("{} × {} heads", model.dims.layers, model.dims.heads));
   if (model.bytes > 0) parts.push_back(memory_text(static_cast<double>(model.bytes)));
   if (!model.format.empty()) parts.push_back(model.format);
   return fmt::format("{}", fmt::join(parts, " · "));

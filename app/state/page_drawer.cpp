@@ -17,6 +17,7 @@
 #include "app/state/workspace_list.h"
 #include "core/attention/positions/position_methods.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "viz/export/pango_text.h"
 
 namespace headscope {
@@ -100,9 +101,9 @@ class PageDrawer {
   }
 
   std::string page_title(const std::string& id) const {
-    if (!on_positions_) return std::string(mechanisms_.mechanism().name);
+    if (!on_positions_) return std::string(said_view(mechanisms_.mechanism().name));
     const PositionMethod* method = find_position_method(id);
-    return std::string((method ? *method : position_methods()[0]).title);
+    return std::string(said_view((method ? *method : position_methods()[0]).title));
   }
 
   void settle() {

@@ -16,6 +16,7 @@
 #include "core/analysis/naive_codes.h"
 #include "core/analysis/past_context.h"
 #include "core/attention/rotary.h"
+#include "core/base/words.h"
 #include "core/edits/position_edit.h"
 
 namespace headscope {
@@ -152,11 +153,11 @@ class PositionsController {
   JobRunner& jobs_;
   DocumentEditor& editor_;
   const RunController& run_;
-  Answer<VectorsOf, Vectors> vectors_{{"positions.vectors", "comparing positions"}};
-  Answer<EffectOf, PositionsEffect> effect_{{"positions.effect", "comparing positions"}};
-  Answer<LongRunOf, LongRun> long_{{"positions.long", "comparing positions"}};
-  Answer<std::shared_ptr<const Model>, NaiveCodes> naive_{{"positions.naive", "comparing positions"}};
-  Answer<Run, PermutedRun> permuted_{{"positions.permuted", "comparing positions"}};
+  Answer<VectorsOf, Vectors> vectors_{{"positions.vectors", to_say("comparing positions")}};
+  Answer<EffectOf, PositionsEffect> effect_{{"positions.effect", to_say("comparing positions")}};
+  Answer<LongRunOf, LongRun> long_{{"positions.long", to_say("comparing positions")}};
+  Answer<std::shared_ptr<const Model>, NaiveCodes> naive_{{"positions.naive", to_say("comparing positions")}};
+  Answer<Run, PermutedRun> permuted_{{"positions.permuted", to_say("comparing positions")}};
   std::shared_ptr<const RotaryView> rotary_;  // as last asked for …
   std::string rotary_key_;                    // … with these options
   std::shared_ptr<const HeadVectors> rotary_of_;

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 #include "core/model/weights.h"
 
 namespace headscope::jobs {
@@ -88,12 +89,11 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
     result->turned_k = of(SiteKind::rot_k, kv);
   }
   result->scale = static_cast<double>(score_scale(config, head.layer));
-  result->source =
-      fmt::format("{}[:, {}, :] · {}[:, {}, :], f32{}", name({q_site, head.layer}), head.head,
-                  name({k_site, head.layer}).substr(name({k_site, head.layer}).find("attn.") + 5), kv,
-                  result->q.dim(1) < config.dims.d_head
-                      ? fmt::format(", the {} of {} dimensions that turn", result->q.dim(1), config.dims.d_head)
-                      : "");
+  result->source = fmt::format("{}[:, {}, :] · {}[:, {}, :], f32{}", name({q_site, head.layer}), head.head,
+                               name({k_site, head.layer}).substr(name({k_site, head.layer}).find("attn.") + 5), kv,
+                               result->q.dim(1) < config.dims.d_head
+                                   ? say(", the {} of {} dimensions that turn", result->q.dim(1), config.dims.d_head)
+                                   : "");
   return result;
 }
 
@@ -107,7 +107,7 @@ std::shared_ptr<const HeadVectors> random_vectors(const TracedRun& run, int d_he
     for (float& value : x->mutable_values()) value = random.normal();
   }
   result->scale = 1 / std::sqrt(static_cast<double>(d_head));
-  result->source = fmt::format("independent N(0, 1) numbers, seed {}", seed);
+  result->source = say("independent N(0, 1) numbers, seed {}", seed);
   return result;
 }
 
@@ -122,7 +122,7 @@ std::shared_ptr<const HeadVectors> typed_vectors(const TracedRun& run, const std
   result->q = rows_of(q, n);
   result->k = rows_of(k, n);
   result->scale = 1 / std::sqrt(static_cast<double>(q.size()));
-  result->source = "numbers typed on the left, the same at every token";
+  result->source = said("numbers typed on the left, the same at every token");
   return result;
 }
 

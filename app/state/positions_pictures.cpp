@@ -7,6 +7,7 @@
 #include "app/render/rotary_picture.h"
 #include "app/state/page_picture.h"
 #include "app/state/positions_controller.h"
+#include "core/base/words.h"
 #include "core/model/weights.h"
 #include "viz/scene/compose.h"
 
@@ -25,12 +26,12 @@ Scene score_maps(const RotaryView& view, const HeadVectors& vectors, RotaryLayou
   const Index most = 256, count = std::min<Index>(vectors.tokens(), most);
   MatrixMap own = head_scores(vectors.q.slice(0, 0, count), vectors.k.slice(0, 0, count), view.config, layout,
                               vectors.scale, view.causal);
-  own.title = "Every query and key of the head";
+  own.title = said("Every query and key of the head");
   own.provenance = vectors.source;
   own.marked = Cell{std::min(view.query, count - 1), std::min(view.key, count - 1)};
   own.numbers = false;
   MatrixMap moved = score_by_positions(view, std::max<Index>(count, 64));
-  moved.title = "This query and this key, moved to every two positions";
+  moved.title = said("This query and this key, moved to every two positions");
   own.width = moved.width = std::floor((room.width - 40) / 2);
   own.height = moved.height = room.height;
   const Scene parts[] = {matrix_map_scene(own, style), matrix_map_scene(moved, style)};
@@ -79,9 +80,9 @@ PagePicture permuted_page_picture(const PositionsController& controller) {
                 permuted->labels,
                 permuted->order,
                 {permuted->open, permuted->causal, permuted->placed},
-                {"no positions, no mask", "no positions, causal mask", "own positions, no mask"}};
+                {said("no positions, no mask"), said("no positions, causal mask"), said("own positions, no mask")}};
             Scene scene = permuted_picture(picture, room, style);
-            scene.description = "last residual stream, largest difference over its dimensions";
+            scene.description = said("last residual stream, largest difference over its dimensions");
             return scene;
           }};
 }
@@ -92,8 +93,8 @@ PagePicture table_page_picture(const std::shared_ptr<const Model>& model, bool c
             const Tensor table = model->weights().position_embedding;
             return learned_picture(
                 table, centered,
-                fmt::format("position embedding of {}, {} × {}, f32", model->config().name, table.dim(0), table.dim(1)),
-                room, style);
+                say("position embedding of {}, {} × {}, f32", model->config().name, table.dim(0), table.dim(1)), room,
+                style);
           }};
 }
 

@@ -10,6 +10,7 @@
 #include "core/base/duration.h"
 #include "core/base/error.h"
 #include "core/base/memory.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -65,15 +66,16 @@ PullProgress PullController::progress() const {
 std::string PullController::progress_text() const {
   const PullProgress at = progress();
   if (at.phase == PullProgress::Phase::waiting) return at.remark;
-  if (at.number == 0) return "asking for its files";
-  std::vector<std::string> parts{fmt::format("file {} of {}", at.number, at.of)};
-  if (at.phase == PullProgress::Phase::checking) parts.emplace_back("checking");
-  parts.push_back(at.total > 0
-                      ? memory_text(static_cast<double>(at.done)) + " of " + memory_text(static_cast<double>(at.total))
-                      : memory_text(static_cast<double>(at.done)));
+  if (at.number == 0) return said("asking for its files");
+  std::vector<std::string> parts{say("file {} of {}", at.number, at.of)};
+  if (at.phase == PullProgress::Phase::checking) parts.emplace_back(said("checking"));
+  parts.push_back(at.total > 0 ? say("{} of {}", memory_text(static_cast<double>(at.done)),
+                                     memory_text(static_cast<double>(at.total)))
+                               : memory_text(static_cast<double>(at.done)));
   if (at.phase == PullProgress::Phase::fetching && at.rate > 0) {
     parts.push_back(memory_text(at.rate) + "/s");
-    if (at.total > at.done) parts.push_back(duration_text(static_cast<double>(at.total - at.done) / at.rate) + " left");
+    if (at.total > at.done)
+      parts.push_back(say("{} left", duration_text(static_cast<double>(at.total - at.done) / at.rate)));
   }
   return fmt::format("{}", fmt::join(parts, " · "));
 }

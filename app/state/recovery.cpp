@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -82,7 +83,7 @@ void Recovery::find_offer() {
       }
       found.what.when = when;
       found.what.words = fs::exists(folder / words_name, failed) ? read_file(folder / words_name, words_limit) : "";
-      if (found.what.words.empty()) found.what.words = "work of an earlier start";
+      if (found.what.words.empty()) found.what.words = said("work of an earlier start");
     } catch (const Error&) {  // not ours to read: nothing to offer
       continue;
     }

@@ -6,6 +6,7 @@
 #include "app/state/jobs.h"
 #include "app/state/telling_head.h"
 #include "core/attention/masks.h"
+#include "core/base/words.h"
 #include "core/io/model_location.h"
 #include "core/io/trace_file.h"
 
@@ -107,7 +108,7 @@ void RunController::load(const fs::path& folder, std::function<void()> opened) {
       models_, [&](const Opened& old) { return !old.capture && old.folder != folder && old.device != jobs_.device(); });
   loading_ = folder;
   jobs_.submit(
-      {"load", "opening " + folder.filename().string()},
+      {"load", say("opening {}", folder.filename().string())},
       [this, folder, backend = jobs_.backend(), device = jobs_.device(), opened](Worker::Job& job) -> Worker::Deliver {
         Opened read;
         read.folder = folder;
@@ -272,7 +273,7 @@ void RunController::submit_trace(const RunRequest& wanted) {
   else
     for (const char* tag : what_follows) jobs_.forget(tag);
   jobs_.submit(
-      {"trace", "running the model"},
+      {"trace", to_say("running the model")},
       [this, wanted, stack = stack(), model = results_.model, backend = jobs_.backend(),
        memory = jobs_.memory()](Worker::Job& job) -> Worker::Deliver {
         try {
@@ -317,7 +318,7 @@ void RunController::write_target() {
   asked.text.clear();
   asked.ids.clear();
   jobs_.submit(
-      {"write", "writing the target"},
+      {"write", to_say("writing the target")},
       [this, asked, model = results_.model, backend = jobs_.backend()](Worker::Job& job) -> Worker::Deliver {
         const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
         return [this, asked, text = jobs::written_target(model, asked, ctx)] {
@@ -332,7 +333,7 @@ void RunController::write_target() {
 
 void RunController::submit_metrics() {
   jobs_.submit(
-      {"metrics", "measuring the heads"},
+      {"metrics", to_say("measuring the heads")},
       [this, trace = results_.run->trace](Worker::Job& job) -> Worker::Deliver {
         return [this, facts = jobs::facts(trace, job.stop)] {
           results_.facts = facts;
@@ -354,7 +355,7 @@ void RunController::submit_detail() {
   detail_of_ = results_.run->trace;
   detail_head_ = editor_.document().selected;
   jobs_.submit(
-      {"detail", "taking the head apart"},
+      {"detail", to_say("taking the head apart")},
       [this, run = results_.run, head = detail_head_, model = results_.model, backend = jobs_.backend(),
        memory = jobs_.memory()](Worker::Job& job) -> Worker::Deliver {
         const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
@@ -368,7 +369,7 @@ void RunController::submit_effect() {
   plain.edits.clear();
   const auto known = plain == plain_request_ ? plain_ : nullptr;
   jobs_.submit(
-      {"effect", "comparing with the unedited run"},
+      {"effect", to_say("comparing with the unedited run")},
       [this, plain, known, run = results_.run, model = results_.model, backend = jobs_.backend(),
        memory = jobs_.memory()](Worker::Job& job) -> Worker::Deliver {
         const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
@@ -393,7 +394,7 @@ void RunController::submit_losses() {
   plain.edits.clear();
   const bool edited = any_enabled(results_.run->request.edits);
   jobs_.submit(
-      {"losses", "computing the losses"},
+      {"losses", to_say("computing the losses")},
       [this, plain, edited, before = edited && plain == plain_request_ ? plain_losses_ : std::vector<double>(),
        run = results_.run, model = results_.model, backend = jobs_.backend(),
        memory = jobs_.memory()](Worker::Job& job) -> Worker::Deliver {

@@ -12,6 +12,7 @@
 #include "core/base/file.h"
 #include "core/base/nth.h"
 #include "core/base/user_folders.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -124,8 +125,8 @@ std::string SceneList::unused_id() const {
 
 void SceneList::change(const std::string& words, Change change, std::function<void()> then) {
   if (file().empty())
-    return jobs_.show(
-        {Message::Level::error, "A list of scenes needs a folder of your own: set HOME, or XDG_DATA_HOME.", "scenes"});
+    return jobs_.show({Message::Level::error,
+                       said("A list of scenes needs a folder of your own: set HOME, or XDG_DATA_HOME."), "scenes"});
   write_later([this, file = file(), id = id_, words, change, then]() -> Worker::Deliver {
     const std::string before = text_of(file);
     LessonPages pages = pages_of(before, id);
@@ -158,33 +159,33 @@ std::size_t SceneList::place_of(const LessonPages& pages, std::size_t step, cons
 
 void SceneList::add(const std::string& title, const std::string& block) {
   change(
-      "added: " + title,
+      say("added: {}", title),
       [text = with_title("## Scene\n", title) + "\n" + block + "\n"](LessonPages& pages) {
         pages.steps.push_back(text);
       },
       [this, title] {
         jobs_.show({Message::Level::info,
-                    fmt::format("Scene {} of “{}”: {}", pages_.steps.size(), head_value(pages_, "title"), title),
-                    "scenes"});
+                    say("Scene {} of “{}”: {}", pages_.steps.size(), head_value(pages_, "title"), title), "scenes"});
       });
 }
 
 void SceneList::rename(std::size_t step, const std::string& title) {
   if (step >= pages_.steps.size()) return;
-  change("renamed: " + step_title(pages_.steps[step]), [step, title, text = pages_.steps[step]](LessonPages& pages) {
-    std::string& there = pages.steps[place_of(pages, step, text)];
-    there = with_title(there, title);
-  });
+  change(say("renamed: {}", step_title(pages_.steps[step])),
+         [step, title, text = pages_.steps[step]](LessonPages& pages) {
+           std::string& there = pages.steps[place_of(pages, step, text)];
+           there = with_title(there, title);
+         });
 }
 
 void SceneList::rename_list(const std::string& title) {
-  change("renamed the list", [title](LessonPages& pages) { set_lesson_title(pages, title); });
+  change(said("renamed the list"), [title](LessonPages& pages) { set_lesson_title(pages, title); });
 }
 
 void SceneList::move(std::size_t step, int by) {
   if (step >= pages_.steps.size()) return;
   // Beside which one it stands is looked up then: another move of it may wait to be written.
-  change("moved: " + step_title(pages_.steps[step]), [step, by, text = pages_.steps[step]](LessonPages& pages) {
+  change(say("moved: {}", step_title(pages_.steps[step])), [step, by, text = pages_.steps[step]](LessonPages& pages) {
     const std::size_t from = place_of(pages, step, text);
     const auto to = static_cast<std::ptrdiff_t>(from) + by;
     if (to >= 0 && to < std::ssize(pages.steps))
@@ -194,7 +195,7 @@ void SceneList::move(std::size_t step, int by) {
 
 void SceneList::remove(std::size_t step) {
   if (step >= pages_.steps.size()) return;
-  change("removed: " + step_title(pages_.steps[step]), [step, text = pages_.steps[step]](LessonPages& pages) {
+  change(say("removed: {}", step_title(pages_.steps[step])), [step, text = pages_.steps[step]](LessonPages& pages) {
     pages.steps.erase(pages.steps.begin() + static_cast<std::ptrdiff_t>(place_of(pages, step, text)));
   });
 }

@@ -11,6 +11,7 @@
 #include "app/state/picture_recipe.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/words.h"
 #include "viz/export/recipe_note.h"
 
 namespace headscope {
@@ -109,7 +110,7 @@ void SessionFiles::save_soon(const fs::path& file) {
     write_file_atomically(file, to_json(session));
     return [this, file, session] {
       count_as_saved(session);
-      jobs_.show({Message::Level::info, "Saved " + file.string(), "session"});
+      jobs_.show({Message::Level::info, say("Saved {}", file.string()), "session"});
     };
   });
 }
@@ -123,15 +124,15 @@ std::string SessionFiles::unsaved() const {
   const Document& document = editor_.document();
   std::vector<std::string> parts;
   if (!document.edits.empty() && document.edits != saved_.edits)
-    parts.push_back(document.edits.size() == 1 ? "an edit" : fmt::format("{} edits", document.edits.size()));
+    parts.push_back(document.edits.size() == 1 ? said("an edit") : say("{} edits", document.edits.size()));
   const bool empty = document.text.empty() && document.ids.empty();
-  if (!empty && (document.text != saved_.text || document.ids != saved_.ids)) parts.emplace_back("a text");
+  if (!empty && (document.text != saved_.text || document.ids != saved_.ids)) parts.emplace_back(said("a text"));
   if (const auto transcript = session().transcript;
       transcript && (!saved_.transcript || transcript->branches != saved_.transcript->branches))
-    parts.emplace_back("what the model wrote");
+    parts.emplace_back(said("what the model wrote"));
   std::string words;
   for (std::size_t i = 0; i < parts.size(); ++i)
-    words += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+    words = i == 0 ? parts[i] : i + 1 == parts.size() ? say("{} and {}", words, parts[i]) : words + ", " + parts[i];
   return words;
 }
 

@@ -1,4 +1,5 @@
 #include "app/state/step_names.h"
+#include "core/base/words.h"
 
 #include <fmt/format.h>
 
@@ -27,13 +28,14 @@ std::string edits_name(const std::vector<Intervention>& before, const std::vecto
     std::size_t changed = 0, first = before.size();
     for (std::size_t i = 0; i < before.size(); ++i)
       if (before[i] != after[i]) first = std::min(first, i), ++changed;
-    if (std::ranges::is_permutation(before, after)) return "Edits in another order";
+    if (std::ranges::is_permutation(before, after)) return said("Edits in another order");
     const bool switches = std::ranges::equal(before, after, all_but_switches);
-    if (switches)
-      return fmt::format("{} {}", after[first].enabled ? "Switched on" : "Switched off",
-                         changed == 1 ? describe(after[first]) : fmt::format("{} edits", changed));
-    if (changed == 1) return "Changed to " + describe(after[first]);
-    return fmt::format("{} edits changed", changed);
+    if (switches) {
+      const std::string what = changed == 1 ? describe(after[first]) : say("{} edits", changed);
+      return after[first].enabled ? say("Switched on {}", what) : say("Switched off {}", what);
+    }
+    if (changed == 1) return say("Changed to {}", describe(after[first]));
+    return say("{} edits changed", changed);
   }
   // One that only one of the lists holds.
   const auto extra = [](const std::vector<Intervention>& longer, const std::vector<Intervention>& shorter) {
@@ -41,45 +43,46 @@ std::string edits_name(const std::vector<Intervention>& before, const std::vecto
       return std::ranges::count(longer, edit) > std::ranges::count(shorter, edit);
     });
   };
-  if (after.size() == before.size() + 1) return "Edit " + describe(extra(after, before));
-  if (before.size() == after.size() + 1) return "Removed " + describe(extra(before, after));
-  if (after.empty()) return "All edits removed";
-  return after.size() > before.size() ? fmt::format("{} edits added", after.size() - before.size())
-                                      : fmt::format("{} edits removed", before.size() - after.size());
+  if (after.size() == before.size() + 1) return say("Edit {}", describe(extra(after, before)));
+  if (before.size() == after.size() + 1) return say("Removed {}", describe(extra(before, after)));
+  if (after.empty()) return said("All edits removed");
+  return after.size() > before.size() ? say("{} edits added", after.size() - before.size())
+                                      : say("{} edits removed", before.size() - after.size());
 }
 
 }  // namespace
 
 std::string step_name(const Document& before, const Document& after) {
-  if (before.model != after.model) return "Model " + after.model.filename().string();
-  if (before.text != after.text) return after.text.empty() ? "Text removed" : "Text: " + beginning(after.text);
+  if (before.model != after.model) return say("Model {}", after.model.filename().string());
+  if (before.text != after.text)
+    return after.text.empty() ? said("Text removed") : say("Text: {}", beginning(after.text));
   if (before.source != after.source)
-    return after.source.empty() ? "Source removed" : "Source: " + beginning(after.source);
-  if (before.image != after.image) return "Picture " + after.image.filename().string();
-  if (before.ids != after.ids) return fmt::format("{} token ids", after.ids.size());
+    return after.source.empty() ? said("Source removed") : say("Source: {}", beginning(after.source));
+  if (before.image != after.image) return say("Picture {}", after.image.filename().string());
+  if (before.ids != after.ids) return say("{} token ids", after.ids.size());
   if (before.masked != after.masked) {
     const auto was = static_cast<int>(before.masked.size()), now = static_cast<int>(after.masked.size());
-    if (now == 0) return "Nothing masked";
-    if (now == was + 1) return "Masked a token";
-    if (now == was - 1) return "A token shown again";
-    return fmt::format("Masked {} tokens", now);
+    if (now == 0) return said("Nothing masked");
+    if (now == was + 1) return said("Masked a token");
+    if (now == was - 1) return said("A token shown again");
+    return say("Masked {} tokens", now);
   }
   if (before.edits != after.edits) return edits_name(before.edits, after.edits);
-  if (before.by_hand != after.by_hand) return "Matrices by hand";
-  if (before.too_long != after.too_long) return "Another part of the text";
-  if (before.add_bos != after.add_bos) return "Beginning of the sequence";
+  if (before.by_hand != after.by_hand) return said("Matrices by hand");
+  if (before.too_long != after.too_long) return said("Another part of the text");
+  if (before.add_bos != after.add_bos) return said("Beginning of the sequence");
   if (before.parse_special != after.parse_special)
-    return after.parse_special ? "Special tokens read" : "Special tokens read as text";
+    return after.parse_special ? said("Special tokens read") : said("Special tokens read as text");
   if (before.stack != after.stack)
-    return after.stack == Stack::encoder ? "The encoder"
-           : after.stack == Stack::cross ? "Cross-attention"
-                                         : "The decoder";
-  if (before.selected != after.selected) return fmt::format("Head {}.{}", after.selected.layer, after.selected.head);
+    return after.stack == Stack::encoder ? said("The encoder")
+           : after.stack == Stack::cross ? said("Cross-attention")
+                                         : said("The decoder");
+  if (before.selected != after.selected) return say("Head {}.{}", after.selected.layer, after.selected.head);
   if (before.query != after.query || before.key != after.key) {
-    if (!after.query) return "Unpinned";
-    return after.key ? fmt::format("Row {}, key {}", *after.query, *after.key) : fmt::format("Row {}", *after.query);
+    if (!after.query) return said("Unpinned");
+    return after.key ? say("Row {}, key {}", *after.query, *after.key) : say("Row {}", *after.query);
   }
-  return "Nothing";
+  return said("Nothing");
 }
 
 }  // namespace headscope

@@ -9,6 +9,7 @@
 
 #include "core/base/duration.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "core/tensor/backend.h"
 
 namespace headscope {
@@ -97,9 +98,10 @@ void SweepController::submit() {
       JobRunner::OnStop::again,
       [this, sweep = sweep_] {
         if (sweep != sweep_) return;
-        error_ = fmt::format("{} What was found stays; started again, the sweep begins anew{}.",
-                             backend_ == jobs_.backend() ? "It failed." : "The card failed.",
-                             jobs_.device().cuda ? "" : ", on the processor");
+        const std::string what = backend_ == jobs_.backend() ? said("It failed.") : said("The card failed.");
+        error_ = jobs_.device().cuda
+                     ? say("{} What was found stays; started again, the sweep begins anew.", what)
+                     : say("{} What was found stays; started again, the sweep begins anew, on the processor.", what);
         phase_ = Phase::failed;
         forget();
       },

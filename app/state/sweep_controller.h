@@ -9,6 +9,7 @@
 
 #include "app/state/job_runner.h"
 #include "core/analysis/sweep.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -17,7 +18,7 @@ class SweepController {
   enum class Phase { idle, running, finished, cancelled, failed };
 
   /// `name` tells its jobs from other controllers'. The runner outlives the controller.
-  SweepController(JobRunner& jobs, const std::string& name, std::string words = "sweeping");
+  SweepController(JobRunner& jobs, const std::string& name, std::string words = to_say("sweeping"));
   ~SweepController();
   SweepController(const SweepController&) = delete;
   SweepController& operator=(const SweepController&) = delete;

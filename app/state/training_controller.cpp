@@ -14,6 +14,7 @@
 #include "core/base/duration.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/io/picture.h"
 #include "core/metrics/shares.h"
 #include "core/train/training_folder.h"
@@ -183,7 +184,7 @@ void TrainingController::leave_branch() {
   if (!run_ || phase_ == Phase::preparing) return;
   for (const char* tag : slice_tags) jobs_.forget(tag);
   jobs_.submit(
-      {fmt::format("training branch {}", now_.id), "training"},
+      {fmt::format("training branch {}", now_.id), to_say("training")},
       [this, run = run_, id = now_.id](Worker::Job& job) -> Worker::Deliver {
         Slice slice;
         slice.moment = TrainingMoment{run->style(job.stop), std::make_shared<Checkpoint>(run->trainer->checkpoint())};
@@ -209,7 +210,7 @@ void TrainingController::begin(std::shared_ptr<const Checkpoint> from, bool paus
   for (const char* tag : slice_tags) jobs_.forget(tag);
   // The task trains its vocabulary first, which takes a moment: on the worker as well.
   jobs_.submit(
-      {"training recipe", "training"},
+      {"training recipe", to_say("training")},
       [this, run = run_, recipe = now_.recipe, from](Worker::Job& job) -> Worker::Deliver {
         Slice slice;
         try {
@@ -263,7 +264,7 @@ void TrainingController::set_learning_rate(double rate) {
   if (!run_) return;
   now_.recipe.optimizer.learning_rate = rate;
   jobs_.submit(
-      {"training rate", "training"},
+      {"training rate", to_say("training")},
       [run = run_, rate](Worker::Job&) -> Worker::Deliver {
         OptimizerSettings settings = run->trainer->recipe().optimizer;
         settings.learning_rate = rate;
@@ -287,7 +288,7 @@ void TrainingController::frame() {
 void TrainingController::submit(const std::string& tag, std::int64_t most_steps) {
   ++in_flight_;
   jobs_.submit(
-      {tag, "training"},
+      {tag, to_say("training")},
       [this, run = run_, most_steps, until = pause_at_](Worker::Job& job) -> Worker::Deliver {
         Slice slice;
         Trainer& trainer = *run->trainer;
@@ -418,7 +419,7 @@ void TrainingController::bound_memory() {
 std::string TrainingController::unsaved() const {
   const TrainingProgress& p = progress();
   if (!run_ || p.step == 0 || (p.finished() && saved_step_ == p.step)) return "";
-  return fmt::format("the training of {}, at step {} of {}", running().name, p.step, p.steps);
+  return say("the training of {}, at step {} of {}", running().name, p.step, p.steps);
 }
 
 void TrainingController::keep(const fs::path& file) {
@@ -435,13 +436,13 @@ void TrainingController::keep(const fs::path& file) {
       return [this, failure] {
         --keeping_;
         if (!failure.empty())
-          jobs_.show({Message::Level::error, "The training could not be kept: " + failure, "training"});
+          jobs_.show({Message::Level::error, say("The training could not be kept: {}", failure), "training"});
       };
     });
   };
   // Between two slices: no other than the worker touches a run.
   jobs_.submit(
-      {"training keep", "training"},
+      {"training keep", to_say("training")},
       [run = run_, write](Worker::Job&) -> Worker::Deliver {
         auto checkpoint = std::make_shared<const Checkpoint>(run->trainer->checkpoint());
         return [checkpoint, write] { write(checkpoint); };
@@ -477,7 +478,7 @@ void TrainingController::save(const fs::path& folder, bool open, bool overwrite)
   const TrainingMoment* shown = moment();
   if (!shown) return;
   jobs_.submit(
-      {"training save", "saving the model"},
+      {"training save", to_say("saving the model")},
       [this, folder, open, overwrite, backend = jobs_.processor(),
        checkpoint = shown->checkpoint](Worker::Job&) -> Worker::Deliver {
         Trainer trainer(*checkpoint, *backend);
@@ -485,7 +486,7 @@ void TrainingController::save(const fs::path& folder, bool open, bool overwrite)
         const std::string probe = trainer.task().probe_text(std::min(probe_tokens, checkpoint->recipe.model.context));
         return [this, folder, open, probe, source = trainer.task().probe_source(), step = checkpoint->step] {
           saved_step_ = step;
-          jobs_.show({Message::Level::info, "Saved the model in " + folder.string(), "training save"});
+          jobs_.show({Message::Level::info, say("Saved the model in {}", folder.string()), "training save"});
           if (!open) return;
           open_.open_model(folder);
           editor_.set_source(source);

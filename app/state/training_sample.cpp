@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/words.h"
 #include "core/generate/generation.h"
 #include "core/metrics/next_token.h"
 #include "core/run/masked_tokens.h"
@@ -41,7 +42,7 @@ std::string translated(const TrainingProbe& probe, const Ctx& ctx) {
   const std::string found =
       probe.model.tokenizer->decode(greedy_translation(*probe.model.model, ctx, right.encoder->ids()));
   return fmt::format("{}\n→ {}\n{}", right.encoder->text, found,
-                     found == right.text ? "which is right" : "should be: " + right.text);
+                     found == right.text ? said("which is right") : say("should be: {}", right.text));
 }
 
 std::string seen(const TrainingProbe& probe) {

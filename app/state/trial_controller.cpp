@@ -5,6 +5,7 @@
 
 #include "core/base/duration.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -61,7 +62,7 @@ void TrialController::frame() {
 void TrialController::submit(const std::string& plan) {
   in_flight_ = true;
   jobs_.submit(
-      {trial_tag, "training side by side"},
+      {trial_tag, to_say("training side by side")},
       [this, plan, run = known_[plan].run](Worker::Job& job) -> Worker::Deliver {
         if (!run->trial) run->trial = std::make_unique<Trial>(run->plan, *run->backend);
         const auto start = std::chrono::steady_clock::now();

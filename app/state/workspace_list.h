@@ -7,21 +7,23 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 struct WorkspaceName {
   std::string_view id;     ///< in session files and settings, in small letters on the command line: never changes
-  std::string_view title;  ///< on its tab
+  std::string_view title;  ///< on its tab, as the table in use says it
 };
 
-inline constexpr std::array<WorkspaceName, 8> workspace_list = {{{"Explore", "Explore"},
-                                                                 {"Generate", "Generate"},
-                                                                 {"Compare", "Compare"},
-                                                                 {"Positions", "Positions"},
-                                                                 {"Mechanisms", "Mechanisms"},
-                                                                 {"Analyse", "Analyse"},
-                                                                 {"Corpus", "Corpus"},
-                                                                 {"Train", "Train"}}};
+inline constexpr std::array<WorkspaceName, 8> workspace_list = {{{"Explore", to_say("Explore")},
+                                                                 {"Generate", to_say("Generate")},
+                                                                 {"Compare", to_say("Compare")},
+                                                                 {"Positions", to_say("Positions")},
+                                                                 {"Mechanisms", to_say("Mechanisms")},
+                                                                 {"Analyse", to_say("Analyse")},
+                                                                 {"Corpus", to_say("Corpus")},
+                                                                 {"Train", to_say("Train")}}};
 
 /// The tab of a workspace; workspace_list.size() for an id that is none.
 constexpr std::size_t workspace_tab(std::string_view id) {

@@ -62,6 +62,7 @@ void section(const Ui& ui, const std::string& title, const std::string& remark, 
   const float height = ui.px(18);
   ImVec2 at = ImGui::GetCursorScreenPos();
   const float y = at.y + height / 2, end = at.x + ImGui::GetContentRegionAvail().x - taken;
+  if (!title.empty()) ui.wrote(title);
   // Spaced a little, as small capitals want to be.
   for (std::size_t i = 0; i < title.size();) {
     std::size_t next = i + 1;

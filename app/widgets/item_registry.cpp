@@ -30,6 +30,8 @@ ItemRegistry::~ItemRegistry() {
 void ItemRegistry::begin_frame() {
   shown_ = std::move(adding_);
   adding_.clear();
+  written_ = std::move(writing_);
+  writing_.clear();
   placed_.clear();
 }
 

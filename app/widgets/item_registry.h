@@ -33,6 +33,9 @@ class ItemRegistry {
   void add(std::string_view label, ImVec2 min, ImVec2 max);
 
   const std::vector<Item>& items() const { return shown_; }
+  /// What was written on the screen, as it is drawn: cut to the room that there was, and headings in one.
+  void wrote(std::string_view text) { writing_.emplace_back(text); }
+  const std::vector<std::string>& texts() const { return written_; }
   /// The first item with exactly this label; nullopt when the last frame had none.
   std::optional<Item> find(std::string_view label) const;
 
@@ -47,6 +50,7 @@ class ItemRegistry {
   };
   std::vector<Placed> placed_;
   std::vector<Item> adding_, shown_;
+  std::vector<std::string> writing_, written_;
 };
 
 }  // namespace headscope

@@ -20,6 +20,7 @@ std::string broken_at_spaces(std::string_view text, double room, const std::func
 }
 
 void text_line(const Ui& ui, std::string_view text) {
+  ui.wrote(text);
   const std::string_view shown = ui.fonts.laid_out(text);
   ImGui::TextUnformatted(shown.data(), shown.data() + shown.size());
 }

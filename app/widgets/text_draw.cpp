@@ -12,6 +12,7 @@ void draw_text(const Ui& ui, ImDrawList& draw, const Text& text, ImVec2 origin, 
   ImFont* font = ui.fonts.face(text.font);
   const float height = ui.fonts.height(text.font, zoom);
   if (height < 2) return;  // too small to be more than a smear
+  ui.wrote(text.text);
   const std::string_view shown = ui.fonts.laid_out(text.text, text.font);
   const char *begin = shown.data(), *end = begin + shown.size();
   const float factor = ui.scale * static_cast<float>(zoom);

@@ -54,6 +54,9 @@ struct Ui {
   void name(std::string_view label, ImVec2 min, ImVec2 max) const {
     if (items) items->add(label, min, max);
   }
+  void wrote(std::string_view text) const {
+    if (items) items->wrote(text);
+  }
 };
 
 inline ImU32 col(Color c) {

@@ -5,6 +5,7 @@
 #include "app/window/floating.h"
 #include "app/window/pages.h"
 #include "core/base/version.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -44,14 +45,14 @@ void AboutPage::draw(Ui& ui, AppContext& app) {
     const UseFont use(ui, ui.heading());
     ImGui::TextUnformatted(("Headscope " + std::string(program_version)).c_str());
   }
-  paragraph(ui, "See what attention does inside a transformer, change it, and see at once what follows.",
+  paragraph(ui, said("See what attention does inside a transformer, change it, and see at once what follows."),
             ui.theme.text);
   paragraph(
       ui,
-      "MIT licence: anybody may use, change and pass it on, with its notice, without any warranty. The whole text "
-      "is in the file LICENSE beside the program.",
+      said("MIT licence: anybody may use, change and pass it on, with its notice, without any warranty. The whole text "
+           "is in the file LICENSE beside the program."),
       ui.theme.muted);
-  section(ui, "MADE WITH", "under their own licences");
+  section(ui, said("MADE WITH"), said("under their own licences"));
   if (ImGui::BeginTable("libraries", 3, ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_NoSavedSettings)) {
     for (const Library& library : libraries) {
       ImGui::TableNextRow();
@@ -64,7 +65,7 @@ void AboutPage::draw(Ui& ui, AppContext& app) {
     }
     ImGui::EndTable();
   }
-  if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  if (button(ui, to_say("Close")) || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }
 

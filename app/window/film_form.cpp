@@ -13,12 +13,13 @@
 #include "app/window/pages.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
 namespace {
-constexpr const char* film_steps[] = {"Equal steps", "Equal factors"};
-constexpr const char* film_plays[] = {"From the start again", "There and back"};
+constexpr const char* film_steps[] = {to_say("Equal steps"), to_say("Equal factors")};
+constexpr const char* film_plays[] = {to_say("From the start again"), to_say("There and back")};
 /// Frames in a row without work after which a page shows what its controls say.
 constexpr int film_settled_frames = 6;
 
@@ -36,7 +37,7 @@ std::string film_words(double value) {
 void film_field(const Ui& ui, const char* label, const char* id, std::string& text) {
   ImGui::AlignTextToFramePadding();
   ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-  ImGui::TextUnformatted(label);
+  text_line(ui, said(label));
   ImGui::PopStyleColor();
   ImGui::SameLine(0, ui.px(6));
   ImGui::SetNextItemWidth(ui.px(64));
@@ -65,16 +66,16 @@ void FilmForm::read(bool series) {
              seconds = film_number(seconds_);
   values_.clear();
   if (!from || !to)
-    problem_ = "From and to are numbers, such as 0.5.";
+    problem_ = said("From and to are numbers, such as 0.5.");
   else if (const FilmChoice& of = nth(choices_, chosen_);
            std::min(*from, *to) < of.low || std::max(*from, *to) > of.high)
-    problem_ = fmt::format("It goes from {:g} to {:g}.", of.low, of.high);
+    problem_ = say("It goes from {:g} to {:g}.", of.low, of.high);
   else if (factors_ == 1 && (*from <= 0 || *to <= 0))
-    problem_ = "Equal factors lead from one number above 0 to another.";
+    problem_ = said("Equal factors lead from one number above 0 to another.");
   else if (!pictures || *pictures < 2 || *pictures > most_film_pictures || *pictures != std::floor(*pictures))
-    problem_ = fmt::format("A film has 2 to {} pictures.", most_film_pictures);
+    problem_ = say("A film has 2 to {} pictures.", most_film_pictures);
   else if (!series && (!seconds || *seconds < shortest_film_picture || *seconds > longest_film_picture))
-    problem_ = fmt::format("A picture stands {} to {} seconds.", shortest_film_picture, longest_film_picture);
+    problem_ = say("A picture stands {} to {} seconds.", shortest_film_picture, longest_film_picture);
   else
     problem_.clear();
   if (!problem_.empty()) return;
@@ -84,30 +85,34 @@ void FilmForm::read(bool series) {
 
 void FilmForm::draw(Ui& ui, bool series) {
   if (choices_.empty()) {
-    text_line(ui,
-              "No number of this picture can change: open a page whose controls have some, or Explore with a model.",
-              ui.theme.muted);
+    text_line(
+        ui,
+        said("No number of this picture can change: open a page whose controls have some, or Explore with a model."),
+        ui.theme.muted);
     return;
   }
-  if (menu_button(ui, "what changes", nth(choices_, chosen_).name, "changes")) ImGui::OpenPopup("film choices");
+  if (menu_button(ui, "what changes", nth(choices_, chosen_).name, said("changes")))
+    ImGui::OpenPopup("film choices");
   if (ImGui::BeginPopup("film choices")) {
     for (std::size_t i = 0; i < choices_.size(); ++i) {
-      if (ImGui::MenuItem((choices_[i].name + "##" + choices_[i].place).c_str(), nullptr, i == chosen_)) choose(i);
+      if (ImGui::MenuItem((std::string(ui.fonts.laid_out(choices_[i].name)) + "##" + choices_[i].place).c_str(),
+                          nullptr, i == chosen_))
+        choose(i);
       ui.name("film " + choices_[i].name, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
     }
     ImGui::EndPopup();
   }
-  film_field(ui, "from", "##film from", from_);
+  film_field(ui, to_say("from"), "##film from", from_);
   ImGui::SameLine(0, ui.px(12));
-  film_field(ui, "to", "##film to", to_);
+  film_field(ui, to_say("to"), "##film to", to_);
   ImGui::SameLine(0, ui.px(12));
-  film_field(ui, "in", "##film pictures", pictures_);
+  film_field(ui, to_say("in"), "##film pictures", pictures_);
   ImGui::SameLine(0, ui.px(6));
-  ImGui::TextColored(vec(ui.theme.muted), "pictures");
+  text_line(ui, said("pictures"), ui.theme.muted);
   ImGui::SameLine(0, ui.px(12));
   segmented(ui, "film steps", film_steps, factors_);
   ImGui::BeginDisabled(series);  // pictures by themselves play no way
-  film_field(ui, "seconds each", "##film seconds", seconds_);
+  film_field(ui, to_say("seconds each"), "##film seconds", seconds_);
   ImGui::SameLine(0, ui.px(12));
   segmented(ui, "film plays", film_plays, back_);
   ImGui::EndDisabled();
@@ -115,8 +120,8 @@ void FilmForm::draw(Ui& ui, bool series) {
   const int shown = pictures() + (back_ == 1 && !series ? std::max(0, pictures() - 2) : 0);
   text_line(ui,
             !problem_.empty() ? problem_
-            : series          ? fmt::format("{} files", shown)
-                              : fmt::format("{} pictures, {:.3g} s", shown, shown * wait_),
+            : series          ? say("{} files", shown)
+                              : say("{} pictures, {:.3g} s", shown, shown * wait_),
             problem_.empty() ? ui.theme.muted : ui.theme.key);
 }
 
@@ -154,8 +159,8 @@ void PageFilm::draw(Ui& ui, AppContext& app) {
   const std::size_t all = asked_->film.film->values.size();
   bool ended = app.explorer.jobs.stops() != stops_;
   if (begin_floating(ui, "filming", 320, 70)) {
-    text_line(ui, fmt::format("Picture {} of {}", taken_.size() + 1, all), ui.theme.text);
-    ended = button(ui, "Stop filming") || ImGui::IsKeyPressed(ImGuiKey_Escape) || ended;
+    text_line(ui, say("Picture {} of {}", taken_.size() + 1, all), ui.theme.text);
+    ended = button(ui, to_say("Stop filming")) || ImGui::IsKeyPressed(ImGuiKey_Escape) || ended;
     if (ended) ImGui::CloseCurrentPopup();
     ImGui::EndPopup();
   }
@@ -163,12 +168,11 @@ void PageFilm::draw(Ui& ui, AppContext& app) {
   quiet_ = app.explorer.jobs.busy() ? 0 : quiet_ + 1;
   if (quiet_ < film_settled_frames) return;
   if (!shows_picture_of(asked_->film, taken_.size(), app.explorer.files.session()))
-    return stop(app, fmt::format("The page does not take {} as a number of this control.",
-                                 asked_->film.film->values[taken_.size()]));
+    return stop(
+        app, say("The page does not take {} as a number of this control.", asked_->film.film->values[taken_.size()]));
   const auto found = std::ranges::find(ui.pictures.all, asked_->picture, &ShownPicture::id);
   if (found == ui.pictures.all.end())
-    return stop(app,
-                fmt::format("With {} the page does not draw this picture.", asked_->film.film->values[taken_.size()]));
+    return stop(app, say("With {} the page does not draw this picture.", asked_->film.film->values[taken_.size()]));
   ShownPicture picture = *found;
   if (const auto& of = asked_->film.picture; of && picture.in_room)  // all of one size, which the recipe says
     picture.build = [in_room = picture.in_room, of = *of](const Style& style) {

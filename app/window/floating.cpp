@@ -7,6 +7,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/widgets/text_draw.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -33,21 +34,23 @@ void draw_message(Ui& ui, AppContext& app) {
   ImGui::Begin("message", nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                    ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoFocusOnAppearing);
-  const float dismiss = button_width(ui, "Dismiss");
+  const float dismiss = button_width(ui, to_say("Dismiss"));
   paragraph(ui, message->text, ui.theme.text, width - dismiss - ui.px(32));
   ImGui::SameLine();
   ImGui::SetCursorPosX(width - dismiss - ui.px(12));
-  if (button(ui, "Dismiss")) app.explorer.jobs.dismiss();
+  if (button(ui, to_say("Dismiss"))) app.explorer.jobs.dismiss();
   ImGui::End();
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar();
 }
 
-bool result_row(const Ui& ui, const std::string& title, const std::string& detail, bool chosen) {
+bool result_row(const Ui& ui, const std::string& title, const std::string& detail, bool chosen,
+                const std::string& english) {
   const float room = ImGui::GetContentRegionAvail().x, height = ui.px(26);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const bool clicked = ImGui::Selectable(("##" + title).c_str(), chosen, 0, {room, height});
-  ui.name(title, at, {at.x + room, at.y + height});
+  const std::string& id = english.empty() ? title : english;
+  const bool clicked = ImGui::Selectable(("##" + id).c_str(), chosen, 0, {room, height});
+  ui.name(id, at, {at.x + room, at.y + height});
   const float baseline = at.y + height / 2 + ui.px(4.5);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const double logical = static_cast<double>(room / ui.scale);

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/base/user_folders.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -39,7 +40,7 @@ void GetModelPage::open(AppContext& app) {
 std::string GetModelPage::status() const {
   if (!under_way()) return "";
   const PullProgress at = pull_.progress();
-  const std::string name = "getting " + pull_.request().model;
+  const std::string name = say("getting {}", pull_.request().model);
   return at.total == 0
              ? name
              : fmt::format("{} · {:.0f} %", name, 100 * static_cast<double>(at.done) / static_cast<double>(at.total));
@@ -77,7 +78,7 @@ void GetModelPage::finish(AppContext& app, bool shown) {
     open_path(pulled->folder, app);
     ImGui::CloseCurrentPopup();
   } else {
-    app.explorer.jobs.show({Message::Level::info, pulled->model + " is here; the menu of models opens it.", ""});
+    app.explorer.jobs.show({Message::Level::info, say("{} is here; the menu of models opens it.", pulled->model), ""});
   }
   for (const std::string& remark : pulled->remarks) app.explorer.jobs.show({Message::Level::info, remark, ""});
 }
@@ -87,7 +88,7 @@ void GetModelPage::offered(Ui& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ImGui::GetStyle().ItemSpacing.x, ui.px(4)});
   ImGui::BeginChild("offered", {0, std::min(ui.px(380), ImGui::GetIO().DisplaySize.y * 0.38f)},
                     ImGuiChildFlags_Borders | ImGuiChildFlags_NavFlattened);
-  if (!models_.last()) note(ui, "Looking…");
+  if (!models_.last()) note(ui, said("Looking…"));
   if (models_.last())
     for (const auto& [entry, here] : models_.last()->offered) {
       const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -105,11 +106,11 @@ void GetModelPage::offered(Ui& ui) {
       ImDrawList& draw = *ImGui::GetWindowDrawList();
       const double logical = static_cast<double>(room / ui.scale) - 16;
       const std::string size = memory_text(static_cast<double>(entry.bytes));
-      const std::string detail =
-          fmt::format("{} · {} · {}", entry.family, here == InCache::model ? size : "about " + size, entry.licence);
-      const char* const state = here == InCache::model  ? "on this machine"
-                                : here == InCache::part ? "here in part"
-                                : entry.gated           ? "gated: accept its terms first"
+      const std::string detail = fmt::format("{} · {} · {}", entry.family,
+                                             here == InCache::model ? size : say("about {}", size), entry.licence);
+      const char* const state = here == InCache::model  ? said("on this machine")
+                                : here == InCache::part ? said("here in part")
+                                : entry.gated           ? said("gated: accept its terms first")
                                                         : "";
       const float first = at.y + ui.px(15 * ui.theme.text_scale), second = at.y + ui.px(31 * ui.theme.text_scale);
       const double right = ui.fonts.width(detail, ui.small()), below = ui.fonts.width(state, ui.small());
@@ -120,8 +121,8 @@ void GetModelPage::offered(Ui& ui) {
       text(elided(entry.name, ui.body(), logical - right - 12, ui.fonts), ui.body(), ui.theme.text, Anchor::start,
            first);
       text(detail, ui.small(), ui.theme.muted, Anchor::end, first);
-      text(elided(entry.why, ui.small(), logical - below - 12, ui.fonts), ui.small(), ui.theme.faint, Anchor::start,
-           second);
+      text(elided(said(entry.why), ui.small(), logical - below - 12, ui.fonts), ui.small(), ui.theme.faint,
+           Anchor::start, second);
       text(state, ui.small(), here == InCache::model ? legible(ui.theme, ui.theme.accent) : ui.theme.faint, Anchor::end,
            second);
     }
@@ -135,7 +136,7 @@ void GetModelPage::request_line(Ui& ui, AppContext& app) {
                     std::ranges::any_of(models_.last()->offered, [&](const OfferedModel& each) {
                       return each.entry.name == name_ && each.here == InCache::model;
                     });
-  const char* const verb = under_way() ? "Stop" : here ? "Open" : "Get";
+  const char* const verb = under_way() ? to_say("Stop") : here ? to_say("Open") : to_say("Get");
   ImGui::BeginDisabled(under_way());
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - revision - button_width(ui, verb) - 2 * gap);
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
@@ -144,11 +145,11 @@ void GetModelPage::request_line(Ui& ui, AppContext& app) {
            (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
   };
   bool go = false;
-  if (input_line(ui, "##model to get", "org/name, as on its page", name_)) problem_.clear();
+  if (input_line(ui, "##model to get", to_say("org/name, as on its page"), name_)) problem_.clear();
   go = go || entered();
   ImGui::SameLine(0, gap);
   ImGui::SetNextItemWidth(revision);
-  if (input_line(ui, "##revision to get", "revision: main", revision_)) problem_.clear();
+  if (input_line(ui, "##revision to get", to_say("revision: main"), revision_)) problem_.clear();
   go = go || entered();
   ImGui::EndDisabled();
   ImGui::SameLine(0, gap);
@@ -189,11 +190,11 @@ void GetModelPage::answer(Ui& ui) {
   if (!problem_.empty()) return error_text(ui, problem_);
   if (pull_.state() == PullState::failed) return error_text(ui, pull_.error());
   if (pull_.state() == PullState::stopped)
-    return note(ui, "Stopped. What has come stays, and “Get” goes on from there.");
+    return note(ui, said("Stopped. What has come stays, and “Get” goes on from there."));
   if (hub_ && hub_->offline)
-    return error_text(ui,
-                      "HF_HUB_OFFLINE is set: Headscope stays off the network. Start it without that to get models.");
-  note(ui, "A revision is a branch, a tag or a commit, such as step1000 of a Pythia model.");
+    return error_text(
+        ui, said("HF_HUB_OFFLINE is set: Headscope stays off the network. Start it without that to get models."));
+  note(ui, said("A revision is a branch, a tag or a commit, such as step1000 of a Pythia model."));
 }
 
 void GetModelPage::draw(Ui& ui, AppContext& app) {
@@ -201,23 +202,27 @@ void GetModelPage::draw(Ui& ui, AppContext& app) {
   if (!begin_floating(ui, "get a model", 760 * ui.theme.text_scale, 60)) return finish(app, false);
   {
     const UseFont use(ui, ui.heading());
-    ImGui::TextUnformatted("Get a model");
+    text_line(ui, said("Get a model"));
   }
   if (hub_)
     paragraph(ui,
-              fmt::format("“Get” goes online, to {}, and puts the model into {}. Nothing is sent but its name{}. "
-                          "Headscope uses the network for nothing else.",
-                          hub_->host(), with_tilde(hub_->cache), hub_->token.empty() ? "" : " and your token"),
+              hub_->token.empty()
+                  ? say("“Get” goes online, to {}, and puts the model into {}. Nothing is sent but its name. "
+                        "Headscope uses the network for nothing else.",
+                        hub_->host(), with_tilde(hub_->cache))
+                  : say("“Get” goes online, to {}, and puts the model into {}. Nothing is sent but its name and your "
+                        "token. Headscope uses the network for nothing else.",
+                        hub_->host(), with_tilde(hub_->cache)),
               ui.theme.muted);
   offered(ui);
   request_line(ui, app);
   answer(ui);
   finish(app, true);
-  if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  if (button(ui, to_say("Close")) || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   if (under_way()) {
     ImGui::SameLine();
     ImGui::AlignTextToFramePadding();
-    ImGui::TextColored(vec(ui.theme.faint), "it goes on when this is closed");
+    text_line(ui, said("it goes on when this is closed"), ui.theme.faint);
   }
   ImGui::EndPopup();
 }

@@ -7,6 +7,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/window/floating.h"
 #include "app/window/pages.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -38,12 +39,12 @@ void GlossaryPage::draw(Ui& ui, AppContext& app) {
     entry(ui, app, *chosen);
   else
     list(ui, all);
-  if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  if (button(ui, to_say("Close")) || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }
 
 void GlossaryPage::entry(Ui& ui, AppContext& app, const GlossaryEntry& entry) {
-  section(ui, "GLOSSARY");
+  section(ui, said("GLOSSARY"));
   {
     const UseFont font(ui, ui.heading());
     paragraph(ui, entry.term, ui.theme.text);
@@ -56,12 +57,12 @@ void GlossaryPage::entry(Ui& ui, AppContext& app, const GlossaryEntry& entry) {
   }
   if (!entry.words.empty()) {
     std::string words;
-    for (const std::string& each : entry.words) words += (words.empty() ? "Also: " : ", ") + each;
-    note(ui, words);
+    for (const std::string& each : entry.words) words += (words.empty() ? "" : ", ") + each;
+    note(ui, say("Also: {}", words));
   }
   ImGui::Dummy({0, ui.px(6)});
   if (!entry.lesson.empty()) {
-    if (button(ui, "Lesson")) {
+    if (button(ui, to_say("Lesson"))) {
       app.explorer.lessons.open(entry.lesson);
       ImGui::CloseCurrentPopup();
     }
@@ -71,22 +72,22 @@ void GlossaryPage::entry(Ui& ui, AppContext& app, const GlossaryEntry& entry) {
     return workspace_option(each.of) + "/" + each.id == entry.page;
   });
   if (page != app.ui.pages.end()) {
-    if (button(ui, "Show it")) {
+    if (button(ui, to_say("Show it"))) {
       app.ui.workspace = page->workspace;
       app.settings.pages[page->of] = page->id;
       ImGui::CloseCurrentPopup();
     }
     ImGui::SameLine(0, ui.px(8));
   }
-  if (button(ui, "All words")) term_.clear();
+  if (button(ui, to_say("All words"))) term_.clear();
   ImGui::SameLine(0, ui.px(8));
 }
 
 void GlossaryPage::list(Ui& ui, const std::vector<GlossaryEntry>& all) {
-  section(ui, "GLOSSARY", "what the words mean");
+  section(ui, said("GLOSSARY"), said("what the words mean"));
   ImGui::SetNextItemWidth(-1);
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-  input_line(ui, "##glossary filter", "a word, or an abbreviation", filter_);
+  input_line(ui, "##glossary filter", to_say("a word, or an abbreviation"), filter_);
   const std::string part = lower(filter_);
   ImGui::BeginChild("list", {0, ImGui::GetIO().DisplaySize.y * 0.6f});
   bool none = true;
@@ -95,7 +96,7 @@ void GlossaryPage::list(Ui& ui, const std::vector<GlossaryEntry>& all) {
     none = false;
     if (result_row(ui, each.term, each.text, false)) term_ = each.term;
   }
-  if (none) note(ui, "No word of the glossary is called so.");
+  if (none) note(ui, said("No word of the glossary is called so."));
   ImGui::EndChild();
 }
 

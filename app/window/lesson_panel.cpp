@@ -16,6 +16,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/window/floating.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/export/glyphs.h"
 #include "viz/scene/text.h"
 
@@ -130,12 +131,13 @@ void LessonPanel::draw(Ui& ui, AppContext& app) {
   if (of_ != std::pair{lesson, lessons.at()}) typed_.clear();
   of_ = {lesson, lessons.at()};
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, cross = button_width(ui, "×");
-  section(ui, "LESSON", fmt::format("step {} of {}", lessons.at() + 1, lesson->steps.size()), cross + ui.px(8));
+  section(ui, said("LESSON"), say("step {} of {}", lessons.at() + 1, lesson->steps.size()), cross + ui.px(8));
   ImGui::SameLine();
   ImGui::SetCursorPosX(right - cross);
   const bool leave = button(ui, "×", ui.px(22));
   ui.name("leave the lesson", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
-  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {"Leave the lesson: your own text comes back"});
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+    tooltip(ui, {said("Leave the lesson: your own text comes back")});
   note(ui, lesson->title);
   ImGui::Dummy({0, ui.px(4)});
   {
@@ -148,9 +150,9 @@ void LessonPanel::draw(Ui& ui, AppContext& app) {
     error_text(ui, error);
   } else if (!told) {
     if (app.explorer.jobs.busy())
-      note(ui, "The model is read …");
+      note(ui, said("The model is read …"));
     else
-      error_text(ui, "The model of this step, " + lessons.step().scene.model + ", is not open.");
+      error_text(ui, say("The model of this step, {}, is not open.", lessons.step().scene.model));
   }
   if (told) {
     prose(ui, *told);
@@ -196,7 +198,7 @@ void LessonPanel::shown_edits(const Ui& ui, const AppContext& app) const {
 void LessonPanel::question(Ui& ui, LessonController& lessons, const LessonTold& told) {
   const LessonQuestion& q = lessons.step().question.value();
   ImGui::Dummy({0, ui.px(2)});
-  section(ui, "QUESTION");
+  section(ui, said("QUESTION"));
   emphasised(ui, told.ask, ui.theme.text, ui.body());
   ImGui::Dummy({0, ui.px(4)});
   switch (q.kind) {
@@ -218,7 +220,7 @@ void LessonPanel::question(Ui& ui, LessonController& lessons, const LessonTold& 
       }
       break;
     case Kind::until:
-      if (!lessons.answer()) note(ui, "Change it on the screen; what you reach is told here.");
+      if (!lessons.answer()) note(ui, said("Change it on the screen; what you reach is told here."));
       break;
   }
   reply(ui, lessons);
@@ -263,36 +265,37 @@ void LessonPanel::heads(Ui& ui, LessonController& lessons, const LessonTold& tol
 }
 
 void LessonPanel::number(Ui& ui, LessonController& lessons) {
-  const float check = button_width(ui, "Check"), height = ImGui::GetFrameHeight();
+  const float check = button_width(ui, to_say("Check")), height = ImGui::GetFrameHeight();
   ImGui::SetNextItemWidth(std::min(ui.px(160), ImGui::GetContentRegionAvail().x - check - ui.px(8)));
-  input_line(ui, "##lesson number", "a number", typed_);
+  input_line(ui, "##lesson number", to_say("a number"), typed_);
   const bool entered =
       ImGui::IsItemFocused() && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
   ImGui::SameLine(0, ui.px(8));
   const std::optional<double> value = number_typed(typed_);
   ImGui::BeginDisabled(!value);
-  if ((button(ui, "Check", height) || entered) && value) lessons.answer(*value);
+  if ((button(ui, to_say("Check"), height) || entered) && value) lessons.answer(*value);
   ImGui::EndDisabled();
 }
 
 void LessonPanel::reply(Ui& ui, LessonController& lessons) const {
   const auto answer = lessons.answer();
-  if (lessons.asking() && !answer) return note(ui, "The model is asked …");
+  if (lessons.asking() && !answer) return note(ui, said("The model is asked …"));
   if (!answer) return;
   const bool until = lessons.step().question->kind == Kind::until;
-  if (until && !answer->right) return note(ui, "Not yet: it is not so on the screen.");
+  if (until && !answer->right) return note(ui, said("Not yet: it is not so on the screen."));
   ImGui::Dummy({0, ui.px(4)});
   {
     const UseFont font(ui, ui.strong());
-    paragraph(
-        ui,
-        answer->right ? (until ? "Done." : "Right: " + answer->truth + ".") : "The model says " + answer->truth + ".",
-        answer->right ? legible(ui.theme, ui.theme.accent) : ui.theme.text);
+    paragraph(ui,
+              !answer->right ? say("The model says {}.", answer->truth)
+              : until        ? said("Done.")
+                             : say("Right: {}.", answer->truth),
+              answer->right ? legible(ui.theme, ui.theme.accent) : ui.theme.text);
   }
   if (!until) {
-    std::string beside = answer->right ? "" : "You said " + answer->guess + ". ";
+    std::string beside = answer->right ? "" : say("You said {}.", answer->guess) + " ";
     if (std::isfinite(answer->chance) && answer->chance > 0)
-      beside += fmt::format("Guessing finds it one time in {:.0f}.", 1 / answer->chance);
+      beside += say("Guessing finds it one time in {:.0f}.", 1 / answer->chance);
     if (!beside.empty()) note(ui, beside);
   }
   ImGui::Dummy({0, ui.px(2)});
@@ -304,7 +307,8 @@ void LessonPanel::way_on(Ui& ui, AppContext& app) const {
   ImGui::Dummy({0, ui.px(10)});
   const auto offer = [&](const char* id) {
     const Action& action = *find_action(id);
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {action.title + " (" + action.shortcut + ")"});
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+      tooltip(ui, {action.shown() + " (" + action.shortcut + ")"});
   };
   // In a slim column they stand in several lines.
   const float right_end = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
@@ -313,23 +317,23 @@ void LessonPanel::way_on(Ui& ui, AppContext& app) const {
     return button(ui, label, ui.px(28));
   };
   ImGui::BeginDisabled(lessons.at() == 0);
-  if (button(ui, "Back", ui.px(28))) lessons.go(lessons.at() - 1);
+  if (button(ui, to_say("Back"), ui.px(28))) lessons.go(lessons.at() - 1);
   ImGui::EndDisabled();
   offer("lesson.back");
   if (!lessons.last()) {
-    if (beside("Next")) lessons.go(lessons.at() + 1);
+    if (beside(to_say("Next"))) lessons.go(lessons.at() + 1);
     offer("lesson.next");
-  } else if (beside("All lessons")) {
+  } else if (beside(to_say("All lessons"))) {
     app.ui.lessons = true;
   }
-  if (app.ui.presenting && beside("Leave full screen")) app.ui.presenting = false;
+  if (app.ui.presenting && beside(to_say("Leave full screen"))) app.ui.presenting = false;
   if (lessons.wandered()) {
-    if (beside("Show again")) lessons.show_again();
+    if (beside(to_say("Show again"))) lessons.show_again();
     offer("lesson.show");
   }
   if (const auto [right, answered] = lessons.score(); lessons.last() && answered > 0) {
     ImGui::Dummy({0, ui.px(6)});
-    note(ui, fmt::format("{} of {} questions answered right at first.", right, answered));
+    note(ui, say("{} of {} questions answered right at first.", right, answered));
   }
 }
 
@@ -341,15 +345,15 @@ void LessonsPage::draw(Ui& ui, AppContext& app) {
   }
   if (!begin_floating(ui, "lessons", 640 * ui.theme.text_scale, 64)) return;
   const auto& all = lessons.list();
-  section(ui, "LESSONS", "predict, look, change: each beside the model it is about");
+  section(ui, said("LESSONS"), said("predict, look, change: each beside the model it is about"));
   const float row = ui.px(30);
   ImGui::BeginChild("list", {0, std::min(row * static_cast<float>(std::max<std::size_t>(all.size(), 1)) + ui.px(8),
                                          ImGui::GetIO().DisplaySize.y * 0.7f)});
-  if (all.empty()) note(ui, "No lessons were found.");
+  if (all.empty()) note(ui, said("No lessons were found."));
   for (const auto& each : all) {
     ImGui::PushID(each->id.c_str());  // one's own may be called as others
-    std::string about = each->minutes ? fmt::format("{} min · ", *each->minutes) : "";
-    about += fmt::format("level {}", each->level);
+    std::string about = each->minutes ? say("{} min", *each->minutes) + " · " : "";
+    about += say("level {}", each->level);
     if (!each->scene.model.empty()) about += " · " + each->scene.model;
     if (result_row(ui, each->title, about, lessons.lesson() && each->id == lessons.lesson()->id)) {
       lessons.open(each);
@@ -358,7 +362,7 @@ void LessonsPage::draw(Ui& ui, AppContext& app) {
     ImGui::PopID();
   }
   ImGui::EndChild();
-  if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  if (button(ui, to_say("Close")) || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }
 

@@ -9,6 +9,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/widgets/text_draw.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -59,34 +60,35 @@ std::optional<ModelBadge> model_badge_of(const CertificateController& certificat
     case CheckState::none:
       return std::nullopt;
     case CheckState::not_checked:
-      badge.words = "not checked yet";
-      badge.provenance = {"Not checked yet beside its plain float64 definition"};
+      badge.words = said("not checked yet");
+      badge.provenance = {said("Not checked yet beside its plain float64 definition")};
       break;
     case CheckState::checking:
       badge.look = Look::working;
       badge.progress = certificates.progress();
-      badge.words = badge.brief = fmt::format("checking {:.0f} %", 100 * static_cast<double>(badge.progress));
-      badge.provenance = {"The model's pass is compared with its plain float64 definition"};
+      badge.words = badge.brief = say("checking {:.0f} %", 100 * static_cast<double>(badge.progress));
+      badge.provenance = {said("The model's pass is compared with its plain float64 definition")};
       break;
     case CheckState::changed:
-      badge.words = badge.brief = "files changed";
-      badge.provenance = {"The model's files have changed since it was opened",
-                          "What was found of them no longer holds; open the model again"};
+      badge.words = badge.brief = said("files changed");
+      badge.provenance = {said("The model's files have changed since it was opened"),
+                          said("What was found of them no longer holds; open the model again")};
       break;
     case CheckState::failed:
       badge.look = Look::bad;
-      badge.words = badge.brief = "check failed";
-      badge.provenance = {"The check came to no end", certificates.error()};
+      badge.words = badge.brief = said("check failed");
+      badge.provenance = {said("The check came to no end"), certificates.error()};
       break;
     case CheckState::checked:
       badge.look = known->agrees() ? Look::good : Look::bad;
       badge.words = in_words(*known);
-      badge.brief = known->agrees() ? difference_text(known->patterns()) : "differs";
+      badge.brief = known->agrees() ? difference_text(known->patterns()) : said("differs");
       badge.provenance = {
-          known->agrees() ? "Agrees with its plain float64 definition" : "Differs from its plain float64 definition",
-          fmt::format("max |Δ| of attention weights {}, of logits {}", difference_text(known->patterns()),
-                      difference_text(known->logits())),
-          (certificates.remembered() ? "remembered, of " : "of ") + known->date};
+          known->agrees() ? said("Agrees with its plain float64 definition")
+                          : said("Differs from its plain float64 definition"),
+          say("max |Δ| of attention weights {}, of logits {}", difference_text(known->patterns()),
+              difference_text(known->logits())),
+          certificates.remembered() ? say("remembered, of {}", known->date) : say("of {}", known->date)};
       break;
   }
   badge.provenance.emplace_back("Click, or Ctrl+I: all of it, and what the model is");

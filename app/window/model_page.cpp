@@ -10,6 +10,7 @@
 #include "app/window/floating.h"
 #include "app/window/pages.h"
 #include "core/base/memory.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -18,7 +19,8 @@ using CheckState = CertificateController::State;
 using Facts = Answer<std::uint64_t, ModelFacts>;
 
 enum Part { part_check, part_model, part_files, part_keys };
-constexpr const char* part_names[] = {"Check", "What it is", "Parameters and files", "Configuration"};
+constexpr const char* part_names[] = {to_say("Check"), to_say("What it is"), to_say("Parameters and files"),
+                                      to_say("Configuration")};
 
 /// Rows of words and, on the right of their columns, numbers.
 class Rows {
@@ -44,7 +46,7 @@ class Rows {
     for (const Column& each : columns_) {
       ImGui::TableNextColumn();
       const UseFont use(ui_, ui_.small());
-      put(each.title, ui_.small(), ui_.theme.faint, each.number);
+      put(said(each.title), ui_.small(), ui_.theme.faint, each.number);
     }
   }
   ~Rows() {
@@ -111,76 +113,83 @@ void verdict(const Ui& ui, const CertificateController& certificates, const std:
     case CheckState::not_checked: {
       const std::string effort = certificates.effort();
       paragraph(ui,
-                "Not checked yet. A check runs the model a second time, slowly and in float64 as the papers write it, "
-                "and compares every attention weight, logit and loss with what the window shows" +
-                    (effort.empty() ? "." : ": " + effort + " on one core, while you go on working."),
+                effort.empty()
+                    ? said("Not checked yet. A check runs the model a second time, slowly and in float64 as the papers "
+                           "write it, and compares every attention weight, logit and loss with what the window shows.")
+                    : say("Not checked yet. A check runs the model a second time, slowly and in float64 as the papers "
+                          "write it, and compares every attention weight, logit and loss with what the window shows: "
+                          "{} on one core, while you go on working.",
+                          effort),
                 ui.theme.text);
       break;
     }
     case CheckState::checking:
-      paragraph(ui, fmt::format("Checking: {:.0f} %", 100 * static_cast<double>(certificates.progress())),
-                ui.theme.text);
+      paragraph(ui, say("Checking: {:.0f} %", 100 * static_cast<double>(certificates.progress())), ui.theme.text);
       break;
     case CheckState::changed:
-      paragraph(ui,
-                "The files have changed since this model was read from them. What was found does not hold for what "
-                "lies there now; open the model again.",
-                ui.theme.key);
+      paragraph(
+          ui,
+          said("The files have changed since this model was read from them. What was found does not hold for what "
+               "lies there now; open the model again."),
+          ui.theme.key);
       break;
     case CheckState::failed:
-      paragraph(ui, "The check came to no end: " + certificates.error(), ui.theme.key);
+      paragraph(ui, say("The check came to no end: {}", certificates.error()), ui.theme.key);
       break;
     case CheckState::checked: {
-      const std::string when = (certificates.remembered() ? "Remembered, of " : "Of ") + shown_date(known->date) + ". ";
+      const std::string date = shown_date(known->date),
+                        when = certificates.remembered() ? say("Remembered, of {}.", date) : say("Of {}.", date);
       if (const auto* wrong = known->wrong())
         paragraph(ui,
-                  fmt::format("What the window shows of this model {} ({}, beside {}). {}Its numbers are not to be "
-                              "trusted.",
-                              in_words(*known), wrong->text, wrong->witness, when),
+                  say("What the window shows of this model {} ({}, beside {}). {} Its numbers are not to be trusted.",
+                      in_words(*known), wrong->text, wrong->witness, when),
                   ui.theme.key);
       else
         paragraph(ui,
-                  fmt::format("Every attention weight agrees with the model's plain float64 definition to {}, every "
-                              "logit to {}. {}",
-                              difference_text(known->patterns()), difference_text(known->logits()), when),
+                  say("Every attention weight agrees with the model's plain float64 definition to {}, every logit to "
+                      "{}. {}",
+                      difference_text(known->patterns()), difference_text(known->logits()), when),
                   ui.theme.text);
       break;
     }
   }
   if (!session_note.empty()) {
     const UseFont use(ui, ui.small());
-    paragraph(ui, "The session that was opened says: " + session_note, ui.theme.faint);
+    paragraph(ui, say("The session that was opened says: {}", session_note), ui.theme.faint);
   }
 }
 
 void checks(const Ui& ui, const Certificate* known) {
-  if (!known) return note(ui, "The differences of every layer will stand here.");
+  if (!known) return note(ui, said("The differences of every layer will stand here."));
   int number = 0;
   for (const Certificate::Check& check : known->checks) {
     {
       const UseFont use(ui, ui.strong());
       text_line(ui, check.text, ui.theme.text);
     }
-    note(ui, fmt::format("{} tokens beside {}", check.tokens, check.witness));
+    note(ui, say("{} tokens beside {}", check.tokens, check.witness));
     {
       Rows rows(ui, fmt::format("check {}", number++).c_str(),
-                {{"largest |Δ| of", 1.6f}, {"|Δ|", 0.8f, true}, {"bound", 0.8f, true}, {"where", 2.4f}, {"", 0.8f}});
+                {{to_say("largest |Δ| of"), 1.6f},
+                 {"|Δ|", 0.8f, true},
+                 {to_say("bound"), 0.8f, true},
+                 {to_say("where"), 2.4f},
+                 {"", 0.8f}});
       const auto row = [&](const std::string& what, const Gap& gap) {
         rows.row({what, difference_text(gap.value), difference_text(gap.bound), place_of(gap),
-                  gap.agrees() ? "agrees" : "DIFFERS"},
+                  gap.agrees() ? said("agrees") : said("DIFFERS")},
                  gap.agrees() ? nullptr : &ui.theme.key);
       };
-      for (const Gap& gap : check.found.patterns) row(fmt::format("weights of layer {}", gap.layer), gap);
-      if (check.found.logits) row("logits", *check.found.logits);
-      if (check.found.losses) row("losses, in nats", *check.found.losses);
+      for (const Gap& gap : check.found.patterns) row(say("weights of layer {}", gap.layer), gap);
+      if (check.found.logits) row(said("logits"), *check.found.logits);
+      if (check.found.losses) row(said("losses, in nats"), *check.found.losses);
     }
     if (check.untried_window > 0)
-      note(ui, fmt::format("The text is shorter than the window of {} tokens, which is not tried by it.",
-                           check.untried_window));
+      note(ui,
+           say("The text is shorter than the window of {} tokens, which is not tried by it.", check.untried_window));
   }
   ImGui::Dummy({0, ui.px(4)});
-  note(ui, fmt::format(
-               "Computed by {}, Headscope {}. Bounds: weights 5e-5; logits 1e-4 of their spread; losses 1e-4, above "
+  note(ui, say("Computed by {}, Headscope {}. Bounds: weights 5e-5; logits 1e-4 of their spread; losses 1e-4, above "
                "1 nat of themselves.",
                known->engine, known->program));
 }
@@ -188,53 +197,52 @@ void checks(const Ui& ui, const Certificate* known) {
 void extents(const Ui& ui, const ModelFacts& facts) {
   const ModelConfig& c = facts.config;
   Rows rows(ui, "extents", {{"", 1}, {"", 3}});
-  rows.row({"family", c.family + ": " + facts.summary});
-  rows.row({"layers", std::to_string(c.dims.layers)});
-  rows.row({"heads", fmt::format("{} of {} dimensions{}", c.dims.heads, c.dims.d_head,
-                                 c.dims.kv_heads == c.dims.heads
-                                     ? ""
-                                     : fmt::format(", on {} heads of keys and values", c.dims.kv_heads))});
-  rows.row({"width", grouped(c.dims.d_model)});
-  rows.row({"MLP",
-            fmt::format("{} wide{}, {}", grouped(c.dims.d_mlp), c.gated_mlp ? ", gated" : "", name_of(c.activation))});
-  rows.row({"norms", fmt::format("{}, ε {}", name_of(c.norm), c.norm_epsilon)});
-  rows.row(
-      {"positions", fmt::format("{}{}", name_of(c.position),
-                                c.position == PositionKind::rotary ? fmt::format(", base {}", c.rotary.base) : "")});
-  rows.row(
-      {"vocabulary", fmt::format("{}, embeddings {}", grouped(c.dims.vocab), c.tied_embeddings ? "tied" : "not tied")});
-  rows.row({"context", grouped(c.context) + " tokens"});
-  rows.row({"tokenizer", facts.tokenizer
-                             ? fmt::format("{}; adds {}", facts.tokenizer->kind,
-                                           facts.tokenizer->adds_bos ? "a token that begins texts" : "nothing")
-                             : "none: runs on token ids"});
+  rows.row({said("family"), c.family + ": " + facts.summary});
+  rows.row({said("layers"), std::to_string(c.dims.layers)});
+  rows.row({said("heads"), c.dims.kv_heads == c.dims.heads ? say("{} of {} dimensions", c.dims.heads, c.dims.d_head)
+                                                           : say("{} of {} dimensions, on {} heads of keys and values",
+                                                                 c.dims.heads, c.dims.d_head, c.dims.kv_heads)});
+  rows.row({said("width"), grouped(c.dims.d_model)});
+  rows.row({"MLP", c.gated_mlp ? say("{} wide, gated, {}", grouped(c.dims.d_mlp), name_of(c.activation))
+                               : say("{} wide, {}", grouped(c.dims.d_mlp), name_of(c.activation))});
+  rows.row({said("norms"), fmt::format("{}, ε {}", name_of(c.norm), c.norm_epsilon)});
+  rows.row({said("positions"), c.position == PositionKind::rotary
+                                   ? say("{}, base {}", said_view(name_of(c.position)), c.rotary.base)
+                                   : std::string(said_view(name_of(c.position)))});
+  rows.row({said("vocabulary"), c.tied_embeddings ? say("{}, embeddings tied", grouped(c.dims.vocab))
+                                                  : say("{}, embeddings not tied", grouped(c.dims.vocab))});
+  rows.row({said("context"), say("{} tokens", grouped(c.context))});
+  rows.row({said("tokenizer"), !facts.tokenizer ? said("none: runs on token ids")
+                               : facts.tokenizer->adds_bos
+                                   ? say("{}; adds a token that begins texts", facts.tokenizer->kind)
+                                   : say("{}; adds nothing", facts.tokenizer->kind)});
   const std::string other = switches(c);
-  rows.row({"and", other.empty() ? "nothing that GPT-2 or Llama do not do" : other});
+  rows.row({said("and"), other.empty() ? said("nothing that GPT-2 or Llama do not do") : other});
 }
 
 void parameters(const Ui& ui, const ModelFacts& facts, const FilesStamp& stamp) {
   {
-    section(ui, "Parameters", facts.dtype + " as stored");
+    section(ui, said("Parameters"), say("{} as stored", facts.dtype));
     Rows rows(ui, "parameters", {{"", 3}, {"", 1, true}, {"", 0.8f, true}, {"", 2}});
     for (const ModelFacts::Part& part : facts.parts)
-      rows.row({part.name, grouped(part.parameters),
+      rows.row({said(part.name), grouped(part.parameters),
                 fmt::format("{:.1f} %", 100.0 * static_cast<double>(part.parameters) /
                                             static_cast<double>(std::max<std::int64_t>(facts.parameters, 1)))});
-    rows.row({"together", grouped(facts.parameters), ""}, &ui.theme.text);
+    rows.row({said("together"), grouped(facts.parameters), ""}, &ui.theme.text);
   }
-  section(ui, "Weights",
-          fmt::format("{}, {} tensors, {}", facts.stored.format, facts.stored.count,
-                      memory_text(static_cast<double>(facts.stored.bytes))));
+  section(ui, said("Weights"),
+          say("{}, {} tensors, {}", facts.stored.format, facts.stored.count,
+              memory_text(static_cast<double>(facts.stored.bytes))));
   {
     Rows rows(ui, "stored", {{"", 3}, {"", 1, true}, {"", 2.8f}});
-    for (const auto& [type, count] : facts.stored.types) rows.row({type, fmt::format("{} tensors", count)});
+    for (const auto& [type, count] : facts.stored.types) rows.row({type, say("{} tensors", count)});
   }
   if (!facts.unused.empty()) {
     std::string names;
     for (const std::string& name : facts.unused) names += (names.empty() ? "" : ", ") + name;
-    note(ui, "Not used by the model: " + names);
+    note(ui, say("Not used by the model: {}", names));
   }
-  section(ui, "Files", facts.path.string());
+  section(ui, said("Files"), facts.path.string());
   Rows rows(ui, "files", {{"", 3}, {"", 1, true}, {"", 2.8f}});
   for (const FilesStamp::File& file : stamp.files())
     rows.row({file.name, memory_text(static_cast<double>(file.bytes)), day(file.written)});
@@ -243,7 +251,7 @@ void parameters(const Ui& ui, const ModelFacts& facts, const FilesStamp& stamp) 
 void keys(const Ui& ui, const ModelFacts& facts) {
   std::string ignored;
   {
-    section(ui, "Keys that were used", "of config.json, or of what the file says in its place");
+    section(ui, said("Keys that were used"), said("of config.json, or of what the file says in its place"));
     Rows rows(ui, "keys", {{"", 1.4f}, {"", 3}});
     for (const ConfigKey& each : facts.keys) {
       if (each.used) rows.row({each.key, each.value});
@@ -251,7 +259,7 @@ void keys(const Ui& ui, const ModelFacts& facts) {
     }
   }
   if (ignored.empty()) return;
-  section(ui, "Keys that change nothing", "of what is computed here");
+  section(ui, said("Keys that change nothing"), said("of what is computed here"));
   note(ui, ignored);
 }
 
@@ -259,7 +267,7 @@ void facts_part(const Ui& ui, CertificateController& certificates, const FilesSt
   const Facts& answer = certificates.want_facts();
   const auto facts = answer.current();
   if (!facts) {
-    answer.error().empty() ? note(ui, "Reading the files …") : error_text(ui, answer.error());
+    answer.error().empty() ? note(ui, said("Reading the files …")) : error_text(ui, answer.error());
     return;
   }
   if (part == part_model) extents(ui, *facts);
@@ -274,17 +282,17 @@ void check_button(const Ui& ui, AppContext& app) {
     case CheckState::none:
       break;
     case CheckState::checking:
-      if (button(ui, "Stop")) certificates.stop();
+      if (button(ui, to_say("Stop"))) certificates.stop();
       break;
     case CheckState::changed:
-      if (button(ui, "Open again")) app.explorer.run.open_model(app.explorer.results().model_folder);
+      if (button(ui, to_say("Open again"))) app.explorer.run.open_model(app.explorer.results().model_folder);
       break;
     case CheckState::not_checked:
-      if (button(ui, "Check now")) certificates.check();
+      if (button(ui, to_say("Check now"))) certificates.check();
       break;
     case CheckState::failed:
     case CheckState::checked:
-      if (button(ui, "Check again")) certificates.check();
+      if (button(ui, to_say("Check again"))) certificates.check();
       break;
   }
 }
@@ -317,7 +325,7 @@ void ModelPage::draw(Ui& ui, AppContext& app) {
   ImGui::Dummy({0, ui.px(2)});
   check_button(ui, app);
   ImGui::SameLine();
-  if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  if (button(ui, to_say("Close")) || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }
 

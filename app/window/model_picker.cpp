@@ -11,6 +11,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/window/file_dialog.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -39,13 +40,14 @@ void ModelPicker::make_rows(const AppContext& app) {
     rows_.push_back(std::move(row));
   };
   if (const AdaptedPath open = adapted_path(app.explorer.results().model_folder); !open.adapter.empty())
-    heading({"Without the adapter", "", open.model.string(), open.adapter.string(), open.model, true, nullptr}, "OPEN");
+    heading({said("Without the adapter"), "", open.model.string(), open.adapter.string(), open.model, true, nullptr},
+            to_say("OPEN"));
   for (const std::filesystem::path& recent : app.settings.recent_models) {
     if (listed.size() == most_recent) break;
     const std::string name = model_label(recent);
     if (!fits(name, recent.string())) continue;
     listed.push_back(recent);
-    heading({name, "", recent.string(), recent.string(), recent, true, nullptr}, "RECENT");
+    heading({name, "", recent.string(), recent.string(), recent, true, nullptr}, to_say("RECENT"));
   }
   if (!models_.last()) return;
   for (const auto& [model, place] : models_.last()->models) {
@@ -53,9 +55,9 @@ void ModelPicker::make_rows(const AppContext& app) {
     const std::string detail = model.family.empty() ? shape : model.family + (shape.empty() ? "" : " · " + shape);
     if (!fits(model.name + " " + model.family, place)) continue;
     const bool opens = model.refusal.empty();
-    heading({model.name, detail, opens ? place : "does not open: " + first_line(model.refusal),
+    heading({model.name, detail, opens ? place : say("does not open: {}", first_line(model.refusal)),
              opens ? model.path.string() : model.refusal, model.path, opens, nullptr},
-            "ON THIS MACHINE");
+            to_say("ON THIS MACHINE"));
   }
 }
 
@@ -80,10 +82,12 @@ const ModelPicker::Row* ModelPicker::list(Ui& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ImGui::GetStyle().ItemSpacing.x, ui.px(4)});
   ImGui::BeginChild("models", {0, std::min(wanted + ui.px(6), ImGui::GetIO().DisplaySize.y * 0.44f)});
   if (count == 0)
-    note(ui, models_.under_way() ? "Looking…" : filter_.empty() ? "No models here." : "Nothing is called that.");
+    note(ui, models_.under_way() ? said("Looking…")
+             : filter_.empty()   ? said("No models here.")
+                                 : said("Nothing is called that."));
   for (int i = 0; i < count; ++i) {
     const Row& each = nth(rows_, i);
-    if (each.heading) section(ui, each.heading);
+    if (each.heading) section(ui, said(each.heading));
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float room = ImGui::GetContentRegionAvail().x;
     const ImVec2 end{at.x + room, at.y + row - ui.px(4)};
@@ -128,7 +132,7 @@ void ModelPicker::draw(Ui& ui, AppContext& app) {
   }
   const float width = std::min(ui.px(menu_width * ui.theme.text_scale), ImGui::GetIO().DisplaySize.x - ui.px(120));
   ImGui::SetNextItemWidth(width);
-  const bool typed = input_line(ui, "##filter models", "Find a model on this machine", filter_);
+  const bool typed = input_line(ui, "##filter models", to_say("Find a model on this machine"), filter_);
   if (typed || shown_ != models_.last() || shown_recent_ != app.settings.recent_models || made_for_ != filter_ ||
       rows_.empty()) {
     shown_ = models_.last();
@@ -151,7 +155,7 @@ void ModelPicker::draw(Ui& ui, AppContext& app) {
   for (const Action& action : actions())
     if (action.group == "File" && !action.id.starts_with("file.open.") && action.id != "file.models" &&
         action.id != "file.film" &&
-        ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(app)))
+        menu_item(ui, action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(app)))
       action.run(app);
 }
 

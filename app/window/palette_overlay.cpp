@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "app/window/floating.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -26,7 +28,7 @@ void PaletteOverlay::draw(Ui& ui, AppContext& app) {
   }
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
-  if (input_line(ui, "##palette query", "Search actions, heads, tokens, models, masks", query_)) {
+  if (input_line(ui, "##palette query", to_say("Search actions, heads, tokens, models, masks"), query_)) {
     chosen_ = 0;
     hits_ = search_palette(items_, query_, most_hits);
   }
@@ -39,12 +41,16 @@ void PaletteOverlay::draw(Ui& ui, AppContext& app) {
   chosen_ = count == 0 ? 0 : std::clamp(chosen_, 0, count - 1);
   int picked =
       count > 0 && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter)) ? chosen_ : -1;
-  if (count == 0) ImGui::TextColored(vec(ui.theme.muted), "Nothing is called that.");
+  if (count == 0) text_line(ui, said("Nothing is called that."), ui.theme.muted);
   ImGui::BeginChild("hits", {0, std::min(ui.px(30) * static_cast<float>(std::max(count, 1)), ui.px(380))});
   for (int i = 0; i < count; ++i) {
     const PaletteItem& item = items_[nth(hits_, i).item];
     ImGui::PushID(i);
-    if (result_row(ui, item.title, item.detail.empty() ? item.group : item.detail, i == chosen_)) picked = i;
+    const std::string& title = item.shown.empty() ? item.title : item.shown;
+    const std::string detail = !item.shown_detail.empty() ? item.shown_detail
+                               : item.detail.empty()      ? said(item.group)
+                                                          : item.detail;
+    if (result_row(ui, title, detail, i == chosen_, item.title)) picked = i;
     if (i == chosen_ && moved) ImGui::SetScrollHereY();
     ImGui::PopID();
   }

@@ -10,6 +10,7 @@
 #include "app/window/lesson_panel.h"
 #include "app/window/shortcuts.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -45,7 +46,7 @@ void PresenterView::frame(AppContext& app, Window& first, double now) {
 
 void PresenterView::open(AppContext& app, Window& first) {
   WindowOptions options;
-  options.title = "Headscope: notes";
+  options.title = said("Headscope: notes");
   options.width = usual_width, options.height = usual_height;
   options.offscreen = first.offscreen();
   options.theme = app.explorer.state().view.theme;
@@ -78,13 +79,13 @@ void PresenterView::clock(Ui& ui, const std::optional<int>& minutes) {
   }
   if (minutes) share_of(ui, *minutes);
   ImGui::Dummy({0, ui.px(12)});
-  if (button(ui, "Set the clock to 0")) begun_ = now_, elapsed_ = 0;
+  if (button(ui, to_say("Set the clock to 0"))) begun_ = now_, elapsed_ = 0;
 }
 
 void PresenterView::share_of(Ui& ui, int minutes) const {
   const double share = elapsed_ / (60.0 * minutes);
-  note(ui, share > 1 ? fmt::format("{} over {} min", clock_text(elapsed_ - 60.0 * minutes), minutes)
-                     : fmt::format("of {} min", minutes));
+  note(ui,
+       share > 1 ? say("{} over {} min", clock_text(elapsed_ - 60.0 * minutes), minutes) : say("of {} min", minutes));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x, height = ui.px(4);
   ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -112,7 +113,7 @@ void PresenterView::draw(Ui& ui, AppContext& app) {
   const float side = ui.px(right_column * ui.theme.text_scale), gap = ui.px(24);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   ImGui::BeginChild("notes", {room.x - side - gap, room.y}, ImGuiChildFlags_NavFlattened);
-  section(ui, "NOTES", fmt::format("{} · step {} of {}", lesson.title, at + 1, lesson.steps.size()));
+  section(ui, said("NOTES"), say("{} · step {} of {}", lesson.title, at + 1, lesson.steps.size()));
   ImGui::Dummy({0, ui.px(6)});
   {
     const UseFont font(ui, large(ui, 22, 600));
@@ -120,8 +121,8 @@ void PresenterView::draw(Ui& ui, AppContext& app) {
   }
   ImGui::Dummy({0, ui.px(10)});
   if (lessons.step().notes.empty()) {
-    note(ui,
-         "This step has no notes. In a lesson’s file, lines that begin with “> ” are notes for whoever presents it.");
+    note(ui, said("This step has no notes. In a lesson’s file, lines that begin with “> ” are notes for whoever "
+                  "presents it."));
   } else if (const auto told = lessons.told()) {
     for (const std::string& each : told->notes) {
       emphasised(ui, each, ui.theme.text, large(ui, notes_size));
@@ -132,28 +133,29 @@ void PresenterView::draw(Ui& ui, AppContext& app) {
   ImGui::EndChild();
   ImGui::SameLine(0, gap);
   ImGui::BeginChild("side", {side, room.y}, ImGuiChildFlags_NavFlattened);
-  section(ui, "TIME");
+  section(ui, said("TIME"));
   clock(ui, lesson.minutes);
   ImGui::Dummy({0, ui.px(24)});
-  section(ui, "NEXT");
+  section(ui, said("NEXT"));
   const LessonStep* next = lesson.after(at);
   {
     const UseFont font(ui, ui.heading());
-    paragraph(ui, next ? next->title : "This is the last step.", next ? ui.theme.text : ui.theme.muted);
+    paragraph(ui, next ? next->title : said("This is the last step."), next ? ui.theme.text : ui.theme.muted);
   }
   ImGui::Dummy({0, ui.px(12)});
   ImGui::BeginDisabled(at == 0);
-  if (button(ui, "Back")) lessons.go(at - 1);
+  if (button(ui, to_say("Back"))) lessons.go(at - 1);
   ImGui::EndDisabled();
   ImGui::SameLine(0, ui.px(8));
   ImGui::BeginDisabled(!next);
-  if (button(ui, "Next")) lessons.go(at + 1);
+  if (button(ui, to_say("Next"))) lessons.go(at + 1);
   ImGui::EndDisabled();
   ImGui::Dummy({0, ui.px(24)});
-  section(ui, "ON THE SCREEN");
-  if (button(ui, app.ui.spotlight ? "Spotlight off (L)" : "Spotlight (L)")) app.ui.spotlight = !app.ui.spotlight;
-  if (button(ui, "Show the step again (F6)")) lessons.show_again();
-  if (button(ui, "End (Escape)")) app.ui.presenting = false;
+  section(ui, said("ON THE SCREEN"));
+  if (button(ui, app.ui.spotlight ? to_say("Spotlight off (L)") : to_say("Spotlight (L)")))
+    app.ui.spotlight = !app.ui.spotlight;
+  if (button(ui, to_say("Show the step again (F6)"))) lessons.show_again();
+  if (button(ui, to_say("End (Escape)"))) app.ui.presenting = false;
   ImGui::EndChild();
   ImGui::End();
 }

@@ -8,6 +8,7 @@
 #include "app/window/floating.h"
 #include "app/window/pages.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -60,20 +61,20 @@ void ScenesPage::leave(SceneList& scenes) {
 /// The list's title, and the others that there are.
 void ScenesPage::which(Ui& ui, AppContext& app) {
   SceneList& scenes = app.explorer.scenes;
-  const float lists = button_width(ui, "Other lists ▾");
+  const float lists = button_width(ui, to_say("Other lists ▾"));
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - lists - ui.px(8));
   ImGui::BeginDisabled(of_.steps.empty());  // a list is a file as soon as there is something on it
-  if (written(ui, "##scene list title", "what the list is called", title_))
+  if (written(ui, "##scene list title", to_say("what the list is called"), title_))
     scenes.rename_list(title_), of_ = {};  // what does not become the title does not stay in its line
   ImGui::EndDisabled();
   ImGui::SameLine(0, ui.px(8));
-  if (button(ui, "Other lists ▾", ImGui::GetFrameHeight())) ImGui::OpenPopup("scene lists");
+  if (button(ui, to_say("Other lists ▾"), ImGui::GetFrameHeight())) ImGui::OpenPopup("scene lists");
   if (!ImGui::BeginPopup("scene lists")) return;
   std::string wanted;
   for (const std::string& id : scenes.others())
     if (ImGui::MenuItem(id.c_str(), nullptr, id == scenes.id())) wanted = id;
   if (!scenes.others().empty()) ImGui::Separator();
-  if (ImGui::MenuItem("A new list")) wanted = scenes.unused_id();
+  if (menu_item(ui, to_say("A new list"))) wanted = scenes.unused_id();
   if (!wanted.empty()) {
     scenes.use(wanted);
     app.settings.scene_list = wanted;
@@ -86,7 +87,7 @@ void ScenesPage::row(Ui& ui, AppContext& app, std::size_t step) {
   SceneList& scenes = app.explorer.scenes;
   const float gap = ui.px(6), number = ui.px(24 * ui.theme.text_scale);
   float buttons = 0;
-  for (const char* label : {"Show", "↑", "↓", "×"}) buttons += button_width(ui, label) + gap;
+  for (const char* label : {to_say("Show"), "↑", "↓", "×"}) buttons += button_width(ui, label) + gap;
   const std::string at = std::to_string(step + 1);
   ImGui::PushID(static_cast<int>(step));
   ImGui::AlignTextToFramePadding();
@@ -94,20 +95,20 @@ void ScenesPage::row(Ui& ui, AppContext& app, std::size_t step) {
   text_line(ui, at, ui.theme.faint);
   ImGui::SameLine(left + number);
   ImGui::SetNextItemWidth(room - number - buttons);
-  const bool renamed = written(ui, "##scene title", "what it is called", names_[step]);
+  const bool renamed = written(ui, "##scene title", to_say("what it is called"), names_[step]);
   ui.name("title of scene " + at, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   ImGui::SameLine(0, gap);
-  const bool show = named_button(ui, "Show", "show scene " + at, "Back to this state");
+  const bool show = named_button(ui, to_say("Show"), "show scene " + at, said("Back to this state"));
   ImGui::SameLine(0, gap);
   ImGui::BeginDisabled(step == 0);
-  const bool up = named_button(ui, "↑", "scene up " + at, "Earlier");
+  const bool up = named_button(ui, "↑", "scene up " + at, said("Earlier"));
   ImGui::EndDisabled();
   ImGui::SameLine(0, gap);
   ImGui::BeginDisabled(step + 1 == names_.size());
-  const bool down = named_button(ui, "↓", "scene down " + at, "Later");
+  const bool down = named_button(ui, "↓", "scene down " + at, said("Later"));
   ImGui::EndDisabled();
   ImGui::SameLine(0, gap);
-  const bool remove = named_button(ui, "×", "remove scene " + at, "Take it off the list; Undo brings it back");
+  const bool remove = named_button(ui, "×", "remove scene " + at, said("Take it off the list; Undo brings it back"));
   ImGui::PopID();
   if (renamed) scenes.rename(step, names_[step]), of_ = {};
   if (up) scenes.move(step, -1);
@@ -125,41 +126,44 @@ void ScenesPage::draw(Ui& ui, AppContext& app) {
   }
   if (!begin_floating(ui, "scenes", page_width * ui.theme.text_scale, 64)) return leave(scenes);
   follow(scenes);
-  section(ui, "SCENES", "states of this window, to be presented in this order");
+  section(ui, said("SCENES"), said("states of this window, to be presented in this order"));
   which(ui, app);
   ImGui::Dummy({0, ui.px(4)});
   const std::size_t count = names_.size();
   if (count == 0) {
     if (scenes.known())
-      note(ui,
-           "Nothing is on this list yet. Set the window up as you want to show it, and press F7; then go on to the "
-           "next thing to show.");
+      note(
+          ui,
+          said("Nothing is on this list yet. Set the window up as you want to show it, and press F7; then go on to the "
+               "next thing to show."));
   } else {
     const float rows = ui.px(row_height) * static_cast<float>(count);
     ImGui::BeginChild("list", {0, std::min(rows, ImGui::GetIO().DisplaySize.y * 0.5f)}, ImGuiChildFlags_NavFlattened);
     for (std::size_t step = 0; step < count && step < names_.size(); ++step) row(ui, app, step);
     ImGui::EndChild();
     const UseFont font(ui, ui.small());
-    paragraph(ui, "A lesson’s file, " + scenes.file().string() + ": prose, notes and questions can be written into it.",
+    paragraph(ui,
+              say("A lesson’s file, {}: prose, notes and questions can be written into it.", scenes.file().string()),
               ui.theme.faint);
   }
   ImGui::Dummy({0, ui.px(4)});
   const Action& add = *find_action("scenes.add");
   ImGui::BeginDisabled(!add.is_enabled(app));
-  if (button(ui, "Add what is on the screen")) add.run(app);
+  if (button(ui, to_say("Add what is on the screen"))) add.run(app);
   ImGui::EndDisabled();
   ImGui::SameLine(0, ui.px(8));
   ImGui::BeginDisabled(count == 0);
-  if (button(ui, "Present")) present(app, 0, true);
+  if (button(ui, to_say("Present"))) present(app, 0, true);
   ImGui::EndDisabled();
   ImGui::SameLine(0, ui.px(8));
   const std::string undoable = scenes.undoable();
   ImGui::BeginDisabled(undoable.empty());
-  if (button(ui, "Undo")) scenes.undo();
+  if (button(ui, to_say("Undo"))) scenes.undo();
   ImGui::EndDisabled();
-  if (!undoable.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {"Take back", undoable});
+  if (!undoable.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+    tooltip(ui, {said("Take back"), undoable});
   ImGui::SameLine(0, ui.px(8));
-  if (button(ui, "Close") || (ImGui::IsKeyPressed(ImGuiKey_Escape) && !ImGui::IsAnyItemActive()))
+  if (button(ui, to_say("Close")) || (ImGui::IsKeyPressed(ImGuiKey_Escape) && !ImGui::IsAnyItemActive()))
     ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }

@@ -10,6 +10,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -36,7 +37,7 @@ bool workspace_tab(Ui& ui, const ShellWorkspace& entry, bool chosen, float width
   if (hovered && !entry.enabled && !entry.why_not.empty()) tooltip(ui, {entry.why_not});
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const Color color = !entry.enabled ? ui.theme.faint : chosen || hovered ? ui.theme.text : ui.theme.muted;
-  draw_text(ui, *draw, {{0, 0}, entry.title, font, color, Anchor::middle, 0},
+  draw_text(ui, *draw, {{0, 0}, said(entry.title), font, color, Anchor::middle, 0},
             {at.x + width / 2, at.y + height / 2 + static_cast<float>(0.36 * font.size) * ui.scale});
   if (chosen)
     draw->AddRectFilled({at.x, at.y + height - ui.px(2)}, {at.x + width, at.y + height}, col(ui.theme.accent), 1);
@@ -49,7 +50,7 @@ std::vector<float> tab_widths(const Ui& ui, const ShellContent& content) {
   widest.weight = 600;
   std::vector<float> text;
   for (const ShellWorkspace& each : content.workspaces)
-    text.push_back(static_cast<float>(ui.fonts.width(each.title, widest)) * ui.scale);
+    text.push_back(static_cast<float>(ui.fonts.width(said(each.title), widest)) * ui.scale);
   return text;
 }
 constexpr double tab_padding = 28, least_tab_padding = 14;
@@ -66,7 +67,7 @@ void workspace_tabs(Ui& ui, const ShellContent& content, float height, float rig
   float padding = ui.px(tab_padding);
   if (total(padding) > room)
     padding = std::max(ui.px(least_tab_padding), (room - total(0)) / static_cast<float>(std::max(count, 1)));
-  const float more = button_width(ui, "more ▾") + ui.px(8);
+  const float more = button_width(ui, to_say("more ▾")) + ui.px(8);
   const bool all = total(padding) <= room + 1;
   // The chosen one is always in sight.
   std::vector<int> hidden;
@@ -85,11 +86,11 @@ void workspace_tabs(Ui& ui, const ShellContent& content, float height, float rig
   }
   if (hidden.empty()) return;
   ImGui::SetCursorPosY(top + (height - ui.px(30)) / 2);
-  if (button(ui, "more ▾", ui.px(30))) ImGui::OpenPopup("more workspaces");
+  if (button(ui, to_say("more ▾"), ui.px(30))) ImGui::OpenPopup("more workspaces");
   if (ImGui::BeginPopup("more workspaces")) {
     for (const int i : hidden) {
       const ShellWorkspace& entry = nth(content.workspaces, i);
-      if (ImGui::MenuItem(entry.title.c_str(), nullptr, false, entry.enabled)) events.workspace = i;
+      if (menu_item(ui, entry.title.c_str(), nullptr, false, entry.enabled)) events.workspace = i;
     }
     ImGui::EndPopup();
   }
@@ -132,7 +133,7 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
   ImGui::SameLine(0, ui.px(18));
   ImGui::SetCursorPosY(middle);
   const bool open = !content.model.name.empty();
-  if (menu_button(ui, "Model", open ? content.model.name : "Open a model", content.model.details, frame) ||
+  if (menu_button(ui, "Model", open ? content.model.name : said("Open a model"), content.model.details, frame) ||
       content.open_model_menu)
     ImGui::OpenPopup("model menu");
   if (content.model_menu) {
@@ -143,7 +144,7 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
     }
   }
   ImGui::SameLine(0, ui.px(content.badge ? 6 : 16));
-  const float export_width = button_width(ui, "Export ▾"), palette_width = button_width(ui, "Ctrl K");
+  const float export_width = button_width(ui, to_say("Export ▾")), palette_width = button_width(ui, "Ctrl K");
   const float export_x = size.x - ui.px(16) - export_width, palette_x = export_x - ui.px(12) - palette_width;
   float status_end = palette_x - ui.px(16);
   if (content.badge) {
@@ -158,7 +159,7 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
   }
   ImGui::SetCursorPosY(0);
   const bool stop = content.stoppable && content.stop;
-  const char* offered = stop ? "Stop" : content.again ? "Run again" : nullptr;
+  const char* offered = stop ? to_say("Stop") : content.again ? to_say("Run again") : nullptr;
   const float offered_width = offered ? button_width(ui, offered) : 0;
   workspace_tabs(ui, content, size.y, status_end - (offered ? offered_width + ui.px(12) : 0.f), events);
   const float tabs_end = ImGui::GetCursorPosX();
@@ -166,7 +167,7 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
     ImGui::SetCursorPos({status_end - offered_width, middle});
     if (button(ui, offered, frame)) stop ? content.stop() : content.again();
     if (!stop && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-      tooltip(ui, {"What was stopped runs once more (F5)"});
+      tooltip(ui, {said("What was stopped runs once more (F5)")});
     status_end -= offered_width + ui.px(12);
     ImGui::SameLine(0, 0);
     ImGui::SetCursorPosX(tabs_end);
@@ -174,10 +175,10 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
   status_line(ui, content, 0, size.y, status_end);
   ImGui::SetCursorPos({palette_x, middle});
   if (button(ui, "Ctrl K", frame)) events.palette = true;
-  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {"Find any action, head, token or model"});
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {said("Find any action, head, token or model")});
   ImGui::SetCursorPos({export_x, middle});
   ImGui::BeginDisabled(!content.export_menu);
-  if (button(ui, "Export ▾", frame)) ImGui::OpenPopup("export menu");
+  if (button(ui, to_say("Export ▾"), frame)) ImGui::OpenPopup("export menu");
   ImGui::EndDisabled();
   if (content.export_menu) {
     ImGui::SetNextWindowPos({corner.x + size.x - ui.px(12), corner.y + size.y}, ImGuiCond_Appearing, {1, 0});
@@ -289,7 +290,7 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
   }
   const auto first = [&](Ui& inner) {
     if (shared) {
-      static constexpr const char* sides[] = {"Lesson", "Panel"};
+      static constexpr const char* sides[] = {to_say("Lesson"), to_say("Panel")};
       int side = layout.left_over_lesson ? 1 : 0;
       if (segmented(inner, "lesson or panel", sides, side)) layout.left_over_lesson = side == 1;
       ImGui::Dummy({0, inner.px(6)});

@@ -9,6 +9,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/window/floating.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -75,8 +76,8 @@ void draw_keys(Ui& ui, AppContext& app) {
   std::string group;
   for (const Action& action : actions()) {
     if (action.shortcut.empty()) continue;
-    if (action.group != group) section(ui, group = action.group);
-    fact(ui, action.title, action.shortcut);
+    if (action.group != group) section(ui, said(group = action.group));
+    fact(ui, action.shown(), action.shortcut);
   }
   ImGui::EndChild();
   if (ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();

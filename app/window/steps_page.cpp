@@ -6,6 +6,7 @@
 #include "app/widgets/controls.h"
 #include "app/window/floating.h"
 #include "app/window/pages.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -15,7 +16,7 @@ void StepsPage::draw(Ui& ui, AppContext& app) {
   if (!begin_floating(ui, "steps", 520 * ui.theme.text_scale, 80)) return;
   const std::vector<std::string> steps = app.explorer.editor.steps();
   const std::size_t done = app.explorer.editor.history().undoable();
-  section(ui, "STEPS", "a click goes there; what is below the mark was undone");
+  section(ui, said("STEPS"), said("a click goes there; what is below the mark was undone"));
   const float row = ui.px(26);
   ImGui::BeginChild("list", {0, std::min(row * static_cast<float>(steps.size() + 1) + ui.px(8),
                                          ImGui::GetIO().DisplaySize.y * 0.6f)});
@@ -25,7 +26,7 @@ void StepsPage::draw(Ui& ui, AppContext& app) {
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      const std::string words = i == 0 ? "The beginning" : steps[at - 1];
+      const std::string words = i == 0 ? said("The beginning") : steps[at - 1];
       const ImVec2 corner = ImGui::GetCursorScreenPos();
       const float room = ImGui::GetContentRegionAvail().x;
       ImGui::PushStyleColor(ImGuiCol_Text, vec(at <= done ? ui.theme.text : ui.theme.faint));
@@ -37,7 +38,7 @@ void StepsPage::draw(Ui& ui, AppContext& app) {
       if (clicked) app.explorer.editor.go_to(at);
     }
   ImGui::EndChild();
-  if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  if (button(ui, to_say("Close")) || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }
 
@@ -55,7 +56,7 @@ void Copying::draw(Ui& ui, AppContext& app) {
     asked_ = ui.pictures.asked = *ui.animate = true;
     return;
   } else if (all.empty()) {
-    app.explorer.jobs.show({Message::Level::info, "Nothing is drawn here yet.", ""});
+    app.explorer.jobs.show({Message::Level::info, said("Nothing is drawn here yet."), ""});
   } else {
     const ShownPicture& largest = *std::ranges::max_element(all, {}, &ShownPicture::area);
     copy_scene(app.explorer.jobs, app.explorer.state().view.theme,

@@ -11,6 +11,7 @@
 #include "app/window/floating.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -34,7 +35,7 @@ UnsavedWork::UnsavedWork(JobRunner& jobs, const DocumentEditor& editor, SessionF
   try {
     recovery_ = std::make_unique<Recovery>(root);
   } catch (const Error& refused) {  // a home that cannot be written to: everything else works
-    jobs_.show({Message::Level::info, std::string("Unsaved work cannot be kept: ") + refused.what(), ""});
+    jobs_.show({Message::Level::info, say("Unsaved work cannot be kept: {}", refused.what()), ""});
   }
 }
 
@@ -127,9 +128,8 @@ void UnsavedWork::draw_offer(Ui& ui, AppContext& app) {
   ImGui::Begin("offer", nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                    ImGuiWindowFlags_NoFocusOnAppearing);
-  paragraph(ui, fmt::format("Not saved when Headscope ended ({}): {}", time_words(offer->when), offer->words),
-            ui.theme.text);
-  if (button(ui, "Take it up")) {
+  paragraph(ui, say("Not saved when Headscope ended ({}): {}", time_words(offer->when), offer->words), ui.theme.text);
+  if (button(ui, to_say("Take it up"))) {
     const bool session = offer->session, training = offer->training;
     recovery_->take_up();
     if (session) files_.take_up_soon(recovery_->session());
@@ -139,9 +139,9 @@ void UnsavedWork::draw_offer(Ui& ui, AppContext& app) {
     }
   } else {
     ImGui::SameLine();
-    if (button(ui, "Throw it away")) recovery_->discard();
+    if (button(ui, to_say("Throw it away"))) recovery_->discard();
     ImGui::SameLine();
-    if (button(ui, "Ask again next time")) recovery_->put_off();
+    if (button(ui, to_say("Ask again next time"))) recovery_->put_off();
   }
   ImGui::End();
   ImGui::PopStyleVar();
@@ -153,10 +153,10 @@ void UnsavedWork::draw_question(Ui& ui) {
   if (!begin_floating(ui, "quit", 520, 160)) return;
   {
     const UseFont use(ui, ui.heading());
-    ImGui::TextUnformatted("Quit Headscope?");
+    text_line(ui, said("Quit Headscope?"));
   }
   const std::vector<std::string> all = words();
-  paragraph(ui, "In no file yet:", ui.theme.muted);
+  paragraph(ui, said("In no file yet:"), ui.theme.muted);
   for (const std::string& line : all) paragraph(ui, "· " + line, ui.theme.text);
   ImGui::Dummy({0, ui.px(4)});
   const bool enter =
@@ -166,12 +166,12 @@ void UnsavedWork::draw_question(Ui& ui) {
     ImGui::CloseCurrentPopup();
   };
   if (recovery_) {
-    if (button(ui, "Quit, keep it for the next start") || enter) answer(Answer::keep);
+    if (button(ui, to_say("Quit, keep it for the next start")) || enter) answer(Answer::keep);
     ImGui::SameLine();
   }
-  if (button(ui, "Quit without it")) answer(Answer::drop);
+  if (button(ui, to_say("Quit without it"))) answer(Answer::drop);
   ImGui::SameLine();
-  if (button(ui, "Stay") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  if (button(ui, to_say("Stay")) || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }
 
