@@ -68,8 +68,7 @@ std::string speak(const std::string& language) {
     if (const std::string lacking = lacking_in(table); !lacking.empty())
       return fmt::format(
           "The window is in English: no font on this machine has “{}”, which {} is written with. Fonts of many "
-          "scripts: "
-          "the package fonts-noto-cjk, or another of fonts-noto.",
+          "scripts: the package fonts-noto-cjk, or another of fonts-noto.",
           lacking, file->filename().string());
     const std::string problem = table.refused().empty() ? "" : refused_text(*file, table.refused());
     use_words(std::move(table), file->stem().string());

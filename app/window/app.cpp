@@ -49,10 +49,9 @@ App::App(const AppOptions& options) : options_(options) {
     settings_ = std::move(loaded.settings);
     settings_message = std::move(loaded.message);
   }
-  if (!options_.again) {  // a picture is said as its recipe tells
-    const std::string problem = speak(options_.language.empty() ? settings_.language : options_.language);
-    if (!problem.empty()) settings_message += (settings_message.empty() ? "" : "\n") + problem;
-  }
+  std::string words_problem;
+  if (!options_.again)  // a picture is said as its recipe tells
+    words_problem = speak(options_.language.empty() ? settings_.language : options_.language);
   settings_.first_steps = settings_.first_steps && options_.first_steps;
   settings_.word_answers = settings_.word_answers && options_.first_steps;
   if (!options_.rule.empty()) settings_.detector_rule = options_.rule;
@@ -112,7 +111,9 @@ App::App(const AppOptions& options) : options_(options) {
   requests_.numbers = [this] { return control_numbers(); };
   unsaved_ = std::make_unique<UnsavedWork>(explorer_->jobs, explorer_->editor, explorer_->files, options_.recovery);
   if (options_.stop.stop_possible()) wake_on_stop_.emplace(options_.stop, [window = window_.get()] { window->wake(); });
-  if (!settings_message.empty()) explorer_->jobs.show({Message::Level::info, settings_message, ""});
+  if (!settings_message.empty() && !words_problem.empty()) settings_message += "\n";
+  if (const std::string message = settings_message + words_problem; !message.empty())
+    explorer_->jobs.show({Message::Level::info, message, settings_message.empty() ? "words" : ""});
 }
 
 App::~App() {

@@ -27,7 +27,7 @@ struct Saying {
 
 /// What a table of one entry says of it: nullptr and why not.
 std::pair<bool, std::string> taken(const std::string& english, const std::string& text) {
-  const WordTable table({{english, text}});
+  const WordTable table(WordTable::Entries{{english, text}});
   if (!table.refused().empty()) CHECK(table.refused().front().english == english);
   return {table.find(english) != nullptr, table.refused().empty() ? "" : table.refused().front().why};
 }
@@ -71,7 +71,7 @@ TEST_CASE("an entry with other fields is refused, by its text and both lists of 
 
 TEST_CASE("an empty text is nobody's: English stands in its place, and nothing is refused") {
   CHECK(taken("Layer", "") == std::pair{false, std::string()});
-  const Saying saying({{"Layer", ""}, {"Head", "Kopf"}});
+  const Saying saying(WordTable::Entries{{"Layer", ""}, {"Head", "Kopf"}});
   CHECK(std::string(said("Layer")) == "Layer");
   CHECK(std::string(said("Head")) == "Kopf");
 }
@@ -95,7 +95,8 @@ TEST_CASE("texts are said by the table in use, with their fields where that lang
   CHECK(language_of_words() == "");
   CHECK(say("{} of {}: {:.2f}", 1, std::string("two"), 3.0) == "1 of two: 3.00");
   {
-    const Saying saying({{"{} of {}: {:.2f}", "{2:.2f} bei {1} von {0}"}, {"Layer", "Schicht"}}, "de");
+    const Saying saying(WordTable::Entries{{"{} of {}: {:.2f}", "{2:.2f} bei {1} von {0}"}, {"Layer", "Schicht"}},
+                        "de");
     CHECK(language_of_words() == "de");
     CHECK(say("{} of {}: {:.2f}", 1, std::string("two"), 3.0) == "3.00 bei two von 1");
     CHECK(std::string(said("Layer")) == "Schicht");
@@ -104,7 +105,7 @@ TEST_CASE("texts are said by the table in use, with their fields where that lang
     CHECK(said_view("Layers") == "Layers");
     CHECK(say("{} layers", 2) == "2 layers");
     const char* kept = said("Layer");
-    use_words(WordTable({{"Layer", "Couche"}}), "fr");
+    use_words(WordTable(WordTable::Entries{{"Layer", "Couche"}}), "fr");
     CHECK(std::string(kept) == "Schicht");  // what was said stays valid
     CHECK(std::string(said("Layer")) == "Couche");
     CHECK(language_of_words() == "fr");
@@ -130,7 +131,8 @@ TEST_CASE("many threads say while the table changes: each text is whole, of one 
       }
     });
   for (int i = 0; i < 200 || says < 1000; ++i) {
-    use_words(i % 2 ? WordTable() : WordTable({{"{} of {}", "{1}: {0}"}, {"Layer", "Schicht"}}), "de");
+    use_words(i % 2 ? WordTable() : WordTable(WordTable::Entries{{"{} of {}", "{1}: {0}"}, {"Layer", "Schicht"}}),
+              "de");
     std::this_thread::yield();
   }
   done = true;
