@@ -23,7 +23,7 @@ bool asks_of_attention(const PageContext& c, const PageInfo& page) {
 }  // namespace
 
 AnalyseWorkspace::AnalyseWorkspace(JobRunner& jobs, const RunController& run)
-    : Workspace(to_say("Analyse")), jobs_(jobs), run_(run) {
+    : Workspace("Analyse"), jobs_(jobs), run_(run) {
   for (const PageEntry& entry : page_registry()) {
     pages_.push_back({&entry.info, entry.make(jobs)});
     if (groups_.empty() || groups_.back().title != entry.info.group) groups_.push_back({entry.info.group, {}});
