@@ -20,6 +20,7 @@
 #include "app/workspaces/head_cells.h"
 #include "app/workspaces/pair_picker.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "core/edits/text_pairing.h"
 #include "core/trace/hook_names.h"
 #include "viz/scene/map_cells.h"
@@ -29,30 +30,31 @@ namespace headscope {
 namespace {
 
 constexpr const char* position_names[] = {"pre", "mid", "post", "attn", "MLP"};
-constexpr const char* head_names[] = {"z", "q", "k", "v", "pattern"};
+constexpr const char* head_names[] = {"z", "q", "k", "v", to_say("pattern")};
 constexpr const char* meanings[] = {
-    "The residual stream entering each block, one position at a time.",
-    "The residual stream between attention and MLP, one position at a time.",
-    "The residual stream leaving each block, one position at a time.",
-    "What a layer's attention adds, one position at a time.",
-    "What a layer's MLP adds, one position at a time.",
-    "What each head reads from the values it attends to, at all positions.",
-    "Each head's queries, at all positions.",
-    "Each key head's keys, at all positions.",
-    "Each key head's values, at all positions.",
-    "Where each head looks: its pattern at paired tokens. What it gave to a token without a partner, its others share.",
+    to_say("The residual stream entering each block, one position at a time."),
+    to_say("The residual stream between attention and MLP, one position at a time."),
+    to_say("The residual stream leaving each block, one position at a time."),
+    to_say("What a layer's attention adds, one position at a time."),
+    to_say("What a layer's MLP adds, one position at a time."),
+    to_say("What each head reads from the values it attends to, at all positions."),
+    to_say("Each head's queries, at all positions."),
+    to_say("Each key head's keys, at all positions."),
+    to_say("Each key head's values, at all positions."),
+    to_say("Where each head looks: its pattern at paired tokens. What it gave to a token without a partner, its others "
+           "share."),
 };
 constexpr const char* cross_meanings[] = {
-    "The decoder's stream entering cross-attention, one target position at a time.",
+    to_say("The decoder's stream entering cross-attention, one target position at a time."),
     "",
     "",
-    "What a layer's cross-attention adds, one target position at a time.",
+    to_say("What a layer's cross-attention adds, one target position at a time."),
     "",
-    "What each head reads from the values of the source, at all target positions.",
-    "Each head's queries, at all target positions.",
+    to_say("What each head reads from the values of the source, at all target positions."),
+    to_say("Each head's queries, at all target positions."),
     "",
     "",
-    "Where each head looks in the source: its pattern at paired tokens.",
+    to_say("Where each head looks in the source: its pattern at paired tokens."),
 };
 constexpr int by_position = 5;
 
@@ -65,9 +67,9 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
  public:
   explicit PatchingPage(JobRunner& jobs)
       : SweepPage(jobs, "patch",
-                  {"cells", "Nothing has been patched yet",
-                   "Write a clean and a corrupted prompt on the right, or take an example, and press Start.",
-                   "Running both prompts"}) {
+                  {to_say("cells"), to_say("Nothing has been patched yet"),
+                   to_say("Write a clean and a corrupted prompt on the right, or take an example, and press Start."),
+                   to_say("Running both prompts")}) {
     try {
       pairs_ = load_prompt_pairs();
     } catch (const Error& broken) {
@@ -77,9 +79,10 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
 
   void middle(const PageContext& c) override {
     if (!c.results().model.model)
-      return empty_state(c.ui, "No model is open", "Open one from the menu on the left above.");
+      return empty_state(c.ui, said("No model is open"), said("Open one from the menu on the left above."));
     if (!c.results().model.tokenizer)
-      return empty_state(c.ui, "This model has no tokenizer", "Prompts are texts; open a model folder with one.");
+      return empty_state(c.ui, said("This model has no tokenizer"),
+                         said("Prompts are texts; open a model folder with one."));
     choose_first(c);
     if (!keep_up(c)) return;
     if (align_.by == TextPairing::By::hand) c.ui.pictures.passing = "tokens that were paired by hand";
@@ -104,21 +107,23 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
   }
   void right(const PageContext& c) override {
     const bool two = c.results().translates();
-    section(c.ui, two ? "CLEAN SOURCE" : "CLEAN PROMPT", "where activations come from");
+    section(c.ui, two ? said("CLEAN SOURCE") : said("CLEAN PROMPT"), said("where activations come from"));
     examples(c);
     prompt(c, clean_edit_, "##clean prompt", clean_);
-    section(c.ui, two ? "CORRUPTED SOURCE" : "CORRUPTED PROMPT", "what the model reads");
+    section(c.ui, two ? said("CORRUPTED SOURCE") : said("CORRUPTED PROMPT"), said("what the model reads"));
     prompt(c, corrupted_edit_, "##corrupted prompt", corrupted_);
     if (two) {
-      section(c.ui, "TARGET", "read beside both sources");
-      prompt(c, target_edit_, "##patching target", target_, 3, "nothing written yet");
+      section(c.ui, said("TARGET"), said("read beside both sources"));
+      prompt(c, target_edit_, "##patching target", target_, 3, to_say("nothing written yet"));
     }
     ImGui::Dummy({0, c.ui.px(4)});
 
-    section(c.ui, "PATCH", two ? fmt::format("{}, one cell at a time", stack_word(stack(c))) : "one cell at a time");
+    section(c.ui, said("PATCH"),
+            two ? say("{}, one cell at a time", said_view(stack_word(stack(c)))) : said("one cell at a time"));
     const float room = ImGui::GetContentRegionAvail().x;
     sites(c, room);
-    static constexpr const char* aligns[] = {"by tokens", "from start", "from end", "by hand"};
+    static constexpr const char* aligns[] = {to_say("by tokens"), to_say("from start"), to_say("from end"),
+                                             to_say("by hand")};
     static constexpr TextPairing::By ways[] = {TextPairing::By::tokens, TextPairing::By::start, TextPairing::By::end,
                                                TextPairing::By::hand};
     const bool hand = align_.by == TextPairing::By::hand;
@@ -126,13 +131,13 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     if (segmented(c.ui, "alignment", std::span(aligns, hand ? 4u : 3u), align, room)) align_ = ways[align];
     const bool known = ask(c, fields_);
     if (known) {
-      section(c.ui, "LOGIT DIFFERENCE",
+      section(c.ui, said("LOGIT DIFFERENCE"),
               fmt::format("{} − {}", token_text(c.results().model, result()->answers.right),
                           token_text(c.results().model, result()->answers.wrong)));
-      fact(c.ui, "Clean prompt", fmt::format("{:.3f}", result()->clean_difference), nullptr,
-           {"logit[first] − logit[second]", "logits of the last position, F32"});
-      fact(c.ui, "Corrupted prompt", fmt::format("{:.3f}", result()->corrupted_difference), nullptr,
-           {"logit[first] − logit[second]", "logits of the last position, F32"});
+      fact(c.ui, said("Clean prompt"), fmt::format("{:.3f}", result()->clean_difference), nullptr,
+           {said("logit[first] − logit[second]"), said("logits of the last position, F32")});
+      fact(c.ui, said("Corrupted prompt"), fmt::format("{:.3f}", result()->corrupted_difference), nullptr,
+           {said("logit[first] − logit[second]"), said("logits of the last position, F32")});
       if (is_by_head(result()->request.site)) {
         ImGui::Dummy({0, c.ui.px(6)});
         selected_head(c);
@@ -148,7 +153,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     return is_patched(stack(c), site_) ? site_ : site_ >= by_position ? by_position : 0;
   }
   void sites(const PageContext& c, float room) {
-    static constexpr const char* kinds[] = {"by position", "by head"};
+    static constexpr const char* kinds[] = {to_say("by position"), to_say("by head")};
     int kind = site_ >= by_position ? 1 : 0;
     if (segmented(c.ui, "patch kind", kinds, kind, room)) site_ = kind == 1 ? by_position : 0;
     std::vector<const char*> names;
@@ -160,11 +165,11 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
       }
     int chosen = static_cast<int>(std::ranges::find(offered, site(c)) - offered.begin());
     if (segmented(c.ui, kind == 0 ? "position site" : "head site", names, chosen, room)) site_ = nth(offered, chosen);
-    note(c.ui, stack(c) == Stack::cross ? cross_meanings[site(c)] : meanings[site(c)]);
+    note(c.ui, said(stack(c) == Stack::cross ? cross_meanings[site(c)] : meanings[site(c)]));
   }
 
   void prompt(const PageContext& c, PromptEdit& edit, const char* id, std::string& text, int lines = 5,
-              const char* hint = "write a prompt") {
+              const char* hint = to_say("write a prompt")) {
     const PromptTouch touch = edit.draw(c.ui, id, text, {}, lines, hint);
     if (!touch.changed) return;
     text = edit.text();
@@ -208,7 +213,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
   }
 
   void examples(const PageContext& c) {
-    if (menu_button(c.ui, "Example prompts", "Examples", "", c.ui.px(26))) ImGui::OpenPopup("example prompts");
+    if (menu_button(c.ui, "Example prompts", said("Examples"), "", c.ui.px(26))) ImGui::OpenPopup("example prompts");
     if (!ImGui::BeginPopup("example prompts")) return;
     for (const PromptPair& pair : pairs_) {
       std::string suits;
@@ -249,10 +254,10 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     const std::shared_ptr<const Trace> clean = result()->patched(result()->clean),
                                        corrupted = result()->patched(result()->corrupted);
     if (!paired_ || paired_->a != clean || paired_->b != corrupted) {
-      paired_ = std::make_shared<const PairedTexts>(
-          PairedTexts{clean, corrupted, inverted(result()->partner, clean->tokens.size()), "clean", "corrupted"});
+      paired_ = std::make_shared<const PairedTexts>(PairedTexts{
+          clean, corrupted, inverted(result()->partner, clean->tokens.size()), said("clean"), said("corrupted")});
     }
-    section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*paired_));
+    section(c.ui, said("TOKENS AS THEY ARE PAIRED"), picker_.remark(*paired_));
     // The map below takes what its rows can use; what it leaves over shows more of the texts.
     const float room = ImGui::GetContentRegionAvail().y;
     constexpr double around_map = 250;  // title, token labels, colour bar
@@ -266,8 +271,8 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
 
   void map(const PageContext& c) {
     const bool heads = is_by_head(result()->request.site);
-    section(c.ui, "SHARE OF THE CLEAN ANSWER THAT COMES BACK",
-            "0 = as corrupted, 1 = as clean; each cell is one run of the model");
+    section(c.ui, said("SHARE OF THE CLEAN ANSWER THAT COMES BACK"),
+            said("0 = as corrupted, 1 = as clean; each cell is one run of the model"));
     const double height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 10, 160.0);
     const SceneTouch touch = matrix_slot(c, slot_, "patching", result(), "", height, [result = result(), heads] {
       std::vector<double> values;
@@ -275,14 +280,14 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
       Matrix matrix = head_matrix(result->rows, result->columns, values);
       if (!heads) {
         matrix.tokens = result->patched(result->corrupted);
-        matrix.column_title = "token →";
+        matrix.column_title = said("token →");
       }
       // Shares are read against 1, whatever the largest of them.
       double largest = 1;
       for (const double value : values)
         if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
       matrix.low = -largest, matrix.high = largest;
-      matrix.unit = "(patched − corrupted) / (clean − corrupted) of the logit difference";
+      matrix.unit = said("(patched − corrupted) / (clean − corrupted) of the logit difference");
       return matrix;
     });
     const Scene* scene = slot_.scene();
@@ -295,20 +300,20 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
 
   void tip(const PageContext& c, Cell cell) {
     const auto index = static_cast<std::size_t>(cell.row * result()->columns + cell.column);
-    if (index >= result()->difference.size()) return tooltip(c.ui, {"Not computed yet"});
+    if (index >= result()->difference.size()) return tooltip(c.ui, {said("Not computed yet")});
     const bool heads = is_by_head(result()->request.site);
-    const std::string what =
-        heads ? fmt::format("Layer {} Head {}", cell.row, cell.column)
-              : fmt::format("Layer {}, {} (position {})", cell.row,
-                            token_label(*result()->patched(result()->corrupted), cell.column), cell.column);
+    const std::string what = heads
+                                 ? say("Layer {} Head {}", cell.row, cell.column)
+                                 : say("Layer {}, {} (position {})", cell.row,
+                                       token_label(*result()->patched(result()->corrupted), cell.column), cell.column);
     const Site patched{result()->request.site, static_cast<int>(cell.row)};
     const std::string named = name(patched, result()->request.stack, HookNames::transformer_lens);
     if (std::isnan(result()->difference[index]))
-      return tooltip(c.ui, {what, "This token has no partner in the clean prompt."});
-    tooltip(c.ui, {what, fmt::format("{:.1f} % of the difference comes back", 100 * result()->recovered(index)),
-                   fmt::format("logit difference {:.3f} → {:.3f} (clean {:.3f})", result()->corrupted_difference,
-                               result()->difference[index], result()->clean_difference),
-                   fmt::format("{} of the clean prompt, F32; the model run again from block {}", named, cell.row)});
+      return tooltip(c.ui, {what, said("This token has no partner in the clean prompt.")});
+    tooltip(c.ui, {what, say("{:.1f} % of the difference comes back", 100 * result()->recovered(index)),
+                   say("logit difference {:.3f} → {:.3f} (clean {:.3f})", result()->corrupted_difference,
+                       result()->difference[index], result()->clean_difference),
+                   say("{} of the clean prompt, F32; the model run again from block {}", named, cell.row)});
   }
 
   SceneSlot slot_{"scene.patching"};

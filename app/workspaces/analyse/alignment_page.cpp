@@ -16,6 +16,7 @@
 #include "app/workspaces/scene_slot.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/metrics/alignment.h"
 #include "viz/scene/head_map.h"
 
@@ -69,10 +70,12 @@ class AlignmentPage final : public Page {
 
   void middle(const PageContext& c) override {
     const Trace* whole = c.whole();
-    if (!whole) return empty_state(c.ui, "There is no text yet", "Open a model and write a source in Explore.");
+    if (!whole)
+      return empty_state(c.ui, said("There is no text yet"), said("Open a model and write a source in Explore."));
     if (!whole->cross)
-      return empty_state(c.ui, "This model aligns nothing",
-                         "An encoder-decoder looks at a source while it writes: T5, BART, Marian, or tiny-translate.");
+      return empty_state(
+          c.ui, said("This model aligns nothing"),
+          said("An encoder-decoder looks at a source while it writes: T5, BART, Marian, or tiny-translate."));
     if (whole->cross->maps.empty()) return no_maps(c);
     aligned_.want(c.jobs, {whole->cross, strongest_, threshold_, truth_},
                   [asked = Asked{whole->cross, strongest_, threshold_, truth_}](const Ctx&) { return align(asked); });
@@ -88,12 +91,12 @@ class AlignmentPage final : public Page {
   }
 
   void right(const PageContext& c) override {
-    section(c.ui, "A TARGET TOKEN STANDS FOR");
-    static constexpr const char* ways[] = {"the strongest", "all above"};
+    section(c.ui, said("A TARGET TOKEN STANDS FOR"));
+    static constexpr const char* ways[] = {to_say("the strongest"), to_say("all above")};
     int way = strongest_ ? 0 : 1;
     if (segmented(c.ui, "aligned by", ways, way, ImGui::GetContentRegionAvail().x)) strongest_ = way == 0;
-    if (!strongest_) slider(c.ui, "Weight", threshold_, {0.01, 1, 0.5, false, "", 2});
-    section(c.ui, "KNOWN ALIGNMENT", "source-target, from 0");
+    if (!strongest_) slider(c.ui, to_say("Weight"), threshold_, {0.01, 1, 0.5, false, "", 2});
+    section(c.ui, said("KNOWN ALIGNMENT"), said("source-target, from 0"));
     {
       const UseFont font(c.ui, c.ui.token());
       ImGui::SetNextItemWidth(-1);
@@ -106,23 +109,22 @@ class AlignmentPage final : public Page {
     const Aligned* found = current();
     const HeadAlignment* head = found ? of(*found, c.state().document.selected) : nullptr;
     if (head) {
-      section(c.ui, "THIS HEAD", fmt::format("cross-attention, layer {} head {}", head->head.layer, head->head.head));
-      fact(c.ui, "Pairs", std::to_string(head->pairs.size()));
-      fact(c.ui, "Alignment error rate", rate(head->score.error_rate), nullptr,
-           {"AER = 1 − (|A ∩ S| + |A ∩ P|) ÷ (|A| + |S|): 0 is best (Och & Ney 2003)",
-            "A the pairs of this head, S the sure ones that are known, P those and the possible ones"});
-      fact(c.ui, "Precision", rate(head->score.precision), nullptr, {"|A ∩ P| ÷ |A|"});
-      fact(c.ui, "Recall", rate(head->score.recall), nullptr, {"|A ∩ S| ÷ |S|"});
-      fact(c.ui, "Chance", rate(found->chance), nullptr,
-           {"the error rate when every target token is paired with any token of the source, each as likely"});
+      section(c.ui, said("THIS HEAD"), say("cross-attention, layer {} head {}", head->head.layer, head->head.head));
+      fact(c.ui, said("Pairs"), std::to_string(head->pairs.size()));
+      fact(c.ui, said("Alignment error rate"), rate(head->score.error_rate), nullptr,
+           {said("AER = 1 − (|A ∩ S| + |A ∩ P|) ÷ (|A| + |S|): 0 is best (Och & Ney 2003)"),
+            said("A the pairs of this head, S the sure ones that are known, P those and the possible ones")});
+      fact(c.ui, said("Precision"), rate(head->score.precision), nullptr, {"|A ∩ P| ÷ |A|"});
+      fact(c.ui, said("Recall"), rate(head->score.recall), nullptr, {"|A ∩ S| ÷ |S|"});
+      fact(c.ui, said("Chance"), rate(found->chance), nullptr,
+           {said("the error rate when every target token is paired with any token of the source, each as likely")});
     }
     if (truth_.empty())
-      note(c.ui,
-           "With an alignment that is known, every head has an error rate; 3?2 is a pair that is possible only. A row "
-           "tells what stands for the token "
-           "that is about to be written, so the one of token 0 is that of the token that begins every target.");
+      note(c.ui, said("With an alignment that is known, every head has an error rate; 3?2 is a pair that is possible "
+                      "only. A row tells what stands for the token that is about to be written, so the one of token 0 "
+                      "is that of the token that begins every target."));
     if (!head) return;
-    if (button(c.ui, "Open in Explore")) {
+    if (button(c.ui, to_say("Open in Explore"))) {
       c.editor.look_at(Stack::cross);
       show_in_explore(c, head->head);
     }
@@ -141,12 +143,13 @@ class AlignmentPage final : public Page {
     return found == all.heads.end() ? nullptr : &*found;
   }
   static void no_maps(const PageContext& c) {
-    empty_state(c.ui, "Its maps were not kept", "The memory for one trace is too small; the settings have more.");
+    empty_state(c.ui, said("Its maps were not kept"),
+                said("The memory for one trace is too small; the settings have more."));
   }
 
   void map(const PageContext& c, const std::shared_ptr<const Trace>& cross) {
     const HeadId head = c.state().document.selected;
-    section(c.ui, fmt::format("CROSS-ATTENTION LAYER {} HEAD {}", head.layer, head.head), "framed: pairs");
+    section(c.ui, say("CROSS-ATTENTION LAYER {} HEAD {}", head.layer, head.head), said("framed: pairs"));
     const double width = std::floor(c.room());
     const double height = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 4);
     slot_.want(c.jobs, c.ui, cross, fmt::format("{}.{} {} {}", head.layer, head.head, width, height),
@@ -176,7 +179,7 @@ class AlignmentPage final : public Page {
 
   void ranking(const PageContext& c) {
     const Aligned* found = current();
-    section(c.ui, "HEADS", found && found->known ? "error rate; click selects" : "click selects");
+    section(c.ui, said("HEADS"), found && found->known ? said("error rate; click selects") : said("click selects"));
     if (!found) return;
     std::vector<std::size_t> order(found->heads.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -191,9 +194,9 @@ class AlignmentPage final : public Page {
       const double value = head.score.error_rate;
       bars.push_back({to_string(head.head), std::isfinite(value) ? value : 0,
                       std::isfinite(found->chance) ? found->chance : -1,
-                      found->known ? rate(value) : fmt::format("{} pairs", head.pairs.size()),
-                      found->known ? fmt::format("alignment error rate {}, chance {}", rate(value), rate(found->chance))
-                                   : fmt::format("{} pairs", head.pairs.size())});
+                      found->known ? rate(value) : say("{} pairs", head.pairs.size()),
+                      found->known ? say("alignment error rate {}, chance {}", rate(value), rate(found->chance))
+                                   : say("{} pairs", head.pairs.size())});
     }
     if (const BarClick click = bar_list(c.ui, "aligned heads", bars); click.left >= 0)
       c.editor.select(nth(found->heads, nth(order, click.left)).head);
@@ -203,7 +206,7 @@ class AlignmentPage final : public Page {
   bool strongest_ = true;
   double threshold_ = 0.5;
   std::string truth_;
-  Answer<Asked, Aligned> aligned_{{"alignment", "aligning"}, Answer<Asked, Aligned>::OnFailure::keep};
+  Answer<Asked, Aligned> aligned_{{"alignment", to_say("aligning")}, Answer<Asked, Aligned>::OnFailure::keep};
 };
 
 }  // namespace

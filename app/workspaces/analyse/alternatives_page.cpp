@@ -15,6 +15,7 @@
 #include "app/workspaces/analyse/reading_page.h"
 #include "app/workspaces/head_cells.h"
 #include "core/analysis/whatif.h"
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
 
@@ -48,28 +49,29 @@ class AlternativesPage final : public ReadingPage {
     r.field("tolerance", tolerance_, 1e-6, 0.5);
   }
   void right(const PageContext& c) override {
-    section(c.ui, "MOVE THE WEIGHTS", "0: the model's own");
-    slider(c.ui, "Share of the way", share_, {0, 1, 1, false, "", 2});
-    section(c.ui, "NEARLY THE SAME", "relative singular value");
-    slider(c.ui, "Tolerance", tolerance_, {1e-6, 0.5, 1e-6, true, "", 6});
-    position_control(c, "the row that is moved");
+    section(c.ui, said("MOVE THE WEIGHTS"), said("0: the model's own"));
+    slider(c.ui, to_say("Share of the way"), share_, {0, 1, 1, false, "", 2});
+    section(c.ui, said("NEARLY THE SAME"), said("relative singular value"));
+    slider(c.ui, to_say("Tolerance"), tolerance_, {1e-6, 0.5, 1e-6, true, "", 6});
+    position_control(c, said("the row that is moved"));
     const auto answer = job_.answer();
     if (!answer) return;
     const Alternatives& found = answer->result;
-    section(c.ui, "THIS ROW", fmt::format("layer {} head {}", found.head.layer, found.head.head));
-    fact(c.ui, "Keys it sees", std::to_string(found.weights.size()));
-    fact(c.ui, "Free directions", std::to_string(found.free), nullptr,
-         {"dimension of {δ : Σ δ = 0, Σ δ v = 0}",
-          "keys − 1 − rank of the values: above d_head + 1 keys there always are some",
+    section(c.ui, said("THIS ROW"), say("layer {} head {}", found.head.layer, found.head.head));
+    fact(c.ui, said("Keys it sees"), std::to_string(found.weights.size()));
+    fact(c.ui, said("Free directions"), std::to_string(found.free), nullptr,
+         {said("dimension of {δ : Σ δ = 0, Σ δ v = 0}"),
+          said("keys − 1 − rank of the values: above d_head + 1 keys there always are some"),
           fmt::format("blocks.{}.attn.hook_v, F32", found.head.layer)});
-    fact(c.ui, "Gives its weight away", token_label(*answer->source.trace, found.key), nullptr,
-         {"the pinned key, or the strongest one",
-          fmt::format("{:.4f} → {:.4f} at the end", nth(found.weights, found.key), nth(found.at(1), found.key))});
+    fact(c.ui, said("Gives its weight away"), token_label(*answer->source.trace, found.key), nullptr,
+         {said("the pinned key, or the strongest one"),
+          say("{:.4f} → {:.4f} at the end", nth(found.weights, found.key), nth(found.at(1), found.key))});
     if (found.free == 0)
-      note(c.ui,
-           "The values pin this row: no other weights give the same output. Pin a later row, or raise the tolerance.");
+      note(c.ui, said("The values pin this row: no other weights give the same output. Pin a later row, or raise the "
+                      "tolerance."));
     if (c.trace() && roomiest(c) == found.head)
-      note(c.ui, "The head with the most room in this row. A click in the table, or the arrow keys, choose another.");
+      note(c.ui,
+           said("The head with the most room in this row. A click in the table, or the arrow keys, choose another."));
     else
       selected_head(c);
   }
@@ -140,12 +142,12 @@ class AlternativesPage final : public ReadingPage {
     const auto answer = room_.answer();
     if (!answer) return;
     ImGui::Dummy({0, c.ui.px(6)});
-    section(c.ui, "ROOM IN EVERY HEAD", "share of this row's weight that can lie elsewhere · click a head");
+    section(c.ui, said("ROOM IN EVERY HEAD"), said("share of this row's weight that can lie elsewhere · click a head"));
     const double width = std::floor(c.room()), height = std::max(150.0, room_below(c) - 6);
     atlas_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Style& style) {
       const ModelDims& d = answer->source.trace->model.dims;
       Matrix m = head_matrix(d.layers, d.heads, answer->result);
-      m.unit = "total variation that leaves the output as it is";
+      m.unit = said("total variation that leaves the output as it is");
       m.low = 0;
       m.high = 1;
       m.width = width, m.height = height;
@@ -156,16 +158,16 @@ class AlternativesPage final : public ReadingPage {
     const auto head = head_cells(c, *atlas_.scene(), touch, 1, roomiest(c));
     const auto at = head ? static_cast<std::size_t>(head->layer * dims.heads + head->head) : answer->result.size();
     if (at < answer->result.size())
-      tooltip(c.ui, {fmt::format("Layer {} Head {}: {:.3f}", head->layer, head->head, answer->result[at]),
-                     "½ Σ |α − α'| at the end of the way; its strongest key gives its weight away",
-                     "hook_pattern, hook_v of this row"});
+      tooltip(c.ui, {say("Layer {} Head {}: {:.3f}", head->layer, head->head, answer->result[at]),
+                     said("½ Σ |α − α'| at the end of the way; its strongest key gives its weight away"),
+                     said("hook_pattern, hook_v of this row")});
   }
 
   void rows(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     const Alternatives& found = answer->result;
-    section(c.ui, "ROW",
-            fmt::format("of {} {}: the model's weights, other weights with the same output, as much moved blindly",
-                        token_label(*answer->source.trace, found.query), found.query));
+    section(c.ui, said("ROW"),
+            say("of {} {}: the model's weights, other weights with the same output, as much moved blindly",
+                token_label(*answer->source.trace, found.query), found.query));
     const double width =
         std::max(std::floor(c.room()), 80 + 9.0 * static_cast<double>(answer->source.trace->tokens.size()));
     slot_.want(
@@ -185,11 +187,11 @@ class AlternativesPage final : public ReadingPage {
               if (at < path.weights.size())
                 m.values.ref(r, j) = static_cast<float>(r == 0 ? path.weights[at] : r == 1 ? other[at] : blind[at]);
             }
-          m.pending_text = "masked";
-          m.rows = {"model's", "other", "blind"};
+          m.pending_text = said("masked");
+          m.rows = {said("model's"), said("other"), said("blind")};
           m.tokens = answer->source.trace;
-          m.column_title = "key →";
-          m.unit = "attention weight of this row";
+          m.column_title = said("key →");
+          m.unit = said("attention weight of this row");
           m.low = 0;
           m.high = std::max(0.05, static_cast<double>(*std::ranges::max_element(path.weights)));
           m.width = width, m.height = 270;
@@ -204,16 +206,17 @@ class AlternativesPage final : public ReadingPage {
     if (!cell || cell->column >= static_cast<Index>(found.weights.size())) return;
     const auto at = static_cast<std::size_t>(cell->column);
     tooltip(c.ui, {fmt::format("{} ({})", token_label(*answer->source.trace, cell->column), cell->column),
-                   fmt::format("model's {:.5f}, other {:.5f}", found.weights[at], found.at(share_)[at]),
-                   "click: this key shall give its weight away"});
+                   say("model's {:.5f}, other {:.5f}", found.weights[at], found.at(share_)[at]),
+                   said("click: this key shall give its weight away")});
     if (touch.clicked) c.editor.pin(found.query, cell->column);
   }
 
   void verdict(const PageContext& c, const Reading& answer) {
     const auto moved = moved_.answer();
-    section(c.ui, "WHAT CHANGES", "the same amount of weight, moved with an eye on the values, and blindly");
+    section(c.ui, said("WHAT CHANGES"),
+            said("the same amount of weight, moved with an eye on the values, and blindly"));
     if (!moved || moved->source.run != answer.source.run || moved->result.place != answer.options)
-      return note(c.ui, "Running the text …");
+      return note(c.ui, said("Running the text …"));
     const Moved& m = moved->result;
     const auto line = [&](const char* name, double other, double blind, const char* how) {
       ImGui::TableNextRow();
@@ -231,36 +234,34 @@ class AlternativesPage final : public ReadingPage {
                           ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_RowBg | ImGuiTableFlags_NoSavedSettings,
                           {std::min(ImGui::GetContentRegionAvail().x, c.ui.px(640)), 0})) {
       ImGui::TableSetupColumn("", 0, 2.4f);
-      ImGui::TableSetupColumn("other weights");
-      ImGui::TableSetupColumn("moved blindly");
+      ImGui::TableSetupColumn(said("other weights"));
+      ImGui::TableSetupColumn(said("moved blindly"));
       ImGui::TableHeadersRow();
-      line("Total variation of the weights", m.difference.variation, m.blind_difference.variation,
-           "½ Σ |α − α'|: 0 the same, 1 nothing in common");
-      line("Jensen–Shannon divergence, nats", m.difference.divergence, m.blind_difference.divergence,
-           "at most ln 2 = 0.693");
-      line("Change of the head's output", m.difference.output, m.blind_difference.output,
+      line(said("Total variation of the weights"), m.difference.variation, m.blind_difference.variation,
+           said("½ Σ |α − α'|: 0 the same, 1 nothing in common"));
+      line(said("Jensen–Shannon divergence, nats"), m.difference.divergence, m.blind_difference.divergence,
+           said("at most ln 2 = 0.693"));
+      line(said("Change of the head's output"), m.difference.output, m.blind_difference.output,
            "‖z − z'‖ ÷ ‖z‖, z = Σ α v, hook_v, float64");
-      line("KL of the answer here, nats", m.replaced.kl, m.blind.kl,
-           "KL(before ‖ after) at this row, the model run again with the row replaced");
-      line("KL at the end of the text, nats", m.replaced.kl_last, m.blind.kl_last, "the same at the last row");
+      line(said("KL of the answer here, nats"), m.replaced.kl, m.blind.kl,
+           said("KL(before ‖ after) at this row, the model run again with the row replaced"));
+      line(said("KL at the end of the text, nats"), m.replaced.kl_last, m.blind.kl_last,
+           said("the same at the last row"));
       ImGui::EndTable();
     }
     ImGui::Dummy({0, c.ui.px(6)});
     const std::string key = token_label(*answer.source.trace, answer.result.key);
-    note(
-        c.ui,
-        m.room < little_room
-            ? fmt::format("No weights that give less to {} write the same: here the map says what the output rests on.",
-                          key)
-            : fmt::format(
-                  "Up to {:.0f} % of this row's weight can lie elsewhere, away from {}, without a change of the head's "
-                  "output: the map alone does not say what it rests on.",
-                  100 * m.room, key));
+    note(c.ui,
+         m.room < little_room
+             ? say("No weights that give less to {} write the same: here the map says what the output rests on.", key)
+             : say("Up to {:.0f} % of this row's weight can lie elsewhere, away from {}, without a change of the "
+                   "head's output: the map alone does not say what it rests on.",
+                   100 * m.room, key));
   }
 
-  ReadingJob<Alternatives> job_{*this, "read.alternatives", "moving the weights"};
-  ReadingJob<Moved> moved_{*this, "read.alternatives.moved", "moving the weights"};
-  ReadingJob<std::vector<double>> room_{*this, "read.alternatives.room", "moving the weights"};
+  ReadingJob<Alternatives> job_{*this, "read.alternatives", to_say("moving the weights")};
+  ReadingJob<Moved> moved_{*this, "read.alternatives.moved", to_say("moving the weights")};
+  ReadingJob<std::vector<double>> room_{*this, "read.alternatives.room", to_say("moving the weights")};
   ReadingSlot slot_{*this, "scene.alternatives"}, atlas_{*this, "scene.alternatives.room"};
   double share_ = 1, tolerance_ = 1e-6;
 };

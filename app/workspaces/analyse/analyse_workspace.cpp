@@ -6,6 +6,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/head_cells.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -50,7 +51,7 @@ void AnalyseWorkspace::middle(const PageContext& c) {
   const float top = ImGui::GetCursorPosY();
   {
     const UseFont font(c.ui, c.ui.heading());
-    ImGui::TextUnformatted(open.info->title.c_str());
+    ImGui::TextUnformatted(said(open.info->title).c_str());
   }
   if (!open.info->source.empty()) {
     ImGui::SameLine(0, c.ui.px(8));
@@ -58,18 +59,18 @@ void AnalyseWorkspace::middle(const PageContext& c) {
     const UseFont font(c.ui, c.ui.body());
     ImGui::TextColored(vec(c.ui.theme.faint), "%s", open.info->source.c_str());
   }
-  paragraph(c.ui, open.info->sentence, c.ui.theme.muted);
+  paragraph(c.ui, said(open.info->sentence), c.ui.theme.muted);
   ImGui::Dummy({0, c.ui.px(6)});
   stack_bar(c);
   if (asks_the_decoder(c, *open.info))
-    return empty_state(c.ui, "This page asks about the decoder",
-                       "It alone gives logits: choose it above. What the encoder and cross-attention change in them "
-                       "is what edits of theirs show.");
+    return empty_state(c.ui, said("This page asks about the decoder"),
+                       said("It alone gives logits: choose it above. What the encoder and cross-attention change in "
+                            "them is what edits of theirs show."));
   if (asks_of_attention(c, *open.info))
     return empty_state(
-        c.ui, "This model has no attention",
-        "It mixes tokens by a state, which has no queries, keys, values and scores. What that amounts to "
-        "stands in Explore, head by head; State tells what each token writes, and what is forgotten.");
+        c.ui, said("This model has no attention"),
+        said("It mixes tokens by a state, which has no queries, keys, values and scores. What that amounts to stands "
+             "in Explore, head by head; State tells what each token writes, and what is forgotten."));
   ImGui::PushID(open.info->id.c_str());
   open.page->middle(c);
   ImGui::PopID();

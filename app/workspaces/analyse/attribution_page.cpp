@@ -12,6 +12,7 @@
 #include "app/workspaces/head_cells.h"
 #include "core/analysis/logit_attribution.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/metrics/next_token.h"
 #include "viz/scene/map_cells.h"
 
@@ -34,27 +35,27 @@ class AttributionPage final : public ReadingPage {
     const auto& answer = job_.answer();
     const auto named = [&](std::int32_t id) { return token_text(answer->source.model, id); };
     logit_controls(c, "##attributed token", answer ? named(answer->result.of.token) : "", logit_,
-                   "whose answer is taken apart");
+                   said("whose answer is taken apart"));
     if (!answer) return;
     const LogitAttribution& found = answer->result;
-    section(c.ui, "SUM", "the final norm's scale frozen");
-    const std::string what = found.of.against ? "Logit difference" : "Logit of " + named(found.of.token);
-    fact(c.ui, what, signed_words(found.logit), nullptr, {what, "as the pass gave it: logits, F32"});
-    fact(c.ui, "Sum of all parts", signed_words(found.sum()), nullptr,
-         {"Σ parts", "every part: what was written · d, d = s (g ∘ u − mean)",
-          "embeddings, heads, biases, MLPs, the norm's bias"});
-    fact(
-        c.ui, "Scale of the final norm", fmt::format("{:.4f}", found.scale), nullptr,
-        {"s = 1 / √(variance + ε) of blocks' last hook_resid_post", "(of mean x² for RMSNorm), as it was in this run"});
-    section(c.ui, "PARTS", "largest first");
+    section(c.ui, said("SUM"), said("the final norm's scale frozen"));
+    const std::string what = found.of.against ? said("Logit difference") : say("Logit of {}", named(found.of.token));
+    fact(c.ui, what, signed_words(found.logit), nullptr, {what, said("as the pass gave it: logits, F32")});
+    fact(c.ui, said("Sum of all parts"), signed_words(found.sum()), nullptr,
+         {said("Σ parts"), said("every part: what was written · d, d = s (g ∘ u − mean)"),
+          said("embeddings, heads, biases, MLPs, the norm's bias")});
+    fact(c.ui, said("Scale of the final norm"), fmt::format("{:.4f}", found.scale), nullptr,
+         {said("s = 1 / √(variance + ε) of blocks' last hook_resid_post"),
+          said("(of mean x² for RMSNorm), as it was in this run")});
+    section(c.ui, said("PARTS"), said("largest first"));
     std::vector<AttributionPart> parts = found.parts;
     std::ranges::stable_sort(parts, std::ranges::greater{}, [](const AttributionPart& p) { return std::abs(p.value); });
     std::vector<Bar> bars;
     for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 12); ++i)
       bars.push_back({name(parts[i]), std::abs(parts[i].value) / std::max(1e-12, std::abs(parts[0].value)), -1,
                       signed_words(parts[i].value),
-                      fmt::format("{}: {:+.5f}, {:.1f} % of {:+.4f}", name(parts[i]), parts[i].value,
-                                  100 * parts[i].value / found.logit, found.logit)});
+                      say("{}: {:+.5f}, {:.1f} % of {:+.4f}", name(parts[i]), parts[i].value,
+                          100 * parts[i].value / found.logit, found.logit)});
     bar_list(c.ui, "parts", bars);
   }
 
@@ -124,10 +125,10 @@ class AttributionPage final : public ReadingPage {
                             found.of.position, part.head)
           : part.kind == AttributionPart::Kind::mlp
               ? fmt::format("blocks.{}.hook_mlp_out[{}]", part.layer, found.of.position)
-              : fmt::format("output bias of block {}", part.layer);
+              : say("output bias of block {}", part.layer);
       return tooltip(c.ui, {fmt::format("{}: {}", name(part), signed_words(part.value)), tensor + " · d, F32",
-                            "d = s · (gain ∘ W_U column, centred for LayerNorm), s frozen",
-                            fmt::format("{:.1f} % of {:+.4f}", 100 * part.value / found.logit, found.logit)});
+                            said("d = s · (gain ∘ W_U column, centred for LayerNorm), s frozen"),
+                            say("{:.1f} % of {:+.4f}", 100 * part.value / found.logit, found.logit)});
     }
   }
 
@@ -145,12 +146,11 @@ class AttributionPage final : public ReadingPage {
 
   void sources(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     ImGui::Dummy({0, c.ui.px(6)});
-    section(c.ui, "WHERE HEADS READ IT FROM",
-            "the selected head, then those that wrote most · click asks about that position");
+    section(c.ui, said("WHERE HEADS READ IT FROM"),
+            said("the selected head, then those that wrote most · click asks about that position"));
     if (!answer->result.by_source.defined())
-      return note(c.ui,
-                  "A gate stands between what this model's state held and what a head writes: its share is one "
-                  "number, not one for each token it came from.");
+      return note(c.ui, said("A gate stands between what this model's state held and what a head writes: its share is "
+                             "one number, not one for each token it came from."));
     const auto n = static_cast<double>(answer->source.trace->tokens.size());
     const double width = std::max(std::floor(c.room()), 80 + 9 * n), height = std::max(150.0, room_below(c) - 18);
     const auto rows = static_cast<std::size_t>(std::clamp((height - 140) / 22, 1.0, 8.0));
@@ -169,10 +169,10 @@ class AttributionPage final : public ReadingPage {
     if (!cell || cell->column > answer->result.of.position || cell->row >= static_cast<Index>(heads.size())) return;
     const auto [layer, head] = nth(heads, cell->row);
     const Index key = cell->column, at = Index{layer} * answer->source.trace->model.dims.heads + head;
-    tooltip(c.ui, {fmt::format("head {}.{} from {} ({}): {}", layer, head, token_label(*answer->source.trace, key), key,
-                               signed_words(static_cast<double>(answer->result.by_source.at(at, key)))),
-                   fmt::format("attention {:.4f} · (value · W_O · d)",
-                               answer->source.trace->map({layer, head}).weight(answer->result.of.position, key)),
+    tooltip(c.ui, {say("head {}.{} from {} ({}): {}", layer, head, token_label(*answer->source.trace, key), key,
+                       signed_words(static_cast<double>(answer->result.by_source.at(at, key)))),
+                   say("attention {:.4f} · (value · W_O · d)",
+                       answer->source.trace->map({layer, head}).weight(answer->result.of.position, key)),
                    fmt::format("blocks.{}.attn.hook_pattern[{}, {}, {}], hook_v[{}], F32", layer, head,
                                answer->result.of.position, key, key)});
     if (touch.clicked) {

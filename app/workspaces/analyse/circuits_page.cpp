@@ -15,6 +15,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "app/workspaces/head_cells.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -35,12 +36,13 @@ class CircuitsPage final : public ReadingPage {
     keep_up(c);
     const auto answer = job_.answer();
     if (!answer) return no_reading_yet(c);
-    static constexpr const char* labels[] = {"OV: what it writes", "QK: where it looks"};
+    static constexpr const char* labels[] = {to_say("OV: what it writes"), to_say("QK: where it looks")};
     segmented(c.ui, "circuit", labels, circuit_);
     ImGui::SameLine(0, c.ui.px(12));
     ImGui::AlignTextToFramePadding();
-    ImGui::TextColored(vec(c.ui.theme.muted), "layer %d head %d, the tokens of the text", answer->result.head.layer,
-                       answer->result.head.head);
+    ImGui::TextColored(
+        vec(c.ui.theme.muted), "%s",
+        say("layer {} head {}, the tokens of the text", answer->result.head.layer, answer->result.head.head).c_str());
     ImGui::Dummy({0, c.ui.px(4)});
     matrix(c, answer);
     list(c, answer);
@@ -54,21 +56,24 @@ class CircuitsPage final : public ReadingPage {
     const auto& answer = job_.answer();
     if (!answer) return;
     const auto name = token_names(answer->source.model);
-    section(c.ui, "SCORES", "of the whole vocabulary");
-    fact(c.ui, "Copying", signed_words(answer->result.score.copying), nullptr,
-         {"Σ Re λ ÷ Σ |λ| over the eigenvalues of the OV circuit", "+1: what it looks at becomes more likely; −1: less",
-          "from W_E, W_V, W_O, W_U of the model, F32", "Elhage et al. 2021"});
-    fact(c.ui, "Matching", signed_words(answer->result.score.matching), nullptr,
-         {"Σ Re λ ÷ Σ |λ| over the eigenvalues of the QK circuit", "+1: tokens look at tokens like themselves",
-          "from W_E, W_Q, W_K of the model, F32; no position"});
+    section(c.ui, said("SCORES"), said("of the whole vocabulary"));
+    fact(c.ui, said("Copying"), signed_words(answer->result.score.copying), nullptr,
+         {said("Σ Re λ ÷ Σ |λ| over the eigenvalues of the OV circuit"),
+          said("+1: what it looks at becomes more likely; −1: less"), said("from W_E, W_V, W_O, W_U of the model, F32"),
+          "Elhage et al. 2021"});
+    fact(
+        c.ui, said("Matching"), signed_words(answer->result.score.matching), nullptr,
+        {said("Σ Re λ ÷ Σ |λ| over the eigenvalues of the QK circuit"),
+         said("+1: tokens look at tokens like themselves"), said("from W_E, W_Q, W_K of the model, F32; no position")});
     if (answer->source.model.model->config().position == PositionKind::rotary) {
-      section(c.ui, "DISTANCE", "from key to query: rotary positions turn the QK circuit");
+      section(c.ui, said("DISTANCE"), said("from key to query: rotary positions turn the QK circuit"));
       double d = distance_;
       const int most = std::min(64, answer->source.model.model->config().context - 1);
-      if (slider(c.ui, "Tokens", d, {0, static_cast<double>(most), 0, false, "", 0}))
+      if (slider(c.ui, to_say("Tokens"), d, {0, static_cast<double>(most), 0, false, "", 0}))
         distance_ = static_cast<int>(std::lround(d));
     }
-    if (const std::string said = circuit_note(answer->source.model.model->config()); !said.empty()) note(c.ui, said);
+    if (const std::string remark = circuit_note(answer->source.model.model->config()); !remark.empty())
+      note(c.ui, remark);
     whole_vocabulary(c, name);
     selected_head(c);
   }
@@ -116,17 +121,16 @@ class CircuitsPage final : public ReadingPage {
     const auto name = [&](Index i) { return token_text(answer->source.model, nth(found.tokens, i)); };
     const HeadId head = answer->result.head;
     if (shown == Circuit::ov)
-      tooltip(c.ui, {fmt::format("looking at {} → {}: {}", name(cell->row), name(cell->column),
-                                 signed_words(static_cast<double>(found.ov.at(cell->row, cell->column)))),
-                     "e W_V W_O · u, e = ln1(W_E[token]), u = W_U column, gain folded in,",
-                     "less the mean over the vocabulary; per unit of the final norm's scale",
-                     fmt::format("weights of layer {} head {}, F32", head.layer, head.head)});
+      tooltip(c.ui, {say("looking at {} → {}: {}", name(cell->row), name(cell->column),
+                         signed_words(static_cast<double>(found.ov.at(cell->row, cell->column)))),
+                     said("e W_V W_O · u, e = ln1(W_E[token]), u = W_U column, gain folded in,"),
+                     said("less the mean over the vocabulary; per unit of the final norm's scale"),
+                     say("weights of layer {} head {}, F32", head.layer, head.head)});
     else
-      tooltip(c.ui,
-              {fmt::format("{} looks at {}: {}", name(cell->row), name(cell->column),
-                           signed_words(static_cast<double>(found.qk.at(cell->row, cell->column)))),
-               "scale · (e_q W_Q + b) R (e_k W_K + b)ᵀ, e = ln1(W_E[token]), no learned position",
-               fmt::format("weights of layer {} head {}, {} tokens apart, F32", head.layer, head.head, distance_)});
+      tooltip(c.ui, {say("{} looks at {}: {}", name(cell->row), name(cell->column),
+                         signed_words(static_cast<double>(found.qk.at(cell->row, cell->column)))),
+                     said("scale · (e_q W_Q + b) R (e_k W_K + b)ᵀ, e = ln1(W_E[token]), no learned position"),
+                     say("weights of layer {} head {}, {} tokens apart, F32", head.layer, head.head, distance_)});
   }
 
   /// What looking at token `i` of the text makes more likely, strongest first.
@@ -138,9 +142,9 @@ class CircuitsPage final : public ReadingPage {
   void list(const PageContext& c, const std::shared_ptr<const Reading>& kept) {
     const Reading& answer = *kept;
     const TokenCircuits& found = answer.result.tokens;
-    c.ui.pictures.add_table("raises", "looking at … makes more likely", [kept] {
+    c.ui.pictures.add_table("raises", said("looking at … makes more likely"), [kept] {
       const TokenCircuits& all = kept->result.tokens;
-      Table out{"looking at … makes more likely", {"token", "raises", "logit"}, {}};
+      Table out{said("looking at … makes more likely"), {to_say("token"), to_say("raises"), to_say("logit")}, {}};
       for (std::size_t i = 0; i < all.raises.size(); ++i)
         out.rows.push_back({token_text(kept->source.model, all.tokens[i / static_cast<std::size_t>(all.kept)]),
                             token_text(kept->source.model, all.raises[i].to), number_cell(all.raises[i].value)});
@@ -150,9 +154,9 @@ class CircuitsPage final : public ReadingPage {
     constexpr double first = 96, column = 128, gap = 12;
     const double room = c.room() - first - 2 * gap;
     const int columns = std::clamp(static_cast<int>(room / column), 1, found.kept);
-    section(c.ui, "LOOKING AT … MAKES MORE LIKELY",
-            fmt::format("of the whole vocabulary, the {} strongest{}", columns,
-                        columns < found.kept ? "; point for more" : ""));
+    section(c.ui, said("LOOKING AT … MAKES MORE LIKELY"),
+            columns < found.kept ? say("of the whole vocabulary, the {} strongest; point for more", columns)
+                                 : say("of the whole vocabulary, the {} strongest", columns));
     const UseFont font(c.ui, c.ui.number());
     if (!ImGui::BeginTable("raises", columns + 1,
                            ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_RowBg |
@@ -160,9 +164,9 @@ class CircuitsPage final : public ReadingPage {
                            {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(90))}))
       return;
     const float pad = 2 * ImGui::GetStyle().CellPadding.x;
-    ImGui::TableSetupColumn("token", ImGuiTableColumnFlags_WidthFixed, c.ui.px(first) - pad);
+    ImGui::TableSetupColumn(said("token"), ImGuiTableColumnFlags_WidthFixed, c.ui.px(first) - pad);
     for (int k = 0; k < columns; ++k)
-      ImGui::TableSetupColumn("raises", ImGuiTableColumnFlags_WidthFixed, c.ui.px(column) - pad);
+      ImGui::TableSetupColumn(said("raises"), ImGuiTableColumnFlags_WidthFixed, c.ui.px(column) - pad);
     const double value_width = c.ui.fonts.width("+00.00 ", c.ui.number());
     const auto cell = [&](const TokenPair& pair) {
       return fmt::format("{:+.2f} {}", pair.value,
@@ -190,10 +194,10 @@ class CircuitsPage final : public ReadingPage {
           pointed |= ImGui::IsItemHovered();
         }
         if (!pointed) continue;
-        std::vector<std::string> lines{fmt::format("looking at {} makes more likely", token)};
+        std::vector<std::string> lines{say("looking at {} makes more likely", token)};
         for (const TokenPair& pair : pairs)
           lines.push_back(fmt::format("{:+.2f} {}", pair.value, token_text(answer.source.model, pair.to)));
-        if (itself) lines.push_back("copies: the token raises itself most");
+        if (itself) lines.push_back(said("copies: the token raises itself most"));
         tooltip(c.ui, lines);
       }
     ImGui::EndTable();
@@ -201,27 +205,29 @@ class CircuitsPage final : public ReadingPage {
   }
 
   void whole_vocabulary(const PageContext& c, const TokenName& name) {
-    section(c.ui, "WHOLE VOCABULARY", "strongest pairs");
+    section(c.ui, said("WHOLE VOCABULARY"), said("strongest pairs"));
     const auto& full = full_.answer();
-    if (large_ && asked_ != full_key_ && button(c.ui, "Search the whole vocabulary")) asked_ = full_key_;
+    if (large_ && asked_ != full_key_ && button(c.ui, to_say("Search the whole vocabulary"))) asked_ = full_key_;
     if (!full || full->options != full_key_ || full->source.model.model != c.results().model.model) {
-      if (c.jobs.was_stopped(full_.tag())) return note(c.ui, "Stopped. F5 takes it up again.");
-      return note(c.ui, large_ ? "All pairs of tokens: this takes a while." : "…");
+      if (c.jobs.was_stopped(full_.tag())) return note(c.ui, said("Stopped. F5 takes it up again."));
+      return note(c.ui, large_ ? said("All pairs of tokens: this takes a while.") : "…");
     }
     const FullCircuits& found = full->result;
-    fact(c.ui, "Tokens that raise themselves", fmt::format("{:.1f} %", 100 * found.copies_first), nullptr,
-         {"Share of the vocabulary whose own logit is the one that looking at them raises most",
-          fmt::format("among the ten: {:.1f} %", 100 * found.copies_ten)});
-    fact(c.ui, "Tokens that seek themselves", fmt::format("{:.1f} %", 100 * found.matches_first), nullptr,
-         {"Share of the vocabulary whose best key is the same token"});
+    fact(c.ui, said("Tokens that raise themselves"), fmt::format("{:.1f} %", 100 * found.copies_first), nullptr,
+         {said("Share of the vocabulary whose own logit is the one that looking at them raises most"),
+          say("among the ten: {:.1f} %", 100 * found.copies_ten)});
+    fact(c.ui, said("Tokens that seek themselves"), fmt::format("{:.1f} %", 100 * found.matches_first), nullptr,
+         {said("Share of the vocabulary whose best key is the same token")});
     const auto& pairs = circuit_ == 0 ? found.ov : found.qk;
-    c.ui.pictures.add_table("vocabulary pairs", "strongest pairs of the whole vocabulary", [full, ov = circuit_ == 0] {
-      Table out{"strongest pairs of the whole vocabulary", {"from", "to", "value"}, {}};
-      for (const TokenPair& pair : ov ? full->result.ov : full->result.qk)
-        out.rows.push_back({token_text(full->source.model, pair.from), token_text(full->source.model, pair.to),
-                            number_cell(pair.value)});
-      return out;
-    });
+    c.ui.pictures.add_table(
+        "vocabulary pairs", said("strongest pairs of the whole vocabulary"), [full, ov = circuit_ == 0] {
+          Table out{
+              said("strongest pairs of the whole vocabulary"), {to_say("from"), to_say("to"), to_say("value")}, {}};
+          for (const TokenPair& pair : ov ? full->result.ov : full->result.qk)
+            out.rows.push_back({token_text(full->source.model, pair.from), token_text(full->source.model, pair.to),
+                                number_cell(pair.value)});
+          return out;
+        });
     // Both tokens of a pair are shown: in what a short bar and its number leave, the longer one cut first.
     const Font font = c.ui.token();
     const double half = std::max(
@@ -237,12 +243,12 @@ class CircuitsPage final : public ReadingPage {
       bars.push_back({fitted(pairs[i]), static_cast<double>(pairs[i].value / std::max(1e-9f, pairs[0].value)), -1,
                       fmt::format("{:.2f}", pairs[i].value),
                       fmt::format("{} → {}: {}", name(pairs[i].from), name(pairs[i].to),
-                                  circuit_ == 0 ? "looked at → made more likely" : "query → key")});
+                                  circuit_ == 0 ? said("looked at → made more likely") : said("query → key"))});
     bar_list(c.ui, "pairs", bars);
   }
 
   ReadingJob<HeadCircuits> job_{*this, "read.circuits"};
-  ReadingJob<FullCircuits> full_{*this, "read.circuits.full", "searching the whole vocabulary"};
+  ReadingJob<FullCircuits> full_{*this, "read.circuits.full", to_say("searching the whole vocabulary")};
   ReadingSlot slot_{*this, "scene.circuits"};
   int circuit_ = 0, distance_ = 0;
   bool large_ = false;

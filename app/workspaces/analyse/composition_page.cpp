@@ -13,6 +13,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "app/workspaces/head_cells.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -51,15 +52,15 @@ class CompositionPage final : public ReadingPage {
     const auto answer = job_.answer();
     if (!answer) return no_reading_yet(c);
     if (answer->source.trace->model.dims.layers < 2)
-      return empty_state(c.ui, "One layer composes with nothing", "Open a model of two layers or more.");
+      return empty_state(c.ui, said("One layer composes with nothing"), said("Open a model of two layers or more."));
     static constexpr const char* labels[] = {"Q", "K", "V"};
     segmented(c.ui, "composition kind", labels, kind_);
     ImGui::SameLine(0, c.ui.px(12));
     ImGui::AlignTextToFramePadding();
-    static constexpr const char* meaning[] = {"the earlier head's output feeds the later one's queries",
-                                              "the earlier head's output feeds the later one's keys",
-                                              "the earlier head's output feeds the later one's values"};
-    ImGui::TextColored(vec(c.ui.theme.muted), "%s", meaning[kind_]);
+    static constexpr const char* meaning[] = {to_say("the earlier head's output feeds the later one's queries"),
+                                              to_say("the earlier head's output feeds the later one's keys"),
+                                              to_say("the earlier head's output feeds the later one's values")};
+    ImGui::TextColored(vec(c.ui.theme.muted), "%s", said(meaning[kind_]));
     ImGui::Dummy({0, c.ui.px(4)});
     matrix(c, answer);
   }
@@ -69,12 +70,12 @@ class CompositionPage final : public ReadingPage {
     const auto answer = job_.answer();
     if (!answer) return;
     const Composition& found = answer->result.all;
-    section(c.ui, "BY CHANCE",
-            fmt::format("{} pairs of random matrices, seed {}", found.chance.samples, found.chance.seed));
-    fact(c.ui, "Mean", fmt::format("{:.4f}", found.chance.mean), nullptr,
-         {"Normal random W_V, W_O, W_Q, W_K of the same shapes, scored alike"});
-    fact(c.ui, "Deviation", fmt::format("{:.4f}", found.chance.deviation), nullptr, {"of one such pair"});
-    section(c.ui, "STRONGEST", "earlier → later, times chance");
+    section(c.ui, said("BY CHANCE"),
+            say("{} pairs of random matrices, seed {}", found.chance.samples, found.chance.seed));
+    fact(c.ui, said("Mean"), fmt::format("{:.4f}", found.chance.mean), nullptr,
+         {said("Normal random W_V, W_O, W_Q, W_K of the same shapes, scored alike")});
+    fact(c.ui, said("Deviation"), fmt::format("{:.4f}", found.chance.deviation), nullptr, {said("of one such pair")});
+    section(c.ui, said("STRONGEST"), said("earlier → later, times chance"));
     const Tensor& all = values(found);
     const auto& order = nth(answer->result.strongest, kind_);
     std::vector<Bar> bars;
@@ -83,7 +84,7 @@ class CompositionPage final : public ReadingPage {
       bars.push_back({fmt::format("{} → {}", label(found, writer), label(found, reader)),
                       value / std::max(1e-9, static_cast<double>(all.at(order[0].first, order[0].second))), -1,
                       fmt::format("{:.3f}  {:.1f}×", value, value / found.chance.mean),
-                      "score, and how many times chance"});
+                      said("score, and how many times chance")});
     }
     bar_list(c.ui, "compositions", bars);
     selected_head(c);
@@ -117,16 +118,16 @@ class CompositionPage final : public ReadingPage {
     const float value = values(found).at(writer, reader);
     if (std::isnan(value))
       tooltip(c.ui, {fmt::format("{} → {}", label(found, writer), label(found, reader)),
-                     "Not an earlier layer: nothing to read"});
+                     said("Not an earlier layer: nothing to read")});
     else
-      tooltip(c.ui, {fmt::format("{} → {}: {:.4f}, {:.2f} × chance", label(found, writer), label(found, reader), value,
-                                 static_cast<double>(value) / found.chance.mean),
-                     fmt::format("Q {:.4f}   K {:.4f}   V {:.4f}   chance {:.4f}", found.q.at(writer, reader),
-                                 found.k.at(writer, reader), found.v.at(writer, reader), found.chance.mean),
+      tooltip(c.ui, {say("{} → {}: {:.4f}, {:.2f} × chance", label(found, writer), label(found, reader), value,
+                         static_cast<double>(value) / found.chance.mean),
+                     say("Q {:.4f}   K {:.4f}   V {:.4f}   chance {:.4f}", found.q.at(writer, reader),
+                         found.k.at(writer, reader), found.v.at(writer, reader), found.chance.mean),
                      kind_ == 0   ? "‖W_OV W_QK‖ ÷ (‖W_OV‖ ‖W_QK‖)"
                      : kind_ == 1 ? "‖W_OV W_QKᵀ‖ ÷ (‖W_OV‖ ‖W_QK‖)"
                                   : "‖W_OV W_OV‖ ÷ (‖W_OV‖ ‖W_OV‖)",
-                     "Frobenius norms, the first norms' gains folded in, F32 weights"});
+                     said("Frobenius norms, the first norms' gains folded in, F32 weights")});
     if (touch.clicked) c.editor.select(nth(found.heads, reader));
   }
 

@@ -21,6 +21,7 @@
 #include "app/workspaces/head_cells.h"
 #include "app/workspaces/scene_slot.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/map_cells.h"
 
@@ -49,7 +50,7 @@ class DetectorPage final : public Page {
 
   void middle(const PageContext& c) override {
     if (!c.trace() || c.trace()->maps.empty())
-      return empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
+      return empty_state(c.ui, said("There is no text yet"), said("Open a model and write a prompt in Explore."));
     search(c);
     const float room = ImGui::GetContentRegionAvail().x, gap = c.ui.px(20), height = ImGui::GetContentRegionAvail().y;
     const float list = std::clamp(room * 0.35f, std::min(c.ui.px(215), room / 2), c.ui.px(380));
@@ -70,8 +71,8 @@ class DetectorPage final : public Page {
     if (r.reading() && !rule.empty()) taken_ = rule_ = rule;
   }
   void right(const PageContext& c) override {
-    section(c.ui, "WHICH CELLS");
-    static constexpr const char* ways[] = {"by a rule", "painted"};
+    section(c.ui, said("WHICH CELLS"));
+    static constexpr const char* ways[] = {to_say("by a rule"), to_say("painted")};
     int way = painting_ ? 1 : 0;
     if (segmented(c.ui, "cells by", ways, way, ImGui::GetContentRegionAvail().x)) {
       painting_ = way == 1;
@@ -81,15 +82,14 @@ class DetectorPage final : public Page {
     painting_ ? paint_controls(c) : rule_controls(c);
     ImGui::Dummy({0, c.ui.px(6)});
     if (found()) {
-      section(c.ui, "FOUND");
+      section(c.ui, said("FOUND"));
       const Index rows = found()->heads.empty() ? 0 : found()->heads.front().rows;
-      fact(c.ui, "Cells", std::to_string(found()->pattern->count()), nullptr,
-           {"cells that match, of all queries × keys", "those a head may not see do not count for it"});
-      fact(c.ui, "Rows that count", std::to_string(rows), nullptr,
-           {"query rows with at least one matching key that they may see"});
-      note(c.ui,
-           "Score: mean over those rows of the attention on matching keys. Chance: the same for a head that spreads "
-           "its attention evenly over the keys it may see.");
+      fact(c.ui, said("Cells"), std::to_string(found()->pattern->count()), nullptr,
+           {said("cells that match, of all queries × keys"), said("those a head may not see do not count for it")});
+      fact(c.ui, said("Rows that count"), std::to_string(rows), nullptr,
+           {said("query rows with at least one matching key that they may see")});
+      note(c.ui, said("Score: mean over those rows of the attention on matching keys. Chance: the same for a head that "
+                      "spreads its attention evenly over the keys it may see."));
       ImGui::Dummy({0, c.ui.px(6)});
     }
     selected_head(c);
@@ -108,10 +108,11 @@ class DetectorPage final : public Page {
       ImGui::SetNextItemWidth(-1);
       if (input_line(c.ui, "##rule", "k == q - 1", rule)) error_.clear();
     }
-    if (menu_button(c.ui, "Known classes", "Known classes", "", c.ui.px(26))) ImGui::OpenPopup("known classes");
+    if (menu_button(c.ui, "Known classes", said("Known classes"), "", c.ui.px(26))) ImGui::OpenPopup("known classes");
     if (ImGui::BeginPopup("known classes")) {
       for (const DetectorPreset& preset : detector_presets())
-        if (ImGui::MenuItem(preset.title.c_str(), preset.rule.c_str(), rule == preset.rule))
+        if (ImGui::MenuItem(fmt::format("{}###{}", said(preset.title), preset.title).c_str(), preset.rule.c_str(),
+                            rule == preset.rule))
           rule = preset.rule, error_.clear();
       ImGui::EndPopup();
     }
@@ -129,14 +130,13 @@ class DetectorPage final : public Page {
       error_text(c.ui, error_);
     }
     const UseFont font(c.ui, c.ui.small());
-    note(c.ui,
-         "q query, k key, n tokens, token[i]; + - * / %, abs(x); == != < <= > >=; and, or, not. "
-         "Tokens compare with tokens or with a text: token[k] == \"␣the\".");
+    note(c.ui, said("q query, k key, n tokens, token[i]; + - * / %, abs(x); == != < <= > >=; and, or, not. Tokens "
+                    "compare with tokens or with a text: token[k] == \"␣the\"."));
   }
 
   void paint_controls(const PageContext& c) {
-    note(c.ui, "Drag over the map: cells are switched on, or off where you begin on one that is on.");
-    if (button(c.ui, "Clear") && c.trace()) clear(static_cast<Index>(c.trace()->tokens.size()));
+    note(c.ui, said("Drag over the map: cells are switched on, or off where you begin on one that is on."));
+    if (button(c.ui, to_say("Clear")) && c.trace()) clear(static_cast<Index>(c.trace()->tokens.size()));
   }
 
   /// Asks for the ranking whenever cells or trace changed.
@@ -174,8 +174,8 @@ class DetectorPage final : public Page {
 
   void map(const PageContext& c) {
     const HeadId head = c.state().document.selected;
-    section(c.ui, fmt::format("LAYER {} HEAD {}", head.layer, head.head),
-            painting_ ? "drag to paint the cells" : "framed: cells that match");
+    section(c.ui, say("LAYER {} HEAD {}", head.layer, head.head),
+            painting_ ? said("drag to paint the cells") : said("framed: cells that match"));
     const double width = std::floor(c.room());
     const double height = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 4);
     slot_.want(c.jobs, c.ui, c.results().run, fmt::format("{}.{} {} {}", head.layer, head.head, width, height),
@@ -200,14 +200,16 @@ class DetectorPage final : public Page {
     if (painting_ && bin == 1) paint(heat, touch);
     if (touch.cell && touch.mark && touch.mark->id == "map" && bin == 1) {
       const AttentionMap* attention = c.results().map(head);
-      if (attention && touch.cell->row < attention->n_query() && touch.cell->column < attention->n_key())
+      if (attention && touch.cell->row < attention->n_query() && touch.cell->column < attention->n_key()) {
+        const float weight = attention->weight(touch.cell->row, touch.cell->column);
         tooltip(c.ui,
                 {fmt::format("{} → {}", token_label(*c.trace(), touch.cell->row),
                              token_label(*c.trace(), touch.cell->column)),
-                 fmt::format("weight {:.4f}{}", attention->weight(touch.cell->row, touch.cell->column),
-                             attention->masked(touch.cell->row, touch.cell->column) ? ", masked" : ""),
-                 shown.has(touch.cell->row, touch.cell->column) ? "matches" : "does not match",
+                 attention->masked(touch.cell->row, touch.cell->column) ? say("weight {:.4f}, masked", weight)
+                                                                        : say("weight {:.4f}", weight),
+                 shown.has(touch.cell->row, touch.cell->column) ? said("matches") : said("does not match"),
                  fmt::format("{}[{}, {}], F32", map_name(*c.trace(), head), touch.cell->row, touch.cell->column)});
+      }
     }
   }
 
@@ -257,7 +259,7 @@ class DetectorPage final : public Page {
   }
 
   void ranking(const PageContext& c) {
-    section(c.ui, "HEADS BY MATCH", "score, chance");
+    section(c.ui, said("HEADS BY MATCH"), said("score, chance"));
     if (!found()) return;
     std::vector<std::size_t> order(found()->heads.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -266,9 +268,11 @@ class DetectorPage final : public Page {
     };
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return score(a) > score(b); });
     if (order.empty() || score(order.front()) < 0)
-      return empty_state(c.ui, "No cell matches", "No head may see a matching cell on this text.");
-    c.ui.pictures.add_table("heads by match", "heads by match", [found = found(), order] {
-      Table out{"heads by match", {"layer", "head", "score", "chance", "rows"}, {}};
+      return empty_state(c.ui, said("No cell matches"), said("No head may see a matching cell on this text."));
+    c.ui.pictures.add_table("heads by match", said("heads by match"), [found = found(), order] {
+      Table out{said("heads by match"),
+                {to_say("layer"), to_say("head"), to_say("score"), to_say("chance"), to_say("rows")},
+                {}};
       for (const std::size_t i : order) {
         const Detection& d = found->heads[i];
         out.rows.push_back({std::to_string(d.id.layer), std::to_string(d.id.head), number_cell(d.score),
@@ -311,12 +315,12 @@ class DetectorPage final : public Page {
                   {{0, 0}, fmt::format("{:.3f}", d.chance), c.ui.number(), c.ui.theme.faint, Anchor::end, 0},
                   {at.x + room - c.ui.px(6), base});
         if (hovered)
-          tooltip(c.ui, {fmt::format("Layer {} Head {}", d.id.layer, d.id.head),
-                         told ? fmt::format("score {:.4f}, chance {:.4f}: {:.1f} times chance", d.score, d.chance,
-                                            d.score / d.chance)
-                              : "no score: the weights of this head are no probabilities",
-                         fmt::format("mean over {} rows of the weight on matching keys", d.rows),
-                         map_name(*c.trace(), d.id) + ", F32"});
+          tooltip(
+              c.ui,
+              {say("Layer {} Head {}", d.id.layer, d.id.head),
+               told ? say("score {:.4f}, chance {:.4f}: {:.1f} times chance", d.score, d.chance, d.score / d.chance)
+                    : said("no score: the weights of this head are no probabilities"),
+               say("mean over {} rows of the weight on matching keys", d.rows), map_name(*c.trace(), d.id) + ", F32"});
       }
     ImGui::PopStyleVar();
     clipper.End();
@@ -330,7 +334,7 @@ class DetectorPage final : public Page {
   std::optional<std::string> taken_;  // … and one of a session, to be put there
   std::shared_ptr<const CellPattern> painted_ = std::make_shared<const CellPattern>();
   std::optional<bool> stroke_;  // while the button is down: cells are switched on, or off
-  Answer<Cells, Found> found_{{"detector", "looking for the rule"}};
+  Answer<Cells, Found> found_{{"detector", to_say("looking for the rule")}};
 };
 
 }  // namespace

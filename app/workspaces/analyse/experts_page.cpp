@@ -15,6 +15,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/model/experts.h"
 #include "viz/scene/map_cells.h"
 
@@ -25,7 +26,7 @@ namespace {
 class ExpertsPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    static constexpr const char* views[] = {"Tokens of a layer", "All layers"};
+    static constexpr const char* views[] = {to_say("Tokens of a layer"), to_say("All layers")};
     segmented(c.ui, "experts view", views, view_);
     ImGui::Dummy({0, c.ui.px(4)});
     if (!c.results().model.model) return no_reading_yet(c);
@@ -47,55 +48,54 @@ class ExpertsPage final : public ReadingPage {
   void right(const PageContext& c) override {
     const auto answer = job_.answer();
     if (!answer) return;
-    section(c.ui, "BLOCK");
+    section(c.ui, said("BLOCK"));
     layer_control(c, layer_);
-    position_control(c, "whose experts are listed");
+    position_control(c, said("whose experts are listed"));
     const RoutingReport& report = answer->result;
     const ExpertRouting& routing = shown(report);
     if (routing.layer != layer_)
-      note(c.ui, fmt::format("Layer {} has one MLP for every token; shown is layer {}, the next that has experts.",
-                             layer_, routing.layer));
+      note(c.ui, say("Layer {} has one MLP for every token; shown is layer {}, the next that has experts.", layer_,
+                     routing.layer));
     const Index row = std::min(pinned_row(c, *answer->source.trace), routing.weights.dim(0) - 1);
     router(c, *answer, routing, row);
-    section(c.ui, "LOAD", fmt::format("layer {}, even share in grey", routing.layer));
+    section(c.ui, said("LOAD"), say("layer {}, even share in grey", routing.layer));
     const std::string even = fmt::format("{:.2f} %", 100 * report.chance);
     const auto busiest = std::ranges::max_element(routing.load) - routing.load.begin();
-    fact(c.ui, fmt::format("Most: expert {}", busiest), fmt::format("{:.2f} %", 100 * nth(routing.load, busiest)),
-         nullptr, {"tokens that it took ÷ (tokens · experts per token)"}, &even);
-    fact(c.ui, "Without a token", std::to_string(std::ranges::count(routing.tokens, 0)), nullptr,
-         {fmt::format("of {} experts, on this text", report.experts)});
+    fact(c.ui, say("Most: expert {}", busiest), fmt::format("{:.2f} %", 100 * nth(routing.load, busiest)), nullptr,
+         {said("tokens that it took ÷ (tokens · experts per token)")}, &even);
+    fact(c.ui, said("Without a token"), std::to_string(std::ranges::count(routing.tokens, 0)), nullptr,
+         {say("of {} experts, on this text", report.experts)});
     const std::string all = std::to_string(report.experts);
-    fact(c.ui, "As many as even work takes", fmt::format("{:.1f}", routing.used), nullptr,
-         {"exp of the entropy of the loads"}, &all);
-    fact(c.ui, "Balance (even 1)", fmt::format("{:.3f}", routing.balance), nullptr,
-         {"E Σ load · mean router probability: 1 where even", "Fedus et al. 2022: what the auxiliary loss holds down"});
+    fact(c.ui, said("As many as even work takes"), fmt::format("{:.1f}", routing.used), nullptr,
+         {said("exp of the entropy of the loads")}, &all);
+    fact(c.ui, said("Balance (even 1)"), fmt::format("{:.3f}", routing.balance), nullptr,
+         {said("E Σ load · mean router probability: 1 where even"),
+          said("Fedus et al. 2022: what the auxiliary loss holds down")});
     shared(c, routing);
-    section(c.ui, "WITH A CAPACITY", "framed: dropped");
-    slider(c.ui, "Capacity factor", capacity_, {0.25, 4, 1.25, true, "×", 2});
+    section(c.ui, said("WITH A CAPACITY"), said("framed: dropped"));
+    slider(c.ui, to_say("Capacity factor"), capacity_, {0.25, 4, 1.25, true, "×", 2});
     const DroppedTokens dropped = dropped_tokens(routing, capacity_);
     const Index places = std::accumulate(routing.tokens.begin(), routing.tokens.end(), Index{0});
-    fact(c.ui, "An expert takes", fmt::format("{} token{}", dropped.capacity, dropped.capacity == 1 ? "" : "s"),
+    fact(c.ui, said("An expert takes"), dropped.capacity == 1 ? said("1 token") : say("{} tokens", dropped.capacity),
          nullptr,
-         {fmt::format("⌈{:.2f} · {} ÷ {}⌉: factor · tokens · experts per token ÷ experts", capacity_, places,
-                      report.experts),
+         {say("⌈{:.2f} · {} ÷ {}⌉: factor · tokens · experts per token ÷ experts", capacity_, places, report.experts),
           "Fedus et al. 2022, § 2.2"});
-    fact(c.ui, "Dropped", fmt::format("{} of {} places", dropped.places.size(), places), nullptr,
-         {"later tokens of experts that are full, in the order of the text"});
-    fact(c.ui, "Without any expert", fmt::format("{} token{}", dropped.whole, dropped.whole == 1 ? "" : "s"), nullptr,
-         {"the residual stream alone carries them past this layer"});
-    note(c.ui, "Counted, not run: this model was run without a capacity, as it is meant to be.");
+    fact(c.ui, said("Dropped"), say("{} of {} places", dropped.places.size(), places), nullptr,
+         {said("later tokens of experts that are full, in the order of the text")});
+    fact(c.ui, said("Without any expert"), dropped.whole == 1 ? said("1 token") : say("{} tokens", dropped.whole),
+         nullptr, {said("the residual stream alone carries them past this layer")});
+    note(c.ui, said("Counted, not run: this model was run without a capacity, as it is meant to be."));
   }
 
  private:
   using Reading = ReadingJob<RoutingReport>::Reading;
 
   static void no_experts(const PageContext& c) {
-    constexpr const char* example = "tiny-mixtral";
-    if (empty_state(c.ui, "This model has no experts",
-                    "Every token goes through the one MLP of each layer. Mixtral, Qwen 3 MoE, OLMoE, GPT-OSS and "
-                    "DeepSeek have several, and so has the small model that comes with the program:",
-                    fmt::format("Open {}", example).c_str()))
-      c.app.explorer.files.open_example(example);
+    if (empty_state(c.ui, said("This model has no experts"),
+                    said("Every token goes through the one MLP of each layer. Mixtral, Qwen 3 MoE, OLMoE, GPT-OSS and "
+                         "DeepSeek have several, and so has the small model that comes with the program:"),
+                    to_say("Open tiny-mixtral")))
+      c.app.explorer.files.open_example("tiny-mixtral");
   }
 
   /// What the router makes of one token, step by step: a logit for every expert, softmax, the largest, their weights.
@@ -103,10 +103,10 @@ class ExpertsPage final : public ReadingPage {
     constexpr std::size_t most = 8;
     const ExpertConfig& config = reading.source.model.model->config().experts;
     const bool softmax = config.score == RouterScore::softmax;
-    section(c.ui, "ROUTER", token_label(*reading.source.trace, row));
+    section(c.ui, said("ROUTER"), token_label(*reading.source.trace, row));
     {
       const UseFont font(c.ui, c.ui.small());
-      paragraph(c.ui, softmax ? "logit · softmax → weight" : "logit → weight", c.ui.theme.muted);
+      paragraph(c.ui, softmax ? said("logit · softmax → weight") : said("logit → weight"), c.ui.theme.muted);
     }
     std::vector<Index> order(static_cast<std::size_t>(reading.result.experts));
     std::iota(order.begin(), order.end(), Index{0});
@@ -119,27 +119,27 @@ class ExpertsPage final : public ReadingPage {
     for (const Index e : order) {
       const bool taken = weight(e) != 0;
       const std::string share = softmax ? fmt::format(" · {:.3f}", nth(probability, e)) : "";
-      fact(c.ui, fmt::format("Expert {}", e),
-           fmt::format("{:+.2f}{} → {}", logit(e), share, taken ? fmt::format("{:.3f}", weight(e)) : "not taken"),
+      fact(c.ui, say("Expert {}", e),
+           fmt::format("{:+.2f}{} → {}", logit(e), share, taken ? fmt::format("{:.3f}", weight(e)) : said("not taken")),
            taken ? nullptr : &c.ui.theme.muted,
            {fmt::format("{}[{}, {}] = {:.4f}", name(Site{SiteKind::router_logits, routing.layer}), row, e, logit(e)),
             fmt::format("{}[{}, {}] = {:.4f}", name(Site{SiteKind::router_weights, routing.layer}), row, e, weight(e)),
-            config.renormalized ? "the weights of those taken are divided by their sum"
-                                : "the weights are as they are"});
+            config.renormalized ? said("the weights of those taken are divided by their sum")
+                                : said("the weights are as they are")});
     }
   }
 
   /// Whether experts go by what a token is.
   static void shared(const PageContext& c, const ExpertRouting& routing) {
-    section(c.ui, "EXPERTS IN COMMON", "chance in grey");
+    section(c.ui, said("EXPERTS IN COMMON"), said("chance in grey"));
     const auto share = [](double of) { return std::isnan(of) ? std::string("–") : fmt::format("{:.0f} %", 100 * of); };
     const std::string chance = share(routing.shared.any);
-    fact(c.ui, "The same token again", share(routing.shared.same), nullptr,
-         {fmt::format("experts that took both ÷ experts of a token, mean over {} pairs", routing.shared.same_pairs),
-          "chance: of any two tokens of the text"},
+    fact(c.ui, said("The same token again"), share(routing.shared.same), nullptr,
+         {say("experts that took both ÷ experts of a token, mean over {} pairs", routing.shared.same_pairs),
+          said("chance: of any two tokens of the text")},
          &chance);
-    fact(c.ui, "One behind the other", share(routing.shared.next), nullptr,
-         {"the same of every token and the one behind it", "Jiang et al. 2024, § 5"}, &chance);
+    fact(c.ui, said("One behind the other"), share(routing.shared.next), nullptr,
+         {said("the same of every token and the one behind it"), "Jiang et al. 2024, § 5"}, &chance);
   }
 
   /// The layer that is chosen, or the next that has experts.
@@ -154,7 +154,7 @@ class ExpertsPage final : public ReadingPage {
     const ExpertRouting& routing = shown(answer->result);
     const double width = std::max(std::floor(c.room()), 64 + 17.0 * static_cast<double>(routing.weights.dim(0))),
                  room = room_below(c);
-    section(c.ui, "WHICH EXPERT TOOK WHICH TOKEN", fmt::format("layer {} · click pins the token", routing.layer));
+    section(c.ui, said("WHICH EXPERT TOOK WHICH TOKEN"), say("layer {} · click pins the token", routing.layer));
     matrix_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", routing.layer, width, room),
                  [answer, &routing, width, height = std::max(room * 0.5, 160.0)](const Style& style) {
                    Matrix matrix = routing_matrix(answer->result, routing, answer->source.trace);
@@ -177,15 +177,14 @@ class ExpertsPage final : public ReadingPage {
       const float weight = routing.weights.at(cell->column, cell->row);
       tooltip(
           c.ui,
-          {weight != 0
-               ? fmt::format("expert {} took {}: weight {:.4f}", cell->row,
+          {weight != 0 ? say("expert {} took {}: weight {:.4f}", cell->row,
                              token_word(*answer->source.trace, cell->column), weight)
-               : fmt::format("expert {} did not take {}", cell->row, token_word(*answer->source.trace, cell->column)),
+                       : say("expert {} did not take {}", cell->row, token_word(*answer->source.trace, cell->column)),
            fmt::format("{}[{}, {}]", name(Site{SiteKind::router_weights, routing.layer}), cell->column, cell->row)});
       if (touch.clicked) c.editor.pin(cell->column);
     }
     if (!matrix_.scene()) return;  // whose height says how much is left
-    section(c.ui, "WHAT EACH EXPERT TOOK", "its load beside the even share, and its tokens");
+    section(c.ui, said("WHAT EACH EXPERT TOOK"), said("its load beside the even share, and its tokens"));
     const double list_width = std::floor(c.room()), list_height = std::max(room_below(c) - 18, 110.0);
     list_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", routing.layer, list_width, list_height),
                [answer, &routing, list_width, list_height](const Style& style) {
@@ -198,7 +197,7 @@ class ExpertsPage final : public ReadingPage {
     const auto answer = job_.answer();
     const double width = std::max(std::floor(c.room()), 80 + 14.0 * answer->result.experts),
                  height = std::max(room_below(c) - 40, 160.0);
-    section(c.ui, "LOAD IN EVERY LAYER", "times the even share · click chooses the layer");
+    section(c.ui, said("LOAD IN EVERY LAYER"), said("times the even share · click chooses the layer"));
     loads_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Style& style) {
       Matrix matrix = load_matrix(answer->result);
       matrix.width = width, matrix.height = height;
@@ -214,10 +213,10 @@ class ExpertsPage final : public ReadingPage {
         cell->column >= answer->result.experts)
       return;
     const ExpertRouting& routing = nth(answer->result.layers, cell->row);
-    tooltip(c.ui, {fmt::format("layer {} expert {}: {} tokens, {:.2f} % of the load (even {:.2f} %)", routing.layer,
-                               cell->column, nth(routing.tokens, cell->column), 100 * nth(routing.load, cell->column),
-                               100 * answer->result.chance),
-                   fmt::format("{:.2f} % of the weight", 100 * nth(routing.weight, cell->column))});
+    tooltip(c.ui,
+            {say("layer {} expert {}: {} tokens, {:.2f} % of the load (even {:.2f} %)", routing.layer, cell->column,
+                 nth(routing.tokens, cell->column), 100 * nth(routing.load, cell->column), 100 * answer->result.chance),
+             say("{:.2f} % of the weight", 100 * nth(routing.weight, cell->column))});
     if (touch.clicked) layer_ = routing.layer, view_ = 0;
   }
 

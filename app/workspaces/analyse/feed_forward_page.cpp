@@ -15,6 +15,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "core/metrics/next_token.h"
 #include "core/model/parameter_parts.h"
 #include "viz/scene/map_cells.h"
@@ -44,7 +45,7 @@ std::string grouped(std::int64_t value) {
 class FeedForwardPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    static constexpr const char* views[] = {"Neurons", "Activation functions", "Parameters"};
+    static constexpr const char* views[] = {to_say("Neurons"), to_say("Activation functions"), to_say("Parameters")};
     segmented(c.ui, "ffn view", views, view_);
     ImGui::Dummy({0, c.ui.px(4)});
     if (!c.results().model.model) return no_reading_yet(c);
@@ -70,12 +71,12 @@ class FeedForwardPage final : public ReadingPage {
   void neurons(const PageContext& c) {
     const ModelConfig& config = c.results().model.model->config();
     if (config.dims.d_mlp == 0)
-      return empty_state(c.ui, "This model has no feed-forward layers",
-                         "Its blocks are attention alone; open another model.");
+      return empty_state(c.ui, said("This model has no feed-forward layers"),
+                         said("Its blocks are attention alone; open another model."));
     if (config.experts.at(std::clamp(layer_, 0, config.dims.layers - 1)))
-      return empty_state(c.ui, "This layer has experts in place of one MLP",
-                         fmt::format("Each token passes through {} of {}; the page Experts shows which.",
-                                     config.experts.per_token, config.experts.count));
+      return empty_state(c.ui, said("This layer has experts in place of one MLP"),
+                         say("Each token passes through {} of {}; the page Experts shows which.",
+                             config.experts.per_token, config.experts.count));
     if (!c.trace()) return no_reading_yet(c);
     keep_inside(c, token_);
     const int layer = std::clamp(layer_, 0, config.dims.layers - 1);
@@ -96,11 +97,11 @@ class FeedForwardPage final : public ReadingPage {
     ImGui::SameLine(0, c.ui.px(16));
     histogram(c, post_, "after activation", answer, half, height, false);
     ImGui::Dummy({0, c.ui.px(4)});
-    section(c.ui, "ACTIVE BY POSITION", "share of neurons whose pre-activation is above 0 · click pins");
+    section(c.ui, said("ACTIVE BY POSITION"), said("share of neurons whose pre-activation is above 0 · click pins"));
     active(c, answer, width, std::clamp(room_below(c) * 0.4, 120.0, 220.0));
-    section(c.ui, "NEURONS THAT WRITE MOST",
-            fmt::format("layer {} at {} ({})", answer->result.layer,
-                        token_label(*answer->source.trace, answer->result.of.position), answer->result.of.position));
+    section(c.ui, said("NEURONS THAT WRITE MOST"),
+            say("layer {} at {} ({})", answer->result.layer,
+                token_label(*answer->source.trace, answer->result.of.position), answer->result.of.position));
     table(c, answer);
   }
 
@@ -113,8 +114,8 @@ class FeedForwardPage final : public ReadingPage {
                 const FeedForward& f = answer->result;
                 Histogram picture =
                     neuron_histogram(before ? f.pre : f.post,
-                                     fmt::format("{} activation, {}", before ? "before the" : "after the",
-                                                 name(Site{before ? SiteKind::mlp_pre : SiteKind::mlp_post, f.layer})),
+                                     before ? say("before the activation, {}", name(Site{SiteKind::mlp_pre, f.layer}))
+                                            : say("after the activation, {}", name(Site{SiteKind::mlp_post, f.layer})),
                                      before ? style.theme.muted : style.theme.accent);
                 picture.width = width;
                 picture.height = height;
@@ -125,30 +126,32 @@ class FeedForwardPage final : public ReadingPage {
 
   void active(const PageContext& c, const std::shared_ptr<const Reading>& answer, double width, double height) {
     const Index pinned = pinned_row(c, *answer->source.trace);
-    active_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", pinned, width, height),
-                 [answer, pinned, width, height](const Style& style) {
-                   TokenBars bars;
-                   bars.tokens = answer->source.trace;
-                   bars.values = answer->result.active;
-                   for (std::size_t i = 0; i < bars.values.size(); ++i)
-                     bars.tooltips.push_back(fmt::format("position {}: {:.1f} % of neurons with {}[{}, i] > 0", i,
-                                                         100 * bars.values[i],
-                                                         name(Site{SiteKind::mlp_pre, answer->result.layer}), i));
-                   bars.levels = {{0.5, "half", "half of the neurons"}};
-                   bars.marked = pinned;
-                   bars.unit = "share of neurons";
-                   bars.width = width, bars.height = height;
-                   return token_bars_scene(bars, style);
-                 });
+    active_.want(
+        c.jobs, c.ui, answer, fmt::format("{} {} {}", pinned, width, height),
+        [answer, pinned, width, height](const Style& style) {
+          TokenBars bars;
+          bars.tokens = answer->source.trace;
+          bars.values = answer->result.active;
+          for (std::size_t i = 0; i < bars.values.size(); ++i)
+            bars.tooltips.push_back(say("position {}: {:.1f} % of neurons with {}[{}, i] > 0", i, 100 * bars.values[i],
+                                        name(Site{SiteKind::mlp_pre, answer->result.layer}), i));
+          bars.levels = {{0.5, said("half"), said("half of the neurons")}};
+          bars.marked = pinned;
+          bars.unit = said("share of neurons");
+          bars.width = width, bars.height = height;
+          return token_bars_scene(bars, style);
+        });
     const SceneTouch touch = wide_scene(c, active_, "active");
     if (const auto* token = meaning<TokenAt>(touch.mark); token && touch.clicked) c.editor.pin(token->position);
   }
 
   void table(const PageContext& c, const std::shared_ptr<const Reading>& kept) {
     const Reading& answer = *kept;
-    c.ui.pictures.add_table("neurons", "strongest neurons", [kept] {
-      Table out{
-          "strongest neurons", {"neuron", "pre", "linear", "post", "norm of what it writes", "logit", "raises"}, {}};
+    c.ui.pictures.add_table("neurons", said("strongest neurons"), [kept] {
+      Table out{said("strongest neurons"),
+                {to_say("neuron"), "pre", to_say("linear"), "post", to_say("norm of what it writes"), to_say("logit"),
+                 to_say("raises")},
+                {}};
       for (const Neuron& n : kept->result.neurons) {
         std::string raises;
         for (const NextToken& t : n.raises)
@@ -168,11 +171,11 @@ class FeedForwardPage final : public ReadingPage {
                            {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(130))}))
       return;
     ImGui::TableSetupScrollFreeze(0, 1);
-    std::vector<const char*> titles{"neuron", "pre"};
-    if (gated) titles.push_back("linear");
-    for (const char* title : {"post", "‖written‖", "logit"}) titles.push_back(title);
+    std::vector<const char*> titles{said("neuron"), "pre"};
+    if (gated) titles.push_back(said("linear"));
+    for (const char* title : {"post", said("‖written‖"), said("logit")}) titles.push_back(title);
     for (const char* title : titles) ImGui::TableSetupColumn(title);
-    ImGui::TableSetupColumn("raises most", ImGuiTableColumnFlags_WidthStretch);
+    ImGui::TableSetupColumn(said("raises most"), ImGuiTableColumnFlags_WidthStretch);
     ImGui::TableHeadersRow();
     for (const Neuron& n : answer.result.neurons) {
       std::string raises;
@@ -190,38 +193,42 @@ class FeedForwardPage final : public ReadingPage {
         text_line(c.ui, text);
       }
       if (ImGui::IsItemHovered())
-        tooltip(c.ui, {fmt::format("neuron {} writes a · W_down[{}], a = {:+.4f}", n.index, n.index, n.post),
-                       "logits through the last norm, its scale as in this run, less the vocabulary's mean"});
+        tooltip(c.ui, {say("neuron {} writes a · W_down[{}], a = {:+.4f}", n.index, n.index, n.post),
+                       said("logits through the last norm, its scale as in this run, less the vocabulary's mean")});
     }
     ImGui::EndTable();
   }
 
   void neuron_controls(const PageContext& c) {
-    section(c.ui, "BLOCK");
+    section(c.ui, said("BLOCK"));
     layer_control(c, layer_);
-    position_control(c, "whose neurons are listed");
+    position_control(c, said("whose neurons are listed"));
     const auto answer = job_.answer();
-    section(c.ui, "LOGIT OF", "empty: the most probable one");
+    section(c.ui, said("LOGIT OF"), said("empty: the most probable one"));
     token_field(c, "##neurons token", answer ? token_text(answer->source.model, answer->result.of.token) : "", token_);
     if (!answer) return;
     const FeedForward& f = answer->result;
     const ModelConfig& config = answer->source.model.model->config();
-    section(c.ui, "HERE", fmt::format("{}{}", title(config.activation), config.gated_mlp ? ", gated" : ""));
+    section(c.ui, said("HERE"),
+            config.gated_mlp ? say("{}, gated", said_view(title(config.activation)))
+                             : std::string(said_view(title(config.activation))));
     const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
-    fact(c.ui, "Neurons", std::to_string(config.dims.d_mlp), nullptr, {"d_mlp of the model's configuration"});
-    fact(c.ui, "Active at this position", percent(nth(f.active, f.of.position)), nullptr,
-         {fmt::format("share with {} > 0", name(Site{SiteKind::mlp_pre, f.layer}))});
-    fact(c.ui, "Active somewhere in the text", percent(f.ever_active), nullptr, {"at one position or more"});
-    fact(c.ui, "Write half of it all", percent(f.half), nullptr,
-         {"fewest neurons whose ‖a W_down‖ sum to half of Σ ‖a W_down‖ here", "few = sparse"});
-    section(c.ui, "IN THE LOGIT", "of " + token_text(answer->source.model, f.of.token));
-    fact(c.ui, "Whole MLP of this layer", signed_words(f.logit), nullptr,
-         {fmt::format("Σ a W_down · d + b_down · d, d as in direct logit attribution"),
-          "equals that page's MLP part of this layer"});
-    fact(c.ui, "… of it the bias", signed_words(f.bias_logit), nullptr, {"b_down · d"});
+    fact(c.ui, said("Neurons"), std::to_string(config.dims.d_mlp), nullptr,
+         {said("d_mlp of the model's configuration")});
+    fact(c.ui, said("Active at this position"), percent(nth(f.active, f.of.position)), nullptr,
+         {say("share with {} > 0", name(Site{SiteKind::mlp_pre, f.layer}))});
+    fact(c.ui, said("Active somewhere in the text"), percent(f.ever_active), nullptr,
+         {said("at one position or more")});
+    fact(c.ui, said("Write half of it all"), percent(f.half), nullptr,
+         {said("fewest neurons whose ‖a W_down‖ sum to half of Σ ‖a W_down‖ here"), said("few = sparse")});
+    section(c.ui, said("IN THE LOGIT"), say("of {}", token_text(answer->source.model, f.of.token)));
+    fact(c.ui, said("Whole MLP of this layer"), signed_words(f.logit), nullptr,
+         {said("Σ a W_down · d + b_down · d, d as in direct logit attribution"),
+          said("equals that page's MLP part of this layer")});
+    fact(c.ui, said("… of it the bias"), signed_words(f.bias_logit), nullptr, {"b_down · d"});
     if (std::abs(f.edited_logit) > 1e-3 * std::max(1.0, std::abs(f.logit)))
-      fact(c.ui, "… and edits add", signed_words(f.edited_logit), nullptr,
-           {fmt::format("{} · d as recorded, less the sum above", name(Site{SiteKind::mlp_out, f.layer}))});
+      fact(c.ui, said("… and edits add"), signed_words(f.edited_logit), nullptr,
+           {say("{} · d as recorded, less the sum above", name(Site{SiteKind::mlp_out, f.layer}))});
   }
 
   void curves(const PageContext& c) {
@@ -239,9 +246,9 @@ class FeedForwardPage final : public ReadingPage {
   }
 
   void curve_controls(const PageContext& c) {
-    section(c.ui, "AT", "the same input through each");
+    section(c.ui, said("AT"), said("the same input through each"));
     slider(c.ui, "x", x_, {-4, 4, 1, false, "", 2});
-    slider(c.ui, "Linear branch u", gate_, {-3, 3, 1.5, false, "", 2});
+    slider(c.ui, to_say("Linear branch u"), gate_, {-3, 3, 1.5, false, "", 2});
     const auto answer = curves_job_.answer();
     if (!answer) return;
     const auto& curves = answer->result;
@@ -250,28 +257,28 @@ class FeedForwardPage final : public ReadingPage {
       const double at = std::clamp((x_ - x[0]) / step, 0.0, static_cast<double>(x.size() - 2));
       const auto k = static_cast<std::size_t>(at);
       const double value = y[k] + (at - static_cast<double>(k)) * (y[k + 1] - y[k]);
-      fact(c.ui, std::string(title(kind)), fmt::format("{:+.4f}", value), nullptr,
-           {std::string(formula(kind)), "from 321 points of the function the forward pass calls, linear between them"});
+      fact(c.ui, std::string(said_view(title(kind))), fmt::format("{:+.4f}", value), nullptr,
+           {std::string(said_view(formula(kind))),
+            said("from 321 points of the function the forward pass calls, linear between them")});
       if (kind == Activation::silu)
         fact(c.ui, "SwiGLU", fmt::format("{:+.4f}", value * gate_), nullptr,
-             {"SiLU(x) · u, u = the linear branch", "Shazeer 2020: FFN(x) = (SiLU(x W_gate) ∘ x W_up) W_down"});
+             {said("SiLU(x) · u, u = the linear branch"), "Shazeer 2020: FFN(x) = (SiLU(x W_gate) ∘ x W_up) W_down"});
     }
-    note(c.ui,
-         "ReLU is 0 for half of all inputs and lets no gradient through there. GELU and SiLU are smooth and dip "
-         "below 0 on the left; the tanh form is an approximation of GELU. A gated unit multiplies the result by "
-         "a second, linear reading of the same input: it can change the sign.");
+    note(c.ui, said("ReLU is 0 for half of all inputs and lets no gradient through there. GELU and SiLU are smooth and "
+                    "dip below 0 on the left; the tanh form is an approximation of GELU. A gated unit multiplies the "
+                    "result by a second, linear reading of the same input: it can change the sign."));
     if (answer->source.model.model->config().activation == Activation::solu)
-      note(c.ui, "This model's SoLU has no curve: a neuron gives x eˣ ÷ Σ eˣ over all of its layer.");
+      note(c.ui, said("This model's SoLU has no curve: a neuron gives x eˣ ÷ Σ eˣ over all of its layer."));
   }
 
   void parameters(const PageContext& c) {
     const ModelConfig& own = c.results().model.model->config();
-    bars(c, "THIS MODEL", own, "own parameters");
+    bars(c, said("THIS MODEL"), own, "own parameters");
     ImGui::Dummy({0, c.ui.px(10)});
     try {
       const ModelConfig other = parse_shape(shape_, "shape");
       shape_error_.clear();
-      bars(c, "THE SHAPE TYPED", other, "typed parameters");
+      bars(c, said("THE SHAPE TYPED"), other, "typed parameters");
     } catch (const Error& wrong) {
       shape_error_ = wrong.what();
     }
@@ -280,37 +287,38 @@ class FeedForwardPage final : public ReadingPage {
   void bars(const PageContext& c, const char* heading, const ModelConfig& config, const char* id) {
     const ParameterParts parts = parameter_parts(config);
     const auto total = static_cast<double>(parts.total());
-    section(c.ui, heading, fmt::format("{} parameters · {}", grouped(parts.total()), shape_words(config)));
+    section(c.ui, heading, say("{} parameters · {}", grouped(parts.total()), shape_words(config)));
     struct Part {
       const char* name;
       std::int64_t count;
       const char* formula;
     };
     const Part lines[] = {
-        {"token embedding", parts.embedding, "V d"},
-        {"positions", parts.positions, "context · d, where they are learned"},
-        {"attention", parts.attention, "layers (d q + 2 d k + q d), and biases"},
-        {"feed-forward", parts.mlp, "layers · 2 d m, gated 3 d m, and biases; of every expert, and the router"},
-        {"norms", parts.norms, "two per block and the last: gain, and bias for LayerNorm"},
-        {"unembedding", parts.unembedding, "d V, or 0 where it is the embedding again"}};
+        {said("token embedding"), parts.embedding, "V d"},
+        {said("positions"), parts.positions, said("context · d, where they are learned")},
+        {said("attention"), parts.attention, said("layers (d q + 2 d k + q d), and biases")},
+        {said("feed-forward"), parts.mlp,
+         said("layers · 2 d m, gated 3 d m, and biases; of every expert, and the router")},
+        {said("norms"), parts.norms, said("two per block and the last: gain, and bias for LayerNorm")},
+        {said("unembedding"), parts.unembedding, said("d V, or 0 where it is the embedding again")}};
     std::int64_t most = 1;
     for (const Part& part : lines) most = std::max(most, part.count);
     std::vector<Bar> bars;
     for (const Part& part : lines)
       bars.push_back({part.name, static_cast<double>(part.count) / static_cast<double>(most), -1,
                       fmt::format("{}   {:4.1f} %", grouped(part.count), 100 * static_cast<double>(part.count) / total),
-                      fmt::format("{} parameters: {}", grouped(part.count), part.formula)});
+                      say("{} parameters: {}", grouped(part.count), part.formula)});
     bar_list(c.ui, id, bars);
     if (parts.idle > 0)
-      note(c.ui, fmt::format("A token passes through {} of them: the experts that do not take it are not used.",
-                             grouped(parts.total() - parts.idle)));
+      note(c.ui, say("A token passes through {} of them: the experts that do not take it are not used.",
+                     grouped(parts.total() - parts.idle)));
     if (parts.tied > 0)
-      note(c.ui, fmt::format("The unembedding is the embedding again: {} parameters are not there twice.",
-                             grouped(parts.tied)));
+      note(c.ui,
+           say("The unembedding is the embedding again: {} parameters are not there twice.", grouped(parts.tied)));
   }
 
   void parameter_controls(const PageContext& c) {
-    section(c.ui, "SHAPE", "gpt2 or llama, then its numbers");
+    section(c.ui, said("SHAPE"), said("gpt2 or llama, then its numbers"));
     {
       const UseFont font(c.ui, c.ui.token());
       ImGui::SetNextItemWidth(-1);
@@ -319,18 +327,18 @@ class FeedForwardPage final : public ReadingPage {
     if (!shape_error_.empty()) error_text(c.ui, shape_error_);
     for (const Preset& preset : presets)
       if (button(c.ui, preset.name)) shape_ = preset.words;
-    note(c.ui,
-         "Words: layers, width, heads, kv_heads, d_head, mlp, vocab, context, tied=yes|no. Llama: RMSNorm, "
-         "rotary positions, a gated MLP, no biases. Counted from the shape alone.");
+    note(c.ui, said("Words: layers, width, heads, kv_heads, d_head, mlp, vocab, context, tied=yes|no. Llama: RMSNorm, "
+                    "rotary positions, a gated MLP, no biases. Counted from the shape alone."));
     const ParameterParts own = parameter_parts(c.results().model.model->config());
-    section(c.ui, "PER BLOCK", "of this model");
+    section(c.ui, said("PER BLOCK"), said("of this model"));
     const int layers = c.results().model.model->config().dims.layers;
-    fact(c.ui, "Attention", grouped(own.attention / layers), nullptr, {"weights and biases of W_Q, W_K, W_V, W_O"});
-    fact(c.ui, "Feed-forward", grouped(own.mlp / layers), nullptr, {"weights and biases"});
-    fact(c.ui, "Feed-forward ÷ attention",
+    fact(c.ui, said("Attention"), grouped(own.attention / layers), nullptr,
+         {said("weights and biases of W_Q, W_K, W_V, W_O")});
+    fact(c.ui, said("Feed-forward"), grouped(own.mlp / layers), nullptr, {said("weights and biases")});
+    fact(c.ui, said("Feed-forward ÷ attention"),
          own.attention > 0 ? fmt::format("{:.2f}", static_cast<double>(own.mlp) / static_cast<double>(own.attention))
                            : "–",
-         nullptr, {"2 where m = 4 d and every head has its own keys"});
+         nullptr, {said("2 where m = 4 d and every head has its own keys")});
   }
 
   int view_ = 0, layer_ = 0;

@@ -13,6 +13,7 @@
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/analysis/quantization.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/quantize_edit.h"
 #include "viz/scene/map_cells.h"
 
@@ -49,20 +50,20 @@ class FewBitsPage final : public ReadingPage {
   }
 
   void right(const PageContext& c) override {
-    section(c.ui, "ROUNDED TO", "symmetric, absmax");
+    section(c.ui, said("ROUNDED TO"), said("symmetric, absmax"));
     double bits = bits_;
-    if (slider(c.ui, "Bits", bits, {2, 8, 8, false, "", 0})) bits_ = static_cast<int>(std::lround(bits));
-    static constexpr const char* operands[] = {"weights", "and what they multiply"};
+    if (slider(c.ui, to_say("Bits"), bits, {2, 8, 8, false, "", 0})) bits_ = static_cast<int>(std::lround(bits));
+    static constexpr const char* operands[] = {to_say("weights"), to_say("and what they multiply")};
     segmented(c.ui, "rounded operands", operands, operands_, ImGui::GetContentRegionAvail().x);
-    static constexpr const char* steps[] = {"a step per tensor", "per row and column"};
+    static constexpr const char* steps[] = {to_say("a step per tensor"), to_say("per row and column")};
     segmented(c.ui, "rounding steps", steps, steps_, ImGui::GetContentRegionAvail().x);
-    slider(c.ui, "Apart from", apart_, {0.5, 20, 6, true, "", 1});
-    note(c.ui, "Dimensions in which some token reaches this are multiplied unrounded (LLM.int8(): 6).");
+    slider(c.ui, to_say("Apart from"), apart_, {0.5, 20, 6, true, "", 1});
+    note(c.ui, said("Dimensions in which some token reaches this are multiplied unrounded (LLM.int8(): 6)."));
     facts(c);
     const bool in_use = std::ranges::any_of(c.state().document.edits, of_this_page);
-    if (button(c.ui, in_use ? "Run the model unrounded" : "Run the model so")) use(c, !in_use);
+    if (button(c.ui, in_use ? to_say("Run the model unrounded") : to_say("Run the model so"))) use(c, !in_use);
     if (ImGui::IsItemHovered())
-      tooltip(c.ui, {"the edit “quantize” in all layers: every page then shows the rounded model"});
+      tooltip(c.ui, {said("the edit “quantize” in all layers: every page then shows the rounded model")});
   }
 
  private:
@@ -82,11 +83,11 @@ class FewBitsPage final : public ReadingPage {
     const auto runs = runs_.answer();
     if (runs) {
       const QuantizedRuns& of = runs->result;
-      section(c.ui, "LOSS ON THIS TEXT", "before → after");
-      fact(c.ui, "All layers", fmt::format("{:.3f} → {:.3f}", of.before.loss, of.chosen.loss), nullptr,
-           {c.predicts().loss, "the edit “quantize” in every layer, as chosen above"});
-      fact(c.ui, "KL of the answer", fmt::format("{:.4f} nats", of.chosen.kl), nullptr,
-           {"KL(before ‖ after) where the model answers, full vocabulary"});
+      section(c.ui, said("LOSS ON THIS TEXT"), said("before → after"));
+      fact(c.ui, said("All layers"), fmt::format("{:.3f} → {:.3f}", of.before.loss, of.chosen.loss), nullptr,
+           {said(c.predicts().loss), said("the edit “quantize” in every layer, as chosen above")});
+      fact(c.ui, said("KL of the answer"), say("{:.4f} nats", of.chosen.kl), nullptr,
+           {said("KL(before ‖ after) where the model answers, full vocabulary")});
     }
     const auto errors = errors_.answer();
     if (!errors || errors->result.matrices.empty()) return;
@@ -99,20 +100,21 @@ class FewBitsPage final : public ReadingPage {
           (!most || std::abs(each.largest) * most->typical > std::abs(most->largest) * each.typical))
         most = &each;
     }
-    section(c.ui, "OUTLIERS", "of what the matrices multiply");
-    fact(c.ui, "Kept apart",
-         fmt::format("{:.1f} % of the dimensions", 100.0 * static_cast<double>(apart) / static_cast<double>(in)),
-         nullptr, {fmt::format("{} of {} input dimensions of all matrices reach {:.1f}", apart, in, of.how.apart)});
+    section(c.ui, said("OUTLIERS"), said("of what the matrices multiply"));
+    fact(c.ui, said("Kept apart"),
+         say("{:.1f} % of the dimensions", 100.0 * static_cast<double>(apart) / static_cast<double>(in)), nullptr,
+         {say("{} of {} input dimensions of all matrices reach {:.1f}", apart, in, of.how.apart)});
     if (most)
-      fact(c.ui, "The largest", fmt::format("{:.0f} × the median", std::abs(most->largest) / most->typical), nullptr,
-           {fmt::format("{:.2f} in dimension {} of what {} of layer {} multiplies", most->largest,
-                        most->largest_dimension, symbol_of(most->matrix), most->layer),
-            fmt::format("median over its dimensions of the largest magnitude: {:.3f}", most->typical)});
-    note(c.ui,
-         apart == 0
-             ? fmt::format("No dimension reaches {:.1f} here: keeping apart changes nothing. Lower the threshold.",
-                           of.how.apart)
-             : "One large number makes the step of all that share it large. Kept apart, the rest has a finer one.");
+      fact(c.ui, said("The largest"), say("{:.0f} × the median", std::abs(most->largest) / most->typical), nullptr,
+           {say("{:.2f} in dimension {} of what {} of layer {} multiplies", most->largest, most->largest_dimension,
+                symbol_of(most->matrix), most->layer),
+            say("median over its dimensions of the largest magnitude: {:.3f}", most->typical)});
+    note(
+        c.ui,
+        apart == 0
+            ? say("No dimension reaches {:.1f} here: keeping apart changes nothing. Lower the threshold.", of.how.apart)
+            : said(
+                  "One large number makes the step of all that share it large. Kept apart, the rest has a finer one."));
   }
 
   void charts(const PageContext& c) {
@@ -120,11 +122,11 @@ class FewBitsPage final : public ReadingPage {
     const double width = std::floor(c.room()), half = std::floor((width - 24) / 2),
                  height = std::clamp(room_below(c) * 0.42, 150.0, 320.0);
     if (!answer) {
-      section(c.ui, "LOSS OVER BITS", "running the model with every number of bits");
+      section(c.ui, said("LOSS OVER BITS"), said("running the model with every number of bits"));
       ImGui::Dummy({0, c.ui.px(static_cast<float>(height))});
       return;
     }
-    section(c.ui, "LOSS OVER BITS", "whole model · on the right: one layer alone, as chosen");
+    section(c.ui, said("LOSS OVER BITS"), said("whole model · on the right: one layer alone, as chosen"));
     const ImVec2 at = ImGui::GetCursorPos();
     chart_slot(c, bits_slot_, "bits", answer, "", half, height,
                [answer](const Style& style) { return over_bits(answer->result, style); });
@@ -137,12 +139,12 @@ class FewBitsPage final : public ReadingPage {
   static LineChart over_bits(const QuantizedRuns& runs, const Style& style) {
     LineChart chart;
     chart.grid = chart.points = true;
-    chart.y_title = "loss, nats";
-    chart.x_title = "bits";
+    chart.y_title = said("loss, nats");
+    chart.x_title = said("bits");
     chart.x_ticks = {3, 4, 5, 6, 8};
-    ChartSeries lines[] = {{"per tensor", style.theme.key, {}, {}},
-                           {"per row", style.theme.accent, {}, {}},
-                           {"apart", style.theme.value, {}, {}}};
+    ChartSeries lines[] = {{said("per tensor"), style.theme.key, {}, {}},
+                           {said("per row"), style.theme.accent, {}, {}},
+                           {said("apart"), style.theme.value, {}, {}}};
     for (const QuantizedRuns::Run& run : runs.runs) {
       ChartSeries& line = nth(lines, run.way);
       line.x.push_back(run.bits), line.y.push_back(run.outcome.loss);
@@ -151,7 +153,7 @@ class FewBitsPage final : public ReadingPage {
       std::ranges::reverse(line.x), std::ranges::reverse(line.y);
       chart.series.push_back(std::move(line));
     }
-    ChartSeries before{"unrounded", style.theme.muted, {3, 8}, {runs.before.loss, runs.before.loss}};
+    ChartSeries before{said("unrounded"), style.theme.muted, {3, 8}, {runs.before.loss, runs.before.loss}};
     before.dashed = before.quiet = true;
     chart.series.push_back(std::move(before));
     return chart;
@@ -160,8 +162,8 @@ class FewBitsPage final : public ReadingPage {
   static LineChart over_layers(const QuantizedRuns& runs, const Style& style) {
     LineChart chart;
     chart.grid = chart.points = true;
-    chart.y_title = "change of loss, nats";
-    chart.x_title = "layer";
+    chart.y_title = said("change of loss, nats");
+    chart.x_title = said("layer");
     ChartSeries line{"", style.theme.accent, {}, {}};
     for (std::size_t layer = 0; layer < runs.layers.size(); ++layer) {
       line.x.push_back(static_cast<double>(layer));
@@ -174,8 +176,8 @@ class FewBitsPage final : public ReadingPage {
 
   void matrix(const PageContext& c) {
     const auto answer = errors_.answer();
-    section(c.ui, "ERROR OF EVERY MATRIX", "‖difference‖ ÷ ‖what it was‖, on this text");
-    static constexpr const char* views[] = {"products", "outliers apart", "weights"};
+    section(c.ui, said("ERROR OF EVERY MATRIX"), said("‖difference‖ ÷ ‖what it was‖, on this text"));
+    static constexpr const char* views[] = {to_say("products"), to_say("outliers apart"), to_say("weights")};
     segmented(c.ui, "shown error", views, shown_);
     const int shown = shown_;
     const SceneTouch touch =
@@ -187,13 +189,12 @@ class FewBitsPage final : public ReadingPage {
     for (const QuantizedMatrix& each : answer->result.matrices)
       if (each.layer == cell->row && cell->column < static_cast<Index>(columns.size()) &&
           nth(columns, cell->column) == each.matrix)
-        tooltip(c.ui,
-                {fmt::format("{} of layer {}", symbol_of(each.matrix), each.layer),
-                 fmt::format("products {:.4f}, outliers apart {:.4f}, weights {:.4f}", each.product_error,
-                             each.apart_error, each.weight_error),
-                 fmt::format("{} of {} input dimensions kept apart; largest {:.2f} in dimension {}, median {:.2f}",
-                             each.apart, each.in, each.largest, each.largest_dimension, each.typical),
-                 "‖X W − X̂ Ŵ‖ ÷ ‖X W‖, X as recorded, F32"});
+        tooltip(c.ui, {say("{} of layer {}", symbol_of(each.matrix), each.layer),
+                       say("products {:.4f}, outliers apart {:.4f}, weights {:.4f}", each.product_error,
+                           each.apart_error, each.weight_error),
+                       say("{} of {} input dimensions kept apart; largest {:.2f} in dimension {}, median {:.2f}",
+                           each.apart, each.in, each.largest, each.largest_dimension, each.typical),
+                       said("‖X W − X̂ Ŵ‖ ÷ ‖X W‖, X as recorded, F32")});
   }
 
   static std::vector<WeightMatrix> columns_of(const QuantizationReport& report) {
@@ -217,8 +218,8 @@ class FewBitsPage final : public ReadingPage {
           static_cast<float>(shown == 0   ? each.product_error
                              : shown == 1 ? each.apart_error
                                           : each.weight_error);
-    m.row_title = "layer ↓";
-    m.column_title = "matrix →";
+    m.row_title = said("layer ↓");
+    m.column_title = said("matrix →");
     m.unit = shown == 2 ? "‖W − Ŵ‖ ÷ ‖W‖" : "‖X W − X̂ Ŵ‖ ÷ ‖X W‖";
     m.low = 0;
     if (shown < 2) {  // one scale for both, so that the eye can compare
@@ -231,7 +232,7 @@ class FewBitsPage final : public ReadingPage {
   }
 
   ReadingJob<QuantizationReport> errors_{*this, "read.few bits"};
-  ReadingJob<QuantizedRuns> runs_{*this, "read.few bits runs", "running the model in few bits"};
+  ReadingJob<QuantizedRuns> runs_{*this, "read.few bits runs", to_say("running the model in few bits")};
   ReadingSlot slot_{*this, "scene.few bits"}, bits_slot_{*this, "scene.few bits.bits"},
       layers_slot_{*this, "scene.few bits.layers"};
   int bits_ = 4, operands_ = 1, steps_ = 1, shown_ = 0;

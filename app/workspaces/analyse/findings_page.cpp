@@ -13,6 +13,7 @@
 #include "app/workspaces/analyse/sweep_page.h"
 #include "app/workspaces/head_cells.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -22,15 +23,17 @@ namespace {
 class FindingsPage final : public SweepPage<FindingsSweep, FindingsRequest> {
  public:
   explicit FindingsPage(JobRunner& jobs)
-      : SweepPage(jobs, "scan",
-                  {"passes", "Nothing has been looked for yet",
-                   "Press Start on the right: the model runs once without each head, and once without each token."}) {}
+      : SweepPage(
+            jobs, "scan",
+            {to_say("passes"), to_say("Nothing has been looked for yet"),
+             to_say("Press Start on the right: the model runs once without each head, and once without each token.")}) {
+  }
 
   void middle(const PageContext& c) override {
     if (!keep_up(c)) return;
     if (result()->all.empty())
-      return empty_state(c.ui, "Nothing to tell",
-                         "No head of this text has a class, and the model is asked for no token.");
+      return empty_state(c.ui, said("Nothing to tell"),
+                         said("No head of this text has a class, and the model is asked for no token."));
     ImGui::BeginChild("findings", {0, 0}, ImGuiChildFlags_NavFlattened);
     for (const Finding& each : result()->all) {
       ImGui::PushID(static_cast<int>(each.kind));
@@ -44,11 +47,10 @@ class FindingsPage final : public SweepPage<FindingsSweep, FindingsRequest> {
   void right(const PageContext& c) override {
     run(c);
     ImGui::Dummy({0, c.ui.px(6)});
-    section(c.ui, "HOW IT IS TESTED");
-    note(c.ui,
-         "The model is run again with one head at a time taken out (it gets the mean of what it read so far), with one "
-         "token at a time hidden from all heads, and with the first token hidden. What a sentence says is the largest "
-         "effect that was found so.");
+    section(c.ui, said("HOW IT IS TESTED"));
+    note(c.ui, said("The model is run again with one head at a time taken out (it gets the mean of what it read so "
+                    "far), with one token at a time hidden from all heads, and with the first token hidden. What a "
+                    "sentence says is the largest effect that was found so."));
     ImGui::Dummy({0, c.ui.px(6)});
     selected_head(c);
   }
@@ -66,7 +68,7 @@ class FindingsPage final : public SweepPage<FindingsSweep, FindingsRequest> {
   }
 
   void finding(const PageContext& c, const Finding& each) {
-    section(c.ui, each.title, std::isnan(each.effect) ? "" : fmt::format("{:+.2f} nats without it", each.effect));
+    section(c.ui, said(each.title), std::isnan(each.effect) ? "" : say("{:+.2f} nats without it", each.effect));
     const float right = ImGui::GetCursorPosX() + std::min(ImGui::GetContentRegionAvail().x, c.ui.px(760));
     paragraph(c.ui, printable(each.looks.empty() ? each.sentence : each.sentence + " " + each.looks, 4000),
               c.ui.theme.text, right);
@@ -75,8 +77,8 @@ class FindingsPage final : public SweepPage<FindingsSweep, FindingsRequest> {
     evidence(c, each);
     if (!of_open_model(c) || !(each.head || each.token)) return;
     ImGui::SameLine(0, c.ui.px(18));
-    if (ImGui::GetContentRegionAvail().x < button_width(c.ui, "Show in Explore")) ImGui::NewLine();
-    if (button(c.ui, "Show in Explore", c.ui.px(22))) show(c, each);
+    if (ImGui::GetContentRegionAvail().x < button_width(c.ui, to_say("Show in Explore"))) ImGui::NewLine();
+    if (button(c.ui, to_say("Show in Explore"), c.ui.px(22))) show(c, each);
   }
 
   /// Which query looks at which key, and how much; the token that a finding speaks of.

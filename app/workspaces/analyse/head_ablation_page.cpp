@@ -15,6 +15,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/sweep_page.h"
 #include "app/workspaces/head_cells.h"
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 
 namespace headscope {
@@ -29,14 +30,15 @@ struct Measure {
   double (*value)(const HeadAblation::Head&);
 };
 constexpr Measure measures[] = {
-    {"Loss", "loss change on this text, nats per token",
-     "mean −ln p(token) without the head − with it; above 0 the text needs the head",
+    {to_say("Loss"), to_say("loss change on this text, nats per token"),
+     to_say("mean −ln p(token) without the head − with it; above 0 the text needs the head"),
      [](const HeadAblation::Head& h) { return h.loss_change; }},
-    {"KL", "KL(before ‖ after) of the answer, nats", "Σ p ln(p / q) over the full vocabulary, where the model answers",
+    {"KL", to_say("KL(before ‖ after) of the answer, nats"),
+     to_say("Σ p ln(p / q) over the full vocabulary, where the model answers"),
      [](const HeadAblation::Head& h) { return h.after.kl; }},
-    {"Logit difference", "change of the logit difference",
-     "(logit[first] − logit[second]) without the head − with it, where the model answers; below 0 the head speaks for "
-     "the first answer",
+    {to_say("Logit difference"), to_say("change of the logit difference"),
+     to_say("(logit[first] − logit[second]) without the head − with it, where the model answers; below 0 the head "
+            "speaks for the first answer"),
      [](const HeadAblation::Head& h) { return h.logit_difference_change; }},
 };
 
@@ -48,9 +50,9 @@ std::string signed_number(double value) {
 class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationRequest> {
  public:
   explicit HeadAblationPage(JobRunner& jobs)
-      : SweepPage(
-            jobs, "ablate",
-            {"heads", "Nothing has been taken out yet", "Press Start on the right: every head is taken out once."}) {}
+      : SweepPage(jobs, "ablate",
+                  {to_say("heads"), to_say("Nothing has been taken out yet"),
+                   to_say("Press Start on the right: every head is taken out once.")}) {}
 
   void middle(const PageContext& c) override {
     if (!keep_up(c)) return;
@@ -64,20 +66,21 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
     r.choice("measure", measure_, 2);
   }
   void right(const PageContext& c) override {
-    section(c.ui, "TAKE OUT", "what the head reads (z) becomes");
+    section(c.ui, said("TAKE OUT"), said("what the head reads (z) becomes"));
     ablation_choice(c, "ablation kind", ablation_);
     const bool known = ask(c, fields_);
     if (known) {
-      section(c.ui, "WITH ALL HEADS", "what is compared with");
+      section(c.ui, said("WITH ALL HEADS"), said("what is compared with"));
       const auto number = [](double v) { return std::isfinite(v) ? fmt::format("{:.3f}", v) : std::string("–"); };
-      fact(c.ui, "Loss on this text", number(result()->before.loss) + " nats", nullptr,
-           {c.predicts().loss, "logits, F32, of the model as edited now"});
+      fact(c.ui, said("Loss on this text"), say("{} nats", number(result()->before.loss)), nullptr,
+           {said(c.predicts().loss), said("logits, F32, of the model as edited now")});
       fact(c.ui,
-           fmt::format("Logit {} − {}", token_text(c.results().model, result()->answers.right),
-                       token_text(c.results().model, result()->answers.wrong)),
-           number(result()->before.logit_difference), nullptr, {"logits of the last position, F32"});
+           say("Logit {} − {}", token_text(c.results().model, result()->answers.right),
+               token_text(c.results().model, result()->answers.wrong)),
+           number(result()->before.logit_difference), nullptr, {said("logits of the last position, F32")});
       const auto on = std::ranges::count_if(result()->request.run.edits, &Intervention::enabled);
-      if (on > 0) note(c.ui, fmt::format("With {} {} of Explore in force.", on, on == 1 ? "edit" : "edits"));
+      if (on > 0)
+        note(c.ui, on == 1 ? said("With 1 edit of Explore in force.") : say("With {} edits of Explore in force.", on));
       ImGui::Dummy({0, c.ui.px(6)});
     }
     selected_head(c);
@@ -105,7 +108,7 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
           std::vector<double> values;
           for (const auto& head : result->heads) values.push_back(shown.value(head));
           Matrix matrix = head_matrix(dims.layers, dims.heads, values);
-          matrix.unit = shown.unit;
+          matrix.unit = said(shown.unit);
           return matrix;
         });
     const Scene* scene = slot_.scene();
@@ -115,19 +118,20 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
 
   void tip(const PageContext& c, HeadId head) {
     const auto found = std::ranges::find_if(result()->heads, [&](const HeadAblation::Head& h) { return h.id == head; });
-    if (found == result()->heads.end()) return tooltip(c.ui, {"Not computed yet"});
+    if (found == result()->heads.end()) return tooltip(c.ui, {said("Not computed yet")});
     const Ablate& by = result()->request.ablate;
-    tooltip(c.ui, {fmt::format("Layer {} Head {} without it", head.layer, head.head),
-                   fmt::format("loss {:.4f} → {:.4f} nats", result()->before.loss, found->after.loss),
-                   fmt::format("KL(before ‖ after) {:.4f} nats", found->after.kl),
-                   fmt::format("logit difference {:.3f} → {:.3f}", result()->before.logit_difference,
-                               found->after.logit_difference),
-                   fmt::format("blocks.{}.attn.hook_z[:, {}] {}, F32; the model run again from block {}", head.layer,
-                               head.head, text_of(EditAction(by)), head.layer)});
+    tooltip(c.ui,
+            {say("Layer {} Head {} without it", head.layer, head.head),
+             say("loss {:.4f} → {:.4f} nats", result()->before.loss, found->after.loss),
+             say("KL(before ‖ after) {:.4f} nats", found->after.kl),
+             say("logit difference {:.3f} → {:.3f}", result()->before.logit_difference, found->after.logit_difference),
+             say("blocks.{}.attn.hook_z[:, {}] {}, F32; the model run again from block {}", head.layer, head.head,
+                 text_of(EditAction(by)), head.layer)});
   }
 
   void list(const PageContext& c) {
-    section(c.ui, "HEADS BY EFFECT", "click a column to sort, a row to select, twice to open it in Explore");
+    section(c.ui, said("HEADS BY EFFECT"),
+            said("click a column to sort, a row to select, twice to open it in Explore"));
     std::vector<int> order(result()->heads.size());
     std::iota(order.begin(), order.end(), 0);
     const auto key = [&](int i) {
@@ -140,8 +144,10 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
 
     constexpr ImGuiTableFlags flags = ImGuiTableFlags_Sortable | ImGuiTableFlags_SizingStretchSame |
                                       ImGuiTableFlags_ScrollY | ImGuiTableFlags_NoSavedSettings;
-    c.ui.pictures.add_table("heads by effect", "heads by effect", [result = result(), order] {
-      Table out{"heads by effect", {"layer", "head", "loss change", "KL", "logit difference"}, {}};
+    c.ui.pictures.add_table("heads by effect", said("heads by effect"), [result = result(), order] {
+      Table out{said("heads by effect"),
+                {to_say("layer"), to_say("head"), to_say("loss change"), "KL", to_say("logit difference")},
+                {}};
       for (const int i : order) {
         const HeadAblation::Head& head = nth(result->heads, i);
         out.rows.push_back({std::to_string(head.id.layer), std::to_string(head.id.head)});
@@ -154,12 +160,12 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
     if (!ImGui::BeginTable("heads by effect", 5, flags, {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(120))}))
       return;
     ImGui::TableSetupScrollFreeze(0, 1);
-    ImGui::TableSetupColumn("Head", ImGuiTableColumnFlags_PreferSortAscending, 0.6f);
-    ImGui::TableSetupColumn("Class", ImGuiTableColumnFlags_NoSort, 1.3f);
-    ImGui::TableSetupColumn("Loss change",
+    ImGui::TableSetupColumn(said("Head"), ImGuiTableColumnFlags_PreferSortAscending, 0.6f);
+    ImGui::TableSetupColumn(said("Class"), ImGuiTableColumnFlags_NoSort, 1.3f);
+    ImGui::TableSetupColumn(said("Loss change"),
                             ImGuiTableColumnFlags_DefaultSort | ImGuiTableColumnFlags_PreferSortDescending, 1.1f);
     ImGui::TableSetupColumn("KL", ImGuiTableColumnFlags_PreferSortDescending, 0.8f);
-    ImGui::TableSetupColumn("Logit difference", ImGuiTableColumnFlags_PreferSortAscending, 1.4f);
+    ImGui::TableSetupColumn(said("Logit difference"), ImGuiTableColumnFlags_PreferSortAscending, 1.4f);
     ImGui::TableHeadersRow();
     if (ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs(); specs && specs->SpecsCount > 0) {
       const int column = specs->Specs[0].ColumnIndex;
@@ -186,7 +192,7 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
       const int row = facts ? facts->row(ref) : -1;
       const bool classed = row >= 0 && !nth(facts->verdicts, row).empty();
       ImGui::TextColored(vec(c.ui.theme.muted), "%s",
-                         classed ? nth(facts->verdicts, row).front().rule->title.c_str() : "–");
+                         classed ? said(nth(facts->verdicts, row).front().rule->title).c_str() : "–");
       for (const Measure& measure : measures) {
         ImGui::TableNextColumn();
         ImGui::TextUnformatted(signed_number(measure.value(head)).c_str());

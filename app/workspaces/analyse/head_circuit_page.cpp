@@ -15,6 +15,7 @@
 #include "app/widgets/plots.h"
 #include "app/workspaces/analyse/sweep_page.h"
 #include "app/workspaces/head_cells.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -26,8 +27,8 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
  public:
   explicit HeadCircuitPage(JobRunner& jobs)
       : SweepPage(jobs, "circuit",
-                  {"passes", "No heads have been tried yet",
-                   "Press Start on the right: heads go one by one, each time the one that matters least."}) {}
+                  {to_say("passes"), to_say("No heads have been tried yet"),
+                   to_say("Press Start on the right: heads go one by one, each time the one that matters least.")}) {}
 
   void middle(const PageContext& c) override {
     if (!keep_up(c)) return;
@@ -45,36 +46,39 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
   }
   void right(const PageContext& c) override {
     const float room = ImGui::GetContentRegionAvail().x;
-    section(c.ui, "KEEP AT LEAST", "of the logit difference");
+    section(c.ui, said("KEEP AT LEAST"), said("of the logit difference"));
     double percent = 100 * threshold_;
-    if (slider(c.ui, "Faithfulness", percent, {0, 100, 90, false, " %", 0})) threshold_ = percent / 100;
+    if (slider(c.ui, to_say("Faithfulness"), percent, {0, 100, 90, false, " %", 0})) threshold_ = percent / 100;
     ImGui::Dummy({0, c.ui.px(6)});
-    section(c.ui, "SEARCH", "greedy: not proven to be the fewest");
-    static constexpr const char* methods[] = {"take heads out", "put heads back"};
+    section(c.ui, said("SEARCH"), said("greedy: not proven to be the fewest"));
+    static constexpr const char* methods[] = {to_say("take heads out"), to_say("put heads back")};
     int method = method_ == Method::remove ? 0 : 1;
     if (segmented(c.ui, "circuit method", methods, method, room)) method_ = method == 0 ? Method::remove : Method::add;
     note(c.ui, method_ == Method::remove
-                   ? "Begins with all heads. In each round every head still in is taken out on trial; the one whose "
-                     "loss leaves the logit difference nearest to the whole model's goes for good."
-                   : "Begins with no head. In each round every head still out is put back on trial; the one that "
-                     "brings the logit difference nearest to the whole model's comes back for good.");
-    section(c.ui, "A HEAD THAT IS OUT", "what it reads (z) becomes");
+                   ? said("Begins with all heads. In each round every head still in is taken out on trial; the one "
+                          "whose loss leaves the logit difference nearest to the whole model's goes for good.")
+                   : said("Begins with no head. In each round every head still out is put back on trial; the one that "
+                          "brings the logit difference nearest to the whole model's comes back for good."));
+    section(c.ui, said("A HEAD THAT IS OUT"), said("what it reads (z) becomes"));
     out_of_circuit(c);
     const bool known = ask(c, fields_);
     if (!known) return;
-    section(c.ui, "LOGIT DIFFERENCE",
+    section(c.ui, said("LOGIT DIFFERENCE"),
             fmt::format("{} − {}", token_text(c.results().model, result()->answers.right),
                         token_text(c.results().model, result()->answers.wrong)));
-    fact(c.ui, "Whole model", fmt::format("{:.3f}", result()->whole), nullptr, {"logits of the last position, F32"});
-    fact(c.ui, "Every head out", fmt::format("{:.3f}", result()->none), nullptr, {"logits of the last position, F32"});
+    fact(c.ui, said("Whole model"), fmt::format("{:.3f}", result()->whole), nullptr,
+         {said("logits of the last position, F32")});
+    fact(c.ui, said("Every head out"), fmt::format("{:.3f}", result()->none), nullptr,
+         {said("logits of the last position, F32")});
     const int fewest = result()->fewest(threshold_);
     if (fewest >= 0) {
-      fact(c.ui, "Heads kept", fmt::format("{} of {}", fewest, result()->heads), nullptr,
-           {"the fewest heads of the greedy order that reach the threshold"});
-      fact(c.ui, "Faithfulness", fmt::format("{:.1f} %", 100 * result()->faithfulness_of(fewest)), nullptr,
-           {"(kept − every head out) / (whole − every head out) of the logit difference",
-            "normalised, as in Hanna et al. 2024 and Marks et al. 2024; Wang et al. 2023 take the plain difference"});
-      if (button(c.ui, "Take the others out in Explore")) apply(c, fewest);
+      fact(c.ui, said("Heads kept"), say("{} of {}", fewest, result()->heads), nullptr,
+           {said("the fewest heads of the greedy order that reach the threshold")});
+      fact(c.ui, said("Faithfulness"), fmt::format("{:.1f} %", 100 * result()->faithfulness_of(fewest)), nullptr,
+           {said("(kept − every head out) / (whole − every head out) of the logit difference"),
+            said("normalised, as in Hanna et al. 2024 and Marks et al. 2024; Wang et al. 2023 take the plain "
+                 "difference")});
+      if (button(c.ui, to_say("Take the others out in Explore"))) apply(c, fewest);
     }
     ImGui::Dummy({0, c.ui.px(6)});
     selected_head(c);
@@ -86,7 +90,7 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
     if (by_baseline_) ablation_ = {result() ? result()->ablate : Ablate{Ablate::By::mean}, ""};
     if (ablation_choice(c, "circuit ablation", ablation_)) by_baseline_ = false;
     if (!by_baseline_) {
-      if (button(c.ui, "Choose by what no head leaves")) by_baseline_ = true;
+      if (button(c.ui, to_say("Choose by what no head leaves"))) by_baseline_ = true;
       return;
     }
     if (!result() || result()->baselines.empty()) return;
@@ -94,8 +98,8 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
     for (const auto& [ablate, none] : result()->baselines)
       if (!(ablate == result()->ablate))
         others += fmt::format("{}{} {:.2f}", others.empty() ? "; " : ", ", ablation_title(ablate), none);
-    note(c.ui, fmt::format("Chosen because with every head out so, {:.2f} of the answer's {:.2f} are left{}.",
-                           result()->none, result()->whole, others));
+    note(c.ui, say("Chosen because with every head out so, {:.2f} of the answer's {:.2f} are left{}.", result()->none,
+                   result()->whole, others));
   }
 
   std::optional<Ablate> ablation() const { return by_baseline_ ? std::nullopt : std::optional(ablation_.ablate); }
@@ -124,9 +128,9 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
   }
 
   void curve(const PageContext& c, int fewest) {
-    section(c.ui, "FAITHFULNESS",
-            "share of the logit difference that is left, by how many heads are kept; click to keep so much");
-    ChartSeries line{"faithfulness", c.ui.theme.accent, {}, {}, 2};
+    section(c.ui, said("FAITHFULNESS"),
+            said("share of the logit difference that is left, by how many heads are kept; click to keep so much"));
+    ChartSeries line{said("faithfulness"), c.ui.theme.accent, {}, {}, 2};
     for (int kept = 0; kept <= result()->heads; ++kept) {
       const double value = result()->faithfulness_of(kept);
       if (!std::isfinite(value)) continue;
@@ -141,7 +145,7 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
     chart.x_low = 0, chart.x_high = all;
     chart.y_low = std::min(0.0, line.y.empty() ? 0.0 : *std::ranges::min_element(line.y)) - 0.05;
     chart.y_high = std::max(1.0, line.y.empty() ? 1.0 : *std::ranges::max_element(line.y)) + 0.05;
-    chart.x_title = "heads kept";
+    chart.x_title = said("heads kept");
     if (fewest >= 0) chart.marker = Point{static_cast<double>(fewest), result()->faithfulness_of(fewest)};
     chart.series = {{"", with_opacity(c.ui.theme.text, 0.4), {0, all}, {threshold_, threshold_}, 1}, std::move(line)};
     chart.series.front().quiet = true;
@@ -153,7 +157,7 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
   }
 
   void heads(const PageContext& c, int fewest) {
-    section(c.ui, "WHICH HEADS", "framed: kept at this threshold; bright: kept longest; click to select");
+    section(c.ui, said("WHICH HEADS"), said("framed: kept at this threshold; bright: kept longest; click to select"));
     const double height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 6, 140.0);
     const SceneTouch touch = matrix_slot(c, slot_, "circuit", result(), "", height, [result = result()] {
       const ModelDims& dims = result->before_trace->model.dims;
@@ -167,7 +171,7 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
       }
       matrix.low = 0, matrix.high = std::max(result->heads - 1, 1);
       matrix.digits = 3;
-      matrix.unit = "heads that it outlasts";
+      matrix.unit = said("heads that it outlasts");
       return matrix;
     });
     const Scene* scene = slot_.scene();
@@ -185,14 +189,14 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
 
   void tip(const PageContext& c, HeadId head) {
     const auto step = std::ranges::find_if(result()->order, [&](const HeadCircuit::Step& s) { return s.id == head; });
-    if (step == result()->order.end()) return tooltip(c.ui, {"Its turn has not come yet"});
+    if (step == result()->order.end()) return tooltip(c.ui, {said("Its turn has not come yet")});
     const bool removing = result()->request.method == Method::remove;
-    tooltip(c.ui,
-            {fmt::format("Layer {} Head {}", head.layer, head.head),
-             fmt::format("{} as number {}", removing ? "taken out" : "put back", step - result()->order.begin() + 1),
-             fmt::format("logit difference after that {:.3f}, faithfulness {:.3f}", step->logit_difference,
-                         result()->faithfulness(step->logit_difference)),
-             fmt::format("blocks.{}.attn.hook_z[:, {}], F32", head.layer, head.head)});
+    tooltip(c.ui, {say("Layer {} Head {}", head.layer, head.head),
+                   removing ? say("taken out as number {}", step - result()->order.begin() + 1)
+                            : say("put back as number {}", step - result()->order.begin() + 1),
+                   say("logit difference after that {:.3f}, faithfulness {:.3f}", step->logit_difference,
+                       result()->faithfulness(step->logit_difference)),
+                   fmt::format("blocks.{}.attn.hook_z[:, {}], F32", head.layer, head.head)});
   }
 
   SceneSlot slot_{"scene.circuit"};

@@ -15,6 +15,7 @@
 #include "app/workspaces/scene_slot.h"
 #include "core/analysis/key_sharing_sweep.h"
 #include "core/attention/key_sharing.h"
+#include "core/base/words.h"
 #include "core/edits/latent_keys_edit.h"
 #include "core/edits/share_keys_edit.h"
 #include "core/model/kv_cache.h"
@@ -34,9 +35,9 @@ std::string bytes_words(double bytes) {
 class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
  public:
   explicit KeySharingPage(JobRunner& jobs)
-      : SweepPage(
-            jobs, "sharing",
-            {"ways", "Nothing has been shared yet", "Press Start on the right: every way of sharing is run once."}) {}
+      : SweepPage(jobs, "sharing",
+                  {to_say("ways"), to_say("Nothing has been shared yet"),
+                   to_say("Press Start on the right: every way of sharing is run once.")}) {}
 
   void middle(const PageContext& c) override {
     drawing(c);
@@ -51,10 +52,10 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
     r.choice("bytes", bytes_choice_, 2);
   }
   void right(const PageContext& c) override {
-    section(c.ui, "CACHE OF");
-    slider(c.ui, "tokens", tokens_, {256, 1'048'576, 8192, true, "", 0});
+    section(c.ui, said("CACHE OF"));
+    slider(c.ui, to_say("tokens"), tokens_, {256, 1'048'576, 8192, true, "", 0});
     tokens_ = std::round(tokens_);
-    static constexpr const char* labels[] = {"4 bytes", "2 bytes", "1 byte"};
+    static constexpr const char* labels[] = {to_say("4 bytes"), to_say("2 bytes"), to_say("1 byte")};
     segmented(c.ui, "bytes per number", labels, bytes_choice_);
     if (c.results().model.model) {
       const ModelConfig& config = c.results().model.model->config();
@@ -65,17 +66,17 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
       const auto size = [&](std::uint64_t numbers, double tokens) {
         return bytes_words(static_cast<double>(numbers) * d.layers * tokens * bytes());
       };
-      fact(c.ui, "The open model", size(own.numbers, tokens_), nullptr,
-           {fmt::format("layers · tokens · bytes · ({})", own.words),
+      fact(c.ui, said("The open model"), size(own.numbers, tokens_), nullptr,
+           {say("layers · tokens · bytes · ({})", said(own.words)),
             fmt::format("{} · {:.0f} · {} · ({})", d.layers, tokens_, bytes(), own.sum)});
-      fact(c.ui, "With a key head per head", size(kept_numbers(apart).numbers, tokens_));
-      fact(c.ui, "Per token", size(own.numbers, 1));
+      fact(c.ui, said("With a key head per head"), size(kept_numbers(apart).numbers, tokens_));
+      fact(c.ui, said("Per token"), size(own.numbers, 1));
     }
     ImGui::Dummy({0, c.ui.px(6)});
     run(c);
     if (result()) {
-      section(c.ui, "AS IT IS");
-      fact(c.ui, "Loss on this text", fmt::format("{:.3f} nats", result()->before.loss));
+      section(c.ui, said("AS IT IS"));
+      fact(c.ui, said("Loss on this text"), say("{:.3f} nats", result()->before.loss));
     }
     look_for(c);
   }
@@ -91,15 +92,22 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
       return pooled && each.latent && each.kept == pooled->kept;
     });
     if (!pooled || latent == result()->entries.end()) return;
-    section(c.ui, "WHAT TO LOOK FOR");
+    section(c.ui, said("WHAT TO LOOK FOR"));
     const double heads = pooled->outcome.loss, rank = latent->outcome.loss;
+    std::string remark = pooled->number == 1
+                             ? say("In the same room, {} numbers per token and layer, 1 key head costs {:.3f} nats and "
+                                   "a latent of {} costs {:.3f}.",
+                                   short_number(pooled->kept, 6), heads - result()->before.loss, latent->number,
+                                   rank - result()->before.loss)
+                             : say("In the same room, {} numbers per token and layer, {} key heads costs {:.3f} nats "
+                                   "and a latent of {} costs {:.3f}.",
+                                   short_number(pooled->kept, 6), pooled->number, heads - result()->before.loss,
+                                   latent->number, rank - result()->before.loss);
+    if (rank < heads)
+      remark += fmt::format(" {}", said("The latent chooses its directions; pooling only averages what is there."));
+    note(c.ui, remark);
     note(c.ui,
-         fmt::format("In the same room, {} numbers per token and layer, {} key {} costs {:.3f} nats and a latent of "
-                     "{} costs {:.3f}.{}",
-                     short_number(pooled->kept, 6), pooled->number, pooled->number == 1 ? "head" : "heads",
-                     heads - result()->before.loss, latent->number, rank - result()->before.loss,
-                     rank < heads ? " The latent chooses its directions; pooling only averages what is there." : ""));
-    note(c.ui, "Nothing was trained on: published models learn to share (GQA's paper trains for a twentieth more).");
+         said("Nothing was trained on: published models learn to share (GQA's paper trains for a twentieth more)."));
   }
   int bytes() const { return bytes_choice_ == 0 ? 4 : bytes_choice_ == 1 ? 2 : 1; }
   std::optional<RunRequest> wanted(const PageContext& c) const override {
@@ -133,13 +141,13 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
                    chart->height = height;
                    chart->grid = true;
                    chart->log_x = true;
-                   chart->x_title = "numbers kept per token and layer";
+                   chart->x_title = said("numbers kept per token and layer");
                  }
-                 loss.y_title = "loss on this text, nats";
-                 error.y_title = "‖W − W_r‖ / ‖W‖ of [W_K W_V]";
+                 loss.y_title = said("loss on this text, nats");
+                 error.y_title = said("‖W − W_r‖ / ‖W‖ of [W_K W_V]");
                  error.y_low = 0;
-                 ChartSeries groups{"groups", style.theme.key, {}, {}, 2},
-                     latent{"latent", style.theme.accent, {}, {}, 2}, weights{"", style.theme.accent, {}, {}, 2};
+                 ChartSeries groups{said("groups"), style.theme.key, {}, {}, 2},
+                     latent{said("latent"), style.theme.accent, {}, {}, 2}, weights{"", style.theme.accent, {}, {}, 2};
                  for (const KeySharing::Entry& each : result->entries) {
                    ChartSeries& line = each.latent ? latent : groups;
                    line.x.push_back(each.kept);
@@ -160,15 +168,18 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
   }
 
   static std::string way(const KeySharing::Entry& each, const ModelDims& dims) {
-    return each.latent                 ? fmt::format("latent of {}", each.number)
+    return each.latent                 ? say("latent of {}", each.number)
            : each.number == dims.heads ? std::string("MHA")
            : each.number == 1          ? std::string("MQA")
-                                       : fmt::format("GQA, {} groups", each.number);
+                                       : say("GQA, {} groups", each.number);
   }
 
   void table(const PageContext& c) {
-    c.ui.pictures.add_table("ways of sharing", "ways of sharing", [result = result(), per_number = bytes()] {
-      Table out{"ways of sharing", {"way", "numbers per token", "bytes per token", "loss", "KL of the answer"}, {}};
+    c.ui.pictures.add_table("ways of sharing", said("ways of sharing"), [result = result(), per_number = bytes()] {
+      Table out{said("ways of sharing"),
+                {to_say("way"), to_say("numbers per token"), to_say("bytes per token"), to_say("loss"),
+                 to_say("KL of the answer")},
+                {}};
       for (const KeySharing::Entry& each : result->entries) {
         const double kept = each.kept * result->dims.layers;
         out.rows.push_back({way(each, result->dims), number_cell(kept), number_cell(kept * per_number),
@@ -176,11 +187,12 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
       }
       return out;
     });
-    section(c.ui, "WAYS OF SHARING", "all layers at once; click to try one in Explore");
+    section(c.ui, said("WAYS OF SHARING"), said("all layers at once; click to try one in Explore"));
     const UseFont font(c.ui, c.ui.number());
     if (!ImGui::BeginTable("ways of sharing", 6, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_NoSavedSettings))
       return;
-    for (const char* title : {"", "Kept per token", "Cache", "Of as it is", "Loss", "KL of the answer"})
+    for (const char* title :
+         {"", said("Kept per token"), said("Cache"), said("Of as it is"), said("Loss"), said("KL of the answer")})
       ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
     const ModelDims& d = result()->dims;
@@ -192,8 +204,8 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
       if (ImGui::Selectable(name.c_str(), false, ImGuiSelectableFlags_SpanAllColumns)) try_out(c, each);
       if (ImGui::IsItemHovered())
         tooltip(c.ui, {text_of(each.latent ? EditAction(LatentKeys{each.number}) : EditAction(ShareKeys{each.number})),
-                       each.latent ? "singular value decomposition of [W_K W_V], cut off at the rank"
-                                   : "W_K and W_V of neighbouring heads, averaged"});
+                       each.latent ? said("singular value decomposition of [W_K W_V], cut off at the rank")
+                                   : said("W_K and W_V of neighbouring heads, averaged")});
       ImGui::TableNextColumn();
       ImGui::Text("%s", short_number(each.kept * d.layers, 6).c_str());
       ImGui::TableNextColumn();
@@ -218,25 +230,25 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
   }
 
   void published(const PageContext& c) {
-    section(c.ui, "PUBLISHED MODELS", "from the papers named in the last column");
+    section(c.ui, said("PUBLISHED MODELS"), said("from the papers named in the last column"));
     const UseFont font(c.ui, c.ui.number());
     constexpr ImGuiTableFlags flags =
         ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoSavedSettings;
     if (!ImGui::BeginTable("published caches", 7, flags, {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(120))}))
       return;
     ImGui::TableSetupScrollFreeze(0, 1);
-    for (const char* title : {"Model", "Sharing", "Layers", "Key heads", "Per token", "Cache", "Source"})
-      ImGui::TableSetupColumn(title, title[0] == 'S' && title[1] == 'o' ? ImGuiTableColumnFlags_WidthStretch
-                                                                        : ImGuiTableColumnFlags_WidthFixed);
+    for (const char* title :
+         {said("Model"), said("Sharing"), said("Layers"), said("Key heads"), said("Per token"), said("Cache")})
+      ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthFixed);
+    ImGui::TableSetupColumn(said("Source"), ImGuiTableColumnFlags_WidthStretch);
     ImGui::TableHeadersRow();
     for (const PublishedCache& each : published_caches()) {
       ImGui::TableNextRow();
       const std::string cells[] = {std::string(each.model),
                                    std::string(each.sharing),
                                    std::to_string(each.layers),
-                                   each.latent > 0
-                                       ? fmt::format("{} + {}", each.latent, each.rotary)
-                                       : fmt::format("{} of {} × {}", each.kv_heads, each.heads, each.d_head),
+                                   each.latent > 0 ? fmt::format("{} + {}", each.latent, each.rotary)
+                                                   : say("{} of {} × {}", each.kv_heads, each.heads, each.d_head),
                                    bytes_words(static_cast<double>(each.bytes(1, static_cast<std::uint64_t>(bytes())))),
                                    bytes_words(static_cast<double>(each.bytes(static_cast<std::uint64_t>(tokens_),
                                                                               static_cast<std::uint64_t>(bytes())))),

@@ -18,6 +18,7 @@
 #include "app/workspaces/scene_slot.h"
 #include "core/attention/mechanism.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -32,18 +33,22 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
  public:
   explicit LinearLayersPage(JobRunner& jobs)
       : SweepPage(jobs, "linear layers",
-                  {"sets of layers", "No layer has been made linear yet",
-                   "Press Start on the right: each layer alone, then set after set."}) {}
+                  {to_say("sets of layers"), to_say("No layer has been made linear yet"),
+                   to_say("Press Start on the right: each layer alone, then set after set.")}) {}
 
   void middle(const PageContext& c) override {
     if (!keep_up(c)) return;
     const std::string finding = result()->finding(allowed_, namer(c));
-    paragraph(c.ui, finding.empty() ? "Searching: the sentence comes with the last round." : finding,
+    paragraph(c.ui, finding.empty() ? said("Searching: the sentence comes with the last round.") : finding,
               finding.empty() ? c.ui.theme.muted : c.ui.theme.text);
     const bool picture = result()->before_trace->model.objective == Objective::image_class;
-    note(c.ui, fmt::format("{} in softmax's place, on this {}, and no weight was trained on for it: a model that "
-                           "learns with its linear layers may lose less.",
-                           parse_mechanism(result()->asked.mechanism).mechanism->name, picture ? "picture" : "text"));
+    const std::string_view mechanism = said_view(parse_mechanism(result()->asked.mechanism).mechanism->name);
+    note(c.ui, picture ? say("{} in softmax's place, on this picture, and no weight was trained on for it: a model "
+                             "that learns with its linear layers may lose less.",
+                             mechanism)
+                       : say("{} in softmax's place, on this text, and no weight was trained on for it: a model that "
+                             "learns with its linear layers may lose less.",
+                             mechanism));
     charts(c);
     search(c);
   }
@@ -57,57 +62,61 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
   }
 
   void right(const PageContext& c) override {
-    section(c.ui, "IN SOFTMAX'S PLACE");
+    section(c.ui, said("IN SOFTMAX'S PLACE"));
     mechanism(c);
     const bool picture = c.trace() && c.trace()->model.objective == Objective::image_class;
     // … and where a text has no loss, the result says so.
     const bool by_answer = picture || by_ == By::answer || (result() && result()->by_kl && result()->asked.by == by_);
-    section(c.ui, "MAY RISE BY", by_answer ? "KL of the answer, nats" : "the loss, nats per token");
+    section(c.ui, said("MAY RISE BY"), by_answer ? said("KL of the answer, nats") : said("the loss, nats per token"));
     if (!picture) {
-      static constexpr const char* measures[] = {"loss of the text", "KL of the answer"};
+      static constexpr const char* measures[] = {to_say("loss of the text"), to_say("KL of the answer")};
       int by = static_cast<int>(by_);
       if (segmented(c.ui, "linear by", measures, by, ImGui::GetContentRegionAvail().x)) by_ = static_cast<By>(by);
     }
-    slider(c.ui, "Allowed", allowed_, {least_allowed, most_allowed, 0.1, true, "", 3});
-    section(c.ui, "SEARCH", "greedy: no set is proven to be the best");
-    static constexpr const char* methods[] = {"softmax back", "linear in"};
+    slider(c.ui, to_say("Allowed"), allowed_, {least_allowed, most_allowed, 0.1, true, "", 3});
+    section(c.ui, said("SEARCH"), said("greedy: no set is proven to be the best"));
+    static constexpr const char* methods[] = {to_say("softmax back"), to_say("linear in")};
     int method = static_cast<int>(method_);
     if (segmented(c.ui, "linear method", methods, method, ImGui::GetContentRegionAvail().x))
       method_ = static_cast<SearchMethod>(method);
-    note(c.ui, fmt::format(fmt::runtime(method_ == SearchMethod::restore
-                                            ? "Begins with every layer linear. In each round each linear layer gets "
-                                              "softmax back on trial; the one with the lowest {} keeps it."
-                                            : "Begins with every layer softmax. In each round each of them is made "
-                                              "linear on trial; the one with the lowest {} stays so."),
-                           by_answer ? "KL" : "loss"));
+    const char* const measure = by_answer ? "KL" : said("loss");
+    note(c.ui, method_ == SearchMethod::restore
+                   ? say("Begins with every layer linear. In each round each linear layer gets softmax back on trial; "
+                         "the one with the lowest {} keeps it.",
+                         measure)
+                   : say("Begins with every layer softmax. In each round each of them is made linear on trial; the one "
+                         "with the lowest {} stays so.",
+                         measure));
     double draws = draws_;
-    if (slider(c.ui, "Random orders", draws, {0, 10, 3, false, "", 0})) draws_ = static_cast<int>(std::lround(draws));
+    if (slider(c.ui, to_say("Random orders"), draws, {0, 10, 3, false, "", 0}))
+      draws_ = static_cast<int>(std::lround(draws));
     ImGui::Dummy({0, c.ui.px(6)});
     run(c);
     if (!result()) return;
     const char* const what =
-        result()->by_kl ? "KL(before ‖ after) of the answer" : "mean of −ln p of the text's tokens";
-    const auto nats_of = [](double value) { return std::isnan(value) ? "–" : fmt::format("{:.3f} nats", value); };
-    section(c.ui, result()->by_kl ? "KL OF THE ANSWER" : "LOSS ON THIS TEXT");
-    fact(c.ui, "Every layer softmax", nats_of(result()->cost(result()->before)), nullptr, {what, "the model as it is"});
-    fact(c.ui, "Every layer linear", nats_of(result()->cost(result()->none)), nullptr,
+        result()->by_kl ? said("KL(before ‖ after) of the answer") : said("mean of −ln p of the text's tokens");
+    const auto nats_of = [](double value) { return std::isnan(value) ? "–" : say("{:.3f} nats", value); };
+    section(c.ui, result()->by_kl ? said("KL OF THE ANSWER") : said("LOSS ON THIS TEXT"));
+    fact(c.ui, said("Every layer softmax"), nats_of(result()->cost(result()->before)), nullptr,
+         {what, said("the model as it is")});
+    fact(c.ui, said("Every layer linear"), nats_of(result()->cost(result()->none)), nullptr,
          {what, result()->asked.mechanism});
     const int fewest = result()->fewest(allowed_);
     if (fewest < 0 || result()->nothing_to_tell()) return;
-    fact(c.ui, "Layers with softmax", fmt::format("{} of {}", fewest, result()->layers), nullptr,
-         {fmt::format("the fewest of the greedy sets whose {} rises by no more than is allowed",
-                      result()->by_kl ? "KL" : "loss")});
-    fact(c.ui, "With these", nats_of(result()->greedy(fewest)), nullptr,
-         {what, "those layers softmax, all others linear"});
+    fact(c.ui, said("Layers with softmax"), say("{} of {}", fewest, result()->layers), nullptr,
+         {result()->by_kl ? said("the fewest of the greedy sets whose KL rises by no more than is allowed")
+                          : said("the fewest of the greedy sets whose loss rises by no more than is allowed")});
+    fact(c.ui, said("With these"), nats_of(result()->greedy(fewest)), nullptr,
+         {what, said("those layers softmax, all others linear")});
     answer(c, *result()->greedy_outcome(fewest));
     const int even = result()->fewest_evenly(allowed_);
     if (even >= 0)
-      fact(c.ui, "Evenly spaced", fmt::format("{} of {}", even, result()->layers), nullptr,
-           {"as many as it takes when they are the last of equal stretches, as hybrids place them"});
+      fact(c.ui, said("Evenly spaced"), say("{} of {}", even, result()->layers), nullptr,
+           {said("as many as it takes when they are the last of equal stretches, as hybrids place them")});
     // Its layers are those of the model that it was asked of.
     if (!of_open_model(c)) return;
     ImGui::BeginDisabled(fewest == result()->layers);
-    if (button(c.ui, "Try these in Explore")) apply(c, result()->kept_layers(fewest));
+    if (button(c.ui, to_say("Try these in Explore"))) apply(c, result()->kept_layers(fewest));
     ImGui::EndDisabled();
   }
 
@@ -141,19 +150,20 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
     if (before.answer < 0 || with.answer < 0) return;
     const LinearLayers::Namer name = namer(c);
     const bool changes = before.answer != with.answer;
-    fact(c.ui, "Their answer",
-         !name     ? (changes ? "another" : "the same")
+    fact(c.ui, said("Their answer"),
+         !name     ? (changes ? said("another") : said("the same"))
          : changes ? fmt::format("{} → {}", name(before.answer), name(with.answer))
                    : name(with.answer),
          nullptr,
-         {"the most probable one, with every layer softmax and with these alone",
+         {said("the most probable one, with every layer softmax and with these alone"),
           result()->before_trace->model.objective == Objective::next_token
-              ? "it comes after the last token, and is in no loss of the text"
+              ? said("it comes after the last token, and is in no loss of the text")
               : ""});
     if (!result()->by_kl)
-      fact(c.ui, "KL of their answer", fmt::format("{:.3f} nats", with.kl), nullptr, {"KL(before ‖ after) of it"});
+      fact(c.ui, said("KL of their answer"), say("{:.3f} nats", with.kl), nullptr, {said("KL(before ‖ after) of it")});
     else if (std::isfinite(with.loss))
-      fact(c.ui, "Their loss", fmt::format("{:.3f} nats", with.loss), nullptr, {"mean of −ln p of the text's tokens"});
+      fact(c.ui, said("Their loss"), say("{:.3f} nats", with.loss), nullptr,
+           {said("mean of −ln p of the text's tokens")});
   }
 
   static std::vector<std::string> choices(const PageContext& c) {
@@ -168,14 +178,16 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
     if (!c.results().model.model) return;
     const std::vector<std::string> ids = choices(c);
     const std::string id = chosen(ids);
-    if (menu_button(c.ui, "Linear mechanism", std::string(find_mechanism(id)->name), "", c.ui.px(27)))
+    if (menu_button(c.ui, "Linear mechanism", std::string(said_view(find_mechanism(id)->name)), "", c.ui.px(27)))
       ImGui::OpenPopup("linear mechanisms");
     if (ImGui::IsItemHovered())
-      tooltip(c.ui, {std::string(find_mechanism(id)->title), std::string(find_mechanism(id)->formula)});
+      tooltip(c.ui, {std::string(said_view(find_mechanism(id)->title)), std::string(find_mechanism(id)->formula)});
     if (!ImGui::BeginPopup("linear mechanisms")) return;
     for (const std::string& each : ids) {
       const Mechanism& m = *find_mechanism(each);
-      if (ImGui::MenuItem(std::string(m.name).c_str(), std::string(m.source).c_str(), each == id)) mechanism_ = each;
+      if (ImGui::MenuItem(fmt::format("{}###{}", said_view(m.name), m.name).c_str(), std::string(m.source).c_str(),
+                          each == id))
+        mechanism_ = each;
     }
     ImGui::EndPopup();
   }
@@ -186,7 +198,7 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
     if (!ImGui::BeginTable("linear charts", 2, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_NoSavedSettings))
       return;
     ImGui::TableNextColumn();
-    section(c.ui, "HOW MANY KEEP SOFTMAX", "click: allow so much");
+    section(c.ui, said("HOW MANY KEEP SOFTMAX"), said("click: allow so much"));
     LineChart sets = kept_softmax_chart(*result(), allowed_, c.ui.style());
     sets.height = height;
     const PlotTouch touch = plot(c.ui, "kept softmax", std::move(sets));
@@ -198,7 +210,7 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
             std::clamp(std::ceil((cost - result()->cost(result()->before)) * 1000) / 1000, least_allowed, most_allowed);
     }
     ImGui::TableNextColumn();
-    section(c.ui, "ONE LAYER AT A TIME", "all others softmax");
+    section(c.ui, said("ONE LAYER AT A TIME"), said("all others softmax"));
     LineChart layers = one_linear_layer_chart(*result(), c.ui.style());
     layers.height = height;
     plot(c.ui, "one linear layer", std::move(layers));
@@ -207,9 +219,9 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
 
   void search(const PageContext& c) {
     const bool restoring = result()->asked.method == SearchMethod::restore;
-    section(c.ui, "THE SEARCH, ROUND BY ROUND",
-            fmt::format("• the layer that {} in it; click a row to allow that much",
-                        restoring ? "got softmax back" : "became linear"));
+    section(c.ui, said("THE SEARCH, ROUND BY ROUND"),
+            restoring ? said("• the layer that got softmax back in it; click a row to allow that much")
+                      : said("• the layer that became linear in it; click a row to allow that much"));
     const double height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 6, 150.0);
     const SceneTouch touch = matrix_slot(c, slot_, "linear search", result(), "", height,
                                          [result = result()] { return linear_search_matrix(*result); });
@@ -222,18 +234,21 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
     if (trial == trials.end()) {
       const auto turn =
           std::ranges::find_if(order, [&](const LinearLayers::Step& each) { return each.layer == layer; });
-      if (turn == order.end() || turn - order.begin() >= round) return tooltip(c.ui, {"Not tried yet"});
-      return tooltip(c.ui, {fmt::format("Layer {} {} by then", layer, restoring ? "has softmax" : "is linear")});
+      if (turn == order.end() || turn - order.begin() >= round) return tooltip(c.ui, {said("Not tried yet")});
+      return tooltip(
+          c.ui, {restoring ? say("Layer {} has softmax by then", layer) : say("Layer {} is linear by then", layer)});
     }
     const int kept = restoring ? round + 1 : result()->layers - round - 1;
     if (touch.clicked && std::isfinite(result()->greedy(kept)))
       allowed_ = std::clamp(std::ceil((result()->greedy(kept) - result()->cost(result()->before)) * 1000) / 1000,
                             least_allowed, most_allowed);
-    tooltip(c.ui, {fmt::format("Layer {} {}, {} with softmax", layer,
-                               restoring ? "gets softmax back" : "becomes linear", kept),
-                   fmt::format("{} {:.4f}: {:+.4f} beside the model as it is", result()->by_kl ? "KL" : "loss",
-                               result()->cost(trial->outcome), result()->rise(trial->outcome)),
-                   fmt::format("KL(before ‖ after) of the answer {:.4f} nats", trial->outcome.kl)});
+    tooltip(c.ui, {restoring ? say("Layer {} gets softmax back, {} with softmax", layer, kept)
+                             : say("Layer {} becomes linear, {} with softmax", layer, kept),
+                   result()->by_kl ? say("KL {:.4f}: {:+.4f} beside the model as it is", result()->cost(trial->outcome),
+                                         result()->rise(trial->outcome))
+                                   : say("loss {:.4f}: {:+.4f} beside the model as it is",
+                                         result()->cost(trial->outcome), result()->rise(trial->outcome)),
+                   say("KL(before ‖ after) of the answer {:.4f} nats", trial->outcome.kl)});
   }
 
   /// The set's edits take the place of those that put mechanisms there before; all others stay as they are now.

@@ -12,6 +12,7 @@
 #include "app/widgets/controls.h"
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
+#include "core/base/words.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -25,7 +26,8 @@ class LogitLensPage final : public ReadingPage {
   void middle(const PageContext& c) override {
     keep_up(c);
     if (!job_.answer()) return no_reading_yet(c);
-    static constexpr const char* colors[] = {"Top token", "Entropy", "KL to answer", "Followed", "Rank"};
+    static constexpr const char* colors[] = {to_say("Top token"), to_say("Entropy"), to_say("KL to answer"),
+                                             to_say("Followed"), to_say("Rank")};
     int color = static_cast<int>(color_);
     if (segmented(c.ui, "lens colour", colors, color)) color_ = static_cast<LensColor>(color);
     ImGui::Dummy({0, c.ui.px(4)});
@@ -39,23 +41,24 @@ class LogitLensPage final : public ReadingPage {
     token_record(r, "token", field_);
   }
   void right(const PageContext& c) override {
-    section(c.ui, "FOLLOW", "one token through the stages");
-    static constexpr const char* modes[] = {"next in text", "answer", "a token"};
+    section(c.ui, said("FOLLOW"), said("one token through the stages"));
+    static constexpr const char* modes[] = {to_say("next in text"), to_say("answer"), to_say("a token")};
     int mode = static_cast<int>(follow_);
     if (segmented(c.ui, "follow", modes, mode, ImGui::GetContentRegionAvail().x)) follow_ = static_cast<Follow>(mode);
-    if (token_field(c, "##followed token", "a token, or click a cell", field_) && field_.id) follow_ = Follow::token;
-    position_control(c, "whose way is drawn");
+    if (token_field(c, "##followed token", to_say("a token, or click a cell"), field_) && field_.id)
+      follow_ = Follow::token;
+    position_control(c, said("whose way is drawn"));
     const auto& answer = job_.answer();
     if (!answer) return;
     const LogitLens& lens = answer->result;
     const Index position = pinned_row(c, *answer->source.trace);
-    section(c.ui, "STAGES", "top token, rank of the followed");
+    section(c.ui, said("STAGES"), said("top token, rank of the followed"));
     const auto name = token_names(answer->source.model);
     for (Index s = 0; s < static_cast<Index>(lens.stages.size()); ++s) {
       const LogitLens::Stage& stage = nth(lens.stages, s);
       const NextToken& top = lens.cell(s, position)[0];
       const std::string rank = lens.rank(s, position) > 0 ? fmt::format("#{}", lens.rank(s, position)) : "–";
-      fact(c.ui, stage.name, fmt::format("{} {:.1f} %", name(top.id), 100 * top.probability), nullptr,
+      fact(c.ui, said(stage.name), fmt::format("{} {:.1f} %", name(top.id), 100 * top.probability), nullptr,
            cell_words(*answer, s, position), &rank);
     }
   }
@@ -86,16 +89,16 @@ class LogitLensPage final : public ReadingPage {
     const LogitLens& lens = answer.result;
     const LogitLens::Stage& s = nth(lens.stages, stage);
     std::vector<std::string> lines{
-        fmt::format("{} at {} ({})", s.name, token_label(*answer.source.trace, position), position)};
+        say("{} at {} ({})", said(s.name), token_label(*answer.source.trace, position), position)};
     for (const NextToken& token : lens.cell(stage, position))
-      lines.push_back(fmt::format("{}  {:.4f}  logit {:.3f}", token_text(answer.source.model, token.id),
-                                  token.probability, token.logit));
+      lines.push_back(
+          say("{}  {:.4f}  logit {:.3f}", token_text(answer.source.model, token.id), token.probability, token.logit));
     if (lens.rank(stage, position) > 0)
-      lines.push_back(fmt::format("followed {}: {:.5f}, rank {}, logit {:.3f}", followed_name(answer, position),
-                                  lens.followed_probability.at(stage, position), lens.rank(stage, position),
-                                  lens.followed_logit.at(stage, position)));
-    lines.push_back(fmt::format("entropy {:.3f} nats, KL(answer ‖ here) {:.3f} nats", lens.entropy.at(stage, position),
-                                lens.kl.at(stage, position)));
+      lines.push_back(say("followed {}: {:.5f}, rank {}, logit {:.3f}", followed_name(answer, position),
+                          lens.followed_probability.at(stage, position), lens.rank(stage, position),
+                          lens.followed_logit.at(stage, position)));
+    lines.push_back(say("entropy {:.3f} nats, KL(answer ‖ here) {:.3f} nats", lens.entropy.at(stage, position),
+                        lens.kl.at(stage, position)));
     lines.push_back(fmt::format("softmax(norm_final({}[{}]) · W_U), F32", headscope::name(s.site), position));
     return lines;
   }
@@ -148,9 +151,10 @@ class LogitLensPage final : public ReadingPage {
     const Index position = pinned_row(c, *answer->source.trace);
     Index first = -1;  // stage from which on the followed token stays on top
     for (auto s = static_cast<Index>(lens.stages.size()) - 1; s >= 0 && lens.rank(s, position) == 1; --s) first = s;
-    section(c.ui, "WAY OF " + followed_name(*answer, position),
-            fmt::format("at {} {}{}", token_label(*answer->source.trace, position), position,
-                        first >= 0 ? ", most probable from " + nth(lens.stages, first).name + " on" : ""));
+    section(c.ui, say("WAY OF {}", followed_name(*answer, position)),
+            first >= 0 ? say("at {} {}, most probable from {} on", token_label(*answer->source.trace, position),
+                             position, said(nth(lens.stages, first).name))
+                       : say("at {} {}", token_label(*answer->source.trace, position), position));
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) - 6, 96.0, 220.0);
     way_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", position, width, height),
               [answer, position, width, height](const Style& style) {

@@ -19,6 +19,7 @@
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/mask_edit.h"
 #include "core/run/mechanism_input.h"
 #include "viz/color/color_norm.h"
@@ -50,16 +51,17 @@ struct MaskedRun {
 
 class MaskPage final : public ReadingPage {
  public:
-  explicit MaskPage(JobRunner& jobs) : costs_(jobs, "masks", "running every mask") {}
+  explicit MaskPage(JobRunner& jobs) : costs_(jobs, "masks", to_say("running every mask")) {}
 
   void middle(const PageContext& c) override {
-    if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
+    if (!c.trace())
+      return empty_state(c.ui, said("There is no text yet"), said("Open a model and write a prompt in Explore."));
     if (spec_.empty()) choose(c.results().own_mask(c.state().document.stack));
     ask(c);
     chooser(c);
     words(c);
     sliders(c);
-    static constexpr const char* views[] = {"Cells", "All masks"};
+    static constexpr const char* views[] = {to_say("Cells"), to_say("All masks")};
     segmented(c.ui, "masks view", views, view_);
     view_ == 0 ? picture(c) : table(c);
   }
@@ -130,12 +132,12 @@ class MaskPage final : public ReadingPage {
   }
 
   void chooser(const PageContext& c) {
-    static constexpr const char* ways[] = {"take", "and", "or", "and not"};
+    static constexpr const char* ways[] = {to_say("take"), to_say("and"), to_say("or"), to_say("and not")};
     segmented(c.ui, "mask joins", ways, join_);
     ImGui::SameLine();
     ImGui::AlignTextToFramePadding();
     ImGui::TextColored(vec(c.ui.theme.muted), "%s",
-                       join_ == 0 ? "a click takes the mask" : "a click joins the mask to the one below");
+                       join_ == 0 ? said("a click takes the mask") : said("a click joins the mask to the one below"));
     const double side = 46;
     const float pitch = c.ui.px(side + 20), left = ImGui::GetCursorScreenPos().x,
                 right = left + ImGui::GetContentRegionAvail().x;
@@ -155,8 +157,8 @@ class MaskPage final : public ReadingPage {
           choose(fmt::format("({}) {} {}", spec_, join_ == 1 ? "&" : join_ == 2 ? "|" : "& not", spec));
       }
       if (touch.hovered)
-        tooltip(c.ui, {std::string(form.title) + ": " + std::string(form.form), std::string(form.meaning),
-                       "query i sees key j where " + std::string(form.predicate), std::string(form.source)});
+        tooltip(c.ui, {fmt::format("{}: {}", said_view(form.title), form.form), std::string(said_view(form.meaning)),
+                       say("query i sees key j where {}", form.predicate), std::string(form.source)});
     }
   }
 
@@ -214,22 +216,25 @@ class MaskPage final : public ReadingPage {
   }
   void run_table(const PageContext& c) {
     const double expected = expected_seconds(c, static_cast<double>(mask_forms().size()));
-    if (sweep_controls(c, costs_, "masks", asked_ && asks_anew(c), expected)) start(c);
+    if (sweep_controls(c, costs_, to_say("masks"), asked_ && asks_anew(c), expected)) start(c);
   }
 
   void table(const PageContext& c) {
-    if (!c.results().model.model) return empty_state(c.ui, "There is no model behind these weights", "Open one above.");
+    if (!c.results().model.model)
+      return empty_state(c.ui, said("There is no model behind these weights"), said("Open one above."));
     if (asks_anew(c) && !costs_.running() &&
         expected_seconds(c, static_cast<double>(mask_forms().size())) <= starts_by_itself_seconds)
       start(c);
     if (sweep_shown(c, costs_, asked_ && asks_anew(c))) start(c);
     if (!table_)
-      return empty_state(c.ui, costs_.running() ? "Running the text with every mask" : "Nothing has been measured yet",
-                         "Press Start on the right: every mask is run once.");
+      return empty_state(
+          c.ui, costs_.running() ? said("Running the text with every mask") : said("Nothing has been measured yet"),
+          said("Press Start on the right: every mask is run once."));
     const auto known = table_;
-    c.ui.pictures.add_table("every mask", "every mask", [known] {
-      Table out{"every mask",
-                {"mask", "cells kept, %", "score work, FLOP", "KV cache, bytes", "loss", "KL of the answer"},
+    c.ui.pictures.add_table("every mask", said("every mask"), [known] {
+      Table out{said("every mask"),
+                {to_say("mask"), to_say("cells kept, %"), to_say("score work, FLOP"), to_say("KV cache, bytes"),
+                 to_say("loss"), to_say("KL of the answer")},
                 {}};
       for (const MaskCosts::Entry& each : known->entries)
         out.rows.push_back({each.mask, number_cell(100 * each.facts.share()), number_cell(known->work(each)),
@@ -243,8 +248,9 @@ class MaskPage final : public ReadingPage {
     if (!ImGui::BeginTable("every mask", 6, flags, {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(140))}))
       return;
     ImGui::TableSetupScrollFreeze(0, 1);
-    ImGui::TableSetupColumn("Mask", ImGuiTableColumnFlags_WidthStretch);
-    for (const char* title : {"Kept", "Score work", "KV cache", "Loss", "KL of answer"}) ImGui::TableSetupColumn(title);
+    ImGui::TableSetupColumn(said("Mask"), ImGuiTableColumnFlags_WidthStretch);
+    for (const char* title : {said("Kept"), said("Score work"), said("KV cache"), said("Loss"), said("KL of answer")})
+      ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
     for (const MaskCosts::Entry& each : known->entries) {
       ImGui::TableNextRow();
@@ -286,7 +292,7 @@ class MaskPage final : public ReadingPage {
       for (const Index row : known.facts.empty_rows) {
         const Rect at = map.cell(std::min(row, map.rows() - 1), 0);
         scene.add({Box{{at.x, at.y, map.rect.w, at.h}, {0, 0, 0, 0}, style.theme.key, 1.25, 0},
-                   fmt::format("empty.{}", row), fmt::format("query {} sees no key: all its weights are zero", row)});
+                   fmt::format("empty.{}", row), say("query {} sees no key: all its weights are zero", row)});
       }
       return scene;
     });
@@ -305,9 +311,9 @@ class MaskPage final : public ReadingPage {
     const Index i = touch.cell->row, j = touch.cell->column;
     if (known.spec != spec_ || i >= known.tokens || j >= known.tokens) return;
     const bool hidden = nth(known.hidden, i * known.tokens + j) != 0;
-    tooltip(c.ui, {fmt::format("query {} {} {}", i, hidden ? "does not see" : "sees", fmt::format("key {}", j)),
+    tooltip(c.ui, {hidden ? say("query {} does not see key {}", i, j) : say("query {} sees key {}", i, j),
                    fmt::format("{} → {}", token_label(*c.trace(), i), token_label(*c.trace(), j)),
-                   "press to open or close the cell, drag to paint"});
+                   said("press to open or close the cell, drag to paint")});
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) stroke_ = hidden;
     if (!stroke_ || hidden != *stroke_) return;
     const MapCell cell{i, j};
@@ -318,30 +324,29 @@ class MaskPage final : public ReadingPage {
     const MaskPicture& known = answer.result;
     const MaskFacts& facts = known.facts;
     const ModelInfo& info = answer.source.trace->model;
-    section(c.ui, "WHAT IS LEFT", fmt::format("of {} tokens", facts.tokens));
-    fact(c.ui, "Cells kept", fmt::format("{} of {}", facts.cells, facts.tokens * facts.tokens));
-    fact(c.ui, "… of all", fmt::format("{:.1f} %", 100 * facts.share()));
-    fact(c.ui, "… of the causal ones", fmt::format("{:.1f} %", 100 * facts.causal_share()), nullptr,
-         {"visible cells ÷ n (n + 1) / 2"});
+    section(c.ui, said("WHAT IS LEFT"), say("of {} tokens", facts.tokens));
+    fact(c.ui, said("Cells kept"), say("{} of {}", facts.cells, facts.tokens * facts.tokens));
+    fact(c.ui, said("… of all"), fmt::format("{:.1f} %", 100 * facts.share()));
+    fact(c.ui, said("… of the causal ones"), fmt::format("{:.1f} %", 100 * facts.causal_share()), nullptr,
+         {said("visible cells ÷ n (n + 1) / 2")});
     if (info.dims.state_space())
-      note(c.ui,
-           "Cells of the matrix that the state amounts to. A mask saves a state nothing: it is as large for every "
-           "text.");
+      note(c.ui, said("Cells of the matrix that the state amounts to. A mask saves a state nothing: it is as large for "
+                      "every text."));
     else
       savings(c, facts, hashes_vectors(known.spec),
               answer.source.model.model ? MaskSavings::of(answer.source.model.model->config()) : MaskSavings::of(info));
     if (known.recall >= 0)
-      fact(c.ui, fmt::format("Top {} keys it shows", top_keys), fmt::format("{:.0f} %", 100 * known.recall), nullptr,
-           {fmt::format("of the {} keys with the largest q·k, the share that fell into a shared bucket", top_keys),
-            fmt::format("layer {} head {}, mean over the queries", known.head.layer, known.head.head)});
+      fact(c.ui, say("Top {} keys it shows", top_keys), fmt::format("{:.0f} %", 100 * known.recall), nullptr,
+           {say("of the {} keys with the largest q·k, the share that fell into a shared bucket", top_keys),
+            say("layer {} head {}, mean over the queries", known.head.layer, known.head.head)});
     if (facts.ahead > 0)
-      fact(c.ui, "Cells that look ahead", std::to_string(facts.ahead), nullptr,
-           {"a decoder could not be trained with them; \"& causal\" closes them"});
+      fact(c.ui, said("Cells that look ahead"), std::to_string(facts.ahead), nullptr,
+           {said("a decoder could not be trained with them; \"& causal\" closes them")});
     if (!facts.empty_rows.empty()) {
       const Color warn = c.ui.theme.key;
-      fact(c.ui, "Rows without a key", std::to_string(facts.empty_rows.size()), &warn,
-           {"their weights are all zero, and the head adds nothing there"});
-      note(c.ui, "A row without a key becomes zero: the head adds nothing to those tokens.");
+      fact(c.ui, said("Rows without a key"), std::to_string(facts.empty_rows.size()), &warn,
+           {said("their weights are all zero, and the head adds nothing there")});
+      note(c.ui, said("A row without a key becomes zero: the head adds nothing to those tokens."));
     }
   }
 
@@ -349,33 +354,33 @@ class MaskPage final : public ReadingPage {
   static void savings(const PageContext& c, const MaskFacts& facts, bool hashed, const MaskSavings& saved) {
     const ModelDims& d = saved.dims;
     const std::string cells =
-        hashed ? "every head hashes its own queries and keys: these cells are one head's"
+        hashed ? said("every head hashes its own queries and keys: these cells are one head's")
                : fmt::format("2 · ({} + {}) · {} · {} · {}", d.d_head, d.value_width(), facts.cells, d.heads, d.layers);
-    fact(c.ui, "Score and mixing work", amount(saved.work(facts, hashed), "FLOP"), nullptr,
-         {"2 · (d_head + d_value) · visible cells · heads · layers", cells});
+    fact(c.ui, said("Score and mixing work"), amount(saved.work(facts, hashed), "FLOP"), nullptr,
+         {said("2 · (d_head + d_value) · visible cells · heads · layers"), cells});
     if (!saved.keeps_keys) return;
-    fact(c.ui, "Keys the cache must keep", fmt::format("{} of {}", facts.kept_keys, facts.tokens), nullptr,
-         {"keys that some one of the next n queries may still see"});
-    fact(c.ui, "KV cache", amount(saved.cache_bytes(facts), "B"), nullptr,
-         {fmt::format("layers · ({}) · kept keys · 4 bytes", saved.cached.words),
+    fact(c.ui, said("Keys the cache must keep"), say("{} of {}", facts.kept_keys, facts.tokens), nullptr,
+         {said("keys that some one of the next n queries may still see")});
+    fact(c.ui, said("KV cache"), amount(saved.cache_bytes(facts), "B"), nullptr,
+         {say("layers · ({}) · kept keys · 4 bytes", said(saved.cached.words)),
           fmt::format("{} · ({}) · {} · 4", d.layers, saved.cached.sum, facts.kept_keys)});
   }
 
   void in_the_model(const PageContext& c) {
-    section(c.ui, "IN THE MODEL", "every head of every layer");
+    section(c.ui, said("IN THE MODEL"), said("every head of every layer"));
     const auto losses = c.results().current_losses();
     const double before = losses ? mean_loss(losses->now) : std::nan("");
-    fact(c.ui, "Loss as it is", losses ? nats(before) : "…", nullptr,
-         {c.predicts().loss, "the run on screen, with the document's edits"});
+    fact(c.ui, said("Loss as it is"), losses ? nats(before) : "…", nullptr,
+         {said(c.predicts().loss), said("the run on screen, with the document's edits")});
     const auto masked = masked_.current();
     const std::string none = masked_.failed() ? "–" : "…";
     const Color worse = c.ui.theme.key;
-    fact(c.ui, "… with this mask", masked ? nats(masked->result.loss) : none,
+    fact(c.ui, said("… with this mask"), masked ? nats(masked->result.loss) : none,
          masked && masked->result.loss > before + 5e-4 ? &worse : nullptr,
-         {"*: mask " + spec_, "the same text, run with this mask in every head"});
-    fact(c.ui, "Change of the answer (KL)", masked ? nats(masked->result.kl, 4) : none, nullptr,
-         {"KL(as it is ‖ masked) of the distributions where the model answers"});
-    if (button(c.ui, "Keep among the edits", c.ui.px(28))) {
+         {"*: mask " + spec_, said("the same text, run with this mask in every head")});
+    fact(c.ui, said("Change of the answer (KL)"), masked ? nats(masked->result.kl, 4) : none, nullptr,
+         {said("KL(as it is ‖ masked) of the distributions where the model answers")});
+    if (button(c.ui, to_say("Keep among the edits"), c.ui.px(28))) {
       std::vector<Intervention> edits = c.state().document.edits;
       set_mask(edits, target_of(EditScope::all, {}, c.state().document.stack), spec_,
                c.results().own_mask(c.state().document.stack));
@@ -383,11 +388,11 @@ class MaskPage final : public ReadingPage {
       c.editor.set_edits(std::move(edits));
     }
     if (ImGui::IsItemHovered())
-      tooltip(c.ui, {"*: mask " + spec_, "every workspace then shows the model so; Ctrl+Z takes it back"});
+      tooltip(c.ui, {"*: mask " + spec_, said("every workspace then shows the model so; Ctrl+Z takes it back")});
   }
 
-  ReadingJob<MaskPicture> picture_{*this, "masks.facts", "measuring the mask"};
-  ReadingJob<MaskedRun> masked_{*this, "masks.model", "measuring the mask"};
+  ReadingJob<MaskPicture> picture_{*this, "masks.facts", to_say("measuring the mask")};
+  ReadingJob<MaskedRun> masked_{*this, "masks.model", to_say("measuring the mask")};
   ReadingSlot slot_{*this, "scene.masks"};
   std::string spec_, line_, error_;  // spec_ "" until a model is seen: then its own
   std::vector<MaskNumber> numbers_;

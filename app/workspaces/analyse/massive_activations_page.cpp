@@ -14,6 +14,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/analysis/whatif.h"
+#include "core/base/words.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -61,39 +62,39 @@ class MassivePage final : public ReadingPage {
     r.field("by_paper", by_paper_);
   }
   void right(const PageContext& c) override {
-    section(c.ui, "MASSIVE", "by how many medians of its layer");
-    static constexpr const char* rules[] = {"by ratio", "as in the paper"};
+    section(c.ui, said("MASSIVE"), said("by how many medians of its layer"));
+    static constexpr const char* rules[] = {to_say("by ratio"), to_say("as in the paper")};
     int chosen = by_paper_;
     if (segmented(c.ui, "massive rule", rules, chosen, ImGui::GetContentRegionAvail().x)) by_paper_ = chosen == 1;
     if (by_paper_)
-      note(c.ui, "Sun et al. 2024: above 100, and 1,000 times the median or more.");
+      note(c.ui, said("Sun et al. 2024: above 100, and 1,000 times the median or more."));
     else
-      slider(c.ui, "Ratio", threshold_, {2, 1000, 100, true, "×", 0});
+      slider(c.ui, to_say("Ratio"), threshold_, {2, 1000, 100, true, "×", 0});
     const auto answer = job_.answer();
     if (!answer) return;
     const MassiveCells& found = answer->result;
-    section(c.ui, "LAYERS", "how many there are, the largest ratio");
+    section(c.ui, said("LAYERS"), said("how many there are, the largest ratio"));
     for (std::size_t layer = 0; layer < found.all.layers.size(); ++layer) {
       const MassiveLayer& line = found.all.layers[layer];
-      fact(c.ui, fmt::format("Layer {}", layer), fmt::format("{}   {:.1f}×", line.count, line.largest.ratio), nullptr,
-           {fmt::format("blocks.{}.hook_resid_post, F32: median |x| {:.4f}", layer, line.median),
-            fmt::format("largest: {:.3f} at position {}, dimension {}", line.largest.value, line.largest.position,
-                        line.largest.dimension),
-            fmt::format("{} by the paper's rule: above 100, and 1,000 times the median (Sun et al. 2024)",
-                        line.count_by_sun)});
+      fact(c.ui, say("Layer {}", layer), fmt::format("{}   {:.1f}×", line.count, line.largest.ratio), nullptr,
+           {say("blocks.{}.hook_resid_post, F32: median |x| {:.4f}", layer, line.median),
+            say("largest: {:.3f} at position {}, dimension {}", line.largest.value, line.largest.position,
+                line.largest.dimension),
+            say("{} by the paper's rule: above 100, and 1,000 times the median (Sun et al. 2024)", line.count_by_sun)});
     }
-    section(c.ui, "SET TO ZERO", "before → after, the text run again");
+    section(c.ui, said("SET TO ZERO"), said("before → after, the text run again"));
     if (!found.zeroed)
-      return note(c.ui, "None is massive in this model on this text. Lower the ratio to see what the largest ones do.");
+      return note(c.ui,
+                  said("None is massive in this model on this text. Lower the ratio to see what the largest ones do."));
     const ZeroedActivations& z = *found.zeroed;
     const auto arrow = [](double a, double b) { return fmt::format("{} → {}", number(a), number(b)); };
-    fact(c.ui, "Loss on this text", arrow(z.loss_before, z.loss_after), nullptr,
-         {c.predicts().loss, fmt::format("{} numbers of hook_resid_post set to 0", z.zeroed.size())});
-    fact(c.ui, "KL of the answer", nats(z.kl, 4), nullptr,
-         {"KL(before ‖ after) where the model answers, full vocabulary"});
+    fact(c.ui, said("Loss on this text"), arrow(z.loss_before, z.loss_after), nullptr,
+         {said(c.predicts().loss), say("{} numbers of hook_resid_post set to 0", z.zeroed.size())});
+    fact(c.ui, said("KL of the answer"), nats(z.kl, 4), nullptr,
+         {said("KL(before ‖ after) where the model answers, full vocabulary")});
     for (std::size_t layer = 0; layer < z.sink_before.size(); ++layer)
-      fact(c.ui, fmt::format("Sink of layer {}", layer), arrow(z.sink_before[layer], z.sink_after[layer]), nullptr,
-           {"mean weight on the first token over heads and rows 1 …, hook_pattern"});
+      fact(c.ui, say("Sink of layer {}", layer), arrow(z.sink_before[layer], z.sink_after[layer]), nullptr,
+           {said("mean weight on the first token over heads and rows 1 …, hook_pattern")});
   }
 
  private:
@@ -109,7 +110,8 @@ class MassivePage final : public ReadingPage {
   }
 
   void matrix(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
-    section(c.ui, "LARGEST BY PLACE", "largest |residual stream| of a position ÷ median of the layer · click pins");
+    section(c.ui, said("LARGEST BY PLACE"),
+            said("largest |residual stream| of a position ÷ median of the layer · click pins"));
     const double width = std::max(std::floor(c.room()),
                                   60 + 9.0 * static_cast<double>(answer->source.trace->tokens.size())),
                  height = std::clamp(room_below(c) * 0.5, 200.0, 480.0);
@@ -118,9 +120,9 @@ class MassivePage final : public ReadingPage {
       m.values = answer->result.largest;
       for (Index l = 0; l < m.values.dim(0); ++l) m.rows.push_back(std::to_string(l));
       m.tokens = answer->source.trace;
-      m.row_title = "layer ↓";
-      m.column_title = "position →";
-      m.unit = "largest magnitude ÷ median magnitude of the layer";
+      m.row_title = said("layer ↓");
+      m.column_title = said("position →");
+      m.unit = said("largest magnitude ÷ median magnitude of the layer");
       m.low = 0;
       m.width = width, m.height = height;
       m.largest_cell = 44;
@@ -129,10 +131,9 @@ class MassivePage final : public ReadingPage {
     const SceneTouch touch = wide_scene(c, slot_, "massive");
     const auto cell = matrix_cell(touch);
     if (!cell || cell->row >= answer->result.largest.dim(0) || cell->column >= answer->result.largest.dim(1)) return;
-    tooltip(c.ui, {fmt::format("{} ({}), layer {}: {:.1f}×", token_label(*answer->source.trace, cell->column),
-                               cell->column, cell->row, answer->result.largest.at(cell->row, cell->column)),
-                   fmt::format("max over d of |blocks.{}.hook_resid_post[{}, d]| ÷ median |x|, F32", cell->row,
-                               cell->column)});
+    tooltip(c.ui, {say("{} ({}), layer {}: {:.1f}×", token_label(*answer->source.trace, cell->column), cell->column,
+                       cell->row, answer->result.largest.at(cell->row, cell->column)),
+                   say("max over d of |blocks.{}.hook_resid_post[{}, d]| ÷ median |x|, F32", cell->row, cell->column)});
     if (touch.clicked) c.editor.pin(cell->column);
   }
 
@@ -140,12 +141,15 @@ class MassivePage final : public ReadingPage {
     const Reading& answer = *kept;
     const bool none = answer.result.all.found.empty();
     const std::vector<HiddenActivation> found = listed(answer.result.all);
-    section(c.ui, none ? "LARGEST OF EACH LAYER" : "MASSIVE ACTIVATIONS",
-            none                         ? "none of them is massive"
-            : found.size() > most_listed ? fmt::format("the {} largest of {}", most_listed, found.size())
-                                         : fmt::format("{} found", found.size()));
-    c.ui.pictures.add_table("massive list", none ? "largest of each layer" : "massive activations", [kept] {
-      Table out{"massive activations", {"layer", "position", "token", "dimension", "value", "ratio to the median"}, {}};
+    section(c.ui, none ? said("LARGEST OF EACH LAYER") : said("MASSIVE ACTIVATIONS"),
+            none                         ? said("none of them is massive")
+            : found.size() > most_listed ? say("the {} largest of {}", most_listed, found.size())
+                                         : say("{} found", found.size()));
+    c.ui.pictures.add_table("massive list", none ? said("largest of each layer") : said("massive activations"), [kept] {
+      Table out{said("massive activations"),
+                {to_say("layer"), to_say("position"), to_say("token"), to_say("dimension"), to_say("value"),
+                 to_say("ratio to the median")},
+                {}};
       for (const HiddenActivation& a : listed(kept->result.all))
         out.rows.push_back({std::to_string(a.layer), std::to_string(a.position),
                             token_label(*kept->source.trace, a.position), std::to_string(a.dimension),
@@ -158,7 +162,8 @@ class MassivePage final : public ReadingPage {
                            {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(90))}))
       return;
     ImGui::TableSetupScrollFreeze(0, 1);
-    for (const char* title : {"layer", "position", "dimension", "value", "ratio"}) ImGui::TableSetupColumn(title);
+    for (const char* title : {said("layer"), said("position"), said("dimension"), said("value"), said("ratio")})
+      ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
     for (const HiddenActivation& a : std::span(found).first(std::min(found.size(), most_listed))) {
       ImGui::TableNextRow();

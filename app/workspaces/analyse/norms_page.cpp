@@ -15,6 +15,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
 
@@ -28,7 +29,7 @@ constexpr const char* machine_learning = "1 2 3 3";
 class NormsPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    static constexpr const char* views[] = {"Rows by hand", "The model's norms"};
+    static constexpr const char* views[] = {to_say("Rows by hand"), to_say("The model's norms")};
     segmented(c.ui, "norms view", views, view_);
     ImGui::Dummy({0, c.ui.px(4)});
     if (!c.results().model.model) return no_reading_yet(c);
@@ -73,11 +74,13 @@ class NormsPage final : public ReadingPage {
         per_column(method) ? table.rows.select(1, cell.column).copy() : table.rows.select(0, cell.row).copy();
     const LineStatistics s = statistics(line.values());
     tooltip(c.ui,
-            {fmt::format("{}: row {}, feature {}: {:.4f}", title(method), static_cast<char>('a' + cell.row),
-                         cell.column, table.after[part->index].at(cell.row, cell.column)),
-             fmt::format("{}; x = {:g}", formula(method), x),
-             fmt::format("of its {}: sum {:g}, mean {:g}, variance {:g}, √ mean x² {:.4f}; ε {:g}",
-                         per_column(method) ? "column" : "row", s.sum, s.mean, s.variance, s.rms, table.epsilon)});
+            {say("{}: row {}, feature {}: {:.4f}", said_view(title(method)), static_cast<char>('a' + cell.row),
+                 cell.column, table.after[part->index].at(cell.row, cell.column)),
+             fmt::format("{}; x = {:g}", said_view(formula(method)), x),
+             per_column(method) ? say("of its column: sum {:g}, mean {:g}, variance {:g}, √ mean x² {:.4f}; ε {:g}",
+                                      s.sum, s.mean, s.variance, s.rms, table.epsilon)
+                                : say("of its row: sum {:g}, mean {:g}, variance {:g}, √ mean x² {:.4f}; ε {:g}", s.sum,
+                                      s.mean, s.variance, s.rms, table.epsilon)});
   }
 
   /// The rows as typed; nullopt, and why, when they are none.
@@ -93,7 +96,7 @@ class NormsPage final : public ReadingPage {
   }
 
   void hand_controls(const PageContext& c) {
-    section(c.ui, "ROWS", "one sequence each, numbers with spaces");
+    section(c.ui, said("ROWS"), said("one sequence each, numbers with spaces"));
     {
       const UseFont font(c.ui, c.ui.token());
       ImGui::SetNextItemWidth(-1);
@@ -102,22 +105,21 @@ class NormsPage final : public ReadingPage {
       input_line(c.ui, "##row b", machine_learning, rows_[1]);
     }
     if (!error_.empty()) error_text(c.ui, error_);
-    if (button(c.ui, "“hello” and “machine learning”")) rows_[0] = hello, rows_[1] = machine_learning;
+    if (button(c.ui, to_say("“hello” and “machine learning”"))) rows_[0] = hello, rows_[1] = machine_learning;
     double exponent = std::log10(epsilon_);
     if (slider(c.ui, "log₁₀ ε", exponent, {-8, 0, -5, false, "", 1})) epsilon_ = std::pow(10, exponent);
     const auto answer = table_.answer();
     if (!answer) return;
-    section(c.ui, "ORDER WITHIN A ROW", "pairs that changed it");
+    section(c.ui, said("ORDER WITHIN A ROW"), said("pairs that changed it"));
     for (std::size_t m = 0; m < answer->result.after.size(); ++m) {
       const OrderKept order = order_kept(answer->result.rows, answer->result.after[m]);
-      fact(c.ui, std::string(title(norm_methods[m])), fmt::format("{} of {}", order.turned, order.pairs), nullptr,
-           {"pairs of features of one row, a < b before and a > b after, or the other way round",
-            "ties before are not counted; ties after count as kept"});
+      fact(c.ui, std::string(said_view(title(norm_methods[m]))), say("{} of {}", order.turned, order.pairs), nullptr,
+           {said("pairs of features of one row, a < b before and a > b after, or the other way round"),
+            said("ties before are not counted; ties after count as kept")});
     }
-    note(c.ui,
-         "A norm along the row can rescale and shift, but it keeps which feature is larger. One along the column "
-         "weighs each feature by the other sequence, and may turn that round: the reason why transformers "
-         "normalise each token by itself.");
+    note(c.ui, said("A norm along the row can rescale and shift, but it keeps which feature is larger. One along the "
+                    "column weighs each feature by the other sequence, and may turn that round: the reason why "
+                    "transformers normalise each token by itself."));
   }
 
   void of_model(const PageContext& c) {
@@ -133,7 +135,7 @@ class NormsPage final : public ReadingPage {
     if (!answer) return no_reading_yet(c);
     const Index row = pinned_row(c, *answer->source.trace);
     const double width = std::floor(c.room());
-    section(c.ui, "ONE POSITION THROUGH THE NORM",
+    section(c.ui, said("ONE POSITION THROUGH THE NORM"),
             fmt::format("{} ({})", token_label(*answer->source.trace, row), row));
     strips_.want(c.jobs, c.ui, answer, fmt::format("{} {}", row, width), [answer, row, width](const Style& style) {
       NumberStrips strips = model_norm_strips(answer->result, row);
@@ -142,7 +144,7 @@ class NormsPage final : public ReadingPage {
     });
     if (strips_.scene()) draw_strips(c, answer, row, width);
     ImGui::Dummy({0, c.ui.px(6)});
-    section(c.ui, "MEAN AND DEVIATION BY POSITION", fixed_by(answer->result.method));
+    section(c.ui, said("MEAN AND DEVIATION BY POSITION"), fixed_by(answer->result.method));
     chart_slot(c, chart_, "moments", answer, "", width, std::clamp(room_below(c) - 8, 120.0, 420.0),
                [answer](const Style& style) { return moments(answer->result, style); });
   }
@@ -158,26 +160,28 @@ class NormsPage final : public ReadingPage {
     const Index d = touch.cell->column;
     const ModelNorm& n = answer->result;
     if (!map || d >= n.before.dim(1)) return;
-    tooltip(c.ui, {fmt::format("feature {}: {:.5f}", d, map->values.at(0, d)),
-                   fmt::format("{:.5f} → normalised {:.5f} → · gain {:.4f}{} = {:.5f}", n.before.at(row, d),
-                               n.bare.at(row, d), n.weights.gain.at(d),
-                               n.weights.bias.defined() ? fmt::format(" + bias {:.4f}", n.weights.bias.at(d)) : "",
-                               n.after.at(row, d))});
+    tooltip(c.ui, {say("feature {}: {:.5f}", d, map->values.at(0, d)),
+                   n.weights.bias.defined()
+                       ? say("{:.5f} → normalised {:.5f} → · gain {:.4f} + bias {:.4f} = {:.5f}", n.before.at(row, d),
+                             n.bare.at(row, d), n.weights.gain.at(d), n.weights.bias.at(d), n.after.at(row, d))
+                       : say("{:.5f} → normalised {:.5f} → · gain {:.4f} = {:.5f}", n.before.at(row, d),
+                             n.bare.at(row, d), n.weights.gain.at(d), n.after.at(row, d))});
   }
 
   /// What the norm takes out of the curves below.
   static const char* fixed_by(NormMethod method) {
     return method == NormMethod::rms_norm
-               ? "before the norm; it fixes the root mean square alone, √(mean² + variance), before the gain"
-               : "before the norm; before gain and bias it leaves every position with mean 0 and variance 1";
+               ? said("before the norm; it fixes the root mean square alone, √(mean² + variance), before the gain")
+               : said("before the norm; before gain and bias it leaves every position with mean 0 and variance 1");
   }
 
   static LineChart moments(const ModelNorm& norm, const Style& style) {
     LineChart chart;
-    chart.y_title = "mean, and √ variance, of the row before the norm";
-    chart.x_title = "position";
+    chart.y_title = said("mean, and √ variance, of the row before the norm");
+    chart.x_title = said("position");
     chart.grid = true;
-    ChartSeries mean{"mean", style.theme.muted, {}, {}}, deviation{"√ variance", style.theme.accent, {}, {}};
+    ChartSeries mean{said("mean"), style.theme.muted, {}, {}},
+        deviation{said("√ variance"), style.theme.accent, {}, {}};
     for (Index i = 0; i < norm.before.dim(0); ++i) {
       const LineStatistics s = statistics(norm.before.select(0, i).copy().values());
       mean.x.push_back(static_cast<double>(i));
@@ -190,11 +194,11 @@ class NormsPage final : public ReadingPage {
   }
 
   void model_controls(const PageContext& c) {
-    section(c.ui, "WHICH NORM");
-    static constexpr const char* norms[] = {"before attention", "before MLP", "last"};
+    section(c.ui, said("WHICH NORM"));
+    static constexpr const char* norms[] = {to_say("before attention"), to_say("before MLP"), to_say("last")};
     segmented(c.ui, "which norm", norms, which_, ImGui::GetContentRegionAvail().x);
     if (which_ < 2) layer_control(c, layer_);
-    position_control(c, "whose numbers are shown");
+    position_control(c, said("whose numbers are shown"));
     const auto answer = norm_.answer();
     if (!answer) return;
     const ModelNorm& n = answer->result;
@@ -202,18 +206,19 @@ class NormsPage final : public ReadingPage {
     const LineStatistics before = statistics(n.before.select(0, row).copy().values()),
                          bare = statistics(n.bare.select(0, row).copy().values()),
                          after = statistics(n.after.select(0, row).copy().values());
-    section(c.ui, "NUMBERS", std::string(title(n.method)) + ": " + std::string(formula(n.method)));
+    section(c.ui, said("NUMBERS"), fmt::format("{}: {}", said_view(title(n.method)), said_view(formula(n.method))));
     const auto line = [&](const char* what, const LineStatistics& s, const std::string& from) {
       fact(c.ui, what, fmt::format("{:+.4f}, {:.4f}", s.mean, s.variance), nullptr,
-           {"mean and variance over the features (divided by their count)", from});
+           {said("mean and variance over the features (divided by their count)"), from});
     };
-    line("Mean, variance before", before, fmt::format("{}[{}], F32", name(n.before_site), row));
-    line("… normalised", bare, "before gain and bias");
-    line("… after gain and bias", after, fmt::format("{}[{}], F32", name(n.after_site), row));
-    fact(c.ui, "ε", fmt::format("{:g}", n.epsilon), nullptr, {"of the model's configuration"});
-    fact(c.ui, "Computed anew, differs by", n.difference > 0 ? short_number(n.difference, 2) : "0, bit for bit",
-         nullptr,
-         {"largest |norm(before) − after| over all positions", "more than rounding where an edit stands between them"});
+    line(said("Mean, variance before"), before, fmt::format("{}[{}], F32", name(n.before_site), row));
+    line(said("… normalised"), bare, said("before gain and bias"));
+    line(said("… after gain and bias"), after, fmt::format("{}[{}], F32", name(n.after_site), row));
+    fact(c.ui, "ε", fmt::format("{:g}", n.epsilon), nullptr, {said("of the model's configuration")});
+    fact(c.ui, said("Computed anew, differs by"),
+         n.difference > 0 ? short_number(n.difference, 2) : said("0, bit for bit"), nullptr,
+         {said("largest |norm(before) − after| over all positions"),
+          said("more than rounding where an edit stands between them")});
   }
 
   int view_ = 0, which_ = 0, layer_ = 0;

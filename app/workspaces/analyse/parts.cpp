@@ -16,6 +16,7 @@
 #include "core/base/duration.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/ablate_edit.h"
 #include "core/train/singular_expert.h"
 #include "viz/scene/text.h"
@@ -29,21 +30,21 @@ double expected_seconds(const PageContext& c, double passes) {
 
 std::string sweep_remark(const SweepController& controller, const std::string& what) {
   using Phase = SweepController::Phase;
-  const std::string count = fmt::format("{} of {} {}", controller.done(), controller.total(), what);
+  const std::string count = say("{} of {} {}", controller.done(), controller.total(), said(what));
   switch (controller.phase()) {
     case Phase::idle:
       return "";
     case Phase::running:
-      if (controller.total() == 0) return "running the text";
+      if (controller.total() == 0) return said("running the text");
       return std::isfinite(controller.seconds_left())
-                 ? count + " · " + duration_text(std::max(controller.seconds_left(), 1.0)) + " left"
+                 ? say("{} · {} left", count, duration_text(std::max(controller.seconds_left(), 1.0)))
                  : count;
     case Phase::finished:
-      return fmt::format("{} {}", controller.total(), what);
+      return fmt::format("{} {}", controller.total(), said(what));
     case Phase::cancelled:
-      return "cancelled at " + count;
+      return say("cancelled at {}", count);
     case Phase::failed:
-      return "failed at " + count;
+      return say("failed at {}", count);
   }
   return "";
 }
@@ -68,8 +69,8 @@ SceneTouch matrix_slot(const PageContext& c, SceneSlot& slot, const char* id, st
 bool sweep_controls(const PageContext& c, SweepController& controller, const std::string& what, bool stale,
                     double expected) {
   const Ui& ui = c.ui;
-  section(ui, "RUN",
-          controller.phase() == SweepController::Phase::finished && stale ? "of an earlier text or setting" : "");
+  section(ui, said("RUN"),
+          controller.phase() == SweepController::Phase::finished && stale ? said("of an earlier text or setting") : "");
   bool start = false;
   if (controller.running()) {
     const float width = ImGui::GetContentRegionAvail().x, height = ui.px(4);
@@ -80,13 +81,13 @@ bool sweep_controls(const PageContext& c, SweepController& controller, const std
                         col(ui.theme.accent), height / 2);
     ImGui::Dummy({width, height});
     note(ui, sweep_remark(controller, what));
-    if (button(ui, "Cancel")) controller.cancel();
+    if (button(ui, to_say("Cancel"))) controller.cancel();
   } else {
     ImGui::BeginDisabled(!c.results().model.model);
-    start = button(ui, controller.phase() == SweepController::Phase::idle ? "Start" : "Start again");
+    start = button(ui, controller.phase() == SweepController::Phase::idle ? to_say("Start") : to_say("Start again"));
     ImGui::EndDisabled();
     std::string remark = sweep_remark(controller, what);
-    if (remark.empty() && std::isfinite(expected) && expected >= 1) remark = "about " + duration_text(expected);
+    if (remark.empty() && std::isfinite(expected) && expected >= 1) remark = say("about {}", duration_text(expected));
     if (!remark.empty()) {
       ImGui::SameLine();
       ImGui::AlignTextToFramePadding();
@@ -120,7 +121,7 @@ std::string refusal_of_experts(const PageContext& c) {
 }
 
 void answer_fields(const PageContext& c, AnswerFields& fields, const AnswerPair* automatic) {
-  section(c.ui, "ANSWERS", "logit difference = first − second");
+  section(c.ui, said("ANSWERS"), said("logit difference = first − second"));
   auto& chosen = c.editor.view().contrast;
   const LoadedModel& model = c.results().model;
   if (fields.seen != chosen) {
@@ -168,8 +169,8 @@ void answer_fields(const PageContext& c, AnswerFields& fields, const AnswerPair*
   if (!fields.error.empty())
     error_text(c.ui, fields.error);
   else
-    note(c.ui, chosen ? "The same two as in Explore; empty both for the usual ones."
-                      : "Can also be chosen in Explore, by a click on a next token.");
+    note(c.ui, chosen ? said("The same two as in Explore; empty both for the usual ones.")
+                      : said("Can also be chosen in Explore, by a click on a next token."));
 }
 
 std::optional<AnswerPair> chosen_answers(const PageContext& c) {
@@ -188,15 +189,17 @@ struct AblationChoice {
 };
 const std::vector<AblationChoice>& ablation_choices() {
   static const std::vector<AblationChoice> choices = {
-      {"zero", {Ablate::By::zero}, "z = 0 at every position."},
-      {"mean", {Ablate::By::mean}, "z = its mean over the position and those before it: nothing later is told."},
-      {"text mean",
+      {to_say("zero"), {Ablate::By::zero}, to_say("z = 0 at every position.")},
+      {to_say("mean"),
+       {Ablate::By::mean},
+       to_say("z = its mean over the position and those before it: nothing later is told.")},
+      {to_say("text mean"),
        {Ablate::By::mean, 1, true},
-       "z = its mean over the whole text: earlier rows are told of later ones."},
-      {"another's",
+       to_say("z = its mean over the whole text: earlier rows are told of later ones.")},
+      {to_say("another's"),
        {Ablate::By::resample},
-       "z of every position becomes that of another one of the text, later ones too, drawn at random with a fixed "
-       "seed."}};
+       to_say("z of every position becomes that of another one of the text, later ones too, drawn at random with a "
+              "fixed seed.")}};
   return choices;
 }
 /// Whose kind it is, whatever the texts and the seed.
@@ -222,8 +225,8 @@ std::vector<std::string> lines_of(const std::string& texts) {
 }  // namespace
 
 std::string ablation_title(const Ablate& ablate) {
-  const std::string title = choice_of(ablate).title;
-  return ablate.from.empty() ? title : title + " of the reference texts";
+  const char* const title = said(choice_of(ablate).title);
+  return ablate.from.empty() ? title : say("{} of the reference texts", title);
 }
 
 bool ablation_choice(const PageContext& c, const char* id, AblationFields& fields) {
@@ -237,21 +240,22 @@ bool ablation_choice(const PageContext& c, const char* id, AblationFields& field
     ablate.seed = before.seed;
   }
   const char* const over_texts[] = {
-      "z = its mean over all positions of the reference texts (Wang et al. 2023).",
-      "z of every position becomes that of one of the reference texts' positions, drawn at random with a fixed seed."};
-  note(c.ui, ablate.from.empty() ? choice_of(ablate).words : over_texts[ablate.by == Ablate::By::resample]);
+      to_say("z = its mean over all positions of the reference texts (Wang et al. 2023)."),
+      to_say("z of every position becomes that of one of the reference texts' positions, drawn at random with a fixed "
+             "seed.")};
+  note(c.ui, said(ablate.from.empty() ? choice_of(ablate).words : over_texts[ablate.by == Ablate::By::resample]));
   if (takes_texts(ablate)) {
     const auto lines = static_cast<float>(std::clamp<Index>(1 + std::ranges::count(fields.texts, '\n'), 2, 6));
     ImGui::InputTextMultiline(
         fmt::format("##reference texts of {}", id).c_str(), &fields.texts,
         {-1, lines * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().FramePadding.y + c.ui.px(2)});
-    note(c.ui, fields.texts.empty() ? "Reference texts, one in a line; none: over the text on screen."
-                                    : "Reference texts, one in a line; each is run once.");
+    note(c.ui, fields.texts.empty() ? said("Reference texts, one in a line; none: over the text on screen.")
+                                    : said("Reference texts, one in a line; each is run once."));
   }
   ablate.from = takes_texts(ablate) ? lines_of(fields.texts) : std::vector<std::string>();
   if (ablate.by == Ablate::By::resample) {
     auto seed = static_cast<double>(ablate.seed);
-    if (slider(c.ui, "Seed", seed, {1, 100, 1, false, "", 0})) ablate.seed = static_cast<std::uint64_t>(seed);
+    if (slider(c.ui, to_say("Seed"), seed, {1, 100, 1, false, "", 0})) ablate.seed = static_cast<std::uint64_t>(seed);
   }
   return !(ablate == before);
 }

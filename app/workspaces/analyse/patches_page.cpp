@@ -13,6 +13,7 @@
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/analysis/logit_lens.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/patch_map.h"
 
 namespace headscope {
@@ -24,15 +25,15 @@ constexpr std::size_t listed = 6;  // of the patches whose positions are most al
 class PatchesPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    static constexpr const char* views[] = {"Patches", "Grid of positions", "Ask a word"};
+    static constexpr const char* views[] = {to_say("Patches"), to_say("Grid of positions"), to_say("Ask a word")};
     segmented(c.ui, "patches view", views, view_);
     ImGui::Dummy({0, c.ui.px(4)});
     if (!c.results().model.model) return no_reading_yet(c);
     const ModelConfig& config = c.results().model.model->config();
     if (!config.vision)
-      return empty_state(c.ui, "This model reads no pictures",
-                         "Its tokens are pieces of a text. ViT, DeiT and CLIP cut a picture into patches, each of "
-                         "which becomes a token.");
+      return empty_state(c.ui, said("This model reads no pictures"),
+                         said("Its tokens are pieces of a text. ViT, DeiT and CLIP cut a picture into patches, each of "
+                              "which becomes a token."));
     if (view_ == asking) return ask(c);
     if (view_ == 0) {
       tokens_.want(c, {SiteKind::embed}, "", [](const ReadingSource& source, const Ctx&) {
@@ -41,7 +42,7 @@ class PatchesPage final : public ReadingPage {
       return tokens_.answer() ? patches(c) : no_reading_yet(c);
     }
     if (config.position != PositionKind::learned)
-      return empty_state(c.ui, "This model has no learned positions", "There is nothing to compare.");
+      return empty_state(c.ui, said("This model has no learned positions"), said("There is nothing to compare."));
     alike_.want_of_weights(
         c, "", [](const ReadingSource& source, const Ctx&) { return position_similarity(*source.model.model); });
     alike_.answer() ? positions(c) : no_reading_yet(c);
@@ -55,7 +56,7 @@ class PatchesPage final : public ReadingPage {
   void right(const PageContext& c) override {
     if (!c.results().model.model || !c.results().model.model->config().vision || !c.trace()) return;
     const VisionConfig& v = *c.results().model.model->config().vision;
-    position_control(c, "the patch whose numbers are listed");
+    position_control(c, said("the patch whose numbers are listed"));
     view_ == 0 ? patch_facts(c, v) : view_ == asking ? answer_facts(c, v) : position_facts(c, v);
   }
 
@@ -68,8 +69,8 @@ class PatchesPage final : public ReadingPage {
 
   void patches(const PageContext& c) {
     const auto answer = tokens_.answer();
-    section(c.ui, "THE PICTURE, PATCH BY PATCH",
-            "the longer a patch's token, the stronger its colour · click pins one");
+    section(c.ui, said("THE PICTURE, PATCH BY PATCH"),
+            said("the longer a patch's token, the stronger its colour · click pins one"));
     over_picture(c, answer, "norms", [](const auto& of) { return token_norms(of.result, *of.source.model.model); });
   }
 
@@ -99,37 +100,37 @@ class PatchesPage final : public ReadingPage {
     const auto answer = tokens_.answer();
     if (!answer) return;
     const int width = c.results().model.model->config().dims.d_model;
-    section(c.ui, "THE WAY TO TOKENS");
-    fact(c.ui, "Picture, pixels", fmt::format("{} × {}", v.width, v.height), nullptr,
-         {"what the model is given: made of the file as its preprocessor_config.json says"});
-    fact(c.ui, "Patches", fmt::format("{} × {} = {}", v.columns(), v.rows(), v.patches()), nullptr,
-         {fmt::format("of {0} × {0} pixels", v.patch)});
-    fact(c.ui, "Numbers of a patch", fmt::format("{}", v.patch_numbers()), nullptr,
-         {fmt::format("{} channels · {} · {}", v.channels, v.patch, v.patch)});
-    fact(c.ui, "Numbers of a token", fmt::format("{}", width), nullptr,
-         {fmt::format("a matrix of {} × {}", v.patch_numbers(), width)});
-    fact(c.ui, "Tokens", fmt::format("{}", v.tokens()), nullptr,
-         {fmt::format("{} learned before the patches", v.leading)});
-    section(c.ui, "THIS PATCH");
+    section(c.ui, said("THE WAY TO TOKENS"));
+    fact(c.ui, said("Picture, pixels"), fmt::format("{} × {}", v.width, v.height), nullptr,
+         {said("what the model is given: made of the file as its preprocessor_config.json says")});
+    fact(c.ui, said("Patches"), fmt::format("{} × {} = {}", v.columns(), v.rows(), v.patches()), nullptr,
+         {say("of {0} × {0} pixels", v.patch)});
+    fact(c.ui, said("Numbers of a patch"), fmt::format("{}", v.patch_numbers()), nullptr,
+         {say("{} channels · {} · {}", v.channels, v.patch, v.patch)});
+    fact(c.ui, said("Numbers of a token"), fmt::format("{}", width), nullptr,
+         {say("a matrix of {} × {}", v.patch_numbers(), width)});
+    fact(c.ui, said("Tokens"), fmt::format("{}", v.tokens()), nullptr,
+         {say("{} learned before the patches", v.leading)});
+    section(c.ui, said("THIS PATCH"));
     const auto patch = pinned_patch(c, v);
     if (!patch || *patch >= std::ssize(answer->result))
-      return note(c.ui, "A learned token is pinned, which comes of no patch: click one in the picture.");
+      return note(c.ui, said("A learned token is pinned, which comes of no patch: click one in the picture."));
     const PatchToken& token = nth(answer->result, *patch);
-    fact(c.ui, "Row, column", fmt::format("{}, {}", token.row, token.column));
-    fact(c.ui, "From pixel", fmt::format("{}, {}", token.column * v.patch, token.row * v.patch));
-    fact(c.ui, "Mean of its numbers", fmt::format("{:.4f}", token.mean), nullptr,
-         {"of the levels as the model is given them: (x − mean) ÷ std by channel"});
-    fact(c.ui, "Deviation", fmt::format("{:.4f}", token.deviation), nullptr, {"0: one colour everywhere"});
-    fact(
-        c.ui, "‖E p + b‖", fmt::format("{:.4f}", token.embedded), nullptr,
-        {fmt::format("hook_embed[{}], F32: the patch times the matrix, before its position is added", token.position)});
+    fact(c.ui, said("Row, column"), fmt::format("{}, {}", token.row, token.column));
+    fact(c.ui, said("From pixel"), fmt::format("{}, {}", token.column * v.patch, token.row * v.patch));
+    fact(c.ui, said("Mean of its numbers"), fmt::format("{:.4f}", token.mean), nullptr,
+         {said("of the levels as the model is given them: (x − mean) ÷ std by channel")});
+    fact(c.ui, said("Deviation"), fmt::format("{:.4f}", token.deviation), nullptr, {said("0: one colour everywhere")});
+    fact(c.ui, "‖E p + b‖", fmt::format("{:.4f}", token.embedded), nullptr,
+         {say("hook_embed[{}], F32: the patch times the matrix, before its position is added", token.position)});
   }
 
   void ask(const PageContext& c) {
     if (!c.trace()) return no_reading_yet(c);
     if (c.trace()->model.objective == Objective::nothing)
-      return empty_state(c.ui, "This model names no classes",
-                         "Its file is without the matrix that would tell what a picture shows: no word can be asked.");
+      return empty_state(
+          c.ui, said("This model names no classes"),
+          said("Its file is without the matrix that would tell what a picture shows: no word can be asked."));
     keep_inside(c, word_);
     const std::int32_t word = word_.id.value_or(-1);  // −1: what the model says that the picture shows
     asked_.want(c, logit_lens_sites(*c.results().model.model), fmt::format("{}", word),
@@ -140,44 +141,46 @@ class PatchesPage final : public ReadingPage {
     const auto answer = asked_.answer();
     if (!answer) return no_reading_yet(c);
     const std::string name = token_names(answer->source.model)(answer->result.word);
-    section(c.ui, fmt::format("WHERE IS “{}”?", name),
-            "the word is the query, patches are the keys: the more weight, the stronger its colour");
+    section(c.ui, say("WHERE IS “{}”?", name),
+            said("the word is the query, patches are the keys: the more weight, the stronger its colour"));
     over_picture(c, answer, "asked", [name](const auto& of) { return asked_values(of.result.patches, name); });
   }
 
   void answer_facts(const PageContext& c, const VisionConfig& v) {
-    section(c.ui, "THE WORD", "a class that the model knows");
-    token_field(c, "##asked word", "what it says that it sees", word_);
+    section(c.ui, said("THE WORD"), said("a class that the model knows"));
+    token_field(c, "##asked word", to_say("what it says that it sees"), word_);
     const auto answer = asked_.answer();
     if (!answer) return;
-    note(c.ui, "Only [CLS] was trained to answer. What a patch says is read with the norm and the matrix of [CLS].");
+    note(c.ui,
+         said("Only [CLS] was trained to answer. What a patch says is read with the norm and the matrix of [CLS]."));
     const std::vector<AskedPatch>& found = answer->result.patches;
     const auto strongest = std::ranges::max_element(found, {}, &AskedPatch::weight);
-    section(c.ui, "ANSWERS");
-    fact(c.ui, "Strongest patch",
+    section(c.ui, said("ANSWERS"));
+    fact(c.ui, said("Strongest patch"),
          fmt::format("{}, {}", (strongest->position - v.leading) / v.columns(),
                      (strongest->position - v.leading) % v.columns()),
-         nullptr, {"row, column"});
-    fact(c.ui, "Its weight", fmt::format("{:.4f}", strongest->weight), nullptr,
-         {"softmax of the scores over all patches", fmt::format("even: {:.4f}", 1 / static_cast<double>(v.patches()))});
-    fact(c.ui, "Patches that say it first",
-         fmt::format("{} of {}", std::ranges::count(found, 1, &AskedPatch::rank), v.patches()), nullptr,
-         {"of which no class is more probable, by the logit lens"});
-    section(c.ui, "THIS PATCH");
+         nullptr, {said("row, column")});
+    fact(c.ui, said("Its weight"), fmt::format("{:.4f}", strongest->weight), nullptr,
+         {said("softmax of the scores over all patches"), say("even: {:.4f}", 1 / static_cast<double>(v.patches()))});
+    fact(c.ui, said("Patches that say it first"),
+         say("{} of {}", std::ranges::count(found, 1, &AskedPatch::rank), v.patches()), nullptr,
+         {said("of which no class is more probable, by the logit lens")});
+    section(c.ui, said("THIS PATCH"));
     const auto patch = pinned_patch(c, v);
-    if (!patch || *patch >= std::ssize(found)) return note(c.ui, "A learned token is pinned: click a patch.");
+    if (!patch || *patch >= std::ssize(found)) return note(c.ui, said("A learned token is pinned: click a patch."));
     const AskedPatch& pinned = nth(found, *patch);
-    fact(c.ui, "Score", fmt::format("{:.4f}", pinned.score), nullptr,
-         {"w · norm(x) + b, the class's logit at the patch"});
-    fact(c.ui, "Weight", fmt::format("{:.4f}", pinned.weight));
-    fact(c.ui, "Place of the class", fmt::format("{}", pinned.rank));
+    fact(c.ui, said("Score"), fmt::format("{:.4f}", pinned.score), nullptr,
+         {said("w · norm(x) + b, the class's logit at the patch")});
+    fact(c.ui, said("Weight"), fmt::format("{:.4f}", pinned.weight));
+    fact(c.ui, said("Place of the class"), fmt::format("{}", pinned.rank));
   }
 
   void positions(const PageContext& c) {
     const auto answer = alike_.answer();
     const VisionConfig v = *answer->source.model.model->config().vision;
     const double side = std::max(200.0, std::min(std::floor(c.room()), room_below(c) - 30));
-    section(c.ui, "HOW ALIKE POSITIONS ARE", "at the place of each patch: its cosines with all others · click pins it");
+    section(c.ui, said("HOW ALIKE POSITIONS ARE"),
+            said("at the place of each patch: its cosines with all others · click pins it"));
     const Index pinned = c.trace() ? pinned_patch(c, v).value_or(-1) : -1;
     grid_.want(c.jobs, c.ui, answer, fmt::format("{} {}", side, pinned), [answer, v, side, pinned](const Style& style) {
       return position_grid_scene(answer->result, v, pinned, side, style);
@@ -190,8 +193,8 @@ class PatchesPage final : public ReadingPage {
     if (row >= v.rows() || column >= v.columns() || y >= v.rows() || x >= v.columns()) return;
     const Index patch = row * v.columns() + column, other = y * v.columns() + x;
     tooltip(c.ui,
-            {fmt::format("patch {}, {} and patch {}, {}", row, column, y, x),
-             fmt::format("cosine {:.4f}", answer->result.at(patch, other)), "of the rows of the position embedding"});
+            {say("patch {}, {} and patch {}, {}", row, column, y, x),
+             say("cosine {:.4f}", answer->result.at(patch, other)), said("of the rows of the position embedding")});
     if (touch.clicked) c.editor.pin(v.leading + patch);
   }
 
@@ -199,15 +202,15 @@ class PatchesPage final : public ReadingPage {
     const auto answer = alike_.answer();
     if (!answer) return;
     const GridSimilarity means = grid_similarity(answer->result, v);
-    section(c.ui, "MEAN COSINE", "of two different patches");
-    fact(c.ui, "In the same row", fmt::format("{:.4f}", means.same_row));
-    fact(c.ui, "In the same column", fmt::format("{:.4f}", means.same_column));
-    fact(c.ui, "Neighbours", fmt::format("{:.4f}", means.neighbours), nullptr,
-         {"side by side, or one above the other"});
-    fact(c.ui, "Neither row nor column", fmt::format("{:.4f}", means.others));
+    section(c.ui, said("MEAN COSINE"), said("of two different patches"));
+    fact(c.ui, said("In the same row"), fmt::format("{:.4f}", means.same_row));
+    fact(c.ui, said("In the same column"), fmt::format("{:.4f}", means.same_column));
+    fact(c.ui, said("Neighbours"), fmt::format("{:.4f}", means.neighbours), nullptr,
+         {said("side by side, or one above the other")});
+    fact(c.ui, said("Neither row nor column"), fmt::format("{:.4f}", means.others));
     const auto patch = pinned_patch(c, v);
-    section(c.ui, "MOST ALIKE", patch ? "to the pinned patch: row, column" : "");
-    if (!patch) return note(c.ui, "A learned token is pinned: click a patch.");
+    section(c.ui, said("MOST ALIKE"), patch ? said("to the pinned patch: row, column") : "");
+    if (!patch) return note(c.ui, said("A learned token is pinned: click a patch."));
     std::vector<std::pair<double, Index>> found;
     for (Index other = 0; other < answer->result.dim(1); ++other)
       if (other != *patch) found.emplace_back(-answer->result.at(*patch, other), other);

@@ -12,6 +12,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/parts.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "core/edits/singular_edit.h"
 #include "core/metrics/next_token.h"
 #include "viz/color/color_norm.h"
@@ -55,14 +56,14 @@ HeadId chosen_head(const PageContext& c, const Trace& trace) {
 void position_control(const PageContext& c, const char* remark) {
   if (!c.trace()) return;
   const Index row = pinned_row(c, *c.trace());
-  section(c.ui, "POSITION", remark);
+  section(c.ui, said("POSITION"), remark);
   double at = static_cast<double>(row);
   const double last = static_cast<double>(c.trace()->tokens.size() - 1);
-  if (last > 0 && slider(c.ui, "Position", at, {0, last, last, false, "", 0}))
+  if (last > 0 && slider(c.ui, to_say("Position"), at, {0, last, last, false, "", 0}))
     c.editor.pin(static_cast<Index>(std::lround(at)));
-  fact(c.ui, "Token there", token_label(*c.trace(), row), nullptr,
-       {"The pinned query of Explore; without one, where the answer is read",
-        "click a column of the picture to pin it"});
+  fact(c.ui, said("Token there"), token_label(*c.trace(), row), nullptr,
+       {said("The pinned query of Explore; without one, where the answer is read"),
+        said("click a column of the picture to pin it")});
 }
 
 TokenName token_names(const LoadedModel& model) {
@@ -135,10 +136,10 @@ void LogitFields::record(ControlsRecord& record) {
 
 void logit_controls(const PageContext& c, const char* name, const std::string& taken, LogitFields& fields,
                     const char* remark) {
-  section(c.ui, "LOGIT OF", "empty: the most probable one");
+  section(c.ui, said("LOGIT OF"), said("empty: the most probable one"));
   token_field(c, name, taken, fields.token);
-  section(c.ui, "LESS THAT OF", "empty: nothing");
-  token_field(c, "##token against", "another answer", fields.against);
+  section(c.ui, said("LESS THAT OF"), said("empty: nothing"));
+  token_field(c, "##token against", to_say("another answer"), fields.against);
   position_control(c, remark);
 }
 
@@ -234,7 +235,7 @@ void layer_control(const PageContext& c, int& layer) {
   const int last = c.results().model.model->config().dims.layers - 1;
   layer = std::clamp(layer, 0, last);
   double at = layer;
-  if (last > 0 && slider(c.ui, "Layer", at, {0, static_cast<double>(last), 0, false, "", 0}))
+  if (last > 0 && slider(c.ui, to_say("Layer"), at, {0, static_cast<double>(last), 0, false, "", 0}))
     layer = static_cast<int>(std::lround(at));
 }
 
@@ -272,14 +273,15 @@ void name_cells(const PageContext& c, const Scene& scene, const SceneTouch& touc
 }
 
 void no_reading_yet(const PageContext& c) {
-  if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
+  if (!c.trace())
+    return empty_state(c.ui, said("There is no text yet"), said("Open a model and write a prompt in Explore."));
   if (c.captured())
     return empty_state(
-        c.ui, "This page reads a model",
-        "What is open is attention that was captured elsewhere: weights, without the model behind them.");
+        c.ui, said("This page reads a model"),
+        said("What is open is attention that was captured elsewhere: weights, without the model behind them."));
   if (!c.jobs.stopped().empty())
-    return empty_state(c.ui, "Stopped", "“Run again” above, or F5, takes up what was stopped.");
-  empty_state(c.ui, "Reading …", "The run is read; if it does not come, the message above says why.");
+    return empty_state(c.ui, said("Stopped"), said("“Run again” above, or F5, takes up what was stopped."));
+  empty_state(c.ui, said("Reading …"), said("The run is read; if it does not come, the message above says why."));
 }
 
 std::string signed_words(double value) {

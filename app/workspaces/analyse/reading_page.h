@@ -85,7 +85,7 @@ class ReadingJob final : KeepsAnswer {
   };
   using Read = std::function<Result(const ReadingSource&, const Ctx&)>;
 
-  ReadingJob(ReadingPage& owner, std::string tag, std::string words = "reading the run")
+  ReadingJob(ReadingPage& owner, std::string tag, std::string words = to_say("reading the run"))
       : answer_({std::move(tag), std::move(words)}) {
     owner.jobs_.push_back(this);
   }

@@ -18,6 +18,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
+#include "core/base/words.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -29,7 +30,8 @@ enum class View { depth, positions, placement, random };
 class ResidualPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    static constexpr const char* views[] = {"By depth", "By position", "Norm before or behind", "Random blocks"};
+    static constexpr const char* views[] = {to_say("By depth"), to_say("By position"), to_say("Norm before or behind"),
+                                            to_say("Random blocks")};
     int view = static_cast<int>(view_);
     if (segmented(c.ui, "residual view", views, view)) view_ = static_cast<View>(view);
     ImGui::Dummy({0, c.ui.px(4)});
@@ -65,24 +67,24 @@ class ResidualPage final : public ReadingPage {
   }
   void right(const PageContext& c) override {
     if (view_ == View::random) return random_controls(c);
-    position_control(c, view_ == View::placement ? "whose numbers stand in the blocks" : "the quiet line");
+    position_control(c, view_ == View::placement ? said("whose numbers stand in the blocks") : said("the quiet line"));
     if (view_ == View::placement) return placement_facts(c);
     const auto answer = stream_.answer();
     if (!answer) return;
     const ResidualStream& s = answer->result;
     const Index row = std::min(pinned_row(c, *answer->source.trace), s.norm.dim(1) - 1), last = s.norm.dim(0) - 1;
-    section(c.ui, "STAGES", "‖x‖ here, mean over positions in grey");
+    section(c.ui, said("STAGES"), said("‖x‖ here, mean over positions in grey"));
     for (Index stage = 0; stage <= last; ++stage) {
       const std::string mean = fmt::format("{:.2f}", ResidualStream::mean(s.norm, stage));
-      std::vector<std::string> words{fmt::format("{}[{}], F32, Euclidean norm", name(nth(s.stages, stage).site), row)};
+      std::vector<std::string> words{say("{}[{}], F32, Euclidean norm", name(nth(s.stages, stage).site), row)};
       if (stage > 0)
-        words.push_back(fmt::format("added just before: ‖f‖ {:.3f}, cosine with the stream {:+.3f}",
-                                    s.added.at(stage - 1, row), s.cosine.at(stage - 1, row)));
-      fact(c.ui, nth(s.stages, stage).name, fmt::format("{:.2f}", s.norm.at(stage, row)), nullptr, words, &mean);
+        words.push_back(say("added just before: ‖f‖ {:.3f}, cosine with the stream {:+.3f}", s.added.at(stage - 1, row),
+                            s.cosine.at(stage - 1, row)));
+      fact(c.ui, said(nth(s.stages, stage).name), fmt::format("{:.2f}", s.norm.at(stage, row)), nullptr, words, &mean);
     }
-    fact(c.ui, "Last ÷ first, of the means",
+    fact(c.ui, said("Last ÷ first, of the means"),
          fmt::format("{:.2f}×", ResidualStream::mean(s.norm, last) / ResidualStream::mean(s.norm, 0)), nullptr,
-         {"mean ‖x‖ leaving the last block ÷ mean ‖x‖ of the embedding"});
+         {said("mean ‖x‖ leaving the last block ÷ mean ‖x‖ of the embedding")});
   }
 
  private:
@@ -90,11 +92,12 @@ class ResidualPage final : public ReadingPage {
     const auto answer = stream_.answer();
     const Index row = pinned_row(c, *answer->source.trace);
     const double width = std::floor(c.room()), room = room_below(c), half = std::floor((width - 16) / 2);
-    section(c.ui, "LENGTH OF THE STREAM", "after the embedding, every attention and every MLP");
+    section(c.ui, said("LENGTH OF THE STREAM"), said("after the embedding, every attention and every MLP"));
     chart_slot(c, depth_, "stream", answer, std::to_string(row), width, std::clamp(room * 0.5, 150.0, 380.0),
                [answer, row](const Style& style) { return stream_chart(answer->result, row, style); });
     ImGui::Dummy({0, c.ui.px(6)});
-    section(c.ui, "WHAT EACH PART ADDS", "how much, and in which direction: +1 = along the stream, 0 = across it");
+    section(c.ui, said("WHAT EACH PART ADDS"),
+            said("how much, and in which direction: +1 = along the stream, 0 = across it"));
     const double height = std::clamp(room_below(c) - 8, 130.0, 300.0);
     chart_slot(c, added_, "added", answer, "", half, height,
                [answer](const Style& style) { return added_chart(answer->result, false, style); });
@@ -125,10 +128,9 @@ class ResidualPage final : public ReadingPage {
     const auto cell = matrix_cell(touch);
     if (!cell || cell->row >= s.norm.dim(0) || cell->column >= s.norm.dim(1)) return;
     const LogitLens::Stage& stage = nth(s.stages, cell->row);
-    tooltip(c.ui,
-            {fmt::format("{} at {} ({}): ‖x‖ {:.4f}", stage.name, token_label(*answer->source.trace, cell->column),
-                         cell->column, s.norm.at(cell->row, cell->column)),
-             fmt::format("{}[{}], F32, Euclidean norm · click pins the position", name(stage.site), cell->column)});
+    tooltip(c.ui, {say("{} at {} ({}): ‖x‖ {:.4f}", said(stage.name), token_label(*answer->source.trace, cell->column),
+                       cell->column, s.norm.at(cell->row, cell->column)),
+                   say("{}[{}], F32, Euclidean norm · click pins the position", name(stage.site), cell->column)});
     if (touch.clicked) c.editor.pin(cell->column);
   }
 
@@ -139,8 +141,7 @@ class ResidualPage final : public ReadingPage {
     const int layer = std::min(layer_, config.dims.layers - 1);
     const Index row = std::min(pinned_row(c, *found.pre.trace), static_cast<Index>(found.kl.size()) - 1);
     const double width = std::floor(c.room()), room = room_below(c);
-    section(c.ui, fmt::format("BLOCK {} BOTH WAYS", layer),
-            fmt::format("lengths at {} ({})", token_label(*found.pre.trace, row), row));
+    section(c.ui, say("BLOCK {} BOTH WAYS", layer), say("lengths at {} ({})", token_label(*found.pre.trace, row), row));
     const double height = std::clamp(room * 0.6, 260.0, 430.0);
     diagram_.want(c.jobs, c.ui, answer, fmt::format("{} {} {} {}", layer, row, width, height),
                   [answer, layer, row, width, height](const Style& style) {
@@ -151,34 +152,34 @@ class ResidualPage final : public ReadingPage {
                   });
     if (diagram_.scene()) diagram_.draw(c.ui, "blocks", {}, width, diagram_.scene()->height);
     ImGui::Dummy({0, c.ui.px(6)});
-    section(c.ui, "LENGTH BY DEPTH", "the same weights, both ways");
+    section(c.ui, said("LENGTH BY DEPTH"), said("the same weights, both ways"));
     chart_slot(c, placed_, "placement", answer, "", width, std::clamp(room_below(c) - 8, 120.0, 260.0),
                [answer](const Style& style) { return placement_chart(answer->result, style); });
   }
 
   void placement_facts(const PageContext& c) {
-    section(c.ui, "BLOCK");
+    section(c.ui, said("BLOCK"));
     layer_control(c, layer_);
     const auto answer = placement_.answer();
     if (!answer) return;
     const NormPlacement& found = answer->result;
-    section(c.ui, "WHAT IT DOES", "as the model is → norms moved");
-    fact(c.ui, "Loss on this text", fmt::format("{} → {}", number(found.pre.loss), number(found.post.loss)), nullptr,
-         {fmt::format("{}, nats", c.predicts().loss), "from logits of two whole passes, F32"});
+    section(c.ui, said("WHAT IT DOES"), said("as the model is → norms moved"));
+    fact(c.ui, said("Loss on this text"), fmt::format("{} → {}", number(found.pre.loss), number(found.post.loss)),
+         nullptr, {say("{}, nats", said(c.predicts().loss)), said("from logits of two whole passes, F32")});
     double kl = 0;
     for (const double each : found.kl) kl += each / static_cast<double>(found.kl.size());
-    fact(c.ui, "KL, mean over positions", fmt::format("{:.3f} nats", kl), nullptr,
-         {"KL(as it is ‖ moved) of each position's distribution", "full vocabulary, mean over all positions"});
-    fact(c.ui, "KL at the last position", fmt::format("{:.3f} nats", found.kl.back()), nullptr,
-         {"KL(as it is ‖ moved) of that distribution"});
-    note(c.ui,
-         "The model was trained with the norm before each part. Moved behind the sums, the same weights meet "
-         "inputs they never saw: the loss says how much they lean on the order, not which order is better. "
-         "Untrained blocks are compared under Random blocks.");
+    fact(c.ui, said("KL, mean over positions"), say("{:.3f} nats", kl), nullptr,
+         {said("KL(as it is ‖ moved) of each position's distribution"),
+          said("full vocabulary, mean over all positions")});
+    fact(c.ui, said("KL at the last position"), say("{:.3f} nats", found.kl.back()), nullptr,
+         {said("KL(as it is ‖ moved) of that distribution")});
+    note(c.ui, said("The model was trained with the norm before each part. Moved behind the sums, the same weights "
+                    "meet inputs they never saw: the loss says how much they lean on the order, not which order is "
+                    "better. Untrained blocks are compared under Random blocks."));
     std::vector<Intervention> edits = c.state().document.edits;
     const auto moved = [](const Intervention& edit) { return edit.action.as<PostNorm>(); };
     const bool kept = std::ranges::any_of(edits, moved);
-    if (!button(c.ui, kept ? "Take the edit back" : "Keep as an edit")) return;
+    if (!button(c.ui, kept ? to_say("Take the edit back") : to_say("Keep as an edit"))) return;
     if (kept)
       std::erase_if(edits, moved);
     else
@@ -195,9 +196,10 @@ class ResidualPage final : public ReadingPage {
       chart_slot(c, slot, id, answer, "", width, each,
                  [answer, what](const Style& style) { return stack_chart(answer->result, what, style); });
     };
-    one("FORWARD", "length of the stream", forward_, "stack norm", StackNumber::residual);
-    one("BACKWARD", "gradient of the loss at the stream", backward_, "stack gradient", StackNumber::residual_gradient);
-    one("WEIGHTS", "gradient of the loss at the MLP's output matrix", weights_, "stack weights",
+    one(said("FORWARD"), said("length of the stream"), forward_, "stack norm", StackNumber::residual);
+    one(said("BACKWARD"), said("gradient of the loss at the stream"), backward_, "stack gradient",
+        StackNumber::residual_gradient);
+    one(said("WEIGHTS"), said("gradient of the loss at the MLP's output matrix"), weights_, "stack weights",
         StackNumber::weight_gradient);
   }
 
@@ -206,33 +208,36 @@ class ResidualPage final : public ReadingPage {
     stack_.mlp = 4 * stack_.width;
   }
   void random_controls(const PageContext& c) {
-    section(c.ui, "BLOCKS", "GPT-2's, weights N(0, 1/width), gains 1");
+    section(c.ui, said("BLOCKS"), said("GPT-2's, weights N(0, 1/width), gains 1"));
     double layers = stack_.layers, width = std::log2(stack_.width), seed = static_cast<double>(stack_.seed);
-    if (slider(c.ui, "Blocks", layers, {1, 32, 12, false, "", 0}))
+    if (slider(c.ui, to_say("Blocks"), layers, {1, 32, 12, false, "", 0}))
       stack_.layers = static_cast<int>(std::lround(layers));
-    if (slider(c.ui, "log₂ width", width, {4, 8, 6, false, "", 0})) set_width(static_cast<int>(std::lround(width)));
-    if (slider(c.ui, "Seed", seed, {1, 20, 1, false, "", 0}))
+    if (slider(c.ui, to_say("log₂ width"), width, {4, 8, 6, false, "", 0}))
+      set_width(static_cast<int>(std::lround(width)));
+    if (slider(c.ui, to_say("Seed"), seed, {1, 20, 1, false, "", 0}))
       stack_.seed = static_cast<std::uint64_t>(std::lround(seed));
     const auto answer = stacks_.answer();
     if (!answer) return;
     const RandomStacks& found = answer->result;
-    section(c.ui, "FOUND", "norm before, norm behind");
+    section(c.ui, said("FOUND"), said("norm before, norm behind"));
     const auto two = [](double a, double b) { return fmt::format("{:.3g}, {:.3g}", a, b); };
-    fact(c.ui, "‖x‖, last ÷ first block",
+    fact(c.ui, said("‖x‖, last ÷ first block"),
          two(found.pre.residual.back() / found.pre.residual.front(),
              found.post.residual.back() / found.post.residual.front()),
-         nullptr, {"mean over positions of the stream leaving the block"});
-    fact(c.ui, "‖∂loss/∂W‖, last ÷ first",
+         nullptr, {said("mean over positions of the stream leaving the block")});
+    fact(c.ui, said("‖∂loss/∂W‖, last ÷ first"),
          two(found.pre.weight_gradient.back() / found.pre.weight_gradient.front(),
              found.post.weight_gradient.back() / found.post.weight_gradient.front()),
-         nullptr, {"Frobenius norm, the MLP's output matrix, by the tape that training uses"});
-    fact(c.ui, "‖∂loss/∂W‖ of the last block", two(found.pre.weight_gradient.back(), found.post.weight_gradient.back()),
-         nullptr, {"Xiong et al. 2020: large with the norm behind, which is why such models warm up"});
-    fact(c.ui, "Loss before any training", two(found.pre.loss, found.post.loss), nullptr,
-         {fmt::format("{} random tokens of {}, seed {}: mean −ln p of the next", found.stack.tokens,
-                      found.stack.vocabulary, found.stack.seed),
+         nullptr, {said("Frobenius norm, the MLP's output matrix, by the tape that training uses")});
+    fact(c.ui, said("‖∂loss/∂W‖ of the last block"),
+         two(found.pre.weight_gradient.back(), found.post.weight_gradient.back()), nullptr,
+         {said("Xiong et al. 2020: large with the norm behind, which is why such models warm up")});
+    fact(c.ui, said("Loss before any training"), two(found.pre.loss, found.post.loss), nullptr,
+         {say("{} random tokens of {}, seed {}: mean −ln p of the next", found.stack.tokens, found.stack.vocabulary,
+              found.stack.seed),
           fmt::format("ln {} = {:.3f}", found.stack.vocabulary, std::log(found.stack.vocabulary))});
-    note(c.ui, "Random weights and random tokens, the same for both: what is seen comes from where the norm stands.");
+    note(c.ui,
+         said("Random weights and random tokens, the same for both: what is seen comes from where the norm stands."));
   }
 
   View view_ = View::depth;

@@ -13,6 +13,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -34,7 +35,7 @@ class RolloutPage final : public ReadingPage {
     keep_up(c);
     const auto answer = rollout_.answer();
     if (!answer) return no_reading_yet(c);
-    static constexpr const char* labels[] = {"as it is", "÷ even heads"};
+    static constexpr const char* labels[] = {to_say("as it is"), to_say("÷ even heads")};
     segmented(c.ui, "rollout scale", labels, relative_);
     ImGui::Dummy({0, c.ui.px(4)});
     matrix(c, answer);
@@ -43,17 +44,16 @@ class RolloutPage final : public ReadingPage {
 
   void controls(ControlsRecord& r) override { r.field("share", residual_, 0, 0.95), r.choice("scale", relative_, 1); }
   void right(const PageContext& c) override {
-    section(c.ui, "RESIDUAL STREAM", "its share in each layer's mixture");
-    slider(c.ui, "Share", residual_, {0, 0.95, 0.5, false, "", 2});
+    section(c.ui, said("RESIDUAL STREAM"), said("its share in each layer's mixture"));
+    slider(c.ui, to_say("Share"), residual_, {0, 0.95, 0.5, false, "", 2});
     note(c.ui,
-         "Each layer mixes as share · itself + (1 − share) · mean of its heads. In a causal model every path leads "
-         "back: "
-         "÷ even heads compares with heads that spread their weight evenly; 1 = no more than that.");
-    position_control(c, "where the flow starts");
+         said("Each layer mixes as share · itself + (1 − share) · mean of its heads. In a causal model every path "
+              "leads back: ÷ even heads compares with heads that spread their weight evenly; 1 = no more than that."));
+    position_control(c, said("where the flow starts"));
     const auto answer = rollout_.answer();
     if (!answer) return;
     const Index row = pinned_row(c, *answer->source.trace);
-    section(c.ui, "ROLLOUT OF THIS ROW", "strongest tokens");
+    section(c.ui, said("ROLLOUT OF THIS ROW"), said("strongest tokens"));
     const Tensor& shown = relative_ ? answer->result.relative : answer->result.rollout;
     std::vector<Index> order;
     for (Index j = 0; j <= row; ++j) order.push_back(j);
@@ -64,8 +64,8 @@ class RolloutPage final : public ReadingPage {
       bars.push_back({fmt::format("{} {}", token_label(*answer->source.trace, order[i]), order[i]),
                       static_cast<double>(value / std::max(1e-12f, shown.at(row, order[0]))), -1,
                       fmt::format("{:.3f}", value),
-                      fmt::format("rollout {:.5f}, ÷ even heads {:.3f}", answer->result.rollout.at(row, order[i]),
-                                  answer->result.relative.at(row, order[i]))});
+                      say("rollout {:.5f}, ÷ even heads {:.3f}", answer->result.rollout.at(row, order[i]),
+                          answer->result.relative.at(row, order[i]))});
     }
     bar_list(c.ui, "rollout row", bars);
   }
@@ -102,9 +102,10 @@ class RolloutPage final : public ReadingPage {
     const double width = std::floor(c.room()), height = std::max(220.0, room_below(c) - flow_room(c));
     slot_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", relative_, width, height),
                [answer, relative = relative_, width, height](const Style& style) {
-                 Matrix m = token_matrix(
-                     relative ? answer->result.relative : answer->result.rollout, answer->source.trace,
-                     relative ? "rollout ÷ that of even heads, 1 = chance" : "attention rollout, a share of each row");
+                 Matrix m =
+                     token_matrix(relative ? answer->result.relative : answer->result.rollout, answer->source.trace,
+                                  relative ? said("rollout ÷ that of even heads, 1 = chance")
+                                           : said("attention rollout, a share of each row"));
                  m.low = 0;
                  m.high = relative ? 4 : 0.2;  // the first rows look at little else than the first token
                  m.width = width, m.height = height;
@@ -127,9 +128,9 @@ class RolloutPage final : public ReadingPage {
     if (row < 0) return;
     const Trace& trace = *answer->source.trace;
     tooltip(c.ui, {fmt::format("{} ({}) → {} ({})", token_label(trace, row), row, token_label(trace, column), column),
-                   fmt::format("rollout {:.5f}, ÷ even heads {:.3f}", answer->result.rollout.at(row, column),
-                               answer->result.relative.at(row, column)),
-                   "Ã_L · … · Ã_1, Ã = ρ I + (1 − ρ) mean over heads of hook_pattern, F32"});
+                   say("rollout {:.5f}, ÷ even heads {:.3f}", answer->result.rollout.at(row, column),
+                       answer->result.relative.at(row, column)),
+                   said("Ã_L · … · Ã_1, Ã = ρ I + (1 − ρ) mean over heads of hook_pattern, F32")});
     if (touch.clicked) c.editor.pin(row, column);
   }
 
@@ -143,18 +144,18 @@ class RolloutPage final : public ReadingPage {
     const auto answer = flow_.answer();
     if (!answer) return;
     const Flowed& found = answer->result;
-    section(
-        c.ui,
-        "FLOW FROM " + token_label(*answer->source.trace,
-                                   std::min(found.query, static_cast<Index>(answer->source.trace->tokens.size()) - 1)),
-        "largest flow through the layers to each token");
+    section(c.ui,
+            say("FLOW FROM {}",
+                token_label(*answer->source.trace,
+                            std::min(found.query, static_cast<Index>(answer->source.trace->tokens.size()) - 1))),
+            said("largest flow through the layers to each token"));
     if (!found.refused.empty()) return error_text(c.ui, found.refused);
     const double width = std::max(std::floor(c.room()), 24 + 9.0 * static_cast<double>(found.flow.size()));
     row_.want(c.jobs, c.ui, answer, fmt::format("{} {}", relative_, width),
               [answer, relative = relative_, width](const Style& style) {
                 Matrix m = token_row(relative ? answer->result.relative : answer->result.flow, answer->source.trace,
-                                     relative ? "flow ÷ that of even heads, 1 = chance"
-                                              : "attention flow, in units of the row's own weight");
+                                     relative ? said("flow ÷ that of even heads, 1 = chance")
+                                              : said("attention flow, in units of the row's own weight"));
                 m.width = width, m.height = 170;
                 return matrix_scene(m, style);
               });
@@ -162,10 +163,10 @@ class RolloutPage final : public ReadingPage {
     const auto cell = matrix_cell(touch);
     if (!cell || cell->column >= static_cast<Index>(found.flow.size())) return;
     const auto at = static_cast<std::size_t>(cell->column);
-    tooltip(c.ui, {fmt::format("to {} ({}): {:.4f}", token_label(*answer->source.trace, cell->column), cell->column,
-                               found.flow[at]),
-                   fmt::format("÷ even heads {:.3f}", found.relative[at]),
-                   "largest flow in the layered graph with capacities Ã (Dinic 1970)"});
+    tooltip(c.ui,
+            {say("to {} ({}): {:.4f}", token_label(*answer->source.trace, cell->column), cell->column, found.flow[at]),
+             say("÷ even heads {:.3f}", found.relative[at]),
+             said("largest flow in the layered graph with capacities Ã (Dinic 1970)")});
   }
 
   ReadingJob<Rolled> rollout_{*this, "read.rollout"};

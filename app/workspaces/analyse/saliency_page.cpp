@@ -13,6 +13,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "app/workspaces/head_cells.h"
+#include "core/base/words.h"
 #include "core/metrics/next_token.h"
 #include "viz/scene/map_cells.h"
 
@@ -46,10 +47,10 @@ class SaliencyPage final : public ReadingPage {
   void right(const PageContext& c) override {
     const auto& answer = job_.answer();
     logit_controls(c, "##differentiated token", answer ? token_text(answer->source.model, answer->result.token) : "",
-                   logit_, "whose answer is differentiated");
+                   logit_, said("whose answer is differentiated"));
     if (!answer) return;
     const Saliency& found = answer->result.found;
-    section(c.ui, "STRONGEST TOKENS", "gradient × input");
+    section(c.ui, said("STRONGEST TOKENS"), said("gradient × input"));
     std::vector<Index> order;
     for (std::size_t i = 0; i < found.gradients.gradient_times_input.size(); ++i)
       order.push_back(static_cast<Index>(i));
@@ -59,7 +60,7 @@ class SaliencyPage final : public ReadingPage {
     for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 8); ++i)
       bars.push_back({fmt::format("{} {}", token_label(*answer->source.trace, order[i]), order[i]),
                       std::abs(value(order[i])) / std::max(1e-12, std::abs(value(order[0]))), -1,
-                      signed_words(value(order[i])), "Σ over d of hook_embed · its gradient"});
+                      signed_words(value(order[i])), said("Σ over d of hook_embed · its gradient")});
     bar_list(c.ui, "salient tokens", bars);
     selected_head(c);
   }
@@ -92,14 +93,14 @@ class SaliencyPage final : public ReadingPage {
   }
 
   void tokens(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
-    section(
-        c.ui, "GRADIENT × INPUT",
-        "per token: how the logit moves, to first order, as its embedding fades in · click asks about that position");
+    section(c.ui, said("GRADIENT × INPUT"),
+            said("per token: how the logit moves, to first order, as its embedding fades in · click asks about that "
+                 "position"));
     const auto& values = answer->result.found.gradients.gradient_times_input;
     const double width = std::max(std::floor(c.room()), 40 + 9.0 * static_cast<double>(values.size()));
     row_.want(c.jobs, c.ui, answer, fmt::format("{}", width), [answer, width](const Style& style) {
       const auto& all = answer->result.found.gradients.gradient_times_input;
-      Matrix m = token_row({all.begin(), all.end()}, answer->source.trace, "gradient × input of the logit");
+      Matrix m = token_row({all.begin(), all.end()}, answer->source.trace, said("gradient × input of the logit"));
       m.diverging = true;
       m.width = width, m.height = 165;
       return matrix_scene(m, style);
@@ -109,7 +110,7 @@ class SaliencyPage final : public ReadingPage {
     if (!cell || cell->column >= static_cast<Index>(values.size())) return;
     tooltip(c.ui, {fmt::format("{} ({}): {}", token_label(*answer->source.trace, cell->column), cell->column,
                                signed_words(static_cast<double>(nth(values, cell->column)))),
-                   "Σ over d of hook_embed[d] · ∂logit/∂hook_embed[d], F32"});
+                   said("Σ over d of hook_embed[d] · ∂logit/∂hook_embed[d], F32")});
     if (touch.clicked) c.editor.pin(cell->column);
   }
 
@@ -119,14 +120,14 @@ class SaliencyPage final : public ReadingPage {
       const Tensor& (*of)(const Saliency& found);
     };
     static constexpr Measure measures[] = {
-        {"importance", "|Σ over cells of attention × gradient|, logits",
-         "|Σ A ∘ ∂logit/∂A| over its cells, hook_pattern, F32 (Michel et al. 2019)",
+        {to_say("importance"), to_say("|Σ over cells of attention × gradient|, logits"),
+         to_say("|Σ A ∘ ∂logit/∂A| over its cells, hook_pattern, F32 (Michel et al. 2019)"),
          [](const Saliency& found) -> const Tensor& { return found.importance; }},
-        {"reach", "Σ over cells of |attention × gradient|, logits",
-         "Σ |A ∘ ∂logit/∂A| over its cells, hook_pattern, F32: for and against do not cancel",
+        {to_say("reach"), to_say("Σ over cells of |attention × gradient|, logits"),
+         to_say("Σ |A ∘ ∂logit/∂A| over its cells, hook_pattern, F32: for and against do not cancel"),
          [](const Saliency& found) -> const Tensor& { return found.reach; }}};
-    static constexpr const char* titles[] = {"importance", "reach"};
-    section(c.ui, "HEADS", "attention × gradient · click a head");
+    static constexpr const char* titles[] = {to_say("importance"), to_say("reach")};
+    section(c.ui, said("HEADS"), said("attention × gradient · click a head"));
     segmented(c.ui, "head measure", titles, measure_);
     const Measure& measure = measures[measure_];
     const double width = std::floor(c.room());
@@ -137,7 +138,7 @@ class SaliencyPage final : public ReadingPage {
                   std::vector<double> values;
                   for (const float v : found.values()) values.push_back(static_cast<double>(v));
                   Matrix m = head_matrix(static_cast<int>(found.dim(0)), static_cast<int>(found.dim(1)), values);
-                  m.unit = measure.unit;
+                  m.unit = said(measure.unit);
                   m.width = width, m.height = height;
                   return matrix_scene(m, style);
                 });
@@ -145,20 +146,19 @@ class SaliencyPage final : public ReadingPage {
     if (!heads_.scene()) return;
     const Tensor& found = measure.of(answer->result.found);
     if (const auto head = head_cells(c, *heads_.scene(), touch); head && head->layer < found.dim(0))
-      tooltip(c.ui,
-              {fmt::format("Layer {} Head {}: {:.4f}", head->layer, head->head, found.at(head->layer, head->head)),
-               measure.formula});
+      tooltip(c.ui, {say("Layer {} Head {}: {:.4f}", head->layer, head->head, found.at(head->layer, head->head)),
+                     said(measure.formula)});
   }
 
   void cells(const PageContext& c, const std::shared_ptr<const Reading>& answer, double height) {
     const HeadId head = chosen_head(c, *answer->source.trace);
-    section(c.ui, fmt::format("HEAD {}.{}: ATTENTION × GRADIENT", head.layer, head.head),
-            "what the logit would lose without it");
+    section(c.ui, say("HEAD {}.{}: ATTENTION × GRADIENT", head.layer, head.head),
+            said("what the logit would lose without it"));
     const double width = std::floor(c.room());
     map_.want(c.jobs, c.ui, answer, fmt::format("{} {} {} {}", head.layer, head.head, width, height),
               [answer, head, width, height](const Style& style) {
                 const Tensor values = nth(answer->result.found.weighted, head.layer).select(0, head.head);
-                Matrix m = token_matrix(values, answer->source.trace, "attention × gradient, logits");
+                Matrix m = token_matrix(values, answer->source.trace, said("attention × gradient, logits"));
                 m.diverging = true;
                 m.width = width, m.height = height;
                 m.largest_cell = std::clamp((height - 120) / static_cast<double>(values.dim(0)), 3.0, 34.0);
@@ -172,8 +172,8 @@ class SaliencyPage final : public ReadingPage {
     tooltip(c.ui, {fmt::format("{} ({}) → {} ({}): {}", token_label(*answer->source.trace, cell->row), cell->row,
                                token_label(*answer->source.trace, cell->column), cell->column,
                                signed_words(static_cast<double>(weighted.at(head.head, cell->row, cell->column)))),
-                   fmt::format("attention {:.5f} · ∂logit/∂attention", weight),
-                   fmt::format("blocks.{}.attn.hook_pattern[{}], F32, one backward pass", head.layer, head.head)});
+                   say("attention {:.5f} · ∂logit/∂attention", weight),
+                   say("blocks.{}.attn.hook_pattern[{}], F32, one backward pass", head.layer, head.head)});
     if (touch.clicked) c.editor.pin(cell->row, cell->column);
   }
 

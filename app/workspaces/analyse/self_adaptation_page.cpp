@@ -18,6 +18,7 @@
 #include "core/analysis/two_passes.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -28,15 +29,17 @@ constexpr int most_expert_steps = 400;
 
 class SelfAdaptationPage final : public Page {
  public:
-  explicit SelfAdaptationPage(JobRunner& jobs) : learning_(jobs, "self adaptation", "learning experts") {}
+  explicit SelfAdaptationPage(JobRunner& jobs) : learning_(jobs, "self adaptation", to_say("learning experts")) {}
 
   void middle(const PageContext& c) override {
-    if (!c.results().model.model) return empty_state(c.ui, "No model is open", "Open one from the menu above.");
+    if (!c.results().model.model)
+      return empty_state(c.ui, said("No model is open"), said("Open one from the menu above."));
     if (sweep_shown(c, learning_, stale(c)) && refusal_of_experts(c).empty()) start(c);
     if (!of_open_model(c))
-      return empty_state(
-          c.ui, learning_.running() ? "Drawing texts and taking singular values" : "No expert has been learnt yet",
-          "Press Start on the right: an expert for each task, and what chooses between them.");
+      return empty_state(c.ui,
+                         learning_.running() ? said("Drawing texts and taking singular values")
+                                             : said("No expert has been learnt yet"),
+                         said("Press Start on the right: an expert for each task, and what chooses between them."));
     const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale);
     constexpr double passes_take = 275;  // seven bars with their heading
     const double height = std::clamp(room - passes_take, 220.0, 640.0);
@@ -104,7 +107,7 @@ class SelfAdaptationPage final : public Page {
   };
 
   bool of_open_model(const PageContext& c) const { return found_ && of_ == c.results().model_reading; }
-  std::string name_of_expert(std::size_t e) const { return e ? found_->tasks[e - 1].name : "no expert"; }
+  std::string name_of_expert(std::size_t e) const { return said(e ? found_->tasks[e - 1].name : to_say("no expert")); }
   std::size_t task() const { return std::min(static_cast<std::size_t>(task_), found_->tasks.size() - 1); }
   const SelfAdaptation::FewShot* shots() const {
     return task() < found_->few_shot.size() && !found_->few_shot[task()].weights.empty() ? &found_->few_shot[task()]
@@ -113,12 +116,12 @@ class SelfAdaptationPage final : public Page {
 
   // ---- the right column
   void learn(const PageContext& c) {
-    section(c.ui, "LEARN EXPERTS", "a z for each task");
+    section(c.ui, said("LEARN EXPERTS"), said("a z for each task"));
     if (const std::string refusal = refusal_of_experts(c); !refusal.empty()) return note(c.ui, refusal);
     double steps = steps_;
-    if (slider(c.ui, "Steps", steps, {1, most_expert_steps, 60, true, "", 0}))
+    if (slider(c.ui, to_say("Steps"), steps, {1, most_expert_steps, 60, true, "", 0}))
       steps_ = static_cast<int>(std::lround(steps));
-    if (sweep_controls(c, learning_, "steps", stale(c), std::nan(""))) start(c);
+    if (sweep_controls(c, learning_, to_say("steps"), stale(c), std::nan(""))) start(c);
     ImGui::Dummy({0, c.ui.px(4)});
   }
   SelfAdaptationAsked asked(const PageContext& c) const {
@@ -141,37 +144,35 @@ class SelfAdaptationPage final : public Page {
   }
 
   void choose_by(const PageContext& c) {
-    section(c.ui, "CHOOSE BY");
-    static constexpr const char* ways[] = {"prompt", "classifier", "few shots"};
+    section(c.ui, said("CHOOSE BY"));
+    static constexpr const char* ways[] = {to_say("prompt"), to_say("classifier"), to_say("few shots")};
     int by = static_cast<int>(by_);
     if (segmented(c.ui, "chosen by", ways, by, ImGui::GetContentRegionAvail().x)) by_ = static_cast<ChosenBy>(by);
     switch (by_) {
       case ChosenBy::prompt:
-        note(c.ui,
-             "Whichever of the model and its experts finds the prompt most probable. The paper asks the model in words "
-             "which task it is; one that only continues texts understands no question.");
+        note(c.ui, said("Whichever of the model and its experts finds the prompt most probable. The paper asks the "
+                        "model in words which task it is; one that only continues texts understands no question."));
         break;
       case ChosenBy::classifier:
-        note(c.ui,
-             "One more z, with which the model says a token behind the prompt, one for each task: the most probable of "
-             "these chooses.");
+        note(c.ui, said("One more z, with which the model says a token behind the prompt, one for each task: the most "
+                        "probable of these chooses."));
         break;
       case ChosenBy::shots: {
         std::vector<const char*> names;
         for (const TaskTexts& each : found_->tasks) names.push_back(each.name.c_str());
         int which = static_cast<int>(task());
         if (segmented(c.ui, "shots of", names, which, ImGui::GetContentRegionAvail().x)) task_ = which;
-        note(c.ui, fmt::format("z = Σ α z over the experts and the model, α by the cross-entropy method on {} texts of "
-                               "this task: {} rounds of {} mixtures, the best {} make the next.",
-                               found_->tasks[task()].shots.size(), found_->asked.search.rounds,
-                               found_->asked.search.samples, found_->asked.search.elites));
+        note(c.ui, say("z = Σ α z over the experts and the model, α by the cross-entropy method on {} texts of this "
+                       "task: {} rounds of {} mixtures, the best {} make the next.",
+                       found_->tasks[task()].shots.size(), found_->asked.search.rounds, found_->asked.search.samples,
+                       found_->asked.search.elites));
         mixture(c);
       }
     }
     ImGui::Dummy({0, c.ui.px(4)});
     const auto known = current(c);
     ImGui::BeginDisabled(!known || known->edits.empty());
-    if (button(c.ui, "Put it among the edits", c.ui.px(26))) {
+    if (button(c.ui, to_say("Put it among the edits"), c.ui.px(26))) {
       std::vector<Intervention> edits = c.state().document.edits;
       for (const Intervention& former : put_) std::erase(edits, former);  // what was set by hand stays
       put_ = known->edits;
@@ -186,42 +187,43 @@ class SelfAdaptationPage final : public Page {
   void mixture(const PageContext& c) const {
     const SelfAdaptation::FewShot* found = shots();
     if (!found) return;
-    fact(c.ui, "α of no expert", fmt::format("{:.2f}", model_weight(found->weights)), nullptr, {"what is left to 1"});
+    fact(c.ui, said("α of no expert"), fmt::format("{:.2f}", model_weight(found->weights)), nullptr,
+         {said("what is left to 1")});
     for (std::size_t k = 0; k < found->weights.size(); ++k)
-      fact(c.ui, "α of " + found_->tasks[k].name, fmt::format("{:.2f}", found->weights[k]), nullptr,
-           {"the best mixture that was tried"});
+      fact(c.ui, say("α of {}", said(found_->tasks[k].name)), fmt::format("{:.2f}", found->weights[k]), nullptr,
+           {said("the best mixture that was tried")});
     LineChart chart = few_shot_chart(*found_, task(), c.ui.style());
     chart.height = 110;
     plot(c.ui, "few shot search", std::move(chart));
   }
 
   void measured(const PageContext& c) const {
-    section(c.ui, "SECOND PASS", "nats per token behind the prompt");
+    section(c.ui, said("SECOND PASS"), said("nats per token behind the prompt"));
     const bool few = by_ == ChosenBy::shots;
     const SelfAdaptation::Way& way = by_ == ChosenBy::classifier ? found_->classifier : found_->prompt;
     if (!few && way.prompts() > 0)
-      fact(c.ui, "Own expert chosen",
-           fmt::format("{} of {}, {:.0f} %", way.right(), way.prompts(), 100.0 * way.right() / way.prompts()), nullptr,
-           {"of prompts of all tasks, halves of texts that no expert learnt"});
+      fact(c.ui, said("Own expert chosen"),
+           say("{} of {}, {:.0f} %", way.right(), way.prompts(), 100.0 * way.right() / way.prompts()), nullptr,
+           {said("of prompts of all tasks, halves of texts that no expert learnt")});
     if (!few && way.prompts() > 0)
-      fact(c.ui, "By chance", fmt::format("{:.0f} %", 100 * found_->chance()), nullptr,
-           {"one of the experts, chosen blindly; the prompt may choose the model itself, too"});
+      fact(c.ui, said("By chance"), fmt::format("{:.0f} %", 100 * found_->chance()), nullptr,
+           {said("one of the experts, chosen blindly; the prompt may choose the model itself, too")});
     for (std::size_t t = 0; t < found_->tasks.size(); ++t) {
       const bool known = few ? t < found_->few_shot.size() && found_->few_shot[t].loss > 0 : t < way.loss.size();
       if (!known || found_->losses.size() <= t + 1) continue;
       const double loss = few ? found_->few_shot[t].loss : way.loss[t];
-      fact(c.ui, found_->tasks[t].name,
-           fmt::format("{:.2f} → {:.2f} (own {:.2f})", found_->losses[0][t], loss, found_->losses[t + 1][t]), nullptr,
-           {"without an expert → with what was chosen (with the task's own expert)",
-            fmt::format("{} texts that no expert learnt", found_->tasks[t].test.size())});
+      fact(c.ui, said(found_->tasks[t].name),
+           say("{:.2f} → {:.2f} (own {:.2f})", found_->losses[0][t], loss, found_->losses[t + 1][t]), nullptr,
+           {said("without an expert → with what was chosen (with the task's own expert)"),
+            say("{} texts that no expert learnt", found_->tasks[t].test.size())});
     }
     ImGui::Dummy({0, c.ui.px(4)});
   }
 
   void tasks(const PageContext& c) const {
-    section(c.ui, "TASKS");
+    section(c.ui, said("TASKS"));
     for (const TaskTexts& each : found_->tasks) {
-      note(c.ui, fmt::format("{}: {}", each.name, each.about));
+      note(c.ui, fmt::format("{}: {}", said(each.name), said(each.about)));
       if (ImGui::IsItemHovered()) tooltip(c.ui, {each.test.front()});
     }
     ImGui::Dummy({0, c.ui.px(4)});
@@ -229,24 +231,23 @@ class SelfAdaptationPage final : public Page {
 
   void look_for(const PageContext& c) const {
     if (!found_->whole) return;
-    section(c.ui, "WHAT TO LOOK FOR");
-    note(c.ui,
-         "Down a column of the losses: the task's own expert should have the lowest, and others may cost more than "
-         "none. Write a prompt of a task in Explore, and see here whether it is recognised, and what changes in the "
-         "answer.");
+    section(c.ui, said("WHAT TO LOOK FOR"));
+    note(c.ui, said("Down a column of the losses: the task's own expert should have the lowest, and others may cost "
+                    "more than none. Write a prompt of a task in Explore, and see here whether it is recognised, and "
+                    "what changes in the answer."));
   }
 
   // ---- the middle
   void losses(const PageContext& c, double height) {
-    section(c.ui, "LOSS", "each expert on each task; colour: what it changes");
+    section(c.ui, said("LOSS"), said("each expert on each task; colour: what it changes"));
     matrix_slot(c, losses_, "expert losses", found_, "", height - 30,
                 [found = found_] { return expert_loss_matrix(*found); });
   }
 
   void experts(const PageContext& c, double height) {
-    section(c.ui, "EXPERTS", "z of every matrix, side by side");
+    section(c.ui, said("EXPERTS"), said("z of every matrix, side by side"));
     if (set_->experts.empty())
-      note(c.ui, "The first one is being learnt.");
+      note(c.ui, said("The first one is being learnt."));
     else
       matrix_slot(c, z_, "expert z", set_, "", height - 30, [set = set_] { return expert_z_matrix(*set); });
   }
@@ -293,15 +294,16 @@ class SelfAdaptationPage final : public Page {
 
   void passes(const PageContext& c) {
     const auto key = wanted(c);
-    if (!c.results().run) return note(c.ui, "Write a prompt in Explore: what it chooses shows here.");
-    if (!key) return note(c.ui, "What this text chooses shows here when the experts are learnt.");
+    if (!c.results().run) return note(c.ui, said("Write a prompt in Explore: what it chooses shows here."));
+    if (!key) return note(c.ui, said("What this text chooses shows here when the experts are learnt."));
     first_.want(c.jobs, *key,
                 [key = *key, loaded = c.results().model](const Ctx& ctx) { return passes_of(loaded, key, ctx); });
     const auto known = first_.current();
     if (!known && !first_.error().empty()) return note(c.ui, first_.error());
-    if (!known || known->first.losses.size() != found_->tasks.size() + 1) return note(c.ui, "Reading the prompt.");
+    if (!known || known->first.losses.size() != found_->tasks.size() + 1)
+      return note(c.ui, said("Reading the prompt."));
     if (!c.results().run->request.edits.empty())
-      note(c.ui, "Both passes read the model without the edits that are set: the first is to see it as it is.");
+      note(c.ui, said("Both passes read the model without the edits that are set: the first is to see it as it is."));
     ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, {c.ui.px(10), 0});
     if (ImGui::BeginTable("two passes", 2, ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_SizingStretchSame)) {
       ImGui::TableNextColumn();
@@ -316,46 +318,46 @@ class SelfAdaptationPage final : public Page {
   void first_bars(const PageContext& c, const Passes& known) const {
     std::vector<Bar> bars;
     if (by_ == ChosenBy::classifier) {
-      section(c.ui, "FIRST PASS", fmt::format("the classifier's label: {}", name_of_expert(known.chosen)));
+      section(c.ui, said("FIRST PASS"), say("the classifier's label: {}", name_of_expert(known.chosen)));
       for (std::size_t k = 0; k < known.first.labels.size(); ++k)
-        bars.push_back(
-            {name_of_expert(k + 1), known.first.labels[k], -1, fmt::format("{:.1f} %", 100 * known.first.labels[k]),
-             fmt::format("of what all labels have together behind the prompt, which is {:.3f}", known.first.said)});
+        bars.push_back({name_of_expert(k + 1), known.first.labels[k], -1,
+                        fmt::format("{:.1f} %", 100 * known.first.labels[k]),
+                        say("of what all labels have together behind the prompt, which is {:.3f}", known.first.said)});
     } else if (by_ == ChosenBy::prompt) {
-      section(c.ui, "FIRST PASS", fmt::format("loss of this text, lowest: {}", name_of_expert(known.chosen)));
+      section(c.ui, said("FIRST PASS"), say("loss of this text, lowest: {}", name_of_expert(known.chosen)));
       const double largest = std::ranges::max(known.first.losses);
       for (std::size_t e = 0; e < known.first.losses.size(); ++e)
         bars.push_back({(e == known.chosen ? "› " : "") + name_of_expert(e), known.first.losses[e] / largest, -1,
-                        fmt::format("{:.3f} nats", known.first.losses[e]),
-                        "mean of −ln p of the text's tokens, with this expert"});
+                        say("{:.3f} nats", known.first.losses[e]),
+                        said("mean of −ln p of the text's tokens, with this expert")});
     } else {
-      section(c.ui, "FIRST PASS", fmt::format("shots of {}: weights α", found_->tasks[task()].name));
+      section(c.ui, said("FIRST PASS"), say("shots of {}: weights α", said(found_->tasks[task()].name)));
       const SelfAdaptation::FewShot& found = *shots();
       const double left = model_weight(found.weights);
       double largest = std::max(1e-9, std::abs(left));
       for (const double each : found.weights) largest = std::max(largest, std::abs(each));
-      bars.push_back(
-          {"α no expert", std::max(0.0, left) / largest, -1, fmt::format("{:.2f}", left), "what is left to 1"});
+      bars.push_back({fmt::format("α {}", name_of_expert(0)), std::max(0.0, left) / largest, -1,
+                      fmt::format("{:.2f}", left), said("what is left to 1")});
       for (std::size_t k = 0; k < found.weights.size(); ++k)
-        bars.push_back({"α " + name_of_expert(k + 1), std::max(0.0, found.weights[k]) / largest, -1,
+        bars.push_back({fmt::format("α {}", name_of_expert(k + 1)), std::max(0.0, found.weights[k]) / largest, -1,
                         fmt::format("{:.2f}", found.weights[k]),
-                        "a weight below 0 goes against the expert, and has no bar"});
+                        said("a weight below 0 goes against the expert, and has no bar")});
     }
     bar_list(c.ui, "first pass", bars);
   }
 
   void second_bars(const PageContext& c, const Passes& known) const {
-    section(c.ui, "SECOND PASS", "next token: without → with, %");
+    section(c.ui, said("SECOND PASS"), said("next token: without → with, %"));
     std::vector<Bar> bars;
     double largest = 1e-9;
     for (const Passes::Next& each : known.next) largest = std::max({largest, each.before, each.after});
     for (const Passes::Next& each : known.next)
       bars.push_back({token_text(c.results().model, each.id), each.after / largest, each.before / largest,
                       fmt::format("{:.1f} → {:.1f}", 100 * each.before, 100 * each.after),
-                      fmt::format("token {}: probability {:.5f} → {:.5f}", each.id, each.before, each.after)});
+                      say("token {}: probability {:.5f} → {:.5f}", each.id, each.before, each.after)});
     bar_list(c.ui, "second pass", bars);
-    fact(c.ui, "Loss of this text", fmt::format("{:.3f} → {:.3f} nats", known.before, known.after), nullptr,
-         {"mean of −ln p of its tokens, without an expert and with what was chosen"});
+    fact(c.ui, said("Loss of this text"), say("{:.3f} → {:.3f} nats", known.before, known.after), nullptr,
+         {said("mean of −ln p of its tokens, without an expert and with what was chosen")});
   }
 
   int steps_ = 60, task_ = 0;
@@ -365,7 +367,7 @@ class SelfAdaptationPage final : public Page {
   std::shared_ptr<const ExpertSet> set_;
   std::uint64_t of_ = 0;           // reading of the model that they are of
   std::vector<Intervention> put_;  // what was put among the edits last
-  Answer<Key, Passes> first_{{"self adaptation.passes", "reading the prompt twice"}};
+  Answer<Key, Passes> first_{{"self adaptation.passes", to_say("reading the prompt twice")}};
   SceneSlot losses_{"scene.expert_losses"}, z_{"scene.expert_z"};
 };
 

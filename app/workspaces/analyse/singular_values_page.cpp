@@ -17,6 +17,7 @@
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/singular_edit.h"
 #include "core/model/weights.h"
 #include "core/tensor/singular.h"
@@ -34,15 +35,18 @@ constexpr double pixels_per_z = 90;  // of a drag over a bar
 
 class SingularValuesPage final : public Page {
  public:
-  explicit SingularValuesPage(JobRunner& jobs) : tuning_(jobs, "singular tuning", "learning") {}
+  explicit SingularValuesPage(JobRunner& jobs) : tuning_(jobs, "singular tuning", to_say("learning")) {}
 
   void middle(const PageContext& c) override {
-    if (!c.results().model.model) return empty_state(c.ui, "No model is open", "Open one from the menu above.");
+    if (!c.results().model.model)
+      return empty_state(c.ui, said("No model is open"), said("Open one from the menu above."));
     keep_up(c);
-    if (!current(c)) return empty_state(c.ui, "Decomposing the matrix", "Once for each matrix; then every z is quick.");
+    if (!current(c))
+      return empty_state(c.ui, said("Decomposing the matrix"), said("Once for each matrix; then every z is quick."));
     const double room = room_left(c);
     spectrum(c, std::clamp(0.36 * room, 160.0, 320.0));
-    if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Write a prompt in Explore: its maps show here.");
+    if (!c.trace())
+      return empty_state(c.ui, said("There is no text yet"), said("Write a prompt in Explore: its maps show here."));
     // What the model answers, and beside it what its heads do; below it where maps would have no room.
     constexpr double side_by_side = 900;
     if (c.room() < side_by_side) {
@@ -157,10 +161,11 @@ class SingularValuesPage final : public Page {
   // ---- the right column
   void choice(const PageContext& c) {
     const auto& model = c.results().model.model;
-    section(c.ui, "MATRIX");
+    section(c.ui, said("MATRIX"));
     double layer = layer_;
     if (model->config().dims.layers > 1 &&
-        slider(c.ui, "Layer", layer, {0, static_cast<double>(model->config().dims.layers - 1), 0, false, "", 0}))
+        slider(c.ui, to_say("Layer"), layer,
+               {0, static_cast<double>(model->config().dims.layers - 1), 0, false, "", 0}))
       layer_ = static_cast<int>(std::lround(layer));
     std::vector<WeightMatrix> there;
     std::vector<std::string> names;
@@ -178,11 +183,11 @@ class SingularValuesPage final : public Page {
   }
 
   void groups(const PageContext& c) {
-    section(c.ui, "GROUPS", "the largest values, and all others");
+    section(c.ui, said("GROUPS"), said("the largest values, and all others"));
     std::vector<double> z = z_of(c);
     const auto size = static_cast<double>(count());
     double split = std::clamp(static_cast<double>(split_), 0.0, size);
-    if (slider(c.ui, "Largest k", split, {0, size, std::round(size / 4), false, "", 0}))
+    if (slider(c.ui, to_say("Largest k"), split, {0, size, std::round(size / 4), false, "", 0}))
       split_ = static_cast<int>(std::lround(split));
     split_ = std::clamp(split_, 0, static_cast<int>(count()));
     const auto part = [&](const char* name, std::size_t begin, std::size_t end) {
@@ -196,26 +201,25 @@ class SingularValuesPage final : public Page {
         put(c, z);
       }
       if (ImGui::IsItemHovered())
-        tooltip(c.ui, {fmt::format("z of σ {} … {}", begin + 1, end), "the mean of them while they differ",
-                       "double click: 1"});
+        tooltip(c.ui, {say("z of σ {} … {}", begin + 1, end), said("the mean of them while they differ"),
+                       said("double click: 1")});
       ImGui::EndDisabled();
     };
     const auto k = static_cast<std::size_t>(split_);
-    part("k largest × z", 0, k);
-    part("Others × z", k, count());
-    if (button(c.ui, "Low rank k", c.ui.px(26))) {
+    part(to_say("k largest × z"), 0, k);
+    part(to_say("Others × z"), k, count());
+    if (button(c.ui, to_say("Low rank k"), c.ui.px(26))) {
       std::fill(z.begin(), z.end(), 0.0);
       std::fill(z.begin(), z.begin() + split_, 1.0);
       c.editor.history().close_step();
       put(c, z);
     }
     if (ImGui::IsItemHovered())
-      tooltip(c.ui,
-              {fmt::format("The nearest matrix of rank {}", split_), "z = 1 for the largest k, 0 for all others"});
+      tooltip(c.ui, {say("The nearest matrix of rank {}", split_), said("z = 1 for the largest k, 0 for all others")});
     ImGui::SameLine();
     const auto& edits = c.state().document.edits;
     ImGui::BeginDisabled(own_edit(edits) == edits.end());
-    if (button(c.ui, "As trained", c.ui.px(26))) {
+    if (button(c.ui, to_say("As trained"), c.ui.px(26))) {
       c.editor.history().close_step();
       put(c, std::vector<double>(count(), 1.0));
     }
@@ -224,21 +228,21 @@ class SingularValuesPage final : public Page {
   }
 
   void one(const PageContext& c) {
-    section(c.ui, "ONE VALUE", "or drag a bar up and down");
+    section(c.ui, said("ONE VALUE"), said("or drag a bar up and down"));
     double at = static_cast<double>(chosen_ + 1);
-    if (count() > 1 && slider(c.ui, "Value i", at, {1, static_cast<double>(count()), 1, false, "", 0}))
+    if (count() > 1 && slider(c.ui, to_say("Value i"), at, {1, static_cast<double>(count()), 1, false, "", 0}))
       chosen_ = static_cast<Index>(std::lround(at)) - 1;
     chosen_ = std::clamp<Index>(chosen_, 0, static_cast<Index>(count()) - 1);
     std::vector<double> z = z_of(c);
     double& value = nth(z, chosen_);
-    if (slider(c.ui, "z of it", value, {0, largest_z, 1, false, "", 2})) put(c, z);
+    if (slider(c.ui, to_say("z of it"), value, {0, largest_z, 1, false, "", 2})) put(c, z);
     ImGui::Dummy({0, c.ui.px(4)});
   }
 
   /// The expert of the text on screen: z of this matrix in every layer, by gradient.
   void learn(const PageContext& c) {
     if (!c.results().run) return;
-    section(c.ui, "LEARN z", fmt::format("{} of every layer, on this text", symbol_of(matrix_)));
+    section(c.ui, said("LEARN z"), say("{} of every layer, on this text", symbol_of(matrix_)));
     try {
       SingularLearner::check(c.results().model.model->config(), {matrix_});
     } catch (const Error& refusal) {
@@ -247,24 +251,25 @@ class SingularValuesPage final : public Page {
       return;
     }
     double steps = steps_;
-    if (slider(c.ui, "Steps", steps, {1, most_steps, 40, true, "", 0})) steps_ = static_cast<int>(std::lround(steps));
+    if (slider(c.ui, to_say("Steps"), steps, {1, most_steps, 40, true, "", 0}))
+      steps_ = static_cast<int>(std::lround(steps));
     SingularTuningAsked asked;
     asked.run = c.results().run->request;
     asked.run.edits.clear();
     asked.matrices = {matrix_};
     asked.steps = steps_;
-    if (sweep_controls(c, tuning_, "steps", learnt_ && !(learnt_->asked == asked), std::nan("")))
+    if (sweep_controls(c, tuning_, to_say("steps"), learnt_ && !(learnt_->asked == asked), std::nan("")))
       tuning_.start(std::make_shared<SingularTuner>(c.results().model, asked),
                     [this](std::shared_ptr<const SingularTuning> known) { learnt_ = std::move(known); });
     if (!learnt_ || learnt_->losses.empty() || learnt_->asked.run.model != asked.run.model) return;
-    fact(c.ui, "Loss on its text", fmt::format("{:.3f} → {:.3f}", learnt_->losses.front(), learnt_->losses.back()),
-         nullptr,
+    fact(c.ui, said("Loss on its text"),
+         fmt::format("{:.3f} → {:.3f}", learnt_->losses.front(), learnt_->losses.back()), nullptr,
          {learnt_->losses.size() > static_cast<std::size_t>(learnt_->asked.steps)
-              ? "nats per token, before the first step and after the last one"
-              : "nats per token, before the first step and before the newest one",
-          "of the model without edits; ∂L/∂z_i = σ_i u_iᵀ (∂L/∂W) v_i, Adam"});
+              ? said("nats per token, before the first step and after the last one")
+              : said("nats per token, before the first step and before the newest one"),
+          said("of the model without edits; ∂L/∂z_i = σ_i u_iᵀ (∂L/∂W) v_i, Adam")});
     if (tuning_.running()) return;
-    if (button(c.ui, "Put it among the edits", c.ui.px(26))) {
+    if (button(c.ui, to_say("Put it among the edits"), c.ui.px(26))) {
       std::vector<Intervention> edits = c.state().document.edits;
       const WeightMatrix of = learnt_->asked.matrices.front();
       std::erase_if(edits, [&](const Intervention& edit) {
@@ -276,8 +281,8 @@ class SingularValuesPage final : public Page {
       c.editor.set_edits(std::move(edits));
     }
     if (ImGui::IsItemHovered())
-      tooltip(c.ui,
-              {"An expert of Transformer²: a z for each of its matrices", "compare it with another text in Explore"});
+      tooltip(c.ui, {said("An expert of Transformer²: a z for each of its matrices"),
+                     said("compare it with another text in Explore")});
     ImGui::Dummy({0, c.ui.px(4)});
   }
 
@@ -293,37 +298,39 @@ class SingularValuesPage final : public Page {
     }
     std::ranges::sort(scaled, std::ranges::greater{});
     const std::string name(symbol_of(matrix_));
-    section(c.ui, name, fmt::format("layer {}, {} × {}", layer_, known().in, known().out));
+    section(c.ui, name, say("layer {}, {} × {}", layer_, known().in, known().out));
     const auto arrow = [](const std::string& before, const std::string& after) {
       return before == after ? before : before + " → " + after;
     };
-    fact(c.ui, "Largest σ", arrow(fmt::format("{:.3g}", sigma.front()), fmt::format("{:.3g}", scaled.front())), nullptr,
-         {"the most that the matrix stretches a vector", fmt::format("σ₁ of {}, F32, decomposed in F64", name)});
-    fact(c.ui, "Rank for 90 % energy",
+    fact(c.ui, said("Largest σ"), arrow(fmt::format("{:.3g}", sigma.front()), fmt::format("{:.3g}", scaled.front())),
+         nullptr, {said("the most that the matrix stretches a vector"), say("σ₁ of {}, F32, decomposed in F64", name)});
+    fact(c.ui, said("Rank for 90 % energy"),
          arrow(std::to_string(energy_rank(sigma, 0.9)), std::to_string(energy_rank(scaled, 0.9))), nullptr,
-         {"fewest singular values whose squares sum to 90 % of all squares", fmt::format("of {}", count())});
+         {said("fewest singular values whose squares sum to 90 % of all squares"), say("of {}", count())});
     fact(c.ui, "‖W′ − W‖ ÷ ‖W‖", fmt::format("{:.3g}", all > 0 ? std::sqrt(moved / all) : 0), nullptr,
-         {"√(Σ (z − 1)² σ² ÷ Σ σ²), the Frobenius norm"});
-    fact(c.ui, "Numbers in z", fmt::format("{} for {}", count(), known().in * known().out), nullptr,
-         {"what singular value fine-tuning trains, and what the matrix holds",
-          "min(in, out) of in · out; U and V stay as they are"});
+         {said("√(Σ (z − 1)² σ² ÷ Σ σ²), the Frobenius norm")});
+    fact(c.ui, said("Numbers in z"), say("{} for {}", count(), known().in * known().out), nullptr,
+         {said("what singular value fine-tuning trains, and what the matrix holds"),
+          said("min(in, out) of in · out; U and V stay as they are")});
     ImGui::Dummy({0, c.ui.px(4)});
   }
 
   void look_for(const PageContext& c) const {
-    section(c.ui, "WHAT TO LOOK FOR");
+    section(c.ui, said("WHAT TO LOOK FOR"));
     const std::vector<double> z = z_of(c);
     const EditEffect* effect = compared(c);
     if (std::ranges::all_of(z, [](double each) { return each == 1; }))
-      return note(c.ui,
-                  fmt::format("{} of {} values hold 90 % of {}'s energy. Take the others away (Low rank k) and see "
-                              "how much of the answer stays; then take the largest ones.",
-                              energy_rank(known().singular->values, 0.9), count(), symbol_of(matrix_)));
+      return note(c.ui, say("{} of {} values hold 90 % of {}'s energy. Take the others away (Low rank k) and see how "
+                            "much of the answer stays; then take the largest ones.",
+                            energy_rank(known().singular->values, 0.9), count(), symbol_of(matrix_)));
     if (!effect || c.state().document.edits != c.results().run->request.edits) return;
     const bool alone = c.state().document.edits.size() == 1;
-    note(c.ui, fmt::format("{} changes the answer's distribution by {:.3g} nats (KL). Transformer² trains one such z "
-                           "for each task and mixes them; U and V never move.",
-                           alone ? "This z" : "This z, with the other edits,", effect->change.kl));
+    note(c.ui, alone ? say("This z changes the answer's distribution by {:.3g} nats (KL). Transformer² trains one such "
+                           "z for each task and mixes them; U and V never move.",
+                           effect->change.kl)
+                     : say("This z, with the other edits, changes the answer's distribution by {:.3g} nats (KL). "
+                           "Transformer² trains one such z for each task and mixes them; U and V never move.",
+                           effect->change.kl));
   }
 
   // ---- the middle
@@ -363,7 +370,7 @@ class SingularValuesPage final : public Page {
       const double now = std::clamp(rounded(held_->z + moved / pixels_per_z), 0.0, largest_z);
       auto& own = nth(z, held_->index);
       if (std::abs(moved) > 2 && own != now) own = now, put(c, z);
-      tooltip(c.ui, {fmt::format("z of σ {}: {:.2f}", held_->index + 1, own)});
+      tooltip(c.ui, {say("z of σ {}: {:.2f}", held_->index + 1, own)});
       return;
     }
     if (!touch.hovered || !(inside(values) || inside(scales))) return;
@@ -371,10 +378,10 @@ class SingularValuesPage final : public Page {
         std::min<Index>(static_cast<Index>((touch.at.x - values.x) / values.w * static_cast<double>(count())),
                         static_cast<Index>(count()) - 1);
     const double sigma = nth(known().singular->values, index), own = nth(z, index);
-    tooltip(c.ui, {fmt::format("σ {} = {:.4g}{}", index + 1, sigma,
-                               own == 1 ? "" : fmt::format(", times {:.2f} = {:.4g}", own, own * sigma)),
-                   fmt::format("of {}, layer {}, F32, decomposed in F64", symbol_of(matrix_), layer_),
-                   "drag up or down: z; double click: 1"});
+    tooltip(c.ui, {own == 1 ? fmt::format("σ {} = {:.4g}", index + 1, sigma)
+                            : say("σ {} = {:.4g}, times {:.2f} = {:.4g}", index + 1, sigma, own, own * sigma),
+                   say("of {}, layer {}, F32, decomposed in F64", symbol_of(matrix_), layer_),
+                   said("drag up or down: z; double click: 1")});
     if (touch.double_clicked) {
       nth(z, index) = 1;
       c.editor.history().close_step();
@@ -389,8 +396,9 @@ class SingularValuesPage final : public Page {
     const EditEffect* effect = compared(c);
     const HeadId head = c.state().document.selected;
     if (!c.results().map(head)) return;
-    section(c.ui, fmt::format("LAYER {} · HEAD {}", head.layer, head.head),
-            effect ? "before → after all edits; arrow keys change the head" : "as it is; arrow keys change the head");
+    section(c.ui, say("LAYER {} · HEAD {}", head.layer, head.head),
+            effect ? said("before → after all edits; arrow keys change the head")
+                   : said("as it is; arrow keys change the head"));
     const double width = std::floor(c.room()), height = std::max(room_left(c) - 4, 250.0);
     // Labels of tokens and the colour bars take their part.
     const double plot = std::clamp(std::min((width - 130) / 3, height - 130), 60.0, 340.0);
@@ -403,7 +411,7 @@ class SingularValuesPage final : public Page {
                  std::iota(partner.begin(), partner.end(), 0);
                  HeadPairOptions o;
                  o.head = head;
-                 o.name_a = "before", o.name_b = "after";
+                 o.name_a = said("before"), o.name_b = said("after");
                  o.partner = partner;
                  o.plot = plot;
                  o.bare = true;
@@ -423,7 +431,7 @@ class SingularValuesPage final : public Page {
   WeightMatrix matrix_ = WeightMatrix::v;
   Index chosen_ = 0;
   std::optional<Held> held_;
-  Answer<Key, Known> answer_{{"singular", "taking singular values"}};
+  Answer<Key, Known> answer_{{"singular", to_say("taking singular values")}};
   SceneSlot slot_{"scene.singular"}, pair_{"scene.singular.maps"};
   NextPanel next_;
   SweepController tuning_;

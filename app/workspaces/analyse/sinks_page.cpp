@@ -15,6 +15,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "app/workspaces/head_cells.h"
+#include "core/base/words.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -28,11 +29,11 @@ struct Measure {
   double (*value)(const SinkHead&);
 };
 constexpr Measure measures[] = {
-    {"Weight", "mean weight on the first token", "mean over rows 1 … of hook_pattern[row, 0]",
+    {to_say("Weight"), to_say("mean weight on the first token"), to_say("mean over rows 1 … of hook_pattern[row, 0]"),
      [](const SinkHead& h) { return h.mass; }},
-    {"Carried", "share of what is written that comes from the first token",
-     "mean over rows of ‖α_0 v_0 W_O‖ ÷ Σ_j ‖α_j v_j W_O‖", [](const SinkHead& h) { return h.carried; }},
-    {"Value norm", "‖v_0‖ ÷ median ‖v‖ of the other tokens", "hook_v, Euclidean norms",
+    {to_say("Carried"), to_say("share of what is written that comes from the first token"),
+     to_say("mean over rows of ‖α_0 v_0 W_O‖ ÷ Σ_j ‖α_j v_j W_O‖"), [](const SinkHead& h) { return h.carried; }},
+    {to_say("Value norm"), to_say("‖v_0‖ ÷ median ‖v‖ of the other tokens"), to_say("hook_v, Euclidean norms"),
      [](const SinkHead& h) { return h.value_norm / h.value_median; }},
 };
 
@@ -59,34 +60,35 @@ class SinksPage final : public ReadingPage {
     const auto number = [](double v) { return std::isnan(v) ? std::string("–") : fmt::format("{:.3f}", v); };
     for (const SinkHead& h : answer->result.heads) {
       if (h.id != head) continue;
-      section(c.ui, "THIS HEAD", fmt::format("layer {} head {}, chance in grey", head.layer, head.head));
+      section(c.ui, said("THIS HEAD"), say("layer {} head {}, chance in grey", head.layer, head.head));
       const std::string chance = number(h.chance);
-      fact(c.ui, "Weight on the first token", number(h.mass), nullptr,
-           {measures[0].formula, "chance: a head that spreads its weight evenly"}, &chance);
+      fact(c.ui, said("Weight on the first token"), number(h.mass), nullptr,
+           {said(measures[0].formula), said("chance: a head that spreads its weight evenly")}, &chance);
       if (h.learned > 0)
-        fact(c.ui, "Share of the learned sink", number(h.learned), nullptr,
-             {"mean over rows 1 … of 1 − Σ of the row",
-              "the head's own logit in the softmax takes it and gives nothing"});
-      fact(c.ui, "… carries of its output", number(h.carried), nullptr, {measures[1].formula});
-      fact(c.ui, "‖v‖ there, median elsewhere", fmt::format("{:.2f}, {:.2f}", h.value_norm, h.value_median), nullptr,
-           {"hook_v, Euclidean norm", "median over the other tokens"});
-      fact(c.ui, "‖v W_O‖ there, elsewhere", fmt::format("{:.2f}, {:.2f}", h.output_norm, h.output_median), nullptr,
-           {"hook_v · W_O of the head", "median over the other tokens"});
-      fact(c.ui, "Entropy", number(h.entropy) + " nats", nullptr, {"mean over rows 1 … of −Σ p ln p"});
-      fact(c.ui, "… without the first token", number(h.entropy_without) + " nats", nullptr,
-           {"the first key dropped, the rest renormalised"});
+        fact(c.ui, said("Share of the learned sink"), number(h.learned), nullptr,
+             {said("mean over rows 1 … of 1 − Σ of the row"),
+              said("the head's own logit in the softmax takes it and gives nothing")});
+      fact(c.ui, said("… carries of its output"), number(h.carried), nullptr, {said(measures[1].formula)});
+      fact(c.ui, said("‖v‖ there, median elsewhere"), fmt::format("{:.2f}, {:.2f}", h.value_norm, h.value_median),
+           nullptr, {said("hook_v, Euclidean norm"), said("median over the other tokens")});
+      fact(c.ui, said("‖v W_O‖ there, elsewhere"), fmt::format("{:.2f}, {:.2f}", h.output_norm, h.output_median),
+           nullptr, {said("hook_v · W_O of the head"), said("median over the other tokens")});
+      fact(c.ui, said("Entropy"), say("{} nats", number(h.entropy)), nullptr,
+           {said("mean over rows 1 … of −Σ p ln p")});
+      fact(c.ui, said("… without the first token"), say("{} nats", number(h.entropy_without)), nullptr,
+           {said("the first key dropped, the rest renormalised")});
     }
-    section(c.ui, "V SHAPE", "ends ÷ middle of each layer");
+    section(c.ui, said("V SHAPE"), said("ends ÷ middle of each layer"));
     for (std::size_t layer = 0; layer < answer->result.layers.size(); ++layer)
-      fact(c.ui, fmt::format("Layer {}", layer), number(answer->result.layers[layer].v_depth), nullptr,
-           {"the lower of the two ends ÷ mean of the middle half",
-            "rows of the second half of the text, mean of all heads; 1 = flat"});
-    section(c.ui, "IN EXPLORE");
-    static constexpr const char* first[] = {"first token", "hidden", "renormalised"};
+      fact(c.ui, say("Layer {}", layer), number(answer->result.layers[layer].v_depth), nullptr,
+           {said("the lower of the two ends ÷ mean of the middle half"),
+            said("rows of the second half of the text, mean of all heads; 1 = flat")});
+    section(c.ui, said("IN EXPLORE"));
+    static constexpr const char* first[] = {to_say("first token"), to_say("hidden"), to_say("renormalised")};
     int mode = static_cast<int>(c.state().view.first_token);
     if (segmented(c.ui, "first token mode", first, mode, ImGui::GetContentRegionAvail().x))
       c.editor.view().first_token = static_cast<FirstToken>(mode);
-    note(c.ui, "Maps in Explore with the first token, without it, or with the rest renormalised.");
+    note(c.ui, said("Maps in Explore with the first token, without it, or with the rest renormalised."));
     selected_head(c);
   }
 
@@ -102,7 +104,7 @@ class SinksPage final : public ReadingPage {
                   std::vector<double> values;
                   for (const SinkHead& h : answer->result.heads) values.push_back(shown.value(h));
                   Matrix m = head_matrix(dims.layers, dims.heads, values);
-                  m.unit = shown.unit;
+                  m.unit = said(shown.unit);
                   m.low = 0;
                   if (measure < 2) m.high = 1;
                   m.width = width, m.height = height;
@@ -114,15 +116,14 @@ class SinksPage final : public ReadingPage {
     if (!head) return;
     for (const SinkHead& h : answer->result.heads)
       if (h.id == *head)
-        tooltip(
-            c.ui,
-            {fmt::format("Layer {} Head {}", h.id.layer, h.id.head),
-             fmt::format("weight {:.3f} (chance {:.3f}), carries {:.3f} of its output", h.mass, h.chance, h.carried),
-             fmt::format("‖v‖ {:.3f}, median elsewhere {:.3f}", h.value_norm, h.value_median), shown.formula});
+        tooltip(c.ui, {say("Layer {} Head {}", h.id.layer, h.id.head),
+                       say("weight {:.3f} (chance {:.3f}), carries {:.3f} of its output", h.mass, h.chance, h.carried),
+                       say("‖v‖ {:.3f}, median elsewhere {:.3f}", h.value_norm, h.value_median), said(shown.formula)});
   }
 
   void shape(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
-    section(c.ui, "ATTENTION BY PLACE IN THE ROW", "first token left, the query itself right; high at both ends = a V");
+    section(c.ui, said("ATTENTION BY PLACE IN THE ROW"),
+            said("first token left, the query itself right; high at both ends = a V"));
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.5, 110.0, 220.0);
     chart_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Style& style) {
       return v_shape_chart(answer->result, width, height, style);
@@ -131,7 +132,7 @@ class SinksPage final : public ReadingPage {
   }
 
   void received(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
-    section(c.ui, "RECEIVED BY EACH TOKEN", "mean weight over the rows after it, mean of the heads");
+    section(c.ui, said("RECEIVED BY EACH TOKEN"), said("mean weight over the rows after it, mean of the heads"));
     const double width = std::max(std::floor(c.room()),
                                   60 + 9.0 * static_cast<double>(answer->source.trace->tokens.size())),
                  height = std::max(180.0, room_below(c) - 18);
@@ -147,11 +148,11 @@ class SinksPage final : public ReadingPage {
                        m.values.ref(static_cast<Index>(l), j) = static_cast<float>(nth(layers[l].received, j));
                    }
                    for (const float v : m.values.values()) m.pending.push_back(std::isnan(v));
-                   m.pending_text = "no row after it";
+                   m.pending_text = said("no row after it");
                    m.tokens = answer->source.trace;
-                   m.row_title = "layer ↓";
-                   m.column_title = "token →";
-                   m.unit = "mean weight received";
+                   m.row_title = said("layer ↓");
+                   m.column_title = said("token →");
+                   m.unit = said("mean weight received");
                    m.width = width, m.height = height;
                    m.largest_cell = 44;
                    return matrix_scene(m, style);
@@ -163,11 +164,11 @@ class SinksPage final : public ReadingPage {
       return;
     const SinkLayer& layer = nth(answer->result.layers, cell->row);
     const auto at = static_cast<std::size_t>(cell->column);
-    tooltip(c.ui, {fmt::format("{} ({}) in layer {}", token_label(*answer->source.trace, cell->column), cell->column,
-                               cell->row),
-                   fmt::format("receives {:.4f}, ‖v‖ {:.3f}, ‖residual stream‖ {:.2f}", layer.received[at],
-                               layer.value_norm[at], layer.residual[at]),
-                   "mean over heads and later rows of hook_pattern; means over heads of ‖hook_v‖; ‖hook_resid_post‖"});
+    tooltip(c.ui,
+            {say("{} ({}) in layer {}", token_label(*answer->source.trace, cell->column), cell->column, cell->row),
+             say("receives {:.4f}, ‖v‖ {:.3f}, ‖residual stream‖ {:.2f}", layer.received[at], layer.value_norm[at],
+                 layer.residual[at]),
+             said("mean over heads and later rows of hook_pattern; means over heads of ‖hook_v‖; ‖hook_resid_post‖")});
     if (touch.clicked) c.editor.pin(cell->column);
   }
 

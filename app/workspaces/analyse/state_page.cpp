@@ -10,6 +10,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -18,15 +19,15 @@ namespace {
 class StatePage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    static constexpr const char* views[] = {"All layers", "Lanes of a layer"};
+    static constexpr const char* views[] = {to_say("All layers"), to_say("Lanes of a layer")};
     segmented(c.ui, "state view", views, view_);
     ImGui::Dummy({0, c.ui.px(4)});
     if (!c.results().model.model) return no_reading_yet(c);
     const Model& model = *c.results().model.model;
     if (!model.config().state_space)
-      return empty_state(c.ui, "This model has no state",
-                         "Its tokens look at one another by attention. Mamba and Mamba-2 hold what came before in a "
-                         "state instead.");
+      return empty_state(c.ui, said("This model has no state"),
+                         said("Its tokens look at one another by attention. Mamba and Mamba-2 hold what came before in "
+                              "a state instead."));
     job_.want(c, state_step_sites(model), "", [](const ReadingSource& source, const Ctx&) {
       return read_state_steps(*source.model.model, *source.trace);
     });
@@ -43,34 +44,36 @@ class StatePage final : public ReadingPage {
   void right(const PageContext& c) override {
     const auto answer = job_.answer();
     if (!answer) return;
-    section(c.ui, "SHOWN");
-    static constexpr const char* numbers[] = {"step", "kept", "written"};
+    section(c.ui, said("SHOWN"));
+    static constexpr const char* numbers[] = {to_say("step"), to_say("kept"), to_say("written")};
     segmented(c.ui, "state number", numbers, number_, ImGui::GetContentRegionAvail().x);
-    section(c.ui, "BLOCK");
+    section(c.ui, said("BLOCK"));
     layer_control(c, layer_);
-    position_control(c, "whose numbers are listed");
+    position_control(c, said("whose numbers are listed"));
     const StateSteps& steps = nth(answer->result, shown_layer(answer->result));
     const Index row = std::min(pinned_row(c, *answer->source.trace), steps.delta.dim(0) - 1);
     const std::string at = fmt::format("blocks.{}.mixer", steps.layer);
-    section(c.ui, "THIS TOKEN", token_label(*answer->source.trace, row));
+    section(c.ui, said("THIS TOKEN"), token_label(*answer->source.trace, row));
     const Tensor own = steps.delta.select(0, row).packed();
     const auto [least, most] = std::ranges::minmax(own.values());
-    fact(c.ui, "Step Δ, mean over lanes", fmt::format("{:.4f}", lane_mean(steps.delta, row)), nullptr,
-         {fmt::format("{}.hook_delta[{}]", at, row), "softplus of what the token says, and a bias of the lane"});
-    fact(c.ui, "  least and most", fmt::format("{:.4f} … {:.4f}", least, most));
-    fact(c.ui, "Kept of the state", fmt::format("{:.4f}", lane_mean(steps.kept, row)), nullptr,
-         {"mean over lanes and states of exp(Δ a)", "near 1: the token is passed over; near 0: the state starts anew"});
-    fact(c.ui, "Written", fmt::format("{:.4f}", lane_mean(steps.written, row)), nullptr,
-         {"mean over lanes of Δ |x|, before B", at + ".hook_x, hook_delta"});
-    fact(c.ui, "‖B‖", fmt::format("{:.4f}", nth(steps.b, row)), nullptr, {at + ".hook_b: how a token is written"});
-    fact(c.ui, "‖C‖", fmt::format("{:.4f}", nth(steps.c, row)), nullptr, {at + ".hook_c: how the state is read"});
+    fact(c.ui, said("Step Δ, mean over lanes"), fmt::format("{:.4f}", lane_mean(steps.delta, row)), nullptr,
+         {fmt::format("{}.hook_delta[{}]", at, row), said("softplus of what the token says, and a bias of the lane")});
+    fact(c.ui, said("  least and most"), fmt::format("{:.4f} … {:.4f}", least, most));
+    fact(c.ui, said("Kept of the state"), fmt::format("{:.4f}", lane_mean(steps.kept, row)), nullptr,
+         {said("mean over lanes and states of exp(Δ a)"),
+          said("near 1: the token is passed over; near 0: the state starts anew")});
+    fact(c.ui, said("Written"), fmt::format("{:.4f}", lane_mean(steps.written, row)), nullptr,
+         {said("mean over lanes of Δ |x|, before B"), at + ".hook_x, hook_delta"});
+    fact(c.ui, "‖B‖", fmt::format("{:.4f}", nth(steps.b, row)), nullptr,
+         {say("{}.hook_b: how a token is written", at)});
+    fact(c.ui, "‖C‖", fmt::format("{:.4f}", nth(steps.c, row)), nullptr, {say("{}.hook_c: how the state is read", at)});
     const ModelConfig& config = c.results().model.model->config();
-    section(c.ui, "THE STATE", "as large for a text of any length");
+    section(c.ui, said("THE STATE"), said("as large for a text of any length"));
     const CachedNumbers state = state_numbers(config);
-    fact(c.ui, "Numbers in a layer", fmt::format("{}", state.numbers), nullptr, {state.words, state.sum});
-    fact(c.ui, "Lanes", fmt::format("{}", config.dims.lanes), nullptr,
-         {config.dims.lanes == config.dims.heads ? "heads, each with a step of its own"
-                                                 : "channels, each with a step of its own"});
+    fact(c.ui, said("Numbers in a layer"), fmt::format("{}", state.numbers), nullptr, {said(state.words), state.sum});
+    fact(c.ui, said("Lanes"), fmt::format("{}", config.dims.lanes), nullptr,
+         {config.dims.lanes == config.dims.heads ? said("heads, each with a step of its own")
+                                                 : said("channels, each with a step of its own")});
   }
 
  private:
@@ -86,8 +89,8 @@ class StatePage final : public ReadingPage {
     const double width = std::max(std::floor(c.room()), 80 + 14 * tokens), height = std::max(room_below(c) - 30, 160.0);
     const std::optional<int> layer = view_ == 1 ? std::optional(shown_layer(answer->result)) : std::nullopt;
     const auto number = static_cast<StepNumber>(number_);
-    section(c.ui, view_ == 0 ? "TOKEN BY TOKEN, LAYER BY LAYER" : "TOKEN BY TOKEN, LANE BY LANE",
-            view_ == 0 ? "click pins the token and chooses the layer" : "click pins the token");
+    section(c.ui, view_ == 0 ? said("TOKEN BY TOKEN, LAYER BY LAYER") : said("TOKEN BY TOKEN, LANE BY LANE"),
+            view_ == 0 ? said("click pins the token and chooses the layer") : said("click pins the token"));
     slot_.want(c.jobs, c.ui, answer, fmt::format("{} {} {} {}", layer.value_or(-1), number_, width, height),
                [answer, layer, number, width, height](const Style& style) {
                  Matrix matrix = step_matrix(answer->result, layer, number, answer->source.trace);
@@ -107,10 +110,12 @@ class StatePage final : public ReadingPage {
     const auto value = [&](const Tensor& numbers) {
       return layer ? static_cast<double>(numbers.at(cell->column, cell->row)) : lane_mean(numbers, cell->column);
     };
-    tooltip(c.ui, {fmt::format("{}, layer {}{}", token_word(*answer->source.trace, cell->column), steps.layer,
-                               layer ? fmt::format(", lane {}", cell->row) : ", mean over lanes"),
-                   fmt::format("step Δ {:.4f} · kept {:.4f} · written {:.4f}", value(steps.delta), value(steps.kept),
-                               value(steps.written))});
+    tooltip(
+        c.ui,
+        {layer ? say("{}, layer {}, lane {}", token_word(*answer->source.trace, cell->column), steps.layer, cell->row)
+               : say("{}, layer {}, mean over lanes", token_word(*answer->source.trace, cell->column), steps.layer),
+         say("step Δ {:.4f} · kept {:.4f} · written {:.4f}", value(steps.delta), value(steps.kept),
+             value(steps.written))});
     if (!touch.clicked) return;
     c.editor.pin(cell->column);
     if (!layer) layer_ = static_cast<int>(cell->row);

@@ -11,6 +11,7 @@
 
 #include "app/widgets/controls.h"
 #include "app/workspaces/analyse/parts.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -24,7 +25,7 @@ class SweepPage : public Page {
   struct Words {
     const char* counted;               ///< by the section RUN: "heads"
     const char *nothing_yet, *advice;  ///< while there is no result
-    const char* running = "Running the text";
+    const char* running = to_say("Running the text");
   };
   SweepPage(JobRunner& jobs, const char* name, Words words) : controller_(jobs, name), words_(words) {}
 
@@ -50,9 +51,9 @@ class SweepPage : public Page {
     if (sweep_shown(c, controller_, stale(now))) start(c);
     if (result_) return true;
     if (now)
-      empty_state(c.ui, controller_.running() ? words_.running : words_.nothing_yet, words_.advice);
+      empty_state(c.ui, said(controller_.running() ? words_.running : words_.nothing_yet), said(words_.advice));
     else
-      empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
+      empty_state(c.ui, said("There is no text yet"), said("Open a model and write a prompt in Explore."));
     return false;
   }
   /// Section RUN.

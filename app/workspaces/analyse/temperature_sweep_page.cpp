@@ -15,6 +15,7 @@
 #include "app/widgets/plots.h"
 #include "app/workspaces/analyse/sweep_page.h"
 #include "app/workspaces/head_cells.h"
+#include "core/base/words.h"
 #include "core/metrics/temperature_curve.h"
 
 namespace headscope {
@@ -28,46 +29,47 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
  public:
   explicit TemperaturePage(JobRunner& jobs)
       : SweepPage(jobs, "temperature",
-                  {"passes", "No temperature has been tried yet",
-                   "Press Start on the right: every head is run at every temperature."}) {}
+                  {to_say("passes"), to_say("No temperature has been tried yet"),
+                   to_say("Press Start on the right: every head is run at every temperature.")}) {}
 
   void middle(const PageContext& c) override {
     if (!keep_up(c)) return;
     const double height =
         std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) * 0.27, 110.0, 260.0);
-    section(c.ui, "ENTROPY", "nats, mean over queries; thin: one head, its own τ alone is changed");
+    section(c.ui, said("ENTROPY"), said("nats, mean over queries; thin: one head, its own τ alone is changed"));
     chart(
         c, "entropy", [](const Point& p) { return p.entropy; }, height, std::nullopt);
     if (std::isnan(result()->loss_before))
-      return note(c.ui, "Nothing in this text is asked for, so there is no loss: write a longer one, or mask a token.");
-    section(c.ui, "LOSS", "nats per token on this text; thin: one head's τ changed, all others as they are");
+      return note(c.ui,
+                  said("Nothing in this text is asked for, so there is no loss: write a longer one, or mask a token."));
+    section(c.ui, said("LOSS"),
+            said("nats per token on this text; thin: one head's τ changed, all others as they are"));
     chart(
         c, "loss", [](const Point& p) { return p.loss; }, height, result()->loss_before);
-    section(c.ui, "THE BEST TEMPERATURE OF EACH HEAD", "by how much the loss falls there; click to select");
+    section(c.ui, said("THE BEST TEMPERATURE OF EACH HEAD"), said("by how much the loss falls there; click to select"));
     best(c);
   }
 
   void controls(ControlsRecord& r) override { r.choice("count", count_, 3); }
   void right(const PageContext& c) override {
-    section(c.ui, "TEMPERATURES", fmt::format("{:g} … {:g}, on a logarithmic axis", coldest, hottest));
+    section(c.ui, said("TEMPERATURES"), say("{:g} … {:g}, on a logarithmic axis", coldest, hottest));
     static constexpr const char* counts[] = {"5", "9", "17", "33"};
     segmented(c.ui, "temperature count", counts, count_, ImGui::GetContentRegionAvail().x);
-    note(c.ui, "Scores are divided by τ before the softmax: below 1 sharper, above 1 flatter.");
+    note(c.ui, said("Scores are divided by τ before the softmax: below 1 sharper, above 1 flatter."));
     ImGui::Dummy({0, c.ui.px(6)});
     run(c);
     ImGui::Dummy({0, c.ui.px(6)});
     if (result()) {
-      section(c.ui, "AS IT IS", "every head at τ = 1");
-      fact(c.ui, "Loss on this text", nats(result()->loss_before), nullptr,
-           {c.predicts().loss, "logits, F32, of the model as edited now"});
+      section(c.ui, said("AS IT IS"), said("every head at τ = 1"));
+      fact(c.ui, said("Loss on this text"), nats(result()->loss_before), nullptr,
+           {said(c.predicts().loss), said("logits, F32, of the model as edited now")});
       const HeadId head = c.state().document.selected;
       if (const auto* curve = curve_of(head);
           curve && curve->size() == result()->request.taus.size() && !std::isnan(result()->loss_before)) {
         const auto least = std::ranges::min_element(*curve, {}, &Point::loss);
         const double tau = nth(result()->request.taus, least - curve->begin());
-        fact(c.ui, fmt::format("Lowest with head {}.{}", head.layer, head.head),
-             fmt::format("{:.3f} at τ {:.2f}", least->loss, tau), nullptr,
-             {"the least loss among the temperatures tried for this head alone"});
+        fact(c.ui, say("Lowest with head {}.{}", head.layer, head.head), say("{:.3f} at τ {:.2f}", least->loss, tau),
+             nullptr, {said("the least loss among the temperatures tried for this head alone")});
       }
       ImGui::Dummy({0, c.ui.px(6)});
     }
@@ -113,9 +115,9 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
     const HeadId head = c.state().document.selected;
     if (const auto* curve = curve_of(head))
       lines.push_back(
-          series(fmt::format("head {}.{}", head.layer, head.head), *curve, legible(c.ui.theme, rgb(0xFFB13B)), 1.75));
-    lines.push_back(series("mean of heads", result()->mean(), c.ui.theme.text, 1.75));
-    lines.push_back(series("all together", result()->all, c.ui.theme.accent, 2.25));
+          series(say("head {}.{}", head.layer, head.head), *curve, legible(c.ui.theme, rgb(0xFFB13B)), 1.75));
+    lines.push_back(series(said("mean of heads"), result()->mean(), c.ui.theme.text, 1.75));
+    lines.push_back(series(said("all together"), result()->all, c.ui.theme.accent, 2.25));
     plotted.height = height;
     plotted.log_x = plotted.grid = true;
     plotted.x_low = coldest, plotted.x_high = hottest;
@@ -134,7 +136,7 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
         values.push_back(result->loss_before - std::ranges::min_element(curve, {}, &Point::loss)->loss);
       }
       Matrix matrix = head_matrix(dims.layers, dims.heads, values);
-      matrix.unit = "fall of the loss at the head's best τ, nats per token";
+      matrix.unit = said("fall of the loss at the head's best τ, nats per token");
       return matrix;
     });
     const Scene* scene = slot_.scene();
@@ -142,14 +144,14 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
     const auto head = head_cells(c, *scene, touch);
     if (!head) return;
     const auto* curve = curve_of(*head);
-    if (!curve || curve->size() != result()->request.taus.size()) return tooltip(c.ui, {"Not computed yet"});
+    if (!curve || curve->size() != result()->request.taus.size()) return tooltip(c.ui, {said("Not computed yet")});
     const auto least = std::ranges::min_element(*curve, {}, &Point::loss);
     const auto at = static_cast<std::size_t>(least - curve->begin());
-    tooltip(c.ui, {fmt::format("Layer {} Head {}", head->layer, head->head),
-                   fmt::format("lowest loss {:.4f} at τ {:.2f} (as it is {:.4f})", least->loss,
-                               result()->request.taus[at], result()->loss_before),
-                   fmt::format("entropy there {:.3f} nats", least->entropy),
-                   fmt::format("the model run again from block {} with this head's scores divided by τ", head->layer)});
+    tooltip(c.ui, {say("Layer {} Head {}", head->layer, head->head),
+                   say("lowest loss {:.4f} at τ {:.2f} (as it is {:.4f})", least->loss, result()->request.taus[at],
+                       result()->loss_before),
+                   say("entropy there {:.3f} nats", least->entropy),
+                   say("the model run again from block {} with this head's scores divided by τ", head->layer)});
   }
 
   SceneSlot slot_{"scene.temperature"};

@@ -16,6 +16,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
 
@@ -34,10 +35,11 @@ class TokenLossPage final : public ReadingPage {
     if (!c.trace()) return no_reading_yet(c);
     const bool masked = c.trace()->model.objective == Objective::masked_token;
     if (masked && targets(*c.trace()).empty())
-      return empty_state(c.ui, "Nothing is asked for", "Mask a token of the text in Explore: right click it, or K.");
+      return empty_state(c.ui, said("Nothing is asked for"),
+                         said("Mask a token of the text in Explore: right click it, or K."));
     if (!masked && c.trace()->tokens.size() < 2)
-      return empty_state(c.ui, "One token has no loss",
-                         "The first token is given, not predicted: write a longer text.");
+      return empty_state(c.ui, said("One token has no loss"),
+                         said("The first token is given, not predicted: write a longer text."));
     const auto whole = [memory = c.jobs.memory()](const ReadingSource& source, const Ctx& ctx) {
       return with_all_logits(source.model, source.run->request, source.trace, ctx, *memory);
     };
@@ -58,9 +60,9 @@ class TokenLossPage final : public ReadingPage {
     if (!answer) return no_reading_yet(c);
     const Index pinned = pinned_row(c, *answer->source.trace);
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.58, 220.0, 520.0);
-    section(
-        c.ui, masked ? "LOSS OF EACH MASKED TOKEN" : "LOSS OF EACH TOKEN",
-        masked ? "click pins the token" : "a bar stands at the token that had to be guessed · click pins the guess");
+    section(c.ui, masked ? said("LOSS OF EACH MASKED TOKEN") : said("LOSS OF EACH TOKEN"),
+            masked ? said("click pins the token")
+                   : said("a bar stands at the token that had to be guessed · click pins the guess"));
     bars_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", pinned, width, height),
                [answer, pinned, width, height](const Style& style) {
                  TokenBars bars = loss_bars(answer->result, answer->source.trace, token_names(answer->source.model));
@@ -79,61 +81,65 @@ class TokenLossPage final : public ReadingPage {
     if (!answer) return;
     const LossReport& r = answer->result;
     const bool masked = answer->source.trace->model.objective == Objective::masked_token;
-    section(c.ui, "THIS TEXT", "nats per token");
-    fact(c.ui, "Cross-entropy", fmt::format("{:.4f}", r.mean), nullptr,
-         {masked ? "mean of −ln p(what stood there | the text as shown)" : "mean of −ln p(token i+1 | tokens 0 … i)",
-          fmt::format("{} predictions, logits F32", r.tokens.size())});
-    fact(c.ui, "Perplexity", fmt::format("{:.2f}", std::exp(r.mean)), nullptr,
-         {"e^cross-entropy: as uncertain as choosing among so many equally likely tokens"});
-    fact(c.ui, "… in bits per token", fmt::format("{:.3f}", r.mean / std::log(2.0)), nullptr, {"nats ÷ ln 2"});
-    section(c.ui, "BASELINES", "loss, perplexity in grey");
+    section(c.ui, said("THIS TEXT"), said("nats per token"));
+    fact(c.ui, said("Cross-entropy"), fmt::format("{:.4f}", r.mean), nullptr,
+         {masked ? said("mean of −ln p(what stood there | the text as shown)")
+                 : said("mean of −ln p(token i+1 | tokens 0 … i)"),
+          say("{} predictions, logits F32", r.tokens.size())});
+    fact(c.ui, said("Perplexity"), fmt::format("{:.2f}", std::exp(r.mean)), nullptr,
+         {said("e^cross-entropy: as uncertain as choosing among so many equally likely tokens")});
+    fact(c.ui, said("… in bits per token"), fmt::format("{:.3f}", r.mean / std::log(2.0)), nullptr,
+         {said("nats ÷ ln 2")});
+    section(c.ui, said("BASELINES"), said("loss, perplexity in grey"));
     const auto line = [&](const char* what, double nats, const std::vector<std::string>& words) {
       const std::string perplexity = fmt::format("{:.1f}", std::exp(nats));
       fact(c.ui, what, fmt::format("{:.4f}", nats), nullptr, words, &perplexity);
     };
-    line("Uniform, ln V", r.uniform,
-         {"every token of the vocabulary as likely", fmt::format("V = {}", answer->source.trace->model.dims.vocab)});
-    line("Unigram of this text", r.unigram,
-         {"entropy of this text's own token counts: knows how often each token comes, not where",
-          "short texts flatter it: it has read the answer"});
+    line(said("Uniform, ln V"), r.uniform,
+         {said("every token of the vocabulary as likely"),
+          fmt::format("V = {}", answer->source.trace->model.dims.vocab)});
+    line(said("Unigram of this text"), r.unigram,
+         {said("entropy of this text's own token counts: knows how often each token comes, not where"),
+          said("short texts flatter it: it has read the answer")});
     if (!masked) predictions(c, *answer);
-    position_control(c, "whose guess is marked");
+    position_control(c, said("whose guess is marked"));
     const auto found = std::ranges::find(r.tokens, pinned_row(c, *answer->source.trace), &TokenLoss::position);
     if (found == r.tokens.end())
-      return note(c.ui,
-                  masked ? "This token is not asked for." : "After the last token there is nothing to compare with.");
+      return note(c.ui, masked ? said("This token is not asked for.")
+                               : said("After the last token there is nothing to compare with."));
     const TokenLoss& t = *found;
-    fact(c.ui, "Target", token_text(answer->source.model, t.target), nullptr,
-         {masked ? "the token that stood there" : "the token that follows in the text"});
+    fact(c.ui, said("Target"), token_text(answer->source.model, t.target), nullptr,
+         {masked ? said("the token that stood there") : said("the token that follows in the text")});
     fact(c.ui, "p, −ln p", fmt::format("{:.4f}, {:.4f}", t.probability, t.loss), nullptr,
          {fmt::format("softmax(logits[{}])[{}]", t.position, t.target)});
-    fact(c.ui, "Rank", std::to_string(t.rank), nullptr, {"among the whole vocabulary, 1 = most probable"});
-    fact(c.ui, "Most probable",
+    fact(c.ui, said("Rank"), std::to_string(t.rank), nullptr, {said("among the whole vocabulary, 1 = most probable")});
+    fact(c.ui, said("Most probable"),
          fmt::format("{} {:.1f} %", token_text(answer->source.model, t.best), 100 * t.best_probability), nullptr,
-         {"of the same row of logits"});
+         {said("of the same row of logits")});
   }
 
  private:
   using Reading = ReadingJob<LossReport>::Reading;
 
   void predictions(const PageContext& c, const Reading& answer) {
-    section(c.ui, "ONE PASS, ALL PREDICTIONS", fmt::format("{} at once", answer.result.tokens.size()));
+    section(c.ui, said("ONE PASS, ALL PREDICTIONS"), say("{} at once", answer.result.tokens.size()));
     const auto checked = check_.answer();
     if (!checked) return;
-    if (!checked->result.check) return note(c.ui, "Not checked: " + checked->result.refused);
+    if (!checked->result.check) return note(c.ui, say("Not checked: {}", checked->result.refused));
     const PrefixCheck& found = *checked->result.check;
     const bool same = found.largest <= 1e-4 * found.magnitude;
-    fact(c.ui, "Beginnings run alone", std::to_string(found.prefixes.size()), nullptr,
-         {"each a pass of its own over the first tokens"});
-    fact(c.ui, "Largest difference", found.largest > 0 ? short_number(found.largest, 2) : "0, bit for bit", nullptr,
-         {"max |logit alone − logit in the one pass|", fmt::format("of logits up to {:.2f}", found.magnitude)});
-    note(c.ui, same ? "The same to rounding: no position looks ahead, so one pass over the text trains on all of its "
-                      "tokens at once."
-                    : "Not the same: with these edits some position looks ahead. Its loss is no prediction.");
+    fact(c.ui, said("Beginnings run alone"), std::to_string(found.prefixes.size()), nullptr,
+         {said("each a pass of its own over the first tokens")});
+    fact(c.ui, said("Largest difference"), found.largest > 0 ? short_number(found.largest, 2) : said("0, bit for bit"),
+         nullptr, {said("max |logit alone − logit in the one pass|"), say("of logits up to {:.2f}", found.magnitude)});
+    note(c.ui, same ? said("The same to rounding: no position looks ahead, so one pass over the text trains on all of "
+                           "its tokens at once.")
+                    : said("Not the same: with these edits some position looks ahead. Its loss is no prediction."));
   }
 
-  static constexpr const char* titles[] = {"position", "target",        "p",           "−ln p",
-                                           "rank",     "most probable", "mean so far", "perplexity so far"};
+  static constexpr const char* titles[] = {
+      to_say("position"),    to_say("target"),           "p", "−ln p", to_say("rank"), to_say("most probable"),
+      to_say("mean so far"), to_say("perplexity so far")};
   static std::vector<std::string> cells(const Reading& answer, const TokenLoss& t) {
     return {std::to_string(t.position),
             token_text(answer.source.model, t.target),
@@ -147,8 +153,8 @@ class TokenLossPage final : public ReadingPage {
 
   void table(const PageContext& c, const std::shared_ptr<const Reading>& kept, Index pinned) {
     const Reading& answer = *kept;
-    c.ui.pictures.add_table("losses table", "loss of each token, as a table", [kept] {
-      Table out{"loss of each token", {std::begin(titles), std::end(titles)}, {}};
+    c.ui.pictures.add_table("losses table", said("loss of each token, as a table"), [kept] {
+      Table out{said("loss of each token"), {std::begin(titles), std::end(titles)}, {}};
       for (const TokenLoss& t : kept->result.tokens) out.rows.push_back(cells(*kept, t));
       return out;
     });
@@ -159,7 +165,7 @@ class TokenLossPage final : public ReadingPage {
                            {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(120))}))
       return;
     ImGui::TableSetupScrollFreeze(0, 1);
-    for (const char* title : titles) ImGui::TableSetupColumn(title);
+    for (const char* title : titles) ImGui::TableSetupColumn(said(title));
     ImGui::TableHeadersRow();
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(answer.result.tokens.size()));
@@ -178,7 +184,7 @@ class TokenLossPage final : public ReadingPage {
   }
 
   ReadingJob<LossReport> job_{*this, "read.loss"};
-  ReadingJob<Checked> check_{*this, "read.prefixes", "running the beginnings"};
+  ReadingJob<Checked> check_{*this, "read.prefixes", to_say("running the beginnings")};
   ReadingSlot bars_{*this, "scene.losses"};
 };
 

@@ -13,6 +13,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
+#include "core/base/words.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -37,13 +38,13 @@ class TokenPathPage final : public ReadingPage {
               });
     const auto answer = job_.answer();
     if (!answer) return no_reading_yet(c);
-    static constexpr const char* scales[] = {"Each its own scale", "One scale for all"};
+    static constexpr const char* scales[] = {to_say("Each its own scale"), to_say("One scale for all")};
     segmented(c.ui, "strip scale", scales, scale_);
     ImGui::Dummy({0, c.ui.px(4)});
     const TokenPath& path = answer->result.path;
-    section(c.ui, "THE NUMBERS OF ONE POSITION",
-            fmt::format("{} ({}) · a cell is a dimension · + is added to the stream",
-                        token_label(*answer->source.trace, path.position), path.position));
+    section(c.ui, said("THE NUMBERS OF ONE POSITION"),
+            say("{} ({}) · a cell is a dimension · + is added to the stream",
+                token_label(*answer->source.trace, path.position), path.position));
     const double width = std::floor(c.room());
     slot_.want(c.jobs, c.ui, answer, fmt::format("{} {}", scale_, width),
                [answer, one = scale_ == 1, width](const Style& style) {
@@ -62,51 +63,52 @@ class TokenPathPage final : public ReadingPage {
     if (at >= path.stages.size() || touch.cell->column >= path.stages[at].row.size()) return;
     const PathStage& stage = path.stages[at];
     const Index d = touch.cell->column;
-    std::vector<std::string> lines{fmt::format("{}, dimension {}: {:.5f}", stage.name, d, stage.row.at(d)),
-                                   fmt::format("{}[{}, {}] = {}, F32, tensor of {}", name(stage.site), path.position, d,
-                                               stage.formula, stage.shape)};
+    std::vector<std::string> lines{
+        say("{}, dimension {}: {:.5f}", said(stage.name), d, stage.row.at(d)),
+        say("{}[{}, {}] = {}, F32, tensor of {}", name(stage.site), path.position, d, stage.formula, stage.shape)};
     if (stage.site.kind == SiteKind::logits)
-      lines[0] = fmt::format("logit of {} (id {}): {:.4f}",
-                             token_text(answer->source.model, static_cast<std::int32_t>(d)), d, stage.row.at(d));
+      lines[0] = say("logit of {} (id {}): {:.4f}", token_text(answer->source.model, static_cast<std::int32_t>(d)), d,
+                     stage.row.at(d));
     tooltip(c.ui, lines);
   }
 
   void controls(ControlsRecord& r) override { r.choice("scale", scale_, 1); }
   void right(const PageContext& c) override {
-    position_control(c, "whose way is shown");
+    position_control(c, said("whose way is shown"));
     const auto answer = job_.answer();
     if (!answer) return;
     const TokenPath& path = answer->result.path;
-    section(c.ui, "SOFTMAX",
-            answer->source.trace->model.objective == Objective::next_token ? "the next token after it"
-                                                                           : "the token in its place");
+    section(c.ui, said("SOFTMAX"),
+            answer->source.trace->model.objective == Objective::next_token ? said("the next token after it")
+                                                                           : said("the token in its place"));
     std::vector<Bar> bars;
     for (const NextToken& t : path.answers)
       bars.push_back({token_text(answer->source.model, t.id), t.probability / path.answers.front().probability, -1,
                       fmt::format("{:.1f} %", 100 * t.probability),
-                      fmt::format("e^{:.3f} ÷ Σ e^logit over {} tokens = {:.5f}", t.logit,
-                                  answer->source.trace->model.dims.vocab, t.probability)});
+                      say("e^{:.3f} ÷ Σ e^logit over {} tokens = {:.5f}", t.logit,
+                          answer->source.trace->model.dims.vocab, t.probability)});
     bar_list(c.ui, "path answers", bars);
     const WeightTying& tying = answer->result.tying;
-    section(c.ui, "WEIGHT TYING", tying.tied ? "tied" : "not tied");
+    section(c.ui, said("WEIGHT TYING"), tying.tied ? said("tied") : said("not tied"));
     const auto megabytes = fmt::format("{:.2f} MB", static_cast<double>(tying.matrix_bytes) / 1e6);
-    fact(c.ui, tying.tied ? "Saved" : "Tying would save", megabytes, nullptr,
-         {"one matrix of vocabulary × d_model numbers, as it lies in memory",
-          tying.tied ? "embedding and unembedding are the same memory" : "embedding and unembedding lie apart"});
-    note(c.ui, tying.tied
-                   ? "The unembedding is the embedding turned round, W_U = W_Eᵀ: a token is likely when the last "
-                     "vector points the way that token is embedded."
-                   : "This model reads tokens in with one matrix and out with another.");
-    section(c.ui, "SHAPES");
+    fact(c.ui, tying.tied ? said("Saved") : said("Tying would save"), megabytes, nullptr,
+         {said("one matrix of vocabulary × d_model numbers, as it lies in memory"),
+          tying.tied ? said("embedding and unembedding are the same memory")
+                     : said("embedding and unembedding lie apart")});
+    note(c.ui, tying.tied ? said("The unembedding is the embedding turned round, W_U = W_Eᵀ: a token is likely when "
+                                 "the last vector points the way that token is embedded.")
+                          : said("This model reads tokens in with one matrix and out with another."));
+    section(c.ui, said("SHAPES"));
     const ModelDims& d = answer->source.trace->model.dims;
-    fact(c.ui, "Every stream", path.stages.front().shape, nullptr, {"position × d_model, the same at every stage"});
-    fact(c.ui, d.state_space() ? "Inside the mixer" : "Inside attention",
+    fact(c.ui, said("Every stream"), path.stages.front().shape, nullptr,
+         {said("position × d_model, the same at every stage")});
+    fact(c.ui, d.state_space() ? said("Inside the mixer") : said("Inside attention"),
          fmt::format("{} × {} × {}", answer->source.trace->tokens.size(), d.heads, d.d_head), nullptr,
-         {"position × head × d_head: hook_q", fmt::format("hook_z: d_value = {}", d.value_width())});
+         {said("position × head × d_head: hook_q"), fmt::format("hook_z: d_value = {}", d.value_width())});
     if (d.d_mlp > 0)
-      fact(c.ui, "Inside the MLP", fmt::format("{} × {}", answer->source.trace->tokens.size(), d.d_mlp), nullptr,
-           {"position × d_mlp: hook_pre, hook_post"});
-    fact(c.ui, "Logits", path.stages.back().shape, nullptr, {"position × vocabulary"});
+      fact(c.ui, said("Inside the MLP"), fmt::format("{} × {}", answer->source.trace->tokens.size(), d.d_mlp), nullptr,
+           {said("position × d_mlp: hook_pre, hook_post")});
+    fact(c.ui, said("Logits"), path.stages.back().shape, nullptr, {said("position × vocabulary")});
   }
 
  private:

@@ -17,14 +17,15 @@
 #include "app/workspaces/map_part.h"
 #include "core/analysis/weighted_maps.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
 
 namespace {
 
-constexpr const char* titles[] = {"ATTENTION", "WEIGHTED BY VALUE", "WEIGHTED BY OUTPUT"};
-constexpr const char* choices[] = {"by value", "by output"};
+constexpr const char* titles[] = {to_say("ATTENTION"), to_say("WEIGHTED BY VALUE"), to_say("WEIGHTED BY OUTPUT")};
+constexpr const char* choices[] = {to_say("by value"), to_say("by output")};
 
 struct Weighed {
   ModelWeights weights;
@@ -52,7 +53,7 @@ class WeightedAttentionPage final : public ReadingPage {
     ImGui::SameLine(0, c.ui.px(12));
     ImGui::AlignTextToFramePadding();
     const HeadId head = chosen_head(c, *answer->source.trace);
-    ImGui::TextColored(vec(c.ui.theme.muted), "layer %d head %d", head.layer, head.head);
+    ImGui::TextColored(vec(c.ui.theme.muted), "%s", say("layer {} head {}", head.layer, head.head).c_str());
     ImGui::Dummy({0, c.ui.px(4)});
     maps(c, answer);
     atlas(c, answer);
@@ -60,27 +61,25 @@ class WeightedAttentionPage final : public ReadingPage {
 
   void controls(ControlsRecord& r) override { r.choice("by", weighted_by_, 1); }
   void right(const PageContext& c) override {
-    section(c.ui, "WHAT IS SHOWN");
-    note(
-        c.ui,
-        "A weight says how much of a value is taken, not how large that value is. α ‖v‖ is what is mixed in, ‖α v W_O‖ "
-        "what reaches the residual stream.");
+    section(c.ui, said("WHAT IS SHOWN"));
+    note(c.ui, said("A weight says how much of a value is taken, not how large that value is. α ‖v‖ is what is mixed "
+                    "in, ‖α v W_O‖ what reaches the residual stream."));
     const auto& answer = job_.answer();
     if (answer) {
       const HeadId head = chosen_head(c, *answer->source.trace);
       for (const WeightedHead& w : answer->result.heads) {
         if (w.id != head) continue;
-        section(c.ui, "FIRST TOKEN'S SHARE", "rows 1 and on");
+        section(c.ui, said("FIRST TOKEN'S SHARE"), said("rows 1 and on"));
         const auto share = [](double v) { return std::isnan(v) ? std::string("–") : fmt::format("{:.3f}", v); };
-        fact(c.ui, "by attention", share(w.first_attention), nullptr, {"Σ α(i, 0) ÷ Σ α"});
-        fact(c.ui, "by value", share(w.first_value), nullptr, {"Σ α(i, 0) ‖v_0‖ ÷ Σ α ‖v‖"});
-        fact(c.ui, "by output", share(w.first_output), nullptr, {"Σ ‖α(i, 0) v_0 W_O‖ ÷ Σ ‖α v W_O‖"});
-        fact(c.ui, "Strongest key stays", fmt::format("{:.0f} % of rows", 100 * w.same_top), nullptr,
-             {"Rows whose strongest key by attention is the strongest by output, too"});
+        fact(c.ui, said("by attention"), share(w.first_attention), nullptr, {"Σ α(i, 0) ÷ Σ α"});
+        fact(c.ui, said("by value"), share(w.first_value), nullptr, {"Σ α(i, 0) ‖v_0‖ ÷ Σ α ‖v‖"});
+        fact(c.ui, said("by output"), share(w.first_output), nullptr, {"Σ ‖α(i, 0) v_0 W_O‖ ÷ Σ ‖α v W_O‖"});
+        fact(c.ui, said("Strongest key stays"), say("{:.0f} % of rows", 100 * w.same_top), nullptr,
+             {said("Rows whose strongest key by attention is the strongest by output, too")});
       }
       if (hovered_) cell_facts(c, *answer, head);
     }
-    position_control(c, "the framed row");
+    position_control(c, said("the framed row"));
     selected_head(c);
   }
 
@@ -90,7 +89,7 @@ class WeightedAttentionPage final : public ReadingPage {
   void cell_facts(const PageContext& c, const Reading& answer, HeadId head) {
     const Trace& trace = *answer.source.trace;
     if (hovered_->row >= static_cast<Index>(trace.tokens.size()) || hovered_->column > hovered_->row) return;
-    section(c.ui, "UNDER THE POINTER",
+    section(c.ui, said("UNDER THE POINTER"),
             fmt::format("{} → {}", token_label(trace, hovered_->row), token_label(trace, hovered_->column)));
     for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output}) {
       const float norm = key_norm(answer, head, w, hovered_->column);
@@ -132,7 +131,7 @@ class WeightedAttentionPage final : public ReadingPage {
       ImGui::SetCursorPos({x, start.y});
       {
         const UseFont font(c.ui, c.ui.small());
-        ImGui::TextColored(vec(c.ui.theme.muted), "%s", title);
+        ImGui::TextColored(vec(c.ui.theme.muted), "%s", said(title));
         ImGui::SameLine(0, c.ui.px(8));
         ImGui::TextColored(vec(c.ui.theme.faint), "%s", std::string(formula(weighting)).c_str());
       }
@@ -162,8 +161,8 @@ class WeightedAttentionPage final : public ReadingPage {
                              token_label(trace, cell.column), cell.column),
                  fmt::format("{} = {:.5f}", formula(weighting),
                              key_norm(*answer, head, weighting, cell.column) * attention.weight(cell.row, cell.column)),
-                 fmt::format("α {:.5f}, norm {:.4f}", attention.weight(cell.row, cell.column),
-                             key_norm(*answer, head, weighting, cell.column)),
+                 say("α {:.5f}, norm {:.4f}", attention.weight(cell.row, cell.column),
+                     key_norm(*answer, head, weighting, cell.column)),
                  fmt::format("blocks.{}.attn.hook_pattern[{}], hook_v, W_O; F32", head.layer, head.head)});
       }
       if (touch.clicked) c.editor.pin(cell.row, cell.column);
@@ -172,15 +171,15 @@ class WeightedAttentionPage final : public ReadingPage {
   }
 
   void atlas(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
-    section(c.ui, "ALL HEADS",
-            "first token's share by attention − by output: weight that carries little · click a head");
+    section(c.ui, said("ALL HEADS"),
+            said("first token's share by attention − by output: weight that carries little · click a head"));
     const double width = std::floor(c.room()), height = std::max(150.0, room_below(c) - 4);
     atlas_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Style& style) {
       const ModelDims& dims = answer->source.trace->model.dims;
       std::vector<double> values;
       for (const WeightedHead& head : answer->result.heads) values.push_back(head.first_attention - head.first_output);
       Matrix matrix = head_matrix(dims.layers, dims.heads, values);
-      matrix.unit = "share of the first token by attention − by output";
+      matrix.unit = said("share of the first token by attention − by output");
       matrix.diverging = true;
       matrix.width = width, matrix.height = height;
       return matrix_scene(matrix, style);
@@ -192,10 +191,10 @@ class WeightedAttentionPage final : public ReadingPage {
       const auto at = static_cast<std::size_t>(head->layer * heads + head->head);
       if (at >= answer->result.heads.size()) return;
       const WeightedHead& w = answer->result.heads[at];
-      tooltip(c.ui, {fmt::format("Layer {} Head {}", head->layer, head->head),
-                     fmt::format("by attention {:.3f}, by value {:.3f}, by output {:.3f}", w.first_attention,
-                                 w.first_value, w.first_output),
-                     "Σ over rows 1 … of column 0 ÷ Σ of all columns"});
+      tooltip(c.ui, {say("Layer {} Head {}", head->layer, head->head),
+                     say("by attention {:.3f}, by value {:.3f}, by output {:.3f}", w.first_attention, w.first_value,
+                         w.first_output),
+                     said("Σ over rows 1 … of column 0 ÷ Σ of all columns")});
     }
   }
 
