@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
@@ -42,17 +43,17 @@ bool row(const Ui& ui, const CatalogueEntry& entry, bool chosen) {
   if (chosen || hovered) draw->AddRectFilled(at, end, col(chosen ? ui.chrome.selected : ui.chrome.hovered), ui.px(4));
   const Font font = ui.body();
   const double room = static_cast<double>(width / ui.scale) - 16;
-  const std::string shown = elided(entry.title, font, room, ui.fonts);
+  const std::string title = said(entry.title), shown = elided(title, font, room, ui.fonts);
   draw_text(ui, *draw, {{0, 0}, shown, font, chosen || hovered ? ui.theme.text : ui.theme.muted, Anchor::start, 0},
             {at.x + ui.px(8), at.y + height / 2 + static_cast<float>(half_capital(font)) * ui.scale});
-  if (hovered && shown != entry.title) tooltip(ui, {entry.title});
+  if (hovered && shown != title) tooltip(ui, {title});
   return clicked;
 }
 
 }  // namespace
 
 bool finds(const CatalogueEntry& entry, std::string_view query) {
-  const std::string text = lower(entry.title + " " + entry.words), wanted = lower(query);
+  const std::string text = lower(entry.title + " " + said(entry.title) + " " + entry.words), wanted = lower(query);
   for (std::size_t at = 0; at < wanted.size();) {
     const std::size_t end = std::min(wanted.find(' ', at), wanted.size());
     if (end > at && !begins_a_word(text, wanted.substr(at, end - at))) return false;
@@ -66,7 +67,7 @@ bool Catalogue::draw(const Ui& ui, const char* id, std::span<const CatalogueGrou
   ImGui::PushID(id);
   if (std::exchange(focus_, false)) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-  const bool typed = input_line(ui, "##search", "Search", query_);
+  const bool typed = input_line(ui, "##search", to_say("Search"), query_);
   const bool searching = ImGui::IsItemActive();
   if (searching)
     for (const ImGuiKey key : {ImGuiKey_DownArrow, ImGuiKey_UpArrow}) ImGui::SetItemKeyOwner(key);  // they choose below
@@ -98,7 +99,7 @@ bool Catalogue::draw(const Ui& ui, const char* id, std::span<const CatalogueGrou
     const bool any = std::ranges::any_of(group.entries, [&](const auto& entry) { return finds(entry, query_); });
     if (!any) continue;
     ImGui::Dummy({0, ui.px(8)});
-    section(ui, group.title);
+    section(ui, said(group.title));
     ImGui::Dummy({0, ui.px(2)});
     for (const CatalogueEntry& entry : group.entries) {
       if (!finds(entry, query_)) continue;
@@ -112,7 +113,7 @@ bool Catalogue::draw(const Ui& ui, const char* id, std::span<const CatalogueGrou
   ImGui::PopStyleVar();
   if (shown.empty()) {
     ImGui::Dummy({0, ui.px(8)});
-    section(ui, "", "nothing is called that");
+    section(ui, "", said("nothing is called that"));
   }
   ImGui::PopID();
   if (clicked || searching)

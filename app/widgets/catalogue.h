@@ -1,7 +1,8 @@
 #pragma once
 // A list to choose from, as it stands left of a workspace: a search field, groups under small capitals, one entry
 // chosen. Typing narrows the list; up and down walk what is left of it; Enter takes the first that is found.
-// Every entry is named by its title for tests. Thread rule: the UI thread.
+// Titles are English, drawn as the table in use says them, and found by both. Every entry is named by its title for
+// tests. Thread rule: the UI thread.
 
 #include <span>
 #include <string>

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
@@ -81,7 +82,7 @@ void section(const Ui& ui, const std::string& title, const std::string& remark, 
 }
 
 float button_width(const Ui& ui, const char* label) {
-  return text_width(ui, label, ui.body()) + ui.px(24);
+  return text_width(ui, said(label), ui.body()) + ui.px(24);
 }
 
 bool button(const Ui& ui, const char* label, float height) {
@@ -89,7 +90,7 @@ bool button(const Ui& ui, const char* label, float height) {
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + button_width(ui, label), at.y + height};
   const bool pressed = pressable(label, {end.x - at.x, height});
   const Color text = control_frame(ui, at, end, ImGui::IsItemHovered(), ImGui::IsItemActive());
-  middle_text(ui, (at.x + end.x) / 2, (at.y + end.y) / 2, label, ui.body(), text, Anchor::middle);
+  middle_text(ui, (at.x + end.x) / 2, (at.y + end.y) / 2, said(label), ui.body(), text, Anchor::middle);
   return pressed;
 }
 
@@ -107,7 +108,21 @@ bool menu_button(const Ui& ui, const char* id, const std::string& value, const s
   return pressed;
 }
 
+std::string control_label(const Ui& ui, const char* english) {
+  const std::string_view text = said(english);
+  return text == english ? std::string(text) : fmt::format("{}###{}", ui.fonts.laid_out(text), english);
+}
+
+bool check_box(const Ui& ui, const char* label, bool& on) {
+  return ImGui::Checkbox(control_label(ui, label).c_str(), &on);
+}
+
+bool menu_item(const Ui& ui, const char* label, const char* shortcut, bool chosen, bool enabled) {
+  return ImGui::MenuItem(control_label(ui, label).c_str(), shortcut, chosen, enabled);
+}
+
 bool input_line(const Ui& ui, const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags) {
+  hint = said(hint);
   // Dear ImGui sets letter by letter. While nobody types, text that wants more is laid out as everywhere else.
   const bool waits = ImGui::GetActiveID() != ImGui::GetID(id);
   const bool set_here = waits && !stands_alone(text.empty() ? std::string_view(hint) : text);
@@ -128,7 +143,7 @@ bool input_line(const Ui& ui, const char* id, const char* hint, std::string& tex
 
 float segmented_width(const Ui& ui, std::span<const char* const> labels) {
   float width = 0;
-  for (const char* label : labels) width += text_width(ui, label, ui.body()) + ui.px(20);
+  for (const char* label : labels) width += text_width(ui, said(label), ui.body()) + ui.px(20);
   return width;
 }
 
@@ -149,7 +164,8 @@ bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels
   const int count = static_cast<int>(labels.size());
   for (int i = 0; i < count; ++i) {
     const char* label = nth(labels, i);
-    const float wanted = (text_width(ui, label, ui.body()) + ui.px(20)) * squeeze;
+    const char* text = said(label);
+    const float wanted = (text_width(ui, text, ui.body()) + ui.px(20)) * squeeze;
     const float next = i + 1 == count ? end.x : std::round(x + wanted);
     ImGui::SetCursorScreenPos({x, at.y});
     if (pressable(label, {std::max(next - x, 1.f), height}) && chosen != i) chosen = i, changed = true;
@@ -159,7 +175,7 @@ bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels
     if (on || hovered)
       draw->AddRectFilled({x, at.y}, {next, end.y}, paint(on ? ui.chrome.selected : ui.chrome.hovered), radius,
                           corners ? corners : ImDrawFlags_RoundCornersNone);
-    middle_text(ui, (x + next) / 2, at.y + height / 2, label, font, on || hovered ? ui.theme.text : ui.theme.muted,
+    middle_text(ui, (x + next) / 2, at.y + height / 2, text, font, on || hovered ? ui.theme.text : ui.theme.muted,
                 Anchor::middle);
     x = next;
     if (i + 1 < count) draw->AddRectFilled({x - 1, at.y}, {x, end.y}, paint(ui.chrome.border));
@@ -176,11 +192,12 @@ bool slider(const Ui& ui, const char* label, double& value, const SliderOptions&
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const std::string text = fmt::format("{:.{}f}{}", value, options.decimals, options.unit);
   const std::string widest = fmt::format("{:.{}f}{}", options.high, options.decimals, options.unit);
-  const float first = std::min(std::max(text_width(ui, label, font), ui.px(84)), room * 0.55f);
+  const char* name = said(label);
+  const float first = std::min(std::max(text_width(ui, name, font), ui.px(84)), room * 0.55f);
   const float last = std::max(text_width(ui, widest, ui.number()), text_width(ui, text, ui.number()));
   const float grab = ui.px(7), y = at.y + height / 2;
   const float x0 = at.x + first + ui.px(12), x1 = std::max(x0 + ui.px(30), at.x + room - last - ui.px(14));
-  middle_text(ui, at.x, y, elided(label, font, static_cast<double>(first / ui.scale) + 1, ui.fonts), font,
+  middle_text(ui, at.x, y, elided(name, font, static_cast<double>(first / ui.scale) + 1, ui.fonts), font,
               ui.theme.text);
   middle_text(ui, at.x + room, y, text, ui.number(), ui.theme.text, Anchor::end);
 

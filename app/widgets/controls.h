@@ -1,5 +1,7 @@
 #pragma once
-// Small controls in the house look. Each is one call, keeps no state, and is named for tests by its label.
+// Small controls in the house look. Each is one call, keeps no state, and is named for tests by its label. Labels and
+// hints are given in English (to_say), which is also the id, and drawn as the table in use says them; all other text
+// comes as it is to be read.
 // Thread rule: the UI thread.
 
 #include <span>
@@ -20,6 +22,12 @@ bool button(const Ui& ui, const char* label, float height = 0);
 float button_width(const Ui& ui, const char* label);
 /// A button that shows a value, a quiet remark and "▾"; `id` is its name for tests.
 bool menu_button(const Ui& ui, const char* id, const std::string& value, const std::string& remark, float height = 0);
+
+/// What a control of Dear ImGui's own takes as its label: the text as it is said, with the English as id and name.
+std::string control_label(const Ui& ui, const char* english);
+bool check_box(const Ui& ui, const char* label, bool& on);
+bool menu_item(const Ui& ui, const char* label, const char* shortcut = nullptr, bool chosen = false,
+               bool enabled = true);
 
 /// One line to type in; `hint` stands in it while it is empty. While it is typed in, scripts that join are shown letter
 /// by letter. True when the text changed. Width:

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 namespace {
@@ -50,10 +52,13 @@ void ItemRegistry::named(ImGuiID id, const char* label) {
   const auto place = std::find_if(placed_.rbegin(), placed_.rend(), [&](const Placed& p) { return p.id == id; });
   if (id == 0 || label == nullptr || place == placed_.rend()) return;
   std::string_view text = label;
+  std::string_view english;  // "Töne###Tones": said in another language
+  if (const auto own = text.find("###"); own != text.npos && own > 0) english = text.substr(own + 3);
   if (const auto hidden = text.find("##"); hidden != std::string_view::npos && hidden > 0)
     text = text.substr(0, hidden);
-  if (!adding_.empty() && adding_.back().id == id) adding_.pop_back();  // named twice: the last word counts
+  while (!adding_.empty() && adding_.back().id == id) adding_.pop_back();  // named twice: the last word counts
   adding_.push_back({std::string(text), place->min, place->max, id});
+  if (said_view(english) != english) adding_.push_back({std::string(english), place->min, place->max, id});
 }
 
 }  // namespace headscope

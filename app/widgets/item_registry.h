@@ -14,7 +14,8 @@
 namespace headscope {
 
 struct Item {
-  std::string label;  ///< without what follows "##"; an item that has only an id keeps it, "##prompt"
+  std::string label;  ///< without what follows "##"; an item that has only an id keeps it, "##prompt";
+                      ///< one that a table says has both names, its text and its English
   ImVec2 min, max;    ///< window coordinates
   ImGuiID id = 0;     ///< 0 = added by hand
   ImVec2 center() const { return {(min.x + max.x) / 2, (min.y + max.y) / 2}; }

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/words.h"
+
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/widgets/text_draw.h"
@@ -92,7 +94,7 @@ bool MatrixEdit::draw(const Ui& ui, const char* name, Color role, Tensor& values
       if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNS);
       if (hovered && !held_)
         tooltip(ui, {fmt::format("{} [{}, {}] = {:.6g}", name, i, j, value),
-                     "drag up or down, with Shift finely; double click: type"});
+                     said("drag up or down, with Shift finely; double click: type")});
       if (pressed || (hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))) {
         typing_ = cell, text_ = fmt::format("{:.6g}", value), begin_ = true;
         held_.reset();
