@@ -278,7 +278,8 @@ void TrainWorkspace::branches(Ui& ui) {
                                   ? say("{}: {} to step {}", branch->id, branch->recipe.name, branch->progress.step)
                                   : say("{}: {}'s step {} to {}, rate {:.1e}", branch->id, branch->parent, branch->from,
                                         branch->progress.step, branch->recipe.optimizer.learning_rate);
-    if (ImGui::Selectable(fmt::format("{}###training branch {}", words, branch->id).c_str(), now) && !now)
+    if (ImGui::Selectable(fmt::format("{}###training branch {}", ui.fonts.laid_out(words), branch->id).c_str(), now) &&
+        !now)
       wanted = branch->id;
   }
   if (wanted >= 0) controller_.go_back_to(wanted);
