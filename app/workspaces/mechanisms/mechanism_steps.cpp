@@ -80,7 +80,7 @@ void MechanismsWorkspace::recurrent(Ui& ui) {
   const Index t = controller_.shown_token();
   {
     const UseFont font(ui, ui.number());
-    text_line(ui, said(r.update) + "     " + said(r.readout));
+    ImGui::TextUnformatted((said(r.update) + "     " + said(r.readout)).c_str());
   }
   ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
   const std::string beside =
