@@ -12,6 +12,7 @@
 #include "app/workspaces/atlas_panel.h"
 #include "app/workspaces/head_cells.h"
 #include "app/workspaces/shown_run.h"
+#include "core/base/words.h"
 #include "viz/scene/head_atlas.h"
 
 namespace headscope {
@@ -45,15 +46,15 @@ std::vector<int> order_of(const AtlasView& view, const HeadFacts* facts) {
 
 void sort_menu(const PageContext& c, AtlasView& view) {
   const std::size_t column = column_of(view.sort);
-  const std::string shown =
-      view.sort.empty() ? "by layer" : std::string(column < metrics().size() ? metrics()[column].title : "by layer");
+  const bool by_metric = !view.sort.empty() && column < metrics().size();
+  const std::string shown(by_metric ? said_view(metrics()[column].title) : said_view(to_say("by layer")));
   if (menu_button(c.ui, "Sort heads", shown, "", c.ui.px(24))) ImGui::OpenPopup("sort heads");
   if (ImGui::BeginPopup("sort heads")) {
-    if (ImGui::MenuItem("by layer", nullptr, view.sort.empty())) view.sort.clear();
+    if (menu_item(c.ui, to_say("by layer"), nullptr, view.sort.empty())) view.sort.clear();
     ImGui::Separator();
     for (const Metric& metric : metrics()) {
       const std::string title(metric.title), id(metric.id);
-      if (ImGui::MenuItem(title.c_str(), nullptr, view.sort == id)) {
+      if (menu_item(c.ui, title.c_str(), nullptr, view.sort == id)) {
         view.ascending = view.sort == id && !view.ascending;
         view.sort = id;
       }
@@ -61,13 +62,13 @@ void sort_menu(const PageContext& c, AtlasView& view) {
     ImGui::EndPopup();
   }
   ImGui::SameLine();
-  const std::string only = view.only_class.empty() ? "every class" : view.only_class;
+  const std::string only = view.only_class.empty() ? said("every class") : view.only_class;
   if (menu_button(c.ui, "Filter heads", only, "", c.ui.px(24))) ImGui::OpenPopup("filter heads");
   if (ImGui::BeginPopup("filter heads")) {
-    if (ImGui::MenuItem("every class", nullptr, view.only_class.empty())) view.only_class.clear();
+    if (menu_item(c.ui, to_say("every class"), nullptr, view.only_class.empty())) view.only_class.clear();
     ImGui::Separator();
     for (const ClassRule& rule : default_class_rules())
-      if (ImGui::MenuItem(rule.title.c_str(), nullptr, view.only_class == rule.id)) view.only_class = rule.id;
+      if (menu_item(c.ui, rule.title.c_str(), nullptr, view.only_class == rule.id)) view.only_class = rule.id;
     ImGui::EndPopup();
   }
 }
@@ -76,8 +77,9 @@ void sort_menu(const PageContext& c, AtlasView& view) {
 
 void AtlasPanel::draw(const PageContext& c) {
   AtlasView& view = c.editor.view().atlas;
-  section(c.ui, "HEAD ATLAS", "layer ↓ head →");
-  static constexpr const char* labels[] = {"Map", "Entropy", "Sink", "Class", "Effect"};
+  section(c.ui, said("HEAD ATLAS"), said("layer ↓ head →"));
+  static constexpr const char* labels[] = {to_say("Map"), to_say("Entropy"), to_say("Sink"), to_say("Class"),
+                                           to_say("Effect")};
   static constexpr std::string_view ids[] = {"map", "entropy_normalized", "sink", "class", "effect"};
   int chosen = static_cast<int>(std::ranges::find(ids, view.coloring) - std::begin(ids));
   const float wanted = segmented_width(c.ui, labels), room = ImGui::GetContentRegionAvail().x;
@@ -85,11 +87,11 @@ void AtlasPanel::draw(const PageContext& c) {
     if (segmented(c.ui, "atlas coloring", labels, chosen, std::min(wanted, room))) view.coloring = ids[chosen];
   } else {  // large type in a narrow column: the same choice as a menu
     const bool known = chosen < static_cast<int>(std::size(labels));
-    if (menu_button(c.ui, "Color heads by", known ? labels[chosen] : "Map", "", c.ui.px(24)))
+    if (menu_button(c.ui, "Color heads by", said(known ? labels[chosen] : to_say("Map")), "", c.ui.px(24)))
       ImGui::OpenPopup("color heads");
     if (ImGui::BeginPopup("color heads")) {
       for (std::size_t i = 0; i < std::size(labels); ++i)
-        if (ImGui::MenuItem(labels[i], nullptr, ids[i] == view.coloring)) view.coloring = ids[i];
+        if (menu_item(c.ui, labels[i], nullptr, ids[i] == view.coloring)) view.coloring = ids[i];
       ImGui::EndPopup();
     }
   }
@@ -109,17 +111,17 @@ void AtlasPanel::draw(const PageContext& c) {
   const EditEffect* effect = compared(c);
   if (view.coloring == "effect" && effect) {
     options.values = effect->moved;
-    options.values_title = "weight that moved";
+    options.values_title = said("weight that moved");
     options.values_high = std::max(0.01, *std::ranges::max_element(effect->moved));
   } else if (view.coloring == "class" && facts) {
     for (const auto& verdicts : facts->verdicts)
       options.values.push_back(verdicts.empty() ? std::numeric_limits<double>::quiet_NaN() : verdicts.front().score);
-    options.values_title = "score of the class";
+    options.values_title = said("score of the class");
   }
   if (facts && column < metrics().size()) {
     const Metric& metric = metrics()[column];
     for (const auto& row : facts->table.value) options.values.push_back(row[column]);
-    options.values_title = std::string(metric.title);
+    options.values_title = said_view(metric.title);
     double low = 0, high = 0;  // of the heads that have a number
     for (const double value : options.values)
       if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
@@ -138,7 +140,7 @@ void AtlasPanel::draw(const PageContext& c) {
       return head_atlas_scene(*run->trace, options, style);
     });
   else
-    return section(c.ui, "", "no head of this text belongs to the class");
+    return section(c.ui, "", said("no head of this text belongs to the class"));
 
   const Scene* scene = slot_.scene();
   if (!scene) return;

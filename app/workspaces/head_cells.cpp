@@ -4,6 +4,7 @@
 
 #include "app/widgets/controls.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -42,16 +43,19 @@ std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const
 }
 
 std::string_view stack_word(Stack stack) {
-  return stack == Stack::encoder ? "encoder" : stack == Stack::cross ? "cross-attention" : "decoder";
+  return said(stack == Stack::encoder ? to_say("encoder")
+              : stack == Stack::cross ? to_say("cross-attention")
+                                      : to_say("decoder"));
 }
 
 std::optional<Stack> stack_choice(const Ui& ui, Stack now) {
-  static constexpr const char* labels[] = {"Encoder", "Decoder", "Cross"};
+  static constexpr const char* labels[] = {to_say("Encoder"), to_say("Decoder"), to_say("Cross")};
   static constexpr Stack stacks[] = {Stack::encoder, Stack::decoder, Stack::cross};
-  static constexpr const char* says[] = {"the source looks at itself", "the target looks back at itself",
-                                         "the target looks at the source"};
+  static constexpr const char* says[] = {to_say("the source looks at itself"),
+                                         to_say("the target looks back at itself"),
+                                         to_say("the target looks at the source")};
   int chosen = now == Stack::encoder ? 0 : now == Stack::cross ? 2 : 1;
-  section(ui, "STACK", says[chosen]);
+  section(ui, said("STACK"), said(says[chosen]));
   return segmented(ui, "stack", labels, chosen) ? std::optional(nth(stacks, chosen)) : std::nullopt;
 }
 
@@ -62,19 +66,19 @@ void stack_bar(const PageContext& c) {
 
 void selected_head(const PageContext& c) {
   const HeadId head = c.state().document.selected;
-  section(c.ui, "SELECTED HEAD",
-          fmt::format("{}layer {} head {}",
-                      c.results().translates() ? fmt::format("{} ", stack_word(c.state().document.stack)) : "",
-                      head.layer, head.head));
+  section(c.ui, said("SELECTED HEAD"),
+          c.results().translates()
+              ? say("{} layer {} head {}", stack_word(c.state().document.stack), head.layer, head.head)
+              : say("layer {} head {}", head.layer, head.head));
   if (const auto& facts = c.results().facts; facts && facts->row(head) >= 0)
     for (const HeadVerdict& verdict : facts->told(facts->row(head))) {
-      const std::string chance = fmt::format("{:.2f}", verdict.chance);
-      fact(c.ui, (verdict.weak ? "weak: " : "") + verdict.rule->title, fmt::format("{:.2f}", verdict.score), nullptr,
-           {verdict.rule->title, "its score on this text, and what a head that spreads its weight evenly would score",
+      const std::string title = said(verdict.rule->title), chance = fmt::format("{:.2f}", verdict.chance);
+      fact(c.ui, verdict.weak ? say("weak: {}", title) : title, fmt::format("{:.2f}", verdict.score), nullptr,
+           {title, said("its score on this text, and what a head that spreads its weight evenly would score"),
             beside_chance(verdict)},
            &chance);
     }
-  if (button(c.ui, "Open in Explore")) show_in_explore(c, head);
+  if (button(c.ui, to_say("Open in Explore"))) show_in_explore(c, head);
 }
 
 void show_in_explore(const PageContext& c, HeadId head) {

@@ -23,8 +23,8 @@ std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const
 std::optional<Stack> stack_choice(const Ui& ui, Stack now);
 /// Section STACK of an encoder-decoder: which of its three kinds of attention is looked at. Nothing elsewhere.
 void stack_bar(const PageContext& c);
-/// What the decoder's attention to the source, or the other stacks, are called: "encoder", "decoder",
-/// "cross-attention".
+/// What the decoder's attention to the source, or the other stacks, are called, as the window says it: "encoder",
+/// "decoder", "cross-attention".
 std::string_view stack_word(Stack stack);
 
 /// Section SELECTED HEAD with a button that opens it in Explore.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "app/widgets/controls.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -83,8 +84,8 @@ void MapPart::reset_button(Ui& ui, const SceneTouch& touch, const Scene& scene) 
   const ImVec2 after = ImGui::GetCursorScreenPos(), at = touch.window({rect.x - 1, rect.bottom() + 8});
   ImGui::SetCursorScreenPos({std::floor(at.x), std::floor(at.y)});
   const UseFont font(ui, ui.small());
-  if (button(ui, "Whole map", ui.px(22))) reset();
-  if (ImGui::IsItemHovered()) tooltip(ui, {"The whole map again (0)"});
+  if (button(ui, to_say("Whole map"), ui.px(22))) reset();
+  if (ImGui::IsItemHovered()) tooltip(ui, {said("The whole map again (0)")});
   ImGui::SetCursorScreenPos(after);
 }
 

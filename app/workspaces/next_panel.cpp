@@ -11,6 +11,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/next_panel.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/metrics/next_token.h"
 #include "core/text/tokenizer.h"
 #include "viz/scene/line_chart.h"
@@ -64,30 +65,31 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
   const Token& answered = nth(trace.tokens, at);
   switch (trace.model.objective) {
     case Objective::next_token:
-      section(c.ui, "NEXT TOKEN", effect ? "before → after, %" : "after the last token");
+      section(c.ui, said("NEXT TOKEN"), effect ? said("before → after, %") : said("after the last token"));
       break;
     case Objective::masked_token:
       section(
-          c.ui, "MASKED TOKEN",
+          c.ui, said("MASKED TOKEN"),
           !answered.masked
               ? ""
               : fmt::format("{}{}{}", at, answered.original < 0 ? "" : " " + label_of(c.results(), answered.original),
-                            effect ? " · before → after, %" : ""));
+                            effect ? fmt::format(" · {}", said("before → after, %")) : ""));
       if (answered.masked) break;
-      return note(
-          c.ui, "No token is masked. Right click one in the prompt, or pin it and press K" +
-                    (c.results().model.tokenizer && c.results().model.tokenizer->mask()
-                         ? "; or write " + label_of(c.results(), *c.results().model.tokenizer->mask()) + " in the text."
-                         : std::string(".")));
+      return note(c.ui,
+                  c.results().model.tokenizer && c.results().model.tokenizer->mask()
+                      ? say("No token is masked. Right click one in the prompt, or pin it and press K; or write {} in "
+                            "the text.",
+                            label_of(c.results(), *c.results().model.tokenizer->mask()))
+                      : said("No token is masked. Right click one in the prompt, or pin it and press K."));
     case Objective::image_class:
-      section(c.ui, "CLASS", effect ? "before → after, %" : "of the picture");
+      section(c.ui, said("CLASS"), effect ? said("before → after, %") : said("of the picture"));
       break;
     case Objective::nothing:
-      section(c.ui, "NO LOGITS");
-      return note(c.ui, trace.picture ? "This file ends with the last block: it tells no classes."
-                                      : "This file ends with the last block: it tells no tokens.");
+      section(c.ui, said("NO LOGITS"));
+      return note(c.ui, trace.picture ? said("This file ends with the last block: it tells no classes.")
+                                      : said("This file ends with the last block: it tells no tokens."));
   }
-  const char* const of = trace.picture ? "class" : "token";
+  const char* const of = trace.picture ? said("class") : said("token");
   std::vector<Bar> bars;
   std::vector<std::int32_t> ids;
   if (effect) {
@@ -98,9 +100,9 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
       ids.push_back(token.id);
       bars.push_back({label_of(c.results(), token.id), token.after / largest, token.before / largest,
                       fmt::format("{:.1f} → {:.1f}", 100 * token.before, 100 * token.after),
-                      fmt::format("{} {}: probability {:.5f} → {:.5f}; click, right click: the first and second of "
-                                  "the logit difference",
-                                  of, token.id, token.before, token.after)});
+                      say("{} {}: probability {:.5f} → {:.5f}; click, right click: the first and second of "
+                          "the logit difference",
+                          of, token.id, token.before, token.after)});
     }
   } else {
     const double largest = answer.next.empty() ? 1 : answer.next.front().probability;
@@ -109,9 +111,9 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
       ids.push_back(token.id);
       bars.push_back({label_of(c.results(), token.id), token.probability / largest, -1,
                       fmt::format("{:.1f} %", 100 * token.probability),
-                      fmt::format("{} {}: softmax of the logits over the full vocabulary, logit {:.3f}; click, "
-                                  "right click: the first and second of the logit difference",
-                                  of, token.id, token.logit)});
+                      say("{} {}: softmax of the logits over the full vocabulary, logit {:.3f}; click, "
+                          "right click: the first and second of the logit difference",
+                          of, token.id, token.logit)});
     }
   }
   const BarClick click = bar_list(c.ui, "next tokens", bars);
@@ -121,16 +123,16 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
     c.editor.view().contrast = pair;
   }
   if (effect)
-    fact(c.ui, "KL(before ‖ after)", fmt::format("{:.4f} nats", answer.change.kl), nullptr,
-         {"KL divergence of these distributions", "Σ p ln(p / q) over the full vocabulary"});
+    fact(c.ui, said("KL(before ‖ after)"), say("{:.4f} nats", answer.change.kl), nullptr,
+         {said("KL divergence of these distributions"), said("Σ p ln(p / q) over the full vocabulary")});
 }
 
 void NextPanel::masked(const PageContext& c, const EditEffect* effect) {
   const std::vector<MaskedAnswer>& all = c.results().run->masked;
   if (all.size() < 2) return;
   const auto known = std::ranges::count_if(all, [](const MaskedAnswer& each) { return each.original >= 0; });
-  section(c.ui, "ALL MASKED TOKENS",
-          known > 0 ? fmt::format("{} of {} told right", std::ranges::count_if(all, &MaskedAnswer::right), known)
+  section(c.ui, said("ALL MASKED TOKENS"),
+          known > 0 ? say("{} of {} told right", std::ranges::count_if(all, &MaskedAnswer::right), known)
                     : fmt::format("{}", all.size()));
   const bool same =
       effect && std::ranges::equal(effect->masked_before, all, {}, &MaskedAnswer::position, &MaskedAnswer::position);
@@ -150,18 +152,17 @@ void NextPanel::masked(const PageContext& c, const EditEffect* effect) {
                                            : fmt::format("{} {} ≠ {}", each.position, best, was),
          now, before,
          both ? fmt::format("{:.1f} → {:.1f}", 100 * before, 100 * now) : fmt::format("{:.1f} %", 100 * now),
-         fmt::format("position {}: most probable {} ({:.5f}){}; softmax of logits[{}] over the full vocabulary; click "
-                     "pins the token",
-                     each.position, best, each.best.probability,
-                     each.original >= 0
-                         ? fmt::format(", {} stood there ({:.5f}{})", was, both ? before : each.original_probability,
-                                       both ? fmt::format(" → {:.5f}", now) : "")
-                         : "",
-                     each.position)});
+         say("position {}: most probable {} ({:.5f}){}; softmax of logits[{}] over the full vocabulary; click "
+             "pins the token",
+             each.position, best, each.best.probability,
+             each.original >= 0 ? say(", {} stood there ({:.5f}{})", was, both ? before : each.original_probability,
+                                      both ? fmt::format(" → {:.5f}", now) : "")
+                                : "",
+             each.position)});
   }
   if (const BarClick click = bar_list(c.ui, "masked tokens", bars); click.left >= 0)
     c.editor.pin(nth(all, click.left).position);
-  if (all.size() > most) note(c.ui, fmt::format("… and {} more; pin one in the prompt.", all.size() - most));
+  if (all.size() > most) note(c.ui, say("… and {} more; pin one in the prompt.", all.size() - most));
 }
 
 void NextPanel::contrast(const PageContext& c, const EditEffect* effect) {
@@ -176,12 +177,12 @@ void NextPanel::contrast(const PageContext& c, const EditEffect* effect) {
   };
   fact(c.ui, fmt::format("{} − {}", label_of(c.results(), pair->first), label_of(c.results(), pair->second)),
        before_after(effect, effect ? of(*effect->whole_before) : 0, of(trace)), nullptr,
-       {fmt::format("difference of two logits {}", decoder         ? "after the last token"
-                                                   : trace.picture ? "of the picture's classes"
-                                                                   : "of the masked token"),
+       {say("difference of two logits {}", decoder         ? said("after the last token")
+                                           : trace.picture ? said("of the picture's classes")
+                                                           : said("of the masked token")),
         fmt::format("logits[{0}, {1}] − logits[{0}, {2}], F32", decoder ? "−1" : std::to_string(at), pair->first,
                     pair->second),
-        "click a token above for the first of the two, right click for the second"});
+        said("click a token above for the first of the two, right click for the second")});
 }
 
 void NextPanel::losses(const PageContext& c, const EditEffect* effect) {
@@ -193,17 +194,17 @@ void NextPanel::losses(const PageContext& c, const EditEffect* effect) {
     return;
   const bool both = effect && losses->before.size() == losses->now.size();
   const double now = mean_loss(losses->now);
-  fact(c.ui, "Loss on this text", before_after(both ? effect : nullptr, both ? mean_loss(losses->before) : 0, now),
-       nullptr,
-       {fmt::format("{}, nats", prediction_words(shown.model.objective).loss),
-        "from logits, F32; perplexity " + fmt::format("{:.2f}", std::exp(now))});
+  fact(c.ui, said("Loss on this text"),
+       before_after(both ? effect : nullptr, both ? mean_loss(losses->before) : 0, now), nullptr,
+       {say("{}, nats", said(prediction_words(shown.model.objective).loss)),
+        say("from logits, F32; perplexity {:.2f}", std::exp(now))});
   if (losses->now.size() < 2) return;
   const double width = std::floor(c.room());
   slot_.want(c.jobs, c.ui, losses, fmt::format("{} {}", width, both), [losses, both, width](const Style& style) {
     LineChart chart;
     chart.width = width;
     chart.height = 104;
-    chart.y_title = both ? "loss per token, nats: before, after" : "loss per token, nats";
+    chart.y_title = both ? said("loss per token, nats: before, after") : said("loss per token, nats");
     chart.y_low = 0;
     const auto series = [&](Color color, const std::vector<double>& y) {
       return ChartSeries{"", color, target_positions(*losses->trace), y};
@@ -220,14 +221,14 @@ void NextPanel::moved_heads(const PageContext& c, const EditEffect& effect) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::erase_if(order, [&](std::size_t i) { return !(effect.moved[i] >= 0.0005); });
   std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t i) { return effect.moved[i]; });
-  section(c.ui, "HEADS THAT MOVED", order.empty() ? "none" : "share of their weight; click selects");
+  section(c.ui, said("HEADS THAT MOVED"), order.empty() ? said("none") : said("share of their weight; click selects"));
   std::vector<Bar> bars;
   for (const std::size_t i : order) {
     if (bars.size() == 5) break;
     const AttentionMap& map = effect.before->maps[i];
     bars.push_back({fmt::format("L{} H{}", map.layer(), map.head()), effect.moved[i], -1,
                     fmt::format("{:.3f}", effect.moved[i]),
-                    "mean over queries of ½ Σ |after − before|: 0 the same pattern, 1 no weight in common"});
+                    said("mean over queries of ½ Σ |after − before|: 0 the same pattern, 1 no weight in common")});
   }
   const BarClick click = bar_list(c.ui, "moved heads", bars);
   if (click.left < 0) return;

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 #include "app/state/compare_controller.h"
 #include "viz/scene/token_pairs.h"
@@ -36,10 +37,10 @@ int first_difference(const PairedTexts& texts) {
 }
 
 std::string PairPicker::remark(const PairedTexts& texts) const {
-  if (picked_a_ >= 0 || picked_b_ >= 0) return "now click its partner in the other text";
-  return fmt::format("{} of {} and {} paired · click one above and one below to pair or part them",
-                     std::ranges::count_if(texts.partner, [](int p) { return p >= 0; }), texts.a->tokens.size(),
-                     texts.b->tokens.size());
+  if (picked_a_ >= 0 || picked_b_ >= 0) return said("now click its partner in the other text");
+  return say("{} of {} and {} paired · click one above and one below to pair or part them",
+             std::ranges::count_if(texts.partner, [](int p) { return p >= 0; }), texts.a->tokens.size(),
+             texts.b->tokens.size());
 }
 
 std::optional<std::vector<int>> PairPicker::draw(Ui& ui, JobRunner& jobs, const char* id,

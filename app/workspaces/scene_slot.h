@@ -9,13 +9,14 @@
 #include "app/state/answer.h"
 #include "app/state/page_picture.h"
 #include "app/widgets/scene_view.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
 class SceneSlot {
  public:
   /// `tag` names the job: a newer picture of the same place takes an older one's turn.
-  explicit SceneSlot(std::string tag) : answer_({std::move(tag), "drawing"}) {}
+  explicit SceneSlot(std::string tag) : answer_({std::move(tag), to_say("drawing")}) {}
 
   using Build = std::function<Scene(const Style&)>;
   /// Asks for `build` when `source` (what the numbers come from), `options`, the theme or the language differ from the

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/words.h"
 #include "core/edits/ablate_edit.h"
 #include "core/metrics/next_token.h"
 #include "core/trace/first_key.h"
@@ -74,12 +75,12 @@ std::optional<CellWords> cell_words(const PageContext& c, Index query, Index key
     if (query < old.n_query() && key < old.n_key()) before = weight_of(old);
   }
   const double weight = weight_of(*map);
-  const std::string number = std::isnan(weight) ? "masked" : short_number(weight, 4);
+  const std::string number = std::isnan(weight) ? said("masked") : short_number(weight, 4);
   return CellWords{looks_at(axis, from, to, weight, before),
-                   words ? fmt::format("words {} and {} · {}, mean of rows, sum of keys = {}", from, to,
-                                       map_name(*c.trace(), map->id()), number)
-                         : fmt::format("query {}, key {} · {}[{}, {}] = {}", query, key,
-                                       map_name(*c.trace(), map->id()), query, key, number),
+                   words ? say("words {} and {} · {}, mean of rows, sum of keys = {}", from, to,
+                               map_name(*c.trace(), map->id()), number)
+                         : say("query {}, key {} · {}[{}, {}] = {}", query, key, map_name(*c.trace(), map->id()), query,
+                               key, number),
                    c.trace()->source};
 }
 
@@ -87,12 +88,12 @@ std::string taken_out(const std::vector<Intervention>& edits, HeadId head) {
   std::string some;
   for (const Intervention& edit : edits) {
     if (!edit.enabled || !edit.action.as<Ablate>() || !edit.target.reaches(head)) continue;
-    if (!edit.target.positions) return "taken out";
+    if (!edit.target.positions) return said("taken out");
     const auto& [first, last] = *edit.target.positions;
-    some += (some.empty() ? "taken out at " : ", ") +
-            (first == last ? fmt::format("{}", first) : fmt::format("{} … {}", first, last));
+    if (!some.empty()) some += ", ";
+    some += first == last ? fmt::format("{}", first) : fmt::format("{} … {}", first, last);
   }
-  return some;
+  return some.empty() ? some : say("taken out at {}", some);
 }
 
 }  // namespace headscope

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/metrics/next_token.h"
 
 #include "app/widgets/controls.h"
@@ -74,9 +75,10 @@ void CompareWorkspace::row(Ui& ui, AppContext& app, double height) {
   const std::string query = here.query_a >= 0
                                 ? fmt::format("{} {}", token_label(*c.a.trace, here.query_a), here.query_a)
                                 : fmt::format("{} {}", token_label(*c.b.trace, here.query_b), here.query_b);
-  section(ui, "ROW",
-          fmt::format("where {} looks; above {}, below {}{}", query, c.a.name, c.b.name,
-                      keys.size() > of_a ? " · last, keys of the second alone" : ""));
+  section(ui, said("ROW"),
+          keys.size() > of_a
+              ? say("where {} looks; above {}, below {} · last, keys of the second alone", query, c.a.name, c.b.name)
+              : say("where {} looks; above {}, below {}", query, c.a.name, c.b.name));
   const float width = ImGui::GetContentRegionAvail().x, tall = ui.px(height - 34);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("compare row", {width, tall});
@@ -124,12 +126,13 @@ void CompareWorkspace::row(Ui& ui, AppContext& app, double height) {
   const Key& key = keys[index];
   hovered_ = linked({here.query_a, key.key_a, here.query_b, key.key_b});
   tooltip(ui, {fmt::format("{} → {}", query, key.label), fmt::format("{} {:.4f}", c.a.name, key.a),
-               fmt::format("{} {:.4f}", c.b.name, key.b), map_name(*c.a.trace, head) + " of both, one row"});
+               fmt::format("{} {:.4f}", c.b.name, key.b), say("{} of both, one row", map_name(*c.a.trace, head))});
 }
 
 void CompareWorkspace::right(const PageContext& c) {
   if (!shown())
-    return empty_state(c.ui, "What differs", "Predictions, losses and the head's numbers of both will stand here.");
+    return empty_state(c.ui, said("What differs"),
+                       said("Predictions, losses and the head's numbers of both will stand here."));
   predictions(c.ui);
   losses(c.ui);
   numbers(c.ui, c.app);
@@ -140,39 +143,38 @@ void CompareWorkspace::predictions(Ui& ui) {
   const Objective asked_a = c.a.run->model.objective, asked_b = c.b.run->model.objective;
   const bool decoder = asked_a == Objective::next_token && asked_b == asked_a;
   section(ui,
-          decoder              ? "NEXT TOKEN"
-          : asked_a == asked_b ? "MASKED TOKEN"
-                               : "ANSWERS",
+          decoder              ? said("NEXT TOKEN")
+          : asked_a == asked_b ? said("MASKED TOKEN")
+                               : said("ANSWERS"),
           c.next                                 ? fmt::format("{} → {}", c.a.name, c.b.name)
-          : asked_a != asked_b                   ? "not the same is asked"
-          : c.next_a.empty() || c.next_b.empty() ? "one is asked for none"
-                                                 : "vocabularies differ: two lists");
+          : asked_a != asked_b                   ? said("not the same is asked")
+          : c.next_a.empty() || c.next_b.empty() ? said("one is asked for none")
+                                                 : said("vocabularies differ: two lists"));
   std::vector<Bar> bars;
   if (c.next) {
     double largest = 1e-9;
     for (const auto& token : c.next->tokens) largest = std::max({largest, token.before, token.after});
     for (const auto& token : c.next->tokens) {
       if (bars.size() == 8) break;
-      bars.push_back(
-          {c.a.label(token.id), token.after / largest, token.before / largest,
-           fmt::format("{:.1f} → {:.1f}", 100 * token.before, 100 * token.after),
-           fmt::format("token {}: probability {:.5f} → {:.5f}, softmax of the logits over the full vocabulary",
-                       token.id, token.before, token.after)});
+      bars.push_back({c.a.label(token.id), token.after / largest, token.before / largest,
+                      fmt::format("{:.1f} → {:.1f}", 100 * token.before, 100 * token.after),
+                      say("token {}: probability {:.5f} → {:.5f}, softmax of the logits over the full vocabulary",
+                          token.id, token.before, token.after)});
     }
     bar_list(ui, "compare next", bars);
-    fact(ui, fmt::format("KL({} ‖ {})", c.a.name, c.b.name), fmt::format("{:.4f} nats", c.next->kl), nullptr,
-         {fmt::format("of the distributions {}", prediction_words(c.a.run->model.objective).where),
-          "Σ p ln(p / q) over the full vocabulary"});
+    fact(ui, fmt::format("KL({} ‖ {})", c.a.name, c.b.name), say("{:.4f} nats", c.next->kl), nullptr,
+         {say("of the distributions {}", said(prediction_words(c.a.run->model.objective).where)),
+          said("Σ p ln(p / q) over the full vocabulary")});
     return;
   }
   const auto list = [&](const ComparedSide& side, const std::vector<NextToken>& next, const char* id) {
-    section(ui, side.name, prediction_words(side.run->model.objective).where);
-    if (next.empty()) return note(ui, "No token is masked.");
+    section(ui, side.name, said(prediction_words(side.run->model.objective).where));
+    if (next.empty()) return note(ui, said("No token is masked."));
     std::vector<Bar> own;
     for (const NextToken& token : next) {
       if (own.size() == 5) break;
       own.push_back({side.label(token.id), token.probability / std::max(next.front().probability, 1e-9), -1,
-                     fmt::format("{:.1f} %", 100 * token.probability), fmt::format("token {}", token.id)});
+                     fmt::format("{:.1f} %", 100 * token.probability), say("token {}", token.id)});
     }
     bar_list(ui, id, own);
   };
@@ -183,7 +185,7 @@ void CompareWorkspace::predictions(Ui& ui) {
 void CompareWorkspace::losses(Ui& ui) {
   const Comparison& c = *shown();
   if (c.a.losses.empty() && c.b.losses.empty()) return;
-  section(ui, "LOSS PER TOKEN", fmt::format("nats · grey {}, blue {}", c.a.name, c.b.name));
+  section(ui, said("LOSS PER TOKEN"), say("nats · grey {}, blue {}", c.a.name, c.b.name));
   const auto line_of = [](const ComparedSide& side, Color color) {
     return ChartSeries{side.name, color, side.losses.empty() ? std::vector<double>() : target_positions(*side.run),
                        side.losses};
@@ -193,23 +195,26 @@ void CompareWorkspace::losses(Ui& ui) {
   chart.height = 116;
   chart.grid = true;
   chart.y_low = 0;
-  chart.x_title = "position";
+  chart.x_title = said("position");
   for (ChartSeries* line : {&a, &b})
     if (!line->y.empty()) chart.series.push_back(std::move(*line));
   plot(ui, "compare losses", chart);
   std::vector<std::string> formulas;
   for (const ComparedSide* side : {&c.a, &c.b})
-    formulas.push_back(fmt::format("{}: {}", side->name, prediction_words(side->run->model.objective).loss));
-  fact(ui, "Mean loss", arrow_text(mean(c.a.losses), mean(c.b.losses)) + " nats", nullptr, formulas);
+    formulas.push_back(fmt::format("{}: {}", side->name, said(prediction_words(side->run->model.objective).loss)));
+  fact(ui, said("Mean loss"), say("{} nats", arrow_text(mean(c.a.losses), mean(c.b.losses))), nullptr, formulas);
   if (c.kl.empty()) return;
   ChartSeries kl{"", legible(ui.theme, ui.theme.key), {}, c.kl};
   for (std::size_t i = 0; i < c.kl.size(); ++i) kl.x.push_back(static_cast<double>(i));
-  chart.y_title = "KL of the predictions, nats";
+  chart.y_title = said("KL of the predictions, nats");
   chart.series = {std::move(kl)};
   plot(ui, "compare kl", chart);
-  fact(ui, "Mean KL over paired tokens", fmt::format("{:.4f} nats", mean(c.kl)), nullptr,
-       {fmt::format("KL({} ‖ {}) after every token of {} that has a partner{}", c.a.name, c.b.name, c.a.name,
-                    c.unit == TextUnit::words ? " (paired by itself: by hand words are paired)" : "")});
+  fact(ui, said("Mean KL over paired tokens"), say("{:.4f} nats", mean(c.kl)), nullptr,
+       {c.unit == TextUnit::words
+            ? say("KL({0} ‖ {1}) after every token of {0} that has a partner (paired by itself: by hand words are "
+                  "paired)",
+                  c.a.name, c.b.name)
+            : say("KL({0} ‖ {1}) after every token of {0} that has a partner", c.a.name, c.b.name)});
 }
 
 void CompareWorkspace::numbers(Ui& ui, AppContext& app) {
@@ -217,7 +222,7 @@ void CompareWorkspace::numbers(Ui& ui, AppContext& app) {
   const HeadId head = app.explorer.state().document.selected;
   const int row_a = c.a.row(head), row_b = c.b.row(head);
   if (row_a < 0 || row_b < 0) return;
-  section(ui, fmt::format("LAYER {} HEAD {}", head.layer, head.head), fmt::format("{} → {}", c.a.name, c.b.name));
+  section(ui, say("LAYER {} HEAD {}", head.layer, head.head), fmt::format("{} → {}", c.a.name, c.b.name));
   static constexpr std::string_view ids[] = {"entropy",         "sink",           "mean_distance",   "max_weight",
                                              "prefix_matching", "previous_token", "duplicate_token", "self_attention"};
   for (const std::string_view id : ids) {
@@ -225,8 +230,9 @@ void CompareWorkspace::numbers(Ui& ui, AppContext& app) {
     const auto column = static_cast<std::size_t>(&m - metrics().data());
     const double a = nth(c.a.table.value, row_a)[column], b = nth(c.b.table.value, row_b)[column];
     const bool moved = !std::isnan(a) && !std::isnan(b) && std::abs(b - a) > 0.1 * std::max(std::abs(a), 0.1);
-    fact(ui, std::string(m.title), arrow_text(a, b, 2), moved ? &ui.theme.accent : nullptr,
-         {std::string(m.title), std::string(m.formula), map_name(*c.a.trace, head) + " of both, F32"});
+    fact(ui, std::string(said_view(m.title)), arrow_text(a, b, 2), moved ? &ui.theme.accent : nullptr,
+         {std::string(said_view(m.title)), std::string(said_view(m.formula)),
+          say("{} of both, F32", map_name(*c.a.trace, head))});
   }
 }
 

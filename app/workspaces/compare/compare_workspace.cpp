@@ -13,6 +13,7 @@
 #include "app/widgets/plots.h"
 #include "app/workspaces/head_cells.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/edit.h"
 #include "viz/scene/head_atlas.h"
 #include "viz/scene/head_pair.h"
@@ -30,17 +31,17 @@ constexpr const char* bundled[] = {"everyday-gpt2", "tiny-gpt2",  "tiny-llama", 
                                    "tiny-mixtral",  "tiny-mamba", "induction-2l", "sink-2l",   "induction"};
 
 std::string describe_side(const ComparedSide& side) {
-  return fmt::format("{} · {} tokens", side.run->model.name, side.run->tokens.size());
+  return say("{} · {} tokens", side.run->model.name, side.run->tokens.size());
 }
 
 }  // namespace
 
 CompareWorkspace::CompareWorkspace(CompareController& controller) : Workspace("Compare"), controller_(controller) {
-  pages_ = {{"Side by side",
-             {{"edits", "Before and after the edits", "difference of heads, total variation, Jensen-Shannon"},
-              {"text", "Two texts", "token alignment, difference maps"},
-              {"model", "Two models", "the same text, difference of heads"},
-              {"training", "Two moments of a training run", "checkpoints"}}}};
+  pages_ = {{to_say("Side by side"),
+             {{"edits", to_say("Before and after the edits"), "difference of heads, total variation, Jensen-Shannon"},
+              {"text", to_say("Two texts"), "token alignment, difference maps"},
+              {"model", to_say("Two models"), "the same text, difference of heads"},
+              {"training", to_say("Two moments of a training run"), "checkpoints"}}}};
 }
 
 const Comparison* CompareWorkspace::shown() const {
@@ -98,8 +99,8 @@ void CompareWorkspace::left(const PageContext& c) {
 }
 
 void CompareWorkspace::sides(Ui& ui, AppContext& app) {
-  section(ui, "COMPARE", "the open prompt with …");
-  static constexpr const char* ways[] = {"Edits", "Text B", "Model B", "Training"};
+  section(ui, said("COMPARE"), said("the open prompt with …"));
+  static constexpr const char* ways[] = {to_say("Edits"), to_say("Text B"), to_say("Model B"), to_say("Training")};
   int way = static_cast<int>(controller_.with());
   if (segmented(ui, "compare with", ways, way)) {
     controller_.set_with(static_cast<With>(way));
@@ -115,14 +116,15 @@ void CompareWorkspace::sides(Ui& ui, AppContext& app) {
       const auto& run = app.explorer.results().run;
       const PromptTouch touch =
           edit_.draw(ui, "##second text", controller_.text(), {}, ImGui::GetIO().DisplaySize.y / ui.scale < 800 ? 3 : 6,
-                     "Write the second text …");
+                     said("Write the second text …"));
       if (touch.changed) controller_.text() = edit_.text();
-      if (run && controller_.text().empty() && button(ui, "Begin with a copy of the prompt"))
+      if (run && controller_.text().empty() && button(ui, to_say("Begin with a copy of the prompt")))
         controller_.text() = run->trace->text;
       break;
     }
     case With::model: {
-      const std::string name = controller_.model().empty() ? "Choose a model" : controller_.model().filename().string();
+      const std::string name =
+          controller_.model().empty() ? said("Choose a model") : controller_.model().filename().string();
       if (menu_button(ui, "Second model", name, "")) ImGui::OpenPopup("second model");
       if (ImGui::BeginPopup("second model")) {
         for (const char* each : bundled)
@@ -145,15 +147,15 @@ void CompareWorkspace::sides(Ui& ui, AppContext& app) {
       const auto moment = [&](const char* label, const char* id, std::size_t& index) {
         int at = static_cast<int>(std::min(index, count - 1));
         ImGui::AlignTextToFramePadding();
-        ImGui::TextUnformatted(label);
+        text_line(ui, said(label));
         ImGui::SameLine(ui.px(64));
         ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-        const std::string shown = fmt::format("step {}", controller_.moment_step(static_cast<std::size_t>(at)));
+        const std::string shown = say("step {}", controller_.moment_step(static_cast<std::size_t>(at)));
         if (ImGui::SliderInt(id, &at, 0, static_cast<int>(count) - 1, shown.c_str()))
           index = static_cast<std::size_t>(at);
       };
-      moment("Before", "##moment a", a);
-      moment("After", "##moment b", b);
+      moment(to_say("Before"), "##moment a", a);
+      moment(to_say("After"), "##moment b", b);
       break;
     }
   }
@@ -166,11 +168,11 @@ void CompareWorkspace::sides(Ui& ui, AppContext& app) {
 
 void CompareWorkspace::atlas(Ui& ui, AppContext& app) {
   const auto result = controller_.result();
-  section(ui, "HEADS BY DIFFERENCE", "layer ↓ head → · mean total variation");
+  section(ui, said("HEADS BY DIFFERENCE"), said("layer ↓ head → · mean total variation"));
   HeadAtlasOptions options;
   options.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   options.largest_thumb = 44;
-  options.values_title = "mean total variation";
+  options.values_title = said("mean total variation");
   options.values_high = 0;
   options.quiet_missing = true;  // heads that only one of the models has
   for (const AttentionMap& map : result->a.trace->maps) {
@@ -198,9 +200,8 @@ void CompareWorkspace::atlas(Ui& ui, AppContext& app) {
 
 void CompareWorkspace::ranking(Ui& ui, AppContext& app) {
   const Comparison& c = *shown();
-  section(ui, "RANKED",
-          fmt::format("0 = the same … {:.3f} the largest here",
-                      c.ranked.empty() ? 0.0 : c.heads[c.ranked[0]].total_variation));
+  section(ui, said("RANKED"),
+          say("0 = the same … {:.3f} the largest here", c.ranked.empty() ? 0.0 : c.heads[c.ranked[0]].total_variation));
   const double largest = c.ranked.empty() ? 1 : std::max(c.heads[c.ranked[0]].total_variation, 1e-9);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const float width = ImGui::GetContentRegionAvail().x, height = ui.px(22);
@@ -225,13 +226,13 @@ void CompareWorkspace::ranking(Ui& ui, AppContext& app) {
     text(end.x - ui.px(6), std::isnan(d.total_variation) ? "–" : fmt::format("{:.3f}", d.total_variation), ui.number(),
          ui.theme.text, Anchor::end);
     if (hovered)
-      tooltip(ui, {fmt::format("Layer {} Head {}", d.id.layer, d.id.head),
-                   fmt::format("total variation {:.4f}: ½ Σ |a − b| of a row, mean over {} paired queries",
-                               d.total_variation, d.rows),
-                   std::isnan(d.jensen_shannon)
-                       ? "no Jensen–Shannon divergence: weights are negative, or none are paired"
-                       : fmt::format("Jensen–Shannon divergence {:.4f} nats, at most ln 2", d.jensen_shannon),
-                   map_name(*c.a.trace, d.id) + " of both"});
+      tooltip(
+          ui,
+          {say("Layer {} Head {}", d.id.layer, d.id.head),
+           say("total variation {:.4f}: ½ Σ |a − b| of a row, mean over {} paired queries", d.total_variation, d.rows),
+           std::isnan(d.jensen_shannon) ? said("no Jensen–Shannon divergence: weights are negative, or none are paired")
+                                        : say("Jensen–Shannon divergence {:.4f} nats, at most ln 2", d.jensen_shannon),
+           say("{} of both", map_name(*c.a.trace, d.id))});
   }
 }
 
@@ -240,25 +241,25 @@ void CompareWorkspace::ranking(Ui& ui, AppContext& app) {
 void CompareWorkspace::middle(const PageContext& c) {
   follow(c);
   if (const std::string missing = controller_.missing(); !missing.empty())
-    return empty_state(c.ui, "Two runs, side by side", missing);
-  if (!controller_.result()) return empty_state(c.ui, "Running both sides …", "");
+    return empty_state(c.ui, said("Two runs, side by side"), said(missing));
+  if (!controller_.result()) return empty_state(c.ui, said("Running both sides …"), "");
   if (controller_.with() == CompareController::With::training) c.ui.pictures.passing = "two moments of a training";
   if (controller_.pairs_changed()) c.ui.pictures.passing = "tokens that were paired by hand";
   const HeadId head = c.state().document.selected;
   {
     const UseFont font(c.ui, c.ui.heading());
     ImGui::AlignTextToFramePadding();
-    ImGui::TextUnformatted(head_title(head).c_str());
+    text_line(c.ui, head_title(head));
   }
   if (const HeadDifference* d = shown()->difference(head)) {
     ImGui::SameLine(0, c.ui.px(12));
     const float y = ImGui::GetCursorPosY() + c.ui.px(5);  // the title's line is higher than the labels
     ImGui::SetCursorPosY(y);
-    badge(c.ui, fmt::format("total variation {:.3f}", d->total_variation), c.ui.theme.accent);
+    badge(c.ui, say("total variation {:.3f}", d->total_variation), c.ui.theme.accent);
     if (!std::isnan(d->jensen_shannon)) {  // of signed weights there is none
       ImGui::SameLine(0, c.ui.px(6));
       ImGui::SetCursorPosY(y);
-      badge(c.ui, fmt::format("Jensen–Shannon {:.3f} nats", d->jensen_shannon), c.ui.theme.muted);
+      badge(c.ui, say("Jensen–Shannon {:.3f} nats", d->jensen_shannon), c.ui.theme.muted);
     }
   }
   const float room = ImGui::GetContentRegionAvail().y;
@@ -270,15 +271,15 @@ void CompareWorkspace::tokens(Ui& ui, AppContext& app, float height) {
   const auto result = controller_.result();
   const auto pairs = std::ranges::count_if(result->partner, [](int p) { return p >= 0; });
   const float top = ImGui::GetCursorPosY();
-  section(ui, result->unit == TextUnit::words ? "WORDS" : "TOKENS",
+  section(ui, result->unit == TextUnit::words ? said("WORDS") : said("TOKENS"),
           picked_a_ >= 0 || picked_b_ >= 0
-              ? "now click its partner in the other text"
-              : fmt::format("{} of {} and {} paired · click one above and one below to pair or part them", pairs,
-                            result->a.trace->tokens.size(), result->b.trace->tokens.size()));
+              ? said("now click its partner in the other text")
+              : say("{} of {} and {} paired · click one above and one below to pair or part them", pairs,
+                    result->a.trace->tokens.size(), result->b.trace->tokens.size()));
   if (controller_.pairs_changed()) {
     const float after = ImGui::GetCursorPosY(), width = button_width(ui, "Reset pairs");
     ImGui::SetCursorPos({ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width, top - ui.px(3)});
-    if (button(ui, "Reset pairs", ui.px(24))) controller_.reset_pairs();
+    if (button(ui, to_say("Reset pairs"), ui.px(24))) controller_.reset_pairs();
     ImGui::SetCursorPosY(after);
   }
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
@@ -349,8 +350,8 @@ void CompareWorkspace::maps(Ui& ui, AppContext& app) {
   const HeadId head = app.explorer.state().document.selected;
   const int row_a = result->a.row(head), row_b = result->b.row(head);
   if (row_a < 0 || row_b < 0)
-    return empty_state(ui, fmt::format("Only one of the two has layer {} head {}", head.layer, head.head),
-                       "Choose a head on the left that both have.");
+    return empty_state(ui, say("Only one of the two has layer {} head {}", head.layer, head.head),
+                       said("Choose a head on the left that both have."));
   reading(ui, app);
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double room = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale)) - 4;
@@ -424,27 +425,29 @@ void CompareWorkspace::reading(Ui& ui, AppContext& app) {
   const Comparison& c = *shown();
   const HeadId head = app.explorer.state().document.selected;
   const Place here = linked(place());
-  static constexpr const char* scales[] = {"linear", "log"};
+  static constexpr const char* scales[] = {to_say("linear"), to_say("log")};
   int scale = app.explorer.state().view.scale == Scale::log ? 1 : 0;
   ImGui::Dummy({0, ui.px(2)});
   if (segmented(ui, "compare scale", scales, scale))
     app.explorer.editor.view().scale = scale == 1 ? Scale::log : Scale::linear;
   ImGui::SameLine(0, ui.px(10));
-  static constexpr const char* units[] = {"tokens", "words"};
+  static constexpr const char* units[] = {to_say("tokens"), to_say("words")};
   int unit = static_cast<int>(app.explorer.state().view.text_unit);
   if (segmented(ui, "compare unit", units, unit)) app.explorer.editor.view().text_unit = static_cast<TextUnit>(unit);
   if (ImGui::IsItemHovered())
-    tooltip(ui, {"Tokens, or words (W)", "to a word: the sum over its tokens; from a word: the mean over its tokens",
-                 c.unit == c.asked ? "predictions and losses are those of tokens"
-                                   : "this text is too long to compare every head in words"});
+    tooltip(ui, {said("Tokens, or words (W)"),
+                 said("to a word: the sum over its tokens; from a word: the mean over its tokens"),
+                 c.unit == c.asked ? said("predictions and losses are those of tokens")
+                                   : said("this text is too long to compare every head in words")});
   if (!part_.whole()) {
     ImGui::SameLine(0, ui.px(10));
-    if (button(ui, "Whole maps")) part_.reset();
-    if (ImGui::IsItemHovered()) tooltip(ui, {"The whole maps again (0)"});
+    if (button(ui, to_say("Whole maps"))) part_.reset();
+    if (ImGui::IsItemHovered()) tooltip(ui, {said("The whole maps again (0)")});
   }
   ImGui::SameLine(0, ui.px(14));
-  std::string text = fmt::format("Point at a cell or a {}: it is pointed out in both. Click keeps it.",
-                                 c.unit == TextUnit::words ? "word" : "token");
+  std::string text = c.unit == TextUnit::words
+                         ? said("Point at a cell or a word: it is pointed out in both. Click keeps it.")
+                         : said("Point at a cell or a token: it is pointed out in both. Click keeps it.");
   const auto weight = [&](const ComparedSide& side, int query, int key) {
     const int row = side.row(head);
     if (row < 0 || query < 0 || key < 0) return std::nan("");
@@ -455,7 +458,7 @@ void CompareWorkspace::reading(Ui& ui, AppContext& app) {
   if (here.any()) {
     const double a = weight(c.a, here.query_a, here.key_a), b = weight(c.b, here.query_b, here.key_b);
     const auto at = [](const ComparedSide& side, int position) {
-      return position < 0 ? std::string("no partner")
+      return position < 0 ? std::string(said("no partner"))
                           : fmt::format("{} {}", token_label(*side.trace, position), position);
     };
     text = cell

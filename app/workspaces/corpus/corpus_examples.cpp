@@ -12,6 +12,7 @@
 #include "app/workspaces/corpus/corpus_workspace.h"
 #include "app/workspaces/head_cells.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/patch_map.h"
 #include "viz/scene/text.h"
 
@@ -80,7 +81,7 @@ void wrapped_example(const Ui& ui, const ShownExample& example, bool of_source) 
 void CorpusWorkspace::right(const PageContext& c) {
   follow(c);
   if (!controller_.results() || controller_.results()->statistics.passages() == 0)
-    return empty_state(c.ui, "Examples", "Passages that show the selected head best will stand here.");
+    return empty_state(c.ui, said("Examples"), said("Passages that show the selected head best will stand here."));
   numbers(c.ui, c.app);
   examples(c.ui, c.app);
 }
@@ -89,27 +90,31 @@ void CorpusWorkspace::numbers(Ui& ui, AppContext& app) {
   const CorpusStatistics& all = part();
   const HeadId head = app.explorer.state().document.selected;
   section(
-      ui, fmt::format("HEAD {}.{}", head.layer, head.head),
-      stack_ == Stack::only ? "mean ± spread, chance in grey" : fmt::format("{} · mean ± spread", stack_word(stack_)));
+      ui, say("HEAD {}.{}", head.layer, head.head),
+      stack_ == Stack::only ? said("mean ± spread, chance in grey") : say("{} · mean ± spread", stack_word(stack_)));
   const auto row = corpus_row(all, head);
-  if (!row) return note(ui, "These results are of another model.");
+  if (!row) return note(ui, said("These results are of another model."));
   if (const ClassRule* rule = all.class_of(*row, default_class_rules())) {
     const std::size_t scored = corpus_column(rule->metric);
-    badge(ui, fmt::format("{} {:.2f}", rule->title, all.of(*row, scored).mean()), class_color(*rule));
+    badge(ui, fmt::format("{} {:.2f}", said(rule->title), all.of(*row, scored).mean()), class_color(*rule));
     if (ImGui::IsItemHovered())
-      tooltip(ui, {rule->title + " by the mean over all passages", std::string(metrics()[scored].formula)});
+      tooltip(ui, {say("{} by the mean over all passages", said(rule->title)),
+                   std::string(said_view(metrics()[scored].formula))});
   }
   std::vector<const char*> listed{"entropy",         "sink",         "previous_token", "duplicate_token",
                                   "prefix_matching", "mean_distance"};
   if (std::ranges::all_of(listed, [&](const char* id) { return all.of(*row, corpus_column(id)).count() == 0; })) {
-    note(ui, "No passage gives it one of the usual numbers: those of probabilities are silent on weights of any sign.");
+    note(
+        ui,
+        said(
+            "No passage gives it one of the usual numbers: those of probabilities are silent on weights of any sign."));
     listed = {"row_mass"};
   }
   std::string silent, why;
   std::erase_if(listed, [&](const char* id) {
     const std::string none = why_none(corpus_column(id));
     if (none.empty()) return false;
-    silent += (silent.empty() ? "" : ", ") + std::string(metrics()[corpus_column(id)].title);
+    silent += (silent.empty() ? "" : ", ") + std::string(said_view(metrics()[corpus_column(id)].title));
     why = none;
     return true;
   });
@@ -121,12 +126,12 @@ void CorpusWorkspace::numbers(Ui& ui, AppContext& app) {
     const std::string chance = number(all.chance(at).mean());
     fact(ui, std::string(metrics()[at].title), fmt::format("{} ± {}", number(values.mean()), number(values.spread())),
          nullptr,
-         {std::string(metrics()[at].title), std::string(metrics()[at].formula),
-          fmt::format("mean and standard deviation over {} passages; {} … {}", values.count(),
-                      number(values.smallest()), number(values.largest()))},
+         {std::string(said_view(metrics()[at].title)), std::string(said_view(metrics()[at].formula)),
+          say("mean and standard deviation over {} passages; {} … {}", values.count(), number(values.smallest()),
+              number(values.largest()))},
          &chance);
   }
-  if (!silent.empty()) note(ui, "Absent: " + silent + "; " + why);
+  if (!silent.empty()) note(ui, say("Absent: {}; {}", silent, why));
 }
 
 /// A small picture with the patch that stands out, and beside it what it is.
@@ -147,23 +152,22 @@ void CorpusWorkspace::picture_example(Ui& ui, AppContext& app, std::size_t numbe
   ImGui::SameLine(0, ui.px(12));
   ImGui::BeginGroup();
   fact(ui, example.place, value);
-  if (!example.focus.empty()) note(ui, "at " + example.focus);
+  if (!example.focus.empty()) note(ui, say("at {}", example.focus));
   ImGui::EndGroup();
 }
 
 void CorpusWorkspace::examples(Ui& ui, AppContext& app) {
-  section(ui, "EXAMPLES", "by " + std::string(metrics()[shown()].title) + " · click opens in Explore");
-  static constexpr const char* kinds[] = {"Highest", "Lowest", "Typical"};
+  section(ui, said("EXAMPLES"), say("by {} · click opens in Explore", said_view(metrics()[shown()].title)));
+  static constexpr const char* kinds[] = {to_say("Highest"), to_say("Lowest"), to_say("Typical")};
   segmented(ui, "example kind", kinds, kind_);
   if (ImGui::IsItemHovered())
-    tooltip(ui, {"Passages by the metric of this head", "highest and lowest: of all passages",
-                 fmt::format("typical: nearest to the median, of a random sample of {} passages",
-                             CorpusStatistics::sampled),
-                 "marked: the position where the metric of that row alone is most extreme"});
+    tooltip(ui, {said("Passages by the metric of this head"), said("highest and lowest: of all passages"),
+                 say("typical: nearest to the median, of a random sample of {} passages", CorpusStatistics::sampled),
+                 said("marked: the position where the metric of that row alone is most extreme")});
   const HeadId head = app.explorer.state().document.selected;
   const auto* read = controller_.examples(head, shown(), static_cast<ExampleKind>(kind_), stack_);
   if (!read) return;
-  if (read->empty()) return note(ui, "No passage offers evidence for this metric.");
+  if (read->empty()) return note(ui, said("No passage offers evidence for this metric."));
   for (std::size_t i = 0; i < read->size(); ++i) {
     const ShownExample& example = (*read)[i];
     ImGui::PushID(static_cast<int>(i));

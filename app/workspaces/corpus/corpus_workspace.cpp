@@ -11,6 +11,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/head_cells.h"
 #include "core/base/duration.h"
+#include "core/base/words.h"
 #include "viz/scene/histogram.h"
 #include "viz/scene/matrix_scene.h"
 #include "viz/scene/scatter.h"
@@ -21,7 +22,8 @@ namespace headscope {
 namespace {
 
 std::string unit_text(const Metric& metric) {
-  return std::string(metric.title) + (metric.unit.empty() ? "" : ", " + std::string(metric.unit));
+  return std::string(said_view(metric.title)) +
+         (metric.unit.empty() ? "" : fmt::format(", {}", said_view(metric.unit)));
 }
 
 std::string grouped(std::uint64_t value) {
@@ -38,7 +40,7 @@ Color class_hue(const Ui& ui, const CorpusStatistics& all, int head) {
 
 bool number_field(const Ui& ui, const char* label, int& value, int step) {
   ImGui::AlignTextToFramePadding();
-  ImGui::TextUnformatted(label);
+  text_line(ui, said(label));
   ImGui::SameLine(ui.px(118));
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   return ImGui::InputInt(fmt::format("##{}", label).c_str(), &value, step, step * 10);
@@ -89,10 +91,10 @@ void CorpusWorkspace::follow(const PageContext& c) {
 
 std::string CorpusWorkspace::why_none(std::size_t metric) const {
   if (any_has(part(), metric)) return "";
-  if (stack_ == Stack::cross && metrics()[metric].one_text) return "queries and keys are of two texts.";
+  if (stack_ == Stack::cross && metrics()[metric].one_text) return said("queries and keys are of two texts.");
   return controller_.results()->source.kind == CorpusKind::pictures
-             ? "patches neither repeat one another nor mark a text."
-             : "no passage offers evidence.";
+             ? said("patches neither repeat one another nor mark a text.")
+             : said("no passage offers evidence.");
 }
 
 std::size_t CorpusWorkspace::or_else(std::size_t chosen, const char* other) const {
@@ -102,15 +104,15 @@ std::size_t CorpusWorkspace::or_else(std::size_t chosen, const char* other) cons
 /// A menu of all metrics behind a button. `id` names both; `now` is shown where these results lack the chosen one.
 void CorpusWorkspace::metric_menu(const Ui& ui, const char* id, const char* what, std::size_t& chosen,
                                   std::size_t now) const {
-  if (menu_button(ui, id, std::string(metrics()[now].title), what, ui.px(27))) ImGui::OpenPopup(id);
+  if (menu_button(ui, id, std::string(said_view(metrics()[now].title)), what, ui.px(27))) ImGui::OpenPopup(id);
   if (!ImGui::BeginPopup(id)) return;
   for (std::size_t i = 0; i < metrics().size(); ++i) {
     const Metric& each = metrics()[i];
     const std::string none = why_none(i);
-    if (ImGui::MenuItem(std::string(each.title).c_str(), nullptr, i == now, none.empty())) chosen = i;
+    if (menu_item(ui, std::string(each.title).c_str(), nullptr, i == now, none.empty())) chosen = i;
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-      tooltip(ui, {std::string(each.title), std::string(each.formula),
-                   none.empty() ? std::string(each.source) : "Absent: " + none});
+      tooltip(ui, {std::string(said_view(each.title)), std::string(said_view(each.formula)),
+                   none.empty() ? std::string(each.source) : say("Absent: {}", none)});
   }
   ImGui::EndPopup();
 }
@@ -147,14 +149,16 @@ struct KindWords {
 };
 const KindWords& words_of(CorpusKind kind) {
   static constexpr KindWords words[] = {
-      {"Stories", "File or folder", "path of a text file or a folder",
-       "Drawn from the language that this model learnt; where none is known, from that of tiny-gpt2.", "", "Text"},
-      {"Drawn pairs", "File or folder", "path of a file of pairs or a folder",
-       "Sentences of two small languages, which the bundled tiny-translate learnt.",
-       "In each line a source, a tab and its target. One pass measures encoder, decoder and cross-attention.", "Pairs"},
-      {"Drawn pictures", "File or folder", "path of a picture or a folder",
-       "A warm shape among cold ones, as the bundled tiny-vit learnt them.", "PNG and JPEG, also in folders inside.",
-       "Pictures"}};
+      {to_say("Stories"), to_say("File or folder"), to_say("path of a text file or a folder"),
+       to_say("Drawn from the language that this model learnt; where none is known, from that of tiny-gpt2."), "",
+       to_say("Text")},
+      {to_say("Drawn pairs"), to_say("File or folder"), to_say("path of a file of pairs or a folder"),
+       to_say("Sentences of two small languages, which the bundled tiny-translate learnt."),
+       to_say("In each line a source, a tab and its target. One pass measures encoder, decoder and cross-attention."),
+       to_say("Pairs")},
+      {to_say("Drawn pictures"), to_say("File or folder"), to_say("path of a picture or a folder"),
+       to_say("A warm shape among cold ones, as the bundled tiny-vit learnt them."),
+       to_say("PNG and JPEG, also in folders inside."), to_say("Pictures")}};
   return words[static_cast<std::size_t>(kind)];
 }
 }  // namespace
@@ -163,55 +167,56 @@ void CorpusWorkspace::source(Ui& ui, AppContext& app) {
   CorpusDraft& draft = controller_.draft();
   const CorpusKind kind = controller_.kind();
   const KindWords& words = words_of(kind);
-  section(ui, "CORPUS", "read by the model that is open");
+  section(ui, said("CORPUS"), said("read by the model that is open"));
   const char* const sources[] = {words.drawn, words.files};
   int chosen = draft.drawn ? 0 : 1;
   if (segmented(ui, "corpus source", sources, chosen)) draft.drawn = chosen == 0;
   if (draft.drawn) {
-    number_field(ui, "How many", draft.count, 100);
+    number_field(ui, to_say("How many"), draft.count, 100);
     draft.count = std::clamp(draft.count, 1, 1'000'000'000);
-    number_field(ui, "Seed", draft.seed, 1);
+    number_field(ui, to_say("Seed"), draft.seed, 1);
     draft.seed = std::max(draft.seed, 0);
-    note(ui, words.of_drawn);
+    note(ui, said(words.of_drawn));
   } else {
     ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
     input_line(ui, "##corpus path", words.path, draft.path);
     if (kind == CorpusKind::texts) {
-      static constexpr const char* units[] = {"Whole files", "By lines"};
+      static constexpr const char* units[] = {to_say("Whole files"), to_say("By lines")};
       int unit = draft.lines ? 1 : 0;
       if (segmented(ui, "corpus unit", units, unit)) draft.lines = unit == 1;
     } else {
-      note(ui, words.of_files);
+      note(ui, said(words.of_files));
     }
   }
   const Results& open = app.explorer.results();
   if (kind == CorpusKind::pictures)
-    return note(ui, fmt::format("A picture is a passage, of {} tokens: its patches and what stands before them.",
-                                open.model.model->config().vision->tokens()));
-  number_field(ui, "Passage", draft.window, 16);
+    return note(ui, say("A picture is a passage, of {} tokens: its patches and what stands before them.",
+                        open.model.model->config().vision->tokens()));
+  number_field(ui, to_say("Passage"), draft.window, 16);
   const int context = open.model.model ? open.model.model->config().context : 0;
   draft.window = std::clamp(draft.window, 0, context > 0 ? context : 1 << 20);
-  const std::string most = draft.window == 0 ? fmt::format("tokens at most; 0: the context{}",
-                                                           context > 0 ? fmt::format(", {}", context) : "")
-                                             : "tokens at most.";
+  const std::string most = draft.window != 0 ? said("tokens at most.")
+                           : context > 0     ? say("tokens at most; 0: the context, {}", context)
+                                             : said("tokens at most; 0: the context");
   note(ui, kind == CorpusKind::pairs
-               ? most + (draft.window == 0 ? ". " : " ") + "Of each text: longer pairs are left out and counted."
+               ? most + (draft.window == 0 ? ". " : " ") + said("Of each text: longer pairs are left out and counted.")
            : draft.window == 0 ? most
-                               : most + " Longer texts are cut into passages.");
+                               : most + " " + said("Longer texts are cut into passages."));
 }
 
 void CorpusWorkspace::progress(Ui& ui) {
   using Phase = CorpusController::Phase;
   const Phase phase = controller_.phase();
-  static constexpr const char* words[] = {"", "reading", "stopped", "finished", "stopped by an error"};
-  section(ui, "RUN", words[static_cast<int>(phase)]);
+  static constexpr const char* words[] = {"", to_say("reading"), to_say("stopped"), to_say("finished"),
+                                          to_say("stopped by an error")};
+  section(ui, said("RUN"), said(words[static_cast<int>(phase)]));
   if (phase == Phase::running) {
-    if (button(ui, "Stop")) controller_.stop();
+    if (button(ui, to_say("Stop"))) controller_.stop();
   } else {
-    if (button(ui, phase == Phase::idle ? "Start" : "Start again")) controller_.start();
+    if (button(ui, phase == Phase::idle ? to_say("Start") : to_say("Start again"))) controller_.start();
     if (controller_.can_resume()) {
       ImGui::SameLine();
-      if (button(ui, "Resume")) controller_.resume();
+      if (button(ui, to_say("Resume"))) controller_.resume();
     }
   }
   if (!controller_.error().empty()) error_text(ui, controller_.error());
@@ -224,47 +229,50 @@ void CorpusWorkspace::progress(Ui& ui) {
   if (!results) return;
   const CorpusKind kind = results->source.kind;
   const char* const name = words_of(kind).name;
-  fact(ui, name,
+  fact(ui, said(name),
        elided(describe(results->source), ui.number(), ImGui::GetContentRegionAvail().x / ui.scale - 60, ui.fonts));
-  fact(ui, "Model", results->model);
-  std::vector<std::string> said{
-      "Passages", fmt::format("of at most {} tokens, each run alone, as its text would be in Explore", results->window),
-      "files in stretches of at most 16 KiB that end at a line break; passages do not overlap",
-      "those of a single token are left out"};
+  fact(ui, said("Model"), results->model);
+  std::vector<std::string> told{
+      said("Passages"), say("of at most {} tokens, each run alone, as its text would be in Explore", results->window),
+      said("files in stretches of at most 16 KiB that end at a line break; passages do not overlap"),
+      said("those of a single token are left out")};
   if (kind == CorpusKind::pairs)
-    said = {"Passages", fmt::format("pairs of at most {} tokens in each text, each run alone", results->window),
-            "a pair is never cut: its halves would no longer mean the same"};
+    told = {said("Passages"), say("pairs of at most {} tokens in each text, each run alone", results->window),
+            said("a pair is never cut: its halves would no longer mean the same")};
   if (kind == CorpusKind::pictures)
-    said = {"Passages", fmt::format("pictures of {} tokens, each run alone", results->window)};
-  fact(ui, "Passages", grouped(results->statistics.passages()), nullptr, said);
+    told = {said("Passages"), say("pictures of {} tokens, each run alone", results->window)};
+  fact(ui, said("Passages"), grouped(results->statistics.passages()), nullptr, told);
   if (results->encoder)
-    fact(ui, "Tokens",
+    fact(ui, said("Tokens"),
          fmt::format("{} + {}", grouped(results->encoder->tokens()), grouped(results->statistics.tokens())), nullptr,
-         {"Tokens", "of sources, and of targets with the token that they begin with"});
+         {said("Tokens"), said("of sources, and of targets with the token that they begin with")});
   else
-    fact(ui, "Tokens", grouped(results->tokens()));
+    fact(ui, said("Tokens"), grouped(results->tokens()));
   if (controller_.tokens_per_second() > 0)
-    fact(ui, "Speed", fmt::format("{} tokens/s", grouped(static_cast<std::uint64_t>(controller_.tokens_per_second()))),
-         nullptr, {"Speed", "passes, every metric of every head, and examples; of the worker's own time"});
+    fact(ui, said("Speed"), say("{} tokens/s", grouped(static_cast<std::uint64_t>(controller_.tokens_per_second()))),
+         nullptr, {said("Speed"), said("passes, every metric of every head, and examples; of the worker's own time")});
   if (phase == Phase::running && std::isfinite(controller_.seconds_left()))
-    fact(ui, "Time left", duration_text(controller_.seconds_left()));
-  if (results->shards > 1) fact(ui, "Shard", fmt::format("{} of {}", results->shard, results->shards));
-  if (results->skipped > 0) fact(ui, "Files left out", fmt::format("{}, not UTF-8", results->skipped));
+    fact(ui, said("Time left"), duration_text(controller_.seconds_left()));
+  if (results->shards > 1) fact(ui, said("Shard"), say("{} of {}", results->shard, results->shards));
+  if (results->skipped > 0) fact(ui, said("Files left out"), say("{}, not UTF-8", results->skipped));
   if (results->left_out > 0) note(ui, left_out_words(*results) + ".");
 }
 
 void CorpusWorkspace::keep(Ui& ui) {
-  section(ui, "FILE", "save, and go on another day");
+  section(ui, said("FILE"), said("save, and go on another day"));
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-  input_line(ui, "##corpus file", "results.json, or a folder of shards", file_);
+  input_line(ui, "##corpus file", to_say("results.json, or a folder of shards"), file_);
   ImGui::BeginDisabled(file_.empty() || !controller_.results());
-  if (button(ui, "Save results")) controller_.save(file_);
+  if (button(ui, to_say("Save results"))) controller_.save(file_);
   ImGui::EndDisabled();
   ImGui::SameLine();
   ImGui::BeginDisabled(file_.empty());
-  if (button(ui, "Load results")) controller_.load(file_);
+  if (button(ui, to_say("Load results"))) controller_.load(file_);
   ImGui::EndDisabled();
-  note(ui, "headscope-cli corpus --shard i/n spreads the work over machines; a folder of all shards loads as one run.");
+  note(
+      ui,
+      said(
+          "headscope-cli corpus --shard i/n spreads the work over machines; a folder of all shards loads as one run."));
 }
 
 namespace {
@@ -300,11 +308,11 @@ void CorpusWorkspace::middle(const PageContext& c) {
     controller_.start();
   if (!controller_.results() || controller_.results()->statistics.passages() == 0) {
     if (controller_.phase() == CorpusController::Phase::running)
-      return empty_state(c.ui, "Reading the first passages", "The first picture follows at once.");
+      return empty_state(c.ui, said("Reading the first passages"), said("The first picture follows at once."));
     return empty_state(
-        c.ui, "No corpus has been read",
-        "Press Start on the left: every head is measured on every passage, and its distributions and best "
-        "examples appear here.");
+        c.ui, said("No corpus has been read"),
+        said("Press Start on the left: every head is measured on every passage, and its distributions and best "
+             "examples appear here."));
   }
   c.ui.pictures.add_table("corpus table", "every head and metric", [results = controller_.results(), stack = stack_] {
     return all_numbers(results->part(stack), stack);
@@ -314,10 +322,10 @@ void CorpusWorkspace::middle(const PageContext& c) {
   scatter(c.ui, c.app, std::max(200.0, std::floor(room * 0.54) - controls));
   const double height =
       std::max(180.0, static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - controls - 34);
-  section(c.ui, "DISTRIBUTION", "over all passages");
+  section(c.ui, said("DISTRIBUTION"), said("over all passages"));
   metric_menu(c.ui, "Corpus metric", "", shown_, shown());
   ImGui::SameLine(0, c.ui.px(10));
-  static constexpr const char* kinds[] = {"Mean", "Spread"};
+  static constexpr const char* kinds[] = {to_say("Mean"), to_say("Spread")};
   segmented(c.ui, "corpus tiles", kinds, spread_);
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / c.ui.scale));
   const double tiles = std::clamp(std::floor(width * 0.42), 180.0, 460.0);
@@ -346,8 +354,8 @@ void CorpusWorkspace::scatter(Ui& ui, AppContext& app, double height) {
                   ScatterOptions options;
                   options.width = width;
                   options.height = height;
-                  options.x_title = unit_text(mx) + " → mean" + of_stack(stack);
-                  options.y_title = unit_text(my) + " ↑ mean";
+                  options.x_title = say("{} → mean", unit_text(mx)) + of_stack(stack);
+                  options.y_title = say("{} ↑ mean", unit_text(my));
                   if (std::isfinite(all.chance(x).mean()) && std::isfinite(all.chance(y).mean()))
                     options.chance = Point{all.chance(x).mean(), all.chance(y).mean()};
                   std::vector<ScatterPoint> points;
@@ -363,17 +371,17 @@ void CorpusWorkspace::scatter(Ui& ui, AppContext& app, double height) {
                     const ClassRule* rule = all.class_of(head, default_class_rules());
                     point.color = rule ? class_color(*rule) : style.theme.muted;
                     point.hollow = !rule;
-                    point.tooltip = fmt::format(
-                        "Layer {} Head {}{}\n{} {} ± {}\n{} {} ± {}\nmean ± standard deviation over {} passages", layer,
-                        number, rule ? " · " + rule->title : "", mx.title, short_number(dx.mean()),
-                        short_number(dx.spread()), my.title, short_number(dy.mean()), short_number(dy.spread()),
-                        std::min(dx.count(), dy.count()));
-                    if (rule && std::ranges::find(options.legend, rule->title, &std::pair<std::string, Color>::first) ==
-                                    options.legend.end())
-                      options.legend.emplace_back(rule->title, class_color(*rule));
+                    point.tooltip =
+                        say("Layer {} Head {}{}\n{} {} ± {}\n{} {} ± {}\nmean ± standard deviation over {} passages",
+                            layer, number, rule ? " · " + said(rule->title) : "", said_view(mx.title),
+                            short_number(dx.mean()), short_number(dx.spread()), said_view(my.title),
+                            short_number(dy.mean()), short_number(dy.spread()), std::min(dx.count(), dy.count()));
+                    if (rule && std::ranges::find(options.legend, said(rule->title),
+                                                  &std::pair<std::string, Color>::first) == options.legend.end())
+                      options.legend.emplace_back(said(rule->title), class_color(*rule));
                     points.push_back(std::move(point));
                   }
-                  options.hollow_title = "no class";
+                  options.hollow_title = said("no class");
                   return scatter_scene(points, options, style);
                 });
   const SceneTouch touch = scatter_.draw(ui, "corpus scatter", {}, width, height);
@@ -408,8 +416,9 @@ void CorpusWorkspace::heads(Ui& ui, AppContext& app, double width, double height
                 for (int head = 0; head < all.layers() * all.heads(); ++head)
                   values.push_back(spread ? all.of(head, metric).spread() : all.of(head, metric).mean());
                 Matrix matrix = head_matrix(all.layers(), all.heads(), values);
-                matrix.unit = (spread ? "spread of " : "mean ") + unit_text(shown) + of_stack(stack);
-                matrix.provenance = std::string(shown.formula);
+                matrix.unit = (spread ? say("spread of {}", unit_text(shown)) : say("mean {}", unit_text(shown))) +
+                              of_stack(stack);
+                matrix.provenance = std::string(said_view(shown.formula));
                 if (!spread && shown.low == 0) matrix.low = 0;
                 matrix.width = width;
                 matrix.height = height;
@@ -425,7 +434,7 @@ void CorpusWorkspace::histogram(Ui& ui, AppContext& app, double width, double he
   const auto results = controller_.results();
   const HeadId head = app.explorer.state().document.selected;
   const auto row = corpus_row(part(), head);
-  if (!row) return note(ui, "The selected head is of another model than these results.");
+  if (!row) return note(ui, said("The selected head is of another model than these results."));
   const Color color = class_hue(ui, part(), *row);
   histogram_.want(
       app.explorer.jobs, ui, results,
@@ -444,10 +453,11 @@ void CorpusWorkspace::histogram(Ui& ui, AppContext& app, double width, double he
         const double chance = results->part(stack).chance(metric).mean();
         if (std::isfinite(chance)) picture.chance = chance;
         picture.title =
-            fmt::format("{} of {}head {}.{}{}", metrics()[metric].title,
-                        stack == Stack::only ? "" : fmt::format("{} ", stack_word(stack)), head.layer, head.head,
-                        metrics()[metric].unit.empty() ? "" : ", " + std::string(metrics()[metric].unit));
-        picture.remark = fmt::format("{} {}", values.count(), values.count() == 1 ? "passage" : "passages");
+            (stack == Stack::only ? say("{} of head {}.{}", said_view(metrics()[metric].title), head.layer, head.head)
+                                  : say("{} of {} head {}.{}", said_view(metrics()[metric].title), stack_word(stack),
+                                        head.layer, head.head)) +
+            (metrics()[metric].unit.empty() ? "" : fmt::format(", {}", said_view(metrics()[metric].unit)));
+        picture.remark = values.count() == 1 ? said("1 passage") : say("{} passages", values.count());
         picture.color = color;
         picture.width = width;
         picture.height = std::min(height, 320.0);

@@ -9,6 +9,7 @@
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/explore/panels.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -21,8 +22,8 @@ void file_row(const PageContext& c, const CaptureWatch::File& file) {
   const std::string name = file.path.filename().string();
   const bool shown = c.state().document.model == file.path;
   const std::string what = file.state == State::ready    ? file.words
-                           : file.state == State::broken ? "cannot be opened"
-                                                         : "being written …";
+                           : file.state == State::broken ? said("cannot be opened")
+                                                         : said("being written …");
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x, height = c.ui.px(36);
   const bool pressed = pressable(("capture " + name).c_str(), {width, height});
@@ -47,15 +48,15 @@ void file_row(const PageContext& c, const CaptureWatch::File& file) {
 
 void draw_captures(const PageContext& c, TokenStrip& tokens) {
   const Trace* trace = c.captured() ? c.trace() : nullptr;
-  section(c.ui, "CAPTURE");
+  section(c.ui, said("CAPTURE"));
   if (trace) {
     const UseFont font(c.ui, c.ui.small());
     paragraph(c.ui, trace->model.name + " · " + trace->source, c.ui.theme.muted);
   }
   CaptureController& captures = c.app.explorer.captures;
   if (captures.watching()) {
-    section(c.ui, "FOLDER", captures.folder().filename().string());
-    static constexpr const char* ways[] = {"follow the newest", "stay"};
+    section(c.ui, said("FOLDER"), captures.folder().filename().string());
+    static constexpr const char* ways[] = {to_say("follow the newest"), to_say("stay")};
     int way = captures.following() ? 0 : 1;
     if (segmented(c.ui, "captures shown", ways, way, ImGui::GetContentRegionAvail().x)) {
       if (way == 0)
@@ -65,7 +66,8 @@ void draw_captures(const PageContext& c, TokenStrip& tokens) {
     }
     if (captures.files().empty()) {
       const UseFont font(c.ui, c.ui.body());
-      paragraph(c.ui, "Nothing is there yet: .npz, .npy and .safetensors of attention appear here as they are written.",
+      paragraph(c.ui,
+                said("Nothing is there yet: .npz, .npy and .safetensors of attention appear here as they are written."),
                 c.ui.theme.muted);
     } else {
       constexpr float most = 5;

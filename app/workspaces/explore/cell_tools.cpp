@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "app/widgets/controls.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -33,9 +34,9 @@ std::optional<Index> bar_at(const Scene& scene, Point at) {
 
 void CellTools::say(const PageContext& c, double weight) const {
   const Trace& trace = *c.trace();
-  tooltip(c.ui, {fmt::format("weight {:.2f}", weight),
-                 fmt::format("{} {} → {} {}; the others of the row share {:.2f}", token_label(trace, drag_->query),
-                             drag_->query, token_label(trace, drag_->key), drag_->key, 1 - weight)});
+  tooltip(c.ui, {headscope::say("weight {:.2f}", weight),
+                 headscope::say("{} {} → {} {}; the others of the row share {:.2f}", token_label(trace, drag_->query),
+                                drag_->query, token_label(trace, drag_->key), drag_->key, 1 - weight)});
 }
 
 void CellTools::on_map(const PageContext& c, const SceneTouch& touch, const AttentionMap& map, const Heatmap& heat) {

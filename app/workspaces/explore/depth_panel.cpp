@@ -3,6 +3,7 @@
 
 #include "app/widgets/controls.h"
 #include "app/workspaces/explore/panels.h"
+#include "core/base/words.h"
 #include "viz/scene/line_chart.h"
 
 namespace headscope {
@@ -10,7 +11,7 @@ namespace headscope {
 void DepthPanel::draw(const PageContext& c) {
   const HeadFacts* facts = c.facts();
   if (!facts || facts->trace->maps.empty() || facts->trace->model.dims.layers < 2) return;
-  section(c.ui, "ACROSS DEPTH", "mean over the heads of each layer");
+  section(c.ui, said("ACROSS DEPTH"), said("mean over the heads of each layer"));
   const double width = std::floor(c.room());
   slot_.want(c.jobs, c.ui, c.results().facts, std::to_string(width),
              [facts = c.results().facts, width](const Style& style) {
@@ -19,13 +20,13 @@ void DepthPanel::draw(const PageContext& c) {
                  const char* title;
                  Color color;
                };
-               const Wanted wanted[] = {{"entropy_normalized", "entropy", style.theme.accent},
-                                        {"sink", "sink", style.theme.muted},
-                                        {"prefix_matching", "induction", legible(style.theme, rgb(0xFFB13B))}};
+               const Wanted wanted[] = {{"entropy_normalized", said("entropy"), style.theme.accent},
+                                        {"sink", said("sink"), style.theme.muted},
+                                        {"prefix_matching", said("induction"), legible(style.theme, rgb(0xFFB13B))}};
                LineChart chart;
                chart.width = width;
                chart.height = 128;
-               chart.y_title = "share, 0 … 1";
+               chart.y_title = said("share, 0 … 1");
                chart.y_low = 0;
                chart.y_high = 1;
                for (const Wanted& w : wanted) {

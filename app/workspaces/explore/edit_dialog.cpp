@@ -12,6 +12,7 @@
 #include "app/widgets/picture_item.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/ablate_edit.h"
 #include "core/edits/edit.h"
 #include "core/edits/weight_edit.h"
@@ -117,7 +118,7 @@ std::optional<Intervention> EditDialog::checked(const PageContext& c) {
     edit.enabled = !index_ || start_.enabled;
     return edit;
   } catch (const Error& wrong) {
-    error_ = fmt::format("Expected {}, found {}.", wrong.expected, wrong.found);
+    error_ = say("Expected {}, found {}.", wrong.expected, wrong.found);
     if (!wrong.hint.empty()) error_ += " " + wrong.hint;
     return std::nullopt;
   }
@@ -143,20 +144,22 @@ void EditDialog::confirm(const PageContext& c) {
 bool EditDialog::kinds(const PageContext& c) {
   ImGui::SetNextItemWidth(-1);
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-  input_line(c.ui, "##search edits", "Search edits", search_);
+  input_line(c.ui, "##search edits", to_say("Search edits"), search_);
   const bool chosen_by_key = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter);
   ImGui::BeginChild("kinds", {0, 0}, ImGuiChildFlags_NavFlattened);
   std::string group;
   const EditForm* first = nullptr;
   for (const EditForm& form : edit_forms()) {
-    const std::string text = fmt::format("{} {} {}", form.lead, form.group, form.meaning);
+    const std::string text = fmt::format("{} {} {} {} {} {}", form.lead, form.group, form.meaning, said_view(form.lead),
+                                         said_view(form.group), said_view(form.meaning));
     if (!search_.empty() && !fuzzy_match(search_, form.lead) && text.find(search_) == std::string::npos) continue;
     if (!first || (!first->lead.starts_with(search_) && form.lead.starts_with(search_))) first = &form;
-    if (group != form.group) section(c.ui, group = form.group);
+    if (group != form.group) section(c.ui, said(group = form.group));
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float room = ImGui::GetContentRegionAvail().x;
     const auto width = [&](std::string_view line) { return c.ui.fonts.width(std::string(line), c.ui.small()); };
-    const std::string words = broken_at_spaces(form.meaning, static_cast<double>(room / c.ui.scale) - 16, width);
+    const std::string words =
+        broken_at_spaces(said_view(form.meaning), static_cast<double>(room / c.ui.scale) - 16, width);
     const auto lines = static_cast<double>(1 + std::ranges::count(words, '\n'));
     const float height = c.ui.px((24 + 15 * lines) * c.ui.theme.text_scale);
     if (ImGui::Selectable(("##" + label_of(form)).c_str(), form_ == &form, 0, {room, height})) choose(c, form);
@@ -165,17 +168,17 @@ bool EditDialog::kinds(const PageContext& c) {
     ImGui::SetCursorScreenPos({at.x + c.ui.px(8), at.y + c.ui.px(2)});
     {
       const UseFont font(c.ui, c.ui.strong());
-      ImGui::TextUnformatted(std::string(form.lead).c_str());
+      text_line(c.ui, said_view(form.lead));
     }
     ImGui::SetCursorScreenPos({at.x + c.ui.px(8), at.y + c.ui.px(20 * c.ui.theme.text_scale)});
     {
       const UseFont font(c.ui, c.ui.small());
-      ImGui::TextColored(vec(c.ui.theme.muted), "%s", words.c_str());
+      text_line(c.ui, words, c.ui.theme.muted);
     }
     ImGui::SetCursorScreenPos(next);
   }
   ImGui::Dummy({0, 0});
-  if (!first) ImGui::TextColored(vec(c.ui.theme.muted), "No edit is called that.");
+  if (!first) text_line(c.ui, said("No edit is called that."), c.ui.theme.muted);
   ImGui::EndChild();
   if (chosen_by_key && first) choose(c, *first);
   return chosen_by_key;
@@ -197,7 +200,7 @@ bool EditDialog::heads(const PageContext& c) {
   const bool layers_only = !form_->per_head;
   const auto clear = [&] { more_.clear(); };
   if (c.results().translates()) {
-    static constexpr const char* labels[] = {"Encoder", "Decoder", "Cross"};
+    static constexpr const char* labels[] = {to_say("Encoder"), to_say("Decoder"), to_say("Cross")};
     static constexpr Stack stacks[] = {Stack::encoder, Stack::decoder, Stack::cross};
     int which = target_.stack == Stack::encoder ? 0 : target_.stack == Stack::cross ? 2 : 1;
     if (segmented(c.ui, "edit stack", labels, which)) {
@@ -206,10 +209,9 @@ bool EditDialog::heads(const PageContext& c) {
       clear();
     }
   }
-  if (button(c.ui, "All", c.ui.px(24))) target_.layer.reset(), target_.head.reset(), clear();
+  if (button(c.ui, to_say("All"), c.ui.px(24))) target_.layer.reset(), target_.head.reset(), clear();
   const HeadId selected = c.state().document.selected;
-  const std::string layer = fmt::format("Layer {}", selected.layer),
-                    head = fmt::format("Head {}.{}", selected.layer, selected.head);
+  const std::string layer = say("Layer {}", selected.layer), head = say("Head {}.{}", selected.layer, selected.head);
   ImGui::SameLine(0, c.ui.px(6));
   if (button(c.ui, layer.c_str(), c.ui.px(24))) target_.layer = selected.layer, target_.head.reset(), clear();
   if (!layers_only) {
@@ -287,11 +289,12 @@ bool EditDialog::heads(const PageContext& c) {
   if (item.at_keys) frame_stop(c.ui, "heads", *stop, at, 1);
   ImGui::EndChild();
   if (inside)
-    tooltip(c.ui, {row < 0 && column < 0       ? std::string("All heads")
-                   : column < 0 || layers_only ? fmt::format("Layer {}", row)
-                   : row < 0                   ? fmt::format("Head {} of every layer", column)
-                                               : fmt::format("Layer {} head {}", row, column),
-                   layers_only ? "this edit concerns layers as a whole" : "Ctrl or Shift and a click: a further head"});
+    tooltip(c.ui, {row < 0 && column < 0       ? std::string(said("All heads"))
+                   : column < 0 || layers_only ? say("Layer {}", row)
+                   : row < 0                   ? say("Head {} of every layer", column)
+                                               : say("Layer {} head {}", row, column),
+                   layers_only ? said("this edit concerns layers as a whole")
+                               : said("Ctrl or Shift and a click: a further head")});
   return !(target_ == before) || more_ != more_before;
 }
 
@@ -330,7 +333,7 @@ bool EditDialog::tokens(const PageContext& c) {
 }
 
 bool EditDialog::positions(const PageContext& c) {
-  static constexpr const char* which[] = {"All positions", "Some"};
+  static constexpr const char* which[] = {to_say("All positions"), to_say("Some")};
   int some = target_.positions ? 1 : 0;
   bool changed = segmented(c.ui, "positions", which, some);
   if (changed) {
@@ -341,11 +344,11 @@ bool EditDialog::positions(const PageContext& c) {
   if (!target_.positions) return changed;
   ImGui::SameLine(0, c.ui.px(12));
   ImGui::AlignTextToFramePadding();
-  ImGui::TextUnformatted("from");
+  text_line(c.ui, said("from"));
   ImGui::SameLine();
   changed |= position_choice(c, "from position", target_.positions->first);
   ImGui::SameLine();
-  ImGui::TextUnformatted("to");
+  text_line(c.ui, said("to"));
   ImGui::SameLine();
   changed |= position_choice(c, "to position", target_.positions->last);
   if (c.trace()) changed |= tokens(c);
@@ -353,8 +356,8 @@ bool EditDialog::positions(const PageContext& c) {
 }
 
 bool EditDialog::where(const PageContext& c) {
-  section(c.ui, "WHERE",
-          more_.empty() ? text_of(target_) : text_of(target_) + fmt::format(" and {} more: {}", more_.size(), also()));
+  section(c.ui, said("WHERE"),
+          more_.empty() ? text_of(target_) : say("{} and {} more: {}", text_of(target_), more_.size(), also()));
   bool changed = heads(c);
   ImGui::Dummy({0, c.ui.px(2)});
   changed |= positions(c);
@@ -378,7 +381,7 @@ void EditDialog::draw(const PageContext& c) {
   }
   {
     const UseFont use(c.ui, c.ui.heading());
-    ImGui::TextUnformatted(index_ ? "Change an edit" : "Add an edit");
+    text_line(c.ui, index_ ? said("Change an edit") : said("Add an edit"));
   }
   const float foot = c.ui.px(164 * c.ui.theme.text_scale), left = std::min(c.ui.px(290), width * 0.34f);
   ImGui::BeginChild("left", {left, -foot}, ImGuiChildFlags_NavFlattened);
@@ -387,14 +390,14 @@ void EditDialog::draw(const PageContext& c) {
   ImGui::SameLine(0, c.ui.px(16));
   ImGui::BeginChild("right", {0, -foot}, ImGuiChildFlags_NavFlattened);
   bool changed = where(c);
-  section(c.ui, std::string(form_->lead));
-  paragraph(c.ui, form_->meaning, c.ui.theme.muted);
+  section(c.ui, std::string(said_view(form_->lead)));
+  paragraph(c.ui, said_view(form_->meaning), c.ui.theme.muted);
   ImGui::Dummy({0, c.ui.px(2)});
   const FieldTouch touch = fields_.draw(c, grammar_of(*form_), answers_[form_]);
   ImGui::EndChild();
   if (changed || touch.changed) compose(c);
 
-  section(c.ui, "IN WORDS", "as on the command line: --edit");
+  section(c.ui, said("IN WORDS"), said("as on the command line: --edit"));
   bool entered = false;
   {
     const UseFont font(c.ui, c.ui.token());
@@ -409,13 +412,13 @@ void EditDialog::draw(const PageContext& c) {
     c.ui.name("edit error", ImGui::GetWindowPos(), ImGui::GetItemRectMax());
   }
   ImGui::EndChild();
-  const char* done = index_ ? "Change" : "Add";
+  const char* done = index_ ? to_say("Change") : to_say("Add");
   ImGui::BeginDisabled(!error_.empty());
   entered |= button(c.ui, done);
   ImGui::EndDisabled();
   ImGui::SameLine(0, c.ui.px(8));
   const bool own_keys = ImGui::IsWindowFocused(ImGuiFocusedFlags_ChildWindows | ImGuiFocusedFlags_NoPopupHierarchy);
-  if (button(c.ui, "Cancel") || (own_keys && ImGui::IsKeyPressed(ImGuiKey_Escape))) ImGui::CloseCurrentPopup();
+  if (button(c.ui, to_say("Cancel")) || (own_keys && ImGui::IsKeyPressed(ImGuiKey_Escape))) ImGui::CloseCurrentPopup();
   const bool enter = own_keys && ImGui::IsKeyPressed(ImGuiKey_Enter);
   entered |= enter && (ImGui::GetIO().KeyCtrl || (!touch.in_text && !searched));
   if (entered && error_.empty()) confirm(c);

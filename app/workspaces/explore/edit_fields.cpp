@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
@@ -30,8 +31,8 @@ double number_in(const std::string& text, double otherwise) {
 void label(const PageContext& c, const std::string& text, const std::string& words) {
   ImGui::AlignTextToFramePadding();
   const float left = ImGui::GetCursorPosX();
-  ImGui::TextUnformatted(text.c_str());
-  if (!words.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {text, words});
+  text_line(c.ui, said(text));
+  if (!words.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {said(text), said(words)});
   ImGui::SameLine();
   ImGui::SetCursorPosX(std::max(left + c.ui.px(120), ImGui::GetCursorPosX()));
 }
@@ -42,19 +43,20 @@ bool choose(const PageContext& c, const char* id, const std::vector<const char*>
   if (titles.size() <= 9 && segmented_width(c.ui, titles) <= ImGui::GetContentRegionAvail().x)
     return segmented(c.ui, id, titles, chosen);
   bool changed = false;
-  if (menu_button(c.ui, id, nth(titles, chosen), "", c.ui.px(28))) ImGui::OpenPopup(id);
+  if (menu_button(c.ui, id, said(nth(titles, chosen)), "", c.ui.px(28))) ImGui::OpenPopup(id);
   ImGui::SetNextWindowSizeConstraints({c.ui.px(320), 0}, {c.ui.px(560), ImGui::GetIO().DisplaySize.y * 0.6f});
   if (!ImGui::BeginPopup(id)) return false;
   std::string group;
   for (int i = 0; i < static_cast<int>(titles.size()); ++i) {
     const EditPart* part = parts.empty() ? nullptr : nth(parts, i);
-    if (part && part->group != group) section(c.ui, group = part->group);
+    if (part && part->group != group) section(c.ui, said(group = part->group));
     if (ImGui::IsWindowAppearing() && i == chosen) ImGui::SetScrollHereY();
-    if (ImGui::MenuItem(nth(titles, i), nullptr, i == chosen)) {
+    if (menu_item(c.ui, nth(titles, i), nullptr, i == chosen)) {
       changed = i != chosen;
       chosen = i;
     }
-    if (part && !part->meaning.empty() && ImGui::IsItemHovered()) tooltip(c.ui, {part->title, part->meaning});
+    if (part && !part->meaning.empty() && ImGui::IsItemHovered())
+      tooltip(c.ui, {said(part->title), said(part->meaning)});
   }
   if (ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
@@ -99,7 +101,7 @@ bool position_choice(const PageContext& c, const char* id, int& position) {
   const auto name = [&](int at) {
     const int place = at < 0 ? at + count : at;
     const bool there = place >= 0 && place < count;
-    return fmt::format("{}  {}", at, there ? nth(trace->tokens, place).label : "not in this text");
+    return fmt::format("{}  {}", at, there ? nth(trace->tokens, place).label : said("not in this text"));
   };
   bool changed = false;
   const std::string shown = name(position);
@@ -108,7 +110,7 @@ bool position_choice(const PageContext& c, const char* id, int& position) {
   if (!ImGui::BeginPopup(id)) return false;
   const auto offer = [&](int at) {
     const std::string words = name(at);
-    if (ImGui::MenuItem(std::string(c.ui.fonts.laid_out(words)).c_str(), at == -1 ? "the last" : nullptr,
+    if (ImGui::MenuItem(std::string(c.ui.fonts.laid_out(words)).c_str(), at == -1 ? said("the last") : nullptr,
                         at == position)) {
       changed = at != position;
       position = at;
@@ -131,7 +133,7 @@ bool position_choice(const PageContext& c, const char* id, int& position) {
 FieldTouch EditFields::field(const PageContext& c, const EditPart& part, std::string& answer) {
   const EditField& field = part.field;
   FieldTouch touch;
-  bool said = false;
+  bool told = false;
   switch (field.kind) {
     case Kind::number:
     case Kind::whole:
@@ -156,7 +158,7 @@ FieldTouch EditFields::field(const PageContext& c, const EditPart& part, std::st
     }
     case Kind::toggle: {
       bool on = answer == field.choices.back();
-      touch.changed = ImGui::Checkbox(field.title.c_str(), &on);
+      touch.changed = check_box(c.ui, field.title.c_str(), on);
       if (touch.changed) answer = field.choices[on ? 1 : 0];
       break;
     }
@@ -169,24 +171,24 @@ FieldTouch EditFields::field(const PageContext& c, const EditPart& part, std::st
       break;
     }
     case Kind::text: {
-      said = true;
+      told = true;
       label(c, field.title, "");
       {
         const UseFont small(c.ui, c.ui.small());
-        ImGui::TextColored(vec(c.ui.theme.faint), "%s", field.words.c_str());
+        text_line(c.ui, said(field.words), c.ui.theme.faint);
       }
       const std::string& own = c.state().document.text;
       if (!own.empty() && own != answer) {  // most patches change a word or two of it
         ImGui::SameLine();
         ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x -
                                                                          button_width(c.ui, "Begin with this text")));
-        if (button(c.ui, "Begin with this text", c.ui.px(22))) {
+        if (button(c.ui, to_say("Begin with this text"), c.ui.px(22))) {
           answer = own;
           touch.changed = true;
         }
       }
       PromptEdit& edit = texts_[part.id];
-      if (edit.draw(c.ui, ("##edit " + field.name).c_str(), answer, {}, 5, "Write a text …").changed) {
+      if (edit.draw(c.ui, ("##edit " + field.name).c_str(), answer, {}, 5, said("Write a text …")).changed) {
         answer = edit.text();
         touch.changed = true;
       }
@@ -194,9 +196,9 @@ FieldTouch EditFields::field(const PageContext& c, const EditPart& part, std::st
       break;
     }
   }
-  if (!said && !field.words.empty()) {
+  if (!told && !field.words.empty()) {
     const UseFont font(c.ui, c.ui.small());
-    paragraph(c.ui, field.words, c.ui.theme.faint);
+    paragraph(c.ui, said(field.words), c.ui.theme.faint);
   }
   return touch;
 }
@@ -217,7 +219,7 @@ FieldTouch EditFields::draw(const PageContext& c, const EditPart& part, EditAnsw
       bool on = part.always || !answers[part.id].empty();
       if (part.always) {
         label(c, part.title, "");
-      } else if (ImGui::Checkbox(part.title.c_str(), &on)) {
+      } else if (check_box(c.ui, part.title.c_str(), on)) {
         answers[part.id] = on ? "1" : "";
         touch.changed = true;
       }
@@ -243,7 +245,7 @@ FieldTouch EditFields::draw(const PageContext& c, const EditPart& part, EditAnsw
       const EditPart& now = nth(part.parts, index);
       if (!now.meaning.empty()) {
         const UseFont font(c.ui, c.ui.small());
-        paragraph(c.ui, now.meaning, c.ui.theme.muted);
+        paragraph(c.ui, said(now.meaning), c.ui.theme.muted);
       }
       add(touch, draw(c, now, answers));
       break;

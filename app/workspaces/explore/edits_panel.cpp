@@ -14,6 +14,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/explore/panels.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "core/edits/edit.h"
 #include "core/edits/edit_notes.h"
 #include "core/edits/text_pairing.h"
@@ -60,12 +61,12 @@ void EditsPanel::list(const PageContext& c) {
     if (ImGui::IsItemActivated()) reordered_ = false;
     if (released && !reordered_) dialog_.ask_change(c, i);
     if (ImGui::IsItemHovered()) {
-      std::vector<std::string> lines{words, std::string(form_of(edits[i].action).meaning)};
+      std::vector<std::string> lines{words, std::string(said_view(form_of(edits[i].action).meaning))};
       if (const auto& run = c.results().run)
         std::ranges::copy(edit_notes({edits[i]}, run->whole->model.part(edits[i].target.stack),
                                      static_cast<int>(tokens_reached(*run, edits[i]))),
                           std::back_inserter(lines));
-      lines.emplace_back("click to change it, drag to reorder");
+      lines.emplace_back(said("click to change it, drag to reorder"));
       tooltip(c.ui, lines);
     }
     // Dragged past its neighbour, an edit changes places with it: later ones win.
@@ -121,8 +122,8 @@ void EditsPanel::want_pairs(const PageContext& c) {
           other->model = now.run->trace->model;
           other->text = pairs->text;
           other->tokens = std::move(pairs->tokens);
-          found.texts.back() = std::make_shared<const PairedTexts>(
-              PairedTexts{now.run->trace, std::move(other), std::move(pairs->partner), "this text", "the other"});
+          found.texts.back() = std::make_shared<const PairedTexts>(PairedTexts{
+              now.run->trace, std::move(other), std::move(pairs->partner), said("this text"), said("the other")});
         }
       } catch (const Error& error) {
         found.errors.back() = error.what();
@@ -137,7 +138,7 @@ void EditsPanel::want_pairs(const PageContext& c) {
 void EditsPanel::pairs_line(const PageContext& c, std::size_t index) {
   if (!c.state().document.edits[index].action->paired_text() || index >= pairs_.texts.size()) return;
   const auto& texts = pairs_.texts[index];
-  const std::string words = texts ? count_of_pairs(texts->partner) + " paired" : pairs_.errors[index];
+  const std::string words = texts ? say("{} paired", count_of_pairs(texts->partner)) : pairs_.errors[index];
   if (words.empty()) return;
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + c.ui.px(28));
   const UseFont font(c.ui, c.ui.small());
@@ -151,8 +152,8 @@ void EditsPanel::pairs_line(const PageContext& c, std::size_t index) {
   ImGui::PopStyleColor();
   c.ui.name(fmt::format("pairs of edit {}", index), ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   if (ImGui::IsItemHovered())
-    tooltip(c.ui, texts ? std::vector<std::string>{"Which token of the other text stands for which of this one",
-                                                   "click to see, and to change by hand"}
+    tooltip(c.ui, texts ? std::vector<std::string>{said("Which token of the other text stands for which of this one"),
+                                                   said("click to see, and to change by hand")}
                         : std::vector<std::string>{words});
 }
 
@@ -171,8 +172,9 @@ void EditsPanel::pairs_window(const PageContext& c) {
   }
   const std::shared_ptr<const PairedTexts> texts = pairs_.texts[opened_];
   TextPairing pairing = *edits[opened_].action->pairing();
-  section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*texts));
-  static constexpr const char* names[] = {"by tokens", "from start", "from end", "by hand"};
+  section(c.ui, said("TOKENS AS THEY ARE PAIRED"), picker_.remark(*texts));
+  static constexpr const char* names[] = {to_say("by tokens"), to_say("from start"), to_say("from end"),
+                                          to_say("by hand")};
   static constexpr TextPairing::By ways[] = {TextPairing::By::tokens, TextPairing::By::start, TextPairing::By::end,
                                              TextPairing::By::hand};
   int way = static_cast<int>(std::ranges::find(ways, pairing.by) - std::begin(ways));
@@ -196,11 +198,11 @@ void EditsPanel::pairs_window(const PageContext& c) {
 }
 
 void EditsPanel::draw(const PageContext& c) {
-  section(c.ui, "EDITS", "in order; later ones win");
+  section(c.ui, said("EDITS"), said("in order; later ones win"));
   want_pairs(c);
   list(c);
   pairs_window(c);
-  if (button(c.ui, "Add an edit", c.ui.px(26)) || std::exchange(add_, false)) dialog_.ask_new(c);
+  if (button(c.ui, to_say("Add an edit"), c.ui.px(26)) || std::exchange(add_, false)) dialog_.ask_new(c);
   dialog_.draw(c);
   {
     const UseFont font(c.ui, c.ui.token());

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
@@ -40,8 +41,8 @@ void evidence_popup(const PageContext& c) {
   if (ImGui::IsItemHovered()) {
     ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
     const HeadVerdict& first = verdicts.front();
-    tooltip(ui, {fmt::format("{}: {}", first.rule->title, summary(first)),
-                 std::string(metric(first.rule->metric).formula), "click: the cells that show it"});
+    tooltip(ui, {fmt::format("{}: {}", said(first.rule->title), summary(first)),
+                 std::string(said_view(metric(first.rule->metric).formula)), said("click: the cells that show it")});
   }
   if (ImGui::IsItemClicked()) ImGui::OpenPopup(popup);
   // At the right end of the column: what is left of a causal map's cells lies at its left.
@@ -51,19 +52,18 @@ void evidence_popup(const PageContext& c) {
   ImGui::SetNextWindowSize({ui.px(300), 0});
   if (!ImGui::BeginPopup(popup)) return;
   for (const HeadVerdict& verdict : verdicts) {
-    section(ui, verdict.rule->title);
+    section(ui, said(verdict.rule->title));
     paragraph(ui, summary(verdict), ui.theme.text);
-    paragraph(ui, std::string(metric(verdict.rule->metric).formula), ui.theme.muted);
+    paragraph(ui, said_view(metric(verdict.rule->metric).formula), ui.theme.muted);
     if (verdict.weak)
-      paragraph(ui, "No class meets all its thresholds in this head: this is what it comes nearest to.",
+      paragraph(ui, said("No class meets all its thresholds in this head: this is what it comes nearest to."),
                 ui.theme.faint);
     if (verdict.rule->times_distance > 0)
-      paragraph(ui, "Links between words are told by a list of English words and short rules, not by a parser.",
+      paragraph(ui, said("Links between words are told by a list of English words and short rules, not by a parser."),
                 ui.theme.faint);
     for (const Evidence& cell : verdict.evidence) {
-      const std::string words =
-          fmt::format("{} looks at {}: {:.3f}", at(query_label(*c.trace(), cell.query), cell.query),
-                      at(token_label(*c.trace(), cell.key), cell.key), cell.weight);
+      const std::string words = say("{} looks at {}: {:.3f}", at(query_label(*c.trace(), cell.query), cell.query),
+                                    at(token_label(*c.trace(), cell.key), cell.key), cell.weight);
       if (ImGui::Selectable(
               fmt::format("{}###{} {} {}", ui.fonts.laid_out(words), verdict.rule->id, cell.query, cell.key).c_str(),
               c.state().document.query == cell.query && c.state().document.key == cell.key,
@@ -73,14 +73,15 @@ void evidence_popup(const PageContext& c) {
       if (ImGui::IsItemHovered()) c.hovered.query = cell.query, c.hovered.key = cell.key;
     }
   }
-  paragraph(ui,
-            "The strongest cells of each class; a click pins one. p bounds how often a head with its weights in random "
-            "order would score as much on as many rows.",
-            ui.theme.faint);
+  paragraph(
+      ui,
+      said("The strongest cells of each class; a click pins one. p bounds how often a head with its weights in random "
+           "order would score as much on as many rows."),
+      ui.theme.faint);
   if (const HeadFacts* facts = c.facts(); facts && !facts->not_measurable.empty())
     paragraph(ui,
-              "Not measurable on this text, which holds none of their cells that a head may see: " +
-                  facts->not_measurable + ".",
+              say("Not measurable on this text, which holds none of their cells that a head may see: {}.",
+                  facts->not_measurable),
               ui.theme.faint);
   ImGui::EndPopup();
 }

@@ -6,6 +6,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/head_cells.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -48,16 +49,18 @@ void ExploreWorkspace::told(const PageContext& c) {
 }
 
 void ExploreWorkspace::right(const PageContext& c) {
-  if (!c.trace()) return empty_state(c.ui, "No head is chosen", "Its numbers, temperature and mask will stand here.");
+  if (!c.trace())
+    return empty_state(c.ui, said("No head is chosen"), said("Its numbers, temperature and mask will stand here."));
   const bool add_edit = std::exchange(c.app.ui.add_edit, false);
   if (c.captured()) {
     draw_facts(c);
-    section(c.ui, "CAPTURED ELSEWHERE");
+    section(c.ui, said("CAPTURED ELSEWHERE"));
     const UseFont font(c.ui, c.ui.body());
-    paragraph(c.ui,
-              "These are weights that another program wrote down. Temperature, mask, edits and next tokens need the "
-              "model that made them.",
-              c.ui.theme.muted);
+    paragraph(
+        c.ui,
+        said("These are weights that another program wrote down. Temperature, mask, edits and next tokens need the "
+             "model that made them."),
+        c.ui.theme.muted);
     return;
   }
   if (add_edit) edits_.add_one();

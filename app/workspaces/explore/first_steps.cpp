@@ -10,6 +10,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/explore/choices.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -30,7 +31,7 @@ const Finding* FirstSteps::cause() const {
 /// Asks again whenever the text or the model is another. The edits of the person who tries things are not what the
 /// sentence is about.
 void FirstSteps::keep_up(const PageContext& c) {
-  if (!controller_) controller_.emplace(c.jobs, "first steps", "looking for the head that the answer needs");
+  if (!controller_) controller_.emplace(c.jobs, "first steps", to_say("looking for the head that the answer needs"));
   controller_->frame();
   if (!c.results().run || !c.results().model.model || c.captured()) return asked_.reset(), found_.reset();
   FindingsRequest now{.run = c.results().run->request, .most_tokens = 0};
@@ -71,8 +72,8 @@ void FirstSteps::draw(const PageContext& c) {
   if (!wanted(c)) return;
   keep_up(c);
   show_its_head(c);
-  if (section_with_cross(c, "FIRST STEPS", "what this model does with this text",
-                         "Put this away. First steps, in the palette, brings it back"))
+  if (section_with_cross(c, said("FIRST STEPS"), said("what this model does with this text"),
+                         said("Put this away. First steps, in the palette, brings it back")))
     c.app.settings.first_steps = false;
   sentence(c);
   ImGui::Dummy({0, c.ui.px(2)});
@@ -86,27 +87,28 @@ void FirstSteps::sentence(const PageContext& c) const {
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {printable(found->looks), found->provenance});
     return;
   }
-  note(c.ui, controller_ && controller_->running()
-                 ? "Every head is taken out once, to see which one the answer needs …"
-                 : "Each square of the atlas on the left is a head: rows look, columns are looked at. Click one.");
+  note(c.ui,
+       controller_ && controller_->running()
+           ? said("Every head is taken out once, to see which one the answer needs …")
+           : said("Each square of the atlas on the left is a head: rows look, columns are looked at. Click one."));
 }
 
 void FirstSteps::things_to_try(const PageContext& c) {
   Choices choice(c);
   if (const Finding* found = cause(); found && found->head) {
     const HeadId head = *found->head;
-    if (choice("Look at head " + to_string(head))) {
+    if (choice(say("Look at head {}", to_string(head)))) {
       c.editor.select(head);
       if (!found->cells.empty()) c.editor.pin(found->cells.front().query, found->cells.front().key);
     }
-    choice.change({{head.layer, head.head}, FindingsRequest{}.ablate}, "Take it out", "Put it back");
+    choice.change({{head.layer, head.head}, FindingsRequest{}.ablate}, to_say("Take it out"), to_say("Put it back"));
   }
-  if (choice("Five findings")) {
+  if (choice(to_say("Five findings"))) {
     c.app.settings.pages["Analyse"] = "scan";
     c.app.ui.workspace = workspace_index("Analyse");
   }
-  if (choice("Take a lesson")) c.app.ui.lessons = true;
-  if (choice("A circuit made by hand")) c.app.explorer.files.open_example("induction");
+  if (choice(to_say("Take a lesson"))) c.app.ui.lessons = true;
+  if (choice(to_say("A circuit made by hand"))) c.app.explorer.files.open_example("induction");
 }
 
 }  // namespace headscope

@@ -11,6 +11,7 @@
 
 #include "app/widgets/controls.h"
 #include "app/workspaces/explore/evidence_popup.h"
+#include "core/base/words.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/token_axis.h"
 
@@ -267,13 +268,13 @@ void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools&
     if (touch.clicked && !tool) c.editor.pin(q, k);
     if (const auto says = cell_words(c, q, k); says && !tool && !touch.held) {
       std::vector<std::string> lines{says->words};
-      if (bin > 1) lines.push_back(fmt::format("the strongest of the {} × {} weights in this cell", bin, bin));
+      if (bin > 1) lines.push_back(say("the strongest of the {} × {} weights in this cell", bin, bin));
       lines.push_back(says->provenance);
       if (!says->source.empty()) lines.push_back(says->source);
       tooltip(c.ui, lines);
     }
   } else if (touch.hovered && touch.mark && touch.mark->id == "minimap" && !touch.held) {
-    tooltip(c.ui, {"The whole map", "click or drag to move the part that is shown"});
+    tooltip(c.ui, {said("The whole map"), said("click or drag to move the part that is shown")});
   }
   if (tool && !moving) tools.on_map(c, touch, map, heat);
   paint_evidence(c, touch, heat);

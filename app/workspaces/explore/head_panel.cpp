@@ -17,6 +17,7 @@
 #include "app/workspaces/explore/panels.h"
 #include "app/workspaces/head_cells.h"
 #include "app/workspaces/shown_run.h"
+#include "core/base/words.h"
 #include "viz/scene/arcs.h"
 #include "viz/scene/patch_map.h"
 #include "viz/scene/row_bars.h"
@@ -33,10 +34,10 @@ Badge badge_of(const PageContext& c, double room) {
   const std::vector<HeadVerdict>& verdicts = verdicts_of(c);
   if (verdicts.empty()) return {};
   const HeadVerdict& first = verdicts.front();
-  const std::string score = fmt::format("{} {:.2f}", first.rule->title, first.score);
+  const std::string score = fmt::format("{} {:.2f}", said(first.rule->title), first.score);
   if (!first.weak) return {score, class_color(*first.rule)};
-  const std::string part = "weak: " + score,
-                    whole = fmt::format("{} · {:.1f} × chance", part, first.score / first.chance);
+  const std::string part = say("weak: {}", score),
+                    whole = say("{} · {:.1f} × chance", part, first.score / first.chance);
   const auto fits = [&](const std::string& text) { return c.ui.fonts.width(text, c.ui.small()) <= room; };
   return {fits(part) && !fits(whole) ? part : whole, c.ui.theme.faint};
 }
@@ -60,7 +61,8 @@ std::string stack_prefix(const PageContext& c) {
 }
 
 std::span<const char* const> views(const PageContext& c) {
-  static constexpr const char* all[] = {"Map", "Arcs", "Row", "Steps", "q·k", "Heads", "Picture"};
+  static constexpr const char* all[] = {to_say("Map"), to_say("Arcs"),  to_say("Row"),    to_say("Steps"),
+                                        "q·k",         to_say("Heads"), to_say("Picture")};
   return std::span(all).first(c.trace()->picture ? 7 : 6);
 }
 
@@ -75,7 +77,7 @@ void HeadPanel::header(const PageContext& c) {
   {
     const UseFont font(c.ui, c.ui.heading());
     ImGui::AlignTextToFramePadding();
-    ImGui::TextUnformatted((stack_prefix(c) + head_title(head)).c_str());
+    text_line(c.ui, stack_prefix(c) + head_title(head));
   }
   if (!verdicts_of(c).empty()) {
     ImGui::SameLine(0, c.ui.px(12));
@@ -91,9 +93,9 @@ void HeadPanel::header(const PageContext& c) {
     badge(c.ui, out, c.ui.theme.key);
     c.ui.name(out, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
     if (ImGui::IsItemHovered())
-      tooltip(c.ui, {"An edit takes this head out",
-                     "its map is still computed; what it reads does not reach the next "
-                     "layer (X brings it back)"});
+      tooltip(c.ui, {said("An edit takes this head out"),
+                     said("its map is still computed; what it reads does not reach the next "
+                          "layer (X brings it back)")});
   }
   const std::span<const char* const> labels = views(c);
   int view = static_cast<int>(shown_view(c));
@@ -113,7 +115,7 @@ void HeadPanel::main_view(const PageContext& c, double height) {
   const Document& document = c.state().document;
   const ShownRun run = shown_run(c);
   const AttentionMap* map = selected_map(c);
-  if (!map) return empty_state(c.ui, "This head was not recorded", "Choose a head in the atlas.");
+  if (!map) return empty_state(c.ui, said("This head was not recorded"), said("Choose a head in the atlas."));
   const double width = c.room();
   const Index query = shown_query(c, *map);
   const HeadView head_view = shown_view(c);
@@ -166,12 +168,13 @@ void HeadPanel::main_view(const PageContext& c, double height) {
     case HeadView::qk: {
       const auto detail = c.results().detail;
       if (c.captured())
-        return empty_state(c.ui, "A capture holds no scores",
-                           "Weights after the softmax were captured, not the queries and keys that they come from.");
+        return empty_state(
+            c.ui, said("A capture holds no scores"),
+            said("Weights after the softmax were captured, not the queries and keys that they come from."));
       if (holds_state(c.results()))
-        return empty_state(c.ui, "A state space has no scores",
-                           "Its weights are what its states amount to: there are no queries and keys that meet.");
-      if (!detail || detail->head != head) return empty_state(c.ui, "Reading the scores of this head …", "");
+        return empty_state(c.ui, said("A state space has no scores"),
+                           said("Its weights are what its states amount to: there are no queries and keys that meet."));
+      if (!detail || detail->head != head) return empty_state(c.ui, said("Reading the scores of this head …"), "");
       if (view.head_view == HeadView::steps) {
         slot_.want(c.jobs, c.ui, detail, place, [=](const Style& style) {
           return head_steps_scene(*detail->trace, {head, width}, style);
@@ -243,12 +246,12 @@ bool choice(const Ui& ui, const char* id, std::span<const char* const> labels, i
     ImGui::SameLine(0, ui.px(12));
   return segmented(ui, id, labels, chosen);
 }
-constexpr const char* scales[] = {"linear", "log", "row-max"};
-constexpr const char* first_tokens[] = {"first token", "hidden", "renormalised"};
-constexpr const char* units[] = {"tokens", "words"};
-constexpr const char* map_tools[] = {"look", "weights", "mask"};
-constexpr const char* showns[] = {"after", "before", "Δ"};
-constexpr const char* picture_ways[] = {"patches", "smooth"};
+constexpr const char* scales[] = {to_say("linear"), to_say("log"), to_say("row-max")};
+constexpr const char* first_tokens[] = {to_say("first token"), to_say("hidden"), to_say("renormalised")};
+constexpr const char* units[] = {to_say("tokens"), to_say("words")};
+constexpr const char* map_tools[] = {to_say("look"), to_say("weights"), to_say("mask")};
+constexpr const char* showns[] = {to_say("after"), to_say("before"), "Δ"};
+constexpr const char* picture_ways[] = {to_say("patches"), to_say("smooth")};
 constexpr double read_out_height = 34;
 
 bool with_units(const PageContext& c) {
@@ -290,9 +293,10 @@ void HeadPanel::footer(const PageContext& c) {
   const bool words = with_units(c);
   if (words && choice(c.ui, "text unit", units, unit, first)) view.text_unit = static_cast<TextUnit>(unit);
   if (words && ImGui::IsItemHovered())
-    tooltip(c.ui, {"Tokens, or words (W)", "to a word: the sum over its tokens; from a word: the mean over its tokens",
-                   "a word begins at a space, at punctuation and at a line break",
-                   "scores (Steps, q·k) and the head's numbers are those of tokens"});
+    tooltip(c.ui, {said("Tokens, or words (W)"),
+                   said("to a word: the sum over its tokens; from a word: the mean over its tokens"),
+                   said("a word begins at a space, at punctuation and at a line break"),
+                   said("scores (Steps, q·k) and the head's numbers are those of tokens")});
   if (shown_view(c) == HeadView::picture) {
     int how = view.smooth_picture ? 1 : 0;
     if (choice(c.ui, "over the picture", picture_ways, how, first)) view.smooth_picture = how == 1;
@@ -304,7 +308,8 @@ void HeadPanel::footer(const PageContext& c) {
   if (compared(c)) {
     int shown = static_cast<int>(view.shown);
     if (choice(c.ui, "shown run", showns, shown, first)) view.shown = static_cast<Shown>(shown);
-    if (ImGui::IsItemHovered()) tooltip(c.ui, {"The edited run, the run before the edits, or after − before (D)"});
+    if (ImGui::IsItemHovered())
+      tooltip(c.ui, {said("The edited run, the run before the edits, or after − before (D)")});
   }
   read_out(c);
 }
@@ -349,7 +354,8 @@ void HeadPanel::reset_zoom() {
 
 void HeadPanel::draw(const PageContext& c) {
   if (!c.trace())
-    return empty_state(c.ui, "Nothing to show yet", "Open a model and write a text: every head appears at once.");
+    return empty_state(c.ui, said("Nothing to show yet"),
+                       said("Open a model and write a text: every head appears at once."));
   header(c);
   const bool with_row = c.state().view.row_open && shown_view(c) == HeadView::map;
   const double room = ImGui::GetContentRegionAvail().y / c.ui.scale;
@@ -369,9 +375,10 @@ void HeadPanel::draw(const PageContext& c) {
     const ImVec2 from = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
     c.ui.framed.add(from, {from.x + size.x, from.y + size.y});
   }
-  section(c.ui, "ROW",
-          fmt::format("of {} · where it looks{}", at(c.positions(), c.shown(query)),
-                      c.words() || c.captured() ? "" : " · drag a bar to change its weight"));
+  section(c.ui, said("ROW"),
+          c.words() || c.captured()
+              ? say("of {} · where it looks", at(c.positions(), c.shown(query)))
+              : say("of {} · where it looks · drag a bar to change its weight", at(c.positions(), c.shown(query))));
   const ShownRun run = shown_run(c);
   const HeadId head = document.selected;
   const RowBarsOptions::Room size{c.room(), row_height - 30};

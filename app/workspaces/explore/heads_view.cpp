@@ -12,6 +12,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/shown_run.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/trace/query_rows.h"
 #include "viz/scene/head_rows.h"
 #include "viz/scene/map_cells.h"
@@ -56,13 +57,13 @@ void sort(QueryRows& rows, std::optional<Index> key) {
 }  // namespace
 
 void HeadsView::order_choice(const PageContext& c, Index query) {
-  static constexpr const char* orders[] = {"by layer", "strongest first"};
+  static constexpr const char* orders[] = {to_say("by layer"), to_say("strongest first")};
   const float top = ImGui::GetCursorPosY(), width = segmented_width(c.ui, orders);
   {
     const UseFont font(c.ui, c.ui.body());
     ImGui::AlignTextToFramePadding();
     const double room = c.room() - static_cast<double>(width / c.ui.scale) - 16;
-    const std::string says = fmt::format("Where {} looks, in every head", token_word(c.positions(), c.shown(query)));
+    const std::string says = say("Where {} looks, in every head", token_word(c.positions(), c.shown(query)));
     text_line(c.ui, elided(says, c.ui.body(), std::max(room, 40.0), c.ui.fonts));
   }
   ImGui::SameLine();
@@ -71,8 +72,8 @@ void HeadsView::order_choice(const PageContext& c, Index query) {
   int order = strongest_first_ ? 1 : 0;
   if (segmented(c.ui, "order of heads", orders, order)) strongest_first_ = order == 1;
   if (ImGui::IsItemHovered())
-    tooltip(c.ui,
-            {"Order of the heads", "strongest first: by the weight on the pinned key, else by the row's largest"});
+    tooltip(c.ui, {said("Order of the heads"),
+                   said("strongest first: by the weight on the pinned key, else by the row's largest")});
   ImGui::SetCursorPosY(top + c.ui.px(toolbar));
 }
 
@@ -129,11 +130,12 @@ void HeadsView::draw(const PageContext& c, Index query, double width, double hei
         c.hovered.head = head;
         c.hovered.query = query;
         c.hovered.key = c.words() ? c.words()->tokens_of(to).begin : to;
-        tooltip(c.ui, {fmt::format("Layer {} Head {}: {}", head.layer, head.head,
-                                   weight_says(c.positions(), run.minus ? MapKind::difference : MapKind::probability,
-                                               at, to, weight)),
-                       fmt::format("query {}, key {} · {}[{}, {}]", at, to, map_name(*c.trace(), head), at, to),
-                       "click to select the head"});
+        tooltip(
+            c.ui,
+            {say("Layer {} Head {}: {}", head.layer, head.head,
+                 weight_says(c.positions(), run.minus ? MapKind::difference : MapKind::probability, at, to, weight)),
+             say("query {}, key {} · {}[{}, {}]", at, to, map_name(*c.trace(), head), at, to),
+             said("click to select the head")});
         if (touch.clicked) c.editor.select(head);
       }
     }

@@ -6,16 +6,16 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "core/analysis/learnt_language.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
 
 std::string departure_text(const LanguageFit& fit, const std::string& text) {
   const std::string word = printable(text.substr(fit.word.begin, fit.word.end - fit.word.begin), 40);
-  if (!fit.known) return fmt::format("“{}” is no word of the language that this model learnt.", word);
-  return fit.word.begin == 0
-             ? fmt::format("No text of the language that this model learnt begins with “{}”.", word)
-             : fmt::format("No text of the language that this model learnt goes on with “{}” here.", word);
+  if (!fit.known) return say("“{}” is no word of the language that this model learnt.", word);
+  return fit.word.begin == 0 ? say("No text of the language that this model learnt begins with “{}”.", word)
+                             : say("No text of the language that this model learnt goes on with “{}” here.", word);
 }
 
 void LanguageLine::draw(const PageContext& c) {
@@ -35,11 +35,11 @@ void LanguageLine::draw(const PageContext& c) {
   const UseFont font(c.ui, c.ui.body());
   paragraph(c.ui, departure_text(*fit, answer_.last_key()->text), c.ui.theme.text);
   if (fit->nearest.empty() || fit->nearest == now.text) return;
-  paragraph(c.ui, fmt::format("Nearest: {}", printable(fit->nearest, 400)), c.ui.theme.muted);
-  if (button(c.ui, "Take the nearest", c.ui.px(24))) c.editor.set_text(fit->nearest);
+  paragraph(c.ui, say("Nearest: {}", printable(fit->nearest, 400)), c.ui.theme.muted);
+  if (button(c.ui, to_say("Take the nearest"), c.ui.px(24))) c.editor.set_text(fit->nearest);
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-    tooltip(c.ui, {"The beginning of a text of its language that takes the fewest changes of words",
-                   "outside of its language a model of this size says nothing that means anything"});
+    tooltip(c.ui, {said("The beginning of a text of its language that takes the fewest changes of words"),
+                   said("outside of its language a model of this size says nothing that means anything")});
 }
 
 }  // namespace headscope

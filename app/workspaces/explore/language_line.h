@@ -6,6 +6,7 @@
 
 #include "app/state/answer.h"
 #include "app/workspaces/page_context.h"
+#include "core/base/words.h"
 #include "core/train/language_fit.h"
 
 namespace headscope {
@@ -20,7 +21,7 @@ class LanguageLine {
     std::string text;
     bool operator==(const Asked&) const = default;
   };
-  Answer<Asked, LanguageFit> answer_{{"language", "reading the text as the model's language", true},
+  Answer<Asked, LanguageFit> answer_{{"language", to_say("reading the text as the model's language"), true},
                                      Answer<Asked, LanguageFit>::OnFailure::keep};
 };
 

@@ -10,6 +10,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/trace/token_search.h"
 
 namespace headscope {
@@ -18,15 +19,18 @@ namespace {
 
 constexpr Index long_map = 192;  // tokens: the bar is there unasked beyond them, where cells are small
 constexpr double bar_height = 35, control_height = 27;  // as segmented()
-constexpr const char* scopes[] = {"all rows", "pinned row"};
+constexpr const char* scopes[] = {to_say("all rows"), to_say("pinned row")};
 
 /// "2nd strongest cell", "strongest cell of the row".
 std::string rank_words(Index rank, bool of_row) {
   const Index number = rank + 1, last = number % 10;
   const bool teens = number % 100 / 10 == 1;
-  const char* ending = teens ? "th" : last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th";
-  return (number == 1 ? std::string("strongest cell") : fmt::format("{}{} strongest cell", number, ending)) +
-         (of_row ? " of the row" : "");
+  if (number == 1) return of_row ? said("strongest cell of the row") : said("strongest cell");
+  const std::string place = teens || last == 0 || last > 3 ? say("{}th", number)
+                            : last == 1                    ? say("{}st", number)
+                            : last == 2                    ? say("{}nd", number)
+                                                           : say("{}rd", number);
+  return of_row ? say("{} strongest cell of the row", place) : say("{} strongest cell", place);
 }
 
 }  // namespace
@@ -46,11 +50,11 @@ double MapWalk::height(const PageContext& c, const AttentionMap& map) {
 void MapWalk::bar(const PageContext& c, const AttentionMap& map, double width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float high = c.ui.px(control_height), gap = c.ui.px(6), between = c.ui.px(16);
-  const std::string count = matches_.empty() ? (text_.empty() ? "" : "none")
-                            : match_         ? fmt::format("{} of {}", *match_ + 1, matches_.size())
+  const std::string count = matches_.empty() ? (text_.empty() ? "" : said("none"))
+                            : match_         ? say("{} of {}", *match_ + 1, matches_.size())
                                              : fmt::format("{}", matches_.size());
   const UseFont font(c.ui, c.ui.body());
-  const std::string longest = fmt::format("{0} of {0}", std::max<std::size_t>(matches_.size(), 10));
+  const std::string longest = say("{0} of {0}", std::max<std::size_t>(matches_.size(), 10));
   const float arrows = 2 * button_width(c.ui, "<") + gap, counted = ImGui::CalcTextSize(longest.c_str()).x,
               strong = button_width(c.ui, "<") + gap + button_width(c.ui, "Next strongest"),
               scope = segmented_width(c.ui, scopes);
@@ -61,12 +65,12 @@ void MapWalk::bar(const PageContext& c, const AttentionMap& map, double width) {
   if (std::exchange(focus_, false)) ImGui::SetKeyboardFocusHere();
   const float pad = (high - ImGui::GetFontSize()) / 2;
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {c.ui.px(8), pad});
-  const bool entered = input_line(c.ui, "##find", "Find a word", text_, ImGuiInputTextFlags_EnterReturnsTrue);
+  const bool entered = input_line(c.ui, "##find", to_say("Find a word"), text_, ImGuiInputTextFlags_EnterReturnsTrue);
   ImGui::PopStyleVar();
   c.ui.name("find on the map", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   if (ImGui::IsItemHovered())
-    tooltip(c.ui, {"Find in the text (Ctrl+F)", "Enter: the next place · Shift+Enter: the one before",
-                   "in all rows: as a query, with its row pinned; in the pinned row: as a key of it"});
+    tooltip(c.ui, {said("Find in the text (Ctrl+F)"), said("Enter: the next place · Shift+Enter: the one before"),
+                   said("in all rows: as a query, with its row pinned; in the pinned row: as a key of it")});
   search(c);
   if (entered) {
     to_match(c, ImGui::GetIO().KeyShift ? -1 : 1);
@@ -85,9 +89,9 @@ void MapWalk::bar(const PageContext& c, const AttentionMap& map, double width) {
   };
   ImGui::BeginDisabled(matches_.empty());
   ImGui::SameLine(0, gap);
-  if (step("previous match", "<", {"The place before (Shift+Enter)"})) to_match(c, -1);
+  if (step("previous match", "<", {said("The place before (Shift+Enter)")})) to_match(c, -1);
   ImGui::SameLine(0, gap);
-  if (step("next match", ">", {"The next place (Enter)"})) to_match(c, 1);
+  if (step("next match", ">", {said("The next place (Enter)")})) to_match(c, 1);
   ImGui::EndDisabled();
   ImGui::SameLine(0, gap);
   const ImVec2 beside = ImGui::GetCursorScreenPos();
@@ -95,11 +99,16 @@ void MapWalk::bar(const PageContext& c, const AttentionMap& map, double width) {
   text_line(c.ui, count, c.ui.theme.muted);
   if (!count.empty()) c.ui.name("matches " + count, beside, {beside.x + counted, at.y + high});
   ImGui::SetCursorScreenPos({at.x + c.ui.px(width) - strong - scope - between, at.y});
-  const std::string whose = row(c) ? "of the pinned row" : "of the map";
-  if (step("previous strong cell", "<", {"The next stronger cell " + whose + " (Shift+N)"})) to_strong(c, -1);
+  const bool of_row = row(c).has_value();
+  if (step("previous strong cell", "<",
+           {of_row ? said("The next stronger cell of the pinned row (Shift+N)")
+                   : said("The next stronger cell of the map (Shift+N)")}))
+    to_strong(c, -1);
   ImGui::SameLine(0, gap);
-  if (step("next strong cell", "Next strongest",
-           {"Cell by cell from the strongest on, " + whose + " (N)", "pinned, and brought into view"}))
+  if (step("next strong cell", to_say("Next strongest"),
+           {of_row ? said("Cell by cell from the strongest on, of the pinned row (N)")
+                   : said("Cell by cell from the strongest on, of the map (N)"),
+            said("pinned, and brought into view")}))
     to_strong(c, 1);
   ImGui::SetCursorScreenPos({at.x + c.ui.px(width) - scope, at.y});
   int chosen = c.state().view.follow_row ? 1 : 0;
@@ -108,8 +117,8 @@ void MapWalk::bar(const PageContext& c, const AttentionMap& map, double width) {
     if (chosen == 1 && !c.state().document.query) c.editor.pin(shown_query(c, map));
   }
   if (ImGui::IsItemHovered())
-    tooltip(c.ui, {"Follow the pinned row (F)",
-                   "it stays in sight while the map is moved; search and strongest cells stay in it"});
+    tooltip(c.ui, {said("Follow the pinned row (F)"),
+                   said("it stays in sight while the map is moved; search and strongest cells stay in it")});
   ImGui::PopID();
   ImGui::SetCursorScreenPos({at.x, at.y + c.ui.px(bar_height)});
 }
@@ -190,7 +199,7 @@ void MapWalk::strong_came(const PageContext& c) {
   // Somebody has gone elsewhere meanwhile.
   if (asked.trace != shown_run(c).trace || asked.head != c.state().document.selected) return;
   if (!found->cell) {
-    c.jobs.show({Message::Level::info, "There is no further cell: all others weigh nothing", ""});
+    c.jobs.show({Message::Level::info, said("There is no further cell: all others weigh nothing"), ""});
     return;
   }
   reach(c, found->cell->query, found->cell->key);

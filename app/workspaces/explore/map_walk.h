@@ -11,6 +11,7 @@
 
 #include "app/workspaces/explore/shown_maps.h"
 #include "app/workspaces/page_context.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -59,7 +60,7 @@ class MapWalk {
   bool searched_keys_ = false;
   std::vector<Index> matches_;
   std::optional<std::size_t> match_;
-  Answer<Asked, Found> strong_{{"map.strong", "looking for strong cells"}};
+  Answer<Asked, Found> strong_{{"map.strong", to_say("looking for strong cells")}};
   bool awaited_ = false;            // the answer shall be gone to when it comes
   std::optional<Asked> reached_;    // what was asked when a strong cell was reached last, which …
   std::optional<Goal> reached_at_;  // … is this, in tokens

@@ -19,6 +19,7 @@
 #include "app/workspaces/page_context.h"
 #include "app/workspaces/pair_picker.h"
 #include "app/workspaces/scene_slot.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -126,7 +127,7 @@ class EditsPanel {
   void pairs_line(const PageContext& c, std::size_t index);
   void pairs_window(const PageContext& c);
   std::string line_, error_;
-  Answer<EditsOfRun, Pairs> answer_{{"edit pairs", "pairing the texts"}};
+  Answer<EditsOfRun, Pairs> answer_{{"edit pairs", to_say("pairing the texts")}};
   EditsOfRun of_;         // as they are now …
   Pairs pairs_;           // … and what is shown of them
   bool carried_ = false;  // over from other edits, until their own come

@@ -8,6 +8,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/explore/panels.h"
 #include "app/workspaces/shown_run.h"
+#include "core/base/words.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/meaning.h"
 #include "viz/scene/patch_map.h"
@@ -44,7 +45,7 @@ PatchValues overlay(const PageContext& c, const AttentionMap& map) {
     values.by_key = map.stats().column_mass;
     values.name = map_name(trace, map.id()) + "[sum, :]";
   }
-  values.unit = "weight";
+  values.unit = said("weight");
   values.title = trace.model.name;
   return values;
 }
@@ -101,15 +102,15 @@ void PicturePanel::brush(const PageContext& c, const SceneTouch& touch) {
 
 void PicturePanel::draw(const PageContext& c) {
   const std::filesystem::path& image = c.state().document.image;
-  section(c.ui, "PICTURE", image.empty() ? "" : image.filename().string());
-  if (button(c.ui, image.empty() ? "Open a picture…" : "Another…", c.ui.px(27)))
+  section(c.ui, said("PICTURE"), image.empty() ? "" : image.filename().string());
+  if (button(c.ui, image.empty() ? to_say("Open a picture…") : to_say("Another…"), c.ui.px(27)))
     c.app.ui.dialog = UiRequests::Dialog::open_model;
-  if (image.empty()) return note(c.ui, "This model reads pictures: drop a PNG or JPEG here.");
+  if (image.empty()) return note(c.ui, said("This model reads pictures: drop a PNG or JPEG here."));
   if (c.app.explorer.run.behind()) {
     const UseFont font(c.ui, c.ui.body());
-    paragraph(c.ui, "Not run to its end: what is shown is of what was there before.", c.ui.theme.text);
+    paragraph(c.ui, said("Not run to its end: what is shown is of what was there before."), c.ui.theme.text);
     ImGui::SameLine();
-    if (button(c.ui, "Run again (F5)", c.ui.px(27))) c.app.explorer.run.run_again();
+    if (button(c.ui, to_say("Run again (F5)"), c.ui.px(27))) c.app.explorer.run.run_again();
   }
   const Trace* trace = c.trace();
   if (!trace || !trace->picture) return;
@@ -117,10 +118,9 @@ void PicturePanel::draw(const PageContext& c) {
   const AttentionMap* map = selected_map(c);
   if (!map) return;
   const auto pinned = c.state().document.query;
-  section(
-      c.ui, "PATCHES",
-      fmt::format("{} × {}{}", picture.columns, picture.rows,
-                  pinned ? fmt::format(" · where {} looks", token_word(*trace, *pinned)) : " · attention received"));
+  section(c.ui, said("PATCHES"),
+          fmt::format("{} × {} · {}", picture.columns, picture.rows,
+                      pinned ? say("where {} looks", token_word(*trace, *pinned)) : said("attention received")));
   leading_chips(c);
   const double width = std::floor(c.room());
   const double most = static_cast<double>(ImGui::GetIO().DisplaySize.y / c.ui.scale) < 800 ? 250 : 330;
@@ -139,7 +139,8 @@ void PicturePanel::draw(const PageContext& c) {
   const SceneTouch touch = slot_.draw(c.ui, "picture", how, width, height);
   if (slot_.scene()) mark_patches(c, touch, *slot_.scene(), hidden_positions(c, picture.keys()));
   brush(c, touch);
-  note(c.ui, "Click pins a patch. Drag hides patches from the model; drag with the right button shows them again.");
+  note(c.ui,
+       said("Click pins a patch. Drag hides patches from the model; drag with the right button shows them again."));
 }
 
 }  // namespace headscope

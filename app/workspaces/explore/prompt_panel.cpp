@@ -7,6 +7,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/explore/panels.h"
 #include "app/workspaces/shown_run.h"
+#include "core/base/words.h"
 #include "core/run/masked_tokens.h"
 
 namespace headscope {
@@ -17,7 +18,7 @@ namespace {
 void mask_row(const PageContext& c) {
   const Document& document = c.state().document;
   const Trace& trace = *c.trace();
-  if (button(c.ui, "Mask 15 %", c.ui.px(24))) {
+  if (button(c.ui, to_say("Mask 15 %"), c.ui.px(24))) {
     // Drawn anew with every press: the seed counts what is masked now, so that undo and a session give the same again.
     std::uint64_t seed = 1;
     for (const MaskedPosition& each : document.masked) seed = seed * 31 + static_cast<std::uint64_t>(each.position) + 1;
@@ -34,13 +35,14 @@ void mask_row(const PageContext& c) {
     const auto kept =
         std::ranges::count_if(trace.tokens, [](const Token& t) { return t.masked && t.id == t.original; });
     const auto asked = std::ranges::count(trace.tokens, true, &Token::masked);
-    tooltip(c.ui, {"as training draws them: of the drawn tokens 80 % are masked, 10 % replaced by another, 10 % stay",
-                   fmt::format("now asked for: {}, of which {} stand there as they are", asked, kept),
-                   "right click a token, or K, masks the one"});
+    tooltip(c.ui,
+            {said("as training draws them: of the drawn tokens 80 % are masked, 10 % replaced by another, 10 % stay"),
+             say("now asked for: {}, of which {} stand there as they are", asked, kept),
+             said("right click a token, or K, masks the one")});
   }
   if (document.masked.empty()) return;
   ImGui::SameLine(0, c.ui.px(8));
-  if (button(c.ui, "Show all", c.ui.px(24))) c.editor.set_masked({});
+  if (button(c.ui, to_say("Show all"), c.ui.px(24))) c.editor.set_masked({});
 }
 
 /// A text that is edited, and the tokens of the run on screen that it was read as. They are queries and keys of the
@@ -92,11 +94,11 @@ bool written_field(const PageContext& c, PromptEdit& edit, const char* id, const
 void offer_a_part(const PageContext& c, const TooLongText& text) {
   const UseFont font(c.ui, c.ui.body());
   paragraph(c.ui,
-            fmt::format("The text has {}{} tokens; this model reads at most {}.", text.counted ? "" : "at least ",
-                        text.tokens, text.context),
+            text.counted
+                ? say("The text has {} tokens; this model reads at most {}.", text.tokens, text.context)
+                : say("The text has at least {} tokens; this model reads at most {}.", text.tokens, text.context),
             c.ui.theme.text);
-  const std::string first = fmt::format("Keep first {}", text.context),
-                    last = fmt::format("Keep last {}", text.context);
+  const std::string first = say("Keep first {}", text.context), last = say("Keep last {}", text.context);
   if (button(c.ui, first.c_str(), c.ui.px(27))) c.editor.set_too_long(RunRequest::TooLong::keep_first);
   const float room = button_width(c.ui, last.c_str()) + c.ui.px(8);
   if (ImGui::GetItemRectMax().x + room < ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x)
@@ -122,22 +124,22 @@ void PromptPanel::source_and_target(const PageContext& c) {
   const bool low = ImGui::GetIO().DisplaySize.y / c.ui.scale < 800;
   const Trace* whole = c.whole();
   const Stack stack = document.stack;
-  section(c.ui, "SOURCE", "the encoder reads it");
+  section(c.ui, said("SOURCE"), said("the encoder reads it"));
   const Written source{document.source, whole ? whole->encoder.get() : nullptr, stack == Stack::encoder,
                        stack != Stack::decoder};
-  if (written_field(c, source_, "##source", source, low ? 3 : 5, "Write a text to translate …"))
+  if (written_field(c, source_, "##source", source, low ? 3 : 5, said("Write a text to translate …")))
     c.editor.set_source(source_.text());
-  section(c.ui, "TARGET", "the decoder reads it and goes on");
+  section(c.ui, said("TARGET"), said("the decoder reads it and goes on"));
   const Written target{document.text, whole, stack != Stack::encoder, stack == Stack::decoder};
-  if (written_field(c, edit_, "##prompt", target, low ? 3 : 5, "Empty: only the token that begins it"))
+  if (written_field(c, edit_, "##prompt", target, low ? 3 : 5, said("Empty: only the token that begins it")))
     c.editor.set_text(edit_.text());
-  if (button(c.ui, "Write target", c.ui.px(24))) c.app.explorer.run.write_target();
+  if (button(c.ui, to_say("Write target"), c.ui.px(24))) c.app.explorer.run.write_target();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-    tooltip(c.ui, {"The model writes it: at every step the most probable token, until the one that ends texts",
-                   "edits act meanwhile; Generate shows the steps, and samples"});
+    tooltip(c.ui, {said("The model writes it: at every step the most probable token, until the one that ends texts"),
+                   said("edits act meanwhile; Generate shows the steps, and samples")});
   if (document.text.empty()) return;
   ImGui::SameLine(0, c.ui.px(8));
-  if (button(c.ui, "Empty it", c.ui.px(24))) c.editor.set_text("");
+  if (button(c.ui, to_say("Empty it"), c.ui.px(24))) c.editor.set_text("");
 }
 
 void PromptPanel::draw(const PageContext& c) {
@@ -147,9 +149,9 @@ void PromptPanel::draw(const PageContext& c) {
   if (translates) {
     source_and_target(c);
   } else {
-    section(c.ui, "PROMPT");
+    section(c.ui, said("PROMPT"));
     const int most_lines = ImGui::GetIO().DisplaySize.y / c.ui.scale < 800 ? 4 : 8;
-    if (written_field(c, edit_, "##prompt", {document.text, trace}, most_lines, "Write a text …"))
+    if (written_field(c, edit_, "##prompt", {document.text, trace}, most_lines, said("Write a text …")))
       c.editor.set_text(edit_.text());
     chat_.draw(c);
   }
@@ -157,32 +159,33 @@ void PromptPanel::draw(const PageContext& c) {
   if (c.results().too_long) offer_a_part(c, *c.results().too_long);
   if (c.app.explorer.run.behind()) {
     const UseFont font(c.ui, c.ui.body());
-    paragraph(c.ui, "Not run to its end: the pictures are of what was there before.", c.ui.theme.text);
-    if (button(c.ui, "Run again (F5)", c.ui.px(27))) c.app.explorer.run.run_again();
+    paragraph(c.ui, said("Not run to its end: the pictures are of what was there before."), c.ui.theme.text);
+    if (button(c.ui, to_say("Run again (F5)"), c.ui.px(27))) c.app.explorer.run.run_again();
   }
   ImGui::Dummy({0, c.ui.px(2)});
   if (!trace) {
     if (translates ? document.source.empty() : document.text.empty() && document.ids.empty())
-      section(c.ui, "TOKENS", translates ? "write a source above" : "write a text above");
+      section(c.ui, said("TOKENS"), translates ? said("write a source above") : said("write a text above"));
     return;
   }
   if (trace->between_texts()) return tokens_.draw_capture(c);
   const std::string part = part_read(*trace);
   const bool words = c.words() != nullptr;
   const auto pinned = TokenStrip::pinned_row(c, selected_map(c));
-  const std::string shaded = pinned
-                                 ? fmt::format("shaded by where {} looks", token_word(c.positions(), c.shown(*pinned)))
-                                 : "shaded by attention received";
-  section(c.ui, words ? "WORDS" : "TOKENS",
-          words ? fmt::format("{} of {} tokens · {}", c.words()->words(), trace->tokens.size(), shaded)
+  const std::string shaded = pinned ? say("shaded by where {} looks", token_word(c.positions(), c.shown(*pinned)))
+                                    : said("shaded by attention received");
+  section(c.ui, words ? said("WORDS") : said("TOKENS"),
+          words ? say("{} of {} tokens · {}", c.words()->words(), trace->tokens.size(), shaded)
           : c.state().view.text_unit == TextUnit::words
-              ? fmt::format("{} · too many words to be shown as words", trace->tokens.size())
-          : part.empty() ? fmt::format("{} · {}{}", trace->tokens.size(), shaded,
-                                       pinned                         ? ""
-                                       : asks_for_tokens(c.results()) ? " · click to pin, right click to mask"
-                                                                      : " · click to pin")
-                         : fmt::format("the {} {} of the text", part, trace->tokens.size()));
-  if (!part.empty() && button(c.ui, "Read another part", c.ui.px(24)))
+              ? say("{} · too many words to be shown as words", trace->tokens.size())
+          : part.empty()    ? fmt::format("{} · {}{}", trace->tokens.size(), shaded,
+                                       pinned ? std::string()
+                                                 : fmt::format(" · {}", asks_for_tokens(c.results())
+                                                                            ? said("click to pin, right click to mask")
+                                                                            : said("click to pin")))
+             : part == "first" ? say("the first {} of the text", trace->tokens.size())
+                            : say("the last {} of the text", trace->tokens.size()));
+  if (!part.empty() && button(c.ui, to_say("Read another part"), c.ui.px(24)))
     c.editor.set_too_long(RunRequest::TooLong::refuse);
   if (asks_for_tokens(c.results())) mask_row(c);
   tokens_.draw(c);

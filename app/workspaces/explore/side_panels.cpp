@@ -14,6 +14,7 @@
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/map_cells.h"
 
@@ -23,7 +24,7 @@ namespace {
 
 std::string number(double value, std::string_view unit) {
   if (std::isnan(value)) return "–";
-  return fmt::format("{:.2f}{}{}", value, unit.empty() ? "" : " ", unit);
+  return fmt::format("{:.2f}{}{}", value, unit.empty() ? "" : " ", said_view(unit));
 }
 
 /// Those with a picture here, so that the column keeps room for what follows from them; the others are written below,
@@ -37,14 +38,15 @@ bool usual_mask(const MaskForm& form) {
 }  // namespace
 
 void SoftmaxPanel::draw(const PageContext& c) {
-  section(c.ui, "SOFTMAX");
-  static constexpr const char* scopes[] = {"This head", "Layer", "All heads"};
+  section(c.ui, said("SOFTMAX"));
+  static constexpr const char* scopes[] = {to_say("This head"), to_say("Layer"), to_say("All heads")};
   int scope = static_cast<int>(c.state().view.edit_scope);
   if (segmented(c.ui, "edit scope", scopes, scope)) c.editor.view().edit_scope = static_cast<EditScope>(scope);
   if (holds_state(c.results()))
-    return note(c.ui, "A state space has no softmax, and so no temperature: its weights may have any sign and size.");
+    return note(c.ui,
+                said("A state space has no softmax, and so no temperature: its weights may have any sign and size."));
   double tau = temperature_of(c.edits(), c.state().document.selected);
-  if (slider(c.ui, "Temperature", tau, {0.05, 20, 1, true, "", 2})) c.editor.set_temperature(tau);
+  if (slider(c.ui, to_say("Temperature"), tau, {0.05, 20, 1, true, "", 2})) c.editor.set_temperature(tau);
   const auto detail = c.results().detail;
   if (!detail) return;
   const double width = std::floor(c.room());
@@ -52,7 +54,7 @@ void SoftmaxPanel::draw(const PageContext& c) {
     LineChart chart;
     chart.width = width;
     chart.height = 112;
-    chart.y_title = "entropy against temperature, nats";
+    chart.y_title = said("entropy against temperature, nats");
     chart.y_low = 0;
     chart.log_x = true;
     chart.x_ticks = {0.05, 0.2, 1, 5, 20};
@@ -64,13 +66,14 @@ void SoftmaxPanel::draw(const PageContext& c) {
 }
 
 void MaskPanel::draw(const PageContext& c) {
-  section(c.ui, "MASK", "of the same heads · more in Analyse");
+  section(c.ui, said("MASK"), said("of the same heads · more in Analyse"));
   if (c.trace() && c.trace()->between_texts()) {
     const UseFont font(c.ui, c.ui.body());
-    return paragraph(c.ui,
-                     "The keys are of another text than the queries: no distance counts here. Hide cells with the tool "
-                     "“mask” on the map.",
-                     c.ui.theme.muted);
+    return paragraph(
+        c.ui,
+        said("The keys are of another text than the queries: no distance counts here. Hide cells with the tool "
+             "“mask” on the map."),
+        c.ui.theme.muted);
   }
   const std::string own = c.results().own_mask(c.state().document.stack);  // needs no edit
   const std::string current = mask_of(c.edits(), c.state().document.selected);
@@ -116,8 +119,8 @@ void MaskPanel::draw(const PageContext& c) {
                                : c.ui.theme.faint),
                  std::string(form.id).c_str());
     if (hovered)
-      tooltip(c.ui, {std::string(form.title) + ": " + spec, std::string(form.meaning),
-                     "query i sees key j where " + std::string(form.predicate), std::string(form.source)});
+      tooltip(c.ui, {fmt::format("{}: {}", said_view(form.title), spec), std::string(said_view(form.meaning)),
+                     say("query i sees key j where {}", said_view(form.predicate)), std::string(form.source)});
   }
   if (!ImGui::IsAnyItemActive() && error_.empty()) spec_ = current.empty() ? own : current;
   {
@@ -137,7 +140,7 @@ void MaskPanel::draw(const PageContext& c) {
 }
 
 void draw_facts(const PageContext& c) {
-  section(c.ui, "THIS HEAD", "what chance gives in grey");
+  section(c.ui, said("THIS HEAD"), said("what chance gives in grey"));
   const HeadFacts* facts = c.facts();
   const int row = facts ? facts->row(c.state().document.selected) : -1;
   if (row < 0) return;
@@ -145,7 +148,7 @@ void draw_facts(const PageContext& c) {
                                       "mean_distance",   "max_weight",       "prefix_matching",
                                       "duplicate_token", "previous_token",   "self_attention"};
   if (!has_probabilities(facts->trace->map(c.state().document.selected))) {
-    note(c.ui, "Its weights are no probabilities: what is said of those alone has no number here.");
+    note(c.ui, said("Its weights are no probabilities: what is said of those alone has no number here."));
     shown.insert(shown.begin(), "row_mass");
   }
   for (const std::string_view id : shown) {
@@ -156,16 +159,16 @@ void draw_facts(const PageContext& c) {
     const Color strong = rgb(0xFFB13B);
     const std::string expected = number(chance, "");
     const bool high = m.high <= 1 && !std::isnan(chance) && value > 0.4 && value > 3 * chance;
-    std::vector<std::string> tip{std::string(m.title)};
+    std::vector<std::string> tip{std::string(said_view(m.title))};
     if (const std::string why = why_silent(m, facts->trace->map(head)); !why.empty())
-      tip.push_back("no number: " + why);
+      tip.push_back(say("no number: {}", why));
     else if (std::isnan(value))
-      tip.emplace_back("no number: this text has nothing to measure it on");
-    tip.emplace_back(m.formula);
-    tip.push_back(fmt::format("from {}, F32, {} tokens", map_name(*facts->trace, head), facts->trace->tokens.size()));
-    tip.push_back(fmt::format("chance: {}", std::isnan(chance) ? "none" : number(chance, m.unit)));
+      tip.emplace_back(said("no number: this text has nothing to measure it on"));
+    tip.emplace_back(said_view(m.formula));
+    tip.push_back(say("from {}, F32, {} tokens", map_name(*facts->trace, head), facts->trace->tokens.size()));
+    tip.push_back(say("chance: {}", std::isnan(chance) ? said("none") : number(chance, m.unit)));
     tip.emplace_back(m.source);
-    fact(c.ui, std::string(m.title), number(value, m.unit), high ? &strong : nullptr, tip, &expected);
+    fact(c.ui, std::string(said_view(m.title)), number(value, m.unit), high ? &strong : nullptr, tip, &expected);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "app/widgets/controls.h"
 #include "app/workspaces/shown_run.h"
+#include "core/base/words.h"
 #include "core/run/masked_tokens.h"
 #include "viz/scene/map_cells.h"
 
@@ -127,18 +128,17 @@ void TokenStrip::draw(const PageContext& c) {
 void TokenStrip::draw_capture(const PageContext& c) {
   const Trace& trace = *c.trace();
   const auto pinned = pinned_row(c, selected_map(c));
-  const std::string shaded = pinned
-                                 ? fmt::format("shaded by where {} looks", query_word(c.positions(), c.shown(*pinned)))
-                                 : "shaded by attention received";
+  const std::string shaded = pinned ? say("shaded by where {} looks", query_word(c.positions(), c.shown(*pinned)))
+                                    : said("shaded by attention received");
   if (trace.between_texts()) {
-    section(c.ui, "QUERIES", fmt::format("{} · click to pin", trace.query_tokens.size()));
+    section(c.ui, said("QUERIES"), say("{} · click to pin", trace.query_tokens.size()));
     queries(c);
   }
   section(c.ui,
-          trace.between_texts() ? "KEYS"
-          : trace.picture       ? "PATCHES"
-          : c.words()           ? "WORDS"
-                                : "TOKENS",
+          trace.between_texts() ? said("KEYS")
+          : trace.picture       ? said("PATCHES")
+          : c.words()           ? said("WORDS")
+                                : said("TOKENS"),
           fmt::format("{} · {}", c.positions().tokens.size(), shaded));
   draw(c);
 }

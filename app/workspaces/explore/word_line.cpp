@@ -8,6 +8,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/explore/choices.h"
+#include "core/base/words.h"
 #include "core/metrics/metric.h"
 #include "viz/scene/text.h"
 
@@ -51,7 +52,7 @@ void WordLine::wish(WordRequest now) {
 
 /// Asks for what is pinned, once it has stood still for a moment: not at every step of a slider.
 void WordLine::keep_up(const PageContext& c) {
-  if (!controller_) controller_.emplace(c.jobs, "word", "asking what the word looks at");
+  if (!controller_) controller_.emplace(c.jobs, "word", to_say("asking what the word looks at"));
   controller_->frame();
   const Index row = std::min<Index>(*c.state().document.query, static_cast<Index>(c.trace()->queries().size()) - 1);
   if (seen_ != c.results().run || !wished_ || wished_->row != row) wish({.run = c.results().run->request, .row = row});
@@ -74,10 +75,10 @@ void WordLine::draw(const PageContext& c) {
     keep_up(c);
   else
     rest();
-  if (section_with_cross(c, "THIS WORD", "what heads do from here",
-                         "Put this away. Answers about a word, in the palette, brings it back"))
+  if (section_with_cross(c, said("THIS WORD"), said("what heads do from here"),
+                         said("Put this away. Answers about a word, in the palette, brings it back")))
     c.app.settings.word_answers = false;
-  if (!pinned) return note(c.ui, "Click a word, in the text or beside the map: what do heads do from there?");
+  if (!pinned) return note(c.ui, said("Click a word, in the text or beside the map: what do heads do from there?"));
   using Phase = SweepController::Phase;
   const Phase phase = controller_->phase();
   // Half-way the look that the answer needs most might be another; of the word before, it is there until then.
@@ -87,8 +88,8 @@ void WordLine::draw(const PageContext& c) {
     if (current && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {found_->provenance});
   } else {
     note(c.ui, phase == Phase::failed      ? controller_->error().c_str()
-               : phase == Phase::cancelled ? "Stopped."
-                                           : "Heads are asked what they do from here …");
+               : phase == Phase::cancelled ? said("Stopped.")
+                                           : said("Heads are asked what they do from here …"));
   }
   ImGui::Dummy({0, c.ui.px(2)});
   things_to_look_at(c);
@@ -98,25 +99,25 @@ void WordLine::things_to_look_at(const PageContext& c) {
   Choices choice(c);
   const bool waiting = wished_ && asked_ != wished_ && !allowed_ && passes_seconds(c, 1) > patience;
   const bool stopped = controller_->phase() == SweepController::Phase::cancelled && asked_ == wished_;
-  if ((waiting || stopped) && choice(stopped ? "Ask again" : "Ask what it looks at")) {
+  if ((waiting || stopped) && choice(stopped ? to_say("Ask again") : to_say("Ask what it looks at"))) {
     allowed_ = true;
     asked_.reset();
   }
   if (answered() && asked_ == wished_ && !found_->looks.empty()) {
     const WordLook& look = found_->looks.front();
-    if (choice("Look at head " + to_string(look.head))) {
+    if (choice(say("Look at head {}", to_string(look.head)))) {
       c.editor.select(look.head);
       c.editor.pin(found_->request.row, look.key);
     }
-    choice.change(without_look(found_->request, look), "Hide it from this word", "Show it again");
+    choice.change(without_look(found_->request, look), to_say("Hide it from this word"), to_say("Show it again"));
   }
   View& view = c.editor.view();
   if (view.head_view != HeadView::heads) {
-    if (choice("This word in all heads")) before_ = std::exchange(view.head_view, HeadView::heads);
-  } else if (choice("Back to one head")) {
+    if (choice(to_say("This word in all heads"))) before_ = std::exchange(view.head_view, HeadView::heads);
+  } else if (choice(to_say("Back to one head"))) {
     view.head_view = before_;
   }
-  if (choice("Unpin")) c.editor.pin(std::nullopt);
+  if (choice(to_say("Unpin"))) c.editor.pin(std::nullopt);
 }
 
 }  // namespace headscope

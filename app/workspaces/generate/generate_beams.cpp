@@ -12,6 +12,7 @@
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/generate/generate_workspace.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -51,21 +52,21 @@ void GenerateWorkspace::reveal(const Ui& ui, const Scene& scene, std::optional<s
 }
 
 void GenerateWorkspace::beams(Ui& ui, AppContext& app) {
-  note(ui,
-       "Several texts at once: at every step all continuations of the kept texts are compared, and the most probable "
-       "ones are kept. Nothing is drawn at random.");
+  note(ui, said("Several texts at once: at every step all continuations of the kept texts are compared, and the most "
+                "probable "
+                "ones are kept. Nothing is drawn at random."));
   const auto& tree = controller_.beams();
   if (!tree)
-    return empty_state(ui, controller_.searching() ? "Searching …" : "Waiting",
-                       "The best continuations of the prompt are looked for, several at a time.");
+    return empty_state(ui, controller_.searching() ? said("Searching …") : said("Waiting"),
+                       said("The best continuations of the prompt are looked for, several at a time."));
   const BeamSettings& searched = *controller_.searched();
   const auto followed = controller_.followed();
   if (controller_.searching()) ui.pictures.passing = "a search that had not come to its end";
   if (followed) ui.pictures.passing = "a text of the tree that was being followed";
-  section(ui, "TREE",
-          controller_.searching() ? "searching …"
-          : followed              ? "Esc: back to the text from before"
-                                  : words_of(searched) + " · click a token to look at its text");
+  section(ui, said("TREE"),
+          controller_.searching() ? said("searching …")
+          : followed              ? said("Esc: back to the text from before")
+                                  : say("{} · click a token to look at its text", words_of(searched)));
   tree_.want(app.explorer.jobs, ui, tree,
              fmt::format("{} {}", controller_.shows_dropped(), followed ? std::to_string(*followed) : ""),
              [tree, followed, with = controller_.shows_dropped(), model = controller_.model()](const Style& style) {
@@ -94,44 +95,46 @@ void GenerateWorkspace::beams(Ui& ui, AppContext& app) {
     if (clicked) return controller_.follow(*clicked);
   }
   if (!followed) return;
-  section(ui, "TEXT", "of the chosen beam · click a token to see where it looked, ← and → walk");
+  section(ui, said("TEXT"), said("of the chosen beam · click a token to see where it looked, ← and → walk"));
   chips(ui, ui.px(84));
   source(ui);
   ImGui::Dummy({0, ui.px(2)});
-  if (button(ui, "Heads and choices on the tape")) app.settings.pages[id()] = "tape";
+  if (button(ui, to_say("Heads and choices on the tape"))) app.settings.pages[id()] = "tape";
   ImGui::SameLine();
-  if (button(ui, "Back")) controller_.leave_beam();
+  if (button(ui, to_say("Back"))) controller_.leave_beam();
 }
 
 void GenerateWorkspace::beams_facts(Ui& ui) {
   BeamSettings& settings = controller_.beam_settings();
-  section(ui, "BEAMS", "from the prompt on");
+  section(ui, said("BEAMS"), said("from the prompt on"));
   double width = settings.width, tokens = settings.tokens;
-  if (slider(ui, "Beams", width, {1, most_beams_here, 4, false, "", 0})) settings.width = static_cast<int>(width);
+  if (slider(ui, to_say("Beams"), width, {1, most_beams_here, 4, false, "", 0}))
+    settings.width = static_cast<int>(width);
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-    tooltip(ui, {"Texts that are kept at every step", "1 is greedy: the most probable token each time"});
-  slider(ui, "Penalty", settings.length_penalty, {-2, 3, 1, false, "", 1});
+    tooltip(ui, {said("Texts that are kept at every step"), said("1 is greedy: the most probable token each time")});
+  slider(ui, to_say("Penalty"), settings.length_penalty, {-2, 3, 1, false, "", 1});
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-    tooltip(ui, {"Length penalty: a finished text scores Σ ln p ÷ tokens^penalty",
-                 "0: the sum alone, which favours short texts · above 1 long ones gain"});
+    tooltip(ui, {said("Length penalty: a finished text scores Σ ln p ÷ tokens^penalty"),
+                 said("0: the sum alone, which favours short texts · above 1 long ones gain")});
   const double longest = std::clamp<double>(
       controller_.model().model->config().context - static_cast<double>(controller_.prompt()->whole->tokens.size()) + 1,
       2, most_tokens_here);
-  if (slider(ui, "Tokens", tokens, {1, longest, 16, false, "", 0})) settings.tokens = static_cast<int>(tokens);
-  static constexpr const char* ways[] = {"Usual", "At once", "To be sure"};
+  if (slider(ui, to_say("Tokens"), tokens, {1, longest, 16, false, "", 0})) settings.tokens = static_cast<int>(tokens);
+  static constexpr const char* ways[] = {to_say("Usual"), to_say("At once"), to_say("To be sure")};
   int way = static_cast<int>(settings.stopping);
   if (segmented(ui, "beam stopping", ways, way, ImGui::GetContentRegionAvail().x))
     settings.stopping = static_cast<BeamSettings::Stopping>(way);
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-    tooltip(ui, {"When the search ends, once as many texts are finished as there are beams",
-                 "usual: when the best kept one scores less than the worst finished one", "at once: then and there",
-                 "to be sure: when no text could still become better"});
-  ImGui::Checkbox("show dropped candidates", &controller_.shows_dropped());
+    tooltip(ui, {said("When the search ends, once as many texts are finished as there are beams"),
+                 said("usual: when the best kept one scores less than the worst finished one"),
+                 said("at once: then and there"), said("to be sure: when no text could still become better")});
+  check_box(ui, to_say("show dropped candidates"), controller_.shows_dropped());
 
   const auto& tree = controller_.beams();
   if (!tree) return;
   const auto followed = controller_.followed();
-  section(ui, "FINISHED", tree->beams.empty() ? "none yet" : "score · best first · click to look at one");
+  section(ui, said("FINISHED"),
+          tree->beams.empty() ? said("none yet") : said("score · best first · click to look at one"));
   for (std::size_t i = 0; i < tree->beams.size(); ++i) {
     const Beam& beam = tree->beams[i];
     const float room = ImGui::GetContentRegionAvail().x;
@@ -155,8 +158,8 @@ void GenerateWorkspace::beams_facts(Ui& ui) {
               {at.x + ui.px(8), at.y + ui.px(16)});
     draw_text(ui, draw,
               {{0, 0},
-               fmt::format("{} {}, {}", length, length == 1 ? "token" : "tokens",
-                           beam.ended ? "ended" : "cut at the last step"),
+               fmt::format("{}, {}", length == 1 ? said("1 token") : say("{} tokens", length),
+                           beam.ended ? said("ended") : said("cut at the last step")),
                ui.small(),
                ui.theme.muted,
                Anchor::start,
@@ -169,15 +172,14 @@ void GenerateWorkspace::beams_facts(Ui& ui) {
                 {{0, 0}, elided(lines[k], ui.body(), wide, ui.fonts), ui.body(), ui.theme.text, Anchor::start, 0},
                 {at.x + ui.px(26), at.y + ui.px(33 + line * static_cast<double>(k))});
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-      tooltip(ui, {words,
-                   fmt::format("Σ ln p {:.4f} over {} tokens, score {:.4f}", tree->nodes[beam.node].sum, length,
-                               beam.score),
-                   "softmax of the logits behind every prefix, full vocabulary, in double"});
+      tooltip(ui,
+              {words, say("Σ ln p {:.4f} over {} tokens, score {:.4f}", tree->nodes[beam.node].sum, length, beam.score),
+               said("softmax of the logits behind every prefix, full vocabulary, in double")});
   }
-  section(ui, "WHAT TO LOOK FOR");
-  note(ui,
-       "A text that begins with a less probable token may win in the end: greedy decoding never finds it. Beams often "
-       "differ only in a few words; a wider search finds more probable texts, not always better ones.");
+  section(ui, said("WHAT TO LOOK FOR"));
+  note(ui, said("A text that begins with a less probable token may win in the end: greedy decoding never finds it. "
+                "Beams often "
+                "differ only in a few words; a wider search finds more probable texts, not always better ones."));
 }
 
 }  // namespace headscope

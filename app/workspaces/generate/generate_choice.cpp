@@ -10,6 +10,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/generate/generate_workspace.h"
+#include "core/base/words.h"
 #include "viz/scene/candidates.h"
 
 namespace headscope {
@@ -49,7 +50,8 @@ std::string bytes_text(std::size_t bytes) {
 }
 
 void GenerateWorkspace::right(const PageContext& c) {
-  if (!controller_.prompt()) return empty_state(c.ui, "The choice of a token", "Its candidates will stand here.");
+  if (!controller_.prompt())
+    return empty_state(c.ui, said("The choice of a token"), said("Its candidates will stand here."));
   switch (study(c.app)) {
     case Study::transcript:
       return choice(c.ui, c.app);
@@ -67,14 +69,14 @@ void GenerateWorkspace::right(const PageContext& c) {
 void GenerateWorkspace::choice(Ui& ui, AppContext& app) {
   const ToldStep* told = controller_.at_cursor();
   if (!told) {
-    section(ui, "THE CHOICE", controller_.branch().ended);
-    if (!controller_.branch().ended.empty()) note(ui, "Scrub back to look at any step, or fork there.");
+    section(ui, said("THE CHOICE"), said(controller_.branch().ended));
+    if (!controller_.branch().ended.empty()) note(ui, said("Scrub back to look at any step, or fork there."));
     return;
   }
   const bool decided = controller_.cursor() < controller_.branch().steps.size();
   const GenerationStep& step = *told->step;
-  section(ui, decided ? fmt::format("STEP {}", controller_.cursor() + 1) : "THE NEXT TOKEN",
-          decided ? "click a candidate to fork" : "click a candidate to take it");
+  section(ui, decided ? say("STEP {}", controller_.cursor() + 1) : said("THE NEXT TOKEN"),
+          decided ? said("click a candidate to fork") : said("click a candidate to take it"));
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   const auto most = static_cast<std::size_t>(std::clamp((room - 330) / 23, 5.0, static_cast<double>(shown_candidates)));
@@ -97,26 +99,27 @@ void GenerateWorkspace::choice(Ui& ui, AppContext& app) {
       if (touch.clicked) return controller_.fork(controller_.cursor(), token->id);
     }
   }
-  const std::string by = step.by == GenerationStep::By::given    ? "given, not drawn"
-                         : step.by == GenerationStep::By::greedy ? "the most probable"
-                                                                 : fmt::format("seed {}", step.seed);
-  section(ui, "IN NUMBERS", decided ? by : "as the settings are now");
+  const std::string by = step.by == GenerationStep::By::given    ? said("given, not drawn")
+                         : step.by == GenerationStep::By::greedy ? said("the most probable")
+                                                                 : say("seed {}", step.seed);
+  section(ui, said("IN NUMBERS"), decided ? by : said("as the settings are now"));
   if (decided) {
-    fact(ui, "Probability", fmt::format("{:.4f}", told->probability), nullptr,
-         {"softmax of the logits, full vocabulary"});
-    fact(ui, "Rank", fmt::format("{} of {}", told->rank + 1, step.logits.dim(0)));
+    fact(ui, said("Probability"), fmt::format("{:.4f}", told->probability), nullptr,
+         {said("softmax of the logits, full vocabulary")});
+    fact(ui, said("Rank"), say("{} of {}", told->rank + 1, step.logits.dim(0)));
   }
-  fact(ui, "Entropy of the model", fmt::format("{:.3f} nats", told->entropy), nullptr,
-       {"−Σ p ln p of softmax(logits)"});
-  fact(ui, "… of what is drawn from", fmt::format("{:.3f} nats", told->entropy_kept), nullptr,
-       {"the same after temperature, top-k and top-p"});
-  fact(ui, "Tokens not cut", fmt::format("{} of {}", told->kept, step.logits.dim(0)));
-  fact(ui, "Positions read", fmt::format("{} of {}", step.computed, step.length), nullptr,
-       {"1: the cache held the others", "all: an edit looks ahead, so that each step reads the whole prefix"});
-  fact(ui, "Time of the pass", fmt::format("{:.2f} ms", step.milliseconds));
+  fact(ui, said("Entropy of the model"), say("{:.3f} nats", told->entropy), nullptr,
+       {said("−Σ p ln p of softmax(logits)")});
+  fact(ui, said("… of what is drawn from"), say("{:.3f} nats", told->entropy_kept), nullptr,
+       {said("the same after temperature, top-k and top-p")});
+  fact(ui, said("Tokens not cut"), say("{} of {}", told->kept, step.logits.dim(0)));
+  fact(ui, said("Positions read"), say("{} of {}", step.computed, step.length), nullptr,
+       {said("1: the cache held the others"),
+        said("all: an edit looks ahead, so that each step reads the whole prefix")});
+  fact(ui, said("Time of the pass"), fmt::format("{:.2f} ms", step.milliseconds));
   const bool states = controller_.model().model->config().dims.state_space();
-  fact(ui, states ? "State and rows after it" : "KV cache after it",
-       step.cache_bytes > 0 ? bytes_text(step.cache_bytes) : "none");
+  fact(ui, states ? said("State and rows after it") : said("KV cache after it"),
+       step.cache_bytes > 0 ? bytes_text(step.cache_bytes) : said("none"));
 }
 
 }  // namespace headscope

@@ -13,6 +13,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "app/workspaces/generate/generate_workspace.h"
+#include "core/base/words.h"
 #include "core/metrics/metric.h"
 #include "viz/color/color_norm.h"
 
@@ -50,7 +51,7 @@ std::string change(double nats) {
 }
 
 void waiting(const Ui& ui, const GenerationController& controller, const char* what) {
-  empty_state(ui, controller.studying() ? "Measuring …" : "Waiting", what);
+  empty_state(ui, controller.studying() ? said("Measuring …") : said("Waiting"), what);
 }
 
 std::vector<double> running_sum(const std::vector<double>& values) {
@@ -65,22 +66,26 @@ std::vector<double> running_sum(const std::vector<double>& values) {
 
 void GenerateWorkspace::cost(Ui& ui) {
   const bool state = controller_.model().model->config().dims.state_space();
-  note(ui,
-       state ? "To write token t, the model needs its state behind all tokens before it. Kept, it is as large for any "
-               "text; computed anew it costs a pass over the whole prefix, at every step."
-             : "To write token t, the model needs keys and values of all tokens before it. Kept in a cache they cost "
-               "memory; computed anew they cost a pass over the whole prefix, at every step.");
+  note(
+      ui,
+      state
+          ? said(
+                "To write token t, the model needs its state behind all tokens before it. Kept, it is as large for any "
+                "text; computed anew it costs a pass over the whole prefix, at every step.")
+          : said("To write token t, the model needs keys and values of all tokens before it. Kept in a cache they cost "
+                 "memory; computed anew they cost a pass over the whole prefix, at every step."));
   if (!controller_.costs())
     return waiting(ui, controller_,
-                   state ? "Each length is run with the state kept and without, several times."
-                         : "Each length is run with the cache and without it, several times.");
+                   state ? said("Each length is run with the state kept and without, several times.")
+                         : said("Each length is run with the cache and without it, several times."));
   ui.pictures.passing = "times that were measured";
   const std::vector<GenerationCost>& costs = *controller_.costs();
   const float half = ImGui::GetContentRegionAvail().y / 2;
   const double height = std::max(static_cast<double>(half / ui.scale) - 52, 110.0);
-  section(ui, "MILLISECONDS PER TOKEN", "measured on this machine · by tokens before it");
-  ChartSeries cached{state ? "with the state" : "with the cache", legible(ui.theme, ui.theme.accent), {}, {}, 2.25};
-  ChartSeries whole{"recomputed", legible(ui.theme, ui.theme.key), {}, {}, 2.25};
+  section(ui, said("MILLISECONDS PER TOKEN"), said("measured on this machine · by tokens before it"));
+  ChartSeries cached{
+      state ? said("with the state") : said("with the cache"), legible(ui.theme, ui.theme.accent), {}, {}, 2.25};
+  ChartSeries whole{said("recomputed"), legible(ui.theme, ui.theme.key), {}, {}, 2.25};
   ChartSeries cached_sum = cached, whole_sum = whole;
   double cached_total = 0, whole_total = 0;
   for (std::size_t i = 0; i < costs.size(); ++i) {
@@ -99,10 +104,10 @@ void GenerateWorkspace::cost(Ui& ui) {
   chart.grid = true;
   chart.x_low = 0;
   chart.y_low = 0;
-  chart.x_title = "tokens";
+  chart.x_title = said("tokens");
   chart.series = {std::move(whole), std::move(cached)};
   plot(ui, "cost per token", chart);
-  section(ui, "MILLISECONDS FOR THE WHOLE TEXT", "summed over the steps · the area under the curves above");
+  section(ui, said("MILLISECONDS FOR THE WHOLE TEXT"), said("summed over the steps · the area under the curves above"));
   chart.series = {std::move(whole_sum), std::move(cached_sum)};
   plot(ui, "cost of the text", chart);
 }
@@ -110,28 +115,28 @@ void GenerateWorkspace::cost(Ui& ui) {
 void GenerateWorkspace::cost_facts(Ui& ui) {
   const ModelDims& dims = controller_.model().model->config().dims;
   if (dims.state_space()) {
-    section(ui, "STATE", "with what it was given, kept · kB by tokens");
-    fact(ui, "The state, of any length", bytes_text(cache_bytes(dims, 0)), nullptr,
-         {"layers · d_inner · d_state · 4 bytes",
+    section(ui, said("STATE"), said("with what it was given, kept · kB by tokens"));
+    fact(ui, said("The state, of any length"), bytes_text(cache_bytes(dims, 0)), nullptr,
+         {said("layers · d_inner · d_state · 4 bytes"),
           fmt::format("{} · {} · {} · 4", dims.layers, dims.d_inner, dims.d_state)});
   } else {
-    section(ui, "KV CACHE", "keys and values of every layer · kilobytes by tokens");
+    section(ui, said("KV CACHE"), said("keys and values of every layer · kilobytes by tokens"));
   }
-  fact(ui, "Bytes per token", fmt::format("{}", cache_bytes(dims, 1) - cache_bytes(dims, 0)), nullptr,
-       {fmt::format("layers · ({}) · 4 bytes", kept_numbers(dims).words),
+  fact(ui, said("Bytes per token"), fmt::format("{}", cache_bytes(dims, 1) - cache_bytes(dims, 0)), nullptr,
+       {say("layers · ({}) · 4 bytes", said(kept_numbers(dims).words)),
         fmt::format("{} · ({}) · 4", dims.layers, kept_numbers(dims).sum)});
   if (const ModelConfig& config = controller_.model().model->config(); config.latent()) {
     const CachedNumbers needed = needed_numbers(config);
-    fact(ui, "With latents kept instead",
+    fact(ui, said("With latents kept instead"),
          fmt::format("{}", sizeof(float) * static_cast<std::size_t>(dims.layers) * needed.numbers), nullptr,
-         {fmt::format("layers · ({}) · 4 bytes", needed.words), fmt::format("{} · ({}) · 4", dims.layers, needed.sum),
-          "this program keeps keys and values themselves, so that edits of them stay"});
+         {say("layers · ({}) · 4 bytes", said(needed.words)), fmt::format("{} · ({}) · 4", dims.layers, needed.sum),
+          said("this program keeps keys and values themselves, so that edits of them stay")});
   }
   if (dims.kv_heads != dims.heads)
-    fact(ui, "With a key head per head",
+    fact(ui, said("With a key head per head"),
          fmt::format("{}", cache_bytes(dims, 1) / static_cast<std::size_t>(dims.kv_heads) *
                                static_cast<std::size_t>(dims.heads)),
-         nullptr, {fmt::format("{} query heads share {} key heads (GQA)", dims.heads, dims.kv_heads)});
+         nullptr, {say("{} query heads share {} key heads (GQA)", dims.heads, dims.kv_heads)});
   if (!controller_.costs()) return;
   const std::vector<GenerationCost>& costs = *controller_.costs();
   std::vector<double> x, y;
@@ -143,28 +148,30 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
   chart.height = 126;
   chart.grid = true;
   chart.x_low = chart.y_low = 0;
-  chart.x_title = "tokens";
+  chart.x_title = said("tokens");
   chart.series = {{"", legible(ui.theme, ui.theme.value), std::move(x), std::move(y), 2}};
   plot(ui, "cache bytes", std::move(chart));
-  section(ui, "AT THE END OF THE CONTEXT", fmt::format("{} tokens", costs.back().length));
-  fact(ui, dims.state_space() ? "A token with the state" : "A token with the cache",
+  section(ui, said("AT THE END OF THE CONTEXT"), say("{} tokens", costs.back().length));
+  fact(ui, dims.state_space() ? said("A token with the state") : said("A token with the cache"),
        fmt::format("{:.3f} ms", costs.back().cached_ms));
-  fact(ui, "A token recomputed", fmt::format("{:.3f} ms", costs.back().recomputed_ms));
-  fact(ui, "Saved", fmt::format("{:.1f} ×", costs.back().recomputed_ms / std::max(costs.back().cached_ms, 1e-9)));
-  fact(ui, dims.state_space() ? "Growth with the state" : "Growth with the cache",
+  fact(ui, said("A token recomputed"), fmt::format("{:.3f} ms", costs.back().recomputed_ms));
+  fact(ui, said("Saved"), fmt::format("{:.1f} ×", costs.back().recomputed_ms / std::max(costs.back().cached_ms, 1e-9)));
+  fact(ui, dims.state_space() ? said("Growth with the state") : said("Growth with the cache"),
        fmt::format("{:.2f} ×", costs.back().cached_ms / std::max(costs.front().cached_ms, 1e-9)), nullptr,
-       {fmt::format("time at {} tokens ÷ time at {}", costs.back().length, costs.front().length)});
-  fact(ui, "Growth recomputed",
+       {say("time at {} tokens ÷ time at {}", costs.back().length, costs.front().length)});
+  fact(ui, said("Growth recomputed"),
        fmt::format("{:.2f} ×", costs.back().recomputed_ms / std::max(costs.front().recomputed_ms, 1e-9)), nullptr,
-       {fmt::format("time at {} tokens ÷ time at {}", costs.back().length, costs.front().length)});
-  section(ui, "WHAT TO LOOK FOR");
-  note(ui, dims.state_space()
-               ? "With the state a step reads one token, and costs the same at any length. Recomputing reads t tokens, "
+       {say("time at {} tokens ÷ time at {}", costs.back().length, costs.front().length)});
+  section(ui, said("WHAT TO LOOK FOR"));
+  note(
+      ui,
+      dims.state_space()
+          ? said("With the state a step reads one token, and costs the same at any length. Recomputing reads t tokens, "
                  "O(t), so the whole text costs a power of t more. This program also keeps what each token gave, to go "
-                 "back to it: that grows."
-               : "With the cache a step reads one token: its products cost the same at any length, and only the row of "
+                 "back to it: that grows.")
+          : said("With the cache a step reads one token: its products cost the same at any length, and only the row of "
                  "scores grows, O(t). Recomputing reads t tokens, O(t) products and O(t²) scores, so the whole text "
-                 "costs a power of t more.");
+                 "costs a power of t more."));
 }
 
 // ---- streaming
@@ -189,24 +196,29 @@ bool GenerateWorkspace::never_evicts() const {
 
 void GenerateWorkspace::streaming(Ui& ui) {
   if (never_evicts())
-    return empty_state(ui, "Nothing has to go",
-                       "A state is as large for a text of any length: what it holds of old tokens fades by itself, as "
-                       "the page State of Analyse tells. There is no cache that tokens are evicted from.");
+    return empty_state(
+        ui, said("Nothing has to go"),
+        said("A state is as large for a text of any length: what it holds of old tokens fades by itself, as "
+             "the page State of Analyse tells. There is no cache that tokens are evicted from."));
   const auto view = controller_.streaming();
-  note(ui,
-       "A stream is longer than the cache may grow, so tokens are evicted: all but the last ones, or all but these and "
-       "a few of the first, on which heads of many models rest as sinks. Rotary positions are counted inside the cache "
-       "(Xiao et al., § 3.2); learned ones were added as tokens were read, and stay those of the text.");
-  if (!view) return waiting(ui, controller_, "A text of many windows is read under each policy.");
+  note(ui, said("A stream is longer than the cache may grow, so tokens are evicted: all but the last ones, or all but "
+                "these and "
+                "a few of the first, on which heads of many models rest as sinks. Rotary positions are counted inside "
+                "the cache "
+                "(Xiao et al., § 3.2); learned ones were added as tokens were read, and stay those of the text."));
+  if (!view) return waiting(ui, controller_, said("A text of many windows is read under each policy."));
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
-  section(ui, "LOSS PER TOKEN",
-          fmt::format("nats, mean of {} tokens · the line: the cache is full, the first token goes", smoothing));
+  section(ui, said("LOSS PER TOKEN"),
+          say("nats, mean of {} tokens · the line: the cache is full, the first token goes", smoothing));
   LineChart chart;
   double most = 0;
   for (std::size_t p = 0; p < view->losses.size(); ++p) {
     const auto policy = static_cast<CachePolicy>(p);
-    ChartSeries line{
-        std::string(title_of(policy)), hue_of(ui, policy), {}, {}, policy == CachePolicy::sinks ? 2.5 : 1.75};
+    ChartSeries line{std::string(said_view(title_of(policy))),
+                     hue_of(ui, policy),
+                     {},
+                     {},
+                     policy == CachePolicy::sinks ? 2.5 : 1.75};
     for (std::size_t i = 0; i < view->losses[p].size(); ++i) {
       line.x.push_back(static_cast<double>(i + 1));
       line.y.push_back(mean_of(view->losses[p], i + 1 >= smoothing ? i + 1 - smoothing : 0, i + 1));
@@ -218,25 +230,28 @@ void GenerateWorkspace::streaming(Ui& ui) {
   chart.marks = {{window, ""}};
   if (const int context = view->model.model->config().context;
       static_cast<int>(view->ids.size()) > context + context / 4)
-    chart.marks.push_back({static_cast<double>(context), "trained length"});
+    chart.marks.push_back({static_cast<double>(context), said("trained length")});
   chart.height = std::max(0.62 * room - 24, 176.0);
   chart.grid = true;
   chart.x_low = 1;
   chart.y_low = 0;
   chart.y_high = std::max(most * 1.08, 0.1);
-  chart.x_title = "token";
+  chart.x_title = said("token");
   plot(ui, "streaming loss", chart);
   // The whole cache is what nothing is lost against, unless it fails itself where no distance was ever learnt.
   const auto full = static_cast<std::size_t>(view->settings.window);
   const auto least = long_loss(*view).fails() ? static_cast<std::size_t>(CachePolicy::sinks) : 0;
-  section(ui, least == 0 ? "LOST AGAINST THE WHOLE CACHE" : "LOST AGAINST WINDOW AND SINKS",
-          "nats, summed from the first eviction on");
+  section(ui, least == 0 ? said("LOST AGAINST THE WHOLE CACHE") : said("LOST AGAINST WINDOW AND SINKS"),
+          said("nats, summed from the first eviction on"));
   chart.series.clear();
   chart.marks.clear();
   for (std::size_t p = 1; p < view->losses.size(); ++p) {
     const auto policy = static_cast<CachePolicy>(p);
-    ChartSeries line{
-        std::string(title_of(policy)), hue_of(ui, policy), {}, {}, policy == CachePolicy::sinks ? 2.5 : 1.75};
+    ChartSeries line{std::string(said_view(title_of(policy))),
+                     hue_of(ui, policy),
+                     {},
+                     {},
+                     policy == CachePolicy::sinks ? 2.5 : 1.75};
     double sum = 0;
     for (std::size_t k = full; k < view->losses[p].size(); ++k) {
       sum += view->losses[p][k] - view->losses[least][k];
@@ -253,7 +268,7 @@ void GenerateWorkspace::streaming(Ui& ui) {
 void GenerateWorkspace::streaming_facts(Ui& ui) {
   const std::string open = controller_.model().model->config().name;
   if (open != GenerationController::streaming_example) {
-    section(ui, "MODEL");
+    section(ui, said("MODEL"));
     const char* const models[] = {GenerationController::streaming_example, open.c_str()};
     int which = controller_.streams_example() ? 0 : 1;
     if (segmented(ui, "streaming model", models, which))
@@ -265,44 +280,44 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   StreamingSettings& settings = controller_.streaming_settings();
   const ModelConfig& config = (view ? view->model : controller_.model()).model->config();
   const int context = config.context;
-  section(ui, "CACHE", "tokens");
+  section(ui, said("CACHE"), said("tokens"));
   double window = settings.window, sinks = settings.sinks;
-  if (slider(ui, "Window", window, {2, static_cast<double>(std::max(context - 1, 3)), 64, false, "", 0}))
+  if (slider(ui, to_say("Window"), window, {2, static_cast<double>(std::max(context - 1, 3)), 64, false, "", 0}))
     settings.window = static_cast<int>(window);
   settings.sinks = std::clamp(settings.sinks, 1, settings.window - 1);
-  if (slider(ui, "Sinks", sinks,
+  if (slider(ui, to_say("Sinks"), sinks,
              {1, static_cast<double>(std::max(2, std::min(16, settings.window - 1))), 4, false, "", 0}))
     settings.sinks = std::clamp(static_cast<int>(sinks), 1, settings.window - 1);
   if (!view) return;
-  fact(ui, "Bytes held", bytes_text(cache_bytes(config.dims, settings.window)));
+  fact(ui, said("Bytes held"), bytes_text(cache_bytes(config.dims, settings.window)));
   const auto from = static_cast<std::size_t>(view->settings.window);
-  section(ui, "MEAN LOSS", "after the first eviction");
+  section(ui, said("MEAN LOSS"), said("after the first eviction"));
   for (std::size_t p = 0; p < view->losses.size(); ++p) {
     const auto policy = static_cast<CachePolicy>(p);
     const Color hue = hue_of(ui, policy);
-    fact(ui, std::string(title_of(policy)), nats(mean_of(view->losses[p], from, view->losses[p].size())), &hue,
-         {std::string(title_of(policy)),
-          fmt::format("mean of −ln p over tokens {} to {}", from + 1, view->losses[p].size()),
-          "edits of the document are left out here"});
+    fact(ui, std::string(said_view(title_of(policy))), nats(mean_of(view->losses[p], from, view->losses[p].size())),
+         &hue,
+         {std::string(said_view(title_of(policy))),
+          say("mean of −ln p over tokens {} to {}", from + 1, view->losses[p].size()),
+          said("edits of the document are left out here")});
   }
-  section(ui, "REST ON THE FIRST TOKEN", "weight on it");
+  section(ui, said("REST ON THE FIRST TOKEN"), said("weight on it"));
   for (std::size_t i = 0; i < std::min<std::size_t>(view->rests.size(), 3); ++i)
-    fact(ui, fmt::format("Head {}", to_string(view->rests[i].head)),
-         fmt::format("{:.2f} · chance {:.2f}", view->rests[i].share, view->rests[i].chance), nullptr,
-         {std::string(metric("sink").formula),
-          fmt::format("over the first {} tokens", std::min<std::size_t>(view->ids.size(), config.context))});
-  section(ui, "THE SAME BEFORE IT");
-  fact(ui, "All policies", nats(mean_of(view->losses[0], 0, from)), nullptr,
-       {"until the window is full nothing is evicted, and all read the same"});
-  section(ui, "TEXT");
-  fact(ui, "Tokens",
-       fmt::format("{} · {:.0f} windows", view->ids.size(),
-                   static_cast<double>(view->ids.size()) / view->settings.window));
+    fact(ui, say("Head {}", to_string(view->rests[i].head)),
+         say("{:.2f} · chance {:.2f}", view->rests[i].share, view->rests[i].chance), nullptr,
+         {std::string(said_view(metric("sink").formula)),
+          say("over the first {} tokens", std::min<std::size_t>(view->ids.size(), config.context))});
+  section(ui, said("THE SAME BEFORE IT"));
+  fact(ui, said("All policies"), nats(mean_of(view->losses[0], 0, from)), nullptr,
+       {said("until the window is full nothing is evicted, and all read the same")});
+  section(ui, said("TEXT"));
+  fact(ui, said("Tokens"),
+       say("{} · {:.0f} windows", view->ids.size(), static_cast<double>(view->ids.size()) / view->settings.window));
   if (view->given < view->ids.size())
-    fact(ui, "Of these written by the model", fmt::format("{}", view->ids.size() - view->given), nullptr,
-         {"drawn by the model itself at temperature 1", "with the seed on the left"});
-  note(ui, view->source + ".");
-  section(ui, "WHAT THIS SHOWS");
+    fact(ui, said("Of these written by the model"), fmt::format("{}", view->ids.size() - view->given), nullptr,
+         {said("drawn by the model itself at temperature 1"), said("with the seed on the left")});
+  note(ui, said(view->source) + ".");
+  section(ui, said("WHAT THIS SHOWS"));
   const auto lost = [&](CachePolicy policy) {
     const auto p = static_cast<std::size_t>(policy);
     return mean_of(view->losses[p], from, view->losses[p].size()) -
@@ -313,32 +328,31 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   std::string words;
   const LongLoss whole = long_loss(*view);
   if (!whole.fails())
-    words = fmt::format(
-        "Beside the whole cache the window alone changes the loss by {} nats per token, with {} first tokens kept by "
-        "{}. ",
-        change(window_lost), view->settings.sinks, change(sinks_lost));
+    words = say("Beside the whole cache the window alone changes the loss by {} nats per token, with {} first tokens "
+                "kept by {}.",
+                change(window_lost), view->settings.sinks, change(sinks_lost)) +
+            " ";
   if (whole.fails())
-    words += fmt::format(
-        "The whole cache itself fails past the trained length, where it meets distances that it never saw: {:.2f} nats "
-        "in place of {:.2f}. ",
-        whole.past, whole.within);
+    words += say("The whole cache itself fails past the trained length, where it meets distances that it never saw: "
+                 "{:.2f} nats "
+                 "in place of {:.2f}.",
+                 whole.past, whole.within) +
+             " ";
   if (kept > 0.05)
-    words += fmt::format(
-        "Keeping the first tokens takes {:.3f} off: without them this model reads worse (Xiao et al. 2023).", kept);
-  else if (window_lost > 0.05)
-    words += "The sinks do not bring it back: what is lost is what stood farther away than the window reaches.";
-  else
     words +=
-        fmt::format("Keeping the first tokens changes the loss by {}: this model does without them.", change(-kept));
+        say("Keeping the first tokens takes {:.3f} off: without them this model reads worse (Xiao et al. 2023).", kept);
+  else if (window_lost > 0.05)
+    words += said("The sinks do not bring it back: what is lost is what stood farther away than the window reaches.");
+  else
+    words += say("Keeping the first tokens changes the loss by {}: this model does without them.", change(-kept));
   if (const auto& rests = view->rests; kept > 0.05 && !rests.empty() && !view->rests_anew.empty()) {
     const auto anew = std::ranges::find(view->rests_anew, rests.front().head, &FirstTokenShare::head);
     if (anew->share < 0.5 * rests.front().share)
-      words += fmt::format(
-          " Reading the window anew costs {}: another token stands first there, and head {} gives it {:.2f} in place "
-          "of "
-          "{:.2f}.",
-          nats(mean_of(view->losses.back(), from, view->losses.back().size())), to_string(anew->head), anew->share,
-          rests.front().share);
+      words += " " + say("Reading the window anew costs {}: another token stands first there, and head {} gives it "
+                         "{:.2f} in place "
+                         "of {:.2f}.",
+                         nats(mean_of(view->losses.back(), from, view->losses.back().size())), to_string(anew->head),
+                         anew->share, rests.front().share);
   }
   note(ui, words);
 }
@@ -347,12 +361,12 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
 
 void GenerateWorkspace::forcing(Ui& ui) {
   const auto& view = controller_.forcing();
-  note(ui,
-       "The same text twice. Taught, the model reads the true tokens and guesses each next one. On its own, it reads "
-       "what it wrote: the first miss changes all that follows.");
-  if (!view) return waiting(ui, controller_, "The text is read token by token in both ways.");
+  note(ui, said("The same text twice. Taught, the model reads the true tokens and guesses each next one. On its own, "
+                "it reads "
+                "what it wrote: the first miss changes all that follows."));
+  if (!view) return waiting(ui, controller_, said("The text is read token by token in both ways."));
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
-  section(ui, "TOKENS", "the text · guessed after the true tokens · written freely");
+  section(ui, said("TOKENS"), said("the text · guessed after the true tokens · written freely"));
   const float gap = ui.px(4), chip = ui.px(22);
   const Color right_hue = legible(ui.theme, ui.theme.value), wrong_hue = legible(ui.theme, ui.theme.key);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
@@ -363,9 +377,9 @@ void GenerateWorkspace::forcing(Ui& ui) {
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     float x = left, y = 0;
     const auto row_names = [&] {
-      static constexpr const char* names[] = {"text", "taught", "free"};
+      static constexpr const char* names[] = {to_say("text"), to_say("taught"), to_say("free")};
       for (int row = 0; row < 3; ++row)
-        draw_text(ui, draw, {{0, 0}, names[row], ui.small(), ui.theme.muted, Anchor::start, 0},
+        draw_text(ui, draw, {{0, 0}, said(names[row]), ui.small(), ui.theme.muted, Anchor::start, 0},
                   {corner.x, corner.y + y + chip * static_cast<float>(row) + ui.px(15)});
     };
     row_names();
@@ -402,58 +416,58 @@ void GenerateWorkspace::forcing(Ui& ui) {
       ImGui::Dummy({width, 3 * chip});
       ui.name(fmt::format("forced {}", i), from, {from.x + width, from.y + 3 * chip});
       if (ImGui::IsItemHovered())
-        tooltip(ui, {fmt::format("position {}: {}", view->given + i, words[0]),
-                     fmt::format("taught: {}, −ln p of the text's token {:.3f}", words[1], view->forced_loss[i]),
-                     fmt::format("free: {}, −ln p of the text's token {:.3f}", words[2], view->free_loss[i])});
+        tooltip(ui, {say("position {}: {}", view->given + i, words[0]),
+                     say("taught: {}, −ln p of the text's token {:.3f}", words[1], view->forced_loss[i]),
+                     say("free: {}, −ln p of the text's token {:.3f}", words[2], view->free_loss[i])});
       x += width + gap;
     }
   }
   ImGui::EndChild();
   ImGui::PopStyleColor();
-  section(ui, "LOSS, SUMMED", "nats of the text's own tokens");
+  section(ui, said("LOSS, SUMMED"), said("nats of the text's own tokens"));
   const std::vector<double> taught = running_sum(view->forced_loss), free = running_sum(view->free_loss);
   LineChart chart;
-  chart.series = {{"free", wrong_hue, {}, free, 2.25}, {"taught", right_hue, {}, taught, 2.25}};
+  chart.series = {{said("free"), wrong_hue, {}, free, 2.25}, {said("taught"), right_hue, {}, taught, 2.25}};
   for (ChartSeries& line : chart.series)
     for (std::size_t i = 0; i < line.y.size(); ++i) line.x.push_back(static_cast<double>(view->given + i));
   chart.grid = true;
   chart.y_low = 0;
-  chart.x_title = "position";
+  chart.x_title = said("position");
   chart.height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 10, 126.0);
   plot(ui, "forcing loss", std::move(chart));
 }
 
 void GenerateWorkspace::forcing_facts(Ui& ui) {
-  section(ui, "GIVEN", "tokens of the prompt to begin with");
+  section(ui, said("GIVEN"), said("tokens of the prompt to begin with"));
   double given = controller_.forcing_given();
   const double most = std::max(2.0, static_cast<double>(controller_.prompt()->whole->tokens.size()) - 1);
-  if (slider(ui, "Given", given, {1, most, std::max(1.0, std::floor(most / 3)), false, "", 0}))
+  if (slider(ui, to_say("Given"), given, {1, most, std::max(1.0, std::floor(most / 3)), false, "", 0}))
     controller_.forcing_given() = static_cast<int>(given);
   const auto& view = controller_.forcing();
   if (!view) return;
   const auto agree = [&](const std::vector<std::int32_t>& guesses) {
     std::size_t hits = 0;
     for (std::size_t i = 0; i < guesses.size(); ++i) hits += guesses[i] == view->target[i];
-    return fmt::format("{} of {}", hits, guesses.size());
+    return say("{} of {}", hits, guesses.size());
   };
   const auto first_miss =
       static_cast<std::size_t>(std::ranges::mismatch(view->written, view->target).in1 - view->written.begin());
-  section(ui, "AGREEMENT", "with the text");
-  fact(ui, "Taught", agree(view->guessed));
-  fact(ui, "On its own", agree(view->written));
-  fact(ui, "First miss on its own",
-       first_miss < view->written.size() ? fmt::format("position {}", view->given + first_miss) : "none");
-  section(ui, "MEAN LOSS");
-  fact(ui, "Taught", nats(mean_of(view->forced_loss, 0, view->forced_loss.size())), nullptr,
-       {"mean of −ln p(token | true tokens before it)"});
-  fact(ui, "On its own", nats(mean_of(view->free_loss, 0, view->free_loss.size())), nullptr,
-       {"mean of −ln p(token of the text | what the model wrote)"});
-  fact(ui, "On its own, up to the first miss", nats(mean_of(view->free_loss, 0, first_miss + 1)), nullptr,
-       {"until then both read the same tokens"});
-  section(ui, "WHAT TO LOOK FOR");
+  section(ui, said("AGREEMENT"), said("with the text"));
+  fact(ui, said("Taught"), agree(view->guessed));
+  fact(ui, said("On its own"), agree(view->written));
+  fact(ui, said("First miss on its own"),
+       first_miss < view->written.size() ? say("position {}", view->given + first_miss) : said("none"));
+  section(ui, said("MEAN LOSS"));
+  fact(ui, said("Taught"), nats(mean_of(view->forced_loss, 0, view->forced_loss.size())), nullptr,
+       {said("mean of −ln p(token | true tokens before it)")});
+  fact(ui, said("On its own"), nats(mean_of(view->free_loss, 0, view->free_loss.size())), nullptr,
+       {said("mean of −ln p(token of the text | what the model wrote)")});
+  fact(ui, said("On its own, up to the first miss"), nats(mean_of(view->free_loss, 0, first_miss + 1)), nullptr,
+       {said("until then both read the same tokens")});
+  section(ui, said("WHAT TO LOOK FOR"));
   note(ui,
-       "Both use the sampling on the left and the same random numbers; choose Greedy for the most probable token. "
-       "After a miss the free text may be good in itself: its loss is measured on another text.");
+       said("Both use the sampling on the left and the same random numbers; choose Greedy for the most probable token. "
+            "After a miss the free text may be good in itself: its loss is measured on another text."));
 }
 
 }  // namespace headscope

@@ -12,6 +12,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/generate/generate_workspace.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -22,7 +23,7 @@ void GenerateWorkspace::source(Ui& ui) {
   if (!encoded) return;
   const ToldStep* told = controller_.at_cursor();
   const Tensor looked = told ? told->step->source_rows : Tensor();
-  section(ui, "SOURCE", "lit by cross-attention where this token was chosen, mean of all heads");
+  section(ui, said("SOURCE"), said("lit by cross-attention where this token was chosen, mean of all heads"));
   std::vector<double> mean(encoded->tokens.size(), 0);
   if (looked.defined())
     for (Index row = 0; row < looked.dim(0); ++row)
@@ -44,8 +45,8 @@ void GenerateWorkspace::source(Ui& ui) {
       const Touch touch = token_chip(ui, label, fmt::format("source {}", i), chip);
       if (touch.hovered && looked.defined())
         tooltip(ui, {fmt::format("{}: {:.3f}", label, mean[i]),
-                     fmt::format("mean over {} heads of the weight on source token {}", looked.dim(0), i),
-                     "decoder.blocks.{i}.cross_attn.hook_pattern, last row"});
+                     say("mean over {} heads of the weight on source token {}", looked.dim(0), i),
+                     said("decoder.blocks.{i}.cross_attn.hook_pattern, last row")});
     }
     ImGui::PopStyleVar();
   }
@@ -75,9 +76,9 @@ void GenerateWorkspace::chips(Ui& ui, float height) {
       if (touch.clicked && own) controller_.show(i - given);
       if (touch.hovered && own)
         tooltip(ui, {text.tokens[i].label,
-                     fmt::format("step {}: probability {:.4f}, rank {} of {}", i - given + 1, step->probability,
-                                 step->rank + 1, controller_.model().model->config().dims.vocab),
-                     fmt::format("drawn from {} tokens, where its share was {:.4f}", step->kept, step->share)});
+                     say("step {}: probability {:.4f}, rank {} of {}", i - given + 1, step->probability, step->rank + 1,
+                         controller_.model().model->config().dims.vocab),
+                     say("drawn from {} tokens, where its share was {:.4f}", step->kept, step->share)});
     }
     if (controller_.branch().ended.empty()) {  // where the next one will stand
       ImGui::SameLine(0, gap);
@@ -101,9 +102,9 @@ void GenerateWorkspace::scrubber(Ui& ui) {
   const bool end = controller_.cursor() == steps;
   ImGui::AlignTextToFramePadding();
   if (end)
-    ImGui::TextUnformatted("next token");
+    text_line(ui, said("next token"));
   else
-    ImGui::Text("step %d of %d", at + 1, static_cast<int>(steps));
+    text_line(ui, say("step {} of {}", at + 1, steps));
   ImGui::SameLine(ui.px(118));
   ImGui::SetNextItemWidth(
       std::max(ImGui::GetContentRegionAvail().x - button_width(ui, "Newest") - ui.px(10), ui.px(60)));
@@ -111,10 +112,10 @@ void GenerateWorkspace::scrubber(Ui& ui) {
     controller_.show(static_cast<std::size_t>(std::max(at, 0)));
   ImGui::SameLine();
   ImGui::BeginDisabled(end);
-  if (button(ui, "Newest")) controller_.show(std::numeric_limits<std::size_t>::max());
+  if (button(ui, to_say("Newest"))) controller_.show(std::numeric_limits<std::size_t>::max());
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayShort))
-    tooltip(ui, {"← and → walk the tape", "→ at its end writes one token"});
+    tooltip(ui, {said("← and → walk the tape"), said("→ at its end writes one token")});
 }
 
 }  // namespace headscope

@@ -12,6 +12,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "app/workspaces/head_cells.h"
+#include "core/base/words.h"
 #include "viz/scene/head_rows.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -21,19 +22,21 @@ namespace headscope {
 namespace {
 
 constexpr const char* study_ids[] = {"tape", "beams", "cost", "streaming", "forcing"};
-constexpr const char* study_titles[] = {"Tape", "Beams", "Cost", "Streaming", "Teacher forcing"};
+constexpr const char* study_titles[] = {to_say("Tape"), to_say("Beams"), to_say("Cost"), to_say("Streaming"),
+                                        to_say("Teacher forcing")};
 
 }  // namespace
 
 GenerateWorkspace::GenerateWorkspace(GenerationController& controller)
     : Workspace("Generate"), controller_(controller) {
-  pages_ = {{"Generation",
-             {{"tape", "Generation tape",
+  pages_ = {{to_say("Generation"),
+             {{"tape", to_say("Generation tape"),
                "token by token, temperature, top-k, top-p, nucleus, greedy decoding, fork, sampling"},
-              {"beams", "Beam search", "beams, width, length penalty, early stopping, tree of hypotheses, translation"},
-              {"cost", "KV cache: cost per step", "recompute, O(t) against O(t²), bytes of keys and values"},
-              {"streaming", "Streaming with a window", "attention sinks, StreamingLLM, eviction, Xiao 2023"},
-              {"forcing", "Teacher forcing against free running", "exposure bias, errors compounding"}}}};
+              {"beams", to_say("Beam search"),
+               "beams, width, length penalty, early stopping, tree of hypotheses, translation"},
+              {"cost", to_say("KV cache: cost per step"), "recompute, O(t) against O(t²), bytes of keys and values"},
+              {"streaming", to_say("Streaming with a window"), "attention sinks, StreamingLLM, eviction, Xiao 2023"},
+              {"forcing", to_say("Teacher forcing against free running"), "exposure bias, errors compounding"}}}};
 }
 
 GenerateWorkspace::Study GenerateWorkspace::study(const AppContext& app) const {
@@ -92,15 +95,16 @@ void GenerateWorkspace::keys(Ui&, AppContext& app) {
 
 void GenerateWorkspace::prompt(Ui& ui) {
   const auto& run = controller_.prompt();
-  section(ui, "PROMPT", run ? fmt::format("{} tokens of {}", run->whole->tokens.size(), run->whole->model.name) : "");
+  section(ui, said("PROMPT"), run ? say("{} tokens of {}", run->whole->tokens.size(), run->whole->model.name) : "");
   if (controller_.replay_refused()) {
-    note(ui, "The session's generated text was not made again. It stays in the session until another is written.");
-    if (button(ui, "Make it again")) controller_.replay_again();
+    note(ui,
+         said("The session's generated text was not made again. It stays in the session until another is written."));
+    if (button(ui, to_say("Make it again"))) controller_.replay_again();
     ImGui::Dummy({0, ui.px(4)});
   }
   if (!run)
-    return note(ui, controller_.model_continues() ? "Open a model and write a text in Explore."
-                                                  : "The open model does not say what comes next.");
+    return note(ui, controller_.model_continues() ? said("Open a model and write a text in Explore.")
+                                                  : said("The open model does not say what comes next."));
   std::string words = run->whole->text;
   if (words.empty())
     for (const Token& token : run->whole->tokens) words += token.label;
@@ -115,33 +119,35 @@ void GenerateWorkspace::prompt(Ui& ui) {
     for (const Intervention& edit : run->request.edits)
       if (edit.enabled) edits += (edits.empty() ? "" : "; ") + describe(edit);
     ImGui::Dummy({0, ui.px(2)});
-    fact(ui, "Edits at work", edits, &ui.theme.key, {"The document's edits act on every step", edits});
+    fact(ui, said("Edits at work"), edits, &ui.theme.key, {said("The document's edits act on every step"), edits});
   }
   if (controller_.prompt_changed()) {
     ImGui::Dummy({0, ui.px(2)});
-    note(ui, "Explore shows another prompt by now.");
-    if (button(ui, "Start from it")) controller_.take_prompt();
+    note(ui, said("Explore shows another prompt by now."));
+    if (button(ui, to_say("Start from it"))) controller_.take_prompt();
   }
 }
 
 void GenerateWorkspace::sampling(Ui& ui) {
   GenerationController::Settings& settings = controller_.settings();
-  section(ui, "SAMPLING", "over the full vocabulary");
-  static constexpr const char* ways[] = {"Greedy", "Sample"};
+  section(ui, said("SAMPLING"), said("over the full vocabulary"));
+  static constexpr const char* ways[] = {to_say("Greedy"), to_say("Sample")};
   int way = settings.greedy ? 0 : 1;
   if (segmented(ui, "sampling way", ways, way)) settings.greedy = way == 0;
   ImGui::BeginDisabled(settings.greedy);
-  slider(ui, "Sampling τ", settings.sampling.temperature, {0.05, 5, 1, true, "", 2});
-  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {"Temperature", "logits ÷ τ before the softmax"});
+  slider(ui, to_say("Sampling τ"), settings.sampling.temperature, {0.05, 5, 1, true, "", 2});
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+    tooltip(ui, {said("Temperature"), said("logits ÷ τ before the softmax")});
   double top_k = settings.sampling.top_k;
-  if (slider(ui, "Top-k", top_k, {0, 100, 0, false, "", 0})) settings.sampling.top_k = static_cast<int>(top_k);
+  if (slider(ui, to_say("Top-k"), top_k, {0, 100, 0, false, "", 0})) settings.sampling.top_k = static_cast<int>(top_k);
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-    tooltip(ui, {"Top-k: only the k most probable tokens", "0 keeps all · Fan et al. 2018"});
-  slider(ui, "Top-p", settings.sampling.top_p, {0.01, 1, 1, false, "", 2});
+    tooltip(ui, {said("Top-k: only the k most probable tokens"), said("0 keeps all · Fan et al. 2018")});
+  slider(ui, to_say("Top-p"), settings.sampling.top_p, {0.01, 1, 1, false, "", 2});
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-    tooltip(ui, {"Top-p: then the fewest tokens whose shares reach p", "1 keeps all · Holtzman et al. 2020"});
+    tooltip(ui,
+            {said("Top-p: then the fewest tokens whose shares reach p"), said("1 keeps all · Holtzman et al. 2020")});
   ImGui::AlignTextToFramePadding();
-  ImGui::TextUnformatted("Seed");
+  text_line(ui, said("Seed"));
   ImGui::SameLine(ui.px(96));
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   int seed = static_cast<int>(settings.seed & 0x7fffffff);
@@ -151,24 +157,25 @@ void GenerateWorkspace::sampling(Ui& ui) {
 
 void GenerateWorkspace::controls(Ui& ui, AppContext& app) {
   const GenerationBranch& branch = controller_.branch();
-  section(ui, "RUN", branch.ended.empty() ? controller_.running() ? "writing" : "" : branch.ended);
+  section(ui, said("RUN"), branch.ended.empty() ? controller_.running() ? said("writing") : "" : said(branch.ended));
   ImGui::BeginDisabled(!controller_.ready());
-  if (controller_.running() ? button(ui, "Pause") : button(ui, "Run"))
+  if (controller_.running() ? button(ui, to_say("Pause")) : button(ui, to_say("Run")))
     controller_.running() ? controller_.pause() : controller_.run();
   ImGui::SameLine();
-  if (button(ui, "Step")) controller_.step();
+  if (button(ui, to_say("Step"))) controller_.step();
   ImGui::EndDisabled();
   ImGui::SameLine();
   const bool back = controller_.cursor() < branch.steps.size();
   ImGui::BeginDisabled(!back);
-  if (button(ui, "Rewrite from here")) {
+  if (button(ui, to_say("Rewrite from here"))) {
     controller_.fork(controller_.cursor(), std::nullopt);
     controller_.run();
   }
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayShort))
-    tooltip(ui, {"A new branch from the step on screen", "drawn with the seed and settings above", "scrub back first"});
-  static constexpr const char* paces[] = {"4 / s", "8 / s", "32 / s", "Full speed"};
+    tooltip(ui, {said("A new branch from the step on screen"), said("drawn with the seed and settings above"),
+                 said("scrub back first")});
+  static constexpr const char* paces[] = {"4 / s", "8 / s", "32 / s", to_say("Full speed")};
   static constexpr double rates[] = {4, 8, 32, 0};
   int pace = static_cast<int>(std::ranges::find(rates, controller_.settings().pace) - std::begin(rates));
   if (segmented(ui, "generation pace", paces, pace)) controller_.settings().pace = rates[pace];
@@ -176,34 +183,35 @@ void GenerateWorkspace::controls(Ui& ui, AppContext& app) {
   int count = 0;
   for (auto step = branch.steps.rbegin(); step != branch.steps.rend() && count < 64; ++step)
     if (step->step->computed == 1) sum += step->step->milliseconds, ++count;
-  fact(ui, "Written", fmt::format("{} tokens", branch.steps.size()));
-  fact(ui, "The model could write", count > 0 && sum > 0 ? fmt::format("{:.0f} tokens/s", 1000 * count / sum) : "–",
+  fact(ui, said("Written"), say("{} tokens", branch.steps.size()));
+  fact(ui, said("The model could write"), count > 0 && sum > 0 ? say("{:.0f} tokens/s", 1000 * count / sum) : "–",
        nullptr,
-       {"1 ÷ mean time of a step with the cache", fmt::format("the last {} of this branch, maps recorded", count)});
+       {said("1 ÷ mean time of a step with the cache"), say("the last {} of this branch, maps recorded", count)});
   const ModelDims& dims = controller_.model().model->config().dims;
   const auto length = static_cast<int>(controller_.text()->tokens.size());
-  std::vector<std::string> terms{fmt::format("layers · tokens · ({}) · 4 bytes", kept_numbers(dims).words),
+  std::vector<std::string> terms{say("layers · tokens · ({}) · 4 bytes", said(kept_numbers(dims).words)),
                                  fmt::format("{} · {} · ({}) · 4", dims.layers, length, kept_numbers(dims).sum)};
-  if (dims.state_space()) terms.push_back("and the state, of any length: " + bytes_text(cache_bytes(dims, 0)));
-  fact(ui, dims.state_space() ? "State, and rows to go back" : "KV cache", bytes_text(cache_bytes(dims, length)),
-       nullptr, std::move(terms));
+  if (dims.state_space()) terms.push_back(say("and the state, of any length: {}", bytes_text(cache_bytes(dims, 0))));
+  fact(ui, dims.state_space() ? said("State, and rows to go back") : said("KV cache"),
+       bytes_text(cache_bytes(dims, length)), nullptr, std::move(terms));
   if (const std::size_t dropped = controller_.dropped(); dropped > 0)
-    note(ui, fmt::format("Rows and logits of the oldest {} steps were let go to stay inside {}; they are computed "
-                         "again when you look at them.",
-                         dropped, bytes_text(controller_.byte_budget())));
+    note(ui, say("Rows and logits of the oldest {} steps were let go to stay inside {}; they are computed "
+                 "again when you look at them.",
+                 dropped, bytes_text(controller_.byte_budget())));
   ImGui::Dummy({0, ui.px(2)});
-  if (button(ui, "Open in Explore")) {
+  if (button(ui, to_say("Open in Explore"))) {
     controller_.pause();
     controller_.open_in_explore();
     app.ui.workspace = workspace_index("Explore");
   }
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-    tooltip(ui, {"Prompt and continuation become the document's text", "every head of it, all metrics"});
+    tooltip(ui, {said("Prompt and continuation become the document's text"), said("every head of it, all metrics")});
 }
 
 void GenerateWorkspace::branches(Ui& ui) {
   const auto& all = controller_.branches();
-  section(ui, "BRANCHES", all.size() == 1 ? "click a candidate on the right to fork" : "click to go back to one");
+  section(ui, said("BRANCHES"),
+          all.size() == 1 ? said("click a candidate on the right to fork") : said("click to go back to one"));
   for (std::size_t i = 0; i < all.size(); ++i) {
     const GenerationBranch& branch = all[i];
     double loss = 0;
@@ -227,11 +235,11 @@ void GenerateWorkspace::branches(Ui& ui) {
       draw.AddLine({x, at.y}, {x, at.y + height / 2}, col(ui.theme.faint), 1);
       draw.AddLine({x, at.y + height / 2}, {x + ui.px(5), at.y + height / 2}, col(ui.theme.faint), 1);
     }
-    const std::string head =
-        branch.parent < 0 ? fmt::format("From the prompt · {} tokens", branch.steps.size())
-                          : fmt::format("From step {} of {} · {} tokens", branch.from + 1,
-                                        branch.parent == 0 ? "the first" : fmt::format("branch {}", branch.parent),
-                                        branch.steps.size() - branch.from);
+    const std::string head = branch.parent < 0
+                                 ? say("From the prompt · {} tokens", branch.steps.size())
+                                 : say("From step {} of {} · {} tokens", branch.from + 1,
+                                       branch.parent == 0 ? said("the first") : say("branch {}", branch.parent),
+                                       branch.steps.size() - branch.from);
     const std::string mean =
         branch.steps.empty() ? "" : fmt::format("{:.2f}", loss / static_cast<double>(branch.steps.size()));
     const double room = static_cast<double>((width - indent) / ui.scale) - 84;
@@ -239,7 +247,7 @@ void GenerateWorkspace::branches(Ui& ui) {
               {at.x + indent, at.y + ui.px(16)});
     draw_text(ui, draw,
               {{0, 0},
-               elided(words.empty() ? "nothing yet" : words, ui.small(), room + 40, ui.fonts),
+               elided(words.empty() ? said("nothing yet") : words, ui.small(), room + 40, ui.fonts),
                ui.small(),
                ui.theme.muted,
                Anchor::start,
@@ -248,8 +256,8 @@ void GenerateWorkspace::branches(Ui& ui) {
     draw_text(ui, draw, {{0, 0}, mean, ui.number(), ui.theme.muted, Anchor::end, 0},
               {end.x - ui.px(30), at.y + ui.px(16)});
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-      tooltip(ui,
-              {head, words, "the number: mean −ln p of the tokens written, in nats, under the model's own softmax"});
+      tooltip(ui, {head, words,
+                   said("the number: mean −ln p of the tokens written, in nats, under the model's own softmax")});
     if (all.size() > 1) {
       ImGui::SetCursorScreenPos({end.x - close, at.y + ui.px(4)});
       const bool gone = pressable(fmt::format("remove branch {}", branch.id).c_str(), {close, ui.px(20)});
@@ -275,22 +283,24 @@ void GenerateWorkspace::middle(const PageContext& c) {
   controller_.want(now);
   if (!controller_.prompt() || !controller_.text())
     return controller_.model_continues()
-               ? empty_state(c.ui, "Nothing to continue yet",
-                             "Open a model and write a text in Explore: the model goes on from there, token by token.")
-               : empty_state(
-                     c.ui, "This model continues no text",
-                     reads_pictures(c.results())
-                         ? "It reads a picture and tells what that shows: look at it in Explore."
-                         : "An encoder reads a whole text and tells what stands where a token is masked: mask some in "
-                           "Explore.");
+               ? empty_state(
+                     c.ui, said("Nothing to continue yet"),
+                     said("Open a model and write a text in Explore: the model goes on from there, token by token."))
+               : empty_state(c.ui, said("This model continues no text"),
+                             reads_pictures(c.results())
+                                 ? said("It reads a picture and tells what that shows: look at it in Explore.")
+                                 : said("An encoder reads a whole text and tells what stands where a token is masked: "
+                                        "mask some in "
+                                        "Explore."));
   if (controller_.running()) c.ui.pictures.passing = "a text that was being written";
   const float top = ImGui::GetCursorPosY();
   {
-    static constexpr const char* headings[] = {"The model writes", "The most probable texts", "What a cache saves",
-                                               "A cache that forgets", "Taught, and on its own"};
+    static constexpr const char* headings[] = {to_say("The model writes"), to_say("The most probable texts"),
+                                               to_say("What a cache saves"), to_say("A cache that forgets"),
+                                               to_say("Taught, and on its own")};
     const UseFont font(c.ui, c.ui.heading());
     ImGui::AlignTextToFramePadding();
-    ImGui::TextUnformatted(headings[static_cast<int>(now)]);
+    text_line(c.ui, said(headings[static_cast<int>(now)]));
   }
   const float width = segmented_width(c.ui, study_titles);
   ImGui::SameLine();
@@ -314,8 +324,8 @@ void GenerateWorkspace::middle(const PageContext& c) {
 
 void GenerateWorkspace::transcript(Ui& ui, AppContext& app) {
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
-  section(ui, "TEXT",
-          "the stronger the colour, the more the model was surprised, −ln p · click a token to see its choice");
+  section(ui, said("TEXT"),
+          said("the stronger the colour, the more the model was surprised, −ln p · click a token to see its choice"));
   chips(ui, ui.px(std::clamp(0.2 * room, 84.0, 190.0)));
   scrubber(ui);
   source(ui);
@@ -330,16 +340,16 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
   const float line = ImGui::GetCursorPosY();
   if (!told) {
     const bool past = controller_.cursor() < controller_.branch().steps.size();
-    section(ui, "ROWS OF ALL HEADS",
-            past                                 ? "let go to save memory, being computed again"
-            : controller_.branch().ended.empty() ? "being read"
-                                                 : controller_.branch().ended);
+    section(ui, said("ROWS OF ALL HEADS"),
+            past                                 ? said("let go to save memory, being computed again")
+            : controller_.branch().ended.empty() ? said("being read")
+                                                 : said(controller_.branch().ended));
     return;
   }
   const Index position = told->step->length - 1;
   const std::string label = token_label(*controller_.text(), position);
-  section(ui, "ROWS OF ALL HEADS", fmt::format("where {} {} looks while the next token is chosen", label, position));
-  static constexpr const char* scales[] = {"linear", "log"};
+  section(ui, said("ROWS OF ALL HEADS"), say("where {} {} looks while the next token is chosen", label, position));
+  static constexpr const char* scales[] = {to_say("linear"), to_say("log")};
   const float width = segmented_width(ui, scales);
   const float after = ImGui::GetCursorPosY();
   ImGui::SetCursorPos({ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width, line - ui.px(3)});
@@ -373,10 +383,10 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
   const auto [layer, head] = nth(rows->heads, touch.cell->row);
   const Index key = touch.cell->column * bin, row = Index{layer} * options.heads + head;
   if (row < told->step->rows.dim(0) && key < told->step->rows.dim(1))
-    tooltip(ui, {fmt::format("Layer {} Head {}:  {} {} → {} {}   {:.4f}", layer, head, label, position,
-                             token_label(*controller_.text(), key), key, told->step->rows.at(row, key)),
+    tooltip(ui, {say("Layer {} Head {}:  {} {} → {} {}   {:.4f}", layer, head, label, position,
+                     token_label(*controller_.text(), key), key, told->step->rows.at(row, key)),
                  fmt::format("{}[{}, {}], F32", map_name(*controller_.text(), {layer, head}), position, key),
-                 "click to select the head"});
+                 said("click to select the head")});
   if (!touch.clicked) return;
   if (controller_.prompt()->whole->encoder) app.explorer.editor.look_at(Stack::decoder);
   app.explorer.editor.select({layer, head});
@@ -384,9 +394,10 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
 
 void GenerateWorkspace::history(Ui& ui, double height) {
   const auto& steps = controller_.branch().steps;
-  section(ui, "UNCERTAINTY BY STEP", "entropy in nats · grey the model, blue what is drawn from · click to go there");
-  if (steps.empty()) return note(ui, "No token has been written yet.");
-  ChartSeries model{"model", ui.theme.muted, {}, {}}, drawn{"drawn from", ui.theme.accent, {}, {}, 2.0};
+  section(ui, said("UNCERTAINTY BY STEP"),
+          said("entropy in nats · grey the model, blue what is drawn from · click to go there"));
+  if (steps.empty()) return note(ui, said("No token has been written yet."));
+  ChartSeries model{said("model"), ui.theme.muted, {}, {}}, drawn{said("drawn from"), ui.theme.accent, {}, {}, 2.0};
   for (std::size_t i = 0; i < steps.size(); ++i) {
     for (ChartSeries* line : {&model, &drawn}) line->x.push_back(static_cast<double>(i + 1));
     model.y.push_back(steps[i].entropy);
@@ -398,7 +409,7 @@ void GenerateWorkspace::history(Ui& ui, double height) {
   chart.x_low = 1;
   chart.x_high = std::max<double>(static_cast<double>(steps.size()), 10);
   chart.y_low = 0;
-  chart.x_title = "step";
+  chart.x_title = said("step");
   if (controller_.cursor() < steps.size())
     chart.marker = Point{static_cast<double>(controller_.cursor() + 1), steps[controller_.cursor()].entropy_kept};
   chart.series = {std::move(model), std::move(drawn)};

@@ -14,6 +14,7 @@
 #include "app/workspaces/mechanisms/mechanisms_workspace.h"
 #include "core/attention/mechanism_math.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -38,7 +39,7 @@ std::string chain(const MechanismPage& page, const MechanismStep& told, Index ro
     if (step.value.shape() != told.value.shape() || step.first_row != told.first_row) continue;
     if (is_hidden(step, row, column)) return {};
     const std::string number = mechanism::brief(static_cast<double>(step.value.at(row, column)));
-    out += fmt::format("{}{} {}", links++ ? "  →  " : "", step.title, number);
+    out += fmt::format("{}{} {}", links++ ? "  →  " : "", said(step.title), number);
   }
   return links > 1 ? out : std::string();
 }
@@ -86,25 +87,26 @@ void MechanismsWorkspace::arithmetic(Ui& ui) {
   const auto value = static_cast<double>(step.value.at(row, column));
   Font strong = ui.body();
   strong.weight = 600;
-  const std::string title = step.title + "  ",
+  const std::string title = said(step.title) + "  ",
                     where = fmt::format("{}  →  {}", row_place(page, step, row), column_place(page, step, column));
-  const std::string help = controller_.pinned ? "arrow keys move it · Esc lets go" : "click a cell to keep it here";
+  const std::string help =
+      controller_.pinned ? said("arrow keys move it · Esc lets go") : said("click a cell to keep it here");
   const double help_width = ui.fonts.width(help, ui.small());
   double x = write(title, strong, ui.theme.text, 0, logical);
   x += write(where, ui.body(), ui.theme.muted, x, std::max(logical - x - help_width - 12, 20.0));
   if (x + help_width + 12 < logical) write(help, ui.small(), ui.theme.faint, logical - help_width, help_width + 1);
   y += ui.px(21);
-  const std::string sum = hidden         ? "hidden: " + page.input.rule->describe()
+  const std::string sum = hidden         ? say("hidden: {}", page.input.rule->describe())
                           : step.explain ? step.explain(row, column)
-                                         : fmt::format("{}: {}", mechanism::brief(value), step.formula);
+                                         : fmt::format("{}: {}", mechanism::brief(value), said(step.formula));
   write(sum, ui.number(), ui.theme.text, 0, logical);
   y += ui.px(20);
-  write(hidden ? step.formula : chain(page, step, row, column), ui.small(), ui.theme.muted, 0, logical);
+  write(hidden ? said(step.formula) : chain(page, step, row, column), ui.small(), ui.theme.muted, 0, logical);
   ImGui::Dummy({room, ui.px(66)});
   if (ImGui::IsItemHovered())
-    tooltip(ui, {fmt::format("{} [{}]", step.title, where), sum, step.formula,
-                 page.source == MechanismSource::Kind::head ? "Q, K, V of " + head_title(page.head) + ", F32"
-                                                            : "of the input on the right, F32"});
+    tooltip(ui, {fmt::format("{} [{}]", said(step.title), where), sum, said(step.formula),
+                 page.source == MechanismSource::Kind::head ? say("Q, K, V of {}, F32", head_title(page.head))
+                                                            : said("of the input on the right, F32")});
 }
 
 }  // namespace headscope

@@ -13,6 +13,7 @@
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/mechanisms/mechanisms_workspace.h"
+#include "core/base/words.h"
 #include "core/edits/mask_edit.h"
 #include "core/metrics/next_token.h"
 #include "viz/scene/line_chart.h"
@@ -62,7 +63,7 @@ void MechanismsWorkspace::grid(Ui& ui, AppContext& app, double cell_height, bool
     for (int head = 0; head < dims.heads && width >= ui.px(16); ++head)
       draw_text(ui, draw, {{0, 0}, std::to_string(head), font, ui.theme.faint, Anchor::middle, 0},
                 {at.x + left + static_cast<float>(head) * (width + gap) + width / 2, at.y - ui.px(6)});
-    draw_text(ui, draw, {{0, 0}, "Head", font, ui.theme.faint, Anchor::start, 0}, {at.x, at.y - ui.px(6)});
+    draw_text(ui, draw, {{0, 0}, said("Head"), font, ui.theme.faint, Anchor::start, 0}, {at.x, at.y - ui.px(6)});
   }
   for (int layer = 0; layer < dims.layers; ++layer) {
     const float y = at.y + static_cast<float>(layer) * (height + gap);
@@ -79,7 +80,12 @@ void MechanismsWorkspace::grid(Ui& ui, AppContext& app, double cell_height, bool
       if (pressable(name.c_str(), {left - gap, height})) controller_.swap_in(row, count < dims.heads);
       const Font font = ui.small();
       draw_text(ui, draw,
-                {{0, 0}, name, font, ImGui::IsItemHovered() ? ui.theme.text : ui.theme.muted, Anchor::start, 0},
+                {{0, 0},
+                 say("Layer {}", layer),
+                 font,
+                 ImGui::IsItemHovered() ? ui.theme.text : ui.theme.muted,
+                 Anchor::start,
+                 0},
                 {at.x, y + height / 2 + static_cast<float>(half_capital(font)) * ui.scale});
     }
     for (int head = 0; head < dims.heads; ++head) {
@@ -98,9 +104,10 @@ void MechanismsWorkspace::grid(Ui& ui, AppContext& app, double cell_height, bool
       draw.AddRectFilled(min, max, col(fill), ui.px(2));
       if (shown == ref) draw.AddRect(min, max, col(ui.theme.text), ui.px(2));
       if (hovered)
-        tooltip(ui,
-                {head_title({layer, head}), found == swaps.end() ? "softmax attention" : "mechanism " + found->second,
-                 on ? "click: back to softmax" : fmt::format("click: {} in this head", controller_.mechanism().name)});
+        tooltip(ui, {head_title({layer, head}),
+                     found == swaps.end() ? said("softmax attention") : say("mechanism {}", found->second),
+                     on ? said("click: back to softmax")
+                        : say("click: {} in this head", said_view(controller_.mechanism().name))});
     }
   }
   ImGui::PopID();
@@ -118,22 +125,26 @@ void MechanismsWorkspace::effect(Ui& ui, AppContext& app, bool whole) {
   const bool swapped = !swaps_of(results.run->request.edits, results.run->trace->model.dims).empty();
   const std::shared_ptr<const TextLosses> losses = results.current_losses();
   const double after = losses ? mean_loss(losses->now) : std::nan("");
-  const std::string other = results.run->request.edits.size() > 0 && !swapped ? " (of the other edits)" : "";
-  fact(ui, "Loss on this text",
+  const bool other = results.run->request.edits.size() > 0 && !swapped;
+  fact(ui, said("Loss on this text"),
        compared && losses ? fmt::format("{} → {}", number(mean_loss(losses->before)), number(after)) : number(after),
-       nullptr, {fmt::format("{}, nats", asked.loss), "before all edits → with them" + other});
+       nullptr,
+       {say("{}, nats", said(asked.loss)),
+        other ? said("before all edits → with them (of the other edits)") : said("before all edits → with them")});
   if (compared)
-    fact(ui, "KL of the answer", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
-         {"KL(before ‖ after) of the distribution where the model answers", "Σ p ln(p ÷ q) over the full vocabulary"});
+    fact(ui, said("KL of the answer"), say("{:.4f} nats", effect->change.kl), nullptr,
+         {said("KL(before ‖ after) of the distribution where the model answers"),
+          said("Σ p ln(p ÷ q) over the full vocabulary")});
   if (!whole) return;
   const bool picture = results.run->trace->model.objective == Objective::image_class;
   section(ui,
-          decoder   ? "NEXT TOKEN"
-          : picture ? "CLASS"
-                    : "MASKED TOKEN",
-          compared ? "before → after, %" : fmt::format("{}, %", asked.where));
+          decoder   ? said("NEXT TOKEN")
+          : picture ? said("CLASS")
+                    : said("MASKED TOKEN"),
+          compared ? said("before → after, %") : fmt::format("{}, %", said(asked.where)));
   if (results.run->next.empty())
-    return note(ui, decoder || picture ? "This run has no logits." : "No token is masked: right click one in Explore.");
+    return note(ui, decoder || picture ? said("This run has no logits.")
+                                       : said("No token is masked: right click one in Explore."));
   std::vector<Bar> bars;
   double largest = 1e-9;
   if (compared) {
@@ -142,7 +153,7 @@ void MechanismsWorkspace::effect(Ui& ui, AppContext& app, bool whole) {
       if (bars.size() == 6) break;
       bars.push_back({token_of(results, token.id), token.after / largest, token.before / largest,
                       fmt::format("{:.1f} → {:.1f}", 100 * token.before, 100 * token.after),
-                      fmt::format("token {}: probability {:.5f} → {:.5f}", token.id, token.before, token.after)});
+                      say("token {}: probability {:.5f} → {:.5f}", token.id, token.before, token.after)});
     }
   } else {
     for (const NextToken& token : results.run->next) largest = std::max(largest, token.probability);
@@ -150,12 +161,12 @@ void MechanismsWorkspace::effect(Ui& ui, AppContext& app, bool whole) {
       if (bars.size() == 6) break;
       bars.push_back({token_of(results, token.id), token.probability / largest, -1,
                       fmt::format("{:.1f} %", 100 * token.probability),
-                      fmt::format("token {}: softmax of the logits over the full vocabulary", token.id)});
+                      say("token {}: softmax of the logits over the full vocabulary", token.id)});
     }
   }
   bar_list(ui, "mechanism next", bars);
   if (!losses || losses->now.size() < 2) return;
-  section(ui, "LOSS PER TOKEN", compared ? "nats; grey: before the edits" : "nats");
+  section(ui, said("LOSS PER TOKEN"), compared ? said("nats; grey: before the edits") : said("nats"));
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 8, 110.0, 220.0);
   losses_.want(app.explorer.jobs, ui, losses, fmt::format("{} {} {}", compared, width, height),
@@ -163,16 +174,16 @@ void MechanismsWorkspace::effect(Ui& ui, AppContext& app, bool whole) {
                  LineChart chart;
                  chart.width = width;
                  chart.height = height;
-                 chart.y_title = "loss, nats";
-                 chart.x_title = "position";
+                 chart.y_title = said("loss, nats");
+                 chart.x_title = said("position");
                  chart.grid = true;
                  chart.y_low = 0;
                  const auto add = [&](const std::string& name, Color color, const std::vector<double>& y) {
                    chart.series.push_back({name, color, target_positions(*losses->trace), y});
                  };
                  const bool both = compared && losses->before.size() == losses->now.size();
-                 if (both) add("before", style.theme.faint, losses->before);
-                 add(both ? "after" : "", style.theme.accent, losses->now);
+                 if (both) add(said("before"), style.theme.faint, losses->before);
+                 add(both ? said("after") : "", style.theme.accent, losses->now);
                  return line_chart_scene(chart, style);
                });
   losses_.draw(ui, "mechanism losses", {}, width, height);
@@ -180,16 +191,16 @@ void MechanismsWorkspace::effect(Ui& ui, AppContext& app, bool whole) {
 
 void MechanismsWorkspace::in_model(Ui& ui, AppContext& app) {
   const auto& model = app.explorer.results().model.model;
-  if (!model) return empty_state(ui, "No model is open", "Open one from the menu above.");
+  if (!model) return empty_state(ui, said("No model is open"), said("Open one from the menu above."));
   const ModelDims& dims = model->config().dims;
-  section(ui, "HEADS THAT RUN IT",
-          app.explorer.results().translates() ? "of the decoder · click a head or a layer; undo with Ctrl+Z"
-                                              : "click a head or a layer; undo with Ctrl+Z");
+  section(ui, said("HEADS THAT RUN IT"),
+          app.explorer.results().translates() ? said("of the decoder · click a head or a layer; undo with Ctrl+Z")
+                                              : said("click a head or a layer; undo with Ctrl+Z"));
   const std::vector<HeadId> all = all_heads(dims);
-  if (button(ui, "All heads", ui.px(26))) controller_.swap_in(all, true);
+  if (button(ui, to_say("All heads"), ui.px(26))) controller_.swap_in(all, true);
   if (of_decoder(app.explorer.state())) {
     ImGui::SameLine();
-    if (button(ui, "This head", ui.px(26))) controller_.swap_in({controller_.head()}, true);
+    if (button(ui, to_say("This head"), ui.px(26))) controller_.swap_in({controller_.head()}, true);
   }
   ImGui::SameLine();
   // Every k-th layer keeps softmax, counted so that the last of each k is one; a model with fewer keeps its last.
@@ -210,10 +221,10 @@ void MechanismsWorkspace::in_model(Ui& ui, AppContext& app) {
     }());
   }
   if (ImGui::IsItemHovered())
-    tooltip(ui, {fmt::format("One layer of {} keeps softmax", std::min(period, dims.layers)),
-                 "as MiniMax-01 does; a model with fewer layers keeps softmax in its last"});
+    tooltip(ui, {say("One layer of {} keeps softmax", std::min(period, dims.layers)),
+                 said("as MiniMax-01 does; a model with fewer layers keeps softmax in its last")});
   ImGui::SameLine();
-  if (button(ui, "Local below", ui.px(26))) {
+  if (button(ui, to_say("Local below"), ui.px(26))) {
     std::vector<Intervention> edits;
     MechanismSwaps swaps;
     for (const HeadId head : all)
@@ -227,10 +238,11 @@ void MechanismsWorkspace::in_model(Ui& ui, AppContext& app) {
     app.explorer.editor.set_edits(std::move(edits));
   }
   if (ImGui::IsItemHovered())
-    tooltip(ui, {"Softmax over the last 8 tokens in the lower half, this mechanism above", "as TransNormer does"});
+    tooltip(ui, {said("Softmax over the last 8 tokens in the lower half, this mechanism above"),
+                 said("as TransNormer does")});
   ImGui::SameLine();
   ImGui::BeginDisabled(swaps_of(app.explorer.state().document.edits, dims).empty());
-  if (button(ui, "Back to softmax", ui.px(26))) controller_.swap_in(all, false);
+  if (button(ui, to_say("Back to softmax"), ui.px(26))) controller_.swap_in(all, false);
   ImGui::EndDisabled();
   ImGui::Dummy({0, ui.px(18)});
   const double height = std::clamp(260.0 / dims.layers - 2, 8.0, 30.0);

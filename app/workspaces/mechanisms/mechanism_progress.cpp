@@ -11,6 +11,7 @@
 #include "app/render/memory_picture.h"
 #include "app/widgets/controls.h"
 #include "app/workspaces/mechanisms/mechanisms_workspace.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -39,16 +40,17 @@ void MechanismsWorkspace::progress(Ui& ui) {
       controller_.set_value("rounds", static_cast<double>(done));
   };
   Index done = done_of(controller_.values(), share, ticks);
-  if (button(ui, controller_.playing ? "Pause" : "Play", ui.px(26))) {
+  if (button(ui, controller_.playing ? to_say("Pause") : to_say("Play"), ui.px(26))) {
     controller_.playing = !controller_.playing;
     if (controller_.playing && done >= ticks) set(done = 0);
   }
   ImGui::SameLine(0, ui.px(14));
   double at = static_cast<double>(done);
-  std::string label = std::string(m.tick) + "s done";
-  label[0] = static_cast<char>(label[0] - 'a' + 'A');
-  if (slider(ui, label.c_str(), at,
-             {0, static_cast<double>(ticks), static_cast<double>(ticks), false, fmt::format(" of {}", ticks), 0}))
+  const char* const label = m.tick == "tile"    ? to_say("Tiles done")
+                            : m.tick == "round" ? to_say("Rounds done")
+                                                : to_say("Blocks done");
+  if (slider(ui, label, at,
+             {0, static_cast<double>(ticks), static_cast<double>(ticks), false, say(" of {}", ticks), 0}))
     set(done = std::lround(at));
   if (!controller_.playing) return;
   *ui.animate = true;

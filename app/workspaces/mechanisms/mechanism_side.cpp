@@ -15,6 +15,7 @@
 #include "core/attention/layer_complexity.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -81,10 +82,10 @@ bool idle_beside_own_heads(const MechanismValues& values, const Mechanism& m, st
 }  // namespace
 
 void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
-  section(ui, "INPUT", "queries, keys, values");
+  section(ui, said("INPUT"), said("queries, keys, values"));
   const HeadId head = controller_.head();
   const std::string of_head = head_title(head);
-  const char* const labels[] = {of_head.c_str(), "Random", "By hand"};
+  const char* const labels[] = {of_head.c_str(), to_say("Random"), to_say("By hand")};
   MechanismSource& source = controller_.source();
   int kind = static_cast<int>(source.kind);
   if (segmented(ui, "mechanism input", labels, kind, ImGui::GetContentRegionAvail().x)) {
@@ -93,51 +94,54 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
   }
   if (source.kind == MechanismSource::Kind::head) {
     const auto& run = app.explorer.results().run;
-    if (!run) return note(ui, "No text is open: type one in Explore, or choose another input.");
-    if (holds_state(app.explorer.results())) return note(ui, "A state space has none: choose another input.");
+    if (!run) return note(ui, said("No text is open: type one in Explore, or choose another input."));
+    if (holds_state(app.explorer.results())) return note(ui, said("A state space has none: choose another input."));
     const auto tokens = static_cast<double>(std::max(run->trace->tokens.size(), run->trace->queries().size()));
     double first = std::min<double>(source.first, tokens);
-    if (tokens > 2 && slider(ui, "First tokens", first, {2, tokens, std::min(24.0, tokens), true, "", 0})) {
+    if (tokens > 2 && slider(ui, to_say("First tokens"), first, {2, tokens, std::min(24.0, tokens), true, "", 0})) {
       source.first = static_cast<int>(first);
       controller_.changed_source();
     }
     const bool translates = app.explorer.results().translates(), crosses = controller_.mechanism().crosses;
     if (crosses && !translates && app.explorer.results().model.tokenizer && !reads_pictures(app.explorer.results())) {
       ImGui::SetNextItemWidth(-1);
-      if (input_line(ui, "##other text", "Another text to ask", source.other)) controller_.changed_source();
+      if (input_line(ui, "##other text", to_say("Another text to ask"), source.other)) controller_.changed_source();
     }
     const std::string of =
-        crosses && translates ? "the cross-attention: the decoder asks the encoder"
-        : crosses             ? source.other.empty() ? "the open text, cut in two. Type another text to ask that one"
-                                                     : "the open text, K, V of the other"
-        : translates          ? fmt::format("the stack on screen, {}", stack_word(app.explorer.state().document.stack))
-                              : "the open text";
-    note(ui,
-         fmt::format("Q{} of {}, head_dim {}.{} Arrow keys change the head.",
-                     crosses && !translates && !source.other.empty() ? "" : ", K, V", of, run->trace->model.dims.d_head,
-                     app.explorer.run.softer_head()
-                         ? " Chosen for soft rows: of all heads, on the text that the model opened with, its "
-                           "entropy was nearest to half of an even one's."
-                         : ""));
+        crosses && translates ? said("the cross-attention: the decoder asks the encoder")
+        : crosses    ? source.other.empty() ? said("the open text, cut in two. Type another text to ask that one")
+                                            : said("the open text, K, V of the other")
+           : translates ? say("the stack on screen, {}", stack_word(app.explorer.state().document.stack))
+                     : said("the open text");
+    note(ui, fmt::format("{} {}{}",
+                         crosses && !translates && !source.other.empty()
+                             ? say("Q of {}, head_dim {}.", of, run->trace->model.dims.d_head)
+                             : say("Q, K, V of {}, head_dim {}.", of, run->trace->model.dims.d_head),
+                         app.explorer.run.softer_head()
+                             ? said("Chosen for soft rows: of all heads, on the text that the model opened with, its "
+                                    "entropy was nearest to half of an even one's.") +
+                                   std::string(" ")
+                             : "",
+                         said("Arrow keys change the head.")));
     return;
   }
   if (source.kind == MechanismSource::Kind::random) {
     double n = source.n, d = source.d, seed = static_cast<double>(source.seed);
-    bool changed = slider(ui, "Tokens n", n, {2, 256, 24, true, "", 0});
-    changed |= slider(ui, "Width d", d, {1, 128, 32, true, "", 0});
-    changed |= slider(ui, "Spread", source.spread, {0.1, 4, 1, true, "", 2});
-    changed |= slider(ui, "Drawn with", seed, {1, 100, 1, false, "", 0});
+    bool changed = slider(ui, to_say("Tokens n"), n, {2, 256, 24, true, "", 0});
+    changed |= slider(ui, to_say("Width d"), d, {1, 128, 32, true, "", 0});
+    changed |= slider(ui, to_say("Spread"), source.spread, {0.1, 4, 1, true, "", 2});
+    changed |= slider(ui, to_say("Drawn with"), seed, {1, 100, 1, false, "", 0});
     source.n = static_cast<int>(n), source.d = static_cast<int>(d), source.seed = static_cast<std::uint64_t>(seed);
     if (changed) controller_.changed_source();
   } else {
     by_hand(ui);
   }
-  static constexpr const char* masks[] = {"causal", "full", "window 4"};
+  static constexpr const char* masks[] = {to_say("causal"), to_say("full"), to_say("window 4")};
   int mask = source.mask == "full" ? 1 : source.mask == "window 4" ? 2 : 0;
   if (controller_.mechanism().needs_causal && mask != 0) source.mask = "causal", mask = 0, controller_.changed_source();
   ImGui::BeginDisabled(controller_.mechanism().needs_causal);
   ImGui::AlignTextToFramePadding();
-  ImGui::TextUnformatted("Mask");
+  text_line(ui, said("Mask"));
   ImGui::SameLine(ui.px(96));
   if (segmented(ui, "mechanism mask", masks, mask)) controller_.set_mask(masks[mask]);
   ImGui::EndDisabled();
@@ -145,25 +149,26 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
 
 void MechanismsWorkspace::by_hand(Ui& ui) {
   const MechanismSource& source = controller_.source();
-  std::string shown = "your own numbers";
+  std::string shown = said("your own numbers");
   for (const WorkedExample& example : worked_examples())
-    if (example.id == source.example) shown = example.title;
+    if (example.id == source.example) shown = said_view(example.title);
   if (menu_button(ui, "Worked example", shown, "", ui.px(27))) ImGui::OpenPopup("worked examples");
   if (ImGui::BeginPopup("worked examples")) {
     for (const WorkedExample& example : worked_examples())
-      if (ImGui::MenuItem(std::string(example.title).c_str(), nullptr, example.id == source.example))
+      if (menu_item(ui, std::string(example.title).c_str(), nullptr, example.id == source.example))
         controller_.use_example(example);
     ImGui::EndPopup();
   }
   Tensor matrices[] = {source.q, source.k, source.v};  // changed ones are copies: the controller's stay as they are
   static constexpr const char* names[] = {"Q", "K", "V"};
   const bool small = std::ranges::all_of(matrices, [](const Tensor& m) { return MatrixEdit::suits(m); });
-  static constexpr const char* ways[] = {"Cells", "Text"};
+  static constexpr const char* ways[] = {to_say("Cells"), to_say("Text")};
   ImGui::BeginDisabled(!small);
   segmented(ui, "matrices by hand", ways, as_text_);
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered())
-    tooltip(ui, {"Cells: drag a number up or down", "Text: type or paste whole matrices, also of another size"});
+    tooltip(ui, {said("Cells: drag a number up or down"),
+                 said("Text: type or paste whole matrices, also of another size")});
   if (small && as_text_ == 0) {
     const Color roles[] = {ui.theme.query, ui.theme.key, ui.theme.value};
     for (int i = 0; i < 3; ++i) {
@@ -211,12 +216,12 @@ void MechanismsWorkspace::by_hand(Ui& ui) {
 void MechanismsWorkspace::parameters(Ui& ui) {
   const Mechanism& m = controller_.mechanism();
   if (m.parameters.empty()) return;
-  section(ui, "PARAMETERS");
+  section(ui, said("PARAMETERS"));
   if (!(controller_.values() == m.usual())) {
     ImGui::SameLine();
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() +
                          std::max(0.0f, ImGui::GetContentRegionAvail().x - button_width(ui, "Usual")));
-    if (button(ui, "Usual", ui.px(19))) controller_.reset_values();
+    if (button(ui, to_say("Usual"), ui.px(19))) controller_.reset_values();
   }
   MechanismShape shape{32, 32, 32};  // of a text as long as any on the page, while there is none
   if (const auto& page = controller_.page())
@@ -235,25 +240,27 @@ void MechanismsWorkspace::parameters(Ui& ui) {
     if (p.kind == MechanismParameter::Kind::choice || p.kind == MechanismParameter::Kind::toggle) {
       std::vector<std::string> words;
       for (const std::string_view each : p.choices) words.emplace_back(each);
-      if (p.kind == MechanismParameter::Kind::toggle) words = {"off", "on"};
+      if (p.kind == MechanismParameter::Kind::toggle) words = {to_say("off"), to_say("on")};
       std::vector<const char*> labels;
       for (const std::string& each : words) labels.push_back(each.c_str());
       int chosen = static_cast<int>(value);
       const float width = segmented_width(ui, labels), room = ImGui::GetContentRegionAvail().x;
       ImGui::AlignTextToFramePadding();
-      ImGui::TextUnformatted(label.c_str());
+      text_line(ui, said(label));
       const float words_width = ImGui::GetItemRectSize().x;
       const bool hovered = ImGui::IsItemHovered();
       if (words_width + width + ui.px(12) < room) ImGui::SameLine(room - width + ImGui::GetStyle().WindowPadding.x);
       ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - width));
       if (segmented(ui, label.c_str(), labels, chosen, std::min(width, room))) value = chosen;
       if (hovered)
-        tooltip(ui, {label, std::string(p.words), fmt::format("command line: {}={}", p.name, value_text(p, value))});
+        tooltip(ui, {said(label), std::string(said_view(p.words)),
+                     say("command line: {}={}", p.name, value_text(p, value))});
     } else {
       const bool whole = p.kind == MechanismParameter::Kind::whole;
       slider(ui, label.c_str(), value, {p.low, high, p.usual, p.logarithmic, "", whole ? 0 : 2});
       if (ImGui::IsItemHovered())
-        tooltip(ui, {label, std::string(p.words), fmt::format("command line: {}={}", p.name, value_text(p, value))});
+        tooltip(ui, {said(label), std::string(said_view(p.words)),
+                     say("command line: {}={}", p.name, value_text(p, value))});
     }
     if (value != before) controller_.set_value(p.name, value);
   }
@@ -269,24 +276,26 @@ void MechanismsWorkspace::cost(Ui& ui) {
     return which.cost({tokens, d, d_v}, &which == &m ? controller_.values() : which.usual());
   };
   const auto long_n = static_cast<Index>(long_text);
-  section(ui, fmt::format("COST AT N = {} AND N = 32 768", n));
+  section(ui, say("COST AT N = {} AND N = 32 768", n));
   const auto row = [&](const std::string& name, double MechanismCost::*field, auto words, const std::string& what) {
     const bool itself = m.id == softmax.id;
     const double here = at(m, n).*field, far = at(m, long_n).*field;
     const std::string value =
-        here == far ? (here == 0 ? "none" : words(here) + ", constant") : words(here) + " → " + words(far);
-    fact(ui, name, value, nullptr, {name, what, fmt::format("one head, d = {}, d_v = {}, float32", d, d_v)});
+        here == far ? (here == 0 ? said("none") : say("{}, constant", words(here))) : words(here) + " → " + words(far);
+    fact(ui, name, value, nullptr, {name, what, say("one head, d = {}, d_v = {}, float32", d, d_v)});
     if (itself) return;
     const std::string plain = words(at(softmax, n).*field) + " → " + words(at(softmax, long_n).*field);
-    if (at(softmax, long_n).*field > 0) fact(ui, "  softmax", plain, nullptr, {"the same of softmax attention", what});
+    if (at(softmax, long_n).*field > 0)
+      fact(ui, said("  softmax"), plain, nullptr, {said("the same of softmax attention"), what});
   };
-  row("Multiply-adds", &MechanismCost::multiply_adds, count_words,
-      "of one pass over n queries and n keys, masked cells counted");
-  row("State per step", &MechanismCost::state_bytes, byte_words,
-      "what is carried from token to token while generating");
-  row("Key-value cache", &MechanismCost::cache_bytes, byte_words, "keys and values that must be kept while generating");
-  row("Bytes moved", &MechanismCost::moved_bytes, byte_words,
-      "between slow and fast memory, as the method is meant to be run");
+  row(said("Multiply-adds"), &MechanismCost::multiply_adds, count_words,
+      said("of one pass over n queries and n keys, masked cells counted"));
+  row(said("State per step"), &MechanismCost::state_bytes, byte_words,
+      said("what is carried from token to token while generating"));
+  row(said("Key-value cache"), &MechanismCost::cache_bytes, byte_words,
+      said("keys and values that must be kept while generating"));
+  row(said("Bytes moved"), &MechanismCost::moved_bytes, byte_words,
+      said("between slow and fast memory, as the method is meant to be run"));
   layers(ui);
 }
 
@@ -295,21 +304,21 @@ void MechanismsWorkspace::layers(Ui& ui) {
   const MechanismInput& in = controller_.page()->input;
   const std::vector<LayerComplexity> rows = layers_beside(controller_.mechanism().id, in.m(), in.d_v());
   if (rows.empty()) return;
-  section(ui, "LAYER AGAINST LAYER", fmt::format("{} tokens, width {}", in.m(), in.d_v()));
+  section(ui, said("LAYER AGAINST LAYER"), say("{} tokens, width {}", in.m(), in.d_v()));
   if (!ImGui::BeginTable("layers", 4, ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_NoSavedSettings)) return;
   ImGui::TableSetupColumn("", 0, 2.4f);
   for (int i = 0; i < 3; ++i) ImGui::TableSetupColumn("", 0, 1);
-  static constexpr const char* titles[] = {"products", "in a row", "path"};
+  static constexpr const char* titles[] = {to_say("products"), to_say("in a row"), to_say("path")};
   static constexpr const char* meanings[] = {
-      "multiply-adds of one layer over the whole text", "operations that must follow one another",
-      "from the first token to the last: steps of a cell, or layers (a convolution's, dilated)"};
+      to_say("multiply-adds of one layer over the whole text"), to_say("operations that must follow one another"),
+      to_say("from the first token to the last: steps of a cell, or layers (a convolution's, dilated)")};
   const auto cell = [&](const std::string& words, Color color, const std::vector<std::string>& provenance) {
     ImGui::TableNextColumn();
     const float width = ImGui::CalcTextSize(words.c_str()).x;
     if (!provenance.empty())  // numbers end where their title does
       ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - width));
     ImGui::PushStyleColor(ImGuiCol_Text, vec(color));
-    ImGui::TextUnformatted(words.c_str());
+    text_line(ui, words);
     ImGui::PopStyleColor();
     if (!provenance.empty() && ImGui::IsItemHovered()) tooltip(ui, provenance);
   };
@@ -317,19 +326,19 @@ void MechanismsWorkspace::layers(Ui& ui) {
   {
     const UseFont font(ui, ui.small());
     cell("", ui.theme.faint, {});
-    for (int i = 0; i < 3; ++i) cell(titles[i], ui.theme.muted, {titles[i], meanings[i]});
+    for (int i = 0; i < 3; ++i) cell(said(titles[i]), ui.theme.muted, {said(titles[i]), said(meanings[i])});
   }
   for (const LayerComplexity& row : rows) {
     const Color color = &row == &rows.front() ? ui.theme.text : ui.theme.muted;
     ImGui::TableNextRow();
-    cell(row.name, color, {});
+    cell(said(row.name), color, {});
     const UseFont font(ui, ui.number());
     const std::pair<double, std::string> numbers[] = {
         {row.multiply_adds, row.cost}, {row.sequential, row.in_sequence}, {row.longest_path, row.path}};
     for (int i = 0; i < 3; ++i)
       cell(count_words(numbers[i].first), color,
-           {fmt::format("{}: {:.6g}, {}", row.name, numbers[i].first, numbers[i].second), meanings[i],
-            fmt::format("n = {}, d = {}; Vaswani et al. 2017, table 1", in.m(), in.d_v())});
+           {fmt::format("{}: {:.6g}, {}", said(row.name), numbers[i].first, said(numbers[i].second)), said(meanings[i]),
+            say("n = {}, d = {}; Vaswani et al. 2017, table 1", in.m(), in.d_v())});
   }
   ImGui::EndTable();
 }

@@ -14,6 +14,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/metrics/metric.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/map_cells.h"
@@ -54,9 +55,9 @@ Matrix with_layer_means(int layers, int heads, const std::vector<double>& of_hea
     out.rows.push_back(std::to_string(layer));
   }
   for (int head = 0; head < heads; ++head) out.columns.push_back(std::to_string(head));
-  out.columns.emplace_back("mean");
-  out.row_title = "layer ↓";
-  out.column_title = "head →";
+  out.columns.emplace_back(said("mean"));
+  out.row_title = said("layer ↓");
+  out.column_title = said("head →");
   return out;
 }
 
@@ -129,7 +130,7 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
   if (!touch.hovered || !touch.mark) return;
   if (const auto* folds = meaning<TitleOf>(touch.mark)) {
     if (touch.clicked && !controller_.folded.erase(folds->matrix)) controller_.folded.insert(folds->matrix);
-    tooltip(ui, {"click to fold or to open", touch.mark->tooltip});
+    tooltip(ui, {said("click to fold or to open"), touch.mark->tooltip});
     return;
   }
   if (!touch.cell) return;
@@ -150,19 +151,19 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
     told_ = here;
     if (touch.clicked) controller_.pinned = controller_.pinned == here ? std::nullopt : std::optional(here);
   }
-  std::vector<std::string> lines{fmt::format("{} [{}, {}]", words->title,
+  std::vector<std::string> lines{fmt::format("{} [{}, {}]", said(words->title),
                                              step ? row_place(*page, *step, i) : place(*page, rows, i),
                                              step ? column_place(*page, *step, j) : place(*page, columns, j))};
   if (map->is_masked(i, j))
-    lines.push_back("hidden: " + (words->hidden.empty() ? page->input.rule->describe() : words->hidden));
+    lines.push_back(say("hidden: {}", words->hidden.empty() ? page->input.rule->describe() : said(words->hidden)));
   else {
     lines.push_back(fmt::format("{:.5g}", map->values.at(i, j)));
     if (step && step->explain) lines.push_back(step->explain(i, j));
   }
-  lines.push_back(words->formula);
+  lines.push_back(said(words->formula));
   lines.push_back(page->source == MechanismSource::Kind::head
-                      ? fmt::format("Q, K, V of {}, F32", map_name(*page->trace, page->head))
-                      : "of the input on the right, F32");
+                      ? say("Q, K, V of {}, F32", map_name(*page->trace, page->head))
+                      : said("of the input on the right, F32"));
   tooltip(ui, lines);
 }
 
@@ -183,26 +184,29 @@ void MechanismsWorkspace::numbers(Ui& ui) {
     std::vector<std::string> provenance;
   };
   std::vector<Number> all{
-      {"output error ‖ΔO‖/‖O‖",
+      {said("output error ‖ΔO‖/‖O‖"),
        fmt::format("{:.3g}", c.output_error < 2e-5 ? 0.0 : c.output_error),
-       {"Frobenius norm of the outputs' difference ÷ that of softmax's output", fmt::format("{:.3e}", c.output_error)}},
-      {"entropy",
-       fmt::format("{} → {} nats", entropy(c.entropy_reference), entropy(c.entropy)),
-       {"mean over the rows of −Σ p ln p, each row ÷ its sum", "softmax → this; – where a weight is negative"}},
-      {"top-1 agreement",
+       {said("Frobenius norm of the outputs' difference ÷ that of softmax's output"),
+        fmt::format("{:.3e}", c.output_error)}},
+      {said("entropy"),
+       say("{} → {} nats", entropy(c.entropy_reference), entropy(c.entropy)),
+       {said("mean over the rows of −Σ p ln p, each row ÷ its sum"),
+        said("softmax → this; – where a weight is negative")}},
+      {said("top-1 agreement"),
        std::isnan(c.top1) ? "–" : fmt::format("{:.0f} %", 100 * c.top1),
-       {"rows whose largest weight lies on the same key", "of the rows that see more than one key"}},
-      {"rank (90 % energy)",
+       {said("rows whose largest weight lies on the same key"), said("of the rows that see more than one key")}},
+      {said("rank (90 % energy)"),
        c.rank90 < 0 ? "–" : fmt::format("{} → {}", c.rank90_reference, c.rank90),
-       {"fewest singular values of the weights whose squares sum to 90 %",
-        c.rank < 0 ? "not computed for more than 384 tokens"
-                   : fmt::format("singular values above 10⁻⁶ of the largest: {} → {}", c.rank_reference, c.rank),
-        "softmax → this"}},
-      {"row sums",
+       {said("fewest singular values of the weights whose squares sum to 90 %"),
+        c.rank < 0 ? said("not computed for more than 384 tokens")
+                   : say("singular values above 10⁻⁶ of the largest: {} → {}", c.rank_reference, c.rank),
+        said("softmax → this")}},
+      {said("row sums"),
        c.largest_sum - c.least_sum < 1e-4 ? fmt::format("{:.3g}", c.largest_sum)
                                           : fmt::format("{:.3g} … {:.3g}", c.least_sum, c.largest_sum),
-       {"sum of the effective weights of a row, smallest and largest"}}};
-  for (const MechanismFact& fact : page.result.facts) all.push_back({fact.name, fact.value, {fact.provenance}});
+       {said("sum of the effective weights of a row, smallest and largest")}}};
+  for (const MechanismFact& fact : page.result.facts)
+    all.push_back({said(fact.name), said(fact.value), {said(fact.provenance)}});
   const float room = ImGui::GetContentRegionAvail().x, left = ImGui::GetCursorPosX();
   float x = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -215,12 +219,12 @@ void MechanismsWorkspace::numbers(Ui& ui) {
       x = 0;
     ImGui::BeginGroup();
     ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-    ImGui::TextUnformatted(all[i].name.c_str());
+    text_line(ui, all[i].name);
     ImGui::PopStyleColor();
     ImGui::SameLine(0, ui.px(6));
     {
       const UseFont font(ui, ui.number());
-      ImGui::TextUnformatted(all[i].value.c_str());
+      text_line(ui, all[i].value);
     }
     ImGui::EndGroup();
     if (ImGui::IsItemHovered()) {
@@ -235,32 +239,33 @@ void MechanismsWorkspace::numbers(Ui& ui) {
 void MechanismsWorkspace::times(Ui& ui) {
   const auto& times = controller_.times();
   ImGui::Dummy({0, ui.px(2)});
-  const std::string mask = times ? times->mask + " mask, " : "";
-  const std::string doing = fmt::format("measuring {:.0f} %", 100 * controller_.timing().share());
+  const std::string doing = say("measuring {:.0f} %", 100 * controller_.timing().share());
   const bool measuring = controller_.timing().running();
   const float needed =
       measuring ? static_cast<float>(ui.fonts.width(doing, ui.body())) * ui.scale + button_width(ui, "Stop") + ui.px(10)
                 : button_width(ui, "Measure longer");
-  section(ui, "TIME AS THE TEXT GROWS",
-          "measured on this machine, one head, one thread, " + mask + "dashed: multiply-adds", needed + ui.px(8));
+  section(ui, said("TIME AS THE TEXT GROWS"),
+          times ? say("measured on this machine, one head, one thread, {} mask, dashed: multiply-adds", times->mask)
+                : said("measured on this machine, one head, one thread, dashed: multiply-adds"),
+          needed + ui.px(8));
   ImGui::SameLine();
   const float width_left = ImGui::GetContentRegionAvail().x;
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, width_left - needed));
   if (measuring) {
     ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-    ImGui::TextUnformatted(doing.c_str());
+    text_line(ui, doing);
     ImGui::PopStyleColor();
     ImGui::SameLine();
-    if (button(ui, "Stop", ui.px(22))) controller_.timing().cancel();
+    if (button(ui, to_say("Stop"), ui.px(22))) controller_.timing().cancel();
   } else {
-    if (button(ui, "Measure longer", ui.px(22))) controller_.measure(1.0);
-    if (ImGui::IsItemHovered()) tooltip(ui, {"Until one point takes more than a second"});
+    if (button(ui, to_say("Measure longer"), ui.px(22))) controller_.measure(1.0);
+    if (ImGui::IsItemHovered()) tooltip(ui, {said("Until one point takes more than a second")});
   }
   if (!times || times->id != controller_.mechanism().id) return;
   ui.pictures.passing = "times that were measured";
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 6, 150.0, 330.0);
-  const std::string name(controller_.mechanism().name);
+  const std::string name(said_view(controller_.mechanism().name));
   const bool itself = times->id == "softmax";
   times_.want(jobs_, ui, times, fmt::format("{} {}", width, height),
               [times, width, height, name, itself](const Style& style) {
@@ -268,8 +273,8 @@ void MechanismsWorkspace::times(Ui& ui) {
                 chart.width = width;
                 chart.height = height;
                 chart.log_x = chart.log_y = true;
-                chart.y_title = "seconds";
-                chart.x_title = "tokens n";
+                chart.y_title = said("seconds");
+                chart.x_title = said("tokens n");
                 chart.points = true;
                 const Color softmax = style.theme.diverging->at(0.85);
                 const auto lines = [&](const MechanismTimes::Line& line, const std::string& label, Color color) {
@@ -278,7 +283,7 @@ void MechanismsWorkspace::times(Ui& ui) {
                   chart.series.push_back({label, with_opacity(color, 0.75), line.theory_n, line.theory, 1.25, true});
                   chart.series.push_back({"", color, line.n, line.seconds});
                 };
-                lines(times->softmax, "softmax", softmax);
+                lines(times->softmax, said("softmax"), softmax);
                 if (!itself) lines(times->mechanism, name, style.theme.accent);
                 chart.x_ticks = {16, 64, 256, 1024, 4096, 16384, 65536};
                 return line_chart_scene(chart, style);
@@ -291,10 +296,10 @@ void MechanismsWorkspace::every_head(Ui& ui, const std::string& of) {
   const auto& facts = run_.results().facts;
   if (!run || run->trace->maps.empty() || !facts || facts->trace != run->trace) return;
   const bool rank = of == "rank";
-  section(ui, rank ? "RANK FOR 90 % ENERGY OF EVERY HEAD" : "ENTROPY OF EVERY HEAD AND LAYER",
-          fmt::format("of {} tokens; click a head", run->trace->tokens.size()));
+  section(ui, rank ? said("RANK FOR 90 % ENERGY OF EVERY HEAD") : said("ENTROPY OF EVERY HEAD AND LAYER"),
+          say("of {} tokens; click a head", run->trace->tokens.size()));
   if (rank && run->trace->maps.front().n_query() > most_ranked_tokens) {
-    ImGui::TextUnformatted(fmt::format("A text of more than {} tokens takes too long.", most_ranked_tokens).c_str());
+    text_line(ui, say("A text of more than {} tokens takes too long.", most_ranked_tokens));
     return;
   }
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
@@ -310,13 +315,15 @@ void MechanismsWorkspace::every_head(Ui& ui, const std::string& of) {
           numbers = of_every_head(*facts, "entropy");
         Matrix matrix =
             rank ? head_matrix(dims.layers, dims.heads, numbers) : with_layer_means(dims.layers, dims.heads, numbers);
-        matrix.unit = rank ? "rank for 90 % energy" : "entropy, nats";
+        matrix.unit = rank ? said("rank for 90 % energy") : said("entropy, nats");
         matrix.low = 0;
         matrix.width = width;
         matrix.height = height;
-        matrix.provenance = rank ? "fewest singular values of hook_pattern whose squares sum to 90 % of all squares"
-                                 : "mean over the rows of −Σ p ln p of hook_pattern; e^H = as many tokens looked at "
-                                   "alike; last column: mean of the layer's heads";
+        matrix.provenance =
+            rank ? said("fewest singular values of hook_pattern whose squares sum to 90 % of all squares")
+                 : said(
+                       "mean over the rows of −Σ p ln p of hook_pattern; e^H = as many tokens looked at "
+                       "alike; last column: mean of the layer's heads");
         return matrix_scene(matrix, style);
       });
   const Scene* scene = ranks_.scene();
@@ -330,12 +337,11 @@ void MechanismsWorkspace::every_head(Ui& ui, const std::string& of) {
   if (touch.clicked && a_head) editor_.select(head);
   const auto& map = std::get<Heatmap>(touch.mark->shape);
   const auto value = static_cast<double>(map.values.at(touch.cell->row, touch.cell->column));
-  tooltip(ui,
-          {a_head ? head_title(head) : fmt::format("Layer {}, mean of its heads", head.layer),
-           rank ? fmt::format("{:.0f} singular values hold 90 % of the energy", value)
-                : fmt::format("{:.3f} nats: as many as {:.1f} tokens looked at alike (e^H)", value, std::exp(value)),
-           a_head ? fmt::format("of blocks.{}.attn.hook_pattern[{}]", head.layer, head.head)
-                  : fmt::format("of blocks.{}.attn.hook_pattern", head.layer)});
+  tooltip(ui, {a_head ? head_title(head) : say("Layer {}, mean of its heads", head.layer),
+               rank ? say("{:.0f} singular values hold 90 % of the energy", value)
+                    : say("{:.3f} nats: as many as {:.1f} tokens looked at alike (e^H)", value, std::exp(value)),
+               a_head ? say("of blocks.{}.attn.hook_pattern[{}]", head.layer, head.head)
+                      : say("of blocks.{}.attn.hook_pattern", head.layer)});
 }
 
 }  // namespace headscope

@@ -12,6 +12,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "app/workspaces/mechanisms/mechanisms_workspace.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -63,20 +64,20 @@ void MechanismsWorkspace::whole_model_shape(const PageContext& c) {
   const HybridShape from_model = shape_of_model(c.results().model);
   if (const std::uint64_t reading = c.results().model_reading + 1; shape_of_ != reading)
     shape_ = from_model, shape_of_ = reading;
-  section(c.ui, "A WHOLE MODEL", c.results().model.model ? "at first the open one" : "");
-  whole_number(c.ui, "Layers l", shape_.layers, 256, from_model.layers);
-  whole_number(c.ui, "Width d", shape_.width, most_of_any, from_model.width);
-  whole_number(c.ui, "Heads h", shape_.heads, 256, from_model.heads);
-  whole_number(c.ui, "Batch b", shape_.batch, 4096, 1);
-  whole_number(c.ui, "Text n", shape_.tokens, most_tokens, usual_tokens, 256);
+  section(c.ui, said("A WHOLE MODEL"), c.results().model.model ? said("at first the open one") : "");
+  whole_number(c.ui, to_say("Layers l"), shape_.layers, 256, from_model.layers);
+  whole_number(c.ui, to_say("Width d"), shape_.width, most_of_any, from_model.width);
+  whole_number(c.ui, to_say("Heads h"), shape_.heads, 256, from_model.heads);
+  whole_number(c.ui, to_say("Batch b"), shape_.batch, 4096, 1);
+  whole_number(c.ui, to_say("Text n"), shape_.tokens, most_tokens, usual_tokens, 256);
 }
 
 void MechanismsWorkspace::whole_model(const PageContext& c) {
   const int every = softmax_every();
   paragraph(c.ui, hybrid_crossings(shape_, every), c.ui.theme.text);
-  section(c.ui, "PARAMETERS AND FLOPS",
-          fmt::format("{:.0f} layers of width {:.0f}, {:.0f} heads; a step over {:.0f} × {:.0f} tokens", shape_.layers,
-                      shape_.width, shape_.heads, shape_.batch, shape_.tokens));
+  section(c.ui, said("PARAMETERS AND FLOPS"),
+          say("{:.0f} layers of width {:.0f}, {:.0f} heads; a step over {:.0f} × {:.0f} tokens", shape_.layers,
+              shape_.width, shape_.heads, shape_.batch, shape_.tokens));
   const std::vector<HybridCost> rows = hybrid_cost_table(shape_, every);
   c.ui.pictures.add_table("whole model", "parameters and FLOPs", [rows] {
     Table out{"parameters and FLOPs", {"model", "parameters", "FLOPs", "parameters by", "FLOPs by"}, {}};
@@ -100,32 +101,33 @@ void MechanismsWorkspace::whole_model(const PageContext& c) {
     {
       const UseFont font(c.ui, c.ui.small());
       cell("", c.ui.theme.muted, {});
-      cell("parameters", c.ui.theme.muted, {"parameters", "of all layers, without embeddings"});
-      cell("FLOPs", c.ui.theme.muted, {"FLOPs", "of one training step: b texts of n tokens, forward and backward"});
-      cell("÷ softmax", c.ui.theme.muted, {"FLOPs ÷ those of softmax in every layer"});
+      cell(said("parameters"), c.ui.theme.muted, {said("parameters"), said("of all layers, without embeddings")});
+      cell(said("FLOPs"), c.ui.theme.muted,
+           {said("FLOPs"), said("of one training step: b texts of n tokens, forward and backward")});
+      cell(said("÷ softmax"), c.ui.theme.muted, {said("FLOPs ÷ those of softmax in every layer")});
       cell("FLOPs ÷ 72 b n l d²", c.ui.theme.muted,
-           {"MiniMax-01 2025, table of section 2.2; counted as in Shen et al. 2024"});
+           {said("MiniMax-01 2025, table of section 2.2; counted as in Shen et al. 2024")});
     }
     for (const HybridCost& row : rows) {
       const Color color = &row == &rows[lightning ? 1 : 2] ? c.ui.theme.text : c.ui.theme.muted;
       ImGui::TableNextRow();
-      cell(row.name, color, {});
+      cell(said(row.name), color, {});
       const UseFont font(c.ui, c.ui.number());
-      cell(count_words(row.parameters), color, {fmt::format("{:.6g} parameters", row.parameters), row.parameters_by});
-      cell(flops_words(row.flops), color, {fmt::format("{:.6g} FLOPs", row.flops), row.flops_by});
+      cell(count_words(row.parameters), color, {say("{:.6g} parameters", row.parameters), row.parameters_by});
+      cell(flops_words(row.flops), color, {say("{:.6g} FLOPs", row.flops), row.flops_by});
       cell(fmt::format("{:.3f}", row.flops / rows[0].flops), color,
            {fmt::format("{:.6g} ÷ {:.6g}", row.flops, rows[0].flops)});
-      cell(in_parentheses(row.flops_by), color, {row.parameters_by + " parameters", row.flops_by});
+      cell(in_parentheses(row.flops_by), color, {say("{} parameters", row.parameters_by), row.flops_by});
     }
     ImGui::EndTable();
   }
-  section(c.ui, "AS THE TEXT GROWS", "FLOPs of a training step, per token; the dot: n of the right column");
+  section(c.ui, said("AS THE TEXT GROWS"), said("FLOPs of a training step, per token; the dot: n of the right column"));
   LineChart chart = hybrid_cost_chart(shape_, every, c.ui.style());
   chart.height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 60, 160.0, 640.0);
   plot(c.ui, "whole model cost", std::move(chart));
-  note(c.ui,
-       "Counted are the products, rotary positions and gates of layers with an MLP of width 8/3 d; not embeddings, nor "
-       "softmax's own exp and sums. Lightning's blocks and state are d ÷ h wide.");
+  note(c.ui, said("Counted are the products, rotary positions and gates of layers with an MLP of width 8/3 d; not "
+                  "embeddings, nor "
+                  "softmax's own exp and sums. Lightning's blocks and state are d ÷ h wide."));
 }
 
 }  // namespace headscope

@@ -11,6 +11,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/widgets/text_draw.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -78,7 +79,7 @@ void MechanismsWorkspace::gather(const AppContext& app) {
   for (std::size_t i = 0; i < others_; ++i) {
     const UiRequests::Page& page = app.ui.pages[i];
     if (std::ranges::find(elsewhere, page.of) == std::end(elsewhere)) continue;
-    const std::string group = "In " + std::string(workspace_name(page.of).title) + " →";
+    const std::string group = say("In {} →", said_view(workspace_name(page.of).title));
     if (shown_.back().title != group) shown_.push_back({group, {}});
     shown_.back().entries.push_back({std::string(jump) + std::to_string(i), page.title, page.detail});
   }
@@ -104,25 +105,27 @@ void MechanismsWorkspace::left(const PageContext& c) {
 
 void MechanismsWorkspace::header(Ui& ui) {
   const Mechanism& m = controller_.mechanism();
-  static constexpr const char* all_views[] = {"Compare", "Steps", "Recurrent view", "In the model", "Cost"};
+  static constexpr const char* all_views[] = {to_say("Compare"), to_say("Steps"), to_say("Recurrent view"),
+                                              to_say("In the model"), to_say("Cost")};
   const std::span<const char* const> views(all_views, tells_whole_model() ? 5 : 4);
-  static constexpr const char* study_views[] = {"Steps"};
+  static constexpr const char* study_views[] = {to_say("Steps")};
   const float width = m.study ? segmented_width(ui, study_views) : segmented_width(ui, views);
   const ImVec2 at = ImGui::GetCursorPos();
   const float room = ImGui::GetContentRegionAvail().x;
   const double words = static_cast<double>((room - width) / ui.scale) - 16;
   // Where the whole title has no room, the short name says more than half of a title.
-  const std::string whole(m.title), shown = ui.fonts.width(whole, ui.heading()) <= words ? whole : std::string(m.name);
+  const std::string whole(said_view(m.title)),
+      shown = ui.fonts.width(whole, ui.heading()) <= words ? whole : std::string(said_view(m.name));
   {
     const UseFont font(ui, ui.heading());
-    ImGui::TextUnformatted(elided(shown, ui.heading(), words, ui.fonts).c_str());
+    text_line(ui, elided(shown, ui.heading(), words, ui.fonts));
   }
   const double left = words - ui.fonts.width(shown, ui.heading()) - 10;
   if (left > 60) {
     ImGui::SameLine(0, ui.px(8));
     ImGui::SetCursorPosY(at.y + ui.px(4));
     ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.faint));
-    ImGui::TextUnformatted(elided(std::string(m.source), ui.body(), left, ui.fonts).c_str());
+    text_line(ui, elided(std::string(m.source), ui.body(), left, ui.fonts));
     ImGui::PopStyleColor();
   }
   ImGui::SetCursorPos({at.x + room - width, at.y});
@@ -134,7 +137,7 @@ void MechanismsWorkspace::header(Ui& ui) {
     if (segmented(ui, "mechanism view", views, view)) controller_.view = static_cast<MechanismController::View>(view);
   }
   ImGui::SetCursorPos({at.x, at.y + ui.px(34)});
-  paragraph(ui, m.meaning, ui.theme.muted);
+  paragraph(ui, said_view(m.meaning), ui.theme.muted);
 }
 
 void MechanismsWorkspace::chips(Ui& ui) {
@@ -156,11 +159,11 @@ void MechanismsWorkspace::chips(Ui& ui) {
   };
   bool first = true;
   for (const ShapeChip& chip : m.chips(shape, controller_.values())) {
-    const std::string before = first ? "" : chip.before;
+    const std::string before = first ? "" : said(chip.before), text = said(chip.text);
     const bool remark = chip.role == ShapeChip::Role::remark;
     const Font& own = remark ? ui.small() : font;
     const float join = before.empty() ? 0 : width_of(before, ui.body()) + gap;
-    const float width = width_of(chip.text, own) + (remark ? 0 : 2 * pad);
+    const float width = width_of(text, own) + (remark ? 0 : 2 * pad);
     if (!first && x + join + width > at.x + room) x = at.x, y += height + ui.px(6);
     if (!before.empty()) write(before, ui.body(), ui.theme.muted, x);
     x += join;
@@ -169,14 +172,14 @@ void MechanismsWorkspace::chips(Ui& ui) {
       draw.AddRectFilled({x, y}, {x + width, y + height}, col(ui.chrome.raised), ui.px(5));
       draw.AddRect({x, y}, {x + width, y + height}, col(with_opacity(color, 0.7)), ui.px(5));
     }
-    write(chip.text, own, remark ? ui.theme.faint : ui.theme.text, x + (remark ? 0 : pad));
+    write(text, own, remark ? ui.theme.faint : ui.theme.text, x + (remark ? 0 : pad));
     x += width + gap;
     first = false;
   }
   ImGui::Dummy({room, y + height - at.y});
   if (ImGui::IsItemHovered())
-    tooltip(ui, {std::string(m.formula), "the computation of one head with the shapes on this page",
-                 fmt::format("queries {}, keys {}, d = {}, d_v = {}", shape.rows(), shape.n, shape.d, shape.d_v),
+    tooltip(ui, {std::string(said_view(m.formula)), said("the computation of one head with the shapes on this page"),
+                 say("queries {}, keys {}, d = {}, d_v = {}", shape.rows(), shape.n, shape.d, shape.d_v),
                  std::string(m.source)});
   ImGui::Dummy({0, ui.px(4)});
 }
@@ -196,9 +199,10 @@ void MechanismsWorkspace::middle(const PageContext& c) {
   if (shown_view() == MechanismController::View::cost) return whole_model(c);  // of no head
   chips(c.ui);
   if (no_vectors(c))
-    return empty_state(c.ui, "This model has no queries, keys and values",
-                       "It mixes tokens by a state. Choose Random or By hand on the right: every mechanism works on "
-                       "those, Mamba's own selective scan too.");
+    return empty_state(
+        c.ui, said("This model has no queries, keys and values"),
+        said("It mixes tokens by a state. Choose Random or By hand on the right: every mechanism works on "
+             "those, Mamba's own selective scan too."));
   if (!controller_.error().empty()) {
     paragraph(c.ui, controller_.error(), c.ui.theme.key);
   }
@@ -206,9 +210,9 @@ void MechanismsWorkspace::middle(const PageContext& c) {
   const Mechanism& m = controller_.mechanism();
   if (!page || page->choice.mechanism != &m) {
     if (controller_.source().kind == MechanismSource::Kind::head && !c.results().run)
-      return empty_state(c.ui, "No text is open",
-                         "Open a model and type a text, or choose Random or By hand on the right.");
-    if (controller_.error().empty()) empty_state(c.ui, "Computing", "The first picture follows at once.");
+      return empty_state(c.ui, said("No text is open"),
+                         said("Open a model and type a text, or choose Random or By hand on the right."));
+    if (controller_.error().empty()) empty_state(c.ui, said("Computing"), said("The first picture follows at once."));
     return;
   }
   const auto view = shown_view();
@@ -260,9 +264,10 @@ void MechanismsWorkspace::right(const PageContext& c) {
   if (!controller_.mechanism().study) {
     cost(c.ui);
     if (shown_view() != MechanismController::View::model && c.results().model.model) {
-      section(c.ui, "USE IT IN THE MODEL", c.results().translates() ? "heads of the decoder · click" : "click heads");
+      section(c.ui, said("USE IT IN THE MODEL"),
+              c.results().translates() ? said("heads of the decoder · click") : said("click heads"));
       if (holds_state(c.results())) {
-        note(c.ui, "The model that is open has no attention that another mechanism could stand in for.");
+        note(c.ui, said("The model that is open has no attention that another mechanism could stand in for."));
       } else {
         grid(c.ui, c.app, 11, false);
         effect(c.ui, c.app, false);
@@ -271,12 +276,12 @@ void MechanismsWorkspace::right(const PageContext& c) {
   }
   const auto& page = controller_.page();
   if (page && page->choice.mechanism == &controller_.mechanism() && !page->look_for.empty()) {
-    section(c.ui, "WHAT TO LOOK FOR");
-    paragraph(c.ui, page->look_for, c.ui.theme.muted);
+    section(c.ui, said("WHAT TO LOOK FOR"));
+    paragraph(c.ui, said(page->look_for), c.ui.theme.muted);
   }
   if (const std::string_view ours = controller_.mechanism().ours; !ours.empty()) {
-    section(c.ui, "NOT THE PAPER'S");
-    paragraph(c.ui, std::string(ours), c.ui.theme.muted);
+    section(c.ui, said("NOT THE PAPER'S"));
+    paragraph(c.ui, said_view(ours), c.ui.theme.muted);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "core/attention/positions/position_methods.h"
+#include "core/base/words.h"
 #include "core/metrics/next_token.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/text.h"
@@ -44,7 +45,7 @@ bool card(const Ui& ui, const char* id, std::string_view title, const std::strin
   const Color fill = chosen ? ui.chrome.selected : hovered ? ui.chrome.hovered : ui.chrome.raised;
   draw.AddRectFilled(at, {at.x + width, at.y + height}, col(fill), ui.px(5));
   draw.AddRect(at, {at.x + width, at.y + height}, col(chosen ? ui.theme.accent : ui.chrome.border), ui.px(5));
-  draw_text(ui, draw, {{0, 0}, std::string(title), ui.body(), ui.theme.text, Anchor::start, 0},
+  draw_text(ui, draw, {{0, 0}, std::string(said_view(title)), ui.body(), ui.theme.text, Anchor::start, 0},
             {at.x + pad, at.y + ui.px(7) + ui.px(ui.body().size)});
   float y = at.y + ui.px(7) + title_height;
   for (const std::string& each : lines) {
@@ -67,7 +68,7 @@ bool PositionsWorkspace::ready() const {
 }
 
 std::vector<CatalogueGroup> PositionsWorkspace::pages() const {
-  CatalogueGroup group{"Position method", {}};
+  CatalogueGroup group{to_say("Position method"), {}};
   for (const PositionMethod& each : position_methods())
     group.entries.push_back({std::string(each.id), std::string(each.title),
                              fmt::format("{} · {} {}", each.summary, each.source, each.words)});
@@ -88,7 +89,7 @@ void PositionsWorkspace::left(const PageContext& c) {
 }
 
 void PositionsWorkspace::cards(Ui& ui, AppContext& app) {
-  section(ui, "POSITION METHOD");
+  section(ui, said("POSITION METHOD"));
   const auto& model = controller_.results().model.model;
   const std::string_view own = model ? own_method(model->config().position) : "";
   const std::string& chosen = controller_.view.method;
@@ -96,11 +97,14 @@ void PositionsWorkspace::cards(Ui& ui, AppContext& app) {
   for (const PositionMethod& each : position_methods()) {
     const bool used = each.id == own;
     const std::string id = "position " + std::string(each.id);
-    if (card(ui, id.c_str(), each.title, std::string(each.summary) + (used ? " · this model" : ""), chosen == each.id))
+    if (card(ui, id.c_str(), each.title,
+             used ? fmt::format("{} · {}", said_view(each.summary), said("this model"))
+                  : std::string(said_view(each.summary)),
+             chosen == each.id))
       app.settings.pages[Workspace::id()] = controller_.view.method = std::string(each.id);
     if (ImGui::IsItemHovered())
-      tooltip(ui, {std::string(each.title), std::string(each.formula), "acts on: " + std::string(each.acts_on),
-                   std::string(each.source)});
+      tooltip(ui, {std::string(said_view(each.title)), std::string(said_view(each.formula)),
+                   say("acts on: {}", said_view(each.acts_on)), std::string(each.source)});
   }
   ImGui::PopStyleVar();
 }
@@ -109,16 +113,16 @@ void PositionsWorkspace::source(const PageContext& c) {
   using Source = PositionsView::Source;
   const bool vectors =
       controller_.view.method == "rope" || relative(controller_.view.method) || controller_.view.method == "alibi";
-  section(c.ui, "SOURCE OF Q AND K", vectors ? "" : "for the methods that act on scores");
+  section(c.ui, said("SOURCE OF Q AND K"), vectors ? "" : said("for the methods that act on scores"));
   const HeadId head = c.state().document.selected;
   const std::string own = head_title(head);
-  const char* labels[] = {own.c_str(), "Random", "Typed"};
+  const char* labels[] = {own.c_str(), to_say("Random"), to_say("Typed")};
   int chosen = static_cast<int>(controller_.view.source);
   if (segmented(c.ui, "source of q and k", labels, chosen)) controller_.view.source = static_cast<Source>(chosen);
   if (controller_.view.source == Source::random) {
     int seed = static_cast<int>(controller_.view.seed);
     ImGui::AlignTextToFramePadding();
-    ImGui::TextUnformatted("Seed");
+    text_line(c.ui, said("Seed"));
     ImGui::SameLine(c.ui.px(60));
     ImGui::SetNextItemWidth(c.ui.px(120));
     if (ImGui::InputInt("##position seed", &seed))
@@ -136,7 +140,7 @@ void PositionsWorkspace::source(const PageContext& c) {
   }
   if (ready() && vectors) {
     const UseFont font(c.ui, c.ui.small());
-    paragraph(c.ui, controller_.vectors()->source, c.ui.theme.muted);
+    paragraph(c.ui, said(controller_.vectors()->source), c.ui.theme.muted);
   }
   if (controller_.view.source == Source::head && c.trace()) atlas_.draw(c);
 }
@@ -150,21 +154,24 @@ void PositionsWorkspace::model_note(const PageContext& c) {
   const char* example = nullptr;
   std::string note;
   if (method == "chunks" && own != PositionKind::rotary) {
-    note = model_name(results) + " adds learned positions, of whose distances nothing is known. For a model with RoPE:";
+    note = say("{} adds learned positions, of whose distances nothing is known. For a model with RoPE:",
+               model_name(results));
     example = "tiny-llama";
   } else if (method == "rope" && own != PositionKind::rotary) {
-    note = model_name(results) +
-           " adds learned positions to its embeddings. The dials turn its q and k as RoPE would; in the "
-           "model, RoPE then takes the place of what it learnt. For a model that was trained with RoPE:";
+    note =
+        say("{} adds learned positions to its embeddings. The dials turn its q and k as RoPE would; in the "
+            "model, RoPE then takes the place of what it learnt. For a model that was trained with RoPE:",
+            model_name(results));
     example = "tiny-llama";
   } else if (method == "learned" && own != PositionKind::learned) {
-    note = model_name(results) + " turns its queries and keys and has no table of positions. For a model with one:";
+    note =
+        say("{} turns its queries and keys and has no table of positions. For a model with one:", model_name(results));
     example = "tiny-gpt2";
   }
   if (note.empty()) return;
   const UseFont font(ui, ui.small());
   paragraph(ui, note, ui.theme.muted);
-  if (button(ui, fmt::format("Open {}", example).c_str(), ui.px(26))) c.app.explorer.files.open_example(example);
+  if (button(ui, say("Open {}", example).c_str(), ui.px(26))) c.app.explorer.files.open_example(example);
 }
 
 SceneTouch PositionsWorkspace::show(const PageContext& c, SceneSlot& slot, const char* id,
@@ -186,13 +193,15 @@ SceneTouch PositionsWorkspace::show(const PageContext& c, SceneSlot& slot, const
 void PositionsWorkspace::middle(const PageContext& c) {
   follow(c);
   if (!c.trace())
-    return empty_state(c.ui, "Nothing to show yet", "Open a model and write a text: its positions appear at once.");
+    return empty_state(c.ui, said("Nothing to show yet"),
+                       said("Open a model and write a text: its positions appear at once."));
   if (holds_state(c.results()))
     return empty_state(
-        c.ui, "This model has no positions",
-        "Its state takes tokens in one after another, and so knows their order: there are no queries and keys that "
-        "a rotation or a bias could change. tiny-gpt2 and tiny-llama have both kinds.");
-  if (!ready()) return empty_state(c.ui, "Reading queries and keys …", "");
+        c.ui, said("This model has no positions"),
+        said(
+            "Its state takes tokens in one after another, and so knows their order: there are no queries and keys that "
+            "a rotation or a bias could change. tiny-gpt2 and tiny-llama have both kinds."));
+  if (!ready()) return empty_state(c.ui, said("Reading queries and keys …"), "");
   const std::string& method = controller_.view.method;
   if (method == "rope") return rope_middle(c);
   if (method == "none") return none_middle(c);
@@ -210,7 +219,8 @@ void PositionsWorkspace::middle(const PageContext& c) {
 
 void PositionsWorkspace::right(const PageContext& c) {
   if (holds_state(controller_.results())) return;
-  if (!ready()) return empty_state(c.ui, "Nothing to measure yet", "Scores, base and loss will stand here.");
+  if (!ready())
+    return empty_state(c.ui, said("Nothing to measure yet"), said("Scores, base and loss will stand here."));
   if (controller_.view.method == "rope")
     rope_right(c);
   else
@@ -222,11 +232,12 @@ void PositionsWorkspace::right(const PageContext& c) {
 void PositionsWorkspace::in_the_model(const PageContext& c) {
   const Ui& ui = c.ui;
   const auto run = c.results().run;
-  section(ui, "IN THE MODEL", model_name(c.results()) + ", on this text");
+  section(ui, said("IN THE MODEL"), say("{}, on this text", model_name(c.results())));
   const std::shared_ptr<const TextLosses> losses = c.results().current_losses();
   const double before = losses ? mean_loss(losses->now) : std::nan("");
-  fact(ui, "Loss as it is", losses ? nats(before) : "…", nullptr,
-       {prediction_words(run->trace->model.objective).loss, "the run on screen, with the document's edits"});
+  fact(
+      ui, said("Loss as it is"), losses ? nats(before) : "…", nullptr,
+      {said(prediction_words(run->trace->model.objective).loss), said("the run on screen, with the document's edits")});
   const auto wanted = controller_.edit();
   const auto& effect = controller_.effect();
   const bool current = wanted && effect && effect->words == text_of(*wanted) && effect->of == run->trace;
@@ -239,9 +250,9 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
                     : after < before - 5e-4 ? &better
                                             : nullptr)
                  : nullptr,
-         {"*: " + text_of(*wanted), "the same text, run with this edit in every layer"});
-    fact(ui, "Change of the answer (KL)", current ? fmt::format("{:.4f} nats", effect->kl) : "…", nullptr,
-         {"KL(as it is ‖ changed) where the model answers", "Σ p ln(p / q) over the full vocabulary"});
+         {"*: " + text_of(*wanted), said("the same text, run with this edit in every layer")});
+    fact(ui, said("Change of the answer (KL)"), current ? say("{:.4f} nats", effect->kl) : "…", nullptr,
+         {said("KL(as it is ‖ changed) where the model answers"), said("Σ p ln(p / q) over the full vocabulary")});
   }
   const double width = std::floor(c.room());
   const bool stretches = controller_.view.method == "rope" || controller_.view.method == "chunks";
@@ -250,10 +261,10 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
     const auto long_run = controller_.long_run();
     if (!long_run) {
       const UseFont font(ui, ui.small());
-      ImGui::TextDisabled("reading long texts …");
+      ImGui::TextDisabled("%s", said("reading long texts …"));
     } else if (!long_run->refusal.empty()) {
       const UseFont font(ui, ui.small());
-      paragraph(ui, long_run->refusal, ui.theme.text);
+      paragraph(ui, said(long_run->refusal), ui.theme.text);
     } else {
       const std::string chosen =
           controller_.view.method == "chunks" ? "chunks" : std::string(info(controller_.view.scaling).title);
@@ -261,9 +272,9 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
         LineChart chart;
         chart.width = width;
         chart.height = 190;
-        chart.y_title = "loss by position, nats";
+        chart.y_title = said("loss by position, nats");
         chart.grid = true;
-        chart.marks = {{static_cast<double>(long_run->context), "trained"}};
+        chart.marks = {{static_cast<double>(long_run->context), said("trained")}};
         for (const bool front : {false, true})
           for (std::size_t i = 0; i < long_run->lines.size(); ++i) {
             const auto& line = long_run->lines[i];
@@ -271,7 +282,7 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
             const double t =
                 static_cast<double>(i) / static_cast<double>(std::max<std::size_t>(long_run->lines.size() - 1, 1));
             ChartSeries series{
-                line.title,
+                said(line.title),
                 front ? style.theme.accent : with_opacity(mix(style.theme.value, style.theme.key, t), 0.75),
                 {},
                 line.loss,
@@ -283,8 +294,8 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
         return line_chart_scene(chart, style);
       });
       if (ImGui::IsItemHovered())
-        tooltip(ui, {"mean loss of " + std::to_string(long_run->bin) + " positions at a time", long_run->source,
-                     "one line for each way of stretching RoPE, factor as set above"});
+        tooltip(ui, {say("mean loss of {} positions at a time", long_run->bin), said(long_run->source),
+                     said("one line for each way of stretching RoPE, factor as set above")});
     }
   } else if (losses && losses->now.size() > 1) {
     const std::vector<double> after = current ? effect->after : std::vector<double>();
@@ -294,8 +305,8 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
       LineChart chart;
       chart.width = width;
       chart.height = 120;
-      chart.y_title = "loss per token, nats";
-      chart.x_title = "position";
+      chart.y_title = said("loss per token, nats");
+      chart.x_title = said("position");
       chart.grid = true;
       chart.y_low = 0;
       const auto series = [&](const std::vector<double>& y, Color color, double line) {
@@ -307,17 +318,17 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
     });
   }
   if (stretches) {
-    ImGui::Checkbox("texts past the trained length", &controller_.view.past_context);
+    check_box(ui, to_say("texts past the trained length"), controller_.view.past_context);
     if (ImGui::IsItemHovered())
-      tooltip(ui, {"Loss by position of texts four times as long as any in training",
-                   "once for every way of stretching RoPE"});
+      tooltip(ui, {said("Loss by position of texts four times as long as any in training"),
+                   said("once for every way of stretching RoPE")});
   }
   ImGui::BeginDisabled(!wanted);
-  if (button(ui, "Keep among the edits", ui.px(28))) controller_.keep();
+  if (button(ui, to_say("Keep among the edits"), ui.px(28))) controller_.keep();
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    tooltip(ui, {wanted ? "*: " + text_of(*wanted) : "The page shows what the model does anyway",
-                 "every workspace then shows the model so; Ctrl+Z takes it back"});
+    tooltip(ui, {wanted ? "*: " + text_of(*wanted) : said("The page shows what the model does anyway"),
+                 said("every workspace then shows the model so; Ctrl+Z takes it back")});
 }
 
 }  // namespace headscope

@@ -15,6 +15,7 @@
 #include "core/base/duration.h"
 #include "core/base/nth.h"
 #include "core/base/user_folders.h"
+#include "core/base/words.h"
 #include "core/train/shapes_task.h"
 #include "core/train/training_folder.h"
 #include "viz/scene/head_atlas.h"
@@ -31,7 +32,7 @@ constexpr const char* one_model = "model";  // the page that is no trial
 /// One whole number of a row: label, − value +, typed or stepped.
 bool number(const Ui& ui, const char* label, int& value, int step) {
   ImGui::AlignTextToFramePadding();
-  ImGui::TextUnformatted(label);
+  text_line(ui, said(label));
   ImGui::SameLine(ui.px(118));
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   const std::string id = fmt::format("##{}", label);
@@ -40,7 +41,7 @@ bool number(const Ui& ui, const char* label, int& value, int step) {
 
 /// Every k-th step's loss, k such that the plot has points enough.
 ChartSeries loss_series(const std::vector<TrainingPoint>& curve, Color color) {
-  ChartSeries line{"loss", color, {}, {}};
+  ChartSeries line{said("loss"), color, {}, {}};
   const std::size_t every = curve.size() / most_points + 1;
   for (std::size_t i = 0; i < curve.size(); i += every) {
     // The mean of what is left out: single batches scatter.
@@ -56,15 +57,15 @@ ChartSeries loss_series(const std::vector<TrainingPoint>& curve, Color color) {
 const char* phase_words(Phase phase) {
   switch (phase) {
     case Phase::idle:
-      return "no run yet";
+      return to_say("no run yet");
     case Phase::preparing:
-      return "making vocabulary and data";
+      return to_say("making vocabulary and data");
     case Phase::running:
-      return "training";
+      return to_say("training");
     case Phase::paused:
-      return "paused";
+      return to_say("paused");
     case Phase::finished:
-      return "finished";
+      return to_say("finished");
   }
   return "";
 }
@@ -78,9 +79,10 @@ Color head_color(const Ui& ui, const TrainingView& view, std::size_t head) {
 
 std::vector<CatalogueGroup> TrainWorkspace::pages() const {
   CatalogueGroup one, side;
-  one.title = "One run";
-  one.entries.push_back({one_model, "One model", "recipe of a run, optimiser, checkpoint, fork, heads forming"});
-  side.title = "Trials";
+  one.title = to_say("One run");
+  one.entries.push_back(
+      {one_model, to_say("One model"), "recipe of a run, optimiser, checkpoint, fork, heads forming"});
+  side.title = to_say("Trials");
   for (const TrialPlan& plan : trial_plans()) side.entries.push_back({plan.id, plan.title, plan.words});
   return {one, side};
 }
@@ -93,7 +95,7 @@ const TrialPlan* TrainWorkspace::trial(const AppContext& app) const {
 }
 
 void TrainWorkspace::left(const PageContext& c) {
-  std::vector<const char*> titles{"One model"};
+  std::vector<const char*> titles{to_say("One model")};
   std::vector<std::string> ids{one_model};
   const TrialPlan* const plan = trial(c.app);
   int chosen = 0;
@@ -118,7 +120,7 @@ void TrainWorkspace::controls(ControlsRecord& record) {
 
 void TrainWorkspace::recipe(Ui& ui) {
   Recipe& draft = controller_.draft();
-  section(ui, "RECIPE", "the same recipe gives the same weights");
+  section(ui, said("RECIPE"), said("the same recipe gives the same weights"));
   if (menu_button(ui, "Recipe", draft.name, draft.task.kind)) ImGui::OpenPopup("recipes");
   if (ImGui::BeginPopup("recipes")) {
     for (const auto& [name, path] : controller_.recipes())
@@ -129,7 +131,7 @@ void TrainWorkspace::recipe(Ui& ui) {
 
 void TrainWorkspace::shape(Ui& ui) {
   Recipe& draft = controller_.draft();
-  section(ui, "TASK AND SHAPE", "of the next beginning");
+  section(ui, said("TASK AND SHAPE"), said("of the next beginning"));
   const auto become = [&](std::string_view family) {
     draft.model.family = family;
     draft.model.kv_heads = draft.model.heads;
@@ -148,9 +150,9 @@ void TrainWorkspace::shape(Ui& ui) {
     const float fits = std::min(segmented_width(ui, labels), ImGui::GetContentRegionAvail().x);
     return segmented(ui, id, labels, which, fits) ? nth(names, which) : std::string_view();
   };
-  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated", "Backcopy"};
+  static constexpr const char* tasks[] = {to_say("Stories"), to_say("Masked"), to_say("Repeated"), to_say("Backcopy")};
   static constexpr std::string_view kinds[] = {"stories", "masked", "repeated", "backcopy"};
-  static constexpr const char* pairs[] = {"Translate", "Shapes"};
+  static constexpr const char* pairs[] = {to_say("Translate"), to_say("Shapes")};
   static constexpr std::string_view pair_kinds[] = {"translate", "shapes"};
   const std::string kind = draft.task.kind;
   for (const std::string_view clicked :
@@ -192,91 +194,92 @@ void TrainWorkspace::shape_fields(Ui& ui) {
   Recipe& draft = controller_.draft();
   ModelShape& model = draft.model;
   const bool grouped = model.kv_heads != model.heads;
-  number(ui, "Layers", model.layers, 1);
-  if (model.family != "mamba" && number(ui, "Heads", model.heads, 1) && !grouped) model.kv_heads = model.heads;
-  if (model.rotary()) number(ui, "Key heads", model.kv_heads, 1);
-  number(ui, "Width", model.width, 16);
+  number(ui, to_say("Layers"), model.layers, 1);
+  if (model.family != "mamba" && number(ui, to_say("Heads"), model.heads, 1) && !grouped) model.kv_heads = model.heads;
+  if (model.rotary()) number(ui, to_say("Key heads"), model.kv_heads, 1);
+  number(ui, to_say("Width"), model.width, 16);
   int d_head = model.head_width();
-  if (model.rotary() && number(ui, "Head width", d_head, 2)) model.d_head = d_head;
+  if (model.rotary() && number(ui, to_say("Head width"), d_head, 2)) model.d_head = d_head;
   if (model.state_space()) {
-    number(ui, "States", model.states, 1);
-    number(ui, "Expand", model.expand, 1);
+    number(ui, to_say("States"), model.states, 1);
+    number(ui, to_say("Expand"), model.expand, 1);
   } else {
-    number(ui, model.has_experts() ? "Expert width" : "MLP width", model.mlp, 64);
+    number(ui, model.has_experts() ? to_say("Expert width") : to_say("MLP width"), model.mlp, 64);
   }
   if (model.has_experts()) {
-    number(ui, "Experts", model.experts, 1);
-    number(ui, "Per token", model.experts_per_token, 1);
+    number(ui, to_say("Experts"), model.experts, 1);
+    number(ui, to_say("Per token"), model.experts_per_token, 1);
   }
-  number(ui, "Context", model.context, 16);
-  number(ui, "Batch", draft.batch, 4);
+  number(ui, to_say("Context"), model.context, 16);
+  number(ui, to_say("Batch"), draft.batch, 4);
   int steps = static_cast<int>(std::min<std::int64_t>(draft.steps, 1'000'000'000));
-  if (number(ui, "Steps", steps, 100)) {
+  if (number(ui, to_say("Steps"), steps, 100)) {
     draft.steps = steps;
     draft.optimizer.schedule_steps = steps;
   }
   int seed = static_cast<int>(draft.seed & 0x7fffffff);
-  if (number(ui, "Seed", seed, 1)) draft.seed = static_cast<std::uint64_t>(std::max(seed, 0));
+  if (number(ui, to_say("Seed"), seed, 1)) draft.seed = static_cast<std::uint64_t>(std::max(seed, 0));
 }
 
 void TrainWorkspace::controls(Ui& ui) {
   const Phase phase = controller_.phase();
-  section(ui, "RUN", phase_words(phase));
+  section(ui, said("RUN"), said(phase_words(phase)));
   const bool sound = controller_.complaint().empty();
   const float left = ImGui::GetCursorPosX();  // SameLine counts from the window's edge, which has a margin
   ImGui::BeginDisabled(!sound || phase == Phase::preparing);
-  if (button(ui, controller_.has_run() ? "Start again" : "Start training")) controller_.start();
+  if (button(ui, controller_.has_run() ? to_say("Start again") : to_say("Start training"))) controller_.start();
   ImGui::EndDisabled();
   // Each stays in its place whatever is going on: a second click must not meet another button.
   const float second = left + button_width(ui, "Start training") + ui.px(8),
               third = second + button_width(ui, "Resume") + ui.px(8);
   ImGui::BeginDisabled(phase != Phase::running && phase != Phase::paused);
   ImGui::SameLine(second);
-  if (phase == Phase::running ? button(ui, "Pause") : button(ui, "Resume"))
+  if (phase == Phase::running ? button(ui, to_say("Pause")) : button(ui, to_say("Resume")))
     phase == Phase::running ? controller_.pause() : controller_.resume();
   ImGui::SameLine(third);
-  if (button(ui, "Step")) controller_.step();
+  if (button(ui, to_say("Step"))) controller_.step();
   ImGui::EndDisabled();
   if (const std::string wrong = controller_.complaint(); !wrong.empty())
     paragraph(ui, wrong, legible(ui.theme, rgb(0xF0616D)));
   double rate = controller_.draft().optimizer.learning_rate;
-  if (slider(ui, "Learning rate", rate, {1e-5, 1e-1, rate, true, "", 5})) controller_.set_learning_rate(rate);
+  if (slider(ui, to_say("Learning rate"), rate, {1e-5, 1e-1, rate, true, "", 5})) controller_.set_learning_rate(rate);
   if (!controller_.has_run()) return;
   const TrainingProgress& p = controller_.progress();
-  fact(ui, "Step", fmt::format("{} of {}", p.step, p.steps));
-  fact(ui, "Loss of the batch", nats(p.loss), nullptr,
-       {"mean cross-entropy of the last step's batch, before its update"});
-  fact(ui, "Held-out loss", nats(p.held_out), nullptr,
-       {fmt::format("measured after step {}", p.held_out_step), "mean over texts that are never learnt from"});
-  fact(ui, "Floor", nats(p.floor), nullptr,
-       {"exact: Σ −log p of the held-out texts ÷ their tokens", "no model can stay below it on average"});
+  fact(ui, said("Step"), say("{} of {}", p.step, p.steps));
+  fact(ui, said("Loss of the batch"), nats(p.loss), nullptr,
+       {said("mean cross-entropy of the last step's batch, before its update")});
+  fact(ui, said("Held-out loss"), nats(p.held_out), nullptr,
+       {say("measured after step {}", p.held_out_step), said("mean over texts that are never learnt from")});
+  fact(ui, said("Floor"), nats(p.floor), nullptr,
+       {said("exact: Σ −log p of the held-out texts ÷ their tokens"), said("no model can stay below it on average")});
   if (!std::isnan(p.balance))
-    fact(ui, "Balance of experts", fmt::format("{:.3f} (even 1)", p.balance), nullptr,
-         {"E Σ load · mean router probability in the last step's batch, mean over layers",
-          fmt::format("costs {:g} nats a unit, which are no part of the loss above",
-                      controller_.running().optimizer.expert_balance)});
-  fact(ui, "Learning rate now", fmt::format("{:.2e}", p.learning_rate));
-  fact(ui, "Gradient norm", fmt::format("{:.3f}", p.gradient_norm), nullptr, {"before clipping"});
-  fact(ui, "Speed", fmt::format("{:.1f} k tokens/s", p.tokens_per_second / 1000));
-  fact(ui, "Time left", phase == Phase::running ? duration_text(p.seconds_left) : "–");
+    fact(ui, said("Balance of experts"), say("{:.3f} (even 1)", p.balance), nullptr,
+         {said("E Σ load · mean router probability in the last step's batch, mean over layers"),
+          say("costs {:g} nats a unit, which are no part of the loss above",
+              controller_.running().optimizer.expert_balance)});
+  fact(ui, said("Learning rate now"), fmt::format("{:.2e}", p.learning_rate));
+  fact(ui, said("Gradient norm"), fmt::format("{:.3f}", p.gradient_norm), nullptr, {said("before clipping")});
+  fact(ui, said("Speed"), say("{:.1f} k tokens/s", p.tokens_per_second / 1000));
+  fact(ui, said("Time left"), phase == Phase::running ? duration_text(p.seconds_left) : "–");
   branches(ui);
 }
 
 /// Ways that were left, at a fork or for another beginning. A click goes back to the end of one.
 void TrainWorkspace::branches(Ui& ui) {
   if (controller_.other_branches().empty()) return;
-  section(ui, "BRANCHES", "a click goes back to the end of one");
+  section(ui, said("BRANCHES"), said("a click goes back to the end of one"));
   std::vector<const TrainingBranch*> all{&controller_.branch()};
   for (const TrainingBranch& branch : controller_.other_branches()) all.push_back(&branch);
   std::ranges::sort(all, {}, &TrainingBranch::id);
   int wanted = -1;
   for (const TrainingBranch* branch : all) {
     const bool now = branch == &controller_.branch();
-    const std::string words =
-        branch->parent < 0 ? fmt::format("{}: {} to step {}", branch->id, branch->recipe.name, branch->progress.step)
-                           : fmt::format("{}: {}'s step {} to {}, rate {:.1e}", branch->id, branch->parent,
-                                         branch->from, branch->progress.step, branch->recipe.optimizer.learning_rate);
-    if (ImGui::Selectable(fmt::format("{}###training branch {}", words, branch->id).c_str(), now) && !now)
+    const std::string words = branch->parent < 0
+                                  ? say("{}: {} to step {}", branch->id, branch->recipe.name, branch->progress.step)
+                                  : say("{}: {}'s step {} to {}, rate {:.1e}", branch->id, branch->parent, branch->from,
+                                        branch->progress.step, branch->recipe.optimizer.learning_rate);
+    if (ImGui::Selectable(fmt::format("{}###training branch {}", ui.fonts.laid_out(words), branch->id).c_str(), now) &&
+        !now)
       wanted = branch->id;
   }
   if (wanted >= 0) controller_.go_back_to(wanted);
@@ -285,10 +288,10 @@ void TrainWorkspace::branches(Ui& ui) {
 void TrainWorkspace::middle(const PageContext& c) {
   if (const TrialPlan* plan = trial(c.app)) return trial_.middle(c.ui, c.jobs, *plan);
   if (!controller_.has_run() || (!controller_.moment() && controller_.phase() == Phase::idle))
-    return empty_state(c.ui, "No model is being trained",
-                       "Choose a recipe on the left and press Start training: heads will form before your eyes.");
+    return empty_state(c.ui, said("No model is being trained"),
+                       said("Choose a recipe on the left and press Start training: heads will form before your eyes."));
   if (!controller_.moment())
-    return empty_state(c.ui, "Making vocabulary and data", "The first picture follows at once.");
+    return empty_state(c.ui, said("Making vocabulary and data"), said("The first picture follows at once."));
   c.ui.pictures.passing = "a training";
   loss(c.ui);
   scrubber(c.ui);
@@ -297,27 +300,28 @@ void TrainWorkspace::middle(const PageContext& c) {
 
 void TrainWorkspace::loss(Ui& ui) {
   const TrainingProgress& p = controller_.progress();
-  section(ui, "LOSS",
-          controller_.running().task.draws() ? "nats per picture"
-          : std::isnan(p.floor)              ? "nats per masked token"
-                                             : "nats per token; the floor is the entropy of the data, computed");
+  section(ui, said("LOSS"),
+          controller_.running().task.draws() ? said("nats per picture")
+          : std::isnan(p.floor)              ? said("nats per masked token")
+                                             : said("nats per token; the floor is the entropy of the data, computed"));
   LineChart chart;
   std::vector<ChartSeries>& lines = chart.series;
   lines.push_back(loss_series(controller_.curve(), ui.theme.muted));
   double end = static_cast<double>(std::max<std::int64_t>(p.step, 10));
   for (const TrainingBranch& branch : controller_.other_branches()) {
     if (branch.recipe.name != controller_.running().name) continue;  // another task's loss is another scale
-    lines.push_back(held_out_series(branch.curve, fmt::format("branch {}", branch.id), ui.theme.faint, 1.25));
+    lines.push_back(held_out_series(branch.curve, say("branch {}", branch.id), ui.theme.faint, 1.25));
     end = std::max(end, static_cast<double>(branch.progress.step));
   }
-  lines.push_back(held_out_series(controller_.curve(), "held out", ui.theme.accent, 2.25));
+  lines.push_back(held_out_series(controller_.curve(), said("held out"), ui.theme.accent, 2.25));
   if (!std::isnan(p.floor))
-    lines.push_back({"floor", parse_color("#4CC38A").value_or(ui.theme.text), {0, end}, {p.floor, p.floor}, 1.25});
+    lines.push_back(
+        {said("floor"), parse_color("#4CC38A").value_or(ui.theme.text), {0, end}, {p.floor, p.floor}, 1.25});
   chart.height = 256;
   chart.grid = true;
   chart.x_low = 0;
   chart.x_high = end;
-  chart.x_title = "step";
+  chart.x_title = said("step");
   const TrainingMoment* shown = controller_.moment();
   const auto at = static_cast<double>(shown->view->step);
   if (controller_.shown()) {
@@ -340,14 +344,14 @@ void TrainWorkspace::scrubber(Ui& ui) {
   const bool live = !controller_.shown();
   const float newest = button_width(ui, "Newest");
   ImGui::AlignTextToFramePadding();
-  ImGui::Text("step %lld", static_cast<long long>(controller_.moment()->view->step));
+  text_line(ui, say("step {}", controller_.moment()->view->step));
   ImGui::SameLine(ui.px(110));
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - newest - ui.px(10));
   if (ImGui::SliderInt("##moment", &index, 0, std::max(static_cast<int>(moments.size()) - 1, 0), ""))
     controller_.show(static_cast<std::size_t>(index));
   ImGui::SameLine();
   ImGui::BeginDisabled(live);
-  if (button(ui, "Newest")) controller_.show(std::nullopt);
+  if (button(ui, to_say("Newest"))) controller_.show(std::nullopt);
   ImGui::EndDisabled();
 }
 
@@ -355,10 +359,10 @@ void TrainWorkspace::heads(Ui& ui, AppContext& app) {
   const TrainingView& view = *controller_.moment()->view;
   const Trace& trace = *view.facts->trace;
   const std::string shown = trace.model.stack == Stack::cross
-                                ? fmt::format("of cross-attention, {} tokens ↓ over {} of their source →",
-                                              trace.query_tokens.size(), trace.tokens.size())
-                                : fmt::format("of one text of {} tokens", trace.tokens.size());
-  section(ui, "HEADS", fmt::format("{}, at step {} · layer ↓ head →", shown, view.step));
+                                ? say("of cross-attention, {} tokens ↓ over {} of their source →",
+                                      trace.query_tokens.size(), trace.tokens.size())
+                                : say("of one text of {} tokens", trace.tokens.size());
+  section(ui, said("HEADS"), say("{}, at step {} · layer ↓ head →", shown, view.step));
   HeadAtlasOptions options;
   options.width = std::floor(ImGui::GetContentRegionAvail().x / ui.scale);
   options.classes = head_marks(view.facts.get());
@@ -378,21 +382,22 @@ void TrainWorkspace::heads(Ui& ui, AppContext& app) {
 void TrainWorkspace::right(const PageContext& c) {
   if (const TrialPlan* plan = trial(c.app)) return trial_.right(c.ui, *plan);
   if (!controller_.moment())
-    return empty_state(c.ui, "Heads over time", "Their scores, and what the model writes, will stand here.");
+    return empty_state(c.ui, said("Heads over time"),
+                       said("Their scores, and what the model writes, will stand here."));
   history(c.ui);
   sample(c.ui);
   keep(c.ui, c.app);
 }
 
 void TrainWorkspace::history(Ui& ui) {
-  static constexpr const char* labels[] = {"Induction", "Previous", "Sink", "Entropy"};
+  static constexpr const char* labels[] = {to_say("Induction"), to_say("Previous"), to_say("Sink"), to_say("Entropy")};
   const auto& all = controller_.head_history();
   // Between two texts this is what can be said of heads.
   const bool aligns = !all.empty() && all.back().metric == HeadHistory::alignment;
-  section(ui, "HEADS OVER TIME",
-          aligns                                      ? "alignment error rate, a line each"
-          : controller_.running().model.state_space() ? "a line each, of |α| as shares"
-                                                      : "a line each");
+  section(ui, said("HEADS OVER TIME"),
+          aligns                                      ? said("alignment error rate, a line each")
+          : controller_.running().model.state_space() ? said("a line each, of |α| as shares")
+                                                      : said("a line each"));
   // A picture repeats nothing and has no token before another.
   const int first = controller_.running().task.draws() ? 2 : 0;
   history_metric_ = std::max(history_metric_, first);
@@ -420,35 +425,36 @@ void TrainWorkspace::history(Ui& ui) {
   chart.x_low = 0;
   chart.y_low = 0;
   chart.y_high = 1;
-  chart.x_title = "step";
+  chart.x_title = said("step");
   plot(ui, "training history", std::move(chart), false);
   if (aligns) {
     if (ImGui::IsItemHovered())
-      tooltip(ui, {"Alignment error rate", "1 − (|A ∩ S| + |A ∩ P|) ÷ (|A| + |S|): Och & Ney 2003",
-                   "of each target word's strongest source word, on the fixed pair of sentences; 0 is best"});
+      tooltip(ui, {said("Alignment error rate"), "1 − (|A ∩ S| + |A ∩ P|) ÷ (|A| + |S|): Och & Ney 2003",
+                   said("of each target word's strongest source word, on the fixed pair of sentences; 0 is best")});
     return;
   }
   const Metric& shown = metric(history.metric);
   if (ImGui::IsItemHovered())
-    tooltip(ui, {std::string(shown.title), std::string(shown.formula), "of the fixed probe text"});
+    tooltip(ui, {std::string(said_view(shown.title)), std::string(said_view(shown.formula)),
+                 said("of the fixed probe text")});
 }
 
 void TrainWorkspace::sample(Ui& ui) {
   const TrainingView& view = *controller_.moment()->view;
   if (controller_.running().task.kind == "masked")
-    section(ui, "THE MODEL TELLS", fmt::format("step {}: ⟨right⟩ ⟨wrong|was⟩", view.sample_step));
+    section(ui, said("THE MODEL TELLS"), say("step {}: ⟨right⟩ ⟨wrong|was⟩", view.sample_step));
   else if (controller_.running().task.draws())
-    section(ui, "THE MODEL SEES", fmt::format("at step {}: what it takes the example picture for", view.sample_step));
+    section(ui, said("THE MODEL SEES"), say("at step {}: what it takes the example picture for", view.sample_step));
   else if (controller_.running().task.translates())
-    section(ui, "THE MODEL TRANSLATES",
-            fmt::format("at step {}: source, its translation, the true one", view.sample_step));
+    section(ui, said("THE MODEL TRANSLATES"),
+            say("at step {}: source, its translation, the true one", view.sample_step));
   else
-    section(ui, "THE MODEL WRITES", fmt::format("at step {}, temperature 0.8", view.sample_step));
-  paragraph(ui, view.sample.empty() ? "(nothing: it ends the text at once)" : view.sample, ui.theme.text);
+    section(ui, said("THE MODEL WRITES"), say("at step {}, temperature 0.8", view.sample_step));
+  paragraph(ui, view.sample.empty() ? said("(nothing: it ends the text at once)") : view.sample, ui.theme.text);
 }
 
 void TrainWorkspace::keep(Ui& ui, AppContext& app) {
-  section(ui, "KEEP", fmt::format("the model of step {}", controller_.moment()->view->step));
+  section(ui, said("KEEP"), say("the model of step {}", controller_.moment()->view->step));
   const std::string usual = with_tilde(controller_.usual_folder());
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   input_line(ui, "##training folder", usual.c_str(), folder_);
@@ -468,21 +474,22 @@ void TrainWorkspace::keep(Ui& ui, AppContext& app) {
     }
     controller_.save(folder, open, overwrite);
   };
-  if (button(ui, "Save") || entered) save(false, false);
+  if (button(ui, to_say("Save")) || entered) save(false, false);
   ImGui::SameLine();
-  if (button(ui, "Open in Explore")) save(true, false);
+  if (button(ui, to_say("Open in Explore"))) save(true, false);
   if (!replace_.empty() && replace_ == folder) {
-    paragraph(ui, "A model lies there already.", ui.theme.text);
-    if (button(ui, "Replace it")) save(replace_opens_, true);
+    paragraph(ui, said("A model lies there already."), ui.theme.text);
+    if (button(ui, to_say("Replace it"))) save(replace_opens_, true);
     ImGui::SameLine();
-    if (button(ui, "Leave it")) replace_.clear();
+    if (button(ui, to_say("Leave it"))) replace_.clear();
   }
   ImGui::BeginDisabled(!controller_.shown());
-  if (button(ui, "Fork from here")) controller_.fork();
+  if (button(ui, to_say("Fork from here"))) controller_.fork();
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    tooltip(ui, {"Train on from the step on screen",
-                 "with the learning rate on the left; what came after it stays as a branch", "scrub back first"});
+    tooltip(ui, {said("Train on from the step on screen"),
+                 said("with the learning rate on the left; what came after it stays as a branch"),
+                 said("scrub back first")});
 }
 
 }  // namespace headscope

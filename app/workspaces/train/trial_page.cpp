@@ -14,6 +14,7 @@
 #include "app/workspaces/train/curves.h"
 #include "core/base/duration.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/head_map.h"
 
 namespace headscope {
@@ -32,56 +33,58 @@ Color hue_of_model(const Ui& ui, std::size_t i, std::size_t count) {
   return legible(ui.theme, mix(ui.theme.value, ui.theme.query, at));
 }
 
-constexpr const char* trial_phases[] = {"not begun", "running", "stopped", "finished"};  // by TrialController::Phase
+constexpr const char* trial_phases[] = {to_say("not begun"), to_say("running"), to_say("stopped"),
+                                        to_say("finished")};  // by TrialController::Phase
 }  // namespace
 
 void TrialPage::left(Ui& ui, const TrialPlan& plan) {
   const TrialController::View& view = controller_.view(plan.id);
   const Recipe& recipe = plan.contestants.front().recipe;
-  section(ui, "QUESTION");
-  note(ui, plan.question);
-  note(ui, plan.source + ".");
-  section(ui, "RUN", nth(trial_phases, static_cast<int>(view.phase)));
-  const char* const begin = view.phase == TrialPhase::stopped    ? "Go on"
-                            : view.phase == TrialPhase::finished ? "Train again"
-                                                                 : "Train side by side";
+  section(ui, said("QUESTION"));
+  note(ui, said(plan.question));
+  note(ui, said(plan.source) + ".");
+  section(ui, said("RUN"), said(nth(trial_phases, static_cast<int>(view.phase))));
+  const char* const begin = view.phase == TrialPhase::stopped    ? to_say("Go on")
+                            : view.phase == TrialPhase::finished ? to_say("Train again")
+                                                                 : to_say("Train side by side");
   const float left = ImGui::GetCursorPosX();
   ImGui::BeginDisabled(view.phase == TrialPhase::running);
   if (button(ui, begin)) controller_.start(plan);
   ImGui::EndDisabled();
   ImGui::SameLine(left + button_width(ui, "Train side by side") + ui.px(8));
   ImGui::BeginDisabled(view.phase != TrialPhase::running);
-  if (button(ui, "Stop")) controller_.stop();
+  if (button(ui, to_say("Stop"))) controller_.stop();
   ImGui::EndDisabled();
-  fact(ui, "Done", fmt::format("{:.0f} %", 100 * view.done));
+  fact(ui, said("Done"), fmt::format("{:.0f} %", 100 * view.done));
   if (!view.standings.empty() && view.phase == TrialPhase::running) {
     double seconds = 0;
     for (const TrialStanding& each : view.standings) seconds += each.progress.seconds_left;
-    fact(ui, "Time left", duration_text(seconds));
+    fact(ui, said("Time left"), duration_text(seconds));
   }
-  section(ui, "ALIKE IN ALL", "but for what is asked");
-  fact(ui, "Task", recipe.task.kind, nullptr, {plan.task_details});
-  fact(ui, "Layers", fmt::format("{}, width {}", recipe.model.layers, recipe.model.width));
-  fact(ui, "Batch", step_text(recipe));
-  fact(ui, "Steps", fmt::format("{}", view.standings.empty() ? recipe.steps : view.standings.front().progress.steps));
-  fact(ui, "Learning rate", fmt::format("{:g}", recipe.optimizer.learning_rate));
-  fact(ui, "Seed", fmt::format("{}", recipe.seed), nullptr, {"the same first weights and batches for all"});
+  section(ui, said("ALIKE IN ALL"), said("but for what is asked"));
+  fact(ui, said("Task"), recipe.task.kind, nullptr, {said(plan.task_details)});
+  fact(ui, said("Layers"), say("{}, width {}", recipe.model.layers, recipe.model.width));
+  fact(ui, said("Batch"), step_text(recipe));
+  fact(ui, said("Steps"),
+       fmt::format("{}", view.standings.empty() ? recipe.steps : view.standings.front().progress.steps));
+  fact(ui, said("Learning rate"), fmt::format("{:g}", recipe.optimizer.learning_rate));
+  fact(ui, said("Seed"), fmt::format("{}", recipe.seed), nullptr, {said("the same first weights and batches for all")});
 }
 
 void TrialPage::middle(Ui& ui, JobRunner& jobs, const TrialPlan& plan) {
   const TrialController::View& view = controller_.view(plan.id);
   if (view.standings.empty())
-    return empty_state(ui, view.phase == TrialPhase::running ? "Making data and first weights" : plan.title,
+    return empty_state(ui, view.phase == TrialPhase::running ? said("Making data and first weights") : said(plan.title),
                        view.phase == TrialPhase::running
-                           ? "The first picture follows at once."
-                           : "Press Train side by side on the left: every number here is of "
-                             "models that learn before your eyes.");
+                           ? said("The first picture follows at once.")
+                           : said("Press Train side by side on the left: every number here is of "
+                                  "models that learn before your eyes."));
   ui.pictures.passing = "a trial of models that learnt side by side";
   const auto room = [&] { return static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale); };
   const bool aligns = !plan.alignment_of.empty();
   score(ui, plan, std::max((aligns ? 0.4 : 0.5) * room() - 34, 150.0));
   if (aligns) return alignment(ui, jobs, plan);
-  section(ui, "HELD-OUT LOSS", "nats per token; the floor is the entropy of the data, computed");
+  section(ui, said("HELD-OUT LOSS"), said("nats per token; the floor is the entropy of the data, computed"));
   loss(ui, plan, std::max(room() - 10, 120.0));
 }
 
@@ -89,11 +92,11 @@ void TrialPage::middle(Ui& ui, JobRunner& jobs, const TrialPlan& plan) {
 void TrialPage::score(Ui& ui, const TrialPlan& plan, double height) {
   const TrialController::View& view = controller_.view(plan.id);
   const std::size_t count = view.standings.size();
-  section(ui, plan.score_title, fmt::format("{} · chance {:.2f}", plan.score_of, plan.chance));
+  section(ui, said(plan.score_title), say("{} · chance {:.2f}", said(plan.score_of), plan.chance));
   LineChart chart;
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
-    ChartSeries line{each.title, hue_of_model(ui, i, count), {}, {}, 2.25};
+    ChartSeries line{said(each.title), hue_of_model(ui, i, count), {}, {}, 2.25};
     for (std::size_t s = 0; s < plan.sizes.size(); ++s) {
       line.x.push_back(plan.sizes[s]);
       line.y.push_back(each.score[s]);
@@ -106,7 +109,7 @@ void TrialPage::score(Ui& ui, const TrialPlan& plan, double height) {
   chart.y_high = 1;
   chart.x_low = plan.sizes.front();
   chart.x_high = plan.sizes.back();
-  chart.x_title = plan.size_title;
+  chart.x_title = said(plan.size_title);
   chart.height = height;
   plot(ui, "trial score", std::move(chart));
 }
@@ -118,16 +121,16 @@ void TrialPage::loss(Ui& ui, const TrialPlan& plan, double height) {
   double end = 1, floor = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
-    chart.series.push_back(held_out_series(each.curve, each.title, hue_of_model(ui, i, count), 2.0));
+    chart.series.push_back(held_out_series(each.curve, said(each.title), hue_of_model(ui, i, count), 2.0));
     end = std::max(end, static_cast<double>(each.progress.steps));
     floor = each.progress.floor;
   }
-  chart.series.push_back({"floor", ui.theme.faint, {0, end}, {floor, floor}, 1.25});
+  chart.series.push_back({said("floor"), ui.theme.faint, {0, end}, {floor, floor}, 1.25});
   chart.grid = true;
   chart.x_low = 0;
   chart.x_high = end;
   chart.y_low = 0;
-  chart.x_title = "step";
+  chart.x_title = said("step");
   chart.height = height;
   plot(ui, "trial loss", std::move(chart));
 }
@@ -138,13 +141,13 @@ void TrialPage::alignment(Ui& ui, JobRunner& jobs, const TrialPlan& plan) {
   const auto which =
       std::ranges::find_if(standings, [](const TrialStanding& each) { return each.alignment != nullptr; });
   if (which == standings.end()) {
-    section(ui, "WHERE IT LOOKS", plan.alignment_of);
-    return note(ui, "Drawn whenever the models are scored, ten times in the course of a run.");
+    section(ui, said("WHERE IT LOOKS"), said(plan.alignment_of));
+    return note(ui, said("Drawn whenever the models are scored, ten times in the course of a run."));
   }
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float high = std::max(room.y, ui.px(250)), gap = ui.px(16), left = std::floor((room.x - gap) * 0.6f);
   ImGui::BeginChild("where it looks", {left, high}, ImGuiChildFlags_NavFlattened);
-  section(ui, "WHERE IT LOOKS", plan.alignment_of);
+  section(ui, said("WHERE IT LOOKS"), said(plan.alignment_of));
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)),
                height = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale)) - 6;
   HeadMapOptions options;
@@ -170,7 +173,7 @@ void TrialPage::writings(Ui& ui, const TrialPlan& plan, const Trace& text) {
     return out;
   };
   const std::vector<std::string> right = words(text.query_tokens);
-  section(ui, "WHAT EACH WRITES", "of this text");
+  section(ui, said("WHAT EACH WRITES"), said("of this text"));
   note(ui, fmt::format("{}", fmt::join(words(text.tokens), " ")));
   paragraph(ui, fmt::format("{}", fmt::join(right, " ")), ui.theme.text);
   for (std::size_t i = 0; i < standings.size(); ++i) {
@@ -178,8 +181,8 @@ void TrialPage::writings(Ui& ui, const TrialPlan& plan, const Trace& text) {
     std::size_t same = 0;
     for (std::size_t w = 0; w < std::min(right.size(), each.written.size()); ++w) same += right[w] == each.written[w];
     const Color hue = hue_of_model(ui, i, standings.size());
-    fact(ui, each.title, fmt::format("{} of {}", same, right.size()), &hue,
-         {"of its words, those that stand where the translation above has them"});
+    fact(ui, said(each.title), say("{} of {}", same, right.size()), &hue,
+         {said("of its words, those that stand where the translation above has them")});
     note(ui, fmt::format("{}", fmt::join(each.written, " ")));
   }
 }
@@ -187,46 +190,47 @@ void TrialPage::writings(Ui& ui, const TrialPlan& plan, const Trace& text) {
 void TrialPage::right(Ui& ui, const TrialPlan& plan) {
   const TrialController::View& view = controller_.view(plan.id);
   if (view.standings.empty())
-    return empty_state(ui, "Who stands where", "Accuracy, loss and what each keeps of a text will stand here.");
+    return empty_state(ui, said("Who stands where"),
+                       said("Accuracy, loss and what each keeps of a text will stand here."));
   const auto mean = [](const std::vector<double>& values) {
     double sum = 0;
     for (const double each : values) sum += each;
     return sum / static_cast<double>(values.size());
   };
   const std::size_t count = view.standings.size();
-  section(ui, "Score", "mean over all lengths");
+  section(ui, said("Score"), said("mean over all lengths"));
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
     const Color hue = hue_of_model(ui, i, count);
     const double share = mean(each.score);
-    fact(ui, each.title, std::isnan(share) ? "–" : fmt::format("{:.0f} %", 100 * share), &hue,
-         {fmt::format("{}, measured after step {}, on texts that it never learnt from", plan.score_of,
-                      each.scored_step)});
+    fact(
+        ui, said(each.title), std::isnan(share) ? "–" : fmt::format("{:.0f} %", 100 * share), &hue,
+        {say("{}, measured after step {}, on texts that it never learnt from", said(plan.score_of), each.scored_step)});
   }
-  section(ui, "HELD-OUT LOSS", fmt::format("floor {:.3f}", view.standings.front().progress.floor));
+  section(ui, said("HELD-OUT LOSS"), say("floor {:.3f}", view.standings.front().progress.floor));
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
     const Color hue = hue_of_model(ui, i, count);
-    fact(ui, each.title, std::isnan(each.progress.held_out) ? "–" : nats(each.progress.held_out), &hue,
-         {fmt::format("after step {}", each.progress.held_out_step)});
+    fact(ui, said(each.title), std::isnan(each.progress.held_out) ? "–" : nats(each.progress.held_out), &hue,
+         {say("after step {}", each.progress.held_out_step)});
   }
-  section(ui, "KEPT OF A TEXT", fmt::format("numbers, of {} tokens", plan.contestants.front().recipe.model.context));
+  section(ui, said("KEPT OF A TEXT"), say("numbers, of {} tokens", plan.contestants.front().recipe.model.context));
   for (std::size_t i = 0; i < count; ++i) {
     const TrialStanding& each = view.standings[i];
-    fact(ui, each.title, fmt::format("{}", each.state), nullptr,
-         {plan.kept_of, fmt::format("{} weights", each.parameters)});
+    fact(ui, said(each.title), fmt::format("{}", each.state), nullptr,
+         {said(plan.kept_of), say("{} weights", each.parameters)});
   }
   if (!plan.alignment_of.empty()) {  // whose place the alignment has
-    section(ui, "LOSS OVER STEPS", "nats per token");
+    section(ui, said("LOSS OVER STEPS"), said("nats per token"));
     loss(ui, plan, 132);
   }
-  section(ui, "WHAT TO LOOK FOR");
+  section(ui, said("WHAT TO LOOK FOR"));
   // It speaks of models that have learnt what they can.
   bool learnt = true;
   for (std::size_t i = 0; i < count; ++i)
     learnt = learnt && view.standings[i].scored_step >= plan.contestants[i].recipe.steps;
-  note(ui, learnt ? plan.answer
-                  : fmt::format("Of a run of all {} steps: {}", plan.contestants.front().recipe.steps, plan.answer));
+  note(ui, learnt ? said(plan.answer)
+                  : say("Of a run of all {} steps: {}", plan.contestants.front().recipe.steps, said(plan.answer)));
 }
 
 }  // namespace headscope
