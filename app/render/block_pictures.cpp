@@ -18,7 +18,7 @@ namespace {
 void set_stage_ticks(LineChart& chart, const ResidualStream& stream) {
   for (std::size_t s = 0; s < stream.stages.size(); ++s) {
     chart.x_ticks.push_back(static_cast<double>(s));
-    chart.x_labels.push_back(stream.stages[s].name);
+    chart.x_labels.push_back(said(stream.stages[s].name));
   }
 }
 
@@ -57,7 +57,7 @@ LineChart stream_chart(const ResidualStream& stream, std::optional<Index> positi
 Matrix stream_matrix(const ResidualStream& stream, std::shared_ptr<const Trace> trace) {
   Matrix out;
   out.values = stream.norm;
-  for (const LogitLens::Stage& stage : stream.stages) out.rows.push_back(stage.name);
+  for (const LogitLens::Stage& stage : stream.stages) out.rows.push_back(said(stage.name));
   out.tokens = std::move(trace);
   out.row_title = said("stage ↓");
   out.column_title = said("position →");
@@ -234,9 +234,9 @@ Scene norm_table_scene(const NormTable& table, double width, const Style& style)
   for (std::size_t i = 0; i < table.after.size(); ++i) {
     const NormMethod method = norm_methods[i];
     const OrderKept order = order_kept(table.rows, table.after[i]);
-    add(std::string(title(method)), std::string(title(method)), std::string(formula(method)), table.after[i],
-        say("{}; {} of {} pairs within a row changed their order", formula(method), order.turned, order.pairs),
-        Part{i});
+    const std::string words(said_view(formula(method)));
+    add(std::string(title(method)), std::string(said_view(title(method))), words, table.after[i],
+        say("{}; {} of {} pairs within a row changed their order", words, order.turned, order.pairs), Part{i});
   }
   scene.height = std::ceil(lower + 4);
   return scene;
@@ -260,7 +260,7 @@ NumberStrips model_norm_strips(const ModelNorm& norm, Index position) {
   const bool centered = norm.method == NormMethod::layer_norm;
   const LineStatistics s = statistics(before.values());
   strip(
-      said("normalised"), std::string(formula(norm.method)), norm.bare.select(0, position).copy(),
+      said("normalised"), std::string(said_view(formula(norm.method))), norm.bare.select(0, position).copy(),
       fmt::format("ε {:g}; {}", norm.epsilon,
                   centered ? say("mean {:.4f}, variance {:.4f}", s.mean, s.variance) : say("√ mean x² {:.4f}", s.rms)));
   strip(said("gain"), said("learned, per feature"), norm.weights.gain.packed(),

@@ -64,8 +64,8 @@ std::vector<std::pair<std::string, std::string>> facts_of(const std::vector<Head
     const Metric& each = metric(id);
     const double value = each.value({*report->map, text});
     if (std::isnan(value)) continue;  // which this kind of map has not
-    const std::string unit = each.unit.empty() ? "" : " " + std::string(each.unit);
-    facts.emplace_back(each.title, number(value, 2) + unit);
+    const std::string unit = each.unit.empty() ? "" : fmt::format(" {}", said_view(each.unit));
+    facts.emplace_back(said_view(each.title), number(value, 2) + unit);
   }
   return facts;
 }

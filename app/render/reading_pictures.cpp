@@ -28,7 +28,7 @@ Matrix lens_matrix(const LogitLens& lens, std::shared_ptr<const Trace> trace, Le
   out.values = Tensor::full({stages, lens.positions}, no_number);
   out.low = 0;
   for (Index s = 0; s < stages; ++s) {
-    out.rows.push_back(nth(lens.stages, s).name);
+    out.rows.push_back(said(nth(lens.stages, s).name));
     for (Index i = 0; i < lens.positions; ++i) {
       const NextToken& top = lens.cell(s, i)[0];
       std::string text = name(top.id);
@@ -85,7 +85,7 @@ Scene lens_trajectory(const LogitLens& lens, Index position, double width, doubl
       rank{said("1 ÷ rank"), style.theme.muted, {}, {}};
   for (Index s = 0; s < static_cast<Index>(lens.stages.size()); ++s) {
     chart.x_ticks.push_back(static_cast<double>(s));
-    chart.x_labels.push_back(nth(lens.stages, s).name);
+    chart.x_labels.push_back(said(nth(lens.stages, s).name));
     probability.x.push_back(static_cast<double>(s));
     rank.x.push_back(static_cast<double>(s));
     const bool followed = !lens.followed.empty() && nth(lens.followed, position) >= 0;
