@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 BeamTreeOptions beam_tree_options(const BeamTree& tree, const Tokenizer* tokenizer) {
@@ -26,9 +28,9 @@ BeamTreeOptions beam_tree_options(const BeamTree& tree, const Tokenizer* tokeniz
 }
 
 std::string words_of(const BeamSettings& settings) {
-  return fmt::format("{} {}, at most {} {}, score Σ ln p / tokens^{:g}", settings.width,
-                     settings.width == 1 ? "beam" : "beams", settings.tokens, settings.tokens == 1 ? "token" : "tokens",
-                     settings.length_penalty);
+  return say("{} {}, at most {} {}, score Σ ln p / tokens^{:g}", settings.width,
+             settings.width == 1 ? said("beam") : said("beams"), settings.tokens,
+             settings.tokens == 1 ? said("token") : said("tokens"), settings.length_penalty);
 }
 
 }  // namespace headscope

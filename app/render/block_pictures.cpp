@@ -7,6 +7,7 @@
 
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 #include "viz/scene/cell_text.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -17,7 +18,7 @@ namespace {
 void set_stage_ticks(LineChart& chart, const ResidualStream& stream) {
   for (std::size_t s = 0; s < stream.stages.size(); ++s) {
     chart.x_ticks.push_back(static_cast<double>(s));
-    chart.x_labels.push_back(stream.stages[s].name);
+    chart.x_labels.push_back(said(stream.stages[s].name));
   }
 }
 
@@ -37,13 +38,13 @@ std::string length(double value) {
 
 LineChart stream_chart(const ResidualStream& stream, std::optional<Index> position, const Style& style) {
   LineChart chart;
-  chart.y_title = "‖x‖ of the residual stream, embedding → last block";
+  chart.y_title = said("‖x‖ of the residual stream, embedding → last block");
   chart.y_low = 0;
   chart.grid = chart.points = true;
   set_stage_ticks(chart, stream);
-  chart.series.push_back(stage_means("mean", style.theme.accent, stream));
+  chart.series.push_back(stage_means(said("mean"), style.theme.accent, stream));
   if (position) {
-    ChartSeries own{fmt::format("position {}", *position), style.theme.muted, {}, {}};
+    ChartSeries own{say("position {}", *position), style.theme.muted, {}, {}};
     for (Index s = 0; s < stream.norm.dim(0); ++s) {
       own.x.push_back(static_cast<double>(s));
       own.y.push_back(static_cast<double>(stream.norm.at(s, *position)));
@@ -56,29 +57,30 @@ LineChart stream_chart(const ResidualStream& stream, std::optional<Index> positi
 Matrix stream_matrix(const ResidualStream& stream, std::shared_ptr<const Trace> trace) {
   Matrix out;
   out.values = stream.norm;
-  for (const LogitLens::Stage& stage : stream.stages) out.rows.push_back(stage.name);
+  for (const LogitLens::Stage& stage : stream.stages) out.rows.push_back(said(stage.name));
   out.tokens = std::move(trace);
-  out.row_title = "stage ↓";
-  out.column_title = "position →";
-  out.unit = "‖x‖ of the residual stream";
-  out.provenance = "Euclidean norm of hook_resid_pre, hook_resid_mid and hook_resid_post at every position";
+  out.row_title = said("stage ↓");
+  out.column_title = said("position →");
+  out.unit = said("‖x‖ of the residual stream");
+  out.provenance = said("Euclidean norm of hook_resid_pre, hook_resid_mid and hook_resid_post at every position");
   out.low = 0;
   return out;
 }
 
 LineChart added_chart(const ResidualStream& stream, bool cosine, const Style& style) {
   LineChart chart;
-  chart.y_title = cosine ? "cosine of what is added with the stream, mean" : "‖what is added‖, mean over positions";
+  chart.y_title =
+      cosine ? said("cosine of what is added with the stream, mean") : said("‖what is added‖, mean over positions");
   chart.grid = chart.points = true;
   if (!cosine) chart.y_low = 0;
-  ChartSeries attention{"attention", style.theme.query, {}, {}}, mlp{"MLP", style.theme.value, {}, {}};
+  ChartSeries attention{said("attention"), style.theme.query, {}, {}}, mlp{"MLP", style.theme.value, {}, {}};
   for (std::size_t p = 0; p < stream.parts.size(); ++p) {
     ChartSeries& line = stream.parts[p].mlp ? mlp : attention;
     line.x.push_back(stream.parts[p].layer);
     line.y.push_back(ResidualStream::mean(cosine ? stream.cosine : stream.added, static_cast<Index>(p)));
     if (!stream.parts[p].mlp) chart.x_ticks.push_back(stream.parts[p].layer);
   }
-  chart.x_title = "layer";
+  chart.x_title = said("layer");
   chart.series = {attention};
   if (!mlp.x.empty()) chart.series.push_back(mlp);
   return chart;
@@ -86,12 +88,12 @@ LineChart added_chart(const ResidualStream& stream, bool cosine, const Style& st
 
 LineChart placement_chart(const NormPlacement& found, const Style& style) {
   LineChart chart;
-  chart.y_title = "mean ‖x‖ by depth";
+  chart.y_title = said("mean ‖x‖ by depth");
   chart.y_low = 0;
   chart.grid = chart.points = true;
   set_stage_ticks(chart, found.pre.stream);
-  chart.series = {stage_means("norm before", style.theme.accent, found.pre.stream),
-                  stage_means("norm behind", style.theme.key, found.post.stream)};
+  chart.series = {stage_means(said("norm before"), style.theme.accent, found.pre.stream),
+                  stage_means(said("norm behind"), style.theme.key, found.post.stream)};
   return chart;
 }
 
@@ -99,24 +101,24 @@ FlowDiagram placement_diagram(const NormPlacement& found, const ModelConfig& con
   const bool mlp = config.dims.d_mlp > 0;
   const std::string norm = config.norm == NormKind::layer_norm ? "LayerNorm"
                            : config.norm == NormKind::rms_norm ? "RMSNorm"
-                                                               : "no norm";
+                                                               : said("no norm");
   const auto step = [&](const NormPlacement::Run& run, FlowStep::Kind kind, std::string text, SiteKind site,
                         const char* formula) {
     const Tensor row = run.trace->sites.at({site, layer}).select(0, position).packed();
     const double norm_here = norm_of(row.values());
     return FlowStep{kind, std::move(text), length(norm_here),
-                    fmt::format("{}[{}] = {}, Euclidean norm", name(Site{site, layer}), position, formula), norm_here};
+                    say("{}[{}] = {}, Euclidean norm", name(Site{site, layer}), position, formula), norm_here};
   };
   const auto bare = [](FlowStep::Kind kind, std::string text, std::string why) {
     return FlowStep{kind, std::move(text), "", std::move(why)};
   };
   using Kind = FlowStep::Kind;
-  FlowColumn pre{"Norm before each part (as the model is)", "x + part(norm(x))", {}, {}};
+  FlowColumn pre{said("Norm before each part (as the model is)"), said("x + part(norm(x))"), {}, {}};
   const NormPlacement::Run& a = found.pre;
-  pre.steps = {step(a, Kind::value, "x", SiteKind::resid_pre, "the stream entering the block"),
+  pre.steps = {step(a, Kind::value, "x", SiteKind::resid_pre, said("the stream entering the block")),
                step(a, Kind::norm, norm, SiteKind::ln1_normalized, "norm(x)"),
-               step(a, Kind::part, "Attention", SiteKind::attn_out, "attention(norm(x))"),
-               step(a, Kind::sum, "", mlp ? SiteKind::resid_mid : SiteKind::resid_post, "x + attention")};
+               step(a, Kind::part, said("Attention"), SiteKind::attn_out, said("attention(norm(x))")),
+               step(a, Kind::sum, "", mlp ? SiteKind::resid_mid : SiteKind::resid_post, said("x + attention"))};
   pre.past = {{0, 3}};
   if (mlp) {
     pre.steps.push_back(step(a, Kind::norm, norm, SiteKind::ln2_normalized, "norm(x)"));
@@ -124,30 +126,33 @@ FlowDiagram placement_diagram(const NormPlacement& found, const ModelConfig& con
     pre.steps.push_back(step(a, Kind::sum, "", SiteKind::resid_post, "x + MLP"));
     pre.past.emplace_back(3, 6);
   }
-  FlowColumn post{"Norm behind each sum (moved)", "norm(x + part(x)), same weights, not trained so", {}, {}};
+  FlowColumn post{
+      said("Norm behind each sum (moved)"), said("norm(x + part(x)), same weights, not trained so"), {}, {}};
   const NormPlacement::Run& b = found.post;
-  post.steps = {step(b, Kind::value, "x", SiteKind::resid_pre, "the stream entering the block"),
-                step(b, Kind::part, "Attention", SiteKind::attn_out, "attention(x)"),
-                bare(Kind::sum, "", "x + attention(x)"),
-                step(b, Kind::norm, norm, mlp ? SiteKind::resid_mid : SiteKind::resid_post, "norm(x + attention)")};
+  post.steps = {
+      step(b, Kind::value, "x", SiteKind::resid_pre, said("the stream entering the block")),
+      step(b, Kind::part, said("Attention"), SiteKind::attn_out, said("attention(x)")),
+      bare(Kind::sum, "", said("x + attention(x)")),
+      step(b, Kind::norm, norm, mlp ? SiteKind::resid_mid : SiteKind::resid_post, said("norm(x + attention)"))};
   post.past = {{0, 2}};
   if (mlp) {
     post.steps.push_back(step(b, Kind::part, "MLP", SiteKind::mlp_out, "MLP(x)"));
     post.steps.push_back(bare(Kind::sum, "", "x + MLP(x)"));
-    post.steps.push_back(step(b, Kind::norm, norm, SiteKind::resid_post, "norm(x + MLP)"));
+    post.steps.push_back(step(b, Kind::norm, norm, SiteKind::resid_post, said("norm(x + MLP)")));
     post.past.emplace_back(3, 5);
   }
   return {{std::move(pre), std::move(post)}};
 }
 
 LineChart stack_chart(const RandomStacks& found, StackNumber what, const Style& style) {
-  static constexpr const char* titles[] = {"mean ‖x‖ leaving block i", "‖∂loss/∂x‖ of the stream leaving block i",
-                                           "‖∂loss/∂W‖ of the MLP's output matrix in block i"};
+  static constexpr const char* titles[] = {to_say("mean ‖x‖ leaving block i"),
+                                           to_say("‖∂loss/∂x‖ of the stream leaving block i"),
+                                           to_say("‖∂loss/∂W‖ of the MLP's output matrix in block i")};
   LineChart chart;
-  chart.y_title = nth(titles, what);
+  chart.y_title = said(nth(titles, what));
   chart.grid = chart.points = true;
   chart.y_low = 0;
-  chart.x_title = "block";
+  chart.x_title = said("block");
   const auto series = [&](const char* title, Color color, const StackDepth& depth) {
     ChartSeries line{title,
                      color,
@@ -158,8 +163,8 @@ LineChart stack_chart(const RandomStacks& found, StackNumber what, const Style& 
     for (std::size_t i = 0; i < line.y.size(); ++i) line.x.push_back(static_cast<double>(i));
     chart.series.push_back(std::move(line));
   };
-  series("norm before", style.theme.accent, found.pre);
-  series("norm behind", style.theme.key, found.post);
+  series(said("norm before"), style.theme.accent, found.pre);
+  series(said("norm behind"), style.theme.key, found.post);
   return chart;
 }
 
@@ -181,7 +186,7 @@ Scene norm_table_scene(const NormTable& table, double width, const Style& style)
   Scene scene;
   scene.background = theme.background;
   scene.width = width;
-  scene.title = "Norms of the same rows";
+  scene.title = said("Norms of the same rows");
   Font title_font = theme.body();
   title_font.weight = 600;
   double y = 0, lower = 0;
@@ -225,14 +230,13 @@ Scene norm_table_scene(const NormTable& table, double width, const Style& style)
     lower = std::max(lower, add_color_bar(scene, {"", map.norm, map.colormap, range.high, false, false}, x + left,
                                           map.rect.bottom() + 2, card - left, style));
   };
-  add("input", "The rows", fmt::format("{} sequences of {} features, each line one", rows, columns), table.rows, "",
-      {});
+  add("input", said("The rows"), say("{} sequences of {} features, each line one", rows, columns), table.rows, "", {});
   for (std::size_t i = 0; i < table.after.size(); ++i) {
     const NormMethod method = norm_methods[i];
     const OrderKept order = order_kept(table.rows, table.after[i]);
-    add(std::string(title(method)), std::string(title(method)), std::string(formula(method)), table.after[i],
-        fmt::format("{}; {} of {} pairs within a row changed their order", formula(method), order.turned, order.pairs),
-        Part{i});
+    const std::string words(said_view(formula(method)));
+    add(std::string(title(method)), std::string(said_view(title(method))), words, table.after[i],
+        say("{}; {} of {} pairs within a row changed their order", words, order.turned, order.pairs), Part{i});
   }
   scene.height = std::ceil(lower + 4);
   return scene;
@@ -240,31 +244,33 @@ Scene norm_table_scene(const NormTable& table, double width, const Style& style)
 
 NumberStrips model_norm_strips(const ModelNorm& norm, Index position) {
   NumberStrips out;
-  out.unit = "numbers of the row";
+  out.unit = said("numbers of the row");
   const auto strip = [&](std::string name, std::string formula, const Tensor& values, std::string tooltip) {
     const LineStatistics s = statistics(values.values());
     NumberStrip& added = out.strips.emplace_back();
     added.name = std::move(name);
     added.formula = std::move(formula);
     added.values = values;
-    added.number = fmt::format("mean {} · var {}", short_number(s.mean, 3), short_number(s.variance, 3));
+    added.number = say("mean {} · var {}", short_number(s.mean, 3), short_number(s.variance, 3));
     added.tooltip = std::move(tooltip);
   };
   const Tensor before = norm.before.select(0, position).copy(), after = norm.after.select(0, position).copy();
-  strip("before the norm", name(norm.before_site), before,
+  strip(said("before the norm"), name(norm.before_site), before,
         fmt::format("{}[{}], F32", name(norm.before_site), position));
   const bool centered = norm.method == NormMethod::layer_norm;
   const LineStatistics s = statistics(before.values());
-  strip("normalised", std::string(formula(norm.method)), norm.bare.select(0, position).copy(),
-        fmt::format("ε {:g}; {}", norm.epsilon,
-                    centered ? fmt::format("mean {:.4f}, variance {:.4f}", s.mean, s.variance)
-                             : fmt::format("√ mean x² {:.4f}", s.rms)));
-  strip("gain", "learned, per feature", norm.weights.gain.packed(), "the norm's weight, the same at every position");
+  strip(
+      said("normalised"), std::string(said_view(formula(norm.method))), norm.bare.select(0, position).copy(),
+      fmt::format("ε {:g}; {}", norm.epsilon,
+                  centered ? say("mean {:.4f}, variance {:.4f}", s.mean, s.variance) : say("√ mean x² {:.4f}", s.rms)));
+  strip(said("gain"), said("learned, per feature"), norm.weights.gain.packed(),
+        said("the norm's weight, the same at every position"));
   if (norm.weights.bias.defined())
-    strip("bias", "learned, per feature", norm.weights.bias.packed(), "the norm's bias, the same at every position");
-  strip("after the norm", name(norm.after_site), after,
-        fmt::format("{}[{}], F32: normalised · gain{}", name(norm.after_site), position,
-                    norm.weights.bias.defined() ? " + bias" : ""));
+    strip(said("bias"), said("learned, per feature"), norm.weights.bias.packed(),
+          said("the norm's bias, the same at every position"));
+  strip(said("after the norm"), name(norm.after_site), after,
+        say("{}[{}], F32: normalised · gain{}", name(norm.after_site), position,
+            norm.weights.bias.defined() ? said(" + bias") : ""));
   return out;
 }
 
@@ -288,8 +294,8 @@ LineChart activation_chart(std::span<const ActivationCurve> curves, std::optiona
     const Activation kind = curves[i].kind;
     ChartSeries line{std::string(title(kind)), colors[i], curves[i].x, curves[i].y};
     line.width = own == kind ? 3 : 1.5;
-    if (own == kind) line.title += kind == Activation::xielu ? " (this model, layer 0)" : " (this model)";
-    if (own != kind && kind == Activation::xielu) line.title += " (as training begins)";
+    if (own == kind) line.title += kind == Activation::xielu ? said(" (this model, layer 0)") : said(" (this model)");
+    if (own != kind && kind == Activation::xielu) line.title += said(" (as training begins)");
     chart.series.push_back(line);
   }
   const ActivationCurve& silu = *std::ranges::find(curves, Activation::silu, &ActivationCurve::kind);
@@ -309,15 +315,15 @@ Histogram neuron_histogram(const Distribution& values, const std::string& what, 
   out.mean = values.mean();
   out.spread = values.spread();
   out.title = what;
-  out.remark = fmt::format("{} numbers: every neuron at every position", values.count());
-  out.noun = "number";
+  out.remark = say("{} numbers: every neuron at every position", values.count());
+  out.noun = to_say("number"), out.nouns = to_say("numbers");
   out.color = color;
   return out;
 }
 
 NumberStrips path_strips(const TokenPath& path) {
   NumberStrips out;
-  out.unit = "numbers of the position";
+  out.unit = said("numbers of the position");
   for (const PathStage& stage : path.stages) {
     NumberStrip& strip = out.strips.emplace_back();
     strip.name = stage.name;
@@ -326,8 +332,8 @@ NumberStrips path_strips(const TokenPath& path) {
     strip.values = stage.row;
     strip.number = length(stage.norm);
     strip.inset = stage.adds;
-    strip.tooltip = fmt::format("{}[{}], F32: mean {}, from {} to {}", name(stage.site), path.position,
-                                short_number(stage.mean, 4), short_number(stage.low, 4), short_number(stage.high, 4));
+    strip.tooltip = say("{}[{}], F32: mean {}, from {} to {}", name(stage.site), path.position,
+                        short_number(stage.mean, 4), short_number(stage.low, 4), short_number(stage.high, 4));
   }
   return out;
 }
@@ -341,21 +347,22 @@ TokenBars loss_bars(const LossReport& report, std::shared_ptr<const Trace> trace
   const std::size_t bars = trace->tokens.size() - static_cast<std::size_t>(ahead);
   out.values.assign(bars, nan);
   out.line.assign(bars, nan);
-  out.tooltips.assign(bars, "not asked for");
+  out.tooltips.assign(bars, said("not asked for"));
   for (const TokenLoss& t : report.tokens) {
     nth(out.values, t.position) = t.loss;
     nth(out.line, t.position) = t.running_mean;
-    nth(out.tooltips, t.position) = fmt::format(
-        "{} at {}: p {:.4g}, −ln p {:.4f} nats, rank {}; most probable was {} ({:.3f}); mean so far {:.4f}, "
-        "perplexity {:.2f}; −ln softmax(logits[{}])[{}]",
-        name(t.target), t.position + ahead, t.probability, t.loss, t.rank, name(t.best), t.best_probability,
-        t.running_mean, std::exp(t.running_mean), t.position, t.target);
+    nth(out.tooltips, t.position) =
+        say("{} at {}: p {:.4g}, −ln p {:.4f} nats, rank {}; most probable was {} ({:.3f}); mean so far {:.4f}, "
+            "perplexity {:.2f}; −ln softmax(logits[{}])[{}]",
+            name(t.target), t.position + ahead, t.probability, t.loss, t.rank, name(t.best), t.best_probability,
+            t.running_mean, std::exp(t.running_mean), t.position, t.target);
   }
   out.levels = {
-      {report.uniform, "uniform ln V", fmt::format("ln V = {:.4f}: every token as likely", report.uniform)},
-      {report.unigram, "unigram", fmt::format("{:.4f}: this text's own token counts, places unknown", report.unigram)}};
-  out.line_title = "running mean";
-  out.unit = masked ? "loss −ln p of each masked token, nats" : "loss −ln p of each token given those before it, nats";
+      {report.uniform, said("uniform ln V"), say("ln V = {:.4f}: every token as likely", report.uniform)},
+      {report.unigram, said("unigram"), say("{:.4f}: this text's own token counts, places unknown", report.unigram)}};
+  out.line_title = said("running mean");
+  out.unit = masked ? said("loss −ln p of each masked token, nats")
+                    : said("loss −ln p of each token given those before it, nats");
   out.tokens = std::move(trace);
   return out;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -20,7 +21,7 @@ class CodePathPicture {
       : path_(path), width_(width), style_(style), t_(style.theme), scale_(style.theme.text_scale) {
     scene_.background = t_.background;
     scene_.width = width;
-    scene_.title = "The way to " + path.leaf;
+    scene_.title = say("The way to {}", path.leaf);
   }
 
   Scene made() {
@@ -50,8 +51,8 @@ class CodePathPicture {
   void way() {
     std::string code;
     for (const auto& turn : path_.turns) code += static_cast<char>('0' + turn.bit);
-    heading(fmt::format("The way to {}", path_.leaf),
-            fmt::format("code {} · {} steps · a branch is taken with σ(±w·h)", code, path_.turns.size()));
+    heading(say("The way to {}", path_.leaf),
+            say("code {} · {} steps · a branch is taken with σ(±w·h)", code, path_.turns.size()));
     const auto turns = path_.turns.size();
     const double leaf = style_.measure.width(path_.leaf, t_.token()) + 16;
     const double least = 74 * scale_, most = 118 * scale_, from = 14;
@@ -68,14 +69,14 @@ class CodePathPicture {
     }
     scene_.add({Box{{x, line - 11 * scale_, leaf, 22 * scale_}, mix(t_.background, t_.accent, 0.25), t_.accent, 1.5, 4},
                 "leaf",
-                fmt::format("{}: probability {} by the tree, frequency {}", path_.leaf, brief(path_.product),
-                            brief(path_.frequency))});
+                say("{}: probability {} by the tree, frequency {}", path_.leaf, brief(path_.product),
+                    brief(path_.frequency))});
     write(x + leaf / 2, line + half_capital(t_.token()), path_.leaf, t_.token(), t_.text, Anchor::middle);
     y_ = line + up + 12;
     std::string product;
     for (std::size_t i = 0; i < turns; ++i) product += (i ? " · " : "") + brief(path_.turns[i].probability);
-    for (const std::string& each : wrapped(fmt::format("p({}) = {} = {}   (it comes with frequency {})", path_.leaf,
-                                                       product, brief(path_.product), brief(path_.frequency)),
+    for (const std::string& each : wrapped(say("p({}) = {} = {}   (it comes with frequency {})", path_.leaf, product,
+                                               brief(path_.product), brief(path_.frequency)),
                                            t_.number(), width_, style_.measure)) {
       y_ += 14 * scale_;
       write(0, y_, each, t_.number(), t_.text);
@@ -91,8 +92,8 @@ class CodePathPicture {
     const std::string text = elided(turn.other, small, pitch - 8, style_.measure);
     write(std::max(other_x, style_.measure.width(text, small) / 2), turn.bit ? other_y - 4 : other_y + small.size + 1,
           text, small, t_.muted, Anchor::middle, fmt::format("other.{}", i),
-          fmt::format("not taken: {} {}, probability {}", turn.other_leaves, turn.other_leaves == 1 ? "word" : "words",
-                      brief(1 - turn.probability)));
+          say("not taken: {} {}, probability {}", turn.other_leaves,
+              turn.other_leaves == 1 ? said("word") : said("words"), brief(1 - turn.probability)));
     scene_.add({Line{{{x, line}, {x + pitch, line}}, t_.accent, 2}, "", ""});
     Font strong = small;
     strong.weight = 600;
@@ -100,9 +101,8 @@ class CodePathPicture {
     write(x + 0.66 * pitch, line + small.size + 3, brief(turn.probability), small, t_.text, Anchor::middle);
     scene_.add({Box{{x - 4.5, line - 4.5, 9, 9}, i == 0 ? t_.accent : t_.background, t_.accent, 1.75, 4.5},
                 fmt::format("node.{}", i),
-                fmt::format("{}: branch {} with probability {}; words below it are {:.1f} % of all uses",
-                            i == 0 ? "root" : fmt::format("node {}", i), turn.bit, brief(turn.probability),
-                            100 * turn.share)});
+                say("{}: branch {} with probability {}; words below it are {:.1f} % of all uses",
+                    i == 0 ? said("root") : say("node {}", i), turn.bit, brief(turn.probability), 100 * turn.share)});
   }
 
   /// Two bars cut at the same places of the ranking: by words, and by how often they come.
@@ -110,12 +110,12 @@ class CodePathPicture {
     if (path_.clusters.empty()) return;
     Index leaves = 0;
     for (const auto& each : path_.clusters) leaves += each.leaves;
-    heading("Adaptive softmax: clusters by frequency", "above their share of the words, below of all uses");
+    heading(said("Adaptive softmax: clusters by frequency"), said("above their share of the words, below of all uses"));
     const Font font = t_.caption();
     const double side = 44 * scale_, room = width_ - side, high = 20 * scale_;
     const Color colors[] = {t_.accent, t_.value, t_.key};
     for (const bool uses : {false, true}) {
-      write(0, y_ + high / 2 + half_capital(font), uses ? "uses" : "words", font, t_.muted);
+      write(0, y_ + high / 2 + half_capital(font), uses ? said("uses") : said("words"), font, t_.muted);
       double x = side;
       for (std::size_t i = 0; i < path_.clusters.size(); ++i) {
         const auto& each = path_.clusters[i];
@@ -124,8 +124,8 @@ class CodePathPicture {
         const Color fill = mix(t_.background, colors[i % std::size(colors)], 0.62);
         scene_.add({Box{{x, y_, std::max(wide - 1, 1.0), high}, fill, {0, 0, 0, 0}, 0, 2},
                     fmt::format("{}.{}", uses ? "cluster.uses" : "cluster", i),
-                    fmt::format("{}: {} words, {:.1f} % of all uses, scores from {} numbers", each.name, each.leaves,
-                                100 * each.share, each.width)});
+                    say("{}: {} words, {:.1f} % of all uses, scores from {} numbers", each.name, each.leaves,
+                        100 * each.share, each.width)});
         const std::string text = uses ? fmt::format("{:.1f} %", 100 * each.share) : fmt::format("{}", each.leaves);
         if (style_.measure.width(text, t_.small_token()) < wide - 6)
           write(x + wide / 2, y_ + high / 2 + half_capital(t_.small_token()), text, t_.small_token(),
@@ -140,7 +140,7 @@ class CodePathPicture {
       const auto& each = path_.clusters[i];
       scene_.add({Box{{x, y_ - 8, 8, 8}, mix(t_.background, colors[i % std::size(colors)], 0.62), {0, 0, 0, 0}, 0, 2},
                   "", ""});
-      const std::string text = fmt::format("{}, {} wide", each.name, each.width);
+      const std::string text = say("{}, {} wide", each.name, each.width);
       write(x + 13, y_, text, font, t_.muted);
       x += style_.measure.width(text, font) + 30;
     }
@@ -149,7 +149,7 @@ class CodePathPicture {
 
   void costs() {
     if (path_.costs.empty()) return;
-    heading("Multiply-adds for one token", "of the vocabulary above");
+    heading(said("Multiply-adds for one token"), said("of the vocabulary above"));
     const Font font = t_.caption();
     double side = 0, most = 1;
     for (const auto& each : path_.costs) {
@@ -162,7 +162,7 @@ class CodePathPicture {
       const double wide = std::max(1.5, room * each.multiply_adds / most);
       write(0, y_ + high / 2 + half_capital(font), each.name, font, t_.muted);
       scene_.add({Box{{side, y_, wide, high}, i == 0 ? t_.muted : t_.accent, {0, 0, 0, 0}, 0, 2},
-                  fmt::format("cost.{}", i), fmt::format("{}: {:.0f} multiply-adds", each.name, each.multiply_adds)});
+                  fmt::format("cost.{}", i), say("{}: {:.0f} multiply-adds", each.name, each.multiply_adds)});
       write(side + wide + 8, y_ + high / 2 + half_capital(t_.number()),
             i == 0 ? fmt::format("{:.0f}", plain)
                    : fmt::format("{:.0f}, ÷ {}", each.multiply_adds, brief(plain / each.multiply_adds)),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -19,7 +20,7 @@ Matrix routing_matrix(const RoutingReport& report, const ExpertRouting& routing,
   Matrix out;
   const Index tokens = routing.weights.dim(0), experts = routing.weights.dim(1);
   out.values = Tensor::zeros({experts, tokens});
-  out.pending_text = "did not take the token";
+  out.pending_text = said("did not take the token");
   for (Index e = 0; e < experts; ++e) {
     for (Index i = 0; i < tokens; ++i) {
       out.values.ref(e, i) = routing.weights.at(i, e);
@@ -28,11 +29,11 @@ Matrix routing_matrix(const RoutingReport& report, const ExpertRouting& routing,
     out.rows.push_back(fmt::format("{}", e));
   }
   out.tokens = std::move(trace);
-  out.row_title = "expert ↓";
-  out.column_title = "token →";
-  out.unit = "weight of the expert's output";
-  out.provenance = fmt::format("{}: {} of {} experts take each token; grey: did not take it",
-                               name(Site{SiteKind::router_weights, routing.layer}), report.per_token, report.experts);
+  out.row_title = said("expert ↓");
+  out.column_title = said("token →");
+  out.unit = said("weight of the expert's output");
+  out.provenance = say("{}: {} of {} experts take each token; grey: did not take it",
+                       name(Site{SiteKind::router_weights, routing.layer}), report.per_token, report.experts);
   out.low = 0;
   return out;
 }
@@ -46,10 +47,10 @@ Matrix load_matrix(const RoutingReport& report) {
     out.rows.push_back(fmt::format("{}", report.layers[row].layer));
   }
   for (int e = 0; e < report.experts; ++e) out.columns.push_back(fmt::format("{}", e));
-  out.row_title = "layer ↓";
-  out.column_title = "expert →";
-  out.unit = "load ÷ even share";
-  out.provenance = "tokens that the expert took ÷ what it would take if all took as many: 1 is chance";
+  out.row_title = said("layer ↓");
+  out.column_title = said("expert →");
+  out.unit = said("load ÷ even share");
+  out.provenance = said("tokens that the expert took ÷ what it would take if all took as many: 1 is chance");
   out.low = 0;
   return out;
 }
@@ -103,20 +104,19 @@ Scene load_scene(const RoutingReport& report, const ExpertRouting& routing, cons
     const double thick = std::min(12.0, pitch - 6);
     out.add({Box{{bars_at, middle - thick / 2, std::max(longest * load / most, 1.0), thick}, theme.accent, {}, 0, 2},
              fmt::format("load.{}", e),
-             fmt::format("expert {}: {} tokens, {:.2f} % of the load (even {:.2f} %), {:.2f} % of the weight", e,
-                         nth(routing.tokens, e), 100 * load, 100 * report.chance, 100 * nth(routing.weight, e))});
+             say("expert {}: {} tokens, {:.2f} % of the load (even {:.2f} %), {:.2f} % of the weight", e,
+                 nth(routing.tokens, e), 100 * load, 100 * report.chance, 100 * nth(routing.weight, e))});
     write(words_x - 12, std::to_string(nth(routing.tokens, e)), number, theme.text, Anchor::end);
     const std::string words = words_of(routing, trace, e),
                       fitting = elided(words, word, width - words_x - 10, style.measure);
     out.add({Text{{words_x, middle + half_capital(word)}, fitting, word, theme.text, Anchor::start, 0},
-             fmt::format("words.{}", e), fitting == words ? "" : fmt::format("expert {}: {}", e, words)});
+             fmt::format("words.{}", e), fitting == words ? "" : say("expert {}: {}", e, words)});
   }
-  out.add(
-      {Line{{{even, 0}, {even, bottom}}, theme.muted, 1}, "even", fmt::format("even share: 1 ÷ {}", report.experts)});
+  out.add({Line{{{even, 0}, {even, bottom}}, theme.muted, 1}, "even", say("even share: 1 ÷ {}", report.experts)});
   out.add({Text{{even, bottom + 13},
                 shown.size() < static_cast<std::size_t>(report.experts)
-                    ? fmt::format("even; {} of {} experts", shown.size(), report.experts)
-                    : std::string("even"),
+                    ? say("even; {} of {} experts", shown.size(), report.experts)
+                    : std::string(said("even")),
                 number,
                 theme.muted,
                 Anchor::middle,

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/base/words.h"
 #include "core/metrics/metric.h"
 
 namespace headscope {
@@ -38,7 +39,7 @@ Badge badge_of(const std::vector<HeadReport>& heads, HeadId head) {
   const HeadReport* report = find(heads, head);
   if (!report || report->verdicts.empty()) return {};
   const HeadVerdict& verdict = report->verdicts.front();
-  return {fmt::format("{} {:.3f} (chance {})", verdict.rule->title, verdict.score, number(verdict.chance)),
+  return {say("{} {:.3f} (chance {})", verdict.rule->title, verdict.score, number(verdict.chance)),
           hue_of(*verdict.rule)};
 }
 
@@ -63,8 +64,8 @@ std::vector<std::pair<std::string, std::string>> facts_of(const std::vector<Head
     const Metric& each = metric(id);
     const double value = each.value({*report->map, text});
     if (std::isnan(value)) continue;  // which this kind of map has not
-    const std::string unit = each.unit.empty() ? "" : " " + std::string(each.unit);
-    facts.emplace_back(each.title, number(value, 2) + unit);
+    const std::string unit = each.unit.empty() ? "" : fmt::format(" {}", said_view(each.unit));
+    facts.emplace_back(said_view(each.title), number(value, 2) + unit);
   }
   return facts;
 }
@@ -75,7 +76,7 @@ std::string number(double value, int decimals) {
 }
 
 std::string nats(double value, int decimals) {
-  return std::isnan(value) ? number(value) : number(value, decimals) + " nats";
+  return std::isnan(value) ? number(value) : say("{} nats", number(value, decimals));
 }
 
 }  // namespace headscope

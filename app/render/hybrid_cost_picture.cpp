@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 LineChart hybrid_cost_chart(const HybridShape& shape, int every, const Style& style) {
   LineChart chart;
   chart.log_x = chart.log_y = true;
-  chart.x_title = "tokens n";
-  chart.y_title = "FLOPs per token";
+  chart.x_title = said("tokens n");
+  chart.y_title = said("FLOPs per token");
   const double shortest = std::min(256.0, std::max(shape.tokens, 1.0)), longest = std::max(4194304.0, shape.tokens);
   const Color colors[] = {style.theme.diverging->at(0.85), style.theme.key, style.theme.accent};
   HybridShape at = shape;

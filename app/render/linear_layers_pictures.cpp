@@ -7,6 +7,7 @@
 
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/compose.h"
 
@@ -14,7 +15,7 @@ namespace headscope {
 
 namespace {
 std::string cost_words(const LinearLayers& found) {
-  return found.by_kl ? "KL of the answer, nats" : "loss on this text, nats";
+  return found.by_kl ? said("KL of the answer, nats") : said("loss on this text, nats");
 }
 }  // namespace
 
@@ -22,12 +23,12 @@ LineChart kept_softmax_chart(const LinearLayers& found, double allowed, const St
   LineChart chart;
   chart.grid = chart.points = true;
   chart.x_low = 0, chart.x_high = std::max(found.layers, 1);
-  chart.x_title = "layers that keep softmax";
+  chart.x_title = said("layers that keep softmax");
   chart.y_title = cost_words(found);
   const int step = std::max(1, (found.layers + 7) / 8);
   for (int kept = 0; kept <= found.layers; kept += step) chart.x_ticks.push_back(kept);
   if (!found.drawn.empty() && !found.drawn.front().empty()) {
-    ChartSeries random{"random", style.theme.muted, {}, {}, 1.25};
+    ChartSeries random{said("random"), style.theme.muted, {}, {}, 1.25};
     for (int kept = 1; kept < found.layers; ++kept) {
       double sum = 0, least = INFINITY, most = -INFINITY;
       int count = 0;
@@ -43,7 +44,8 @@ LineChart kept_softmax_chart(const LinearLayers& found, double allowed, const St
     }
     if (!random.x.empty()) chart.series.push_back(std::move(random));
   }
-  ChartSeries even{"evenly spaced", style.theme.key, {}, {}, 1.75}, greedy{"greedy", style.theme.accent, {}, {}, 2.25};
+  ChartSeries even{said("evenly spaced"), style.theme.key, {}, {}, 1.75},
+      greedy{said("greedy"), style.theme.accent, {}, {}, 2.25};
   for (int kept = 0; kept <= found.layers; ++kept)
     for (auto* line : {&even, &greedy}) {
       const double cost = line == &even ? found.evenly(kept) : found.greedy(kept);
@@ -53,7 +55,7 @@ LineChart kept_softmax_chart(const LinearLayers& found, double allowed, const St
   chart.series.push_back(std::move(greedy));
   const double level = found.cost(found.before) + allowed;
   chart.series.push_back(
-      {"allowed", with_opacity(style.theme.text, 0.5), {0, *chart.x_high}, {level, level}, 1, true, true});
+      {said("allowed"), with_opacity(style.theme.text, 0.5), {0, *chart.x_high}, {level, level}, 1, true, true});
   if (const int fewest = found.fewest(allowed); fewest >= 0)
     chart.marker = Point{static_cast<double>(fewest), found.greedy(fewest)};
   return chart;
@@ -63,11 +65,12 @@ LineChart one_linear_layer_chart(const LinearLayers& found, const Style& style) 
   LineChart chart;
   chart.grid = chart.points = true;
   chart.x_low = -0.5, chart.x_high = found.layers - 0.5;
-  chart.x_title = "layer";
+  chart.x_title = said("layer");
   chart.y_title = cost_words(found);
   const int step = std::max(1, (found.layers + 11) / 12);
   for (int layer = 0; layer < found.layers; layer += step) chart.x_ticks.push_back(layer);
-  ChartSeries alone{"linear", style.theme.accent, {}, {}, 2}, without{"no attention", style.theme.muted, {}, {}, 1.25};
+  ChartSeries alone{said("linear"), style.theme.accent, {}, {}, 2},
+      without{said("no attention"), style.theme.muted, {}, {}, 1.25};
   const auto add = [&](ChartSeries& line, const std::vector<LinearOutcome>& known) {
     for (std::size_t layer = 0; layer < known.size(); ++layer)
       line.x.push_back(static_cast<double>(layer)), line.y.push_back(found.cost(known[layer]));
@@ -76,8 +79,13 @@ LineChart one_linear_layer_chart(const LinearLayers& found, const Style& style) 
   add(alone, found.alone);
   chart.series = {std::move(without), std::move(alone)};
   const double own = found.cost(found.before);
-  chart.series.push_back(
-      {"as it is", with_opacity(style.theme.text, 0.5), {*chart.x_low, *chart.x_high}, {own, own}, 1, true, true});
+  chart.series.push_back({said("as it is"),
+                          with_opacity(style.theme.text, 0.5),
+                          {*chart.x_low, *chart.x_high},
+                          {own, own},
+                          1,
+                          true,
+                          true});
   return chart;
 }
 
@@ -88,8 +96,8 @@ Matrix linear_search_matrix(const LinearLayers& found) {
   out.values = Tensor::full({layers, layers}, static_cast<float>(nan));
   out.pending.assign(as_size(layers) * as_size(layers), 0);
   out.texts.assign(out.pending.size(), "");
-  out.pending_text = restoring ? "has softmax by then" : "linear by then";
-  out.missing_text = "not tried yet";
+  out.pending_text = restoring ? said("has softmax by then") : said("linear by then");
+  out.missing_text = said("not tried yet");
   for (std::size_t round = 0; round < found.order.size(); ++round)
     for (int later = static_cast<int>(round) + 1; later < layers; ++later)
       nth(out.pending, later * layers + found.order[round].layer) = 1;
@@ -104,12 +112,12 @@ Matrix linear_search_matrix(const LinearLayers& found) {
   for (int round = 0; round < layers; ++round)
     out.rows.push_back(std::to_string(restoring ? round + 1 : layers - round - 1));
   for (int layer = 0; layer < layers; ++layer) out.columns.push_back(std::to_string(layer));
-  out.row_title = "layers with softmax ↓";
-  out.column_title = "layer →";
+  out.row_title = said("layers with softmax ↓");
+  out.column_title = said("layer →");
   out.largest_cell = 130, out.highest_row = 60;  // models of few layers have the room
-  out.unit = fmt::format("{} above the model's own, nats", found.by_kl ? "KL" : "loss");
-  out.provenance = restoring ? "every layer linear but those that got softmax back, and this one"
-                             : "every layer softmax but those made linear, and this one";
+  out.unit = say("{} above the model's own, nats", found.by_kl ? "KL" : said("loss"));
+  out.provenance = restoring ? said("every layer linear but those that got softmax back, and this one")
+                             : said("every layer softmax but those made linear, and this one");
   return out;
 }
 

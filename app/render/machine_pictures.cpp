@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 
 namespace headscope {
@@ -32,7 +33,7 @@ std::string number(float value) {
 }
 
 std::string range(const char* name, KeyRange rows) {
-  return rows.size() == 0   ? fmt::format("{} none", name)
+  return rows.size() == 0   ? say("{} none", name)
          : rows.size() == 1 ? fmt::format("{} {}", name, rows.begin)
                             : fmt::format("{} {}–{}", name, rows.begin, rows.end - 1);
 }
@@ -40,7 +41,7 @@ std::string range(const char* name, KeyRange rows) {
 }  // namespace
 
 std::string tick_words(const Mechanism& mechanism, Index done, Index ticks) {
-  return fmt::format("{} {} of {}", mechanism.tick, done, ticks);
+  return say("{} {} of {}", said_view(mechanism.tick), done, ticks);
 }
 
 TileMachine tile_machine(const TileWork& work, const Mechanism& mechanism,
@@ -51,18 +52,19 @@ TileMachine tile_machine(const TileWork& work, const Mechanism& mechanism,
     machine.slow.push_back({block.name, color_of(block.role, theme), block.rows, block.width, block.held.begin,
                             block.held.end,
                             fmt::format("{} {}", quantity(block.crossed, "B"),
-                                        block.role == ShapeChip::Role::output ? "written" : "read")});
+                                        block.role == ShapeChip::Role::output ? said("written") : said("read"))});
   for (const TileWork::Kept& each : work.kept)
     machine.kept.push_back(fmt::format("{} {}×{}", each.name, each.rows, each.width));
   machine.moved = work.moved;
-  machine.levels = {{work.moved_in_all, "all of these tiles, masked ones too"},
-                    {work.plain, "with the n × n matrices in slow memory"}};
-  if (work.one_tile < work.moved_in_all) machine.levels.push_back({work.one_tile, "were the whole text one tile"});
-  if (work.skipped) machine.row = {"The mask hides all of this tile: it is skipped."};
+  machine.levels = {{work.moved_in_all, said("all of these tiles, masked ones too")},
+                    {work.plain, said("with the n × n matrices in slow memory")}};
+  if (work.one_tile < work.moved_in_all)
+    machine.levels.push_back({work.one_tile, said("were the whole text one tile")});
+  if (work.skipped) machine.row = {said("The mask hides all of this tile: it is skipped.")};
   if (work.row && !work.skipped) {
     const TileWork::Row& row = *work.row;
     const bool first = row.max_before == -std::numeric_limits<float>::infinity();
-    machine.row = {fmt::format("row {} before → after this tile", place(row.query)),
+    machine.row = {say("row {} before → after this tile", place(row.query)),
                    fmt::format("m  {} → {}", number(row.max_before), number(row.max)),
                    first ? fmt::format("l  0 → {}", number(row.sum))
                          : fmt::format("l  {} · e^({}) + {} = {}", number(row.sum_before),
@@ -83,25 +85,23 @@ WorkerRing worker_ring(const RingRound& round, const Mechanism& mechanism) {
     if (round.texts.size() <= 2 || worker.queries.size() == 0) return "";
     const auto text_of = [&](Index at) { return std::ranges::upper_bound(round.texts, at) - round.texts.begin() - 1; };
     const auto first = text_of(worker.queries.begin), last = text_of(worker.queries.end - 1);
-    return first == last ? fmt::format(" of text {}", first) : fmt::format(" of texts {}–{}", first, last);
+    return first == last ? say(" of text {}", first) : say(" of texts {}–{}", first, last);
   };
   for (const RingRound::Worker& worker : round.workers) {
     idle += !worker.works;
     ring.workers.push_back(
         {range("Q", worker.queries), range("K, V", worker.keys), static_cast<int>(worker.of), worker.works,
          static_cast<double>(worker.met) / std::max(count, 1.0),
-         fmt::format(
-             "keeps {}{}, holds {} of worker {}{}; {} of {:.0f} blocks folded in{}", range("queries", worker.queries),
-             texts(worker), range("keys and values", worker.keys), worker.of,
-             worker.works ? "" : ", of which the mask leaves it none", worker.met, count,
-             cells > 0 ? fmt::format(", {:g} cells, {:.2f} × the mean", worker.cells, worker.cells / cells) : "")});
+         say("keeps {}{}, holds {} of worker {}{}; {} of {:.0f} blocks folded in{}",
+             range(said("queries"), worker.queries), texts(worker), range(said("keys and values"), worker.keys),
+             worker.of, worker.works ? "" : said(", of which the mask leaves it none"), worker.met, count,
+             cells > 0 ? say(", {:g} cells, {:.2f} × the mean", worker.cells, worker.cells / cells) : "")});
   }
-  ring.remark = round.done == 0
-                    ? "Each holds its own keys and values. A round folds them in and passes them on."
-                    : fmt::format("{} sent by each worker{}", quantity(round.sent, "B"),
-                                  idle ? fmt::format("; {} of {:.0f} have nothing to do: the mask{}", idle, count,
-                                                     round.texts.size() > 2 ? ", or another text's keys" : "")
-                                       : "");
+  ring.remark = round.done == 0 ? said("Each holds its own keys and values. A round folds them in and passes them on.")
+                                : say("{} sent by each worker{}", quantity(round.sent, "B"),
+                                      idle ? say("; {} of {:.0f} have nothing to do: the mask{}", idle, count,
+                                                 round.texts.size() > 2 ? said(", or another text's keys") : "")
+                                           : "");
   return ring;
 }
 

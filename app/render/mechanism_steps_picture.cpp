@@ -5,6 +5,7 @@
 #include "app/render/code_path.h"
 #include "app/render/machine_pictures.h"
 #include "app/render/memory_picture.h"
+#include "core/base/words.h"
 #include "viz/scene/compose.h"
 
 namespace headscope {
@@ -17,8 +18,8 @@ std::vector<std::string> AxisNames::of(MechanismAxis axis, Index first, Index co
 }
 
 FlowMatrix flow_matrix(const MechanismStep& step, const AxisNames& names) {
-  FlowMatrix m{step.id, step.title, step.formula, step.value, step.masked, {}, {}, "value", false};
-  if (step.range == MechanismStep::Range::probability) m.low = 0, m.high = 1, m.unit = "share";
+  FlowMatrix m{step.id, step.title, step.formula, step.value, step.masked, {}, {}, said("value"), false};
+  if (step.range == MechanismStep::Range::probability) m.low = 0, m.high = 1, m.unit = said("share");
   if (step.range == MechanismStep::Range::positive) m.low = 0;
   m.decimals = step.mixture;
   m.rows = step.row_names.empty() ? names.of(step.rows, step.first_row, step.value.dim(0)) : step.row_names;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/compose.h"
 
@@ -16,7 +17,7 @@ namespace {
 /// "within 256", "256–512" …
 std::string part_name(const LongRun& run, std::size_t part) {
   const auto from = static_cast<int>(part) * run.context;
-  return part == 0 ? fmt::format("within {}", run.context) : fmt::format("{}–{}", from, from + run.context);
+  return part == 0 ? say("within {}", run.context) : fmt::format("{}–{}", from, from + run.context);
 }
 
 std::size_t parts_of(const LongRun& run) {
@@ -33,18 +34,18 @@ Color hue_of(NaiveCodes::Code code, const Style& style) {
 
 LineChart past_context_chart(const LongRun& run, const std::string& chosen, const Style& style) {
   LineChart chart;
-  chart.y_title = "loss, nats per token";
-  chart.x_title = "position";
+  chart.y_title = said("loss, nats per token");
+  chart.x_title = said("position");
   chart.grid = true;
   chart.x_low = 0;
   chart.x_high = run.tokens;
-  chart.marks = {{static_cast<double>(run.context), fmt::format("trained length {}", run.context)}};
+  chart.marks = {{static_cast<double>(run.context), say("trained length {}", run.context)}};
   for (const bool front : {false, true})
     for (std::size_t i = 0; i < run.lines.size(); ++i) {
       const LongRun::Line& line = run.lines[i];
       if ((line.title == chosen) != front) continue;
       const double t = static_cast<double>(i) / static_cast<double>(std::max<std::size_t>(run.lines.size() - 1, 1));
-      ChartSeries series{line.title,
+      ChartSeries series{said(line.title),
                          front ? style.theme.accent : mix(style.theme.value, style.theme.key, t),
                          {},
                          {},
@@ -74,24 +75,24 @@ MatrixMap past_context_table(const LongRun& run) {
     }
   }
   for (Index p = 0; p < parts; ++p) map.column_labels.push_back(part_name(run, static_cast<std::size_t>(p)));
-  map.bar = "mean loss, nats";
+  map.bar = said("mean loss, nats");
   map.square = false;
   map.mask_legend = false;
   map.sequential = true;
   if (const int best = run.best(parts_of(run) - 1); best >= 0) map.marked = Cell{best, parts - 1};
-  map.provenance = "mean of −ln p over the tokens at these positions, " + run.source;
+  map.provenance = say("mean of −ln p over the tokens at these positions, {}", run.source);
   return map;
 }
 
 std::string past_context_words(const LongRun& run) {
-  std::string words = "Least loss: ";
+  std::string words = said("Least loss: ");
   for (std::size_t part = 0; part < parts_of(run); ++part) {
     const int best = run.best(part);
     if (best < 0) continue;
-    words += fmt::format("{}{} {} ({:.2f})", part > 0 ? ", " : "", part_name(run, part), nth(run.lines, best).title,
-                         nth(run.lines, best).by_part[part]);
+    words += fmt::format("{}{} {} ({:.2f})", part > 0 ? ", " : "", part_name(run, part),
+                         said(nth(run.lines, best).title), nth(run.lines, best).by_part[part]);
   }
-  return words + ". Measured on this model, which was trained at one length; nothing was trained anew.";
+  return words + said(". Measured on this model, which was trained at one length; nothing was trained anew.");
 }
 
 Scene past_context_picture(const LongRun& run, Room room, const Style& style) {
@@ -107,36 +108,36 @@ Scene past_context_picture(const LongRun& run, Room room, const Style& style) {
 
 LineChart naive_likeness_chart(const NaiveCodes& codes, const Style& style) {
   LineChart chart;
-  chart.y_title = "cosine of two different words";
-  chart.x_title = "position";
+  chart.y_title = said("cosine of two different words");
+  chart.x_title = said("position");
   chart.grid = true;
   chart.y_low = 0;
   chart.y_high = 1;
   chart.points = true;
   chart.log_x = true;
   for (const auto code : {NaiveCodes::squeezed, NaiveCodes::sinusoids, NaiveCodes::counted}) {
-    ChartSeries series{std::string(NaiveCodes::titles[code]), hue_of(code, style), {}, {}, 2.25};
+    ChartSeries series{std::string(said_view(NaiveCodes::titles[code])), hue_of(code, style), {}, {}, 2.25};
     for (std::size_t i = 1; i < codes.positions.size(); ++i) {  // position 0 has no place on a log axis
       series.x.push_back(codes.positions[i]);
       series.y.push_back(codes.likeness[code][i]);
     }
     chart.series.push_back(std::move(series));
   }
-  chart.marks = {{static_cast<double>(codes.context), "trained length"}};
+  chart.marks = {{static_cast<double>(codes.context), said("trained length")}};
   return chart;
 }
 
 LineChart naive_step_chart(const NaiveCodes& codes, const Style& style) {
   LineChart chart;
-  chart.y_title = "neighbours' codes apart, ÷ length of a word's embedding";
-  chart.x_title = "tokens in the text";
+  chart.y_title = said("neighbours' codes apart, ÷ length of a word's embedding");
+  chart.x_title = said("tokens in the text");
   chart.grid = true;
   chart.log_x = true;
   chart.log_y = true;
   chart.points = true;
   for (const auto code : {NaiveCodes::counted, NaiveCodes::sinusoids, NaiveCodes::squeezed})
     chart.series.push_back(
-        {std::string(NaiveCodes::titles[code]), hue_of(code, style), codes.lengths, codes.step[code], 2.25});
+        {std::string(said_view(NaiveCodes::titles[code])), hue_of(code, style), codes.lengths, codes.step[code], 2.25});
   return chart;
 }
 
@@ -144,7 +145,7 @@ std::string naive_words(const NaiveCodes& codes) {
   const std::size_t last = codes.positions.size() - 1;
   const auto at = static_cast<std::size_t>(
       std::ranges::lower_bound(codes.positions, static_cast<double>(codes.context)) - codes.positions.begin());
-  return fmt::format(
+  return say(
       "Counting grows without bound: at position {:.0f} two different words, {:.2f} alike without a code, are {:.4f} "
       "alike, and a text one token longer holds a number never seen in training. 0 … 1 keeps its size, but a step "
       "between neighbours is {} times a word's length in a text of {:.0f} tokens and {} times in one of {:.0f}: the "

@@ -9,6 +9,7 @@
 #include "app/render/head_report.h"
 #include "app/render/vision_pictures.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "core/trace/first_key.h"
 #include "core/trace/query_rows.h"
 #include "viz/export/csv.h"
@@ -214,7 +215,7 @@ std::string write_picture(const Scene& plain, const std::filesystem::path& path,
     throw Error(path.string(), "a picture's name, ending in .png, .svg or .pdf",
                 "\"" + path.extension().string() + "\"");
   const PixelSize written = write_png(path, scene, size);
-  return fmt::format("{}  {} × {} pixels, {:.0f} dpi", path.string(), written.width, written.height, written.dpi);
+  return say("{}  {} × {} pixels, {:.0f} dpi", path.string(), written.width, written.height, written.dpi);
 }
 
 std::string write_scene(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,

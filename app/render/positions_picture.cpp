@@ -17,6 +17,7 @@
 #include "core/attention/rotary.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/line_chart.h"
@@ -64,8 +65,8 @@ MatrixMap causal_map(Tensor values, std::string title, std::string bar, Room roo
   map.values = std::move(values);
   map.title = std::move(title);
   map.bar = std::move(bar);
-  map.columns = "key";
-  map.rows = "query";
+  map.columns = said("key");
+  map.rows = said("query");
   map.width = room.width;
   map.height = room.height;
   return map;
@@ -114,8 +115,8 @@ Scene permuted_picture(const PermutedPicture& picture, Room room, const Style& s
   words.width = room.width;
   const double lower = 5.5 * line;
   words.height = lower + line;
-  words.add({Text{{0, line}, "the text", theme.body(), theme.muted, Anchor::start, 0}, "", ""});
-  words.add({Text{{0, lower}, "backwards", theme.body(), theme.muted, Anchor::start, 0}, "", ""});
+  words.add({Text{{0, line}, said("the text"), theme.body(), theme.muted, Anchor::start, 0}, "", ""});
+  words.add({Text{{0, lower}, said("backwards"), theme.body(), theme.muted, Anchor::start, 0}, "", ""});
   for (std::size_t i = 0; i < n; ++i) {
     const double x = left + pitch * (static_cast<double>(i) + 0.5);
     const auto from = static_cast<std::size_t>(picture.order[i]);
@@ -147,7 +148,7 @@ Scene permuted_picture(const PermutedPicture& picture, Room room, const Style& s
   for (std::size_t way = 0; way < picture.moved.size(); ++way)
     for (std::size_t i = 0; i < n; ++i)
       moved.values.ref(static_cast<Index>(way), static_cast<Index>(i)) = static_cast<float>(picture.moved[way][i]);
-  moved.bar = "largest difference of the token's output between the two orders";
+  moved.bar = said("largest difference of the token's output between the two orders");
   moved.square = false;
   moved.low = 0;
   for (const std::string& label : picture.labels) moved.column_labels.push_back(printable(label));
@@ -158,7 +159,7 @@ Scene permuted_picture(const PermutedPicture& picture, Room room, const Style& s
   const Scene cells = matrix_map_scene(moved, style);
   Scene scene;
   scene.background = theme.background;
-  scene.title = "Without positions";
+  scene.title = said("Without positions");
   place(scene, words, 0, 0);
   const double y = words.height + 14;
   place(scene, cells, left - 6, y);
@@ -182,16 +183,16 @@ Scene learned_picture(const Tensor& table, bool centered, const std::string& sou
   const Tensor likeness = cosine_similarity(table, centered);
   MatrixMap map;
   map.values = likeness;
-  map.title = "How alike two positions are";
-  map.bar = centered ? "cosine, the mean row taken off" : "cosine of the angle between rows";
-  map.rows = map.columns = "position";
+  map.title = said("How alike two positions are");
+  map.bar = centered ? said("cosine, the mean row taken off") : said("cosine of the angle between rows");
+  map.rows = map.columns = said("position");
   map.low = -1;
   map.high = 1;
   map.width = side.width;
   map.height = room.height;
   map.provenance = source;
   const Room chart{side.width, std::floor(room.height / 2 - 34)};
-  LineChart norms = chart_of(chart, "length of each row", "position");
+  LineChart norms = chart_of(chart, said("length of each row"), said("position"));
   ChartSeries line{"", style.theme.accent, {}, {}, 1.75};
   const Tensor lengths = row_norms(table);
   for (Index p = 0; p < lengths.dim(0); ++p) {
@@ -200,10 +201,11 @@ Scene learned_picture(const Tensor& table, bool centered, const std::string& sou
   }
   norms.y_low = 0;
   norms.series = {line};
-  LineChart near = chart_of(chart, "mean cosine", "positions apart");
+  LineChart near = chart_of(chart, said("mean cosine"), said("positions apart"));
   near.series = {likeness_by_distance(likeness, style.theme.accent)};
-  const Scene charts[] = {titled("Length of the vector that each position adds", line_chart_scene(norms, style), style),
-                          titled("Likeness by distance", line_chart_scene(near, style), style)};
+  const Scene charts[] = {
+      titled(said("Length of the vector that each position adds"), line_chart_scene(norms, style), style),
+      titled(said("Likeness by distance"), line_chart_scene(near, style), style)};
   const Scene parts[] = {matrix_map_scene(map, style), below(charts, 20)};
   return beside(parts, gap);
 }
@@ -212,7 +214,7 @@ Scene sinusoidal_picture(int dimensions, Index positions, Index position, Room r
   const std::vector<double> omega = rotary_frequencies({}, dimensions);
   DialsOptions dials;
   dials.width = room.width;
-  dials.noun = "pair";
+  dials.noun = to_say("pair");
   dials.largest = std::clamp(room.height * 0.4 / (dimensions > 32 ? 2 : 1) - 50, 40.0, 120.0);
   for (std::size_t i = 0; i < omega.size(); ++i) {
     Dial dial;
@@ -227,15 +229,15 @@ Scene sinusoidal_picture(int dimensions, Index positions, Index position, Room r
                                short_number(angle, 4), short_number(std::cos(angle), 3));
     dials.dials.push_back(std::move(dial));
   }
-  const Scene clock = titled(fmt::format("Position {} as {} clock hands", position, dimensions / 2),
-                             rotary_dials_scene(dials, style), style);
+  const Scene clock =
+      titled(say("Position {} as {} clock hands", position, dimensions / 2), rotary_dials_scene(dials, style), style);
   const Room lower{std::floor((room.width - gap) / 2), std::max(160.0, room.height - clock.height - 20)};
   const Tensor table = sinusoidal_positions(0, positions, dimensions);
   MatrixMap map;
   map.values = table;
-  map.title = "The table: what is added at every position";
-  map.rows = "position";
-  map.columns = "dimension: sin, cos of pair 0, of pair 1, …";
+  map.title = said("The table: what is added at every position");
+  map.rows = said("position");
+  map.columns = said("dimension: sin, cos of pair 0, of pair 1, …");
   map.bar = "PE";
   map.low = -1;
   map.high = 1;
@@ -245,10 +247,11 @@ Scene sinusoidal_picture(int dimensions, Index positions, Index position, Room r
   map.marked = Cell{position, 0};
   map.numbers = positions <= 16 && dimensions <= 8;
   if (position >= positions) map.marked.reset();
-  LineChart near = chart_of({lower.width, lower.height - 26}, "cosine", "positions apart: the same from any position");
+  LineChart near =
+      chart_of({lower.width, lower.height - 26}, said("cosine"), said("positions apart: the same from any position"));
   near.series = {likeness_by_distance(cosine_similarity(table), style.theme.accent)};
   const Scene parts[] = {matrix_map_scene(map, style),
-                         titled("Likeness by distance", line_chart_scene(near, style), style)};
+                         titled(said("Likeness by distance"), line_chart_scene(near, style), style)};
   const Scene rows[] = {clock, beside(parts, gap)};
   return below(rows, 20);
 }
@@ -257,10 +260,10 @@ Scene binary_picture(Index positions, int bits, Room room, const Style& style) {
   const Room side = half(room);
   MatrixMap code;
   code.values = binary_table(positions, bits);
-  code.title = fmt::format("{} positions in {} bits", positions, bits);
-  code.rows = "position";
-  code.columns = "bit, the fastest first";
-  code.bar = "bit";
+  code.title = say("{} positions in {} bits", positions, bits);
+  code.rows = said("position");
+  code.columns = said("bit, the fastest first");
+  code.bar = said("bit");
   code.square = false;
   code.width = std::min(side.width, 120.0 + 60 * bits);
   code.height = room.height;
@@ -273,9 +276,9 @@ Scene binary_picture(Index positions, int bits, Room room, const Style& style) {
       waves.values.ref(p, b) =
           static_cast<float>(0.5 - 0.5 * std::cos(2 * std::numbers::pi * (static_cast<double>(p) - middle) / cycle));
     }
-  waves.title = "Softened: waves of the same lengths";
+  waves.title = said("Softened: waves of the same lengths");
   waves.columns = "½ − ½ cos(2π (p − (2^b − 1)/2) / 2^(b+1))";
-  waves.bar = "value";
+  waves.bar = said("value");
   waves.low = 0;
   waves.high = 1;
   const Scene parts[] = {matrix_map_scene(code, style), matrix_map_scene(waves, style)};
@@ -296,18 +299,17 @@ Scene shaw_picture(const Tensor& q, const Tensor& k, double scale, int window, s
       which.ref(i, j) = static_cast<float>(shaw_index(j - i, window) - window);
       added.ref(i, j) = with.at(i, j) - without.at(i, j);
     }
-  MatrixMap index = causal_map(which, fmt::format("Which of {} embeddings a cell adds", 2 * window + 1),
-                               fmt::format("clip(j − i, ±{})", window), side);
+  MatrixMap index = causal_map(which, say("Which of {} embeddings a cell adds", 2 * window + 1),
+                               say("clip(j − i, ±{})", window), side);
   index.masked.clear();
   const auto map = [&](const Tensor& values, const char* title) {
-    return matrix_map_scene(causal_map(values, title, "score", side), style);
+    return matrix_map_scene(causal_map(values, title, said("score"), side), style);
   };
-  const Scene upper[] = {matrix_map_scene(index, style), map(added, "What it adds: q_i · a / √d")};
-  const Scene lower[] = {map(without, "Scores without it"), map(with, "Scores with it")};
+  const Scene upper[] = {matrix_map_scene(index, style), map(added, said("What it adds: q_i · a / √d"))};
+  const Scene lower[] = {map(without, said("Scores without it")), map(with, said("Scores with it"))};
   const Scene rows[] = {beside(upper, gap), beside(lower, gap)};
   Scene scene = below(rows, gap / 2);
-  scene.description =
-      fmt::format("embeddings drawn from N(0, 1/√d), seed {}: a trained model would have learnt them", seed);
+  scene.description = say("embeddings drawn from N(0, 1/√d), seed {}: a trained model would have learnt them", seed);
   return scene;
 }
 
@@ -319,13 +321,13 @@ Scene transformer_xl_picture(const Tensor& q, const Tensor& k, double scale, std
   const TransformerXlTerms terms = transformer_xl_scores(q.slice(0, 0, n), k.slice(0, 0, n), u, v, w, scale);
   const Room side{std::floor((room.width - 2 * gap) / 3), std::floor((room.height - gap) / 2)};
   const auto map = [&](const Tensor& values, const char* title) {
-    return matrix_map_scene(causal_map(values, title, "score", side), style);
+    return matrix_map_scene(causal_map(values, title, said("score"), side), style);
   };
-  const Scene upper[] = {map(terms.content, "q_i·k_j: content"),
-                         map(terms.content_position, "q_i·r: content asks for a distance"),
-                         map(terms.sum, "All four: the scores")};
-  const Scene lower[] = {map(terms.key_bias, "u·k_j: keys wanted anyway"),
-                         map(terms.position_bias, "v·r: distances wanted anyway")};
+  const Scene upper[] = {map(terms.content, said("q_i·k_j: content")),
+                         map(terms.content_position, said("q_i·r: content asks for a distance")),
+                         map(terms.sum, said("All four: the scores"))};
+  const Scene lower[] = {map(terms.key_bias, said("u·k_j: keys wanted anyway")),
+                         map(terms.position_bias, said("v·r: distances wanted anyway"))};
   const Scene rows[] = {beside(upper, gap), beside(lower, gap)};
   return below(rows, gap / 2);
 }
@@ -338,12 +340,12 @@ Scene t5_picture(int buckets, int max_distance, bool both_directions, const std:
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j < n; ++j)
       which.ref(i, j) = static_cast<float>(t5_bucket(j - i, both_directions, buckets, max_distance));
-  MatrixMap map = causal_map(which, fmt::format("The bucket of each cell, of {}", buckets), "bucket", side);
+  MatrixMap map = causal_map(which, say("The bucket of each cell, of {}", buckets), said("bucket"), side);
   map.low = 0;
   map.high = buckets - 1;
   if (both_directions) map.masked.clear();
   const Room chart{side.width, std::floor(room.height / 2 - 34)};
-  LineChart by_distance = chart_of(chart, "bucket", "tokens before the query");
+  LineChart by_distance = chart_of(chart, said("bucket"), said("tokens before the query"));
   ChartSeries steps{"", style.theme.accent, {}, {}, 1.75}, numbers{"", style.theme.key, {}, {}, 1.75};
   const Index farthest = max_distance + max_distance / 4;
   // Steps, not slopes: a bucket has one number from its first distance to its last.
@@ -366,14 +368,14 @@ Scene t5_picture(int buckets, int max_distance, bool both_directions, const std:
   }
   by_distance.y_low = 0;
   by_distance.series = {steps};
-  by_distance.marks = {{static_cast<double>(max_distance), "largest distance"}};
+  by_distance.marks = {{static_cast<double>(max_distance), said("largest distance")}};
   std::vector<Scene> charts{
-      titled("Near distances one by one, far ones together", line_chart_scene(by_distance, style), style)};
+      titled(said("Near distances one by one, far ones together"), line_chart_scene(by_distance, style), style)};
   if (!bias.empty()) {
-    LineChart learnt = chart_of(chart, "number added to the score", "tokens before the query");
+    LineChart learnt = chart_of(chart, said("number added to the score"), said("tokens before the query"));
     learnt.series = {numbers};
-    charts.push_back(
-        titled("Numbers that fit the selected head: its mean score by bucket", line_chart_scene(learnt, style), style));
+    charts.push_back(titled(said("Numbers that fit the selected head: its mean score by bucket"),
+                            line_chart_scene(learnt, style), style));
   }
   const Scene parts[] = {matrix_map_scene(map, style), below(charts, 20)};
   return beside(parts, gap);
@@ -397,17 +399,17 @@ Scene chunk_picture(Index chunk, Index context, Index tokens, Room room, const S
     map.numbers = false;
     return map;
   };
-  MatrixMap map =
-      labelled(causal_map(distance, fmt::format("The distance at which each key is met: never {} or more", context),
-                          "re-mapped distance", side));
+  MatrixMap map = labelled(causal_map(distance, say("The distance at which each key is met: never {} or more", context),
+                                      said("re-mapped distance"), side));
   map.low = 0;
   map.high = static_cast<double>(context);
   const Room lower{side.width, std::floor(room.height / 2 - 16)};
-  MatrixMap parts_map =
-      labelled(causal_map(part, "Own chunk, the one before, all further back", "0 own · 1 before · 2 further", lower));
+  MatrixMap parts_map = labelled(causal_map(part, said("Own chunk, the one before, all further back"),
+                                            said("0 own · 1 before · 2 further"), lower));
   parts_map.low = 0;
   parts_map.high = 2;
-  LineChart late = chart_of({lower.width, lower.height - 34}, "distance that the last token uses", "true distance");
+  LineChart late =
+      chart_of({lower.width, lower.height - 34}, said("distance that the last token uses"), said("true distance"));
   ChartSeries mapped{"", style.theme.accent, {}, {}, 2},
       true_line{"", with_opacity(style.theme.muted, 0.8), {}, {}, 1.25};
   const Index last = tokens - 1;
@@ -419,9 +421,9 @@ Scene chunk_picture(Index chunk, Index context, Index tokens, Room room, const S
   }
   late.y_low = 0;
   late.series = {true_line, mapped};
-  late.marks = {{static_cast<double>(context), "trained context"}};
+  late.marks = {{static_cast<double>(context), said("trained context")}};
   const Scene right[] = {matrix_map_scene(parts_map, style),
-                         titled("What the last token sees: near distances true, far ones folded back",
+                         titled(said("What the last token sees: near distances true, far ones folded back"),
                                 line_chart_scene(late, style), style)};
   const Scene all[] = {matrix_map_scene(map, style), below(right, 20)};
   return beside(all, gap);
@@ -434,12 +436,12 @@ Scene alibi_picture(int heads, int head, Index tokens, Room room, const Style& s
   Tensor bias = Tensor::zeros({n, n});
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j <= i; ++j) bias.ref(i, j) = static_cast<float>(-nth(slopes, head) * static_cast<double>(i - j));
-  MatrixMap map = causal_map(bias, fmt::format("What head {} adds, slope {}", head, short_number(nth(slopes, head), 4)),
-                             "−slope · (i − j)", side);
+  MatrixMap map = causal_map(bias, say("What head {} adds, slope {}", head, short_number(nth(slopes, head), 4)),
+                             said("−slope · (i − j)"), side);
   map.sequential = true;
   map.high = 0;
   const Room chart{side.width, std::floor(room.height / 2 - 34)};
-  LineChart by_distance = chart_of(chart, "added to the score", "tokens before the query");
+  LineChart by_distance = chart_of(chart, said("added to the score"), said("tokens before the query"));
   for (int h = 0; h < heads; ++h) {
     const double t = heads > 1 ? static_cast<double>(h) / (heads - 1) : 0;
     ChartSeries line{"",
@@ -450,7 +452,7 @@ Scene alibi_picture(int heads, int head, Index tokens, Room room, const Style& s
     by_distance.series.push_back(std::move(line));
   }
   by_distance.y_high = 0;
-  LineChart by_head = chart_of(chart, "log₂ slope", "head");
+  LineChart by_head = chart_of(chart, said("log₂ slope"), said("head"));
   ChartSeries dots{"", style.theme.accent, {}, {}, 1.75};
   for (int h = 0; h < heads; ++h) {
     dots.x.push_back(h);
@@ -458,8 +460,9 @@ Scene alibi_picture(int heads, int head, Index tokens, Room room, const Style& s
   }
   by_head.series = {dots};
   by_head.marker = Point{static_cast<double>(head), nth(dots.y, head)};
-  const Scene charts[] = {titled("Every head forgets at its own pace", line_chart_scene(by_distance, style), style),
-                          titled(fmt::format("Slopes of {} heads", heads), line_chart_scene(by_head, style), style)};
+  const Scene charts[] = {
+      titled(said("Every head forgets at its own pace"), line_chart_scene(by_distance, style), style),
+      titled(say("Slopes of {} heads", heads), line_chart_scene(by_head, style), style)};
   const Scene parts[] = {matrix_map_scene(map, style), below(charts, 20)};
   return beside(parts, gap);
 }

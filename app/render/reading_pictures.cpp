@@ -7,6 +7,7 @@
 
 #include "core/base/nth.h"
 
+#include "core/base/words.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/map_cells.h"
@@ -27,7 +28,7 @@ Matrix lens_matrix(const LogitLens& lens, std::shared_ptr<const Trace> trace, Le
   out.values = Tensor::full({stages, lens.positions}, no_number);
   out.low = 0;
   for (Index s = 0; s < stages; ++s) {
-    out.rows.push_back(nth(lens.stages, s).name);
+    out.rows.push_back(said(nth(lens.stages, s).name));
     for (Index i = 0; i < lens.positions; ++i) {
       const NextToken& top = lens.cell(s, i)[0];
       std::string text = name(top.id);
@@ -60,15 +61,16 @@ Matrix lens_matrix(const LogitLens& lens, std::shared_ptr<const Trace> trace, Le
       out.texts.push_back(std::move(text));
     }
   }
-  constexpr const char* units[] = {"probability of the most probable token", "entropy of the answer, nats",
-                                   "KL(the model's answer ‖ this stage), nats", "probability of the followed token",
-                                   "1 ÷ rank of the followed token; its rank is written in the cell"};
-  out.unit = nth(units, color);
+  constexpr const char* units[] = {
+      to_say("probability of the most probable token"), to_say("entropy of the answer, nats"),
+      to_say("KL(the model's answer ‖ this stage), nats"), to_say("probability of the followed token"),
+      to_say("1 ÷ rank of the followed token; its rank is written in the cell")};
+  out.unit = said(nth(units, color));
   if (color != LensColor::entropy && color != LensColor::kl) out.high = 1;
   out.tokens = std::move(trace);
-  out.row_title = "stage ↓";
-  out.column_title = "position →";
-  out.provenance = "logit lens: norm_final(residual) · W_U of every residual stream, " + out.unit;
+  out.row_title = said("stage ↓");
+  out.column_title = said("position →");
+  out.provenance = say("logit lens: norm_final(residual) · W_U of every residual stream, {}", out.unit);
   return out;
 }
 
@@ -76,13 +78,14 @@ Scene lens_trajectory(const LogitLens& lens, Index position, double width, doubl
   LineChart chart;
   chart.width = width;
   chart.height = height;
-  chart.y_title = "probability and 1 ÷ rank, embedding → answer";
+  chart.y_title = said("probability and 1 ÷ rank, embedding → answer");
   chart.y_low = 0;
   chart.y_high = 1;
-  ChartSeries probability{"probability", style.theme.accent, {}, {}}, rank{"1 ÷ rank", style.theme.muted, {}, {}};
+  ChartSeries probability{said("probability"), style.theme.accent, {}, {}},
+      rank{said("1 ÷ rank"), style.theme.muted, {}, {}};
   for (Index s = 0; s < static_cast<Index>(lens.stages.size()); ++s) {
     chart.x_ticks.push_back(static_cast<double>(s));
-    chart.x_labels.push_back(nth(lens.stages, s).name);
+    chart.x_labels.push_back(said(nth(lens.stages, s).name));
     probability.x.push_back(static_cast<double>(s));
     rank.x.push_back(static_cast<double>(s));
     const bool followed = !lens.followed.empty() && nth(lens.followed, position) >= 0;
@@ -107,13 +110,13 @@ Matrix attribution_matrix(const LogitAttribution& found, const ModelDims& dims) 
   }
   for (int layer = 0; layer < dims.layers; ++layer) out.rows.push_back(std::to_string(layer));
   for (int head = 0; head < dims.heads; ++head) out.columns.push_back(std::to_string(head));
-  if (bias) out.columns.emplace_back("bias");
+  if (bias) out.columns.emplace_back(said("bias"));
   if (mlp) out.columns.emplace_back("MLP");
-  out.row_title = "layer ↓";
-  out.column_title = "head →";
+  out.row_title = said("layer ↓");
+  out.column_title = said("head →");
   out.diverging = true;
-  out.unit = found.of.against ? "part of the logit difference" : "part of the logit";
-  out.provenance = "direct logit attribution, the final norm's scale frozen";
+  out.unit = found.of.against ? said("part of the logit difference") : said("part of the logit");
+  out.provenance = said("direct logit attribution, the final norm's scale frozen");
   return out;
 }
 
@@ -131,13 +134,13 @@ Matrix source_matrix(const LogitAttribution& found, std::shared_ptr<const Trace>
           found.by_source.at(Index{layer} * trace->model.dims.heads + head, key);
     }
   }
-  out.pending_text = "after the position";
+  out.pending_text = said("after the position");
   out.tokens = std::move(trace);
-  out.row_title = "head ↓";
-  out.column_title = "read from →";
+  out.row_title = said("head ↓");
+  out.column_title = said("read from →");
   out.diverging = true;
-  out.unit = "part of the logit, by the position it was read from";
-  out.provenance = "α · (v · W_O · d): a head's part, split over the positions";
+  out.unit = said("part of the logit, by the position it was read from");
+  out.provenance = said("α · (v · W_O · d): a head's part, split over the positions");
   return out;
 }
 
@@ -148,8 +151,9 @@ Scene weighted_scene(const Trace& trace, const ModelWeights& weights, Weighting 
   one.tokens = trace.tokens;
   one.maps.push_back(weighted_map(trace, weights, options.head, weighting));
   options.bare = true;
-  constexpr const char* units[] = {"α, attention", "α ‖v‖, what is mixed in", "‖α v W_O‖, what is written"};
-  options.weights = nth(units, weighting);
+  constexpr const char* units[] = {to_say("α, attention"), to_say("α ‖v‖, what is mixed in"),
+                                   to_say("‖α v W_O‖, what is written")};
+  options.weights = said(nth(units, weighting));
   return head_map_scene(one, options, style);
 }
 
@@ -164,11 +168,11 @@ Matrix circuit_matrix(const TokenCircuits& found, Circuit circuit, const TokenNa
     columns->tokens.push_back({token, "", name(token)});
   }
   out.tokens = columns;
-  out.row_title = ov ? "looked at ↓" : "query ↓";
-  out.column_title = ov ? "made more likely →" : "key →";
+  out.row_title = ov ? said("looked at ↓") : said("query ↓");
+  out.column_title = ov ? said("made more likely →") : said("key →");
   out.diverging = true;
-  out.unit = ov ? "OV circuit: change of the logit, in units of the final norm's scale"
-                : "QK circuit: score q·k of the two tokens alone";
+  out.unit = ov ? said("OV circuit: change of the logit, in units of the final norm's scale")
+                : said("QK circuit: score q·k of the two tokens alone");
   out.provenance = out.unit;
   return out;
 }
@@ -188,14 +192,14 @@ Matrix composition_matrix(const Composition& found, CompositionKind kind) {
     out.values = Tensor::full({1, 1}, no_number);
   }
   for (const float v : out.values.values()) out.pending.push_back(std::isnan(v));
-  out.pending_text = "not in an earlier layer";
-  out.row_title = "writes ↓";
-  out.column_title = "reads →";
+  out.pending_text = said("not in an earlier layer");
+  out.row_title = said("writes ↓");
+  out.column_title = said("reads →");
   out.low = 0;
   constexpr const char* names[] = {"Q", "K", "V"};
-  out.unit = fmt::format("{}-composition; {:.3f} ± {:.3f} by chance ({} random pairs, seed {})", nth(names, kind),
-                         found.chance.mean, found.chance.deviation, found.chance.samples, found.chance.seed);
-  out.provenance = "‖W_A W_B‖ ÷ (‖W_A‖ ‖W_B‖), Frobenius, the norms' gains folded in";
+  out.unit = say("{}-composition; {:.3f} ± {:.3f} by chance ({} random pairs, seed {})", nth(names, kind),
+                 found.chance.mean, found.chance.deviation, found.chance.samples, found.chance.seed);
+  out.provenance = said("‖W_A W_B‖ ÷ (‖W_A‖ ‖W_B‖), Frobenius, the norms' gains folded in");
   return out;
 }
 
@@ -206,10 +210,10 @@ Matrix token_matrix(const Tensor& values, std::shared_ptr<const Trace> trace, st
     out.rows.push_back(token_label(*trace, i));
     for (Index j = 0; j < values.dim(1); ++j) out.pending.push_back(j > i);
   }
-  out.pending_text = "masked";
+  out.pending_text = said("masked");
   out.tokens = std::move(trace);
-  out.row_title = "query ↓";
-  out.column_title = "key →";
+  out.row_title = said("query ↓");
+  out.column_title = said("key →");
   out.unit = std::move(unit);
   out.provenance = out.unit;
   return out;
@@ -232,12 +236,12 @@ Scene v_shape_chart(const SinkReport& report, double width, double height, const
   LineChart chart;
   chart.width = width;
   chart.height = height;
-  chart.y_title = "attention by place in the row, 1 = even; first token → the query itself";
+  chart.y_title = said("attention by place in the row, 1 = even; first token → the query itself");
   chart.y_low = 0;
   for (std::size_t layer = 0; layer < report.layers.size(); ++layer) {
     const double share =
         report.layers.size() > 1 ? static_cast<double>(layer) / static_cast<double>(report.layers.size() - 1) : 1;
-    ChartSeries line{fmt::format("layer {}", layer), mix(style.theme.faint, style.theme.accent, share), {}, {}};
+    ChartSeries line{say("layer {}", layer), mix(style.theme.faint, style.theme.accent, share), {}, {}};
     for (std::size_t i = 0; i < report.layers[layer].density.size(); ++i) {
       line.x.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(report.layers[layer].density.size()));
       line.y.push_back(report.layers[layer].density[i]);
@@ -246,7 +250,7 @@ Scene v_shape_chart(const SinkReport& report, double width, double height, const
   }
   const auto parts = report.layers.empty() ? 0.0 : static_cast<double>(report.layers[0].density.size());
   chart.x_ticks = {0.5 / parts, 0.5, 1 - 0.5 / parts};
-  chart.x_labels = {"first token", "middle", "the query"};
+  chart.x_labels = {said("first token"), said("middle"), said("the query")};
   return line_chart_scene(chart, style);
 }
 

@@ -1,13 +1,12 @@
 #include "app/render/rotary_picture.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "core/base/nth.h"
 
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/part_bars.h"
@@ -76,7 +75,7 @@ Scene rotary_dials_picture(const RotaryView& view, double width, double height, 
     dial.wavelength = 2 * pi / theta[i];
     dial.faint = part.amplitude < 0.02 * strongest;
     const double between = std::remainder(part.phase + (m - n) * theta[i], 2 * pi) * 180 / pi;
-    dial.tooltip = fmt::format(
+    dial.tooltip = say(
         "pair {}: {} of the score = {} · |q| {} · |k| {} · cos {:.0f}°; θ {} rad per token, query turned {} times, key "
         "{}",
         i, short_number(parts[i], 4), short_number(view.scale, 3), short_number(part.query_norm, 3),
@@ -93,8 +92,8 @@ Scene score_against_distance(const RotaryView& view, Index farthest, double widt
   LineChart chart;
   chart.width = width;
   chart.height = height;
-  chart.y_title = "score";
-  chart.x_title = "tokens apart, m − n";
+  chart.y_title = said("score");
+  chart.x_title = said("tokens apart, m − n");
   chart.grid = chart.pickable = true;
   const std::size_t pairs = view.parts.size();
   std::vector<ChartSeries> lines(pairs);
@@ -129,9 +128,9 @@ Scene score_against_distance(const RotaryView& view, Index farthest, double widt
   const auto distance = static_cast<double>(view.query - view.key);
   chart.marker = Point{distance, view.score(distance, 0)};
   if (view.context > 0 && farthest > view.context)
-    chart.marks.push_back({static_cast<double>(view.context), "trained context"});
+    chart.marks.push_back({static_cast<double>(view.context), said("trained context")});
   Scene scene = line_chart_scene(chart, style);
-  scene.title = "Score against distance";
+  scene.title = said("Score against distance");
   scene.description = view.source;
   return scene;
 }
@@ -139,11 +138,12 @@ Scene score_against_distance(const RotaryView& view, Index farthest, double widt
 Scene why_this_score(const RotaryView& view, double width, double height, const Style& style) {
   Scene scene;
   scene.background = style.theme.background;
-  scene.title = "Why this score";
+  scene.title = said("Why this score");
   scene.description = view.source;
   scene.width = width;
   scene.height = height;
-  add_part_bars(scene, {view.split(static_cast<double>(view.query), static_cast<double>(view.key)), "p", "pair"},
+  add_part_bars(scene,
+                {view.split(static_cast<double>(view.query), static_cast<double>(view.key)), "p", to_say("pair")},
                 {0, 6, width, height - 30}, style);
   return scene;
 }
@@ -172,9 +172,9 @@ MatrixMap score_by_positions(const RotaryView& view, Index count) {
       matrix.values.ref(m, n) = static_cast<float>(nth(by_distance, m - n + count - 1));
       nth(matrix.masked, m * count + n) = 0;
     }
-  matrix.bar = "score of this query and key";
-  matrix.columns = "key at n";
-  matrix.rows = "query at m";
+  matrix.bar = said("score of this query and key");
+  matrix.columns = said("key at n");
+  matrix.rows = said("query at m");
   matrix.numbers = false;
   matrix.sequential = true;
   matrix.provenance = view.source;
@@ -203,9 +203,9 @@ MatrixMap head_scores(const Tensor& q, const Tensor& k, const RotaryConfig& conf
       nth(matrix.masked, m * count + n) = 0;
     }
   matrix.sequential = true;
-  matrix.bar = "score, scale · ⟨R(m) q, R(n) k⟩";
-  matrix.columns = "key n";
-  matrix.rows = "query m";
+  matrix.bar = said("score, scale · ⟨R(m) q, R(n) k⟩");
+  matrix.columns = said("key n");
+  matrix.rows = said("query m");
   return matrix;
 }
 

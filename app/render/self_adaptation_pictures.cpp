@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 namespace {
@@ -34,19 +36,19 @@ Matrix loss_table(Index rows, Index columns, const char* pending) {
 
 Matrix expert_loss_matrix(const SelfAdaptation& found) {
   const auto tasks = static_cast<Index>(found.tasks.size());
-  Matrix out = loss_table(tasks + 1, tasks, "not measured yet");
+  Matrix out = loss_table(tasks + 1, tasks, said("not measured yet"));
   for (std::size_t e = 0; e < found.losses.size(); ++e)
     for (std::size_t t = 0; t < found.losses[e].size(); ++t)
       put_loss(out, static_cast<Index>(e), static_cast<Index>(t), found.losses[e][t], found.losses[0][t]);
-  out.rows.emplace_back("no expert");
+  out.rows.emplace_back(said("no expert"));
   for (const TaskTexts& each : found.tasks) {
     out.rows.push_back(each.name);
     out.columns.push_back(each.name);
   }
-  out.row_title = "expert ↓", out.column_title = "task →";
-  out.unit = "loss less that of no expert, nats per token";
+  out.row_title = said("expert ↓"), out.column_title = said("task →");
+  out.unit = said("loss less that of no expert, nats per token");
   out.largest_cell = 120, out.highest_row = 40;
-  out.provenance = "in cells: the loss itself, of the second half of texts that no expert learnt";
+  out.provenance = said("in cells: the loss itself, of the second half of texts that no expert learnt");
   return out;
 }
 
@@ -59,7 +61,7 @@ Matrix expert_z_matrix(const ExpertSet& set) {
   const std::size_t experts = set.experts.size();
   out.values = Tensor::full({static_cast<Index>(parts.size() * experts), static_cast<Index>(longest)},
                             std::numeric_limits<float>::quiet_NaN());
-  out.missing_text = "this matrix has fewer singular values";
+  out.missing_text = said("this matrix has fewer singular values");
   for (std::size_t p = 0; p < parts.size(); ++p)
     for (std::size_t k = 0; k < experts; ++k) {
       const SingularExpert::Part& part = set.experts[k].z.parts[p];
@@ -69,20 +71,21 @@ Matrix expert_z_matrix(const ExpertSet& set) {
       out.rows.push_back(fmt::format("{} {} {}", part.layer, symbol_of(part.matrix), set.experts[k].name));
     }
   for (std::size_t i = 0; i < longest; ++i) out.columns.push_back(std::to_string(i + 1));
-  out.row_title = "layer, matrix, expert ↓", out.column_title = "singular value, largest first →";
+  out.row_title = said("layer, matrix, expert ↓"), out.column_title = said("singular value, largest first →");
   out.unit = "z − 1";
   out.diverging = true;
   out.digits = 0;
-  out.provenance = "0: as the model has it; above: stronger; −1: switched off";
+  out.provenance = said("0: as the model has it; above: stronger; −1: switched off");
   return out;
 }
 
 LineChart few_shot_chart(const SelfAdaptation& found, std::size_t task, const Style& style) {
   LineChart out;
-  out.y_title = "loss of the shots, nats per token";
-  out.x_title = "round";
+  out.y_title = said("loss of the shots, nats per token");
+  out.x_title = said("round");
   const SelfAdaptation::FewShot& search = found.few_shot[task];
-  ChartSeries best{"best mixture", style.theme.accent, {}, {}}, model{"no expert", style.theme.muted, {}, {}};
+  ChartSeries best{said("best mixture"), style.theme.accent, {}, {}},
+      model{said("no expert"), style.theme.muted, {}, {}};
   for (std::size_t i = 0; i < search.best.size(); ++i) {
     best.x.push_back(static_cast<double>(i + 1)), best.y.push_back(search.best[i]);
   }
@@ -98,7 +101,7 @@ Matrix reward_matrix(const RewardTuning& found) {
   const auto tasks = static_cast<Index>(found.tasks.size());
   out.values = Tensor::full({tasks, 3}, std::numeric_limits<float>::quiet_NaN());
   out.pending.assign(static_cast<std::size_t>(tasks) * 3, 1);
-  out.pending_text = "not learnt yet";
+  out.pending_text = said("not learnt yet");
   for (std::size_t t = 0; t < found.found.size(); ++t) {
     const RewardTuning::Task& task = found.found[t];
     const RewardStep* const steps[] = {&task.before, task.rewarded.right > 0 ? &task.rewarded : nullptr,
@@ -110,19 +113,19 @@ Matrix reward_matrix(const RewardTuning& found) {
       }
   }
   for (const TaskTexts& each : found.tasks) out.rows.push_back(each.name);
-  out.columns = {"no expert", "REINFORCE", "gradient"};
-  out.row_title = "task ↓", out.column_title = "learnt by →";
-  out.unit = "probability of the right token";
+  out.columns = {said("no expert"), "REINFORCE", said("gradient")};
+  out.row_title = said("task ↓"), out.column_title = said("learnt by →");
+  out.unit = said("probability of the right token");
   out.low = 0, out.high = 1;
   out.digits = 3;
   out.largest_cell = 130;
-  out.provenance = "mean over the second halves of texts that no expert learnt";
+  out.provenance = said("mean over the second halves of texts that no expert learnt");
   return out;
 }
 
 Matrix composition_matrix(const ExpertComposition& found) {
   const auto pairs = static_cast<Index>(found.tasks.size() * (found.tasks.size() - 1) / 2);
-  Matrix out = loss_table(2 * pairs, 6, "not composed yet");
+  Matrix out = loss_table(2 * pairs, 6, said("not composed yet"));
   constexpr std::size_t half = 1, whole = 3;  // of composed_weights
   Index row = 0;
   for (std::size_t a = 0; a < found.tasks.size(); ++a)
@@ -141,19 +144,19 @@ Matrix composition_matrix(const ExpertComposition& found) {
         }
         ++row;
       }
-  out.columns = {"1st own", "1st ½", "1st sum", "2nd own", "2nd ½", "2nd sum"};
-  out.row_title = "pair of tasks ↓", out.column_title = "on which task, of what →";
-  out.unit = "loss less that of the task's own alone, nats per token";
+  out.columns = {said("1st own"), said("1st ½"), said("1st sum"), said("2nd own"), said("2nd ½"), said("2nd sum")};
+  out.row_title = said("pair of tasks ↓"), out.column_title = said("on which task, of what →");
+  out.unit = said("loss less that of the task's own alone, nats per token");
   out.largest_cell = 110;
-  out.provenance = "in cells: the loss itself, of the second half of texts that neither learnt";
+  out.provenance = said("in cells: the loss itself, of the second half of texts that neither learnt");
   return out;
 }
 
 LineChart reward_chart(const RewardTuning& found, std::size_t task, const Style& style) {
   LineChart out;
-  out.y_title = "mean reward, −1 … 1";
-  out.x_title = "step";
-  ChartSeries drawn{"drawn", style.theme.muted, {}, {}}, expected{"expected", style.theme.accent, {}, {}};
+  out.y_title = said("mean reward, −1 … 1");
+  out.x_title = said("step");
+  ChartSeries drawn{said("drawn"), style.theme.muted, {}, {}}, expected{said("expected"), style.theme.accent, {}, {}};
   for (std::size_t i = 0; i < found.found[task].steps.size(); ++i) {
     const RewardStep& step = found.found[task].steps[i];
     drawn.x.push_back(static_cast<double>(i + 1)), drawn.y.push_back(step.reward);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -19,7 +20,7 @@ Matrix step_matrix(const std::vector<StateSteps>& steps, std::optional<int> laye
   if (layer) {
     out.values = of(nth(steps, *layer), number).transpose(0, 1).packed();
     for (Index lane = 0; lane < out.values.dim(0); ++lane) out.rows.push_back(fmt::format("{}", lane));
-    out.row_title = fmt::format("layer {}, lane ↓", *layer);
+    out.row_title = say("layer {}, lane ↓", *layer);
   } else {
     out.values = Tensor::uninitialized({static_cast<Index>(steps.size()), tokens});
     for (const StateSteps& each : steps) {
@@ -27,24 +28,24 @@ Matrix step_matrix(const std::vector<StateSteps>& steps, std::optional<int> laye
       for (Index t = 0; t < tokens; ++t)
         out.values.ref(each.layer, t) = static_cast<float>(lane_mean(of(each, number), t));
     }
-    out.row_title = "layer ↓";
+    out.row_title = said("layer ↓");
   }
-  out.column_title = "token →";
+  out.column_title = said("token →");
   out.tokens = std::move(trace);
-  const std::string mean = layer ? "" : ", mean over lanes";
+  const std::string mean = layer ? "" : said(", mean over lanes");
   switch (number) {
     case StepNumber::delta:
-      out.unit = "step Δ" + mean;
-      out.provenance = "Δ = softplus(… + bias): blocks.{i}.mixer.hook_delta";
+      out.unit = said("step Δ") + mean;
+      out.provenance = said("Δ = softplus(… + bias): blocks.{i}.mixer.hook_delta");
       break;
     case StepNumber::kept:
-      out.unit = "share of a state that is left behind the token" + mean;
-      out.provenance = "mean over states of exp(Δ a), a = −exp(A_log)";
+      out.unit = said("share of a state that is left behind the token") + mean;
+      out.provenance = said("mean over states of exp(Δ a), a = −exp(A_log)");
       out.low = 0, out.high = 1;
       break;
     case StepNumber::written:
-      out.unit = "Δ |x|: what a state takes in" + mean;
-      out.provenance = "Δ times the size of x: blocks.{i}.mixer.hook_delta, hook_x";
+      out.unit = said("Δ |x|: what a state takes in") + mean;
+      out.provenance = said("Δ times the size of x: blocks.{i}.mixer.hook_delta, hook_x");
       break;
   }
   return out;

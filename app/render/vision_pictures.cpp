@@ -1,11 +1,10 @@
 #include "app/render/vision_pictures.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/matrix_map.h"
 
@@ -33,15 +32,15 @@ Scene position_grid_scene(const Tensor& similarity, const VisionConfig& v, Index
     map.row_labels[static_cast<std::size_t>(r * (rows + 1) + rows / 2)] = std::to_string(r);
   for (Index c = 0; c < columns; ++c)
     map.column_labels[static_cast<std::size_t>(c * (columns + 1) + columns / 2)] = std::to_string(c);
-  map.rows = "row of the patch", map.columns = "column of the patch";
-  map.bar = "cosine with the position of every other patch";
+  map.rows = said("row of the patch"), map.columns = said("column of the patch");
+  map.bar = said("cosine with the position of every other patch");
   map.low = -1, map.high = 1;
   map.numbers = map.mask_legend = false;
   map.width = map.height = side;
   if (marked >= 0)
     map.marked =
         Cell{marked / columns * (rows + 1) + marked / columns, marked % columns * (columns + 1) + marked % columns};
-  map.provenance = "cos(p_i, p_j) of the learned position embeddings";
+  map.provenance = said("cos(p_i, p_j) of the learned position embeddings");
   return matrix_map_scene(map, style);
 }
 
@@ -49,21 +48,22 @@ PatchValues token_norms(const std::vector<PatchToken>& patches, const Model& mod
   const VisionConfig& v = *model.config().vision;
   std::vector<double> norms(static_cast<std::size_t>(v.leading), 0.0);
   for (const PatchToken& token : patches) norms.push_back(token.embedded);
-  PatchValues values{std::move(norms), "Patches", "‖E p + b‖[:]", "norm of the token that a patch becomes", {}};
-  values.caption = fmt::format("{} numbers of each become {}", v.patch_numbers(), model.config().dims.d_model);
+  PatchValues values{
+      std::move(norms), said("Patches"), "‖E p + b‖[:]", said("norm of the token that a patch becomes"), {}};
+  values.caption = say("{} numbers of each become {}", v.patch_numbers(), model.config().dims.d_model);
   return values;
 }
 
 PatchValues asked_values(const std::vector<AskedPatch>& asked, const std::string& word) {
-  PatchValues values{{}, "Where is “" + word + "”?", "softmax over patches", "weight of the patch", {}};
+  PatchValues values{{}, say("Where is “{}”?", word), said("softmax over patches"), said("weight of the patch"), {}};
   values.by_key.assign(asked.empty() ? 0 : static_cast<std::size_t>(asked.front().position), 0.0);
   for (const AskedPatch& each : asked) values.by_key.push_back(each.weight);
-  values.caption = fmt::format("softmax of w · norm(x) over {} patches; an even weight: {:.3f}", asked.size(),
-                               1 / static_cast<double>(asked.size()));
+  values.caption = say("softmax of w · norm(x) over {} patches; an even weight: {:.3f}", asked.size(),
+                       1 / static_cast<double>(asked.size()));
   values.says = [asked, first = asked.empty() ? 0 : asked.front().position](Index key, double value) {
-    if (key < first) return std::string("a learned token: not asked");
+    if (key < first) return std::string(said("a learned token: not asked"));
     const AskedPatch& patch = nth(asked, key - first);
-    return fmt::format("weight {:.4f}, score {:.3f}, #{} of the classes here", value, patch.score, patch.rank);
+    return say("weight {:.4f}, score {:.3f}, #{} of the classes here", value, patch.score, patch.rank);
   };
   return values;
 }
@@ -90,7 +90,7 @@ Scene patch_atlas_scene(const Trace& trace, Index query, bool smooth, double wid
   if (!of_layer.empty()) layers.push_back(beside(of_layer, gap));
   Scene all = below(layers, gap);
   all.background = style.theme.background;
-  all.title = fmt::format("{}: where query {} looks, layers down, heads across", trace.model.name, query);
+  all.title = say("{}: where query {} looks, layers down, heads across", trace.model.name, query);
   return all;
 }
 

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/version.h"
+#include "core/base/words.h"
 #include "core/io/picture.h"
 #include "core/model/formats/model_files.h"
 #include "core/model/parameter_parts.h"
@@ -68,15 +69,15 @@ Named worst(const Verification& found) {
   const auto look = [&](const std::string& what, const Gap& gap) {
     if (!out.gap || share(gap) > share(*out.gap)) out = {what, &gap};
   };
-  for (const Gap& gap : found.patterns) look(fmt::format("patterns of layer {}{}", stack_prefix(gap), gap.layer), gap);
-  if (found.logits) look("logits", *found.logits);
-  if (found.losses) look("losses", *found.losses);
+  for (const Gap& gap : found.patterns) look(say("patterns of layer {}{}", stack_prefix(gap), gap.layer), gap);
+  if (found.logits) look(said("logits"), *found.logits);
+  if (found.losses) look(said("losses"), *found.losses);
   return out;
 }
 
 std::string difference(const Certificate::Check& check) {
   const Named gap = worst(check.found);
-  return gap.gap ? fmt::format("{} by {}", gap.what, difference_text(gap.gap->value)) : "nothing could be compared";
+  return gap.gap ? say("{} by {}", gap.what, difference_text(gap.gap->value)) : said("nothing could be compared");
 }
 
 }  // namespace
@@ -116,8 +117,8 @@ double Certificate::logits() const {
 std::string place_of(const Gap& gap) {
   if (gap.query < 0) return "";
   if (gap.layer >= 0)
-    return fmt::format("head {}{}.{}, query {}, key {}", stack_prefix(gap), gap.layer, gap.head, gap.query, gap.key);
-  return gap.key >= 0 ? fmt::format("query {}, token {}", gap.query, gap.key) : fmt::format("query {}", gap.query);
+    return say("head {}{}.{}, query {}, key {}", stack_prefix(gap), gap.layer, gap.head, gap.query, gap.key);
+  return gap.key >= 0 ? say("query {}, token {}", gap.query, gap.key) : say("query {}", gap.query);
 }
 
 Certificate certify(const LoadedModel& loaded, const CertificateRequest& request, const Ctx& ctx) {
@@ -204,8 +205,8 @@ double certificate_work(const ModelConfig& c) {
 }
 
 std::string in_words(const Certificate& certificate) {
-  if (const auto* wrong = certificate.wrong()) return "differs: " + difference(*wrong);
-  return "checked, max |Δ| " + difference_text(certificate.patterns());
+  if (const auto* wrong = certificate.wrong()) return say("differs: {}", difference(*wrong));
+  return say("checked, max |Δ| {}", difference_text(certificate.patterns()));
 }
 
 std::string model_note(const std::string& model, const Certificate* certificate) {

@@ -9,6 +9,7 @@
 #include "core/analysis/need.h"
 #include "core/analysis/residual_stream.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/model/weights.h"
 
 namespace headscope {
@@ -81,12 +82,12 @@ std::string_view title(Activation activation) {
 
 std::string_view formula(Activation activation) {
   constexpr std::string_view formulas[] = {"max(0, x)",
-                                           "x Φ(x) = ½ x (1 + erf(x ÷ √2))",
+                                           to_say("x Φ(x) = ½ x (1 + erf(x ÷ √2))"),
                                            "½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))",
                                            "x ÷ (1 + e⁻ˣ)",
                                            "x ÷ (1 + e^(−1.702 x))",
-                                           "x eˣ ÷ Σ eˣ over all neurons",
-                                           "α_p x² + β x above 0, else α_n (eˣ − 1 − x) + β x"};
+                                           to_say("x eˣ ÷ Σ eˣ over all neurons"),
+                                           to_say("α_p x² + β x above 0, else α_n (eˣ − 1 − x) + β x")};
   return nth(formulas, activation);
 }
 

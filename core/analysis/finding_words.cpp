@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -20,11 +21,11 @@ std::string quoted(std::string label) {
 
 std::string portion(double p) {
   if (!std::isfinite(p)) return "–";
-  return p >= 0.0995 || p == 0 ? fmt::format("{:.2f}", p) : p >= 0.001 ? fmt::format("{:.3f}", p) : "below 0.001";
+  return p >= 0.0995 || p == 0 ? fmt::format("{:.2f}", p) : p >= 0.001 ? fmt::format("{:.3f}", p) : said("below 0.001");
 }
 
 std::string token_in_words(const LoadedModel& loaded, std::int32_t id) {
-  return loaded.tokenizer ? quoted(loaded.tokenizer->token(id).label) : fmt::format("token {}", id);
+  return loaded.tokenizer ? quoted(loaded.tokenizer->token(id).label) : say("token {}", id);
 }
 
 std::string name_in_words(const LoadedModel& loaded, const Trace& trace, Index position) {
@@ -35,20 +36,18 @@ std::string name_in_words(const LoadedModel& loaded, const Trace& trace, Index p
 }
 
 std::string place_in_words(const LoadedModel& loaded, const Trace& trace, Index position) {
-  return fmt::format("{} (position {})", name_in_words(loaded, trace, position), position);
+  return say("{} (position {})", name_in_words(loaded, trace, position), position);
 }
 
 std::string in_words(const LoadedModel& loaded, const AnswerChange& change) {
-  std::string out = token_in_words(loaded, change.answer);
-  if (portion(change.was) == portion(change.is))
-    out += " stays at " + portion(change.is);
-  else
-    out += fmt::format(" {} from {} to {}", change.is < change.was ? "falls" : "rises", portion(change.was),
-                       portion(change.is));
+  const std::string answer = token_in_words(loaded, change.answer), was = portion(change.was), is = portion(change.is);
+  const std::string out = was == is                ? say("{} stays at {}", answer, is)
+                          : change.is < change.was ? say("{} falls from {} to {}", answer, was, is)
+                                                   : say("{} rises from {} to {}", answer, was, is);
   return out + (change.best.id == change.answer
-                    ? ", still the answer"
-                    : fmt::format(", and {} ({}) comes first", token_in_words(loaded, change.best.id),
-                                  portion(change.best.probability)));
+                    ? said(", still the answer")
+                    : say(", and {} ({}) comes first", token_in_words(loaded, change.best.id),
+                          portion(change.best.probability)));
 }
 
 Evidence strongest_cell(const AttentionMap& map, Index row) {

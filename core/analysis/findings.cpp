@@ -1,7 +1,5 @@
 #include "core/analysis/findings.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,6 +10,7 @@
 
 #include "core/analysis/finding_words.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/drop_first_edit.h"
 #include "core/edits/weight_edit.h"
 #include "core/metrics/even_head.h"
@@ -79,7 +78,7 @@ EditProbe FindingsSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   const auto answer = answer_position(*trace_);
   answers_ = answer.has_value();
   if (answer) asked_.push_back({*answer, most_probable(*trace_).id});
-  before_ = said(*trace_);
+  before_ = told_by(*trace_);
   find_strangest(ctx.stop);
 
   heads_ = probe.layers() * probe.heads();
@@ -97,7 +96,7 @@ EditProbe FindingsSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
 }
 
 void FindingsSweep::measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits, const Ctx& ctx) {
-  after_.push_back(said(*probe.run(edits, ctx)));
+  after_.push_back(told_by(*probe.run(edits, ctx)));
   if (index < heads_) look_for_copy(index);
 }
 
@@ -131,7 +130,7 @@ void FindingsSweep::look_for_copy(int head) {
   }
 }
 
-FindingsSweep::Said FindingsSweep::said(const Trace& trace) const {
+FindingsSweep::Said FindingsSweep::told_by(const Trace& trace) const {
   Said out;
   for (const Target& each : asked_)
     out.losses.push_back(
@@ -170,26 +169,25 @@ void FindingsSweep::add_cause(Findings& out) const {
   for (int i = 1; i < known; ++i)
     if (cost(i) > cost(worst)) worst = i;
   const Said& after = nth(after_, worst);
-  Finding found{.kind = Finding::Kind::cause, .title = "Which head the answer needs"};
+  Finding found{.kind = Finding::Kind::cause, .title = said("Which head the answer needs")};
   found.head = HeadId{worst / trace_->model.dims.heads, worst % trace_->model.dims.heads};
   found.effect = cost(worst);
-  found.sentence =
-      found.effect < little_effect
-          ? fmt::format("No single head decides the answer. The one that matters most is head {}: without it {}.",
-                        to_string(*found.head), fall(after))
-          : fmt::format("Without head {} {}.", to_string(*found.head), fall(after));
+  found.sentence = found.effect < little_effect
+                       ? say("No single head decides the answer. The one that matters most is head {}: without it {}.",
+                             to_string(*found.head), fall(after))
+                       : say("Without head {} {}.", to_string(*found.head), fall(after));
   if (!trace_->maps.empty() && has_probabilities(map(worst))) {
     const AttentionMap& looks = map(worst);
     const Index row = std::min(asked_.back().row, looks.n_query() - 1);
     const Evidence most = strongest_cell(looks, row);
     found.cells = {most};
-    found.looks = fmt::format("Where the answer is told it looks at {} most: {}, where an even head gives {}.",
-                              place(most.key), portion(static_cast<double>(most.weight)),
-                              portion(1 / static_cast<double>(visible_count(looks, row))));
+    found.looks =
+        say("Where the answer is told it looks at {} most: {}, where an even head gives {}.", place(most.key),
+            portion(static_cast<double>(most.weight)), portion(1 / static_cast<double>(visible_count(looks, row))));
   }
-  found.provenance = fmt::format(
-      "softmax of the logits at position {}; z of each head in turn: {}; the largest rise of −ln p({}) of {} heads",
-      asked_.back().row, text_of(EditAction(request_.ablate)), in_quotes(asked_.back().token), known);
+  found.provenance =
+      say("softmax of the logits at position {}; z of each head in turn: {}; the largest rise of −ln p({}) of {} heads",
+          asked_.back().row, text_of(EditAction(request_.ablate)), in_quotes(asked_.back().token), known);
   out.all.push_back(std::move(found));
 }
 
@@ -198,23 +196,21 @@ void FindingsSweep::add_pattern(Findings& out) const {
   const Said& without = nth(after_, cell_of(strangest_->head));
   const HeadVerdict* const best = &strangest_->verdict;
   const double cost = without.loss - before_.loss;
-  Finding found{.kind = Finding::Kind::pattern, .title = "The head that chance would do least"};
+  Finding found{.kind = Finding::Kind::pattern, .title = said("The head that chance would do least")};
   found.head = strangest_->head;
   found.cells = best->evidence;
   found.effect = cost;
   found.sentence =
-      fmt::format("Head {} is a “{}” head: it scores {}, where an even head scores {} ({}).", to_string(*found.head),
-                  best->rule->title, portion(best->score), portion(best->chance), sureness(*best));
+      say("Head {} is a “{}” head: it scores {}, where an even head scores {} ({}).", to_string(*found.head),
+          best->rule->title, portion(best->score), portion(best->chance), sureness(*best));
   if (!std::isnan(cost))
     found.sentence +=
         std::abs(cost) < little_effect / 10
-            ? fmt::format(
-                  " Without it the text costs as much as before ({:.3f} nats per token): here nothing hangs on it.",
+            ? say(" Without it the text costs as much as before ({:.3f} nats per token): here nothing hangs on it.",
                   before_.loss)
-            : fmt::format(" Without it the text costs {:.3f} nats per token in place of {:.3f}.", without.loss,
-                          before_.loss);
-  found.provenance = fmt::format("{}: {}; p bounds how often chance scores as much", best->rule->metric,
-                                 metric(best->rule->metric).formula);
+            : say(" Without it the text costs {:.3f} nats per token in place of {:.3f}.", without.loss, before_.loss);
+  found.provenance = say("{}: {}; p bounds how often chance scores as much", best->rule->metric,
+                         said_view(metric(best->rule->metric).formula));
   out.all.push_back(std::move(found));
 }
 
@@ -225,24 +221,24 @@ void FindingsSweep::add_copy(Findings& out) const {
   const AttentionMap& looks = map(best);
   const Index row = asked_[at].row;
   const auto keys = keys_with(*trace_, looks, row, asked_[at].token);
-  Finding found{.kind = Finding::Kind::copy, .title = "What is copied, and from where"};
+  Finding found{.kind = Finding::Kind::copy, .title = said("What is copied, and from where")};
   found.head = looks.id();
   found.effect = nth(after_, best).losses[at] - before_.losses[at];
   for (const Index key : keys) found.cells.push_back({row, key, looks.weight(row, key)});
   keep_strongest(found.cells);
   const bool answer = answers_ && at + 1 == asked_.size();
-  found.sentence = fmt::format(
-      "At {} head {} looks at {} with {}, and {} is what {}. Without the head its probability falls from {} to {}.",
-      place(row), to_string(*found.head), place(found.cells.front().key), portion(sum_of(looks, row, keys)),
-      in_quotes(asked_[at].token),
-      answer                                             ? "the model answers"
-      : trace_->model.objective == Objective::next_token ? "follows"
-                                                         : "stands there",
-      portion(std::exp(-before_.losses[at])), portion(std::exp(-nth(after_, best).losses[at])));
-  found.provenance = fmt::format(
-      "Σ of weights on the keys that hold the token ({} of them); −ln p of every token that is known, each head in "
-      "turn: {}",
-      keys.size(), text_of(EditAction(request_.ablate)));
+  found.sentence =
+      say("At {} head {} looks at {} with {}, and {} is what {}. Without the head its probability falls from {} to {}.",
+          place(row), to_string(*found.head), place(found.cells.front().key), portion(sum_of(looks, row, keys)),
+          in_quotes(asked_[at].token),
+          answer                                             ? said("the model answers")
+          : trace_->model.objective == Objective::next_token ? said("follows")
+                                                             : said("stands there"),
+          portion(std::exp(-before_.losses[at])), portion(std::exp(-nth(after_, best).losses[at])));
+  found.provenance =
+      say("Σ of weights on the keys that hold the token ({} of them); −ln p of every token that is known, each head in "
+          "turn: {}",
+          keys.size(), text_of(EditAction(request_.ablate)));
   out.all.push_back(std::move(found));
 }
 
@@ -261,7 +257,7 @@ void FindingsSweep::add_sink(Findings& out) const {
   if (!most) return;
   const Said& after = after_.back();
   const bool text = !std::isnan(before_.loss);
-  Finding found{.kind = Finding::Kind::sink, .title = "Where heads rest"};
+  Finding found{.kind = Finding::Kind::sink, .title = said("Where heads rest")};
   found.head = most;
   found.token = 0;
   found.effect = text ? after.loss - before_.loss : after.losses.back() - before_.losses.back();
@@ -273,17 +269,16 @@ void FindingsSweep::add_sink(Findings& out) const {
   const auto total = trace_->maps.size();
   found.sentence =
       resting == 0
-          ? fmt::format("No head rests on the first token, {}: the most is {} of head {}", place(0), portion(mass),
-                        to_string(*most))
-          : fmt::format("{} of {} heads {} the first token, {}, half of their attention or more: head {} most, {}",
-                        resting, total, resting == 1 ? "gives" : "give", place(0), to_string(*most), portion(mass));
-  found.sentence += fmt::format(" (an even head {}).", portion(even));
-  found.sentence +=
-      text ? fmt::format(" When nobody may see it, the text costs {:.3f} nats per token in place of {:.3f}.",
-                         after.loss, before_.loss)
-           : fmt::format(" When nobody may see it, {}.", fall(after));
+          ? say("No head rests on the first token, {}: the most is {} of head {}", place(0), portion(mass),
+                to_string(*most))
+          : say("{} of {} heads {} the first token, {}, half of their attention or more: head {} most, {}", resting,
+                total, resting == 1 ? said("gives") : said("give"), place(0), to_string(*most), portion(mass));
+  found.sentence += say(" (an even head {}).", portion(even));
+  found.sentence += text ? say(" When nobody may see it, the text costs {:.3f} nats per token in place of {:.3f}.",
+                               after.loss, before_.loss)
+                         : say(" When nobody may see it, {}.", fall(after));
   found.provenance =
-      fmt::format("{}; then the first key hidden from all rows but its own, the others renormalised", sink.formula);
+      say("{}; then the first key hidden from all rows but its own, the others renormalised", said_view(sink.formula));
   out.all.push_back(std::move(found));
 }
 
@@ -295,18 +290,18 @@ void FindingsSweep::add_token(Findings& out) const {
   std::size_t worst = 0;
   for (std::size_t i = 1; i < known; ++i)
     if (cost(i) > cost(worst)) worst = i;
-  Finding found{.kind = Finding::Kind::token, .title = "Which token the answer hangs on"};
+  Finding found{.kind = Finding::Kind::token, .title = said("Which token the answer hangs on")};
   found.token = hidden_[worst];
   found.effect = cost(worst);
   found.sentence =
-      fmt::format("{} {}: when no other position may see it, {}.",
-                  found.effect < little_effect ? "No single token decides the answer. The one that matters most is"
-                                               : "The answer hangs on",
-                  place(*found.token), fall(after_[first + worst]));
-  found.provenance = fmt::format(
+      say("{} {}: when no other position may see it, {}.",
+          found.effect < little_effect ? said("No single token decides the answer. The one that matters most is")
+                                       : said("The answer hangs on"),
+          place(*found.token), fall(after_[first + worst]));
+  found.provenance = say(
       "weight 0 on that key in all rows but its own, in all heads, the others renormalised; the largest rise of −ln "
       "p({}) of {} {}",
-      in_quotes(asked_.back().token), known, known == 1 ? "token" : "tokens");
+      in_quotes(asked_.back().token), known, known == 1 ? said("token") : said("tokens"));
   out.all.push_back(std::move(found));
 }
 

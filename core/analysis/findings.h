@@ -77,7 +77,7 @@ class FindingsSweep final : public CellSweep {
   };
   EditProbe prepare(std::vector<std::vector<Intervention>>& cells, const Ctx& ctx) override;
   void measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits, const Ctx& ctx) override;
-  Said said(const Trace& trace) const;
+  Said told_by(const Trace& trace) const;
   void find_strangest(const std::stop_token& stop);
   void look_for_copy(int head);
   void add_cause(Findings& out) const;

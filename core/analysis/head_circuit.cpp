@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/ablate_edit.h"
 
 namespace headscope {
@@ -65,21 +66,21 @@ std::vector<std::string> HeadCircuit::caveats(double threshold) const {
   std::vector<std::string> out;
   const double share = share_without(none, whole);
   if (share > 1)
-    return {fmt::format(
-        "With every head out the logit difference is {:.2f}, beyond the whole model's {:.2f}: what stands in "
-        "for the heads answers by itself, and a percentage of what the heads add says nothing about which "
-        "of them matter. Let a head that is out become something else, or choose other answers.",
-        none, whole)};
+    return {
+        say("With every head out the logit difference is {:.2f}, beyond the whole model's {:.2f}: what stands in "
+            "for the heads answers by itself, and a percentage of what the heads add says nothing about which "
+            "of them matter. Let a head that is out become something else, or choose other answers.",
+            none, whole)};
   if (share >= large_share)
     out.push_back(
-        fmt::format("With every head out {:.0f} % of the logit difference is there already; the percentage is "
-                    "of the rest, {:.2f} of {:.2f}.",
-                    100 * share, whole - none, whole));
+        say("With every head out {:.0f} % of the logit difference is there already; the percentage is "
+            "of the rest, {:.2f} of {:.2f}.",
+            100 * share, whole - none, whole));
   if (const int count = fewest(threshold); count >= 0 && faithfulness_of(count) > 1.005)
     out.push_back(
-        fmt::format("This set keeps {:.1f} %, more than all heads together: among those left out are heads that "
-                    "work against the answer.",
-                    100 * faithfulness_of(count)));
+        say("This set keeps {:.1f} %, more than all heads together: among those left out are heads that "
+            "work against the answer.",
+            100 * faithfulness_of(count)));
   return out;
 }
 

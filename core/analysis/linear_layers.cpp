@@ -14,6 +14,7 @@
 #include "core/base/nth.h"
 #include "core/base/random.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 #include "core/edits/mechanism_edit.h"
 #include "core/edits/switch_off_edit.h"
 #include "core/metrics/next_token.h"
@@ -58,7 +59,7 @@ std::string layer_words(const std::vector<int>& layers) {
   const std::string last = parts.back();
   parts.pop_back();
   return fmt::format("layer{} {}{}{}", layers.size() == 1 ? "" : "s", fmt::join(parts, ", "),
-                     parts.empty() ? "" : " and ", last);
+                     parts.empty() ? "" : said(" and "), last);
 }
 
 LinearOutcome measured(const EditProbe& probe, const Trace& trace) {
@@ -165,13 +166,13 @@ std::string LinearLayers::answer_words(const LinearOutcome& with, const Namer& n
   std::string out;
   if (before.answer >= 0 && with.answer >= 0) {
     const bool changes = with.answer != before.answer;
-    out = changes ? ", but the answer changes" : ", and the answer stays";
+    out = changes ? said(", but the answer changes") : said(", and the answer stays");
     if (name)
       out += changes ? fmt::format(": {} → {}", name(before.answer), name(with.answer)) : " " + name(with.answer);
-    if (!by_kl) out += fmt::format(", KL {:.3f} nats", with.kl);
+    if (!by_kl) out += say(", KL {:.3f} nats", with.kl);
   }
   if (by_kl && std::isfinite(before.loss))
-    out += fmt::format("; loss of the text {:.3f} → {:.3f} nats", before.loss, with.loss);
+    out += say("; loss of the text {:.3f} → {:.3f} nats", before.loss, with.loss);
   return out;
 }
 
@@ -181,39 +182,39 @@ std::string LinearLayers::finding(double allowed, const Namer& name) const {
   if (nothing_to_tell()) {
     const Trace* const text = before_trace ? before_trace->part(asked.stack) : nullptr;
     return text && text->tokens.size() == 1
-               ? "Nothing to tell: the text has one token, and no layer has keys to choose between."
-               : "Nothing to tell: with every layer linear the model does the same, as where no token sees more than "
-                 "one key.";
+               ? said("Nothing to tell: the text has one token, and no layer has keys to choose between.")
+               : said(
+                     "Nothing to tell: with every layer linear the model does the same, as where no token sees more "
+                     "than "
+                     "one key.");
   }
-  const char* const what = by_kl ? "KL of the answer" : "loss";
-  const std::string from_to = fmt::format("{} {:.3f} → {:.3f} nats{}", what, cost(before), greedy(kept),
-                                          answer_words(*greedy_outcome(kept), name));
+  const char* const what = by_kl ? said("KL of the answer") : said("loss");
+  const std::string from_to =
+      say("{} {:.3f} → {:.3f} nats{}", what, cost(before), greedy(kept), answer_words(*greedy_outcome(kept), name));
   std::string out;
   if (kept == 0) {
-    out = fmt::format("Every layer may become linear: {}.", from_to);
+    out = say("Every layer may become linear: {}.", from_to);
   } else if (kept == layers) {
     // Of the sets that lack one layer the search knows but its own: all of them were measured.
     const auto least =
         std::ranges::min_element(alone, costs_less, [&](const LinearOutcome& each) { return cost(each); });
     const std::string which = layer_words({static_cast<int>(least - alone.begin())});
     out = rise(*least) <= allowed
-              ? fmt::format(
-                    "1 of {} layers may become linear, {}, which the greedy search missed: {} {:.3f} → {:.3f} "
+              ? say("1 of {} layers may become linear, {}, which the greedy search missed: {} {:.3f} → {:.3f} "
                     "nats{}.",
                     layers, which, what, cost(before), cost(*least), answer_words(*least, name))
-              : fmt::format("No layer may become linear: the least that one costs is {:.3f} nats ({}).", rise(*least),
-                            which);
+              : say("No layer may become linear: the least that one costs is {:.3f} nats ({}).", rise(*least), which);
   } else {
     const std::vector<int> stay = kept_layers(kept);
-    out = fmt::format("{} of {} layers may become linear, if {} keep{} softmax: {}.", layers - kept, layers,
-                      layer_words(stay), kept == 1 ? "s" : "", from_to);
+    out = say("{} of {} layers may become linear, if {} keep{} softmax: {}.", layers - kept, layers, layer_words(stay),
+              kept == 1 ? "s" : "", from_to);
   }
   if (spaced > kept)
-    out += fmt::format(" Evenly spaced, {} {} to keep it.", spaced == layers ? "all" : std::to_string(spaced),
-                       spaced == 1 ? "has" : "have");
+    out += say(" Evenly spaced, {} {} to keep it.", spaced == layers ? said("all") : std::to_string(spaced),
+               spaced == 1 ? said("has") : said("have"));
   else if (spaced >= 0 && spaced < kept)
-    out +=
-        fmt::format(" Evenly spaced, {} {} enough: the greedy search missed that.", spaced, spaced == 1 ? "is" : "are");
+    out += say(" Evenly spaced, {} {} enough: the greedy search missed that.", spaced,
+               spaced == 1 ? said("is") : said("are"));
   return out;
 }
 

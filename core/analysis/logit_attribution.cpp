@@ -7,6 +7,7 @@
 
 #include "core/analysis/need.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/singular_edit.h"
 #include "core/model/weights.h"
 #include "core/tensor/matrices.h"
@@ -62,25 +63,25 @@ Direction direction(const ModelConfig& config, const ModelWeights& weights, cons
 std::string name(const AttributionPart& part) {
   switch (part.kind) {
     case Kind::token_embedding:
-      return "embedding";
+      return said("embedding");
     case Kind::position_embedding:
-      return "positions";
+      return said("positions");
     case Kind::head:
-      return fmt::format("head {}.{}", part.layer, part.head);
+      return say("head {}.{}", part.layer, part.head);
     case Kind::attention_bias:
-      return fmt::format("attn bias {}", part.layer);
+      return say("attn bias {}", part.layer);
     case Kind::cross_head:
-      return fmt::format("head cross.{}.{}", part.layer, part.head);
+      return say("head cross.{}.{}", part.layer, part.head);
     case Kind::cross_bias:
-      return fmt::format("attn bias cross.{}", part.layer);
+      return say("attn bias cross.{}", part.layer);
     case Kind::mlp:
       return fmt::format("MLP {}", part.layer);
     case Kind::norm_bias:
-      return "norm bias";
+      return said("norm bias");
     case Kind::unembedding_bias:
-      return "unembedding bias";
+      return said("unembedding bias");
     case Kind::remainder:
-      return "edits";
+      return said("edits");
   }
   return "";
 }

@@ -9,6 +9,7 @@
 
 #include "core/analysis/need.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -63,7 +64,7 @@ class RowReader {
 std::vector<LogitLens::Stage> residual_stages(const ModelDims& dims) {
   // A block whose parts read the same stream leaves it once.
   const char* const last = dims.parallel ? "block" : dims.d_mlp > 0 ? "mlp" : "attn";
-  std::vector<LogitLens::Stage> stages{{{SiteKind::resid_pre, 0}, "embedding"}};
+  std::vector<LogitLens::Stage> stages{{{SiteKind::resid_pre, 0}, to_say("embedding")}};
   for (int layer = 0; layer < dims.layers; ++layer) {
     if (dims.has_mid()) stages.push_back({{SiteKind::resid_mid, layer}, fmt::format("{} attn", layer)});
     stages.push_back({{SiteKind::resid_post, layer}, fmt::format("{} {}", layer, last)});

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/words.h"
 #include "core/model/family.h"
 #include "core/model/formats/lora_adapter.h"
 #include "core/model/formats/model_files.h"
@@ -17,22 +18,22 @@ namespace headscope {
 namespace fs = std::filesystem;
 
 const char* name_of(NormKind kind) {
-  return kind == NormKind::layer_norm ? "LayerNorm" : kind == NormKind::rms_norm ? "RMSNorm" : "no norms";
+  return kind == NormKind::layer_norm ? "LayerNorm" : kind == NormKind::rms_norm ? "RMSNorm" : said("no norms");
 }
 const char* name_of(PositionKind kind) {
   switch (kind) {
     case PositionKind::learned:
-      return "learned";
+      return said("learned");
     case PositionKind::rotary:
-      return "rotary (RoPE)";
+      return said("rotary (RoPE)");
     case PositionKind::alibi:
       return "ALiBi";
     case PositionKind::buckets:
-      return "T5 buckets";
+      return said("T5 buckets");
     case PositionKind::none:
       break;
   }
-  return "none";
+  return said("none");
 }
 const char* name_of(Activation activation) {
   switch (activation) {
@@ -60,9 +61,9 @@ using Part = ModelFacts::Part;
 /// Where the parameters are. Tied unembeddings count once, with the embedding.
 std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config) {
   const auto size = [](const Tensor& tensor) { return tensor.defined() ? tensor.size() : Index{0}; };
-  Part attention{config.state_space ? "state space" : "attention"}, mlp{"MLP"},
-      norms{"norms", size(weights.final_gain) + size(weights.final_bias) + size(weights.embedding_gain) +
-                         size(weights.embedding_bias)};
+  Part attention{config.state_space ? said("state space") : said("attention")}, mlp{"MLP"},
+      norms{said("norms"), size(weights.final_gain) + size(weights.final_bias) + size(weights.embedding_gain) +
+                               size(weights.embedding_bias)};
   const auto attention_of = [&](const RawLayer& l) {
     std::int64_t count = 0;
     for (const Tensor* t :
@@ -91,20 +92,22 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                             &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain, &l.state_space.norm_gain})
       norms.parameters += size(*t);
   }
-  std::vector<Part> parts{{config.vision            ? "patches and learned tokens"
-                           : config.tied_embeddings ? "token embedding (and unembedding, tied)"
-                                                    : "token embedding",
+  std::vector<Part> parts{{config.vision            ? said("patches and learned tokens")
+                           : config.tied_embeddings ? said("token embedding (and unembedding, tied)")
+                                                    : said("token embedding"),
                            config.vision ? parameter_parts(config).embedding : size(weights.token_embedding)}};
   if (weights.embedding_in.defined())
-    parts.push_back({"between embedding and stream", size(weights.embedding_in) + size(weights.embedding_out)});
+    parts.push_back({said("between embedding and stream"), size(weights.embedding_in) + size(weights.embedding_out)});
   if (weights.position_embedding.defined() && !config.sinusoids)
-    parts.push_back({"position embedding", size(weights.position_embedding) +  // with the rows before position 0
-                                               Index{config.position_offset} * config.dims.d_model});
-  if (weights.segment_embedding.defined()) parts.push_back({"segment embedding", size(weights.segment_embedding)});
-  if (weights.position_buckets.defined()) parts.push_back({"biases of distances", size(weights.position_buckets)});
+    parts.push_back({said("position embedding"), size(weights.position_embedding) +  // with the rows before position 0
+                                                     Index{config.position_offset} * config.dims.d_model});
+  if (weights.segment_embedding.defined())
+    parts.push_back({said("segment embedding"), size(weights.segment_embedding)});
+  if (weights.position_buckets.defined())
+    parts.push_back({said("biases of distances"), size(weights.position_buckets)});
   parts.push_back(attention);
   if (config.cross()) {
-    Part cross{"cross-attention"};
+    Part cross{said("cross-attention")};
     for (const RawLayer& l : weights.cross) {
       cross.parameters += attention_of(l);
       norms.parameters += size(l.ln1_gain) + size(l.ln1_bias);
@@ -114,15 +117,16 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   parts.push_back(mlp);
   parts.push_back(norms);
   if (config.head_layer && config.predicts)
-    parts.push_back({"layer before the logits", size(weights.head_weight) + size(weights.head_bias) +
-                                                    size(weights.head_norm_gain) + size(weights.head_norm_bias)});
+    parts.push_back({said("layer before the logits"), size(weights.head_weight) + size(weights.head_bias) +
+                                                          size(weights.head_norm_gain) + size(weights.head_norm_bias)});
   if (!config.tied_embeddings && config.predicts)
-    parts.push_back({"unembedding", size(weights.unembedding) + (config.cross() ? 0 : size(weights.unembedding_bias)) +
-                                        size(weights.second_unembedding) + size(weights.second_unembedding_bias)});
+    parts.push_back(
+        {said("unembedding"), size(weights.unembedding) + (config.cross() ? 0 : size(weights.unembedding_bias)) +
+                                  size(weights.second_unembedding) + size(weights.second_unembedding_bias)});
   else if (weights.unembedding_bias.defined() && !config.cross())  // there it is no parameter
-    parts.push_back({"bias of the logits", size(weights.unembedding_bias)});
+    parts.push_back({said("bias of the logits"), size(weights.unembedding_bias)});
   if (weights.encoder) {
-    Part encoder{config.shared_embedding ? "encoder, but for the embedding" : "encoder"};
+    Part encoder{config.shared_embedding ? said("encoder, but for the embedding") : said("encoder")};
     for (const Part& each : parts_of(*weights.encoder, *config.encoder)) encoder.parameters += each.parameters;
     if (config.shared_embedding) encoder.parameters -= size(weights.encoder->token_embedding);
     parts.push_back(encoder);
@@ -135,87 +139,85 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
 /// What this model does that GPT-2 and Llama do not, in words.
 std::string switches(const ModelConfig& c) {
   std::vector<std::string> words;
-  const auto say = [&](bool holds, std::string text) {
+  const auto tell = [&](bool holds, std::string text) {
     if (holds) words.push_back(std::move(text));
   };
-  say(c.dims.parallel, c.shared_norm ? "attention and MLP in parallel behind one norm"
-                                     : "attention and MLP in parallel behind a norm each");
-  say(c.norm_place == NormPlace::both, "norms before and behind attention and MLP");
-  say(c.norm_place == NormPlace::behind, "norms behind attention and MLP only");
+  tell(c.dims.parallel, c.shared_norm ? said("attention and MLP in parallel behind one norm")
+                                      : said("attention and MLP in parallel behind a norm each"));
+  tell(c.norm_place == NormPlace::both, said("norms before and behind attention and MLP"));
+  tell(c.norm_place == NormPlace::behind, said("norms behind attention and MLP only"));
   if (const auto& v = c.vision) {
-    say(true, fmt::format("reads pictures of {} × {} pixels as {} × {} patches behind {}", v->width, v->height,
-                          v->columns(), v->rows(), v->leading == 1 ? "CLS" : "CLS and a distillation token"));
-    say(c.predicts, v->class_heads == 1 ? "classes read at CLS" : "classes: the mean of what both tokens say");
+    tell(true, say("reads pictures of {} × {} pixels as {} × {} patches behind {}", v->width, v->height, v->columns(),
+                   v->rows(), v->leading == 1 ? "CLS" : said("CLS and a distillation token")));
+    tell(c.predicts,
+         v->class_heads == 1 ? said("classes read at CLS") : said("classes: the mean of what both tokens say"));
   }
-  say(!c.causal && !c.vision, c.stack == Stack::encoder
-                                  ? "every token sees the later ones too"
-                                  : "every token sees the later ones too, and logits say what stands at a position");
-  say(c.cross(), fmt::format("attention to a source, which an encoder of {} layers reads; targets begin with token {}",
-                             c.cross() ? c.encoder->dims.layers : 0, c.decoder_start));
-  say(c.position == PositionKind::buckets,
-      fmt::format("{} buckets of distances up to {}", c.position_buckets, c.position_distance));
-  say(c.norms_sums(), "norms of the stream itself, behind attention and MLP");
-  say(c.segments > 1, fmt::format("{} kinds of segments", c.segments));
-  say(c.head_layer, "a layer of its own before the logits");
-  say(!c.predicts && c.stack != Stack::encoder, "no logits: the file ends with the last block");
-  say(!c.norm_weights && c.norm != NormKind::none, "norms without weights");
-  say(c.final_norm() != c.norm, "the last norm an RMSNorm");
-  say(c.mlp_norm, "a norm behind the activation");
-  say(c.norm_gain_plus_one, "norm gains added to 1");
-  say(c.embedding_norm, "a norm behind the embedding");
-  say(c.embedding_width > 0,
-      fmt::format("embeddings of {} numbers, widened to the stream's by a matrix", c.embedding_width));
+  tell(!c.causal && !c.vision,
+       c.stack == Stack::encoder
+           ? said("every token sees the later ones too")
+           : said("every token sees the later ones too, and logits say what stands at a position"));
+  tell(c.cross(), say("attention to a source, which an encoder of {} layers reads; targets begin with token {}",
+                      c.cross() ? c.encoder->dims.layers : 0, c.decoder_start));
+  tell(c.position == PositionKind::buckets,
+       say("{} buckets of distances up to {}", c.position_buckets, c.position_distance));
+  tell(c.norms_sums(), said("norms of the stream itself, behind attention and MLP"));
+  tell(c.segments > 1, say("{} kinds of segments", c.segments));
+  tell(c.head_layer, said("a layer of its own before the logits"));
+  tell(!c.predicts && c.stack != Stack::encoder, said("no logits: the file ends with the last block"));
+  tell(!c.norm_weights && c.norm != NormKind::none, said("norms without weights"));
+  tell(c.final_norm() != c.norm, said("the last norm an RMSNorm"));
+  tell(c.mlp_norm, said("a norm behind the activation"));
+  tell(c.norm_gain_plus_one, said("norm gains added to 1"));
+  tell(c.embedding_norm, said("a norm behind the embedding"));
+  tell(c.embedding_width > 0, say("embeddings of {} numbers, widened to the stream's by a matrix", c.embedding_width));
   if (const auto& s = c.state_space) {
     const bool heads = s->lane == StateSpaceConfig::Lane::head;
-    say(true, fmt::format("no attention: a state space of {}, {} states each, behind a convolution of {} tokens",
-                          heads ? fmt::format("{} heads", c.dims.heads) : fmt::format("{} channels", c.dims.d_inner),
-                          c.dims.d_state, s->convolution));
-    say(!heads, fmt::format("shown as {} heads of {} neighbouring channels", c.dims.heads, c.dims.d_head));
-    say(heads && c.dims.state_groups > 1, fmt::format("B and C of {} groups", c.dims.state_groups));
-    say(s->least_step > 0 || std::isfinite(s->most_step),
-        fmt::format("steps from {} to {}", s->least_step, s->most_step));
+    tell(true, say("no attention: a state space of {}, {} states each, behind a convolution of {} tokens",
+                   heads ? say("{} heads", c.dims.heads) : say("{} channels", c.dims.d_inner), c.dims.d_state,
+                   s->convolution));
+    tell(!heads, say("shown as {} heads of {} neighbouring channels", c.dims.heads, c.dims.d_head));
+    tell(heads && c.dims.state_groups > 1, say("B and C of {} groups", c.dims.state_groups));
+    tell(s->least_step > 0 || std::isfinite(s->most_step), say("steps from {} to {}", s->least_step, s->most_step));
   }
-  say(c.latent(),
-      fmt::format("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),
-                  c.dims.kv_latent, c.dims.q_latent > 0 ? fmt::format(", queries of one of {}", c.dims.q_latent) : ""));
-  say(c.rotary.scaling == RotaryConfig::Scaling::longrope,
-      fmt::format("rotations searched for (LongRoPE), others in texts of more than {} tokens",
-                  c.rotary.original_context));
-  say(c.rotary.scaling == RotaryConfig::Scaling::yarn,
-      fmt::format("rotations stretched {}-fold (YaRN), queries and keys times {:.4g}", c.rotary.factor,
-                  rotary_magnitude(c.rotary)));
-  say(c.qk_norm != QkNorm::none,
-      fmt::format("queries and keys normalised {}", c.qk_norm == QkNorm::per_head ? "by head" : "over all heads"));
-  say(c.clip_qkv > 0, fmt::format("queries, keys and values cut to ± {}", c.clip_qkv));
+  tell(c.latent(),
+       say("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),
+           c.dims.kv_latent, c.dims.q_latent > 0 ? say(", queries of one of {}", c.dims.q_latent) : ""));
+  tell(c.rotary.scaling == RotaryConfig::Scaling::longrope,
+       say("rotations searched for (LongRoPE), others in texts of more than {} tokens", c.rotary.original_context));
+  tell(c.rotary.scaling == RotaryConfig::Scaling::yarn,
+       say("rotations stretched {}-fold (YaRN), queries and keys times {:.4g}", c.rotary.factor,
+           rotary_magnitude(c.rotary)));
+  tell(c.qk_norm != QkNorm::none,
+       say("queries and keys normalised {}", c.qk_norm == QkNorm::per_head ? said("by head") : said("over all heads")));
+  tell(c.clip_qkv > 0, say("queries, keys and values cut to ± {}", c.clip_qkv));
   if (c.position == PositionKind::rotary) {
-    say(c.rotary.width > 0, fmt::format("{} of {} dimensions of a head rotated", c.rotary.width, c.dims.d_head));
-    say(c.rotary.layout == RotaryLayout::interleaved, "adjacent pairs rotated");
-    say(!c.layer_rotary.empty(), "layers with a window rotated by another base");
-    say(!c.layer_turns.empty(),
-        fmt::format("{} of {} layers not rotated", std::ranges::count(c.layer_turns, false), c.dims.layers));
+    tell(c.rotary.width > 0, say("{} of {} dimensions of a head rotated", c.rotary.width, c.dims.d_head));
+    tell(c.rotary.layout == RotaryLayout::interleaved, said("adjacent pairs rotated"));
+    tell(!c.layer_rotary.empty(), said("layers with a window rotated by another base"));
+    tell(!c.layer_turns.empty(),
+         say("{} of {} layers not rotated", std::ranges::count(c.layer_turns, false), c.dims.layers));
   }
   if (!c.windows.empty()) {
     const auto windowed = std::ranges::count_if(c.windows, [](int window) { return window > 0; });
-    say(true,
-        fmt::format("{} of {} layers see a window of {} tokens", windowed, c.dims.layers, std::ranges::max(c.windows)));
+    tell(true, say("{} of {} layers see a window of {} tokens", windowed, c.dims.layers, std::ranges::max(c.windows)));
   }
   if (const ExpertConfig& e = c.experts; e.anywhere()) {
     const auto sparse = e.layers.empty() ? c.dims.layers : std::ranges::count(e.layers, true);
-    say(true, fmt::format("in {} of {} layers each token through {} of {} experts of width {}", sparse, c.dims.layers,
-                          e.per_token, e.count, e.width));
-    say(e.shared_width > 0, fmt::format("and one of width {} for all", e.shared_width));
-    say(e.groups_kept < e.groups, fmt::format("of the best {} of {} groups", e.groups_kept, e.groups));
-    say(e.scale != 1, fmt::format("their weights times {:.6g}", e.scale));
+    tell(true, say("in {} of {} layers each token through {} of {} experts of width {}", sparse, c.dims.layers,
+                   e.per_token, e.count, e.width));
+    tell(e.shared_width > 0, say("and one of width {} for all", e.shared_width));
+    tell(e.groups_kept < e.groups, say("of the best {} of {} groups", e.groups_kept, e.groups));
+    tell(e.scale != 1, say("their weights times {:.6g}", e.scale));
   }
-  say(c.gate_limit > 0, fmt::format("gates cut at {}", c.gate_limit));
-  say(c.score_scale.has_value(), fmt::format("scores times {:.6g}", c.score_scale.value_or(0)));
-  say(c.family != "gpt2" && !c.score_scale && !c.scale_by_inverse_sqrt_d, "scores not divided by √d_head");
-  say(c.score_cap > 0, fmt::format("scores bent by a soft cap of {}", c.score_cap));
-  say(c.learned_sinks, "a learned sink in the softmax of every head");
-  say(c.logit_cap > 0, fmt::format("logits bent by a soft cap of {}", c.logit_cap));
-  say(c.embedding_scale != 1, fmt::format("embeddings times {:.6g}", c.embedding_scale));
-  say(c.residual_scale != 1, fmt::format("what blocks add times {:.6g}", c.residual_scale));
-  say(c.logit_scale != 1, fmt::format("logits times {:.6g}", c.logit_scale));
+  tell(c.gate_limit > 0, say("gates cut at {}", c.gate_limit));
+  tell(c.score_scale.has_value(), say("scores times {:.6g}", c.score_scale.value_or(0)));
+  tell(c.family != "gpt2" && !c.score_scale && !c.scale_by_inverse_sqrt_d, said("scores not divided by √d_head"));
+  tell(c.score_cap > 0, say("scores bent by a soft cap of {}", c.score_cap));
+  tell(c.learned_sinks, said("a learned sink in the softmax of every head"));
+  tell(c.logit_cap > 0, say("logits bent by a soft cap of {}", c.logit_cap));
+  tell(c.embedding_scale != 1, say("embeddings times {:.6g}", c.embedding_scale));
+  tell(c.residual_scale != 1, say("what blocks add times {:.6g}", c.residual_scale));
+  tell(c.logit_scale != 1, say("logits times {:.6g}", c.logit_scale));
   return fmt::format("{}", fmt::join(words, ", "));
 }
 

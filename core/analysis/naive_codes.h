@@ -7,13 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/words.h"
 #include "core/model/model.h"
 
 namespace headscope {
 
 struct NaiveCodes {
   enum Code { counted, squeezed, sinusoids };
-  static constexpr std::array<std::string_view, 3> titles{"0, 1, 2 …", "0 … 1", "sinusoids"};
+  static constexpr std::array<std::string_view, 3> titles{"0, 1, 2 …", "0 … 1", to_say("sinusoids")};
 
   /// Positions 0, 1, 2, 4 … up to four times the context.
   std::vector<double> positions;

@@ -8,6 +8,7 @@
 
 #include "core/analysis/need.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/model/weights.h"
 #include "core/tensor/gap.h"
 
@@ -30,14 +31,15 @@ Tensor divided_by_sums(const Tensor& rows) {
 }  // namespace
 
 std::string_view title(NormMethod method) {
-  constexpr std::string_view titles[] = {"Sum, per sequence", "Sum, per feature", "LayerNorm", "RMSNorm", "BatchNorm"};
+  constexpr std::string_view titles[] = {to_say("Sum, per sequence"), to_say("Sum, per feature"), "LayerNorm",
+                                         "RMSNorm", "BatchNorm"};
   return nth(titles, method);
 }
 
 std::string_view formula(NormMethod method) {
-  constexpr std::string_view formulas[] = {"x ÷ Σ of the row", "x ÷ Σ of the column",
-                                           "(x − mean) ÷ √(var + ε), per row", "x ÷ √(mean x² + ε), per row",
-                                           "(x − mean) ÷ √(var + ε), per column"};
+  constexpr std::string_view formulas[] = {
+      to_say("x ÷ Σ of the row"), to_say("x ÷ Σ of the column"), to_say("(x − mean) ÷ √(var + ε), per row"),
+      to_say("x ÷ √(mean x² + ε), per row"), to_say("(x − mean) ÷ √(var + ε), per column")};
   return nth(formulas, method);
 }
 

@@ -1,7 +1,5 @@
 #include "core/analysis/past_context.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -9,6 +7,7 @@
 
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 #include "core/edits/position_edit.h"
 #include "core/metrics/next_token.h"
 #include "core/train/backcopy_task.h"
@@ -27,10 +26,10 @@ std::vector<std::vector<std::int32_t>> long_ids(const LoadedModel& model, const 
                                                 std::string& source) {
   std::vector<std::vector<std::int32_t>> texts = learnt_texts(model, folder, long_texts, tokens);
   if (!texts.empty()) {
-    source = fmt::format("{} texts in the language that the model learnt, {} tokens each", long_texts, tokens);
+    source = say("{} texts in the language that the model learnt, {} tokens each", long_texts, tokens);
   } else if (static_cast<int>(own_text.size()) > model.model->config().context) {
     texts.push_back(own_text);
-    source = fmt::format("your text, {} tokens", texts[0].size());
+    source = say("your text, {} tokens", texts[0].size());
   }
   return texts;
 }
@@ -55,10 +54,10 @@ std::vector<Way> ways_of(const ModelConfig& config, const PastContextSettings& s
     SetPositions chunks{.method = Method::chunks};
     chunks.chunk =
         std::clamp(settings.chunk > 0 ? settings.chunk : config.context * 3 / 4, 1, std::max(config.context - 1, 1));
-    ways.push_back({"chunks", chunks});
+    ways.push_back({to_say("chunks"), chunks});
   } else {
-    if (config.position == PositionKind::learned) ways.push_back({"own table", std::nullopt});
-    ways.push_back({"sinusoids", SetPositions{.method = Method::sinusoidal}});
+    if (config.position == PositionKind::learned) ways.push_back({to_say("own table"), std::nullopt});
+    ways.push_back({to_say("sinusoids"), SetPositions{.method = Method::sinusoidal}});
   }
   ways.push_back({"NoPE", SetPositions{.method = Method::none}});
   ways.push_back({"ALiBi", SetPositions{.method = Method::alibi}});
@@ -128,12 +127,13 @@ LongRun past_context(const LoadedModel& model, const std::filesystem::path& fold
   const ModelConfig& config = model.model->config();
   result.context = config.context;
   if (!config.causal || config.state_space || config.vision || model.model->encoder()) {
-    result.refusal = config.name + " does not write a text token by token with positions that could be carried on.";
+    result.refusal =
+        say("{} does not write a text token by token with positions that could be carried on.", config.name);
     return result;
   }
   const auto texts = long_ids(model, folder, own_text, settings.times * config.context, result.source);
   if (texts.empty()) {
-    result.refusal = fmt::format(
+    result.refusal = say(
         "Open a text of more than {} tokens: {} did not learn the bundled stories, and past that length it was never "
         "trained.",
         config.context, config.name);

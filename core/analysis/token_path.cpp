@@ -8,6 +8,7 @@
 #include "core/analysis/norms.h"
 #include "core/analysis/residual_stream.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/model/weights.h"
 
 namespace headscope {
@@ -56,60 +57,58 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
   };
   const bool mlp = config.dims.d_mlp > 0;
   if (config.vision)
-    site(SiteKind::embed, -1, "embedding",
+    site(SiteKind::embed, -1, said("embedding"),
          out.position < config.vision->leading
-             ? "learned: " + nth(trace.tokens, out.position).label
-             : fmt::format("{} numbers of the patch · W_patch + b", config.vision->patch_numbers()));
+             ? say("learned: {}", nth(trace.tokens, out.position).label)
+             : say("{} numbers of the patch · W_patch + b", config.vision->patch_numbers()));
   else
-    site(SiteKind::embed, -1, "token embedding", fmt::format("row {} of W_E", nth(trace.tokens, out.position).id));
+    site(SiteKind::embed, -1, said("token embedding"), say("row {} of W_E", nth(trace.tokens, out.position).id));
   if (config.position == PositionKind::learned) {
-    site(SiteKind::pos_embed, -1, "position", fmt::format("row {} of W_pos", out.position), true);
+    site(SiteKind::pos_embed, -1, said("position"), say("row {} of W_pos", out.position), true);
     if (config.segments > 0)
-      site(SiteKind::segment_embed, -1, "segment", "row of the token's segment of W_segment", true);
-    site(SiteKind::resid_pre, 0, "sum",
-         fmt::format("{}token + position{}{}", config.norm_of_embeddings ? "norm(" : "",
-                     config.segments > 0 ? " + segment" : "", config.norm_of_embeddings ? ")" : ""));
+      site(SiteKind::segment_embed, -1, said("segment"), said("row of the token's segment of W_segment"), true);
+    site(SiteKind::resid_pre, 0, said("sum"),
+         say("{}token + position{}{}", config.norm_of_embeddings ? said("norm(") : "",
+             config.segments > 0 ? said(" + segment") : "", config.norm_of_embeddings ? ")" : ""));
   }
   for (int layer = 0; layer < config.dims.layers; ++layer) {
     const bool before = config.norms_before(), behind = config.norms_behind(), sums = config.norms_sums();
-    const auto written = [&](const char* formula) {
-      return behind ? fmt::format("norm({})", formula) : std::string(formula);
-    };
+    const auto written = [&](const char* formula) { return behind ? say("norm({})", formula) : std::string(formula); };
     if (before && (layer > 0 || config.first_norm))
-      site(SiteKind::ln1_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
-    site(SiteKind::attn_out, layer, fmt::format("{} {}", layer, config.state_space ? "state" : "attention"),
-         written(config.state_space ? "Σ heads (α x + d x) gated W_O" : "Σ heads A v W_O"), true);
+      site(SiteKind::ln1_normalized, layer, say("{} norm", layer), said("norm(x)"));
+    site(SiteKind::attn_out, layer, fmt::format("{} {}", layer, config.state_space ? said("state") : said("attention")),
+         written(config.state_space ? said("Σ heads (α x + d x) gated W_O") : said("Σ heads A v W_O")), true);
     if (config.cross()) {
-      add({SiteKind::attn_out, layer}, fmt::format("{} cross-attention", layer), "Σ heads A v W_O, v of the source",
-          true, need(*trace.cross, {SiteKind::attn_out, layer}));
+      add({SiteKind::attn_out, layer}, say("{} cross-attention", layer), said("Σ heads A v W_O, v of the source"), true,
+          need(*trace.cross, {SiteKind::attn_out, layer}));
       out.stages.back().stack = Stack::cross;
     }
-    const std::string attended = config.state_space ? "x + state"
-                                 : !config.cross()  ? (sums ? "norm(x + attention)" : "x + attention")
-                                 : sums             ? "norm(norm(x + attention) + cross-attention)"
-                                                    : "x + attention + cross-attention";
+    const std::string attended = config.state_space ? said("x + state")
+                                 : !config.cross()  ? (sums ? said("norm(x + attention)") : said("x + attention"))
+                                 : sums             ? said("norm(norm(x + attention) + cross-attention)")
+                                                    : said("x + attention + cross-attention");
     if (mlp) {
-      if (config.dims.has_mid()) site(SiteKind::resid_mid, layer, fmt::format("{} stream", layer), attended);
+      if (config.dims.has_mid()) site(SiteKind::resid_mid, layer, say("{} stream", layer), attended);
       if (mlp_input(config) == SiteKind::ln2_normalized)
-        site(SiteKind::ln2_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
+        site(SiteKind::ln2_normalized, layer, say("{} norm", layer), said("norm(x)"));
       site(SiteKind::mlp_out, layer, fmt::format("{} MLP", layer),
-           written(config.experts.at(layer) ? "Σ over the experts that take the token of weight · expert(x)"
-                   : config.gated_mlp       ? "(φ(x W_gate) ∘ x W_up) W_down"
-                                            : "φ(x W_in) W_out"),
+           written(config.experts.at(layer) ? said("Σ over the experts that take the token of weight · expert(x)")
+                   : config.gated_mlp       ? said("(φ(x W_gate) ∘ x W_up) W_down")
+                                            : said("φ(x W_in) W_out")),
            true);
     }
-    site(SiteKind::resid_post, layer, fmt::format("{} stream", layer),
-         config.dims.parallel ? "x + attention + MLP"
+    site(SiteKind::resid_post, layer, say("{} stream", layer),
+         config.dims.parallel ? said("x + attention + MLP")
          : !mlp               ? attended
-         : sums               ? "norm(x + MLP)"
+         : sums               ? said("norm(x + MLP)")
                               : "x + MLP");
   }
   if (!answers_here) return out;
   if (config.head_layer)
-    site(SiteKind::final_normalized, -1, "head", "norm(φ(x W + b))");
+    site(SiteKind::final_normalized, -1, said("head"), said("norm(φ(x W + b))"));
   else
-    site(SiteKind::final_normalized, -1, "last norm", "norm(x)");
-  add({SiteKind::logits}, "logits", weight_tying(model).tied ? "x W_Eᵀ" : "x W_U", false, trace.logits);
+    site(SiteKind::final_normalized, -1, said("last norm"), said("norm(x)"));
+  add({SiteKind::logits}, said("logits"), weight_tying(model).tied ? "x W_Eᵀ" : "x W_U", false, trace.logits);
   out.answers = top_next(trace, answers, static_cast<int>(out.position));
   return out;
 }

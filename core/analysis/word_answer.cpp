@@ -11,6 +11,7 @@
 
 #include "core/analysis/finding_words.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/ablate_edit.h"
 #include "core/edits/weight_edit.h"
 #include "core/metrics/even_head.h"
@@ -122,15 +123,15 @@ std::shared_ptr<const WordAnswer> WordSweep::result() const {
   auto out = std::make_shared<WordAnswer>();
   out->request = request_, out->looks = looks_;
   const std::string word = called(request_.row);
-  out->provenance = fmt::format(
+  out->provenance = say(
       "row {} of every pattern{}; told is its largest weight on another word, if at least {} above the mean of that "
       "column, and of that diagonal, and {} times an even head's",
-      request_.row, request_.run.edits.empty() ? "" : ", edits in force", least_special, times_even);
+      request_.row, request_.run.edits.empty() ? "" : said(", edits in force"), least_special, times_even);
   if (looks_.empty()) {
-    out->sentence = !weighs_ ? "The weights of this model are no probabilities: they do not say what a word looks at."
-                    : !sees_others_
-                        ? word + " sees only itself."
-                        : fmt::format("From {} no head looks at another word as it does from nowhere else.", word);
+    out->sentence = !weighs_
+                        ? said("The weights of this model are no probabilities: they do not say what a word looks at.")
+                    : !sees_others_ ? say("{} sees only itself.", word)
+                                    : say("From {} no head looks at another word as it does from nowhere else.", word);
     return out;
   }
   // The first of the list, unless the answer needs another one.
@@ -145,23 +146,22 @@ std::shared_ptr<const WordAnswer> WordSweep::result() const {
   std::rotate(out->looks.begin(), out->looks.begin() + static_cast<std::ptrdiff_t>(first),
               out->looks.begin() + static_cast<std::ptrdiff_t>(first) + 1);
   const WordLook& look = out->looks.front();
-  out->sentence = fmt::format("{} looks at {}: {} in head {}, where an even head gives {}.", word, called(look.key),
-                              portion(look.weight), to_string(look.head), portion(look.even));
+  out->sentence = say("{} looks at {}: {} in head {}, where an even head gives {}.", word, called(look.key),
+                      portion(look.weight), to_string(look.head), portion(look.even));
   if (measured < changes_.size())
-    out->sentence += fmt::format(" When it may not look there, {} {}.", prediction_words(trace_->model.objective).where,
-                                 in_words(loaded_, changes_[measured]));
+    out->sentence += say(" When it may not look there, {} {}.", said(prediction_words(trace_->model.objective).where),
+                         in_words(loaded_, changes_[measured]));
   std::vector<std::string> others;
   std::vector<Index> told{look.key};
   for (const WordLook& other : out->looks) {
     if (others.size() + 1 == most_told) break;
     if (std::ranges::find(told, other.key) != told.end()) continue;
     told.push_back(other.key);
-    others.push_back(
-        fmt::format("{} ({} in head {})", called(other.key), portion(other.weight), to_string(other.head)));
+    others.push_back(say("{} ({} in head {})", called(other.key), portion(other.weight), to_string(other.head)));
   }
-  if (!others.empty()) out->sentence += fmt::format(" Other heads look at {}.", fmt::join(others, " and "));
+  if (!others.empty()) out->sentence += say(" Other heads look at {}.", fmt::join(others, said(" and ")));
   if (!changes_.empty())
-    out->provenance += fmt::format(
+    out->provenance += say(
         "; the weight of each of {} such cells in turn set to 0, its row sharing the rest; softmax of the logits at "
         "position {}",
         changes_.size(), *answer_position(*trace_));

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <string_view>
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 namespace {
@@ -41,7 +43,7 @@ std::string about_tokens(double tokens) {
   const double unit = std::pow(10, std::max(0.0, std::floor(std::log10(std::max(tokens, 1.0))) - 1));
   std::string digits = fmt::format("{:.0f}", std::ceil(tokens / unit) * unit);
   for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), " ");
-  return digits + " tokens";
+  return digits + said(" tokens");
 }
 }  // namespace
 
@@ -53,7 +55,7 @@ HybridCost softmax_model_cost(const HybridShape& shape) {
 }
 
 HybridCost lightning_model_cost(const HybridShape& shape) {
-  HybridCost out = cost_of("lightning", shape, 0);
+  HybridCost out = cost_of(said("lightning"), shape, 0);
   out.parameters_by = "12 l d² + 2 l d² ÷ h";
   out.flops_by = "72 b n l d² (1 + 1 ÷ 2h + 5 ÷ 18d)";
   return out;
@@ -61,7 +63,7 @@ HybridCost lightning_model_cost(const HybridShape& shape) {
 
 HybridCost hybrid_model_cost(const HybridShape& shape, int every) {
   if (every == 1) return softmax_model_cost(shape);
-  HybridCost out = cost_of(fmt::format("hybrid {} : 1", every - 1), shape, 1.0 / every);
+  HybridCost out = cost_of(say("hybrid {} : 1", every - 1), shape, 1.0 / every);
   out.parameters_by = fmt::format("12 l d² + {}h", fraction(2 * (every - 1), every, " l d²"));
   out.flops_by =
       fmt::format("72 b n l d² (1 + n ÷ {}d + {}h + 5 ÷ 18d)", 6 * every, fraction(every - 1, 2 * every, ""));
@@ -82,14 +84,14 @@ std::optional<double> hybrid_tokens_for_share(const HybridShape& shape, int ever
 }
 
 std::string hybrid_crossings(const HybridShape& shape, int every) {
-  if (every <= 1) return "Every layer keeps softmax: nothing is saved.";
-  const std::string name = fmt::format("hybrid {} : 1", every - 1);
-  std::string out = fmt::format("The {} needs fewer FLOPs than softmax from {} on", name,
-                                about_tokens(*hybrid_tokens_for_share(shape, every, 1)));
+  if (every <= 1) return said("Every layer keeps softmax: nothing is saved.");
+  const std::string name = say("hybrid {} : 1", every - 1);
+  std::string out = say("The {} needs fewer FLOPs than softmax from {} on", name,
+                        about_tokens(*hybrid_tokens_for_share(shape, every, 1)));
   if (const auto half = hybrid_tokens_for_share(shape, every, 0.5))
-    out += fmt::format(", and half of them from {} on.", about_tokens(*half));
+    out += say(", and half of them from {} on.", about_tokens(*half));
   else
-    out += fmt::format("; half of them at no length: one layer in {} grows as softmax does.", every);
+    out += say("; half of them at no length: one layer in {} grows as softmax does.", every);
   return out;
 }
 

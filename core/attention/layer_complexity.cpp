@@ -1,14 +1,14 @@
 #include "core/attention/layer_complexity.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include "core/base/words.h"
 
 namespace headscope {
 
 LayerComplexity self_attention_layer(Index n, Index d) {
   const double tokens = static_cast<double>(n), width = static_cast<double>(d);
-  return {"self-attention", 2 * tokens * tokens * width, 1, n > 1 ? 1.0 : 0.0, "O(n² d)", "O(1)", "O(1)"};
+  return {said("self-attention"), 2 * tokens * tokens * width, 1, n > 1 ? 1.0 : 0.0, "O(n² d)", "O(1)", "O(1)"};
 }
 
 LayerComplexity recurrent_layer(const std::string& name, Index n, Index d, Index products) {
@@ -21,7 +21,7 @@ LayerComplexity convolution_layer(Index n, Index d, Index k) {
   // Not by logarithms, whose rounding would add a layer at exact powers.
   double layers = 0;
   for (Index reach = 1; reach < n; reach *= k) ++layers;
-  return {fmt::format("convolution, k = {}", k),
+  return {say("convolution, k = {}", k),
           static_cast<double>(k) * tokens * width * width,
           1,
           layers,

@@ -8,6 +8,7 @@
 #include "core/attention/lsh.h"
 #include "core/attention/mask_shapes.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 
 namespace headscope::mask_entries {
 
@@ -74,82 +75,87 @@ std::shared_ptr<const AttentionRule> mask(Shape shape, std::string spec) {
 
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> table{
-      {{"causal", "Causal", "causal", "j ≤ i", "Each token sees itself and what came before.",
+      {{"causal", to_say("Causal"), "causal", "j ≤ i", to_say("Each token sees itself and what came before."),
         "Vaswani et al., Attention Is All You Need, 2017", "causal", ""},
        {},
        [](const MaskNumbers&, std::string spec) { return mask(Causal{}, std::move(spec)); }},
-      {{"full", "Full", "full", "all", "Each token sees every token, later ones too.", "", "full", ""},
+      {{"full", to_say("Full"), "full", "all", to_say("Each token sees every token, later ones too."), "", "full", ""},
        {},
        [](const MaskNumbers&, std::string spec) { return mask(Full{}, std::move(spec)); }},
-      {{"window", "Sliding window", "window W", "0 ≤ i − j < W", "Each token sees the last W, itself among them.",
-        "Beltagy et al., Longformer, 2020", "window 4", "width"},
-       {1},
-       [](const MaskNumbers& x, std::string spec) { return mask(Window{whole(x[0])}, std::move(spec)); }},
-      {{"around", "Window on both sides", "around W", "|i − j| < W",
-        "Each token sees itself and W − 1 neighbours on either side.", "Warner et al., ModernBERT, 2024", "around 3",
+      {{"window", to_say("Sliding window"), "window W", "0 ≤ i − j < W",
+        to_say("Each token sees the last W, itself among them."), "Beltagy et al., Longformer, 2020", "window 4",
         "width"},
        {1},
+       [](const MaskNumbers& x, std::string spec) { return mask(Window{whole(x[0])}, std::move(spec)); }},
+      {{"around", to_say("Window on both sides"), "around W", "|i − j| < W",
+        to_say("Each token sees itself and W − 1 neighbours on either side."), "Warner et al., ModernBERT, 2024",
+        "around 3", "width"},
+       {1},
        [](const MaskNumbers& x, std::string spec) { return mask(Around{whole(x[0])}, std::move(spec)); }},
-      {{"dilated", "Dilated window", "dilated W D", "0 ≤ i − j < W·D and (i − j) mod D = 0",
-        "Each token sees W tokens that lie D apart.", "Beltagy et al., Longformer, 2020", "dilated 4 2", "keys, step"},
+      {{"dilated", to_say("Dilated window"), "dilated W D", to_say("0 ≤ i − j < W·D and (i − j) mod D = 0"),
+        to_say("Each token sees W tokens that lie D apart."), "Beltagy et al., Longformer, 2020", "dilated 4 2",
+        "keys, step"},
        {1, 1},
        [](const MaskNumbers& x, std::string spec) {
          return mask(Dilated{whole(x[0]), whole(x[1])}, std::move(spec));
        }},
-      {{"strided", "Strided", "strided S", "j ≤ i and (i − j < S or (i − j) mod S = 0)",
-        "Each token sees the last S, and every S-th before.", "Child et al., Sparse Transformers, 2019", "strided 4",
-        "stride"},
+      {{"strided", to_say("Strided"), "strided S", to_say("j ≤ i and (i − j < S or (i − j) mod S = 0)"),
+        to_say("Each token sees the last S, and every S-th before."), "Child et al., Sparse Transformers, 2019",
+        "strided 4", "stride"},
        {1},
        [](const MaskNumbers& x, std::string spec) { return mask(Strided{whole(x[0])}, std::move(spec)); }},
-      {{"global", "Global tokens", "global G window W", "j < G or i < G or |i − j| < W",
-        "The first G tokens see all and are seen by all; the rest see W − 1 neighbours on either side.",
+      {{"global", to_say("Global tokens"), "global G window W", to_say("j < G or i < G or |i − j| < W"),
+        to_say("The first G tokens see all and are seen by all; the rest see W − 1 neighbours on either side."),
         "Beltagy et al., Longformer, 2020", "global 2 window 3", "global tokens, window"},
        {0, 1},
        [](const MaskNumbers& x, std::string spec) {
          return mask(Global{whole(x[0]), whole(x[1])}, std::move(spec));
        }},
-      {{"random", "Random", "random P seed S", "j = i, or j < i with probability P",
-        "Each token sees itself and a share P of what came before, drawn once per seed.",
+      {{"random", to_say("Random"), "random P seed S", to_say("j = i, or j < i with probability P"),
+        to_say("Each token sees itself and a share P of what came before, drawn once per seed."),
         "Zaheer et al., Big Bird, 2020", "random 0.3 seed 1", "share, seed"},
        {0, 0},
        [](const MaskNumbers& x, std::string spec) {
          return mask(RandomKeys{x[0], static_cast<std::uint64_t>(x[1])}, std::move(spec));
        }},
-      {{"prefix", "Prefix", "prefix P", "j ≤ i or j < P", "The first P tokens see one another; the rest is causal.",
-        "Raffel et al., T5, 2020", "prefix 4", "prefix"},
+      {{"prefix", to_say("Prefix"), "prefix P", to_say("j ≤ i or j < P"),
+        to_say("The first P tokens see one another; the rest is causal."), "Raffel et al., T5, 2020", "prefix 4",
+        "prefix"},
        {0},
        [](const MaskNumbers& x, std::string spec) { return mask(Prefix{whole(x[0])}, std::move(spec)); }},
-      {{"sink", "Sink and window", "sink K window W", "j ≤ i and (j < K or i − j < W)",
-        "Each token sees the first K and the last W: what a streaming cache keeps.", "Xiao et al., StreamingLLM, 2023",
-        "sink 1 window 4", "sink, window"},
+      {{"sink", to_say("Sink and window"), "sink K window W", to_say("j ≤ i and (j < K or i − j < W)"),
+        to_say("Each token sees the first K and the last W: what a streaming cache keeps."),
+        "Xiao et al., StreamingLLM, 2023", "sink 1 window 4", "sink, window"},
        {0, 1},
        [](const MaskNumbers& x, std::string spec) {
          return mask(Sink{whole(x[0]), whole(x[1])}, std::move(spec));
        }},
-      {{"padding", "Padding", "padding N", "j < n − N", "The last N keys are padding, which nobody sees.", "",
-        "padding 3", "padding"},
+      {{"padding", to_say("Padding"), "padding N", "j < n − N",
+        to_say("The last N keys are padding, which nobody sees."), "", "padding 3", "padding"},
        {0},
        [](const MaskNumbers& x, std::string spec) { return mask(Padding{whole(x[0])}, std::move(spec)); }},
-      {{"hidden", "Keys hidden at random", "hidden P seed S", "j is not hidden, which each is with probability P",
-        "Some keys are hidden from every query, their own included. (Not BERT's masking, which puts [MASK] in a "
-        "token's place and hides no key.)",
+      {{"hidden", to_say("Keys hidden at random"), "hidden P seed S",
+        to_say("j is not hidden, which each is with probability P"),
+        to_say("Some keys are hidden from every query, their own included. (Not BERT's masking, which puts [MASK] in a "
+               "token's place and hides no key.)"),
         "", "hidden 0.3 seed 2", "share, seed"},
        {0, 0},
        [](const MaskNumbers& x, std::string spec) {
          return mask(Hidden{x[0], static_cast<std::uint64_t>(x[1])}, std::move(spec));
        }},
-      {{"chosen", "Chosen global tokens", "chosen A,B,… window W", "i or j is listed, or |i − j| < W",
-        "The listed tokens see all and are seen by all; the rest see W − 1 neighbours on either side.",
+      {{"chosen", to_say("Chosen global tokens"), "chosen A,B,… window W", to_say("i or j is listed, or |i − j| < W"),
+        to_say("The listed tokens see all and are seen by all; the rest see W − 1 neighbours on either side."),
         "Beltagy et al., Longformer, 2020", "chosen 0,5 window 2", "window, token"},
        {1},
        [](const MaskNumbers& x, std::string spec) {
          return mask(Chosen{x.list, whole(x[0])}, std::move(spec));
        }},
-      {{"bigbird", "BigBird blocks", "bigbird B window W global G random R seed S",
-        "with I = ⌊i/B⌋, J = ⌊j/B⌋: |I − J| < W or I < G or J < G or J is one of R blocks drawn from G … I − W, each "
-        "once",
-        "Blocks of B tokens see neighbouring blocks, the first G, and R earlier ones outside both, drawn once per "
-        "seed.",
+      {{"bigbird", to_say("BigBird blocks"), "bigbird B window W global G random R seed S",
+        to_say("with I = ⌊i/B⌋, J = ⌊j/B⌋: |I − J| < W or I < G or J < G or J is one of R blocks drawn from G … I − W, "
+               "each once"),
+        to_say(
+            "Blocks of B tokens see neighbouring blocks, the first G, and R earlier ones outside both, drawn once per "
+            "seed."),
         "Zaheer et al., Big Bird, 2020", "bigbird 2 window 1 global 1 random 1 seed 1",
         "block, window, global blocks, random blocks, seed"},
        {1, 1, 0, 0, 0},
@@ -157,14 +163,16 @@ const std::vector<Entry>& entries() {
          return mask(Blocks{whole(x[0]), whole(x[1]), whole(x[2]), whole(x[3]), static_cast<std::uint64_t>(x[4])},
                      std::move(spec));
        }},
-      {{"documents", "Documents", "documents A,B,…", "no document begins in (min(i, j), max(i, j)]",
-        "Several texts in one row: each token sees its own document, which begins at one of the positions.",
+      {{"documents", to_say("Documents"), "documents A,B,…", to_say("no document begins in (min(i, j), max(i, j)]"),
+        to_say("Several texts in one row: each token sees its own document, which begins at one of the positions."),
         "Raffel et al., T5, 2020 (packing)", "documents 3,6", "document at"},
        {},
        [](const MaskNumbers& x, std::string spec) { return mask(Documents{x.list}, std::move(spec)); }},
-      {{"lsh", "Hash buckets", "lsh B rounds R seed S",
-        "j = i, or j < i and the hashes of q_i and k_j are equal in one of R rounds; causal where there are no q, k",
-        "Queries meet the keys that point the same way: both are hashed into B buckets (an even number), R times.",
+      {{"lsh", to_say("Hash buckets"), "lsh B rounds R seed S",
+        to_say("j = i, or j < i and the hashes of q_i and k_j are equal in one of R rounds; causal where there are no "
+               "q, k"),
+        to_say(
+            "Queries meet the keys that point the same way: both are hashed into B buckets (an even number), R times."),
         "Kitaev et al., Reformer, 2020", "lsh 4 rounds 2 seed 1", "buckets, rounds, seed"},
        {2, 1, 0},
        [](const MaskNumbers& x, std::string spec) -> std::shared_ptr<const AttentionRule> {
@@ -172,12 +180,11 @@ const std::vector<Entry>& entries() {
          if (x.vectors) return lsh_rule(x.vectors->q, x.vectors->k, settings, std::move(spec));
          return mask(Causal{}, std::move(spec));
        }},
-      {{"reformer", "Hash buckets, shared q and k", "reformer B rounds R seed S",
-        "j < i and the hashes of q_i and q_j are equal in one of R rounds; j = i where there is no other; causal where "
-        "there are no q",
-        "As Reformer does it: keys are queries too, so both are hashed as queries, and a token sees itself only when "
-        "no "
-        "other shares its bucket. The model's own keys still make the scores.",
+      {{"reformer", to_say("Hash buckets, shared q and k"), "reformer B rounds R seed S",
+        to_say("j < i and the hashes of q_i and q_j are equal in one of R rounds; j = i where there is no other; "
+               "causal where there are no q"),
+        to_say("As Reformer does it: keys are queries too, so both are hashed as queries, and a token sees itself only "
+               "when no other shares its bucket. The model's own keys still make the scores."),
         "Kitaev et al., Reformer, 2020, section 2", "reformer 4 rounds 2 seed 1", "buckets, rounds, seed"},
        {2, 1, 0},
        [](const MaskNumbers& x, std::string spec) -> std::shared_ptr<const AttentionRule> {
@@ -185,8 +192,9 @@ const std::vector<Entry>& entries() {
          if (x.vectors) return shared_lsh_rule(x.vectors->q, settings, std::move(spec));
          return mask(Causal{}, std::move(spec));
        }},
-      {{"cells", "Painted", "cells QUERY:KEY …", "(i, j) is listed; either may be a range, as in 5-9:0-2",
-        "Each token sees the cells that somebody painted.", "",
+      {{"cells", to_say("Painted"), "cells QUERY:KEY …",
+        to_say("(i, j) is listed; either may be a range, as in 5-9:0-2"),
+        to_say("Each token sees the cells that somebody painted."), "",
         "cells 0:0 1:0-1 2:0 2:2 3-4:0 3-4:2-3 5:0 5:3 5:5 6:0 6:3 6:5-6 7:0 7:5-7", ""},
        {},
        nullptr},

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <span>
 
 #include "core/attention/mask_entries.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -65,6 +67,14 @@ std::vector<Place> places_of(std::string_view text) {
   }
   return places;
 }
+
+/// What the forms call their numbers (MaskForm::numbers), lengths first.
+constexpr std::string_view number_names[] = {
+    to_say("width"),       to_say("keys"),    to_say("stride"), to_say("window"),        to_say("prefix"),
+    to_say("padding"),     to_say("block"),   to_say("step"),   to_say("global tokens"), to_say("share"),
+    to_say("seed"),        to_say("sink"),    to_say("token"),  to_say("global blocks"), to_say("random blocks"),
+    to_say("document at"), to_say("buckets"), to_say("rounds")};
+constexpr auto lengths = std::span(number_names).first<7>();
 
 std::string name_of(const Place& place) {
   std::vector<std::string> names;
@@ -129,8 +139,7 @@ std::vector<std::string> masks_for(Index tokens) {
     const auto numbers = mask_numbers(spec, tokens);
     for (std::size_t p = numbers.size(); p-- > 0;) {  // from the right, where lists rise
       const MaskNumber& number = numbers[p];
-      constexpr std::string_view lengths[] = {"width", "keys", "stride", "window", "prefix", "padding", "block"};
-      const bool length = std::ranges::find(lengths, number.name) != std::end(lengths) &&
+      const bool length = std::ranges::find(lengths, number.name) != lengths.end() &&
                           !(number.mask == "bigbird" && number.name == "window");
       if (length || places_of(spec)[p].parts > 0) spec = with_mask_number(spec, p, std::round(number.value * factor));
     }

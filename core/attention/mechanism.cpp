@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/nearest_names.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -72,7 +73,8 @@ MechanismParameter toggle_parameter(std::string_view name, std::string_view titl
 }
 
 MechanismParameter seed_parameter(std::string_view words) {
-  return whole_parameter("seed", "Seed", words, 0, 1'000'000, 1);
+  return whole_parameter("seed", to_say("Seed"), words.empty() ? to_say("of the random numbers") : words, 0, 1'000'000,
+                         1);
 }
 
 MechanismParameter only_where(MechanismParameter parameter,

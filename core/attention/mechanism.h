@@ -106,7 +106,7 @@ MechanismParameter whole_parameter(std::string_view name, std::string_view title
 MechanismParameter choice_parameter(std::string_view name, std::string_view title, std::string_view words,
                                     std::vector<std::string_view> choices, int usual = 0);
 MechanismParameter toggle_parameter(std::string_view name, std::string_view title, std::string_view words, bool usual);
-MechanismParameter seed_parameter(std::string_view words = "of the random numbers");
+MechanismParameter seed_parameter(std::string_view words = "");  ///< usually "of the random numbers"
 MechanismParameter only_where(MechanismParameter parameter,
                               bool (*counts)(const MechanismValues&, const MechanismShape&));
 

@@ -1,7 +1,5 @@
 #include "core/attention/mechanism_compare.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,6 +9,7 @@
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -80,18 +79,17 @@ std::string what_to_look_for(const Mechanism& mechanism, const MechanismInput& i
   if (mechanism.study || !result.weights.defined()) return words;
   if (c.output_error < rounding) return words;
   if (c.negative > 0)
-    add(fmt::format("{:.0f} % of the visible weights are negative: the output is no average of values.",
-                    100 * c.negative));
+    add(say("{:.0f} % of the visible weights are negative: the output is no average of values.", 100 * c.negative));
   else if (c.entropy > c.entropy_reference + 0.1)
-    add(fmt::format("Rows are flatter than softmax's: a query spreads over {:.1f} keys in place of {:.1f}.",
-                    std::exp(c.entropy), std::exp(c.entropy_reference)));
+    add(say("Rows are flatter than softmax's: a query spreads over {:.1f} keys in place of {:.1f}.",
+            std::exp(c.entropy), std::exp(c.entropy_reference)));
   else if (c.entropy < c.entropy_reference - 0.1)
-    add(fmt::format("Rows are sharper than softmax's: a query spreads over {:.1f} keys in place of {:.1f}.",
-                    std::exp(c.entropy), std::exp(c.entropy_reference)));
+    add(say("Rows are sharper than softmax's: a query spreads over {:.1f} keys in place of {:.1f}.",
+            std::exp(c.entropy), std::exp(c.entropy_reference)));
   if (c.top1 >= 0.9)
-    add("The strongest key of nearly every row is still the same.");
+    add(said("The strongest key of nearly every row is still the same."));
   else if (c.top1 < 0.5)
-    add(fmt::format("In only {:.0f} % of the rows the strongest key is still the same.", 100 * c.top1));
+    add(say("In only {:.0f} % of the rows the strongest key is still the same.", 100 * c.top1));
   return words;
 }
 

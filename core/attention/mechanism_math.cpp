@@ -13,6 +13,7 @@
 #include "core/base/random.h"
 #include "core/base/special_values.h"
 #include "core/base/thread_pool.h"
+#include "core/base/words.h"
 #include "core/tensor/products.h"
 
 namespace headscope::mechanism {
@@ -275,7 +276,7 @@ std::string sum_text(Index terms, const std::function<std::pair<double, double>(
     const auto [a, b] = term(nth(order, i));
     out += (i ? " + " : "") + brief(a) + "·" + brief(b);
   }
-  if (!all) out += fmt::format(" + {} smaller", terms - told_terms);
+  if (!all) out += say(" + {} smaller", terms - told_terms);
   if (factor != 1) out = brief(factor) + " · (" + out + ")";
   return out + " = " + brief(factor * sum, !whole);
 }
@@ -315,7 +316,7 @@ void add_inputs(std::vector<MechanismStep>& steps, const MechanismInput& in) {
 MechanismStep output_step(const Tensor& weights, const Tensor& v, const Tensor& output, std::string formula) {
   MechanismStep step;
   step.id = "output";
-  step.title = "Output O";
+  step.title = said("Output O");
   step.formula = std::move(formula);
   step.value = output;
   step.columns = MechanismAxis::dimension;

@@ -9,6 +9,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/other_tokens.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "core/tensor/gap.h"
 
 namespace headscope {
@@ -55,15 +56,16 @@ MechanismReport report_on(const MechanismChoice& choice, MechanismInput input) {
   const Index n = report.input.n();
   if (!m.recurrent) {
     report.no_recurrence =
-        m.study ? "This page studies numbers; there is nothing to run token by token."
-                : "Every query compares itself with all keys: no state of fixed size holds what they need.";
+        m.study ? said("This page studies numbers; there is nothing to run token by token.")
+                : said("Every query compares itself with all keys: no state of fixed size holds what they need.");
   } else if (n != report.input.m() || !is_causal(*report.input.rule, n, n)) {
-    report.no_recurrence = "The recurrent form needs the causal mask: each token reads what was written before it.";
+    report.no_recurrence =
+        said("The recurrent form needs the causal mask: each token reads what was written before it.");
   } else if (const double bytes = m.cost({n, report.input.d(), report.input.d_v()}, choice.values).state_bytes;
              static_cast<double>(n) * bytes > most_state_bytes) {
-    report.no_recurrence = fmt::format(
-        "The states of {} tokens, {:.0f} kB each, are too many to keep; a text of up to {:.0f} has this view.", n,
-        bytes / 1024, std::floor(most_state_bytes / bytes));
+    report.no_recurrence =
+        say("The states of {} tokens, {:.0f} kB each, are too many to keep; a text of up to {:.0f} has this view.", n,
+            bytes / 1024, std::floor(most_state_bytes / bytes));
   } else {
     report.recurrence = m.recurrent(report.input, choice.values);
     if (!m.only_recurrent || !m.only_recurrent(choice.values))
@@ -81,7 +83,7 @@ std::span<const WorkedExample> worked_examples() {
   static const auto insulin = [] { return residue_tokens("FVNQHLCGSHLVEALYLVCGERGFFYTPKT"); };
   static const WorkedExample examples[] = {
       {"one-query",
-       "One query, three keys: output 20",
+       to_say("One query, three keys: output 20"),
        [] {
          return MechanismInput{filled(1, 2, {1, 0}), filled(3, 2, {1, 0, 0, 1, 1, 1}), filled(3, 1, {10, 20, 30}),
                                root_half, full_rule()};
@@ -89,7 +91,7 @@ std::span<const WorkedExample> worked_examples() {
        {"q"},
        {"k₁", "k₂", "k₃"}},
       {"welcome",
-       "Welcome to Starbucks: softmax(XXᵀ)X",
+       to_say("Welcome to Starbucks: softmax(XXᵀ)X"),
        [] {
          // Two-hot rows: "Welcome" shares a part with "Starbucks" and none with "to".
          const Tensor x = filled(3, 4, {1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1});
@@ -97,28 +99,28 @@ std::span<const WorkedExample> worked_examples() {
        },
        {"Welcome", "to", "Starbucks"},
        {"Welcome", "to", "Starbucks"}},
-      {"associativity", "Four tokens of width 2: (QKᵀ)V = Q(KᵀV)",
+      {"associativity", to_say("Four tokens of width 2: (QKᵀ)V = Q(KᵀV)"),
        [] {
          return MechanismInput{filled(4, 2, {1, 0, 0, 1, 1, 1, 1, -1}), filled(4, 2, {1, 2, 0, 1, 2, 0, 1, 1}),
                                filled(4, 2, {1, 0, 0, 1, 1, 1, 2, 1}), 1, full_rule()};
        }},
-      {"two-by-two", "Two queries, two keys: additive by hand",
+      {"two-by-two", to_say("Two queries, two keys: additive by hand"),
        [] {
          return MechanismInput{filled(2, 2, {1, 0, 0, -1}), filled(2, 2, {0.5f, 1, -1, 2}), filled(2, 1, {1, 2}),
                                root_half, full_rule()};
        }},
-      {"apple", "“an” in “I ate an apple”: 2 : 1 : 5 : 3",
+      {"apple", to_say("“an” in “I ate an apple”: 2 : 1 : 5 : 3"),
        [] {
          return of_shares({2, 1, 5, 3});
        }},
-      {"library", "Six books in 11 hours: 2 : 2 : 2 : 2 : 2 : 1",
+      {"library", to_say("Six books in 11 hours: 2 : 2 : 2 : 2 : 2 : 1"),
        [] {
          return of_shares({2, 2, 2, 2, 2, 1});
        }},
-      {"sound", "A sound: five tones in patches", [] { return sound().input; }, sound().labels, sound().labels,
+      {"sound", to_say("A sound: five tones in patches"), [] { return sound().input; }, sound().labels, sound().labels,
        "audio, spectrogram, AST, audio spectrogram transformer, music, Whisper, speech, patches of sound"},
-      {"residues", "A protein: insulin’s B chain", [] { return insulin().input; }, insulin().labels, insulin().labels,
-       "amino acids, protein sequence, AlphaFold, ESM, BLOSUM62, biology"},
+      {"residues", to_say("A protein: insulin’s B chain"), [] { return insulin().input; }, insulin().labels,
+       insulin().labels, "amino acids, protein sequence, AlphaFold, ESM, BLOSUM62, biology"},
   };
   return examples;
 }

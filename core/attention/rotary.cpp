@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -16,21 +17,21 @@ constexpr double yarn_alpha = 1, yarn_beta = 32, llama3_low = 1, llama3_high = 4
 
 constexpr std::size_t choosable = 5;
 constexpr RotaryScalingInfo scalings[] = {
-    {Scaling::none, "none", "none", "θ_i = base^(−2i/d)", "Su et al., RoFormer, 2021"},
-    {Scaling::linear, "linear", "linear (PI)", "θ_i ÷ s: positions are squeezed into the trained range",
+    {Scaling::none, "none", to_say("none"), "θ_i = base^(−2i/d)", "Su et al., RoFormer, 2021"},
+    {Scaling::linear, "linear", to_say("linear (PI)"), to_say("θ_i ÷ s: positions are squeezed into the trained range"),
      "Chen et al., Extending Context Window via Position Interpolation, 2023"},
-    {Scaling::ntk, "ntk", "NTK", "base · s^(d/(d−2)): fast pairs stay, the slowest is stretched by s",
+    {Scaling::ntk, "ntk", to_say("NTK"), to_say("base · s^(d/(d−2)): fast pairs stay, the slowest is stretched by s"),
      "bloc97, NTK-Aware Scaled RoPE, 2023"},
     {Scaling::yarn, "yarn", "YaRN",
-     "pairs that turn often within the context stay, slow ones ÷ s, smooth between; q and k × (0.1 ln s + 1)",
+     to_say("pairs that turn often within the context stay, slow ones ÷ s, smooth between; q and k × (0.1 ln s + 1)"),
      "Peng et al., YaRN: Efficient Context Window Extension, 2023"},
-    {Scaling::llama3, "llama3", "Llama 3", "as YaRN with α = 1, β = 4, and no factor on q and k",
+    {Scaling::llama3, "llama3", to_say("Llama 3"), to_say("as YaRN with α = 1, β = 4, and no factor on q and k"),
      "Dubey et al., The Llama 3 Herd of Models, 2024"},
-    {Scaling::longrope, "longrope", "LongRoPE",
-     "θ_i ÷ λ_i, numbers that were searched for: others in texts longer than L; q and k × a number",
+    {Scaling::longrope, "longrope", to_say("LongRoPE"),
+     to_say("θ_i ÷ λ_i, numbers that were searched for: others in texts longer than L; q and k × a number"),
      "Ding et al., LongRoPE: Extending LLM Context Window Beyond 2 Million Tokens, 2024"},
-    {Scaling::dynamic, "dynamic", "dynamic NTK", "base · (s n/L − s + 1)^(d/(d−2)) in texts of n > L tokens",
-     "emozilla, Dynamically Scaled RoPE, 2023"},
+    {Scaling::dynamic, "dynamic", to_say("dynamic NTK"),
+     to_say("base · (s n/L − s + 1)^(d/(d−2)) in texts of n > L tokens"), "emozilla, Dynamically Scaled RoPE, 2023"},
 };
 
 }  // namespace

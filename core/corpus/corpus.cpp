@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/io/picture.h"
 
 namespace headscope {
@@ -108,9 +109,10 @@ bool CorpusResults::same_shape(const CorpusResults& other) const {
 std::string left_out_words(const CorpusResults& results) {
   if (results.left_out == 0) return "";
   const bool pairs = results.source.kind == CorpusKind::pairs;
-  return fmt::format("{} {}{} left out: {}", results.left_out, pairs ? "pair" : "picture",
-                     results.left_out == 1 ? "" : "s",
-                     pairs ? fmt::format("longer than {} tokens", results.window) : "cannot be read");
+  const char* const what =
+      results.left_out == 1 ? (pairs ? said("pair") : said("picture")) : (pairs ? said("pairs") : said("pictures"));
+  return say("{} {} left out: {}", results.left_out, what,
+             pairs ? say("longer than {} tokens", results.window) : said("cannot be read"));
 }
 
 CorpusRun::CorpusRun(LoadedModel model, const std::string& name, CorpusSource source, int window, int shard, int shards)

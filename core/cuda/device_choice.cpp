@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 std::optional<DeviceChoice> parse_device(std::string_view words) {
@@ -51,13 +53,13 @@ std::unique_ptr<Backend> make_backend(const DeviceChoice& choice, int threads, s
     } catch (const CardError& failed) {
       why = phrase(failed.why);
     }
-    why_cpu = fmt::format("The processor computes, as {} cannot be used: {}.", device_text(choice), why);
+    why_cpu = say("The processor computes, as {} cannot be used: {}.", device_text(choice), why);
   }
   return std::make_unique<Backend>(threads);
 }
 
 std::string processor_goes_on(const CardError& failure) {
-  return fmt::format("The card failed, the processor goes on. {}.", phrase(failure.why));
+  return say("The card failed, the processor goes on. {}.", phrase(failure.why));
 }
 
 }  // namespace headscope

@@ -7,6 +7,7 @@
 
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -125,15 +126,15 @@ const EditKind& ablate_edit() {
   static const EditKind kind{
       {"ablate zero | mean | mean over text | mean from \"TEXT\" … | resample SEED [from \"TEXT\" …]",
        "ablate",
-       "Activations",
-       "What the head reads is replaced: the mean is of this position and those before it (of a picture, of "
-       "all), of the whole text, or of reference texts.",
+       to_say("Activations"),
+       to_say("What the head reads is replaced: the mean is of this position and those before it (of a picture, of "
+              "all), of the whole text, or of reference texts."),
        Ablate{},
        true,
        {{EditField::Kind::line,
          "TEXT …",
-         "Reference texts",
-         "each in quotes, one behind the other",
+         to_say("Reference texts"),
+         to_say("each in quotes, one behind the other"),
          0,
          0,
          false,

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -157,14 +158,14 @@ const EditKind& adapter_edit() {
   static const EditKind kind{
       {"adapter off | STRENGTH",
        "adapter",
-       "Weight matrices",
-       "How much of the model's LoRA adapter there is: off is the base model, 1 the model as it was opened.",
+       to_say("Weight matrices"),
+       to_say("How much of the model's LoRA adapter there is: off is the base model, 1 the model as it was opened."),
        ScaleAdapter{},
        false,
        {{EditField::Kind::number,
          "STRENGTH",
-         "Strength",
-         "1 is the adapter as it was trained",
+         to_say("Strength"),
+         to_say("1 is the adapter as it was trained"),
          0,
          2,
          false,

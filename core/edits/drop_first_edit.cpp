@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -64,17 +65,18 @@ class DropEdit final : public EditOf<DropFirst> {
 }  // namespace
 
 const EditKind& drop_first_edit() {
-  static const EditKind kind{{"drop first COUNT [and its weight]",
-                              "drop first",
-                              "Attention weights",
-                              "Nobody sees the first tokens; the rest of each row is renormalised, or not.",
-                              DropFirst{},
-                              true,
-                              {{EditField::Kind::whole, "COUNT", "Tokens", "from the beginning of the text", 1, 16}}},
-                             [](EditWords& words) -> EditAction {
-                               const int count = words.number<int>();
-                               return DropFirst{count, !words.take("and its weight")};
-                             }};
+  static const EditKind kind{
+      {"drop first COUNT [and its weight]",
+       "drop first",
+       to_say("Attention weights"),
+       to_say("Nobody sees the first tokens; the rest of each row is renormalised, or not."),
+       DropFirst{},
+       true,
+       {{EditField::Kind::whole, "COUNT", to_say("Tokens"), to_say("from the beginning of the text"), 1, 16}}},
+      [](EditWords& words) -> EditAction {
+        const int count = words.number<int>();
+        return DropFirst{count, !words.take("and its weight")};
+      }};
   return kind;
 }
 

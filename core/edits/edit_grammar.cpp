@@ -1,7 +1,5 @@
 #include "core/edits/edit_grammar.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <functional>
@@ -14,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/edit.h"
 #include "core/edits/edit_field.h"
 
@@ -192,11 +191,19 @@ EditPart mask_choice(int& next_id) {
     out.parts.push_back(std::move(one));
   }
   EditPart written{Part::sequence};
-  written.title = "In words";
-  written.meaning = "Masks joined: \"A & B\" shows what both show, \"A | B\" what either shows, \"not A\" the rest.";
+  written.title = to_say("In words");
+  written.meaning =
+      to_say("Masks joined: \"A & B\" shows what both show, \"A | B\" what either shows, \"not A\" the rest.");
   EditPart line{Part::field, next_id++};
-  line.field = {Kind::line, "SPEC", "Mask", "as in window 4 | cells 9:2",  0,
-                0,          false,  {},     "window 4 | global 1 window 1"};
+  line.field = {Kind::line,
+                "SPEC",
+                to_say("Mask"),
+                "as in window 4 | cells 9:2",
+                0,
+                0,
+                false,
+                {},
+                "window 4 | global 1 window 1"};
   written.parts.push_back(std::move(line));
   out.parts.push_back(std::move(written));
   return out;
@@ -249,9 +256,17 @@ EditPart mechanism_choice(int& next_id) {
 /// The field that capitals stand for; a plain box where nothing is known of them.
 EditField field_named(const EditForm& form, std::string_view name) {
   static const std::vector<EditField> of_any{
-      {Kind::text, "TEXT", "Other text", "what the values are taken from"},
-      {Kind::word, "I:J,…", "Pairs", "position here:position there, separated by commas", 0, 0, false, {}, "0:0"},
-      {Kind::whole, "SEED", "Seed", "another number, another draw", 1, 100, false, {}, "1"}};
+      {Kind::text, "TEXT", to_say("Other text"), to_say("what the values are taken from")},
+      {Kind::word,
+       "I:J,…",
+       to_say("Pairs"),
+       to_say("position here:position there, separated by commas"),
+       0,
+       0,
+       false,
+       {},
+       "0:0"},
+      {Kind::whole, "SEED", to_say("Seed"), to_say("another number, another draw"), 1, 100, false, {}, "1"}};
   for (const std::vector<EditField>* fields : {&form.fields, &of_any})
     if (const auto found = std::ranges::find(*fields, name, &EditField::name); found != fields->end()) return *found;
   EditField unknown{Kind::word, std::string(name), std::string(name), ""};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -97,15 +98,15 @@ class FreezeEdit final : public EditOf<FreezePattern> {
 }  // namespace
 
 const EditKind& freeze_pattern_edit() {
-  static const EditKind kind{
-      {"freeze pattern [from \"TEXT\" [aligned start | end | tokens | I:J,…]]", "freeze pattern", "Attention weights",
-       "The pattern from before the edits, or from another text.", FreezePattern{}},
-      [](EditWords& words) -> EditAction {
-        if (!words.take("from")) return FreezePattern{};
-        FreezePattern freeze{words.quoted()};
-        freeze.align = read_aligned(words);
-        return freeze;
-      }};
+  static const EditKind kind{{"freeze pattern [from \"TEXT\" [aligned start | end | tokens | I:J,…]]", "freeze pattern",
+                              to_say("Attention weights"),
+                              to_say("The pattern from before the edits, or from another text."), FreezePattern{}},
+                             [](EditWords& words) -> EditAction {
+                               if (!words.take("from")) return FreezePattern{};
+                               FreezePattern freeze{words.quoted()};
+                               freeze.align = read_aligned(words);
+                               return freeze;
+                             }};
   return kind;
 }
 

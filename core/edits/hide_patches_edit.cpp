@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -101,13 +102,13 @@ const EditKind& hide_patches_edit() {
   static const EditKind kind{
       {"hide patches grey | mean | noise SEED",
        "hide patches",
-       "Picture",
-       "Patches of a picture are taken away before the model sees them: grey (the colour that "
-       "its preparation takes for "
-       "0), the mean of all patches, or noise.",
+       to_say("Picture"),
+       to_say("Patches of a picture are taken away before the model sees them: grey (the colour that "
+              "its preparation takes for "
+              "0), the mean of all patches, or noise."),
        HidePatches{},
        false,
-       {{EditField::Kind::whole, "SEED", "Seed", "of the random numbers", 0, 100, false, {}, "1"}}},
+       {{EditField::Kind::whole, "SEED", to_say("Seed"), to_say("of the random numbers"), 0, 100, false, {}, "1"}}},
       [](EditWords& words) -> EditAction {
         HidePatches hide{.by = words.one_of(patch_ways)};
         if (hide.by == HidePatches::By::noise) hide.seed = words.number<std::uint64_t>();

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -115,14 +116,15 @@ class LatentKeysEdit final : public EditOf<LatentKeys> {
 }  // namespace
 
 const EditKind& latent_keys_edit() {
-  static const EditKind kind{{"latent keys RANK",
-                              "latent keys",
-                              "Keys and values",
-                              "Keys and values pass through a latent of RANK numbers per token (MLA).",
-                              LatentKeys{},
-                              false,
-                              {{EditField::Kind::whole, "RANK", "Rank", "numbers kept per token", 1, 256, true}}},
-                             [](EditWords& words) -> EditAction { return LatentKeys{words.number<int>()}; }};
+  static const EditKind kind{
+      {"latent keys RANK",
+       "latent keys",
+       to_say("Keys and values"),
+       to_say("Keys and values pass through a latent of RANK numbers per token (MLA)."),
+       LatentKeys{},
+       false,
+       {{EditField::Kind::whole, "RANK", to_say("Rank"), to_say("numbers kept per token"), 1, 256, true}}},
+      [](EditWords& words) -> EditAction { return LatentKeys{words.number<int>()}; }};
   return kind;
 }
 

@@ -1,10 +1,9 @@
 #include "core/edits/mask_edit.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/attention/masks.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -78,7 +77,7 @@ class MaskEdit final : public EditOf<SetMask> {
     int rows = 0;
     for (Index i = first; i <= last; ++i) rows += rule->keys(i, tokens).end > i + 1;
     if (rows == 0) return "";
-    return fmt::format(
+    return say(
         "mask {}: {} of {} rows see later tokens, which a decoder is never trained to do; losses and next tokens there "
         "know what they should foretell",
         value().spec, rows, tokens);
@@ -99,9 +98,9 @@ class MaskEdit final : public EditOf<SetMask> {
 }  // namespace
 
 const EditKind& mask_edit() {
-  static const EditKind kind{
-      {"mask SPEC", "mask", "Attention weights", "Another mask than the causal one.", SetMask{"window 4"}},
-      [](EditWords& words) -> EditAction { return SetMask{std::string(words.all())}; }};
+  static const EditKind kind{{"mask SPEC", "mask", to_say("Attention weights"),
+                              to_say("Another mask than the causal one."), SetMask{"window 4"}},
+                             [](EditWords& words) -> EditAction { return SetMask{std::string(words.all())}; }};
   return kind;
 }
 

@@ -9,6 +9,7 @@
 #include "core/attention/mechanism.h"
 #include "core/attention/rule_edits.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -131,8 +132,8 @@ class MechanismEdit final : public EditOf<SwapMechanism> {
 }  // namespace
 
 const EditKind& mechanism_edit() {
-  static const EditKind kind{{"mechanism ID [NAME=VALUE …]", "mechanism", "Attention weights",
-                              "Another mechanism in place of softmax attention.", SwapMechanism{}},
+  static const EditKind kind{{"mechanism ID [NAME=VALUE …]", "mechanism", to_say("Attention weights"),
+                              to_say("Another mechanism in place of softmax attention."), SwapMechanism{}},
                              [](EditWords& words) -> EditAction {
                                return SwapMechanism{text_of(parse_mechanism(words.all(), "edit: mechanism"))};
                              }};

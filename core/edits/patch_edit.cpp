@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -107,28 +108,29 @@ class PatchEdit final : public EditOf<Patch> {
     const int first = *target.head / group * group;
     for (int head = first; head < first + group; ++head)
       if (head != *target.head) others.push_back(text_of(HeadTarget{target.layer, head}));
-    return fmt::format("patch {}: the key head is shared, so that it also reaches {}", name_in(sites, value().site),
-                       fmt::join(others, ", "));
+    return say("patch {}: the key head is shared, so that it also reaches {}", name_in(sites, value().site),
+               fmt::join(others, ", "));
   }
 };
 }  // namespace
 
 const EditKind& patch_edit() {
-  static const EditKind kind{{"patch SITE from \"TEXT\" [aligned start | end | tokens | I:J,…]",
-                              "patch",
-                              "Activations",
-                              "Activations of another text at aligned positions.",
-                              Patch{TextPairing::By::tokens, SiteKind::z, ""},
-                              true,
-                              {{EditField::Kind::choice, "SITE", "Activation", "", 0, 0, false, site_names(), "z"}}},
-                             [](EditWords& words) -> EditAction {
-                               Patch patch;
-                               patch.site = words.one_of(sites);
-                               if (!words.take("from")) words.fail(words.all());
-                               patch.text = words.quoted();
-                               patch.align = read_aligned(words);
-                               return patch;
-                             }};
+  static const EditKind kind{
+      {"patch SITE from \"TEXT\" [aligned start | end | tokens | I:J,…]",
+       "patch",
+       to_say("Activations"),
+       to_say("Activations of another text at aligned positions."),
+       Patch{TextPairing::By::tokens, SiteKind::z, ""},
+       true,
+       {{EditField::Kind::choice, "SITE", to_say("Activation"), "", 0, 0, false, site_names(), "z"}}},
+      [](EditWords& words) -> EditAction {
+        Patch patch;
+        patch.site = words.one_of(sites);
+        if (!words.take("from")) words.fail(words.all());
+        patch.text = words.quoted();
+        patch.align = read_aligned(words);
+        return patch;
+      }};
   return kind;
 }
 

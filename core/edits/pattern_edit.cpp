@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_step.h"
 
@@ -60,8 +61,8 @@ class PatternEdit final : public EditOf<ForcePattern> {
 }  // namespace
 
 const EditKind& pattern_edit() {
-  static const EditKind kind{{"pattern uniform | previous | self | first", "pattern", "Attention weights",
-                              "The head looks by rule, not by its queries and keys.", ForcePattern{}},
+  static const EditKind kind{{"pattern uniform | previous | self | first", "pattern", to_say("Attention weights"),
+                              to_say("The head looks by rule, not by its queries and keys."), ForcePattern{}},
                              [](EditWords& words) -> EditAction { return ForcePattern{words.one_of(shapes)}; }};
   return kind;
 }

@@ -11,6 +11,7 @@
 #include "core/attention/positions/t5_bias.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -291,16 +292,32 @@ const EditKind& position_edit() {
        "sinusoidal | alibi [on top] | "
        "t5 MAX bias B0,B1,… [on top] | chunks S | shift N",
        "position",
-       "Positions",
-       "Another way of knowing where a token stands.",
+       to_say("Positions"),
+       to_say("Another way of knowing where a token stands."),
        SetPositions{.method = Method::rope, .base = 500},
        true,
-       {{Kind::number, "B", "Base", "of the slowest rotation", 10, 1e6, true, {}, "10000"},
-        {Kind::number, "FACTOR", "Factor", "how much longer texts may be", 1, 64, true, {}, "2"},
-        {Kind::whole, "MAX", "Largest distance", "beyond it all share a bucket", 8, 1024, true, {}, "128"},
-        {Kind::word, "B0,B1,…", "Biases", "a number per bucket of distances", 0, 0, false, {}, "0,-0.5,-1,-2"},
-        {Kind::whole, "S", "Tokens in a chunk", "", 1, 4096, true, {}, "32"},
-        {Kind::whole, "N", "Positions", "all tokens stand so many later", 0, 1024, false, {}, "16"}}},
+       {{Kind::number, "B", to_say("Base"), to_say("of the slowest rotation"), 10, 1e6, true, {}, "10000"},
+        {Kind::number, "FACTOR", to_say("Factor"), to_say("how much longer texts may be"), 1, 64, true, {}, "2"},
+        {Kind::whole,
+         "MAX",
+         to_say("Largest distance"),
+         to_say("beyond it all share a bucket"),
+         8,
+         1024,
+         true,
+         {},
+         "128"},
+        {Kind::word,
+         "B0,B1,…",
+         to_say("Biases"),
+         to_say("a number per bucket of distances"),
+         0,
+         0,
+         false,
+         {},
+         "0,-0.5,-1,-2"},
+        {Kind::whole, "S", to_say("Tokens in a chunk"), "", 1, 4096, true, {}, "32"},
+        {Kind::whole, "N", to_say("Positions"), to_say("all tokens stand so many later"), 0, 1024, false, {}, "16"}}},
       read_positions};
   return kind;
 }
@@ -308,11 +325,13 @@ const EditKind& position_edit() {
 std::span<const RampInfo> yarn_ramps() {
   using Ramp = RotaryConfig::Ramp;
   static constexpr RampInfo ramps[] = {
-      {Ramp::whole_pairs, "whole", "whole pairs",
-       "along the pair's number, from ⌊the pair that turns 32 times⌋ to ⌈the one "
-       "that turns once⌉: transformers, unless config.json has truncate false"},
-      {Ramp::pairs, "pairs", "pairs", "along the pair's number, without rounding: transformers with truncate false"},
-      {Ramp::turns, "turns", "turns", "along how often the pair turns within the trained context: the paper's formula"},
+      {Ramp::whole_pairs, "whole", to_say("whole pairs"),
+       to_say("along the pair's number, from ⌊the pair that turns 32 times⌋ to ⌈the one "
+              "that turns once⌉: transformers, unless config.json has truncate false")},
+      {Ramp::pairs, "pairs", to_say("pairs"),
+       to_say("along the pair's number, without rounding: transformers with truncate false")},
+      {Ramp::turns, "turns", to_say("turns"),
+       to_say("along how often the pair turns within the trained context: the paper's formula")},
   };
   return ramps;
 }

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -95,9 +96,9 @@ class PostNormEdit final : public EditOf<PostNorm> {
 
 const EditKind& post_norm_edit() {
   static const EditKind kind{
-      {"post norm", "post norm", "The block",
-       "Each norm of the block moves behind its sum: norm(x + part(x)). Not how the model was trained.", PostNorm{},
-       false},
+      {"post norm", "post norm", to_say("The block"),
+       to_say("Each norm of the block moves behind its sum: norm(x + part(x)). Not how the model was trained."),
+       PostNorm{}, false},
       [](EditWords&) -> EditAction { return PostNorm{}; }};
   return kind;
 }

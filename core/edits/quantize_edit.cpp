@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -108,8 +109,9 @@ class QuantizeEdit final : public EditOf<Quantize> {
   }
   std::string needs_of_one_text() const override { return "the matrices of a block's own attention or MLP"; }
   std::string note(const HeadTarget&, const ModelInfo&, int) const override {
-    return "Rounded are the matrices of the blocks and what they multiply; embeddings, norms, experts and the last "
-           "layer are not. What is read off the weights alone (OV and QK circuits) is of the unrounded ones.";
+    return said(
+        "Rounded are the matrices of the blocks and what they multiply; embeddings, norms, experts and the last "
+        "layer are not. What is read off the weights alone (OV and QK circuits) is of the unrounded ones.");
   }
 };
 }  // namespace
@@ -118,13 +120,15 @@ const EditKind& quantize_edit() {
   static const EditKind kind{
       {"quantize BITS weights|both tensor|vector APART",
        "quantize",
-       "Weight matrices",
-       "Weights, or weights and what they multiply, rounded to BITS bits; dimensions that reach APART stay as they are "
-       "(LLM.int8()).",
+       to_say("Weight matrices"),
+       to_say("Weights, or weights and what they multiply, rounded to BITS bits; dimensions that reach APART stay as "
+              "they are "
+              "(LLM.int8())."),
        Quantize{},
        false,
-       {{EditField::Kind::whole, "BITS", "Bits", "8 is int8; 4 leaves 15 values", 2, 8},
-        {EditField::Kind::number, "APART", "Kept apart from", "input dimensions that reach it; 0 = none", 0, 20}}},
+       {{EditField::Kind::whole, "BITS", to_say("Bits"), to_say("8 is int8; 4 leaves 15 values"), 2, 8},
+        {EditField::Kind::number, "APART", to_say("Kept apart from"),
+         to_say("input dimensions that reach it; 0 = none"), 0, 20}}},
       [](EditWords& words) -> EditAction {
         Quantize read;
         read.how.bits = words.number<int>();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -35,15 +36,15 @@ class LengthEdit final : public EditOf<ScaleByLength> {
 }  // namespace
 
 const EditKind& scale_by_length_edit() {
-  static const EditKind kind{
-      {"scale by length M",
-       "scale by length",
-       "Attention weights",
-       "Scores times ln n / ln M in a row of n keys: entropy does not grow with length.",
-       ScaleByLength{},
-       true,
-       {{EditField::Kind::whole, "M", "Trained length", "tokens of a row that stays as it is", 2, 4096, true}}},
-      [](EditWords& words) -> EditAction { return ScaleByLength{words.number<int>()}; }};
+  static const EditKind kind{{"scale by length M",
+                              "scale by length",
+                              to_say("Attention weights"),
+                              to_say("Scores times ln n / ln M in a row of n keys: entropy does not grow with length."),
+                              ScaleByLength{},
+                              true,
+                              {{EditField::Kind::whole, "M", to_say("Trained length"),
+                                to_say("tokens of a row that stays as it is"), 2, 4096, true}}},
+                             [](EditWords& words) -> EditAction { return ScaleByLength{words.number<int>()}; }};
   return kind;
 }
 

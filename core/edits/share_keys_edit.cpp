@@ -7,6 +7,7 @@
 
 #include "core/attention/key_sharing.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -53,11 +54,11 @@ const EditKind& share_keys_edit() {
   static const EditKind kind{
       {"share keys GROUPS",
        "share keys",
-       "Keys and values",
-       "Keys and values of heads become the mean of their group: fewer to keep (GQA, MQA).",
+       to_say("Keys and values"),
+       to_say("Keys and values of heads become the mean of their group: fewer to keep (GQA, MQA)."),
        ShareKeys{},
        false,
-       {{EditField::Kind::whole, "GROUPS", "Groups", "1: all heads share keys and values", 1, 16}}},
+       {{EditField::Kind::whole, "GROUPS", to_say("Groups"), to_say("1: all heads share keys and values"), 1, 16}}},
       [](EditWords& words) -> EditAction { return ShareKeys{words.number<int>()}; }};
   return kind;
 }

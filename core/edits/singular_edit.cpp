@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -196,14 +197,15 @@ const EditKind& singular_edit() {
   static const EditKind kind{
       {"singular q|k|v|o|mlp_in|mlp_gate|mlp_out FIRST..LAST=Z …",
        "singular",
-       "Weight matrices",
-       "Singular values of a weight matrix times Z; 1 is the largest, 9.. all from the ninth on (Transformer²).",
+       to_say("Weight matrices"),
+       to_say(
+           "Singular values of a weight matrix times Z; 1 is the largest, 9.. all from the ninth on (Transformer²)."),
        ScaleSingular{},
        false,
        {{EditField::Kind::line,
          "FIRST..LAST=Z …",
-         "Scales",
-         "1=0 takes the largest value out, 1..4=0.5 halves four, 9..=0 the rest",
+         to_say("Scales"),
+         to_say("1=0 takes the largest value out, 1..4=0.5 halves four, 9..=0 the rest"),
          0,
          0,
          false,

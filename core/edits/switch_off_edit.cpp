@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -80,8 +81,8 @@ class SwitchOffEdit final : public EditOf<SwitchOff> {
 
 const EditKind& switch_off_edit() {
   static const EditKind kind{
-      {"switch off attention | mlp | ln1 | ln2", "switch off", "The block",
-       "A part of the block adds nothing; a norm passes on what it is given.", SwitchOff{}, false},
+      {"switch off attention | mlp | ln1 | ln2", "switch off", to_say("The block"),
+       to_say("A part of the block adds nothing; a norm passes on what it is given."), SwitchOff{}, false},
       [](EditWords& words) -> EditAction { return SwitchOff{words.one_of(parts)}; }};
   return kind;
 }

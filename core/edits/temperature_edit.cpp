@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_step.h"
 
@@ -35,11 +36,11 @@ const EditKind& temperature_edit() {
   static const EditKind kind{
       {"temperature TAU",
        "temperature",
-       "Attention weights",
-       "Scores are divided by TAU: below 1 sharper, above 1 flatter.",
+       to_say("Attention weights"),
+       to_say("Scores are divided by TAU: below 1 sharper, above 1 flatter."),
        SetTemperature{0.5},
        true,
-       {{EditField::Kind::number, "TAU", "Temperature", "1 is the model's own", 0.05, 20, true}}},
+       {{EditField::Kind::number, "TAU", to_say("Temperature"), to_say("1 is the model's own"), 0.05, 20, true}}},
       [](EditWords& words) -> EditAction { return SetTemperature{words.number<double>()}; }};
   return kind;
 }

@@ -10,6 +10,7 @@
 
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -117,7 +118,7 @@ class WeightEdit final : public EditOf<SetWeight> {
   std::string note(const HeadTarget&, const ModelInfo& model, int tokens) const override {
     if (model.objective != Objective::next_token) return "";
     if (from_end(value().key, tokens) <= from_end(value().query, tokens)) return "";
-    return fmt::format("weight {} {}: the row sees a later token", value().query, value().key);
+    return say("weight {} {}: the row sees a later token", value().query, value().key);
   }
   bool row_by_row(int) const override { return value().query >= 0 && value().key >= 0 && value().key <= value().query; }
   bool writes_weights() const override { return true; }
@@ -126,19 +127,20 @@ class WeightEdit final : public EditOf<SetWeight> {
 
 const EditKind& weight_edit() {
   using Kind = EditField::Kind;
-  static const EditKind kind{{"weight QUERY KEY VALUE",
-                              "weight",
-                              "Attention weights",
-                              "One weight of one row; the others share the rest.",
-                              SetWeight{-1, 0, 0.5},
-                              true,
-                              {{Kind::position, "QUERY", "Row", "the token that looks"},
-                               {Kind::position, "KEY", "Key", "the token that it looks at"},
-                               {Kind::number, "VALUE", "Weight", "the others of the row share what is left", 0, 1}}},
-                             [](EditWords& words) -> EditAction {
-                               const int query = words.number<int>(), key = words.number<int>();
-                               return SetWeight{query, key, words.number<double>()};
-                             }};
+  static const EditKind kind{
+      {"weight QUERY KEY VALUE",
+       "weight",
+       to_say("Attention weights"),
+       to_say("One weight of one row; the others share the rest."),
+       SetWeight{-1, 0, 0.5},
+       true,
+       {{Kind::position, "QUERY", to_say("Row"), to_say("the token that looks")},
+        {Kind::position, "KEY", to_say("Key"), to_say("the token that it looks at")},
+        {Kind::number, "VALUE", to_say("Weight"), to_say("the others of the row share what is left"), 0, 1}}},
+      [](EditWords& words) -> EditAction {
+        const int query = words.number<int>(), key = words.number<int>();
+        return SetWeight{query, key, words.number<double>()};
+      }};
   return kind;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/mask_edit.h"
 #include "core/edits/position_rows.h"
 #include "core/metrics/metric.h"
@@ -82,13 +83,13 @@ std::vector<double> masked_losses(const LoadedModel& model, std::span<const std:
 std::string_view title_of(CachePolicy policy) {
   switch (policy) {
     case CachePolicy::whole:
-      return "whole cache";
+      return to_say("whole cache");
     case CachePolicy::window:
-      return "window only";
+      return to_say("window only");
     case CachePolicy::sinks:
-      return "window and sinks";
+      return to_say("window and sinks");
     case CachePolicy::recompute:
-      return "recomputed window";
+      return to_say("recomputed window");
   }
   return "";
 }

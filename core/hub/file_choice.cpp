@@ -12,6 +12,7 @@
 #include "core/base/excerpt.h"
 #include "core/base/memory.h"
 #include "core/base/nearest_names.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -119,10 +120,11 @@ FileChoice choose_files(const HubModel& model, const std::vector<std::string>& p
   };
   if (!weights.front().name.ends_with(".gguf")) {
     if (!has("config.json") && !has("adapter_config.json"))
-      choice.remarks.push_back("It has no config.json: its shape is not known, and it will not open by itself.");
+      choice.remarks.push_back(said("It has no config.json: its shape is not known, and it will not open by itself."));
     else if (std::ranges::none_of(tokenizers, has) && !has("adapter_config.json"))
       choice.remarks.push_back(
-          "It has no tokenizer: to type text, put the tokenizer.json that it was trained with beside its config.json.");
+          said("It has no tokenizer: to type text, put the tokenizer.json that it was trained with beside its "
+               "config.json."));
   }
   choice.files.insert(choice.files.end(), weights.begin(), weights.end());
   return choice;

@@ -11,6 +11,7 @@
 
 #include "core/base/excerpt.h"
 #include "core/base/json.h"
+#include "core/base/words.h"
 #include "core/hub/digest.h"
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
@@ -93,7 +94,7 @@ void HubTries::failed(const HttpError& error) {
   if (!error.transient || in_a_row_ >= patience_.tries || all_ >= patience_.most) throw error;
   const double doubled = patience_.first_wait * static_cast<double>(1 << std::min(in_a_row_ - 1, 20));
   const double seconds = std::max(std::min(doubled, patience_.longest_wait), std::min(error.wait, 60.0));
-  if (waiting_) waiting_(fmt::format("{}; trying again", error.found));
+  if (waiting_) waiting_(say("{}; trying again", error.found));
   std::mutex lock;
   std::condition_variable_any stopped;
   std::unique_lock hold(lock);

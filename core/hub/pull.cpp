@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/memory.h"
+#include "core/base/words.h"
 #include "core/hub/cache_entry.h"
 #include "core/hub/digest.h"
 #include "core/hub/file_choice.h"
@@ -153,8 +154,8 @@ class Pull {
       pulled.bytes = size_of(at);
       pulled.tag = fs::is_symlink(at, gone) ? fs::read_symlink(at, gone).filename().string() : "";
       if (file.size && *file.size != pulled.bytes)
-        out_.remarks.push_back(fmt::format("{} has {} bytes, at the hub it has {}: to fetch it again, remove it.",
-                                           at.string(), pulled.bytes, *file.size));
+        out_.remarks.push_back(say("{} has {} bytes, at the hub it has {}: to fetch it again, remove it.", at.string(),
+                                   pulled.bytes, *file.size));
       return pulled;
     }
     tell(PullProgress::Phase::asking);
@@ -167,7 +168,7 @@ class Pull {
         at_.file_total = facts.size.value_or(at_.file_total);
         entry_->make_folders(model_.commit, file.name);
         const CacheLock lock(entry_->lock(facts.tag), stop_, [this] {
-          at_.remark = "another program fetches this file";
+          at_.remark = said("another program fetches this file");
           tell(PullProgress::Phase::waiting);
         });
         if (fs::is_regular_file(entry_->blob(facts.tag), gone)) {
@@ -246,8 +247,8 @@ class Pull {
   void check(GrowingFile& out, const fs::path& part, const std::string& tag, const std::string& where, bool whole) {
     const DigestKind kind = digest_kind(tag);
     if (kind == DigestKind::none) {
-      out_.remarks.push_back(where + " could not be checked: the server calls it " + excerpt(tag, 70) +
-                             ", which is no digest.");
+      out_.remarks.push_back(
+          say("{} could not be checked: the server calls it {}, which is no digest.", where, excerpt(tag, 70)));
       return;
     }
     tell(PullProgress::Phase::checking);

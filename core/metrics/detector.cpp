@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/metric.h"
 
@@ -95,15 +96,15 @@ std::vector<Detection> detect_all(const Trace& trace, const CellPattern& pattern
 
 const std::vector<DetectorPreset>& detector_presets() {
   static const std::vector<DetectorPreset> all = {
-      {"previous_token", "previous token", "k == q - 1"},
-      {"self_attention", "self", "k == q"},
-      {"sink", "first token (sink)", "k == 0 and q > 0"},
-      {"duplicate_token", "duplicate token", "token[k] == token[q] and k < q"},
-      {"prefix_matching", "induction (prefix matching)", "token[k - 1] == token[q] and k <= q"},
-      {"after_same", "the token before earlier copies", "token[k + 1] == token[q] and k + 1 < q"},
-      {"local", "near: at most 4 back", "0 <= q - k <= 4"},
-      {"far_start", "far back, at the beginning", "k < 4 and q - k > 8"},
-      {"every_other", "every second token", "(q - k) % 2 == 0 and k < q"},
+      {"previous_token", to_say("previous token"), "k == q - 1"},
+      {"self_attention", to_say("self"), "k == q"},
+      {"sink", to_say("first token (sink)"), "k == 0 and q > 0"},
+      {"duplicate_token", to_say("duplicate token"), "token[k] == token[q] and k < q"},
+      {"prefix_matching", to_say("induction (prefix matching)"), "token[k - 1] == token[q] and k <= q"},
+      {"after_same", to_say("the token before earlier copies"), "token[k + 1] == token[q] and k + 1 < q"},
+      {"local", to_say("near: at most 4 back"), "0 <= q - k <= 4"},
+      {"far_start", to_say("far back, at the beginning"), "k < 4 and q - k > 8"},
+      {"every_other", to_say("every second token"), "(q - k) % 2 == 0 and k < q"},
   };
   return all;
 }

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 #include "core/metrics/chance_bound.h"
@@ -215,21 +216,21 @@ std::string beside_chance(const HeadVerdict& verdict) {
   const double ratio = verdict.chance > 0 ? verdict.score / verdict.chance : std::numeric_limits<double>::quiet_NaN();
   std::string text;
   if (!std::isnan(verdict.chance))
-    text = verdict.weak && !std::isnan(ratio) ? fmt::format("weak: {:.1f} × chance {:.3f}, ", ratio, verdict.chance)
-                                              : fmt::format("chance {:.3f}, ", verdict.chance);
-  if (!std::isnan(verdict.by_distance)) text += fmt::format("by distance {:.3f}, ", verdict.by_distance);
+    text = verdict.weak && !std::isnan(ratio) ? say("weak: {:.1f} × chance {:.3f}, ", ratio, verdict.chance)
+                                              : say("chance {:.3f}, ", verdict.chance);
+  if (!std::isnan(verdict.by_distance)) text += say("by distance {:.3f}, ", verdict.by_distance);
   text += sureness(verdict);
   // A weak class may well score enough, on too little evidence.
   const bool scores = verdict.weak && verdict.margin >= 1;
   if (scores && verdict.rows < verdict.rule->rows_at_least)
-    text += ": too few rows";
+    text += said(": too few rows");
   else if (scores && verdict.p > verdict.rule->p_at_most)
-    text += ": not sure enough";
+    text += said(": not sure enough");
   return text;
 }
 
 std::string sureness(const HeadVerdict& verdict) {
-  const std::string rows = fmt::format("{} {}", verdict.rows, verdict.rows == 1 ? "row" : "rows");
+  const std::string rows = fmt::format("{} {}", verdict.rows, verdict.rows == 1 ? said("row") : said("rows"));
   constexpr double least = 30;  // digits beyond say nothing
   const double digits = std::floor(std::min(-std::log10(verdict.p), least));
   return digits >= 1 ? fmt::format("{}, p ≤ 1e-{}", rows, digits) : rows;  // NaN: no p
@@ -344,8 +345,8 @@ std::string not_measurable(const MetricInput& head, const std::vector<ClassRule>
     list += (list.empty() ? "" : "; ") + rule.title;
   }
   if (between_words.empty()) return titles;
-  return titles + (titles.empty() ? "" : "; ") + "links between words, which are told of English alone (" +
-         between_words + ")";
+  return titles + (titles.empty() ? "" : "; ") +
+         say("links between words, which are told of English alone ({})", between_words);
 }
 
 }  // namespace headscope

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/mass.h"
 #include "core/metrics/metric.h"
@@ -351,79 +352,91 @@ constexpr Metric row_of_any_weights(std::string_view id, std::string_view title,
 
 // Sums written Σ_k run over the keys a query sees, means over all query rows unless the formula says which.
 constexpr Metric table[] = {
-    row<entropy>("entropy", "Entropy", "nats", infinity, "mean over queries of −Σ_k p ln p", clark),
-    row<entropy_normalized>("entropy_normalized", "Entropy, share of the possible", "", 1,
-                            "mean of (−Σ_k p ln p) / ln(visible keys) over queries that see at least two keys", clark),
-    row<entropy_without_sink>("entropy_without_sink", "Entropy without the first token", "nats", infinity,
-                              "entropy of rows renormalised without key 0, over queries with weight elsewhere", xiao),
-    row<effective_tokens>("effective_tokens", "Effective tokens", "tokens", infinity, "mean over queries of e^entropy",
-                          ""),
-    row<max_weight>("max_weight", "Largest weight", "", 1, "mean over queries of max_k p", ""),
-    row<sink>("sink", "Sink: first token", "", 1, "mean of p(key 0) over queries 1…", xiao, sink_cells),
-    row<sink_first_k>("sink_first_k", "Sink: first 4 tokens", "", 1, "mean of Σ p(keys 0…3) over queries 4…", xiao,
-                      sink_first_k_cells),
-    row_of_one_text<mean_distance>("mean_distance", "Mean distance", "tokens", infinity,
-                                   "mean over queries of Σ_k p |query − key|", vig),
-    row_of_one_text<self_attention>("self_attention", "Self", "", 1, "mean of p(key = query)", clark, self_cells),
-    row_of_one_text<previous_token>("previous_token", "Previous token", "", 1,
-                                    "mean of p(key = query − 1) over queries 1…", clark, previous_cells),
-    row_of_one_text<next_token>("next_token", "Next token", "", 1,
-                                "mean of p(key = query + 1) over queries that see that key: encoders", clark,
+    row<entropy>("entropy", to_say("Entropy"), to_say("nats"), infinity, to_say("mean over queries of −Σ_k p ln p"),
+                 clark),
+    row<entropy_normalized>("entropy_normalized", to_say("Entropy, share of the possible"), "", 1,
+                            to_say("mean of (−Σ_k p ln p) / ln(visible keys) over queries that see at least two keys"),
+                            clark),
+    row<entropy_without_sink>(
+        "entropy_without_sink", to_say("Entropy without the first token"), to_say("nats"), infinity,
+        to_say("entropy of rows renormalised without key 0, over queries with weight elsewhere"), xiao),
+    row<effective_tokens>("effective_tokens", to_say("Effective tokens"), to_say("tokens"), infinity,
+                          to_say("mean over queries of e^entropy"), ""),
+    row<max_weight>("max_weight", to_say("Largest weight"), "", 1, to_say("mean over queries of max_k p"), ""),
+    row<sink>("sink", to_say("Sink: first token"), "", 1, to_say("mean of p(key 0) over queries 1…"), xiao, sink_cells),
+    row<sink_first_k>("sink_first_k", to_say("Sink: first 4 tokens"), "", 1,
+                      to_say("mean of Σ p(keys 0…3) over queries 4…"), xiao, sink_first_k_cells),
+    row_of_one_text<mean_distance>("mean_distance", to_say("Mean distance"), to_say("tokens"), infinity,
+                                   to_say("mean over queries of Σ_k p |query − key|"), vig),
+    row_of_one_text<self_attention>("self_attention", to_say("Self"), "", 1, to_say("mean of p(key = query)"), clark,
+                                    self_cells),
+    row_of_one_text<previous_token>("previous_token", to_say("Previous token"), "", 1,
+                                    to_say("mean of p(key = query − 1) over queries 1…"), clark, previous_cells),
+    row_of_one_text<next_token>("next_token", to_say("Next token"), "", 1,
+                                to_say("mean of p(key = query + 1) over queries that see that key: encoders"), clark,
                                 next_cells),
-    row_of_one_text<fixed_offset>(
-        "fixed_offset", "Fixed offset", "", 1,
-        "largest mean of p(key = query − d) over distances d other than −1, 0 and 1 that at least half of the queries "
-        "see",
-        clark, offset_cells, offsets_tried),
-    {"fixed_offset_at", "Fixed offset: distance", "tokens", -infinity, infinity, "the d whose mean weight is largest",
-     clark, of_one_text<fixed_offset_at>, no_chance, offset_cells, true, true},
-    row_of_one_text<local>("local", "Local", "", 1,
-                           "mean of Σ p(|query − key| ≤ 4) over queries that see keys farther away", vig, local_cells),
-    row_of_one_text<duplicate_token>("duplicate_token", "Duplicate token", "", 1,
-                                     "mean of Σ p(earlier keys with the query's token) over queries that have any",
-                                     "Wang et al., Interpretability in the Wild, 2022", duplicate_cells),
+    row_of_one_text<fixed_offset>("fixed_offset", to_say("Fixed offset"), "", 1,
+                                  to_say("largest mean of p(key = query − d) over distances d other than −1, 0 and 1 "
+                                         "that at least half of the queries "
+                                         "see"),
+                                  clark, offset_cells, offsets_tried),
+    {"fixed_offset_at", to_say("Fixed offset: distance"), to_say("tokens"), -infinity, infinity,
+     to_say("the d whose mean weight is largest"), clark, of_one_text<fixed_offset_at>, no_chance, offset_cells, true,
+     true},
+    row_of_one_text<local>("local", to_say("Local"), "", 1,
+                           to_say("mean of Σ p(|query − key| ≤ 4) over queries that see keys farther away"), vig,
+                           local_cells),
+    row_of_one_text<duplicate_token>(
+        "duplicate_token", to_say("Duplicate token"), "", 1,
+        to_say("mean of Σ p(earlier keys with the query's token) over queries that have any"),
+        "Wang et al., Interpretability in the Wild, 2022", duplicate_cells),
     row_of_one_text<prefix_matching>(
-        "prefix_matching", "Prefix matching (induction)", "", 1,
-        "mean of Σ p(keys right after earlier occurrences of the query's token) over queries that have any", olsson,
-        induction_cells),
-    on_columns(row<separator>("separator", "Separators", "", 1,
-                              "mean of Σ p(keys that end a text or part two: [SEP], </s> …) over queries that see any",
-                              clark, separator_cells),
-               separator_columns),
-    on_columns(row<punctuation>("punctuation", "Punctuation", "", 1,
-                                "mean of Σ p(punctuation) over queries that see any", clark, punctuation_cells),
+        "prefix_matching", to_say("Prefix matching (induction)"), "", 1,
+        to_say("mean of Σ p(keys right after earlier occurrences of the query's token) over queries that have any"),
+        olsson, induction_cells),
+    on_columns(
+        row<separator>("separator", to_say("Separators"), "", 1,
+                       to_say("mean of Σ p(keys that end a text or part two: [SEP], </s> …) over queries that see any"),
+                       clark, separator_cells),
+        separator_columns),
+    on_columns(row<punctuation>("punctuation", to_say("Punctuation"), "", 1,
+                                to_say("mean of Σ p(punctuation) over queries that see any"), clark, punctuation_cells),
                punctuation_columns),
-    row_of_relation<WordRelation::subject>("verb_to_subject", "Verb → subject",
-                                           "mean of Σ p(subject) over verbs whose "
-                                           "subject the rules for English words tell"),
-    row_of_relation<WordRelation::determiner>("noun_to_determiner", "Noun → determiner",
-                                              "mean of Σ p(its article or the like) over nouns that have one"),
-    row_of_relation<WordRelation::adjective>("adjective_to_noun", "Adjective → noun",
-                                             "mean of Σ p(its noun, which stands ahead) over adjectives before nouns: "
-                                             "encoders"),
-    row_of_relation<WordRelation::preposition_object>("preposition_to_noun", "Preposition → noun",
-                                                      "mean of Σ p(its noun, which stands ahead) over prepositions: "
-                                                      "encoders"),
-    row_of_relation<WordRelation::object_preposition>("noun_to_preposition", "Noun → preposition",
-                                                      "mean of Σ p(its preposition) over nouns behind one"),
-    row_of_relation<WordRelation::object>("object_to_verb", "Object → verb",
-                                          "mean of Σ p(its verb) over nouns right behind a verb"),
-    row_of_relation<WordRelation::antecedent>("pronoun_to_antecedent", "Pronoun → whom it means",
-                                              "mean of Σ p(earlier mentions of the person of that sex named last) over "
-                                              "he, him, his, she, her"),
+    row_of_relation<WordRelation::subject>("verb_to_subject", to_say("Verb → subject"),
+                                           to_say("mean of Σ p(subject) over verbs whose "
+                                                  "subject the rules for English words tell")),
+    row_of_relation<WordRelation::determiner>("noun_to_determiner", to_say("Noun → determiner"),
+                                              to_say("mean of Σ p(its article or the like) over nouns that have one")),
+    row_of_relation<WordRelation::adjective>(
+        "adjective_to_noun", to_say("Adjective → noun"),
+        to_say("mean of Σ p(its noun, which stands ahead) over adjectives before nouns: "
+               "encoders")),
+    row_of_relation<WordRelation::preposition_object>(
+        "preposition_to_noun", to_say("Preposition → noun"),
+        to_say("mean of Σ p(its noun, which stands ahead) over prepositions: "
+               "encoders")),
+    row_of_relation<WordRelation::object_preposition>("noun_to_preposition", to_say("Noun → preposition"),
+                                                      to_say("mean of Σ p(its preposition) over nouns behind one")),
+    row_of_relation<WordRelation::object>("object_to_verb", to_say("Object → verb"),
+                                          to_say("mean of Σ p(its verb) over nouns right behind a verb")),
+    row_of_relation<WordRelation::antecedent>(
+        "pronoun_to_antecedent", to_say("Pronoun → whom it means"),
+        to_say("mean of Σ p(earlier mentions of the person of that sex named last) over "
+               "he, him, his, she, her")),
     on_columns(row_of_one_text<rare_words>(
-                   "rare_words", "Rare words", "", 1,
-                   "mean of Σ p(tokens of words that stand once in this text, its first token apart) over "
-                   "queries that see any",
+                   "rare_words", to_say("Rare words"), "", 1,
+                   to_say("mean of Σ p(tokens of words that stand once in this text, its first token apart) over "
+                          "queries that see any"),
                    correia, rare_cells),
                rare_columns),
-    row_of_one_text<own_sentence>("own_sentence", "Own sentence", "", 1,
-                                  "mean of Σ p(keys of the query's sentence) over queries that see other sentences",
-                                  correia, sentence_cells),
-    row_of_any_weights<row_mass_mean>("row_mass", "Row mass", infinity,
-                                      "mean over queries of Σ_k weight; 1 for probabilities"),
-    row<column_mass_top>("column_mass", "Most attended token", "", 1, "max over keys of Σ_q p / number of queries", "",
-                         top_column_cells, columns_tried),
+    row_of_one_text<own_sentence>(
+        "own_sentence", to_say("Own sentence"), "", 1,
+        to_say("mean of Σ p(keys of the query's sentence) over queries that see other sentences"), correia,
+        sentence_cells),
+    row_of_any_weights<row_mass_mean>("row_mass", to_say("Row mass"), infinity,
+                                      to_say("mean over queries of Σ_k weight; 1 for probabilities")),
+    row<column_mass_top>("column_mass", to_say("Most attended token"), "", 1,
+                         to_say("max over keys of Σ_q p / number of queries"), "", top_column_cells, columns_tried),
 };
 
 }  // namespace
@@ -434,9 +447,9 @@ bool has_probabilities(const AttentionMap& map) {
 
 std::string why_silent(const Metric& metric, const AttentionMap& map) {
   if (metric.one_text && map.place().between_texts)
-    return std::string(metric.title) + " compares places within one text; queries and keys of this map are of two.";
+    return say("{} compares places within one text; queries and keys of this map are of two.", said_view(metric.title));
   if (!metric.any_weights && !has_probabilities(map))
-    return std::string(metric.title) + " takes rows for probabilities, which the weights of this map are not.";
+    return say("{} takes rows for probabilities, which the weights of this map are not.", said_view(metric.title));
   return "";
 }
 

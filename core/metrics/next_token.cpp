@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -130,10 +131,11 @@ NextToken most_probable(const Trace& trace, int query) {
 }
 
 const PredictionWords& prediction_words(Objective objective) {
-  static constexpr PredictionWords next{"next token", "after the last token",
-                                        "mean of −ln p(token | what came before)"},
-      masked{"masked token", "at the first masked token", "mean of −ln p(masked token | what the model saw)"};
-  static constexpr PredictionWords classes{"class", "of the picture", "−ln p(class | picture)"};
+  static constexpr PredictionWords next{to_say("next token"), to_say("after the last token"),
+                                        to_say("mean of −ln p(token | what came before)")},
+      masked{to_say("masked token"), to_say("at the first masked token"),
+             to_say("mean of −ln p(masked token | what the model saw)")};
+  static constexpr PredictionWords classes{to_say("class"), to_say("of the picture"), to_say("−ln p(class | picture)")};
   if (objective == Objective::image_class) return classes;
   return objective == Objective::next_token ? next : masked;
 }

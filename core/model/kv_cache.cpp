@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -16,25 +17,25 @@ CachedNumbers kept_numbers(const ModelDims& d) {
   if (d.state_space()) {
     const int b = d.state_groups * d.d_state;
     out.numbers = static_cast<std::uint64_t>(d.convolved) + static_cast<std::uint64_t>(d.d_inner + d.lanes + b);
-    out.words = "convolved + d_inner + lanes + groups · d_state, to go back to any token";
+    out.words = said("convolved + d_inner + lanes + groups · d_state, to go back to any token");
     out.sum = fmt::format("{} + {} + {} + {} · {}", d.convolved, d.d_inner, d.lanes, d.state_groups, d.d_state);
     return out;
   }
   out.numbers = static_cast<std::uint64_t>(d.kv_heads) * static_cast<std::uint64_t>(d.d_head + value);
   if (value == d.d_head) {
-    out.words = "2 · key heads · d_head";
+    out.words = said("2 · key heads · d_head");
     out.sum = fmt::format("2 · {} · {}", d.kv_heads, d.d_head);
   } else {
-    out.words = "key heads · (d_head + d_value)";
+    out.words = said("key heads · (d_head + d_value)");
     out.sum = fmt::format("{} · ({} + {})", d.kv_heads, d.d_head, value);
   }
   return out;
 }
 
 CachedNumbers needed_numbers(const ModelConfig& c) {
-  if (c.state_space) return {0, "a state, as large for a text of any length", "0"};
+  if (c.state_space) return {0, said("a state, as large for a text of any length"), "0"};
   if (!c.latent()) return kept_numbers(c.dims);
-  return {static_cast<std::uint64_t>(c.cached_numbers()), "latent + dimensions of the key that turn",
+  return {static_cast<std::uint64_t>(c.cached_numbers()), said("latent + dimensions of the key that turn"),
           fmt::format("{} + {}", c.dims.kv_latent, c.rotary.width)};
 }
 
@@ -43,7 +44,7 @@ CachedNumbers state_numbers(const ModelConfig& c) {
   const ModelDims& d = c.dims;
   const auto u = [](int n) { return static_cast<std::uint64_t>(n); };
   return {u(d.d_inner) * u(d.d_state) + u(d.convolved) * u(c.state_space->convolution - 1),
-          "d_inner · d_state + convolved · (convolution − 1)",
+          said("d_inner · d_state + convolved · (convolution − 1)"),
           fmt::format("{} · {} + {} · {}", d.d_inner, d.d_state, d.convolved, c.state_space->convolution - 1)};
 }
 

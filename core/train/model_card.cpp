@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 #include "core/metrics/metric.h"
 #include "core/metrics/shares.h"
 #include "core/train/backcopy_task.h"
@@ -22,12 +23,12 @@ struct LinkScore {
   const char *id, *title;
   LinkKind kind;
 };
-constexpr LinkScore link_scores[] = {{"verb_to_subject", "verb → subject", LinkKind::subject},
-                                     {"pronoun_to_antecedent", "pronoun → antecedent", LinkKind::antecedent},
-                                     {"noun_to_determiner", "noun → determiner", LinkKind::determiner},
-                                     {"to_earlier_occurrence", "name → earlier", LinkKind::occurrence},
-                                     {"song_to_continuation", "song → what followed", LinkKind::continuation}};
-constexpr const char* metric_scores[][2] = {{"previous_token", "previous token"},
+constexpr LinkScore link_scores[] = {{"verb_to_subject", to_say("verb → subject"), LinkKind::subject},
+                                     {"pronoun_to_antecedent", to_say("pronoun → antecedent"), LinkKind::antecedent},
+                                     {"noun_to_determiner", to_say("noun → determiner"), LinkKind::determiner},
+                                     {"to_earlier_occurrence", to_say("name → earlier"), LinkKind::occurrence},
+                                     {"song_to_continuation", to_say("song → what followed"), LinkKind::continuation}};
+constexpr const char* metric_scores[][2] = {{"previous_token", to_say("previous token")},
                                             {"duplicate_token", "duplicate"},
                                             {"prefix_matching", "induction"},
                                             {"sink", "sink"}};
@@ -136,7 +137,7 @@ const std::vector<ScoreColumn>& score_columns(const std::string& task_kind) {
     return columns;
   }();
   static const std::vector<ScoreColumn> metrics_only(all.begin() + std::size(link_scores), all.end());
-  static const std::vector<ScoreColumn> seeing{{"object", "CLS → shape"}};
+  static const std::vector<ScoreColumn> seeing{{"object", to_say("CLS → shape")}};
   if (task_kind == "shapes") return seeing;
   return TaskSettings{.kind = task_kind}.reads_bytes() ? metrics_only : all;
 }

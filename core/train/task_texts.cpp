@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/utf8.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -153,16 +154,16 @@ std::vector<TaskTexts> drawn_tasks(const Grammar& grammar, const TaskCounts& cou
   const std::string about_exchanged =
       fmt::format("{} pairs of frequent words exchanged: {} …", pairs.size(), exchanged);
   std::vector<Kind> kinds = {
-      {"bare", "the language's texts without determiners (a, the, his, three …)",
+      {"bare", to_say("the language's texts without determiners (a, the, his, three …)"),
        [&](const std::string& text) {
          std::string made = without_determiners(text, grammar);
          return made == text ? std::string() : made;
        }},
-      {"twice", "every word said twice", [](const std::string& text) { return said_twice(text); }},
+      {"twice", to_say("every word said twice"), [](const std::string& text) { return said_twice(text); }},
       {"exchanged", about_exchanged.c_str(), [&](const std::string& text) { return with_exchanged(text, pairs); }}};
   if (asking * 20 >= looked_at)
     kinds.push_back(
-        {"questions", "texts of the language that ask a question, as it writes them",
+        {"questions", to_say("texts of the language that ask a question, as it writes them"),
          [](const std::string& text) { return text.find('?') == std::string::npos ? std::string() : text; }});
   std::vector<TaskTexts> out;
   for (std::size_t k = 0; k < kinds.size(); ++k) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/words.h"
 #include "core/train/translation.h"
 #include "core/train/trial.h"
 
@@ -27,23 +28,23 @@ Recipe small_recipe(const std::string& name, TaskSettings task, int context) {
 }
 
 std::vector<Contestant> attention_and_states(const Recipe& recipe) {
-  return {{"attention", recipe},
-          {"linear recurrence", recipe, transformer({0, 1, 2})},
-          {"hybrid", recipe, transformer({0})}};
+  return {{to_say("attention"), recipe},
+          {to_say("linear recurrence"), recipe, transformer({0, 1, 2})},
+          {to_say("hybrid"), recipe, transformer({0})}};
 }
 
 /// What both trials of copying say alike.
 TrialPlan copying_plan() {
   TrialPlan plan;
-  plan.size_title = "characters to copy";
+  plan.size_title = to_say("characters to copy");
   plan.sizes = {8, 12, 16, 20, 24, 30};
   plan.chance = 1.0 / 95;
-  plan.score_title = "characters copied right";
-  plan.score_of = "share of those said for the second time";
-  plan.counted = "share of certain tokens that come first";
-  plan.task_details = "random printable characters, said again with a period of 8 to 30";
-  plan.kept_of =
-      "keys and values of every token where a layer attends, a state of d_head × d_head for each head where it recurs";
+  plan.score_title = to_say("characters copied right");
+  plan.score_of = to_say("share of those said for the second time");
+  plan.counted = to_say("share of certain tokens that come first");
+  plan.task_details = to_say("random printable characters, said again with a period of 8 to 30");
+  plan.kept_of = to_say(
+      "keys and values of every token where a layer attends, a state of d_head × d_head for each head where it recurs");
   return plan;
 }
 Recipe copying_recipe(const std::string& name) {
@@ -55,13 +56,13 @@ TrialPlan copying() {
   recipe.model.layers = 3;
   TrialPlan plan = copying_plan();
   plan.id = "copy";
-  plan.title = "Copying: attention and states of fixed size";
-  plan.tab = "Copying";
-  plan.question = "Random characters are said twice. How long a text can be said again?";
-  plan.answer =
+  plan.title = to_say("Copying: attention and states of fixed size");
+  plan.tab = to_say("Copying");
+  plan.question = to_say("Random characters are said twice. How long a text can be said again?");
+  plan.answer = to_say(
       "Attention finds what followed the same character and copies any length it learnt at. A recurrence has to keep "
       "the text in a state of fixed size, and mixes up the more, the longer it is. With attention in the two layers "
-      "above it the text comes back.";
+      "above it the text comes back.");
   plan.source = "Jelassi et al. 2024 (Repeat After Me), Arora et al. 2023 (Zoology)";
   plan.words =
       "state space, SSM, Mamba, recall, exact recall, associative recall, linear recurrence, retention, hybrid, "
@@ -73,12 +74,12 @@ TrialPlan copying() {
 TrialPlan heads() {
   TrialPlan plan = copying_plan();
   plan.id = "heads";
-  plan.title = "Head count: one width shared out";
-  plan.tab = "Head count";
-  plan.question = "The same width and as many weights, shared out to 1 … 32 heads. Which learn to copy?";
-  plan.answer =
+  plan.title = to_say("Head count: one width shared out");
+  plan.tab = to_say("Head count");
+  plan.question = to_say("The same width and as many weights, shared out to 1 … 32 heads. Which learn to copy?");
+  plan.answer = to_say(
       "A head's scores have rank d_head = width ÷ heads at most (Bhojanapalli et al. 2020). How few numbers still "
-      "tell 95 characters apart, and one place back from two?";
+      "tell 95 characters apart, and one place back from two?");
   plan.source = "Bhojanapalli et al. 2020 (Low-Rank Bottleneck), Michel et al. 2019";
   plan.words = "how many heads, number of heads, d_head, head width, ablation of width";
   Recipe recipe = copying_recipe("heads");
@@ -92,29 +93,31 @@ TrialPlan heads() {
 TrialPlan bottleneck() {
   TrialPlan plan;
   plan.id = "bottleneck";
-  plan.title = "One vector: what attention was invented for";
-  plan.tab = "One vector";
-  plan.question =
+  plan.title = to_say("One vector: what attention was invented for");
+  plan.tab = to_say("One vector");
+  plan.question = to_say(
       "A recurrent network reads a text, another writes its translation. Does the text fit into the one vector that is "
-      "handed over?";
-  plan.answer =
+      "handed over?");
+  plan.answer = to_say(
       "One vector holds a short text, and the less of one the longer it is, read forwards or backwards. Attention goes "
-      "back to the source for every word: long texts come out as well as short ones.";
+      "back to the source for every word: long texts come out as well as short ones.");
   plan.source = "Sutskever et al. 2014, Cho et al. 2014, Bahdanau et al. 2015 (figures 2 and 3)";
   // In the palette what comes first says most: what pages of their own are called by comes last.
   plan.words =
       "fixed vector, context vector, thought vector, long sentences, Sutskever, Cho, reversed source, GRU, accuracy "
       "against length, recurrent encoder-decoder, RNN, encoder decoder, translation, figure 3, additive attention, "
       "alignment, Bahdanau, seq2seq, sequence to sequence, without before attention, information bottleneck";
-  plan.size_title = "words of the source";
+  plan.size_title = to_say("words of the source");
   plan.sizes = {6, 10, 14, 18, 22, 26, 30};
   plan.chance = 1.0 / (target_words() + 1);  // the end is a token, too
-  plan.score_title = "words translated right";
-  plan.score_of = "share of those of the target, each at its place";
-  plan.counted = "share of the target's words that are written at their place";
-  plan.task_details = "texts of one to three sentences of an English of a hundred words, into a language made for this";
-  plan.kept_of = "the last state of the encoder where there is one vector, its state at every token with attention";
-  plan.alignment_of = "target ↓ source →";
+  plan.score_title = to_say("words translated right");
+  plan.score_of = to_say("share of those of the target, each at its place");
+  plan.counted = to_say("share of the target's words that are written at their place");
+  plan.task_details =
+      to_say("texts of one to three sentences of an English of a hundred words, into a language made for this");
+  plan.kept_of =
+      to_say("the last state of the encoder where there is one vector, its state at every token with attention");
+  plan.alignment_of = to_say("target ↓ source →");
   Recipe recipe = small_recipe(
       "bottleneck", {.kind = "translate", .seed = 1, .vocabulary = 1024, .vocabulary_stories = 1500, .sentences = 3},
       44);
@@ -124,9 +127,9 @@ TrialPlan bottleneck() {
   recipe.optimizer.learning_rate = 0.005;
   recipe.optimizer.final_learning_rate = 0.0005;
   recipe.optimizer.warmup_steps = 20;
-  plan.contestants = {{"one vector", recipe, recurrent_pair(SourceReading::one_vector)},
-                      {"one vector, reversed", recipe, recurrent_pair(SourceReading::one_vector_backwards)},
-                      {"attention", recipe, recurrent_pair(SourceReading::attention)}};
+  plan.contestants = {{to_say("one vector"), recipe, recurrent_pair(SourceReading::one_vector)},
+                      {to_say("one vector, reversed"), recipe, recurrent_pair(SourceReading::one_vector_backwards)},
+                      {to_say("attention"), recipe, recurrent_pair(SourceReading::attention)}};
   return plan;
 }
 }  // namespace

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/base/named_values.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -86,7 +87,7 @@ double ColorNorm::invert(double unit) const {
 }
 
 std::vector<Tick> ticks(const ColorNorm& norm, int count) {
-  if (norm.scale == Scale::per_row) return {{0, 0, "0"}, {0.5, 0.5, "½"}, {1, 1, "row max"}};
+  if (norm.scale == Scale::per_row) return {{0, 0, "0"}, {0.5, 0.5, "½"}, {1, 1, said("row max")}};
   const double span = norm.high - norm.low;
   if (!(span > 0) || !std::isfinite(span)) return {{0, norm.low, short_number(norm.low)}};
   if (norm.scale == Scale::log) return log_ticks(norm, count);

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -24,24 +25,24 @@ struct Recipe {
 std::vector<Recipe> recipes() {
   return {
       {"inferno",
-       "Inferno",
+       to_say("Inferno"),
        false,
        {0x0F0828, 0x220F4C, 0x4B0C6B, 0x781C6D, 0xA52C60, 0xCF4446, 0xED6925, 0xFB9A06, 0xF7D03C, 0xFCFFA4}},
       {"paper",
-       "Paper",
+       to_say("Paper"),
        false,
        {0xFFFBF0, 0xFEE9C2, 0xFDCB8B, 0xFAA65E, 0xF17C4A, 0xDC5148, 0xB62F57, 0x86215F, 0x52185A, 0x1E0B38}},
       {"viridis",
-       "Viridis",
+       to_say("Viridis"),
        false,
        {0x440154, 0x482878, 0x3E4A89, 0x31688E, 0x26828E, 0x1F9E89, 0x35B779, 0x6DCD59, 0xB4DE2C, 0xFDE725}},
-      {"grey", "Grey", false, {0xFFFFFF, 0xC6C6C6, 0x919191, 0x5E5E5E, 0x303030, 0x000000}},
+      {"grey", to_say("Grey"), false, {0xFFFFFF, 0xC6C6C6, 0x919191, 0x5E5E5E, 0x303030, 0x000000}},
       {"diverging-dark",
-       "Blue, neutral, orange",
+       to_say("Blue, neutral, orange"),
        true,
        {0xA9D2FF, 0x6AA9FF, 0x3F74BD, 0x274A79, 0x24262B, 0x76431C, 0xB9651C, 0xF08A34, 0xFFC48F}},
       {"diverging-light",
-       "Blue, neutral, orange",
+       to_say("Blue, neutral, orange"),
        true,
        {0x0B3A75, 0x2566B0, 0x6699D2, 0xAFCBEA, 0xF5F4F2, 0xF3C9A2, 0xE0904C, 0xB65A12, 0x723203}},
   };

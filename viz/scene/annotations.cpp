@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -139,8 +140,8 @@ double add_color_bar(Scene& scene, const ColorBar& bar, double x, double y, doub
         {Text{{at + swatch + 6, middle + half_capital(font)}, text, font, theme.muted, Anchor::start, 0}, id, ""});
     at += room + 16;
   };
-  if (bar.masked) explain(bar.masked_text, theme.masked, "legend.masked");
-  if (bar.missing) explain(bar.missing_text, theme.missing, "legend.missing");
+  if (bar.masked) explain(said(bar.masked_text), theme.masked, "legend.masked");
+  if (bar.missing) explain(said(bar.missing_text), theme.missing, "legend.missing");
   return lower;
 }
 
@@ -157,17 +158,17 @@ double add_caption(Scene& scene, const std::string& text, double x, double y, do
 }
 
 std::string head_title(HeadId head) {
-  return fmt::format("Layer {} · Head {}", head.layer, head.head);
+  return say("Layer {} · Head {}", head.layer, head.head);
 }
 
 std::string describe_run(const Trace& trace) {
   std::string out = trace.model.name.empty() ? "" : trace.model.name + " · ";
   if (trace.merged_tokens > 0)
-    out += fmt::format("{} words of {} tokens", trace.tokens.size(), trace.merged_tokens);
+    out += say("{} words of {} tokens", trace.tokens.size(), trace.merged_tokens);
   else if (trace.between_texts())
-    out += fmt::format("{} × {} tokens", trace.query_tokens.size(), trace.tokens.size());
+    out += say("{} × {} tokens", trace.query_tokens.size(), trace.tokens.size());
   else
-    out += trace.tokens.size() == 1 ? "1 token" : fmt::format("{} tokens", trace.tokens.size());
+    out += trace.tokens.size() == 1 ? said("1 token") : say("{} tokens", trace.tokens.size());
   if (trace.text.empty()) return printable(out);
   std::string text = trace.text.substr(0, 400);
   std::replace_if(
@@ -177,16 +178,16 @@ std::string describe_run(const Trace& trace) {
 }
 
 std::string describe_weights(MapKind kind, Scale scale) {
-  const std::string what = kind == MapKind::difference  ? "change of attention weight"
-                           : kind == MapKind::effective ? "effective weight"
-                                                        : "attention weight (probability)";
+  const std::string what = kind == MapKind::difference  ? said("change of attention weight")
+                           : kind == MapKind::effective ? said("effective weight")
+                                                        : said("attention weight (probability)");
   switch (scale) {
     case Scale::linear:
-      return what + ", linear";
+      return say("{}, linear", what);
     case Scale::log:
-      return what + ", logarithmic";
+      return say("{}, logarithmic", what);
     case Scale::per_row:
-      return what + " ÷ largest of its row";
+      return say("{} ÷ largest of its row", what);
   }
   return what;
 }

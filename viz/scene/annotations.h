@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/words.h"
 #include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 #include "viz/scene/heatmap.h"
@@ -39,7 +40,7 @@ struct ColorBar {
   const Colormap* colormap = nullptr;
   double highest = 0;                    ///< largest value shown: a range that cuts it off says so
   bool masked = false, missing = false;  ///< explain these colours too …
-  std::string masked_text = "masked", missing_text = "not a number";  ///< … in these words
+  std::string masked_text = to_say("masked"), missing_text = to_say("not a number");  ///< … in these words
 };
 
 /// Draws from y downwards in [x, x + width]; returns the lower end.

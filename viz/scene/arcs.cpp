@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 #include "viz/scene/token_axis.h"
@@ -73,9 +74,9 @@ double add_legend(Scene& scene, const ThreadStyle& thread_style, double high, bo
                   const Style& style) {
   const Font font = style.theme.caption();
   const double line = std::round(15 * style.theme.text_scale), middle = y + line / 2;
-  scene.add({Text{{x, middle + half_capital(font)}, "weight", font, style.theme.muted, Anchor::start, 0},
+  scene.add({Text{{x, middle + half_capital(font)}, said("weight"), font, style.theme.muted, Anchor::start, 0},
              "legend.weight", ""});
-  double at = x + style.measure.width("weight", font) + 14;
+  double at = x + style.measure.width(said("weight"), font) + 14;
   for (const double strength : {-0.5, 0.1, 0.25, 0.5, 1.0}) {
     if (strength < 0 && !negative) continue;
     const std::string text = short_number(strength * high, 2);
@@ -128,7 +129,7 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& st
   Scene scene;
   scene.background = theme.background;
   scene.width = std::ceil(width) + 2 * edge;
-  scene.title = fmt::format("{} layer {} head {}, threads", trace.model.name, options.head.layer, options.head.head);
+  scene.title = say("{} layer {} head {}, threads", trace.model.name, options.head.layer, options.head.head);
   double y = edge;
   if (!options.bare)
     y = add_header(scene, {head_title(options.head), options.badge, describe_run(trace), options.facts}, margin, margin,
@@ -137,8 +138,8 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& st
   Font axis = theme.caption();
   axis.weight = 600;
   y = std::round(y + 14 + 15 * theme.text_scale);
-  scene.add({Text{{x0 - 7, y - 5}, "query", axis, theme.query, Anchor::end, 0}, "axis.query", ""});
-  scene.add({Text{{x1 + 7, y - 5}, "key", axis, theme.key, Anchor::start, 0}, "axis.key", ""});
+  scene.add({Text{{x0 - 7, y - 5}, said("query"), axis, theme.query, Anchor::end, 0}, "axis.query", ""});
+  scene.add({Text{{x1 + 7, y - 5}, said("key"), axis, theme.key, Anchor::start, 0}, "axis.key", ""});
   y += 4;
 
   const auto height_of = [&](Index position) { return y + (static_cast<double>(position) + 0.5) * pitch; };
@@ -177,12 +178,12 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& st
   y += tall + 12;
   y = add_legend(scene, thread_style, high, negative, edge, y, style);
 
-  std::string caption = fmt::format("{} of {} weights are {} or more{} and hold {:.0f} % of all attention",
-                                    threads.above, threads.visible, short_number(options.threshold),
-                                    negative ? " in size" : "", threads.all > 0 ? 100 * threads.mass / threads.all : 0);
-  if (options.skip_first) caption += "; key 0 is left out";
+  std::string caption = say("{} of {} weights are {} or more{} and hold {:.0f} % of all attention", threads.above,
+                            threads.visible, short_number(options.threshold), negative ? said(" in size") : "",
+                            threads.all > 0 ? 100 * threads.mass / threads.all : 0);
+  if (options.skip_first) caption += said("; key 0 is left out");
   if (threads.above > static_cast<Index>(threads.strongest.size()))
-    caption += fmt::format("; the strongest {} are drawn", threads.strongest.size());
+    caption += say("; the strongest {} are drawn", threads.strongest.size());
   caption += " · " + map_name(trace, map.id()) + (trace.source.empty() ? "" : " · " + trace.source);
   scene.description = caption;
   if (!options.bare) y = add_caption(scene, caption, margin, y + 6, width, style);

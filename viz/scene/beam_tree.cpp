@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
@@ -24,7 +25,7 @@ std::string share(double probability) {
 }
 
 const char* fate_words(Fate fate) {
-  return fate == Fate::kept ? "kept" : fate == Fate::finished ? "finished" : "dropped";
+  return fate == Fate::kept ? said("kept") : fate == Fate::finished ? said("finished") : said("dropped");
 }
 
 class TreePainter {
@@ -99,7 +100,7 @@ class TreePainter {
 
   void prompt() {
     scene_.add({Box{{beam_margin, prompt_y() - row_ / 2 + 2, width_of(0), row_ - 4}, t_.masked, {0, 0, 0, 0}, 0, 4},
-                "prompt", "where the prompt ends: all texts begin here"});
+                "prompt", said("where the prompt ends: all texts begin here")});
     text({beam_margin + 8, prompt_y() + half_capital(t_.token())},
          elided(printable(o_.prompt), t_.token(), label_of(0), style_.measure), t_.token(), t_.text);
   }
@@ -131,10 +132,10 @@ class TreePainter {
                          : kept || finished ? mix(t_.background, t_.muted, 0.16)
                                             : t_.background;
     const Color frame = way ? t_.accent : finished ? t_.value : kept ? t_.faint : Color{0, 0, 0, 0};
-    std::string tip = fmt::format("{}   {}\nprobability {} behind what it continues\nΣ ln p of {} {}: {:.4f}",
-                                  node.label, fate_words(node.fate), short_number(node.probability, 4), node.step,
-                                  node.step == 1 ? "token" : "tokens", node.sum);
-    if (node.place) tip += fmt::format("\nfinished text {}: score {:.4f}", *node.place + 1, node.score);
+    std::string tip = say("{}   {}\nprobability {} behind what it continues\nΣ ln p of {} {}: {:.4f}", node.label,
+                          fate_words(node.fate), short_number(node.probability, 4), node.step,
+                          node.step == 1 ? said("token") : said("tokens"), node.sum);
+    if (node.place) tip += say("\nfinished text {}: score {:.4f}", *node.place + 1, node.score);
     scene_.add({Box{{x, y - row_ / 2 + 2, width, row_ - 4},
                     ground,
                     frame,
@@ -142,7 +143,7 @@ class TreePainter {
                     : way        ? 1.5
                                  : 1,
                     4},
-                fmt::format("node.{}", i), tip + "\nclick to look at this text", Part{i}});
+                fmt::format("node.{}", i), tip + said("\nclick to look at this text"), Part{i}});
     const Color ink = kept || finished || way ? t_.text : t_.muted;
     text({x + 8, y + half_capital(t_.token())},
          elided(printable(node.label), t_.token(), label_of(node.step), style_.measure), t_.token(), ink);
@@ -178,16 +179,16 @@ class TreePainter {
     };
     const double half = std::round(5 * t_.text_scale);
     scene_.add({Box{{x, y - half, 18, 2 * half}, mix(t_.background, t_.muted, 0.16), t_.faint, 1, 3}, "", ""});
-    word(x + 24, "kept");
+    word(x + 24, said("kept"));
     scene_.add({Box{{x, y - half, 18, 2 * half}, mix(t_.background, t_.muted, 0.16), t_.value, 1, 3}, "", ""});
     scene_.add({Box{{x + 21, y - half, 3, 2 * half}, t_.value, {0, 0, 0, 0}, 0, 0}, "", ""});
-    word(x + 30, "finished, with its place");
+    word(x + 30, said("finished, with its place"));
     if (o_.dropped) {
       cross(x + 4, y);
-      word(x + 13, "dropped");
+      word(x + 13, said("dropped"));
     }
     scene_.add({Line{{{x, y}, {x + 18, y}}, t_.faint, heaviest_line / 2}, "", ""});
-    word(x + 24, "as heavy as the token is probable");
+    word(x + 24, said("as heavy as the token is probable"));
     return x - 18;
   }
 
@@ -215,12 +216,12 @@ Scene beam_tree_scene(const BeamTreeOptions& options, const Style& style) {
   Scene scene;
   const Theme& theme = style.theme;
   scene.background = theme.background;
-  scene.title = "beam search";
+  scene.title = said("beam search");
   scene.description = options.caption;
   double top = beam_margin;
   if (options.titled) {
     top = std::round(30 * theme.text_scale);
-    scene.add({Text{{beam_margin, top - 6}, "Beam search", theme.title(), theme.text, Anchor::start, 0}, "", ""});
+    scene.add({Text{{beam_margin, top - 6}, said("Beam search"), theme.title(), theme.text, Anchor::start, 0}, "", ""});
     if (!options.caption.empty()) {
       top += std::round(18 * theme.text_scale);
       scene.add(

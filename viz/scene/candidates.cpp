@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
@@ -24,7 +25,7 @@ const char* cut_words(Candidate::Cut cut) {
     case Candidate::Cut::top_p:
       return "top-p";
     case Candidate::Cut::greedy:
-      return "greedy";
+      return said("greedy");
     case Candidate::Cut::none:
       break;
   }
@@ -51,8 +52,8 @@ class Painter {
     double shown = 0;
     for (const Candidate& each : o_.first) shown += each.plain;
     if (o_.vocabulary > o_.first.size()) {
-      const std::string rest = fmt::format("… {} more of {}, together {} %", o_.vocabulary - o_.first.size(),
-                                           o_.vocabulary, percent(std::max(0.0, 1 - shown)));
+      const std::string rest = say("… {} more of {}, together {} %", o_.vocabulary - o_.first.size(), o_.vocabulary,
+                                   percent(std::max(0.0, 1 - shown)));
       text({rank_width_, y + row_ / 2 + half_capital(t_.caption())}, rest, t_.caption(), t_.faint);
       y += row_;
     }
@@ -62,7 +63,7 @@ class Painter {
   /// The unit interval, a stretch for each token that is drawn from, and the number that was drawn.
   double cumulative(double y) {
     const double line = std::round(15 * t_.text_scale), height = std::round(20 * t_.text_scale);
-    text({0, y + line - 4}, "CUMULATIVE DISTRIBUTION", t_.caption(), t_.muted);
+    text({0, y + line - 4}, said("CUMULATIVE DISTRIBUTION"), t_.caption(), t_.muted);
     y += line + 8;
     double sum = 0;
     std::size_t index = 0;
@@ -81,14 +82,13 @@ class Painter {
       sum += each.kept;
     }
     if (sum < 0.9995)
-      scene_.add(
-          {Box{{sum * o_.width, y, (1 - sum) * o_.width, height}, t_.masked, {0, 0, 0, 0}, 0, 0}, "stretch.rest",
-           fmt::format("{} tokens more: {} … 1", o_.kept - std::min(o_.kept, o_.first.size()), short_number(sum, 4))});
+      scene_.add({Box{{sum * o_.width, y, (1 - sum) * o_.width, height}, t_.masked, {0, 0, 0, 0}, 0, 0}, "stretch.rest",
+                  say("{} tokens more: {} … 1", o_.kept - std::min(o_.kept, o_.first.size()), short_number(sum, 4))});
     double bottom = y + height;
     if (o_.random) {
       const double x = *o_.random * o_.width;
       scene_.add({Line{{{x, y - 5}, {x, bottom + 5}}, t_.text, 2}, "random",
-                  "the seed's number for this step: the first token whose cumulative share exceeds it is taken"});
+                  said("the seed's number for this step: the first token whose cumulative share exceeds it is taken")});
       const std::string said = fmt::format("{:.4f}", *o_.random);
       const double half = style_.measure.width(said, t_.number()) / 2;
       text({std::clamp(x, half, std::max(half, o_.width - half)), bottom + 5 + line}, said, t_.number(), t_.text,
@@ -106,12 +106,12 @@ class Painter {
     const double middle = y + row_ / 2;
     const Color ground = chosen ? mix(t_.background, t_.accent, 0.22) : t_.background;
     scene_.add({Box{{0, y + 0.5, o_.width, row_ - 1}, ground, {0, 0, 0, 0}, 0, 4}, fmt::format("candidate.{}", each.id),
-                fmt::format("{} (token {}), rank {}\nprobability {}: softmax of the logits over all {} tokens\n{}\n"
-                            "click to go on with it in a new branch",
-                            each.label, each.id, rank + 1, short_number(each.plain, 5), o_.vocabulary,
-                            cut ? fmt::format("cut by {}", cut_words(each.cut))
-                                : fmt::format("drawn with {}: after temperature and cuts, divided by what is left",
-                                              short_number(each.kept, 5))),
+                say("{} (token {}), rank {}\nprobability {}: softmax of the logits over all {} tokens\n{}\n"
+                    "click to go on with it in a new branch",
+                    each.label, each.id, rank + 1, short_number(each.plain, 5), o_.vocabulary,
+                    cut ? say("cut by {}", cut_words(each.cut))
+                        : say("drawn with {}: after temperature and cuts, divided by what is left",
+                              short_number(each.kept, 5))),
                 VocabularyToken{each.id}});
     const Color ink = cut ? t_.faint : t_.text;
     text({rank_width_ - 8, middle + half_capital(t_.small_token())}, std::to_string(rank + 1), t_.small_token(),
@@ -154,11 +154,11 @@ Scene candidates_scene(const CandidatesOptions& options, const Style& style) {
   Scene scene;
   scene.background = style.theme.background;
   scene.width = options.width;
-  scene.title = "how the next token is chosen";
+  scene.title = said("how the next token is chosen");
   Painter painter(scene, options, style);
   const double line = std::round(15 * style.theme.text_scale);
   scene.add({Text{{options.width - 4, line - 4},
-                  "model → drawn from, %",
+                  said("model → drawn from, %"),
                   style.theme.caption(),
                   style.theme.faint,
                   Anchor::end,

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/arrow.h"
 #include "viz/scene/text.h"
 
@@ -26,7 +27,7 @@ Scene flow_diagram_scene(const FlowDiagram& diagram, const Style& style) {
   scene.background = theme.background;
   scene.width = diagram.width;
   scene.height = std::ceil(head + step * static_cast<double>(most));
-  scene.title = "Blocks";
+  scene.title = said("Blocks");
   for (std::size_t c = 0; c < diagram.columns.size(); ++c) {
     const FlowColumn& column = diagram.columns[c];
     const double x = each * static_cast<double>(c);

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -75,7 +76,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
   Scene scene;
   scene.background = theme.background;
   scene.width = options.width;
-  scene.title = fmt::format("{}: atlas of heads", trace.model.name);
+  scene.title = say("{}: atlas of heads", trace.model.name);
   const int wraps = (heads + columns - 1) / columns;
   double bottom = 0;
   SceneSeries numbers{options.values_title + ", in the order shown", {}, {}, {}};
@@ -87,10 +88,10 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
     bottom = std::max(bottom, rect.bottom());
     const std::string id = fmt::format("head.{}.{}", map.layer(), map.head());
     const auto mark = std::ranges::find_if(options.classes, [&](const HeadMark& m) { return m.head == map.id(); });
-    std::string tip = fmt::format("Layer {} Head {}", map.layer(), map.head());
+    std::string tip = say("Layer {} Head {}", map.layer(), map.head());
     if (mark != options.classes.end()) tip += " · " + mark->title;
     const bool out = std::ranges::find(options.taken_out, map.id()) != options.taken_out.end();
-    if (out) tip += " · taken out";
+    if (out) tip += said(" · taken out");
     if (tiles) {
       const double value = nth(options.values, order[i]);
       numbers.x.push_back(static_cast<double>(i));
@@ -98,10 +99,10 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
       numbers.labels.push_back(to_string(map.id()));
       const Color fill = std::isnan(value) ? (options.quiet_missing ? theme.masked : theme.missing)
                                            : theme.sequential->at(norm(value));
-      scene.add(
-          {Box{rect, fill, {0, 0, 0, 0}, 0, 2}, id,
-           tip + "\n" + options.values_title + " " + (std::isnan(value) ? "has no value here" : short_number(value)),
-           map.id()});
+      scene.add({Box{rect, fill, {0, 0, 0, 0}, 0, 2}, id,
+                 tip + "\n" + options.values_title + " " +
+                     (std::isnan(value) ? said("has no value here") : short_number(value)),
+                 map.id()});
     } else {
       Heatmap drawn = heatmap_of(cells[i], rect, norm, theme);
       drawn.gap = 0;
@@ -132,7 +133,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
   if (tiles) scene.series.push_back(std::move(numbers));
   const bool with_signs = std::ranges::any_of(cells, [](const MapCells& each) { return each.lowest() < 0; });
   scene.description =
-      tiles ? options.values_title : fmt::format("attention maps, {}, one scale for all heads", pooled_how(with_signs));
+      tiles ? options.values_title : say("attention maps, {}, one scale for all heads", pooled_how(with_signs));
   scene.height = std::ceil(add_legend(scene, options.classes, bottom + 6, options.width, style) + 1);
   return scene;
 }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -71,7 +72,7 @@ double add_legend(Scene& scene, const std::vector<LegendEntry>& entries, double 
   int index = 0;
   for (const LegendEntry& entry : entries) {
     const std::string text =
-        fmt::format("{} · {} {}", printable(entry.title), entry.heads, entry.heads == 1 ? "head" : "heads");
+        fmt::format("{} · {} {}", printable(entry.title), entry.heads, entry.heads == 1 ? said("head") : said("heads"));
     const double room = swatch + 6 + style.measure.width(text, font);
     if (at > x && at + room > x + width) at = x, y += line;
     const double middle = y + line / 2;
@@ -127,20 +128,20 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   const double between = 10, label_room = marks.empty() ? 0 : std::round(12 * theme.text_scale);
   const double pitch_x = w + between, pitch_y = h + between + label_room;
   const double left = std::ceil(std::max(style.measure.width(std::to_string(row_of_layer.rbegin()->first), number) + 10,
-                                         style.measure.width("layer ↓", axis) + 10));
+                                         style.measure.width(said("layer ↓"), axis) + 10));
   const double width = std::max(left + heads * pitch_x - between, narrowest * theme.text_scale);
 
   Scene scene;
   scene.background = theme.background;
   scene.width = width + 2 * margin;
-  scene.title = fmt::format("{}: all heads", trace.model.name);
-  const std::string title = fmt::format("All heads · {} {} × {} {}", rows, rows == 1 ? "layer" : "layers", heads,
-                                        heads == 1 ? "head" : "heads");
+  scene.title = say("{}: all heads", trace.model.name);
+  const std::string title = say("All heads · {} {} × {} {}", rows, rows == 1 ? said("layer") : said("layers"), heads,
+                                heads == 1 ? said("head") : said("heads"));
   double y = add_header(scene, {title, {}, describe_run(trace), {}}, margin, margin, width, style);
   const double line = std::round(15 * theme.text_scale), x = std::round(margin + left);
   y = std::round(y + 14 + 2 * line + 6);
-  scene.add({Text{{x, y - line - 10}, "head →", axis, theme.muted, Anchor::start, 0}, "axis.head", ""});
-  scene.add({Text{{x - 10, y - 8}, "layer ↓", axis, theme.muted, Anchor::end, 0}, "axis.layer", ""});
+  scene.add({Text{{x, y - line - 10}, said("head →"), axis, theme.muted, Anchor::start, 0}, "axis.head", ""});
+  scene.add({Text{{x - 10, y - 8}, said("layer ↓"), axis, theme.muted, Anchor::end, 0}, "axis.layer", ""});
   for (int head = 0; head < heads; ++head)
     scene.add({Text{{x + head * pitch_x + w / 2, y - 8}, std::to_string(head), number, theme.muted, Anchor::middle, 0},
                fmt::format("label.head.{}", head), ""});
@@ -181,7 +182,8 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   y += rows * pitch_y - between + 18;
   const Colormap* colors = is_signed(norm) ? theme.diverging : theme.sequential;
   y = add_color_bar(
-      scene, {describe_weights(kind, norm.scale) + ", one scale for all heads", norm, colors, highest, masked, missing},
+      scene,
+      {say("{}, one scale for all heads", describe_weights(kind, norm.scale)), norm, colors, highest, masked, missing},
       margin, y, width, style);
   if (!marks.empty()) y = add_legend(scene, legend_of(marks), margin, y + 8, width, style);
 

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/cell_text.h"
 #include "viz/scene/head_map_layout.h"
 #include "viz/scene/text.h"
@@ -36,8 +37,8 @@ void add_axis_titles(Scene& scene, double x, double y, const AxisPlan& side, con
   // Beside small cells the first label reaches above the map.
   const double first = side.labels.empty() ? 0 : side.labels.front().center - 0.6 * side.font.size;
   const double baseline = y - 7 + std::min(0.0, first);
-  scene.add({Text{{x - 7, baseline - line}, "key →", font, style.theme.key, Anchor::end, 0}, "axis.key", ""});
-  scene.add({Text{{x - 7, baseline}, "query ↓", font, style.theme.query, Anchor::end, 0}, "axis.query", ""});
+  scene.add({Text{{x - 7, baseline - line}, said("key →"), font, style.theme.key, Anchor::end, 0}, "axis.key", ""});
+  scene.add({Text{{x - 7, baseline}, said("query ↓"), font, style.theme.query, Anchor::end, 0}, "axis.query", ""});
 }
 
 /// The whole map, small, and in it the part that is shown.
@@ -50,8 +51,8 @@ void add_minimap(Scene& scene, const AttentionMap& map, const MapRegion& region,
   Heatmap drawn = heatmap_of(cells, rect, norm, style.theme);
   drawn.gap = 0;
   drawn.first_row = map.place().offset;
-  scene.add(
-      {std::move(drawn), "minimap", "The whole map\nclick or drag to move the part that is shown", Aside::minimap});
+  scene.add({std::move(drawn), "minimap", said("The whole map\nclick or drag to move the part that is shown"),
+             Aside::minimap});
   scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, style.theme.line, 1, 0}, "", ""});
   const double w = rect.w / columns, h = rect.h / rows;
   scene.add({Box{{rect.x + w * static_cast<double>(region.key), rect.y + h * static_cast<double>(region.query),
@@ -112,7 +113,7 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const St
   Font corner = theme.caption();
   corner.weight = 600;
   const double corner_width =
-      std::max(style.measure.width("query ↓", corner), style.measure.width("key →", corner)) + 7;
+      std::max(style.measure.width(said("query ↓"), corner), style.measure.width(said("key →"), corner)) + 7;
 
   // What the colour bar will take: its height does not depend on the numbers.
   const auto bar_height = [&](double room) {
@@ -141,7 +142,7 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const St
   Scene scene;
   scene.background = theme.background;
   scene.width = width + 2 * edge;
-  scene.title = fmt::format("{} layer {} head {}", trace.model.name, options.head.layer, options.head.head);
+  scene.title = say("{} layer {} head {}", trace.model.name, options.head.layer, options.head.head);
   double y = edge;
   if (!options.bare)
     y = add_header(scene, {head_title(options.head), options.badge, describe_run(trace), options.facts}, margin, margin,
@@ -188,7 +189,7 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const St
                cells.any_missing()};
   if (shape.bar_beside) {
     // In a narrow column: what a probability is, the axis says.
-    constexpr std::string_view longer = " (probability)";
+    const std::string_view longer = said(" (probability)");
     if (const auto at = bar.label.find(longer); at != std::string::npos) bar.label.erase(at, longer.size());
     const double below_minimap = y + (shape.minimap > 0 ? shape.minimap + 46 : 0);
     const double top = std::max(y + map_h - annotations.bar_beside, below_minimap);
@@ -199,8 +200,8 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const St
   }
   std::string description = source;
   if (options.region)
-    description += fmt::format(" · queries {} to {}, keys {} to {}", drawn.first_row,
-                               drawn.first_row + region.n_query - 1, region.key, region.key + region.n_key - 1);
+    description += say(" · queries {} to {}, keys {} to {}", drawn.first_row, drawn.first_row + region.n_query - 1,
+                       region.key, region.key + region.n_key - 1);
   const std::string pooled = pooling_note(cells);
   scene.description = description + (pooled.empty() ? "" : " · " + pooled);
   if (!options.bare) y = add_caption(scene, scene.description, margin, y + 8, width, style);

@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/metrics/trace_difference.h"
 #include "viz/scene/head_map_layout.h"
 #include "viz/scene/text.h"
@@ -132,7 +133,7 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
   ColorBar weights_bar, change_bar;
   weights_bar.colormap = change_bar.colormap = theme.diverging;
   weights_bar.masked = change_bar.masked = true;
-  change_bar.masked_text = "masked, or no partner";
+  change_bar.masked_text = said("masked, or no partner");
   change_bar.missing_text = "";
 
   Fit shape;
@@ -184,7 +185,7 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
   Scene scene;
   scene.background = theme.background;
   scene.title =
-      fmt::format("{} and {}: layer {} head {}", options.name_a, options.name_b, options.head.layer, options.head.head);
+      say("{} and {}: layer {} head {}", options.name_a, options.name_b, options.head.layer, options.head.head);
   double width = 0, x = edge;
   for (std::size_t i = 0; i < tiles.size(); ++i) width += (i > 0 ? between : 0) + shape.side[i] + tiles[i].width(cell);
   width = options.room ? most_width : std::max(width + tiles.back().top.overhang, narrowest * theme.text_scale);
@@ -212,8 +213,8 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
     drawn.first_row = tile.map->place().offset + tile.region.query;
     drawn.first_column = tile.region.key;
     const std::string what = i < 2 ? map_name(*tile.trace, tile.map->id())
-                                   : fmt::format("{} of {} − the same of {}, paired tokens",
-                                                 map_name(*tile.trace, tile.map->id()), options.name_b, options.name_a);
+                                   : say("{} of {} − the same of {}, paired tokens",
+                                         map_name(*tile.trace, tile.map->id()), options.name_b, options.name_a);
     scene.add({std::move(drawn), "map." + tile.id, what});
     scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, theme.line, 1, 0}, "", ""});
     scene.add({Text{{x, y + line - 5},
@@ -232,19 +233,19 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
   scene.width = std::ceil(width) + 2 * edge;
 
   y = bottom + 10;
-  weights_bar = {describe_weights(left.place().kind, weights.scale) + ", one scale for both",
+  weights_bar = {say("{}, one scale for both", describe_weights(left.place().kind, weights.scale)),
                  weights,
                  is_signed(weights) ? theme.diverging : theme.sequential,
                  std::max(both[0].highest(), both[1].highest()),
                  both[0].any_masked() || both[1].any_masked(),
                  false};
-  change_bar = {"weight in " + tiles[1].title + " − in " + tiles[0].title,
+  change_bar = {say("weight in {} − in {}", tiles[1].title, tiles[0].title),
                 change,
                 theme.diverging,
                 largest,
                 true,
                 false,
-                "masked, or no partner",
+                said("masked, or no partner"),
                 ""};
   const double bar_room = (options.room ? bar_column : 260) * theme.text_scale;
   const double split = options.room ? std::min(starts[2], edge + most_width - bar_room) : starts[2];

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/trace/hook_names.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/text.h"
@@ -116,11 +117,11 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
   Scene scene;
   scene.background = theme.background;
   scene.width = options.width;
-  const std::string asked = fmt::format("query {} “{}”", query, query_label(tokens, query));
-  scene.title = "rows of all heads, " + asked;
+  const std::string asked = say("query {} “{}”", query, query_label(tokens, query));
+  scene.title = say("rows of all heads, {}", asked);
   double y = edge + 1;
   if (options.titled)
-    y = add_header(scene, {fmt::format("All heads · {}", asked), {}, describe_run(tokens), {}}, edge, y,
+    y = add_header(scene, {say("All heads · {}", asked), {}, describe_run(tokens), {}}, edge, y,
                    options.width - 2 * edge, style) +
         12;
   const double x = edge + left, width = cell * static_cast<double>(columns);
@@ -177,7 +178,7 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
                     {describe_weights(options.kind, norm.scale) + pooled, norm,
                      is_signed(norm) ? theme.diverging : theme.sequential, highest, masked, false},
                     x, y, std::max(options.width - 2 * edge - left, 200.0), style);
-  scene.description = fmt::format("row {} of every head's pattern", query) + pooled +
+  scene.description = say("row {} of every head's pattern", query) + pooled +
                       (options.titled && !tokens.source.empty() ? " · " + tokens.source : "");
   if (options.titled) y = add_caption(scene, scene.description, edge, y + 8, options.width - 2 * edge, style);
   scene.height = std::ceil(y + edge + 2);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
@@ -30,7 +31,7 @@ Scene histogram_scene(const Histogram& histogram, const Style& style) {
   const auto first = std::ranges::find_if(counts, counted);
   if (first == counts.end()) {
     scene.add({Text{{histogram.width / 2, histogram.height / 2},
-                    fmt::format("no {} offered evidence", histogram.noun),
+                    say("no {} offered evidence", said(histogram.noun)),
                     font,
                     theme.faint,
                     Anchor::middle,
@@ -59,7 +60,7 @@ Scene histogram_scene(const Histogram& histogram, const Style& style) {
     bars.push_back(
         std::accumulate(counts.begin() + at, counts.begin() + std::min(at + per_bar, end), std::uint64_t{0}));
   const auto highest = static_cast<double>(*std::ranges::max_element(bars));
-  SceneSeries numbers{histogram.noun + "s from x on", {}, {}, {}};
+  SceneSeries numbers{histogram.nouns + " from x on", {}, {}, {}};
   for (std::size_t i = 0; i < bars.size(); ++i) {
     const double from = low + bin * static_cast<double>(per_bar) * static_cast<double>(i),
                  to = std::min(from + bin * static_cast<double>(per_bar), high);
@@ -75,7 +76,7 @@ Scene histogram_scene(const Histogram& histogram, const Style& style) {
                    1},
                fmt::format("bar.{}", i),
                fmt::format("{} … {}: {} {}", short_number(from), short_number(to), bars[i],
-                           histogram.noun + (bars[i] == 1 ? "" : "s"))});
+                           said(bars[i] == 1 ? histogram.noun : histogram.nouns))});
   }
   scene.series.push_back(std::move(numbers));
   SceneSeries deciles{"deciles", {}, histogram.deciles, {}};
@@ -100,8 +101,7 @@ Scene histogram_scene(const Histogram& histogram, const Style& style) {
     scene.add({Line{{{at, plot.bottom() - (median ? plot.h : 7)}, {at, plot.bottom() + 3}},
                     median ? theme.text : theme.muted,
                     median ? 1.5 : 1.0},
-               fmt::format("decile.{}", i + 1),
-               fmt::format("decile {}: {}", i + 1, short_number(histogram.deciles[i], 4))});
+               fmt::format("decile.{}", i + 1), say("decile {}: {}", i + 1, short_number(histogram.deciles[i], 4))});
   }
   const auto above = [&](double value, const std::string& text, Color color, double y) {
     const double half = style.measure.width(text, font) / 2;
@@ -112,19 +112,19 @@ Scene histogram_scene(const Histogram& histogram, const Style& style) {
   if (std::isfinite(histogram.mean)) {
     const double at = across(histogram.mean), y = plot.bottom() + 3;
     scene.add({Line{{{at - 4, y + 5}, {at, y}, {at + 4, y + 5}}, theme.accent, 1.75}, "mean",
-               fmt::format("mean {} ± {}", short_number(histogram.mean, 4), short_number(histogram.spread))});
+               say("mean {} ± {}", short_number(histogram.mean, 4), short_number(histogram.spread))});
   }
   if (histogram.chance && *histogram.chance >= low && *histogram.chance <= high) {
     const double at = across(*histogram.chance);
     for (double y = plot.y; y < plot.bottom(); y += 7)
       scene.add({Line{{{at, y}, {at, std::min(y + 4, plot.bottom())}}, theme.faint, 1}, "", ""});
-    above(*histogram.chance, "chance", theme.faint, plot.y + line - 4);
+    above(*histogram.chance, said("chance"), theme.faint, plot.y + line - 4);
   }
   std::string caption;
   if (histogram.deciles.size() == 9)
-    caption = fmt::format("mean {} ± {}   ·   deciles {} | {} | {}", short_number(histogram.mean),
-                          short_number(histogram.spread), short_number(histogram.deciles[0]),
-                          short_number(histogram.deciles[4]), short_number(histogram.deciles[8]));
+    caption =
+        say("mean {} ± {}   ·   deciles {} | {} | {}", short_number(histogram.mean), short_number(histogram.spread),
+            short_number(histogram.deciles[0]), short_number(histogram.deciles[4]), short_number(histogram.deciles[8]));
   scene.add({Text{{0, histogram.height - 4},
                   elided(caption, font, histogram.width, style.measure),
                   font,

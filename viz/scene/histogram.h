@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/words.h"
 #include "viz/scene/scene.h"
 #include "viz/scene/token_axis.h"
 
@@ -18,9 +19,9 @@ struct Histogram {
   std::vector<double> deciles;  ///< nine values, the median in the middle; empty = not drawn
   double mean = 0, spread = 0;  ///< NaN = not drawn
   std::optional<double> chance;
-  std::string title;             ///< "Entropy of head 1.0, nats"
-  std::string remark;            ///< quiet, beside it: "412 passages"
-  std::string noun = "passage";  ///< what was counted, for tooltips
+  std::string title;                                                 ///< "Entropy of head 1.0, nats"
+  std::string remark;                                                ///< quiet, beside it: "412 passages"
+  std::string noun = to_say("passage"), nouns = to_say("passages");  ///< what was counted, for tooltips
   Color color;
   double width = 480, height = 240;
 };

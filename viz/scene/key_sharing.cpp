@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -70,7 +71,7 @@ Scene key_sharing_scene(const SharingPicture& picture, const Style& style) {
     }
     for (int i = 0; i < way.heads; ++i)
       scene.add({Box{{query_x(i) - box / 2, query_y, box, box}, theme.query, {0, 0, 0, 0}, 0, std::min(3.0, box / 4)},
-                 fmt::format("{}query.{}", id, i), fmt::format("query head {}", i)});
+                 fmt::format("{}query.{}", id, i), say("query head {}", i)});
     if (latent) {
       const double wide = std::max(each * way.share, side);
       scene.add({Box{{key_x(0) - wide / 2, key_y, wide, side}, theme.accent, {0, 0, 0, 0}, 0, 3}, id + "latent",
@@ -79,7 +80,7 @@ Scene key_sharing_scene(const SharingPicture& picture, const Style& style) {
       for (int group = 0; group < groups; ++group)
         scene.add({Box{{key_x(group) - box / 2, key_y, box, side}, theme.key, {0, 0, 0, 0}, 0, std::min(3.0, box / 4)},
                    fmt::format("{}key.{}", id, group),
-                   fmt::format("key head {}: query heads {}–{}", group, group * in_group, (group + 1) * in_group - 1)});
+                   say("key head {}: query heads {}–{}", group, group * in_group, (group + 1) * in_group - 1)});
     }
     const double y = bottom + 12;
     scene.add({Box{{left, y, each, bar}, with_opacity(theme.line, 0.5), {0, 0, 0, 0}, 0, 2}, id + "whole", ""});

@@ -8,6 +8,7 @@
 #include <limits>
 #include <ranges>
 
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
@@ -130,8 +131,9 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
         if (!chart.log_y || y > 0) ys.add(y);
   }
   if (xs.empty()) {  // whatever range was asked for: an axis would name values that nothing has
-    scene.add({Text{{chart.width / 2, chart.height / 2}, "no value on this text", font, theme.faint, Anchor::middle, 0},
-               "", ""});
+    scene.add(
+        {Text{{chart.width / 2, chart.height / 2}, said("no value on this text"), font, theme.faint, Anchor::middle, 0},
+         "", ""});
     return scene;
   }
   if (chart.x_low) xs.low = *chart.x_low;

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/trace/hook_names.h"
 #include "core/trace/site.h"
 #include "viz/scene/text.h"
@@ -182,7 +183,7 @@ Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const ColorNorm& nor
 }
 
 const char* pooled_how(bool signed_values) {
-  return signed_values ? "pooled by largest |weight|" : "max-pooled";
+  return signed_values ? said("pooled by largest |weight|") : said("max-pooled");
 }
 
 std::string pooling_note(const MapCells& cells) {
@@ -239,13 +240,13 @@ Pair pair_of(const Trace& trace, Index query, Index key) {
     return begin.size() < whole.size() ? begin + "…" : whole;
   };
   const bool itself = query == key && !trace.between_texts();
-  return {cut(query_word(trace, query)), itself ? "itself" : cut(token_word(trace, key))};
+  return {cut(query_word(trace, query)), itself ? said("itself") : cut(token_word(trace, key))};
 }
 
 /// "0.99", "0.003", "under 0.001".
 std::string two_digits(double value) {
-  if (std::isnan(value)) return "masked";
-  if (value != 0 && std::abs(value) < 0.0005) return "under 0.001";
+  if (std::isnan(value)) return said("masked");
+  if (value != 0 && std::abs(value) < 0.0005) return said("under 0.001");
   if (std::abs(value) < 0.005) return short_number(value, 1);
   return (value < 0 ? "−" : "") + fmt::format("{:.2f}", std::abs(value));
 }
@@ -254,18 +255,16 @@ std::string two_digits(double value) {
 
 std::string looks_at(const Trace& trace, Index query, Index key, double weight, std::optional<double> before) {
   const Pair pair = pair_of(trace, query, key);
-  if (std::isnan(weight) && (!before || std::isnan(*before)))
-    return fmt::format("{} cannot see {}", pair.from, pair.to);
-  return fmt::format("{} looks at {}: {}{}", pair.from, pair.to, before ? two_digits(*before) + " → " : "",
-                     two_digits(weight));
+  if (std::isnan(weight) && (!before || std::isnan(*before))) return say("{} cannot see {}", pair.from, pair.to);
+  return say("{} looks at {}: {}{}", pair.from, pair.to, before ? two_digits(*before) + " → " : "", two_digits(weight));
 }
 
 std::string weight_says(const Trace& trace, MapKind kind, Index query, Index key, double weight) {
   if (kind != MapKind::difference || std::isnan(weight)) return looks_at(trace, query, key, weight);
   const Pair pair = pair_of(trace, query, key);
-  if (weight == 0) return fmt::format("{} looks at {} as much as before", pair.from, pair.to);
-  return fmt::format("{} looks at {} {} {}", pair.from, pair.to, two_digits(std::abs(weight)),
-                     weight > 0 ? "more" : "less");
+  if (weight == 0) return say("{} looks at {} as much as before", pair.from, pair.to);
+  return say("{} looks at {} {} {}", pair.from, pair.to, two_digits(std::abs(weight)),
+             weight > 0 ? said("more") : said("less"));
 }
 
 std::string map_name(const Trace& trace, HeadId head) {

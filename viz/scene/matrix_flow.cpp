@@ -8,6 +8,7 @@
 
 #include "core/base/nth.h"
 
+#include "core/base/words.h"
 #include "viz/scene/cell_text.h"
 #include "viz/scene/text.h"
 
@@ -204,7 +205,7 @@ Scene matrix_flow_scene(const MatrixFlow& flow, const Style& style) {
   Scene scene;
   scene.background = style.theme.background;
   scene.width = flow.width;
-  scene.title = "Steps";
+  scene.title = said("Steps");
   double x = 0, y = 0, bottom = 0;
   for (std::size_t i = 0; i < flow.matrices.size(); ++i) {
     const FlowMatrix& m = flow.matrices[i];

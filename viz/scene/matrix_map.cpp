@@ -8,6 +8,7 @@
 
 #include "core/base/nth.h"
 
+#include "core/base/words.h"
 #include "viz/scene/cell_text.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -72,8 +73,8 @@ MatrixMap mask_map(Index tokens, std::vector<std::uint8_t> hidden) {
   matrix.high = 1.25;  // the shade of 1 is then not the map's loudest
   matrix.sequential = true;
   matrix.numbers = matrix.colour_bar = false;
-  matrix.rows = "query i";
-  matrix.columns = "key j";
+  matrix.rows = said("query i");
+  matrix.columns = said("key j");
   return matrix;
 }
 
@@ -173,7 +174,7 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Style& style) {
   if (matrix.colour_bar)
     bottom =
         add_color_bar(scene,
-                      {matrix.bar + (every > 1 ? fmt::format(" · every {}th row and column", every) : ""), norm,
+                      {said(matrix.bar) + (every > 1 ? say(" · every {}th row and column", every) : ""), norm,
                        map.colormap, cells.highest(), cells.any_masked() && matrix.mask_legend, cells.any_missing()},
                       rect.x, rect.bottom() + 8, std::max(rect.w, std::min(matrix.width - side, 240.0)), style);
   scene.width = std::max(rect.right() + 8, std::min(matrix.width, side + 240));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/words.h"
 #include "viz/scene/annotations.h"
 
 namespace headscope {
@@ -19,7 +20,7 @@ struct MatrixMap {
   std::string rows, columns;                           ///< what they are: "position", "key"; "" = not said
   std::vector<std::string> row_labels, column_labels;  ///< empty = numbers
   Index first_row = 0, first_column = 0;               ///< added to those numbers
-  std::string bar = "value";                           ///< of the colour bar
+  std::string bar = to_say("value");                   ///< of the colour bar
   std::optional<double> low, high;                     ///< else from the values; signed ones symmetric about 0
   bool colour_bar = true, numbers = true;
   bool mask_legend = true;  ///< what masked cells look like, beside the bar; off where they only part others

@@ -8,6 +8,7 @@
 
 #include "core/base/nth.h"
 
+#include "core/base/words.h"
 #include "viz/scene/cell_text.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -173,13 +174,13 @@ Scene matrix_scene(const Matrix& matrix, const Style& style) {
                  fmt::format("column.{}", c), "", LabelOf{LabelOf::column, static_cast<Index>(c)}});
     }
   }
-  ColorBar legend{matrix.unit + (bin > 1 ? fmt::format(" · the largest of {0} × {0} in a cell", bin) : ""),
+  ColorBar legend{matrix.unit + (bin > 1 ? say(" · the largest of {0} × {0} in a cell", bin) : ""),
                   map.norm,
                   map.colormap,
                   range.high,
                   range.masked,
                   range.missing};
-  legend.masked_text = matrix.pending_text;
+  legend.masked_text = said(matrix.pending_text);
   legend.missing_text = matrix.missing_text;
   const double bottom = add_color_bar(scene, legend, left, above + map.rect.h + 10, matrix.width - left, style);
   scene.width = std::max(matrix.width, left + map.rect.w + overhang);
@@ -198,8 +199,8 @@ Matrix head_matrix(int layers, int heads, std::span<const double> value) {
   if (value.size() >= out.pending.size()) out.pending.clear();
   for (int layer = 0; layer < layers; ++layer) out.rows.push_back(std::to_string(layer));
   for (int head = 0; head < heads; ++head) out.columns.push_back(std::to_string(head));
-  out.row_title = "layer ↓";
-  out.column_title = "head →";
+  out.row_title = said("layer ↓");
+  out.column_title = said("head →");
   return out;
 }
 

@@ -8,20 +8,21 @@
 #include <string>
 #include <vector>
 
+#include "core/base/words.h"
 #include "core/trace/trace.h"
 #include "viz/scene/annotations.h"
 
 namespace headscope {
 
 struct Matrix {
-  Tensor values;                                  ///< (row, column); NaN = there is no such number …
-  std::string missing_text = "no value";          ///< … in these words
-  std::vector<std::uint8_t> pending;              ///< row-major, 1 = flat and neutral; empty = none is
-  std::string pending_text = "not computed yet";  ///< why they are
-  std::vector<std::string> rows, columns;         ///< labels; columns are not looked at when `tokens` is given
-  std::shared_ptr<const Trace> tokens;            ///< columns are the positions of this text
-  std::string row_title, column_title;            ///< "layer ↓", "head →"
-  std::string unit;                               ///< what the numbers are, at the colour bar: "loss change, nats"
+  Tensor values;                                          ///< (row, column); NaN = there is no such number …
+  std::string missing_text = to_say("no value");          ///< … in these words
+  std::vector<std::uint8_t> pending;                      ///< row-major, 1 = flat and neutral; empty = none is
+  std::string pending_text = to_say("not computed yet");  ///< why they are
+  std::vector<std::string> rows, columns;                 ///< labels; columns are not looked at when `tokens` is given
+  std::shared_ptr<const Trace> tokens;                    ///< columns are the positions of this text
+  std::string row_title, column_title;                    ///< "layer ↓", "head →"
+  std::string unit;                 ///< what the numbers are, at the colour bar: "loss change, nats"
   std::optional<double> low, high;  ///< else 0 … largest, or symmetric about 0 when a number is negative
   bool diverging = false;           ///< symmetric about 0 even when no number is negative
   int digits = 2;                   ///< significant ones written in cells that have room; 0 = none

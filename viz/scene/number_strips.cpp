@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
@@ -95,7 +96,8 @@ Scene number_strips_scene(const NumberStrips& strips, const Style& style) {
                "", ""});
   }
   const ColorNorm norm = strips.one_scale ? ColorNorm{Scale::linear, -all, all} : ColorNorm{Scale::linear, -1, 1};
-  const std::string label = strips.one_scale ? strips.unit : strips.unit + " ÷ the largest magnitude of its strip (±)";
+  const std::string label =
+      strips.one_scale ? strips.unit : say("{} ÷ the largest magnitude of its strip (±)", strips.unit);
   scene.height = std::ceil(
       add_color_bar(scene, {label, norm, theme.diverging, norm.high, false, false}, left, y + 4, wide, style) + 4);
   return scene;

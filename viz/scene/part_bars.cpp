@@ -36,7 +36,8 @@ void add_part_bars(Scene& scene, const PartBars& bars, const Rect& plot, const S
                    {0, 0, 0, 0},
                    0,
                    std::min(2.0, bar / 3)},
-               fmt::format("part.{}", order[i]), fmt::format("{} {}: {}", bars.noun, order[i], short_number(part, 4))});
+               fmt::format("part.{}", order[i]),
+               fmt::format("{} {}: {}", said(bars.noun), order[i], short_number(part, 4))});
     const double w = style.measure.width(label, number), at = x + bar / 2;
     if (at - w / 2 < taken + 4 || at + w / 2 > plot.right()) continue;
     taken = at + w / 2;

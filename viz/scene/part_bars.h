@@ -4,14 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "core/base/words.h"
 #include "viz/scene/token_axis.h"
 
 namespace headscope {
 
 struct PartBars {
   std::vector<double> parts;
-  std::string label;          ///< before a part's number below its bar: "p"
-  std::string noun = "pair";  ///< of the tooltip
+  std::string label;                  ///< before a part's number below its bar: "p"
+  std::string noun = to_say("pair");  ///< of the tooltip
 };
 
 /// Draws into `rect`, labels below it. Bars are named "part.<i>"; their series goes by that i.

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -110,11 +111,11 @@ std::string of_key(std::string name, Index key) {
 std::string beside_the_picture(const Trace& trace, const PatchPicture& picture, const std::vector<double>& row) {
   double patches = 0;
   for (Index key = picture.leading; key < picture.keys(); ++key) patches += nth(row, key);
-  std::string out = fmt::format("{} on the picture", short_number(patches, 3));
+  std::string out = say("{} on the picture", short_number(patches, 3));
   constexpr Index named = 6;
   for (Index key = 0; key < std::min(picture.leading, named); ++key)
-    out += fmt::format(", {} on {}", short_number(nth(row, key), 3), token_word(trace, key));
-  if (picture.leading > named) out += ", the rest on further tokens";
+    out += say(", {} on {}", short_number(nth(row, key), 3), token_word(trace, key));
+  if (picture.leading > named) out += said(", the rest on further tokens");
   return out;
 }
 
@@ -159,8 +160,7 @@ Scene patch_map_scene(const Trace& trace, const PatchMapOptions& options, const 
   map.row(row_index, row);
   PatchValues values;
   values.by_key.assign(row.begin(), row.end());
-  values.title =
-      fmt::format("{} · query {} “{}”", head_title(options.head), options.query, query_label(trace, options.query));
+  values.title = say("{} · query {} “{}”", head_title(options.head), options.query, query_label(trace, options.query));
   values.name = fmt::format("{}[{}, :]", map_name(trace, map.id()), row_index);
   values.unit = describe_weights(map.place().kind, Scale::linear);
   if (!trace.between_texts()) values.query = options.query;
@@ -225,11 +225,10 @@ Scene patch_values_scene(const Trace& trace, const PatchValues& values, const Pa
   const double highest = *std::max_element(patches.begin(), patches.end());
   y = add_color_bar(scene, {values.unit, shade.norm, shade.colormap, highest, false, false}, drawn.x, y, width, style);
   std::string caption = values.caption.empty() ? beside_the_picture(trace, picture, values.by_key) : values.caption;
-  scene.description =
-      fmt::format("{}; {} × {} patches{}{} · {}{}", caption, picture.rows, picture.columns,
-                  picture.rgb.empty() ? "" : fmt::format(" over {} × {} pixels", picture.width, picture.height),
-                  options.smooth ? ", between their middles interpolated" : "", values.name,
-                  trace.source.empty() ? "" : " · " + trace.source);
+  scene.description = say("{}; {} × {} patches{}{} · {}{}", caption, picture.rows, picture.columns,
+                          picture.rgb.empty() ? "" : say(" over {} × {} pixels", picture.width, picture.height),
+                          options.smooth ? said(", between their middles interpolated") : "", values.name,
+                          trace.source.empty() ? "" : " · " + trace.source);
   y = add_caption(scene, bare ? elided(caption, theme.caption(), width, style.measure) : scene.description, drawn.x,
                   y + 4, width, style);
   scene.height = std::ceil(y + edge);

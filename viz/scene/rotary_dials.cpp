@@ -9,6 +9,7 @@
 
 #include "core/base/nth.h"
 
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
@@ -48,8 +49,8 @@ Scene rotary_dials_scene(const DialsOptions& options, const Style& style) {
   const auto count = static_cast<int>(options.dials.size());
   double widest = 0;
   for (int i = 0; i < count; ++i)
-    widest = std::max(
-        widest, style.measure.width(fmt::format("λ {} tok", wavelength_text(nth(options.dials, i).wavelength)), font));
+    widest =
+        std::max(widest, style.measure.width(say("λ {} tok", wavelength_text(nth(options.dials, i).wavelength)), font));
   const double least = std::max(widest + 8, 64.0), below = 2 * line + 22;
   const int most_columns = std::max(1, std::min(count, static_cast<int>(options.width / least)));
   // As many rows as make the dials largest; even ones where that is the same.
@@ -72,7 +73,7 @@ Scene rotary_dials_scene(const DialsOptions& options, const Style& style) {
 
   Scene scene;
   scene.background = theme.background;
-  scene.title = "Rotary pairs";
+  scene.title = said("Rotary pairs");
   scene.width = options.width;
   scene.height = rows * row_height;
   const auto series = [&](std::string title, const std::function<double(const Dial&)>& value) {
@@ -111,14 +112,14 @@ Scene rotary_dials_scene(const DialsOptions& options, const Style& style) {
                fmt::format("dial.{}", i), dial.tooltip});
     const double base = center.y + radius + line + 4;
     scene.add({Text{{center.x, base},
-                    fmt::format("{} {}", options.noun, i),
+                    fmt::format("{} {}", said(options.noun), i),
                     font,
                     dial.faint ? theme.faint : theme.muted,
                     Anchor::middle,
                     0},
                "", ""});
     scene.add({Text{{center.x, base + line},
-                    fmt::format("λ {} tok", wavelength_text(dial.wavelength)),
+                    say("λ {} tok", wavelength_text(dial.wavelength)),
                     font,
                     theme.faint,
                     Anchor::middle,
@@ -134,7 +135,7 @@ Scene wavelengths_scene(const Wavelengths& options, const Style& style) {
   const double line = std::round(14 * theme.text_scale);
   Scene scene;
   scene.background = theme.background;
-  scene.title = "Wavelengths of the rotary pairs";
+  scene.title = said("Wavelengths of the rotary pairs");
   scene.width = options.width;
   scene.height = options.height;
   double low = 1, high = 10;
@@ -149,7 +150,7 @@ Scene wavelengths_scene(const Wavelengths& options, const Style& style) {
   const auto place = [&](double value) {
     return plot.bottom() - plot.h * std::log(std::clamp(value, low, high) / low) / std::log(high / low);
   };
-  scene.add({Text{{0, line - 3}, "tokens in a full turn", font, theme.muted, Anchor::start, 0}, "", ""});
+  scene.add({Text{{0, line - 3}, said("tokens in a full turn"), font, theme.muted, Anchor::start, 0}, "", ""});
   const double decades = std::log10(high / low), step = std::max(1.0, std::ceil(decades / (plot.h / 26)));
   for (double decade = 0; decade <= decades + 1e-9; decade += step) {
     const double value = low * std::pow(10.0, decade), y = place(value);
@@ -171,11 +172,11 @@ Scene wavelengths_scene(const Wavelengths& options, const Style& style) {
     const bool moves = std::abs(std::log(changed / own)) > 1e-9;
     const bool whole = options.context <= 0 || own <= options.context;
     const Color color = whole ? theme.accent : theme.key;
-    std::string tip = fmt::format("pair {}: λ {} tokens", i, wavelength_text(own));
+    std::string tip = say("pair {}: λ {} tokens", i, wavelength_text(own));
     if (moves) tip += fmt::format(" → {} (× {})", wavelength_text(changed), short_number(changed / own, 3));
     if (options.context > 0)
-      tip += fmt::format("; {} turns within the trained {} tokens", short_number(options.context / own, 3),
-                         wavelength_text(options.context));
+      tip += say("; {} turns within the trained {} tokens", short_number(options.context / own, 3),
+                 wavelength_text(options.context));
     const double y = place(own);
     scene.add({Box{{x - bar / 2, y, bar, std::max(plot.bottom() - y, 1.0)},
                    with_opacity(color, moves ? 0.45 : 0.8),
@@ -200,12 +201,12 @@ Scene wavelengths_scene(const Wavelengths& options, const Style& style) {
   if (!options.changed.empty())
     scene.series.push_back({"wavelength after the change, tokens", own.x, options.changed, {}});
   scene.series.insert(scene.series.begin(), std::move(own));
-  scene.add({Text{{plot.right(), plot.bottom() + 2 * line}, "pair", font, theme.faint, Anchor::end, 0}, "", ""});
+  scene.add({Text{{plot.right(), plot.bottom() + 2 * line}, said("pair"), font, theme.faint, Anchor::end, 0}, "", ""});
   if (options.context > 0) {
     const double y = place(options.context);
     scene.add({Line{{{plot.x, y}, {plot.right(), y}}, theme.value, 1.5}, "context", ""});
     scene.add({Text{{plot.x + 4, y - 4},
-                    fmt::format("trained context {}", wavelength_text(options.context)),
+                    say("trained context {}", wavelength_text(options.context)),
                     font,
                     theme.value,
                     Anchor::start,

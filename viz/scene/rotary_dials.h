@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/words.h"
 #include "viz/scene/token_axis.h"
 
 namespace headscope {
@@ -24,7 +25,7 @@ struct DialsOptions {
   double width = 800;
   double height = 0;     ///< 0 = as many rows as the width asks for; else shared by rows with the largest dials
   double largest = 110;  ///< of a dial's diameter, logical pixels
-  std::string noun = "pair";
+  std::string noun = to_say("pair");
 };
 
 /// Dials are named "dial.<i>". Series: wavelength, angles and lengths over i.

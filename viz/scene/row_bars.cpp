@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/text.h"
 #include "viz/scene/token_axis.h"
@@ -122,8 +123,8 @@ void add_values(Scene& scene, const MapCells& cells, const ColorNorm& norm, cons
 std::string bar_tooltip(const Trace& trace, const AttentionMap& map, Index query, Index key, Index keys, double value) {
   const Index row = query - map.place().offset;
   if (keys > 1)
-    return fmt::format("{} looks at keys {} to {}: at most {}\n{}[{}, {}:{}]", query_word(trace, query), key,
-                       key + keys - 1, short_number(value, 2), map_name(trace, map.id()), row, key, key + keys);
+    return say("{} looks at keys {} to {}: at most {}\n{}[{}, {}:{}]", query_word(trace, query), key, key + keys - 1,
+               short_number(value, 2), map_name(trace, map.id()), row, key, key + keys);
   return fmt::format("{}\n{}[{}, {}] = {}", weight_says(trace, map.place().kind, query, key, value),
                      map_name(trace, map.id()), row, key, short_number(value, 4));
 }
@@ -166,8 +167,8 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const St
   Scene scene;
   scene.background = theme.background;
   scene.width = std::ceil(width) + 2 * edge;
-  const std::string query = fmt::format("query {} “{}”", options.query, query_label(trace, options.query));
-  scene.title = fmt::format("{} layer {} head {}, {}", trace.model.name, options.head.layer, options.head.head, query);
+  const std::string query = say("query {} “{}”", options.query, query_label(trace, options.query));
+  scene.title = say("{} layer {} head {}, {}", trace.model.name, options.head.layer, options.head.head, query);
   double y = edge;
   if (!bare)
     y = add_header(scene,
@@ -202,7 +203,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const St
     }
     if (std::isnan(value)) {
       scene.add({Box{{at, y, cell, height}, theme.missing, {0, 0, 0, 0}, 0, 0}, fmt::format("bar.{}", c * cells.bin),
-                 "not a number", TokenAt{c * cells.bin}});
+                 said("not a number"), TokenAt{c * cells.bin}});
       continue;
     }
     const double tip = placed.level(norm, value);
@@ -229,9 +230,9 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const St
   add_bottom_axis(scene, keys, x, y + height, "key", theme.text, style);
   y += height + keys.depth + below;
 
-  std::string caption = "bars: " + describe_weights(map.place().kind, norm.scale);
+  std::string caption = say("bars: {}", describe_weights(map.place().kind, norm.scale));
   if (std::any_of(cells.masked.begin(), cells.masked.end(), [](std::uint8_t m) { return m != 0; }))
-    caption += "; grey: masked";
+    caption += said("; grey: masked");
   if (cells.bin > 1)
     caption += fmt::format("; {} {} → {}", pooled_how(cells.lowest() < 0), cells.n_key, cells.columns());
   caption += fmt::format(" · {}[{}, :]", map_name(trace, map.id()), options.query - offset) +

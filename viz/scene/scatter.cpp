@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/annotations.h"
 #include "viz/scene/text.h"
@@ -82,7 +83,7 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
   scene.background = theme.background;
   scene.width = options.width;
   scene.height = options.height;
-  scene.title = options.y_title + " against " + options.x_title;
+  scene.title = say("{} against {}", options.y_title, options.x_title);
   SceneSeries values{scene.title, {}, {}, {}};
   for (const ScatterPoint& point : points) {
     values.x.push_back(point.x);
@@ -99,7 +100,7 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
   for (const Tick& tick : y_ticks) left = std::max(left, style.measure.width(tick.text, number));
   left = std::ceil(left) + 10;
   const double top = add_legend(scene, options, left, 0, options.width - left, style) + 4 + line;
-  const double right = options.chance ? style.measure.width("chance", font) + 6 : 10;
+  const double right = options.chance ? style.measure.width(said("chance"), font) + 6 : 10;
   const Rect plot{left, top, options.width - left - right, options.height - top - 2 * line - 6};
   const auto place = [&](double px, double py) {
     return Point{plot.x + plot.w * x.unit(px), plot.y + plot.h * (1 - y.unit(py))};
@@ -129,13 +130,14 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
     const bool across = at.y > plot.y && at.y<plot.bottom(), down = at.x> plot.x && at.x < plot.right();
     if (across) add_dashes(scene, {plot.x, at.y}, {plot.right(), at.y}, color);
     if (down) add_dashes(scene, {at.x, plot.y}, {at.x, plot.bottom()}, color);
-    const double end = plot.right() - 5 - style.measure.width("chance", font);
+    const double end = plot.right() - 5 - style.measure.width(said("chance"), font);
     if (across)  // outside, where no point can lie on it
       scene.add(
-          {Text{{plot.right() + 4, at.y + half_capital(font)}, "chance", font, theme.muted, Anchor::start, 0}, "", ""});
+          {Text{{plot.right() + 4, at.y + half_capital(font)}, said("chance"), font, theme.muted, Anchor::start, 0}, "",
+           ""});
     else if (down)
-      scene.add(
-          {Text{{std::min(at.x + 4, end), plot.y + line}, "chance", font, theme.muted, Anchor::start, 0}, "", ""});
+      scene.add({Text{{std::min(at.x + 4, end), plot.y + line}, said("chance"), font, theme.muted, Anchor::start, 0},
+                 "", ""});
   }
 
   std::vector<const ScatterPoint*> drawn;
@@ -183,7 +185,7 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
   }
   if (drawn.empty())
     scene.add({Text{{plot.x + plot.w / 2, plot.y + plot.h / 2},
-                    "no head has both values here",
+                    said("no head has both values here"),
                     font,
                     theme.faint,
                     Anchor::middle,
@@ -191,7 +193,7 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
                "", ""});
   if (drawn.size() < points.size())
     scene.add({Text{{plot.x, plot.bottom() + 2 * line},
-                    fmt::format("{} without a value", points.size() - drawn.size()),
+                    say("{} without a value", points.size() - drawn.size()),
                     font,
                     theme.faint,
                     Anchor::start,

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/trace/hook_names.h"
 #include "viz/scene/annotations.h"
 #include "viz/scene/part_bars.h"
@@ -80,7 +81,7 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
   Scene scene;
   scene.background = theme.background;
   scene.width = options.width;
-  scene.title = fmt::format("Layer {} Head {}: scores, mask, softmax", options.head.layer, options.head.head);
+  scene.title = say("Layer {} Head {}: scores, mask, softmax", options.head.layer, options.head.head);
   const double gap = 36, side = std::floor((options.width - 2 * gap) / 3), line = std::round(16 * theme.text_scale);
   const double cell = std::max(1.0, std::floor(side / static_cast<double>(std::max(n, m))));
   struct Stage {
@@ -89,13 +90,13 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
     ColorNorm norm;
     const char* bar;
   };
-  const std::string rule = map.rule() ? map.rule()->describe() : "no mask known";
+  const std::string rule = map.rule() ? map.rule()->describe() : said("no mask known");
   const std::string scale = fmt::format("{} · q·k", short_number(static_cast<double>(map.scale()), 3));
-  const std::string masked = "mask: " + rule;
-  const Stage stages[] = {
-      {"1  Scores", scale.c_str(), "scores", &scores, score_norm, "score"},
-      {"2  Masked scores", masked.c_str(), "allowed", &allowed, score_norm, "score"},
-      {"3  Softmax of each row", "exp(s − max) ÷ sum", "weights", &weights, weight_norm, "attention weight"}};
+  const std::string masked = say("mask: {}", rule);
+  const Stage stages[] = {{said("1  Scores"), scale.c_str(), "scores", &scores, score_norm, said("score")},
+                          {said("2  Masked scores"), masked.c_str(), "allowed", &allowed, score_norm, said("score")},
+                          {said("3  Softmax of each row"), said("exp(s − max) ÷ sum"), "weights", &weights, weight_norm,
+                           said("attention weight")}};
   Font title = theme.body();
   title.weight = 600;
   double bottom = 0;
@@ -152,21 +153,21 @@ Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, co
   Scene scene;
   scene.background = theme.background;
   scene.width = options.width;
-  scene.title = "q·k by dimension";
+  scene.title = said("q·k by dimension");
   Font title = theme.body();
   title.weight = 600;
   const double line = std::round(16 * theme.text_scale);
   scene.add({Text{{0, line},
-                  fmt::format("Why {} looks at {}", token_label(trace, options.query), token_label(trace, options.key)),
+                  say("Why {} looks at {}", token_label(trace, options.query), token_label(trace, options.key)),
                   title,
                   theme.text,
                   Anchor::start,
                   0},
              "title", ""});
   const std::string sum =
-      fmt::format("score {} = {} · ‖q‖ {} · ‖k‖ {} · cos θ {}", short_number(total, 4),
-                  short_number(static_cast<double>(map.scale()), 3), short_number(q_norm, 3), short_number(k_norm, 3),
-                  short_number(q_norm * k_norm > 0 ? raw / (q_norm * k_norm) : 0, 3));
+      say("score {} = {} · ‖q‖ {} · ‖k‖ {} · cos θ {}", short_number(total, 4),
+          short_number(static_cast<double>(map.scale()), 3), short_number(q_norm, 3), short_number(k_norm, 3),
+          short_number(q_norm * k_norm > 0 ? raw / (q_norm * k_norm) : 0, 3));
   scene.add({Text{{0, 2 * line},
                   elided(sum, theme.number(), options.width, style.measure),
                   theme.number(),
@@ -174,15 +175,16 @@ Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, co
                   Anchor::start,
                   0},
              "sum", ""});
-  scene.add({Text{{0, 3 * line},
-                  options.rotary ? "the part of every rotary pair, sorted; all parts add up to the score"
-                                 : "the part of every dimension of the head, sorted; all parts add up to the score",
-                  theme.caption(),
-                  theme.faint,
-                  Anchor::start,
-                  0},
-             "", ""});
-  add_part_bars(scene, {parts, options.rotary ? "p" : "", options.rotary ? "pair" : "dimension"},
+  scene.add(
+      {Text{{0, 3 * line},
+            options.rotary ? said("the part of every rotary pair, sorted; all parts add up to the score")
+                           : said("the part of every dimension of the head, sorted; all parts add up to the score"),
+            theme.caption(),
+            theme.faint,
+            Anchor::start,
+            0},
+       "", ""});
+  add_part_bars(scene, {parts, options.rotary ? "p" : "", options.rotary ? to_say("pair") : to_say("dimension")},
                 {0, 3 * line + 22, options.width, options.height - 3 * line - 44}, style);
   scene.height = options.height;
   return scene;

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/text.h"
 
@@ -90,10 +91,10 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   Scene scene;
   scene.background = theme.background;
   scene.width = std::ceil(width) + 2 * margin;
-  scene.title = fmt::format("{}: {} heads", trace.model.name, count);
-  double y =
-      add_header(scene, {fmt::format("{} {}", count, count == 1 ? "head" : "heads"), {}, describe_run(trace), {}},
-                 margin, margin, width, style);
+  scene.title = say("{}: {} heads", trace.model.name, count);
+  double y = add_header(
+      scene, {fmt::format("{} {}", count, count == 1 ? said("head") : said("heads")), {}, describe_run(trace), {}},
+      margin, margin, width, style);
   const double x = std::round(margin + side.depth);
   y = std::round(y + 14 + top.depth);
 
@@ -120,10 +121,10 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   y += rows * pitch_y - 6;
   const Colormap* colors = is_signed(norm) ? theme.diverging : theme.sequential;
   y = add_color_bar(scene,
-                    {describe_weights(first.place().kind, norm.scale) + ", one scale for all", norm, colors, highest,
-                     masked, missing},
+                    {say("{}, one scale for all", describe_weights(first.place().kind, norm.scale)), norm, colors,
+                     highest, masked, missing},
                     margin, y, width, style);
-  std::string caption = "queries down, keys across";
+  std::string caption = said("queries down, keys across");
   if (!trace.source.empty()) caption += " · " + trace.source;
   if (const std::string note = pooling_note(shape); !note.empty()) caption += " · " + note;
   scene.description = caption;

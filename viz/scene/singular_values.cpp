@@ -1,10 +1,9 @@
 #include "viz/scene/singular_values.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 
 namespace headscope {
@@ -31,10 +30,11 @@ Scene singular_values_scene(const SingularValuesChart& chart, const Style& style
   scene.background = theme.background;
   scene.width = chart.width;
   scene.height = chart.height;
-  scene.title = "singular values and their scales";
+  scene.title = said("singular values and their scales");
   if (chart.values.empty()) {
-    scene.add({Text{{chart.width / 2, chart.height / 2}, "no singular values", font, theme.faint, Anchor::middle, 0},
-               "", ""});
+    scene.add(
+        {Text{{chart.width / 2, chart.height / 2}, said("no singular values"), font, theme.faint, Anchor::middle, 0},
+         "", ""});
     return scene;
   }
   // Two captions, two plots, the numbers below.
@@ -47,7 +47,8 @@ Scene singular_values_scene(const SingularValuesChart& chart, const Style& style
   const double high = highest > 0 ? highest * 1.04 : 1;
 
   scene.add(
-      {Text{{left, line - 5}, "σ, largest first: as they are (grey) and z σ", font, theme.muted, Anchor::start, 0},
+      {Text{
+           {left, line - 5}, said("σ, largest first: as they are (grey) and z σ"), font, theme.muted, Anchor::start, 0},
        "title.values", ""});
   scene.add({Text{{left, scales.y - 5}, "z", font, theme.muted, Anchor::start, 0}, "title.z", ""});
   side_axis(scene, values, high, std::max(2, static_cast<int>(values.h / 40)), style);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -57,7 +58,7 @@ Scene table_scene(Table table, const Style& style) {
   scene.height = line * static_cast<double>(shown + 1) + 6;
   if (shown < table.rows.size()) {
     scene.add({Text{{0, scene.height + line - 6},
-                    fmt::format("… {} more rows", table.rows.size() - shown),
+                    say("… {} more rows", table.rows.size() - shown),
                     head,
                     theme.faint,
                     Anchor::start,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
@@ -28,7 +29,7 @@ Scene tile_machine_scene(const TileMachine& machine, const Style& style) {
   // ---- slow memory: every matrix a column of its rows
   const double slow = std::round(machine.width * 0.32), top = line + 8, foot = 2 * line + 4;
   const double tall = machine.height - top - foot;
-  write(0, line - 4, "SLOW MEMORY", caption, theme.faint);
+  write(0, line - 4, said("SLOW MEMORY"), caption, theme.faint);
   const double each = slow / static_cast<double>(std::max<std::size_t>(machine.slow.size(), 1));
   Index most = 1;
   for (const TileMachine::Block& block : machine.slow) most = std::max(most, block.rows);
@@ -38,7 +39,7 @@ Scene tile_machine_scene(const TileMachine& machine, const Style& style) {
     const double row = tall / static_cast<double>(most), height = row * static_cast<double>(block.rows);
     scene.add(
         {Box{{left, top, wide, height}, mix(block.color, theme.background, 0.82), with_opacity(block.color, 0.6), 1, 2},
-         "slow." + block.name, fmt::format("{}: {} rows of {} numbers", block.name, block.rows, block.width)});
+         "slow." + block.name, say("{}: {} rows of {} numbers", block.name, block.rows, block.width)});
     if (block.last > block.first)
       scene.add({Box{{left, top + row * static_cast<double>(block.first), wide,
                       std::max(2.0, row * static_cast<double>(block.last - block.first))},
@@ -47,7 +48,7 @@ Scene tile_machine_scene(const TileMachine& machine, const Style& style) {
                      0,
                      1},
                  "held." + block.name,
-                 fmt::format("rows {}–{} of {} lie in fast memory", block.first, block.last - 1, block.name)});
+                 say("rows {}–{} of {} lie in fast memory", block.first, block.last - 1, block.name)});
     const std::string shape = fmt::format("{} {}×{}", block.name, block.rows, block.width);
     const bool room = style.measure.width(shape, number) <= each - 4;
     write(left, top + tall + line, room ? shape : block.name, number, theme.text);
@@ -60,7 +61,7 @@ Scene tile_machine_scene(const TileMachine& machine, const Style& style) {
 
   // ---- what has crossed
   const double middle = slow + gap, wide = std::round(machine.width * 0.36);
-  write(middle, line - 4, "MOVED BETWEEN THEM", caption, theme.faint);
+  write(middle, line - 4, said("MOVED BETWEEN THEM"), caption, theme.faint);
   write(middle, top + strong.size + 4, quantity(machine.moved, "B"), strong, theme.text, Anchor::start, "bytes");
   write(middle + wide, top + strong.size + 4, machine.state, theme.body(), theme.text, Anchor::end, "state");
   double largest = std::max(machine.moved, 1.0);
@@ -68,13 +69,13 @@ Scene tile_machine_scene(const TileMachine& machine, const Style& style) {
   double y = top + strong.size + 18;
   scene.add({Box{{middle, y, wide, 8}, with_opacity(theme.line, 0.5), {0, 0, 0, 0}, 0, 2}, "", ""});
   scene.add({Box{{middle, y, wide * machine.moved / largest, 8}, theme.accent, {0, 0, 0, 0}, 0, 2}, "moved",
-             fmt::format("{:.0f} bytes", machine.moved)});
+             say("{:.0f} bytes", machine.moved)});
   y += 8;
   for (std::size_t i = 0; i < machine.levels.size(); ++i) {
     const TileMachine::Level& level = machine.levels[i];
     const double x = middle + wide * level.bytes / largest;
     scene.add({Line{{{x, y - 11}, {x, y + 3}}, theme.muted, 1.5}, fmt::format("level.{}", i),
-               fmt::format("{:.0f} bytes", level.bytes)});
+               say("{:.0f} bytes", level.bytes)});
     const double below = y + line * static_cast<double>(i + 1);
     const std::string size = quantity(level.bytes, "B");
     write(middle, below, size, number, theme.text);
@@ -84,7 +85,7 @@ Scene tile_machine_scene(const TileMachine& machine, const Style& style) {
 
   // ---- fast memory
   const double fast = middle + wide + gap, room = machine.width - fast;
-  write(fast, line - 4, "FAST MEMORY", caption, theme.faint);
+  write(fast, line - 4, said("FAST MEMORY"), caption, theme.faint);
   double x = fast;
   y = top + 2;
   const double box = std::round(20 * scale);

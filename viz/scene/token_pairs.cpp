@@ -8,6 +8,7 @@
 
 #include "core/base/nth.h"
 
+#include "core/base/words.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -78,7 +79,7 @@ Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions&
   Scene scene;
   scene.background = theme.background;
   scene.width = options.width;
-  scene.title = "which token stands for which";
+  scene.title = said("which token stands for which");
   const double chip = std::round(21 * theme.text_scale);
   const double name_width = std::clamp(std::max(style.measure.width(printable(options.name_a), name_font),
                                                 style.measure.width(printable(options.name_b), name_font)),
@@ -130,12 +131,11 @@ Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions&
                            : other(i) ? mix(theme.background, theme.accent, 0.22)
                                       : theme.masked;
       const std::string label = token_label(strip.trace, static_cast<Index>(i));
-      scene.add(
-          {Box{strip.chips[i], ground, alone ? odd : Color{0, 0, 0, 0}, alone ? 1.25 : 0.0, 4},
-           fmt::format("{}.{}", id, i),
-           fmt::format("{} {}, position {}{}", id[0] == 'a' ? printable(options.name_a) : printable(options.name_b),
-                       label, i, alone ? ": no partner" : ""),
-           TokenAt{static_cast<Index>(i), id[0] == 'a' ? 0 : 1}});
+      scene.add({Box{strip.chips[i], ground, alone ? odd : Color{0, 0, 0, 0}, alone ? 1.25 : 0.0, 4},
+                 fmt::format("{}.{}", id, i),
+                 say("{} {}, position {}{}", id[0] == 'a' ? printable(options.name_a) : printable(options.name_b),
+                     label, i, alone ? said(": no partner") : ""),
+                 TokenAt{static_cast<Index>(i), id[0] == 'a' ? 0 : 1}});
       scene.add({Text{{strip.chips[i].center().x, strip.chips[i].center().y + half_capital(font)},
                       elided(label, font, strip.chips[i].w - 4, style.measure),
                       font,
@@ -160,7 +160,7 @@ Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions&
       [&](std::size_t i) { return partner[i] >= 0 && differ(i); });
   draw(
       bottom, "b", [&](std::size_t i) { return has_partner[i] != 0; }, [&](std::size_t i) { return changed[i] != 0; });
-  scene.description = "lines join tokens that correspond";
+  scene.description = said("lines join tokens that correspond");
   scene.height = std::max(1.0, y - block_gap + 1);
   return scene;
 }

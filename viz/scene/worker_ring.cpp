@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/base/words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -48,7 +49,7 @@ Scene worker_ring_scene(const WorkerRing& ring, const Style& style) {
     constexpr int pieces = 24;
     for (int i = 0; i <= pieces; ++i) arc.points.push_back(place(w + static_cast<double>(i) / pieces));
     const Point middle = arc.points[pieces / 2], before = arc.points[pieces / 2 - 1];
-    scene.add({arc, fmt::format("pass.{}", w), "where its keys and values go in the next round"});
+    scene.add({arc, fmt::format("pass.{}", w), said("where its keys and values go in the next round")});
     const double length = std::hypot(middle.x - before.x, middle.y - before.y);
     const double ux = (middle.x - before.x) / length, uy = (middle.y - before.y) / length;
     scene.add({Line{{{middle.x - 7 * ux - 4 * uy, middle.y - 7 * uy + 4 * ux},

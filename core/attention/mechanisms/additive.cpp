@@ -6,11 +6,10 @@
 
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -43,17 +42,17 @@ MechanismResult run_additive(const MechanismInput& in, const MechanismValues& va
     add_inputs(steps, in);
     steps.push_back({.id = "wq",
                      .title = "W q",
-                     .formula = drawn ? "W drawn with the seed" : "W = identity",
+                     .formula = drawn ? said("W drawn with the seed") : said("W = identity"),
                      .value = wq,
                      .columns = MechanismAxis::other});
     steps.push_back({.id = "uk",
                      .title = "U k",
-                     .formula = drawn ? "U drawn with the seed" : "U = identity",
+                     .formula = drawn ? said("U drawn with the seed") : said("U = identity"),
                      .value = uk,
                      .rows = MechanismAxis::key,
                      .columns = MechanismAxis::other});
     steps.push_back({.id = "scores",
-                     .title = "Scores",
+                     .title = said("Scores"),
                      .formula = "wᵀ tanh(W q + U k)",
                      .value = scores,
                      .explain = [wq, uk, w, sharpness](Index i, Index j) {
@@ -78,22 +77,23 @@ bool drawn_weights(const MechanismValues& v, const MechanismShape&) {
 Mechanism make_additive() {
   Mechanism m;
   m.id = "additive";
-  m.title = "Additive attention";
-  m.name = "Additive (Bahdanau)";
-  m.group = "Exact softmax";
+  m.title = to_say("Additive attention");
+  m.name = to_say("Additive (Bahdanau)");
+  m.group = to_say("Exact softmax");
   m.source = "Bahdanau et al. 2015";
   m.formula = "sᵢⱼ = wᵀ tanh(W qᵢ + U kⱼ)";
-  m.meaning =
+  m.meaning = to_say(
       "A small network scores each pair of query and key. tanh bounds every term, so scores cannot grow with d, and "
-      "queries and keys need not be equally long.";
+      "queries and keys need not be equally long.");
   m.keywords = "concat tanh multiplicative Bahdanau Luong alignment score general attention";
-  m.parameters = {choice_parameter("weights", "W, U, w", "The identity, or drawn: a loaded model has none of its own.",
-                                   {"identity", "drawn"}),
-                  only_where(whole_parameter("hidden", "Hidden units", "Of the scoring network, where it is drawn.", 1,
-                                             256, 32, true),
-                             drawn_weights),
-                  number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 20, 1, true),
-                  only_where(seed_parameter("of W, U and w"), drawn_weights)};
+  m.parameters = {
+      choice_parameter("weights", "W, U, w", to_say("The identity, or drawn: a loaded model has none of its own."),
+                       {to_say("identity"), to_say("drawn")}),
+      only_where(whole_parameter("hidden", to_say("Hidden units"), to_say("Of the scoring network, where it is drawn."),
+                                 1, 256, 32, true),
+                 drawn_weights),
+      number_parameter("sharpness", to_say("Sharpness"), to_say("Scores are multiplied by it."), 0.05, 20, 1, true),
+      only_where(seed_parameter(to_say("of W, U and w")), drawn_weights)};
   m.run = run_additive;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
@@ -106,14 +106,15 @@ Mechanism make_additive() {
   m.chips = [](const MechanismShape& s, const MechanismValues& v) {
     const Index h = v.whole("weights") == 1 ? v.whole("hidden") : s.d;
     std::vector<ShapeChip> chips = softmax_chips(s, "wᵀ tanh(W q + U k)");
-    chips.push_back({ShapeChip::Role::remark, fmt::format("tanh of {}×{}×{} numbers", s.rows(), s.n, h), ""});
+    chips.push_back({ShapeChip::Role::remark, say("tanh of {}×{}×{} numbers", s.rows(), s.n, h), ""});
     return chips;
   };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
     return v.whole("weights") == 1
-               ? "W, U and w are drawn, not learnt: this shows the form of the score, not a trained model."
-               : "With W = U = identity and w = 1 the score asks whether q and k add up, not whether "
-                 "they agree, so it prefers keys that are large wherever q is.";
+               ? said("W, U and w are drawn, not learnt: this shows the form of the score, not a trained model.")
+               : said(
+                     "With W = U = identity and w = 1 the score asks whether q and k add up, not whether "
+                     "they agree, so it prefers keys that are large wherever q is.");
   };
   return m;
 }

@@ -4,6 +4,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -19,9 +20,9 @@ Tensor output_gate(const MechanismInput& in, const MechanismValues& values, Gate
 
 MechanismParameter output_gate_parameter() {
   return choice_parameter(
-      "output-gate", "Output gate",
-      "Each output times a gate of the token. Learnt in the paper; here drawn, on the query, or off.",
-      {"drawn", "off"});
+      "output-gate", to_say("Output gate"),
+      to_say("Each output times a gate of the token. Learnt in the paper; here drawn, on the query, or off."),
+      {to_say("drawn"), to_say("off")});
 }
 
 Tensor gated(const Tensor& x, const Tensor& gate) {
@@ -74,8 +75,8 @@ Tensor scaled_rows(const Tensor& x, const std::vector<float>& factors) {
 
 MechanismStep gate_step(const Tensor& gate, GateCurve curve) {
   return {.id = "output-gate",
-          .title = "Output gate",
-          .formula = curve == GateCurve::swish ? "swish(q W ÷ √d), W drawn" : "σ(q W ÷ √d), W drawn",
+          .title = said("Output gate"),
+          .formula = curve == GateCurve::swish ? said("swish(q W ÷ √d), W drawn") : said("σ(q W ÷ √d), W drawn"),
           .value = gate,
           .range = curve == GateCurve::swish ? MechanismStep::Range::signed_values : MechanismStep::Range::probability,
           .columns = MechanismAxis::dimension};

@@ -4,14 +4,13 @@
 // ‖∂o_t / ∂v_s‖ = w_ts √d_v.
 // Shapes: x (n, d_v), h (n, d_v). Cost: 2 n d_v² multiply-adds for the RNN, four times that for the LSTM.
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
 #include "core/attention/recurrent_cells.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -37,12 +36,16 @@ MechanismCurve::Line by_distance(std::string label, const Tensor& influence) {
 
 /// How much of each token is left at the last one, with attention's one hop beside it.
 MechanismCurve forgetting(const MechanismInput& in, const MechanismValues& values, double forget) {
-  MechanismCurve curve{
-      "Influence on the last token, by distance", "tokens back", "log₁₀ ‖∂ last ÷ ∂ token‖", {}, false, {}};
+  MechanismCurve curve{said("Influence on the last token, by distance"),
+                       said("tokens back"),
+                       said("log₁₀ ‖∂ last ÷ ∂ token‖"),
+                       {},
+                       false,
+                       {}};
   curve.lines.push_back(by_distance("RNN", rnn_influence(rnn_of(in, values), in.v, true, in.stop)));
   curve.lines.push_back(by_distance("LSTM", lstm_influence(lstm_of(in, values, forget), in.v, true, in.stop)));
   const double unit = std::sqrt(static_cast<double>(in.d_v()));
-  curve.lines.push_back(by_distance("attention", times(softmax_reference(in).weights, static_cast<float>(unit))));
+  curve.lines.push_back(by_distance(said("attention"), times(softmax_reference(in).weights, static_cast<float>(unit))));
   return curve;
 }
 
@@ -59,7 +62,7 @@ MechanismResult run_rnn_cell(const MechanismInput& in, const MechanismValues& va
   result.steps = {given("x", "x = V", in.v, MechanismAxis::key),
                   {.id = "w_h",
                    .title = "Wₕ",
-                   .formula = "N(0, gain² ÷ h), drawn",
+                   .formula = said("N(0, gain² ÷ h), drawn"),
                    .value = cell.w_h,
                    .rows = MechanismAxis::dimension,
                    .columns = MechanismAxis::dimension},
@@ -69,8 +72,8 @@ MechanismResult run_rnn_cell(const MechanismInput& in, const MechanismValues& va
                    .value = result.output,
                    .columns = MechanismAxis::dimension},
                   {.id = "influence",
-                   .title = "Influence",
-                   .formula = "‖∂hₜ ÷ ∂xₛ‖, exact",
+                   .title = said("Influence"),
+                   .formula = said("‖∂hₜ ÷ ∂xₛ‖, exact"),
                    .value = result.weights,
                    .range = MechanismStep::Range::positive,
                    .masked = hidden_cells(*in.rule, in.n(), in.m())}};
@@ -101,12 +104,12 @@ MechanismResult run_lstm_cell(const MechanismInput& in, const MechanismValues& v
   };
   using Range = MechanismStep::Range;
   result.steps = {given("x", "x = V", in.v, MechanismAxis::key),
-                  gate("input", "Input gate i", "σ(Wᵢ xₜ + Uᵢ hₜ₋₁)", 0, Range::probability),
-                  gate("forget", "Forget gate f", "σ(W_f xₜ + U_f hₜ₋₁ + bias)", 1, Range::probability),
-                  gate("value", "Candidate g", "tanh(W_g xₜ + U_g hₜ₋₁)", 2, Range::signed_values),
-                  gate("output", "Output gate o", "σ(Wₒ xₜ + Uₒ hₜ₋₁)", 3, Range::probability),
+                  gate("input", said("Input gate i"), "σ(Wᵢ xₜ + Uᵢ hₜ₋₁)", 0, Range::probability),
+                  gate("forget", said("Forget gate f"), said("σ(W_f xₜ + U_f hₜ₋₁ + bias)"), 1, Range::probability),
+                  gate("value", said("Candidate g"), "tanh(W_g xₜ + U_g hₜ₋₁)", 2, Range::signed_values),
+                  gate("output", said("Output gate o"), "σ(Wₒ xₜ + Uₒ hₜ₋₁)", 3, Range::probability),
                   {.id = "cell",
-                   .title = "Cell state c",
+                   .title = said("Cell state c"),
                    .formula = "f ⊙ cₜ₋₁ + i ⊙ g",
                    .value = run.cell,
                    .columns = MechanismAxis::dimension},
@@ -116,8 +119,8 @@ MechanismResult run_lstm_cell(const MechanismInput& in, const MechanismValues& v
                    .value = run.hidden,
                    .columns = MechanismAxis::dimension},
                   {.id = "influence",
-                   .title = "Influence",
-                   .formula = "‖∂hₜ ÷ ∂xₛ‖, exact",
+                   .title = said("Influence"),
+                   .formula = said("‖∂hₜ ÷ ∂xₛ‖, exact"),
                    .value = result.weights,
                    .range = Range::positive,
                    .masked = hidden_cells(*in.rule, in.n(), in.m())}};
@@ -139,8 +142,8 @@ std::vector<Tensor> rows_of(const Tensor& hidden, const Tensor* cell) {
 }
 
 MechanismParameter gain_parameter() {
-  return number_parameter("gain", "Recurrent gain", "Spread of the weights between states: below 1 the past dies out.",
-                          0, 3, 1);
+  return number_parameter("gain", to_say("Recurrent gain"),
+                          to_say("Spread of the weights between states: below 1 the past dies out."), 0, 3, 1);
 }
 
 std::string faded(const MechanismResult& result) {
@@ -148,7 +151,7 @@ std::string faded(const MechanismResult& result) {
   if (n < 2) return "";
   const double first = static_cast<double>(result.weights.at(n - 1, 0)),
                last = static_cast<double>(result.weights.at(n - 1, n - 1));
-  return fmt::format(
+  return say(
       "What the first token still does to the last state is {:.2g} of what the last token does: it passed "
       "through {} states, where attention needs one step.",
       first / std::max(last, 1e-30), n - 1);
@@ -159,18 +162,18 @@ std::string faded(const MechanismResult& result) {
 Mechanism make_rnn() {
   Mechanism m;
   m.id = "rnn";
-  m.title = "A recurrent network (Elman)";
-  m.name = "RNN cell";
-  m.group = "Recurrent";
+  m.title = to_say("A recurrent network (Elman)");
+  m.name = to_say("RNN cell");
+  m.group = to_say("Recurrent");
   m.source = "Elman 1990; Bengio et al. 1994";
   m.formula = "hₜ = tanh(Wₓ xₜ + Wₕ hₜ₋₁)";
-  m.meaning =
+  m.meaning = to_say(
       "Reads the values one after another into one state. What is far back has passed through many states, and fades "
-      "or explodes with their product.";
+      "or explodes with their product.");
   m.keywords =
       "recurrent vanishing gradient influence complexity RNN Elman neural network information bottleneck gradients "
       "path length maximum sequential operations O(n)";
-  m.parameters = {gain_parameter(), seed_parameter("of the cell's weights")};
+  m.parameters = {gain_parameter(), seed_parameter(to_say("of the cell's weights"))};
   m.run = run_rnn_cell;
   m.output = [](const MechanismInput& in, const MechanismValues& values) {
     need_causal(in, "rnn");
@@ -194,19 +197,19 @@ Mechanism make_rnn() {
 Mechanism make_lstm() {
   Mechanism m;
   m.id = "lstm";
-  m.title = "Long short-term memory: a cell with three gates";
-  m.name = "LSTM cell";
-  m.group = "Recurrent";
+  m.title = to_say("Long short-term memory: a cell with three gates");
+  m.name = to_say("LSTM cell");
+  m.group = to_say("Recurrent");
   m.source = "Hochreiter & Schmidhuber 1997; Gers et al. 2000";
   m.formula = "cₜ = f ⊙ cₜ₋₁ + i ⊙ g,   hₜ = o ⊙ tanh(cₜ)";
-  m.meaning =
+  m.meaning = to_say(
       "A cell state beside the hidden one is multiplied by a forget gate near 1 instead of by a matrix, so that what "
-      "is far back fades slowly.";
+      "is far back fades slowly.");
   m.keywords = "recurrent gate cell state forget LSTM long short-term memory gates neural network";
   m.parameters = {gain_parameter(),
-                  number_parameter("forget", "Forget bias",
-                                   "Added before the forget gate's σ: large keeps the cell open.", -4, 8, 1),
-                  seed_parameter("of the cell's weights")};
+                  number_parameter("forget", to_say("Forget bias"),
+                                   to_say("Added before the forget gate's σ: large keeps the cell open."), -4, 8, 1),
+                  seed_parameter(to_say("of the cell's weights"))};
   m.run = run_lstm_cell;
   m.output = [](const MechanismInput& in, const MechanismValues& values) {
     need_causal(in, "lstm");
@@ -215,7 +218,7 @@ Mechanism make_lstm() {
   m.recurrent = [](const MechanismInput& in, const MechanismValues& values) {
     need_causal(in, "lstm");
     const CellRun run = run_lstm(lstm_of(in, values, values.number("forget")), in.v);
-    return Recurrence{"cₜ = f ⊙ cₜ₋₁ + i ⊙ g,  hₜ = o ⊙ tanh(cₜ)", "oₜ = hₜ; states: h, then c",
+    return Recurrence{"cₜ = f ⊙ cₜ₋₁ + i ⊙ g,  hₜ = o ⊙ tanh(cₜ)", said("oₜ = hₜ; states: h, then c"),
                       rows_of(run.hidden, &run.cell), false, run.hidden};
   };
   m.cost = [](const MechanismShape& s, const MechanismValues&) {

@@ -22,6 +22,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/tensor/gap.h"
 #include "core/tensor/matrices.h"
 
@@ -188,48 +189,51 @@ MechanismResult run_chunk(const MechanismInput& in, const MechanismValues& value
   result.output = tensor_of(by.out);
   result.weights = tensor_of(weights_of(in, p));
   const MechanismShape shape{n, in.d(), in.d_v()};
-  result.facts = {{"Steps in sequence", fmt::format("{} chunks in place of {} tokens", (n + chunk - 1) / chunk, n),
-                   "n ÷ C, rounded up"},
-                  {"Multiply-adds", fmt::format("{:.0f}", multiply_adds(shape, static_cast<double>(chunk), p.form)),
-                   std::string("n C (d + d_v) inside the chunks + 2 n d d_v through the state") +
-                       (p.form == delta ? "; n C d for K Kᵀ, n (C − 1) (d + d_v) ÷ 2 to solve, n d d_v for W S" : "")}};
+  result.facts = {
+      {said("Steps in sequence"), say("{} chunks in place of {} tokens", (n + chunk - 1) / chunk, n),
+       said("n ÷ C, rounded up")},
+      {said("Multiply-adds"), fmt::format("{:.0f}", multiply_adds(shape, static_cast<double>(chunk), p.form)),
+       std::string(said("n C (d + d_v) inside the chunks + 2 n d d_v through the state")) +
+           (p.form == delta ? said("; n C d for K Kᵀ, n (C − 1) (d + d_v) ÷ 2 to solve, n d d_v for W S") : "")}};
   if (detail != Detail::steps) return result;
   add_inputs(result.steps, in);
   auto hidden = hidden_cells(*in.rule, n, n);
   std::vector<std::uint8_t> outside;
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j < n; ++j) outside.push_back(j > i || i / chunk != j / chunk);
-  result.steps.push_back({.id = "tiles",
-                          .title = "Inside chunks",
-                          .formula = p.form == delta ? "tril(Q Kᵀ), meets U − W S" : "Σ q k · gates between, meets V",
-                          .value = tensor_of(by.tiles),
-                          .masked = std::move(outside)});
+  result.steps.push_back(
+      {.id = "tiles",
+       .title = said("Inside chunks"),
+       .formula = p.form == delta ? said("tril(Q Kᵀ), meets U − W S") : said("Σ q k · gates between, meets V"),
+       .value = tensor_of(by.tiles),
+       .masked = std::move(outside)});
   result.steps.push_back({.id = "inside",
-                          .title = "From the own chunk",
-                          .formula = "tile · V",
+                          .title = said("From the own chunk"),
+                          .formula = said("tile · V"),
                           .value = tensor_of(by.inside),
                           .columns = MechanismAxis::dimension});
   result.steps.push_back({.id = "through",
-                          .title = "From chunks before",
+                          .title = said("From chunks before"),
                           .formula = p.form == delta || p.form == linear ? "Q S" : "(a ∘ Q) S",
                           .value = tensor_of(by.through),
                           .columns = MechanismAxis::dimension,
                           .explain = {}});
   result.steps.push_back({.id = "state",
-                          .title = "S after the last chunk",
-                          .formula = "all that crosses a chunk's edge",
+                          .title = said("S after the last chunk"),
+                          .formula = said("all that crosses a chunk's edge"),
                           .value = tensor_of(by.state),
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::dimension});
   result.steps.push_back({.id = "weights",
-                          .title = "Effective weights",
-                          .formula = "what each value counts for; never built",
+                          .title = said("Effective weights"),
+                          .formula = said("what each value counts for; never built"),
                           .value = result.weights,
                           .masked = std::move(hidden)});
-  MechanismStep out = output_step(result.weights, in.v, result.output, "both parts added");
+  MechanismStep out = output_step(result.weights, in.v, result.output, said("both parts added"));
   result.steps.push_back(std::move(out));
-  MechanismCurve cost{"Multiply-adds over the length of a chunk", "C", "multiply-adds", {{"", {}, {}}}, true, {}};
-  MechanismCurve steps{"Steps that must follow one another", "C", "steps", {{"", {}, {}}}, true, {}};
+  MechanismCurve cost{
+      said("Multiply-adds over the length of a chunk"), "C", said("multiply-adds"), {{"", {}, {}}}, true, {}};
+  MechanismCurve steps{said("Steps that must follow one another"), "C", said("steps"), {{"", {}, {}}}, true, {}};
   for (Index each = 1; each < 2 * n; each *= 2) {
     const Index size = std::min(each, n);
     cost.lines[0].x.push_back(static_cast<double>(size));
@@ -271,25 +275,27 @@ bool of(const MechanismValues& values, const MechanismShape&) {
 Mechanism make_chunk_wise() {
   Mechanism m;
   m.id = "chunk-wise";
-  m.title = "Chunk by chunk: linear recurrences as matrix products";
-  m.name = "Chunk-wise form";
-  m.group = "Recurrent";
+  m.title = to_say("Chunk by chunk: linear recurrences as matrix products");
+  m.name = to_say("Chunk-wise form");
+  m.group = to_say("Recurrent");
   m.source = "Yang et al. 2024";
   m.formula = "O = P V + (a ∘ Q) S,   S ← diag(a_C) S + (a_C ÷ a ∘ K)ᵀ V";
-  m.meaning =
+  m.meaning = to_say(
       "Token by token is slow to train, all at once costs n². In chunks: products inside, and only the state passes "
-      "from one to the next. The same numbers come out for every chunk length.";
+      "from one to the next. The same numbers come out for every chunk length.");
   m.keywords =
       "chunkwise chunked parallel form block-wise training linear attention RetNet GLA DeltaNet WY UT transform "
       "intra-chunk inter-chunk";
-  m.ours = "GLA's gates are learnt; here α = σ(3 + W k) with W drawn. No norm and no output gate follow.";
+  m.ours = to_say("GLA's gates are learnt; here α = σ(3 + W k) with W drawn. No norm and no output gate follow.");
   m.parameters = {
-      choice_parameter("recurrence", "Recurrence", "What becomes of the state before a token is written.",
-                       {"linear", "decay", "gated", "delta"}, 2),
-      whole_parameter("chunk", "Chunk C", "Tokens that are worked on together.", 1, 128, 8, true),
-      only_where(number_parameter("decay", "Decay γ", "Of the form decay (RetNet).", 0.5, 1, 0.9), of<decay>),
-      only_where(number_parameter("beta", "Step β", "Of the form delta.", 0, 1, 1), of<delta>),
-      only_where(seed_parameter("of W, form gated"), of<ChunkForm::gated>)};
+      choice_parameter("recurrence", to_say("Recurrence"),
+                       to_say("What becomes of the state before a token is written."),
+                       {to_say("linear"), to_say("decay"), to_say("gated"), to_say("delta")}, 2),
+      whole_parameter("chunk", to_say("Chunk C"), to_say("Tokens that are worked on together."), 1, 128, 8, true),
+      only_where(number_parameter("decay", to_say("Decay γ"), to_say("Of the form decay (RetNet)."), 0.5, 1, 0.9),
+                 of<decay>),
+      only_where(number_parameter("beta", to_say("Step β"), to_say("Of the form delta."), 0, 1, 1), of<delta>),
+      only_where(seed_parameter(to_say("of W, form gated")), of<ChunkForm::gated>)};
   m.needs_causal = true;
   m.run = run_chunk;
   m.output = chunk_output;
@@ -308,14 +314,14 @@ Mechanism make_chunk_wise() {
     using Role = ShapeChip::Role;
     const Index c = chunk_of(v, s.n);
     return std::vector<ShapeChip>{
-        chip(Role::query, "Q", c, s.d),        chip(Role::key, "tile", c, c),
+        chip(Role::query, "Q", c, s.d),        chip(Role::key, said("tile"), c, c),
         chip(Role::value, "V", c, s.d_v, "·"), chip(Role::plain, "Q S, S", s.d, s.d_v, "+"),
-        chip(Role::output, "O", c, s.d_v),     {Role::remark, fmt::format("{} times", (s.n + c - 1) / c), ""}};
+        chip(Role::output, "O", c, s.d_v),     {Role::remark, say("{} times", (s.n + c - 1) / c), ""}};
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult& r) -> std::string {
     const Tensor whole = tensor_of(chunk_steps(in, chunk_parts(in, v), [](Index, const Matrix&) {}));
-    return fmt::format("{}. Token by token gives the same outputs up to {}.", nth(r.facts, 0).value,
-                       text(greatest_gap(whole, r.output)));
+    return say("{}. Token by token gives the same outputs up to {}.", nth(r.facts, 0).value,
+               text(greatest_gap(whole, r.output)));
   };
   return m;
 }

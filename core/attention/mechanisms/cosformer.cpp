@@ -10,6 +10,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/kernel.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -38,25 +39,26 @@ Kernel cosformer_features(const MechanismInput& in, const MechanismValues& value
 Mechanism make_cosformer() {
   Mechanism m;
   m.id = "cosformer";
-  m.title = "cosFormer: ReLU features weighted by cos of the distance";
-  m.name = "Cosine (cosFormer)";
+  m.title = to_say("cosFormer: ReLU features weighted by cos of the distance");
+  m.name = to_say("Cosine (cosFormer)");
   m.source = "Qin et al. 2022";
   m.formula = "φ(q)·φ(k) = ReLU(q)·ReLU(k) cos(π (i − j) ÷ 2M)";
-  m.meaning =
+  m.meaning = to_say(
       "A cosine of the distance makes near keys count more than far ones, and still factors into one part of the query "
-      "and one of the key.";
+      "and one of the key.");
   m.keywords = "reweighting cosine linear";
-  m.parameters = {whole_parameter("longest", "Longest text M",
-                                  "At this distance the weight has fallen to 0; at least n.", 1, 131072, 64, true),
-                  norm_parameter()};
+  m.parameters = {
+      whole_parameter("longest", to_say("Longest text M"),
+                      to_say("At this distance the weight has fallen to 0; at least n."), 1, 131072, 64, true),
+      norm_parameter()};
   use_kernel<cosformer_features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, 2 * s.d); };
   m.chips = [](const MechanismShape& s, const MechanismValues& v) { return kernel_chips(s, 2 * s.d, norm_of(v)); };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
     const double longest = std::max(v.number("longest"), static_cast<double>(std::max(in.n(), in.m())));
-    return "The farthest pair of this text is weighted by " +
-           text(std::cos(std::numbers::pi * static_cast<double>(in.m() - 1) / (2 * longest))) + ", a neighbour by " +
-           text(std::cos(std::numbers::pi / (2 * longest))) + ".";
+    return say("The farthest pair of this text is weighted by {}, a neighbour by {}.",
+               text(std::cos(std::numbers::pi * static_cast<double>(in.m() - 1) / (2 * longest))),
+               text(std::cos(std::numbers::pi / (2 * longest))));
   };
   return m;
 }

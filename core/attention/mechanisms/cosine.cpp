@@ -15,6 +15,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -65,13 +66,13 @@ MechanismResult run_cosine(const MechanismInput& in, const MechanismValues& valu
     add_inputs(steps, in);
     steps.push_back({.id = "q-norm",
                      .title = "‖q‖",
-                     .formula = "how sharp the row is",
+                     .formula = said("how sharp the row is"),
                      .value = q_norm,
                      .range = MechanismStep::Range::positive,
                      .columns = MechanismAxis::other});
     steps.push_back({.id = "k-norm",
                      .title = "‖k‖",
-                     .formula = "how much every query likes the key",
+                     .formula = said("how much every query likes the key"),
                      .value = k_norm,
                      .range = MechanismStep::Range::positive,
                      .rows = MechanismAxis::key,
@@ -85,10 +86,10 @@ MechanismResult run_cosine(const MechanismInput& in, const MechanismValues& valu
                                           text(k_norm.at(j, 0)));
                      }});
     steps.push_back({.id = "scores",
-                     .title = "Scores",
-                     .formula = plain   ? "scale · ‖q‖ ‖k‖ cos θ"
-                                : means ? "scale · ‖q‖ ‖k‖ cos θ, with what is switched off at its mean"
-                                        : "‖q‖ ‖k‖ cos θ ÷ τ, with what is switched off at 1",
+                     .title = said("Scores"),
+                     .formula = plain   ? said("scale · ‖q‖ ‖k‖ cos θ")
+                                : means ? said("scale · ‖q‖ ‖k‖ cos θ, with what is switched off at its mean")
+                                        : said("‖q‖ ‖k‖ cos θ ÷ τ, with what is switched off at 1"),
                      .value = scores,
                      .explain = [a, b, cosines, factor, scores](Index i, Index j) {
                        return fmt::format("{} · {} · {} · {} = {}", text(factor), text(a.at(i, 0)), text(b.at(j, 0)),
@@ -100,8 +101,8 @@ MechanismResult run_cosine(const MechanismInput& in, const MechanismValues& valu
     const auto [low, high] = std::ranges::minmax(norm.values());
     return fmt::format("{} … {}", text(low), text(high));
   };
-  result.facts = {{"‖q‖", spread(q_norm), "smallest and largest norm of a query"},
-                  {"‖k‖", spread(k_norm), "smallest and largest norm of a key"}};
+  result.facts = {{"‖q‖", spread(q_norm), said("smallest and largest norm of a query")},
+                  {"‖k‖", spread(k_norm), said("smallest and largest norm of a key")}};
   return result;
 }
 
@@ -110,33 +111,36 @@ MechanismResult run_cosine(const MechanismInput& in, const MechanismValues& valu
 Mechanism make_cosine() {
   Mechanism m;
   m.id = "cosine";
-  m.title = "Norms and angle, ‖q‖ ‖k‖ cos θ";
-  m.name = "Cosine, ‖q‖ ‖k‖ cos θ";
-  m.group = "Exact softmax";
+  m.title = to_say("Norms and angle, ‖q‖ ‖k‖ cos θ");
+  m.name = to_say("Cosine, ‖q‖ ‖k‖ cos θ");
+  m.group = to_say("Exact softmax");
   m.source = "Su 2023; Liu et al. 2022";
   m.formula = "q·k = ‖q‖ ‖k‖ cos θ";
-  m.meaning =
+  m.meaning = to_say(
       "The query's norm sets how sharp its row is, the key's norm how much every query likes it, the angle who suits "
-      "whom. Switch one off and see what it carried.";
+      "whom. Switch one off and see what it carried.");
   m.keywords =
       "cosine attention split angle norm key normalization QK query-key normalisation key normalisation Su Jianlin L2 "
       "Swin V2 similarity dot "
       "product is times times";
-  m.ours =
+  m.ours = to_say(
       "τ is learnt for each head in Swin V2, from 1/τ = 10; here it is a slider. The mean of the norms in place of 1 "
       "is "
-      "ours too, and looks ahead.";
+      "ours too, and looks ahead.");
   m.parameters = {
-      toggle_parameter("query-norm", "Query norm ‖q‖", "Off: every query gets norm 1, or the mean.", false),
-      toggle_parameter("key-norm", "Key norm ‖k‖", "Off: every key gets norm 1, or the mean.", false),
-      only_where(choice_parameter("off-norm", "A norm that is off",
-                                  "Is 1, and scores are divided by τ; or is the mean over the text, which looks ahead.",
-                                  {"one", "mean"}),
+      toggle_parameter("query-norm", to_say("Query norm ‖q‖"), to_say("Off: every query gets norm 1, or the mean."),
+                       false),
+      toggle_parameter("key-norm", to_say("Key norm ‖k‖"), to_say("Off: every key gets norm 1, or the mean."), false),
+      only_where(choice_parameter(
+                     "off-norm", to_say("A norm that is off"),
+                     to_say("Is 1, and scores are divided by τ; or is the mean over the text, which looks ahead."),
+                     {to_say("one"), to_say("mean")}),
                  [](const MechanismValues& v, const MechanismShape&) { return !both_norms(v); }),
       only_where(
-          number_parameter("temperature", "Temperature τ", "Of cosines: scores are cos θ ÷ τ.", 0.01, 10, 0.1, true),
+          number_parameter("temperature", to_say("Temperature τ"), to_say("Of cosines: scores are cos θ ÷ τ."), 0.01,
+                           10, 0.1, true),
           [](const MechanismValues& v, const MechanismShape&) { return !both_norms(v) && v.whole("off-norm") == 0; }),
-      number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 20, 1, true)};
+      number_parameter("sharpness", to_say("Sharpness"), to_say("Scores are multiplied by it."), 0.05, 20, 1, true)};
   m.run = run_cosine;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues&) {
@@ -147,12 +151,13 @@ Mechanism make_cosine() {
   m.chips = [](const MechanismShape& s, const MechanismValues&) { return softmax_chips(s, "‖q‖ ‖k‖ cos θ"); };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
     if (v.on("query-norm") && v.on("key-norm"))
-      return v.number("sharpness") == 1 ? "Both norms are kept: the product is the plain score." : "";
+      return v.number("sharpness") == 1 ? said("Both norms are kept: the product is the plain score.") : "";
     if (!v.on("query-norm") && !v.on("key-norm"))
-      return "Only the angle is left: what still differs between the maps was carried by norms.";
+      return said("Only the angle is left: what still differs between the maps was carried by norms.");
     return v.on("query-norm")
-               ? "Without key norms no column is preferred by all rows; a sink that lived in its key's norm fades."
-               : "Without query norms all rows are equally sharp; the order inside a row stays.";
+               ? said(
+                     "Without key norms no column is preferred by all rows; a sink that lived in its key's norm fades.")
+               : said("Without query norms all rows are equally sharp; the order inside a row stays.");
   };
   return m;
 }

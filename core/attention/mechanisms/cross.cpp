@@ -11,6 +11,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -30,12 +31,12 @@ MechanismResult run_cross(const MechanismInput& in, const MechanismValues& value
   }
   std::vector<MechanismStep> steps;
   add_inputs(steps, own);
-  steps[0].title = "Q, of the asking sequence";
-  steps[1].title = "K, of the other";
+  steps[0].title = said("Q, of the asking sequence");
+  steps[1].title = said("K, of the other");
   const Tensor scores = raw_scores(own);
   steps.push_back({.id = "scores",
-                   .title = "Scores",
-                   .formula = scores_text(own) + ", rectangular",
+                   .title = said("Scores"),
+                   .formula = say("{}, rectangular", scores_text(own)),
                    .value = scores,
                    .explain = explain_product_t(own.q, own.k, static_cast<double>(own.scale))});
   const MechanismResult whole = softmax_of(own, scores, std::move(steps), Detail::steps);
@@ -44,13 +45,13 @@ MechanismResult run_cross(const MechanismInput& in, const MechanismValues& value
     if (step.id != "masked") result.steps.push_back(step);
   for (MechanismStep& step : result.steps)
     if (step.rows == MechanismAxis::query) step.first_row = cut;
-  result.facts = {{"Map", fmt::format("{} × {}", own.n(), own.m()), "decoder length × encoder length"},
-                  {"Mask", "none", "all of the other sequence is known"},
-                  {"Asks",
-                   cuts           ? fmt::format("the text from token {} on asks what stands before it", cut)
-                   : in.two_texts ? "the open text asks the other one"
-                                  : "the queries' sequence asks the keys'",
-                   "queries of the one, keys and values of the other"}};
+  result.facts = {{said("Map"), fmt::format("{} × {}", own.n(), own.m()), said("decoder length × encoder length")},
+                  {said("Mask"), said("none"), said("all of the other sequence is known")},
+                  {said("Asks"),
+                   cuts           ? say("the text from token {} on asks what stands before it", cut)
+                   : in.two_texts ? said("the open text asks the other one")
+                                  : said("the queries' sequence asks the keys'"),
+                   said("queries of the one, keys and values of the other")}};
   return result;
 }
 
@@ -59,24 +60,24 @@ MechanismResult run_cross(const MechanismInput& in, const MechanismValues& value
 Mechanism make_cross() {
   Mechanism m;
   m.id = "cross";
-  m.title = "Cross-attention: one sequence asks, another answers";
-  m.name = "Cross-attention";
-  m.group = "Heads and projections";
+  m.title = to_say("Cross-attention: one sequence asks, another answers");
+  m.name = to_say("Cross-attention");
+  m.group = to_say("Heads and projections");
   m.source = "Bahdanau et al. 2015; Vaswani et al. 2017";
   m.formula = "O = softmax(Q_d K_eᵀ ÷ √d) V_e";
-  m.meaning =
+  m.meaning = to_say(
       "Queries of one sequence read keys and values of another, as a decoder reads an encoder: a rectangular map "
-      "without a causal mask.";
+      "without a causal mask.");
   m.keywords =
       "encoder decoder rectangular cross-attention encoder-decoder attention two texts another text second source "
       "target bottleneck seq2seq";
-  m.parameters = {
-      number_parameter("cut", "Cut at", "Where the text is cut in two, as a share of its length.", 0.05, 0.95, 0.5)};
+  m.parameters = {number_parameter("cut", to_say("Cut at"),
+                                   to_say("Where the text is cut in two, as a share of its length."), 0.05, 0.95, 0.5)};
   m.run = run_cross;
   m.study = true;
   m.crosses = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format(
+    return say(
         "The map is {}: a row for each asking token, a column for each of the other sequence; every row sums to 1. "
         "Here "
         "{}.",

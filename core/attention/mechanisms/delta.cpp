@@ -6,13 +6,12 @@
 // also fades (Gated DeltaNet; Yang, Kautz & Hatamizadeh 2024). Parallel form: weight(t, s) = β q_tᵀ [Π_{u = t…s+1} γ (I
 // − β k_u k_uᵀ)] k_s. Shapes: S (d, d_v). Cost: 4 n d d_v multiply-adds; state d d_v floats.
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -54,20 +53,20 @@ MechanismResult run_delta(const MechanismInput& in, const MechanismValues& value
   const Tensor overlap = product_t(p.k, p.k);
   result.steps.push_back({.id = "overlap",
                           .title = "k·k",
-                          .formula = "keys of length 1: how much one overwrites another",
+                          .formula = said("keys of length 1: how much one overwrites another"),
                           .value = overlap,
                           .rows = MechanismAxis::key,
                           .masked = hidden,
                           .explain = explain_product_t(p.k, p.k)});
   result.steps.push_back({.id = "similarity",
                           .title = "q·k",
-                          .formula = "what linear attention would weigh with",
+                          .formula = said("what linear attention would weigh with"),
                           .value = product_t(p.q, p.k),
                           .masked = hidden,
                           .explain = explain_product_t(p.q, p.k)});
   result.steps.push_back({.id = "weights",
-                          .title = "Effective weights",
-                          .formula = "what is left of it after later keys",
+                          .title = said("Effective weights"),
+                          .formula = said("what is left of it after later keys"),
                           .value = result.weights,
                           .masked = std::move(hidden)});
   result.steps.push_back(output_step(result.weights, in.v, result.output, "Sᵀ q"));
@@ -118,18 +117,20 @@ Recurrence delta_recurrence(const MechanismInput& in, const MechanismValues& val
 Mechanism make_delta() {
   Mechanism m;
   m.id = "delta";
-  m.title = "The delta rule: erase, then write";
-  m.name = "Delta rule (DeltaNet)";
-  m.group = "Recurrent";
+  m.title = to_say("The delta rule: erase, then write");
+  m.name = to_say("Delta rule (DeltaNet)");
+  m.group = to_say("Recurrent");
   m.source = "Schlag et al. 2021; Yang et al. 2024";
   m.formula = "Sₜ = γ Sₜ₋₁ + β kₜ (vₜ − γ Sₜ₋₁ᵀ kₜ)ᵀ,   oₜ = Sₜᵀ qₜ";
-  m.meaning =
+  m.meaning = to_say(
       "Linear attention piles values up under similar keys. Here the value held under a key is taken out before the "
       "new "
-      "one goes in, so the state keeps the latest value of each key.";
+      "one goes in, so the state keeps the latest value of each key.");
   m.keywords = "DeltaNet fast weight gated delta rule associative memory erase write online learning";
-  m.parameters = {number_parameter("beta", "Write strength β", "1 replaces what is held, 0 writes nothing.", 0, 1, 1),
-                  number_parameter("decay", "Decay γ", "What the state is multiplied by at each token.", 0.5, 1, 1)};
+  m.parameters = {number_parameter("beta", to_say("Write strength β"),
+                                   to_say("1 replaces what is held, 0 writes nothing."), 0, 1, 1),
+                  number_parameter("decay", to_say("Decay γ"), to_say("What the state is multiplied by at each token."),
+                                   0.5, 1, 1)};
   m.run = run_delta;
   m.output = delta_output;
   m.recurrent = delta_recurrence;
@@ -139,18 +140,19 @@ Mechanism make_delta() {
   };
   m.chips = [](const MechanismShape& s, const MechanismValues&) {
     using Role = ShapeChip::Role;
-    return std::vector<ShapeChip>{chip(Role::key, "held: Sᵀ kₜ", 1, s.d_v),
-                                  chip(Role::value, "v − held", 1, s.d_v),
+    return std::vector<ShapeChip>{chip(Role::key, said("held: Sᵀ kₜ"), 1, s.d_v),
+                                  chip(Role::value, said("v − held"), 1, s.d_v),
                                   chip(Role::plain, "S + β kₜ (…)ᵀ", s.d, s.d_v),
                                   chip(Role::query, "· qₜ", s.d, 1, ""),
                                   chip(Role::output, "O", s.n, s.d_v),
-                                  {Role::remark, fmt::format("never builds {}×{}", s.n, s.n), ""}};
+                                  {Role::remark, say("never builds {}×{}", s.n, s.n), ""}};
   };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
     return v.number("beta") == 0
-               ? "At β = 0 nothing is written: weights and outputs are 0."
-               : "A later key that resembles an earlier one takes its place: repeated keys leave weight only on "
-                 "their latest position.";
+               ? said("At β = 0 nothing is written: weights and outputs are 0.")
+               : said(
+                     "A later key that resembles an earlier one takes its place: repeated keys leave weight only on "
+                     "their latest position.");
   };
   m.needs_causal = true;
   return m;

@@ -3,8 +3,6 @@
 // Scores multiplied by ln n ÷ ln m (Su 2021) hold it where it was at n = m. "drawn": the other scores are N(0, 1) in
 // place of 0.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -12,6 +10,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -37,10 +36,11 @@ DispersionRow row_of(Index n, double margin, double factor, bool drawn, std::uin
 MechanismResult run_dispersion(const MechanismInput& in, const MechanismValues& values, Detail) {
   const double margin = values.number("margin"), trained = values.number("trained");
   const bool drawn = values.on("drawn");
-  MechanismCurve weight{"Weight of the best key as keys are added",       "keys n", "largest weight",
-                        {{"softmax", {}, {}}, {"· ln n ÷ ln m", {}, {}}}, true,     {}};
-  MechanismCurve entropy{"Entropy of the row; the upper bound is ln n, all keys alike",  "keys n", "nats",
-                         {{"softmax", {}, {}}, {"· ln n ÷ ln m", {}, {}}, {"", {}, {}}}, true,     {}};
+  MechanismCurve weight{said("Weight of the best key as keys are added"), said("keys n"), said("largest weight"),
+                        {{"softmax", {}, {}}, {"· ln n ÷ ln m", {}, {}}}, true,           {}};
+  MechanismCurve entropy{
+      said("Entropy of the row; the upper bound is ln n, all keys alike"), said("keys n"), said("nats"),
+      {{"softmax", {}, {}}, {"· ln n ÷ ln m", {}, {}}, {"", {}, {}}},      true,           {}};
   for (Index n = 2; n <= 65536; n *= 2) {
     check(in);
     for (int scaled = 0; scaled < 2; ++scaled) {
@@ -55,10 +55,10 @@ MechanismResult run_dispersion(const MechanismInput& in, const MechanismValues& 
   }
   MechanismResult result;
   const auto at = [&](std::size_t line, std::size_t i) { return text(weight.lines[line].y[i]); };
-  result.facts = {{"Weight of the best key", fmt::format("{} at 16 keys, {} at 65,536", at(0, 3), at(0, 15)),
-                   "softmax of margin Δ and the others"},
-                  {"Scaled by ln n ÷ ln m", fmt::format("{} at 16 keys, {} at 65,536", at(1, 3), at(1, 15)),
-                   "the same scores times ln n ÷ ln m"}};
+  result.facts = {{said("Weight of the best key"), say("{} at 16 keys, {} at 65,536", at(0, 3), at(0, 15)),
+                   said("softmax of margin Δ and the others")},
+                  {said("Scaled by ln n ÷ ln m"), say("{} at 16 keys, {} at 65,536", at(1, 3), at(1, 15)),
+                   said("the same scores times ln n ÷ ln m")}};
   result.curves = {std::move(weight), std::move(entropy)};
   return result;
 }
@@ -68,25 +68,26 @@ MechanismResult run_dispersion(const MechanismInput& in, const MechanismValues& 
 Mechanism make_dispersion() {
   Mechanism m;
   m.id = "dispersion";
-  m.title = "Softmax disperses as the text grows";
-  m.name = "Dispersion with length";
-  m.group = "Softmax and scaling";
+  m.title = to_say("Softmax disperses as the text grows");
+  m.name = to_say("Dispersion with length");
+  m.group = to_say("Softmax and scaling");
   m.source = "Veličković et al. 2024; Su 2021";
   m.formula = "p = e^Δ ÷ (e^Δ + n − 1) → 0";
-  m.meaning =
+  m.meaning = to_say(
       "One key leads by a fixed margin Δ. However large Δ is, with enough keys the weight of the best one is lost; the "
-      "margin would have to grow with ln n.";
+      "margin would have to grow with ln n.");
   m.keywords =
       "softmax is not enough sharp out of distribution length entropy invariant dispersion with attention fading";
   m.parameters = {
-      number_parameter("margin", "Margin Δ", "By how much the best score leads.", 0, 20, 5),
-      whole_parameter("trained", "Trained length m", "Of the scaling by ln n ÷ ln m.", 2, 65536, 16, true),
-      toggle_parameter("drawn", "Other scores drawn", "N(0, 1) in place of 0.", false),
+      number_parameter("margin", to_say("Margin Δ"), to_say("By how much the best score leads."), 0, 20, 5),
+      whole_parameter("trained", to_say("Trained length m"), to_say("Of the scaling by ln n ÷ ln m."), 2, 65536, 16,
+                      true),
+      toggle_parameter("drawn", to_say("Other scores drawn"), to_say("N(0, 1) in place of 0."), false),
       only_where(seed_parameter(), [](const MechanismValues& v, const MechanismShape&) { return v.on("drawn"); })};
   m.run = run_dispersion;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult& r) -> std::string {
-    return fmt::format("A lead of {} gives {}.", text(v.number("margin")), r.facts[0].value);
+    return say("A lead of {} gives {}.", text(v.number("margin")), r.facts[0].value);
   };
   return m;
 }

@@ -15,6 +15,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -103,13 +104,15 @@ MechanismResult run_dot_variance(const MechanismInput& in, const MechanismValues
   all.insert(barred.begin(), barred.end());
   const std::map<Index, std::vector<double>> of = dots(all, in, values.seed());
   MechanismResult result;
-  MechanismCurve bars{"Variance of q·k, as it comes", "d", "variance", {{"", {}, {}}}, false, {}};
+  MechanismCurve bars{said("Variance of q·k, as it comes"), "d", said("variance"), {{"", {}, {}}}, false, {}};
   bars.bars = true;
-  MechanismCurve plain{"q·k as it comes, for four widths", "q·k", "density", {}, false, {}};
-  MechanismCurve scaled{"q·k ÷ √d, for the same", "q·k ÷ √d", "density", {}, false, {}};
-  const std::vector<MechanismCurve::Line> both{{"unscaled", {}, {}}, {"÷ √d", {}, {}}};
-  MechanismCurve entropy{"A row of 64 scores through softmax, over the width", "d", "entropy, nats", both, true, {}};
-  MechanismCurve gradient{"What is left of its gradient, ‖diag(p) − p pᵀ‖", "d", "‖J‖, median row", both, true, {}};
+  MechanismCurve plain{said("q·k as it comes, for four widths"), "q·k", said("density"), {}, false, {}};
+  MechanismCurve scaled{said("q·k ÷ √d, for the same"), "q·k ÷ √d", said("density"), {}, false, {}};
+  const std::vector<MechanismCurve::Line> both{{said("unscaled"), {}, {}}, {"÷ √d", {}, {}}};
+  MechanismCurve entropy{
+      said("A row of 64 scores through softmax, over the width"), "d", said("entropy, nats"), both, true, {}};
+  MechanismCurve gradient{
+      said("What is left of its gradient, ‖diag(p) − p pᵀ‖"), "d", said("‖J‖, median row"), both, true, {}};
   for (const Index each : drawn) {
     plain.lines.push_back(histogram(of.at(each), 1, 60, fmt::format("d = {}", each)));
     scaled.lines.push_back(
@@ -136,13 +139,12 @@ MechanismResult run_dot_variance(const MechanismInput& in, const MechanismValues
   entropy.marker = {width, here[false].entropy};
   gradient.marker = {width, here[false].gradient};
   result.facts = {
-      {"Variance of q·k", fmt::format("{:.2f}, expected {}", v, d),
-       fmt::format("of {} drawn pairs of width {}", pairs, d)},
-      {"After ÷ √d", fmt::format("{:.3f}, expected 1", v / width), "the same divided by d"},
-      {"Gradient ‖J‖ at this d", fmt::format("{:.2g} unscaled, {:.2g} after ÷ √d", here[0].gradient, here[1].gradient),
-       "Frobenius norm of diag(p) − p pᵀ, median of 101 rows of 64 drawn scores"},
-      {"Gradient ‖J‖ at d = 512",
-       fmt::format("{:.2g} unscaled, {:.2g} after ÷ √d", widest[0].gradient, widest[1].gradient), "likewise"}};
+      {said("Variance of q·k"), say("{:.2f}, expected {}", v, d), say("of {} drawn pairs of width {}", pairs, d)},
+      {said("After ÷ √d"), say("{:.3f}, expected 1", v / width), said("the same divided by d")},
+      {said("Gradient ‖J‖ at this d"), say("{:.2g} unscaled, {:.2g} after ÷ √d", here[0].gradient, here[1].gradient),
+       said("Frobenius norm of diag(p) − p pᵀ, median of 101 rows of 64 drawn scores")},
+      {said("Gradient ‖J‖ at d = 512"),
+       say("{:.2g} unscaled, {:.2g} after ÷ √d", widest[0].gradient, widest[1].gradient), said("likewise")}};
   result.curves = {std::move(bars), std::move(gradient), std::move(plain), std::move(scaled), std::move(entropy)};
   return result;
 }
@@ -152,22 +154,23 @@ MechanismResult run_dot_variance(const MechanismInput& in, const MechanismValues
 Mechanism make_dot_variance() {
   Mechanism m;
   m.id = "dot-variance";
-  m.title = "Why scores are divided by √d";
-  m.name = "√d scaling, variance of q·k";
-  m.group = "Softmax and scaling";
+  m.title = to_say("Why scores are divided by √d");
+  m.name = to_say("√d scaling, variance of q·k");
+  m.group = to_say("Softmax and scaling");
   m.source = "Vaswani et al. 2017";
-  m.formula = "Var(q·k) = d  ⇒  Var(q·k ÷ √d) = 1";
-  m.meaning =
+  m.formula = to_say("Var(q·k) = d  ⇒  Var(q·k ÷ √d) = 1");
+  m.meaning = to_say(
       "A dot product adds d terms, so its variance grows with d. Unscaled, wide heads start almost one-hot, where "
       "softmax "
-      "has no gradient.";
+      "has no gradient.");
   m.keywords = "scaled histogram variance gradient jacobian sqrt of dot product scaling square root of d why divide";
-  m.parameters = {whole_parameter("width", "Width d", "Of the pairs whose variance is taken.", 1, 512, 64, true),
-                  seed_parameter()};
+  m.parameters = {
+      whole_parameter("width", to_say("Width d"), to_say("Of the pairs whose variance is taken."), 1, 512, 64, true),
+      seed_parameter()};
   m.run = run_dot_variance;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format(
+    return say(
         "Variance of q·k: {}. Gradient of softmax: {}; at d = 512 {}. Divided by √d all widths fall on one curve, and "
         "a "
         "row keeps its entropy and its gradient.",

@@ -11,6 +11,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/kernel.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -47,16 +48,16 @@ Kernel dpfp_features(const MechanismInput& in, const MechanismValues& values) {
 Mechanism make_dpfp() {
   Mechanism m;
   m.id = "dpfp";
-  m.title = "DPFP: deterministic features that rarely meet";
-  m.name = "DPFP";
+  m.title = to_say("DPFP: deterministic features that rarely meet");
+  m.name = to_say("DPFP");
   m.source = "Schlag et al. 2021";
   m.formula = "φ(x) = rᵢ · rᵢ₊ₛ,  r = relu([x, −x]),  s = 1 … ν";
-  m.meaning =
+  m.meaning = to_say(
       "Products of neighbouring entries of [x, −x], cut at 0: 2dν features without a random number. Most are 0, so "
       "keys "
-      "of different directions hardly overlap and a state can hold more of them.";
+      "of different directions hardly overlap and a state can hold more of them.");
   m.keywords = "deterministic parameter-free projection fast weight programmers capacity Schmidhuber";
-  m.parameters = {whole_parameter("nu", "Shifts ν", "2dν features.", 1, 16, 3), norm_parameter()};
+  m.parameters = {whole_parameter("nu", to_say("Shifts ν"), to_say("2dν features."), 1, 16, 3), norm_parameter()};
   use_kernel<dpfp_features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     const Index r = 2 * s.d * shifts_of(s.d, v);
@@ -68,8 +69,8 @@ Mechanism make_dpfp() {
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
     const Tensor phi = dpfp_projected(in.k, shifts_of(in.d(), v));
     const auto zero = std::ranges::count(phi.values(), 0.0f);
-    return "Of the keys' features " + text(100.0 * static_cast<double>(zero) / static_cast<double>(phi.size())) +
-           " % are 0. More shifts: more features, and a larger state.";
+    return say("Of the keys' features {} % are 0. More shifts: more features, and a larger state.",
+               text(100.0 * static_cast<double>(zero) / static_cast<double>(phi.size())));
   };
   return m;
 }

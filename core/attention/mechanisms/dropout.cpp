@@ -15,6 +15,7 @@
 #include "core/attention/mechanisms/softmax.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -64,33 +65,33 @@ MechanismResult run_dropout(const MechanismInput& in, const MechanismValues& val
   MechanismResult result;
   const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   result.steps.push_back({.id = "weights",
-                          .title = "Weights",
+                          .title = said("Weights"),
                           .formula = "softmax",
                           .value = full.weights,
                           .range = MechanismStep::Range::probability,
                           .masked = hidden});
   result.steps.push_back({.id = "dropped",
-                          .title = "One training step's",
-                          .formula = fmt::format("0 with probability {}, others ÷ {}", text(p), text(1 - p)),
+                          .title = said("One training step's"),
+                          .formula = say("0 with probability {}, others ÷ {}", text(p), text(1 - p)),
                           .value = one,
                           .range = MechanismStep::Range::positive,
                           .masked = hidden,
                           .explain = [w = full.weights, one, p](Index i, Index j) {
                             return one.at(i, j) == 0
-                                       ? "dropped: " + text(w.at(i, j)) + " → 0"
+                                       ? say("dropped: {} → 0", text(w.at(i, j)))
                                        : text(w.at(i, j)) + " ÷ " + text(1 - p) + " = " + text(one.at(i, j));
                           }});
-  result.steps.push_back(output_step(full.weights, in.v, full.output, "nothing dropped"));
+  result.steps.push_back(output_step(full.weights, in.v, full.output, said("nothing dropped")));
   result.steps.push_back({.id = "mean",
-                          .title = "Mean output",
-                          .formula = fmt::format("of {} draws", draws),
+                          .title = said("Mean output"),
+                          .formula = say("of {} draws", draws),
                           .value = mean,
                           .columns = MechanismAxis::dimension});
   check(in);
   const double spread = squares(full.weights, in.v), expected = spread * p / (1 - p), size = norm(full.output);
   const auto relative = [&](double squares) { return size > 0 ? std::sqrt(squares) / size : std::sqrt(squares); };
   MechanismCurve curve{
-      "How far one draw's output lies from the expected one", "p", "‖ΔO‖ ÷ ‖O‖", {{"", {}, {}}}, false, {}};
+      said("How far one draw's output lies from the expected one"), "p", "‖ΔO‖ ÷ ‖O‖", {{"", {}, {}}}, false, {}};
   for (int i = 0; i <= 36; ++i) {
     const double at = 0.025 * i;
     curve.lines[0].x.push_back(at), curve.lines[0].y.push_back(relative(spread * at / (1 - at)));
@@ -98,11 +99,12 @@ MechanismResult run_dropout(const MechanismInput& in, const MechanismValues& val
   curve.marker = {p, relative(expected)};
   result.curves.push_back(std::move(curve));
   result.facts = {
-      {"Mean output − output", text(relative(std::pow(norm(minus(mean, full.output)), 2))),
-       fmt::format("‖difference‖ ÷ ‖output‖, {} draws: falls with their root", draws)},
-      {"One draw − output, measured", text(relative(apart)), "root mean square over the draws ÷ ‖output‖"},
-      {"… and by the formula", text(relative(expected)), "√(Σ w² v² p ÷ (1 − p)) ÷ ‖output‖"},
-      {"Row sums", fmt::format("{} … {}", text(least), text(most)), "of the dropped weights, over all draws"}};
+      {said("Mean output − output"), text(relative(std::pow(norm(minus(mean, full.output)), 2))),
+       say("‖difference‖ ÷ ‖output‖, {} draws: falls with their root", draws)},
+      {said("One draw − output, measured"), text(relative(apart)), said("root mean square over the draws ÷ ‖output‖")},
+      {said("… and by the formula"), text(relative(expected)), said("√(Σ w² v² p ÷ (1 − p)) ÷ ‖output‖")},
+      {said("Row sums"), fmt::format("{} … {}", text(least), text(most)),
+       said("of the dropped weights, over all draws")}};
   return result;
 }
 
@@ -111,23 +113,24 @@ MechanismResult run_dropout(const MechanismInput& in, const MechanismValues& val
 Mechanism make_dropout() {
   Mechanism m;
   m.id = "dropout";
-  m.title = "Dropout of weights: the mean is kept, the variance is the price";
-  m.name = "Dropout of weights";
-  m.group = "Softmax and scaling";
+  m.title = to_say("Dropout of weights: the mean is kept, the variance is the price");
+  m.name = to_say("Dropout of weights");
+  m.group = to_say("Softmax and scaling");
   m.source = "Vaswani et al. 2017";
-  m.formula = "w̃ = w b ÷ (1 − p):  E[w̃] = w,  Var[w̃] = w² p ÷ (1 − p)";
-  m.meaning =
+  m.formula = to_say("w̃ = w b ÷ (1 − p):  E[w̃] = w,  Var[w̃] = w² p ÷ (1 − p)");
+  m.meaning = to_say(
       "While training, weights are dropped at random and the rest made larger, so that no head can rely on one key. "
-      "On average the output stays; each single step sees a noisy one.";
+      "On average the output stays; each single step sees a noisy one.");
   m.keywords =
       "attention dropout dropout regularisation overfitting training p_attn drop attention weights expectation "
       "variance Bernoulli";
-  m.parameters = {number_parameter("p", "Dropped p", "Of the weights, on average.", 0, 0.9, 0.1),
-                  whole_parameter("draws", "Draws", "Whose mean is taken.", 2, 1000, 200, true), seed_parameter()};
+  m.parameters = {number_parameter("p", to_say("Dropped p"), to_say("Of the weights, on average."), 0, 0.9, 0.1),
+                  whole_parameter("draws", to_say("Draws"), to_say("Whose mean is taken."), 2, 1000, 200, true),
+                  seed_parameter()};
   m.run = run_dropout;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format(
+    return say(
         "One draw lies {} from the output, the mean of all only {}: dropping adds noise, no bias. Rows of "
         "a draw sum to {}.",
         nth(r.facts, 1).value, nth(r.facts, 0).value, nth(r.facts, 3).value);

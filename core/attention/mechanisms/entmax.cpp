@@ -7,8 +7,6 @@
 
 #include "core/attention/mechanisms/entmax.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,6 +15,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 #include "core/trace/row_stats.h"
 
 namespace headscope::mechanism {
@@ -56,18 +55,17 @@ MechanismResult run_entmax(const MechanismInput& in, const MechanismValues& valu
   for (std::size_t c = 0; c < scores.values().size(); ++c)
     if (scores.values()[c] != -float_infinity) ++seen, zeros += result.weights.values()[c] == 0;
   result.facts.push_back(
-      {"Exact zeros",
-       fmt::format("{:.0f} % of {} cells", seen ? 100.0 * static_cast<double>(zeros) / static_cast<double>(seen) : 0.0,
-                   seen),
-       "weights that are 0 and not merely small, among the cells that the mask leaves"});
+      {said("Exact zeros"),
+       say("{:.0f} % of {} cells", seen ? 100.0 * static_cast<double>(zeros) / static_cast<double>(seen) : 0.0, seen),
+       said("weights that are 0 and not merely small, among the cells that the mask leaves")});
   if (detail != Detail::steps) return result;
   add_inputs(result.steps, in);
   auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   Tensor shown = scores.copy();
   hide(hidden, shown);
   result.steps.push_back({.id = "scores",
-                          .title = "Masked scores",
-                          .formula = "scale · Q Kᵀ, mask: " + in.rule->describe(),
+                          .title = said("Masked scores"),
+                          .formula = say("scale · Q Kᵀ, mask: {}", in.rule->describe()),
                           .value = shown,
                           .masked = hidden,
                           .explain = explain_product_t(in.q, in.k, static_cast<double>(in.scale))});
@@ -83,18 +81,18 @@ MechanismResult run_entmax(const MechanismInput& in, const MechanismValues& valu
     }
     result.steps.push_back({.id = "threshold",
                             .title = "τ",
-                            .formula = "(α − 1) s must exceed it",
+                            .formula = said("(α − 1) s must exceed it"),
                             .value = thresholds,
                             .columns = MechanismAxis::other});
   }
   result.steps.push_back({.id = "weights",
-                          .title = "Weights P",
+                          .title = said("Weights P"),
                           .formula = "[(α − 1) s − τ]₊ ^ 1/(α − 1)",
                           .value = result.weights,
                           .range = MechanismStep::Range::probability,
                           .masked = std::move(hidden)});
   result.steps.push_back(output_step(result.weights, in.v, result.output, "P V"));
-  MechanismCurve curve{"Exact zeros over α", "α", "% of cells", {{"", {}, {}}}, false, {}};
+  MechanismCurve curve{said("Exact zeros over α"), "α", said("% of cells"), {{"", {}, {}}}, false, {}};
   for (int i = 0; i <= 12; ++i) {
     const double a = 1 + i / 12.0;
     Index none = 0;
@@ -150,27 +148,27 @@ void entmax_row(std::span<float> row, double alpha) {
 Mechanism make_entmax() {
   Mechanism m;
   m.id = "entmax";
-  m.title = "Sparsemax and α-entmax";
-  m.name = "Sparsemax / α-entmax";
-  m.group = "Exact softmax";
+  m.title = to_say("Sparsemax and α-entmax");
+  m.name = to_say("Sparsemax / α-entmax");
+  m.group = to_say("Exact softmax");
   m.source = "Martins & Astudillo 2016; Peters et al. 2019";
   m.formula = "pⱼ = [(α − 1) sⱼ − τ]₊ ^ 1/(α − 1)";
-  m.meaning =
+  m.meaning = to_say(
       "Softmax never gives exactly 0. Between α = 1 (softmax) and α = 2 (sparsemax) the weights below a threshold "
-      "vanish altogether; heads can learn how sparse they want to be.";
+      "vanish altogether; heads can learn how sparse they want to be.");
   m.keywords = "alpha sparse adaptively sparse simplex projection sparsemax attention";
-  m.parameters = {number_parameter("alpha", "α", "1 is softmax, 1.5 entmax, 2 sparsemax.", 1, 2, 1.5)};
+  m.parameters = {number_parameter("alpha", "α", to_say("1 is softmax, 1.5 entmax, 2 sparsemax."), 1, 2, 1.5)};
   m.run = run_entmax;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return plain_cost(s); };
   m.chips = [](const MechanismShape& s, const MechanismValues&) {
     auto chips = softmax_chips(s, "· Kᵀ");
-    chips[2].text = fmt::format("α-entmax {}×{}", s.rows(), s.n);
+    chips[2].text = say("α-entmax {}×{}", s.rows(), s.n);
     return chips;
   };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult& r) -> std::string {
-    if (v.number("alpha") < softmax_below) return "At α = 1 this is softmax: difference and error are 0.";
-    return r.facts.empty() ? "" : r.facts[0].value + " are exactly 0; softmax has none.";
+    if (v.number("alpha") < softmax_below) return said("At α = 1 this is softmax: difference and error are 0.");
+    return r.facts.empty() ? "" : say("{} are exactly 0; softmax has none.", r.facts[0].value);
   };
   return m;
 }

@@ -23,6 +23,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/online_softmax.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -145,22 +146,22 @@ MechanismResult run_flash(const MechanismInput& in, const MechanismValues& value
   work.kept = {{"scores", tiles.rows, tiles.columns}, {"m, l", tiles.rows, 2}};
   work.moved_in_all = flash, work.plain = plain, work.one_tile = moved_bytes(n, m, in.d(), in.d_v(), 1);
   result.facts = {
-      {"Tiles", fmt::format("{} of {} done, {} skipped", upto, tiles.count(), skipped),
-       "a tile is skipped when the mask hides all of it"},
-      {"Bytes moved", fmt::format("{} against {}", bytes(flash), bytes(plain)),
-       "slow memory, float32: Q, O once, K and V for every block of rows; plain: the n × m matrices written and read"},
-      {"On the chip",
+      {said("Tiles"), say("{} of {} done, {} skipped", upto, tiles.count(), skipped),
+       said("a tile is skipped when the mask hides all of it")},
+      {said("Bytes moved"), say("{} against {}", bytes(flash), bytes(plain)),
+       said("slow memory, float32: Q, O once, K and V for every block of rows; plain: the n × m matrices written and "
+            "read")},
+      {said("On the chip"),
        bytes(4.0 * static_cast<double>(tiles.rows * tiles.columns + (tiles.rows + tiles.columns) * in.d() +
                                        (tiles.rows + tiles.columns) * in.d_v())),
-       fmt::format(
-           "tiles of {} × {}: 4 (B_r B_c + (B_r + B_c)(d + d_v)), one tile of scores, its blocks of Q, K, V and O",
+       say("tiles of {} × {}: 4 (B_r B_c + (B_r + B_c)(d + d_v)), one tile of scores, its blocks of Q, K, V and O",
            tiles.rows, tiles.columns)}};
   if (detail != Detail::steps) return result;
   result.tiles = std::make_shared<const TileWork>(std::move(work));
   add_inputs(result.steps, in);
   result.steps.push_back({.id = "schedule",
-                          .title = "Tiles",
-                          .formula = "bright: the newest; dim: skipped",
+                          .title = said("Tiles"),
+                          .formula = said("bright: the newest; dim: skipped"),
                           .value = schedule,
                           .range = MechanismStep::Range::probability,
                           .rows = MechanismAxis::other,
@@ -172,14 +173,14 @@ MechanismResult run_flash(const MechanismInput& in, const MechanismValues& value
     hidden[c] = !done[c] || scores.values()[c] == -std::numeric_limits<float>::infinity();
   hide(hidden, scores);
   result.steps.push_back({.id = "scores",
-                          .title = "Scores so far",
-                          .formula = "one tile at a time; never stored whole",
+                          .title = said("Scores so far"),
+                          .formula = said("one tile at a time; never stored whole"),
                           .value = scores,
                           .masked = hidden,
                           .explain = explain_product_t(in.q, in.k, static_cast<double>(in.scale))});
   result.steps.push_back({.id = "max",
                           .title = "m",
-                          .formula = "running maximum of the row",
+                          .formula = said("running maximum of the row"),
                           .value = finite(state.max),
                           .columns = MechanismAxis::other});
   result.steps.push_back({.id = "sum",
@@ -189,8 +190,8 @@ MechanismResult run_flash(const MechanismInput& in, const MechanismValues& value
                           .range = MechanismStep::Range::positive,
                           .columns = MechanismAxis::other});
   result.steps.push_back({.id = "mixed",
-                          .title = "O before ÷ l",
-                          .formula = "Σ exp(s − m) v, rescaled when m rises",
+                          .title = said("O before ÷ l"),
+                          .formula = said("Σ exp(s − m) v, rescaled when m rises"),
                           .value = state.mixed,
                           .columns = MechanismAxis::dimension});
   add_weights_so_far(result, in, std::move(hidden));
@@ -202,33 +203,36 @@ MechanismResult run_flash(const MechanismInput& in, const MechanismValues& value
 Mechanism make_flash() {
   Mechanism m;
   m.id = "flash";
-  m.title = "FlashAttention: tiles and online softmax";
-  m.name = "FlashAttention (tiles)";
-  m.group = "Exact softmax";
+  m.title = to_say("FlashAttention: tiles and online softmax");
+  m.name = to_say("FlashAttention (tiles)");
+  m.group = to_say("Exact softmax");
   m.source = "Dao et al. 2022, 2023";
   m.formula = "m ← max(m, s),  l ← e^(m₀−m) l + Σ e^(s−m),  O ← e^(m₀−m) O + e^(s−m) V";
-  m.meaning =
+  m.meaning = to_say(
       "The same numbers as softmax attention, a tile at a time: a running maximum and sum make each tile forgettable, "
-      "so the n × n matrix is never written to memory.";
+      "so the n × n matrix is never written to memory.");
   m.keywords =
       "flash attention tiling online softmax IO-aware FlashAttention-2 tiles HBM SRAM fast memory efficient "
       "recomputation memory-efficient";
   m.parameters = {
-      toggle_parameter("fit", "Tile from memory", "The largest tile that the memory below holds; off: as chosen.",
-                       true),
-      only_where(whole_parameter("memory", "Fast memory, KiB", "On the chip; an A100 has 192 for each multiprocessor.",
-                                 1, 1024, 192, true),
+      toggle_parameter("fit", to_say("Tile from memory"),
+                       to_say("The largest tile that the memory below holds; off: as chosen."), true),
+      only_where(whole_parameter("memory", to_say("Fast memory, KiB"),
+                                 to_say("On the chip; an A100 has 192 for each multiprocessor."), 1, 1024, 192, true),
                  [](const MechanismValues& v, const MechanismShape&) { return v.on("fit"); }),
-      only_where(whole_parameter("rows", "Rows of a tile",
-                                 "B_r: queries that are held at once; of the tiles drawn, where memory holds the text.",
+      only_where(whole_parameter(
+                     "rows", to_say("Rows of a tile"),
+                     to_say("B_r: queries that are held at once; of the tiles drawn, where memory holds the text."), 1,
+                     128, 2, true),
+                 chosen_tiles),
+      only_where(whole_parameter("columns", to_say("Keys of a tile"), to_say("B_c: keys that are folded in at once."),
                                  1, 128, 2, true),
                  chosen_tiles),
-      only_where(whole_parameter("columns", "Keys of a tile", "B_c: keys that are folded in at once.", 1, 128, 2, true),
-                 chosen_tiles),
-      number_parameter("done", "Tiles done", "How far the computation has come; 1 is the whole.", 0, 1, 1)};
+      number_parameter("done", to_say("Tiles done"), to_say("How far the computation has come; 1 is the whole."), 0, 1,
+                       1)};
   m.run = run_flash;
   m.ticks = [](const MechanismShape& s, const MechanismValues& v) { return shown_tiles(s, v).count(); };
-  m.tick = "tile";
+  m.tick = to_say("tile");
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);
@@ -238,20 +242,23 @@ Mechanism make_flash() {
   m.chips = [](const MechanismShape& s, const MechanismValues& v) {
     using Role = ShapeChip::Role;
     const Tiles tiles(s, s.n, v);
-    return std::vector<ShapeChip>{chip(Role::query, "Q block", tiles.rows, s.d),
-                                  chip(Role::key, "tile of scores", tiles.rows, tiles.columns),
+    return std::vector<ShapeChip>{chip(Role::query, said("Q block"), tiles.rows, s.d),
+                                  chip(Role::key, said("tile of scores"), tiles.rows, tiles.columns),
                                   chip(Role::plain, "m, l", tiles.rows, 2),
                                   chip(Role::value, "+ e^(s−m) V", tiles.rows, s.d_v, "→"),
                                   chip(Role::output, "O", s.rows(), s.d_v),
-                                  {Role::remark, fmt::format("never stores {}×{}", s.rows(), s.n), ""}};
+                                  {Role::remark, say("never stores {}×{}", s.rows(), s.n), ""}};
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
-    if (v.number("done") < 1) return "Only the tiles done so far count: rows whose tiles are missing will change.";
+    if (v.number("done") < 1)
+      return said("Only the tiles done so far count: rows whose tiles are missing will change.");
     if (v.on("fit") && chosen_tiles(v, shape_of(in)))
-      return "The result is softmax attention's up to rounding. The chip would hold so short a text whole: small tiles "
-             "are drawn, which read K and V more often. Steps plays them one by one.";
-    return "All tiles are done, and the result is softmax attention's up to rounding. Steps lets you "
-           "go back over the tiles.";
+      return said(
+          "The result is softmax attention's up to rounding. The chip would hold so short a text whole: small tiles "
+          "are drawn, which read K and V more often. Steps plays them one by one.");
+    return said(
+        "All tiles are done, and the result is softmax attention's up to rounding. Steps lets you "
+        "go back over the tiles.");
   };
   return m;
 }

@@ -9,8 +9,6 @@
 // √scale each, which it takes off again. Parallel form: weight(t, s) = Σ_c q_tc k_sc Π_{u = s+1…t} G_uc. Shapes: S (d,
 // d_v), gates (n, d). Cost: 2 n d d_v multiply-adds, n d d_v more for a gate; state d d_v floats.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -18,6 +16,7 @@
 #include "core/attention/mechanisms/after_state.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -42,7 +41,8 @@ struct GatedParts {
   /// Whether the output is the effective weights times v.
   bool exact() const { return !out.defined() && !(norm && centre); }
   std::string words() const {
-    return std::string(norm ? centre ? ", LayerNorm" : ", ÷ its rms" : "") + (out.defined() ? ", ⊙ gate" : "");
+    return std::string(norm ? centre ? ", LayerNorm" : said(", ÷ its rms") : "") +
+           (out.defined() ? said(", ⊙ gate") : "");
   }
 };
 
@@ -104,25 +104,26 @@ MechanismResult run_gated(const MechanismInput& in, const MechanismValues& value
   if (p.norm) result.weights = scaled_rows(result.weights, factors);
   double mean = 0;
   for (const float g : p.gates.values()) mean += static_cast<double>(g) / static_cast<double>(p.gates.size());
-  result.facts.push_back({"Mean gate", text(mean), "mean of G over tokens and rows of the state; 1 forgets nothing"});
+  result.facts.push_back(
+      {said("Mean gate"), text(mean), said("mean of G over tokens and rows of the state; 1 forgets nothing")});
   if (detail != Detail::steps) return result;
   add_inputs(result.steps, in);
   result.steps.push_back({.id = "gates",
-                          .title = "Gates G",
-                          .formula = "what each row of S is multiplied by at token t",
+                          .title = said("Gates G"),
+                          .formula = said("what each row of S is multiplied by at token t"),
                           .value = p.gates,
                           .range = MechanismStep::Range::probability,
                           .rows = MechanismAxis::key,
                           .columns = MechanismAxis::dimension});
   result.steps.push_back({.id = "ungated",
                           .title = "φ(Q) φ(K)ᵀ",
-                          .formula = "without gates",
+                          .formula = said("without gates"),
                           .value = product_t(p.q, p.k),
                           .masked = hidden_cells(*in.rule, in.n(), in.m()),
                           .explain = explain_product_t(p.q, p.k)});
   result.steps.push_back({.id = "weights",
-                          .title = "Effective weights",
-                          .formula = "Σ_c q k Π gates between",
+                          .title = said("Effective weights"),
+                          .formula = said("Σ_c q k Π gates between"),
                           .value = result.weights,
                           .range = negative ? MechanismStep::Range::signed_values : MechanismStep::Range::positive,
                           .masked = hidden_cells(*in.rule, in.n(), in.m())});
@@ -171,43 +172,45 @@ Recurrence gated_recurrence(const MechanismInput& in, const MechanismValues& val
 Mechanism make_gated() {
   Mechanism m;
   m.id = "gated";
-  m.title = "Gated linear attention";
-  m.name = "Gated linear (GLA)";
-  m.group = "Recurrent";
+  m.title = to_say("Gated linear attention");
+  m.name = to_say("Gated linear (GLA)");
+  m.group = to_say("Recurrent");
   m.source = "Yang et al. 2024; Sun et al. 2023";
   m.formula = "Sₜ = Gₜ ∘ Sₜ₋₁ + kₜ vₜᵀ,   oₜ = Sₜᵀ qₜ";
-  m.meaning =
+  m.meaning = to_say(
       "Linear attention writes every token into one matrix and never erases. A gate lets the matrix forget: evenly, or "
-      "as the token says, for all of it or row by row.";
+      "as the token says, for all of it or row by row.");
   m.keywords =
       "GLA RetNet Mamba-2 mLSTM decay gate forms gated linear attention retention exponential data-dependent HGRN RWKV";
   m.parameters = {
-      choice_parameter("gate", "Gate", "What the state is multiplied by at each token.",
-                       {"none", "scalar", "data-scalar", "data-vector"}, 3),
-      only_where(number_parameter("decay", "Decay γ", "Of the scalar gate.", 0.5, 1, 0.9),
+      choice_parameter("gate", to_say("Gate"), to_say("What the state is multiplied by at each token."),
+                       {to_say("none"), to_say("scalar"), to_say("data-scalar"), to_say("data-vector")}, 3),
+      only_where(number_parameter("decay", to_say("Decay γ"), to_say("Of the scalar gate."), 0.5, 1, 0.9),
                  [](const MechanismValues& v, const MechanismShape&) { return v.whole("gate") == scalar; }),
-      only_where(
-          number_parameter("bias", "Gate bias b",
-                           "Of the gates that depend on the token: σ(b + …); learnt in the paper, from 0.", -2, 8, 0),
-          from_token),
-      only_where(number_parameter("temperature", "Gate temperature τ",
-                                  "The same gates to the power 1/τ: large τ forgets slowly; 16 in the paper.", 1, 64,
-                                  16, true),
+      only_where(number_parameter(
+                     "bias", to_say("Gate bias b"),
+                     to_say("Of the gates that depend on the token: σ(b + …); learnt in the paper, from 0."), -2, 8, 0),
                  from_token),
-      only_where(
-          whole_parameter("rank", "Rank of W", "Of the vector gate's W = W¹ W²; 16 in the paper.", 1, 256, 16, true),
-          [](const MechanismValues& v, const MechanismShape&) { return v.whole("gate") == data_vector; }),
-      toggle_parameter("positive", "φ = 1 + elu", "Off: queries and keys as they are.", false),
-      toggle_parameter("norm", "Normalise after", "Each output row ÷ its root mean square.", true),
-      only_where(toggle_parameter("centre", "… less its mean", "On: LayerNorm, as in the paper; off: RMS norm.", true),
+      only_where(number_parameter("temperature", to_say("Gate temperature τ"),
+                                  to_say("The same gates to the power 1/τ: large τ forgets slowly; 16 in the paper."),
+                                  1, 64, 16, true),
+                 from_token),
+      only_where(whole_parameter("rank", to_say("Rank of W"),
+                                 to_say("Of the vector gate's W = W¹ W²; 16 in the paper."), 1, 256, 16, true),
+                 [](const MechanismValues& v, const MechanismShape&) { return v.whole("gate") == data_vector; }),
+      toggle_parameter("positive", to_say("φ = 1 + elu"), to_say("Off: queries and keys as they are."), false),
+      toggle_parameter("norm", to_say("Normalise after"), to_say("Each output row ÷ its root mean square."), true),
+      only_where(toggle_parameter("centre", to_say("… less its mean"),
+                                  to_say("On: LayerNorm, as in the paper; off: RMS norm."), true),
                  [](const MechanismValues& v, const MechanismShape&) { return v.on("norm"); }),
       output_gate_parameter(),
-      only_where(seed_parameter("of the gates' weights"), [](const MechanismValues& v, const MechanismShape& s) {
-        return from_token(v, s) || v.whole("output-gate") == 0;
-      })};
-  m.ours =
+      only_where(seed_parameter(to_say("of the gates' weights")),
+                 [](const MechanismValues& v, const MechanismShape& s) {
+                   return from_token(v, s) || v.whole("output-gate") == 0;
+                 })};
+  m.ours = to_say(
       "Gates are learnt maps of the layer's input in the paper; here they are drawn, on the key, and the output gate's "
-      "on the query. LayerNorm has no learnt gains.";
+      "on the query. LayerNorm has no learnt gains.");
   m.run = run_gated;
   m.output = gated_output;
   m.recurrent = gated_recurrence;
@@ -228,15 +231,16 @@ Mechanism make_gated() {
     chips.push_back(chip(Role::value, "S", s.d, s.d_v));
     chips.push_back(chip(Role::query, "· qₜ", s.d, 1, ""));
     chips.push_back(chip(Role::output, "O", s.n, s.d_v));
-    chips.push_back({Role::remark, fmt::format("never builds {}×{}", s.n, s.n), ""});
+    chips.push_back({Role::remark, say("never builds {}×{}", s.n, s.n), ""});
     return chips;
   };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult& r) -> std::string {
-    if (v.whole("gate") == none) return "Without a gate this is plain linear attention: nothing is ever forgotten.";
-    const std::string mean = r.facts.empty() ? "" : "The mean gate is " + r.facts[0].value + ". ";
+    if (v.whole("gate") == none)
+      return said("Without a gate this is plain linear attention: nothing is ever forgotten.");
+    const std::string mean = r.facts.empty() ? "" : say("The mean gate is {}. ", r.facts[0].value);
     return mean + (v.whole("gate") == scalar
-                       ? "Every step fades all alike, so weights fall with distance."
-                       : "The gate's weights are drawn, not learnt: the form is shown, not a trained model.");
+                       ? said("Every step fades all alike, so weights fall with distance.")
+                       : said("The gate's weights are drawn, not learnt: the form is shown, not a trained model."));
   };
   m.needs_causal = true;
   return m;

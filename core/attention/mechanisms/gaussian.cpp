@@ -15,6 +15,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -87,14 +88,14 @@ void add_identity(MechanismResult& result, const MechanismInput& in) {
   const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   result.steps.push_back({.id = "query-factor",
                           .title = named("e^(‖q‖²/2)"),
-                          .formula = "one for a row: softmax cancels it",
+                          .formula = said("one for a row: softmax cancels it"),
                           .value = column(query, ln),
                           .range = range,
                           .columns = MechanismAxis::other});
   result.steps.push_back(
       {.id = "kernel",
        .title = named("K(q, k)"),
-       .formula = "exp(−‖q − k‖²/2), q and k times √scale",
+       .formula = said("exp(−‖q − k‖²/2), q and k times √scale"),
        .value = cells.tensor([&](Index, Index, Index at) { return show(-nth(cells.distance, at) / 2); }),
        .range = range,
        .masked = hidden,
@@ -105,7 +106,7 @@ void add_identity(MechanismResult& result, const MechanismInput& in) {
        }});
   result.steps.push_back({.id = "key-factor",
                           .title = named("e^(‖k‖²/2)"),
-                          .formula = "a bonus for long keys",
+                          .formula = said("a bonus for long keys"),
                           .value = column(key, ln),
                           .range = range,
                           .rows = MechanismAxis::key,
@@ -113,7 +114,7 @@ void add_identity(MechanismResult& result, const MechanismInput& in) {
   result.steps.push_back(
       {.id = "exponential",
        .title = named("exp(q·k)"),
-       .formula = "what softmax divides by its row's sum",
+       .formula = said("what softmax divides by its row's sum"),
        .value = cells.tensor([&](Index, Index, Index at) { return show(nth(cells.dot, at)); }),
        .range = range,
        .masked = hidden,
@@ -123,14 +124,14 @@ void add_identity(MechanismResult& result, const MechanismInput& in) {
                             text(nth(key, j)), text(nth(dot, at)));
        }});
   const auto [least, most] = std::ranges::minmax(key);
-  result.facts = {{"exp(q·k) against the product", text(worst), "largest relative difference over all cells, float64"},
-                  {"With ‖·‖² in place of ‖·‖²/2",
-                   fmt::format("e^{} … e^{} times too large", text(least_factor), text(most_factor)),
-                   "e^((‖q‖² + ‖k‖²)/2): the ½ belongs there, though the identity is sometimes written without it"},
-                  {"Bonus of the longest key",
-                   most - least > most_exponent ? fmt::format("× e^{}", text(most - least))
-                                                : fmt::format("× {}", text(std::exp(most - least))),
-                   "e^(‖k‖²/2) of the longest key ÷ that of the shortest"}};
+  result.facts = {
+      {said("exp(q·k) against the product"), text(worst), said("largest relative difference over all cells, float64")},
+      {said("With ‖·‖² in place of ‖·‖²/2"), say("e^{} … e^{} times too large", text(least_factor), text(most_factor)),
+       said("e^((‖q‖² + ‖k‖²)/2): the ½ belongs there, though the identity is sometimes written without it")},
+      {said("Bonus of the longest key"),
+       most - least > most_exponent ? fmt::format("× e^{}", text(most - least))
+                                    : fmt::format("× {}", text(std::exp(most - least))),
+       said("e^(‖k‖²/2) of the longest key ÷ that of the shortest")}};
 }
 
 MechanismResult run_gaussian(const MechanismInput& in, const MechanismValues& values, Detail detail) {
@@ -149,13 +150,13 @@ MechanismResult run_gaussian(const MechanismInput& in, const MechanismValues& va
   add_inputs(result.steps, in);
   add_identity(result, in);
   result.steps.push_back({.id = "weights",
-                          .title = "Weights",
-                          .formula = values.on("lengths") ? "K · e^(‖k‖²/2), each row ÷ its sum: softmax"
-                                                          : "K, each row ÷ its sum: by distance alone",
+                          .title = said("Weights"),
+                          .formula = values.on("lengths") ? said("K · e^(‖k‖²/2), each row ÷ its sum: softmax")
+                                                          : said("K, each row ÷ its sum: by distance alone"),
                           .value = result.weights,
                           .range = MechanismStep::Range::probability,
                           .masked = hidden_cells(*in.rule, in.n(), in.m())});
-  result.steps.push_back(output_step(result.weights, in.v, result.output, "weights · V"));
+  result.steps.push_back(output_step(result.weights, in.v, result.output, said("weights · V")));
   return result;
 }
 
@@ -164,20 +165,20 @@ MechanismResult run_gaussian(const MechanismInput& in, const MechanismValues& va
 Mechanism make_gaussian() {
   Mechanism m;
   m.id = "gaussian";
-  m.title = "Softmax is a Gaussian kernel with a bonus for long keys";
-  m.name = "Gaussian kernel";
-  m.group = "Low rank & kernel";
+  m.title = to_say("Softmax is a Gaussian kernel with a bonus for long keys");
+  m.name = to_say("Gaussian kernel");
+  m.group = to_say("Low rank & kernel");
   m.source = "Tsai et al. 2019";
   m.formula = "exp(q·k) = e^(‖q‖²/2) K(q, k) e^(‖k‖²/2),  K = exp(−‖q − k‖²/2)";
-  m.meaning =
+  m.meaning = to_say(
       "Softmax compares by distance, and then counts a long key more. Without the bonus each key counts by its "
       "distance "
-      "from the query alone: the difference is what the lengths of the keys do.";
+      "from the query alone: the difference is what the lengths of the keys do.");
   m.keywords =
       "kernel identity exponential kernel RBF radial basis Nadaraya Watson kernel smoother key norm key normalisation "
       "distance attention";
-  m.parameters = {
-      toggle_parameter("lengths", "Bonus for long keys", "e^(‖k‖²/2): with it the weights are softmax's.", false)};
+  m.parameters = {toggle_parameter("lengths", to_say("Bonus for long keys"),
+                                   to_say("e^(‖k‖²/2): with it the weights are softmax's."), false)};
   m.run = run_gaussian;
   m.score_edits = ScoreEdits::all;
   m.knows_sinks = true;
@@ -186,14 +187,13 @@ Mechanism make_gaussian() {
     using Role = ShapeChip::Role;
     return std::vector<ShapeChip>{chip(Role::query, "Q", s.rows(), s.d),
                                   chip(Role::plain, "K(q, k)", s.rows(), s.n),
-                                  {Role::key, v.on("lengths") ? "e^(‖k‖²/2)" : "no e^(‖k‖²/2)", "·"},
+                                  {Role::key, v.on("lengths") ? "e^(‖k‖²/2)" : said("no e^(‖k‖²/2)"), "·"},
                                   chip(Role::value, "V", s.n, s.d_v, "·"),
                                   chip(Role::output, "O", s.rows(), s.d_v)};
   };
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return r.facts.size() < 3 ? ""
-                              : fmt::format(
-                                    "The longest key has a bonus of {} over the shortest. The product of the "
+                              : say("The longest key has a bonus of {} over the shortest. The product of the "
                                     "three factors is exp(q·k) in every cell, up to {}.",
                                     nth(r.facts, 2).value, nth(r.facts, 0).value);
   };

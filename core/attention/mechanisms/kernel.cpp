@@ -8,6 +8,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/after_state.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -47,9 +48,9 @@ void read_state(const Kernel& kernel, Index i, const Tensor& s, const Tensor& z,
 }
 
 std::string sum_formula(Kernel::Norm norm) {
-  return norm == Kernel::Norm::sum   ? "each row ÷ its sum"
-         : norm == Kernel::Norm::rms ? "each row ÷ rms of its output"
-                                     : "as they are";
+  return norm == Kernel::Norm::sum   ? said("each row ÷ its sum")
+         : norm == Kernel::Norm::rms ? said("each row ÷ rms of its output")
+                                     : said("as they are");
 }
 
 }  // namespace
@@ -77,8 +78,8 @@ MechanismResult kernel_attention(const MechanismInput& in, const Kernel& kernel,
     for (Index j = 0; j < in.m(); ++j) result.weights.ref(i, j) *= factor;
   }
   if (empty > 0)
-    result.facts.push_back({"Rows without weight", fmt::format("{} of {}", empty, in.n()),
-                            "φ(q)·φ(k) of all keys that the query sees is below 10⁻³⁰: too small for float32"});
+    result.facts.push_back({said("Rows without weight"), say("{} of {}", empty, in.n()),
+                            said("φ(q)·φ(k) of all keys that the query sees is below 10⁻³⁰: too small for float32")});
   result.output = product(result.weights, in.v);
   std::vector<float> factors;
   if (kernel.norm == Kernel::Norm::rms) {
@@ -88,9 +89,9 @@ MechanismResult kernel_attention(const MechanismInput& in, const Kernel& kernel,
   }
   if (negative > 0) {
     const auto seen = static_cast<double>(hidden.empty() ? in.n() * in.m() : std::ranges::count(hidden, 0));
-    result.facts.push_back({"Negative similarities",
+    result.facts.push_back({said("Negative similarities"),
                             fmt::format("{:.1f} %", 100 * static_cast<double>(negative) / seen),
-                            "φ(q)·φ(k) below 0, among the cells that the mask leaves"});
+                            said("φ(q)·φ(k) below 0, among the cells that the mask leaves")});
   }
   if (detail != Detail::steps) return result;
   add_inputs(result.steps, in);
@@ -109,22 +110,25 @@ MechanismResult kernel_attention(const MechanismInput& in, const Kernel& kernel,
   const Tensor state = product(kernel.key.transpose(0, 1), in.v);
   result.steps.push_back({.id = "state",
                           .title = "S = φ(K)ᵀ V",
-                          .formula = "Σ φ(k) vᵀ over all keys",
+                          .formula = said("Σ φ(k) vᵀ over all keys"),
                           .value = state,
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::dimension,
                           .explain = explain_product(kernel.key.transpose(0, 1), in.v)});
   result.steps.push_back({.id = "similarity",
                           .title = "φ(Q) φ(K)ᵀ",
-                          .formula = "for looking at; the method never builds it",
+                          .formula = said("for looking at; the method never builds it"),
                           .value = similarity,
                           .masked = hidden,
                           .explain = explain_product_t(kernel.query, kernel.key)});
   if (kernel.norm == Kernel::Norm::sum)
-    result.steps.push_back(
-        {.id = "sums", .title = "φ(q)·z", .formula = "Σ of the row", .value = sums, .columns = MechanismAxis::other});
+    result.steps.push_back({.id = "sums",
+                            .title = "φ(q)·z",
+                            .formula = said("Σ of the row"),
+                            .value = sums,
+                            .columns = MechanismAxis::other});
   result.steps.push_back({.id = "weights",
-                          .title = "Effective weights",
+                          .title = said("Effective weights"),
                           .formula = sum_formula(kernel.norm),
                           .value = result.weights,
                           .range = negative > 0 ? MechanismStep::Range::signed_values : MechanismStep::Range::positive,
@@ -135,7 +139,7 @@ MechanismResult kernel_attention(const MechanismInput& in, const Kernel& kernel,
                                                              : text(w.at(i, j));
                           }});
   result.steps.push_back(output_step(result.weights, in.v, result.output,
-                                     kernel.norm == Kernel::Norm::rms ? "φ(Q) S, each row ÷ its rms" : "φ(Q) S"));
+                                     kernel.norm == Kernel::Norm::rms ? said("φ(Q) S, each row ÷ its rms") : "φ(Q) S"));
   return result;
 }
 
@@ -199,7 +203,7 @@ Recurrence kernel_recurrence(const MechanismInput& in, const Kernel& kernel) {
     result.update += ",  zₜ = zₜ₋₁ + φ(kₜ)";
     result.readout += " ÷ φ(qₜ)ᵀ zₜ";
   }
-  if (kernel.norm == Kernel::Norm::rms) result.readout += ", ÷ its rms";
+  if (kernel.norm == Kernel::Norm::rms) result.readout += said(", ÷ its rms");
   result.output = Tensor::zeros({in.n(), in.d_v()});
   accumulate(in, kernel, [&](Index t, const Tensor& s, const Tensor& z) {
     read_state(kernel, t, s, z, result.output);
@@ -225,9 +229,9 @@ std::vector<ShapeChip> kernel_chips(const MechanismShape& s, Index r, Kernel::No
   std::vector<ShapeChip> chips{chip(Role::query, "Q", s.rows(), s.d), chip(Role::query, "φ(Q)", s.rows(), r),
                                chip(Role::value, "φ(K)ᵀ V", r, s.d_v, "·")};
   if (norm != Kernel::Norm::none)
-    chips.push_back({Role::plain, norm == Kernel::Norm::sum ? "÷ φ(Q)·Σφ(k)" : "÷ rms of the row", "→"});
+    chips.push_back({Role::plain, norm == Kernel::Norm::sum ? "÷ φ(Q)·Σφ(k)" : said("÷ rms of the row"), "→"});
   chips.push_back(chip(Role::output, "O", s.rows(), s.d_v));
-  chips.push_back({Role::remark, fmt::format("never builds {}×{}", s.rows(), s.n), ""});
+  chips.push_back({Role::remark, say("never builds {}×{}", s.rows(), s.n), ""});
   return chips;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/attention/mechanism.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -44,13 +45,14 @@ void use_kernel(Mechanism& m) {
   m.recurrent = [](const MechanismInput& in, const MechanismValues& v) {
     return kernel_recurrence(in, features(in, v));
   };
-  m.group = "Low rank & kernel";
+  m.group = to_say("Low rank & kernel");
 }
 
 inline MechanismParameter norm_parameter(int usual = 0) {
-  return choice_parameter("normalise", "Normalise",
-                          "Divide by the sum of similarities, not at all, or each output row by its root mean square.",
-                          {"sum", "none", "rms"}, usual);
+  return choice_parameter(
+      "normalise", to_say("Normalise"),
+      to_say("Divide by the sum of similarities, not at all, or each output row by its root mean square."),
+      {to_say("sum"), to_say("none"), to_say("rms")}, usual);
 }
 inline Kernel::Norm norm_of(const MechanismValues& values) {
   return static_cast<Kernel::Norm>(values.whole("normalise"));

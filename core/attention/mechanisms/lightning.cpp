@@ -22,6 +22,7 @@
 #include "core/attention/mechanisms/after_state.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -192,27 +193,30 @@ MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& v
   clear_after(result.weights, done);
   // In the last layer λ is so near 1 that digits of it would hide that it is below.
   const std::string decay = f.decay < 1 && f.decay > 0.999 ? "1 − " + text(1 - f.decay) : text(f.decay);
-  result.facts.push_back({"Decay λ", decay,
-                          values.number("decay") > 0 ? "as set, the same in every head"
-                          : in.layer ? fmt::format("of head {} of {} in layer {} of {}", in.head, in.layer->q.size(),
-                                                   in.layer->layer, in.layer->layers)
-                                     : "of the one head of one layer"});
+  result.facts.push_back({said("Decay λ"), decay,
+                          values.number("decay") > 0 ? said("as set, the same in every head")
+                          : in.layer ? say("of head {} of {} in layer {} of {}", in.head, in.layer->q.size(),
+                                           in.layer->layer, in.layer->layers)
+                                     : said("of the one head of one layer")});
   if (detail != Detail::steps) return result;
   result.tiles = work_of(in, values);
   auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   add_inputs(result.steps, in);
-  result.steps.push_back(
-      {.id = "phi-q", .title = "φ(Q)", .formula = "the feature map", .value = f.q, .columns = MechanismAxis::other});
+  result.steps.push_back({.id = "phi-q",
+                          .title = "φ(Q)",
+                          .formula = said("the feature map"),
+                          .value = f.q,
+                          .columns = MechanismAxis::other});
   result.steps.push_back({.id = "phi-k",
                           .title = "φ(K)",
-                          .formula = "the feature map",
+                          .formula = said("the feature map"),
                           .value = f.k,
                           .rows = MechanismAxis::key,
                           .columns = MechanismAxis::other});
   if (values.whole("values") == 0)
     result.steps.push_back({.id = "phi-v",
                             .title = "SiLU(V)",
-                            .formula = "values are mapped too",
+                            .formula = said("values are mapped too"),
                             .value = f.v,
                             .rows = MechanismAxis::key,
                             .columns = MechanismAxis::dimension});
@@ -228,30 +232,30 @@ MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& v
       (same ? before : inside).ref(i, j) = 0;
     }
   result.steps.push_back({.id = "inside",
-                          .title = "Inside the blocks",
-                          .formula = "(φ(Q) φ(K)ᵀ) ∘ M: left product, B × B at a time",
+                          .title = said("Inside the blocks"),
+                          .formula = said("(φ(Q) φ(K)ᵀ) ∘ M: left product, B × B at a time"),
                           .value = inside,
                           .masked = std::move(inside_hidden)});
   result.steps.push_back({.id = "state",
-                          .title = done < in.n() ? "S before the newest block" : "S before the last block",
+                          .title = done < in.n() ? said("S before the newest block") : said("S before the last block"),
                           .formula = "λᴮ S + Σ λ^… φ(k) vᵀ",
                           .value = nth(parts.states, done > 0 ? (done - 1) / size : 0),
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::dimension});
   result.steps.push_back({.id = "before",
-                          .title = "Before the blocks",
-                          .formula = "what φ(q) S stands for: right product, never built",
+                          .title = said("Before the blocks"),
+                          .formula = said("what φ(q) S stands for: right product, never built"),
                           .value = before,
                           .masked = std::move(before_hidden)});
   result.steps.push_back({.id = "weights",
-                          .title = "Effective weights",
-                          .formula = "both, ÷ rms of the row where that is on",
+                          .title = said("Effective weights"),
+                          .formula = said("both, ÷ rms of the row where that is on"),
                           .value = result.weights,
                           .range = negative ? MechanismStep::Range::signed_values : MechanismStep::Range::positive,
                           .masked = std::move(hidden)});
   if (gate.defined()) result.steps.push_back(gate_step(gate, GateCurve::sigmoid));
   result.steps.push_back(output_step(result.output_is_weights_times_v ? result.weights : Tensor(), in.v, result.output,
-                                     gate.defined() ? "(inside + before) ⊙ gate" : "inside + before"));
+                                     gate.defined() ? said("(inside + before) ⊙ gate") : said("inside + before")));
   return result;
 }
 
@@ -282,7 +286,7 @@ Recurrence lightning_recurrent(const MechanismInput& in, const MechanismValues& 
   result.output = gated(result.output, gate);
   clear_after(result.output, rows_done(in, values));
   result.readout =
-      fmt::format("oₜ = φ(qₜ)ᵀ Sₜ{}{}", factors.empty() ? "" : ", ÷ rms", gate.defined() ? ", ⊙ gate" : "");
+      fmt::format("oₜ = φ(qₜ)ᵀ Sₜ{}{}", factors.empty() ? "" : said(", ÷ rms"), gate.defined() ? said(", ⊙ gate") : "");
   return result;
 }
 
@@ -295,68 +299,75 @@ MechanismCost lightning_cost(const MechanismShape& s, const MechanismValues& val
 std::vector<ShapeChip> lightning_chips(const MechanismShape& s, const MechanismValues& values) {
   using Role = ShapeChip::Role;
   const Index block = std::min(values.whole("block"), s.n);
-  return {chip(Role::query, "Q block", block, s.d),
-          chip(Role::plain, "(Q Kᵀ)∘M inside", block, block),
-          chip(Role::value, "+ Q S before", s.d, s.d_v, ""),
+  return {chip(Role::query, said("Q block"), block, s.d),
+          chip(Role::plain, said("(Q Kᵀ)∘M inside"), block, block),
+          chip(Role::value, said("+ Q S before"), s.d, s.d_v, ""),
           chip(Role::output, "O", s.n, s.d_v),
-          {Role::remark, fmt::format("{} blocks; never builds {}×{}", (s.n + block - 1) / block, s.n, s.n), ""}};
+          {Role::remark, say("{} blocks; never builds {}×{}", (s.n + block - 1) / block, s.n, s.n), ""}};
 }
 
 std::vector<MechanismParameter> lightning_parameters() {
-  return {
-      whole_parameter("block", "Block B", "Rows computed together; the result does not depend on it.", 1, 256, 8, true),
-      number_parameter("decay", "Decay λ",
-                       "What a step back is multiplied by; 1 forgets nothing; 0: each head its own, as in MiniMax-01.",
-                       0, 1, 0),
-      choice_parameter("map", "Feature map φ", "Of queries and keys.", {"silu", "elu", "identity"}),
-      choice_parameter("values", "Map of values", "MiniMax-01 maps values too.", {"silu", "identity"}),
-      toggle_parameter("norm", "Normalise after", "Each output row ÷ its root mean square.", true),
-      only_where(
-          choice_parameter("norm-over", "Norm over",
-                           "The row of all heads of the layer, as in MiniMax-01, or of this head.", {"heads", "head"}),
-          [](const MechanismValues& v, const MechanismShape&) { return v.on("norm"); }),
-      output_gate_parameter(),
-      only_where(seed_parameter("of the output gate"),
-                 [](const MechanismValues& v, const MechanismShape&) { return v.whole("output-gate") == 0; }),
-      number_parameter("done", "Blocks done", "How far the computation has come; 1 is the whole.", 0, 1, 1)};
+  return {whole_parameter("block", to_say("Block B"),
+                          to_say("Rows computed together; the result does not depend on it."), 1, 256, 8, true),
+          number_parameter(
+              "decay", to_say("Decay λ"),
+              to_say("What a step back is multiplied by; 1 forgets nothing; 0: each head its own, as in MiniMax-01."),
+              0, 1, 0),
+          choice_parameter("map", to_say("Feature map φ"), to_say("Of queries and keys."),
+                           {to_say("silu"), to_say("elu"), to_say("identity")}),
+          choice_parameter("values", to_say("Map of values"), to_say("MiniMax-01 maps values too."),
+                           {to_say("silu"), to_say("identity")}),
+          toggle_parameter("norm", to_say("Normalise after"), to_say("Each output row ÷ its root mean square."), true),
+          only_where(choice_parameter("norm-over", to_say("Norm over"),
+                                      to_say("The row of all heads of the layer, as in MiniMax-01, or of this head."),
+                                      {to_say("heads"), to_say("head")}),
+                     [](const MechanismValues& v, const MechanismShape&) { return v.on("norm"); }),
+          output_gate_parameter(),
+          only_where(seed_parameter(to_say("of the output gate")),
+                     [](const MechanismValues& v, const MechanismShape&) { return v.whole("output-gate") == 0; }),
+          number_parameter("done", to_say("Blocks done"), to_say("How far the computation has come; 1 is the whole."),
+                           0, 1, 1)};
 }
 
 Mechanism make_lightning() {
   Mechanism m;
   m.id = "lightning";
-  m.title = "Lightning Attention: blocks inside and between";
-  m.name = "Lightning (blocked)";
-  m.group = "Low rank & kernel";
+  m.title = to_say("Lightning Attention: blocks inside and between");
+  m.name = to_say("Lightning (blocked)");
+  m.group = to_say("Low rank & kernel");
   m.source = "Qin et al. 2024; MiniMax-01 2025";
   m.formula = "O = [(Q Kᵀ) ∘ M] V + Λ Q S,   S ← λᴮ S + (Λ′ K)ᵀ V";
-  m.meaning =
+  m.meaning = to_say(
       "Causal linear attention by blocks: inside a block the small matrix with its mask, before it a state that is "
-      "passed on. So the sum over tokens runs at the speed of matrix products.";
+      "passed on. So the sum over tokens runs at the speed of matrix products.");
   m.keywords = "MiniMax TransNormerLLM block intra inter Lightning Attention-2 linear tiling";
-  m.ours =
+  m.ours = to_say(
       "The output gate is drawn, on the query in place of the layer's input; the norm has no learnt gains; queries and "
-      "keys keep the head's scale, which the norm takes off.";
+      "keys keep the head's scale, which the norm takes off.");
   m.parameters = lightning_parameters();
   m.run = lightning_run;
   m.output = lightning_output;
   m.ticks = [](const MechanismShape& s, const MechanismValues& v) { return drawn_blocks(s.rows(), v); };
-  m.tick = "block";
+  m.tick = to_say("block");
   m.recurrent = lightning_recurrent;
   m.cost = lightning_cost;
   m.chips = lightning_chips;
   m.needs_causal = true;
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
     const double decay = v.number("decay");
-    const std::string size = drawn_block(in.n(), v) < block_of(in, v)
-                                 ? "One block holds so short a text: blocks of 2 are drawn. Their size changes nothing."
-                                 : "The size of the blocks changes nothing.";
-    if (v.number("done") < 1) return "Only the blocks done so far have an output: the rows below them are still 0.";
+    const std::string size =
+        drawn_block(in.n(), v) < block_of(in, v)
+            ? said("One block holds so short a text: blocks of 2 are drawn. Their size changes nothing.")
+            : said("The size of the blocks changes nothing.");
+    if (v.number("done") < 1)
+      return said("Only the blocks done so far have an output: the rows below them are still 0.");
     if (decay == 0)
-      return "Each head has a decay of its own: the first heads of a layer forget soon, the last ones late, and the "
-             "last layer's hardly at all. " +
-             size;
-    return decay < 1 ? "The decay fades what lies far back: " + text(std::pow(decay, 10.0)) +
-                           " of a weight is left after 10 tokens. " + size
+      return say(
+          "Each head has a decay of its own: the first heads of a layer forget soon, the last ones late, and "
+          "the last layer's hardly at all. {}",
+          size);
+    return decay < 1 ? say("The decay fades what lies far back: {} of a weight is left after 10 tokens. {}",
+                           text(std::pow(decay, 10.0)), size)
                      : size;
   };
   return m;
@@ -365,18 +376,19 @@ Mechanism make_lightning() {
 Mechanism make_hybrid() {
   Mechanism m = make_lightning();
   m.id = "hybrid";
-  m.title = "Hybrid 7 : 1: linear layers, every eighth softmax";
-  m.name = "Hybrid 7 : 1 (MiniMax-01)";
+  m.title = to_say("Hybrid 7 : 1: linear layers, every eighth softmax");
+  m.name = to_say("Hybrid 7 : 1 (MiniMax-01)");
   m.source = "MiniMax 2025";
-  m.formula = "layers 8k + 7: softmax;  all others: Lightning Attention";
-  m.meaning =
+  m.formula = to_say("layers 8k + 7: softmax;  all others: Lightning Attention");
+  m.meaning = to_say(
       "A state of fixed size cannot recall everything. One softmax layer in eight gives exact recall back, and the "
       "cost "
-      "stays near linear. In the model: choose which layers keep softmax.";
+      "stays near linear. In the model: choose which layers keep softmax.");
   m.keywords =
       "hybrid attention MiniMax-01 lightning 7:1 architecture softmax layers parameters and FLOPs of a whole model "
       "cost";
-  m.parameters.push_back(whole_parameter("every", "Softmax every", "One layer of so many keeps softmax.", 1, 32, 8));
+  m.parameters.push_back(
+      whole_parameter("every", to_say("Softmax every"), to_say("One layer of so many keeps softmax."), 1, 32, 8));
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = lightning_cost(s, v);
     const MechanismCost plain = plain_cost(s);
@@ -386,8 +398,10 @@ Mechanism make_hybrid() {
                          mixed(0, plain.cache_bytes), mixed(cost.moved_bytes, plain.moved_bytes)};
   };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
-    return "Shown is one of the linear layers; cost is the mean over layers, one in " + text(v.number("every")) +
-           " softmax. In the model lays this pattern over the layers.";
+    return say(
+        "Shown is one of the linear layers; cost is the mean over layers, one in {} softmax. In the model lays this "
+        "pattern over the layers.",
+        text(v.number("every")));
   };
   return m;
 }

@@ -8,6 +8,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/kernel.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -18,13 +19,14 @@ Kernel linear_features(const MechanismInput& in, const MechanismValues& values) 
   const float root = std::sqrt(std::abs(in.scale));
   const bool identity = values.whole("map") == 1;
   const auto phi = [identity, root](float x) { return identity ? root * x : one_plus_elu(x); };
-  return {each(in.q, phi), each(in.k, phi), identity ? "φ(x) = x ÷ d^¼" : "φ(x) = 1 + elu(x)", norm_of(values)};
+  return {each(in.q, phi), each(in.k, phi), identity ? "φ(x) = x ÷ d^¼" : said("φ(x) = 1 + elu(x)"), norm_of(values)};
 }
 
 std::string linear_note(const MechanismInput&, const MechanismValues& values, const MechanismResult&) {
   if (values.whole("map") == 1)
-    return "Without φ the weights take both signs, and a row's sum may come close to 0: that is what φ > 0 is for.";
-  return "φ is positive but not an exponential: nothing pushes small similarities towards zero.";
+    return said(
+        "Without φ the weights take both signs, and a row's sum may come close to 0: that is what φ > 0 is for.");
+  return said("φ is positive but not an exponential: nothing pushes small similarities towards zero.");
 }
 
 }  // namespace
@@ -32,16 +34,17 @@ std::string linear_note(const MechanismInput&, const MechanismValues& values, co
 Mechanism make_linear() {
   Mechanism m;
   m.id = "linear";
-  m.title = "Linear attention, φ(x) = 1 + elu(x)";
-  m.name = "Linear, 1+elu";
+  m.title = to_say("Linear attention, φ(x) = 1 + elu(x)");
+  m.name = to_say("Linear, 1+elu");
   m.source = "Katharopoulos et al. 2020";
   m.formula = "O = φ(Q) (φ(K)ᵀ V) ÷ φ(Q) Σφ(k)";
-  m.meaning =
+  m.meaning = to_say(
       "A product of features in place of exp(q·k): the brackets move, and all keys and values are summed up once in a "
-      "d × d matrix that each query reads from.";
+      "d × d matrix that each query reads from.");
   m.keywords = "transformers are RNNs associativity kernel elu trick feature map linear transformer linear attention";
   m.parameters = {
-      choice_parameter("map", "Feature map φ", "1 + elu, or none: (QKᵀ)V = Q(KᵀV) laid bare.", {"elu", "identity"}),
+      choice_parameter("map", to_say("Feature map φ"), to_say("1 + elu, or none: (QKᵀ)V = Q(KᵀV) laid bare."),
+                       {to_say("elu"), to_say("identity")}),
       norm_parameter()};
   use_kernel<linear_features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, s.d); };

@@ -16,6 +16,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/trace/row_stats.h"
 
 namespace headscope::mechanism {
@@ -92,24 +93,25 @@ MechanismResult run_linformer(const MechanismInput& in, const MechanismValues& v
   add_inputs(result.steps, in);
   result.steps.push_back({.id = "projection",
                           .title = one_matrix(values) ? "E = F" : "E",
-                          .formula = "along the text, m → r",
+                          .formula = said("along the text, m → r"),
                           .value = whole,
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::key});
   if (!one_matrix(values))
     result.steps.push_back({.id = "projection-f",
                             .title = "F",
-                            .formula = "of the values",
+                            .formula = said("of the values"),
                             .value = whole_f,
                             .rows = MechanismAxis::other,
                             .columns = MechanismAxis::key});
-  result.steps.push_back({.id = "keys",
-                          .title = "E K",
-                          .formula = hidden.empty() ? "r keys for the whole text" : "for a query that sees everything",
-                          .value = keys,
-                          .rows = MechanismAxis::other,
-                          .columns = MechanismAxis::dimension,
-                          .explain = explain_product(whole, in.k)});
+  result.steps.push_back(
+      {.id = "keys",
+       .title = "E K",
+       .formula = hidden.empty() ? said("r keys for the whole text") : said("for a query that sees everything"),
+       .value = keys,
+       .rows = MechanismAxis::other,
+       .columns = MechanismAxis::dimension,
+       .explain = explain_product(whole, in.k)});
   result.steps.push_back({.id = "shares",
                           .title = "P̄",
                           .formula = "softmax(" + scores_text(in, "(E K)ᵀ") + ")",
@@ -118,7 +120,7 @@ MechanismResult run_linformer(const MechanismInput& in, const MechanismValues& v
                           .columns = MechanismAxis::other});
   result.steps.push_back(
       {.id = "weights",
-       .title = "Effective weights",
+       .title = said("Effective weights"),
        .formula = "P̄ F",
        .value = result.weights,
        .range = drawn(values) ? MechanismStep::Range::signed_values : MechanismStep::Range::probability,
@@ -145,27 +147,28 @@ bool drawn_projections(const MechanismValues& v, const MechanismShape&) {
 Mechanism make_linformer() {
   Mechanism m;
   m.id = "linformer";
-  m.title = "Linformer: keys and values projected along the text";
-  m.name = "Linformer";
-  m.group = "Low rank & kernel";
+  m.title = to_say("Linformer: keys and values projected along the text");
+  m.name = to_say("Linformer");
+  m.group = to_say("Low rank & kernel");
   m.source = "Wang et al. 2020";
   m.formula = "O = softmax(Q (E K)ᵀ ÷ √d) (F V)";
-  m.meaning =
+  m.meaning = to_say(
       "Attention matrices are nearly of low rank, so r summaries of the keys stand in for all m of them. Tokens of one "
-      "summary cannot be told apart.";
+      "summary cannot be told apart.");
   m.keywords = "low rank projection";
-  m.ours =
+  m.ours = to_say(
       "E and F are learnt in the paper; here they are the means of segments, one matrix for both, or drawn. Under a "
-      "mask each query has its own, cut to what it sees.";
+      "mask each query has its own, cut to what it sees.");
   m.parameters = {
-      whole_parameter("rank", "Projected length r", "Summaries that stand for all keys.", 1, 512, 8, true),
-      choice_parameter("projection", "Projections E, F", "Means of segments, or drawn from N(0, 1/r).",
-                       {"segments", "gaussian"}),
-      only_where(
-          choice_parameter("sharing", "F", "Of its own, or F = E (key-value sharing). Segments are one and the same.",
-                           {"own", "key-value"}),
-          drawn_projections),
-      only_where(seed_parameter("of drawn E and F"), drawn_projections)};
+      whole_parameter("rank", to_say("Projected length r"), to_say("Summaries that stand for all keys."), 1, 512, 8,
+                      true),
+      choice_parameter("projection", to_say("Projections E, F"), to_say("Means of segments, or drawn from N(0, 1/r)."),
+                       {to_say("segments"), to_say("gaussian")}),
+      only_where(choice_parameter("sharing", "F",
+                                  to_say("Of its own, or F = E (key-value sharing). Segments are one and the same."),
+                                  {to_say("own"), to_say("key-value")}),
+                 drawn_projections),
+      only_where(seed_parameter(to_say("of drawn E and F")), drawn_projections)};
   m.run = run_linformer;
   m.score_edits = ScoreEdits::scaled;
   m.output = linformer_output;
@@ -178,20 +181,19 @@ Mechanism make_linformer() {
   m.chips = [](const MechanismShape& s, const MechanismValues& v) {
     using Role = ShapeChip::Role;
     const Index r = std::min(v.whole("rank"), s.n);
-    return std::vector<ShapeChip>{chip(Role::query, "Q", s.rows(), s.d),
-                                  chip(Role::key, "(E K)ᵀ", s.d, r, "·"),
-                                  chip(Role::plain, "softmax", s.rows(), r),
-                                  chip(Role::value, "F V", r, s.d_v, "·"),
-                                  chip(Role::output, "O", s.rows(), s.d_v),
-                                  {Role::remark, fmt::format("never builds {}×{}", s.rows(), s.n), ""}};
+    return std::vector<ShapeChip>{
+        chip(Role::query, "Q", s.rows(), s.d),     chip(Role::key, "(E K)ᵀ", s.d, r, "·"),
+        chip(Role::plain, "softmax", s.rows(), r), chip(Role::value, "F V", r, s.d_v, "·"),
+        chip(Role::output, "O", s.rows(), s.d_v),  {Role::remark, say("never builds {}×{}", s.rows(), s.n), ""}};
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
     const Index r = std::min(v.whole("rank"), in.m());
-    if (drawn(v)) return "Drawn, E and F mix every key into every summary, with both signs: weights may be negative.";
-    if (r == in.m()) return "With as many summaries as keys nothing is summed up: this is softmax attention.";
+    if (drawn(v))
+      return said("Drawn, E and F mix every key into every summary, with both signs: weights may be negative.");
+    if (r == in.m()) return said("With as many summaries as keys nothing is summed up: this is softmax attention.");
     const Index least = in.m() / r, most = (in.m() + r - 1) / r;
-    return fmt::format("Runs of {} neighbouring keys share one weight: the map turns into steps.",
-                       least == most ? fmt::format("{}", least) : fmt::format("{} or {}", least, most));
+    return say("Runs of {} neighbouring keys share one weight: the map turns into steps.",
+               least == most ? fmt::format("{}", least) : say("{} or {}", least, most));
   };
   return m;
 }

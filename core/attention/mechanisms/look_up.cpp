@@ -12,6 +12,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -50,28 +51,36 @@ MechanismResult run_look_up(const MechanismInput& in, const MechanismValues& val
                             .explain = std::move(explain)});
   };
   using enum MechanismStep::Range;
-  step("row-scores", "Match with each key", fmt::format("query {}: q · k, times the sharpness", row.row), shown,
+  step("row-scores", said("Match with each key"), say("query {}: q · k, times the sharpness", row.row), shown,
        signed_values, MechanismAxis::key, true, {});
-  step("hard", "Hard: arg max", "1 on the best match", hard, probability, MechanismAxis::key, true, {});
-  step("hard-read", "What a dictionary returns", "the value of the best match", hard_read, signed_values,
+  step("hard", said("Hard: arg max"), said("1 on the best match"), hard, probability, MechanismAxis::key, true, {});
+  step("hard-read", said("What a dictionary returns"), said("the value of the best match"), hard_read, signed_values,
        MechanismAxis::dimension, false, explain_product(hard, in.v));
-  step("soft", "Soft: softmax", "e^score ÷ " + row_sum_text(row), soft, probability, MechanismAxis::key, true,
+  step("soft", said("Soft: softmax"), "e^score ÷ " + row_sum_text(row), soft, probability, MechanismAxis::key, true,
        [shown, soft, sum = row_sum_text(row)](Index, Index j) {
          return fmt::format("e^{} ÷ {} = {}", text(shown.at(0, j)), sum, text(soft.at(0, j)));
        });
-  step("soft-read", "What attention returns", "Σ weight · value", soft_read, signed_values, MechanismAxis::dimension,
-       false, explain_product(soft, in.v));
-  result.steps.push_back(given("v", "V: what is stored", in.v, MechanismAxis::key));
+  step("soft-read", said("What attention returns"), said("Σ weight · value"), soft_read, signed_values,
+       MechanismAxis::dimension, false, explain_product(soft, in.v));
+  result.steps.push_back(given("v", said("V: what is stored"), in.v, MechanismAxis::key));
 
   const double size = norm(hard_read);
   const auto distance = [&](const Tensor& p) {
     return size > 0 ? norm(minus(product(p, in.v), hard_read)) / size : norm(product(p, in.v));
   };
   const auto largest = [](const Tensor& p) { return static_cast<double>(*std::ranges::max_element(p.values())); };
-  MechanismCurve weight{
-      "Sharper scores: the largest weight goes to 1", "sharpness", "weight", {{"", {}, {}}}, true, {}};
-  MechanismCurve apart{
-      "… and the average to the one value", "sharpness", "‖soft − hard‖ ÷ ‖hard‖", {{"", {}, {}}}, true, {}};
+  MechanismCurve weight{said("Sharper scores: the largest weight goes to 1"),
+                        said("sharpness"),
+                        said("weight"),
+                        {{"", {}, {}}},
+                        true,
+                        {}};
+  MechanismCurve apart{said("… and the average to the one value"),
+                       said("sharpness"),
+                       said("‖soft − hard‖ ÷ ‖hard‖"),
+                       {{"", {}, {}}},
+                       true,
+                       {}};
   for (int i = 0; i <= 40; ++i) {
     check(in);
     const double at = 0.05 * std::pow(2000.0, i / 40.0);
@@ -83,13 +92,15 @@ MechanismResult run_look_up(const MechanismInput& in, const MechanismValues& val
   result.curves = {std::move(weight), std::move(apart)};
 
   result.facts = {
-      {"Hard look-up", best < 0 ? "nothing" : fmt::format("key {}, and no other", best), "arg max of the scores"},
-      {"Soft look-up", best < 0 ? "nothing" : fmt::format("{} of it", text(largest(soft))), "weight of the best match"},
-      {"Keys that are blended", fmt::format("{:.2f} of {}", best < 0 ? 0 : std::exp(mean_entropy(soft)), row.seen()),
-       "exp(entropy of the weights), of the keys that the query sees: 1 = a dictionary"},
-      {"Distance of the two", text(distance(soft)), "‖soft − hard‖ ÷ ‖hard‖ of what they return"},
-      {"Gradient, hard", "0", "arg max is flat: a score that moves a little changes nothing"},
-      {"Gradient, soft", text(row_gradient(row, sharpness)), "‖diag(p) − p pᵀ‖: what training can move"}};
+      {said("Hard look-up"), best < 0 ? said("nothing") : say("key {}, and no other", best),
+       said("arg max of the scores")},
+      {said("Soft look-up"), best < 0 ? said("nothing") : say("{} of it", text(largest(soft))),
+       said("weight of the best match")},
+      {said("Keys that are blended"), say("{:.2f} of {}", best < 0 ? 0 : std::exp(mean_entropy(soft)), row.seen()),
+       said("exp(entropy of the weights), of the keys that the query sees: 1 = a dictionary")},
+      {said("Distance of the two"), text(distance(soft)), said("‖soft − hard‖ ÷ ‖hard‖ of what they return")},
+      {said("Gradient, hard"), "0", said("arg max is flat: a score that moves a little changes nothing")},
+      {said("Gradient, soft"), text(row_gradient(row, sharpness)), said("‖diag(p) − p pᵀ‖: what training can move")}};
   return result;
 }
 
@@ -98,23 +109,24 @@ MechanismResult run_look_up(const MechanismInput& in, const MechanismValues& val
 Mechanism make_look_up() {
   Mechanism m;
   m.id = "look-up";
-  m.title = "Look-up, hard and soft: a dictionary against attention";
-  m.name = "Look-up, hard and soft";
-  m.group = "Softmax and scaling";
+  m.title = to_say("Look-up, hard and soft: a dictionary against attention");
+  m.name = to_say("Look-up, hard and soft");
+  m.group = to_say("Softmax and scaling");
   m.source = "Graves et al. 2014";
-  m.formula = "v[arg max q·k]   against   Σ softmax(q·k) v";
-  m.meaning =
+  m.formula = to_say("v[arg max q·k]   against   Σ softmax(q·k) v");
+  m.meaning = to_say(
       "A dictionary returns the one value under the best key. Attention returns an average of all values, each counted "
-      "by how well its key matches: nothing is all or nothing, and so it can be learnt.";
+      "by how well its key matches: nothing is all or nothing, and so it can be learnt.");
   m.keywords =
       "soft dictionary hard attention argmax lookup database fuzzy addressing query key value library books search "
       "weighted average content-based";
-  m.parameters = {number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 100, 1, true),
-                  number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 0.35)};
+  m.parameters = {
+      number_parameter("sharpness", to_say("Sharpness"), to_say("Scores are multiplied by it."), 0.05, 100, 1, true),
+      number_parameter("query", to_say("Query"), to_say("Which row, 0 the first, 1 the last."), 0, 1, 0.35)};
   m.run = run_look_up;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format(
+    return say(
         "A dictionary takes {}; attention gives {} and blends {} keys. Raise the sharpness, and the two meet. By "
         "hand has two sums of the literature as worked examples: a word among four, and six books.",
         nth(r.facts, 0).value, nth(r.facts, 1).value, nth(r.facts, 2).value);

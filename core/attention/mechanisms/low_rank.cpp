@@ -12,6 +12,7 @@
 #include "core/attention/mechanisms/softmax.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -33,13 +34,13 @@ MechanismResult run_low_rank(const MechanismInput& in, const MechanismValues& va
     all += sigma[i] * sigma[i];
     if (static_cast<int>(i) < rank) kept += sigma[i] * sigma[i];
   }
-  result.facts = {
-      {"Rank for 90 % energy", fmt::format("{} of {}", energy_rank(sigma, 0.9), sigma.size()),
-       "fewest singular values of P whose squares sum to 90 % of all squares"},
-      {"Energy kept", fmt::format("{:.1f} %", all > 0 ? 100 * kept / all : 0.0), "Σ of the kept σ² ÷ Σ of all σ²"}};
+  result.facts = {{said("Rank for 90 % energy"), say("{} of {}", energy_rank(sigma, 0.9), sigma.size()),
+                   said("fewest singular values of P whose squares sum to 90 % of all squares")},
+                  {said("Energy kept"), fmt::format("{:.1f} %", all > 0 ? 100 * kept / all : 0.0),
+                   said("Σ of the kept σ² ÷ Σ of all σ²")}};
   if (detail != Detail::steps) return result;
   result.steps.push_back({.id = "softmax",
-                          .title = "Softmax weights P",
+                          .title = said("Softmax weights P"),
                           .formula = "softmax(" + scores_text(in) + ")",
                           .value = full.weights,
                           .range = MechanismStep::Range::probability,
@@ -48,18 +49,19 @@ MechanismResult run_low_rank(const MechanismInput& in, const MechanismValues& va
   for (std::size_t i = 0; i < sigma.size(); ++i) spectrum.ref(static_cast<Index>(i), 0) = static_cast<float>(sigma[i]);
   result.steps.push_back({.id = "sigma",
                           .title = "σ",
-                          .formula = "singular values of P",
+                          .formula = said("singular values of P"),
                           .value = spectrum,
                           .range = MechanismStep::Range::positive,
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::other});
   result.steps.push_back({.id = "cut",
-                          .title = fmt::format("P of rank {}", rank),
-                          .formula = "Σ of the r largest σ u vᵀ",
+                          .title = say("P of rank {}", rank),
+                          .formula = said("Σ of the r largest σ u vᵀ"),
                           .value = result.weights,
                           .range = MechanismStep::Range::signed_values});
   result.steps.push_back(output_step(result.weights, in.v, result.output, "P_r V"));
-  MechanismCurve curve{"Energy held by the r largest singular values", "r", "% of Σ σ²", {{"", {}, {}}}, false, {}};
+  MechanismCurve curve{
+      said("Energy held by the r largest singular values"), "r", said("% of Σ σ²"), {{"", {}, {}}}, false, {}};
   double sum = 0;
   for (std::size_t i = 0; i < sigma.size(); ++i) {
     sum += sigma[i] * sigma[i];
@@ -76,16 +78,16 @@ MechanismResult run_low_rank(const MechanismInput& in, const MechanismValues& va
 Mechanism make_low_rank() {
   Mechanism m;
   m.id = "low-rank";
-  m.title = "Low rank of the attention matrix";
-  m.name = "Low-rank spectrum";
-  m.group = "Low rank & kernel";
+  m.title = to_say("Low rank of the attention matrix");
+  m.name = to_say("Low-rank spectrum");
+  m.group = to_say("Low rank & kernel");
   m.source = "Wang et al. 2020";
   m.formula = "P ≈ Σ σᵢ uᵢ vᵢᵀ, i = 1 … r";
-  m.meaning =
+  m.meaning = to_say(
       "A few singular values hold most of an attention matrix. Cut to rank r, how much of the map and of the output "
-      "is left?";
+      "is left?");
   m.keywords = "singular values SVD spectrum truncated energy rank collapse effective rank of attention";
-  m.parameters = {whole_parameter("rank", "Rank r", "Singular values that are kept.", 1, 512, 4, true)};
+  m.parameters = {whole_parameter("rank", to_say("Rank r"), to_say("Singular values that are kept."), 1, 512, 4, true)};
   m.run = run_low_rank;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
@@ -100,12 +102,12 @@ Mechanism make_low_rank() {
     return std::vector<ShapeChip>{
         chip(Role::plain, "U", s.rows(), r),      chip(Role::plain, "σ", r, r, "·"),
         chip(Role::plain, "Vᵀ", r, s.n, "·"),     chip(Role::value, "V", s.n, s.d_v, "·"),
-        chip(Role::output, "O", s.rows(), s.d_v), {Role::remark, "needs P first: a measure, not a method", ""}};
+        chip(Role::output, "O", s.rows(), s.d_v), {Role::remark, said("needs P first: a measure, not a method"), ""}};
   };
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return r.facts.size() < 2 ? ""
-                              : "The cut keeps " + r.facts[1].value + " of the squares; 90 % would take rank " +
-                                    r.facts[0].value + ".";
+    return r.facts.size() < 2
+               ? ""
+               : say("The cut keeps {} of the squares; 90 % would take rank {}.", r.facts[1].value, r.facts[0].value);
   };
   return m;
 }

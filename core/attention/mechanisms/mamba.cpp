@@ -19,6 +19,7 @@
 #include "core/attention/selective_scan.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 #include "core/tensor/gap.h"
 
 namespace headscope::mechanism {
@@ -82,7 +83,8 @@ MechanismResult run_mamba(const MechanismInput& in, const MechanismValues& value
   if (detail != Detail::steps) return result;
   add_inputs(result.steps, in);
   Tensor delta = Tensor::uninitialized({in.n(), channels}), keep = Tensor::uninitialized({in.n(), in.d()});
-  MechanismCurve steps{"Step length Δ of each token, mean over channels", "token", "Δ", {{"Δ", {}, {}}}, false, {}};
+  MechanismCurve steps{
+      said("Step length Δ of each token, mean over channels"), said("token"), "Δ", {{"Δ", {}, {}}}, false, {}};
   for (Index t = 0; t < in.n(); ++t) {
     double mean = 0;
     for (Index e = 0; e < channels; ++e) {
@@ -97,35 +99,35 @@ MechanismResult run_mamba(const MechanismInput& in, const MechanismValues& value
   }
   const bool shared = share_steps(values);
   const std::string of = shared         ? ""
-                         : channel >= 0 ? fmt::format(", of channel {}", channel + 1)
-                                        : ", mean over channels";
+                         : channel >= 0 ? say(", of channel {}", channel + 1)
+                                        : said(", mean over channels");
   result.steps.push_back({.id = "delta",
                           .title = "Δ",
-                          .formula = shared ? "softplus(bias + sensitivity · kₜ·w ÷ √d)"
-                                            : "softplus(parameter of the channel + sensitivity · kₜ·w ÷ √d)",
+                          .formula = shared ? said("softplus(bias + sensitivity · kₜ·w ÷ √d)")
+                                            : said("softplus(parameter of the channel + sensitivity · kₜ·w ÷ √d)"),
                           .value = delta,
                           .range = MechanismStep::Range::positive,
                           .columns = MechanismAxis::dimension});
-  result.steps.push_back(
-      {.id = "keep",
-       .title = "Ā = exp(Δ A)",
-       .formula = std::string("what each token leaves of the state") + (channel < 0 ? ", at the mean Δ" : of),
-       .value = keep,
-       .range = MechanismStep::Range::probability,
-       .columns = MechanismAxis::dimension});
+  result.steps.push_back({.id = "keep",
+                          .title = "Ā = exp(Δ A)",
+                          .formula = std::string(said("what each token leaves of the state")) +
+                                     (channel < 0 ? said(", at the mean Δ") : of),
+                          .value = keep,
+                          .range = MechanismStep::Range::probability,
+                          .columns = MechanismAxis::dimension});
   result.steps.push_back({.id = "weights",
-                          .title = "Hidden attention",
+                          .title = said("Hidden attention"),
                           .formula = "Cₜ · exp(A Σ Δ) ⊙ B̄ₛ" + of,
                           .value = result.weights,
                           .masked = hidden_cells(*in.rule, in.n(), in.m())});
   result.steps.push_back(output_step(result.output_is_weights_times_v ? result.weights : Tensor(), in.v, result.output,
-                                     shared ? "α V" : "each channel by its own α"));
+                                     shared ? "α V" : said("each channel by its own α")));
   result.curves = {std::move(steps)};
   int rounds = 0;
   const Tensor parallel = scan_parallel(scan, &rounds), recurrent = scan_recurrent(scan);
-  result.facts = {{"Parallel scan", fmt::format("{} rounds", rounds), "⌈log₂ n⌉ rounds of joined steps"},
-                  {"Parallel against recurrent", fmt::format("{:.1e}", greatest_gap(parallel, recurrent)),
-                   "largest |difference| of an output"}};
+  result.facts = {{said("Parallel scan"), say("{} rounds", rounds), said("⌈log₂ n⌉ rounds of joined steps")},
+                  {said("Parallel against recurrent"), fmt::format("{:.1e}", greatest_gap(parallel, recurrent)),
+                   said("largest |difference| of an output")}};
   return result;
 }
 
@@ -139,35 +141,38 @@ Tensor mamba_output(const MechanismInput& in, const MechanismValues& values) {
 Mechanism make_mamba() {
   Mechanism m;
   m.id = "mamba";
-  m.title = "Mamba: a selective state space, and its hidden attention";
-  m.name = "Mamba (selective scan)";
-  m.group = "Recurrent";
+  m.title = to_say("Mamba: a selective state space, and its hidden attention");
+  m.name = to_say("Mamba (selective scan)");
+  m.group = to_say("Recurrent");
   m.source = "Gu & Dao 2023; Ali et al. 2024";
   m.formula = "hₜ = exp(Δₜ A) hₜ₋₁ + B̄ₜ xₜ,   B̄ = (exp(Δ A) − 1) ÷ A · B,   yₜ = Cₜ · hₜ";
-  m.meaning =
+  m.meaning = to_say(
       "A state space whose step length Δ, input B and output C follow from the token: a long step overwrites the past, "
       "a "
-      "short one passes the token over. Written out it is an attention matrix that was never computed.";
+      "short one passes the token over. Written out it is an attention matrix that was never computed.");
   m.keywords = "selective scan SSM S6 hidden attention parallel scan state space model";
-  m.ours =
+  m.ours = to_say(
       "The step follows from the key along a drawn direction, for want of the learnt map of the token; the block's "
-      "convolution, gate and skip are left out; shown is the mean of the channels' matrices.";
+      "convolution, gate and skip are left out; shown is the mean of the channels' matrices.");
   m.parameters = {
-      number_parameter("sensitivity", "Selectivity", "How much Δ depends on the token; 0 = not at all.", 0, 8, 2),
-      choice_parameter("hold", "B̄", "By zero-order hold, as in the paper, or Euler's Δ B, as in its code.",
-                       {"zero-order", "euler"}),
-      choice_parameter("steps", "Step lengths",
-                       "Each channel its own, softplus of its parameter drawn from 0.001 … 0.1 as in the paper; or all "
-                       "channels one, from the step bias.",
-                       {"channels", "shared"}),
-      only_where(
-          number_parameter("bias", "Step bias", "Before softplus, of shared steps: small Δ remembers long.", -6, 3, -2),
-          [](const MechanismValues& v, const MechanismShape&) { return v.whole("steps") == 1; }),
-      number_parameter("rate", "Decay rate", "A = −rate, −2 rate, …; 1 in the paper.", 0.001, 2, 1, true),
-      only_where(
-          whole_parameter("channel", "Channel shown", "Whose weights; 0: the mean over all channels.", 0, 256, 0),
-          [](const MechanismValues& v, const MechanismShape&) { return v.whole("steps") == 0; }),
-      only_where(seed_parameter("of the direction w and the channels' parameters"),
+      number_parameter("sensitivity", to_say("Selectivity"), to_say("How much Δ depends on the token; 0 = not at all."),
+                       0, 8, 2),
+      choice_parameter("hold", "B̄", to_say("By zero-order hold, as in the paper, or Euler's Δ B, as in its code."),
+                       {to_say("zero-order"), to_say("euler")}),
+      choice_parameter(
+          "steps", to_say("Step lengths"),
+          to_say("Each channel its own, softplus of its parameter drawn from 0.001 … 0.1 as in the paper; or all "
+                 "channels one, from the step bias."),
+          {to_say("channels"), to_say("shared")}),
+      only_where(number_parameter("bias", to_say("Step bias"),
+                                  to_say("Before softplus, of shared steps: small Δ remembers long."), -6, 3, -2),
+                 [](const MechanismValues& v, const MechanismShape&) { return v.whole("steps") == 1; }),
+      number_parameter("rate", to_say("Decay rate"), to_say("A = −rate, −2 rate, …; 1 in the paper."), 0.001, 2, 1,
+                       true),
+      only_where(whole_parameter("channel", to_say("Channel shown"),
+                                 to_say("Whose weights; 0: the mean over all channels."), 0, 256, 0),
+                 [](const MechanismValues& v, const MechanismShape&) { return v.whole("steps") == 0; }),
+      only_where(seed_parameter(to_say("of the direction w and the channels' parameters")),
                  [](const MechanismValues& v, const MechanismShape&) {
                    return v.whole("steps") == 0 || v.number("sensitivity") > 0;
                  })};
@@ -185,8 +190,8 @@ Mechanism make_mamba() {
   };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
     return v.number("sensitivity") == 0
-               ? "At selectivity 0 all steps have one length: every token fades at the same pace."
-               : "Columns of tokens with a long step stand out, and dim what lies to their left.";
+               ? said("At selectivity 0 all steps have one length: every token fades at the same pace.")
+               : said("Columns of tokens with a long step stand out, and dim what lies to their left.");
   };
   m.needs_causal = true;
   return m;

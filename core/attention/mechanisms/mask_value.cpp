@@ -5,8 +5,6 @@
 // The attention pass here (core/attention/softmax_attention.h) gives a row without keys the weight 0 everywhere.
 // Shapes, of one row: scores, weights (1, m).
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,6 +14,7 @@
 #include "core/base/half.h"
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -51,17 +50,17 @@ MechanismResult run_mask_value(const MechanismInput& in, const MechanismValues& 
                             .rows = MechanismAxis::other,
                             .masked = std::move(masked)});
   };
-  add("row-scores", "Scores of the row", fmt::format("query {}; {} of {} keys hidden", row.row, gone, m), raw,
+  add("row-scores", said("Scores of the row"), say("query {}; {} of {} keys hidden", row.row, gone, m), raw,
       MechanismStep::Range::signed_values, {});
   struct Way {
     const char *id, *title, *name;
     float fill;
     bool half;
   };
-  for (const Way& way : {Way{"infinity", "With −∞", "−∞", -float_infinity, false},
-                         Way{"billion", "With −10⁹, float32", "−10⁹, float32", -1e9f, false},
-                         Way{"billion-half", "With −10⁹, float16", "−10⁹, float16", -1e9f, true},
-                         Way{"least-half", "With −65,504, float16", "−65,504, float16", -65504.0f, true}}) {
+  for (const Way& way : {Way{"infinity", said("With −∞"), "−∞", -float_infinity, false},
+                         Way{"billion", said("With −10⁹, float32"), "−10⁹, float32", -1e9f, false},
+                         Way{"billion-half", said("With −10⁹, float16"), "−10⁹, float16", -1e9f, true},
+                         Way{"least-half", said("With −65,504, float16"), "−65,504, float16", -65504.0f, true}}) {
     std::vector<float> scores;
     for (Index j = 0; j < m; ++j) {
       const float x = nth(hidden, j) ? way.fill : raw.at(0, j);
@@ -78,15 +77,15 @@ MechanismResult run_mask_value(const MechanismInput& in, const MechanismValues& 
       if (std::isnan(w)) w = 0;
       if (nth(hidden, j)) leaked += static_cast<double>(w);
     }
-    add(way.id, way.title, lost > 0 ? "0 ÷ 0: not a number" : fmt::format("{} on hidden keys", text(leaked)),
+    add(way.id, way.title, lost > 0 ? said("0 ÷ 0: not a number") : say("{} on hidden keys", text(leaked)),
         Tensor::from({1, m}, weights), MechanismStep::Range::positive, none);
-    result.facts.push_back({way.name,
-                            lost > 0 ? fmt::format("{} weights are not a number", lost)
-                                     : fmt::format("{} of the weight on hidden keys", text(leaked)),
-                            way.half ? "every number rounded to float16 on the way" : "float32"});
+    result.facts.push_back(
+        {way.name,
+         lost > 0 ? say("{} weights are not a number", lost) : say("{} of the weight on hidden keys", text(leaked)),
+         way.half ? said("every number rounded to float16 on the way") : "float32"});
   }
-  result.facts.push_back({"In this program", gone == m ? "0 everywhere" : "as with −∞",
-                          "a row without keys has no weights: core/attention/softmax_attention.h"});
+  result.facts.push_back({said("In this program"), gone == m ? said("0 everywhere") : said("as with −∞"),
+                          said("a row without keys has no weights: core/attention/softmax_attention.h")});
   return result;
 }
 
@@ -95,24 +94,24 @@ MechanismResult run_mask_value(const MechanismInput& in, const MechanismValues& 
 Mechanism make_mask_value() {
   Mechanism m;
   m.id = "mask-value";
-  m.title = "What a mask writes: −∞ against −10⁹";
-  m.name = "Mask value, −∞ or −10⁹";
-  m.group = "Softmax and scaling";
+  m.title = to_say("What a mask writes: −∞ against −10⁹");
+  m.name = to_say("Mask value, −∞ or −10⁹");
+  m.group = to_say("Softmax and scaling");
   m.source = "Rush 2018";
-  m.formula = "softmax(… , −∞)   against   softmax(… , −10⁹)";
-  m.meaning =
+  m.formula = to_say("softmax(… , −∞)   against   softmax(… , −10⁹)");
+  m.meaning = to_say(
       "Both hide a key as long as the row sees another. Hide the whole row: −∞ divides 0 by 0, −10⁹ gives every hidden "
-      "key an even share. In float16 −10⁹ is −∞.";
+      "key an even share. In float16 −10⁹ is −∞.");
   m.keywords =
       "masked_fill -inf -1e9 minus infinity NaN padding fully masked row float16 half precision fp16 mask value";
-  m.parameters = {
-      number_parameter("hidden", "Share hidden", "Of the keys, from the last; 1 is the whole row.", 0, 1, 1),
-      number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 1)};
+  m.parameters = {number_parameter("hidden", to_say("Share hidden"),
+                                   to_say("Of the keys, from the last; 1 is the whole row."), 0, 1, 1),
+                  number_parameter("query", to_say("Query"), to_say("Which row, 0 the first, 1 the last."), 0, 1, 1)};
   m.run = run_mask_value;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format("With −∞: {}. With −10⁹ in float32: {}; in float16: {}. In this program: {}.",
-                       nth(r.facts, 0).value, nth(r.facts, 1).value, nth(r.facts, 2).value, nth(r.facts, 4).value);
+    return say("With −∞: {}. With −10⁹ in float32: {}; in float16: {}. In this program: {}.", nth(r.facts, 0).value,
+               nth(r.facts, 1).value, nth(r.facts, 2).value, nth(r.facts, 4).value);
   };
   return m;
 }

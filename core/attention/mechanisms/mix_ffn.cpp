@@ -7,8 +7,6 @@
 // them, so that a class token before the patches is passed over.
 // Shapes: X, Y, Z (g², d). Cost: 9 g² d beside attention's.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -17,6 +15,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -116,35 +115,35 @@ MechanismResult run_mix_ffn(const MechanismInput& in, const MechanismValues& val
   Tensor places = Tensor::zeros({grid.side, grid.side});
   for (Index i = 0; i < patches; ++i) places.ref(i / grid.side, i % grid.side) = static_cast<float>(nth(order, i));
   result.steps.push_back({.id = "places",
-                          .title = "The shuffled picture",
-                          .formula = "which patch lies where now",
+                          .title = said("The shuffled picture"),
+                          .formula = said("which patch lies where now"),
                           .value = places,
                           .range = MechanismStep::Range::positive,
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::other});
-  add("x", "X", "patches as they are: keys of the input", x);
+  add("x", "X", said("patches as they are: keys of the input"), x);
   const Tensor y = mixed(x), a = rows_in(y, order), b = mixed(shuffled), c = rows_in(with(y), order), e = with(b);
-  add("attention", "Attention, then shuffled", "P attention(X)", a);
+  add("attention", said("Attention, then shuffled"), said("P attention(X)"), a);
   const auto add_off = [&](const char* id, const char* title, const Tensor& first, const Tensor& last) {
     result.steps.push_back({.id = id,
                             .title = title,
-                            .formula = "off, by patch",
+                            .formula = said("off, by patch"),
                             .value = off_by_patch(last, first, grid.side),
                             .range = MechanismStep::Range::positive,
                             .rows = MechanismAxis::other,
                             .columns = MechanismAxis::other});
   };
-  add_off("attention-off", "Shuffled first instead", b, a);
-  add("convolution", "With 3 × 3, then shuffled", "P f(X)", c);
-  add_off("convolution-off", "Shuffled first instead", e, c);
+  add_off("attention-off", said("Shuffled first instead"), b, a);
+  add("convolution", said("With 3 × 3, then shuffled"), "P f(X)", c);
+  add_off("convolution-off", said("Shuffled first instead"), e, c);
   const Index middle = grid.side / 2 * grid.side + grid.side / 2;
-  result.facts = {{"Without the convolution", text(apart(b, a)), "‖f(P X) − P f(X)‖ ÷ ‖P f(X)‖: float32's rounding"},
-                  {"With it", text(apart(e, c)), "the same with Z in place of Y: the order of patches counts"},
-                  {"A patch reaches", fmt::format("{} of {}", touched(x, middle, with), patches),
-                   "patches that change when the middle one does, by the convolution alone"},
-                  {"Picture", fmt::format("{} × {} patches", grid.side, grid.side),
-                   grid.skipped > 0 ? fmt::format("the last {} of {} keys", patches, in.m())
-                                    : fmt::format("all {} keys", patches)}};
+  result.facts = {
+      {said("Without the convolution"), text(apart(b, a)), said("‖f(P X) − P f(X)‖ ÷ ‖P f(X)‖: float32's rounding")},
+      {said("With it"), text(apart(e, c)), said("the same with Z in place of Y: the order of patches counts")},
+      {said("A patch reaches"), say("{} of {}", touched(x, middle, with), patches),
+       said("patches that change when the middle one does, by the convolution alone")},
+      {said("Picture"), say("{} × {} patches", grid.side, grid.side),
+       grid.skipped > 0 ? say("the last {} of {} keys", patches, in.m()) : say("all {} keys", patches)}};
   return result;
 }
 
@@ -153,25 +152,25 @@ MechanismResult run_mix_ffn(const MechanismInput& in, const MechanismValues& val
 Mechanism make_mix_ffn() {
   Mechanism m;
   m.id = "mix-ffn";
-  m.title = "Mix-FFN: a 3 × 3 convolution in place of positions";
-  m.name = "Mix-FFN, convolution for positions";
-  m.group = "Memory and blocks";
+  m.title = to_say("Mix-FFN: a 3 × 3 convolution in place of positions");
+  m.name = to_say("Mix-FFN, convolution for positions");
+  m.group = to_say("Memory and blocks");
   m.source = "Xie et al. 2021";
-  m.formula = "attention(P X) = P attention(X),   conv₃ₓ₃(P X) ≠ P conv₃ₓ₃(X)";
-  m.meaning =
+  m.formula = to_say("attention(P X) = P attention(X),   conv₃ₓ₃(P X) ≠ P conv₃ₓ₃(X)");
+  m.meaning = to_say(
       "Attention without positions sees a bag of patches: shuffle them, and the outputs are shuffled alike. A small "
-      "convolution in the feed-forward part knows neighbours, and so the order comes back.";
+      "convolution in the feed-forward part knows neighbours, and so the order comes back.");
   m.keywords =
       "SANA SegFormer depth-wise convolution depthwise conv NoPE no positional encoding permutation equivariance "
       "shuffle patches picture";
-  m.ours =
+  m.ours = to_say(
       "Nine numbers a channel are drawn; the 1 × 1 convolutions before and behind, which act on each patch alone, are "
-      "left out.";
-  m.parameters = {seed_parameter("of the convolution and of the order")};
+      "left out.");
+  m.parameters = {seed_parameter(to_say("of the convolution and of the order"))};
   m.run = run_mix_ffn;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format(
+    return say(
         "Shuffling first or last differs by {} without the convolution, by {} with it; a patch reaches {} "
         "patches in one layer. Keys of a picture come from a vision model; any {} will do to see it.",
         nth(r.facts, 0).value, nth(r.facts, 1).value, nth(r.facts, 2).value, nth(r.facts, 3).value);

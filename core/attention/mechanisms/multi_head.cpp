@@ -13,6 +13,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/base/words.h"
 #include "core/tensor/gap.h"
 
 namespace headscope::mechanism {
@@ -55,7 +56,7 @@ std::function<std::string(Index, Index)> explain_parts(Tensor joined, Tensor wo,
       sum += part;
       if (h < shown_heads) out += (h ? " + " : "") + brief(part);
     }
-    if (heads > shown_heads) out += fmt::format(" + {} more heads", heads - shown_heads);
+    if (heads > shown_heads) out += say(" + {} more heads", heads - shown_heads);
     return out + " = " + brief(sum, true);
   };
 }
@@ -96,38 +97,37 @@ MechanismResult run_multi_head(const MechanismInput& in, const MechanismValues& 
       norms.ref(i, h) = static_cast<float>(std::sqrt(square));
     }
     if (h < shown_heads)
-      result.steps.push_back({.id = fmt::format("head-{}", h),
-                              .title = fmt::format("Head {}", h),
-                              .formula = own ? fmt::format("of layer {}", in.layer->layer)
-                                             : fmt::format("dimensions {}–{}", h * d, (h + 1) * d - 1),
-                              .value = p,
-                              .range = MechanismStep::Range::probability,
-                              .masked = hidden});
+      result.steps.push_back(
+          {.id = fmt::format("head-{}", h),
+           .title = say("Head {}", h),
+           .formula = own ? say("of layer {}", in.layer->layer) : say("dimensions {}–{}", h * d, (h + 1) * d - 1),
+           .value = p,
+           .range = MechanismStep::Range::probability,
+           .masked = hidden});
   }
   const Tensor joined = joined_heads(z), at_once = product(joined, wo);
   const double gap = greatest_gap(at_once, sum);
   result.steps.push_back({.id = "joined",
-                          .title = "Heads side by side",
+                          .title = said("Heads side by side"),
                           .formula = "[z₀ … z_h]",
                           .value = joined,
                           .columns = MechanismAxis::dimension});
-  result.steps.push_back(
-      {.id = "wo",
-       .title = "W_O",
-       .formula = has_wo ? fmt::format("of layer {}; {} rows a head", in.layer ? in.layer->layer : 0, d_v)
-                         : fmt::format("drawn; {} rows a head", d_v),
-       .value = wo,
-       .rows = MechanismAxis::dimension,
-       .columns = MechanismAxis::dimension});
+  result.steps.push_back({.id = "wo",
+                          .title = "W_O",
+                          .formula = has_wo ? say("of layer {}; {} rows a head", in.layer ? in.layer->layer : 0, d_v)
+                                            : say("drawn; {} rows a head", d_v),
+                          .value = wo,
+                          .rows = MechanismAxis::dimension,
+                          .columns = MechanismAxis::dimension});
   result.steps.push_back({.id = "at-once",
                           .title = "[z₀ … z_h] W_O",
-                          .formula = "put side by side, then projected",
+                          .formula = said("put side by side, then projected"),
                           .value = at_once,
                           .columns = MechanismAxis::dimension,
                           .explain = explain_product(joined, wo)});
   result.steps.push_back({.id = "sum",
                           .title = "Σ z_h W_O^h",
-                          .formula = "each head projected, then added",
+                          .formula = said("each head projected, then added"),
                           .value = sum,
                           .columns = MechanismAxis::dimension,
                           .explain = explain_parts(joined, wo, heads)});
@@ -135,23 +135,23 @@ MechanismResult run_multi_head(const MechanismInput& in, const MechanismValues& 
   for (Index h = 0; h < heads; ++h) names.push_back(std::to_string(h));
   result.steps.push_back({.id = "norms",
                           .title = "‖z_h W_O^h‖",
-                          .formula = "how much each head writes",
+                          .formula = said("how much each head writes"),
                           .value = norms,
                           .range = MechanismStep::Range::positive,
                           .columns = MechanismAxis::other,
                           .column_names = std::move(names)});
   const Index counted = values.whole("width");
   result.facts = {
-      {"Largest difference", text(gap), "of the two ways, over all cells"},
-      {"Heads", fmt::format("{} of width {}", heads, d),
-       own ? "the layer's own" : "the nearest number up to the chosen one that divides d"},
-      {fmt::format("Parameters at width {}", counted),
-       fmt::format("{} attention, {} FFN weights", 4 * counted * counted + 4 * counted, 2 * counted * 4 * counted),
-       "W_Q, W_K, W_V, W_O with biases, whatever h is; FFN d → 4d → d without biases"},
-      {"Numbers",
-       fmt::format("{}, {}", of_layer ? "Q, K, V of the whole layer" : "Q, K, V of the input",
-                   has_wo ? "its own W_O" : "W_O drawn"),
-       of_layer && !own ? "queries, keys and values of all heads side by side, cut anew" : "as they are"}};
+      {said("Largest difference"), text(gap), said("of the two ways, over all cells")},
+      {said("Heads"), say("{} of width {}", heads, d),
+       own ? said("the layer's own") : said("the nearest number up to the chosen one that divides d")},
+      {say("Parameters at width {}", counted),
+       say("{} attention, {} FFN weights", 4 * counted * counted + 4 * counted, 2 * counted * 4 * counted),
+       said("W_Q, W_K, W_V, W_O with biases, whatever h is; FFN d → 4d → d without biases")},
+      {said("Numbers"),
+       fmt::format("{}, {}", of_layer ? said("Q, K, V of the whole layer") : said("Q, K, V of the input"),
+                   has_wo ? said("its own W_O") : said("W_O drawn")),
+       of_layer && !own ? said("queries, keys and values of all heads side by side, cut anew") : said("as they are")}};
   return result;
 }
 
@@ -160,28 +160,29 @@ MechanismResult run_multi_head(const MechanismInput& in, const MechanismValues& 
 Mechanism make_multi_head() {
   Mechanism m;
   m.id = "multi-head";
-  m.title = "Many heads: split, attend, put together";
-  m.name = "Multi-head split and W_O";
-  m.group = "Heads and projections";
+  m.title = to_say("Many heads: split, attend, put together");
+  m.name = to_say("Multi-head split and W_O");
+  m.group = to_say("Heads and projections");
   m.source = "Vaswani et al. 2017; Elhage et al. 2021";
   m.formula = "[z₀ … z_h] W_O = Σ z_h W_O^h";
-  m.meaning =
+  m.meaning = to_say(
       "The width is cut into heads that look at different places for the same number of parameters. Side by side and "
-      "projected, or each projected and added: the same.";
+      "projected, or each projected and added: the same.");
   m.keywords = "MHA concat output projection heads parameters multi-head attention W_O split concatenate";
-  m.parameters = {toggle_parameter("own", "The layer's own heads",
-                                   "Of a model's layer: its own heads, or all their numbers cut anew.", true),
-                  whole_parameter("heads", "Heads h", "From 1 to d; the nearest number below that divides d is taken.",
-                                  1, 1024, 4, true),
-                  whole_parameter("width", "Width for parameters", "d of the model whose parameters are counted.", 8,
-                                  8192, 512, true),
-                  seed_parameter("of W_O")};
+  m.parameters = {
+      toggle_parameter("own", to_say("The layer's own heads"),
+                       to_say("Of a model's layer: its own heads, or all their numbers cut anew."), true),
+      whole_parameter("heads", to_say("Heads h"),
+                      to_say("From 1 to d; the nearest number below that divides d is taken."), 1, 1024, 4, true),
+      whole_parameter("width", to_say("Width for parameters"), to_say("d of the model whose parameters are counted."),
+                      8, 8192, 512, true),
+      seed_parameter(to_say("of W_O"))};
   m.run = run_multi_head;
-  m.ours = "The mask of the selected head, with what it adds to scores, stands for all heads of its layer.";
+  m.ours = to_say("The mask of the selected head, with what it adds to scores, stands for all heads of its layer.");
   m.study = true;
   m.reads_projections = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format(
+    return say(
         "{}. Side by side through W_O, or each through its rows and added: the largest difference is {}. {}: more "
         "heads "
         "see more places, each with fewer dimensions to tell them apart.",

@@ -7,6 +7,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -77,7 +78,7 @@ Tensor online_weights(const MechanismInput& in, const OnlineSoftmax& state, cons
 
 void add_weights_so_far(MechanismResult& result, const MechanismInput& in, std::vector<std::uint8_t> hidden) {
   result.steps.push_back({.id = "weights",
-                          .title = "Weights so far",
+                          .title = said("Weights so far"),
                           .formula = "exp(s − m) ÷ l",
                           .value = result.weights,
                           .range = MechanismStep::Range::probability,

@@ -17,6 +17,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -30,7 +31,7 @@ struct Bytes {
 Bytes bytes_of(const MechanismInput& in) {
   if (!in.layer) {
     const Index numbers = in.d() + in.d_v();
-    return {4.0 * static_cast<double>(numbers), fmt::format("({} + {}) · 4 bytes, one head", in.d(), in.d_v())};
+    return {4.0 * static_cast<double>(numbers), say("({} + {}) · 4 bytes, one head", in.d(), in.d_v())};
   }
   std::set<const float*> seen;
   Index numbers = 0, heads = 0;
@@ -39,9 +40,8 @@ Bytes bytes_of(const MechanismInput& in) {
       ++heads;
       numbers += in.layer->k[h].dim(1) + in.layer->v[h].dim(1);
     }
-  return {
-      4.0 * static_cast<double>(numbers * in.layer->layers),
-      fmt::format("{} layers · {} key-value heads · ({} + {}) · 4 bytes", in.layer->layers, heads, in.d(), in.d_v())};
+  return {4.0 * static_cast<double>(numbers * in.layer->layers),
+          say("{} layers · {} key-value heads · ({} + {}) · 4 bytes", in.layer->layers, heads, in.d(), in.d_v())};
 }
 
 std::string bytes_text(double bytes) {
@@ -124,18 +124,22 @@ MechanismResult run_paged_cache(const MechanismInput& in, const MechanismValues&
                             .masked = std::move(masked),
                             .explain = std::move(explain)});
   };
-  add("reserved", "Without pages", "grey: never written", rows, empty_row,
-      [](Index s, Index t) { return fmt::format("token {} of sequence {}", t, s + 1); });
-  add("table", "Block table", "where each block lies", table, no_block, [block, lengths](Index s, Index b) {
+  add("reserved", said("Without pages"), said("grey: never written"), rows, empty_row,
+      [](Index s, Index t) { return say("token {} of sequence {}", t, s + 1); });
+  add("table", said("Block table"), said("where each block lies"), table, no_block, [block, lengths](Index s, Index b) {
     const Index last = std::min((b + 1) * block, nth(lengths, s)) - 1;  // the rest of the block is free
-    return b * block == last ? fmt::format("token {} of sequence {}", last, s + 1)
-                             : fmt::format("tokens {} … {} of sequence {}", b * block, last, s + 1);
+    return b * block == last ? say("token {} of sequence {}", last, s + 1)
+                             : say("tokens {} … {} of sequence {}", b * block, last, s + 1);
   });
-  add("pool", "Pages in memory", "whose; grey: free", slots, empty_slot,
-      [](Index b, Index slot) { return fmt::format("block {}, slot {}", b, slot); });
+  add("pool", said("Pages in memory"), said("whose; grey: free"), slots, empty_slot,
+      [](Index b, Index slot) { return say("block {}, slot {}", b, slot); });
 
-  MechanismCurve curve{
-      "Waste over the size of a block", "block", "% of the memory held", {{"pages", {}, {}}}, true, {}};
+  MechanismCurve curve{said("Waste over the size of a block"),
+                       said("block"),
+                       said("% of the memory held"),
+                       {{"pages", {}, {}}},
+                       true,
+                       {}};
   MechanismCurve::Line whole{"reserved", {}, {}};
   const auto waste = [&](Index of) { return 100 * (1 - static_cast<double>(written) / static_cast<double>(of)); };
   for (Index size = 1; size <= longest; size *= 2) {
@@ -148,18 +152,17 @@ MechanismResult run_paged_cache(const MechanismInput& in, const MechanismValues&
   curve.marker = {static_cast<double>(block), waste(held)};
   result.curves.push_back(std::move(curve));
   const auto told = [&](Index tokens) {
-    return fmt::format("{}, {:.1f} % wasted", bytes_text(bytes.token * static_cast<double>(tokens)), waste(tokens));
+    return say("{}, {:.1f} % wasted", bytes_text(bytes.token * static_cast<double>(tokens)), waste(tokens));
   };
-  result.facts = {
-      {"A token", bytes_text(bytes.token), bytes.from},
-      {"Written", bytes_text(bytes.token * static_cast<double>(written)),
-       fmt::format("{} tokens of {} sequences", written, sequences)},
-      {"Without pages", told(reserved), fmt::format("{} · {} tokens reserved", sequences, longest)},
-      {"In pages", told(held), fmt::format("{} blocks of {} tokens", physical, block)},
-      {"Cut to a window",
-       fmt::format("{}, {:.1f} % of the tokens are gone", bytes_text(bytes.token * static_cast<double>(kept)),
-                   100 * (1 - static_cast<double>(kept) / static_cast<double>(written))),
-       fmt::format("the last {} tokens of each", window)}};
+  result.facts = {{said("A token"), bytes_text(bytes.token), bytes.from},
+                  {said("Written"), bytes_text(bytes.token * static_cast<double>(written)),
+                   say("{} tokens of {} sequences", written, sequences)},
+                  {said("Without pages"), told(reserved), say("{} · {} tokens reserved", sequences, longest)},
+                  {said("In pages"), told(held), say("{} blocks of {} tokens", physical, block)},
+                  {said("Cut to a window"),
+                   say("{}, {:.1f} % of the tokens are gone", bytes_text(bytes.token * static_cast<double>(kept)),
+                       100 * (1 - static_cast<double>(kept) / static_cast<double>(written))),
+                   say("the last {} tokens of each", window)}};
   return result;
 }
 
@@ -168,29 +171,30 @@ MechanismResult run_paged_cache(const MechanismInput& in, const MechanismValues&
 Mechanism make_paged_cache() {
   Mechanism m;
   m.id = "paged-cache";
-  m.title = "The cache in pages: PagedAttention's block table";
-  m.name = "Cache in pages";
-  m.group = "Memory and blocks";
+  m.title = to_say("The cache in pages: PagedAttention's block table");
+  m.name = to_say("Cache in pages");
+  m.group = to_say("Memory and blocks");
   m.source = "Kwon et al. 2023";
-  m.formula = "key of token t: block table[t ÷ B], slot t mod B";
-  m.meaning =
+  m.formula = to_say("key of token t: block table[t ÷ B], slot t mod B");
+  m.meaning = to_say(
       "Nobody knows how long an answer gets. Room for the longest is mostly never written; pages of a few tokens are "
-      "handed out as they fill, and a table remembers where they lie.";
+      "handed out as they fill, and a table remembers where they lie.");
   m.keywords =
       "PagedAttention paged attention vLLM KV cache blocks block table memory fragmentation waste serving window "
       "eviction batch";
-  m.parameters = {
-      whole_parameter("block", "Block B", "Tokens of a page.", 1, 64, 8, true),
-      whole_parameter("sequences", "Sequences", "That are written at once.", 1, 16, 6),
-      whole_parameter("longest", "Longest text", "What is reserved without pages, in tokens.", 8, 256, 64, true),
-      whole_parameter("window", "Window W", "For the cut cache: the last tokens of each.", 1, 256, 32, true),
-      seed_parameter("of the lengths")};
+  m.parameters = {whole_parameter("block", to_say("Block B"), to_say("Tokens of a page."), 1, 64, 8, true),
+                  whole_parameter("sequences", to_say("Sequences"), to_say("That are written at once."), 1, 16, 6),
+                  whole_parameter("longest", to_say("Longest text"),
+                                  to_say("What is reserved without pages, in tokens."), 8, 256, 64, true),
+                  whole_parameter("window", to_say("Window W"), to_say("For the cut cache: the last tokens of each."),
+                                  1, 256, 32, true),
+                  seed_parameter(to_say("of the lengths"))};
   m.run = run_paged_cache;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format("Without pages {}; in pages {}. A window of the last tokens takes {}. A token takes {}: {}.",
-                       nth(r.facts, 2).value, nth(r.facts, 3).value, nth(r.facts, 4).value, nth(r.facts, 0).value,
-                       nth(r.facts, 0).provenance);
+    return say("Without pages {}; in pages {}. A window of the last tokens takes {}. A token takes {}: {}.",
+               nth(r.facts, 2).value, nth(r.facts, 3).value, nth(r.facts, 4).value, nth(r.facts, 0).value,
+               nth(r.facts, 0).provenance);
   };
   return m;
 }

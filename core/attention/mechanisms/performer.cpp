@@ -4,8 +4,6 @@
 // over all keys), which the normalisation cancels. Shapes: W (r, d), φ (n, r). Cost: 2 n r d for the features, 2 n r
 // d_v for the rest; state r (d_v + 1) floats.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,6 +14,7 @@
 #include "core/attention/mechanisms/random_features.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -58,13 +57,13 @@ MechanismResult run_performer(const MechanismInput& in, const MechanismValues& v
 Mechanism make_performer() {
   Mechanism m;
   m.id = "performer";
-  m.title = "Performer: positive random features (FAVOR+)";
-  m.name = "Performer (FAVOR+)";
+  m.title = to_say("Performer: positive random features (FAVOR+)");
+  m.name = to_say("Performer (FAVOR+)");
   m.source = "Choromanski et al. 2021";
   m.formula = "φ(x) = exp(W x − ‖x‖²/2) ÷ √r,  E[φ(q)·φ(k)] = exp(q·k)";
-  m.meaning =
+  m.meaning = to_say(
       "Random directions whose exponentials multiply to exp(q·k) on average. All features are positive, so no sum "
-      "comes near 0, and the error falls as features are added.";
+      "comes near 0, and the error falls as features are added.");
   m.keywords = "random features FAVOR kernel FAVOR+ positive orthogonal approximation softmax";
   m.parameters = random_feature_parameters();
   use_kernel<performer_features>(m);
@@ -78,8 +77,10 @@ Mechanism make_performer() {
     return kernel_chips(s, v.whole("features"), Kernel::Norm::sum);
   };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) {
-    return "An estimate with " + text(v.number("features")) +
-           " random features: another seed gives another map, more features a nearer one. Sharp rows are the hardest.";
+    return say(
+        "An estimate with {} random features: another seed gives another map, more features a nearer one. Sharp rows "
+        "are the hardest.",
+        text(v.number("features")));
   };
   return m;
 }
@@ -103,8 +104,8 @@ MechanismCurve cloud(const MechanismInput& in, const MechanismValues& values) {
   Index left = hidden.empty() ? in.n() * in.m() : static_cast<Index>(std::ranges::count(hidden, 0));
   Index wanted = std::min(left, most_points);
   Random random(values.seed());
-  MechanismCurve curve{wanted < left ? fmt::format("Estimate against truth, {} of {} pairs drawn", wanted, left)
-                                     : fmt::format("Estimate against truth, a point for each of {} pairs", left),
+  MechanismCurve curve{wanted < left ? say("Estimate against truth, {} of {} pairs drawn", wanted, left)
+                                     : say("Estimate against truth, a point for each of {} pairs", left),
                        scores_text(in),
                        "ln φ(q)·φ(k)",
                        {{"pairs", {}, {}}, {"equal", {}, {}}},

@@ -17,6 +17,7 @@
 #include "core/attention/mechanisms/kernel.h"
 #include "core/attention/mechanisms/polaformer_fit.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -55,8 +56,8 @@ PolaformerParts polaformer_parts(const MechanismInput& in, const MechanismValues
                                       {}};
   const Index half = (in.d_v() + 1) / 2;
   const Tensor q = polar(in.q, fit.powers, false), k = polar(in.k, fit.powers, false);
-  PolaformerParts parts{{q, k, "same sign", Kernel::Norm::sum},
-                        {q, polar(in.k, fit.powers, true), "opposite signs", Kernel::Norm::sum},
+  PolaformerParts parts{{q, k, said("same sign"), Kernel::Norm::sum},
+                        {q, polar(in.k, fit.powers, true), said("opposite signs"), Kernel::Norm::sum},
                         in,
                         in,
                         half,
@@ -94,59 +95,60 @@ MechanismResult run_polaformer(const MechanismInput& in, const MechanismValues& 
                            (1 - share) * g_opposite * static_cast<double>(opposite.weights.values()[c]));
   if (learns(values))
     result.facts.push_back(
-        {"Loss of the fit",
+        {said("Loss of the fit"),
          fmt::format("{} → {}", text(p.fit.losses.front()), text(*std::ranges::min_element(p.fit.losses))),
-         fmt::format("‖O − O_softmax‖² ÷ ‖O_softmax‖² of the first {} tokens, at power 3 and at the best of {} steps",
-                     std::min(in.n(), most_fitted_tokens), fit_steps)});
+         say("‖O − O_softmax‖² ÷ ‖O_softmax‖² of the first {} tokens, at power 3 and at the best of {} steps",
+             std::min(in.n(), most_fitted_tokens), fit_steps)});
   if (detail != Detail::steps) return result;
   auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   add_inputs(result.steps, in);
   Tensor powers = Tensor::zeros({1, in.d()});
   for (Index c = 0; c < in.d(); ++c) powers.ref(0, c) = static_cast<float>(nth(p.fit.powers, c));
-  result.steps.push_back({.id = "powers",
-                          .title = "Powers p",
-                          .formula = learns(values) ? "of each channel, learnt" : "of each channel: one for all",
-                          .value = powers,
-                          .range = MechanismStep::Range::positive,
-                          .rows = MechanismAxis::other,
-                          .columns = MechanismAxis::dimension});
+  result.steps.push_back(
+      {.id = "powers",
+       .title = said("Powers p"),
+       .formula = learns(values) ? said("of each channel, learnt") : said("of each channel: one for all"),
+       .value = powers,
+       .range = MechanismStep::Range::positive,
+       .rows = MechanismAxis::other,
+       .columns = MechanismAxis::dimension});
   result.steps.push_back({.id = "polar-q",
                           .title = "[q⁺, q⁻]ᵖ",
-                          .formula = "positive and negative parts to the power p",
+                          .formula = said("positive and negative parts to the power p"),
                           .value = p.same.query,
                           .range = MechanismStep::Range::positive,
                           .columns = MechanismAxis::other});
   result.steps.push_back({.id = "polar-k",
                           .title = "[k⁺, k⁻]ᵖ",
-                          .formula = "likewise",
+                          .formula = said("likewise"),
                           .value = p.same.key,
                           .range = MechanismStep::Range::positive,
                           .rows = MechanismAxis::key,
                           .columns = MechanismAxis::other});
   result.steps.push_back({.id = "same",
-                          .title = "Same sign",
-                          .formula = "[q⁺, q⁻]·[k⁺, k⁻], each row ÷ its sum",
+                          .title = said("Same sign"),
+                          .formula = said("[q⁺, q⁻]·[k⁺, k⁻], each row ÷ its sum"),
                           .value = same.weights,
                           .range = MechanismStep::Range::positive,
                           .masked = hidden,
                           .explain = explain_product_t(p.same.query, p.same.key)});
   result.steps.push_back({.id = "opposite",
-                          .title = "Opposite signs",
-                          .formula = "[q⁺, q⁻]·[k⁻, k⁺], each row ÷ its sum",
+                          .title = said("Opposite signs"),
+                          .formula = said("[q⁺, q⁻]·[k⁻, k⁺], each row ÷ its sum"),
                           .value = opposite.weights,
                           .range = MechanismStep::Range::positive,
                           .masked = hidden,
                           .explain = explain_product_t(p.opposite.query, p.opposite.key)});
   result.steps.push_back({.id = "weights",
-                          .title = "Mean over channels",
-                          .formula = "of both, by their channels and G",
+                          .title = said("Mean over channels"),
+                          .formula = said("of both, by their channels and G"),
                           .value = result.weights,
                           .range = MechanismStep::Range::signed_values,
                           .masked = std::move(hidden)});
-  result.steps.push_back(output_step({}, in.v, result.output, "[G_s · same V₁, G_o · opposite V₂]"));
+  result.steps.push_back(output_step({}, in.v, result.output, said("[G_s · same V₁, G_o · opposite V₂]")));
   if (learns(values)) {
-    MechanismCurve curve{"Loss of the fit",        "step", "‖O − O_softmax‖² ÷ ‖O_softmax‖²",
-                         {{"", {}, p.fit.losses}}, false,  {}};
+    MechanismCurve curve{said("Loss of the fit"),  said("step"), "‖O − O_softmax‖² ÷ ‖O_softmax‖²",
+                         {{"", {}, p.fit.losses}}, false,        {}};
     for (std::size_t step = 0; step < p.fit.losses.size(); ++step)
       curve.lines[0].x.push_back(static_cast<double>(step));
     curve.from_zero = true;
@@ -164,7 +166,7 @@ Recurrence polaformer_recurrence(const MechanismInput& in, const MechanismValues
   const PolaformerParts p = polaformer_parts(in, values);
   Recurrence same = kernel_recurrence(p.first, p.same);
   const Recurrence opposite = kernel_recurrence(p.second, p.opposite);
-  same.update = "two states: same sign, opposite signs; each Sₜ = Sₜ₋₁ + φ(kₜ) vₜᵀ";
+  same.update = said("two states: same sign, opposite signs; each Sₜ = Sₜ₋₁ + φ(kₜ) vₜᵀ");
   same.output = joined(same.output, opposite.output, p.fit.same, p.fit.opposite);
   return same;
 }
@@ -174,26 +176,31 @@ Recurrence polaformer_recurrence(const MechanismInput& in, const MechanismValues
 Mechanism make_polaformer() {
   Mechanism m;
   m.id = "polaformer";
-  m.title = "PolaFormer: both polarities, sharpened by a power";
-  m.name = "PolaFormer";
-  m.group = "Low rank & kernel";
+  m.title = to_say("PolaFormer: both polarities, sharpened by a power");
+  m.name = to_say("PolaFormer");
+  m.group = to_say("Low rank & kernel");
   m.source = "Meng et al. 2025";
-  m.formula = "same: [q⁺, q⁻]·[k⁺, k⁻]   opposite: [q⁺, q⁻]·[k⁻, k⁺]";
-  m.meaning =
+  m.formula = to_say("same: [q⁺, q⁻]·[k⁺, k⁻]   opposite: [q⁺, q⁻]·[k⁻, k⁺]");
+  m.meaning = to_say(
       "ReLU throws negative parts away; here they are kept, in two streams for agreeing and opposing signs, and a "
       "power "
-      "above 1 brings back the sharpness that exp gave.";
+      "above 1 brings back the sharpness that exp gave.");
   m.keywords = "polarity aware negative power learnable powers per channel learnt fit";
   const auto one_power = [](const MechanismValues& v, const MechanismShape&) { return !learns(v); };
   m.parameters = {
-      choice_parameter("powers", "Powers",
-                       "One for all channels; or one for each, learnt with both coefficients on this text's own q, k "
-                       "and v against softmax's output.",
-                       {"one", "learnt"}),
-      only_where(number_parameter("power", "Power p", "Above 1 strong similarities gain on weak ones.", 1, 8, 3),
+      choice_parameter(
+          "powers", to_say("Powers"),
+          to_say("One for all channels; or one for each, learnt with both coefficients on this text's own q, k "
+                 "and v against softmax's output."),
+          {to_say("one"), to_say("learnt")}),
+      only_where(number_parameter("power", to_say("Power p"), to_say("Above 1 strong similarities gain on weak ones."),
+                                  1, 8, 3),
                  one_power),
-      only_where(number_parameter("same", "Coefficient, same", "Learnt in the paper.", -2, 2, 1), one_power),
-      only_where(number_parameter("opposite", "Coefficient, opposite", "Learnt in the paper.", -2, 2, 1), one_power)};
+      only_where(number_parameter("same", to_say("Coefficient, same"), to_say("Learnt in the paper."), -2, 2, 1),
+                 one_power),
+      only_where(
+          number_parameter("opposite", to_say("Coefficient, opposite"), to_say("Learnt in the paper."), -2, 2, 1),
+          one_power)};
   m.run = run_polaformer;
   m.output = polaformer_output;
   m.recurrent = polaformer_recurrence;
@@ -203,16 +210,18 @@ Mechanism make_polaformer() {
     return std::vector<ShapeChip>{chip(Role::query, "Q", s.rows(), s.d),
                                   chip(Role::query, "[q⁺, q⁻]ᵖ", s.rows(), 2 * s.d),
                                   chip(Role::value, "[k⁺, k⁻]ᵀ V₁", 2 * s.d, (s.d_v + 1) / 2, "·"),
-                                  chip(Role::value, "[k⁻, k⁺]ᵀ V₂", 2 * s.d, s.d_v / 2, "and"),
+                                  chip(Role::value, "[k⁻, k⁺]ᵀ V₂", 2 * s.d, s.d_v / 2, said("and")),
                                   chip(Role::output, "O", s.rows(), s.d_v),
-                                  {Role::remark, fmt::format("never builds {}×{}", s.rows(), s.n), ""}};
+                                  {Role::remark, say("never builds {}×{}", s.rows(), s.n), ""}};
   };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult& r) -> std::string {
-    const std::string halves =
-        "Half of the channels are read by what agrees with the query, half by what opposes it: the map is their mean. ";
-    if (!learns(v)) return halves + "One power for all channels: take learnt, and each gets its own, fitted here.";
-    return halves + "Powers and coefficients were fitted to this head's softmax output, later tokens included: " +
-           (r.facts.empty() ? "" : fmt::format("squared error {}, the best of {} steps.", r.facts[0].value, fit_steps));
+    const std::string halves = said(
+        "Half of the channels are read by what agrees with the query, half by what opposes it: the map is their "
+        "mean. ");
+    if (!learns(v))
+      return halves + said("One power for all channels: take learnt, and each gets its own, fitted here.");
+    return halves + said("Powers and coefficients were fitted to this head's softmax output, later tokens included: ") +
+           (r.facts.empty() ? "" : say("squared error {}, the best of {} steps.", r.facts[0].value, fit_steps));
   };
   return m;
 }

@@ -4,13 +4,12 @@
 // x = scale · q·k. Every pair i < j is kept once, times √2.
 // Shapes: φ (n, d(d+1)/2 [+ d + 1]). Cost: n d² for the map, 2 n r d_v for the rest: the price is r ≈ d²/2.
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/kernel.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -63,15 +62,16 @@ Kernel polynomial_features(const MechanismInput& in, const MechanismValues& valu
 Mechanism make_polynomial() {
   Mechanism m;
   m.id = "polynomial";
-  m.title = "Polynomial feature maps";
-  m.name = "Polynomial (Taylor)";
+  m.title = to_say("Polynomial feature maps");
+  m.name = to_say("Polynomial (Taylor)");
   m.source = "Arora et al. 2024 (Based)";
   m.formula = "φ(q)·φ(k) = 1 + x + x²/2,  x = q·k ÷ √d";
-  m.meaning =
+  m.meaning = to_say(
       "The first terms of exp as exact features: near softmax while scores are small. Below −1 the parabola rises "
-      "again, so strong disagreement is mistaken for agreement.";
+      "again, so strong disagreement is mistaken for agreement.");
   m.keywords = "taylor quadratic based feature map";
-  m.parameters = {choice_parameter("form", "Kernel", "Of the score x.", {"taylor", "affine", "square"}),
+  m.parameters = {choice_parameter("form", to_say("Kernel"), to_say("Of the score x."),
+                                   {to_say("taylor"), to_say("affine"), to_say("square")}),
                   norm_parameter()};
   use_kernel<polynomial_features>(m);
   m.score_edits = ScoreEdits::scaled;
@@ -86,9 +86,9 @@ Mechanism make_polynomial() {
     const Tensor scores = raw_scores(in);
     Index large = 0;
     for (const float s : scores.values()) large += std::abs(s) > 2;
-    return fmt::format("{:.0f} % of all scores lie beyond ±2, where {} is no likeness of exp; {} features for d = {}.",
-                       100.0 * static_cast<double>(large) / static_cast<double>(scores.size()),
-                       polynomial_form(v).formula.substr(14), count(in.d(), polynomial_form(v)), in.d());
+    return say("{:.0f} % of all scores lie beyond ±2, where {} is no likeness of exp; {} features for d = {}.",
+               100.0 * static_cast<double>(large) / static_cast<double>(scores.size()),
+               polynomial_form(v).formula.substr(14), count(in.d(), polynomial_form(v)), in.d());
   };
   return m;
 }

@@ -13,6 +13,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanism_report.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/base/words.h"
 #include "core/tensor/gap.h"
 
 namespace headscope::mechanism {
@@ -75,10 +76,10 @@ std::function<std::string(Index, Index)> explain_share(const Tensor& scores, con
                                                        const std::shared_ptr<const AttentionRule>& rule = nullptr) {
   return [scores, weights, rule](Index i, Index j) {
     const float sink = rule ? rule->sink(i) : no_sink;
-    return fmt::format("exp({}) ÷ {} = {}", brief(scores.at(i, j)),
-                       std::isfinite(sink) ? fmt::format("(Σ exp over the row + e^{} of the sink)", brief(sink))
-                                           : "Σ exp over the row",
-                       brief(weights.at(i, j)));
+    return fmt::format(
+        "exp({}) ÷ {} = {}", brief(scores.at(i, j)),
+        std::isfinite(sink) ? say("(Σ exp over the row + e^{} of the sink)", brief(sink)) : said("Σ exp over the row"),
+        brief(weights.at(i, j)));
   };
 }
 
@@ -96,12 +97,12 @@ void add_two_hot(Steps& steps) {
   const std::vector<std::string>& words = example.keys;
   const Tensor scores = product_t(x, x), weights = softmax_rows(scores.copy());
   using enum MechanismAxis;
-  steps.add("two-hot", "Two-hot X", "an example by hand", x, other, dimension).row_names = words;
-  MechanismStep& own = steps.add("two-hot-scores", "X Xᵀ", "symmetric, its diagonal largest", scores, other, other,
-                                 explain_product_t(x, x));
+  steps.add("two-hot", said("Two-hot X"), said("an example by hand"), x, other, dimension).row_names = words;
+  MechanismStep& own = steps.add("two-hot-scores", "X Xᵀ", said("symmetric, its diagonal largest"), scores, other,
+                                 other, explain_product_t(x, x));
   own.row_names = own.column_names = words;
-  MechanismStep& share =
-      steps.add("two-hot-weights", "softmax(X Xᵀ)", "each row", weights, other, other, explain_share(scores, weights));
+  MechanismStep& share = steps.add("two-hot-weights", "softmax(X Xᵀ)", said("each row"), weights, other, other,
+                                   explain_share(scores, weights));
   share.row_names = share.column_names = words;
   share.range = MechanismStep::Range::probability;
 }
@@ -129,14 +130,14 @@ MechanismResult run_projections(const MechanismInput& in, const MechanismValues&
   Steps steps;
   using enum MechanismAxis;
   if (own) add_two_hot(steps);
-  steps.add("x", "X", own ? "what the layer reads, " + own->from : "the keys of the input, as embeddings", x, key,
-            dimension);
-  steps.add("plain", "X Xᵀ", "symmetric", plain, key, key, explain_product_t(x, x));
-  steps.add("similar", "softmax(X Xᵀ)", "each row", similar, key, key, explain_share(plain, similar)).range =
+  steps.add("x", "X", own ? say("what the layer reads, {}", own->from) : said("the keys of the input, as embeddings"),
+            x, key, dimension);
+  steps.add("plain", "X Xᵀ", said("symmetric"), plain, key, key, explain_product_t(x, x));
+  steps.add("similar", "softmax(X Xᵀ)", said("each row"), similar, key, key, explain_share(plain, similar)).range =
       MechanismStep::Range::probability;
-  steps.add("mixed", "softmax(X Xᵀ) X", "what attention comes to without weights", product(similar, x), key, dimension,
-            explain_product(similar, x));
-  const std::string made = own ? "W_{} of the head" : "W_{} drawn";
+  steps.add("mixed", "softmax(X Xᵀ) X", said("what attention comes to without weights"), product(similar, x), key,
+            dimension, explain_product(similar, x));
+  const std::string made = own ? said("W_{} of the head") : said("W_{} drawn");
   const auto with = [&](const char* letter) { return fmt::format(fmt::runtime(made), letter); };
   const auto bias = [&](const Tensor& b) { return own && b.defined() ? " + b" : ""; };
   steps.add("q", fmt::format("Q = X W_Q{}", bias(own ? own->q_bias : none)), with("Q"), q, key, dimension);
@@ -146,33 +147,34 @@ MechanismResult run_projections(const MechanismInput& in, const MechanismValues&
     for (const auto& [id, w] : {std::pair{"q", wq}, {"k", wk}, {"v", wv}})
       for (MechanismStep& step : steps.all)
         if (step.id == id) step.explain = explain_product(x, w);
-  steps.add("projected", "Q Kᵀ", "no longer symmetric", looked, key, key, explain_product_t(q, k));
+  steps.add("projected", "Q Kᵀ", said("no longer symmetric"), looked, key, key, explain_product_t(q, k));
   MechanismStep& looks =
-      steps.add("weights", "softmax(Q Kᵀ)", own ? "scaled, mask: " + in.rule->describe() : "÷ √d, each row", weights,
-                key, key, explain_share(scores, weights, own ? in.rule : nullptr));
+      steps.add("weights", "softmax(Q Kᵀ)", own ? say("scaled, mask: {}", in.rule->describe()) : said("÷ √d, each row"),
+                weights, key, key, explain_share(scores, weights, own ? in.rule : nullptr));
   looks.range = MechanismStep::Range::probability;
   looks.masked = hidden;
   steps
       .add("output", "softmax(Q Kᵀ) V",
-           !own || read ? "what the head reads" : "without positions and norms: not what the head reads",
+           !own || read ? said("what the head reads") : said("without positions and norms: not what the head reads"),
            product(weights, v), key, dimension, explain_product(weights, v))
       .mixture = true;
 
   MechanismResult result;
   result.steps = std::move(steps.all);
-  const auto share = [&](const Tensor& s) { return fmt::format("{} of {} rows", diagonal_rows(s), s.dim(0)); };
+  const auto share = [&](const Tensor& s) { return say("{} of {} rows", diagonal_rows(s), s.dim(0)); };
   result.facts = {
-      {"Asymmetry of X Xᵀ", text(asymmetry(plain)), "‖S − Sᵀ‖ ÷ ‖S‖"},
-      {"Asymmetry with W", text(asymmetry(looked)), "the same of (X W_Q)(X W_K)ᵀ"},
-      {"Diagonal largest, X Xᵀ", share(plain), "rows in which no score exceeds that of the token with itself"},
-      {"Diagonal largest, with W", share(looked), "likewise, of Q Kᵀ over all cells, before the mask"},
-      {"Longest row of X ÷ shortest", brief(longest_to_shortest(x)),
-       "only a longer row y can have x·y above x·x (Cauchy and Schwarz)"}};
+      {said("Asymmetry of X Xᵀ"), text(asymmetry(plain)), "‖S − Sᵀ‖ ÷ ‖S‖"},
+      {said("Asymmetry with W"), text(asymmetry(looked)), said("the same of (X W_Q)(X W_K)ᵀ")},
+      {said("Diagonal largest, X Xᵀ"), share(plain),
+       said("rows in which no score exceeds that of the token with itself")},
+      {said("Diagonal largest, with W"), share(looked), said("likewise, of Q Kᵀ over all cells, before the mask")},
+      {said("Longest row of X ÷ shortest"), brief(longest_to_shortest(x)),
+       said("only a longer row y can have x·y above x·x (Cauchy and Schwarz)")}};
   if (own)
-    for (const auto& [name, by_weights, reads] :
-         {std::tuple{"X W_Q + b from the head's queries", q, in.q}, {"X W_K + b from the head's keys", k, in.k}})
+    for (const auto& [name, by_weights, reads] : {std::tuple{said("X W_Q + b from the head's queries"), q, in.q},
+                                                  {said("X W_K + b from the head's keys"), k, in.k}})
       result.facts.push_back({name, text(greatest_gap(by_weights, reads)),
-                              "largest difference; not 0 where they are normed or turned by their position"});
+                              said("largest difference; not 0 where they are normed or turned by their position")});
   return result;
 }
 
@@ -181,25 +183,25 @@ MechanismResult run_projections(const MechanismInput& in, const MechanismValues&
 Mechanism make_projections() {
   Mechanism m;
   m.id = "projections";
-  m.title = "Why projections: softmax(X Xᵀ) X against Q, K, V";
-  m.name = "Why projections";
-  m.group = "Heads and projections";
+  m.title = to_say("Why projections: softmax(X Xᵀ) X against Q, K, V");
+  m.name = to_say("Why projections");
+  m.group = to_say("Heads and projections");
   m.source = "Vaswani et al. 2017";
-  m.formula = "X Xᵀ = (X Xᵀ)ᵀ,   (X W_Q)(X W_K)ᵀ ≠ its transpose";
-  m.meaning =
+  m.formula = to_say("X Xᵀ = (X Xᵀ)ᵀ,   (X W_Q)(X W_K)ᵀ ≠ its transpose");
+  m.meaning = to_say(
       "Without weights attention is similarity: a looks at b as much as b at a, and at itself unless a longer row "
-      "outdoes it. Two different projections let a token look for something other than itself.";
+      "outdoes it. Two different projections let a token look for something other than itself.");
   m.keywords = "welcome to starbucks XXT QKV weight matrices query key value projection W_Q W_K W_V raw";
-  m.parameters = {seed_parameter("of W_Q, W_K and W_V where they are drawn")};
+  m.parameters = {seed_parameter(to_say("of W_Q, W_K and W_V where they are drawn"))};
   m.run = run_projections;
   m.study = true;
   m.reads_projections = true;
   m.note = [](const MechanismInput& in, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format(
+    return say(
         "X Xᵀ is symmetric (asymmetry {}), its diagonal the largest of its row in {}. With {} W_Q and W_K the "
         "asymmetry "
         "is {}, and the diagonal is the largest in {}.",
-        r.facts[0].value, r.facts[2].value, in.projections ? "the head's own" : "drawn", r.facts[1].value,
+        r.facts[0].value, r.facts[2].value, in.projections ? said("the head's own") : said("drawn"), r.facts[1].value,
         r.facts[3].value);
   };
   return m;

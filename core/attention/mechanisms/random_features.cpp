@@ -1,13 +1,12 @@
 #include "core/attention/mechanisms/random_features.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/softmax.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -43,9 +42,11 @@ Tensor directions(Index features, Index d, bool orthogonal, std::uint64_t seed) 
 }
 
 std::vector<MechanismParameter> random_feature_parameters() {
-  return {whole_parameter("features", "Random features", "The error falls with their root.", 4, 4096, 64, true),
-          toggle_parameter("orthogonal", "Orthogonal", "Directions at right angles: less variance.", true),
-          seed_parameter("of the directions")};
+  return {
+      whole_parameter("features", to_say("Random features"), to_say("The error falls with their root."), 4, 4096, 64,
+                      true),
+      toggle_parameter("orthogonal", to_say("Orthogonal"), to_say("Directions at right angles: less variance."), true),
+      seed_parameter(to_say("of the directions"))};
 }
 
 namespace {
@@ -77,11 +78,10 @@ MechanismCurve error_curve(const MechanismInput& whole, const MechanismValues& v
   const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   const auto seen = static_cast<double>(hidden.empty() ? in.n() * in.m() : std::ranges::count(hidden, 0));
   MechanismCurve curve{
-      fmt::format("Error over the number of features{}: mean, and least … most of {} seeds",
-                  whole.n() > in.n() || whole.m() > in.m() ? fmt::format(", first {} tokens", curve_tokens) : "",
-                  curve_seeds),
-      "features",
-      "mean |w − softmax|",
+      say("Error over the number of features{}: mean, and least … most of {} seeds",
+          whole.n() > in.n() || whole.m() > in.m() ? say(", first {} tokens", curve_tokens) : "", curve_seeds),
+      said("features"),
+      said("mean |w − softmax|"),
       {},
       true,
       {}};
@@ -102,7 +102,7 @@ MechanismCurve error_curve(const MechanismInput& whole, const MechanismValues& v
     }
     return line;
   };
-  curve.lines = {line_of(in, "this input"), line_of(drawn_like(in, values.seed()), "drawn, spread 1")};
+  curve.lines = {line_of(in, said("this input")), line_of(drawn_like(in, values.seed()), said("drawn, spread 1"))};
   curve.marker = {values.number("features"), error_with(in, softmax_reference(in).weights, seen, values,
                                                         values.number("features"), values.seed(), mechanism)};
   return curve;

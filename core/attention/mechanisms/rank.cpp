@@ -12,6 +12,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/tensor/decompositions.h"
 #include "core/tensor/matrices.h"
 
@@ -67,34 +68,31 @@ MechanismResult run_rank(const MechanismInput& in, const MechanismValues& values
   MechanismResult result;
   result.steps.push_back({.id = "scores",
                           .title = "Q Kᵀ",
-                          .formula = fmt::format("{} × {} numbers made of {} × {}", n, m, n + m, d),
+                          .formula = say("{} × {} numbers made of {} × {}", n, m, n + m, d),
                           .value = tensor_of(scores),
                           .explain = explain_product_t(q, k, static_cast<double>(in.scale))});
   result.steps.push_back({.id = "softmax",
-                          .title = "softmax, no mask",
-                          .formula = "each row of it",
+                          .title = said("softmax, no mask"),
+                          .formula = said("each row of it"),
                           .value = tensor_of(open),
                           .range = MechanismStep::Range::probability});
   if (!hidden.empty())
     result.steps.push_back({.id = "masked",
-                            .title = "softmax under the mask",
+                            .title = said("softmax under the mask"),
                             .formula = in.rule->describe(),
                             .value = tensor_of(seen),
                             .range = MechanismStep::Range::probability,
                             .masked = hidden});
-  MechanismCurve curve{fmt::format("Singular values: Q Kᵀ ends at d = {}, softmax does not", d),
-                       "i",
-                       "log₁₀ σᵢ ÷ σ₁",
-                       {spectrum("softmax", after), spectrum("Q Kᵀ", before)},
-                       false,
-                       {}};
-  if (!hidden.empty()) curve.lines.push_back(spectrum("masked", masked));
+  MechanismCurve curve{say("Singular values: Q Kᵀ ends at d = {}, softmax does not", d), "i",   "log₁₀ σᵢ ÷ σ₁",
+                       {spectrum("softmax", after), spectrum("Q Kᵀ", before)},           false, {}};
+  if (!hidden.empty()) curve.lines.push_back(spectrum(said("masked"), masked));
   if (d < std::min(n, m)) {
     const auto bound = static_cast<double>(d);
     curve.lines.push_back({fmt::format("d = {}", d), {bound, bound}, {floor_of_chart, 0}});
   }
   result.curves.push_back(std::move(curve));
-  MechanismCurve rising{"Rank of softmax as scores are sharpened", "sharpness", "rank", {{"", {}, {}}}, true, {}};
+  MechanismCurve rising{
+      said("Rank of softmax as scores are sharpened"), said("sharpness"), said("rank"), {{"", {}, {}}}, true, {}};
   if (std::max(n, m) <= 128) {  // so many decompositions of more would keep the reader waiting
     for (int i = 0; i <= 20; ++i) {
       check(in);
@@ -106,16 +104,15 @@ MechanismResult run_rank(const MechanismInput& in, const MechanismValues& values
     result.curves.push_back(std::move(rising));
   }
   const auto told = [&](const std::vector<double>& sigma) {
-    return fmt::format("{} of {}, 90 % energy in {}", numeric_rank(sigma), sigma.size(), energy_rank(sigma, 0.9));
+    return say("{} of {}, 90 % energy in {}", numeric_rank(sigma), sigma.size(), energy_rank(sigma, 0.9));
   };
-  const std::string counted = "singular values above 10⁻⁶ of the largest, float64";
+  const std::string counted = said("singular values above 10⁻⁶ of the largest, float64");
   result.facts = {
-      {"Bound", fmt::format("rank(Q Kᵀ) ≤ d = {}", d),
-       fmt::format("a product of an n × d and a d × m matrix; of the {} dimensions of the head the first {}", in.d(),
-                   d)},
-      {"Rank of Q Kᵀ", told(before), counted},
-      {"Rank after softmax", told(after), counted},
-      {"Rank under the mask", told(masked), counted}};
+      {said("Bound"), say("rank(Q Kᵀ) ≤ d = {}", d),
+       say("a product of an n × d and a d × m matrix; of the {} dimensions of the head the first {}", in.d(), d)},
+      {said("Rank of Q Kᵀ"), told(before), counted},
+      {said("Rank after softmax"), told(after), counted},
+      {said("Rank under the mask"), told(masked), counted}};
   return result;
 }
 
@@ -124,30 +121,31 @@ MechanismResult run_rank(const MechanismInput& in, const MechanismValues& values
 Mechanism make_rank() {
   Mechanism m;
   m.id = "rank";
-  m.title = "Rank of a head: at most d before softmax, more after it";
-  m.name = "Rank before and after softmax";
-  m.group = "Low rank & kernel";
+  m.title = to_say("Rank of a head: at most d before softmax, more after it");
+  m.name = to_say("Rank before and after softmax");
+  m.group = to_say("Low rank & kernel");
   m.source = "Bhojanapalli et al. 2020";
-  m.formula = "rank(Q Kᵀ) ≤ d_head";
-  m.meaning =
+  m.formula = to_say("rank(Q Kᵀ) ≤ d_head");
+  m.meaning = to_say(
       "Scores of a thousand tokens are made of d numbers for each: their matrix has rank d at most. The exponential "
-      "of every entry breaks that bound, which is one thing that linear attention gives up.";
+      "of every entry breaks that bound, which is one thing that linear attention gives up.");
   m.keywords = "low-rank bottleneck d_head spectrum singular values rank of QK softmax raises rank expressiveness";
-  m.parameters = {
-      whole_parameter("dimensions", "Dimensions d", "The first so many of q and k make the scores.", 1, 256, 8, true),
-      number_parameter("sharpness", "Sharpness", "Scores are multiplied by it before softmax.", 0.05, 100, 1, true)};
+  m.parameters = {whole_parameter("dimensions", to_say("Dimensions d"),
+                                  to_say("The first so many of q and k make the scores."), 1, 256, 8, true),
+                  number_parameter("sharpness", to_say("Sharpness"),
+                                   to_say("Scores are multiplied by it before softmax."), 0.05, 100, 1, true)};
   m.run = run_rank;
   m.study = true;
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult& r) -> std::string {
     const Index d = std::min(in.d(), v.whole("dimensions"));
     if (d >= std::min(in.n(), in.m()))
-      return fmt::format("With {} tokens and d = {} the bound says nothing: take more tokens than d.", in.n(), d);
-    return fmt::format("{}Q Kᵀ: rank {}; after softmax: {}; under the mask: {}.",
-                       d < in.d() ? fmt::format("Of the head's {} dimensions {} make the scores; with more tokens "
-                                                "take them all. ",
-                                                in.d(), d)
-                                  : "",
-                       nth(r.facts, 1).value, nth(r.facts, 2).value, nth(r.facts, 3).value);
+      return say("With {} tokens and d = {} the bound says nothing: take more tokens than d.", in.n(), d);
+    return say("{}Q Kᵀ: rank {}; after softmax: {}; under the mask: {}.",
+               d < in.d() ? say("Of the head's {} dimensions {} make the scores; with more tokens "
+                                "take them all. ",
+                                in.d(), d)
+                          : "",
+               nth(r.facts, 1).value, nth(r.facts, 2).value, nth(r.facts, 3).value);
   };
   return m;
 }

@@ -21,6 +21,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -94,33 +95,33 @@ MechanismResult run_refined(const MechanismInput& in, const MechanismValues& val
   const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   result.steps.push_back({.id = "a",
                           .title = "A",
-                          .formula = "softmax(" + scores_text(in) + "): each row is now a vector",
+                          .formula = say("softmax({}): each row is now a vector", scores_text(in)),
                           .value = a,
                           .range = MechanismStep::Range::probability,
                           .masked = hidden});
   result.steps.push_back({.id = "scores",
                           .title = form == stochastic ? "−W₂² ÷ √m" : "(A W_q)(A W_k)ᵀ ÷ √m",
-                          .formula = "how alike two queries look around",
+                          .formula = said("how alike two queries look around"),
                           .value = scores,
                           .masked = hidden,
                           .explain = form == stochastic ? std::function<std::string(Index, Index)>{}
                                                         : explain_product_t(q, k, static_cast<double>(unit))});
   result.steps.push_back({.id = "b",
                           .title = "B",
-                          .formula = "softmax of the row, same mask",
+                          .formula = said("softmax of the row, same mask"),
                           .value = b,
                           .range = MechanismStep::Range::probability,
                           .masked = hidden});
   result.steps.push_back({.id = "weights",
-                          .title = "Refined weights",
+                          .title = said("Refined weights"),
                           .formula = form == additive         ? "(A + B) ÷ 2"
-                                     : form == value_weighted ? "B (A W_v), each row ÷ its sum"
+                                     : form == value_weighted ? said("B (A W_v), each row ÷ its sum")
                                                               : "B",
                           .value = result.weights,
                           .range = result.kind == MapKind::effective ? MechanismStep::Range::signed_values
                                                                      : MechanismStep::Range::probability,
                           .masked = hidden});
-  result.steps.push_back(output_step(result.weights, in.v, result.output, "refined weights · V"));
+  result.steps.push_back(output_step(result.weights, in.v, result.output, said("refined weights · V")));
   return result;
 }
 
@@ -129,28 +130,29 @@ MechanismResult run_refined(const MechanismInput& in, const MechanismValues& val
 Mechanism make_refined() {
   Mechanism m;
   m.id = "refined";
-  m.title = "Refined weights: attention over attention (AWRSR)";
-  m.name = "Refined weights (AWRSR)";
-  m.group = "Attention over attention";
+  m.title = to_say("Refined weights: attention over attention (AWRSR)");
+  m.name = to_say("Refined weights (AWRSR)");
+  m.group = to_say("Attention over attention");
   m.source = "Yuli Liu, Min Liu & Xiaojing Liu 2024";
   m.formula = "B = softmax((A W_q)(A W_k)ᵀ ÷ √m)";
-  m.meaning =
+  m.meaning = to_say(
       "Two queries that look at the same keys are related. Attention is computed between rows of the weights "
-      "themselves, and refines them.";
+      "themselves, and refines them.");
   m.keywords =
       "AWRSR refinement simple value-weighted additive stochastic STOSA sequential recommendation attention over "
       "attention re-attention refined weights";
-  m.ours =
+  m.ours = to_say(
       "The W are learnt in the paper for one length; here they are the identity, or drawn. Sharpness above 1, the mask "
-      "on B, and rows that sum to 1 are ours.";
-  m.parameters = {choice_parameter("form", "Refinement", "Which of the paper's four.",
-                                   {"simple", "value-weighted", "additive", "stochastic"}),
-                  number_parameter("sharpness", "Sharpness", "Scores between rows are multiplied by it; 1: as scaled.",
-                                   0.1, 100, 1, true),
-                  number_parameter("spread", "Spread of W",
-                                   "0: every W is the identity; else plus so much of a drawn matrix.", 0, 2, 0),
-                  only_where(seed_parameter("of the W"),
-                             [](const MechanismValues& v, const MechanismShape&) { return v.number("spread") > 0; })};
+      "on B, and rows that sum to 1 are ours.");
+  m.parameters = {
+      choice_parameter("form", to_say("Refinement"), to_say("Which of the paper's four."),
+                       {to_say("simple"), to_say("value-weighted"), to_say("additive"), to_say("stochastic")}),
+      number_parameter("sharpness", to_say("Sharpness"),
+                       to_say("Scores between rows are multiplied by it; 1: as scaled."), 0.1, 100, 1, true),
+      number_parameter("spread", to_say("Spread of W"),
+                       to_say("0: every W is the identity; else plus so much of a drawn matrix."), 0, 2, 0),
+      only_where(seed_parameter(to_say("of the W")),
+                 [](const MechanismValues& v, const MechanismShape&) { return v.number("spread") > 0; })};
   m.run = run_refined;
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
@@ -168,8 +170,8 @@ Mechanism make_refined() {
   };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
     return v.number("spread") == 0
-               ? "With every W the identity, weight goes to keys whose own rows look around as the query's does."
-               : "The W are drawn, not learnt: what changes with the seed is not a finding.";
+               ? said("With every W the identity, weight goes to keys whose own rows look around as the query's does.")
+               : said("The W are drawn, not learnt: what changes with the seed is not a finding.");
   };
   return m;
 }

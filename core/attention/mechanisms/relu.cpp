@@ -7,6 +7,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/kernel.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -32,21 +33,21 @@ double share_lost(const Tensor& x) {
 Mechanism make_relu() {
   Mechanism m;
   m.id = "relu";
-  m.title = "Linear attention, φ(x) = ReLU(x)";
-  m.name = "Linear, ReLU (SANA)";
+  m.title = to_say("Linear attention, φ(x) = ReLU(x)");
+  m.name = to_say("Linear, ReLU (SANA)");
   m.source = "Xie et al. 2024 (SANA)";
   m.formula = "O = ReLU(Q) (ReLU(K)ᵀ V) ÷ ReLU(Q) ΣReLU(k)";
-  m.meaning =
+  m.meaning = to_say(
       "The cheapest positive feature map. Negative parts of queries and keys are thrown away, and with them every "
-      "agreement between two negative numbers.";
+      "agreement between two negative numbers.");
   m.keywords = "SANA relu linear attention diffusion";
   m.parameters = {norm_parameter()};
   use_kernel<relu_features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, s.d); };
   m.chips = [](const MechanismShape& s, const MechanismValues& v) { return kernel_chips(s, s.d, norm_of(v)); };
   m.note = [](const MechanismInput& in, const MechanismValues&, const MechanismResult&) {
-    return "Negative parts are lost: " + text(share_lost(in.q)) + " % of the squares of Q and " +
-           text(share_lost(in.k)) + " % of those of K.";
+    return say("Negative parts are lost: {} % of the squares of Q and {} % of those of K.", text(share_lost(in.q)),
+               text(share_lost(in.k)));
   };
   return m;
 }

@@ -17,6 +17,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -92,7 +93,7 @@ Depths through(Stack stack, const std::vector<Eigen::MatrixXd>& weights, const V
 }
 
 MechanismCurve chart(std::string title, std::string y, const std::vector<Depths>& all, bool gradient) {
-  MechanismCurve curve{std::move(title), "layer", std::move(y), {}, false, {}};
+  MechanismCurve curve{std::move(title), said("layer"), std::move(y), {}, false, {}};
   for (std::size_t s = 0; s < all.size(); ++s) {
     const std::vector<double>& values = gradient ? all[s].gradient : all[s].signal;
     const double one = gradient ? values.back() : values.front();
@@ -124,22 +125,22 @@ MechanismResult run_residual_highway(const MechanismInput& in, const MechanismVa
     all.push_back(through(stack, weights, input, direction));
   }
   MechanismResult result;
-  result.curves.push_back(chart("Gradient at each depth, against that of the output", "log₁₀", all, true));
-  result.curves.push_back(chart("Signal at each depth, against the input", "log₁₀", all, false));
+  result.curves.push_back(chart(said("Gradient at each depth, against that of the output"), "log₁₀", all, true));
+  result.curves.push_back(chart(said("Signal at each depth, against the input"), "log₁₀", all, false));
   const auto arrives = [&](Stack stack) {
     const Depths& of = nth(all, stack);
     const double arrived = of.gradient.front() / of.gradient.back();
     return arrived >= 1000 && arrived < 1e7 ? fmt::format("× {:.0f}", arrived) : "× " + text(arrived);
   };
   result.facts = {
-      {"ReLU keeps", fmt::format("{:.1f} % of the squares", 100 * all[plain].halved),
-       "Σ relu(z)² ÷ Σ z² over the layers of the plain stack; ½ is expected"},
-      {"ReLU sets to 0", fmt::format("{:.1f} % of the numbers", 100 * all[plain].zeros), "the same; ½ is expected"},
-      {"Expected, plain", "× " + text(std::pow(values.number("gain") / 2, static_cast<double>(layers) / 2)),
-       "√(g/2) a layer"}};
+      {said("ReLU keeps"), say("{:.1f} % of the squares", 100 * all[plain].halved),
+       said("Σ relu(z)² ÷ Σ z² over the layers of the plain stack; ½ is expected")},
+      {said("ReLU sets to 0"), say("{:.1f} % of the numbers", 100 * all[plain].zeros), said("the same; ½ is expected")},
+      {said("Expected, plain"), "× " + text(std::pow(values.number("gain") / 2, static_cast<double>(layers) / 2)),
+       said("√(g/2) a layer")}};
   for (const Stack stack : {plain, residual, pre_norm, post_norm})
-    result.facts.push_back({fmt::format("Gradient at the bottom, {}", nth(names, stack)), arrives(stack),
-                            "‖gradient by the input‖ ÷ ‖gradient by the output‖"});
+    result.facts.push_back({say("Gradient at the bottom, {}", nth(names, stack)), arrives(stack),
+                            said("‖gradient by the input‖ ÷ ‖gradient by the output‖")});
   return result;
 }
 
@@ -148,27 +149,28 @@ MechanismResult run_residual_highway(const MechanismInput& in, const MechanismVa
 Mechanism make_residual_highway() {
   Mechanism m;
   m.id = "residual-highway";
-  m.title = "The residual highway: gradients through a deep stack";
-  m.name = "Residual highway";
-  m.group = "Memory and blocks";
+  m.title = to_say("The residual highway: gradients through a deep stack");
+  m.name = to_say("Residual highway");
+  m.group = to_say("Memory and blocks");
   m.source = "He et al. 2016";
-  m.formula = "x ← f(x)   against   x ← x + f(x),  f(x) = relu(W x)";
-  m.meaning =
+  m.formula = to_say("x ← f(x)   against   x ← x + f(x),  f(x) = relu(W x)");
+  m.meaning = to_say(
       "A ReLU halves the squares of what passes it, so dozens of layers in a row leave no gradient at the bottom. "
       "Adding "
-      "the input back gives the gradient a way past every layer; norms keep its size in hand.";
+      "the input back gives the gradient a way past every layer; norms keep its size in hand.");
   m.keywords =
       "residual connection skip connection vanishing gradient exploding gradient ResNet ReLU halves layer norm "
       "pre-norm "
       "post-norm depth add & norm highway identity";
-  m.parameters = {whole_parameter("layers", "Layers", "Of the stack.", 2, 64, 24),
-                  whole_parameter("width", "Width d", "Of the stream.", 16, 256, 128, true),
-                  number_parameter("gain", "Gain g", "W ~ N(0, g/d); 2 makes up for ReLU's half (He 2015).", 0.1, 4, 1),
+  m.parameters = {whole_parameter("layers", to_say("Layers"), to_say("Of the stack."), 2, 64, 24),
+                  whole_parameter("width", to_say("Width d"), to_say("Of the stream."), 16, 256, 128, true),
+                  number_parameter("gain", to_say("Gain g"),
+                                   to_say("W ~ N(0, g/d); 2 makes up for ReLU's half (He 2015)."), 0.1, 4, 1),
                   seed_parameter()};
   m.run = run_residual_highway;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format(
+    return say(
         "Of the gradient at the output arrives at the bottom: plain {}, residual {}, pre-norm {}, post-norm "
         "{}. Random weights, nothing trained; g = 2 rescues the plain stack, and makes the residual one "
         "grow.",

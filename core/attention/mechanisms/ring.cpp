@@ -22,6 +22,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/online_softmax.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -47,8 +48,8 @@ void add_packing_facts(MechanismResult& result, const std::vector<Index>& ends, 
                        const std::vector<double>& cells, double never) {
   const double most = *std::ranges::max_element(cells);
   const double mean = std::accumulate(cells.begin(), cells.end(), 0.0) / static_cast<double>(cells.size());
-  result.facts.push_back({"Busiest worker", mean > 0 ? fmt::format("{:.2f} × the mean", most / mean) : "–",
-                          fmt::format("cells that each worker computes: {:g}", fmt::join(cells, ", "))});
+  result.facts.push_back({said("Busiest worker"), mean > 0 ? say("{:.2f} × the mean", most / mean) : "–",
+                          say("cells that each worker computes: {:g}", fmt::join(cells, ", "))});
   if (ends.size() <= 2) return;
   std::vector<Index> lengths;
   Index padding = 0;
@@ -56,12 +57,12 @@ void add_packing_facts(MechanismResult& result, const std::vector<Index>& ends, 
     lengths.push_back(ends[t] - ends[t - 1]);
     padding += (2 * workers - lengths.back() % (2 * workers)) % (2 * workers);
   }
-  result.facts.push_back({"Texts", fmt::format("{} tokens", fmt::join(lengths, ", ")),
-                          fmt::format("they begin at (cu_seqlens): {}", fmt::join(ends, ", "))});
+  result.facts.push_back({said("Texts"), say("{} tokens", fmt::join(lengths, ", ")),
+                          say("they begin at (cu_seqlens): {}", fmt::join(ends, ", "))});
   result.facts.push_back(
-      {"Never computed", fmt::format("{:g} cells", never), "cells that the mask shows, between different texts"});
-  result.facts.push_back({"A ring for each text", fmt::format("{} tokens of padding", padding),
-                          fmt::format("each text to a multiple of 2 P = {}; packed: none", 2 * workers)});
+      {said("Never computed"), say("{:g} cells", never), said("cells that the mask shows, between different texts")});
+  result.facts.push_back({said("A ring for each text"), say("{} tokens of padding", padding),
+                          say("each text to a multiple of 2 P = {}; packed: none", 2 * workers)});
 }
 
 MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values, Detail detail) {
@@ -118,13 +119,12 @@ MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values
   if (detail == Detail::output) return result;
   result.weights = online_weights(in, state, done);
   const KeyRange one = part(m, 0);
-  result.facts = {
-      {"Idle",
-       fmt::format("{:.0f} % of worker rounds",
-                   worked + idle ? 100.0 * static_cast<double>(idle) / static_cast<double>(worked + idle) : 0.0),
-       "rounds in which a worker holds no key that any of its queries sees"},
-      {"Sent per round", fmt::format("{} B per worker", 4 * one.size() * (in.d() + in.d_v())),
-       "keys and values of one block in float32"}};
+  result.facts = {{said("Idle"),
+                   say("{:.0f} % of worker rounds",
+                       worked + idle ? 100.0 * static_cast<double>(idle) / static_cast<double>(worked + idle) : 0.0),
+                   said("rounds in which a worker holds no key that any of its queries sees")},
+                  {said("Sent per round"), say("{} B per worker", 4 * one.size() * (in.d() + in.d_v())),
+                   said("keys and values of one block in float32")}};
   std::vector<double> work;
   for (const RingRound::Worker& worker : ring.workers) work.push_back(worker.cells);
   double never = 0;
@@ -142,8 +142,8 @@ MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values
   for (Index w = 0; w < workers; ++w)
     for (Index r = rounds; r < workers; ++r) nth(later, w * workers + r) = 1;
   result.steps.push_back({.id = "schedule",
-                          .title = "Schedule",
-                          .formula = "row: worker, column: round; colour: whose keys it holds",
+                          .title = said("Schedule"),
+                          .formula = said("row: worker, column: round; colour: whose keys it holds"),
                           .value = schedule,
                           .range = MechanismStep::Range::positive,
                           .rows = MechanismAxis::other,
@@ -152,21 +152,20 @@ MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values
                           .explain = [part, n, m, schedule](Index worker, Index round) {
                             const auto holds = static_cast<Index>(schedule.at(worker, round));
                             const KeyRange rows = part(n, worker), keys = part(m, holds);
-                            return fmt::format("round {}: worker {} (queries {}–{}) holds keys {}–{} of worker {}",
-                                               round + 1, worker, rows.begin, rows.end - 1, keys.begin, keys.end - 1,
-                                               holds);
+                            return say("round {}: worker {} (queries {}–{}) holds keys {}–{} of worker {}", round + 1,
+                                       worker, rows.begin, rows.end - 1, keys.begin, keys.end - 1, holds);
                           }});
   result.steps.push_back({.id = "busy",
-                          .title = "Work",
-                          .formula = "dim: none of its queries sees a key it holds",
+                          .title = said("Work"),
+                          .formula = said("dim: none of its queries sees a key it holds"),
                           .value = busy,
                           .range = MechanismStep::Range::probability,
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::other,
                           .masked = later});
   result.steps.push_back({.id = "cells",
-                          .title = "Cells",
-                          .formula = "scores that a worker computes in a round",
+                          .title = said("Cells"),
+                          .formula = said("scores that a worker computes in a round"),
                           .value = cells,
                           .range = MechanismStep::Range::positive,
                           .rows = MechanismAxis::other,
@@ -177,7 +176,7 @@ MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values
   for (std::size_t c = 0; c < done.size(); ++c) hidden[c] = hidden[c] || !done[c];
   result.steps.push_back({.id = "sum",
                           .title = "l",
-                          .formula = "running Σ exp(s − m) of each row",
+                          .formula = said("running Σ exp(s − m) of each row"),
                           .value = state.sum,
                           .range = MechanismStep::Range::positive,
                           .columns = MechanismAxis::other});
@@ -190,28 +189,29 @@ MechanismResult run_ring(const MechanismInput& in, const MechanismValues& values
 Mechanism make_ring() {
   Mechanism m;
   m.id = "ring";
-  m.title = "Ring attention over P workers";
-  m.name = "Ring attention";
-  m.group = "Exact softmax";
+  m.title = to_say("Ring attention over P workers");
+  m.name = to_say("Ring attention");
+  m.group = to_say("Exact softmax");
   m.source = "Liu et al. 2023";
-  m.formula = "worker w, round r: fold in the keys of worker (w − r) mod P";
-  m.meaning =
+  m.formula = to_say("worker w, round r: fold in the keys of worker (w − r) mod P");
+  m.meaning = to_say(
       "The text is split over workers that sit in a ring. Keys and values travel round it; after P rounds each worker "
-      "has seen all of them, and the result is exactly softmax attention's.";
+      "has seen all of them, and the result is exactly softmax attention's.");
   m.keywords =
       "ring attention distributed sequence parallel blockwise context parallelism parallelism devices workers long "
       "context varlen packing cu_seqlens packed sequences several texts";
   m.parameters = {
-      whole_parameter("workers", "Workers P", "Parts that the text is split into.", 1, 16, 4),
-      whole_parameter("rounds", "Rounds done", "From P on the result is whole.", 0, 16, 16),
-      only_where(whole_parameter("texts", "Texts packed",
-                                 "Packed one behind another, as long as 1 : 2 : 3 : …; none sees another.", 1, 16, 1),
-                 [](const MechanismValues&, const MechanismShape& s) { return s.rows() == s.n; })};
+      whole_parameter("workers", to_say("Workers P"), to_say("Parts that the text is split into."), 1, 16, 4),
+      whole_parameter("rounds", to_say("Rounds done"), to_say("From P on the result is whole."), 0, 16, 16),
+      only_where(
+          whole_parameter("texts", to_say("Texts packed"),
+                          to_say("Packed one behind another, as long as 1 : 2 : 3 : …; none sees another."), 1, 16, 1),
+          [](const MechanismValues&, const MechanismShape& s) { return s.rows() == s.n; })};
   m.run = run_ring;
   m.ticks = [](const MechanismShape& s, const MechanismValues& v) {
     return std::min({v.whole("workers"), s.n, s.rows()});
   };
-  m.tick = "round";
+  m.tick = to_say("round");
   m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);
@@ -229,19 +229,19 @@ Mechanism make_ring() {
     using Role = ShapeChip::Role;
     const Index block = (s.n + v.whole("workers") - 1) / v.whole("workers");
     return std::vector<ShapeChip>{
-        chip(Role::query, "Q block", block, s.d),
-        chip(Role::key, "K, V in passing", block, s.d + s.d_v),
+        chip(Role::query, said("Q block"), block, s.d),
+        chip(Role::key, said("K, V in passing"), block, s.d + s.d_v),
         chip(Role::plain, "m, l", block, 2),
         chip(Role::output, "O", s.rows(), s.d_v),
-        {Role::remark, fmt::format("{} workers, {} rounds", v.whole("workers"), v.whole("workers")), ""}};
+        {Role::remark, say("{} workers, {} rounds", v.whole("workers"), v.whole("workers")), ""}};
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult& r) -> std::string {
     if (v.number("rounds") < std::min({v.number("workers"), static_cast<double>(in.n())}))
-      return "Some keys have not come round yet: rows still lack their weight.";
+      return said("Some keys have not come round yet: rows still lack their weight.");
     if (r.facts.empty()) return "";
     const bool packed = v.number("texts") > 1 && in.n() == in.m();
-    return fmt::format("Every key has come round: the result is softmax attention's{}. {} had nothing to do.",
-                       packed ? ", each text by itself" : "", r.facts[0].value);
+    return say("Every key has come round: the result is softmax attention's{}. {} had nothing to do.",
+               packed ? said(", each text by itself") : "", r.facts[0].value);
   };
   return m;
 }

@@ -9,6 +9,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -29,14 +30,14 @@ MechanismResult run_saturation(const MechanismInput& in, const MechanismValues& 
   const Tensor p = row_weights(row, chosen), j = jacobian(p);
   MechanismResult result;
   result.steps.push_back({.id = "row-scores",
-                          .title = "Scores of the row",
-                          .formula = fmt::format("query {}, times the sharpness", row.row),
+                          .title = said("Scores of the row"),
+                          .formula = say("query {}, times the sharpness", row.row),
                           .value = shown_scores(row, chosen),
                           .masked = row.hidden,
                           .first_row = row.row});
   result.steps.push_back({.id = "p",
                           .title = "p",
-                          .formula = "softmax of the row: e^score ÷ " + row_sum_text(row),
+                          .formula = say("softmax of the row: e^score ÷ {}", row_sum_text(row)),
                           .value = p,
                           .range = MechanismStep::Range::probability,
                           .masked = row.hidden,
@@ -51,7 +52,7 @@ MechanismResult run_saturation(const MechanismInput& in, const MechanismValues& 
                                                         text(p.at(0, a) * (1 - p.at(0, a))))
                                           : fmt::format("−{} · {}", text(p.at(0, a)), text(p.at(0, b)));
                           }});
-  MechanismCurve curve{"Size of the gradient as scores grow", "sharpness", "‖J‖", {{"", {}, {}}}, true, {}};
+  MechanismCurve curve{said("Size of the gradient as scores grow"), said("sharpness"), "‖J‖", {{"", {}, {}}}, true, {}};
   for (int i = 0; i <= 40; ++i) {
     check(in);
     const double sharpness = 0.05 * std::pow(2000.0, i / 40.0);
@@ -62,8 +63,8 @@ MechanismResult run_saturation(const MechanismInput& in, const MechanismValues& 
   result.curves.push_back(std::move(curve));
   float most = 0;
   for (const float x : p.values()) most = std::max(most, x);
-  result.facts = {{"‖J‖", text(size), "Frobenius norm of the Jacobian; 0 for a one-hot row"},
-                  {"Largest weight", text(most), "of the row"}};
+  result.facts = {{"‖J‖", text(size), said("Frobenius norm of the Jacobian; 0 for a one-hot row")},
+                  {said("Largest weight"), text(most), said("of the row")}};
   return result;
 }
 
@@ -72,22 +73,23 @@ MechanismResult run_saturation(const MechanismInput& in, const MechanismValues& 
 Mechanism make_saturation() {
   Mechanism m;
   m.id = "saturation";
-  m.title = "Softmax saturates: the gradient vanishes";
-  m.name = "Saturation, vanishing gradient";
-  m.group = "Softmax and scaling";
+  m.title = to_say("Softmax saturates: the gradient vanishes");
+  m.name = to_say("Saturation, vanishing gradient");
+  m.group = to_say("Softmax and scaling");
   m.source = "Vaswani et al. 2017";
   m.formula = "∂p ÷ ∂s = diag(p) − p pᵀ";
-  m.meaning =
+  m.meaning = to_say(
       "The derivative of a row of weights by its scores. A flat row answers to every score, a one-hot row to none: "
-      "training cannot move it any more.";
+      "training cannot move it any more.");
   m.keywords = "jacobian gradient vanishing softmax saturation gradients large scores one-hot temperature";
-  m.parameters = {number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 100, 1, true),
-                  number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 1)};
+  m.parameters = {
+      number_parameter("sharpness", to_say("Sharpness"), to_say("Scores are multiplied by it."), 0.05, 100, 1, true),
+      number_parameter("query", to_say("Query"), to_say("Which row, 0 the first, 1 the last."), 0, 1, 1)};
   m.run = run_saturation;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format("The largest weight is {}, the gradient {}: raise the sharpness and watch it go to 0.",
-                       r.facts[1].value, r.facts[0].value);
+    return say("The largest weight is {}, the gradient {}: raise the sharpness and watch it go to 0.", r.facts[1].value,
+               r.facts[0].value);
   };
   return m;
 }

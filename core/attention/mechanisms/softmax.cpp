@@ -14,6 +14,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/base/special_values.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -37,12 +38,12 @@ MechanismResult run_softmax(const MechanismInput& in, const MechanismValues& val
     add_inputs(steps, in);
     steps.push_back({.id = "dots",
                      .title = "Q Kᵀ",
-                     .formula = "how far each query agrees with each key",
+                     .formula = said("how far each query agrees with each key"),
                      .value = dots,
                      .explain = explain_product_t(in.q, in.k)});
     steps.push_back({.id = "scores",
-                     .title = "Scores",
-                     .formula = values.on("scaled") ? scores_text(in) + " ÷ τ" : "Q Kᵀ ÷ τ, not scaled",
+                     .title = said("Scores"),
+                     .formula = values.on("scaled") ? scores_text(in) + " ÷ τ" : said("Q Kᵀ ÷ τ, not scaled"),
                      .value = scores,
                      .explain = [dots, factor](Index i, Index j) {
                        return fmt::format("{} · {} = {}", text(factor), text(dots.at(i, j)),
@@ -51,7 +52,8 @@ MechanismResult run_softmax(const MechanismInput& in, const MechanismValues& val
   }
   MechanismResult result = softmax_of(in, scores.copy(), std::move(steps), detail);
   if (detail == Detail::steps) {
-    MechanismCurve curve{"Entropy of the rows over temperature", "τ", "mean entropy, nats", {{"", {}, {}}}, true, {}};
+    MechanismCurve curve{
+        said("Entropy of the rows over temperature"), "τ", said("mean entropy, nats"), {{"", {}, {}}}, true, {}};
     const Tensor unit = times(dots, unit_of(in, values));
     for (int i = 0; i <= 24; ++i) {
       const double tau = 0.05 * std::pow(400.0, i / 24.0);
@@ -94,13 +96,15 @@ Tensor softmax_output(const MechanismInput& in, const MechanismValues& values) {
 
 std::string note(const MechanismInput& in, const MechanismValues& values, const MechanismResult&) {
   if (!values.on("scaled"))
-    return fmt::format(
+    return say(
         "Not divided by √{}: scores are {} times as far apart, so rows come close to one-hot, where the "
         "gradient of softmax is 0.",
         in.d(), text(1 / static_cast<double>(in.scale)));
-  if (values.number("temperature") < 1) return "Below temperature 1 each row moves its weight to its largest score.";
-  if (values.number("temperature") > 1) return "Above temperature 1 the weights of a row draw nearer to one another.";
-  return "This is the reference itself: difference and error are 0.";
+  if (values.number("temperature") < 1)
+    return said("Below temperature 1 each row moves its weight to its largest score.");
+  if (values.number("temperature") > 1)
+    return said("Above temperature 1 the weights of a row draw nearer to one another.");
+  return said("This is the reference itself: difference and error are 0.");
 }
 
 }  // namespace
@@ -138,13 +142,13 @@ MechanismResult softmax_of(const MechanismInput& in, Tensor scores, std::vector<
     }
   }
   result.steps.push_back({.id = "masked",
-                          .title = "Masked scores",
-                          .formula = "mask: " + in.rule->describe(),
+                          .title = said("Masked scores"),
+                          .formula = say("mask: {}", in.rule->describe()),
                           .value = allowed,
                           .masked = hidden});
   result.steps.push_back({.id = "exp",
                           .title = "exp(s − max)",
-                          .formula = "the row's largest taken off first: no overflow",
+                          .formula = said("the row's largest taken off first: no overflow"),
                           .value = exponentials,
                           .range = MechanismStep::Range::probability,
                           .masked = hidden,
@@ -153,8 +157,8 @@ MechanismResult softmax_of(const MechanismInput& in, Tensor scores, std::vector<
                                                text(exponentials.at(i, j)));
                           }});
   result.steps.push_back({.id = "weights",
-                          .title = "Weights P",
-                          .formula = "each row ÷ its sum",
+                          .title = said("Weights P"),
+                          .formula = said("each row ÷ its sum"),
                           .value = result.weights,
                           .range = MechanismStep::Range::probability,
                           .masked = hidden,
@@ -164,12 +168,12 @@ MechanismResult softmax_of(const MechanismInput& in, Tensor scores, std::vector<
                           }});
   result.steps.push_back({.id = "log",
                           .title = "ln P",
-                          .formula = "s − max − ln Σ: a weight that rounds to 0 keeps its logarithm",
+                          .formula = said("s − max − ln Σ: a weight that rounds to 0 keeps its logarithm"),
                           .value = logs,
                           .masked = std::move(hidden),
                           .explain = [scores, largest, sums, logs](Index i, Index j) {
-                            return fmt::format("{} − {} − ln {} = {}", text(scores.at(i, j)), text(largest.at(i, 0)),
-                                               text(sums.at(i, 0)), text(logs.at(i, j)));
+                            return say("{} − {} − ln {} = {}", text(scores.at(i, j)), text(largest.at(i, 0)),
+                                       text(sums.at(i, 0)), text(logs.at(i, j)));
                           }});
   result.steps.push_back(output_step(result.weights, in.v, result.output, "P V"));
   return result;
@@ -189,20 +193,20 @@ std::vector<ShapeChip> softmax_chips(const MechanismShape& s, const std::string&
 Mechanism make_softmax() {
   Mechanism m;
   m.id = "softmax";
-  m.title = "Scaled dot-product attention";
-  m.name = "Scaled dot-product";
-  m.group = "Exact softmax";
+  m.title = to_say("Scaled dot-product attention");
+  m.name = to_say("Scaled dot-product");
+  m.group = to_say("Exact softmax");
   m.source = "Vaswani et al. 2017";
   m.formula = "O = softmax(Q Kᵀ ÷ √d) V";
-  m.meaning =
+  m.meaning = to_say(
       "Each query is compared with every key; softmax turns a row of scores into shares that sum to 1; the output is "
-      "the values mixed in these shares.";
+      "the values mixed in these shares.");
   m.keywords =
       "temperature unscaled multiplicative sqrt d log-softmax stable SDPA dot-product QKV query key value "
       "self-attention scores weights Transformer softmax";
-  m.parameters = {
-      number_parameter("temperature", "Temperature τ", "Scores are divided by it: below 1 sharper.", 0.05, 20, 1, true),
-      toggle_parameter("scaled", "÷ √d", "Off: the scores as they are, unscaled.", true)};
+  m.parameters = {number_parameter("temperature", to_say("Temperature τ"),
+                                   to_say("Scores are divided by it: below 1 sharper."), 0.05, 20, 1, true),
+                  toggle_parameter("scaled", "÷ √d", to_say("Off: the scores as they are, unscaled."), true)};
   m.run = run_softmax;
   m.score_edits = ScoreEdits::all;
   m.knows_sinks = true;

@@ -17,6 +17,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -94,7 +95,7 @@ Tensor row_tensor(const std::vector<float>& values) {
 }
 
 std::string times_text(Index times, std::string_view what) {
-  return times == 0 ? fmt::format("no {}", what) : fmt::format("{} {}{}", times, what, times == 1 ? "" : "s");
+  return times == 0 ? say("no {}", what) : fmt::format("{} {}{}", times, what, times == 1 ? "" : "s");
 }
 
 MechanismResult run_softmax_loops(const MechanismInput& in, const MechanismValues& values, Detail) {
@@ -111,7 +112,7 @@ MechanismResult run_softmax_loops(const MechanismInput& in, const MechanismValue
     }
   MechanismResult result;
   if (scores.empty()) {
-    result.facts = {{"Row", "sees no key", "nothing to divide by"}};
+    result.facts = {{said("Row"), said("sees no key"), said("nothing to divide by")}};
     result.steps.push_back(given("k", "K", in.k, MechanismAxis::key));
     return result;
   }
@@ -134,38 +135,42 @@ MechanismResult run_softmax_loops(const MechanismInput& in, const MechanismValue
                             .columns = columns});
   };
   using enum MechanismStep::Range;
-  step("row-scores", "Scores x of the row",
-       sinks ? fmt::format("of the keys that the query sees; its sink, {}, is in m and l from the start",
-                           text(static_cast<double>(sink)))
-             : "of the keys that the query sees",
+  step("row-scores", said("Scores x of the row"),
+       sinks ? say("of the keys that the query sees; its sink, {}, is in m and l from the start",
+                   text(static_cast<double>(sink)))
+             : said("of the keys that the query sees"),
        row_tensor(scores), signed_values);
-  step("maxima", "m so far", "online: m ← max(m, x)", maxima, signed_values);
-  step("sums", "l so far", "online: l ← l · e^(m before − m) + e^(x − m)", sums, positive);
-  step("weights", "Weights, online", "e^(x − m) ÷ l, in a second loop", row_tensor(at_once.values()), probability);
+  step("maxima", said("m so far"), said("online: m ← max(m, x)"), maxima, signed_values);
+  step("sums", said("l so far"), said("online: l ← l · e^(m before − m) + e^(x − m)"), sums, positive);
+  step("weights", said("Weights, online"), said("e^(x − m) ÷ l, in a second loop"), row_tensor(at_once.values()),
+       probability);
   if (!overflows && !underflows)
-    step("defined", "Weights, as defined", sinks ? "eˣ ÷ Σ eˣ, the sink in the sum" : "eˣ ÷ Σ eˣ",
+    step("defined", said("Weights, as defined"), sinks ? said("eˣ ÷ Σ eˣ, the sink in the sum") : "eˣ ÷ Σ eˣ",
          row_tensor(defined.values()), probability);
-  step("mixed", "Output, in one loop", "Σ e^(x − m) v ÷ l: no weight is written", mixed, signed_values,
+  step("mixed", said("Output, in one loop"), said("Σ e^(x − m) v ÷ l: no weight is written"), mixed, signed_values,
        MechanismAxis::dimension);
   const auto told = [&](const Row& r) {
-    return fmt::format("{} and {} of {} scores: {} bytes", times_text(r.reads / m, "read"),
-                       times_text(r.writes / m, "write"), m, 4 * (r.reads + r.writes));
+    return say("{} and {} of {} scores: {} bytes", times_text(r.reads / m, said("read")),
+               times_text(r.writes / m, said("write")), m, 4 * (r.reads + r.writes));
   };
-  const std::string counted = "counted while the loops ran, 4 bytes each";
+  const std::string counted = said("counted while the loops ran, 4 bytes each");
   float gap = 0;
   for (Index j = 0; j < m; ++j) gap = std::max(gap, std::abs(nth(at_once.values(), j) - nth(safely.values(), j)));
-  result.facts = {{"As defined, two loops",
-                   told(defined) + (overflows ? fmt::format("; overflows: Σ eˣ is {} in float32, no weight comes out",
-                                                            std::isnan(sum) ? "not a number" : "∞")
-                                    : underflows ? "; underflows: Σ eˣ is 0 in float32, no weight comes out"
-                                                 : ""),
-                   counted},
-                  {"Safe, three loops", told(safely), counted},
-                  {"Online, two loops", told(at_once), counted},
-                  {"Online with V, one loop", told(mixing), counted},
-                  {"Online − safe", text(static_cast<double>(gap)), "largest difference of a weight, float32"}};
-  MechanismCurve curve{"Bytes of scores that one row moves, over the keys it sees", "keys", "bytes", {}, false, {}};
-  const std::pair<const char*, const Row*> methods[] = {{"safe", &safely}, {"online", &at_once}, {"with V", &mixing}};
+  result.facts = {
+      {said("As defined, two loops"),
+       told(defined) + (overflows    ? say("; overflows: Σ eˣ is {} in float32, no weight comes out",
+                                        std::isnan(sum) ? said("not a number") : "∞")
+                        : underflows ? said("; underflows: Σ eˣ is 0 in float32, no weight comes out")
+                                     : ""),
+       counted},
+      {said("Safe, three loops"), told(safely), counted},
+      {said("Online, two loops"), told(at_once), counted},
+      {said("Online with V, one loop"), told(mixing), counted},
+      {said("Online − safe"), text(static_cast<double>(gap)), said("largest difference of a weight, float32")}};
+  MechanismCurve curve{
+      said("Bytes of scores that one row moves, over the keys it sees"), said("keys"), said("bytes"), {}, false, {}};
+  const std::pair<const char*, const Row*> methods[] = {
+      {said("safe"), &safely}, {said("online"), &at_once}, {said("with V"), &mixing}};
   for (const auto& [name, each] : methods) {
     MechanismCurve::Line line{name, {}, {}};
     for (double keys_seen = 0; keys_seen <= 65536; keys_seen += 16384) {
@@ -183,26 +188,27 @@ MechanismResult run_softmax_loops(const MechanismInput& in, const MechanismValue
 Mechanism make_softmax_loops() {
   Mechanism m;
   m.id = "softmax-loops";
-  m.title = "Softmax as loops: how often a row is read and written";
-  m.name = "Softmax as loops, online form";
-  m.group = "Softmax and scaling";
+  m.title = to_say("Softmax as loops: how often a row is read and written");
+  m.name = to_say("Softmax as loops, online form");
+  m.group = to_say("Softmax and scaling");
   m.source = "Milakov & Gimelshein 2018";
-  m.formula = "m ← max(m, x),  l ← l e^(m before − m) + e^(x − m)";
-  m.meaning =
+  m.formula = to_say("m ← max(m, x),  l ← l e^(m before − m) + e^(x − m)");
+  m.meaning = to_say(
       "By its definition softmax reads a row twice and writes it once, a safe one three times. Keeping the maximum and "
-      "the sum as it goes saves a loop; taking the values along saves the writing: the idea of FlashAttention.";
+      "the sum as it goes saves a loop; taking the values along saves the writing: the idea of FlashAttention.");
   m.keywords =
       "online softmax loops passes memory reads writes safe softmax overflow max subtraction numerically stable bytes "
       "memory bandwidth";
-  m.parameters = {number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 1),
-                  number_parameter("raise", "Raise scores by",
-                                   "Added to every score: softmax stays the same, until e^x overflows.", 0, 120, 0)};
+  m.parameters = {
+      number_parameter("query", to_say("Query"), to_say("Which row, 0 the first, 1 the last."), 0, 1, 1),
+      number_parameter("raise", to_say("Raise scores by"),
+                       to_say("Added to every score: softmax stays the same, until e^x overflows."), 0, 120, 0)};
   m.run = run_softmax_loops;
   m.study = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    if (r.facts.size() < 5) return "This row sees no key: choose another.";
-    return fmt::format("As defined: {}. Safe: {}. Online: {}. With V: {}.", r.facts[0].value, r.facts[1].value,
-                       r.facts[2].value, r.facts[3].value);
+    if (r.facts.size() < 5) return said("This row sees no key: choose another.");
+    return say("As defined: {}. Safe: {}. Online: {}. With V: {}.", r.facts[0].value, r.facts[1].value,
+               r.facts[2].value, r.facts[3].value);
   };
   return m;
 }

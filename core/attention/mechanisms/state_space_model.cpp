@@ -12,6 +12,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/state_space.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/tensor/gap.h"
 
 namespace headscope::mechanism {
@@ -82,9 +83,13 @@ MechanismCurve recalled(const MechanismInput& in, Index size) {
   const auto u = channel(in.v, 0);
   const auto states = hippo_memory(u, size);
   const auto memory = hippo_recall({states.data() + (in.n() - 1) * size, static_cast<std::size_t>(size)}, in.n());
-  MechanismCurve curve{
-      "The first channel, and what the HiPPO state still holds of it", "token", "value", {}, false, {}};
-  curve.lines = {{"input", {}, u}, {fmt::format("recalled from {} numbers", size), {}, memory}};
+  MechanismCurve curve{said("The first channel, and what the HiPPO state still holds of it"),
+                       said("token"),
+                       said("value"),
+                       {},
+                       false,
+                       {}};
+  curve.lines = {{said("input"), {}, u}, {say("recalled from {} numbers", size), {}, memory}};
   for (auto& line : curve.lines)
     for (Index t = 0; t < in.n(); ++t) line.x.push_back(static_cast<double>(t));
   return curve;
@@ -92,7 +97,7 @@ MechanismCurve recalled(const MechanismInput& in, Index size) {
 
 MechanismCurve twice(const std::string& title, const std::string& x, const std::string& y,
                      const std::vector<double>& line, const std::vector<double>& dots) {
-  MechanismCurve curve{title, x, y, {{"convolution", {}, line}, {"recurrence", {}, dots}}, false, {}};
+  MechanismCurve curve{title, x, y, {{said("convolution"), {}, line}, {said("recurrence"), {}, dots}}, false, {}};
   for (auto& each : curve.lines)
     for (std::size_t t = 0; t < each.y.size(); ++t) each.x.push_back(static_cast<double>(t));
   curve.lines[1].dots = true;
@@ -114,8 +119,8 @@ MechanismResult run_state_space(const MechanismInput& in, const MechanismValues&
   result.steps.push_back(given("u", "u = V", in.v, MechanismAxis::key));
   if (hippo)
     result.steps.push_back({.id = "hippo",
-                            .title = "HiPPO-LegS A",
-                            .formula = "√((2n+1)(2k+1)) below the diagonal, n + 1 on it",
+                            .title = said("HiPPO-LegS A"),
+                            .formula = said("√((2n+1)(2k+1)) below the diagonal, n + 1 on it"),
                             .value = matrix(hippo_matrix(system.size), system.size, system.size),
                             .rows = MechanismAxis::other,
                             .columns = MechanismAxis::other});
@@ -126,14 +131,14 @@ MechanismResult run_state_space(const MechanismInput& in, const MechanismValues&
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::other});
   result.steps.push_back({.id = "kernel",
-                          .title = "Kernel K",
-                          .formula = "C B̄, C Ā B̄, C Ā² B̄, …: the answer to an impulse",
+                          .title = said("Kernel K"),
+                          .formula = said("C B̄, C Ā B̄, C Ā² B̄, …: the answer to an impulse"),
                           .value = matrix(k, 1, in.n()),
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::other});
   result.steps.push_back({.id = "weights",
-                          .title = "Effective weights",
-                          .formula = "K at distance t − s: the same in every row",
+                          .title = said("Effective weights"),
+                          .formula = said("K at distance t − s: the same in every row"),
                           .value = result.weights,
                           .masked = hidden_cells(*in.rule, in.n(), in.m())});
   result.steps.push_back(output_step(result.weights, in.v, result.output, "K ∗ u"));
@@ -142,13 +147,15 @@ MechanismResult run_state_space(const MechanismInput& in, const MechanismValues&
   std::vector<double> impulse(static_cast<std::size_t>(in.n()), 0.0);
   impulse[0] = 1;
   const auto by_steps = [](const Tensor& x) { return channel(x, 0); };
-  result.curves = {twice("Answer to an impulse", "tokens later", "K", k, run_recurrence(system, impulse)),
-                   twice("The first channel of the output", "token", "y", by_steps(result.output), by_steps(steps)),
-                   recalled(in, hippo ? system.size : 8)};
+  result.curves = {
+      twice(said("Answer to an impulse"), said("tokens later"), "K", k, run_recurrence(system, impulse)),
+      twice(said("The first channel of the output"), said("token"), "y", by_steps(result.output), by_steps(steps)),
+      recalled(in, hippo ? system.size : 8)};
   const double gap_fft = greatest_gap(fast, result.output), gap_steps = greatest_gap(steps, result.output);
-  result.facts = {
-      {"Recurrence against convolution", fmt::format("{:.1e}", gap_steps), "largest |difference| of an output"},
-      {"Fourier form against convolution", fmt::format("{:.1e}", gap_fft), "largest |difference| of an output"}};
+  result.facts = {{said("Recurrence against convolution"), fmt::format("{:.1e}", gap_steps),
+                   said("largest |difference| of an output")},
+                  {said("Fourier form against convolution"), fmt::format("{:.1e}", gap_fft),
+                   said("largest |difference| of an output")}};
   return result;
 }
 
@@ -157,27 +164,31 @@ MechanismResult run_state_space(const MechanismInput& in, const MechanismValues&
 Mechanism make_state_space() {
   Mechanism m;
   m.id = "state-space";
-  m.title = "A state-space model (S4): recurrence = convolution";
-  m.name = "State space (S4)";
-  m.group = "Recurrent";
+  m.title = to_say("A state-space model (S4): recurrence = convolution");
+  m.name = to_say("State space (S4)");
+  m.group = to_say("Recurrent");
   m.source = "Gu et al. 2022; HiPPO: Gu et al. 2020";
   m.formula = "xₜ = Ā xₜ₋₁ + B̄ uₜ,  yₜ = C xₜ   =   y = K ∗ u";
-  m.meaning =
+  m.meaning = to_say(
       "A linear system carries a state from token to token. Unrolled it is one fixed kernel, computed at once by "
       "Fourier "
-      "transforms; the tokens themselves have no say in it.";
+      "transforms; the tokens themselves have no say in it.");
   m.keywords =
       "SSM S4 HiPPO Legendre convolution FFT kernel impulse discretization zero-order hold long memory structured "
       "state space";
   m.parameters = {
-      choice_parameter("system", "System", "A state of one number, or the HiPPO-LegS matrices.", {"scalar", "hippo"}),
-      only_where(number_parameter("a", "a", "What is left of the state after a token (one number).", -0.99, 1, 0.9),
-                 one_number),
-      only_where(number_parameter("b", "b", "What a token adds (one number).", -2, 2, 0.5), one_number),
-      number_parameter("c", "c", "What is read of the state.", -2, 2, 1),
-      only_where(whole_parameter("size", "State size N", "Numbers in a HiPPO state.", 1, 32, 8), hippo_system),
-      only_where(number_parameter("step", "Step Δ", "Time between tokens (HiPPO).", 0.001, 1, 0.05, true),
-                 hippo_system)};
+      choice_parameter("system", to_say("System"), to_say("A state of one number, or the HiPPO-LegS matrices."),
+                       {to_say("scalar"), to_say("hippo")}),
+      only_where(
+          number_parameter("a", "a", to_say("What is left of the state after a token (one number)."), -0.99, 1, 0.9),
+          one_number),
+      only_where(number_parameter("b", "b", to_say("What a token adds (one number)."), -2, 2, 0.5), one_number),
+      number_parameter("c", "c", to_say("What is read of the state."), -2, 2, 1),
+      only_where(whole_parameter("size", to_say("State size N"), to_say("Numbers in a HiPPO state."), 1, 32, 8),
+                 hippo_system),
+      only_where(
+          number_parameter("step", to_say("Step Δ"), to_say("Time between tokens (HiPPO)."), 0.001, 1, 0.05, true),
+          hippo_system)};
   m.run = run_state_space;
   m.output = by_transforms;
   m.recurrent = state_space_recurrence;
@@ -188,9 +199,10 @@ Mechanism make_state_space() {
     return MechanismCost{3 * 2 * n * std::log2(2 * n) * d, size * d * 4, 0, 4 * 2 * n * d};
   };
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult&) -> std::string {
-    return "Every row of the weights is the same kernel, shifted: what is remembered depends on how long ago it was, "
-           "never on what "
-           "it was.";
+    return said(
+        "Every row of the weights is the same kernel, shifted: what is remembered depends on how long ago it was, "
+        "never on what "
+        "it was.");
   };
   m.needs_causal = true;
   return m;

@@ -17,6 +17,7 @@
 #include "core/attention/memory_recall.h"
 #include "core/attention/titans_forms.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -85,29 +86,28 @@ void add_joined(std::vector<MechanismStep>& steps, const TitansJoined& joined, c
   };
   const bool context = form == TitansForm::context, gate = form == TitansForm::gate;
   const std::string name = short_name(form);
-  add("recalled", name + ": recalled",
-      context ? "M(qᵢ), learnt from the segments before" : "Mₜ(qₜ), persistent tokens learnt first", joined.recalled,
-      Range::signed_values, dimension);
-  const std::string columns = context
-                                  ? fmt::format("{} persistent, {} recalled, {} tokens", joined.mask.persistent,
-                                                joined.mask.recalled, joined.mask.tokens)
-                                  : fmt::format("{} persistent, {} tokens", joined.mask.persistent, joined.mask.tokens);
-  add("mask", name + ": attention", "columns: " + columns, joined.weights, Range::probability, other,
+  add("recalled", say("{}: recalled", name),
+      context ? said("M(qᵢ), learnt from the segments before") : said("Mₜ(qₜ), persistent tokens learnt first"),
+      joined.recalled, Range::signed_values, dimension);
+  const std::string columns = context ? say("{} persistent, {} recalled, {} tokens", joined.mask.persistent,
+                                            joined.mask.recalled, joined.mask.tokens)
+                                      : say("{} persistent, {} tokens", joined.mask.persistent, joined.mask.tokens);
+  add("mask", say("{}: attention", name), say("columns: {}", columns), joined.weights, Range::probability, other,
       joined.mask.hidden);
-  add("attended", name + (context || gate ? ": y" : ": joined output"),
-      context ? "attention · (persistent, recalled, V)"
-      : gate  ? "attention · (persistent, V)"
-              : "attention · what memory says",
+  add("attended", context || gate ? name + ": y" : say("{}: joined output", name),
+      context ? said("attention · (persistent, recalled, V)")
+      : gate  ? said("attention · (persistent, V)")
+              : said("attention · what memory says"),
       joined.attended, Range::signed_values, dimension);
   if (!joined.gate.defined()) return;
   const bool asks_y = values.whole("context-memory") == 0;
-  add("gate", name + ": gate",
-      !context ? "σ(N(recalled))"
-      : asks_y ? "σ(N(M(y))), M taught y → y: eqs 24, 25"
-               : "σ(N(M(q))), M taught k → y",
+  add("gate", say("{}: gate", name),
+      !context ? said("σ(N(recalled))")
+      : asks_y ? said("σ(N(M(y))), M taught y → y: eqs 24, 25")
+               : said("σ(N(M(q))), M taught k → y"),
       joined.gate, Range::probability, dimension);
-  add("joined", name + ": joined output",
-      values.whole("gating") == 0 ? "N(y) ⊙ gate, N(x) = x ÷ rms(x)" : "σ(N(y)) ⊙ gate, N(x) = x ÷ rms(x)",
+  add("joined", say("{}: joined output", name),
+      values.whole("gating") == 0 ? said("N(y) ⊙ gate, N(x) = x ÷ rms(x)") : said("σ(N(y)) ⊙ gate, N(x) = x ÷ rms(x)"),
       joined.output, Range::signed_values, dimension);
 }
 
@@ -158,7 +158,7 @@ MemoryPaths paths_of(const TitansJoined& joined, const MechanismValues& values) 
 }
 
 MechanismCurve along_tokens(std::string title, std::string y_title, std::string label, const std::vector<double>& y) {
-  MechanismCurve curve{std::move(title), "token", std::move(y_title), {{std::move(label), {}, y}}, false, {}};
+  MechanismCurve curve{std::move(title), said("token"), std::move(y_title), {{std::move(label), {}, y}}, false, {}};
   for (std::size_t t = 0; t < y.size(); ++t) curve.lines[0].x.push_back(static_cast<double>(t));
   return curve;
 }
@@ -169,8 +169,8 @@ MechanismCurve recall_curve(const MechanismInput& in, const MechanismValues& val
   const Index width = deep(values) ? values.whole("hidden") : usual_recall_width;
   const MemoryRates rates{values.number("momentum"), values.number("recall-learning"), 0};
   MechanismCurve curve{
-      "Recall: " + of,
-      "pairs taught",
+      say("Recall: {}", of),
+      said("pairs taught"),
       fmt::format("‖M(k) − v‖² ÷ ‖v‖², θ = {}, η = {}, α = 0", text(rates.learning), text(rates.momentum)),
       {},
       pairs.k.dim(0) > 32,
@@ -179,8 +179,8 @@ MechanismCurve recall_curve(const MechanismInput& in, const MechanismValues& val
   for (const MemoryShape& shape :
        {MemoryShape{}, MemoryShape{width, values.seed(), 1}, MemoryShape{width, values.seed(), 2}}) {
     const RecallCurve found = recall_while_learning(pairs.k, pairs.v, rates, shape, in.stop);
-    std::string label = shape.hidden == 0 ? "one matrix" : fmt::format("{} hidden × {}", shape.depth, width);
-    if (found.lost_at > 0) label += fmt::format(", beyond {} at {}", text(most_recall_error), found.lost_at);
+    std::string label = shape.hidden == 0 ? said("one matrix") : say("{} hidden × {}", shape.depth, width);
+    if (found.lost_at > 0) label += say(", beyond {} at {}", text(most_recall_error), found.lost_at);
     curve.lines.push_back({std::move(label), found.pairs, found.error});
   }
   return curve;
@@ -188,20 +188,21 @@ MechanismCurve recall_curve(const MechanismInput& in, const MechanismValues& val
 
 void add_curves(MechanismResult& result, const MechanismInput& in, const MechanismValues& values,
                 const MemoryLessons& lessons) {
-  result.curves.push_back(along_tokens("Surprise of each token", "‖∇ loss‖", "surprise", lessons.surprise));
+  result.curves.push_back(
+      along_tokens(said("Surprise of each token"), said("‖∇ loss‖"), said("surprise"), lessons.surprise));
   if (adapts(values)) {
-    MechanismCurve forgetting = along_tokens("Forgetting of each token", "αₜ", "αₜ", lessons.forgetting);
-    forgetting.lines.push_back({"α as set", forgetting.lines[0].x,
+    MechanismCurve forgetting = along_tokens(said("Forgetting of each token"), "αₜ", "αₜ", lessons.forgetting);
+    forgetting.lines.push_back({said("α as set"), forgetting.lines[0].x,
                                 std::vector<double>(lessons.forgetting.size(), values.number("forgetting"))});
     forgetting.lines.back().level = true;
     forgetting.from_zero = true;
     result.curves.push_back(std::move(forgetting));
-    result.curves.push_back(along_tokens("How much the memory holds", "‖Mₜ‖", "‖Mₜ‖", lessons.size));
+    result.curves.push_back(along_tokens(said("How much the memory holds"), "‖Mₜ‖", "‖Mₜ‖", lessons.size));
     result.curves.back().from_zero = true;
   }
   if (!values.on("recall")) return;
-  result.curves.push_back(recall_curve(in, values, "these pairs", {unit_rows(in.k), in.v}));
-  result.curves.push_back(recall_curve(in, values, "parity", parity_pairs(parity_count, values.seed())));
+  result.curves.push_back(recall_curve(in, values, said("these pairs"), {unit_rows(in.k), in.v}));
+  result.curves.push_back(recall_curve(in, values, said("parity"), parity_pairs(parity_count, values.seed())));
 }
 
 /// Of every mechanism here: what the token changes, and what comes of it.
@@ -212,14 +213,14 @@ void add_lessons(std::vector<MechanismStep>& steps, const MemoryLessons& lessons
     return out;
   };
   steps.push_back({.id = "loss",
-                   .title = "Loss",
-                   .formula = "‖M(" + taught + ")‖² before the token is learnt",
+                   .title = said("Loss"),
+                   .formula = say("‖M({})‖² before the token is learnt", taught),
                    .value = column(lessons.loss),
                    .range = MechanismStep::Range::positive,
                    .columns = MechanismAxis::other});
   steps.push_back({.id = "surprise",
-                   .title = "Surprise",
-                   .formula = "‖∇ loss‖: what the token changes",
+                   .title = said("Surprise"),
+                   .formula = said("‖∇ loss‖: what the token changes"),
                    .value = column(lessons.surprise),
                    .range = MechanismStep::Range::positive,
                    .columns = MechanismAxis::other});
@@ -232,15 +233,16 @@ std::string taught_words(const MechanismValues& values) {
 
 std::string weights_words(const MechanismValues& values) {
   if (!joins(values))
-    return deep(values) ? "of a memory of one matrix with these rates" : "output = weights · V, exactly";
-  const std::string what = form_of(values) == TitansForm::layer ? "output" : "y, before the gate,";
-  if (deep(values)) return "of " + what + " were the memory one matrix";
-  return what + " = weights · V" + (values.whole("persistent") > 0 ? " + what persistent tokens give" : ", exactly");
+    return deep(values) ? said("of a memory of one matrix with these rates") : said("output = weights · V, exactly");
+  const std::string what = form_of(values) == TitansForm::layer ? said("output") : said("y, before the gate,");
+  if (deep(values)) return say("of {} were the memory one matrix", what);
+  return values.whole("persistent") > 0 ? say("{} = weights · V + what persistent tokens give", what)
+                                        : say("{} = weights · V, exactly", what);
 }
 
 std::string output_words(const MechanismValues& values) {
   if (!joins(values)) return "Mₜ(qₜ)";
-  if (form_of(values) == TitansForm::layer) return "Σ weight · Mₛ(qₛ)";
+  if (form_of(values) == TitansForm::layer) return said("Σ weight · Mₛ(qₛ)");
   const std::string y = values.whole("gating") == 0 ? "N(yₜ)" : "σ(N(yₜ))";
   const bool asks_y = form_of(values) == TitansForm::context && values.whole("context-memory") == 0;
   return y + " ⊙ σ(N(Mₜ(" + (asks_y ? "yₜ" : "qₜ") + ")))";
@@ -275,12 +277,12 @@ MechanismResult run_titans(const MechanismInput& in, const MechanismValues& valu
   add_inputs(result.steps, in);
   add_lessons(result.steps, lessons, taught_words(values));
   result.steps.push_back({.id = "weights",
-                          .title = "Effective weights",
+                          .title = said("Effective weights"),
                           .formula = weights_words(values),
                           .value = result.weights,
                           .masked = hidden_cells(*in.rule, in.n(), in.m())});
   result.steps.push_back({.id = "output",
-                          .title = "Output",
+                          .title = said("Output"),
                           .formula = output_words(values),
                           .value = result.output,
                           .columns = MechanismAxis::dimension});
@@ -288,15 +290,15 @@ MechanismResult run_titans(const MechanismInput& in, const MechanismValues& valu
   const MemoryPaths paths = joins(values) ? paths_of(*joined, values) : paths_of(lessons, result.output);
   if (joins(values)) {
     const std::string name = short_name(form_of(values));
-    result.facts.push_back(
-        {name + ": attention",
-         fmt::format("{:.3f} persistent, {:.3f} {}", paths.to_persistent,
-                     paths.to_recalled > 0 ? paths.to_recalled : paths.to_tokens,
-                     paths.to_recalled > 0 ? fmt::format("recalled, {:.3f} tokens of the segment", paths.to_tokens)
-                                           : "tokens in the window"),
-         "mean over the tokens of the weight that each kind gets"});
+    result.facts.push_back({say("{}: attention", name),
+                            say("{:.3f} persistent, {:.3f} {}", paths.to_persistent,
+                                paths.to_recalled > 0 ? paths.to_recalled : paths.to_tokens,
+                                paths.to_recalled > 0 ? say("recalled, {:.3f} tokens of the segment", paths.to_tokens)
+                                                      : said("tokens in the window")),
+                            said("mean over the tokens of the weight that each kind gets")});
     if (joined->gate.defined())
-      result.facts.push_back({name + ": mean gate", fmt::format("{:.3f}", paths.gate), "of all its numbers"});
+      result.facts.push_back(
+          {say("{}: mean gate", name), fmt::format("{:.3f}", paths.gate), said("of all its numbers")});
   }
   result.memory = std::make_shared<const MemoryPaths>(paths);
   add_curves(result, in, values, lessons);
@@ -315,7 +317,7 @@ Recurrence recurrent_titans(const MechanismInput& in, const MechanismValues& val
   }
   result.update = fmt::format("Mₜ = (1 − {}) Mₜ₋₁ + η Sₜ₋₁ − θ ∇", adapts(values) ? "αₜ" : "α");
   if (result.states.empty()) {  // the weights of a deep memory are no picture; what it answers is
-    result.readout += "; states: what it answers";
+    result.readout += said("; states: what it answers");
     for (Index t = 0; t < in.n(); ++t) result.states.push_back(result.output.slice(0, t, t + 1).packed());
   }
   return result;
@@ -347,27 +349,34 @@ MechanismCost cost_of_titans(const MechanismShape& s, const MechanismValues& val
 std::string note_on_titans(const MechanismInput&, const MechanismValues& v, const MechanismResult&) {
   if (joins(v)) {
     const std::string persistent =
-        v.whole("persistent") > 0 ? " Persistent tokens have a say that no weight of the text shows." : "";
+        v.whole("persistent") > 0 ? said(" Persistent tokens have a say that no weight of the text shows.") : "";
     switch (form_of(v)) {
       case TitansForm::context:
-        return "The output is gated, number by number: no weights give it. Those shown are of y, with what came by way "
-               "of memory." +
+        return said(
+                   "The output is gated, number by number: no weights give it. Those shown are of y, with what came by "
+                   "way "
+                   "of memory.") +
                persistent;
       case TitansForm::gate:
-        return "The output is gated, number by number: no weights give it. Those shown are attention's own; memory can "
-               "only hold back or let through what the window holds." +
+        return said(
+                   "The output is gated, number by number: no weights give it. Those shown are attention's own; memory "
+                   "can "
+                   "only hold back or let through what the window holds.") +
                persistent;
       case TitansForm::layer:
-        return std::string(deep(v) ? "A deep memory is no mixture of values: the weights are those of one matrix."
-                                   : "What lies before the window reaches the output by way of memory, with its own "
-                                     "weight here.") +
+        return std::string(deep(v)
+                               ? said("A deep memory is no mixture of values: the weights are those of one matrix.")
+                               : said("What lies before the window reaches the output by way of memory, with its own "
+                                      "weight here.")) +
                persistent;
     }
   }
   return v.number("momentum") == 0 && v.number("forgetting") == 0 && !deep(v)
-             ? "Without momentum and forgetting this is the delta rule with β = 2θ."
-             : "A token that the memory predicts badly stands out in the surprise, and in the columns of the weights "
-               "after it.";
+             ? said("Without momentum and forgetting this is the delta rule with β = 2θ.")
+             : said(
+                   "A token that the memory predicts badly stands out in the surprise, and in the columns of the "
+                   "weights "
+                   "after it.");
 }
 
 std::vector<MechanismParameter> titans_parameters() {
@@ -375,50 +384,61 @@ std::vector<MechanismParameter> titans_parameters() {
     return only_where(std::move(p), [](const MechanismValues& v, const MechanismShape&) { return adapts(v); });
   };
   return {
-      number_parameter("learning", "Learning rate θ", "What the momentary surprise counts.", 0.01, 0.5, 0.2, true),
-      number_parameter("momentum", "Momentum η", "What is left of the past surprise.", 0, 0.95, 0.3),
-      number_parameter("forgetting", "Forgetting α", "What is lost of the memory at each token.", 0, 1, 0.02),
-      toggle_parameter("adaptive", "Adaptive forgetting",
-                       "α follows how surprising the token is and how full the memory: σ(logit α + a ρ + b (f − 1)). "
-                       "Of α = 0 or 1 nothing changes.",
-                       false),
-      where_adaptive(number_parameter("surprise-weight", "a: of surprise ρ",
-                                      "ρ = (s − s̄) ÷ (s + s̄): a token against the running mean.", 0, 20, 8)),
-      where_adaptive(number_parameter("fill-weight", "b: of fill f", "f = ‖M‖ ÷ (√capacity · usual ‖v‖).", 0, 20, 1)),
-      where_adaptive(
-          whole_parameter("surprise-span", "Running mean over", "Tokens that s̄ is the mean of, about.", 1, 64, 8)),
-      where_adaptive(whole_parameter("capacity", "Capacity, pairs",
-                                     "Full (f = 1): as many values under orthogonal keys.", 1, 256, 8, true)),
-      whole_parameter("hidden", "Hidden width", "0: the memory is one matrix; else two with tanh between.", 0, 64, 0),
-      only_where(whole_parameter("depth", "Hidden layers", "Of so many numbers each, tanh after each.", 1, 4, 1),
+      number_parameter("learning", to_say("Learning rate θ"), to_say("What the momentary surprise counts."), 0.01, 0.5,
+                       0.2, true),
+      number_parameter("momentum", to_say("Momentum η"), to_say("What is left of the past surprise."), 0, 0.95, 0.3),
+      number_parameter("forgetting", to_say("Forgetting α"), to_say("What is lost of the memory at each token."), 0, 1,
+                       0.02),
+      toggle_parameter(
+          "adaptive", to_say("Adaptive forgetting"),
+          to_say("α follows how surprising the token is and how full the memory: σ(logit α + a ρ + b (f − 1)). "
+                 "Of α = 0 or 1 nothing changes."),
+          false),
+      where_adaptive(number_parameter("surprise-weight", to_say("a: of surprise ρ"),
+                                      to_say("ρ = (s − s̄) ÷ (s + s̄): a token against the running mean."), 0, 20, 8)),
+      where_adaptive(number_parameter("fill-weight", to_say("b: of fill f"),
+                                      to_say("f = ‖M‖ ÷ (√capacity · usual ‖v‖)."), 0, 20, 1)),
+      where_adaptive(whole_parameter("surprise-span", to_say("Running mean over"),
+                                     to_say("Tokens that s̄ is the mean of, about."), 1, 64, 8)),
+      where_adaptive(whole_parameter("capacity", to_say("Capacity, pairs"),
+                                     to_say("Full (f = 1): as many values under orthogonal keys."), 1, 256, 8, true)),
+      whole_parameter("hidden", to_say("Hidden width"),
+                      to_say("0: the memory is one matrix; else two with tanh between."), 0, 64, 0),
+      only_where(whole_parameter("depth", to_say("Hidden layers"), to_say("Of so many numbers each, tanh after each."),
+                                 1, 4, 1),
                  [](const MechanismValues& v, const MechanismShape&) { return deep(v); }),
-      choice_parameter("form", "Joined to attention", "As context (MAC), gate (MAG) or layer (MAL): the last steps.",
-                       {"context", "gate", "layer"}),
-      choice_parameter("output", "Output",
-                       "What the head gives, here and in the model: memory's answer alone, or memory and attention "
-                       "joined.",
-                       {"memory", "joined"}),
-      whole_parameter("persistent", "Persistent tokens",
-                      "In front of every text; the paper learns them, here they are drawn.", 0, 16, 2),
-      whole_parameter("span", "Attention span", "Tokens that attention itself sees: a segment, or a window.", 1, 64, 4),
-      only_where(choice_parameter(
-                     "context-memory", "MAC's memory",
-                     "Is taught y and asked with y, as in eqs 24 and 25; or taught the tokens' keys, asked with their "
-                     "queries.",
-                     {"y", "token"}),
-                 [](const MechanismValues& v, const MechanismShape&) { return v.whole("form") == 0; }),
-      only_where(choice_parameter("gating", "Gating ⊗", "σ of memory's answer alone, N(y) ⊙ σ(N(M)), or of both.",
-                                  {"memory", "both"}),
+      choice_parameter("form", to_say("Joined to attention"),
+                       to_say("As context (MAC), gate (MAG) or layer (MAL): the last steps."),
+                       {to_say("context"), to_say("gate"), to_say("layer")}),
+      choice_parameter(
+          "output", to_say("Output"),
+          to_say("What the head gives, here and in the model: memory's answer alone, or memory and attention "
+                 "joined."),
+          {to_say("memory"), to_say("joined")}),
+      whole_parameter("persistent", to_say("Persistent tokens"),
+                      to_say("In front of every text; the paper learns them, here they are drawn."), 0, 16, 2),
+      whole_parameter("span", to_say("Attention span"),
+                      to_say("Tokens that attention itself sees: a segment, or a window."), 1, 64, 4),
+      only_where(
+          choice_parameter(
+              "context-memory", to_say("MAC's memory"),
+              to_say("Is taught y and asked with y, as in eqs 24 and 25; or taught the tokens' keys, asked with their "
+                     "queries."),
+              {"y", to_say("token")}),
+          [](const MechanismValues& v, const MechanismShape&) { return v.whole("form") == 0; }),
+      only_where(choice_parameter("gating", to_say("Gating ⊗"),
+                                  to_say("σ of memory's answer alone, N(y) ⊙ σ(N(M)), or of both."),
+                                  {to_say("memory"), to_say("both")}),
                  [](const MechanismValues& v, const MechanismShape&) { return v.whole("form") < 2; }),
       toggle_parameter(
-          "recall", "Deep against linear",
-          "Curves: the error, of all pairs taught so far, of one matrix, one hidden layer and two: on this "
-          "page's pairs, and on 512 of a parity, v = 8 k₁k₂k₃ of signs kᵢ = ± ½.",
+          "recall", to_say("Deep against linear"),
+          to_say("Curves: the error, of all pairs taught so far, of one matrix, one hidden layer and two: on this "
+                 "page's pairs, and on 512 of a parity, v = 8 k₁k₂k₃ of signs kᵢ = ± ½."),
           false),
-      only_where(number_parameter("recall-learning", "θ of these curves", "The same for all three; α is 0.", 0.001, 0.2,
-                                  0.02, true),
+      only_where(number_parameter("recall-learning", to_say("θ of these curves"),
+                                  to_say("The same for all three; α is 0."), 0.001, 0.2, 0.02, true),
                  [](const MechanismValues& v, const MechanismShape&) { return v.on("recall"); }),
-      only_where(seed_parameter("of persistent tokens, a deep memory's first weights and the pairs of signs"),
+      only_where(seed_parameter(to_say("of persistent tokens, a deep memory's first weights and the pairs of signs")),
                  [](const MechanismValues& v, const MechanismShape&) {
                    return v.whole("persistent") > 0 || v.whole("hidden") > 0 || v.on("recall");
                  })};
@@ -429,22 +449,22 @@ std::vector<MechanismParameter> titans_parameters() {
 Mechanism make_titans() {
   Mechanism m;
   m.id = "titans";
-  m.title = "Titans: a memory that learns while it reads";
-  m.name = "Titans (neural memory)";
-  m.group = "Recurrent";
+  m.title = to_say("Titans: a memory that learns while it reads");
+  m.name = to_say("Titans (neural memory)");
+  m.group = to_say("Recurrent");
   m.source = "Behrouz et al. 2024";
   m.formula = "Sₜ = η Sₜ₋₁ − θ ∇‖M(kₜ) − vₜ‖²,   Mₜ = (1 − α) Mₜ₋₁ + Sₜ,   oₜ = Mₜ(qₜ)";
-  m.meaning =
+  m.meaning = to_say(
       "The state is a network trained on the text itself: what surprises it changes it, past surprise carries on as "
-      "momentum, and α forgets. Attention joins it as context, gate or layer, here and in the model.";
+      "momentum, and α forgets. Attention joins it as context, gate or layer, here and in the model.");
   m.keywords =
       "neural memory surprise momentum adaptive forgetting weight decay of memory deep memory MAC MAG MAL memory as "
       "context as gate as layer test time training long-term persistent memory tokens test-time memorization";
-  m.ours =
+  m.ours = to_say(
       "η and θ are learnt maps of the token in the paper; here they are sliders, and α is one too or a stated function "
       "of surprise and fill. Norms have no gains, projections of y are the identity, persistent tokens are drawn, what "
       "MAC recalls stands under the token's own key. Output joined: persistent tokens are as large as the first "
-      "token, and a segment of MAC is read token by token, so that no later token has a say.";
+      "token, and a segment of MAC is read token by token, so that no later token has a say.");
   m.only_recurrent = [](const MechanismValues& v) { return !mixture_alone(v); };
   m.parameters = titans_parameters();
   m.run = run_titans;

@@ -8,6 +8,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/kernel.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -15,7 +16,7 @@ namespace {
 
 Kernel transnormer_features(const MechanismInput& in, const MechanismValues& values) {
   const bool norm = values.on("norm");
-  return {each(in.q, one_plus_elu), each(in.k, one_plus_elu), "φ(x) = 1 + elu(x)",
+  return {each(in.q, one_plus_elu), each(in.k, one_plus_elu), said("φ(x) = 1 + elu(x)"),
           norm ? Kernel::Norm::rms : Kernel::Norm::none};
 }
 
@@ -24,15 +25,16 @@ Kernel transnormer_features(const MechanismInput& in, const MechanismValues& val
 Mechanism make_transnormer() {
   Mechanism m;
   m.id = "transnormer";
-  m.title = "TransNormer: no denominator, normalised after";
-  m.name = "TransNormer";
+  m.title = to_say("TransNormer: no denominator, normalised after");
+  m.name = to_say("TransNormer");
   m.source = "Qin et al. 2022";
   m.formula = "O = RMSNorm(φ(Q) (φ(K)ᵀ V))";
-  m.meaning =
+  m.meaning = to_say(
       "The denominator of linear attention has gradients without bound; leaving it out and normalising each output row "
-      "trains stably. The paper pairs it with local attention in the low layers.";
+      "trains stably. The paper pairs it with local attention in the low layers.");
   m.keywords = "NormAttention DiagAttention normalisation denominator unbounded gradients";
-  m.parameters = {toggle_parameter("norm", "Normalise after", "Off: outputs grow with the number of keys.", true)};
+  m.parameters = {
+      toggle_parameter("norm", to_say("Normalise after"), to_say("Off: outputs grow with the number of keys."), true)};
   use_kernel<transnormer_features>(m);
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, s.d); };
   m.chips = [](const MechanismShape& s, const MechanismValues& v) {
@@ -40,9 +42,10 @@ Mechanism make_transnormer() {
   };
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
     return v.on("norm")
-               ? "Weights need not sum to 1: each row is scaled so that its output has root mean square 1, however "
-                 "large the values are. A model trained with softmax expects other sizes."
-               : "Nothing divides: the sum of a row, and with it the output, grows with every key.";
+               ? said(
+                     "Weights need not sum to 1: each row is scaled so that its output has root mean square 1, however "
+                     "large the values are. A model trained with softmax expects other sizes.")
+               : said("Nothing divides: the sum of a row, and with it the output, grows with every key.");
   };
   return m;
 }

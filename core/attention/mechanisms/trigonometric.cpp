@@ -14,6 +14,7 @@
 #include "core/attention/mechanisms/kernel.h"
 #include "core/attention/mechanisms/random_features.h"
 #include "core/base/nth.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -52,13 +53,13 @@ MechanismResult run_trigonometric(const MechanismInput& in, const MechanismValue
 Mechanism make_trigonometric() {
   Mechanism m;
   m.id = "trigonometric";
-  m.title = "Trigonometric random features";
-  m.name = "Trigonometric features";
+  m.title = to_say("Trigonometric random features");
+  m.name = to_say("Trigonometric features");
   m.source = "Rahimi & Recht 2007; Peng et al. 2021";
   m.formula = "φ(x) = exp(‖x‖²/2) [sin(W x), cos(W x)] ÷ √r";
-  m.meaning =
+  m.meaning = to_say(
       "Sines and cosines of random projections also multiply to exp(q·k) on average. But they take both signs: small "
-      "weights drown in noise, and a row's sum can pass through 0.";
+      "weights drown in noise, and a row's sum can pass through 0.");
   m.keywords = "random fourier features RFA sine cosine";
   m.parameters = random_feature_parameters();
   use_kernel<trigonometric_features>(m);
@@ -72,10 +73,12 @@ Mechanism make_trigonometric() {
     return kernel_chips(s, 2 * v.whole("features"), Kernel::Norm::sum);
   };
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return r.facts.empty() ? "No similarity is negative here: scores are small enough for these features."
-                           : r.facts[0].value +
-                                 " of the similarities are negative, which exp never is: where the true weight is "
-                                 "near 0 the estimate is noise.";
+    return r.facts.empty()
+               ? std::string(said("No similarity is negative here: scores are small enough for these features."))
+               : say("{} of the similarities are negative, which exp never is: where the true weight is near 0 the "
+                     "estimate is "
+                     "noise.",
+                     r.facts[0].value);
   };
   return m;
 }

@@ -20,6 +20,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
+#include "core/base/words.h"
 
 namespace headscope::mechanism {
 
@@ -88,7 +89,7 @@ int steps_to(const Tree& tree, Index leaf) {
 MechanismPath path_to(const Tree& tree, const std::vector<double>& frequency, const std::vector<double>& drive,
                       const std::vector<std::string>& names, Index leaf) {
   const auto name = [&](Index rank) {
-    return rank < static_cast<Index>(names.size()) ? nth(names, rank) : fmt::format("word {}", rank + 1);
+    return rank < static_cast<Index>(names.size()) ? nth(names, rank) : say("word {}", rank + 1);
   };
   // Of every node: leaves below it, how often one of them comes; children come before their parents.
   std::vector<Index> leaves(tree.parent.size(), 0);
@@ -114,7 +115,7 @@ MechanismPath path_to(const Tree& tree, const std::vector<double>& frequency, co
     turn.probability = 1 / (1 + std::exp(-nth(drive, parent - static_cast<int>(frequency.size())) * (bit ? 1 : -1)));
     turn.share = nth(share, node);
     turn.other_leaves = nth(leaves, sibling);
-    turn.other = turn.other_leaves == 1 ? name(sibling) : fmt::format("{} words", turn.other_leaves);
+    turn.other = turn.other_leaves == 1 ? name(sibling) : say("{} words", turn.other_leaves);
     path.product *= turn.probability;
     path.turns.push_back(std::move(turn));
   }
@@ -122,9 +123,17 @@ MechanismPath path_to(const Tree& tree, const std::vector<double>& frequency, co
   return path;
 }
 
+/// Nullptr: Zipf's law.
+const VocabularyUse* own_use(const MechanismInput& in, const MechanismValues& values) {
+  return values.number("frequencies") == 0 ? in.vocabulary.get() : nullptr;
+}
+std::string frequencies_from(const VocabularyUse* own) {
+  return own ? own->from : said("Zipf's law, f ∝ 1 ÷ rank");
+}
+
 MechanismResult run_vocabulary(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
-  const VocabularyUse* const own = values.number("frequencies") == 0 ? in.vocabulary.get() : nullptr;
+  const VocabularyUse* const own = own_use(in, values);
   std::vector<double> frequency = own ? own->frequency : zipf(values.whole("words"));
   std::vector<std::string> names;  // by rank, where they are known
   if (own && own->words.size() == frequency.size()) {
@@ -134,20 +143,20 @@ MechanismResult run_vocabulary(const MechanismInput& in, const MechanismValues& 
     for (const std::size_t id : order) names.push_back(own->words[id]);
   }
   std::ranges::sort(frequency, std::ranges::greater{});
-  const std::string from = own ? own->from : "Zipf's law, f ∝ 1 ÷ rank";
+  const std::string from = frequencies_from(own);
   const Tensor h = own ? own->hidden : in.q.slice(0, in.n() - 1, in.n()).copy();
   const auto words = static_cast<Index>(frequency.size());
   const Index d = h.dim(1);
   const Tree tree = huffman(frequency);
   const std::vector<double> drive = drives(words - 1, h, in, values.seed());  // of inner node i, at words + i
-  MechanismCurve probability{"Probability of every word, by rank",
-                             "rank",
+  MechanismCurve probability{said("Probability of every word, by rank"),
+                             said("rank"),
                              "p",
-                             {{"by the tree", {}, {}}, {own ? "the model" : "Zipf", {}, {}}},
+                             {{said("by the tree"), {}, {}}, {own ? said("the model") : "Zipf", {}, {}}},
                              true,
                              {}};
-  MechanismCurve lengths{
-      "Length of the path, by rank", "rank", "steps", {{"Huffman", {}, {}}, {"log₂ V", {}, {}}}, true, {}};
+  MechanismCurve lengths{said("Length of the path, by rank"),       said("rank"), said("steps"),
+                         {{"Huffman", {}, {}}, {"log₂ V", {}, {}}}, true,         {}};
   double total = 0, mean_path = 0;
   const Index every = std::max<Index>(1, words / 400);
   for (Index word = 0; word < words; ++word) {
@@ -180,24 +189,26 @@ MechanismResult run_vocabulary(const MechanismInput& in, const MechanismValues& 
                           in_middle * (size * size / 4 + static_cast<double>(middle) * size / 4) +
                           in_tail * (size * size / 16 + static_cast<double>(tail) * size / 16);
   MechanismResult result;
-  result.facts = {{"Leaves sum to", fmt::format("{:.6f}", total), "of all words' probabilities by the tree"},
-                  {"Plain softmax", fmt::format("{:.0f} multiply-adds", plain), "V d"},
-                  {"Hierarchical", fmt::format("{:.0f}, ÷ {:.0f}", hierarchical, plain / hierarchical),
-                   fmt::format("mean path {:.2f} steps times d = {}; frequencies: {}", mean_path, d, from)},
-                  {"Adaptive", fmt::format("{:.0f}, ÷ {:.1f}", adaptive, plain / adaptive),
-                   fmt::format("head {} words; clusters of {} and {} words, reached {:.1f} % and {:.1f} % of the time",
-                               head, middle, tail, 100 * in_middle, 100 * in_tail)},
-                  {"Vocabulary", fmt::format("{} words, d = {}", words, d), "frequencies: " + from},
-                  {"Mean path", fmt::format("{:.2f} steps", mean_path),
-                   fmt::format("Σ f · steps; a balanced tree takes {:.2f}", std::log2(static_cast<double>(words)))}};
+  result.facts = {
+      {said("Leaves sum to"), fmt::format("{:.6f}", total), said("of all words' probabilities by the tree")},
+      {said("Plain softmax"), say("{:.0f} multiply-adds", plain), "V d"},
+      {said("Hierarchical"), fmt::format("{:.0f}, ÷ {:.0f}", hierarchical, plain / hierarchical),
+       say("mean path {:.2f} steps times d = {}; frequencies: {}", mean_path, d, from)},
+      {said("Adaptive"), fmt::format("{:.0f}, ÷ {:.1f}", adaptive, plain / adaptive),
+       say("head {} words; clusters of {} and {} words, reached {:.1f} % and {:.1f} % of the time", head, middle, tail,
+           100 * in_middle, 100 * in_tail)},
+      {said("Vocabulary"), say("{} words, d = {}", words, d), say("frequencies: {}", from)},
+      {said("Mean path"), say("{:.2f} steps", mean_path),
+       say("Σ f · steps; a balanced tree takes {:.2f}", std::log2(static_cast<double>(words)))}};
   const Index chosen = std::min(values.whole("word"), words) - 1;
   lengths.marker = {static_cast<double>(chosen + 1), static_cast<double>(steps_to(tree, chosen))};
   result.curves = {std::move(lengths), std::move(probability)};
   MechanismPath path = path_to(tree, frequency, drive, names, chosen);
-  path.clusters = {{"head", head, 1 - in_middle - in_tail, d},
-                   {"first cluster", middle, in_middle, d / 4},
-                   {"second cluster", tail, in_tail, d / 16}};
-  path.costs = {{"plain, V d", plain}, {"tree, Σ f · path · d", hierarchical}, {"adaptive", adaptive}};
+  path.clusters = {{said("head"), head, 1 - in_middle - in_tail, d},
+                   {said("first cluster"), middle, in_middle, d / 4},
+                   {said("second cluster"), tail, in_tail, d / 16}};
+  path.costs = {
+      {said("plain, V d"), plain}, {said("tree, Σ f · path · d"), hierarchical}, {said("adaptive"), adaptive}};
   result.path = std::move(path);
   return result;
 }
@@ -207,36 +218,38 @@ MechanismResult run_vocabulary(const MechanismInput& in, const MechanismValues& 
 Mechanism make_vocabulary_softmax() {
   Mechanism m;
   m.id = "vocabulary-softmax";
-  m.title = "Hierarchical and adaptive softmax over a vocabulary";
-  m.name = "Hierarchical & adaptive softmax";
-  m.group = "Softmax and scaling";
+  m.title = to_say("Hierarchical and adaptive softmax over a vocabulary");
+  m.name = to_say("Hierarchical & adaptive softmax");
+  m.group = to_say("Softmax and scaling");
   m.source = "Morin & Bengio 2005; Grave et al. 2017";
-  m.formula = "p(word) = Π σ(± w·h) along its path";
-  m.meaning =
+  m.formula = to_say("p(word) = Π σ(± w·h) along its path");
+  m.meaning = to_say(
       "The output softmax of a language model costs V d for each token. A Huffman tree makes frequent words cheap; "
       "clusters "
-      "by frequency spare the rare ones.";
+      "by frequency spare the rare ones.");
   m.keywords =
       "huffman code path branch clusters huffman tree output layer zipf word2vec hierarchical softmax adaptive softmax "
       "large vocabulary";
   m.parameters = {
-      choice_parameter("frequencies", "Frequencies",
-                       "Of the open model on this text, where there is one; or Zipf's law.", {"model", "zipf"}),
-      only_where(
-          whole_parameter("words", "Zipf: words V", "Of the vocabulary, under Zipf's law.", 2, 50000, 5000, true),
-          [](const MechanismValues& v, const MechanismShape&) { return v.whole("frequencies") == 1; }),
-      whole_parameter("word", "Word by rank", "Whose way is drawn: 1 is the most frequent.", 1, 50000, 12, true),
-      seed_parameter("of the inner nodes")};
+      choice_parameter("frequencies", to_say("Frequencies"),
+                       to_say("Of the open model on this text, where there is one; or Zipf's law."),
+                       {to_say("model"), to_say("zipf")}),
+      only_where(whole_parameter("words", to_say("Zipf: words V"), to_say("Of the vocabulary, under Zipf's law."), 2,
+                                 50000, 5000, true),
+                 [](const MechanismValues& v, const MechanismShape&) { return v.whole("frequencies") == 1; }),
+      whole_parameter("word", to_say("Word by rank"), to_say("Whose way is drawn: 1 is the most frequent."), 1, 50000,
+                      12, true),
+      seed_parameter(to_say("of the inner nodes"))};
   m.run = run_vocabulary;
   m.study = true;
   m.reads_vocabulary = true;
-  m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format(
+  m.note = [](const MechanismInput& in, const MechanismValues& values, const MechanismResult& r) -> std::string {
+    return say(
         "Frequencies: {}. Leaves sum to {}. Multiply-adds for a token: plain {}, hierarchical {}, adaptive {}. The "
         "inner nodes' vectors are drawn, not trained: the tree's probabilities are no prediction, only its lengths and "
         "costs are.",
-        r.facts[4].provenance.substr(std::string_view("frequencies: ").size()), r.facts[0].value,
-        r.facts[1].value.substr(0, r.facts[1].value.find(' ')), r.facts[2].value, r.facts[3].value);
+        frequencies_from(own_use(in, values)), r.facts[0].value,
+        fmt::format("{:.0f}", r.path->costs.front().multiply_adds), r.facts[2].value, r.facts[3].value);
   };
   return m;
 }

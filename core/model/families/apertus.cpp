@@ -1,6 +1,7 @@
 // Apertus (Project Apertus, Apertus: Democratizing Open and Compliant LLMs for Global Language Environments, 2025): as
 // Qwen 3, with an MLP that has no gate and an activation function, xIELU, whose bends each layer learnt.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -36,8 +37,9 @@ WeightNames apertus_names(const ModelConfig&) {
 
 Family apertus_family();  // declared with all others in family.cpp
 Family apertus_family() {
-  return usual_family("apertus", "ApertusForCausalLM", "as qwen3, an MLP without a gate, xIELU with learned bends",
-                      &apertus_keys, &apertus_names);
+  return usual_family("apertus", "ApertusForCausalLM",
+                      to_say("as qwen3, an MLP without a gate, xIELU with learned bends"), &apertus_keys,
+                      &apertus_names);
 }
 
 }  // namespace headscope

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 namespace {
@@ -74,7 +76,7 @@ void bart_keys(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder) {
 Family bart_family();  // declared with all others in family.cpp
 Family bart_family() {
   return two_stack_family("bart", "BartForConditionalGeneration",
-                          "an encoder-decoder: learned positions from row 2, norms of every sum", &bart_keys,
+                          to_say("an encoder-decoder: learned positions from row 2, norms of every sum"), &bart_keys,
                           &bart_names);
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/model/families/bert.h"
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -60,8 +61,9 @@ WeightNames bert_names(const std::string& model) {
 
 Family bert_family();  // declared with all others in family.cpp
 Family bert_family() {
-  return usual_family("bert", "BertForMaskedLM", "an encoder: learned positions and segments, norms of every sum",
-                      &bert_keys, [](const ModelConfig&) { return bert_names("bert."); });
+  return usual_family("bert", "BertForMaskedLM",
+                      to_say("an encoder: learned positions and segments, norms of every sum"), &bert_keys,
+                      [](const ModelConfig&) { return bert_names("bert."); });
 }
 
 }  // namespace headscope

@@ -2,6 +2,7 @@
 // LayerNorm behind the embedding, queries, keys and values stored head by head.
 
 #include "core/attention/positions/alibi.h"
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -46,7 +47,8 @@ WeightNames bloom_names(const ModelConfig&) {
 
 Family bloom_family();  // declared with all others in family.cpp
 Family bloom_family() {
-  return usual_family("bloom", "BloomForCausalLM", "ALiBi, a norm behind the embedding", &bloom_keys, &bloom_names);
+  return usual_family("bloom", "BloomForCausalLM", to_say("ALiBi, a norm behind the embedding"), &bloom_keys,
+                      &bloom_names);
 }
 
 }  // namespace headscope

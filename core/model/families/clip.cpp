@@ -1,5 +1,6 @@
 // A whole CLIP, of which the half that sees is read: its keys stand in vision_config.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 #include "core/model/families/vit.h"
 
@@ -7,7 +8,7 @@ namespace headscope {
 
 Family clip_family();  // declared with all others in family.cpp
 Family clip_family() {
-  Family family = usual_family("clip", "CLIP", "reads pictures: of CLIP the half that sees, without classes",
+  Family family = usual_family("clip", "CLIP", to_say("reads pictures: of CLIP the half that sees, without classes"),
                                &clip_vision_keys, &clip_vision_names);
   family.read_config = [](const ConfigReader& json) {
     const auto vision = json.object("vision_config");

@@ -1,6 +1,7 @@
 // The half of CLIP that sees (Radford et al., Learning Transferable Visual Models From Natural Language Supervision,
 // 2021): a ViT with a norm before its blocks, whose patches have no bias. It ends with a vector, not with classes.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 #include "core/model/families/vit.h"
 
@@ -51,8 +52,9 @@ WeightNames clip_vision_names(const ModelConfig&) {
 
 Family clip_vision_model_family();  // declared with all others in family.cpp
 Family clip_vision_model_family() {
-  return usual_family("clip_vision_model", "CLIPVision", "reads pictures: CLIP's half that sees, without classes",
-                      &clip_vision_keys, &clip_vision_names);
+  return usual_family("clip_vision_model", "CLIPVision",
+                      to_say("reads pictures: CLIP's half that sees, without classes"), &clip_vision_keys,
+                      &clip_vision_names);
 }
 
 }  // namespace headscope

@@ -1,6 +1,7 @@
 // CodeGen (Nijkamp et al., CodeGen, 2022): as GPT-J, with queries, values and keys stored in four chunks, one for each
 // of the machines that it was trained on.
 
+#include "core/base/words.h"
 #include "core/model/families/gptj.h"
 
 namespace headscope {
@@ -23,7 +24,7 @@ WeightNames codegen_names(const ModelConfig& c) {
 
 Family codegen_family();  // declared with all others in family.cpp
 Family codegen_family() {
-  return usual_family("codegen", "CodeGenForCausalLM", "as gptj, queries, values and keys in four chunks",
+  return usual_family("codegen", "CodeGenForCausalLM", to_say("as gptj, queries, values and keys in four chunks"),
                       &codegen_keys, &codegen_names);
 }
 

@@ -1,6 +1,7 @@
 // Cohere Command-R (Cohere, 2024): attention and MLP in parallel behind one norm without bias, adjacent pairs rotated,
 // logits multiplied; norms of queries and keys with gains of every head, where the file says so.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -26,7 +27,7 @@ void cohere_keys(ConfigMap& keys, ModelConfig& c) {
 Family cohere_family();  // declared with all others in family.cpp
 Family cohere_family() {
   return usual_family("cohere", "CohereForCausalLM",
-                      "attention and MLP in parallel behind one norm, adjacent rotary pairs, logits scaled",
+                      to_say("attention and MLP in parallel behind one norm, adjacent rotary pairs, logits scaled"),
                       &cohere_keys, &usual_names);
 }
 

@@ -2,6 +2,7 @@
 // token, and positions turn a part of queries and keys that is apart; behind the first layers each token passes through
 // a few of many MLPs, chosen among all or among those of the groups with the best ones.
 
+#include "core/base/words.h"
 #include "core/model/families/deepseek.h"
 #include "core/model/families/usual.h"
 
@@ -35,7 +36,7 @@ Family deepseek_v2_family();  // declared with all others in family.cpp
 Family deepseek_v2_family() {
   return usual_family(
       "deepseek_v2", "DeepseekV2ForCausalLM",
-      "keys and values of a latent, positions on a part of each head, each token through a few of many MLPs",
+      to_say("keys and values of a latent, positions on a part of each head, each token through a few of many MLPs"),
       &deepseek_v2_keys, &deepseek_names);
 }
 

@@ -1,6 +1,7 @@
 // DeepSeek V3 (DeepSeek-AI, DeepSeek-V3 Technical Report, 2024): attention as in V2; which pairs turn is told. Experts
 // are chosen by sigmoids with a correction that their weights do not have.
 
+#include "core/base/words.h"
 #include "core/model/families/deepseek.h"
 #include "core/model/families/usual.h"
 
@@ -27,7 +28,7 @@ Family deepseek_v3_family();  // declared with all others in family.cpp
 Family deepseek_v3_family() {
   return usual_family(
       "deepseek_v3", "DeepseekV3ForCausalLM",
-      "keys and values of a latent, positions on a part of each head, each token through a few of many MLPs",
+      to_say("keys and values of a latent, positions on a part of each head, each token through a few of many MLPs"),
       &deepseek_v3_keys, &deepseek_names);
 }
 

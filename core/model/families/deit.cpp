@@ -2,6 +2,7 @@
 // a second learned token, which a teacher's answers were distilled into. Files for both tokens
 // (…ForImageClassificationWithTeacher) give the mean of what the two say.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 #include "core/model/families/vit.h"
 
@@ -37,7 +38,7 @@ Family deit_family();  // declared with all others in family.cpp
 Family deit_family() {
   Family family =
       usual_family("deit", "DeiTForImageClassification",
-                   "reads pictures: patches behind a CLS and a distillation token", &deit_keys, &deit_names);
+                   to_say("reads pictures: patches behind a CLS and a distillation token"), &deit_keys, &deit_names);
   family.write_config = [](const ModelConfig& config) {
     const bool two = config.vision->class_heads == 2;
     return usual_family("deit", two ? "DeiTForImageClassificationWithTeacher" : "DeiTForImageClassification", "",

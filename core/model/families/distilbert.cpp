@@ -1,5 +1,6 @@
 // DistilBERT (Sanh et al., DistilBERT, a distilled version of BERT, 2019): BERT without segments, half as deep.
 
+#include "core/base/words.h"
 #include "core/model/families/bert.h"
 #include "core/model/families/usual.h"
 
@@ -35,8 +36,8 @@ WeightNames distilbert_names(const ModelConfig&) {
 
 Family distilbert_family();  // declared with all others in family.cpp
 Family distilbert_family() {
-  return usual_family("distilbert", "DistilBertForMaskedLM", "an encoder: BERT without segments", &distilbert_keys,
-                      &distilbert_names);
+  return usual_family("distilbert", "DistilBertForMaskedLM", to_say("an encoder: BERT without segments"),
+                      &distilbert_keys, &distilbert_names);
 }
 
 }  // namespace headscope

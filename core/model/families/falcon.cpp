@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/attention/positions/alibi.h"
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -83,8 +84,8 @@ WeightNames falcon_names(const ModelConfig& c) {
 
 Family falcon_family();  // declared with all others in family.cpp
 Family falcon_family() {
-  return usual_family("falcon", "FalconForCausalLM", "attention and MLP in parallel, rotary, shared keys", &falcon_keys,
-                      &falcon_names);
+  return usual_family("falcon", "FalconForCausalLM", to_say("attention and MLP in parallel, rotary, shared keys"),
+                      &falcon_keys, &falcon_names);
 }
 
 }  // namespace headscope

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 void gemma_stream(ConfigMap& keys, ModelConfig& c) {
@@ -40,8 +42,9 @@ void gemma_keys(ConfigMap& keys, ModelConfig& c) {
 
 Family gemma_family();  // declared with all others in family.cpp
 Family gemma_family() {
-  return usual_family("gemma", "GemmaForCausalLM", "as llama, gains added to 1, embedding times √d_model, gated GELU",
-                      &gemma_keys, &usual_names);
+  return usual_family("gemma", "GemmaForCausalLM",
+                      to_say("as llama, gains added to 1, embedding times √d_model, gated GELU"), &gemma_keys,
+                      &usual_names);
 }
 
 }  // namespace headscope

@@ -1,6 +1,7 @@
 // Gemma 2 (Gemma Team, Gemma 2: Improving Open Language Models at a Practical Size, 2024): Gemma with norms before and
 // behind each part, scores and logits bent by soft caps, and a sliding window in every second layer.
 
+#include "core/base/words.h"
 #include "core/model/families/gemma.h"
 
 namespace headscope {
@@ -32,7 +33,7 @@ WeightNames gemma2_names(const ModelConfig&) {
 Family gemma2_family();  // declared with all others in family.cpp
 Family gemma2_family() {
   return usual_family("gemma2", "Gemma2ForCausalLM",
-                      "norms before and behind, soft caps, every other layer with a window", &gemma2_keys,
+                      to_say("norms before and behind, soft caps, every other layer with a window"), &gemma2_keys,
                       &gemma2_names);
 }
 

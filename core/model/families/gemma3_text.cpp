@@ -1,6 +1,7 @@
 // Gemma 3, text (Gemma Team, Gemma 3 Technical Report, 2025): Gemma 2 with an RMSNorm on queries and keys in place of
 // soft caps, five layers in six with a window and a rotary base of their own.
 
+#include "core/base/words.h"
 #include "core/model/families/gemma.h"
 
 namespace headscope {
@@ -27,7 +28,7 @@ void gemma3_text_keys(ConfigMap& keys, ModelConfig& c) {
 Family gemma3_text_family();  // declared with all others in family.cpp
 Family gemma3_text_family() {
   return usual_family("gemma3_text", "Gemma3ForCausalLM",
-                      "norms before and behind and on queries and keys, five layers in six with a window",
+                      to_say("norms before and behind and on queries and keys, five layers in six with a window"),
                       &gemma3_text_keys, &gemma2_names);
 }
 

@@ -3,6 +3,7 @@
 // c_attn.
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
 #include "core/model/weight_reader.h"
@@ -112,7 +113,7 @@ std::string gpt2_write(const ModelConfig& config) {
 
 Family gpt2_family();  // declared with all others in family.cpp
 Family gpt2_family() {
-  return {"gpt2", "learned positions, LayerNorm, GELU", &gpt2_config, &gpt2_weights, &gpt2_write};
+  return {"gpt2", to_say("learned positions, LayerNorm, GELU"), &gpt2_config, &gpt2_weights, &gpt2_write};
 }
 
 }  // namespace headscope

@@ -1,6 +1,7 @@
 // StarCoder and SantaCoder (Li et al., StarCoder: may the source be with you!, 2023): as GPT-2, with one key head for
 // all queries (Shazeer, Fast Transformer Decoding, 2019).
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -35,7 +36,7 @@ WeightNames gpt_bigcode_names(const ModelConfig&) {
 
 Family gpt_bigcode_family();  // declared with all others in family.cpp
 Family gpt_bigcode_family() {
-  return usual_family("gpt_bigcode", "GPTBigCodeForCausalLM", "as gpt2, one key head for all: StarCoder",
+  return usual_family("gpt_bigcode", "GPTBigCodeForCausalLM", to_say("as gpt2, one key head for all: StarCoder"),
                       &gpt_bigcode_keys, &gpt_bigcode_names);
 }
 

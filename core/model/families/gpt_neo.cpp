@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -40,7 +41,7 @@ WeightNames gpt_neo_names(const ModelConfig&) {
 Family gpt_neo_family();  // declared with all others in family.cpp
 Family gpt_neo_family() {
   return usual_family("gpt_neo", "GPTNeoForCausalLM",
-                      "as gpt2, scores not scaled, every other layer with a window: TinyStories", &gpt_neo_keys,
+                      to_say("as gpt2, scores not scaled, every other layer with a window: TinyStories"), &gpt_neo_keys,
                       &gpt_neo_names);
 }
 

@@ -1,6 +1,7 @@
 // GPT-NeoX (Black et al., GPT-NeoX-20B, 2022) and Pythia (Biderman et al., 2023): attention and MLP read the same
 // stream through a norm each, a quarter of every head is rotated, queries, keys and values are stored head by head.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -37,7 +38,7 @@ WeightNames gpt_neox_names(const ModelConfig&) {
 Family gpt_neox_family();  // declared with all others in family.cpp
 Family gpt_neox_family() {
   return usual_family("gpt_neox", "GPTNeoXForCausalLM",
-                      "attention and MLP in parallel, rotary in part, LayerNorm: Pythia", &gpt_neox_keys,
+                      to_say("attention and MLP in parallel, rotary in part, LayerNorm: Pythia"), &gpt_neox_keys,
                       &gpt_neox_names);
 }
 

@@ -2,6 +2,7 @@
 // takes weight and gives nothing; every second layer has a window; each token passes through a few of many MLPs, whose
 // gates are cut off.
 
+#include "core/base/words.h"
 #include "core/model/expert_keys.h"
 #include "core/model/families/usual.h"
 
@@ -50,8 +51,8 @@ WeightNames gpt_oss_names(const ModelConfig&) {
 Family gpt_oss_family();  // declared with all others in family.cpp
 Family gpt_oss_family() {
   return usual_family("gpt_oss", "GptOssForCausalLM",
-                      "a learned sink in every softmax, windows, each token through a few of many MLPs", &gpt_oss_keys,
-                      &gpt_oss_names);
+                      to_say("a learned sink in every softmax, windows, each token through a few of many MLPs"),
+                      &gpt_oss_keys, &gpt_oss_names);
 }
 
 }  // namespace headscope

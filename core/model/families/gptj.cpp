@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 void gptj_keys(ConfigMap& keys, ModelConfig& c) {
@@ -38,8 +40,9 @@ WeightNames gptj_names(const ModelConfig&) {
 
 Family gptj_family();  // declared with all others in family.cpp
 Family gptj_family() {
-  return usual_family("gptj", "GPTJForCausalLM", "attention and MLP in parallel behind one norm, adjacent rotary pairs",
-                      &gptj_keys, &gptj_names);
+  return usual_family("gptj", "GPTJForCausalLM",
+                      to_say("attention and MLP in parallel behind one norm, adjacent rotary pairs"), &gptj_keys,
+                      &gptj_names);
 }
 
 }  // namespace headscope

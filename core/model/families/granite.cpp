@@ -1,6 +1,7 @@
 // Granite (Granite Team, Granite 3.0 Language Models, 2024): as Llama, with numbers that embeddings, scores, what
 // blocks add, and logits are multiplied by.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -25,7 +26,8 @@ void granite_keys(ConfigMap& keys, ModelConfig& c) {
 
 Family granite_family();  // declared with all others in family.cpp
 Family granite_family() {
-  return usual_family("granite", "GraniteForCausalLM", "as llama, with multipliers", &granite_keys, &usual_names);
+  return usual_family("granite", "GraniteForCausalLM", to_say("as llama, with multipliers"), &granite_keys,
+                      &usual_names);
 }
 
 }  // namespace headscope

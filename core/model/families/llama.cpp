@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/model/config_map.h"
 #include "core/model/family.h"
 #include "core/model/weight_reader.h"
@@ -118,7 +119,7 @@ std::string llama_write(const ModelConfig& config) {
 
 Family llama_family();  // declared with all others in family.cpp
 Family llama_family() {
-  return {"llama", "rotary positions, RMSNorm, grouped queries, gated MLP", &llama_config, &llama_weights,
+  return {"llama", to_say("rotary positions, RMSNorm, grouped queries, gated MLP"), &llama_config, &llama_weights,
           &llama_write};
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 namespace limit = config_limits;
@@ -94,8 +96,8 @@ void channel_keys(ConfigMap& keys, ModelConfig& c) {
 
 Family mamba_family();  // declared with all others in family.cpp
 Family mamba_family() {
-  return usual_family("mamba", "MambaForCausalLM", "no attention: a selective state space of channels", &channel_keys,
-                      &mamba_names);
+  return usual_family("mamba", "MambaForCausalLM", to_say("no attention: a selective state space of channels"),
+                      &channel_keys, &mamba_names);
 }
 
 }  // namespace headscope

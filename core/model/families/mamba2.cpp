@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/words.h"
 #include "core/model/families/mamba.h"
 
 namespace headscope {
@@ -52,8 +53,8 @@ void mamba2_keys(ConfigMap& keys, ModelConfig& c) {
 
 Family mamba2_family();  // declared with all others in family.cpp
 Family mamba2_family() {
-  return usual_family("mamba2", "Mamba2ForCausalLM", "no attention: a selective state space with heads", &mamba2_keys,
-                      &mamba_names);
+  return usual_family("mamba2", "Mamba2ForCausalLM", to_say("no attention: a selective state space with heads"),
+                      &mamba2_keys, &mamba_names);
 }
 
 }  // namespace headscope

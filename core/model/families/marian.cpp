@@ -2,6 +2,7 @@
 // 2020): BART with sinusoids for positions and no norm of the embeddings; source and target may have vocabularies of
 // their own.
 
+#include "core/base/words.h"
 #include "core/model/families/bart.h"
 
 namespace headscope {
@@ -27,8 +28,8 @@ void marian_keys(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder) {
 
 Family marian_family();  // declared with all others in family.cpp
 Family marian_family() {
-  return two_stack_family("marian", "MarianMTModel", "an encoder-decoder: sinusoids, norms of every sum", &marian_keys,
-                          &bart_names);
+  return two_stack_family("marian", "MarianMTModel", to_say("an encoder-decoder: sinusoids, norms of every sum"),
+                          &marian_keys, &bart_names);
 }
 
 }  // namespace headscope

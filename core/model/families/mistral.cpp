@@ -1,5 +1,6 @@
 // Mistral (Jiang et al., Mistral 7B, 2023): as Llama, with a sliding window in every layer where the file names one.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -18,7 +19,8 @@ void mistral_keys(ConfigMap& keys, ModelConfig& c) {
 
 Family mistral_family();  // declared with all others in family.cpp
 Family mistral_family() {
-  return usual_family("mistral", "MistralForCausalLM", "as llama, with a sliding window", &mistral_keys, &usual_names);
+  return usual_family("mistral", "MistralForCausalLM", to_say("as llama, with a sliding window"), &mistral_keys,
+                      &usual_names);
 }
 
 }  // namespace headscope

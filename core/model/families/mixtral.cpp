@@ -1,6 +1,7 @@
 // Mixtral (Jiang et al., Mixtral of Experts, 2024): as Mistral, with eight MLPs in every layer, of which each token
 // passes through two.
 
+#include "core/base/words.h"
 #include "core/model/expert_keys.h"
 #include "core/model/families/usual.h"
 
@@ -34,7 +35,7 @@ WeightNames mixtral_names(const ModelConfig&) {
 
 Family mixtral_family();  // declared with all others in family.cpp
 Family mixtral_family() {
-  return usual_family("mixtral", "MixtralForCausalLM", "as mistral, each token through a few of several MLPs",
+  return usual_family("mixtral", "MixtralForCausalLM", to_say("as mistral, each token through a few of several MLPs"),
                       &mixtral_keys, &mixtral_names);
 }
 

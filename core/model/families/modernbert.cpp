@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -60,7 +61,7 @@ WeightNames modernbert_names(const ModelConfig&) {
 
 Family modernbert_family();  // declared with all others in family.cpp
 Family modernbert_family() {
-  return usual_family("modernbert", "ModernBertForMaskedLM", "an encoder: rotary positions, gated MLP, windows",
+  return usual_family("modernbert", "ModernBertForMaskedLM", to_say("an encoder: rotary positions, gated MLP, windows"),
                       &modernbert_keys, &modernbert_names);
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -81,7 +82,7 @@ WeightNames mpt_names(const ModelConfig&) {
 
 Family mpt_family();  // declared with all others in family.cpp
 Family mpt_family() {
-  return usual_family("mpt", "MptForCausalLM", "ALiBi, no biases, exact GELU", &mpt_keys, &mpt_names);
+  return usual_family("mpt", "MptForCausalLM", to_say("ALiBi, no biases, exact GELU"), &mpt_keys, &mpt_names);
 }
 
 }  // namespace headscope

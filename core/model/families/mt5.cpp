@@ -1,6 +1,7 @@
 // mT5 (Xue et al., mT5: A Massively Multilingual Pre-trained Text-to-Text Transformer, 2021): T5 1.1 with another
 // vocabulary.
 
+#include "core/base/words.h"
 #include "core/model/families/t5.h"
 
 namespace headscope {
@@ -13,7 +14,7 @@ void mt5_keys(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder) {
 
 Family mt5_family();  // declared with all others in family.cpp
 Family mt5_family() {
-  return two_stack_family("mt5", "MT5ForConditionalGeneration", "an encoder-decoder: T5 1.1 in many languages",
+  return two_stack_family("mt5", "MT5ForConditionalGeneration", to_say("an encoder-decoder: T5 1.1 in many languages"),
                           &mt5_keys, &t5_names);
 }
 

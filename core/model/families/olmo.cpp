@@ -1,6 +1,7 @@
 // OLMo (Groeneveld et al., OLMo: Accelerating the Science of Language Models, 2024): as Llama, with LayerNorms that
 // have no weights, and queries, keys and values cut off where the file says so.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -21,7 +22,7 @@ void olmo_keys(ConfigMap& keys, ModelConfig& c) {
 Family olmo_family();  // declared with all others in family.cpp
 Family olmo_family() {
   return usual_family("olmo", "OlmoForCausalLM",
-                      "as llama, LayerNorm without weights, queries, keys and values clipped", &olmo_keys,
+                      to_say("as llama, LayerNorm without weights, queries, keys and values clipped"), &olmo_keys,
                       &usual_names);
 }
 

@@ -3,6 +3,8 @@
 
 #include "core/model/families/olmo2.h"
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 void olmo2_like(ConfigMap& keys, ModelConfig& c) {
@@ -32,7 +34,7 @@ void olmo2_keys(ConfigMap& keys, ModelConfig& c) {
 Family olmo2_family();  // declared with all others in family.cpp
 Family olmo2_family() {
   return usual_family("olmo2", "Olmo2ForCausalLM",
-                      "norms behind attention and MLP, queries and keys normalised over all heads", &olmo2_keys,
+                      to_say("norms behind attention and MLP, queries and keys normalised over all heads"), &olmo2_keys,
                       &olmo2_names);
 }
 

@@ -1,5 +1,6 @@
 // OLMo 3 (OLMo Team, 2025): OLMo 2 with a sliding window in three layers of four.
 
+#include "core/base/words.h"
 #include "core/model/families/olmo2.h"
 
 namespace headscope {
@@ -17,7 +18,7 @@ void olmo3_keys(ConfigMap& keys, ModelConfig& c) {
 
 Family olmo3_family();  // declared with all others in family.cpp
 Family olmo3_family() {
-  return usual_family("olmo3", "Olmo3ForCausalLM", "as olmo2, three layers in four with a window", &olmo3_keys,
+  return usual_family("olmo3", "Olmo3ForCausalLM", to_say("as olmo2, three layers in four with a window"), &olmo3_keys,
                       &olmo2_names);
 }
 

@@ -2,6 +2,7 @@
 // token, and all its keys, normalised together, and many small MLPs in every layer, of which each token passes through
 // a few.
 
+#include "core/base/words.h"
 #include "core/model/expert_keys.h"
 #include "core/model/families/usual.h"
 
@@ -24,9 +25,10 @@ void olmoe_keys(ConfigMap& keys, ModelConfig& c) {
 
 Family olmoe_family();  // declared with all others in family.cpp
 Family olmoe_family() {
-  return usual_family("olmoe", "OlmoeForCausalLM",
-                      "as llama, queries and keys normalised over all heads, each token through a few of many MLPs",
-                      &olmoe_keys, &usual_names);
+  return usual_family(
+      "olmoe", "OlmoeForCausalLM",
+      to_say("as llama, queries and keys normalised over all heads, each token through a few of many MLPs"),
+      &olmoe_keys, &usual_names);
 }
 
 }  // namespace headscope

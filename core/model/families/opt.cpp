@@ -1,6 +1,7 @@
 // OPT (Zhang et al., OPT: Open Pre-trained Transformer Language Models, 2022): as GPT-2 with ReLU; the table of
 // positions begins two rows before position 0. OPT 350M: norms of every sum, and embeddings narrower than the stream.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -46,7 +47,7 @@ WeightNames opt_names(const ModelConfig&) {
 
 Family opt_family();  // declared with all others in family.cpp
 Family opt_family() {
-  return usual_family("opt", "OPTForCausalLM", "learned positions from row 2, ReLU", &opt_keys, &opt_names);
+  return usual_family("opt", "OPTForCausalLM", to_say("learned positions from row 2, ReLU"), &opt_keys, &opt_names);
 }
 
 }  // namespace headscope

@@ -1,6 +1,7 @@
 // Phi 1.5 and 2 (Li et al., Textbooks Are All You Need II, 2023): attention and MLP read the same norm, half of every
 // head is rotated, everything has a bias, the unembedding too.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -34,7 +35,7 @@ WeightNames phi_names(const ModelConfig&) {
 
 Family phi_family();  // declared with all others in family.cpp
 Family phi_family() {
-  return usual_family("phi", "PhiForCausalLM", "attention and MLP in parallel behind one norm, rotary in part",
+  return usual_family("phi", "PhiForCausalLM", to_say("attention and MLP in parallel behind one norm, rotary in part"),
                       &phi_keys, &phi_names);
 }
 

@@ -1,6 +1,7 @@
 // Phi 3 (Abdin et al., Phi-3 Technical Report, 2024): as Llama, with one matrix for queries, keys and values and one
 // for both branches of the MLP.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -27,7 +28,7 @@ WeightNames phi3_names(const ModelConfig&) {
 Family phi3_family();  // declared with all others in family.cpp
 Family phi3_family() {
   return usual_family("phi3", "Phi3ForCausalLM",
-                      "as llama, queries, keys and values in one matrix, gate and up in another", &phi3_keys,
+                      to_say("as llama, queries, keys and values in one matrix, gate and up in another"), &phi3_keys,
                       &phi3_names);
 }
 

@@ -1,5 +1,6 @@
 // Qwen 2 and 2.5 (Yang et al., Qwen2 Technical Report, 2024): as Llama, with biases on queries, keys and values alone.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -19,7 +20,7 @@ void qwen2_keys(ConfigMap& keys, ModelConfig& c) {
 
 Family qwen2_family();  // declared with all others in family.cpp
 Family qwen2_family() {
-  return usual_family("qwen2", "Qwen2ForCausalLM", "as llama, biases on queries, keys and values", &qwen2_keys,
+  return usual_family("qwen2", "Qwen2ForCausalLM", to_say("as llama, biases on queries, keys and values"), &qwen2_keys,
                       &usual_names);
 }
 

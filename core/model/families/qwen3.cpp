@@ -1,6 +1,7 @@
 // Qwen 3 (Yang et al., Qwen3 Technical Report, 2025): as Llama, with an RMSNorm on every query and key before they are
 // rotated, and heads of a width of their own.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -21,8 +22,8 @@ void qwen3_keys(ConfigMap& keys, ModelConfig& c) {
 
 Family qwen3_family();  // declared with all others in family.cpp
 Family qwen3_family() {
-  return usual_family("qwen3", "Qwen3ForCausalLM", "as llama, queries and keys normalised head by head", &qwen3_keys,
-                      &usual_names);
+  return usual_family("qwen3", "Qwen3ForCausalLM", to_say("as llama, queries and keys normalised head by head"),
+                      &qwen3_keys, &usual_names);
 }
 
 }  // namespace headscope

@@ -1,6 +1,7 @@
 // Qwen 3 with experts (Yang et al., Qwen3 Technical Report, 2025): as Qwen 3, with many small MLPs in the layers that
 // the file does not except, of which each token passes through a few.
 
+#include "core/base/words.h"
 #include "core/model/expert_keys.h"
 #include "core/model/families/usual.h"
 
@@ -29,7 +30,7 @@ void qwen3_moe_keys(ConfigMap& keys, ModelConfig& c) {
 
 Family qwen3_moe_family();  // declared with all others in family.cpp
 Family qwen3_moe_family() {
-  return usual_family("qwen3_moe", "Qwen3MoeForCausalLM", "as qwen3, each token through a few of many MLPs",
+  return usual_family("qwen3_moe", "Qwen3MoeForCausalLM", to_say("as qwen3, each token through a few of many MLPs"),
                       &qwen3_moe_keys, &usual_names);
 }
 

@@ -1,6 +1,7 @@
 // RoBERTa (Liu et al., RoBERTa: A Robustly Optimized BERT Pretraining Approach, 2019): BERT whose table of positions
 // begins behind the row of the padding token, and whose layer before the logits has a name and a GELU of its own.
 
+#include "core/base/words.h"
 #include "core/model/families/bert.h"
 #include "core/model/families/usual.h"
 
@@ -31,7 +32,7 @@ WeightNames roberta_names(const ModelConfig&) {
 
 Family roberta_family();  // declared with all others in family.cpp
 Family roberta_family() {
-  return usual_family("roberta", "RobertaForMaskedLM", "an encoder: BERT with positions behind the padding's",
+  return usual_family("roberta", "RobertaForMaskedLM", to_say("an encoder: BERT with positions behind the padding's"),
                       &roberta_keys, &roberta_names);
 }
 

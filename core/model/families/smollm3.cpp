@@ -1,6 +1,7 @@
 // SmolLM3 (Bakouch et al., SmolLM3, 2025): as Llama, with layers that are not rotated (Yang et al., RoPE to NoPE and
 // Back Again, 2025): every fourth, or as the file says.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -27,8 +28,8 @@ void smollm3_keys(ConfigMap& keys, ModelConfig& c) {
 
 Family smollm3_family();  // declared with all others in family.cpp
 Family smollm3_family() {
-  return usual_family("smollm3", "SmolLM3ForCausalLM", "as llama, every fourth layer without positions", &smollm3_keys,
-                      &usual_names);
+  return usual_family("smollm3", "SmolLM3ForCausalLM", to_say("as llama, every fourth layer without positions"),
+                      &smollm3_keys, &usual_names);
 }
 
 }  // namespace headscope

@@ -2,6 +2,7 @@
 // biases on queries, keys and values where the file says so;
 // norms of queries and keys with gains of every head likewise (12B).
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -38,8 +39,8 @@ WeightNames stablelm_names(const ModelConfig&) {
 Family stablelm_family();  // declared with all others in family.cpp
 Family stablelm_family() {
   return usual_family("stablelm", "StableLmForCausalLM",
-                      "LayerNorm, rotary in part, gated MLP, biases on queries, keys and values", &stablelm_keys,
-                      &stablelm_names);
+                      to_say("LayerNorm, rotary in part, gated MLP, biases on queries, keys and values"),
+                      &stablelm_keys, &stablelm_names);
 }
 
 }  // namespace headscope

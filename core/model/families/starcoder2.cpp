@@ -1,6 +1,7 @@
 // StarCoder 2 (Lozhkov et al., StarCoder 2 and The Stack v2, 2024): LayerNorms, rotary positions, grouped queries,
 // biases, an MLP without gate, and a sliding window where the file names one.
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -30,7 +31,7 @@ WeightNames starcoder2_names(const ModelConfig&) {
 
 Family starcoder2_family();  // declared with all others in family.cpp
 Family starcoder2_family() {
-  return usual_family("starcoder2", "Starcoder2ForCausalLM", "LayerNorm, rotary, grouped queries, biases",
+  return usual_family("starcoder2", "Starcoder2ForCausalLM", to_say("LayerNorm, rotary, grouped queries, biases"),
                       &starcoder2_keys, &starcoder2_names);
 }
 

@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+#include "core/base/words.h"
+
 namespace headscope {
 
 namespace {
@@ -101,7 +103,7 @@ void t5_keys(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder) {
 Family t5_family();  // declared with all others in family.cpp
 Family t5_family() {
   return two_stack_family("t5", "T5ForConditionalGeneration",
-                          "an encoder-decoder: positions by buckets of distances, RMSNorm, no biases", &t5_keys,
+                          to_say("an encoder-decoder: positions by buckets of distances, RMSNorm, no biases"), &t5_keys,
                           &t5_names);
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/model/families/vit.h"
 
+#include "core/base/words.h"
 #include "core/model/families/usual.h"
 
 namespace headscope {
@@ -50,8 +51,8 @@ WeightNames vit_names(const std::string& model) {
 
 Family vit_family();  // declared with all others in family.cpp
 Family vit_family() {
-  return usual_family("vit", "ViTForImageClassification", "reads pictures: patches behind a CLS token", &vit_keys,
-                      [](const ModelConfig&) { return vit_names("vit."); });
+  return usual_family("vit", "ViTForImageClassification", to_say("reads pictures: patches behind a CLS token"),
+                      &vit_keys, [](const ModelConfig&) { return vit_names("vit."); });
 }
 
 }  // namespace headscope
