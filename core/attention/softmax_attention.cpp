@@ -171,17 +171,19 @@ class Pass {
     return std::make_unique<HeadStatsBuilder::Tile>(*nth(stats_, head), tile);
   }
 
-  /// body(head, tile, rows, thread) for every tile of rows of every head; the last rows first, since under a causal
-  /// mask they are the longest, and short tasks at the end balance the threads.
+  /// body(head, tile, rows, thread) for every tile of rows of every head; head by head, so that all threads read the
+  /// same keys and values; the last rows first, since under a causal mask they are the longest, and short tasks at the
+  /// end balance the threads.
   template <class Body>
   void for_each_tile(Body body) {
     const Index step = stats_.empty() ? plain_tile_rows : stats_[0]->tile_rows();
     const int tiles = static_cast<int>((n_query_ + step - 1) / step);
     const int known = stats_.empty() ? 0 : static_cast<int>(stats_[0]->first_row() / step);  // the same in every head
-    backend_.pool().parallel((tiles - known) * static_cast<int>(heads_), [&](int task, int thread) {
+    const int own = tiles - known;
+    backend_.pool().parallel(own * static_cast<int>(heads_), [&](int task, int thread) {
       if (stop_.stop_requested()) return;
-      const int tile = tiles - 1 - task / static_cast<int>(heads_);
-      body(task % heads_, tile, KeyRange{tile * step, std::min(n_query_, (tile + 1) * step)}, thread);
+      const int tile = tiles - 1 - task % own;
+      body(task / own, tile, KeyRange{tile * step, std::min(n_query_, (tile + 1) * step)}, thread);
     });
     if (stop_.stop_requested()) throw Cancelled();
   }
@@ -203,9 +205,9 @@ class Pass {
     const KeyRange hull = hull_of(head, first, count);
     if (hull.size() == 0) return hull;
     const Index panel = panels::width() * d_;
-    panels::multiply(in_.q.data() + first * in_.q.stride(0) + head * in_.q.stride(1), in_.q.stride(0), count, d_,
-                     keys_.data() + kv(head) * keys_.stride(0) + hull.begin / panels::width() * panel, panel,
-                     hull.size(), nth(rules_, head).scale, nullptr, out + hull.begin, stride);
+    panels::multiply_streamed({in_.q.data() + first * in_.q.stride(0) + head * in_.q.stride(1), in_.q.stride(0)}, count,
+                              d_, keys_.data() + kv(head) * keys_.stride(0) + hull.begin / panels::width() * panel,
+                              panel, hull.size(), nth(rules_, head).scale, out + hull.begin, stride);
     const AttentionRule& rule = *nth(rules_, head).rule;
     if (!rule.plain())
       for (Index i = first; i < first + count; ++i) {
@@ -232,10 +234,10 @@ class Pass {
   void mix_block(Index head, Index first, Index count, KeyRange hull, const float* weights, Index stride) {
     const Index known = std::clamp<Index>(in_.known - first, 0, count);
     if (known == count) return;
-    panels::multiply(weights + known * stride + hull.begin, stride, count - known, hull.size(),
-                     values_.data() + kv(head) * values_.stride(0) + hull.begin * panels::width(),
-                     n_key_ * panels::width(), d_value_, 1.0f, nullptr, &out_.z.ref(first + known - in_.known, head, 0),
-                     out_.z.stride(0));
+    panels::multiply_streamed({weights + known * stride + hull.begin, stride}, count - known, hull.size(),
+                              values_.data() + kv(head) * values_.stride(0) + hull.begin * panels::width(),
+                              n_key_ * panels::width(), d_value_, 1.0f, &out_.z.ref(first + known - in_.known, head, 0),
+                              out_.z.stride(0));
   }
 
   /// Lets the tap see `value`; true when it put another tensor in its place.

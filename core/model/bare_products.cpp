@@ -22,10 +22,10 @@ void attention_products(Backend& backend, const ModelDims& d, bool causal, Index
     if (!scores.defined()) scores = backend.empty({block_rows, panels::padded(n)});
     const Index first = (blocks - 1 - task / d.heads) * block_rows, rows = std::min(block_rows, n - first),
                 head = task % d.heads, keys = causal ? first + rows : n;
-    panels::multiply(q.data() + first * q.stride(0) + head * d.d_head, q.stride(0), rows, d.d_head, packed.data(),
-                     panel * d.d_head, keys, 1.0f, nullptr, scores.mutable_data(), scores.stride(0));
-    panels::multiply(scores.data(), scores.stride(0), rows, keys, packed.data(), panel * n, width, 1.0f, nullptr,
-                     const_cast<float*>(out.data()) + first * out.stride(0) + head * width, out.stride(0));
+    panels::multiply_streamed({q.data() + first * q.stride(0) + head * d.d_head, q.stride(0)}, rows, d.d_head,
+                              packed.data(), panel * d.d_head, keys, 1.0f, scores.mutable_data(), scores.stride(0));
+    panels::multiply_streamed({scores.data(), scores.stride(0)}, rows, keys, packed.data(), panel * n, width, 1.0f,
+                              const_cast<float*>(out.data()) + first * out.stride(0) + head * width, out.stride(0));
   });
 }
 

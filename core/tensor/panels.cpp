@@ -43,6 +43,19 @@ HWY_INLINE void Store(V low, V high, V scale, const float* bias, Index columns, 
   for (Index j = 0; j < columns; ++j) c[j] = row[j];
 }
 
+/// One row of one panel of a sum that goes on.
+HWY_INLINE void Load(const float* from, Index columns, V* low, V* high) {
+  const D d;
+  const Index lanes = static_cast<Index>(hn::Lanes(d));
+  HWY_ALIGN float row[2 * HWY_MAX_BYTES / sizeof(float)] = {};
+  if (columns < 2 * lanes) {
+    for (Index j = 0; j < columns; ++j) row[j] = from[j];
+    from = row;
+  }
+  *low = hn::LoadU(d, from);
+  *high = hn::LoadU(d, from + lanes);
+}
+
 // What is read next is asked for once for so many numbers of depth.
 constexpr Index kGroup = 4;
 
@@ -55,6 +68,14 @@ HWY_NOINLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index step,
   const Index lanes = static_cast<Index>(hn::Lanes(d));
   HWY_ALIGN float total[R][2 * HWY_MAX_BYTES / sizeof(float)];
   V low[R], high[R];
+  if (addend.goes_on) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      Load(addend.data + r * addend.stride, tail, &low[r], &high[r]);
+      hn::Store(low[r], d, total[r]);
+      hn::Store(high[r], d, total[r] + lanes);
+    }
+  }
   Fetch fetch = all;
   for (Index from = 0; from == 0 || from < depth; from += chunk) {  // without depth the sums are 0
 #pragma GCC unroll 8
@@ -76,7 +97,7 @@ HWY_NOINLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index step,
         }
       }
     }
-    if (from > 0) {
+    if (from > 0 || addend.goes_on) {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         low[r] = hn::Add(low[r], hn::Load(d, total[r]));
@@ -93,9 +114,10 @@ HWY_NOINLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index step,
   }
   all = fetch;
   const V s = hn::Set(d, scale);
+  const bool adds = addend.data && !addend.goes_on;
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
-    Store(low[r], high[r], s, addend.data ? addend.data + r * addend.stride : nullptr, tail, c + r * c_stride);
+    Store(low[r], high[r], s, adds ? addend.data + r * addend.stride : nullptr, tail, c + r * c_stride);
 }
 
 /// Block for a number of rows that is known only now.
@@ -221,7 +243,7 @@ void Multiply(const Rows& left, Index rows, Index depth, const float* b, Index p
   for (Index j = 0; j < columns; j += panel, b += panel_stride) {
     const Index tail = HWY_MIN(panel, columns - j);
     const auto added = [&](Index row) {
-      return addend.data ? Addend{addend.data + row * addend.stride + j, addend.stride} : Addend{};
+      return addend.data ? Addend{addend.data + row * addend.stride + j, addend.stride, addend.goes_on} : Addend{};
     };
     Index r = 0;
     for (Index block = 0; block < blocks; ++block) {
@@ -354,6 +376,24 @@ void pack(const Tensor& matrix, float* out) {
 void multiply(const Rows& a, Index rows, Index depth, const float* b, Index panel_stride, Index columns, float scale,
               const Addend& addend, float* c, Index c_stride, const Ahead& ahead) {
   HWY_DYNAMIC_DISPATCH(Multiply)(a, rows, depth, b, panel_stride, columns, scale, addend, c, c_stride, ahead);
+}
+
+void multiply_streamed(const Rows& a, Index rows, Index depth, const float* b, Index panel_stride, Index columns,
+                       float scale, float* c, Index c_stride) {
+  // One row reads B once anyway. A few panels' depth fits the nearest cache as it is; of longer ones so much, 16 KB.
+  constexpr Index shallow = 256, part = 128;
+  if (rows == 1) return multiply(a, rows, depth, b, panel_stride, columns, scale, {}, c, c_stride);
+  const Index panel = width(), deep = depth <= shallow ? std::max<Index>(depth, 1) : part;
+  for (Index k = 0; k == 0 || k < depth; k += deep)
+    for (Index j = 0; j < columns; j += panel) {
+      const Index down = std::min(deep, depth - k);
+      const float* const from = b + j / panel * panel_stride + k * panel;
+      const bool last = j + panel >= columns;  // then the first columns come, of what lies deeper
+      const Index coming = last ? std::clamp<Index>(depth - k - deep, 0, deep) : down;
+      multiply({a.data + k * a.step, a.stride, a.step}, rows, down, from, panel_stride, std::min(panel, columns - j),
+               k + deep < depth ? 1.0f : scale, k > 0 ? Addend{c + j, c_stride, true} : Addend{}, c + j, c_stride,
+               coming > 0 ? Ahead::of(last ? b + (k + deep) * panel : from + panel_stride, coming * panel) : Ahead{});
+    }
 }
 
 }  // namespace headscope::panels

@@ -35,10 +35,12 @@ struct Rows {
 };
 
 /// What is added to a product: element (r, j) at data + r · stride + j. A bias has stride 0; with c's own data and
-/// stride the product is added to what c holds. Null data adds nothing.
+/// stride the product is added to what c holds. Null data adds nothing. `goes_on`: it is the sum of what lies before in
+/// depth, whole chunks, and the product has the bits of one that was never cut; for two rows or more.
 struct Addend {
   const float* data = nullptr;
   Index stride = 0;
+  bool goes_on = false;
 };
 
 /// c (rows, columns) = scale · a (rows, depth) · B + addend.
@@ -46,7 +48,12 @@ struct Addend {
 /// used, more when a range of its depth is). `columns` need not be whole panels: nothing beyond is written.
 void multiply(const Rows& a, Index rows, Index depth, const float* b, Index panel_stride, Index columns, float scale,
               const Addend& addend, float* c, Index c_stride, const Ahead& ahead = {});
-/// The same for a left matrix of unit inner stride, and a bias (columns) that may be null.
+/// The same, without an addend and to the same bits, of a B that lies in memory or a far cache: all rows are multiplied
+/// with what fits a core's nearest cache while the next is asked for, so that B is read once and not once for every few
+/// rows.
+void multiply_streamed(const Rows& a, Index rows, Index depth, const float* b, Index panel_stride, Index columns,
+                       float scale, float* c, Index c_stride);
+/// multiply() for a left matrix of unit inner stride, and a bias (columns) that may be null.
 inline void multiply(const float* a, Index a_stride, Index rows, Index depth, const float* b, Index panel_stride,
                      Index columns, float scale, const float* bias, float* c, Index c_stride) {
   multiply(Rows{a, a_stride}, rows, depth, b, panel_stride, columns, scale, Addend{bias}, c, c_stride);

@@ -17,6 +17,7 @@
 #include "core/generate/generation.h"
 #include "core/run/pass_memory.h"
 #include "core/trace/capture.h"
+#include "core/trace/row_kernels.h"
 #include "tests/bench/random_model.h"
 #include "tests/bench/timing.h"
 
@@ -167,6 +168,38 @@ void bundled_change(benchmark::State& state) {
   edited_beside_whole(state, loaded, request, [](int i) { return warmer(0, i); });
 }
 
+/// 32,768 tokens, 4 layers of 8 heads, every map factored, beside the same arithmetic alone: the products, and the
+/// exponentials of the softmax of numbers that stay in a cache.
+void long_text(benchmark::State& state) {
+  const int n = static_cast<int>(state.range(0)), layers = 4, heads = 8;
+  const auto model = bench::random_gpt2(layers, heads, 512, 1000, n, backend());
+  std::vector<std::int32_t> tokens;
+  for (int i = 0; i < n; ++i) tokens.push_back(static_cast<std::int32_t>(std::int64_t{i} * 7919 % 1000));
+  const TokenLinks links = TokenLinks::of(tokens);
+  const Ctx ctx{backend()};
+  std::vector<double> pass, products, exponentials;
+  for (auto _ : state) {
+    pass.push_back(seconds([&] {
+      model->forward(ctx, tokens, nullptr, {MapStorage::factored, &links, nullptr}, false);
+    }));
+    state.SetIterationTime(pass.back());
+    products.push_back(seconds([&] { model->bare_products(backend(), n, 1); }));
+    exponentials.push_back(seconds([&] {
+      backend().pool().parallel(layers * heads, [&](int, int) {
+        std::vector<float> row(1024);
+        for (double done = 0; done < 0.5 * n * n; done += static_cast<double>(row.size())) {
+          std::ranges::fill(row, -1.0f);
+          benchmark::DoNotOptimize(row_kernels::exponentiate(row.data(), static_cast<Index>(row.size()), 0.0f).rest);
+        }
+      });
+    }));
+  }
+  state.counters["pass_s"] = median(pass);
+  state.counters["products_s"] = median(products);
+  state.counters["exponentials_s"] = median(exponentials);
+  state.counters["ratio"] = median(pass) / (median(products) + median(exponentials));
+}
+
 void gpt2_124m_factored(benchmark::State& state) {
   forward(state, gpt2_124m(), MapStorage::factored);
 }
@@ -183,6 +216,7 @@ BENCHMARK(bundled_change)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(edit_in_the_middle)->Arg(32)->Arg(64)->Arg(256)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);
 BENCHMARK(edit_in_the_middle_124m)->Arg(32)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);
 BENCHMARK(weight_in_the_middle_124m)->Arg(32)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);
+BENCHMARK(long_text)->Arg(8192)->Arg(32768)->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK(tiny_dense)->Arg(16)->Arg(64)->Arg(256)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(gpt2_124m_dense)
     ->Arg(16)
