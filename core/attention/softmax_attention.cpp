@@ -19,6 +19,8 @@ namespace {
 
 constexpr Index block_rows = 16;  // whose scores over 1,024 keys fill 64 KB
 constexpr Index plain_tile_rows = 64;
+// So few rows read the values where they lie: packing them would take longer than the product.
+constexpr Index few_rows = 4;
 
 /// One text's attention in one layer: the products by blocks of rows, shared by the fused pass and the staged one.
 class Pass {
@@ -36,23 +38,27 @@ class Pass {
         n_key_(in.k.dim(0)),
         d_(in.q.dim(2)),
         d_value_(in.v.dim(2)),
-        stride_(panels::padded(n_key_)) {
+        stride_(panels::padded(n_key_)),
+        values_in_place_(n_query_ - in.known <= few_rows && d_value_ % panels::width() == 0 && in.v.stride(2) == 1) {
     assert(in.q.stride(2) == 1 && heads_ % kv_heads_ == 0 && in.k.dim(2) == d_ && in.v.dim(0) == n_key_ &&
            in.v.dim(1) == kv_heads_);
     out_.z = std::move(z);
-    keys_ = backend.empty({kv_heads_, panels::packed_size(d_, n_key_)});
-    values_ = backend.empty({kv_heads_, panels::packed_size(n_key_, d_value_)});
-    if (in.storage != MapStorage::none) stats_.resize(static_cast<std::size_t>(heads_));
+    const Index key_packs = in.key_panels ? 0 : kv_heads_, packs = key_packs + (values_in_place_ ? 0 : kv_heads_);
+    if (in.key_panels)
+      in.key_panels->put(in.k, in.room, backend.pool());
+    else
+      keys_ = backend.empty({kv_heads_, panels::packed_size(d_, n_key_)});
+    if (!values_in_place_) values_ = backend.empty({kv_heads_, panels::packed_size(n_key_, d_value_)});
+    if (in.storage != MapStorage::none && (in.statistics || in.storage == MapStorage::factored))
+      stats_.resize(static_cast<std::size_t>(heads_));
     if (in.storage == MapStorage::dense || staged || keep) weights_ = backend_.empty({heads_, n_query_, n_key_});
-    const int packs = static_cast<int>(2 * kv_heads_);
-    backend.pool().parallel(packs + static_cast<int>(stats_.size()), [&](int task, int) {
-      const Index kv = task / 2;
+    backend.pool().parallel(static_cast<int>(packs) + static_cast<int>(stats_.size()), [&](int task, int) {
       if (task >= packs)
         new_stats(task - packs, true, staged ? Tensor() : kept(task - packs));
-      else if (task % 2 == 0)
-        panels::pack(in.k.select(1, kv).transpose(0, 1), &keys_.ref(kv, 0));
+      else if (task < key_packs)
+        panels::pack(in.k.select(1, task).transpose(0, 1), &keys_.ref(task, 0));
       else
-        panels::pack(in.v.select(1, kv), &values_.ref(kv, 0));
+        panels::pack(in.v.select(1, task - key_packs), &values_.ref(task - key_packs, 0));
     });
   }
 
@@ -206,8 +212,8 @@ class Pass {
     if (hull.size() == 0) return hull;
     const Index panel = panels::width() * d_;
     panels::multiply_streamed({in_.q.data() + first * in_.q.stride(0) + head * in_.q.stride(1), in_.q.stride(0)}, count,
-                              d_, keys_.data() + kv(head) * keys_.stride(0) + hull.begin / panels::width() * panel,
-                              panel, hull.size(), nth(rules_, head).scale, out + hull.begin, stride);
+                              d_, keys_of(kv(head)) + hull.begin / panels::width() * panel, panel, hull.size(),
+                              nth(rules_, head).scale, out + hull.begin, stride);
     const AttentionRule& rule = *nth(rules_, head).rule;
     if (!rule.plain())
       for (Index i = first; i < first + count; ++i) {
@@ -234,6 +240,13 @@ class Pass {
   void mix_block(Index head, Index first, Index count, KeyRange hull, const float* weights, Index stride) {
     const Index known = std::clamp<Index>(in_.known - first, 0, count);
     if (known == count) return;
+    if (values_in_place_) {
+      const float* const values = in_.v.data() + kv(head) * in_.v.stride(1) + hull.begin * in_.v.stride(0);
+      for (Index r = known; r < count; ++r)
+        panels::multiply_in_place(weights + r * stride + hull.begin, hull.size(), values, in_.v.stride(0), d_value_,
+                                  &out_.z.ref(first + r - in_.known, head, 0));
+      return;
+    }
     panels::multiply_streamed({weights + known * stride + hull.begin, stride}, count - known, hull.size(),
                               values_.data() + kv(head) * values_.stride(0) + hull.begin * panels::width(),
                               n_key_ * panels::width(), d_value_, 1.0f, &out_.z.ref(first + known - in_.known, head, 0),
@@ -268,8 +281,9 @@ class Pass {
 
   void make_maps(bool edited) {
     if (in_.storage == MapStorage::none) return;
-    std::vector<std::shared_ptr<const HeadStats>> stats(static_cast<std::size_t>(heads_));
-    backend_.pool().parallel(static_cast<int>(heads_),
+    static const auto nothing = std::make_shared<const HeadStats>();
+    std::vector<std::shared_ptr<const HeadStats>> stats(static_cast<std::size_t>(heads_), nothing);
+    backend_.pool().parallel(static_cast<int>(stats_.size()),
                              [&](int head, int) { nth(stats, head) = nth(stats_, head)->finish(); });
     for (Index head = 0; head < heads_; ++head) {
       const AttentionMap::Place place{in_.layer,
@@ -300,14 +314,18 @@ class Pass {
   KeyRange visible(Index head, Index query) const { return nth(rules_, head).rule->keys(in_.offset + query, n_key_); }
   float sink(Index head, Index query) const { return nth(rules_, head).rule->sink(in_.offset + query); }
   Index kv(Index head) const { return head / (heads_ / kv_heads_); }
+  const float* keys_of(Index kv_head) const {
+    return in_.key_panels ? in_.key_panels->of(kv_head) : keys_.data() + kv_head * keys_.stride(0);
+  }
 
   const AttentionInput& in_;
   Backend& backend_;
   std::stop_token stop_;
   const std::span<const HeadRule> rules_;  // per head
   const Index heads_, kv_heads_, n_query_, n_key_, d_, d_value_, stride_;
-  Tensor keys_;     // (kv_head, panels of kᵀ)
-  Tensor values_;   // (kv_head, panels of v)
+  const bool values_in_place_;
+  Tensor keys_;     // (kv_head, panels of kᵀ) where nobody keeps them
+  Tensor values_;   // (kv_head, panels of v), unless in place
   Tensor weights_;  // (head, query, key) when stored
   std::vector<std::unique_ptr<HeadStatsBuilder>> stats_;
   AttentionOutput out_;

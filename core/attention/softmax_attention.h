@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/tensor/backend.h"
+#include "core/tensor/growing_panels.h"
 #include "core/trace/attention_map.h"
 #include "core/trace/capture.h"
 #include "core/trace/tap.h"
@@ -39,8 +40,12 @@ struct AttentionInput {
   Index known = 0;
   std::span<const AttentionMap> before = {};
   bool goes_on = false;  ///< maps are kept so that a later pass can go on from them
+  /// Of k, kept by who keeps k from pass to pass, so that only what is new is packed; may be null.
+  GrowingPanels* key_panels = nullptr;
+  Index room = 0;  ///< so many keys there may be in the end, for key_panels
   int layer = 0;
   MapStorage storage = MapStorage::none;  ///< none, dense or factored
+  bool statistics = true;                 ///< of maps; without them dense maps have weights alone (MapRequest)
   const TokenLinks* links = nullptr;      ///< of the whole text; may be null
   float entropy_price = 0;  ///< with a tape: what a nat of one row's entropy, without its first key, adds to
                             ///< the number that is differentiated

@@ -127,6 +127,7 @@ void Generator::read_newest(const Ctx& ctx, std::span<const std::int32_t> prefix
   Ctx own{ctx.backend, interventions.empty() ? ctx.tap : &chain, ctx.stop, ctx.progress};
   MapRequest maps;
   if (rows_) maps.storage = MapStorage::dense;
+  maps.statistics = false;
   std::optional<CrossPass> crossing;
   if (two) {
     crossing.emplace(edits_of(like_.edits, Stack::cross), scene, model_.model->info().cross->dims, source_, nullptr);

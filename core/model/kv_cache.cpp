@@ -49,7 +49,10 @@ CachedNumbers state_numbers(const ModelConfig& c) {
 }
 
 KvCache::KvCache(const ModelDims& dims, int capacity, bool queries)
-    : source_(static_cast<std::size_t>(dims.layers)), capacity_(capacity) {
+    : panels_(static_cast<std::size_t>(dims.layers)),
+      source_panels_(static_cast<std::size_t>(dims.layers)),
+      source_(static_cast<std::size_t>(dims.layers)),
+      capacity_(capacity) {
   if (dims.state_space()) held_.resize(static_cast<std::size_t>(dims.layers));
   for (Held& each : held_)
     each.taken = {Tensor::uninitialized({capacity, dims.convolved}),
@@ -68,6 +71,8 @@ std::size_t KvCache::bytes() const {
   std::size_t total = 0;
   for (const std::vector<GrowingRows>* const rows : {&k_, &v_, &q_})
     for (const GrowingRows& each : *rows) total += each.bytes();
+  for (const std::vector<GrowingPanels>* const panels : {&panels_, &source_panels_})
+    for (const GrowingPanels& each : *panels) total += each.bytes();
   for (const Both& each : source_)
     if (each.k.defined()) total += each.k.bytes() + each.v.bytes();
   for (const Held& each : held_) {
@@ -113,6 +118,7 @@ KvCache KvCache::copy() const {
 
 KvCache::Both KvCache::append(int layer, const Tensor& k, const Tensor& v, Backend& backend) {
   assert(length_ + k.dim(0) <= capacity_);
+  nth(panels_, layer).forget(length_);
   return {nth(k_, layer).put(length_, k, capacity_, backend), nth(v_, layer).put(length_, v, capacity_, backend)};
 }
 

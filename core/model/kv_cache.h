@@ -2,7 +2,8 @@
 // Keys (rotated) and values of the tokens already read, per layer, so that the next token costs one row instead of a
 // whole pass (Pope et al., Efficiently Scaling Transformer Inference, 2022). One per running text; not thread-safe.
 // Memory: layers · capacity · kv_heads · (d_head + d_value) · 4 bytes, allocated at once. Of a model with latents too,
-// whose own cache could be smaller: what an edit made of a key or a value has to stay.
+// whose own cache could be smaller: what an edit made of a key or a value has to stay. Where this machine computes
+// attention, keys stand here once more as its products read them (growing_panels.h): d_head numbers a key more.
 //
 // A layer of a state space keeps the state behind the last token, (lanes, d_state, width of a lane), however long the
 // text is. Besides, for going back and for maps of earlier keys, what each token gave it: rows before and behind the
@@ -15,6 +16,7 @@
 
 #include "core/model/config.h"
 #include "core/tensor/backend.h"
+#include "core/tensor/growing_panels.h"
 #include "core/tensor/growing_rows.h"
 #include "core/tensor/tensor.h"
 #include "core/trace/capture.h"
@@ -61,6 +63,11 @@ class KvCache {
     Tensor k, v;
   };
   Both append(int layer, const Tensor& k, const Tensor& v, Backend& backend);
+  /// Of a layer's keys, for softmax_attention(), which packs what is new: of those that append() returns, or of a
+  /// source's. What changes here is forgotten there.
+  GrowingPanels& panels(int layer, bool of_source = false) {
+    return (of_source ? source_panels_ : panels_)[static_cast<std::size_t>(layer)];
+  }
   bool keeps_queries() const { return !q_.empty(); }
   /// Likewise, of queries (token, head, d_head). REQUIRES keeps_queries().
   Tensor append_queries(int layer, const Tensor& q, Backend& backend);
@@ -70,6 +77,7 @@ class KvCache {
   }
   void keep_source(int layer, Both keys_and_values) {
     source_[static_cast<std::size_t>(layer)] = std::move(keys_and_values);
+    source_panels_[static_cast<std::size_t>(layer)].forget(0);
   }
   void advance(int tokens);
 
@@ -98,6 +106,7 @@ class KvCache {
     std::vector<State> states;  // of the last two lengths
   };
   std::vector<GrowingRows> k_, v_, q_;  // per layer
+  std::vector<GrowingPanels> panels_, source_panels_;
   std::vector<Both> source_;
   std::vector<Held> held_;  // per layer of a state space
   int length_ = 0, capacity_ = 0, text_ = 0;

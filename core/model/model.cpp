@@ -255,6 +255,7 @@ class Model::Pass {
     const MapRequest& maps = source_ ? source_->maps : maps_;
     AttentionInput in;
     in.storage = storage(maps, layer);
+    in.statistics = maps.statistics;
     if (in.storage == MapStorage::factored &&
         !ctx_.tape) {  // the map shall keep q and k alone, not what they are slices of
       q = b_.packed(q);
@@ -274,6 +275,10 @@ class Model::Pass {
       in.v = all.v;
       if (cache_->keeps_queries())
         if (const Tensor whole = cache_->append_queries(layer, in.q, b_); in.storage != MapStorage::none) in.q = whole;
+    }
+    if (cache_) {
+      in.key_panels = &cache_->panels(layer, source_ != nullptr);
+      in.room = source_ ? in.k.dim(0) : cache_->capacity();
     }
     in.scale = score_scale(c_, layer);
     in.rule = l.rule;

@@ -34,6 +34,8 @@ struct MapRequest {
   int text = 0;                           ///< whose, when a pass reads several; −1 = every one's
   /// Of the pass that filled a cache which keeps queries: maps go on from theirs. May be empty.
   std::span<const AttentionMap> before = {};
+  /// False for who wants weights alone: the statistics of dense maps may then be empty.
+  bool statistics = true;
 };
 
 /// What a decoder's cross-attention reads. Of its own sites only k and v have a row for each token of the source.

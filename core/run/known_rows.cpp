@@ -25,8 +25,9 @@ int room_for(int tokens) {
 
 bool can_hold(const ModelConfig& config, int tokens, std::size_t most_bytes) {
   const ModelDims& d = config.dims;
+  // Keys stand there twice, as they are and in panels.
   const std::size_t numbers =
-      kept_numbers(d).numbers + static_cast<std::size_t>(d.heads) * static_cast<std::size_t>(d.d_head);
+      kept_numbers(d).numbers + static_cast<std::size_t>(d.heads + d.kv_heads) * static_cast<std::size_t>(d.d_head);
   return sizeof(float) * numbers * static_cast<std::size_t>(room_for(tokens)) * static_cast<std::size_t>(d.layers) <=
          most_bytes;
 }

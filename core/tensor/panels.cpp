@@ -1,6 +1,7 @@
 #include "core/tensor/panels.h"
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
 
 // This file is compiled once per instruction set by foreach_target.
@@ -134,7 +135,8 @@ HWY_INLINE void BlockOf(Index rows, Rest&&... rest) {
 /// written out in both: given its body as a function, GCC 12 makes a sixth slower code of it.
 constexpr int kPanels = 4;
 HWY_NOINLINE void OneRow(const float* HWY_RESTRICT a, Index step, Index depth, const float* HWY_RESTRICT b,
-                         Index panel_stride, Index columns, float scale, const float* bias, float* c, Fetch& all) {
+                         Index b_step, Index panel_stride, Index columns, float scale, const float* bias, float* c,
+                         Fetch& all) {
   const D d;
   const Index lanes = static_cast<Index>(hn::Lanes(d));
   V low[kPanels], high[kPanels], low_total[kPanels], high_total[kPanels];
@@ -150,12 +152,12 @@ HWY_NOINLINE void OneRow(const float* HWY_RESTRICT a, Index step, Index depth, c
       Index i = HWY_MIN(kGroup, k);
       k -= i;
 #pragma GCC unroll 1
-      for (; i > 0; --i, a += step, b += 2 * lanes) {
+      for (; i > 0; --i, a += step, b += b_step) {
         const V x = hn::Set(d, *a);
 #pragma GCC unroll 4
         for (int p = 0; p < kPanels; ++p) {
-          low[p] = hn::MulAdd(x, hn::Load(d, b + p * panel_stride), low[p]);
-          high[p] = hn::MulAdd(x, hn::Load(d, b + p * panel_stride + lanes), high[p]);
+          low[p] = hn::MulAdd(x, hn::LoadU(d, b + p * panel_stride), low[p]);
+          high[p] = hn::MulAdd(x, hn::LoadU(d, b + p * panel_stride + lanes), high[p]);
         }
       }
     }
@@ -176,9 +178,9 @@ HWY_NOINLINE void OneRow(const float* HWY_RESTRICT a, Index step, Index depth, c
 /// One row × one panel: the chains of so many chunks at once instead. Same sums, in the same order.
 constexpr int kChunks = 4;
 HWY_NOINLINE void OneRowOfPanel(const float* HWY_RESTRICT a, Index step, Index depth, const float* HWY_RESTRICT b,
-                                Index columns, float scale, const float* bias, float* c, Fetch& all) {
+                                Index b_step, Index columns, float scale, const float* bias, float* c, Fetch& all) {
   const D d;
-  const Index lanes = static_cast<Index>(hn::Lanes(d)), next_a = chunk * step, next_b = chunk * 2 * lanes;
+  const Index lanes = static_cast<Index>(hn::Lanes(d)), next_a = chunk * step, next_b = chunk * b_step;
   V low[kChunks], high[kChunks], low_total = hn::Zero(d), high_total = hn::Zero(d);
   Fetch fetch = all;
   Index from = 0;
@@ -187,13 +189,13 @@ HWY_NOINLINE void OneRowOfPanel(const float* HWY_RESTRICT a, Index step, Index d
     for (int p = 0; p < kChunks; ++p) low[p] = high[p] = hn::Zero(d);
     static_assert(kGroup == kChunks);
 #pragma GCC unroll 1
-    for (Index i = 0; i < chunk; ++i, a += step, b += 2 * lanes) {
+    for (Index i = 0; i < chunk; ++i, a += step, b += b_step) {
       fetch.some();
 #pragma GCC unroll 4
       for (int p = 0; p < kChunks; ++p) {
         const V x = hn::Set(d, a[p * next_a]);
-        low[p] = hn::MulAdd(x, hn::Load(d, b + p * next_b), low[p]);
-        high[p] = hn::MulAdd(x, hn::Load(d, b + p * next_b + lanes), high[p]);
+        low[p] = hn::MulAdd(x, hn::LoadU(d, b + p * next_b), low[p]);
+        high[p] = hn::MulAdd(x, hn::LoadU(d, b + p * next_b + lanes), high[p]);
       }
     }
     a += (kChunks - 1) * next_a;
@@ -208,17 +210,34 @@ HWY_NOINLINE void OneRowOfPanel(const float* HWY_RESTRICT a, Index step, Index d
     low[0] = high[0] = hn::Zero(d);
     const Index end = HWY_MIN(depth, from + chunk);
 #pragma GCC unroll 1
-    for (Index k = from; k < end; ++k, a += step, b += 2 * lanes) {
+    for (Index k = from; k < end; ++k, a += step, b += b_step) {
       if ((k - from) % kGroup == 0) fetch.some();
       const V x = hn::Set(d, *a);
-      low[0] = hn::MulAdd(x, hn::Load(d, b), low[0]);
-      high[0] = hn::MulAdd(x, hn::Load(d, b + lanes), high[0]);
+      low[0] = hn::MulAdd(x, hn::LoadU(d, b), low[0]);
+      high[0] = hn::MulAdd(x, hn::LoadU(d, b + lanes), high[0]);
     }
     low_total = hn::Add(low_total, low[0]);
     high_total = hn::Add(high_total, high[0]);
   }
   all = fetch;
   Store(low_total, high_total, hn::Set(d, scale), bias, HWY_MIN(2 * lanes, columns), c);
+}
+
+void MultiplyRow(const Rows& left, Index depth, const float* b, Index b_step, Index panel_stride, Index columns,
+                 float scale, const float* bias, float* c, Fetch& fetch) {
+  const Index panel = Width();
+  Index j = 0;
+  for (; j + (kPanels - 1) * panel < columns; j += kPanels * panel)
+    OneRow(left.data, left.step, depth, b + j / panel * panel_stride, b_step, panel_stride, columns - j, scale,
+           bias ? bias + j : nullptr, c + j, fetch);
+  for (; j < columns; j += panel)
+    OneRowOfPanel(left.data, left.step, depth, b + j / panel * panel_stride, b_step, columns - j, scale,
+                  bias ? bias + j : nullptr, c + j, fetch);
+}
+
+void MultiplyInPlace(const float* a, Index depth, const float* b, Index b_stride, Index columns, float* c) {
+  Fetch nothing({}, 1);
+  MultiplyRow({a, 0}, depth, b, b_stride, Width(), columns, 1.0f, nullptr, c, nothing);
 }
 
 void Multiply(const Rows& left, Index rows, Index depth, const float* b, Index panel_stride, Index columns, float scale,
@@ -228,15 +247,8 @@ void Multiply(const Rows& left, Index rows, Index depth, const float* b, Index p
   // As even as possible: a block of two or three rows would wait for its own sums.
   const Index blocks = (rows + kRows - 1) / kRows, groups = (depth + kGroup - 1) / kGroup;
   if (rows == 1) {
-    const float* const add = addend.data;
     Fetch fetch(ahead, groups * HWY_MAX(columns / (kPanels * panel), 1));
-    Index j = 0;
-    for (; j + (kPanels - 1) * panel < columns; j += kPanels * panel)
-      OneRow(a, step, depth, b + j / panel * panel_stride, panel_stride, columns - j, scale, add ? add + j : nullptr,
-             c + j, fetch);
-    for (; j < columns; j += panel)
-      OneRowOfPanel(a, step, depth, b + j / panel * panel_stride, columns - j, scale, add ? add + j : nullptr, c + j,
-                    fetch);
+    MultiplyRow(left, depth, b, panel, panel_stride, columns, scale, addend.data, c, fetch);
     return;
   }
   Fetch fetch(ahead, groups * blocks * ((columns + panel - 1) / panel));
@@ -306,6 +318,7 @@ namespace headscope::panels {
 
 HWY_EXPORT(Width);
 HWY_EXPORT(Multiply);
+HWY_EXPORT(MultiplyInPlace);
 HWY_EXPORT(Transpose);
 HWY_EXPORT(CopyRows);
 
@@ -394,6 +407,11 @@ void multiply_streamed(const Rows& a, Index rows, Index depth, const float* b, I
                k + deep < depth ? 1.0f : scale, k > 0 ? Addend{c + j, c_stride, true} : Addend{}, c + j, c_stride,
                coming > 0 ? Ahead::of(last ? b + (k + deep) * panel : from + panel_stride, coming * panel) : Ahead{});
     }
+}
+
+void multiply_in_place(const float* a, Index depth, const float* b, Index b_stride, Index columns, float* c) {
+  assert(columns % width() == 0);
+  HWY_DYNAMIC_DISPATCH(MultiplyInPlace)(a, depth, b, b_stride, columns, c);
 }
 
 }  // namespace headscope::panels

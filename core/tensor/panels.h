@@ -59,4 +59,8 @@ inline void multiply(const float* a, Index a_stride, Index rows, Index depth, co
   multiply(Rows{a, a_stride}, rows, depth, b, panel_stride, columns, scale, Addend{bias}, c, c_stride);
 }
 
+/// c (columns) = a (depth) · B, one row times a matrix where it lies: row k of B begins at b + k · b_stride. The bits
+/// of the product with its panels. REQUIRES whole panels of columns.
+void multiply_in_place(const float* a, Index depth, const float* b, Index b_stride, Index columns, float* c);
+
 }  // namespace headscope::panels

@@ -10,6 +10,7 @@
 #include "core/attention/attention_kernel.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
+#include "core/tensor/panels.h"
 #include "core/tensor/tape.h"
 #include "tests/support/largest_difference.h"
 #include "tests/support/random_tensor.h"
@@ -198,6 +199,39 @@ TEST_CASE("the threads have no say in the result") {
   for (std::size_t h = 0; h < 4; ++h) {
     CHECK(a.maps[h].stats().column_mass == b.maps[h].stats().column_mass);
     CHECK(a.maps[h].stats().distance_mass == b.maps[h].stats().distance_mass);
+  }
+}
+
+TEST_CASE(
+    "a few rows behind others have a whole pass's bits, whoever keeps the panels of their keys, for any threads") {
+  // Whole panels of values, which are read where they lie, and others; one chunk of a sum and several.
+  for (const Index d : {Index{24}, panels::width(), 2 * panels::width()}) {
+    CAPTURE(d);
+    AttentionInput whole = random_input(150, 4, 2, d, 0, causal_rule());
+    whole.storage = MapStorage::dense;
+    Backend one(1), three(3);
+    const AttentionOutput all = softmax_attention(whole, one, nullptr, {});
+    GrowingPanels kept;
+    for (Index begin = 0, rows = 0; begin < 150; begin += rows) {
+      rows = std::min<Index>(150 - begin, begin == 0 ? 60 : 1 + begin % 6);
+      AttentionInput in = whole;
+      in.q = whole.q.slice(0, begin, begin + rows);
+      for (Tensor* x : {&in.k, &in.v}) *x = x->slice(0, 0, begin + rows);
+      in.offset = begin;
+      for (Backend* backend : {&one, &three})
+        for (GrowingPanels* panels : {static_cast<GrowingPanels*>(nullptr), &kept})
+          for (const bool statistics : {true, false}) {
+            in.key_panels = panels;
+            in.room = 100;
+            in.statistics = statistics;
+            const AttentionOutput some = softmax_attention(in, *backend, nullptr, {});
+            REQUIRE(std::ranges::equal(some.z.values(), all.z.slice(0, begin, begin + rows).values()));
+            for (std::size_t head = 0; head < 4; ++head)
+              REQUIRE(largest_difference(some.maps[head].to_dense(),
+                                         all.maps[head].tile({begin, begin + rows}, {0, begin + rows})) == 0);
+            CHECK(some.maps[0].stats().entropy.size() == static_cast<std::size_t>(statistics ? rows : 0));
+          }
+    }
   }
 }
 

@@ -96,6 +96,29 @@ TEST_CASE("generation with a cache equals recomputation, in tokens and logits") 
   }
 }
 
+TEST_CASE("a step's logits and rows have a whole pass's bits, also after the text went back") {
+  for (const char* name : {"gpt2-random", "llama-gqa"}) {
+    CAPTURE(name);
+    Bench bench(name);
+    Generator generator(bench.loaded);
+    std::vector<std::int32_t> text = prompt;
+    for (int i = 0; i < 40; ++i) {
+      if (i == 20) {
+        text.resize(9);
+        text.push_back(11);
+      }
+      const auto step = generator.step(bench.ctx, text, 0, {{.temperature = 0}, 1});
+      const auto trace = bench.whole({}, text);
+      const Index last = trace->logits.dim(0) - 1;
+      CHECK(largest_difference(step->logits, trace->logits.select(0, last)) == 0);
+      for (std::size_t map = 0; map < trace->maps.size(); ++map)
+        CHECK(largest_difference(step->rows.select(0, static_cast<Index>(map)),
+                                 trace->maps[map].tile({last, last + 1}, {0, last + 1}).select(0, 0)) == 0);
+      text.push_back(i % 3 == 0 ? 17 : step->token);
+    }
+  }
+}
+
 TEST_CASE("the same seed writes the same text, another seed another one") {
   Bench bench("gpt2-random");
   const Generator::Choice hot{{.temperature = 2}, 1};

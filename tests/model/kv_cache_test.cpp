@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "core/tensor/panels.h"
+
 namespace headscope {
 namespace {
 
@@ -62,6 +64,42 @@ TEST_CASE("a copy of a cache grows by itself") {
   CHECK(mine.k.at(2, 0, 0) == 2.0f);
   CHECK(its.k.at(2, 0, 0) == 3.0f);
   CHECK(its.k.at(1, 0, 0) == 1.0f);
+}
+
+TEST_CASE("panels of keys follow what a cache holds: cut back, written again after a pass that was stopped, copied") {
+  Backend backend;
+  KvCache cache(dims(), 8);
+  // Key `key` of head 1: panels of few rows are one.
+  const auto at = [](KvCache& of, Index key, Index i) { return of.panels(0).of(1)[i * panels::width() + key]; };
+  const auto put = [&](KvCache& into, Index count, float value) {
+    into.panels(0).put(into.append(0, rows(count, value), rows(count, -value), backend).k, 8, backend.pool());
+  };
+  CHECK(cache.bytes() == 2 * 8 * 2 * 2 * 4 * sizeof(float));  // no panels before somebody asks for them
+  put(cache, 3, 1);
+  cache.advance(3);
+  CHECK(cache.bytes() > 2 * 8 * 2 * 2 * 4 * sizeof(float));
+  put(cache, 2, 2);  // of a pass that is stopped
+  put(cache, 1, 3);
+  cache.advance(1);
+  CHECK(at(cache, 2, 3) == 1.0f);
+  CHECK(at(cache, 3, 3) == 3.0f);
+  KvCache copy = cache.copy();
+  cache.truncate(1);
+  put(cache, 2, 4);
+  CHECK(at(cache, 0, 0) == 1.0f);
+  CHECK(at(cache, 1, 0) == 4.0f);
+  CHECK(at(cache, 2, 0) == 4.0f);
+  put(copy, 1, 5);
+  CHECK(at(copy, 2, 0) == 1.0f);
+  CHECK(at(copy, 3, 0) == 3.0f);
+  CHECK(at(copy, 4, 0) == 5.0f);
+
+  cache.keep_source(0, {rows(2, 6), rows(2, 6)});
+  cache.panels(0, true).put(cache.source(0)->k, 2, backend.pool());
+  cache.keep_source(0, {rows(2, 7), rows(2, 7)});
+  cache.panels(0, true).put(cache.source(0)->k, 2, backend.pool());
+  CHECK(cache.panels(0, true).of(0)[1] == 7.0f);
+  CHECK(at(cache, 1, 0) == 4.0f);  // those of the text are others
 }
 
 }  // namespace

@@ -156,4 +156,23 @@ TEST_CASE("an element of a panel product has the same bits whatever rows it is c
   CHECK(std::ranges::equal(together.values(), alone.values()));
 }
 
+TEST_CASE("a row times a matrix where it lies has the bits of the product with its panels") {
+  for (const Index panels : {1, 2, 4, 7})
+    for (const Index depth : {0, 1, 31, 33, 128, 300}) {
+      const Index columns = panels * panels::width(), stride = columns + 5;
+      CAPTURE(columns);
+      CAPTURE(depth);
+      const Tensor
+          x = random_tensor({std::max<Index>(depth, 1)}, 1),
+          w = random_tensor({std::max<Index>(depth, 1), stride}, 2).slice(0, 0, depth).slice(1, 3, 3 + columns);
+      Tensor packed = Tensor::uninitialized({panels::packed_size(depth, columns)}), a = unwritten(1, columns),
+             b = unwritten(1, columns);
+      panels::pack(w, packed.mutable_data());
+      panels::multiply(x.data(), 0, 1, depth, packed.data(), depth * panels::width(), columns, 1.0f, nullptr,
+                       a.mutable_data(), columns);
+      panels::multiply_in_place(x.data(), depth, w.data(), stride, columns, b.mutable_data());
+      CHECK(std::ranges::equal(a.values(), b.values()));
+    }
+}
+
 }  // namespace headscope::matrix_test
