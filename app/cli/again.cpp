@@ -227,6 +227,7 @@ void capture_again(Console& console, const fs::path& file, const fs::path& out) 
   std::error_code failed;
   if (!out.empty() && fs::equivalent(file, out, failed))
     throw Error("-o", "another file than the one that is made again", file.string(), "it would be lost");
+  if (!out.empty()) expect_writable(out);
   std::optional<DraftFile> draft;
   if (out.empty()) draft.emplace(file.extension().string());
   const fs::path target = draft ? draft->path() : fs::absolute(out);
@@ -252,6 +253,7 @@ void draw_again(Console& console, const fs::path& picture, const fs::path& out) 
     throw UsageError(fmt::format("-o: expected a file ending in .png, .svg, .pdf or .csv, found \"{}\"", out.string()));
   if (!asked_alone(console, picture.string(), out.string()))
     throw UsageError("--again draws what the file says: of render's options only -o goes with it");
+  if (!out.empty()) expect_writable(out);
   const PictureRecipe recipe = read_picture_recipe(picture);
   if (!recipe.page.empty() && !recipe.picture && !recipe.shown)
     throw Error(

@@ -14,6 +14,7 @@
 #include "app/state/film.h"
 #include "app/state/picture_recipe.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "viz/export/recipe_note.h"
 
 namespace headscope::cli {
@@ -94,6 +95,7 @@ void animate(Console& console, const AnimateOptions& options) {
   if (std::ranges::find(command, "-") != command.end())
     throw UsageError("standard input can be read once; give the text as --text or --file");
   const std::vector<std::string> values = values_of(options);
+  if (!series) expect_writable(options.out);
 
   const PictureRecipe recipe = recipe_of(console, options.out);
   const bool quiet = console.quiet;

@@ -11,6 +11,7 @@
 #include "app/cli/report.h"
 #include "app/cli/table_text.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/io/trace_file.h"
 
 namespace headscope::cli {
@@ -76,6 +77,7 @@ void check(const CaptureOptions& options) {
     if (name != "all" && !parse_site_kind(name))
       throw UsageError(fmt::format("--sites: no site is called \"{}\"; capture --list-sites names them", name));
   if (!options.budget.empty()) parse_bytes(options.budget);
+  expect_writable(options.out);
 }
 
 void capture(Console& console, const CaptureOptions& options) {

@@ -177,6 +177,7 @@ std::unique_ptr<CorpusRun> begin(Console& console, const CorpusOptions& options)
   if (!drawn && options.inputs.empty())
     throw UsageError("files or folders to read are required, or --stories, --translations or --shapes");
   if (options.resume && options.out.empty()) throw UsageError("--resume goes on with the file of -o, which is missing");
+  if (!options.out.empty()) expect_writable(options.out);
   Input input;
   input.model = options.model;
   const fs::path folder = input.model_folder();

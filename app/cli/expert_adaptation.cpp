@@ -153,6 +153,7 @@ Report adaptation_report(const SelfAdaptation& of) {
 void learn_tasks(Console& console, const TaskOptions& options, const std::string& file) {
   const SelfAdaptationAsked asked = options.request();
   if (asked.search.samples < asked.search.elites) throw UsageError("--elites are some of the --samples");
+  if (!file.empty()) expect_writable(file);
   const LoadedModel loaded = load_model(asked.model, console.backend());
   SelfAdaptationRun learning(loaded, asked);
   const bool whole = go_through(console, learning, "steps");
@@ -208,6 +209,7 @@ void choose_expert(Console& console, const ChooseOptions& options) {
   std::error_code failed;
   if (!options.out.empty() && std::filesystem::equivalent(options.out, options.experts, failed))
     throw UsageError("-o: another file than --experts, which would be lost");
+  if (!options.out.empty()) expect_writable(options.out);
   const ExpertSet set = expert_set_from_json(read_file(options.experts), options.experts);
   const Opened opened = open_input(console, options.input, {.maps = MapStorage::none});
   const RunRequest& request = *options.input.asked->request;

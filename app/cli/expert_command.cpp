@@ -27,6 +27,7 @@ struct ExpertOptions {
 };
 
 void learn_expert(Console& console, const ExpertOptions& options) {
+  if (!options.out.empty()) expect_writable(options.out);
   const Opened opened = open_input(console, options.input, {.maps = MapStorage::none});
   const RunRequest& request = *options.input.asked->request;
   const ModelConfig& config = opened.loaded.model->config();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/file.h"
 #include "core/base/version.h"
 #include "viz/export/pango_text.h"
 
@@ -25,6 +26,7 @@ void PictureOutput::add_to(Command& command, const std::string& meaning) {
 void PictureOutput::check() const {
   if (wanted() && kind_of_file(out).value_or(FileKind::csv) == FileKind::csv)
     throw UsageError(fmt::format("-o: expected a file ending in .png, .svg or .pdf, found \"{}\"", out));
+  if (wanted()) expect_writable(out);
 }
 
 void PictureOutput::write(Console& console, const std::function<Scene(const Style&)>& picture, const Input* input,

@@ -31,7 +31,8 @@ struct PictureOutput {
 
   void add_to(Command& command, const std::string& meaning);
   bool wanted() const { return !out.empty(); }
-  /// Throws UsageError on a file that is no picture; before the work, so that a typo costs nothing.
+  /// Throws UsageError on a file that is no picture, Error on one that cannot be written; before the work, so that a
+  /// typo costs nothing.
   void check() const;
   /// Where it is wanted; says what was written. `input`, `model_note`: as of recipe_of(), note_of(). Throws Error from
   /// the file system.

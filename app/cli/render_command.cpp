@@ -146,6 +146,7 @@ void render(Console& console, const RenderOptions& options) {
   std::vector<HeadId> heads;
   for (const std::string& each : options.heads) heads.push_back(parse_head(each));
   check(options, heads);
+  if (!options.out.empty()) expect_writable(options.out);
   CaptureSpec capture{.all_logits = false};
   if (options.steps || options.split) capture.maps = MapStorage::factored;
   Opened opened = open_input(console, options.input, capture);

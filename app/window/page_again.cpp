@@ -17,6 +17,7 @@
 #include "app/window/pages.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/file.h"
 #include "core/base/standard_streams.h"
 #include "core/base/version.h"
 
@@ -160,6 +161,7 @@ PictureRecipe prepare_page_again(AppOptions& options) {
   if (options.out.empty() || (film ? !is_film(options.out) : !kind_of_file(options.out)))
     throw OptionError("--out", film ? "a .gif or .apng" : "a .png, .svg, .pdf or .csv",
                       "'" + options.out.string() + "'");
+  expect_writable(options.out);
   const PictureRecipe recipe = read_picture_recipe(file);
   if (recipe.page.empty() || !recipe.session)
     throw Error(where, "a picture of one of the window's pages", "one that the command line draws",

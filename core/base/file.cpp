@@ -104,6 +104,24 @@ fs::path behind_links(const fs::path& path) {
   return at;
 }
 
+/// What a file of the name `path` would take the place of. Throws Error where that is no file.
+struct Target {
+  fs::path path;
+  fs::file_status existing;
+};
+Target target_of(const fs::path& path) {
+  std::error_code failure;
+  Target of{behind_links(path), {}};  // a rename would replace the link by a file
+  if (of.path.filename().empty())
+    throw Error(path.string(), "the name of a file to write", "a folder or a broken link");
+  of.existing = fs::status(of.path, failure);
+  // Renaming over a device or pipe would destroy it.
+  if (fs::exists(of.existing) && !fs::is_regular_file(of.existing))
+    throw Error(path.string(), "the name of a file to write",
+                fs::is_directory(of.existing) ? "a folder" : "a pipe or device");
+  return of;
+}
+
 /// A name beside `target` that no other file, process or thread uses; created empty.
 fs::path create_beside(const fs::path& target) {
   static std::atomic<unsigned> counter{0};
@@ -190,16 +208,13 @@ std::string read_input(const fs::path& path, std::size_t limit) {
   return read_whole(file, status(file, path), path, limit);
 }
 
+void expect_writable(const fs::path& path) {
+  const Remover made(create_beside(target_of(path).path));
+}
+
 void write_file_atomically(const fs::path& path, const std::function<void(std::ostream&)>& write) {
   std::error_code failure;
-  const fs::path target = behind_links(path);  // a rename would replace the link by a file
-  if (target.filename().empty()) throw Error(path.string(), "the name of a file to write", "a folder or a broken link");
-  const fs::file_status existing = fs::status(target, failure);
-  // Renaming over a device or pipe would destroy it.
-  if (fs::exists(existing) && !fs::is_regular_file(existing))
-    throw Error(path.string(), "the name of a file to write",
-                fs::is_directory(existing) ? "a folder" : "a pipe or device");
-
+  const auto [target, existing] = target_of(path);
   Remover part(create_beside(target));
   if (fs::exists(existing)) fs::permissions(part.path, existing.permissions(), failure);
   errno = 0;

@@ -48,5 +48,9 @@ std::string read_input(const std::filesystem::path& path, std::size_t limit);
 /// On any failure the temporary file is removed and Error is thrown.
 void write_file_atomically(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
+/// Asked before what takes long: throws the Error that write_file_atomically() would, where no file of that name can be
+/// made (its folder is missing or may not be written to, it is a folder itself, a pipe or a device). Leaves all as it
+/// is.
+void expect_writable(const std::filesystem::path& path);
 
 }  // namespace headscope

@@ -16,6 +16,9 @@ void expert_keys(ConfigMap& keys, ModelConfig& c, const ExpertKeys& names) {
       keys.reading() && !names.count_too.empty() && !keys.json().has(names.count) && keys.json().has(names.count_too);
   const auto usual = [](int number) { return number > 0 ? std::optional(number) : std::nullopt; };
   keys.integer(other ? names.count_too : names.count, e.count, 1, most_experts, usual(names.usual_count));
+  if (keys.reading() && !other && !names.count_too.empty() && keys.json().has(names.count_too))  // both may be told
+    if (const int too = keys.json().integer(names.count_too, 1, most_experts); too != e.count)
+      throw keys.json().error(names.count_too, fmt::format("{} as {}", e.count, names.count), std::to_string(too));
   keys.integer(names.per_token, e.per_token, 1, most_experts, usual(names.usual_per_token));
   if (names.width.empty())
     e.width = c.dims.d_mlp;

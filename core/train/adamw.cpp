@@ -56,17 +56,17 @@ double OptimizerSettings::entropy_price_at(std::int64_t step) const {
   return attention_entropy * std::max(risen, 0.0);
 }
 
-void OptimizerSettings::check() const {
-  const auto require = [](bool good, const char* name, const char* expected, double found) {
-    if (!good) throw Error(fmt::format("optimizer: {}", name), expected, fmt::format("{}", found));
+void OptimizerSettings::check(const std::string& where) const {
+  const auto require = [&](bool good, const char* name, const char* expected, double found) {
+    if (!good) throw Error(fmt::format("{}: {}", where, name), expected, fmt::format("{}", found));
   };
-  require(learning_rate >= 0 && learning_rate < 1e3, "learning_rate", "a number in 0…1000", learning_rate);
-  require(final_learning_rate >= 0 && final_learning_rate < 1e3, "final_learning_rate", "a number in 0…1000",
+  require(learning_rate >= 0 && learning_rate < 1e3, "learning_rate", "a number in [0, 1000)", learning_rate);
+  require(final_learning_rate >= 0 && final_learning_rate < 1e3, "final_learning_rate", "a number in [0, 1000)",
           final_learning_rate);
   require(beta1 >= 0 && beta1 < 1, "beta1", "a number in [0, 1)", beta1);
   require(beta2 >= 0 && beta2 < 1, "beta2", "a number in [0, 1)", beta2);
   require(epsilon > 0 && epsilon < 1, "epsilon", "a number in (0, 1)", epsilon);
-  require(weight_decay >= 0 && weight_decay < 1e3, "weight_decay", "a number in 0…1000", weight_decay);
+  require(weight_decay >= 0 && weight_decay < 1e3, "weight_decay", "a number in [0, 1000)", weight_decay);
   require(clip_norm >= 0 && std::isfinite(clip_norm), "clip_norm", "0 or a positive number", clip_norm);
   require(attention_entropy >= 0 && attention_entropy <= 10, "attention_entropy", "a number in 0…10",
           attention_entropy);

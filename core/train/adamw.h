@@ -39,8 +39,9 @@ struct OptimizerSettings {
   double rate_at(std::int64_t step) const;
   /// What a nat of mean attention entropy costs in step `step`.
   double entropy_price_at(std::int64_t step) const;
-  /// Throws Error naming the setting that makes no sense (negative, NaN, a beta of 1, a warm-up beyond the schedule).
-  void check() const;
+  /// Throws Error naming the setting, as one of `where`, that makes no sense (negative, NaN, a beta of 1, a warm-up
+  /// beyond the schedule).
+  void check(const std::string& where = "optimizer") const;
 };
 
 class AdamW {

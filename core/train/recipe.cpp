@@ -147,6 +147,12 @@ void check_heads(const ModelShape& model, const std::string& shape) {
     throw Error(shape + ": kv_heads",
                 fmt::format("{}, as many as heads: {} has no grouped queries", model.heads, model.family),
                 fmt::format("{}", model.kv_heads));
+  if (model.heads % model.kv_heads != 0)
+    throw Error(shape + ": kv_heads", fmt::format("a divisor of the {} heads", model.heads),
+                fmt::format("{}", model.kv_heads));
+  if (model.rotary() && model.head_width() % 2 != 0)
+    throw Error(shape + ": d_head", "an even number of dimensions, since rotary positions turn pairs",
+                fmt::format("{}{}", model.head_width(), model.d_head == 0 ? ", which is width / heads" : ""));
 }
 
 }  // namespace
@@ -229,7 +235,7 @@ void Recipe::check(const std::string& where) const {
   check_range(evaluate_rows, 1, 1 << 16, training + ": evaluate_rows");
   check_range(checkpoint_every, 1, 1 << 24, training + ": checkpoint_every");
   check_range(optimizer.warmup_steps, 0, steps, training + ": warmup_steps");
-  optimizer.check();
+  optimizer.check(training);
 }
 
 Recipe parse_recipe(std::string_view text, const std::string& where) {

@@ -2,15 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <bit>
-#include <cmath>
-#include <set>
-#include <thread>
 
-#include "app/state/exports.h"
-#include "core/base/error.h"
-#include "core/base/file.h"
 #include "core/edits/mask_edit.h"
 #include "core/tensor/backend.h"
 #include "tests/app/explorer_controller.h"
@@ -20,7 +13,6 @@ namespace headscope::explorer_test {
 using testing::Controller;
 using testing::example;
 using testing::reference;
-using testing::scratch_dir;
 using testing::source_dir;
 using testing::story;
 
@@ -324,178 +316,6 @@ TEST_CASE("an empty text has nothing to show, and typing again brings everything
   controller.settle();
   CHECK(controller.results().run);
   CHECK(controller.results().detail);
-}
-
-TEST_CASE(
-    "an export writes the bytes that rendering the same picture writes, and says so; a view that is none says why") {
-  const auto folder = scratch_dir("export");
-  Controller controller;
-  export_view(controller.explorer.jobs, controller.explorer.state(), controller.explorer.results(),
-              {folder / "nothing.png"});
-  CHECK(controller.message() == "There is nothing to export yet.");
-  controller.explorer.run.open_model(reference("gpt2-random"));
-  controller.explorer.editor.set_text("to be or not to be");
-  controller.explorer.editor.select({1, 2});
-  controller.settle();
-  controller.explorer.editor.pin(5, 3);
-  controller.explorer.editor.view().scale = Scale::log;
-  for (const char* name : {"view.svg", "view.png", "view.csv"}) {
-    export_view(controller.explorer.jobs, controller.explorer.state(), controller.explorer.results(),
-                {folder / name, 96});
-    controller.settle();
-    CHECK(controller.message().find(std::string("Written: ") + (folder / name).string()) == 0);
-    PictureRequest same;
-    same.heads = {{1, 2}};
-    same.scaling.scale = Scale::log;
-    same.query = 5;
-    same.key = 3;
-    const auto direct = folder / ("direct" + std::filesystem::path(name).extension().string());
-    export_picture(*controller.results().run->trace, same, "print", direct, {{}, {}, 96.0});
-    CHECK(read_file(folder / name) == read_file(direct));
-  }
-  controller.explorer.editor.view().head_view = HeadView::arcs;
-  export_view(controller.explorer.jobs, controller.explorer.state(), controller.explorer.results(),
-              {folder / "arcs.svg"});
-  controller.settle();
-  controller.explorer.editor.view().head_view = HeadView::row;
-  controller.explorer.editor.view().scale = Scale::per_row;
-  controller.explorer.editor.pin(std::nullopt);
-  export_view(controller.explorer.jobs, controller.explorer.state(), controller.explorer.results(),
-              {folder / "row.svg", 96, false});
-  controller.settle();
-  export_view(controller.explorer.jobs, controller.explorer.state(), controller.explorer.results(),
-              {folder / "all.svg", 96, true, true});
-  controller.settle();
-  for (const char* name : {"arcs.svg", "row.svg", "all.svg"}) {
-    CHECK(read_file(folder / name).find("<svg") != std::string::npos);
-    CHECK(read_file(folder / name) != read_file(folder / "view.svg"));
-  }
-  for (const char* bad : {"view.jpg", "no/such/folder/view.png"}) {
-    export_view(controller.explorer.jobs, controller.explorer.state(), controller.explorer.results(), {folder / bad});
-    controller.settle();
-    CHECK(controller.explorer.jobs.message()->level == Message::Level::error);
-    CHECK(controller.message().find("view.") != std::string::npos);
-  }
-  controller.explorer.editor.pin(6);
-  for (const HeadView view : {HeadView::steps, HeadView::qk}) {
-    controller.explorer.editor.view().head_view = view;
-    const auto file = folder / (std::string(name(view)) + ".svg");
-    export_view(controller.explorer.jobs, controller.explorer.state(), controller.explorer.results(), {file});
-    controller.settle();
-    CHECK(controller.message().find("Written: " + file.string()) == 0);
-    CHECK(read_file(file).find("<svg") != std::string::npos);
-  }
-  controller.explorer.editor.view().head_view = HeadView::map;
-  controller.explorer.editor.view().scale = Scale::linear;
-  std::set<std::string> seen;
-  for (const FirstToken mode : {FirstToken::show, FirstToken::hide, FirstToken::renormalize}) {
-    controller.explorer.editor.view().first_token = mode;
-    export_view(controller.explorer.jobs, controller.explorer.state(), controller.explorer.results(),
-                {folder / "first.svg"});
-    controller.settle();
-    seen.insert(read_file(folder / "first.svg"));
-  }
-  CHECK(seen.size() == 3);
-}
-
-TEST_CASE("destroying a busy explorer is clean") {
-  for (int i = 0; i < 3; ++i) {
-    Controller controller;
-    controller.explorer.run.open_model(example());
-    controller.explorer.editor.set_text(story);
-    for (int frame = 0; frame < 20 * i; ++frame) controller.explorer.frame(controller.now += 0.01);
-  }
-}
-
-TEST_CASE("stop ends whatever a panel has computed, says what it was, and it runs again when asked") {
-  Controller controller;
-  controller.explorer.run.open_model(example());
-  controller.explorer.editor.set_text(story);
-  controller.settle();
-  std::atomic<int> begun{0}, made{0};
-  std::atomic<bool> quick{false};
-  const auto ask = [&](const char* tag, const char* words) {
-    controller.explorer.jobs.submit({tag, words}, [&](Worker::Job& job) -> Worker::Deliver {
-      ++begun;
-      while (!quick) {
-        if (job.stop.stop_requested()) throw Cancelled();
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-      return [&] { ++made; };
-    });
-  };
-  ask("read.circuits.full", "searching the whole vocabulary");
-  ask("scene.circuits", "drawing");  // waits behind it
-  while (begun == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  CHECK(controller.explorer.jobs.status().doing == "searching the whole vocabulary");
-  CHECK(controller.explorer.jobs.stopped().empty());
-  controller.explorer.jobs.stop();
-  controller.settle();
-  CHECK(made == 0);
-  CHECK(begun == 1);
-  CHECK(controller.explorer.jobs.stopped() == "searching the whole vocabulary and 1 more");
-  CHECK(controller.explorer.jobs.was_stopped("scene.circuits"));
-  CHECK_FALSE(controller.explorer.run.behind());  // the document's own results are there
-
-  quick = true;
-  controller.explorer.run.run_again();
-  controller.settle();
-  CHECK(made == 2);
-  CHECK(controller.explorer.jobs.stopped().empty());
-
-  // Another question of the same tag takes the place of the stopped one; one that is forgotten does not come back.
-  quick = false;
-  ask("read.one", "reading the run");
-  ask("read.two", "reading the run");
-  controller.explorer.jobs.stop();
-  controller.settle();
-  quick = true;
-  ask("read.one", "reading the run");
-  controller.explorer.jobs.forget("read.two");
-  controller.settle();
-  CHECK(made == 3);
-  CHECK(controller.explorer.jobs.stopped().empty());
-  controller.explorer.run.run_again();
-  controller.settle();
-  CHECK(made == 3);
-}
-
-TEST_CASE("what was stopped stays stopped, says so, and runs again when asked") {
-  Controller controller;
-  controller.explorer.run.open_model(example());
-  controller.explorer.editor.set_text(story);
-  controller.settle();
-  CHECK_FALSE(controller.explorer.run.behind());
-  const auto before = controller.results().run;
-
-  controller.explorer.editor.set_text("Mr and Mrs Quill");
-  controller.explorer.frame(controller.now += 0.01);
-  controller.explorer.jobs.stop();
-  controller.settle();
-  CHECK(controller.results().run == before);
-  CHECK(controller.explorer.run.behind());
-  controller.explorer.run.run_again();
-  controller.settle();
-  CHECK_FALSE(controller.explorer.run.behind());
-  CHECK(controller.results().run->trace->text == "Mr and Mrs Quill");
-
-  // Undo goes back to another model; stopped, it is not opened once more by itself.
-  const std::filesystem::path first = controller.document().model;
-  for (const char* other : {"gpt2-random", "llama-gqa"}) {  // two models stay open, a third has to be opened anew
-    controller.explorer.run.open_model(reference(other));
-    controller.settle();
-  }
-  for (int steps = 0; steps < 9 && controller.document().model != first; ++steps) controller.explorer.editor.undo();
-  REQUIRE(controller.document().model == first);
-  controller.explorer.frame(controller.now += 0.01);
-  controller.explorer.jobs.stop();
-  controller.settle();
-  CHECK(controller.results().model_folder != first);
-  CHECK(controller.explorer.run.behind());
-  controller.explorer.run.run_again();
-  controller.settle();
-  CHECK(controller.results().model_folder == first);
-  CHECK_FALSE(controller.explorer.run.behind());
 }
 
 TEST_CASE("losses of another run are none of the run on screen") {

@@ -151,6 +151,34 @@ TEST_CASE("folders, devices and missing folders cannot be written over") {
   CHECK(files_in(folder) == 0);
 }
 
+TEST_CASE("whether a file can be written is told before, as writing would tell it, and nothing is left or changed") {
+  const fs::path folder = testing::scratch_dir("before");
+  put(folder / "real", "old");
+  fs::create_symlink("real", folder / "link");
+  expect_writable(folder / "real");
+  expect_writable(folder / "link");
+  expect_writable(folder / "new");
+  CHECK(read_file(folder / "real") == "old");
+  CHECK(files_in(folder) == 2);
+  for (const fs::path& bad : {folder, folder / "", folder / "no" / "x", fs::path("/dev/null"), folder / "real" / "x"}) {
+    CAPTURE(bad.string());
+    std::string before, then;
+    try {
+      expect_writable(bad);
+    } catch (const Error& error) {
+      before = error.what();
+    }
+    try {
+      write_file_atomically(bad, "x");
+    } catch (const Error& error) {
+      then = error.what();
+    }
+    CHECK(before.starts_with(bad.string() + ": expected "));
+    CHECK(before == then);
+  }
+  CHECK(files_in(folder) == 2);
+}
+
 TEST_CASE("writing through a symbolic link changes what it points at") {
   const fs::path folder = testing::scratch_dir("link");
   put(folder / "real", "old");

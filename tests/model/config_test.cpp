@@ -2,6 +2,7 @@
 #include "core/base/json.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <fstream>
 
@@ -272,6 +273,23 @@ TEST_CASE("the families are a list that a person can read") {
   REQUIRE(families().size() == 50);
   CHECK(families()[0].model_type == "gpt2");
   CHECK(families()[1].model_type == "llama");
+}
+
+TEST_CASE("a count of experts may be told by either name, and by both where they agree") {
+  Json json = Json::parse(read_file(reference("families/qwen3_moe/config.json")));
+  const int count =
+      json.contains("num_experts") ? json["num_experts"].get<int>() : json["num_local_experts"].get<int>();
+  for (const char* key : {"num_experts", "num_local_experts"}) {
+    json.erase("num_experts");
+    json.erase("num_local_experts");
+    json[key] = count;
+    CHECK(load(json).experts.count == count);
+  }
+  json["num_experts"] = json["num_local_experts"] = count;
+  CHECK(load(json).experts.count == count);
+  json["num_local_experts"] = count + 1;
+  CHECK(complaint(json).find(fmt::format("num_local_experts: expected {} as num_experts, found {}", count,
+                                         count + 1)) != std::string::npos);
 }
 
 TEST_CASE("Qwen 2 without a list of kinds has its window from the layer on that it names") {

@@ -96,6 +96,29 @@ TEST_CASE("a correction chooses experts and does not weigh them; groups that are
   check_row(router_weights(c, correction, backend, logits), 0, {0.5, 0, 0, 0.8, 0, 0});
 }
 
+TEST_CASE("sigmoids that are divided by their sum have no weight where all are 0, and less beside DeepSeek's 1e-20") {
+  Backend backend(1);
+  const ExpertConfig c{.count = 3, .per_token = 2, .score = RouterScore::sigmoid, .renormalized = true, .scale = 2.5};
+  // e^-50 = 1.9287e-22: 2.5 · 1.9287e-22 ÷ (2 · 1.9287e-22 + 1e-20)
+  const Tensor logits = Tensor::from({2, 3}, std::vector<float>{-1000, -1000, -1000, -50, -50, -1000});
+  const Tensor weights = router_weights(c, {}, backend, logits);
+  check_row(weights, 0, {0, 0, 0});
+  const double s = std::exp(-50.0), weight = 2.5 * s / (2 * s + 1e-20);
+  CHECK(weight == doctest::Approx(0.046428).epsilon(1e-4));
+  check_row(weights, 1, {weight, weight, 0});
+  // … and what flows back is a number.
+  Tape tape(backend);
+  tape.watch(logits);
+  Tensor taped;
+  {
+    const Backend::Recording recording(backend, &tape);
+    taped = router_weights(c, {}, backend, logits);
+  }
+  tape.backward(taped, Tensor::from({2, 3}, std::vector<float>{1, 2, 3, 1, 2, 3}));
+  const Tensor back = tape.gradient(logits);
+  for (Index e = 0; e < 3; ++e) CHECK(back.at(0, e) == 0);
+}
+
 TEST_CASE("gradients of a router's weights go to the logits as the definition says") {
   const Tensor logits = random({5, 6}, 3);
   for (const RouterScore score : {RouterScore::softmax, RouterScore::softmax_of_chosen, RouterScore::sigmoid})

@@ -98,4 +98,22 @@ TEST_CASE("recipe: every fault names its place") {
   CHECK(fault("").find("valid JSON") != std::string::npos);
 }
 
+TEST_CASE(
+    "recipe: a setting of the optimizer and the shape of heads are told with the file, in the recipe's own words") {
+  CHECK(fault(with("0.003", "1000")) == "r.json: training: learning_rate: expected a number in [0, 1000), found 1000");
+  CHECK(fault(with("0.003", "-1")) == "r.json: training: learning_rate: expected a number in [0, 1000), found -1");
+  CHECK(fault(with("\"width\"", "\"d_head\": 7, \"width\"")) ==
+        "r.json: model: d_head: expected an even number of dimensions, since rotary positions turn pairs, found 7");
+  CHECK(fault(with("\"width\": 64", "\"width\": 24")) ==
+        "r.json: model: d_head: expected an even number of dimensions, since rotary positions turn pairs, found 3, "
+        "which is width / heads");
+  const std::string experts =
+      R"({"name": "a", "task": {"kind": "repeated"}, "model": {"family": "mixtral", "heads": 6, "kv_heads": 4, "width": 48},
+          "training": {"expert_balance": -1}})";
+  CHECK(fault(experts) == "r.json: model: kv_heads: expected a divisor of the 6 heads, found 4");
+  std::string shared = experts;
+  shared.replace(shared.find("\"kv_heads\": 4"), 13, "\"kv_heads\": 3");
+  CHECK(fault(shared) == "r.json: training: expert_balance: expected a number in 0…10, found -1");
+}
+
 }  // namespace headscope::recipe_test
