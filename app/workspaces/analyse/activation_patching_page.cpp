@@ -170,7 +170,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
 
   void prompt(const PageContext& c, PromptEdit& edit, const char* id, std::string& text, int lines = 5,
               const char* hint = to_say("write a prompt")) {
-    const PromptTouch touch = edit.draw(c.ui, id, text, {}, lines, hint);
+    const PromptTouch touch = edit.draw(c.ui, id, text, {}, lines, said(hint));
     if (!touch.changed) return;
     text = edit.text();
     if (align_.by == TextPairing::By::hand) align_ = TextPairing::By::tokens;  // those pairs were of other words

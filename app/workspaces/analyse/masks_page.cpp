@@ -158,7 +158,7 @@ class MaskPage final : public ReadingPage {
       }
       if (touch.hovered)
         tooltip(c.ui, {fmt::format("{}: {}", said_view(form.title), form.form), std::string(said_view(form.meaning)),
-                       say("query i sees key j where {}", form.predicate), std::string(form.source)});
+                       say("query i sees key j where {}", said_view(form.predicate)), std::string(form.source)});
     }
   }
 
