@@ -279,11 +279,9 @@ std::string circuit_note(const ModelConfig& config) {
   if (!config.latent()) return "";
   return say(
       "Keys and values are made of a latent behind a norm{}: with c the normalised latent, a score is q W_UKᵀ cᵀ on "
-      "the {} "
-      "dimensions without positions, which holds for each token alone, as here, and is no one matrix W_Q W_Kᵀ of the "
-      "stream. On the {} that turn, all heads share one key and the score depends on the distance: nothing is said "
-      "there "
-      "for all distances at once.",
+      "the {} dimensions without positions, which holds for each token alone, as here, and is no one matrix W_Q W_Kᵀ "
+      "of the stream. On the {} that turn, all heads share one key and the score depends on the distance: nothing is "
+      "said there for all distances at once.",
       config.dims.q_latent > 0 ? said(", queries of another") : "", config.dims.d_head - config.rotary.width,
       config.rotary.width);
 }

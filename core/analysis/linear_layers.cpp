@@ -185,8 +185,7 @@ std::string LinearLayers::finding(double allowed, const Namer& name) const {
                ? said("Nothing to tell: the text has one token, and no layer has keys to choose between.")
                : said(
                      "Nothing to tell: with every layer linear the model does the same, as where no token sees more "
-                     "than "
-                     "one key.");
+                     "than one key.");
   }
   const char* const what = by_kl ? said("KL of the answer") : said("loss");
   const std::string from_to =

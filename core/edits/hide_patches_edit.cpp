@@ -103,9 +103,8 @@ const EditKind& hide_patches_edit() {
       {"hide patches grey | mean | noise SEED",
        "hide patches",
        to_say("Picture"),
-       to_say("Patches of a picture are taken away before the model sees them: grey (the colour that "
-              "its preparation takes for "
-              "0), the mean of all patches, or noise."),
+       to_say("Patches of a picture are taken away before the model sees them: grey (the colour that its preparation "
+              "takes for 0), the mean of all patches, or noise."),
        HidePatches{},
        false,
        {{EditField::Kind::whole, "SEED", to_say("Seed"), to_say("of the random numbers"), 0, 100, false, {}, "1"}}},

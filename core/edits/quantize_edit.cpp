@@ -122,8 +122,7 @@ const EditKind& quantize_edit() {
        "quantize",
        to_say("Weight matrices"),
        to_say("Weights, or weights and what they multiply, rounded to BITS bits; dimensions that reach APART stay as "
-              "they are "
-              "(LLM.int8())."),
+              "they are (LLM.int8())."),
        Quantize{},
        false,
        {{EditField::Kind::whole, "BITS", to_say("Bits"), to_say("8 is int8; 4 leaves 15 values"), 2, 8},

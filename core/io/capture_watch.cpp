@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/words.h"
 
 namespace headscope {
 
@@ -72,11 +73,11 @@ bool CaptureWatch::look(double now, const std::function<void(const File&, std::s
 std::string capture_words(const Trace& trace) {
   const ModelDims& dims = trace.model.dims;
   const std::size_t keys = trace.tokens.size();
-  std::string words = fmt::format("{} {} × {} {}, ", dims.layers, dims.layers == 1 ? "layer" : "layers", dims.heads,
-                                  dims.heads == 1 ? "head" : "heads");
-  if (trace.between_texts()) return words + fmt::format("{} × {} tokens", trace.query_tokens.size(), keys);
-  if (trace.picture) return words + fmt::format("{} × {} patches", trace.picture->rows, trace.picture->columns);
-  return words + fmt::format("{} {}", keys, keys == 1 ? "token" : "tokens");
+  std::string words = fmt::format("{} {} × {} {}, ", dims.layers, dims.layers == 1 ? said("layer") : said("layers"),
+                                  dims.heads, dims.heads == 1 ? said("head") : said("heads"));
+  if (trace.between_texts()) return words + say("{} × {} tokens", trace.query_tokens.size(), keys);
+  if (trace.picture) return words + say("{} × {} patches", trace.picture->rows, trace.picture->columns);
+  return words + fmt::format("{} {}", keys, keys == 1 ? said("token") : said("tokens"));
 }
 
 }  // namespace headscope

@@ -377,8 +377,7 @@ constexpr Metric table[] = {
                                 next_cells),
     row_of_one_text<fixed_offset>("fixed_offset", to_say("Fixed offset"), "", 1,
                                   to_say("largest mean of p(key = query − d) over distances d other than −1, 0 and 1 "
-                                         "that at least half of the queries "
-                                         "see"),
+                                         "that at least half of the queries see"),
                                   clark, offset_cells, offsets_tried),
     {"fixed_offset_at", to_say("Fixed offset: distance"), to_say("tokens"), -infinity, infinity,
      to_say("the d whose mean weight is largest"), clark, of_one_text<fixed_offset_at>, no_chance, offset_cells, true,
@@ -402,9 +401,9 @@ constexpr Metric table[] = {
     on_columns(row<punctuation>("punctuation", to_say("Punctuation"), "", 1,
                                 to_say("mean of Σ p(punctuation) over queries that see any"), clark, punctuation_cells),
                punctuation_columns),
-    row_of_relation<WordRelation::subject>("verb_to_subject", to_say("Verb → subject"),
-                                           to_say("mean of Σ p(subject) over verbs whose "
-                                                  "subject the rules for English words tell")),
+    row_of_relation<WordRelation::subject>(
+        "verb_to_subject", to_say("Verb → subject"),
+        to_say("mean of Σ p(subject) over verbs whose subject the rules for English words tell")),
     row_of_relation<WordRelation::determiner>("noun_to_determiner", to_say("Noun → determiner"),
                                               to_say("mean of Σ p(its article or the like) over nouns that have one")),
     row_of_relation<WordRelation::adjective>(

@@ -6,6 +6,7 @@
 
 #include "core/edits/edit.h"
 
+#include "core/base/words.h"
 #include "core/edits/text_pairing.h"
 
 namespace headscope {
@@ -55,8 +56,7 @@ std::optional<std::size_t> same_source(const std::vector<Intervention>& edits, c
 }
 
 std::string count_of_pairs(const std::vector<int>& partner) {
-  return fmt::format("{} of {} positions", std::ranges::count_if(partner, [](int p) { return p >= 0; }),
-                     partner.size());
+  return say("{} of {} positions", std::ranges::count_if(partner, [](int p) { return p >= 0; }), partner.size());
 }
 
 std::string stretches_of_pairs(const std::vector<int>& partner) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/nth.h"
+#include "core/base/words.h"
 #include "core/edits/edit.h"
 #include "core/model/weights.h"
 
@@ -97,7 +98,7 @@ std::shared_ptr<const VocabularyUse> vocabulary_use(const LoadedModel& model, co
   use->hidden = normalized.slice(0, n - 1, n).copy();
   if (model.tokenizer && model.tokenizer->vocab_size() >= words)
     for (Index w = 0; w < words; ++w) use->words.push_back(model.tokenizer->token(static_cast<std::int32_t>(w)).label);
-  use->from = fmt::format("{}, mean of its {} next-token distributions on this text", trace->model.name, n);
+  use->from = say("{}, mean of its {} next-token distributions on this text", trace->model.name, n);
   return use;
 }
 

@@ -125,8 +125,7 @@ Mechanism make_cosine() {
       "product is times times";
   m.ours = to_say(
       "τ is learnt for each head in Swin V2, from 1/τ = 10; here it is a slider. The mean of the norms in place of 1 "
-      "is "
-      "ours too, and looks ahead.");
+      "is ours too, and looks ahead.");
   m.parameters = {
       toggle_parameter("query-norm", to_say("Query norm ‖q‖"), to_say("Off: every query gets norm 1, or the mean."),
                        false),

@@ -79,8 +79,7 @@ Mechanism make_cross() {
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return say(
         "The map is {}: a row for each asking token, a column for each of the other sequence; every row sums to 1. "
-        "Here "
-        "{}.",
+        "Here {}.",
         r.facts[0].value, r.facts[2].value);
   };
   return m;

@@ -124,8 +124,7 @@ Mechanism make_delta() {
   m.formula = "Sₜ = γ Sₜ₋₁ + β kₜ (vₜ − γ Sₜ₋₁ᵀ kₜ)ᵀ,   oₜ = Sₜᵀ qₜ";
   m.meaning = to_say(
       "Linear attention piles values up under similar keys. Here the value held under a key is taken out before the "
-      "new "
-      "one goes in, so the state keeps the latest value of each key.");
+      "new one goes in, so the state keeps the latest value of each key.");
   m.keywords = "DeltaNet fast weight gated delta rule associative memory erase write online learning";
   m.parameters = {number_parameter("beta", to_say("Write strength β"),
                                    to_say("1 replaces what is held, 0 writes nothing."), 0, 1, 1),

@@ -161,8 +161,7 @@ Mechanism make_dot_variance() {
   m.formula = to_say("Var(q·k) = d  ⇒  Var(q·k ÷ √d) = 1");
   m.meaning = to_say(
       "A dot product adds d terms, so its variance grows with d. Unscaled, wide heads start almost one-hot, where "
-      "softmax "
-      "has no gradient.");
+      "softmax has no gradient.");
   m.keywords = "scaled histogram variance gradient jacobian sqrt of dot product scaling square root of d why divide";
   m.parameters = {
       whole_parameter("width", to_say("Width d"), to_say("Of the pairs whose variance is taken."), 1, 512, 64, true),
@@ -172,8 +171,7 @@ Mechanism make_dot_variance() {
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return say(
         "Variance of q·k: {}. Gradient of softmax: {}; at d = 512 {}. Divided by √d all widths fall on one curve, and "
-        "a "
-        "row keeps its entropy and its gradient.",
+        "a row keeps its entropy and its gradient.",
         r.facts[0].value, r.facts[2].value, r.facts[3].value);
   };
   return m;

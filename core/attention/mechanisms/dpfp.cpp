@@ -54,8 +54,7 @@ Mechanism make_dpfp() {
   m.formula = "φ(x) = rᵢ · rᵢ₊ₛ,  r = relu([x, −x]),  s = 1 … ν";
   m.meaning = to_say(
       "Products of neighbouring entries of [x, −x], cut at 0: 2dν features without a random number. Most are 0, so "
-      "keys "
-      "of different directions hardly overlap and a state can hold more of them.");
+      "keys of different directions hardly overlap and a state can hold more of them.");
   m.keywords = "deterministic parameter-free projection fast weight programmers capacity Schmidhuber";
   m.parameters = {whole_parameter("nu", to_say("Shifts ν"), to_say("2dν features."), 1, 16, 3), norm_parameter()};
   use_kernel<dpfp_features>(m);

@@ -172,8 +172,7 @@ Mechanism make_gaussian() {
   m.formula = "exp(q·k) = e^(‖q‖²/2) K(q, k) e^(‖k‖²/2),  K = exp(−‖q − k‖²/2)";
   m.meaning = to_say(
       "Softmax compares by distance, and then counts a long key more. Without the bonus each key counts by its "
-      "distance "
-      "from the query alone: the difference is what the lengths of the keys do.");
+      "distance from the query alone: the difference is what the lengths of the keys do.");
   m.keywords =
       "kernel identity exponential kernel RBF radial basis Nadaraya Watson kernel smoother key norm key normalisation "
       "distance attention";

@@ -382,8 +382,7 @@ Mechanism make_hybrid() {
   m.formula = to_say("layers 8k + 7: softmax;  all others: Lightning Attention");
   m.meaning = to_say(
       "A state of fixed size cannot recall everything. One softmax layer in eight gives exact recall back, and the "
-      "cost "
-      "stays near linear. In the model: choose which layers keep softmax.");
+      "cost stays near linear. In the model: choose which layers keep softmax.");
   m.keywords =
       "hybrid attention MiniMax-01 lightning 7:1 architecture softmax layers parameters and FLOPs of a whole model "
       "cost";

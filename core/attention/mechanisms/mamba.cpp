@@ -148,8 +148,7 @@ Mechanism make_mamba() {
   m.formula = "hₜ = exp(Δₜ A) hₜ₋₁ + B̄ₜ xₜ,   B̄ = (exp(Δ A) − 1) ÷ A · B,   yₜ = Cₜ · hₜ";
   m.meaning = to_say(
       "A state space whose step length Δ, input B and output C follow from the token: a long step overwrites the past, "
-      "a "
-      "short one passes the token over. Written out it is an attention matrix that was never computed.");
+      "a short one passes the token over. Written out it is an attention matrix that was never computed.");
   m.keywords = "selective scan SSM S6 hidden attention parallel scan state space model";
   m.ours = to_say(
       "The step follows from the key along a drawn direction, for want of the learnt map of the token; the block's "

@@ -184,8 +184,7 @@ Mechanism make_multi_head() {
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
     return say(
         "{}. Side by side through W_O, or each through its rows and added: the largest difference is {}. {}: more "
-        "heads "
-        "see more places, each with fewer dimensions to tell them apart.",
+        "heads see more places, each with fewer dimensions to tell them apart.",
         r.facts[3].value, r.facts[0].value, r.facts[1].value);
   };
   return m;

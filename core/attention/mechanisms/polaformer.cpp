@@ -183,8 +183,7 @@ Mechanism make_polaformer() {
   m.formula = to_say("same: [q⁺, q⁻]·[k⁺, k⁻]   opposite: [q⁺, q⁻]·[k⁻, k⁺]");
   m.meaning = to_say(
       "ReLU throws negative parts away; here they are kept, in two streams for agreeing and opposing signs, and a "
-      "power "
-      "above 1 brings back the sharpness that exp gave.");
+      "power above 1 brings back the sharpness that exp gave.");
   m.keywords = "polarity aware negative power learnable powers per channel learnt fit";
   const auto one_power = [](const MechanismValues& v, const MechanismShape&) { return !learns(v); };
   m.parameters = {

@@ -199,8 +199,7 @@ Mechanism make_projections() {
   m.note = [](const MechanismInput& in, const MechanismValues&, const MechanismResult& r) -> std::string {
     return say(
         "X Xᵀ is symmetric (asymmetry {}), its diagonal the largest of its row in {}. With {} W_Q and W_K the "
-        "asymmetry "
-        "is {}, and the diagonal is the largest in {}.",
+        "asymmetry is {}, and the diagonal is the largest in {}.",
         r.facts[0].value, r.facts[2].value, in.projections ? said("the head's own") : said("drawn"), r.facts[1].value,
         r.facts[3].value);
   };

@@ -156,8 +156,7 @@ Mechanism make_residual_highway() {
   m.formula = to_say("x ← f(x)   against   x ← x + f(x),  f(x) = relu(W x)");
   m.meaning = to_say(
       "A ReLU halves the squares of what passes it, so dozens of layers in a row leave no gradient at the bottom. "
-      "Adding "
-      "the input back gives the gradient a way past every layer; norms keep its size in hand.");
+      "Adding the input back gives the gradient a way past every layer; norms keep its size in hand.");
   m.keywords =
       "residual connection skip connection vanishing gradient exploding gradient ResNet ReLU halves layer norm "
       "pre-norm "

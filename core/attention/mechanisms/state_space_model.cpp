@@ -171,8 +171,7 @@ Mechanism make_state_space() {
   m.formula = "xₜ = Ā xₜ₋₁ + B̄ uₜ,  yₜ = C xₜ   =   y = K ∗ u";
   m.meaning = to_say(
       "A linear system carries a state from token to token. Unrolled it is one fixed kernel, computed at once by "
-      "Fourier "
-      "transforms; the tokens themselves have no say in it.");
+      "Fourier transforms; the tokens themselves have no say in it.");
   m.keywords =
       "SSM S4 HiPPO Legendre convolution FFT kernel impulse discretization zero-order hold long memory structured "
       "state space";
@@ -201,8 +200,7 @@ Mechanism make_state_space() {
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult&) -> std::string {
     return said(
         "Every row of the weights is the same kernel, shifted: what is remembered depends on how long ago it was, "
-        "never on what "
-        "it was.");
+        "never on what it was.");
   };
   m.needs_causal = true;
   return m;

@@ -354,14 +354,12 @@ std::string note_on_titans(const MechanismInput&, const MechanismValues& v, cons
       case TitansForm::context:
         return said(
                    "The output is gated, number by number: no weights give it. Those shown are of y, with what came by "
-                   "way "
-                   "of memory.") +
+                   "way of memory.") +
                persistent;
       case TitansForm::gate:
         return said(
                    "The output is gated, number by number: no weights give it. Those shown are attention's own; memory "
-                   "can "
-                   "only hold back or let through what the window holds.") +
+                   "can only hold back or let through what the window holds.") +
                persistent;
       case TitansForm::layer:
         return std::string(deep(v)
@@ -375,8 +373,7 @@ std::string note_on_titans(const MechanismInput&, const MechanismValues& v, cons
              ? said("Without momentum and forgetting this is the delta rule with β = 2θ.")
              : said(
                    "A token that the memory predicts badly stands out in the surprise, and in the columns of the "
-                   "weights "
-                   "after it.");
+                   "weights after it.");
 }
 
 std::vector<MechanismParameter> titans_parameters() {

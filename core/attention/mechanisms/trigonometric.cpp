@@ -76,8 +76,7 @@ Mechanism make_trigonometric() {
     return r.facts.empty()
                ? std::string(said("No similarity is negative here: scores are small enough for these features."))
                : say("{} of the similarities are negative, which exp never is: where the true weight is near 0 the "
-                     "estimate is "
-                     "noise.",
+                     "estimate is noise.",
                      r.facts[0].value);
   };
   return m;

@@ -225,8 +225,7 @@ Mechanism make_vocabulary_softmax() {
   m.formula = to_say("p(word) = Π σ(± w·h) along its path");
   m.meaning = to_say(
       "The output softmax of a language model costs V d for each token. A Huffman tree makes frequent words cheap; "
-      "clusters "
-      "by frequency spare the rare ones.");
+      "clusters by frequency spare the rare ones.");
   m.keywords =
       "huffman code path branch clusters huffman tree output layer zipf word2vec hierarchical softmax adaptive softmax "
       "large vocabulary";
