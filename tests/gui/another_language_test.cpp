@@ -204,7 +204,7 @@ TEST_CASE("every workspace and page is said by the table, and controls keep thei
   CHECK(p.app.settings().language == "en");
   p.driver.click("language of lessons");
   CHECK(p.driver.shown("lessons in xx"));  // offered, though no lesson is translated to it
-  p.driver.key(ImGuiKey_Escape);  // closes both
+  p.driver.key(ImGuiKey_Escape);           // closes both
   CHECK_FALSE(p.driver.shown("Close"));
   CHECK(p.session() == choices_before);
   const std::vector<Texts> after = p.tour();
