@@ -109,7 +109,8 @@ int main(int argc, char** argv) {
       ->type_name("NAME");
   cli.add_option("--lesson", options.lesson, "a lesson to take, from a step on: --lesson 01-who-is-she:2")
       ->type_name("ID[:STEP]");
-  cli.add_option("--language", options.language, "of the window and of lessons, where they are translated: en, de, zh, pt_BR")
+  cli.add_option("--language", options.language,
+                 "of the window and of lessons, where they are translated: en, de, zh, pt_BR")
       ->check([](const std::string& words) { return parse_language(words) ? "" : "expected a language, such as de"; })
       ->type_name("LL");
   cli.add_flag("--present", options.present, "one large picture on the whole screen, with the lesson's prose (F11)");

@@ -91,8 +91,7 @@ void FilmForm::draw(Ui& ui, bool series) {
         ui.theme.muted);
     return;
   }
-  if (menu_button(ui, "what changes", nth(choices_, chosen_).name, said("changes")))
-    ImGui::OpenPopup("film choices");
+  if (menu_button(ui, "what changes", nth(choices_, chosen_).name, said("changes"))) ImGui::OpenPopup("film choices");
   if (ImGui::BeginPopup("film choices")) {
     for (std::size_t i = 0; i < choices_.size(); ++i) {
       if (ImGui::MenuItem((std::string(ui.fonts.laid_out(choices_[i].name)) + "##" + choices_[i].place).c_str(),

@@ -139,6 +139,7 @@ fs::path exported(Program& p, const fs::path& folder, const std::string& name) {
   p.driver.click("##file name");
   p.driver.key(ImGuiKey_A, ImGuiMod_Ctrl);
   p.driver.type(name);
+  REQUIRE(p.settle(20'000));  // its folder has been read
   p.driver.click("Export");
   REQUIRE(p.driver.until([&] { return p.app.explorer().jobs.message().has_value(); }));
   CAPTURE(p.message());
@@ -204,7 +205,7 @@ TEST_CASE("every workspace and page is said by the table, and controls keep thei
   CHECK(p.app.settings().language == "en");
   p.driver.click("language of lessons");
   CHECK(p.driver.shown("lessons in xx"));  // offered, though no lesson is translated to it
-  p.driver.key(ImGuiKey_Escape);  // closes both
+  p.driver.key(ImGuiKey_Escape);           // closes both
   CHECK_FALSE(p.driver.shown("Close"));
   CHECK(p.session() == choices_before);
   const std::vector<Texts> after = p.tour();
