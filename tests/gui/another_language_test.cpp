@@ -173,7 +173,7 @@ TEST_CASE("every workspace and page is said by the table, and controls keep thei
   CHECK(language_of_words() == "xx");
   CHECK_FALSE(p.app.explorer().jobs.message().has_value());
   const std::vector<Texts> now = p.tour();
-  const std::pair<const char*, std::vector<std::string>> ordinary[] = {{"Explore", {"Explore", "Export ▾", "PROMPT"}},
+  const std::pair<std::string, std::vector<std::string>> ordinary[] = {{"Explore", {"Explore", "Export ▾", "PROMPT"}},
                                                                        {"Generate", {"Generate", "THE CHOICE"}},
                                                                        {"Compare", {"Compare", "COMPARE"}},
                                                                        {"Positions", {"Positions", "THIS METHOD"}},
