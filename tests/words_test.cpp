@@ -19,7 +19,7 @@ using namespace testing;
 namespace fs = std::filesystem;
 
 namespace {
-constexpr const char* how_to_write =
+const std::string how_to_write =
     "\n  write it anew: HEADSCOPE_WRITE_WORDS=1 build/release/tests/headscope-tests "
     "--source-file='*tests/words_test.cpp'";
 

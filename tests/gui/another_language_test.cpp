@@ -139,6 +139,7 @@ fs::path exported(Program& p, const fs::path& folder, const std::string& name) {
   p.driver.click("##file name");
   p.driver.key(ImGuiKey_A, ImGuiMod_Ctrl);
   p.driver.type(name);
+  REQUIRE(p.settle(20'000));  // its folder has been read
   p.driver.click("Export");
   REQUIRE(p.driver.until([&] { return p.app.explorer().jobs.message().has_value(); }));
   CAPTURE(p.message());
@@ -172,7 +173,7 @@ TEST_CASE("every workspace and page is said by the table, and controls keep thei
   CHECK(language_of_words() == "xx");
   CHECK_FALSE(p.app.explorer().jobs.message().has_value());
   const std::vector<Texts> now = p.tour();
-  const std::pair<const char*, std::vector<std::string>> ordinary[] = {{"Explore", {"Explore", "Export ▾", "PROMPT"}},
+  const std::pair<std::string, std::vector<std::string>> ordinary[] = {{"Explore", {"Explore", "Export ▾", "PROMPT"}},
                                                                        {"Generate", {"Generate", "THE CHOICE"}},
                                                                        {"Compare", {"Compare", "COMPARE"}},
                                                                        {"Positions", {"Positions", "THIS METHOD"}},

@@ -159,6 +159,7 @@ void exported_and_drawn_anew(Explore& e, const fs::path& folder) {
   e.app.explorer().jobs.dismiss();
   e.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
   e.driver.frames(3);
+  REQUIRE(e.driver.until([&] { return e.app.settled(); }, 20'000));  // till its folder is read, nothing can be pressed
   e.driver.click("Export");
   const std::string said = written(e);
   CAPTURE(said);
