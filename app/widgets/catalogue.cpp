@@ -67,7 +67,7 @@ bool Catalogue::draw(const Ui& ui, const char* id, std::span<const CatalogueGrou
   ImGui::PushID(id);
   if (std::exchange(focus_, false)) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-  const bool typed = input_line(ui, "##search", to_say("Search"), query_);
+  const bool typed = input_line(ui, "##search", said("Search"), query_);
   const bool searching = ImGui::IsItemActive();
   if (searching)
     for (const ImGuiKey key : {ImGuiKey_DownArrow, ImGuiKey_UpArrow}) ImGui::SetItemKeyOwner(key);  // they choose below

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "core/base/nth.h"
+#include "core/base/utf8.h"
 #include "core/base/words.h"
 
 #include "app/widgets/keyboard.h"
@@ -65,11 +66,9 @@ void section(const Ui& ui, const std::string& title, const std::string& remark, 
   if (!title.empty()) ui.wrote(title);
   // Spaced a little, as small capitals want to be.
   for (std::size_t i = 0; i < title.size();) {
-    std::size_t next = i + 1;
-    while (next < title.size() && (static_cast<unsigned char>(title[next]) & 0xC0) == 0x80) ++next;
-    std::string letter = title.substr(i, next - i);
-    if (letter.size() == 1) letter[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(letter[0])));
-    i = next;
+    const CodePoint character = code_point_at(title, i);
+    const std::string letter = to_utf8(latin_capital(character.value));
+    i += static_cast<std::size_t>(character.length);
     middle_text(ui, at.x, y, letter, font, ui.theme.muted);
     at.x += text_width(ui, letter, font) + 0.6f * ui.scale;
   }
@@ -123,7 +122,6 @@ bool menu_item(const Ui& ui, const char* label, const char* shortcut, bool chose
 }
 
 bool input_line(const Ui& ui, const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags) {
-  hint = said(hint);
   // Dear ImGui sets letter by letter. While nobody types, text that wants more is laid out as everywhere else.
   const bool waits = ImGui::GetActiveID() != ImGui::GetID(id);
   const bool set_here = waits && !stands_alone(text.empty() ? std::string_view(hint) : text);

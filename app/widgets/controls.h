@@ -1,7 +1,7 @@
 #pragma once
-// Small controls in the house look. Each is one call, keeps no state, and is named for tests by its label. Labels and
-// hints are given in English (to_say), which is also the id, and drawn as the table in use says them; all other text
-// comes as it is to be read.
+// Small controls in the house look. Each is one call, keeps no state, and is named for tests by its label. Labels are
+// given in English (to_say), which is also the id, and drawn as the table in use says them; all other text comes as it
+// is to be read.
 // Thread rule: the UI thread.
 
 #include <span>
@@ -30,8 +30,7 @@ bool menu_item(const Ui& ui, const char* label, const char* shortcut = nullptr, 
                bool enabled = true);
 
 /// One line to type in; `hint` stands in it while it is empty. While it is typed in, scripts that join are shown letter
-/// by letter. True when the text changed. Width:
-/// ImGui::SetNextItemWidth.
+/// by letter. True when the text changed. Width: ImGui::SetNextItemWidth.
 bool input_line(const Ui& ui, const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
 
 /// Choices side by side, one of them on: [Map|Entropy|Sink]. True when `chosen` changed. `width` 0 = as needed.

@@ -443,7 +443,7 @@ void FileDialog::draw(Ui& ui, AppContext& app) {
   if (saving) {
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(ui.px(360));
-    input_line(ui, "##file name", exporting() ? to_say("name") : "name.json", name_);
+    input_line(ui, "##file name", exporting() ? said("name") : "name.json", name_);
     entered = ImGui::IsItemDeactivated() && entered_key();
     ImGui::SameLine();
   } else {

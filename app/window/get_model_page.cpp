@@ -145,11 +145,11 @@ void GetModelPage::request_line(Ui& ui, AppContext& app) {
            (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
   };
   bool go = false;
-  if (input_line(ui, "##model to get", to_say("org/name, as on its page"), name_)) problem_.clear();
+  if (input_line(ui, "##model to get", said("org/name, as on its page"), name_)) problem_.clear();
   go = go || entered();
   ImGui::SameLine(0, gap);
   ImGui::SetNextItemWidth(revision);
-  if (input_line(ui, "##revision to get", to_say("revision: main"), revision_)) problem_.clear();
+  if (input_line(ui, "##revision to get", said("revision: main"), revision_)) problem_.clear();
   go = go || entered();
   ImGui::EndDisabled();
   ImGui::SameLine(0, gap);

@@ -87,7 +87,7 @@ void GlossaryPage::list(Ui& ui, const std::vector<GlossaryEntry>& all) {
   section(ui, said("GLOSSARY"), said("what the words mean"));
   ImGui::SetNextItemWidth(-1);
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-  input_line(ui, "##glossary filter", to_say("a word, or an abbreviation"), filter_);
+  input_line(ui, "##glossary filter", said("a word, or an abbreviation"), filter_);
   const std::string part = lower(filter_);
   ImGui::BeginChild("list", {0, ImGui::GetIO().DisplaySize.y * 0.6f});
   bool none = true;

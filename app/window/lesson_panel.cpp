@@ -267,7 +267,7 @@ void LessonPanel::heads(Ui& ui, LessonController& lessons, const LessonTold& tol
 void LessonPanel::number(Ui& ui, LessonController& lessons) {
   const float check = button_width(ui, to_say("Check")), height = ImGui::GetFrameHeight();
   ImGui::SetNextItemWidth(std::min(ui.px(160), ImGui::GetContentRegionAvail().x - check - ui.px(8)));
-  input_line(ui, "##lesson number", to_say("a number"), typed_);
+  input_line(ui, "##lesson number", said("a number"), typed_);
   const bool entered =
       ImGui::IsItemFocused() && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
   ImGui::SameLine(0, ui.px(8));

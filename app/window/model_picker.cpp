@@ -132,7 +132,7 @@ void ModelPicker::draw(Ui& ui, AppContext& app) {
   }
   const float width = std::min(ui.px(menu_width * ui.theme.text_scale), ImGui::GetIO().DisplaySize.x - ui.px(120));
   ImGui::SetNextItemWidth(width);
-  const bool typed = input_line(ui, "##filter models", to_say("Find a model on this machine"), filter_);
+  const bool typed = input_line(ui, "##filter models", said("Find a model on this machine"), filter_);
   if (typed || shown_ != models_.last() || shown_recent_ != app.settings.recent_models || made_for_ != filter_ ||
       rows_.empty()) {
     shown_ = models_.last();

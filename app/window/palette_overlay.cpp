@@ -28,7 +28,7 @@ void PaletteOverlay::draw(Ui& ui, AppContext& app) {
   }
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
-  if (input_line(ui, "##palette query", to_say("Search actions, heads, tokens, models, masks"), query_)) {
+  if (input_line(ui, "##palette query", said("Search actions, heads, tokens, models, masks"), query_)) {
     chosen_ = 0;
     hits_ = search_palette(items_, query_, most_hits);
   }

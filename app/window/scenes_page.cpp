@@ -64,7 +64,7 @@ void ScenesPage::which(Ui& ui, AppContext& app) {
   const float lists = button_width(ui, to_say("Other lists ▾"));
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - lists - ui.px(8));
   ImGui::BeginDisabled(of_.steps.empty());  // a list is a file as soon as there is something on it
-  if (written(ui, "##scene list title", to_say("what the list is called"), title_))
+  if (written(ui, "##scene list title", said("what the list is called"), title_))
     scenes.rename_list(title_), of_ = {};  // what does not become the title does not stay in its line
   ImGui::EndDisabled();
   ImGui::SameLine(0, ui.px(8));
@@ -95,7 +95,7 @@ void ScenesPage::row(Ui& ui, AppContext& app, std::size_t step) {
   text_line(ui, at, ui.theme.faint);
   ImGui::SameLine(left + number);
   ImGui::SetNextItemWidth(room - number - buttons);
-  const bool renamed = written(ui, "##scene title", to_say("what it is called"), names_[step]);
+  const bool renamed = written(ui, "##scene title", said("what it is called"), names_[step]);
   ui.name("title of scene " + at, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   ImGui::SameLine(0, gap);
   const bool show = named_button(ui, to_say("Show"), "show scene " + at, said("Back to this state"));

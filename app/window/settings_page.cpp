@@ -62,7 +62,7 @@ void SettingsPage::folder(Ui& ui, const char* label_text, const char* hint, Fold
                           std::filesystem::path& setting) {
   label(ui, label_text);
   ImGui::SetNextItemWidth(-1);
-  if (input_line(ui, fmt::format("##{}", label_text).c_str(), hint, line.text)) {
+  if (input_line(ui, fmt::format("##{}", label_text).c_str(), said(hint), line.text)) {
     const std::filesystem::path path(line.text);
     std::error_code missing;
     const bool good = line.text.empty() || (path.is_absolute() && std::filesystem::is_directory(path, missing));
@@ -98,7 +98,7 @@ void SettingsPage::model_folders(Ui& ui, AppContext& app) {
   }
   label(ui, folders.empty() ? to_say("Look for models in") : "");
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - button_width(ui, to_say("Add")) - ui.px(8));
-  if (input_line(ui, "##Look for models in", to_say("a folder beside the bundled models and the cache"), added_.text))
+  if (input_line(ui, "##Look for models in", said("a folder beside the bundled models and the cache"), added_.text))
     added_.problem.clear();
   const bool entered =
       ImGui::IsItemDeactivated() && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));

@@ -124,6 +124,11 @@ bool is_punctuation(std::int32_t code_point) {
   return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
 }
 
+std::int32_t latin_capital(std::int32_t code_point) {
+  constexpr std::int32_t micro_sign = 0xb5, latin_end = 0x250;
+  return code_point < latin_end && code_point != micro_sign ? utf8proc_toupper(code_point) : code_point;
+}
+
 std::string hex_byte(unsigned char byte) {
   return fmt::format("{:02X}", byte);
 }

@@ -42,6 +42,8 @@ bool is_white_space(std::int32_t code_point);
 bool is_word(std::int32_t code_point);
 /// Unicode general category P: full stops, commas, brackets, quotes, dashes …
 bool is_punctuation(std::int32_t code_point);
+/// The capital of a Latin letter, "Ä" of "ä"; other characters are themselves: Greek ones are symbols of formulas.
+std::int32_t latin_capital(std::int32_t code_point);
 
 /// The byte as two upper-case hexadecimal digits.
 std::string hex_byte(unsigned char byte);

@@ -38,7 +38,8 @@ Scene table_scene(Table table, const Style& style) {
   scene.title = table.title;
   double x = 0;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    double width = style.measure.width(table.columns[c], head);
+    const std::string column = said(table.columns[c]);  // as a table for programs it stays English
+    double width = style.measure.width(column, head);
     bool numbers = true;
     for (std::size_t r = 0; r < shown; ++r) {
       width = std::max(width, style.measure.width(printable(table.rows[r][c]), cell));
@@ -46,7 +47,7 @@ Scene table_scene(Table table, const Style& style) {
     }
     const double at = numbers ? x + width : x;
     const Anchor anchor = numbers ? Anchor::end : Anchor::start;
-    scene.add({Text{{at, line - 6}, table.columns[c], head, theme.muted, anchor, 0}, fmt::format("head.{}", c), ""});
+    scene.add({Text{{at, line - 6}, column, head, theme.muted, anchor, 0}, fmt::format("head.{}", c), ""});
     for (std::size_t r = 0; r < shown; ++r)
       scene.add(
           {Text{{at, line * static_cast<double>(r + 2) - 3}, printable(table.rows[r][c]), cell, theme.text, anchor, 0},

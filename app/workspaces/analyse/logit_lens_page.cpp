@@ -45,7 +45,7 @@ class LogitLensPage final : public ReadingPage {
     static constexpr const char* modes[] = {to_say("next in text"), to_say("answer"), to_say("a token")};
     int mode = static_cast<int>(follow_);
     if (segmented(c.ui, "follow", modes, mode, ImGui::GetContentRegionAvail().x)) follow_ = static_cast<Follow>(mode);
-    if (token_field(c, "##followed token", to_say("a token, or click a cell"), field_) && field_.id)
+    if (token_field(c, "##followed token", said("a token, or click a cell"), field_) && field_.id)
       follow_ = Follow::token;
     position_control(c, said("whose way is drawn"));
     const auto& answer = job_.answer();

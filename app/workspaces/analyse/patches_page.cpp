@@ -148,7 +148,7 @@ class PatchesPage final : public ReadingPage {
 
   void answer_facts(const PageContext& c, const VisionConfig& v) {
     section(c.ui, said("THE WORD"), said("a class that the model knows"));
-    token_field(c, "##asked word", to_say("what it says that it sees"), word_);
+    token_field(c, "##asked word", said("what it says that it sees"), word_);
     const auto answer = asked_.answer();
     if (!answer) return;
     note(c.ui,

@@ -139,7 +139,7 @@ void logit_controls(const PageContext& c, const char* name, const std::string& t
   section(c.ui, said("LOGIT OF"), said("empty: the most probable one"));
   token_field(c, name, taken, fields.token);
   section(c.ui, said("LESS THAT OF"), said("empty: nothing"));
-  token_field(c, "##token against", to_say("another answer"), fields.against);
+  token_field(c, "##token against", said("another answer"), fields.against);
   position_control(c, remark);
 }
 

@@ -179,7 +179,7 @@ void CorpusWorkspace::source(Ui& ui, AppContext& app) {
     note(ui, said(words.of_drawn));
   } else {
     ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-    input_line(ui, "##corpus path", words.path, draft.path);
+    input_line(ui, "##corpus path", said(words.path), draft.path);
     if (kind == CorpusKind::texts) {
       static constexpr const char* units[] = {to_say("Whole files"), to_say("By lines")};
       int unit = draft.lines ? 1 : 0;
@@ -261,7 +261,7 @@ void CorpusWorkspace::progress(Ui& ui) {
 void CorpusWorkspace::keep(Ui& ui) {
   section(ui, said("FILE"), said("save, and go on another day"));
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-  input_line(ui, "##corpus file", to_say("results.json, or a folder of shards"), file_);
+  input_line(ui, "##corpus file", said("results.json, or a folder of shards"), file_);
   ImGui::BeginDisabled(file_.empty() || !controller_.results());
   if (button(ui, to_say("Save results"))) controller_.save(file_);
   ImGui::EndDisabled();

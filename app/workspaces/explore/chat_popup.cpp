@@ -47,7 +47,7 @@ void ChatPopup::form(const PageContext& c) {
   if (!ImGui::BeginPopup(chat_form)) return;
   section(ui, said("SYSTEM"), said("optional: what the model is told before"));
   ImGui::SetNextItemWidth(-1);
-  input_line(ui, "##chat system", to_say("You are a helpful assistant."), system_);
+  input_line(ui, "##chat system", said("You are a helpful assistant."), system_);
   section(ui, said("YOU"));
   if (edit_.draw(ui, "##chat user", user_, {}, 8, said("What is attention?")).changed) user_ = edit_.text();
   if (!error_.empty()) paragraph(ui, error_, ui.theme.text);

@@ -144,7 +144,7 @@ void EditDialog::confirm(const PageContext& c) {
 bool EditDialog::kinds(const PageContext& c) {
   ImGui::SetNextItemWidth(-1);
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-  input_line(c.ui, "##search edits", to_say("Search edits"), search_);
+  input_line(c.ui, "##search edits", said("Search edits"), search_);
   const bool chosen_by_key = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter);
   ImGui::BeginChild("kinds", {0, 0}, ImGuiChildFlags_NavFlattened);
   std::string group;

@@ -65,7 +65,7 @@ void MapWalk::bar(const PageContext& c, const AttentionMap& map, double width) {
   if (std::exchange(focus_, false)) ImGui::SetKeyboardFocusHere();
   const float pad = (high - ImGui::GetFontSize()) / 2;
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {c.ui.px(8), pad});
-  const bool entered = input_line(c.ui, "##find", to_say("Find a word"), text_, ImGuiInputTextFlags_EnterReturnsTrue);
+  const bool entered = input_line(c.ui, "##find", said("Find a word"), text_, ImGuiInputTextFlags_EnterReturnsTrue);
   ImGui::PopStyleVar();
   c.ui.name("find on the map", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   if (ImGui::IsItemHovered())

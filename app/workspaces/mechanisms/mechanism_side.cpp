@@ -105,7 +105,7 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
     const bool translates = app.explorer.results().translates(), crosses = controller_.mechanism().crosses;
     if (crosses && !translates && app.explorer.results().model.tokenizer && !reads_pictures(app.explorer.results())) {
       ImGui::SetNextItemWidth(-1);
-      if (input_line(ui, "##other text", to_say("Another text to ask"), source.other)) controller_.changed_source();
+      if (input_line(ui, "##other text", said("Another text to ask"), source.other)) controller_.changed_source();
     }
     const std::string of =
         crosses && translates ? said("the cross-attention: the decoder asks the encoder")
