@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/trace/row_kernels.h"
 
 namespace headscope {
 
@@ -94,10 +95,10 @@ TokenDistribution token_distribution(const Tensor& logits, const SamplingSetting
 }
 
 std::int32_t most_probable(const Tensor& logits) {
-  std::int32_t best = 0;
-  for (Index id = 1; id < logits.dim(0); ++id)
-    if (logits.at(id) > logits.at(best)) best = static_cast<std::int32_t>(id);
-  return best;
+  const Tensor row = logits.packed();
+  const Index n = row.dim(0);
+  const Index best = row_kernels::find_first(row.data(), n, row_kernels::maximum(row.data(), n));
+  return static_cast<std::int32_t>(std::max<Index>(best, 0));
 }
 
 double entropy_of(std::span<const double> probabilities) {

@@ -50,7 +50,7 @@ class PanelMatrix final : public PackedMatrix {
     const Index wanted = std::clamp<Index>(rows * in_ * out_ / product_task_grain, 1, 4 * pool.threads());
     const Index shared = std::min<Index>(wanted, pool.threads());
     const Index tile_rows = std::min(most_tile_rows, ((rows + shared - 1) / shared + 7) / 8 * 8);
-    const Index across = std::clamp<Index>(wanted * tile_rows / rows, 1, panel_count);
+    const Index across = std::clamp<Index>(wanted * std::min(tile_rows, rows) / rows, 1, panel_count);
     const Index tile_panels = (panel_count + across - 1) / across;
     const Index row_tiles = (rows + tile_rows - 1) / tile_rows,
                 panel_tiles = (panel_count + tile_panels - 1) / tile_panels;

@@ -73,19 +73,21 @@ const Model& tiny() {
   return *shared_tiny();
 }
 
-/// A token behind 64 others whose keys and values are known, every head's row of weights recorded.
+/// A token behind so many others (and up to 64 more) whose keys and values are known, every head's row of weights
+/// recorded.
 void next_token(benchmark::State& state, const std::shared_ptr<const Model>& model) {
   const Ctx ctx{backend()};
   Generator generator({model, nullptr}, {}, true, 1000);
+  const auto before = static_cast<std::size_t>(state.range(0));
   std::vector<std::int32_t> text;
-  for (int i = 0; i < 64; ++i) text.push_back(i * 7919 % 1000);
+  for (std::size_t i = 0; i < before; ++i) text.push_back(static_cast<std::int32_t>(i * 7919 % 1000));
   const auto next = [&] { text.push_back(generator.step(ctx, text, 0, {.settings = {.temperature = 0}})->token); };
   next();
   const BareProducts work = model->bare_products(backend(), 1, 1);
   SpeedBounds bounds(backend().pool(), work.bytes);
   std::vector<double> token;
   for (auto _ : state) {
-    if (text.size() > 900) text.resize(65);
+    if (text.size() > before + 64) text.resize(before + 1);
     token.push_back(seconds(next));
     state.SetIterationTime(token.back());
     bounds.measure();
@@ -210,8 +212,8 @@ void tiny_dense(benchmark::State& state) {
   forward(state, tiny(), MapStorage::dense);
 }
 
-BENCHMARK(next_token_124m)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(1);
-BENCHMARK(next_token_tiny)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(next_token_124m)->Arg(64)->Arg(512)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(1);
+BENCHMARK(next_token_tiny)->Arg(64)->Arg(512)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(bundled_change)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(edit_in_the_middle)->Arg(32)->Arg(64)->Arg(256)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);
 BENCHMARK(edit_in_the_middle_124m)->Arg(32)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);

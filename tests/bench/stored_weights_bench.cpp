@@ -1,7 +1,8 @@
 // A Llama of 1.1 billion parameters in BF16 (TinyLlama's shape, random weights), written to a temporary folder: how
 // long it takes to open, how much memory it holds, what a token costs beside reading the weights once; and a pass over
 // many tokens beside one with the same weights in float32 (of fewer layers, or these would not fit a small machine);
-// the same of a GPT-2 of 124 million, whose matrices lie by rows.
+// the same of a GPT-2 of 124 million, whose matrices lie by rows. One token and 16 in BF16, Q8_0 and float32 beside
+// what the machine allows.
 
 #include <benchmark/benchmark.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -16,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "core/analysis/speed_bounds.h"
 #include "core/base/file.h"
 #include "core/base/median.h"
 #include "core/base/memory.h"
@@ -134,6 +137,43 @@ void read_once(const std::vector<Tensor>& all, ThreadPool& pool) {
   }
 }
 
+/// Matrices of small random numbers of one kind, and gains of 1.
+class RandomWeights final : public WeightSource {
+ public:
+  explicit RandomWeights(Stored kind) : kind_(kind) {
+    Random random(1);
+    std::vector<float> few(static_cast<std::size_t>(stored::block) * 31'249);  // a period that no width divides
+    for (float& number : few) number = 0.02f * random.normal();
+    period_.resize(static_cast<std::size_t>(stored::bytes_of(kind, static_cast<Index>(few.size()))));
+    std::byte* to = period_.data();
+    const auto put = [&to](const auto& value) {
+      std::memcpy(to, &value, sizeof(value));
+      to += sizeof(value);
+    };
+    for (std::size_t i = 0; i < few.size(); ++i) {
+      if (kind == Stored::q8_0 && i % stored::block == 0) put(std::uint16_t{0x0c00});  // 2⁻¹² as F16
+      if (kind == Stored::q8_0) put(static_cast<std::int8_t>(std::clamp(few[i] * 4096, -127.0f, 127.0f)));
+      if (kind == Stored::bf16) put(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(few[i]) >> 16));
+      if (kind == Stored::f32) put(few[i]);
+    }
+  }
+  std::string where() const override { return "random numbers"; }
+  std::vector<std::string> names() const override { return {}; }
+  bool contains(const std::string&) const override { return true; }
+  std::string dtype(const std::string&) const override { return "as asked"; }
+  Tensor take(const std::string&, const Shape& shape) const override {
+    if (shape.rank() < 2) return Tensor::full(shape, 1.0f);
+    Tensor out = Tensor::uninitialized(kind_, shape);
+    for (std::size_t done = 0, all = out.bytes(); done < all; done += period_.size())
+      std::memcpy(out.mutable_stored() + done, period_.data(), std::min(period_.size(), all - done));
+    return out;
+  }
+
+ private:
+  Stored kind_;
+  std::vector<std::byte> period_;
+};
+
 double highest_memory() {
   return static_cast<double>(memory_entry(read_input("/proc/self/status", 1 << 20), "VmHWM"));
 }
@@ -171,6 +211,32 @@ void llama_1b_bf16(benchmark::State& state) {
                         [](double sum, const Tensor& t) { return sum + static_cast<double>(t.bytes()); }) /
         median(reading) * 1e-9;
   }
+}
+
+/// So many tokens behind 16 others, and the logits of the last: beside its bytes ÷ bandwidth or, if that is more, its
+/// operations ÷ what registers take.
+void beside_bound(benchmark::State& state, Stored kind) {
+  Backend backend;
+  const ModelConfig config = tiny_llama(4);
+  const auto model = Model::build(config, read_weights(RandomWeights(kind), config), "random numbers", backend);
+  const Ctx ctx{backend};
+  const auto n = static_cast<int>(state.range(0));
+  KvCache cache(config.dims, 64);
+  model->forward(ctx, tokens(16), &cache, {}, false);
+  const BareProducts work = model->bare_products(backend, n, 1);
+  SpeedBounds bounds(backend.pool(), work.bytes);
+  std::vector<double> took;
+  for (auto _ : state) {
+    cache.truncate(16);
+    took.push_back(seconds([&] { model->forward(ctx, tokens(n), &cache, {}, false); }));
+    state.SetIterationTime(took.back());
+    bounds.measure();
+  }
+  state.counters["ms"] = 1e3 * median(took);
+  state.counters["bound_ms"] = 1e3 * bounds.seconds(work);
+  state.counters["of_bound"] = median(took) / bounds.seconds(work);
+  state.counters["weights_MB"] = 1e-6 * work.bytes;
+  state.SetLabel(bounds.by_memory(work) ? "memory" : "arithmetic");
 }
 
 /// A pass over so many tokens, beside the same with float32 weights, in turns.
@@ -224,6 +290,24 @@ BENCHMARK_CAPTURE(beside_floats, gpt2_by_rows, small_gpt2())
     ->Arg(16)
     ->Arg(64)
     ->Arg(512)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond)
+    ->MinTime(2);
+BENCHMARK_CAPTURE(beside_bound, bf16, Stored::bf16)
+    ->Arg(1)
+    ->Arg(16)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond)
+    ->MinTime(2);
+BENCHMARK_CAPTURE(beside_bound, q8_0, Stored::q8_0)
+    ->Arg(1)
+    ->Arg(16)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond)
+    ->MinTime(2);
+BENCHMARK_CAPTURE(beside_bound, f32, Stored::f32)
+    ->Arg(1)
+    ->Arg(16)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond)
     ->MinTime(2);

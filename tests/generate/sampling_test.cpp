@@ -34,6 +34,21 @@ TEST_CASE("the full vocabulary comes in order of probability, ties by id") {
   CHECK(token_distribution(Tensor::from({4}, equal), {}).ids == std::vector<std::int32_t>{1, 2, 0, 3});
 }
 
+TEST_CASE("the most probable token is the first of equals, wherever it stands, also of numbers that lie apart") {
+  for (const Index n : {1, 5, 16, 33, 1000})
+    for (const Index first : {Index{0}, n / 2, n - 1}) {
+      CAPTURE(n);
+      CAPTURE(first);
+      Tensor wide = Tensor::full({n, 3}, -2.0f);
+      for (const Index id : {first, n - 1}) wide.ref(id, 1) = -1.0f;
+      for (Index id = 0; id < n; ++id) wide.ref(id, 2) = 5.0f;  // another's
+      CHECK(most_probable(wide.select(1, 1)) == first);
+      CHECK(most_probable(wide.select(1, 1).copy()) == first);
+    }
+  const std::vector<float> zeros = {-1.0f, -0.0f, 0.0f};
+  CHECK(most_probable(Tensor::from({3}, zeros)) == 1);
+}
+
 TEST_CASE("thousands of logits come as a sort by comparing puts them, whatever their signs, sizes and ties") {
   Random random(3);
   std::vector<float> values(5000);
