@@ -81,11 +81,11 @@ TEST_CASE("GPT-2's byte alphabet writes every byte as its own character") {
 }  // namespace headscope::utf8_test
 
 TEST_CASE("capitals are of Latin letters alone") {
-  CHECK(latin_capital('a') == 'A');
-  CHECK(latin_capital('Z') == 'Z');
-  CHECK(latin_capital(0xe4) == 0xc4);    // ä
-  CHECK(latin_capital(0x161) == 0x160);  // š
-  CHECK(latin_capital(0x3c3) == 0x3c3);  // σ
-  CHECK(latin_capital(0xb5) == 0xb5);    // µ
-  CHECK(latin_capital('1') == '1');
+  CHECK(headscope::latin_capital('a') == 'A');
+  CHECK(headscope::latin_capital('Z') == 'Z');
+  CHECK(headscope::latin_capital(0xe4) == 0xc4);    // ä
+  CHECK(headscope::latin_capital(0x161) == 0x160);  // š
+  CHECK(headscope::latin_capital(0x3c3) == 0x3c3);  // σ
+  CHECK(headscope::latin_capital(0xb5) == 0xb5);    // µ
+  CHECK(headscope::latin_capital('1') == '1');
 }
