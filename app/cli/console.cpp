@@ -66,7 +66,7 @@ Backend& Console::backend() {
   if (backend_) return *backend_;
   std::string why_cpu;
   backend_ = devices.make(device_choice(), threads, why_cpu);
-  if (!why_cpu.empty()) write_error("headscope-cli: " + why_cpu);
+  if (!why_cpu.empty()) say("headscope-cli: " + why_cpu);
   return *backend_;
 }
 
@@ -75,7 +75,7 @@ void Console::carry_out(const std::function<void()>& work) {
     return work();
   } catch (const CardError& error) {
     if (device == "cpu" || printed_) throw;
-    write_error("headscope-cli: " + processor_goes_on(error));
+    say("headscope-cli: " + processor_goes_on(error));
   }
   device = "cpu";
   backend_.reset();

@@ -174,7 +174,7 @@ TEST_CASE("every workspace and page is said by the table, and controls keep thei
   CHECK_FALSE(p.app.explorer().jobs.message().has_value());
   const std::vector<Texts> now = p.tour();
   const std::pair<std::string, std::vector<std::string>> ordinary[] = {{"Explore", {"Explore", "Export ▾", "PROMPT"}},
-                                                                       {"Generate", {"Generate", "THE CHOICE"}},
+                                                                       {"Generate", {"Generate", "PROMPT"}},
                                                                        {"Compare", {"Compare", "COMPARE"}},
                                                                        {"Positions", {"Positions", "THIS METHOD"}},
                                                                        {"Mechanisms", {"Mechanisms", "INPUT"}},

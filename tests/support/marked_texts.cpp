@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/base/file.h"
@@ -176,6 +177,12 @@ std::map<std::string, std::string> marked_texts_of(const fs::path& sources, std:
       out.try_emplace(each.text, name + ":" + std::to_string(each.line));
     for (const std::string& each : wrong) faults.push_back(name + ", " + each);
   }
+  const auto add = [&](const std::string& name, const char* list, const char* key) {
+    const nlohmann::json data = nlohmann::json::parse(read_file(sources / name));
+    for (const auto& each : data.at(list)) out.try_emplace(each.at(key).get<std::string>(), name);
+  };
+  add("assets/head_classes.json", "classes", "title");
+  add("models/manifest.json", "models", "why");
   return out;
 }
 
