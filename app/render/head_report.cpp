@@ -32,14 +32,14 @@ std::vector<HeadReport> report_heads(const Trace& trace, const std::vector<Class
 }
 
 std::string verdict_text(const HeadVerdict& verdict) {
-  return fmt::format("{} {:.3f} ({})", verdict.rule->title, verdict.score, beside_chance(verdict));
+  return fmt::format("{} {:.3f} ({})", said(verdict.rule->title), verdict.score, beside_chance(verdict));
 }
 
 Badge badge_of(const std::vector<HeadReport>& heads, HeadId head) {
   const HeadReport* report = find(heads, head);
   if (!report || report->verdicts.empty()) return {};
   const HeadVerdict& verdict = report->verdicts.front();
-  return {say("{} {:.3f} (chance {})", verdict.rule->title, verdict.score, number(verdict.chance)),
+  return {say("{} {:.3f} (chance {})", said(verdict.rule->title), verdict.score, number(verdict.chance)),
           hue_of(*verdict.rule)};
 }
 
@@ -48,7 +48,7 @@ std::vector<HeadMark> marks_of(const std::vector<HeadReport>& heads) {
   for (const HeadReport& each : heads) {
     if (each.verdicts.empty()) continue;
     const ClassRule& rule = *each.verdicts.front().rule;
-    marks.push_back({each.map->id(), rule.title, hue_of(rule)});
+    marks.push_back({each.map->id(), said(rule.title), hue_of(rule)});
   }
   return marks;
 }

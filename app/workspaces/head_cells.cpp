@@ -97,7 +97,7 @@ std::vector<HeadMark> head_marks(const HeadFacts* facts) {
     if (!facts->verdicts[i].empty()) {
       const AttentionMap& map = facts->trace->maps[i];
       const ClassRule& rule = *facts->verdicts[i].front().rule;
-      marks.push_back({map.id(), rule.title, class_color(rule)});
+      marks.push_back({map.id(), said(rule.title), class_color(rule)});
     }
   return marks;
 }

@@ -121,7 +121,7 @@ void PositionsWorkspace::page_controls(const PageContext& c) {
   const PositionMethod& method = *find_position_method(v.method);
   {
     const UseFont font(ui, ui.small());
-    note(ui, say("Acts on {}. {}", said_view(method.acts_on), method.source));
+    note(ui, say("Acts on {}. {}", said_view(method.acts_on), said_view(method.source)));
   }
   if (v.method == "sinusoidal") {
     whole(ui, to_say("position"), v.position, 0, 255, 5);

@@ -104,7 +104,7 @@ void PositionsWorkspace::cards(Ui& ui, AppContext& app) {
       app.settings.pages[Workspace::id()] = controller_.view.method = std::string(each.id);
     if (ImGui::IsItemHovered())
       tooltip(ui, {std::string(said_view(each.title)), std::string(said_view(each.formula)),
-                   say("acts on: {}", said_view(each.acts_on)), std::string(each.source)});
+                   say("acts on: {}", said_view(each.acts_on)), std::string(said_view(each.source))});
   }
   ImGui::PopStyleVar();
 }
