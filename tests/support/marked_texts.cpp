@@ -167,7 +167,9 @@ std::map<std::string, std::string> marked_texts_of(const fs::path& sources, std:
   std::vector<fs::path> files;
   for (const char* folder : {"app", "core", "viz"})
     for (const fs::directory_entry& each : fs::recursive_directory_iterator(sources / folder))
-      if (each.path().extension() == ".cpp" || each.path().extension() == ".h") files.push_back(each.path());
+      if ((each.path().extension() == ".cpp" || each.path().extension() == ".h") &&
+          each.path().parent_path() != sources / "app/cli")  // which speaks English, and has a say() of its own
+        files.push_back(each.path());
   std::ranges::sort(files);
   std::map<std::string, std::string> out;
   for (const fs::path& file : files) {
