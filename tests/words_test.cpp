@@ -82,6 +82,20 @@ TEST_CASE("the English table holds exactly what the source marks, each said by i
   CHECK(words.entries().size() == table.size());
 }
 
+TEST_CASE("tables of other languages say texts that the window has, with their fields") {
+  const auto english = nlohmann::json::parse(read_file(source_dir() / "assets/words/en.json"));
+  int tables = 0;
+  for (const fs::directory_entry& each : fs::directory_iterator(source_dir() / "assets/words")) {
+    if (each.path().filename() == "en.json") continue;
+    ++tables;
+    const WordTable words = WordTable::read(each.path());
+    for (const auto& refused : words.refused()) FAIL_CHECK(each.path().string() << ": “" << refused.english << "”");
+    for (const auto& [text, other] : words.entries())
+      CHECK_MESSAGE(english.contains(text), each.path().string() << ": “" << text << "” is nowhere in the window");
+  }
+  CHECK(tables == 1);
+}
+
 TEST_CASE("every action is of a group that the table knows") {
   for (const Action& action : actions())
     CHECK_MESSAGE(std::ranges::count(action_groups, action.group) == 1, action.id << ": " << action.group);

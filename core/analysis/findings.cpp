@@ -202,7 +202,7 @@ void FindingsSweep::add_pattern(Findings& out) const {
   found.effect = cost;
   found.sentence =
       say("Head {} is a “{}” head: it scores {}, where an even head scores {} ({}).", to_string(*found.head),
-          best->rule->title, portion(best->score), portion(best->chance), sureness(*best));
+          said(best->rule->title), portion(best->score), portion(best->chance), sureness(*best));
   if (!std::isnan(cost))
     found.sentence +=
         std::abs(cost) < little_effect / 10
