@@ -35,8 +35,8 @@ struct German {
 
 TEST_CASE("every workspace is said by the table in use, and its controls keep their English names") {
   HEADSCOPE_NEEDS_DISPLAY();
-  const German german;
   App app(Explore::options(1600, 1000));
+  const German german;  // in place of what the program speaks by its settings
   AllWorkspaces workspaces(app);
   headscope::testing::Driver driver(app.window(), [&] { app.frame(); });
   const auto& results = app.explorer().results();
