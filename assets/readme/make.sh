@@ -5,6 +5,7 @@
 #   assets/readme/make.sh NAME …       only those, as in   assets/readme/make.sh explore detector
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
+export LC_ALL=C.UTF-8 # in English on every desk
 ./run --build
 
 wanted=("$@") made=()
