@@ -42,7 +42,7 @@ struct AttentionInput {
   bool goes_on = false;  ///< maps are kept so that a later pass can go on from them
   /// Of k, kept by who keeps k from pass to pass, so that only what is new is packed; may be null.
   GrowingPanels* key_panels = nullptr;
-  Index room = 0;  ///< so many keys there may be in the end, for key_panels
+  Index room = 0;  ///< so many keys there may be in the end, for key_panels; 0 = as there are
   int layer = 0;
   MapStorage storage = MapStorage::none;  ///< none, dense or factored
   bool statistics = true;                 ///< of maps; without them dense maps have weights alone (MapRequest)

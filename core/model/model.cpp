@@ -256,8 +256,7 @@ class Model::Pass {
     AttentionInput in;
     in.storage = storage(maps, layer);
     in.statistics = maps.statistics;
-    if (in.storage == MapStorage::factored &&
-        !ctx_.tape) {  // the map shall keep q and k alone, not what they are slices of
+    if (in.storage == MapStorage::factored && !ctx_.tape) {  // a map shall keep q and k, not what they are slices of
       q = b_.packed(q);
       if (!known) k = b_.packed(k);
     }
@@ -273,13 +272,11 @@ class Model::Pass {
       const KvCache::Both all = cache_->append(layer, k, v, b_);
       in.k = all.k;
       in.v = all.v;
+      in.room = cache_->capacity();
       if (cache_->keeps_queries())
         if (const Tensor whole = cache_->append_queries(layer, in.q, b_); in.storage != MapStorage::none) in.q = whole;
     }
-    if (cache_) {
-      in.key_panels = &cache_->panels(layer, source_ != nullptr);
-      in.room = source_ ? in.k.dim(0) : cache_->capacity();
-    }
+    if (cache_) in.key_panels = &cache_->panels(layer, source_ != nullptr);
     in.scale = score_scale(c_, layer);
     in.rule = l.rule;
     in.cap = static_cast<float>(c_.score_cap);
