@@ -65,7 +65,7 @@ void section(const Ui& ui, const std::string& title, const std::string& remark, 
   if (!title.empty()) ui.wrote(title);
   // Spaced a little, as small capitals want to be.
   for (std::size_t i = 0; i < title.size();) {
-    const CodePoint character = code_point_at(title, i);
+    const CodePoint character = valid_code_point_at(title, i).value_or(CodePoint{0xfffd, 1});  // a file's
     const std::string letter = to_utf8(latin_capital(character.value));
     i += static_cast<std::size_t>(character.length);
     middle_text(ui, at.x, y, letter, font, ui.theme.muted);
