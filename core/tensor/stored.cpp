@@ -144,41 +144,84 @@ void DecodeWhole(Stored kind, const std::byte* from, Index blocks, float* to) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-/// 16 bytes of each of so many columns, `apart` bytes from one to the next.
-template <Index count>
-HWY_INLINE auto Sixteen(const std::byte* from, Index apart) {
-  const hn::FixedTag<std::uint8_t, static_cast<std::size_t>(16 * count)> d;
-  if constexpr (count == 1)
-    return hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(from));
-  else
-    return hn::Combine(d, Sixteen<count / 2>(from + count / 2 * apart, apart), Sixteen<count / 2>(from, apart));
-}
+/// Where as many columns as a register has numbers lie, `step` bytes from one to the next: every fourth is pointed at,
+/// from which an address reaches the three behind it.
+struct Columns {
+  static constexpr Index lanes = static_cast<Index>(hn::MaxLanes(D()));
+  const std::byte* fourth[lanes / 4];
+  Index step, thrice;
 
-/// A block of as many columns as a register has numbers, `step` bytes apart: take(row) for one of its rows after the
-/// other. They are turned in registers by 32 bits, before they are made floats.
+  HWY_INLINE Columns(const std::byte* from, Index apart) : step(apart), thrice(3 * apart) {
+    for (Index i = 0; i < lanes / 4; ++i) fourth[i] = from + 4 * i * apart;
+  }
+  HWY_INLINE const std::byte* operator[](Index column) const {
+    return fourth[column / 4] + (column % 4 == 3 ? thrice : column % 4 * step);
+  }
+  HWY_INLINE Columns operator+(Index bytes) const {
+    Columns sum = *this;
+    for (const std::byte*& from : sum.fourth) from += bytes;
+    return sum;
+  }
+  /// 16 bytes of every fourth column, from this one on, that begin at `byte`.
+  HWY_INLINE Bits sixteen(Index first, Index byte) const {
+    const hn::RebindToUnsigned<D> d;
+    const auto of = [&](Index i) HWY_ATTR {
+      return hn::LoadDup128(d, reinterpret_cast<const std::uint32_t*>((*this)[first + 4 * i] + byte));
+    };
+    Bits all = of(lanes / 4 - 1);
+#pragma GCC unroll 4
+    for (Index i = lanes / 4 - 1; i > 0; --i)
+      all = hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(4 * i)), of(i - 1), all);
+    return all;
+  }
+};
+
+/// The scales of such columns' blocks, one after the other. They are read some blocks ahead: a register that is loaded
+/// from where its parts were just stored waits for all of them.
+template <class Numbers>
+class Scales {
+ public:
+  HWY_INLINE Scales(const Columns& from, Index blocks) : blocks_(blocks) {
+    for (Index i = 0; i < HWY_MIN(early, blocks); ++i) read(from, i);
+  }
+  /// Of the next block, which begins there.
+  HWY_INLINE V next(const Columns& from) {
+    if constexpr (Numbers::plain) return hn::Zero(D());
+    if (at_ + early < blocks_) read(from, early);
+    return FromHalves(D(), hn::Load(hn::Rebind<std::uint16_t, D>(), kept_[at_++ % kept]));
+  }
+
+ private:
+  static constexpr Index early = 2, kept = 4;
+  HWY_INLINE void read([[maybe_unused]] const Columns& from, [[maybe_unused]] Index block) {
+    if constexpr (!Numbers::plain) {
+      // One by one: gathered in registers they would take the place of what is multiplied.
+      volatile std::uint16_t* const to = kept_[(at_ + block) % kept];
+#pragma GCC unroll 16
+      for (Index j = 0; j < Columns::lanes; ++j) to[j] = bits_at(from[j] + block * Numbers::bytes);
+    }
+  }
+
+  HWY_ALIGN std::uint16_t kept_[kept][Columns::lanes];
+  Index blocks_, at_ = 0;
+};
+
+/// A block of such columns: take(row) for one of its rows after the other. They are turned in registers by 32 bits,
+/// before they are made floats.
 template <class Numbers, class Take>
-HWY_INLINE void TurnBlock(const std::byte* HWY_RESTRICT from, Index step, const Take& take) {
-  const D d;
+HWY_INLINE void TurnBlock(const Columns& from, V scale, const Take& take) {
   const hn::RebindToUnsigned<D> whole;
   const hn::Repartition<std::uint64_t, D> pairs;
-  constexpr Index kLanes = static_cast<Index>(hn::MaxLanes(D())), kPieces = block / 4 / Numbers::together;
+  constexpr Index kPieces = block / 4 / Numbers::together;
   // What is read together: all of a cache line where registers are as long, since lines that lie a power of two apart
   // drive each other out of the first-level cache.
-  constexpr Index kSome = HWY_MIN(kPieces, kLanes / 4);
-  V scale = hn::Zero(d);
-  if constexpr (!Numbers::plain) {
-    HWY_ALIGN std::uint16_t scales[kLanes];
-    for (Index j = 0; j < kLanes; ++j) scales[j] = bits_at(from + j * step);
-    scale = FromHalves(d, hn::Load(hn::Rebind<std::uint16_t, D>(), scales));
-  }
+  constexpr Index kSome = HWY_MIN(kPieces, Columns::lanes / 4);
   for (Index piece = 0; piece < kPieces; piece += kSome) {
-    const std::byte* const numbers = from + Numbers::skipped + 16 * piece;
     Bits r[4][kSome];
 #pragma GCC unroll 4
     for (Index i = 0; i < 4; ++i)
 #pragma GCC unroll 4
-      for (Index q = 0; q < kSome; ++q)
-        r[i][q] = hn::BitCast(whole, Sixteen<kLanes / 4>(numbers + 16 * q + i * step, 4 * step));
+      for (Index q = 0; q < kSome; ++q) r[i][q] = from.sixteen(i, Numbers::skipped + 16 * (piece + q));
 #pragma GCC unroll 4
     for (Index q = 0; q < kSome; ++q) {
       const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(whole, r[0][q], r[1][q])),
@@ -202,42 +245,36 @@ HWY_INLINE void TurnBlock(const std::byte* HWY_RESTRICT from, Index step, const 
 
 /// Whole blocks of such columns: row k of out is their numbers k.
 template <class Numbers>
-HWY_INLINE void TurnColumns(const std::byte* HWY_RESTRICT from, Index step, Index blocks, float* HWY_RESTRICT out,
-                            Index out_stride, Fetch& fetch) {
-  const D d;
-  for (Index at = 0; at < blocks; ++at, from += Numbers::bytes) {
+HWY_INLINE void TurnColumns(Columns from, Index blocks, float* HWY_RESTRICT out, Index out_stride, Fetch& fetch) {
+  Scales<Numbers> scales(from, blocks);
+  for (; blocks > 0; --blocks, from = from + Numbers::bytes) {
     fetch.some();
-    TurnBlock<Numbers>(from, step, [&](V row) HWY_ATTR {
-      hn::StoreU(row, d, out);
+    TurnBlock<Numbers>(from, scales.next(from), [&](V row) HWY_ATTR {
+      hn::StoreU(row, D(), out);
       out += out_stride;
     });
   }
 }
 
+/// The same multiplied by one row x. Not inlined, or addresses of all columns would be kept in registers.
 template <class Numbers>
-void MultiplyTurned(const Lines& b, const float* x, Index depth, Index columns, Index block_depth, const float* added,
-                    float* out, Index ahead) {
+HWY_NOINLINE void MultiplyTurned(Columns from, const float* x, Index depth, Index block_depth, const float* added,
+                                 float* out, Fetch fetch) {
   static_assert(block == panels::chunk);
   const D d;
-  constexpr Index kLanes = static_cast<Index>(hn::MaxLanes(D()));
-  const Index step = bytes_of(b.kind, b.stride);
-  for (Index j = 0; j < columns; j += kLanes) {
-    const std::byte* from = b.data + bytes_of(b.kind, b.first + j * b.stride);
-    const std::byte* next = from + (j + kLanes < columns ? kLanes * step : ahead);
-    const float* row = x;
-    const float* beside = added;
-    for (Index k = 0; k < depth; k += block_depth) {
-      V total = hn::Zero(d);
-      for (Index chunk = k; chunk < HWY_MIN(k + block_depth, depth); chunk += block) {
-        for (Index i = 0; i < kLanes; ++i) __builtin_prefetch(next + i * step, 0, 2);
-        V sum = hn::Zero(d);
-        TurnBlock<Numbers>(from, step, [&](V numbers) HWY_ATTR { sum = hn::MulAdd(hn::Set(d, *row++), numbers, sum); });
-        total = hn::Add(total, sum);
-        from += Numbers::bytes, next += Numbers::bytes;
-      }
-      hn::StoreU(hn::Add(total, beside ? hn::LoadU(d, beside + j) : hn::Zero(d)), d, out + j);
-      beside = out;
+  Scales<Numbers> scales(from, depth / block);
+  for (Index k = 0; k < depth; k += block_depth) {
+    V total = hn::Zero(d);
+    for (Index chunk = k; chunk < HWY_MIN(k + block_depth, depth); chunk += block) {
+      fetch.some();
+      V sum = hn::Zero(d);
+      TurnBlock<Numbers>(from, scales.next(from),
+                         [&](V numbers) HWY_ATTR { sum = hn::MulAdd(hn::Set(d, *x++), numbers, sum); });
+      total = hn::Add(total, sum);
+      from = from + Numbers::bytes;
     }
+    hn::StoreU(hn::Add(total, added ? hn::LoadU(d, added) : hn::Zero(d)), d, out);
+    added = out;
   }
 }
 #endif
@@ -252,7 +289,7 @@ void UnpackColumns(const Lines& b, Index depth, Index columns, float* out, Index
   constexpr Index kLanes = static_cast<Index>(hn::MaxLanes(D()));
   Fetch fetch(ahead, HWY_MAX(columns / kLanes * blocks, 1));
   for (; whole + kLanes <= columns; whole += kLanes)
-    TurnColumns<Numbers>(from + whole * step, step, blocks, out + whole, out_stride, fetch);
+    TurnColumns<Numbers>(Columns(from + whole * step, step), blocks, out + whole, out_stride, fetch);
 #endif
   for (Index j = 0; j < columns; ++j)
     for (Index k = j < whole ? blocks * block : 0; k < depth; ++k)
@@ -329,8 +366,15 @@ void MultiplyColumns([[maybe_unused]] const Lines& b, [[maybe_unused]] const flo
                      [[maybe_unused]] Index columns, [[maybe_unused]] Index block_depth,
                      [[maybe_unused]] const float* added, [[maybe_unused]] float* out, [[maybe_unused]] Index ahead) {
 #if HWY_TARGET != HWY_SCALAR
-  ByKind(b.kind, [&]<class Numbers>(std::type_identity<Numbers>)
-                     HWY_ATTR { MultiplyTurned<Numbers>(b, x, depth, columns, block_depth, added, out, ahead); });
+  const Index step = bytes_of(b.kind, b.stride);
+  for (Index j = 0; j < columns; j += Columns::lanes) {
+    const std::byte* const from = b.data + bytes_of(b.kind, b.first + j * b.stride);
+    const std::byte* const next = from + (j + Columns::lanes < columns ? Columns::lanes * step : ahead);
+    const Fetch fetch({next, Columns::lanes, bytes_of(b.kind, depth), step, asks_near}, depth / block);
+    ByKind(b.kind, [&]<class Numbers>(std::type_identity<Numbers>) HWY_ATTR {
+      MultiplyTurned<Numbers>(Columns(from, step), x, depth, block_depth, added ? added + j : nullptr, out + j, fetch);
+    });
+  }
 #endif
 }
 
