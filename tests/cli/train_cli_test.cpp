@@ -127,6 +127,38 @@ TEST_CASE("a finished model is not written over unless that is asked for, and th
   CHECK(here.err.find("the folder this was started in") != std::string::npos);
 }
 
+TEST_CASE("--resume of a training that is finished says so, and what a longer one takes") {
+  const fs::path folder = scratch_dir("cli-train-finished");
+  const fs::path recipe = written_recipe(folder, small_recipe(20));
+  const fs::path model = folder / "model";
+  REQUIRE(run_cli({"train", recipe.string(), "-o", model.string()}).code == 0);
+  const std::string first = read_file(model / "model.safetensors");
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--overwrite"}}) {
+    std::vector<std::string> command{"train", recipe.string(), "-o", model.string(), "--resume"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Finished done = run_cli(command);
+    CAPTURE(done.err);
+    CHECK(done.code == 1);
+    CHECK(done.err.find(model.string() +
+                        ": expected an unfinished training, found one that is finished: 20 of 20 steps "
+                        "are done") != std::string::npos);
+    CHECK(done.err.find("set \"steps\" in " + recipe.string()) != std::string::npos);
+    CHECK(read_file(model / "model.safetensors") == first);
+  }
+  // An unfinished one beside the model that it will replace goes on with both words.
+  const fs::path longer = written_recipe(folder / "longer", small_recipe(1'000'000));
+  REQUIRE(run_cli({"train", longer.string(), "-o", model.string(), "--overwrite"}, {.interrupt = true}).code == 130);
+  const Finished half = run_cli({"train", longer.string(), "-o", model.string(), "--resume"});
+  CHECK(half.code == 1);
+  CHECK(half.err.find("--resume --overwrite goes on") != std::string::npos);
+  CHECK(fs::exists(model / "checkpoint.safetensors"));
+  // A model from elsewhere is no training.
+  fs::remove(model / "checkpoint.safetensors");
+  fs::remove(model / "training.json");
+  const Finished other = run_cli({"train", recipe.string(), "-o", model.string(), "--resume"});
+  CHECK(other.err.find("found a model and no checkpoint") != std::string::npos);
+}
+
 TEST_CASE("while one trains into a folder, a second is told who; when it was killed, its place is free") {
   const fs::path folder = scratch_dir("cli-train-lock");
   const fs::path recipe = written_recipe(folder, small_recipe(1'000'000));
