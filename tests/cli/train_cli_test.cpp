@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -85,6 +87,40 @@ TEST_CASE("eval says what the library measures, card what eval says") {
 
   CHECK(run_cli({"eval", (folder / "nothing").string()}).code == 1);
   CHECK(run_cli({"train", (folder / "no-recipe.json").string()}).code == 1);
+}
+
+TEST_CASE("eval and card leave out texts that are longer than the context, and say how many") {
+  // With a small vocabulary texts are long: of the four that its training looked at none was too long, of 400 some are.
+  const fs::path folder = scratch_dir("cli-train-long");
+  json recipe = small_recipe(2);
+  recipe["task"] = {
+      {"kind", "stories"}, {"seed", 1}, {"grammar", "everyday"}, {"vocabulary", 300}, {"vocabulary_stories", 200}};
+  recipe["model"]["context"] = 64;
+  recipe["training"]["evaluate_rows"] = 4;
+  const std::string model = (folder / "model").string();
+  const Finished trained = run_cli({"train", written_recipe(folder, recipe).string(), "-o", model});
+  CAPTURE(trained.err);
+  REQUIRE(trained.code == 0);
+  const Finished eval = run_cli({"eval", model, "--json"});
+  CAPTURE(eval.err);
+  REQUIRE(eval.code == 0);
+  const json measured = json::parse(eval.out);
+  const Recipe read = load_recipe(folder / "model" / "recipe.json");
+  const auto task = make_task(read.task);
+  const auto long_ones = std::ranges::count_if(held_out_stories(*task, 400), [&](const Story& story) {
+    return task->tokenizer()->encode(story.text).size() + 1 > 64;
+  });
+  REQUIRE(long_ones > 0);
+  REQUIRE(long_ones < 200);
+  CHECK(measured["left_out"] == long_ones);
+  CHECK(measured["rows"] == 400 - long_ones);
+  CHECK(measured["loss"] > measured["floor"]);
+  CHECK(run_cli({"eval", model}).out.find(fmt::format("Of 400 texts {} are left out", long_ones)) != std::string::npos);
+  const Finished card = run_cli({"card", model, "--texts", "4", "--ablated-rows", "2", "--json"});
+  CAPTURE(card.err);
+  REQUIRE(card.code == 0);
+  CHECK(json::parse(card.out)["rows"] == 400 - long_ones);
+  CHECK(json::parse(card.out)["left_out"] == long_ones);
 }
 
 TEST_CASE("a finished model is not written over unless that is asked for, and then nothing else goes") {
