@@ -210,7 +210,11 @@ std::optional<std::string> Program::parse(std::vector<std::string> words) {
       app.exit(error, text, text);
       return text.str();
     }
-    const auto unknown = app.remaining();
+    const auto unknown = app.remaining(true);
+    // First: the word behind it, which may be a value, would be told as one too many.
+    const auto option = std::ranges::find_if(unknown, [](const auto& w) { return w.size() > 1 && w.front() == '-'; });
+    if (option != unknown.end() && !chosen().empty())
+      throw UsageError(fmt::format("there is no option \"{}\" of {}", *option, chosen_path()));
     if (chosen().empty() && !unknown.empty())
       throw UsageError(fmt::format("there is no command or option \"{}\"", unknown.front()));
     throw UsageError(error.what());
