@@ -98,7 +98,7 @@ TEST_CASE("what a newcomer types is answered: help as a word, an option that is 
   };
   // Not what stands behind it.
   says({"run", "--modle", "induction", "-t", "a"}, "there is no option \"--modle\" of run");
-  says({"read", "lens", "-m", model(), "--ids", "1", "--nope"}, "there is no option \"--nope\" of read lens");
+  says({"read", "lens", "-m", model(), "--ids", "1", "--nope"}, "not expected: --nope");
   says({"run", "-m", model(), "hello"}, "a text goes behind --text");
   says({"run", "-m", model(), "--ids", "1", "--edit", "nonsense"}, "edits are: temperature TAU");
   says({"run", "-m", model(), "--ids", "1", "--edit", "ablate zero"}, "expected WHERE: in front of the edit");
