@@ -32,13 +32,19 @@ struct HintedError : UsageError {
 
 /// Throws UsageError, which says where help is, and what the command throws.
 void obey(Console& console, std::vector<std::string> words) {
-  Program app("headscope-cli", "See what attention does inside a transformer: every head, from the command line.",
-              "headscope-cli " + std::string(program_version),
-              "Data goes to standard output, messages to standard error.\n"
-              "Exit codes: 0 done, 1 an error in a file or in the data, 2 a mistake in the command, 130 interrupted,\n"
-              "141 nobody reads the output any more.",
-              console.pictures_only);
+  Program app(
+      "headscope-cli", "See what attention does inside a transformer: every head, from the command line.",
+      "headscope-cli " + std::string(program_version),
+      "headscope-cli COMMAND --help says what a command takes; tour shows what it is about, models which are here.\n"
+      "Data goes to standard output, messages to standard error.\n"
+      "Exit codes: 0 done, 1 an error in a file or in the data, 2 a mistake in the command, 130 interrupted,\n"
+      "141 nobody reads the output any more.",
+      console.pictures_only);
 
+  if (!words.empty() && words.front() == "help") {  // as many programs have it
+    words.erase(words.begin());
+    words.push_back("--help");
+  }
   console.words = words;
   // The command that a film is made of stays as it was typed: CLI11 takes "[CLS] a, b [SEP]" for a list.
   console.behind.clear();

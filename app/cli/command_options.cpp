@@ -210,7 +210,11 @@ std::optional<std::string> Program::parse(std::vector<std::string> words) {
       app.exit(error, text, text);
       return text.str();
     }
-    const auto unknown = app.remaining();
+    const auto unknown = app.remaining(true);
+    // The parser names it itself where nothing else is wrong; the word behind it, which may be a value, often is.
+    const auto option = std::ranges::find_if(unknown, [](const auto& w) { return w.size() > 1 && w.front() == '-'; });
+    if (option != unknown.end() && !chosen().empty() && !dynamic_cast<const CLI::ExtrasError*>(&error))
+      throw UsageError(fmt::format("there is no option \"{}\" of {}", *option, chosen_path()));
     if (chosen().empty() && !unknown.empty())
       throw UsageError(fmt::format("there is no command or option \"{}\"", unknown.front()));
     throw UsageError(error.what());

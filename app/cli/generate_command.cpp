@@ -70,7 +70,8 @@ Cell step_json(const GenerationStep& step, const Tokenizer* tokenizer, int candi
            {"length", step.length},
            {"computed", step.computed},
            {"milliseconds", step.milliseconds},
-           {"cache_bytes", step.cache_bytes}};
+           {"cache_bytes", step.cache_bytes},
+           {"held_bytes", step.held_bytes()}};
   auto& first = out["candidates"] = Cell::array();
   for (std::size_t i = 0; i < std::min(d.ids.size(), static_cast<std::size_t>(candidates)); ++i)
     first.push_back({{"token", d.ids[i]},
@@ -98,7 +99,7 @@ Report steps_report(const Transcript& transcript, const Tokenizer* tokenizer) {
     rows.add({i + 1, label_of(tokenizer, step.token), t.distribution.plain[t.rank], t.rank + 1,
               grouped(static_cast<std::int64_t>(t.distribution.count)), t.distribution.kept[t.rank],
               std::isnan(step.random) ? Cell() : Cell(step.random), entropy_of(t.distribution.plain), step.milliseconds,
-              byte_size(step.cache_bytes)});
+              byte_size(step.held_bytes())});
   }
   return out;
 }

@@ -72,7 +72,7 @@ void Input::add_to(Command& command, const Takes& takes) {
           .add_option(
               "-m,--model", model,
               "Model: a folder (Hugging Face layout or cache), a file (.gguf, .safetensors, .bin, .pt), or the name of "
-              "a bundled one or of one in the cache (org/name)")
+              "a bundled one or of one in the cache (org/name); models lists them")
           .type_name("MODEL");
   add_adapter_to(command);
   add_source_to(command);
@@ -93,7 +93,10 @@ void Input::add_to(Command& command, const Takes& takes) {
   texts.add_option("--image", image, "A picture, PNG or JPEG, for models that read one (ViT, DeiT, CLIP)")
       .type_name("FILE");
   if (!command.strangers())
-    texts.add_option("input", dash, "- reads the text from standard input").check(one_of({"-"})).type_name("-");
+    texts.add_option("input", dash, "- reads the text from standard input")
+        .check(words_of([](const std::string& word) { return word == "-"; },
+                        "-, which reads standard input; a text goes behind --text"))
+        .type_name("-");
   texts.add_option("--ids", ids, "Token ids, separated by commas").delimiter(',').type_name("N,N,…");
   std::optional<Option> of_trace;
   if (takes.trace)

@@ -20,6 +20,7 @@
 #include "core/model/formats/lora_adapter.h"
 #include "core/model/formats/transformer_lens_dialect.h"
 #include "core/model/kv_cache.h"
+#include "core/tensor/panels.h"
 
 namespace headscope::cli {
 
@@ -125,7 +126,9 @@ void add_model(Report& out, const ModelFacts& model) {
         state_numbers(c).words,
         byte_size(sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) * kept_numbers(c.dims).numbers)));
   else if (c.causal)
-    out.line(fmt::format("  key-value cache {} per token", byte_size(cache_bytes(c.dims, 1))));
+    out.line(fmt::format(
+        "  key-value cache {} per token, and {} for keys once more, as this machine's products read them",
+        byte_size(cache_bytes(c.dims, 1)), byte_size(panel_bytes(c.dims, panels::widest) / panels::widest)));
   if (c.latent())
     out.line(fmt::format("  of which {} would do: {} numbers of the latent and {} of the key that turns, per layer",
                          byte_size(sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) *

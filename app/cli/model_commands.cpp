@@ -33,20 +33,25 @@ void evaluate(Console& console, const ModelOptions& options) {
   const Recipe recipe = load_recipe(options.recipe.empty() ? folder / "recipe.json" : fs::path(options.recipe));
   const LoadedModel loaded = load_model(folder, console.backend());
   const auto task = make_task(recipe.task);
-  const HeldOut data = task->held_out(options.card.rows, recipe.batch, recipe.model.context);
+  const HeldOut data = task->held_out_that_fit(options.card.rows, recipe.batch, recipe.model.context);
   double loss = 0;
   console.with_progress("evaluating", [&](const Ctx& ctx) { loss = held_out_loss(*loaded.model, ctx, data); });
+  const std::string what = recipe.task.draws() ? "picture" : recipe.task.kind == "masked" ? "masked token" : "token";
   Report out;
   out.data("model", loaded.model->config().name);
   out.data("task", recipe.task.kind);
-  out.data("rows", options.card.rows);
+  out.data("rows", options.card.rows - data.left_out);
+  out.data("left_out", data.left_out);
   out.data("targets", data.targets);
   out.data("loss", loss);
   out.data("floor", data.floor);
   out.line(fmt::format(
-      "{}: held-out loss {:.4f} nats per token over {} tokens{}", loaded.model->config().name, loss,
-      grouped(data.targets),
+      "{}: held-out loss {:.4f} nats per {} over {} {}{}", loaded.model->config().name, loss, what,
+      grouped(data.targets), data.targets == 1 ? what : what + "s",
       std::isnan(data.floor) ? "" : fmt::format("; floor {:.4f}, {:.4f} above it", data.floor, loss - data.floor)));
+  if (data.left_out > 0)
+    out.line(fmt::format("Of {} texts {} are left out: they are longer than its context, {} tokens.", options.card.rows,
+                         data.left_out, recipe.model.context));
   console.print(out.printed(options.json ? Form::json : Form::text));
 }
 

@@ -60,6 +60,11 @@ void print_evidence(Console& console, const HeadReport& head, const Trace& trace
 }
 
 void tour(Console& console, const fs::path& out) {
+  const fs::path grid_file = out / "heads.png";
+  std::error_code failed;
+  fs::create_directories(out, failed);
+  if (failed) throw Error(out.string(), "a folder that can be made", failed.message(), "choose another with --out");
+  expect_writable(grid_file);  // before anything is computed
   const RunRequest request = example_request();
   const Opened opened = run_request(console, load_model(request.model, console.backend()), request);
   const Trace& trace = *opened.trace;
@@ -73,15 +78,12 @@ void tour(Console& console, const fs::path& out) {
   add_heads(report, heads, trace, usual_columns(), false);
   console.print_line(report.printed(Form::text));
 
-  std::error_code failed;
-  fs::create_directories(out, failed);
-  if (failed) throw Error(out.string(), "a folder that can be made", failed.message(), "choose another with --out");
   const PangoText measure;
   const Style style{theme("dark"), measure};
   std::vector<std::string> written;
   HeadGridOptions grid;
   grid.classes = marks_of(heads);
-  written.push_back(write_picture(head_grid_scene(trace, grid, style), out / "heads.png", {}));
+  written.push_back(write_picture(head_grid_scene(trace, grid, style), grid_file, {}));
   if (const HeadReport* head = most_telling(heads)) {
     print_evidence(console, *head, trace);
     HeadMapOptions map;
@@ -95,9 +97,9 @@ void tour(Console& console, const fs::path& out) {
   }
   console.print_line("Written:");
   for (const std::string& line : written) console.print_line("  " + line);
-  console.print_line(
-      fmt::format("\nNext: headscope-cli run --model {} --text \"one two one\"   (or any GPT-2 or Llama folder)",
-                  request.model.string()));
+  console.print_line(fmt::format(
+      "\nNext: headscope-cli run --model {} --text \"one two one\"   (or a model of your own: headscope-cli models)",
+      request.model.string()));
 }
 }  // namespace
 

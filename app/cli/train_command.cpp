@@ -95,10 +95,33 @@ std::unique_ptr<Trainer> begin(Console& console, const Recipe& recipe, const Tra
   return std::make_unique<Trainer>(stored, console.backend());
 }
 
+/// What --resume finds in a folder with a model: whoever says it wants to go on, not to be told of a model in the way.
+void require_unfinished(const fs::path& out, const TrainOptions& options) {
+  std::error_code failed;
+  if (!holds_model(out)) return;
+  if (fs::exists(out / TrainingFolder::checkpoint_name, failed)) {
+    if (options.overwrite) return;
+    throw Error(out.string(), "--overwrite beside --resume, since a model lies there", "none",
+                "--resume --overwrite goes on from the checkpoint, and replaces the model when the new one is done");
+  }
+  std::string found = "a model and no checkpoint";
+  if (const fs::path record = out / "training.json"; fs::exists(record, failed)) {
+    const std::int64_t steps = load_training_record(record).steps;
+    found = fmt::format("one that is finished: {} of {} steps are done", steps, steps);
+  }
+  throw Error(out.string(), "an unfinished training", found,
+              fmt::format("a finished model is without the state of its optimiser, so that nothing can go on from it; "
+                          "for a longer training set \"steps\" in {} and begin anew, with -o in another folder or with "
+                          "--overwrite here",
+                          options.recipe));
+}
+
 void train(Console& console, const TrainOptions& options) {
   const Recipe recipe = load_recipe(options.recipe);
   const fs::path out = options.out.empty() ? fs::path(recipe.name) : fs::path(options.out);
-  if (!options.overwrite && holds_model(out))
+  if (options.resume)
+    require_unfinished(out, options);
+  else if (!options.overwrite && holds_model(out))
     throw Error(out.string(), "a folder without a model", "one with a model in it",
                 "-o names another; --overwrite replaces the model when the new one is done");
   console.stop();  // from here on a signal ends it in order: with a checkpoint, without the lock

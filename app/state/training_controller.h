@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,6 +88,9 @@ class TrainingController : public KeptWork {
   void stop();  ///< drops the run
   /// From the next step on.
   void set_learning_rate(double rate);
+  /// Nats of loss that a unit of balance costs (OptimizerSettings::expert_balance): of the draft and, from the next
+  /// step on, of a run with experts. REQUIRES experts of the draft.
+  void set_expert_balance(double price);
   /// Pauses by itself after that step; 0 = never.
   void pause_at(std::int64_t step) { pause_at_ = step; }
 
@@ -108,7 +112,8 @@ class TrainingController : public KeptWork {
   void show(std::optional<std::size_t> moment) { shown_ = moment; }
   /// What is on screen; nullptr before the first view.
   const TrainingMoment* moment() const;
-  /// Goes on from the shown moment, with the draft's learning rate; what came after it is kept as a branch.
+  /// Goes on from the shown moment, with the draft's learning rate and price of balance; what came after it is kept as
+  /// a branch.
   void fork();
   /// Goes back to the end of a branch that was left, and pauses there; the one that went on is kept in its place.
   void go_back_to(int branch);
@@ -137,6 +142,7 @@ class TrainingController : public KeptWork {
   std::shared_ptr<Backend> trains_on() const {
     return now_.recipe.model.state_space() ? jobs_.processor() : jobs_.backend();
   }
+  void change_run(const char* tag, std::function<void(OptimizerSettings&)> change);
   void leave_branch();
   void bound_memory();
   void submit(const std::string& tag, std::int64_t most_steps);

@@ -371,6 +371,7 @@ void App::write_settings() {
 }
 
 void App::screenshot() {
+  expect_writable(*options_.screenshot);
   const auto begin = std::chrono::steady_clock::now();
   for (int quiet = 0; quiet < quiet_frames;) {
     if (options_.stop.stop_requested()) throw Cancelled();

@@ -44,8 +44,10 @@ std::string describe(const Intervention& edit) {
 
 Intervention parse_intervention(std::string_view text, const std::string& where) {
   const auto colon = text.find(':');
-  if (colon == std::string_view::npos)
-    throw Error(where, "an edit such as \"1.0: ablate zero\"", fmt::format("\"{}\"", text));
+  if (colon == std::string_view::npos) {
+    parse_edit_action(text, where);  // what is no edit is told which there are
+    throw Error(where, "WHERE: in front of the edit, such as \"1.0: ablate zero\"", fmt::format("\"{}\"", text));
+  }
   Intervention edit{parse_head_target(text.substr(0, colon), where), parse_edit_action(text.substr(colon + 1), where)};
   check(edit, where);
   return edit;

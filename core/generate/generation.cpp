@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/edits/intervention_tap.h"
 #include "core/run/cross_pass.h"
+#include "core/tensor/panels.h"
 
 namespace headscope {
 
@@ -42,6 +43,12 @@ std::size_t cache_bytes(const ModelDims& dims, int tokens) {
   const auto state = static_cast<std::size_t>(dims.d_inner) * static_cast<std::size_t>(dims.d_state);
   return sizeof(float) * static_cast<std::size_t>(dims.layers) *
          (static_cast<std::size_t>(tokens) * static_cast<std::size_t>(kept_numbers(dims).numbers) + state);
+}
+
+std::size_t panel_bytes(const ModelDims& dims, int tokens) {
+  if (dims.state_space()) return 0;
+  return sizeof(float) * static_cast<std::size_t>(dims.layers) * static_cast<std::size_t>(panels::padded(tokens)) *
+         static_cast<std::size_t>(dims.kv_heads) * static_cast<std::size_t>(dims.d_head);
 }
 
 Generator::Generator(LoadedModel model, RunRequest like, bool rows, int longest)
@@ -140,6 +147,8 @@ void Generator::read_newest(const Ctx& ctx, std::span<const std::int32_t> prefix
   read_.assign(prefix.begin(), prefix.end());
   step.computed = static_cast<int>(prefix.size() - held);
   step.cache_bytes = cache_bytes(config.dims, step.length);
+  step.panel_bytes = cache_->panel_bytes();
+  step.source_bytes = cache_->source_bytes();
   step.logits = result.logits.select(0, 0).copy();
   step.rows = last_rows(result.maps);
   step.source_rows = last_rows(result.cross_maps);

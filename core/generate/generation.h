@@ -25,13 +25,16 @@ struct GenerationStep {
   std::uint64_t seed = 0;                                    ///< whose stream of numbers was used
   double random = std::numeric_limits<double>::quiet_NaN();  ///< drawn, in [0, 1); NaN when nothing was
   Tensor logits;                                             ///< (vocab) of the next token after the prefix
-  Tensor rows;                  ///< (layer · heads + head, position): where the prefix's last token
-                                ///< looked; undefined when not recorded
-  Tensor source_rows;           ///< likewise (layer · heads + head, source position), of encoder-decoders
-  int length = 0;               ///< tokens of the prefix
-  int computed = 0;             ///< of them read in this step: 1 when the cache held the others
-  double milliseconds = 0;      ///< of the pass
-  std::size_t cache_bytes = 0;  ///< keys and values of the prefix, all layers; 0 without a cache
+  Tensor rows;                   ///< (layer · heads + head, position): where the prefix's last token
+                                 ///< looked; undefined when not recorded
+  Tensor source_rows;            ///< likewise (layer · heads + head, source position), of encoder-decoders
+  int length = 0;                ///< tokens of the prefix
+  int computed = 0;              ///< of them read in this step: 1 when the cache held the others
+  double milliseconds = 0;       ///< of the pass
+  std::size_t cache_bytes = 0;   ///< keys and values of the prefix, all layers; 0 without a cache
+  std::size_t panel_bytes = 0;   ///< its keys once more, as products read them (KvCache::panel_bytes())
+  std::size_t source_bytes = 0;  ///< of encoder-decoders, what the cache holds of the source
+  std::size_t held_bytes() const { return cache_bytes + panel_bytes + source_bytes; }
 };
 
 struct Transcript {
@@ -47,6 +50,9 @@ struct Transcript {
 /// Bytes of keys and values for `tokens` positions: layers · tokens · kv_heads · (d_head + d_value) · 4; of a state
 /// space what tokens gave it (kept_numbers()) and the state itself: layers · (tokens · … + d_inner · d_state) · 4.
 std::size_t cache_bytes(const ModelDims& dims, int tokens);
+/// Bytes of those keys once more, in panels (KvCache::panel_bytes()), where this machine computes attention: layers ·
+/// tokens, rounded up to whole panels · kv_heads · d_head · 4; 0 of a state space.
+std::size_t panel_bytes(const ModelDims& dims, int tokens);
 
 /// Makes steps of one model with the edits of one request, with a cache of what it read last: going back, forking and
 /// going on costs only what is new. Owned by whoever runs passes, one at a time; not thread-safe.

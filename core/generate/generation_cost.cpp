@@ -50,6 +50,7 @@ std::vector<GenerationCost> measure_generation(const Model& model, std::span<con
       cache.truncate(length - 1);
       model.forward(quiet, prefix.last(1), &cache, {}, false);
     });
+    cost.panel_bytes = cache.panel_bytes();
     cost.recomputed_ms = shortest_ms([&] { model.forward(quiet, prefix, nullptr, {}, false); });
     costs.push_back(cost);
     if (ctx.progress) *ctx.progress = static_cast<float>(i + 1) / static_cast<float>(points);

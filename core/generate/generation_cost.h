@@ -10,10 +10,10 @@
 namespace headscope {
 
 struct GenerationCost {
-  int length = 0;            ///< tokens of the prefix
-  double cached_ms = 0;      ///< the newest token read, the others in the cache: grows as t
-  double recomputed_ms = 0;  ///< the whole prefix read: grows as t², once attention dominates
-  std::size_t cache_bytes = 0;
+  int length = 0;                                ///< tokens of the prefix
+  double cached_ms = 0;                          ///< the newest token read, the others in the cache: grows as t
+  double recomputed_ms = 0;                      ///< the whole prefix read: grows as t², once attention dominates
+  std::size_t cache_bytes = 0, panel_bytes = 0;  ///< as of a GenerationStep
 };
 
 /// At `points` lengths spread evenly from 2 to ids.size(), shortest times of several runs, no maps recorded. Throws

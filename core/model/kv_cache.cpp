@@ -83,6 +83,20 @@ std::size_t KvCache::bytes() const {
   return total;
 }
 
+std::size_t KvCache::panel_bytes() const {
+  std::size_t total = 0;
+  for (const GrowingPanels& each : panels_) total += each.bytes_in_use();
+  return total;
+}
+
+std::size_t KvCache::source_bytes() const {
+  std::size_t total = 0;
+  for (const GrowingPanels& each : source_panels_) total += each.bytes_in_use();
+  for (const Both& each : source_)
+    if (each.k.defined()) total += each.k.bytes() + each.v.bytes();
+  return total;
+}
+
 void KvCache::truncate(int length) {
   assert(length >= 0 && length <= length_);
   length_ = length;

@@ -48,6 +48,10 @@ class KvCache {
   int capacity() const { return capacity_; }
   int text() const { return text_; }  ///< how long the text was whose pass last put something here
   std::size_t bytes() const;
+  /// Of panels of the keys of tokens that are here: 0 where no product asked for them (a card has kernels of its own).
+  std::size_t panel_bytes() const;
+  /// Of keys and values of a source, its keys in panels among them; 0 without one.
+  std::size_t source_bytes() const;
   /// Forgets everything after the first `length` tokens. REQUIRES 0 ≤ length ≤ length().
   void truncate(int length);
   /// Makes room for longer texts. REQUIRES keys and values (no state space).

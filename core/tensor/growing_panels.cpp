@@ -13,6 +13,12 @@ void GrowingPanels::forget(Index from) {
   known_ = std::min(known_, from);
 }
 
+std::size_t GrowingPanels::bytes_in_use() const {
+  return panels_.defined()
+             ? panels_.bytes() / static_cast<std::size_t>(room_) * static_cast<std::size_t>(panels::padded(known_))
+             : 0;
+}
+
 void GrowingPanels::put(const Tensor& rows, Index room, ThreadPool& pool) {
   const Index n = rows.dim(0), heads = rows.dim(1), d = rows.dim(2), width = panels::width();
   assert(rows.stride(2) == 1);

@@ -27,6 +27,8 @@ class GrowingPanels {
   /// The first panel of a head: d · width() numbers each, one panel behind the other.
   const float* of(Index head) const { return panels_.data() + head * panels_.stride(0); }
   std::size_t bytes() const { return panels_.defined() ? panels_.bytes() : 0; }
+  /// Of them those of the rows that are here, in whole panels.
+  std::size_t bytes_in_use() const;
 
  private:
   Tensor panels_;  // (head, panels · d · width)

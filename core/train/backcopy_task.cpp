@@ -103,7 +103,7 @@ Batch BackcopyTask::batch(std::int64_t step, int sequences, int length) const {
   return batches_of(rows, sequences, vocabulary().end_of_text_id(), false).front();
 }
 
-HeldOut BackcopyTask::held_out(int rows, int sequences, int length) const {
+HeldOut BackcopyTask::draw_held_out(int rows, int sequences, int length) const {
   Random numbers = random(Stream::held_out);
   std::vector<std::string> texts;
   double log_probability = 0;

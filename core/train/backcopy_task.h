@@ -43,10 +43,11 @@ class BackcopyTask final : public Task {
  public:
   explicit BackcopyTask(const TaskSettings& settings);
   Batch batch(std::int64_t step, int sequences, int length) const override;
-  HeldOut held_out(int rows, int sequences, int length) const override;
   std::string probe_text(int length) const override;
 
  private:
+  HeldOut draw_held_out(int rows, int sequences, int length) const override;
+
   Backcopy language_;
 };
 

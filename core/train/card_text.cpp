@@ -185,6 +185,7 @@ std::string card_json(const ModelCard& card) {
   out["steps"] = card.training.steps;
   out["seconds"] = card.training.seconds;
   out["rows"] = card.rows;
+  if (card.left_out > 0) out["left_out"] = card.left_out;
   out["targets"] = card.targets;
   out["loss"] = rounded(card.loss);
   out["floor"] = rounded(card.floor);
@@ -244,6 +245,9 @@ std::string card_markdown(const ModelCard& card) {
   if (!std::isnan(card.floor))
     out += fmt::format(" No model can do better than the floor, {:.4f}; it is {:.4f} above.", card.floor,
                        card.loss - card.floor);
+  if (card.left_out > 0)
+    out += fmt::format(" Of {} texts {} are left out: they are longer than its context, {} tokens.",
+                       card.rows + card.left_out, card.left_out, shape.context);
   out += "\n";
   if (!std::isnan(card.accuracy))
     out += fmt::format("- **Told right**: {} of {} pictures; one of {} classes is right by chance.\n",

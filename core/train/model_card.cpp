@@ -214,15 +214,16 @@ ModelCard measure_card(const std::filesystem::path& folder, const CardSettings& 
   card.parameters = info.parameters;
   card.dtype = info.dtype;
   const Ctx quiet{ctx.backend, nullptr, ctx.stop, nullptr};
-  const HeldOut data = task->held_out(settings.rows, card.recipe.batch, card.recipe.model.context);
-  card.rows = settings.rows;
+  const HeldOut data = task->held_out_that_fit(settings.rows, card.recipe.batch, card.recipe.model.context);
+  card.rows = settings.rows - data.left_out;
+  card.left_out = data.left_out;
   card.targets = data.targets;
   card.floor = data.floor;
   card.loss = held_out_loss(*loaded.model, quiet, data);
   card.texts = settings.texts;
   card.first_half = card.second_half = card.accuracy = nan;
-  card.ablated_rows = settings.ablated_rows;
-  const HeldOut few = task->held_out(settings.ablated_rows, card.recipe.batch, card.recipe.model.context);
+  const HeldOut few = task->held_out_that_fit(settings.ablated_rows, card.recipe.batch, card.recipe.model.context);
+  card.ablated_rows = settings.ablated_rows - few.left_out;
   if (const auto* translates = dynamic_cast<const TranslateTask*>(task.get())) {
     card.translation = measure_translation(loaded, *translates, settings.rows, few, ctx);
     return card;

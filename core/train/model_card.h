@@ -40,6 +40,7 @@ struct ModelCard {
   std::string dtype;
   std::int64_t targets = 0;  ///< held-out tokens
   int rows = 0;              ///< held-out rows
+  int left_out = 0;          ///< beside them, since they are longer than the context
   double loss = 0, floor = 0;
   /// Of texts said twice with the longest period of the task "repeated": mean loss of each half. NaN for stories.
   double first_half = 0, second_half = 0;

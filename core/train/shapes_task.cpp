@@ -52,7 +52,7 @@ std::vector<DrawnPicture> ShapesTask::held_out_pictures(int count) const {
   return pictures;
 }
 
-HeldOut ShapesTask::held_out(int rows, int sequences, int) const {
+HeldOut ShapesTask::draw_held_out(int rows, int sequences, int) const {
   const std::vector<DrawnPicture> pictures = held_out_pictures(rows);
   HeldOut out;
   for (std::size_t at = 0; at < pictures.size(); at += static_cast<std::size_t>(sequences))

@@ -11,7 +11,6 @@ class ShapesTask final : public Task {
  public:
   explicit ShapesTask(const TaskSettings& settings);
   Batch batch(std::int64_t step, int sequences, int length) const override;
-  HeldOut held_out(int rows, int sequences, int length) const override;
   std::string probe_text(int) const override { return ""; }
 
   /// Of which no model learns any.
@@ -20,6 +19,7 @@ class ShapesTask final : public Task {
   static VisionConfig vision(const TaskSettings& settings);
 
  private:
+  HeldOut draw_held_out(int rows, int sequences, int length) const override;
   Batch batch_of(const std::vector<DrawnPicture>& pictures) const;
 };
 

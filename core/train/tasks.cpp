@@ -39,20 +39,6 @@ class Stories : public Task {
     return batches_of(rows, sequences, vocabulary().end_of_text_id(), false).front();
   }
 
-  HeldOut held_out(int rows, int sequences, int length) const override {
-    std::vector<std::string> texts;
-    double log_probability = 0;
-    for (Story& story : stories(rows)) {
-      log_probability += language_.log_probability(story.text);  // all derivations, not only the one that was drawn
-      texts.push_back(std::move(story.text));
-      if (const std::size_t tokens = ids_of(*tokenizer(), texts.back()).size() + 1;
-          tokens > static_cast<std::size_t>(length))
-        throw Error("held-out stories", fmt::format("stories of at most {} tokens, the context", length),
-                    fmt::format("one of {}", tokens), "a longer context or a larger vocabulary");
-    }
-    return held_out_texts(texts, sequences, true, log_probability);
-  }
-
   std::string probe_text(int length) const override {
     Random numbers = random(Stream::probe);
     std::string text;
@@ -73,6 +59,19 @@ class Stories : public Task {
   }
 
  protected:
+  HeldOut draw_held_out(int rows, int sequences, int length) const override {
+    std::vector<std::string> texts;
+    double log_probability = 0;
+    for (Story& story : stories(rows)) {
+      if (ids_of(*tokenizer(), story.text).size() >= static_cast<std::size_t>(length)) continue;  // its end is one more
+      log_probability += language_.log_probability(story.text);  // all derivations, not only the one that was drawn
+      texts.push_back(std::move(story.text));
+    }
+    HeldOut out = held_out_texts(texts, sequences, true, log_probability);
+    out.left_out = rows - static_cast<int>(texts.size());
+    return out;
+  }
+
   /// `length` tokens behind the end-of-text that every row begins with.
   std::vector<std::int32_t> row(Random& numbers, int length) const {
     std::vector<std::int32_t> row;
@@ -107,7 +106,8 @@ class MaskedStories final : public Stories {
     return drawn(numbers, sequences, length);
   }
 
-  HeldOut held_out(int rows, int sequences, int length) const override {
+ private:
+  HeldOut draw_held_out(int rows, int sequences, int length) const override {
     Random numbers = random(Stream::held_out);
     HeldOut out;
     for (int at = 0; at < rows; at += sequences)
@@ -117,7 +117,6 @@ class MaskedStories final : public Stories {
     return out;
   }
 
- private:
   Batch drawn(Random& numbers, int sequences, int length) const {
     Batch batch{sequences, length, {}, {}};
     const std::int32_t end = vocabulary().end_of_text_id();
@@ -152,7 +151,14 @@ class Repeated final : public Task {
     return batches_of(rows, sequences, vocabulary().end_of_text_id(), false).front();
   }
 
-  HeldOut held_out(int rows, int sequences, int length) const override {
+  std::string probe_text(int length) const override {
+    Random numbers = random(Stream::probe);
+    const int period = std::max((length - 1) / 2, 1);
+    return repeated_text(numbers, period, 2 * period);
+  }
+
+ private:
+  HeldOut draw_held_out(int rows, int sequences, int length) const override {
     Random numbers = random(Stream::held_out);
     std::vector<std::string> texts;
     double log_probability = 0;
@@ -163,13 +169,6 @@ class Repeated final : public Task {
     return held_out_texts(texts, sequences, false, log_probability);
   }
 
-  std::string probe_text(int length) const override {
-    Random numbers = random(Stream::probe);
-    const int period = std::max((length - 1) / 2, 1);
-    return repeated_text(numbers, period, 2 * period);
-  }
-
- private:
   std::string row(Random& numbers, int length) const {
     const int periods = settings().longest_period - settings().shortest_period + 1;
     const int period =
@@ -207,6 +206,23 @@ void TaskSettings::check(const std::string& where) const {
 
 Task::Task(TaskSettings settings, TrainedBpe vocabulary)
     : settings_(std::move(settings)), vocabulary_(std::move(vocabulary)), tokenizer_(make_tokenizer(vocabulary_)) {}
+
+HeldOut Task::held_out(int rows, int sequences, int length) const {
+  HeldOut out = held_out_that_fit(rows, sequences, length);
+  if (out.left_out > 0)
+    throw Error("held-out texts", fmt::format("texts of at most {} tokens, the context", length),
+                fmt::format("{} of {} that are longer", out.left_out, rows), "a longer context or a larger vocabulary");
+  return out;
+}
+
+HeldOut Task::held_out_that_fit(int rows, int sequences, int length) const {
+  HeldOut out = draw_held_out(rows, sequences, length);
+  if (out.batches.empty())
+    throw Error("held-out texts", fmt::format("texts of at most {} tokens, the context", length),
+                rows == 1 ? "one that is longer" : fmt::format("{}, all of them longer", rows),
+                "a longer context or a larger vocabulary");
+  return out;
+}
 
 HeldOut Task::held_out_texts(const std::vector<std::string>& texts, int sequences, bool ends,
                              double log_probability) const {

@@ -54,6 +54,7 @@ struct HeldOut {
   /// Nats per counted target: Σ −log p of the texts ÷ targets, exact for these texts. NaN where nobody knows it: of
   /// masked tokens, of which the language would have to say how likely each is between the others.
   double floor = 0;
+  int left_out = 0;  ///< rows that are longer than what they were drawn for; neither targets nor floor count them
 };
 
 /// Immutable; any thread.
@@ -69,7 +70,10 @@ class Task {
   virtual Batch batch(std::int64_t step, int sequences, int length) const = 0;
   /// `rows` rows, in batches of at most `sequences`. Stories: one per row, its end counted as a token; throws Error
   /// when one is longer than `length`.
-  virtual HeldOut held_out(int rows, int sequences, int length) const = 0;
+  HeldOut held_out(int rows, int sequences, int length) const;
+  /// The same without rows that are longer: a model that was trained on texts that all fit may meet others among more
+  /// of them. Throws Error when none fits.
+  HeldOut held_out_that_fit(int rows, int sequences, int length) const;
   /// A text of at most `length` tokens on which heads can be watched, the same at any time.
   virtual std::string probe_text(int length) const = 0;
   /// What it is a translation of; "" where it is of nothing.
@@ -80,6 +84,8 @@ class Task {
   /// Of a task without texts: what is told has names.
   Task(TaskSettings settings, std::shared_ptr<const Tokenizer> names)
       : settings_(std::move(settings)), tokenizer_(std::move(names)) {}
+  /// Without the rows that are longer than `length`, which are counted.
+  virtual HeldOut draw_held_out(int rows, int sequences, int length) const = 0;
   /// Random numbers of one stream: training step, held-out data, probe.
   enum class Stream : std::uint64_t { train = 1, held_out = 2, probe = 3, vocabulary = 4 };
   Random random(Stream stream, std::int64_t step = 0) const;

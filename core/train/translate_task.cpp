@@ -74,9 +74,15 @@ Batch TranslateTask::batch(std::int64_t step, int sequences, int length) const {
   return batches(drawn, sequences, length).front();
 }
 
-HeldOut TranslateTask::held_out(int rows, int sequences, int length) const {
+bool TranslateTask::fits(const Translation& sentence, int length) const {
+  return std::max(source_ids(sentence).size(), target_ids(sentence).size() + 1) <= static_cast<std::size_t>(length);
+}
+
+HeldOut TranslateTask::draw_held_out(int rows, int sequences, int length) const {
   HeldOut out;
-  out.batches = batches(held_out_translations(rows), sequences, length);
+  std::vector<Translation> drawn = held_out_translations(rows);
+  out.left_out = static_cast<int>(std::erase_if(drawn, [&](const Translation& each) { return !fits(each, length); }));
+  out.batches = batches(drawn, sequences, length);
   out.targets = counted(out.batches);
   out.floor = 0;  // a source determines its target
   return out;

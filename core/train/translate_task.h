@@ -11,10 +11,11 @@ class TranslateTask final : public Task {
  public:
   explicit TranslateTask(const TaskSettings& settings);
   Batch batch(std::int64_t step, int sequences, int length) const override;
-  HeldOut held_out(int rows, int sequences, int length) const override;
   std::string probe_text(int length) const override;
   std::string probe_source() const override;
 
+  /// Whether source and target, with the end that each has, are within a context of `length`.
+  bool fits(const Translation& sentence, int length) const;
   /// Texts held out: of their sentences no model learns any.
   std::vector<Translation> held_out_translations(int count) const;
   /// Texts held out whose sources have so many words. Throws Error where none has.
@@ -29,6 +30,7 @@ class TranslateTask final : public Task {
   std::vector<std::int32_t> target_ids(const Translation& sentence) const;
 
  private:
+  HeldOut draw_held_out(int rows, int sequences, int length) const override;
   static TrainedBpe learn_words(const TaskSettings& settings);
   std::vector<Batch> batches(const std::vector<Translation>& sentences, int sequences, int length) const;
 };

@@ -92,12 +92,13 @@ TranslationScores measure_translation(const LoadedModel& loaded, const Translate
   const ModelDims& dims = model.config().dims;
   const Ctx quiet{.backend = ctx.backend, .stop = ctx.stop};
   TranslationScores out;
-  out.sentences = sentences;
-  const std::vector<Translation> held_out = task.held_out_translations(sentences);
+  std::vector<Translation> held_out = task.held_out_translations(sentences);
+  std::erase_if(held_out, [&](const Translation& each) { return !task.fits(each, model.config().context); });
+  out.sentences = static_cast<int>(held_out.size());
   int right = 0;
   for (const Translation& sentence : held_out)
     right += greedy_translation(model, quiet, task.source_ids(sentence)) == task.target_ids(sentence);
-  out.exact = static_cast<double>(right) / sentences;
+  out.exact = static_cast<double>(right) / out.sentences;
 
   std::vector<Sums> sums(static_cast<std::size_t>(dims.layers * dims.heads));
   AlignmentCounts chance, in_order;

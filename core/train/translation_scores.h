@@ -25,8 +25,8 @@ struct CrossHeadScore {
 };
 
 struct TranslationScores {
-  int sentences = 0;                    ///< translated, and looked at for alignment
-  double exact = 0;                     ///< the share whose greedy translation is the target, to the last token
+  int sentences = 0;  ///< translated, and looked at for alignment: those that its context has room for
+  double exact = 0;   ///< the share whose greedy translation is the target, to the last token
   std::int64_t sure = 0, possible = 0;  ///< their links; the sure are among the possible
   double chance = 0;                    ///< the error rate of links drawn at random
   double in_order = 0;                  ///< of word 1 linked to word 1, 2 to 2 …
@@ -34,7 +34,7 @@ struct TranslationScores {
   const CrossHeadScore& best() const;   ///< of the least error as it writes. REQUIRES heads
 };
 
-/// `few`: for loss_change. Throws Error, Cancelled.
+/// Of so many sentences those that fit. `few`: for loss_change. REQUIRES that one fits. Throws Error, Cancelled.
 TranslationScores measure_translation(const LoadedModel& loaded, const TranslateTask& task, int sentences,
                                       const HeldOut& few, const Ctx& ctx);
 

@@ -152,6 +152,75 @@ TEST_CASE("the learning rate changes from the next step on") {
   CHECK(curve.back().loss != plain.back().loss);
 }
 
+namespace {
+Recipe recipe_with_experts() {
+  Recipe recipe = testing::small_recipe();
+  recipe.model.family = "mixtral";
+  recipe.model.mlp = 8;
+  recipe.model.experts = 4;
+  recipe.model.experts_per_token = 2;
+  recipe.optimizer.expert_balance = 0.02;
+  return recipe;
+}
+}  // namespace
+
+TEST_CASE("the price of the balance of experts changes from the next step on, stays in the recipe, and a fork has it") {
+  Room room;
+  room.train(recipe_with_experts(), 20);
+  room.controller.set_expert_balance(0.5);
+  CHECK(room.controller.draft().optimizer.expert_balance == 0.5);
+  room.controller.pause_at(0);
+  room.controller.resume();
+  REQUIRE(room.until([&] { return room.controller.phase() == TrainingController::Phase::finished; }));
+  Backend backend(1);
+  Trainer by_hand(recipe_with_experts(), backend);
+  by_hand.run(20);
+  OptimizerSettings settings = by_hand.recipe().optimizer;
+  settings.expert_balance = 0.5;
+  by_hand.set_optimizer(settings);
+  by_hand.run(20);
+  CHECK(same(room.controller.curve(), by_hand.curve()));
+  CHECK_FALSE(same(room.controller.curve(), unbroken(recipe_with_experts())));
+  CHECK(room.controller.running().optimizer.expert_balance == 0.5);
+  const auto folder = scratch_dir("training-balance") / "model";
+  room.controller.save(folder, false);
+  REQUIRE(room.until([&] { return room.message().find("Saved the model") != std::string::npos; }));
+  CHECK(load_recipe(folder / "recipe.json").optimizer.expert_balance == 0.5);
+
+  std::size_t at = 0;
+  while (room.controller.moments()[at].view->step < 20) ++at;
+  room.controller.show(at);
+  room.controller.draft().optimizer.expert_balance = 0.25;
+  room.controller.fork();
+  REQUIRE(room.until([&] { return room.controller.phase() == TrainingController::Phase::finished; }));
+  CHECK(room.controller.running().optimizer.expert_balance == 0.25);
+
+  // The draft alone, where what runs has no experts.
+  room.train(testing::small_recipe(), 20);
+  room.controller.draft() = recipe_with_experts();
+  room.controller.set_expert_balance(0.5);
+  room.controller.pause_at(0);
+  room.controller.resume();
+  REQUIRE(room.until([&] { return room.controller.phase() == TrainingController::Phase::finished; }));
+  CHECK(room.controller.running().optimizer.expert_balance == 0);
+  CHECK(same(room.controller.curve(), unbroken(testing::small_recipe())));
+}
+
+TEST_CASE("rates may be changed where a recipe could not be begun with") {
+  Room room;
+  Recipe recipe = testing::small_recipe();
+  recipe.task.kind = "stories";
+  recipe.task.vocabulary = 257;  // no story fits
+  recipe.task.vocabulary_stories = 4;
+  room.controller.draft() = recipe;
+  REQUIRE(room.controller.complaint() == "");
+  room.controller.start();
+  REQUIRE(room.until([&] { return room.message().find("held-out texts") != std::string::npos; }));
+  room.controller.set_learning_rate(1e-3);
+  REQUIRE(room.until([&] { return !room.explorer.jobs.busy(); }));
+  CHECK(room.controller.phase() == TrainingController::Phase::idle);
+}
+
 TEST_CASE("exploring goes on while a model trains") {
   Room room;
   Recipe recipe = testing::small_recipe();

@@ -87,6 +87,23 @@ TEST_CASE("the hint of a mistake names the command that has the help, below anot
   CHECK(run_cli({"frobnicate"}).err.ends_with("\n  hint: headscope-cli --help\n"));
 }
 
+TEST_CASE("what a newcomer types is answered: help as a word, an option that is none, a text without --text, an edit") {
+  CHECK(run_cli({"help"}).out == run_cli({"--help"}).out);
+  CHECK(run_cli({"help", "sweep", "ablate"}).out == run_cli({"sweep", "ablate", "--help"}).out);
+  const auto says = [](std::vector<std::string> words, const std::string& what) {
+    const Finished finished = run_cli(words);
+    CAPTURE(finished.err);
+    CHECK(finished.code == 2);
+    CHECK(finished.err.find(what) != std::string::npos);
+  };
+  // Not what stands behind it.
+  says({"run", "--modle", "induction", "-t", "a"}, "there is no option \"--modle\" of run");
+  says({"read", "lens", "-m", model(), "--ids", "1", "--nope"}, "not expected: --nope");
+  says({"run", "-m", model(), "hello"}, "a text goes behind --text");
+  says({"run", "-m", model(), "--ids", "1", "--edit", "nonsense"}, "edits are: temperature TAU");
+  says({"run", "-m", model(), "--ids", "1", "--edit", "ablate zero"}, "expected WHERE: in front of the edit");
+}
+
 TEST_CASE("an error in a file or in the data ends with code 1 and one clear line") {
   const auto folder = scratch_dir("cli-errors");
   headscope::write_file_atomically(folder / "broken.txt", std::string("ab\xFF"));

@@ -63,6 +63,8 @@ TEST_CASE("generate --json tells what the library draws, step by step") {
     CHECK(steps[i]["tokens_kept"] == d.count);
     CHECK(steps[i]["candidates"].size() == 3);
     CHECK(steps[i]["cache_bytes"] == step->cache_bytes);
+    CHECK(steps[i].at("held_bytes") == step->held_bytes());
+    CHECK(step->held_bytes() > step->cache_bytes);
   }
   CHECK(out["texts"][0]["ids"] == json(transcript.ids()));
   CHECK(out["texts"][0]["text"] == model.tokenizer->decode(transcript.ids()));

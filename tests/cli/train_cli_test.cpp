@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -87,6 +89,40 @@ TEST_CASE("eval says what the library measures, card what eval says") {
   CHECK(run_cli({"train", (folder / "no-recipe.json").string()}).code == 1);
 }
 
+TEST_CASE("eval and card leave out texts that are longer than the context, and say how many") {
+  // With a small vocabulary texts are long: of the four that its training looked at none was too long, of 400 some are.
+  const fs::path folder = scratch_dir("cli-train-long");
+  json recipe = small_recipe(2);
+  recipe["task"] = {
+      {"kind", "stories"}, {"seed", 1}, {"grammar", "everyday"}, {"vocabulary", 300}, {"vocabulary_stories", 200}};
+  recipe["model"]["context"] = 64;
+  recipe["training"]["evaluate_rows"] = 4;
+  const std::string model = (folder / "model").string();
+  const Finished trained = run_cli({"train", written_recipe(folder, recipe).string(), "-o", model});
+  CAPTURE(trained.err);
+  REQUIRE(trained.code == 0);
+  const Finished eval = run_cli({"eval", model, "--json"});
+  CAPTURE(eval.err);
+  REQUIRE(eval.code == 0);
+  const json measured = json::parse(eval.out);
+  const Recipe read = load_recipe(folder / "model" / "recipe.json");
+  const auto task = make_task(read.task);
+  const auto long_ones = std::ranges::count_if(held_out_stories(*task, 400), [&](const Story& story) {
+    return task->tokenizer()->encode(story.text).size() + 1 > 64;
+  });
+  REQUIRE(long_ones > 0);
+  REQUIRE(long_ones < 200);
+  CHECK(measured["left_out"] == long_ones);
+  CHECK(measured["rows"] == 400 - long_ones);
+  CHECK(measured["loss"] > measured["floor"]);
+  CHECK(run_cli({"eval", model}).out.find(fmt::format("Of 400 texts {} are left out", long_ones)) != std::string::npos);
+  const Finished card = run_cli({"card", model, "--texts", "4", "--ablated-rows", "2", "--json"});
+  CAPTURE(card.err);
+  REQUIRE(card.code == 0);
+  CHECK(json::parse(card.out)["rows"] == 400 - long_ones);
+  CHECK(json::parse(card.out)["left_out"] == long_ones);
+}
+
 TEST_CASE("a finished model is not written over unless that is asked for, and then nothing else goes") {
   const fs::path folder = scratch_dir("cli-train-overwrite");
   const fs::path recipe = written_recipe(folder, small_recipe(20));
@@ -125,6 +161,38 @@ TEST_CASE("a finished model is not written over unless that is asked for, and th
   const Finished here = run_cli({"train", recipe.string(), "-o", "."}, {.folder = folder.string()});
   CHECK(here.code == 1);
   CHECK(here.err.find("the folder this was started in") != std::string::npos);
+}
+
+TEST_CASE("--resume of a training that is finished says so, and what a longer one takes") {
+  const fs::path folder = scratch_dir("cli-train-finished");
+  const fs::path recipe = written_recipe(folder, small_recipe(20));
+  const fs::path model = folder / "model";
+  REQUIRE(run_cli({"train", recipe.string(), "-o", model.string()}).code == 0);
+  const std::string first = read_file(model / "model.safetensors");
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--overwrite"}}) {
+    std::vector<std::string> command{"train", recipe.string(), "-o", model.string(), "--resume"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Finished done = run_cli(command);
+    CAPTURE(done.err);
+    CHECK(done.code == 1);
+    CHECK(done.err.find(model.string() +
+                        ": expected an unfinished training, found one that is finished: 20 of 20 steps "
+                        "are done") != std::string::npos);
+    CHECK(done.err.find("set \"steps\" in " + recipe.string()) != std::string::npos);
+    CHECK(read_file(model / "model.safetensors") == first);
+  }
+  // An unfinished one beside the model that it will replace goes on with both words.
+  const fs::path longer = written_recipe(folder / "longer", small_recipe(1'000'000));
+  REQUIRE(run_cli({"train", longer.string(), "-o", model.string(), "--overwrite"}, {.interrupt = true}).code == 130);
+  const Finished half = run_cli({"train", longer.string(), "-o", model.string(), "--resume"});
+  CHECK(half.code == 1);
+  CHECK(half.err.find("--resume --overwrite goes on") != std::string::npos);
+  CHECK(fs::exists(model / "checkpoint.safetensors"));
+  // A model from elsewhere is no training.
+  fs::remove(model / "checkpoint.safetensors");
+  fs::remove(model / "training.json");
+  const Finished other = run_cli({"train", recipe.string(), "-o", model.string(), "--resume"});
+  CHECK(other.err.find("found a model and no checkpoint") != std::string::npos);
 }
 
 TEST_CASE("while one trains into a folder, a second is told who; when it was killed, its place is free") {

@@ -95,4 +95,12 @@ TEST_CASE("so do pictures, films and captures that are made again") {
   }
 }
 
+TEST_CASE("a tour that cannot be written says so before it computes anything") {
+  const fs::path folder = scratch_dir("unwritable-tour");
+  fs::create_directories(folder / "taken" / "heads.png");
+  write_file_atomically(folder / "file", "no folder");
+  refused_before({"tour", "-o", (folder / "taken").string()}, folder / "taken" / "heads.png", "a folder");
+  refused_before({"tour", "-o", (folder / "file").string()}, folder / "file", "Not a directory");
+}
+
 }  // namespace headscope::unwritable_out_test

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/generate/generation_cost.h"
+#include "core/tensor/panels.h"
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 #include "tests/support/worst.h"
@@ -93,7 +94,38 @@ TEST_CASE("generation with a cache equals recomputation, in tokens and logits") 
     const ModelDims& dims = bench.loaded.model->config().dims;
     CHECK(transcript.steps[3]->cache_bytes ==
           static_cast<std::size_t>(2 * dims.layers * 9 * dims.kv_heads * dims.d_head * 4));
+    // Keys stand there once more, in whole panels.
+    const auto panels_of = [&](Index tokens) {
+      return static_cast<std::size_t>(dims.layers * panels::padded(tokens) * dims.kv_heads * dims.d_head * 4);
+    };
+    for (std::size_t i = 0; i < 8; ++i) CHECK(transcript.steps[i]->panel_bytes == panels_of(6 + static_cast<Index>(i)));
+    CHECK(panel_bytes(dims, 9) == panels_of(9));
+    CHECK(panel_bytes(dims, 65) == panels_of(65));
+    CHECK(transcript.steps[3]->source_bytes == 0);
+    CHECK(transcript.steps[3]->held_bytes() == transcript.steps[3]->cache_bytes + panels_of(9));
   }
+}
+
+TEST_CASE("an encoder-decoder's cache holds the source as well, and a state space no panels") {
+  Bench bench("encoder-decoders/bart");
+  RunRequest like;
+  like.source_ids = {3, 17, 8, 21, 40, 2};
+  Generator generator(bench.loaded, like);
+  const ModelDims cross = bench.loaded.model->info().cross->dims;
+  const auto one = static_cast<std::size_t>(cross.layers * cross.kv_heads * 4);
+  const auto source = one * (6 * static_cast<std::size_t>(cross.d_head + cross.value_width()) +
+                             static_cast<std::size_t>(panels::padded(6) * cross.d_head));
+  std::vector<std::int32_t> text{2, 7};
+  for (int i = 0; i < 3; ++i) {  // as much, however long the target is
+    const auto step = generator.step(bench.ctx, text, 0, {{.temperature = 0}, 1});
+    CHECK(step->source_bytes == source);
+    CHECK(step->held_bytes() == step->cache_bytes + step->panel_bytes + source);
+    text.push_back(step->token);
+  }
+  ModelDims state;
+  state.layers = state.d_state = state.d_inner = 2;
+  REQUIRE(state.state_space());
+  CHECK(panel_bytes(state, 7) == 0);
 }
 
 TEST_CASE("a step's logits and rows have a whole pass's bits, also after the text went back") {
@@ -257,6 +289,7 @@ TEST_CASE("costs are measured at lengths that rise to the whole text") {
     CHECK(cost.cached_ms > 0);
     CHECK(cost.recomputed_ms > 0);
     CHECK(cost.cache_bytes == cache_bytes(bench.loaded.model->config().dims, cost.length));
+    CHECK(cost.panel_bytes == panel_bytes(bench.loaded.model->config().dims, cost.length));
   }
 }
 

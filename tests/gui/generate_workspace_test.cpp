@@ -1,6 +1,9 @@
 // The Generate workspace, used as a person uses it: step, run, pause, scrub, fork, open in Explore.
 
+#include <fmt/format.h>
+
 #include "core/edits/ablate_edit.h"
+#include "core/tensor/panels.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
@@ -100,6 +103,22 @@ TEST_CASE("a step is forked with another token, both branches stay, and the text
   CHECK(g.app.requests().workspace == 0);
   REQUIRE(g.driver.until([&] { return g.results().run && g.results().run->trace->ids() == ids; }, 3000));
   CHECK(g.results().run->trace->text.starts_with("By the harbour"));
+}
+
+TEST_CASE("the cache's bytes say that keys stand there once more, as products read them") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Generate g;
+  g.driver.click("Step");
+  REQUIRE(g.reaches(1));
+  const ModelDims& dims = g.controller.model().model->config().dims;
+  const auto tokens = static_cast<int>(g.controller.text()->tokens.size());
+  g.driver.hover("KV cache");
+  REQUIRE(g.driver.until([&] { return g.driver.told(fmt::format("in panels of {} tokens", panels::width())); }));
+  CHECK(g.driver.told(fmt::format("{} · {} · (2 · {} · {}) · 4", dims.layers, tokens, dims.kv_heads, dims.d_head)));
+  CHECK(g.driver.told(
+      fmt::format("{} · {} · {} · {} · 4", dims.layers, panels::padded(tokens), dims.kv_heads, dims.d_head)));
+  g.driver.hover("KV cache after it");
+  CHECK(g.driver.until([&] { return g.driver.told(fmt::format("in panels of {} tokens", panels::width())); }));
 }
 
 TEST_CASE("edits of the document act on what is written") {

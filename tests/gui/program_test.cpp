@@ -48,6 +48,18 @@ TEST_CASE("a screenshot of a bundled model by its name; of one that is not there
   CHECK_FALSE(fs::exists(picture));
 }
 
+TEST_CASE("a screenshot that cannot be written is told of before the model is waited for") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path folder = scratch_dir("program-no-place");
+  // A model that is not there would be told of once it has been waited for: the place comes first.
+  const Ended ended = run("no-such-model --size 640x480 --screenshot '" + (folder / "no" / "a.png").string() + "'");
+  CHECK(ended.code == 1);
+  CHECK_MESSAGE(
+      ended.said.find((folder / "no" / "a.png").string() + ": expected a writable place") != std::string::npos,
+      ended.said);
+  CHECK(ended.said.find("no-such-model: expected") == std::string::npos);
+}
+
 TEST_CASE("a mistake in the command is exit code 2, as of the command line; help and version are 0") {
   HEADSCOPE_NEEDS_DISPLAY();
   for (const char* wrong : {"--no-such-option", "--size 12", "--theme pink", "--workspace nothing", "--scale 99",

@@ -253,6 +253,26 @@ TEST_CASE("a session keeps workspace, page and their controls") {
   CHECK(read_file(folder / "again.json") == text);  // the page's own controls too
 }
 
+TEST_CASE("a session keeps the price of the balance of experts, of the draft as the slider left it") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path folder = scratch_dir("gui-session-balance");
+  {
+    Program p(Explore::options(1280, 720));
+    p.app.requests().workspace = workspace_index("Train");
+    p.driver.frames(3);
+    p.driver.click("Mixtral");
+    const Item price = p.driver.item("Price of balance");
+    p.driver.drag(price.center(), {price.max.x - 2, price.center().y});
+    CHECK(p.workspaces.training.draft().optimizer.expert_balance == 0.5);
+    p.app.explorer().files.save(folder / "session.json");
+  }
+  AppOptions again = Explore::options(1280, 720);
+  again.session = folder / "session.json";
+  Program p(again);
+  CHECK(p.workspaces.training.draft().model.family == "mixtral");
+  CHECK(p.workspaces.training.draft().optimizer.expert_balance == 0.5);
+}
+
 TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
   HEADSCOPE_NEEDS_DISPLAY();
   // By page, what is clicked, near its right end: of a choice that field, of a slider four fifths of its way.

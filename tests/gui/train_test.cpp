@@ -101,12 +101,22 @@ TEST_CASE("a recipe of one family becomes one of the other, without what only th
   CHECK(controller.complaint() == "");
   CHECK(controller.draft().optimizer.expert_balance > 0);
   for (const char* field : {"##Expert width", "##Experts", "##Per token", "##Key heads"}) CHECK(e.driver.shown(field));
+  REQUIRE(e.driver.shown("Price of balance"));
+  e.driver.click("Price of balance");  // the middle of its way
+  CHECK(controller.draft().optimizer.expert_balance == doctest::Approx(0.25).epsilon(0.02));
+  e.driver.hover("Price of balance");
+  CHECK(e.driver.until([&] { return e.driver.told("Nats of loss that a unit of the balance of experts costs"); }));
   controller.draft().model.experts_per_token = 9;
   CHECK(controller.complaint().find("experts_per_token") != std::string::npos);
   controller.draft().model.experts_per_token = 2;
   e.driver.click("Llama");
   CHECK(controller.complaint() == "");
   CHECK(controller.draft().optimizer.expert_balance == 0);
+  CHECK_FALSE(e.driver.shown("Price of balance"));
+  e.driver.click("Mixtral");  // the price that was chosen, not the usual one
+  CHECK(controller.draft().optimizer.expert_balance == doctest::Approx(0.25).epsilon(0.02));
+  e.driver.double_click("Price of balance");
+  CHECK(controller.draft().optimizer.expert_balance == 0.02);
   // Attention alone is enough for some families; the others are given what they need.
   for (const char* family : {"BERT", "Mixtral"}) {
     e.driver.click("Llama");

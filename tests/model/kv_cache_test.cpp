@@ -78,6 +78,9 @@ TEST_CASE("panels of keys follow what a cache holds: cut back, written again aft
   put(cache, 3, 1);
   cache.advance(3);
   CHECK(cache.bytes() > 2 * 8 * 2 * 2 * 4 * sizeof(float));
+  const std::size_t panel = static_cast<std::size_t>(panels::width()) * 4 * 2 * sizeof(float);  // of both heads
+  CHECK(cache.panel_bytes() == panel);  // of the one layer whose keys somebody asked for
+  CHECK(cache.source_bytes() == 0);
   put(cache, 2, 2);  // of a pass that is stopped
   put(cache, 1, 3);
   cache.advance(1);
@@ -99,6 +102,12 @@ TEST_CASE("panels of keys follow what a cache holds: cut back, written again aft
   cache.keep_source(0, {rows(2, 7), rows(2, 7)});
   cache.panels(0, true).put(cache.source(0)->k, 2, backend.pool());
   CHECK(cache.panels(0, true).of(0)[1] == 7.0f);
+  CHECK(cache.panel_bytes() == panel);
+  CHECK(cache.source_bytes() == panel + 2 * 2 * 2 * 4 * sizeof(float));
+
+  KvCache longer(dims(), 200);  // room is for all, what is used is counted
+  longer.panels(1).put(longer.append(1, rows(70, 1), rows(70, 1), backend).k, 200, backend.pool());
+  CHECK(longer.panel_bytes() == static_cast<std::size_t>(panels::padded(70)) * 4 * 2 * sizeof(float));
   CHECK(at(cache, 1, 0) == 4.0f);  // those of the text are others
 }
 

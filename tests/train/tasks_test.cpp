@@ -83,6 +83,27 @@ TEST_CASE("task stories: held-out rows hold one story and its end; the floor is 
   CHECK(data.targets == targets);
   CHECK(data.floor == doctest::Approx(nats / static_cast<double>(targets)).epsilon(1e-9));
   CHECK_THROWS_AS(task->held_out(5, 2, 64), Error);
+  // Where some are longer than the context, the others are all that counts, for the floor too.
+  const auto many = held_out_stories(*task, 20);
+  std::vector<std::size_t> sizes;
+  for (const Story& story : many) sizes.push_back(task->tokenizer()->encode(story.text).size() + 1);
+  auto sorted = sizes;
+  std::ranges::sort(sorted);
+  const auto middle = static_cast<int>(sorted[9]);
+  REQUIRE(sorted[9] < sorted[19]);
+  const HeldOut short_ones = task->held_out_that_fit(20, 3, middle);
+  double kept = 0;
+  std::size_t counted = 0;
+  int fit = 0;
+  for (std::size_t i = 0; i < many.size(); ++i)
+    if (sizes[i] <= sorted[9]) kept -= many[i].log_probability, counted += sizes[i], ++fit;
+  CHECK(short_ones.left_out == 20 - fit);
+  CHECK(short_ones.targets == static_cast<std::int64_t>(counted));
+  CHECK(short_ones.floor == doctest::Approx(kept / static_cast<double>(counted)).epsilon(1e-9));
+  CHECK(task->held_out_that_fit(20, 3, static_cast<int>(sorted[19])).left_out == 0);
+  CHECK_NOTHROW(task->held_out(20, 3, static_cast<int>(sorted[19])));
+  CHECK_THROWS_AS(task->held_out(20, 3, static_cast<int>(sorted[19]) - 1), Error);
+  CHECK_THROWS_AS(task->held_out_that_fit(20, 3, static_cast<int>(sorted[0]) - 1), Error);
   CHECK(task->tokenizer()->encode(task->probe_text(256)).size() < 256);
   CHECK(task->probe_text(256) == task->probe_text(256));
   for (const int length : {16, 96}) {  // shorter than any story: the beginning of one

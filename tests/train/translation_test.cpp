@@ -144,6 +144,14 @@ TEST_CASE("a batch of translations: sources with their end, targets from the end
             last.tokens.begin() + 1 + static_cast<std::ptrdiff_t>(task.target_ids(sentences[3]).size())) ==
         task.target_ids(sentences[3]));
   CHECK_THROWS_AS(task.held_out(5, 2, 6), Error);
+  std::vector<std::size_t> sizes;
+  for (const Translation& each : task.held_out_translations(20))
+    sizes.push_back(std::max(task.source_ids(each).size(), task.target_ids(each).size() + 1));
+  std::ranges::sort(sizes);
+  REQUIRE(sizes[9] < sizes[19]);
+  CHECK(task.held_out_that_fit(20, 2, static_cast<int>(sizes[9])).left_out ==
+        static_cast<int>(sizes.end() - std::ranges::upper_bound(sizes, sizes[9])));
+  CHECK(task.held_out_that_fit(20, 2, static_cast<int>(sizes[19])).left_out == 0);
   CHECK(std::ranges::count(task.probe_source(), ' ') == std::ranges::count(task.probe_text(48), ' '));
   CHECK(std::ranges::count(task.probe_source(), ' ') >= 9);
 }

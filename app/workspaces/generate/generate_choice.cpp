@@ -11,6 +11,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/generate/generate_workspace.h"
 #include "core/base/words.h"
+#include "core/tensor/panels.h"
 #include "viz/scene/candidates.h"
 
 namespace headscope {
@@ -47,6 +48,23 @@ CandidatesOptions candidates_of(const GenerationStep& step, bool decided, double
 
 std::string bytes_text(std::size_t bytes) {
   return quantity(static_cast<double>(bytes), "B");
+}
+
+std::vector<std::string> cache_terms(const ModelDims& dims, int tokens, bool packed, std::size_t source) {
+  std::vector<std::string> terms{say("layers · tokens · ({}) · 4 bytes", said(kept_numbers(dims).words)),
+                                 fmt::format("{} · {} · ({}) · 4", dims.layers, tokens, kept_numbers(dims).sum)};
+  if (dims.state_space()) {
+    terms.push_back(say("and the state, of any length: {}", bytes_text(cache_bytes(dims, 0))));
+    return terms;
+  }
+  if (packed) {
+    terms.push_back(say("and keys once more, as products read them, in panels of {} tokens:", panels::width()));
+    terms.push_back(said("layers · tokens of whole panels · key heads · d_head · 4 bytes"));
+    terms.push_back(
+        fmt::format("{} · {} · {} · {} · 4", dims.layers, panels::padded(tokens), dims.kv_heads, dims.d_head));
+  }
+  if (source > 0) terms.push_back(say("and keys and values of the source, likewise: {}", bytes_text(source)));
+  return terms;
 }
 
 void GenerateWorkspace::right(const PageContext& c) {
@@ -117,9 +135,11 @@ void GenerateWorkspace::choice(Ui& ui, AppContext& app) {
        {said("1: the cache held the others"),
         said("all: an edit looks ahead, so that each step reads the whole prefix")});
   fact(ui, said("Time of the pass"), fmt::format("{:.2f} ms", step.milliseconds));
-  const bool states = controller_.model().model->config().dims.state_space();
-  fact(ui, states ? said("State and rows after it") : said("KV cache after it"),
-       step.cache_bytes > 0 ? bytes_text(step.cache_bytes) : said("none"));
+  const ModelDims& dims = controller_.model().model->config().dims;
+  const bool cached = step.cache_bytes > 0;
+  fact(ui, dims.state_space() ? said("State and rows after it") : said("KV cache after it"),
+       cached ? bytes_text(step.held_bytes()) : said("none"), nullptr,
+       cached ? cache_terms(dims, step.length, step.panel_bytes > 0, step.source_bytes) : std::vector<std::string>());
 }
 
 }  // namespace headscope

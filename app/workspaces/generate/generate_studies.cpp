@@ -15,6 +15,7 @@
 #include "app/workspaces/generate/generate_workspace.h"
 #include "core/base/words.h"
 #include "core/metrics/metric.h"
+#include "core/tensor/panels.h"
 #include "viz/color/color_norm.h"
 
 namespace headscope {
@@ -120,11 +121,20 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
          {said("layers · d_inner · d_state · 4 bytes"),
           fmt::format("{} · {} · {} · 4", dims.layers, dims.d_inner, dims.d_state)});
   } else {
-    section(ui, said("KV CACHE"), said("keys and values of every layer · kilobytes by tokens"));
+    section(ui, said("KV CACHE"), said("all that it holds · kB by tokens"));
   }
-  fact(ui, said("Bytes per token"), fmt::format("{}", cache_bytes(dims, 1) - cache_bytes(dims, 0)), nullptr,
+  const std::size_t kept = cache_bytes(dims, 1) - cache_bytes(dims, 0);
+  fact(ui, said("Bytes per token"), fmt::format("{}", kept), nullptr,
        {say("layers · ({}) · 4 bytes", said(kept_numbers(dims).words)),
         fmt::format("{} · ({}) · 4", dims.layers, kept_numbers(dims).sum)});
+  const bool packed =
+      !controller_.costs() || controller_.costs()->back().panel_bytes > 0;  // none where a card computes
+  constexpr auto many = static_cast<int>(panels::widest);                   // whole panels
+  if (const std::size_t once_more = panel_bytes(dims, many) / many; packed && once_more > 0)
+    fact(ui, said("Keys once more"), fmt::format("{}", once_more), nullptr,
+         {said("bytes per token, of keys as products read them: layers · key heads · d_head · 4 bytes"),
+          fmt::format("{} · {} · {} · 4", dims.layers, dims.kv_heads, dims.d_head),
+          say("in panels of {} tokens, of which the last is filled as the text goes on", panels::width())});
   if (const ModelConfig& config = controller_.model().model->config(); config.latent()) {
     const CachedNumbers needed = needed_numbers(config);
     fact(ui, said("With latents kept instead"),
@@ -134,15 +144,14 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
   }
   if (dims.kv_heads != dims.heads)
     fact(ui, said("With a key head per head"),
-         fmt::format("{}", cache_bytes(dims, 1) / static_cast<std::size_t>(dims.kv_heads) *
-                               static_cast<std::size_t>(dims.heads)),
+         fmt::format("{}", kept / static_cast<std::size_t>(dims.kv_heads) * static_cast<std::size_t>(dims.heads)),
          nullptr, {say("{} query heads share {} key heads (GQA)", dims.heads, dims.kv_heads)});
   if (!controller_.costs()) return;
   const std::vector<GenerationCost>& costs = *controller_.costs();
   std::vector<double> x, y;
   for (const GenerationCost& cost : costs) {
     x.push_back(cost.length);
-    y.push_back(static_cast<double>(cost.cache_bytes) / 1e3);
+    y.push_back(static_cast<double>(cost.cache_bytes + cost.panel_bytes) / 1e3);
   }
   LineChart chart;
   chart.height = 126;
@@ -289,7 +298,8 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
              {1, static_cast<double>(std::max(2, std::min(16, settings.window - 1))), 4, false, "", 0}))
     settings.sinks = std::clamp(static_cast<int>(sinks), 1, settings.window - 1);
   if (!view) return;
-  fact(ui, said("Bytes held"), bytes_text(cache_bytes(config.dims, settings.window)));
+  fact(ui, said("Bytes held"), bytes_text(cache_bytes(config.dims, settings.window)), nullptr,
+       cache_terms(config.dims, settings.window, false, 0));
   const auto from = static_cast<std::size_t>(view->settings.window);
   section(ui, said("MEAN LOSS"), said("after the first eviction"));
   for (std::size_t p = 0; p < view->losses.size(); ++p) {

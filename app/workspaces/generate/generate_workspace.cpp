@@ -189,11 +189,12 @@ void GenerateWorkspace::controls(Ui& ui, AppContext& app) {
        {said("1 ÷ mean time of a step with the cache"), say("the last {} of this branch, maps recorded", count)});
   const ModelDims& dims = controller_.model().model->config().dims;
   const auto length = static_cast<int>(controller_.text()->tokens.size());
-  std::vector<std::string> terms{say("layers · tokens · ({}) · 4 bytes", said(kept_numbers(dims).words)),
-                                 fmt::format("{} · {} · ({}) · 4", dims.layers, length, kept_numbers(dims).sum)};
-  if (dims.state_space()) terms.push_back(say("and the state, of any length: {}", bytes_text(cache_bytes(dims, 0))));
+  const GenerationStep* const newest = branch.steps.empty() ? nullptr : branch.steps.back().step.get();
+  const bool packed = !newest || newest->cache_bytes == 0 || newest->panel_bytes > 0;  // none where a card computes
+  const std::size_t source = newest ? newest->source_bytes : 0;
   fact(ui, dims.state_space() ? said("State, and rows to go back") : said("KV cache"),
-       bytes_text(cache_bytes(dims, length)), nullptr, std::move(terms));
+       bytes_text(cache_bytes(dims, length) + (packed ? panel_bytes(dims, length) : 0) + source), nullptr,
+       cache_terms(dims, length, packed, source));
   if (const std::size_t dropped = controller_.dropped(); dropped > 0)
     note(ui, say("Rows and logits of the oldest {} steps were let go to stay inside {}; they are computed "
                  "again when you look at them.",

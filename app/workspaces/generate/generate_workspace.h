@@ -72,5 +72,8 @@ class GenerateWorkspace : public Workspace {
 
 /// "12.3 kB"
 std::string bytes_text(std::size_t bytes);
+/// How the bytes come about that a cache holds of so many tokens. `packed`: keys stand there once more, as they do
+/// where this machine computes attention; `source`: bytes of an encoder-decoder's source.
+std::vector<std::string> cache_terms(const ModelDims& dims, int tokens, bool packed, std::size_t source);
 
 }  // namespace headscope

@@ -31,9 +31,8 @@ class TrainWorkspace : public Workspace {
 
  private:
   void recipe(Ui& ui);
-  void shape(Ui& ui);
-  void shape_fields(Ui& ui);
   void controls(Ui& ui);
+  void balance_price(Ui& ui);
   void branches(Ui& ui);
   void loss(Ui& ui);
   void scrubber(Ui& ui);
@@ -41,6 +40,10 @@ class TrainWorkspace : public Workspace {
   void history(Ui& ui);
   void sample(Ui& ui);
   void keep(Ui& ui, AppContext& app);
+
+  // train_shape.cpp
+  void shape(Ui& ui);
+  void shape_fields(Ui& ui);
 
   /// The trial on screen; null while one model is.
   const TrialPlan* trial(const AppContext& app) const;
@@ -50,6 +53,8 @@ class TrainWorkspace : public Workspace {
   TrialPage trial_;
   SceneSlot atlas_{"scene.training"};
   int history_metric_ = 0;
+  static constexpr double usual_balance_price = 0.02;
+  double balance_price_ = usual_balance_price;  ///< of the draft when it had experts last
   std::string folder_;
   std::filesystem::path replace_;  ///< a folder with a model in it: asked about
   bool replace_opens_ = false;
