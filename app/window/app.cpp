@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "app/actions/shortcut_words.h"
 #include "app/assets.h"
 #include "app/state/window_words.h"
 #include "app/widgets/controls.h"
@@ -229,7 +230,8 @@ void App::draw(Ui& ui) {
     for (const Action& action : actions())
       if ((action.id == "file.export" || action.id == "file.film" || action.id.starts_with("file.copy") ||
            action.id == "file.save_session") &&
-          menu_item(inner, action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(app)))
+          menu_item(inner, action.title.c_str(), shown_shortcut(action.shortcut).c_str(), false,
+                    action.is_enabled(app)))
         action.run(app);
   };
   View& view = explorer_->editor.view();
