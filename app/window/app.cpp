@@ -154,10 +154,12 @@ ShellContent App::content() {
       const ModelInfo& model = trace->model;
       content.model.details =
           results.capture ? capture_words(*trace)
-                          : fmt::format("{} × {} · {}",
-                                        model.dims.layers == 1 ? said("1 layer") : say("{} layers", model.dims.layers),
-                                        model.dims.heads == 1 ? said("1 head") : say("{} heads", model.dims.heads),
-                                        parameters_text(model.parameters));
+          : model.dims.layers > 1 && model.dims.heads > 1
+              ? say("{} layers × {} heads · {}", model.dims.layers, model.dims.heads, parameters_text(model.parameters))
+              : fmt::format("{} × {} · {}",
+                            model.dims.layers == 1 ? said("1 layer") : say("{} layers", model.dims.layers),
+                            model.dims.heads == 1 ? said("1 head") : say("{} heads", model.dims.heads),
+                            parameters_text(model.parameters));
     }
   }
   content.badge = model_badge_of(explorer_->certificates);
