@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 
+#include "app/actions/shortcut_words.h"
 #include "app/state/mechanism_controller.h"
 #include "app/state/model_list.h"
 #include "core/attention/masks.h"
@@ -84,7 +85,7 @@ void add_actions(std::vector<PaletteItem>& items, const AppContext& app) {
   for (const Action& action : actions())
     if (action.is_enabled(app) && action.id != "help.palette")
       items.push_back({action.title, action.shortcut, to_say("Action"), action.run, further_words(action.id), action.id,
-                       action.shown()});
+                       action.shown(), shown_shortcut(action.shortcut)});
 }
 
 void add_pages(std::vector<PaletteItem>& items, const AppContext& app) {
@@ -119,7 +120,7 @@ void add_glossary(std::vector<PaletteItem>& items, const AppContext& app) {
     for (const std::string& each : entry.words) words += each + " ";
     items.push_back({entry.term, "Glossary · " + entry.text, to_say("Glossary"),
                      [term = entry.term](AppContext& at) { at.ui.glossary = term; }, words, "glossary/" + entry.term,
-                     entry.term, say("Glossary · {}", entry.text)});
+                     entry.title, say("Glossary · {}", entry.text)});
   }
 }
 
@@ -246,7 +247,8 @@ std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, st
       std::ranges::find_if(hits, [&](const PaletteHit& hit) { return hit.score < named * glossary_share; });
   std::stable_partition(hits.begin(), called_so, std::not_fn(explains));
   auto meaning = std::find_if(hits.begin(), called_so, [&](const PaletteHit& hit) {
-    return explains(hit) && same_word(query, items[hit.item].title);
+    const PaletteItem& item = items[hit.item];
+    return explains(hit) && (same_word(query, item.title) || same_word(query, item.shown));
   });
   if (meaning == called_so) meaning = std::find_if(hits.begin(), called_so, explains);
   if (!all_alike && meaning != called_so && meaning - hits.begin() > third)

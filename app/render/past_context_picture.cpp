@@ -67,7 +67,7 @@ MatrixMap past_context_table(const LongRun& run) {
   map.values = Tensor::zeros({lines, parts});
   for (Index i = 0; i < lines; ++i) {
     const LongRun::Line& line = nth(run.lines, i);
-    map.row_labels.push_back(line.title);
+    map.row_labels.push_back(said(line.title));
     for (Index p = 0; p < parts; ++p) {
       const double loss = nth(line.by_part, p);
       map.masked.push_back(std::isnan(loss) ? 1 : 0);

@@ -42,7 +42,7 @@ void LessonController::read_again() {
     }
     std::vector<GlossaryEntry> words;
     try {
-      words = read_glossary();
+      words = read_glossary(language, why_not);
     } catch (const Error& error) {
       wrong += (wrong.empty() ? "" : "\n") + std::string(error.what());
     }

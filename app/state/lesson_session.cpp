@@ -54,6 +54,20 @@ void show_mechanism(Session& session, const LessonScene& scene, const std::strin
   session.window.controls["Mechanisms"] = controls.dump();
 }
 
+/// The file in this language, where it is translated and this machine's fonts have the characters; else itself.
+fs::path readable_in(const fs::path& file, const std::string& language, std::string& why_not) {
+  const fs::path translated = in_language(file, language);
+  if (translated == file) return file;
+  const std::string text = read_file(translated, longest_lesson);
+  const std::string_view lacking = Glyphs().lacking(text, {});
+  if (lacking.empty()) return translated;
+  why_not =
+      say("Lessons are in English: no font on this machine has “{}”, which {} is written with. Fonts of many scripts: "
+          "the package fonts-noto-cjk, or another of fonts-noto.",
+          lacking, translated.filename().string());
+  return file;
+}
+
 }  // namespace
 
 fs::path lesson_model(const std::string& name) {
@@ -111,11 +125,6 @@ Session lesson_session(const LessonScene& scene, const LessonTold& told, const s
   return session;
 }
 
-std::vector<GlossaryEntry> read_glossary() {
-  const auto file = find_asset("glossary.txt");
-  return file ? parse_glossary(read_file(*file, std::size_t{1} << 20), file->string()) : std::vector<GlossaryEntry>();
-}
-
 fs::path own_lessons_folder() {
   const fs::path own = data_folder();
   return own.empty() ? own : own / "lessons";
@@ -137,17 +146,15 @@ std::vector<fs::path> lesson_files() {
 }
 
 Lesson read_lesson_in(const fs::path& file, const std::string& language, std::string& why_not) {
-  const fs::path translated = in_language(file, language);
-  if (translated == file) return read_lesson(file);
-  const std::string text = read_file(translated, longest_lesson);
-  if (const std::string_view lacking = Glyphs().lacking(text, {}); !lacking.empty()) {
-    why_not = say(
-        "Lessons are in English: no font on this machine has “{}”, which {} is written with. Fonts of many scripts: "
-        "the package fonts-noto-cjk, or another of fonts-noto.",
-        lacking, translated.filename().string());
-    return read_lesson(file);
-  }
-  return read_lesson(translated);
+  return read_lesson(readable_in(file, language, why_not));
+}
+
+std::vector<GlossaryEntry> read_glossary(const std::string& language, std::string& why_not) {
+  const auto file = find_asset("glossary.txt");
+  if (!file) return {};
+  const auto read = [](const fs::path& each) { return parse_glossary(read_file(each, longest_lesson), each.string()); };
+  const fs::path translated = readable_in(*file, language, why_not);
+  return translated == *file ? read(*file) : translated_glossary(read(*file), read(translated));
 }
 
 }  // namespace headscope

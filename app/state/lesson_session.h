@@ -26,7 +26,8 @@ std::vector<std::filesystem::path> lesson_files();
 /// The lesson in this language, where it is translated and this machine's fonts have the characters; else in its own.
 /// `why_not`: of fonts that lack one, a sentence; else as it was. Throws Error as read_lesson().
 Lesson read_lesson_in(const std::filesystem::path& file, const std::string& language, std::string& why_not);
-/// The bundled one; empty where there is none. Throws Error as parse_glossary() does.
-std::vector<GlossaryEntry> read_glossary();
+/// The bundled one, in this language where it is translated and fonts have the characters (`why_not` as above); empty
+/// where there is none. Throws Error as parse_glossary() does.
+std::vector<GlossaryEntry> read_glossary(const std::string& language, std::string& why_not);
 
 }  // namespace headscope

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "app/actions/shortcut_words.h"
 #include "app/assets.h"
 #include "app/state/window_words.h"
 #include "app/widgets/controls.h"
@@ -153,10 +154,12 @@ ShellContent App::content() {
       const ModelInfo& model = trace->model;
       content.model.details =
           results.capture ? capture_words(*trace)
-                          : fmt::format("{} × {} · {}",
-                                        model.dims.layers == 1 ? said("1 layer") : say("{} layers", model.dims.layers),
-                                        model.dims.heads == 1 ? said("1 head") : say("{} heads", model.dims.heads),
-                                        parameters_text(model.parameters));
+          : model.dims.layers > 1 && model.dims.heads > 1
+              ? say("{} layers × {} heads · {}", model.dims.layers, model.dims.heads, parameters_text(model.parameters))
+              : fmt::format("{} × {} · {}",
+                            model.dims.layers == 1 ? said("1 layer") : say("{} layers", model.dims.layers),
+                            model.dims.heads == 1 ? said("1 head") : say("{} heads", model.dims.heads),
+                            parameters_text(model.parameters));
     }
   }
   content.badge = model_badge_of(explorer_->certificates);
@@ -229,7 +232,8 @@ void App::draw(Ui& ui) {
     for (const Action& action : actions())
       if ((action.id == "file.export" || action.id == "file.film" || action.id.starts_with("file.copy") ||
            action.id == "file.save_session") &&
-          menu_item(inner, action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(app)))
+          menu_item(inner, action.title.c_str(), shown_shortcut(action.shortcut).c_str(), false,
+                    action.is_enabled(app)))
         action.run(app);
   };
   View& view = explorer_->editor.view();

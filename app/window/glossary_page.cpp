@@ -21,7 +21,7 @@ std::string lower(std::string text) {
 /// Whether the word, or what else it is called, holds this.
 bool is_called(const GlossaryEntry& entry, const std::string& part) {
   const auto holds = [&](const std::string& word) { return lower(word).find(part) != std::string::npos; };
-  return holds(entry.term) || std::ranges::any_of(entry.words, holds);
+  return holds(entry.title) || holds(entry.term) || std::ranges::any_of(entry.words, holds);
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ void GlossaryPage::entry(Ui& ui, AppContext& app, const GlossaryEntry& entry) {
   section(ui, said("GLOSSARY"));
   {
     const UseFont font(ui, ui.heading());
-    paragraph(ui, entry.term, ui.theme.text);
+    paragraph(ui, entry.title, ui.theme.text);
   }
   ImGui::Dummy({0, ui.px(2)});
   paragraph(ui, entry.text, ui.theme.text);
@@ -94,7 +94,7 @@ void GlossaryPage::list(Ui& ui, const std::vector<GlossaryEntry>& all) {
   for (const GlossaryEntry& each : all) {
     if (!is_called(each, part)) continue;
     none = false;
-    if (result_row(ui, each.term, each.text, false)) term_ = each.term;
+    if (result_row(ui, each.title, each.text, false)) term_ = each.term;
   }
   if (none) note(ui, said("No word of the glossary is called so."));
   ImGui::EndChild();

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "app/actions/shortcut_words.h"
 #include "app/state/model_list.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
@@ -308,7 +309,7 @@ void LessonPanel::way_on(Ui& ui, AppContext& app) const {
   const auto offer = [&](const char* id) {
     const Action& action = *find_action(id);
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
-      tooltip(ui, {action.shown() + " (" + action.shortcut + ")"});
+      tooltip(ui, {action.shown() + " (" + shown_shortcut(action.shortcut) + ")"});
   };
   // In a slim column they stand in several lines.
   const float right_end = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;

@@ -15,6 +15,16 @@
 namespace headscope {
 
 namespace {
+// Certificates are kept in English.
+std::string text_words(const Certificate::Check& check) {
+  return check.text == "built-in text"      ? said("built-in text")
+         : check.text == "built-in picture" ? said("built-in picture")
+                                            : check.text;
+}
+std::string witness_words(const Certificate::Check& check) {
+  return check.witness == float64_definition ? said("its float64 definition") : check.witness;
+}
+
 using CheckState = CertificateController::State;
 using Facts = Answer<std::uint64_t, ModelFacts>;
 
@@ -142,7 +152,7 @@ void verdict(const Ui& ui, const CertificateController& certificates, const std:
       if (const auto* wrong = known->wrong())
         paragraph(ui,
                   say("What the window shows of this model {} ({}, beside {}). {} Its numbers are not to be trusted.",
-                      in_words(*known), wrong->text, wrong->witness, when),
+                      in_words(*known), text_words(*wrong), witness_words(*wrong), when),
                   ui.theme.key);
       else
         paragraph(ui,
@@ -165,9 +175,9 @@ void checks(const Ui& ui, const Certificate* known) {
   for (const Certificate::Check& check : known->checks) {
     {
       const UseFont use(ui, ui.strong());
-      text_line(ui, check.text, ui.theme.text);
+      text_line(ui, text_words(check), ui.theme.text);
     }
-    note(ui, say("{} tokens beside {}", check.tokens, check.witness));
+    note(ui, say("{} tokens beside {}", check.tokens, witness_words(check)));
     {
       Rows rows(ui, fmt::format("check {}", number++).c_str(),
                 {{to_say("largest |Δ| of"), 1.6f},

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/actions/fuzzy.h"
+#include "app/actions/shortcut_words.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/window/file_dialog.h"
@@ -155,7 +156,7 @@ void ModelPicker::draw(Ui& ui, AppContext& app) {
   for (const Action& action : actions())
     if (action.group == "File" && !action.id.starts_with("file.open.") && action.id != "file.models" &&
         action.id != "file.film" &&
-        menu_item(ui, action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(app)))
+        menu_item(ui, action.title.c_str(), shown_shortcut(action.shortcut).c_str(), false, action.is_enabled(app)))
       action.run(app);
 }
 

@@ -144,7 +144,7 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
     }
   }
   ImGui::SameLine(0, ui.px(content.badge ? 6 : 16));
-  const float export_width = button_width(ui, to_say("Export ▾")), palette_width = button_width(ui, "Ctrl K");
+  const float export_width = button_width(ui, to_say("Export ▾")), palette_width = button_width(ui, to_say("Ctrl K"));
   const float export_x = size.x - ui.px(16) - export_width, palette_x = export_x - ui.px(12) - palette_width;
   float status_end = palette_x - ui.px(16);
   if (content.badge) {
@@ -174,7 +174,7 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
   }
   status_line(ui, content, 0, size.y, status_end);
   ImGui::SetCursorPos({palette_x, middle});
-  if (button(ui, "Ctrl K", frame)) events.palette = true;
+  if (button(ui, to_say("Ctrl K"), frame)) events.palette = true;
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {said("Find any action, head, token or model")});
   ImGui::SetCursorPos({export_x, middle});
   ImGui::BeginDisabled(!content.export_menu);

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "app/actions/shortcut_words.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/window/floating.h"
@@ -77,7 +78,7 @@ void draw_keys(Ui& ui, AppContext& app) {
   for (const Action& action : actions()) {
     if (action.shortcut.empty()) continue;
     if (action.group != group) section(ui, said(group = action.group));
-    fact(ui, action.shown(), action.shortcut);
+    fact(ui, action.shown(), shown_shortcut(action.shortcut));
   }
   ImGui::EndChild();
   if (ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();

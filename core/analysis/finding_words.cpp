@@ -15,7 +15,7 @@ namespace {
 std::string quoted(std::string label) {
   constexpr std::string_view space = "␣";
   if (label.size() > space.size() && label.starts_with(space)) label.erase(0, space.size());
-  return "“" + label + "”";
+  return say("“{}”", label);
 }
 }  // namespace
 

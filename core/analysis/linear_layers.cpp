@@ -58,8 +58,8 @@ std::string layer_words(const std::vector<int>& layers) {
   }
   const std::string last = parts.back();
   parts.pop_back();
-  return fmt::format("layer{} {}{}{}", layers.size() == 1 ? "" : "s", fmt::join(parts, ", "),
-                     parts.empty() ? "" : said(" and "), last);
+  const std::string words = fmt::format("{}{}{}", fmt::join(parts, ", "), parts.empty() ? "" : said(" and "), last);
+  return layers.size() == 1 ? say("layer {}", words) : say("layers {}", words);
 }
 
 LinearOutcome measured(const EditProbe& probe, const Trace& trace) {

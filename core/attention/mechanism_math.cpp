@@ -300,7 +300,7 @@ MechanismStep given(std::string id, std::string title, Tensor value, MechanismAx
   MechanismStep step;
   step.id = std::move(id);
   step.title = std::move(title);
-  step.formula = "given";
+  step.formula = said("given");
   step.value = std::move(value);
   step.rows = rows;
   step.columns = MechanismAxis::dimension;

@@ -73,7 +73,7 @@ std::vector<fs::path> translations_of(const fs::path& file) {
 
 fs::path in_language(const fs::path& file, const std::string& language) {
   for (const std::string& name : {language, language.substr(0, language.find('_'))})
-    if (fs::path beside = file.parent_path() / (file.stem().string() + "." + name + ".md");
+    if (fs::path beside = file.parent_path() / (file.stem().string() + "." + name + file.extension().string());
         !name.empty() && is_there(beside) && is_there(file))
       return beside;
   return file;

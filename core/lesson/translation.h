@@ -17,7 +17,8 @@ std::string language_of(const std::filesystem::path& file);
 std::filesystem::path original_of(const std::filesystem::path& file);
 /// All that lie beside a lesson, by their names.
 std::vector<std::filesystem::path> translations_of(const std::filesystem::path& file);
-/// The lesson in this language ("de", "zh_CN", for which "zh" will do), where it is beside the file; else the file.
+/// The lesson, or another file, in this language ("de", "zh_CN", for which "zh" will do), where it is beside the file;
+/// else the file.
 std::filesystem::path in_language(const std::filesystem::path& file, const std::string& language);
 
 struct TranslationFault {

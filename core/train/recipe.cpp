@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/nearest_names.h"
+#include "core/base/words.h"
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 #include "core/model/config_reader.h"
@@ -280,10 +281,10 @@ std::string recipe_json(const Recipe& recipe) {
 }
 
 std::string step_text(const Recipe& recipe) {
-  if (recipe.task.draws()) return fmt::format("{} pictures", recipe.batch);
-  return recipe.task.translates()
-             ? fmt::format("{} {}", recipe.batch, recipe.task.sentences > 1 ? "texts" : "sentences")
-             : fmt::format("{} × {} tokens", recipe.batch, recipe.model.context);
+  if (recipe.task.draws()) return say("{} pictures", recipe.batch);
+  if (recipe.task.translates())
+    return recipe.task.sentences > 1 ? say("{} texts", recipe.batch) : say("{} sentences", recipe.batch);
+  return say("{} × {} tokens", recipe.batch, recipe.model.context);
 }
 
 namespace {

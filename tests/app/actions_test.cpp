@@ -6,6 +6,8 @@
 
 #include "app/actions/action.h"
 #include "app/actions/palette.h"
+#include "app/actions/shortcut_words.h"
+#include "core/base/words.h"
 #include "tests/support/paths.h"
 
 namespace headscope::actions_test {
@@ -225,6 +227,19 @@ TEST_CASE("words name better than scattered letters: whole ones before begun one
   const std::vector<PaletteItem> items{{"Make a lot of mass", "", "", {}},
                                        {"Titans", "", "", {}, "MAL memory as layer"}};
   CHECK(search_palette(items, "mal").front().item == 1);
+}
+
+TEST_CASE("shortcuts are shown with the names of keys in the language in use, and parsed in English") {
+  CHECK(shown_shortcut("Ctrl+Shift+Z or Ctrl+Y") == "Ctrl+Shift+Z or Ctrl+Y");
+  use_words(WordTable(WordTable::Entries{{"Ctrl", "Strg"}, {"Shift", "Umschalt"}, {"Left", "Links"}, {"or", "oder"}}),
+            "de");
+  CHECK(shown_shortcut("Ctrl+Shift+Z or Ctrl+Y") == "Strg+Umschalt+Z oder Strg+Y");
+  CHECK(shown_shortcut("Shift+Left") == "Umschalt+Links");
+  CHECK(shown_shortcut("Ctrl++") == "Strg++");
+  CHECK(shown_shortcut("?") == "?");
+  CHECK(shown_shortcut("") == "");
+  CHECK(parse_shortcuts(find_action("edit.redo")->shortcut).size() == 2);
+  use_words({});
 }
 
 }  // namespace headscope::actions_test

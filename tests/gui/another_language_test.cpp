@@ -216,6 +216,20 @@ TEST_CASE("every workspace and page is said by the table, and controls keep thei
   CHECK(without_numbers(anew.texts()) == explore_before);
 }
 
+TEST_CASE("the German window has room for every workspace beside a model's name, and for the pages' switch") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Program p("de", "everyday-gpt2");
+  CHECK(language_of_words() == "de");
+  CHECK(p.texts().contains("Erkunden"));
+  for (const WorkspaceName& each : workspace_list) CHECK_MESSAGE(p.driver.shown(each.id), each.id);
+  p.app.settings().pages["Generate"] = "beams";
+  p.app.requests().workspace = static_cast<int>(workspace_tab("Generate"));
+  p.settle(300);
+  const float right = p.driver.item("Teacher forcing").max.x;
+  CHECK(right < 960);  // where the column on the right begins
+  CHECK(right > 800);
+}
+
 TEST_CASE("a table that cannot be read, or whose texts do not fit, is one message, with English in their place") {
   HEADSCOPE_NEEDS_DISPLAY();
   const OwnAssets assets("faults");
