@@ -30,8 +30,9 @@ Index PositionsController::key() const {
   Index usual = std::max<Index>(m - 4, 0);
   if (const auto& pinned = editor_.document().key) {
     usual = *pinned;
-  } else if (const AttentionMap* map = run_.results().map(editor_.document().selected); map && m < map->n_query()) {
-    // The strongest key but the first, on which sinks draw every head.
+  } else if (const AttentionMap* map = run_.results().map(editor_.document().selected);
+             map && !map->place().between_texts && m < std::min(map->n_query(), map->n_key())) {
+    // The strongest key but the first, on which sinks draw every head. Of cross-attention keys are the source's.
     float most = 0;
     for (Index j = 1; j <= m; ++j)
       if (const float weight = map->weight(m, j); weight > most) most = weight, usual = j;

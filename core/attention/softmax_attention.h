@@ -31,7 +31,7 @@ struct AttentionInput {
   std::span<const double> slopes = {};  ///< of ALiBi, by head; empty = none
   double slope_unit = 0;                ///< HeadRule::slope_unit
   std::span<const std::shared_ptr<const BucketBias>> buckets = {};  ///< of T5, by head; empty = none
-  bool between_texts = false;  ///< queries are of another text than keys (cross-attention); then offset is 0
+  bool between_texts = false;  ///< queries are of another text than keys (cross-attention)
   Tensor sinks;                ///< (head): AttentionRule::sink, learned; undefined = none
   Index offset = 0;            ///< absolute position of query 0
   /// So many of the first queries are there for the maps alone: they have no row of z. `before`, where it is not empty,

@@ -294,9 +294,9 @@ class Model::Pass {
       in.known = in.q.dim(0) - n_;
       in.goes_on = cache_ && cache_->keeps_queries();
       if (in.known > 0) in.before = of_layer(maps.before, layer);
-      in.offset = offset_ - in.known;
       in.links = maps.links;
     }
+    in.offset = offset_ - in.known;  // of the target: what edits do to a row they do there
     in.entropy_price = static_cast<float>(ctx_.entropy_price / static_cast<double>(n_ * d.heads * c_.dims.layers));
     AttentionOutput out = softmax_attention(in, b_, tap_, ctx_.stop);
     std::ranges::move(out.maps, std::back_inserter(source_ ? result_.cross_maps : result_.maps));

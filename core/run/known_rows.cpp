@@ -4,10 +4,11 @@
 
 namespace headscope {
 
-bool can_go_on(const Model& model, const std::vector<Intervention>& edits, const Tap& carried_out, int tokens,
-               const Backend& backend) {
+bool can_go_on(const Model& model, const std::vector<Intervention>& edits, const CaptureSpec& recorded,
+               const Tap& carried_out, int tokens, const Backend& backend) {
   const ModelConfig& c = model.config();
   if (!c.causal || c.state_space || c.cross() || c.vision || backend.asynchronous()) return false;
+  if (recorded.sites.contains(SiteKind::attn_scores) || recorded.sites.contains(SiteKind::pattern)) return false;
   const int longest = std::max(tokens, c.context);
   if (std::ranges::any_of(edits, [&](const Intervention& edit) { return looks_ahead(edit, longest); })) return false;
   for (int layer = 0; layer < c.dims.layers; ++layer)  // these hold rows that are drawn anew
@@ -43,14 +44,15 @@ void go_back(TextCache& cache, int known, int tokens) {
 }
 
 void put_rows_before(Trace& trace, std::span<Tensor> residuals, const Trace& last,
-                     std::span<const Tensor> last_residuals, Index known, TextCache& cache, Backend& backend) {
+                     std::span<const Tensor> last_residuals, Index known, bool all_logits, TextCache& cache,
+                     Backend& backend) {
   const auto put = [&](GrowingRows& rows, const Tensor& before, Tensor& fresh) {
     if (!rows.are(before)) rows = GrowingRows(before.packed(), before.dim(0));
     fresh = rows.put(known, fresh, cache.keys.capacity(), backend);
   };
-  const bool all_logits = last.logits.defined() && last.logits.dim(0) == static_cast<Index>(last.tokens.size());
-  for (auto& [site, value] : trace.sites)
-    if (site.kind != SiteKind::logits || all_logits) put(cache.sites[site], last.sites.at(site), value);
+  // How many the last pass left does not tell what was asked for: of a text of one token the last row is all there are.
+  all_logits = all_logits && last.logits.defined();
+  for (auto& [site, value] : trace.sites) put(cache.sites[site], last.sites.at(site), value);
   if (all_logits && trace.sites.contains({SiteKind::logits}))
     trace.logits = trace.sites.at({SiteKind::logits});
   else if (all_logits)

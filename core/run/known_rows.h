@@ -17,9 +17,9 @@
 namespace headscope {
 
 /// Whether a pass with these edits can be gone on from: of a decoder with attention, on this machine, when no edit
-/// looks ahead or touches scores or weights of all rows.
-bool can_go_on(const Model& model, const std::vector<Intervention>& edits, const Tap& carried_out, int tokens,
-               const Backend& backend);
+/// looks ahead, and neither an edit nor what is recorded touches scores or weights of all rows.
+bool can_go_on(const Model& model, const std::vector<Intervention>& edits, const CaptureSpec& recorded,
+               const Tap& carried_out, int tokens, const Backend& backend);
 /// What a text that goes on is read behind.
 struct TextCache {
   KvCache keys;  ///< with values and queries
@@ -33,9 +33,10 @@ std::shared_ptr<TextCache> cache_for(const ModelConfig& config, int tokens, std:
 /// Goes back to the first `known` tokens, for a text of `tokens`.
 void go_back(TextCache& cache, int known, int tokens);
 
-/// Puts the first `known` rows of what the last pass left, sites and residual streams, by layer, and logits where it
-/// has all, before those of a pass over the rest.
+/// Puts the first `known` rows of what the last pass left, sites and residual streams, by layer, and `all_logits`,
+/// where both passes were asked for those, before those of a pass over the rest.
 void put_rows_before(Trace& trace, std::span<Tensor> residuals, const Trace& last,
-                     std::span<const Tensor> last_residuals, Index known, TextCache& cache, Backend& backend);
+                     std::span<const Tensor> last_residuals, Index known, bool all_logits, TextCache& cache,
+                     Backend& backend);
 
 }  // namespace headscope

@@ -245,7 +245,7 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
     cache = known->kept().cache;
     go_back(*cache, known_rows, n);
   } else if (cached && !known->read(model, trace->tokens) &&
-             can_go_on(model, request.edits, interventions, n, ctx.backend)) {
+             can_go_on(model, request.edits, request.capture, interventions, n, ctx.backend)) {
     cache = cache_for(model.config(), n, known->most_bytes());
   }
   std::vector<Tap*> taps;
@@ -292,7 +292,8 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   else if (const Trace* const last = known ? known->trace().get() : nullptr)
     trace->whole_milliseconds = last->whole_milliseconds * n / static_cast<double>(last->tokens.size());
   if (known_rows > 0)
-    put_rows_before(*trace, keeper.found, *known->trace(), known->kept().residuals, known_rows, *cache, ctx.backend);
+    put_rows_before(*trace, keeper.found, *known->trace(), known->kept().residuals, known_rows, all_logits, *cache,
+                    ctx.backend);
   if (cross) {
     cross->milliseconds = trace->milliseconds;
     cross->whole_milliseconds = trace->whole_milliseconds;

@@ -62,7 +62,7 @@ class AttentionMap {
     int layer = 0, head = 0, kv_head = 0;
     Index offset = 0;  ///< absolute position of query row 0 (cached tokens before it)
     MapKind kind = MapKind::probability;
-    /// Queries are of another text than keys (cross-attention): query i has nothing to do with key i. `offset` is 0.
+    /// Queries are of another text than keys (cross-attention): query i has nothing to do with key i.
     bool between_texts = false;
   };
 

@@ -77,6 +77,27 @@ TEST_CASE("without positions an encoder's tokens are the same in both orders, ma
   }
 }
 
+TEST_CASE("beside cross-attention, whose keys are the source's, positions are of the target alone") {
+  Controller controller;
+  PositionsController positions(controller.explorer.jobs, controller.explorer.editor, controller.explorer.run);
+  controller.explorer.run.open_model(headscope::testing::source_dir() / "models/tiny-translate");
+  controller.explorer.editor.set_source("Anna");
+  controller.explorer.editor.set_ids({3, 17, 8, 21, 40, 3, 17, 9, 33, 12});
+  controller.explorer.editor.look_at(Stack::cross);
+  for (int turn = 0; turn < 3 && !positions.vectors(); ++turn) {
+    controller.settle();
+    positions.update();
+    controller.settle();
+  }
+  CHECK(controller.message() == "");
+  REQUIRE(positions.vectors());
+  const Trace& cross = *controller.results().run->trace;
+  REQUIRE(cross.between_texts());
+  REQUIRE(positions.vectors()->tokens() > static_cast<Index>(cross.tokens.size()));
+  CHECK(positions.query() == positions.vectors()->tokens() - 1);
+  CHECK(positions.key() == positions.query() - 4);  // no weight of the source's tokens tells one
+}
+
 TEST_CASE("numbers of a session that do not go together are brought together, as the sliders do") {
   Controller controller;
   PositionsController positions(controller.explorer.jobs, controller.explorer.editor, controller.explorer.run);

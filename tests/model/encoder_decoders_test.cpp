@@ -329,8 +329,11 @@ TEST_CASE("a pass that remembers the last one gives the same bits") {
 
 TEST_CASE("generation with edits of every stack is that of whole passes") {
   Pair pair = opened("t5");
-  for (const char* edit : {"enc.1.0: ablate zero", "cross.0.1: temperature 0.2", "cross.*: pattern uniform",
-                           "dec.1.1: ablate zero", "cross.1.*: ablate mean"}) {
+  // Edits of some rows, and masks that are not the same in all, besides: a step reads one row of many.
+  for (const char* edit :
+       {"enc.1.0: ablate zero", "cross.0.1: temperature 0.2", "cross.*: pattern uniform", "dec.1.1: ablate zero",
+        "cross.1.*: ablate mean", "cross.*@0..2: temperature 0.2", "cross.*@5..: scale by length 4096",
+        "cross.0.*@0..7: pattern first", "cross.1.*: mask cells 0-7:0-3 8:4 9:5-6 10:0"}) {
     CAPTURE(edit);
     RunRequest edited = pair.request;
     edited.edits.push_back(parse_intervention(edit, "edit"));

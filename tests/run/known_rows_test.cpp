@@ -265,6 +265,38 @@ TEST_CASE("an edit that comes, changes or is switched off between two words is s
   type({second}, so_far);
 }
 
+TEST_CASE("a text that begins with one token has the logits that were asked for when it grows") {
+  for (const bool all : {false, true}) {
+    Typing typing(reference("gpt2-random"));
+    typing.request.capture.all_logits = all;
+    Ids ids;
+    for (const std::int32_t id : {3, 17, 8, 21}) {
+      CAPTURE(all);
+      ids.push_back(id);
+      const auto trace = typing.read(ids);
+      CHECK(trace->known_rows == static_cast<Index>(ids.size()) - 1);
+      CHECK(trace->logits.dim(0) == (all ? static_cast<Index>(ids.size()) : 1));
+      check_same(*trace, *typing.whole());
+    }
+  }
+}
+
+TEST_CASE("scores and weights that are recorded are those of all rows") {
+  for (const char* name : {"gpt2-random", "llama-gqa"})
+    for (const SiteKind kind : {SiteKind::attn_scores, SiteKind::pattern}) {
+      CAPTURE(name);
+      Typing typing(reference(name));
+      typing.request.capture.sites = {kind, SiteKind::z};
+      typing.read(text);
+      for (const Change& change : changes) {
+        CAPTURE(change.what);
+        const auto trace = typing.read(change.ids);
+        CHECK(trace->known_rows == 0);
+        check_same(*trace, *typing.whole());
+      }
+    }
+}
+
 TEST_CASE("what is recorded may change between two words, or with one") {
   Typing typing(reference("llama-gqa"));
   Ids ids = text;
