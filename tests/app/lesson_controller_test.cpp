@@ -127,7 +127,7 @@ TEST_CASE("lessons are read in a language; one that is taken goes on in it, wher
   lessons.set_language("zh");
   c.settle();
   CHECK(title("03-query-key-value") == "Query, key, value by hand");  // in English, where there is no other
-  lessons.set_language("");  // the system's
+  lessons.set_language("");                                           // the system's
   c.settle();
   CHECK(lessons.step().title == "Ask a head");
   CHECK(meaning("residual stream").title == "residual stream");
