@@ -266,12 +266,15 @@ void RunController::drop_results() {
 void RunController::submit_trace(const RunRequest& wanted) {
   submitted_ = wanted;
   results_.too_long.reset();
-  // A run need not wait for what was asked of the one before; but now and then, so that numbers follow while a slider
+  // A run need not wait for what was asked of the one before; but not for ever, so that numbers follow while a slider
   // is drawn.
-  if (now_ - followed_ >= numbers_follow_every || now_ < followed_)
-    followed_ = now_;
-  else
-    for (const char* tag : what_follows) jobs_.forget(tag);
+  if (owed_) {
+    const double since = overtaken_since_.value_or(now_);
+    const bool soon = since <= now_ && now_ - since < numbers_follow_every;
+    overtaken_since_ = soon ? since : now_;
+    if (soon)
+      for (const char* tag : what_follows) jobs_.forget(tag);
+  }
   jobs_.submit(
       {"trace", to_say("running the model")},
       [this, wanted, stack = stack(), model = results_.model, backend = jobs_.backend(),
@@ -296,6 +299,7 @@ void RunController::take_run(std::shared_ptr<const TracedRun> run) {
 }
 
 void RunController::ask_what_follows() {
+  owed_ = true;
   submit_metrics();
   if (results_.capture) return;  // it holds weights: no scores, no logits, nothing to edit
   submit_detail();
@@ -401,6 +405,8 @@ void RunController::submit_losses() {
         const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
         return [this, plain, edited, losses = jobs::losses(model, *run, before, ctx, *memory)] {
           results_.losses = losses;
+          owed_ = false;
+          overtaken_since_.reset();
           if (plain == plain_request_) plain_losses_ = edited ? losses->before : losses->now;
         };
       },

@@ -105,10 +105,12 @@ class RunController {
   std::optional<std::uint64_t> choices_;
   std::optional<std::pair<HeadId, std::uint64_t>> softer_;  // and how many choices there had been
   RunRequest submitted_;                                    // the trace job's last
-  double now_ = 0, followed_ = -1e300;                      // when a run was last given time for what is asked of it
-  std::shared_ptr<const Trace> detail_of_;                  // what the detail job was last submitted for …
-  HeadId detail_head_;                                      // … and the head
-  RunRequest plain_request_;  // without edits, with its trace: what effects are measured against
+  double now_ = 0;
+  bool owed_ = false;                       // what is asked of a run has not all come …
+  std::optional<double> overtaken_since_;   // … and has given way to newer runs from then on
+  std::shared_ptr<const Trace> detail_of_;  // what the detail job was last submitted for …
+  HeadId detail_head_;                      // … and the head
+  RunRequest plain_request_;                // without edits, with its trace: what effects are measured against
   std::shared_ptr<const Trace> plain_;
   std::vector<double> plain_losses_;  // its losses once they are known
 };

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "core/base/error.h"
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #endif
@@ -15,6 +17,7 @@ namespace {
 // index.
 thread_local const ThreadPool* inside_pool = nullptr;
 thread_local int inside_thread = 0;
+thread_local const std::stop_token* stop_of_calls = nullptr;
 
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -42,6 +45,12 @@ bool spin_until(Done done) {
 
 }  // namespace
 
+ThreadPool::Stopping::Stopping(const std::stop_token& stop) : before_(std::exchange(stop_of_calls, &stop)) {}
+
+ThreadPool::Stopping::~Stopping() {
+  stop_of_calls = before_;
+}
+
 ThreadPool::ThreadPool(int threads) {
   if (threads <= 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   shares_ = std::vector<Share>(static_cast<std::size_t>(threads));
@@ -64,6 +73,7 @@ void ThreadPool::run(int tasks, Call call, void* context) {
   const std::lock_guard lock(caller_);
   call_ = call;
   context_ = context;
+  stop_ = stop_of_calls;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const auto bound = [&](std::size_t share) {
       return static_cast<int>(share * static_cast<std::size_t>(tasks) / shares_.size());
@@ -99,6 +109,7 @@ void ThreadPool::drain(int thread) {
       const int task = share.next.fetch_add(1);
       if (task >= share.end) break;
       try {
+        if (stop_ && stop_->stop_requested()) throw Cancelled();
         call_(context_, task, thread);
       } catch (...) {
         const std::lock_guard lock(failure_lock_);

@@ -21,6 +21,19 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
+  /// While this lives, its thread's calls of parallel() end early when `stop` is asked for: tasks not begun are left
+  /// out, and Cancelled is thrown. For work whose halves nobody keeps. `stop` must outlive this.
+  class Stopping {
+   public:
+    explicit Stopping(const std::stop_token& stop);
+    ~Stopping();
+    Stopping(const Stopping&) = delete;
+    Stopping& operator=(const Stopping&) = delete;
+
+   private:
+    const std::stop_token* before_;
+  };
+
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls body(task, thread) for every task in [0, tasks). Each thread first takes tasks of its own share, in order
@@ -46,6 +59,7 @@ class ThreadPool {
   // The published job. Written only while no worker is inside (active_ == 0) and the job is closed.
   Call call_ = nullptr;
   void* context_ = nullptr;
+  const std::stop_token* stop_ = nullptr;  // of the caller's Stopping
   /// Tasks [next, end) of one thread's share; alone on its cache line.
   struct alignas(64) Share {
     std::atomic<int> next{0};

@@ -1,6 +1,5 @@
 #include "core/metrics/next_token.h"
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,14 +9,13 @@
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
 #include "core/base/words.h"
+#include "core/tensor/row_ops.h"
 
 namespace headscope {
 
 double log_sum_exp(const Tensor& row) {
-  const Eigen::Map<const Eigen::ArrayXf, 0, Eigen::InnerStride<>> values(row.data(), row.dim(0),
-                                                                         Eigen::InnerStride<>(row.stride(0)));
-  const auto most = static_cast<double>(values.maxCoeff());
-  return most + std::log((values.cast<double>() - most).exp().sum());
+  const Tensor values = row.stride(0) == 1 ? row : row.copy();
+  return row_ops::log_sum_exp(values.data(), values.dim(0));
 }
 
 double next_token_loss(const Tensor& logits, std::int32_t next) {

@@ -494,6 +494,7 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
     Backend& backend;
     ~Running() { backend.abandon(); }
   } running{ctx.backend};
+  const ThreadPool::Stopping stopping(ctx.stop);
   return Pass(*parts_, ctx, tokens, cache, maps, lengths).run(all_logits, layers);
 }
 

@@ -1,5 +1,6 @@
 #include "core/tensor/row_ops.h"
 
+#include <algorithm>
 #include <cmath>
 
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -120,6 +121,34 @@ bool Finite(const float* x, Index n) {
   return Sum([](V v) HWY_ATTR { return hn::Sub(v, v); }, x, n) == 0.0f;
 }
 
+double LogSumExp(const float* x, Index n) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> half;
+  const Index lanes = static_cast<Index>(hn::Lanes(d)), wide = 2 * lanes;
+  double most = x[0];
+  {
+    const D all;
+    V best = hn::Set(all, x[0]);
+    Index i = 0;
+    for (; i + wide <= n; i += wide) best = hn::Max(best, hn::LoadU(all, x + i));
+    most = hn::GetLane(hn::MaxOfLanes(all, best));
+    for (; i < n; ++i) most = std::max(most, static_cast<double>(x[i]));
+  }
+  if (std::isinf(most)) return most;
+  const auto shift = hn::Set(d, most);
+  const auto of = [&](const float* p)
+                      HWY_ATTR { return hn::Exp(d, hn::Sub(hn::PromoteTo(d, hn::LoadU(half, p)), shift)); };
+  auto a = hn::Zero(d), b = hn::Zero(d);
+  Index i = 0;
+  for (; i + wide <= n; i += wide) {
+    a = hn::Add(a, of(x + i));
+    b = hn::Add(b, of(x + i + lanes));
+  }
+  double sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
+  for (; i < n; ++i) sum += std::exp(static_cast<double>(x[i]) - most);
+  return most + std::log(sum);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace headscope::row_ops
 HWY_AFTER_NAMESPACE();
@@ -136,6 +165,7 @@ HWY_EXPORT(GeluTanh);
 HWY_EXPORT(Silu);
 HWY_EXPORT(Rotate);
 HWY_EXPORT(Finite);
+HWY_EXPORT(LogSumExp);
 
 void add(const float* a, const float* b, Index n, float* out) {
   HWY_DYNAMIC_DISPATCH(Add)(a, b, n, out);
@@ -166,6 +196,9 @@ void rotate(const float* x, const float* cosine, const float* sine, Index half, 
 }
 bool finite(const float* x, Index n) {
   return HWY_DYNAMIC_DISPATCH(Finite)(x, n);
+}
+double log_sum_exp(const float* x, Index n) {
+  return HWY_DYNAMIC_DISPATCH(LogSumExp)(x, n);
 }
 
 }  // namespace headscope::row_ops

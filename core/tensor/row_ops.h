@@ -16,5 +16,7 @@ void silu(const float* x, Index n, float* out);       ///< x / (1 + exp(−x))
 /// Pair (i, i + half) turned by the angle with these cosines and sines (half values each).
 void rotate(const float* x, const float* cosine, const float* sine, Index half, float* out);
 bool finite(const float* x, Index n);
+/// ln Σ exp(x), added up in double precision. n > 0; −infinity where every x is.
+double log_sum_exp(const float* x, Index n);
 
 }  // namespace headscope::row_ops

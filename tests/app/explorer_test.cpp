@@ -273,6 +273,29 @@ TEST_CASE("while runs come one right after another, numbers follow ten times a s
   CHECK(controller.results().facts->trace == controller.results().run->trace);
 }
 
+TEST_CASE("a letter after a while waits for nothing that was asked of the text before it") {
+  Controller controller;
+  controller.explorer.run.open_model(source_dir() / "models/tiny-llama");
+  controller.explorer.editor.set_text(std::string(200, 'x'));
+  controller.settle();
+  for (int i = 0; i < 5; ++i) {
+    controller.now += 1;
+    controller.explorer.editor.set_text(controller.document().text + "y");
+    until_next_run(controller);
+    const auto overtaken = controller.results().run->trace;
+    CHECK_FALSE(controller.results().current_losses());
+    controller.now += 0.15;  // its losses are on their way
+    controller.explorer.editor.set_text(controller.document().text + "z");
+    const auto before = controller.results().run;
+    while (controller.results().run == before) {
+      controller.explorer.frame(controller.now);
+      CHECK((!controller.results().losses || controller.results().losses->trace != overtaken));
+    }
+    controller.settle();
+    CHECK(controller.results().current_losses());
+  }
+}
+
 TEST_CASE("of a text that is too long a part can be kept, the first or the last; undo asks again") {
   Controller controller;
   controller.explorer.run.open_model(reference("gpt2-random"));

@@ -5,7 +5,11 @@
 #include <atomic>
 #include <numeric>
 #include <stdexcept>
+#include <stop_token>
+#include <thread>
 #include <vector>
+
+#include "core/base/error.h"
 
 namespace headscope::thread_pool_test {
 
@@ -46,6 +50,31 @@ TEST_CASE("the first exception of a body reaches the caller and the pool goes on
   std::atomic<int> count{0};
   pool.parallel(64, [&](int, int) { ++count; });
   CHECK(count == 64);
+}
+
+TEST_CASE("what has not begun when a stop is asked for is left out, of the calls of that thread alone") {
+  for (const int threads : {1, 2}) {
+    ThreadPool pool(threads);
+    std::stop_source source;
+    const std::stop_token stop = source.get_token();
+    std::atomic<int> count{0};
+    {
+      const ThreadPool::Stopping stopping(stop);
+      pool.parallel(8, [&](int, int) { ++count; });
+      CHECK(count == 8);
+      const auto until_third = [&](int, int) {
+        if (++count == 11) source.request_stop();
+      };
+      CHECK_THROWS_AS(pool.parallel(1000, until_third), Cancelled);
+      CHECK(count <= 10 + threads);  // what another thread had begun is ended
+      CHECK_THROWS_AS(pool.parallel(1, [&](int, int) { ++count; }), Cancelled);
+      std::jthread([&] { pool.parallel(5, [&](int, int) { count += 100; }); }).join();
+      CHECK(count >= 500);
+    }
+    count = 0;
+    pool.parallel(64, [&](int, int) { ++count; });
+    CHECK(count == 64);
+  }
 }
 
 TEST_CASE("several callers take turns") {
