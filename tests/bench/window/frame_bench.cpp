@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -142,7 +143,8 @@ void many_heads(int frames) {
 
 /// From a letter in the line of the text to every map and metric of the text with it in the window's hands. What is
 /// drawn then is a frame, as measured elsewhere; a software driver would take the same processors for it.
-void typing(const char* what, const std::filesystem::path& model, int letters) {
+/// `pause`: nothing is drawn, and so many seconds go by before the next letter, in which the window goes on as it does.
+void typing(const char* what, const std::filesystem::path& model, int letters, std::optional<double> pause = {}) {
   AppOptions options = offscreen(1600, 1000);
   options.model = model;
   options.text = "Once upon a time there was a girl who lived in a village by the sea. Every day she walked";
@@ -158,20 +160,24 @@ void typing(const char* what, const std::filesystem::path& model, int letters) {
   for (int i = 0; i < letters; ++i) {
     const std::string now = explorer.editor.document().text + " abandoned birds come down every fall"[i % 37];
     const auto begin = Clock::now();
-    explorer.editor.adjust([&](Document& document) { document.text = now; });
-    while (!there(now)) {
+    const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+    const auto frame = [&] {
       explorer.frame(std::chrono::duration<double>(Clock::now().time_since_epoch()).count());
-      std::this_thread::yield();
-    }
-    took.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
-    controller.app.frame();
+      std::this_thread::sleep_for(std::chrono::microseconds(100));  // the processors are the model's
+    };
+    explorer.editor.adjust([&](Document& document) { document.text = now; });
+    while (!there(now)) frame();
+    took.push_back(1e3 * passed());
+    if (!pause) controller.app.frame();
+    while (pause && passed() < *pause * (0.5 + i % 7 / 6.0)) frame();
   }
   std::ranges::sort(took);
   const auto at = [&](double share) {
     return took[static_cast<std::size_t>(share * static_cast<double>(took.size()))];
   };
-  fmt::print("{}: from a letter to its maps and metrics, {} tokens: median {:.1f}, 95 % {:.1f}, 99 % {:.1f} ms\n", what,
-             explorer.results().run->trace->tokens.size(), at(0.5), at(0.95), at(0.99));
+  fmt::print("{}: from a letter to its maps and metrics, {}, {} tokens: median {:.1f}, 95 % {:.1f}, 99 % {:.1f} ms\n",
+             what, pause ? "nothing drawn" : "each drawn", explorer.results().run->trace->tokens.size(), at(0.5),
+             at(0.95), at(0.99));
 }
 
 /// Two heads over `tokens`: the wheel goes in to where every weight is a cell, the hand moves that part.
@@ -262,8 +268,12 @@ int main(int argc, char** argv) {
   const int frames = argc > 1 ? std::atoi(argv[1]) : 300, tokens = argc > 2 ? std::atoi(argv[2]) : 32768;
   try {
     first_picture();
-    typing("tiny-llama", headscope::testing::source_dir() / "models" / "tiny-llama", 100);
-    if (argc > 3) typing(argv[3], argv[3], 100);
+    const auto type = [](const char* what, const std::filesystem::path& model) {
+      typing(what, model, 100);
+      typing(what, model, 100, 0.06);
+    };
+    type("tiny-llama", headscope::testing::source_dir() / "models" / "tiny-llama");
+    if (argc > 3) type(argv[3], argv[3]);
     for (const int heads : {144, 1024}) new_maps(frames, heads);
     many_heads(frames);
     if (tokens > 0) long_map(frames, tokens);
