@@ -63,11 +63,16 @@ constexpr std::array table{
     DTypeInfo{DType::q5_0, "Q5_0", 32, 22, &gguf_blocks::q5_0},
     DTypeInfo{DType::q5_1, "Q5_1", 32, 24, &gguf_blocks::q5_1},
     DTypeInfo{DType::q8_0, "Q8_0", 32, 34, &q8_0},
+    DTypeInfo{DType::q2_k, "Q2_K", 256, 84, &gguf_blocks::q2_k},
+    DTypeInfo{DType::q3_k, "Q3_K", 256, 110, &gguf_blocks::q3_k},
     DTypeInfo{DType::q4_k, "Q4_K", 256, 144, &gguf_blocks::q4_k},
     DTypeInfo{DType::q5_k, "Q5_K", 256, 176, &gguf_blocks::q5_k},
     DTypeInfo{DType::q6_k, "Q6_K", 256, 210, &gguf_blocks::q6_k},
     DTypeInfo{DType::iq4_nl, "IQ4_NL", 32, 18, &gguf_blocks::iq4_nl},
+    DTypeInfo{DType::iq4_xs, "IQ4_XS", 256, 136, &gguf_blocks::iq4_xs},
     DTypeInfo{DType::mxfp4, "MXFP4", 32, 17, &gguf_blocks::mxfp4},
+    DTypeInfo{DType::tq1_0, "TQ1_0", 256, 54, &gguf_blocks::tq1_0},
+    DTypeInfo{DType::tq2_0, "TQ2_0", 256, 66, &gguf_blocks::tq2_0},
 };
 
 }  // namespace

@@ -33,11 +33,16 @@ enum class DType {
   q5_0,
   q5_1,
   q8_0,
+  q2_k,
+  q3_k,
   q4_k,
   q5_k,
   q6_k,
   iq4_nl,
-  mxfp4
+  iq4_xs,
+  mxfp4,
+  tq1_0,
+  tq2_0
 };
 
 struct DTypeInfo {

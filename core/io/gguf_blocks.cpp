@@ -47,6 +47,11 @@ void from_table(const std::array<std::int8_t, 16>& table, float scale, const std
   }
 }
 
+/// The 2 bits of number i of 256: 32 bytes hold 128 of them, each those of four numbers 32 apart.
+int two_bits(const std::byte* from, std::size_t i) {
+  return byte(from, i / 128 * 32 + i % 32) >> 2 * (i % 128 / 32) & 3;
+}
+
 /// Bit j of the 32 at `from`.
 int bit(const std::byte* from, std::size_t j) {
   return byte(from, j / 8) >> (j % 8) & 1;
@@ -94,6 +99,31 @@ void q5_1(const std::byte* from, std::size_t blocks, float* to) {
   }
 }
 
+void q2_k(const std::byte* from, std::size_t blocks, float* to) {
+  for (; blocks > 0; --blocks, from += 84, to += 256) {
+    const float d = half(from + 80), dmin = half(from + 82);
+    for (std::size_t i = 0; i < 256; ++i) {
+      const std::size_t g = i / 16;
+      to[i] = d * value(low(from, g)) * value(two_bits(from + 16, i)) - dmin * value(high(from, g));
+    }
+  }
+}
+
+void q3_k(const std::byte* from, std::size_t blocks, float* to) {
+  for (; blocks > 0; --blocks, from += 110, to += 256) {
+    const float d = half(from + 108);
+    const std::byte *third = from, *scales = from + 96;
+    for (std::size_t i = 0; i < 256; ++i) {
+      // Lower halves of the scales of 16 groups in 8 bytes, the first 8 groups' first; 2 bits more of each in 4 bytes.
+      const std::size_t g = i / 16;
+      const int scale = (g < 8 ? low(scales, g) : high(scales, g - 8)) | (byte(scales, 8 + g % 4) >> 2 * (g / 4) & 3)
+                                                                             << 4;
+      const int q = two_bits(from + 32, i) - (byte(third, i % 32) >> (i / 32) & 1 ? 0 : 4);
+      to[i] = d * value(scale - 32) * value(q);
+    }
+  }
+}
+
 void q4_k(const std::byte* from, std::size_t blocks, float* to) {
   for (; blocks > 0; --blocks, from += 144, to += 256) {
     const float d = half(from), dmin = half(from + 2);
@@ -136,9 +166,23 @@ void q6_k(const std::byte* from, std::size_t blocks, float* to) {
   }
 }
 
+namespace {
+constexpr std::array<std::int8_t, 16> uneven{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+}
+
 void iq4_nl(const std::byte* from, std::size_t blocks, float* to) {
-  constexpr std::array<std::int8_t, 16> table{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-  for (; blocks > 0; --blocks, from += 18, to += 32) from_table(table, half(from), from + 2, to);
+  for (; blocks > 0; --blocks, from += 18, to += 32) from_table(uneven, half(from), from + 2, to);
+}
+
+void iq4_xs(const std::byte* from, std::size_t blocks, float* to) {
+  for (; blocks > 0; --blocks, from += 136, to += 256) {
+    const float d = half(from);
+    for (std::size_t i = 0; i < 8; ++i) {
+      const int lower = i % 2 ? high(from, 4 + i / 2) : low(from, 4 + i / 2);
+      const int scale = lower | (byte(from, 2 + i / 4) >> 2 * (i % 4) & 3) << 4;
+      from_table(uneven, d * value(scale - 32), from + 8 + 16 * i, to + 32 * i);
+    }
+  }
 }
 
 void mxfp4(const std::byte* from, std::size_t blocks, float* to) {
@@ -148,6 +192,32 @@ void mxfp4(const std::byte* from, std::size_t blocks, float* to) {
     const auto exponent = static_cast<std::uint32_t>(byte(from, 0));
     const float half_scale = std::bit_cast<float>(exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23);
     from_table(table, half_scale, from + 1, to);
+  }
+}
+
+void tq1_0(const std::byte* from, std::size_t blocks, float* to) {
+  for (; blocks > 0; --blocks, from += 54) {
+    const float d = half(from + 52);
+    // Five digits to the base of 3 in a byte, as a fraction of 256: times 3ⁿ modulo 256, the next one is on top. So 32
+    // bytes hold 160 numbers, 16 more 80, and the last 4, of four digits each, 16.
+    const auto digits = [&](std::size_t first, std::size_t bytes, int each) {
+      unsigned power = 1;
+      for (int n = 0; n < each; ++n, power *= 3)
+        for (std::size_t j = 0; j < bytes; ++j) {
+          const unsigned rest = static_cast<unsigned>(byte(from, first + j)) * power & 255;
+          *to++ = d * value(static_cast<int>(rest * 3 >> 8) - 1);
+        }
+    };
+    digits(0, 32, 5);
+    digits(32, 16, 5);
+    digits(48, 4, 4);
+  }
+}
+
+void tq2_0(const std::byte* from, std::size_t blocks, float* to) {
+  for (; blocks > 0; --blocks, from += 66, to += 256) {
+    const float d = half(from + 64);
+    for (std::size_t i = 0; i < 256; ++i) to[i] = d * value(two_bits(from, i) - 1);
   }
 }
 

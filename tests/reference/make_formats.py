@@ -51,12 +51,14 @@ def write_gguf(name, architecture, fill):
 
 def blocks(rng):
     def fill(writer):
-        for kind in (Q.BF16, Q.F16, Q.Q4_0, Q.Q4_1, Q.Q5_0, Q.Q5_1, Q.Q8_0, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_NL, Q.MXFP4):
+        for kind in (Q.BF16, Q.F16, Q.Q4_0, Q.Q4_1, Q.Q5_0, Q.Q5_1, Q.Q8_0, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_NL, Q.MXFP4,
+                     Q.Q2_K, Q.Q3_K, Q.IQ4_XS, Q.TQ1_0, Q.TQ2_0):
             items, size = GGML_QUANT_SIZES[kind]
             rows, per_row = 2, max(1, 256 // items)
             data = rng.integers(0, 256, (rows, per_row * size), np.uint8)
             view = data.reshape(-1, size)
-            scales = {Q.Q6_K: [208], Q.Q4_1: [0, 2], Q.Q5_1: [0, 2], Q.Q4_K: [0, 2], Q.Q5_K: [0, 2]}.get(kind, [0])
+            scales = {Q.Q6_K: [208], Q.Q4_1: [0, 2], Q.Q5_1: [0, 2], Q.Q4_K: [0, 2], Q.Q5_K: [0, 2], Q.Q2_K: [80, 82],
+                      Q.Q3_K: [108], Q.TQ1_0: [52], Q.TQ2_0: [64]}.get(kind, [0])
             if kind == Q.MXFP4:  # the exponent; 0 and 1 are its subnormals
                 view[:, 0] = np.concatenate([[0, 1, 2], rng.integers(110, 140, len(view) - 3)])
             elif kind in (Q.BF16, Q.F16):
