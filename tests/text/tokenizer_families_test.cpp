@@ -130,4 +130,23 @@ TEST_CASE("every family's tokenizer.json gives the ids of the tokenizers package
   CHECK(families == 23);
 }
 
+TEST_CASE("whole words without a decoder have a space between any two, as in the tokenizers package") {
+  const fs::path folder = scratch_dir("whole-words");
+  const auto write = [&](const char* pre_tokenizer) {
+    write_file_atomically(folder / "tokenizer.json",
+                          std::string(R"({"added_tokens": [], "decoder": null, "model": {"type": "WordLevel",)") +
+                              R"("vocab": {"<unk>": 0, "the": 1, "cat": 2, ".": 3}, "unk_token": "<unk>"},)" +
+                              R"("pre_tokenizer": )" + pre_tokenizer + "}");
+    return load_tokenizer(folder);
+  };
+  const auto words = write(R"({"type": "Whitespace"})");
+  CHECK(ids_of(words->encode("the cat.")) == Ids{1, 2, 3});
+  CHECK(words->decode(Ids{1, 2, 3}) == "the cat .");
+  CHECK(words->decode(Ids{2}) == "cat");
+  // What keeps its spaces is put together as it is.
+  const auto parts =
+      write(R"({"type": "Split", "pattern": {"String": "the"}, "behavior": "Isolated", "invert": false})");
+  CHECK(parts->decode(Ids{1, 2}) == "thecat");
+}
+
 }  // namespace headscope::tokenizer_families_test
