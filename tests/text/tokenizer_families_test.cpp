@@ -149,4 +149,28 @@ TEST_CASE("whole words without a decoder have a space between any two, as in the
   CHECK(parts->decode(Ids{1, 2}) == "thecat");
 }
 
+TEST_CASE("added tokens: white space that two of them take is read as by the tokenizers package; none is nothing") {
+  const fs::path folder = scratch_dir("added-tokens");
+  const auto write = [&](const char* normalizer, const char* first) {
+    write_file_atomically(
+        folder / "tokenizer.json",
+        std::string(R"({"added_tokens": [{"id": 3, "content": ")") + first +
+            R"(", "rstrip": true, "lstrip": true, "single_word": false, "normalized": true, "special": false},)" +
+            R"({"id": 4, "content": "  ", "rstrip": false, "lstrip": false, "single_word": false, "normalized": true,)" +
+            R"("special": false}], "decoder": null, "model": {"type": "BPE", "vocab": {" ": 0, "x": 1, "m": 2},)" +
+            R"("merges": []}, "normalizer": )" + normalizer + "}");
+    return load_tokenizer(folder);
+  };
+  const auto tokens = write("null", "|")->encode("x |   m");
+  CHECK(ids_of(tokens) == Ids{1, 3, 4, 0, 2});
+  CHECK(spans_cover(tokens, "x |   m"));
+  const std::vector<std::pair<int, int>> spans{{0, 1}, {1, 6}, {6, 6}, {6, 6}, {6, 7}};
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    CHECK(tokens[i].begin == spans[i].first);
+    CHECK(tokens[i].end == spans[i].second);
+  }
+  CHECK_THROWS_WITH_AS(write(R"({"type": "Strip", "strip_left": true, "strip_right": true})", "|"),
+                       doctest::Contains("expected tokens of which the normalizer leaves something"), Error);
+}
+
 }  // namespace headscope::tokenizer_families_test
