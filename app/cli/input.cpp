@@ -8,7 +8,7 @@
 
 #include "app/assets.h"
 #include "core/analysis/certificate.h"
-#include "core/attention/masks.h"
+#include "core/attention/described_rule.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/standard_streams.h"
@@ -285,7 +285,7 @@ std::shared_ptr<const Trace> part_of(std::shared_ptr<const Trace> trace, Stack p
 Opened open_input(Console& console, const Input& input, const CaptureSpec& capture) {
   if (input.from_trace()) {
     if (input.has_text() || input.has_source()) throw UsageError("--trace holds its own text; give one or the other");
-    auto trace = open_trace(input.trace, [](const std::string& rule) { return parse_mask(rule); });
+    auto trace = open_trace(input.trace, parse_described_rule);
     return {{}, part_of(std::move(trace), input.stack())};
   }
   RunRequest request = input.request();

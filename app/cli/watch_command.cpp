@@ -14,7 +14,7 @@
 #include "app/cli/trace_report.h"
 #include "app/render/head_report.h"
 #include "app/render/picture.h"
-#include "core/attention/masks.h"
+#include "core/attention/described_rule.h"
 #include "core/base/error.h"
 #include "core/io/capture_watch.h"
 
@@ -43,7 +43,7 @@ std::string classes_of(const Trace& trace) {
 
 void watch(Console& console, const WatchOptions& options) {
   namespace fs = std::filesystem;
-  CaptureWatch watched(options.folder, [](const std::string& rule) { return parse_mask(rule); });
+  CaptureWatch watched(options.folder, parse_described_rule);
   const std::stop_token stop = console.stop();
   if (!options.pictures.empty()) fs::create_directories(options.pictures);
   const auto begin = std::chrono::steady_clock::now();

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "app/state/jobs.h"
-#include "core/attention/masks.h"
+#include "core/attention/described_rule.h"
 #include "core/base/error.h"
 
 namespace headscope {
@@ -18,7 +18,7 @@ void CaptureController::open(const fs::path& place) {
   const bool folder = fs::is_directory(path, ignored);
   folder_ = folder ? path : path.parent_path();
   if (!folder_.has_filename()) folder_ = folder_.parent_path();
-  watch_ = std::make_shared<CaptureWatch>(folder_, [](const std::string& rule) { return parse_mask(rule); });
+  watch_ = std::make_shared<CaptureWatch>(folder_, parse_described_rule);
   files_.clear();
   pinned_ = !folder;
   looked_ = false;

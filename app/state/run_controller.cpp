@@ -5,7 +5,7 @@
 
 #include "app/state/jobs.h"
 #include "app/state/telling_head.h"
-#include "core/attention/masks.h"
+#include "core/attention/described_rule.h"
 #include "core/base/words.h"
 #include "core/io/model_location.h"
 #include "core/io/trace_file.h"
@@ -117,8 +117,7 @@ void RunController::load(const fs::path& folder, std::function<void()> opened) {
         read.files = capture ? FilesStamp::of(folder)
                              : stamp_of(locate_model(folder));  // first: what is written meanwhile is later
         if (capture)
-          read.capture =
-              jobs::captured(open_trace(folder, [](const std::string& rule) { return parse_mask(rule); }), folder);
+          read.capture = jobs::captured(open_trace(folder, parse_described_rule), folder);
         else
           read.model = load_model(folder, *backend, {job.stop, &job.progress});
         return [this, opened, read = std::move(read)]() mutable {

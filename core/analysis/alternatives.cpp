@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "core/analysis/need.h"
 #include "core/base/nth.h"
@@ -81,7 +82,7 @@ Alternatives find_alternatives(const Trace& trace, HeadId head, Index query, Ind
   for (Index j = seen.begin; j < seen.end; ++j) sum += static_cast<double>(nth(row, j));
   if (seen.begin != 0 || seen.size() < 1 || !(sum > 0))
     throw Error("alternatives", "a row that looks at keys from the first token on", "one that does not");
-  for (Index j = 0; j < seen.end; ++j) out.weights.push_back(static_cast<double>(nth(row, j)) / sum);
+  for (Index j = 0; j < seen.end; ++j) out.weights.push_back(static_cast<double>(nth(row, j)));
   const auto n = static_cast<Index>(out.weights.size());
   out.key = key >= 0 ? key : std::ranges::max_element(out.weights) - out.weights.begin();
   if (out.key >= n)
@@ -156,7 +157,7 @@ RowDifference row_difference(const Tensor& values, const std::vector<double>& be
 std::vector<double> naive_shift(const std::vector<double>& weights, Index key, double variation) {
   std::vector<double> out = weights;
   double& own = nth(out, key);
-  const double rest = 1 - own, given = std::min(variation, own);
+  const double rest = std::accumulate(out.begin(), out.end(), -own), given = std::min(variation, own);
   if (rest <= 0) return out;
   for (std::size_t j = 0; j < out.size(); ++j)
     if (static_cast<Index>(j) != key) out[j] *= (rest + given) / rest;

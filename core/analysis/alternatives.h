@@ -4,7 +4,8 @@
 //   Σ_j δ_j = 0,   Σ_j δ_j v_j = 0,   α + δ ≥ 0
 // are attention too and give the same z: whenever a row sees more than d_head + 1 keys there are such δ. Among them
 // this looks for those that take most weight away from one key, as a linear program:
-//   minimise α'_key   over   α' ≥ 0,  Σ α' = 1,  Σ α'_j v_j = z,
+//   minimise α'_key   over   α' ≥ 0,  Σ α' = Σ α,  Σ α'_j v_j = z,
+// (Σ α = 1, less beside a learned sink, whose share stays)
 // solved by an active-set method (Rosen's gradient projection, 1960), whose path from α to the end is the slider.
 // `tolerance` > 0 also lets directions move in which the values hardly differ (singular values below tolerance × the
 // largest): then the output changes a little, and by how much is told.

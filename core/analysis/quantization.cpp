@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/median.h"
 #include "core/base/nth.h"
 #include "core/edits/quantize_edit.h"
 #include "core/tensor/matrices.h"
@@ -37,9 +38,7 @@ QuantizedMatrix read_matrix(int layer, WeightMatrix matrix, const Tensor& x, con
     }
     magnitudes.push_back(most);
   }
-  const auto middle = magnitudes.begin() + static_cast<std::ptrdiff_t>(magnitudes.size() / 2);
-  std::ranges::nth_element(magnitudes, middle);
-  out.typical = *middle;
+  out.typical = median(std::move(magnitudes));
   const RowMajor<double> before = matrix_of(x) * matrix_of(w);
   Quantization plain = how;
   plain.apart = 0;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/base/nth.h"
+#include "core/edits/intervention.h"
 #include "core/metrics/next_token.h"
 #include "core/tensor/gap.h"
 
@@ -62,6 +63,22 @@ LossReport read_token_losses(const Trace& trace) {
   return out;
 }
 
+namespace {
+/// How many tokens there must be for every position that edits of these queries name, from either end.
+Index tokens_named(const std::vector<Intervention>& edits) {
+  Index least = 1;
+  const auto name = [&](int position) { least = std::max<Index>(least, position < 0 ? -position : position + 1); };
+  for (const Intervention& edit : edits) {
+    if (!edit.enabled || edit.target.stack == Stack::encoder) continue;
+    if (const auto& at = edit.target.positions) name(at->first), name(at->last);
+    for (const int position : edit.action->positions()) name(position);
+    if (edit.target.stack == Stack::cross) continue;  // its keys are the source's
+    for (const int position : edit.action->key_positions()) name(position);
+  }
+  return least;
+}
+}  // namespace
+
 PrefixCheck check_prefixes(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx, const Trace& trace,
                            int most) {
   if (trace.model.objective != Objective::next_token)
@@ -69,7 +86,11 @@ PrefixCheck check_prefixes(const LoadedModel& loaded, const RunRequest& request,
                 "every token of an encoder sees the later ones: no beginning of the text stands for itself");
   need_losses(trace);
   const auto n = static_cast<Index>(trace.tokens.size());
-  const Index count = std::min<Index>(std::max(most, 1), n - 1);
+  const Index least = tokens_named(request.edits);
+  if (least >= n)
+    throw Error("loss: prefixes", "edits of positions that a beginning of the text has",
+                fmt::format("position {} of {} tokens", least - 1, n), "switch them off in the list of edits");
+  const Index count = std::min<Index>(std::max(most, 1), n - least);
   const std::vector<std::int32_t> ids = trace.ids();
   RunRequest alone = request;
   alone.text.clear();
@@ -83,7 +104,7 @@ PrefixCheck check_prefixes(const LoadedModel& loaded, const RunRequest& request,
     throw Error("loss: prefixes", fmt::format("a text of at most {} tokens", config.rotary.original_context),
                 fmt::format("{}", n), trace.model.name + " turns queries and keys by other angles in a longer one");
   for (Index i = 0; i < count; ++i) {
-    const Index length = count == 1 ? 1 : 1 + i * (n - 2) / (count - 1);
+    const Index length = count == 1 ? least : least + i * (n - 1 - least) / (count - 1);
     alone.ids.assign(ids.begin(), ids.begin() + length);
     const auto short_run = run(loaded, alone, Ctx{.backend = ctx.backend, .stop = ctx.stop});
     PrefixCheck::Prefix& prefix = out.prefixes.emplace_back();

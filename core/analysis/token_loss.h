@@ -46,8 +46,9 @@ struct PrefixCheck {
   double largest = 0;    ///< of all the differences
   double magnitude = 0;  ///< largest |logit| of the rows compared: rounding is some 10⁻⁶ of it
 };
-/// Of `most` beginnings spread evenly, the shortest and the longest among them. `trace` is that of `request`, with all
-/// logits. Throws as run(), and Error on a text of one token.
+/// Of `most` beginnings spread evenly, the shortest that has every position that edits name, and the longest, among
+/// them. `trace` is that of `request`, with all logits. Throws as run(), and Error on a text of one token, and where no
+/// beginning has those positions.
 PrefixCheck check_prefixes(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx, const Trace& trace,
                            int most = 12);
 

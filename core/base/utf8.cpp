@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cassert>
 #include <optional>
+#include <utility>
 
 namespace headscope {
 
@@ -114,6 +116,12 @@ bool is_word(std::int32_t code_point) {
     case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_PC:
       return true;
+    case UTF8PROC_CATEGORY_SO: {  // letters in circles and squares, which are Alphabetic
+      constexpr std::pair<std::int32_t, std::int32_t> letters[] = {
+          {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+      return std::ranges::any_of(
+          letters, [&](const auto& range) { return code_point >= range.first && code_point <= range.second; });
+    }
     default:
       return false;
   }

@@ -38,7 +38,8 @@ std::string to_utf8(std::int32_t code_point);
 
 /// Unicode White_Space (the `\s` of tokenizer patterns; not the same as C's isspace or PCRE2's \s).
 bool is_white_space(std::int32_t code_point);
-/// A letter, mark, decimal digit, letter number or connector punctuation, or a zero-width joiner (a pattern's `\w`).
+/// A letter (also in a circle or square), mark, decimal digit, letter number or connector punctuation, or a zero-width
+/// joiner: `\w` of Unicode's UTS #18, as Rust's patterns have it.
 bool is_word(std::int32_t code_point);
 /// Unicode general category P: full stops, commas, brackets, quotes, dashes …
 bool is_punctuation(std::int32_t code_point);

@@ -125,8 +125,9 @@ __device__ inline void tell(const AttentionTask& t, int head, const Row& row, co
   s.entropy[at] = none ? 0.0f
                        : fmaxf(0.0f, soft.by * ((sums.rest + sums.first) * static_cast<float>(log_z) -
                                                 (sums.slope + sums.first_slope)));
+  const bool as_it_is = row.keys.x > 0 && row.sink == -infinity;  // what a sink took is no key's
   s.entropy_without_first[at] = none                       ? not_a_number
-                                : row.keys.x > 0           ? s.entropy[at]
+                                : as_it_is                 ? s.entropy[at]
                                 : sums.rest < nothing_left ? not_a_number
                                                            : fmaxf(0.0f, logf(sums.rest) - sums.slope / sums.rest);
   s.max_weight[at] = none ? 0.0f : expf(peak.most - soft.most) * soft.by;

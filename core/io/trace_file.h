@@ -39,7 +39,8 @@ std::string recipe_of_trace(const std::filesystem::path& path);
 /// Throws Error when a site was not recorded, or the disk refuses.
 void write_trace(const Trace& trace, const std::filesystem::path& path, const TraceFileOptions& options = {});
 
-/// From AttentionRule::describe() back to the rule: parse_mask, which this layer does not know. May throw Error.
+/// From AttentionRule::describe() back to the rule: parse_described_rule, which this layer does not know. May throw
+/// Error.
 using RuleParser = std::function<std::shared_ptr<const AttentionRule>(const std::string&)>;
 
 /// A trace file, or attention of another program: .npz, .npy, or .safetensors without a description, see

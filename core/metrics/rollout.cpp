@@ -90,12 +90,12 @@ std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool ev
                 "queries and keys of two texts");
   std::vector<Tensor> out;
   const TokenLinks links;
+  const bool states = dims.state_space();  // whose signed weights α count by their size
   std::vector<float> row(static_cast<std::size_t>(n));
   for (int layer = 0; layer < dims.layers; ++layer) {
     Tensor& mixed = out.emplace_back(Tensor::zeros({n, n}));
     for (int head = 0; head < dims.heads; ++head) {
       const AttentionMap& map = trace.map({layer, head});
-      const bool states = dims.state_space();  // whose signed weights α count by their size
       if ((map.place().kind == MapKind::effective && !states) || map.n_query() != n || map.n_key() != n)
         throw Error("attention through the layers", "probabilities, as many queries as keys", "another kind of map");
       const AttentionMap& read = even ? even_head(map, links) : map;
@@ -106,7 +106,10 @@ std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool ev
           mixed.ref(i, j) += static_cast<float>((1 - residual) / dims.heads * static_cast<double>(nth(row, j)));
       }
     }
-    for (Index i = 0; i < n; ++i) mixed.ref(i, i) += static_cast<float>(residual);
+    for (Index i = 0; i < n; ++i) {
+      mixed.ref(i, i) += static_cast<float>(residual);
+      if (!states) to_shares({&mixed.ref(i, 0), static_cast<std::size_t>(n)});
+    }
   }
   return out;
 }

@@ -1,7 +1,8 @@
 #pragma once
 // Attention through all layers at once (Abnar & Zuidema, Quantifying Attention Flow in Transformers, 2020). Both start
 // from one matrix per layer, the mean of its heads mixed with the residual stream,
-//   Ã_l = ρ I + (1 − ρ) mean_h A_l,h        (ρ = ½ in the paper; rows sum to 1)
+//   Ã_l = ρ I + (1 − ρ) mean_h A_l,h        (ρ = ½ in the paper), each row divided by its sum, which is less than 1
+//                                           where a learned sink has a share, or a head sees nothing
 //   rollout   R = Ã_L · … · Ã_1             how information mixes, if each layer mixes it as its attention says
 //   flow      the largest flow from a position at the top to a position at the bottom through the layered graph whose
 //             edges (l, i) → (l − 1, j) have the capacity Ã_l[i, j]

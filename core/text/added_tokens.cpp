@@ -1,5 +1,7 @@
 #include "core/text/added_tokens.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/utf8.h"
@@ -67,10 +69,16 @@ std::optional<AddedTokenFinder::Match> AddedTokenFinder::find(std::string_view t
       if (before < taken || !is_white_space(code_point_at(text, before).value)) break;
       match.begin = before;
     }
+    // A match in what an earlier token stripped: one that strips begins behind it, and may have nothing left.
+    if (token.lstrip) match.begin = std::max(match.begin, taken);
     while (token.rstrip && match.end < text.size()) {
       const CodePoint after = code_point_at(text, match.end);
       if (!is_white_space(after.value)) break;
       match.end += static_cast<std::size_t>(after.length);
+    }
+    if (token.lstrip && match.begin >= match.end) {
+      at = match.content_end - 1;
+      continue;
     }
     return match;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -21,10 +22,30 @@ constexpr std::string_view kSpace =
 constexpr std::string_view kNotSpace =
     R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027})"
     R"(\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
-constexpr std::string_view kWord = R"(\p{L}\p{M}\p{N}\p{Pc})";
-constexpr std::string_view kNotWord = R"(\p{C}\p{S}\p{Z}\p{Pd}\p{Ps}\p{Pe}\p{Pi}\p{Pf}\p{Po})";
+// Unicode's Alphabetic (of which the letters in circles are symbols), marks, digits and connectors: no ½ and no ⁴.
+constexpr std::string_view kWord =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+// Outside of classes Oniguruma looks characters of Latin-1 up in a table of its own, in which ² ³ ¹ ¼ ½ ¾ are of words.
+constexpr std::string_view kLatinNumbers = R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr std::string_view kHex = "0-9a-fA-F";
 constexpr std::string_view kNotHex = R"(\x{0}-\x{2f}\x{3a}-\x{40}\x{47}-\x{60}\x{67}-\x{10ffff})";
+
+/// Oniguruma's POSIX classes; PCRE2's own are others beyond ASCII. Those made of properties need PCRE2 10.40.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kPosixClasses{
+    {{"alpha", R"(\p{Alphabetic})"},
+     {"alnum", R"(\p{Alphabetic}\p{Nd})"},
+     {"upper", R"(\p{Uppercase})"},
+     {"lower", R"(\p{Lowercase})"},
+     {"digit", R"(\p{Nd})"},
+     {"xdigit", kHex},
+     {"space", kSpace},
+     {"blank", R"(\x{9}\p{Zs})"},
+     {"cntrl", R"(\p{Cc})"},
+     {"punct", R"(\p{P}\p{S})"},
+     {"graph", R"(\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Co})"},
+     {"print", R"(\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Co}\p{Zs})"},
+     {"ascii", R"(\x{0}-\x{7f})"},
+     {"word", kWord}}};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kLongCategories{{{"Letter", "L"},
                                                                                         {"Mark", "M"},
@@ -89,9 +110,9 @@ class Translator {
       case 'S':
         return set(kNotSpace);
       case 'w':
-        return set(kWord);
+        return in_class_ ? set(kWord) : set(fmt::format("{}{}", kWord, kLatinNumbers));
       case 'W':
-        return set(kNotWord);
+        return in_class_ ? class_of_no_words() : set(fmt::format("^{}{}", kWord, kLatinNumbers));
       case 'h':
         return set(kHex);
       case 'H':
@@ -103,6 +124,8 @@ class Translator {
       case 'p':
       case 'P':
         return property();
+      case 'u':
+        return code_point();
       case 'b':
       case 'B':
         if (!in_class_) return word_boundary(in_[at_ + 1] == 'b');
@@ -113,11 +136,45 @@ class Translator {
     copy(2);
   }
 
+  /// \uHHHH
+  void code_point() {
+    const std::string_view digits = in_.substr(std::min(at_ + 2, in_.size()), 4);
+    if (digits.size() < 4 || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
+      refuse("\\u without four hexadecimal digits");
+    out_ += fmt::format(R"(\x{{{}}})", digits);
+    at_ += 6;
+  }
+
   void word_boundary(bool at_boundary) {
     const auto format =
         at_boundary ? "(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))" : "(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))";
-    out_ += fmt::format(fmt::runtime(format), kWord);
+    out_ += fmt::format(fmt::runtime(format), fmt::format("{}{}", kWord, kLatinNumbers));
     at_ += 2;
+  }
+
+  /// \W among the items of a class: PCRE2 has no item for it, so the class becomes a choice when it ends.
+  void class_of_no_words() {
+    at_ += 2;
+    if (next_is("-") && !next_is("-]")) refuse("\\W before a hyphen");
+    no_words_ = true;
+  }
+  void end_class() {
+    in_class_ = false;
+    ++at_;
+    if (!no_words_) {
+      out_ += ']';
+      return;
+    }
+    no_words_ = false;
+    std::string items = out_.substr(class_begin_ + 1);
+    out_.resize(class_begin_);
+    const bool negated = items.starts_with('^');
+    if (negated) items.erase(0, 1);
+    if (items.starts_with('^')) items.insert(0, "\\");
+    if (items.empty())
+      out_ += fmt::format(fmt::runtime(negated ? "[{}]" : "[^{}]"), kWord);
+    else
+      out_ += fmt::format(fmt::runtime(negated ? "(?:(?![{0}])[{1}])" : "(?:[{0}]|[^{1}])"), items, kWord);
   }
 
   void property() {
@@ -139,10 +196,15 @@ class Translator {
   }
 
   void class_character(char c) {
-    if (next_is("[:")) {  // [:alpha:] and its like are the same in both
+    if (next_is("[:")) {
       const auto close = in_.find(":]", at_ + 2);
       if (close == std::string_view::npos) refuse("an open POSIX class");
-      return copy(close + 2 - at_);
+      const std::string_view name = in_.substr(at_ + 2, close - at_ - 2);
+      const auto known = std::ranges::find(kPosixClasses, name, &decltype(kPosixClasses)::value_type::first);
+      if (known == kPosixClasses.end()) refuse(fmt::format("[:{}:]", name));
+      out_ += known->second;
+      at_ = close + 2;
+      return;
     }
     if (c == '[') {  // a union: its items are items of the outer class
       if (next_is("[^") || next_is("[]")) refuse("a negated or empty class inside a class");
@@ -156,7 +218,7 @@ class Translator {
       return;
     }
     if (next_is("&&")) refuse("an intersection of classes");
-    if (c == ']') in_class_ = false;
+    if (c == ']') return end_class();
     copy();
   }
 
@@ -164,6 +226,7 @@ class Translator {
     switch (c) {
       case '[':
         in_class_ = true;
+        class_begin_ = out_.size();
         copy(next_is("[^") ? 2 : 1);
         if (next_is("]")) copy();  // a first ] stands for itself
         return;
@@ -202,7 +265,8 @@ class Translator {
   const std::string& where_;
   std::string out_;
   std::size_t at_ = 0;
-  bool in_class_ = false;
+  bool in_class_ = false, no_words_ = false;
+  std::size_t class_begin_ = 0;
   int inner_classes_ = 0;
 };
 

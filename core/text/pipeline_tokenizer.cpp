@@ -58,7 +58,7 @@ class PipelineTokenizer final : public TableTokenizer {
     while (const auto match = normalized_finder_.find(text.bytes, look, options.parse_special, options.stop, at)) {
       if (match->begin > at) encode_words(text.slice(at, match->begin), options.stop, out);
       out.push_back(spanned(match->id, text.origin[std::max(match->begin, at)], text.origin[match->end]));
-      at = std::max(at, match->end);
+      at = match->end;  // what an earlier one took of it is read once more, as by the tokenizers package
       look = match->content_end;
     }
     if (at > 0) text = text.slice(at, text.bytes.size());
@@ -174,6 +174,11 @@ std::shared_ptr<const Tokenizer> make_pipeline_tokenizer(PipelineParts parts) {
     if (token.normalized) {
       normalized.push_back(token);
       normalized.back().content = counted(normalize(parts.normalizer, AlignedText::of(token.content, 0)).bytes);
+      // The tokenizers package then finds it between any two characters.
+      if (normalized.back().content.empty())
+        throw Error(parts.where + ": added_tokens", "tokens of which the normalizer leaves something",
+                    fmt::format("'{}', of which it leaves nothing", visible_label(excerpt(token.content))),
+                    "the text can be given as token ids (--ids) that another program made");
     }
   table.added = parts.added;
 

@@ -242,6 +242,11 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const nlohmann::json& document, 
     read_decoder(*decoder, parts.spelling);
   else
     parts.spelling.byte_level = units != WordUnits::characters;
+  if (const auto steps = file.find("pre_tokenizer");
+      steps && !file.find("decoder") && model.text_or("type", "") == "WordLevel" && takes_spaces_away(*steps)) {
+    parts.spelling.inside_prefix = "";  // whole words: the tokenizers package puts a space between any two
+    parts.spelling.strips_leading_space = true;
+  }
 
   TextFrame frame;
   if (const auto post = file.find("post_processor")) frame = read_text_frame(*post, parts.vocabulary);

@@ -21,12 +21,12 @@ std::vector<AddedToken> looked_for_as_written(std::vector<AddedToken> added) {
 }
 
 /// A rule that removes text (a splitter's "Removed", a stripped end) leaves bytes that no token covers; the token after
-/// them takes them, the last token what is left at the end.
+/// them takes them, the last token what is left at the end. Bytes that are read twice are of the first token.
 void close_gaps(std::vector<Token>& tokens, std::size_t text_size) {
   int covered = 0;
   for (Token& token : tokens) {
-    token.begin = std::min(token.begin, covered);
-    covered = std::max(covered, token.end);
+    token.begin = covered;
+    covered = token.end = std::max(covered, token.end);
   }
   if (!tokens.empty()) tokens.back().end = static_cast<int>(text_size);
 }
@@ -61,7 +61,7 @@ std::vector<Token> TableTokenizer::encode(std::string_view text, Options options
     plain(match->begin);
     tokens.push_back(spanned(match->id, static_cast<std::int32_t>(std::max(match->begin, at)),
                              static_cast<std::int32_t>(match->end)));
-    at = std::max(at, match->end);
+    at = match->end;  // what an earlier one took of it is read once more, as by the tokenizers package
     look = match->content_end;
   }
   plain(text.size());

@@ -193,6 +193,15 @@ WordUnits read_pre_tokenizer(const JsonView& pre_tokenizer, std::optional<bool> 
   return units;
 }
 
+bool takes_spaces_away(const JsonView& pre_tokenizer) {
+  bool takes = false;
+  for_each_step(pre_tokenizer, "pretokenizers", [&](const JsonView& step) {
+    const std::string type = step.at("type").text();
+    takes = takes || type == "Whitespace" || type == "WhitespaceSplit" || type == "BertPreTokenizer";
+  });
+  return takes;
+}
+
 void read_decoder(const JsonView& decoder, SpellingRule& rule) {
   bool fused = false;
   for_each_step(decoder, "decoders", [&](const JsonView& step) {

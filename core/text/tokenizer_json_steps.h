@@ -22,6 +22,8 @@ WordUnits read_pre_tokenizer(const JsonView& step, std::optional<bool> add_prefi
                              std::vector<PreTokenizerStep>& steps);
 
 void read_decoder(const JsonView& step, SpellingRule& rule);
+/// Whether words lose the white space between them, which only a decoder, or joining them by spaces, gives back.
+bool takes_spaces_away(const JsonView& pre_tokenizer);
 
 /// The one token that is put before every text, and the first behind it, if any. Rules that put several in front are
 /// refused.

@@ -128,8 +128,9 @@ void HeadStatsBuilder::Tile::softmax(Index query, KeyRange keys, std::span<float
   const double log_z = std::log(z);
   s.log_sum_exp[i] = static_cast<double>(max) + log_z;
   s.entropy[i] = static_cast<float>(std::max(0.0, of_keys / z * log_z - slope / z));
-  if (keys.begin > 0)
-    s.entropy_without_first[i] = s.entropy[i];
+  if (keys.begin > 0)  // key 0 is not among them; what a sink took is no key's, as below
+    s.entropy_without_first[i] =
+        sink == no_sink ? s.entropy[i] : static_cast<float>(std::max(0.0, std::log(of_keys) - slope / of_keys));
   else if (sums.rest < nothing_left)
     s.entropy_without_first[i] = std::numeric_limits<float>::quiet_NaN();
   else

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/analysis/whatif.h"
 #include "core/base/error.h"
@@ -88,6 +89,25 @@ TEST_CASE("three keys on a line: the middle one gives its weight to both ends") 
   // ½ KL(p ‖ m) + ½ KL(q ‖ m), m = [0.35, 0.3, 0.35]
   const double expected = 0.5 * (0.4 * std::log(0.2 / 0.35) + 0.6 * std::log(2.0)) + 0.5 * std::log(0.5 / 0.35);
   CHECK(difference.divergence == doctest::Approx(expected));
+}
+
+TEST_CASE("beside a learned sink a row keeps its sum, and the sink its share") {
+  const Trace trace = one_row({0.1f, 0.3f, 0.1f}, Tensor::from({3, 1}, std::vector<float>{0, 1, 2}));
+  const Alternatives found = find_alternatives(trace, {0, 0}, 2);
+  const auto end = found.at(1);
+  CHECK(found.weights[1] == doctest::Approx(0.3));
+  CHECK(end[0] == doctest::Approx(0.25));
+  CHECK(end[1] == doctest::Approx(0));
+  CHECK(end[2] == doctest::Approx(0.25));
+  CHECK(row_difference(found.values, found.weights, end).variation == doctest::Approx(0.3));
+  const auto moved = naive_shift(found.weights, 1, 0.15);
+  CHECK(moved[0] == doctest::Approx(0.175));
+  CHECK(moved[1] == doctest::Approx(0.15));
+  // In a model: the same row changes nothing.
+  ReadSubject s("families/gpt_oss", {3, 17, 8, 21});
+  const Alternatives own = find_alternatives(*s.trace, {1, 1}, 3);
+  CHECK(std::accumulate(own.weights.begin(), own.weights.end(), 0.0) < 0.99);
+  CHECK(replace_row(s.loaded, s.request, s.ctx(), *s.trace, {1, 1}, 3, own.weights).kl < 1e-9);
 }
 
 TEST_CASE("the path ends at the linear program's optimum, and every point of it gives the same output") {

@@ -78,6 +78,25 @@ TEST_CASE("beginnings of the text alone predict what the one pass predicts, unle
   }
 }
 
+TEST_CASE("beginnings are as long as edits of some positions need") {
+  const auto subject = [](const char* edit) {
+    return ReadSubject("gpt2-random", {5, 9, 5, 30, 9, 5, 17, 2}, {parse_intervention(edit, "edit")});
+  };
+  for (const auto& [edit, least] :
+       {std::pair{"0.0@2..4: ablate zero", 5}, {"0.1: weight 3 1 0.7", 4}, {"1.*@6: temperature 2", 7}}) {
+    CAPTURE(edit);
+    ReadSubject s = subject(edit);
+    const PrefixCheck found = check_prefixes(s.loaded, s.request, s.ctx(), *s.trace);
+    REQUIRE(static_cast<int>(found.prefixes.size()) == 8 - least);
+    CHECK(found.prefixes.front().length == least);
+    CHECK(found.prefixes.back().length == 7);
+    CHECK(found.largest < 1e-4 * found.magnitude);
+  }
+  ReadSubject last = subject("0.0@7: ablate zero");
+  CHECK_THROWS_WITH_AS(check_prefixes(last.loaded, last.request, last.ctx(), *last.trace),
+                       doctest::Contains("expected edits of positions that a beginning of the text has"), Error);
+}
+
 TEST_CASE("two tokens are the least that have a loss, and their one beginning is the first alone") {
   ReadSubject s("gpt2-random", {5, 9});
   const LossReport report = read_token_losses(*s.trace);

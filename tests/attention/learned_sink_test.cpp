@@ -132,6 +132,23 @@ TEST_CASE("a row beside a sink by hand: weights, log-sum-exp, entropy, largest w
   CHECK(nothing[0] == 0);
 }
 
+TEST_CASE("beside a sink the entropy without key 0 is of the keys alone, also where a window begins behind key 0") {
+  for (const double sink : {0.0, 13.0}) {  // as e^sink; 0 = none
+    CAPTURE(sink);
+    HeadStatsBuilder builder(1, 3, 2, nullptr, true);
+    std::vector<float> scores{0, std::log(2.0f)};
+    {
+      HeadStatsBuilder::Tile tile(builder, 0);
+      tile.softmax(0, {1, 3}, scores, static_cast<float>(std::log(sink)));
+    }
+    const auto stats = builder.finish();
+    CHECK(stats->entropy_without_first[0] == doctest::Approx(std::log(3.0) - 2.0 / 3 * std::log(2.0)));
+    const Tensor weights = Tensor::from({1, 3}, std::vector<float>{0, scores[0], scores[1]});
+    CHECK(stats_of_weights(weights, nullptr, 2)->entropy_without_first[0] ==
+          doctest::Approx(stats->entropy_without_first[0]));
+  }
+}
+
 TEST_CASE("maps beside a sink: factored as dense, rows that sum to what the sink leaves") {
   const Index n = 20;
   const Tensor q = random_tensor({n, heads, d}, 5), k = random_tensor({n, heads, d}, 6),

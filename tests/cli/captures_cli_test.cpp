@@ -85,6 +85,39 @@ TEST_CASE("a capture remembers how it was made, inspect says it, and it is made 
   CHECK(has(none.err, "expected a capture with its recipe, as Headscope writes it, found no recipe"));
 }
 
+TEST_CASE("a capture of windows with soft caps, learned sinks or edits has the chances of the run itself") {
+  const std::string file = (scratch_dir("capture-windows") / "a.safetensors").string();
+  const std::vector<std::vector<std::string>> runs{{"-m", reference("families/gemma2").string()},
+                                                   {"-m", reference("families/gpt_oss").string()},
+                                                   {"-m", reference("families/gpt_oss").string(), "--edit",
+                                                    "0.0@5..: temperature 0.5", "--edit", "1.1: drop first 2"}};
+  for (std::vector<std::string> run : runs) {
+    CAPTURE(run[1]);
+    CAPTURE(run.size());
+    for (const char* more : {"--no-bos", "--ids", "3,17,8,21,3,17,9,3,17,8,21,4,3,17"}) run.emplace_back(more);
+    std::vector<std::string> capture{"capture", "-o", file}, metrics{"metrics", "--json", "--metric", "all"};
+    capture.insert(capture.end(), run.begin(), run.end());
+    metrics.insert(metrics.end(), run.begin(), run.end());
+    cli(capture);
+    const auto own = nlohmann::json::parse(cli(metrics).out).at("heads"),
+               read = nlohmann::json::parse(cli({"metrics", "--trace", file, "--json", "--metric", "all"}).out)
+                          .at("heads");
+    REQUIRE(own.size() == read.size());
+    int seen = 0;
+    for (std::size_t head = 0; head < own.size(); ++head)
+      for (const char* part : {"values", "chance"})
+        for (const auto& [id, value] : own[head].at(part).items()) {
+          CAPTURE(id);
+          const auto& other = read[head].at(part).at(id);
+          REQUIRE(value.is_null() == other.is_null());
+          if (value.is_null()) continue;
+          CHECK(other.get<double>() == doctest::Approx(value.get<double>()).epsilon(1e-4));
+          ++seen;
+        }
+    CHECK(seen > 100);
+  }
+}
+
 TEST_CASE("metrics between two texts, and why some have none") {
   const std::string text = cli({"metrics", "--trace", fixture("cross.npz")}).out;
   CHECK(has(text, "tiny translator: imported, 1 layers × 2 heads, 3 query tokens × 2 key tokens"));

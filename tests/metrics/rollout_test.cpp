@@ -82,6 +82,25 @@ TEST_CASE("mixing matrices: half the mean of the heads, half the residual stream
   CHECK(even[0].at(0, 1) == 0);
 }
 
+TEST_CASE("what a learned sink took comes from no token: rows are divided by what is left") {
+  Trace trace = trace_of(2, 1, 2, 1);
+  trace.maps.clear();
+  for (int layer = 0; layer < 2; ++layer) {
+    const Tensor weights = testing::rows_of({{0.25f}, {0.125f, 0.125f}});
+    trace.maps.push_back(
+        AttentionMap::dense({layer, 0, 0}, weights, causal_rule(), stats_of_weights(weights, nullptr)));
+  }
+  // ½ and ½ · ¼; of row 1 ½ · ⅛ and ½ + ½ · ⅛, both ÷ ⅝.
+  const auto mixing = mixing_matrices(trace);
+  CHECK(mixing[0].at(0, 0) == doctest::Approx(1));
+  CHECK(mixing[0].at(1, 0) == doctest::Approx(0.1));
+  CHECK(mixing[0].at(1, 1) == doctest::Approx(0.9));
+  const Tensor rollout = attention_rollout(mixing);
+  CHECK(rollout.at(1, 0) == doctest::Approx(0.19));
+  CHECK(rollout.at(1, 1) == doctest::Approx(0.81));
+  CHECK(attention_flow(mixing, 0)[0] == doctest::Approx(1));
+}
+
 TEST_CASE("rollout is the sum over all paths") {
   const Trace trace = trace_of(3, 2, 4, 9);
   const auto mixing = mixing_matrices(trace);

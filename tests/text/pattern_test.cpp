@@ -48,6 +48,42 @@ TEST_CASE("words are letters, marks, numbers and connectors, as in Oniguruma") {
   CHECK(matches(R"(\h+)", "beefy 09") == Strings{"beef", "09"});
 }
 
+TEST_CASE(
+    "numbers that are no digits are no words, but for those of Latin-1 outside of classes; letters in circles are") {
+  const std::string text = "a\u2074b\u00B2c\u24B6d\u2167";  // ⁴ ² Ⓐ Ⅷ
+  CHECK(matches(R"(\w+)", text) == Strings{"a", "b\u00B2c\u24B6d\u2167"});
+  CHECK(matches(R"([\w]+)", text) == Strings{"a", "b", "c\u24B6d\u2167"});
+  CHECK(matches(R"(\W)", text) == Strings{"\u2074"});
+  CHECK(matches(R"([\W])", text) == Strings{"\u2074", "\u00B2"});
+  CHECK(matches(R"([c\W^]+)", text) == Strings{"\u2074", "\u00B2c"});
+  CHECK(matches(R"([^\W\d]+)", text) == Strings{"a", "b", "c\u24B6d\u2167"});
+  CHECK(matches(R"([^\W])", "a-") == Strings{"a"});
+  CHECK(matches(R"(\w+|[^\w\s]+)", "!\u00B223") == Strings{"!\u00B2", "23"});
+  CHECK(matches(R"(\b.)", "\u2074a") == Strings{"a"});
+  CHECK(matches(R"([\u2070-\u2079])", text) == Strings{"\u2074"});
+}
+
+TEST_CASE("POSIX classes are Oniguruma's") {
+  const std::string text = "a1_-$\u20AC\u00B2\u0345\u2160\u24D0 \u180E";  // € ² ͅ Ⅰ ⓐ
+  const std::pair<const char*, Strings> expected[] = {
+      {"alpha", {"a", "\u0345", "\u2160", "\u24D0"}},
+      {"alnum", {"a", "1", "\u0345", "\u2160", "\u24D0"}},
+      {"upper", {"\u2160"}},
+      {"lower", {"a", "\u0345", "\u24D0"}},
+      {"punct", {"_", "-", "$", "\u20AC", "\u24D0"}},
+      {"word", {"a", "1", "_", "\u0345", "\u2160", "\u24D0"}},
+      {"space", {" "}},
+      {"blank", {" "}},
+      {"digit", {"1"}},
+      {"cntrl", {}},
+      {"graph", {"a", "1", "_", "-", "$", "\u20AC", "\u00B2", "\u0345", "\u2160", "\u24D0", "\u180E"}},
+      {"ascii", {"a", "1", "_", "-", "$", " "}}};
+  for (const auto& [name, found] : expected) {
+    CAPTURE(name);
+    CHECK(matches("[[:" + std::string(name) + ":]]", text) == found);
+  }
+}
+
 TEST_CASE("properties: scripts mean Script, long names work, negation in both spellings") {
   CHECK(matches(R"(\p{Han}+)", "灯台の灯") == Strings{"灯台", "灯"});
   CHECK(matches(R"(\p{Han})", "、") == Strings{});  // Script_Extensions would find it
@@ -85,8 +121,8 @@ TEST_CASE("a literal pattern is no regular expression, and a range is all that i
 }
 
 TEST_CASE("what PCRE2 would understand differently is refused") {
-  for (const char* pattern :
-       {"[a&&b]", "[a[^bc]]", "[a[]b]", "[a[bc]", R"(\p{N}{1,3}+)", R"(\pL)", "[[:alpha:]", "a\\", "(", "[a", "*"})
+  for (const char* pattern : {"[a&&b]", "[a[^bc]]", "[a[]b]", "[a[bc]", R"(\p{N}{1,3}+)", R"(\pL)", "[[:alpha:]",
+                              "[[:^alpha:]]", R"([\W-a])", R"(\u20)", "a\\", "(", "[a", "*"})
     CHECK_THROWS_AS(Pattern::regex(pattern, "file: key"), Error);
   try {
     Pattern::regex("(ab", "tokenizer.json: pattern");

@@ -184,6 +184,29 @@ TEST_CASE("added tokens: longest first, whole words, the white space beside them
   CHECK(bar->end == 8);
 }
 
+TEST_CASE(
+    "added tokens: one that strips begins behind what the one before it took, and is none where nothing is left") {
+  const AddedTokenFinder finder({{.content = "  ", .id = 1, .lstrip = true, .rstrip = true},
+                                 {.content = "|", .id = 2, .rstrip = true},
+                                 {.content = "\n", .id = 3},
+                                 {.content = " x", .id = 4, .lstrip = true}});
+  const auto spaces = finder.find("a    b", 0, true);
+  CHECK(spaces->begin == 1);
+  CHECK(spaces->end == 5);
+  CHECK(spaces->content_end == 3);
+  CHECK(!finder.find("a    b", spaces->content_end, true, {}, spaces->end).has_value());
+  // What is left of one; and one that does not strip stays whole.
+  const auto x = finder.find("| x", 1, true, {}, 2);
+  CHECK(x->id == 4);
+  CHECK(x->begin == 2);
+  CHECK(x->end == 3);
+  CHECK(finder.find("| \n", 1, true, {}, 3)->begin == 2);
+  // A letter in a circle is of a word.
+  const AddedTokenFinder word({{.content = "cat", .id = 5, .single_word = true}});
+  CHECK(!word.find("cat\u24D0", 0, true).has_value());
+  CHECK(word.find("cat\u00B2", 0, true).has_value());
+}
+
 TEST_CASE("added tokens: what is no match after all hides what overlaps; white space taken along may hold another") {
   const AddedTokenFinder finder({{.content = "<a>", .id = 1, .special = true},
                                  {.content = "a>b", .id = 2},

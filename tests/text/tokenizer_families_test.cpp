@@ -130,4 +130,47 @@ TEST_CASE("every family's tokenizer.json gives the ids of the tokenizers package
   CHECK(families == 23);
 }
 
+TEST_CASE("whole words without a decoder have a space between any two, as in the tokenizers package") {
+  const fs::path folder = scratch_dir("whole-words");
+  const auto write = [&](const char* pre_tokenizer) {
+    write_file_atomically(folder / "tokenizer.json",
+                          std::string(R"({"added_tokens": [], "decoder": null, "model": {"type": "WordLevel",)") +
+                              R"("vocab": {"<unk>": 0, "the": 1, "cat": 2, ".": 3}, "unk_token": "<unk>"},)" +
+                              R"("pre_tokenizer": )" + pre_tokenizer + "}");
+    return load_tokenizer(folder);
+  };
+  const auto words = write(R"({"type": "Whitespace"})");
+  CHECK(ids_of(words->encode("the cat.")) == Ids{1, 2, 3});
+  CHECK(words->decode(Ids{1, 2, 3}) == "the cat .");
+  CHECK(words->decode(Ids{2}) == "cat");
+  // What keeps its spaces is put together as it is.
+  const auto parts =
+      write(R"({"type": "Split", "pattern": {"String": "the"}, "behavior": "Isolated", "invert": false})");
+  CHECK(parts->decode(Ids{1, 2}) == "thecat");
+}
+
+TEST_CASE("added tokens: white space that two of them take is read as by the tokenizers package; none is nothing") {
+  const fs::path folder = scratch_dir("added-tokens");
+  const auto write = [&](const char* normalizer, const char* first) {
+    write_file_atomically(
+        folder / "tokenizer.json",
+        std::string(R"({"added_tokens": [{"id": 3, "content": ")") + first +
+            R"(", "rstrip": true, "lstrip": true, "single_word": false, "normalized": true, "special": false},)" +
+            R"({"id": 4, "content": "  ", "rstrip": false, "lstrip": false, "single_word": false, "normalized": true,)" +
+            R"("special": false}], "decoder": null, "model": {"type": "BPE", "vocab": {" ": 0, "x": 1, "m": 2},)" +
+            R"("merges": []}, "normalizer": )" + normalizer + "}");
+    return load_tokenizer(folder);
+  };
+  const auto tokens = write("null", "|")->encode("x |   m");
+  CHECK(ids_of(tokens) == Ids{1, 3, 4, 0, 2});
+  CHECK(spans_cover(tokens, "x |   m"));
+  const std::vector<std::pair<int, int>> spans{{0, 1}, {1, 6}, {6, 6}, {6, 6}, {6, 7}};
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    CHECK(tokens[i].begin == spans[i].first);
+    CHECK(tokens[i].end == spans[i].second);
+  }
+  CHECK_THROWS_WITH_AS(write(R"({"type": "Strip", "strip_left": true, "strip_right": true})", "|"),
+                       doctest::Contains("expected tokens of which the normalizer leaves something"), Error);
+}
+
 }  // namespace headscope::tokenizer_families_test
