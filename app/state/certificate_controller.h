@@ -91,7 +91,7 @@ class CertificateController {
   mutable std::weak_ptr<const Model> work_of_;  // asked for in every frame, and takes longer than a lookup
   mutable double work_ = 0;
   Answer<Key, Certificate> answer_{
-      {"certificate", to_say("checking the model"), true}, Answer<Key, Certificate>::OnFailure::keep};
+      {"certificate", to_say("checking the model"), true}, Answer<Key, Certificate>::OnFailure::keep, Holds::numbers};
   Answer<std::uint64_t, ModelFacts> facts_{{"model facts", to_say("reading what the model is"), true},
                                            Answer<std::uint64_t, ModelFacts>::OnFailure::keep};
 };

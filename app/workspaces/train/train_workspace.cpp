@@ -362,7 +362,7 @@ void TrainWorkspace::sample(Ui& ui) {
             say("at step {}: source, its translation, the true one", view.sample_step));
   else
     section(ui, said("THE MODEL WRITES"), say("at step {}, temperature 0.8", view.sample_step));
-  paragraph(ui, view.sample.empty() ? said("(nothing: it ends the text at once)") : view.sample, ui.theme.text);
+  paragraph(ui, view.sample.empty() ? said("(nothing: it ends the text at once)") : view.sample.text(), ui.theme.text);
 }
 
 void TrainWorkspace::keep(Ui& ui, AppContext& app) {
