@@ -243,6 +243,14 @@ TEST_CASE("a table that cannot be read, or whose texts do not fit, is one messag
     CHECK(p.message().ends_with("The window is in English."));
     CHECK(p.texts().contains("Explore"));
   }
+  {
+    assets.put("vv", "{\"Settings\": \"a \u0378\"}");  // a character that nobody has given a meaning
+    Program p("vv");
+    REQUIRE(p.app.explorer().jobs.message());
+    CHECK(p.message().find("no font on this machine has “\u0378” (U+0378), which vv.json is written with") !=
+          std::string::npos);
+    CHECK(language_of_words() == "");
+  }
   Program p("zz_ZZ");  // for which "zz" will do
   REQUIRE(p.app.explorer().jobs.message());
   CHECK(p.message().find("zz.json: English stands in the place of 1 text that cannot be used:\n“step {} of {}”: "
