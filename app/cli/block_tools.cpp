@@ -157,7 +157,7 @@ Report Norms::read(const ReadRun& run) const {
   Report out;
   if (!rows_.empty()) {
     std::vector<std::vector<float>> given;
-    for (const std::string& row : rows_) given.push_back(parse_row(row, "--row"));
+    for (const std::string& row : rows_) given.push_back(understood([&] { return parse_row(row, "--row"); }));
     const NormTable table = norm_table(run.console.backend(), matrix_of_rows(given, "--row"), epsilon_);
     for (std::size_t m = 0; m < table.after.size(); ++m) {
       const OrderKept order = order_kept(table.rows, table.after[m]);
@@ -246,7 +246,8 @@ class Mlp final : public ReadTool {
 Report Mlp::read(const ReadRun& run) const {
   Report out;
   if (parameters_ || !shape_.empty()) {
-    const ModelConfig config = shape_.empty() ? run.loaded.model->config() : parse_shape(shape_, "--shape");
+    const ModelConfig config =
+        shape_.empty() ? run.loaded.model->config() : understood([&] { return parse_shape(shape_, "--shape"); });
     out.fact({"shape", "shape", shape_words(config)});
     add_parts(out, parameter_parts(config));
     return out;

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -23,6 +25,16 @@ namespace headscope::cli {
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// What `read` makes of words of the command. Those that mean nothing to it are a mistake in the command.
+template <class Read>
+auto understood(const Read& read) {
+  try {
+    return read();
+  } catch (const Error& mistyped) {
+    throw UsageError(mistyped.what());
+  }
+}
 
 /// What a value must be. The help says it beside the option, the message when it is not.
 using Check = std::shared_ptr<const CLI::Validator>;

@@ -162,8 +162,15 @@ void finish(Console& console, const CorpusOptions& options, const CorpusResults&
   if (!options.csv.empty()) write_file_atomically(options.csv, report.printed(Form::csv));
 }
 
+/// Before anything is read.
+void expect_places(const CorpusOptions& options) {
+  for (const std::string& file : {options.out, options.csv})
+    if (!file.empty()) expect_writable(file);
+}
+
 void merge_parts(Console& console, const CorpusOptions& options) {
   if (options.inputs.empty()) throw UsageError("--merge needs the files of all shards");
+  expect_places(options);
   std::vector<CorpusResults> parts;
   for (const std::string& file : options.inputs) parts.push_back(load_corpus_results(file));
   finish(console, options, merge(parts, options.inputs));
@@ -177,7 +184,7 @@ std::unique_ptr<CorpusRun> begin(Console& console, const CorpusOptions& options)
   if (!drawn && options.inputs.empty())
     throw UsageError("files or folders to read are required, or --stories, --translations or --shapes");
   if (options.resume && options.out.empty()) throw UsageError("--resume goes on with the file of -o, which is missing");
-  if (!options.out.empty()) expect_writable(options.out);
+  expect_places(options);
   Input input;
   input.model = options.model;
   const fs::path folder = input.model_folder();

@@ -196,16 +196,14 @@ bool Input::masks_tokens() const {
 }
 
 std::vector<Intervention> Input::edits() const {
-  std::vector<Intervention> result;
-  try {
+  return understood([&] {
+    std::vector<Intervention> result;
     for (const std::string& each : temperatures) result.push_back(parse_temperature_edit(each, "--temperature"));
     for (const std::string& each : masks)
       if (!is_positions(each)) result.push_back(parse_mask_edit(each, "--mask"));
     for (const std::string& each : actions) result.push_back(parse_intervention(each, "--edit"));
-  } catch (const Error& mistyped) {
-    throw UsageError(mistyped.what());
-  }
-  return result;
+    return result;
+  });
 }
 
 RunRequest Input::request() const {

@@ -328,10 +328,10 @@ Report Word::read(const ReadRun& run) const {
   });
   const auto found = sweep.result();
   Report out;
-  out.data("sentence", found->sentence);
-  out.data("provenance", found->provenance);
-  out.line(found->sentence);
-  out.line("by: " + found->provenance);
+  out.data("sentence", found->sentence.text());
+  out.data("provenance", found->provenance.text());
+  out.line(found->sentence.text());
+  out.line("by: " + found->provenance.text());
   auto& rows = out.table("rows", {"head", "key", "token", "weight", "even", "usual", "as_far", "effect"});
   for (const WordLook& look : found->looks)
     rows.add({to_string(look.head), look.key, nth(run.trace->tokens, look.key).label, look.weight, look.even,

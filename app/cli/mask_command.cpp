@@ -64,11 +64,7 @@ void draw(Console& console, const AttentionRule& rule, Index n) {
 
 /// Throws UsageError on words that are no mask.
 std::shared_ptr<const AttentionRule> rule_of(const std::string& spec) {
-  try {
-    return parse_mask(spec);
-  } catch (const Error& wrong) {
-    throw UsageError(wrong.what());
-  }
+  return understood([&] { return parse_mask(spec); });
 }
 
 /// All masks of the catalogue at the length of the text, and `spec` before them; with a model what each costs it.

@@ -133,7 +133,7 @@ MechanismInput input_for(Console& console, const MechanismOptions& options, cons
   const int ways = (options.random > 0) + !options.example.empty() + options.residues.has_value();
   if (ways > 1) throw UsageError("--random, --example and --residues are different inputs; choose one");
   if (options.residues) {
-    OtherTokens tokens = residue_tokens(*options.residues);
+    OtherTokens tokens = understood([&] { return residue_tokens(*options.residues); });
     from =
         fmt::format("{} residue{}: one-hot, BLOSUM62, hydropathy", tokens.input.n(), tokens.input.n() == 1 ? "" : "s");
     given.names = {tokens.labels, tokens.labels};
@@ -158,7 +158,7 @@ MechanismInput input_for(Console& console, const MechanismOptions& options, cons
       return mechanism::gaussian(options.random, options.width, 3 * options.seed + which);
     };
     return {drawn(0), drawn(1), drawn(2), static_cast<float>(1 / std::sqrt(static_cast<double>(options.width))),
-            parse_mask(options.sees, "--sees")};
+            understood([&] { return parse_mask(options.sees, "--sees"); })};
   }
   const HeadId head = parse_head(options.head);
   const Opened opened = open_input(console, options.input, {.maps = MapStorage::none, .all_logits = false});
@@ -317,14 +317,17 @@ void add_mechanism(Command& app, Console& console) {
   options->picture.add_to(command, "Picture of all steps and curves");
   command.does([options, &console] {
     const Form form = options->json ? Form::json : Form::text;
+    const auto choice_of = [](const std::string& words) {
+      return understood([&] { return parse_mechanism(words, "mechanism"); });
+    };
     if (options->list)
       return console.print(form == Form::text && !options->words.empty()
-                               ? describe(*parse_mechanism(options->words.front()).mechanism).printed(form)
+                               ? describe(*choice_of(options->words.front()).mechanism).printed(form)
                                : catalogue().printed(form));
     options->picture.check();
     if (std::erase(options->words, "-") > 0) options->input.dash = "-";
     if (options->words.empty()) throw UsageError("which mechanism? --list names them");
-    const MechanismChoice choice = parse_mechanism(fmt::format("{}", fmt::join(options->words, " ")), "mechanism");
+    const MechanismChoice choice = choice_of(fmt::format("{}", fmt::join(options->words, " ")));
     Given given;
     const MechanismInput in = input_for(console, *options, *choice.mechanism, given);
     const Report report = mechanism_report(report_on(choice, in), given, options->json);

@@ -50,8 +50,10 @@ void evaluate(Console& console, const ModelOptions& options) {
       grouped(data.targets), data.targets == 1 ? what : what + "s",
       std::isnan(data.floor) ? "" : fmt::format("; floor {:.4f}, {:.4f} above it", data.floor, loss - data.floor)));
   if (data.left_out > 0)
-    out.line(fmt::format("Of {} texts {} are left out: they are longer than its context, {} tokens.", options.card.rows,
-                         data.left_out, recipe.model.context));
+    out.line(fmt::format(
+        "Of {} texts {} are left out: they are longer than its context, {} tokens. {} of the other {}.",
+        options.card.rows, data.left_out, recipe.model.context,
+        std::isnan(data.floor) ? "The loss is" : "Loss and floor are both", options.card.rows - data.left_out));
   console.print(out.printed(options.json ? Form::json : Form::text));
 }
 

@@ -46,9 +46,8 @@ void add_pictures(Command& app, Console& console) {
     const Recipe recipe = load_recipe(options->recipe);
     if (!recipe.task.draws())
       throw Error(options->recipe, "a recipe of the task \"shapes\"", "\"" + recipe.task.kind + "\"");
+    expect_writable_folder(options->out);  // before anything is drawn
     const std::vector<DrawnPicture> pictures = ShapesTask(recipe.task).held_out_pictures(options->count);
-    std::error_code failure;
-    std::filesystem::create_directories(options->out, failure);
     for (std::size_t i = 0; i < pictures.size(); ++i) {
       const std::string& shape = shape_names()[static_cast<std::size_t>(pictures[i].shape)];
       const std::filesystem::path file = std::filesystem::path(options->out) / fmt::format("{}-{}.png", i + 1, shape);

@@ -33,13 +33,14 @@ Report findings_report(const Findings& found, bool whole) {
     Cell head, token;
     if (each.head) head = to_string(*each.head);
     if (each.token) token = *each.token;
-    table.add({std::string(name_in(kind_names, each.kind)), head, token, each.effect, told(each), each.provenance});
+    table.add(
+        {std::string(name_in(kind_names, each.kind)), head, token, each.effect, told(each), each.provenance.text()});
   }
   for (const Finding& each : found.all) {
     out.line();
     out.line(each.title);
     out.line("  " + told(each));
-    out.line("  by: " + each.provenance);
+    out.line("  by: " + each.provenance.text());
   }
   if (found.all.empty()) out.line("nothing to tell: no head has a class, and the model is asked for no token");
   return out;

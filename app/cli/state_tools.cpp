@@ -41,7 +41,7 @@ Report State::read(const ReadRun& run) const {
   if (layer_ && (*layer_ < 0 || *layer_ >= layers))
     throw Error("--layer", fmt::format("a layer from 0 to {}", layers - 1), std::to_string(*layer_));
   const auto number = value_in(step_number_names, of_);
-  if (!number) throw Error("--of", "delta, kept or written", "\"" + of_ + "\"");
+  if (!number) throw UsageError("--of: expected delta, kept or written, found \"" + of_ + "\"");
   const ModelConfig& c = run.loaded.model->config();
   const bool channels = c.state_space->lane == StateSpaceConfig::Lane::channel;
   Report out;

@@ -11,6 +11,7 @@
 #include "app/cli/output.h"
 #include "app/cli/sweep_report.h"
 #include "app/cli/sweep_run.h"
+#include "core/attention/mechanism.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/edits/ablate_edit.h"
@@ -163,7 +164,7 @@ void add_patch(Command& app, Console& console) {
     request.site = *site;
     request.target = options->input.text;
     request.stack = options->input.stack();
-    request.align = parse_pairing(options->align, "--align");
+    request.align = understood([&] { return parse_pairing(options->align, "--align"); });
     const LoadedModel loaded = load_model(request.model, console.backend());
     request.answers = options->answers.in(loaded);
     PatchingSweep sweep(loaded, request);
@@ -285,6 +286,7 @@ void add_linear(Command& app, Console& console) {
   command.does([options, &console] {
     options->picture.check();
     LinearLayersAsked asked = options->asked;
+    understood([&] { return parse_mechanism(asked.mechanism, "--with"); });
     asked.run = options->input.request();
     asked.method =
         options->method == "replace" ? LinearLayersAsked::Method::replace : LinearLayersAsked::Method::restore;

@@ -61,9 +61,7 @@ void print_evidence(Console& console, const HeadReport& head, const Trace& trace
 
 void tour(Console& console, const fs::path& out) {
   const fs::path grid_file = out / "heads.png";
-  std::error_code failed;
-  fs::create_directories(out, failed);
-  if (failed) throw Error(out.string(), "a folder that can be made", failed.message(), "choose another with --out");
+  expect_writable_folder(out);
   expect_writable(grid_file);  // before anything is computed
   const RunRequest request = example_request();
   const Opened opened = run_request(console, load_model(request.model, console.backend()), request);

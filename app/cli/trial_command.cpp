@@ -26,7 +26,7 @@ void list_trials(Console& console, const TrialOptions& options) {
 void try_out(Console& console, const TrialOptions& options) {
   if (options.list) return list_trials(console, options);
   if (options.id.empty()) throw UsageError("which trial? --list names them");
-  const TrialPlan plan = with_steps(trial_plan(options.id), options.steps);
+  const TrialPlan plan = with_steps(understood([&] { return trial_plan(options.id); }), options.steps);
   Trial trial(plan, console.backend());
   console.with_progress(plan.id, [&](const Ctx& ctx) {
     while (!trial.finished()) {

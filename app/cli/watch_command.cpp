@@ -16,6 +16,7 @@
 #include "app/render/picture.h"
 #include "core/attention/described_rule.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/io/capture_watch.h"
 
 namespace headscope::cli {
@@ -44,8 +45,8 @@ std::string classes_of(const Trace& trace) {
 void watch(Console& console, const WatchOptions& options) {
   namespace fs = std::filesystem;
   CaptureWatch watched(options.folder, parse_described_rule);
+  if (!options.pictures.empty()) expect_writable_folder(options.pictures);
   const std::stop_token stop = console.stop();
-  if (!options.pictures.empty()) fs::create_directories(options.pictures);
   const auto begin = std::chrono::steady_clock::now();
   std::set<std::pair<fs::path, fs::file_time_type>> told;
   int seen = 0;

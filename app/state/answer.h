@@ -2,6 +2,7 @@
 // What is known of one question that is put to the worker: it is asked when what it depends on has changed,
 // and until the answer has come, the last one stays and is known to be old. Thread rule: the UI thread.
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <new>
@@ -17,8 +18,11 @@
 
 namespace headscope {
 
-/// `Key`: everything that the answer depends on, a struct with ==. It owns what it names by address, as a shared_ptr,
-/// so that no other object can be given that address.
+/// What an answer says besides numbers. One that holds words is composed anew once the window speaks another language.
+enum class Holds { words, numbers };
+
+/// `Key`: everything that the answer depends on but the language, a struct with ==. It owns what it names by address,
+/// as a shared_ptr, so that no other object can be given that address.
 template <class Key, class Result>
 class Answer {
  public:
@@ -32,8 +36,9 @@ class Answer {
   enum class OnFailure { tell, keep };  ///< as the message; for error() alone
 
   /// No two answers share a tag.
-  explicit Answer(JobName job, OnFailure on_failure = OnFailure::tell)
-      : job_(std::move(job)), on_failure_(on_failure) {}
+  explicit Answer(JobName job, OnFailure on_failure = OnFailure::tell, Holds holds = Holds::words)
+      : job_(std::move(job)), on_failure_(on_failure), holds_(holds) {}
+  Answer(JobName job, Holds holds) : Answer(std::move(job), OnFailure::tell, holds) {}
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
@@ -43,12 +48,13 @@ class Answer {
   void want(JobRunner& jobs, Key key, Make make) {
     if (asked_for(key)) return;
     shared_->asked = key;
+    shared_->asked_words = words();
     shared_->error.reset();
-    if (shared_->known && shared_->of == key) return stop(jobs);
+    if (answers()) return stop(jobs);
     shared_->under_way = true;
     jobs.submit(
         job_,
-        [&jobs, key = std::move(key), make = std::move(make), tag = job_.tag, how = on_failure_,
+        [&jobs, key = std::move(key), words = words(), make = std::move(make), tag = job_.tag, how = on_failure_,
          slot = std::weak_ptr(shared_), backend = jobs.backend()](Worker::Job& job) -> Worker::Deliver {
           std::shared_ptr<const Result> made;
           std::optional<std::string> error;
@@ -63,14 +69,15 @@ class Answer {
           } catch (const std::exception& wrong) {
             error = wrong.what();
           }
-          return [&jobs, key, made, error, tag, how, slot] {
+          return [&jobs, key, words, made, error, tag, how, slot] {
             const auto shared = slot.lock();
-            if (!shared || shared->asked != key) return;
+            if (!shared || shared->asked != key || shared->asked_words != words) return;
             shared->under_way = false;
             shared->error = error;
             if (!error) {
               shared->known = made;
               shared->of = key;
+              shared->of_words = words;
             } else if (how == OnFailure::tell) {
               jobs.show({Message::Level::error, *error, tag});
             }
@@ -85,14 +92,14 @@ class Answer {
               said("Another device computes now.");  // for which the model is opened again: another question
         });
   }
-  bool asked_for(const Key& key) const { return shared_->asked == key; }
+  bool asked_for(const Key& key) const { return shared_->asked == key && shared_->asked_words == words(); }
   /// What was asked last.
   const std::optional<Key>& asked() const { return shared_->asked; }
 
   State state() const {
     if (shared_->error) return State::failed;
     if (!shared_->known) return shared_->under_way ? State::under_way : State::none;
-    return shared_->asked == shared_->of ? State::current : State::old;
+    return answers() ? State::current : State::old;
   }
   /// Also of an answer that follows an old one.
   bool under_way() const { return shared_->under_way; }
@@ -133,14 +140,19 @@ class Answer {
     return std::make_shared<const Result>(std::move(made));
   }
 
+  std::uint64_t words() const { return holds_ == Holds::words ? words_generation() : 0; }
+  bool answers() const { return shared_->known && shared_->of == shared_->asked && shared_->of_words == words(); }
+
   struct Shared {
-    std::optional<Key> asked, of;  // last; what `known` answers
+    std::optional<Key> asked, of;                 // last; what `known` answers
+    std::uint64_t asked_words = 0, of_words = 0;  // words() then
     std::shared_ptr<const Result> known;
     std::optional<std::string> error;
     bool under_way = false;
   };
   JobName job_;
   OnFailure on_failure_;
+  Holds holds_;
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();  // a late answer may outlive this
 };
 

@@ -31,8 +31,17 @@ void need_memory(const Model& model) {
 }
 }  // namespace
 
+double CertificateController::work() const {
+  const std::shared_ptr<const Model>& model = run_.results().model.model;
+  if (work_of_.lock() != model) {
+    work_ = certificate_work(model->config());
+    work_of_ = model;
+  }
+  return work_;
+}
+
 bool CertificateController::small() const {
-  return open() && certificate_work(run_.results().model.model->config()) <= soon * works_per_second;
+  return open() && work() <= soon * works_per_second;
 }
 
 void CertificateController::frame(double now) {
@@ -125,8 +134,7 @@ float CertificateController::progress() const {
 
 std::string CertificateController::effort() const {
   if (!open() || small()) return "";
-  const double seconds = certificate_work(run_.results().model.model->config()) / works_per_second;
-  return say("about {}", duration_text(seconds));
+  return say("about {}", duration_text(work() / works_per_second));
 }
 
 bool CertificateController::busy() const {

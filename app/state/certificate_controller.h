@@ -76,6 +76,7 @@ class CertificateController {
     return key && key->reading == run_.results().model_reading;
   }
   bool looked_at() const { return looked_.reading == run_.results().model_reading; }
+  double work() const;  ///< certificate_work() of the open model
   bool small() const;
   void look();
   void want();
@@ -87,8 +88,10 @@ class CertificateController {
   int attempt_ = 0;
   double looked_when_ = 0;
   Looked looked_;
-  Answer<Key, Certificate> answer_{{"certificate", to_say("checking the model"), true},
-                                   Answer<Key, Certificate>::OnFailure::keep};
+  mutable std::weak_ptr<const Model> work_of_;  // asked for in every frame, and takes longer than a lookup
+  mutable double work_ = 0;
+  Answer<Key, Certificate> answer_{
+      {"certificate", to_say("checking the model"), true}, Answer<Key, Certificate>::OnFailure::keep, Holds::numbers};
   Answer<std::uint64_t, ModelFacts> facts_{{"model facts", to_say("reading what the model is"), true},
                                            Answer<std::uint64_t, ModelFacts>::OnFailure::keep};
 };

@@ -174,11 +174,11 @@ void CompareController::ask(const Question& question) {
       return compare_sides(known->a, known->b, unit, partner, ctx.stop);
     });
   if (with_ == With::training)
-    return answer_.want(jobs_, question,
-                        [unit, before = moment(moments_.first), after = moment(moments_.second)](const Ctx& ctx) {
-                          return compare_sides({say("step {}", before->step), before->facts->trace},
-                                               {say("step {}", after->step), after->facts->trace}, unit, {}, ctx.stop);
-                        });
+    return answer_.want(
+        jobs_, question, [unit, before = moment(moments_.first), after = moment(moments_.second)](const Ctx& ctx) {
+          return compare_sides({say_later("step {}", before->step), before->facts->trace},
+                               {say_later("step {}", after->step), after->facts->trace}, unit, {}, ctx.stop);
+        });
   answer_.want(
       jobs_, question,
       [unit, with = with_, text = text_, folder = model_, run = run_.results().run, model = run_.results().model,
@@ -190,8 +190,8 @@ void CompareController::ask(const Question& question) {
         other.capture.all_logits = true;
         if (with == With::edits) {
           other.edits.clear();
-          b = {said("after"), shown, model.tokenizer};
-          a = {said("before"), part(headscope::run(model, other, ctx)), model.tokenizer};
+          b = {to_say("after"), shown, model.tokenizer};
+          a = {to_say("before"), part(headscope::run(model, other, ctx)), model.tokenizer};
         } else if (with == With::text) {
           (model.model->encoder() ? other.source : other.text) = text;
           if (model.model->encoder()) other.text.clear();  // what is said of another source is another text
@@ -213,9 +213,9 @@ void CompareController::ask(const Question& question) {
             b.run = part(headscope::run(second->model, other, ctx));
           }
           b.tokenizer = second->model.tokenizer;
-          a.name = run->trace->model.name;
-          b.name = b.run->model.name;
-          if (a.name == b.name) b.name += " (2)";
+          const std::string& name = run->trace->model.name;
+          a.name = name;
+          b.name = b.run->model.name == name ? name + " (2)" : b.run->model.name;
         }
         return compare_sides(std::move(a), std::move(b), unit, {}, ctx.stop);
       });

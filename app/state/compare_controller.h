@@ -23,7 +23,7 @@ namespace headscope {
 
 /// One side with its numbers.
 struct ComparedSide {
-  std::string name;                                 ///< "before", "tiny-llama", "step 280"
+  Worded name;                                      ///< "before", "tiny-llama", "step 280"
   std::shared_ptr<const Trace> run;                 ///< in tokens; what is predicted and lost is of these
   std::shared_ptr<const Tokenizer> tokenizer = {};  ///< may be null
   std::shared_ptr<const Trace> trace = {};          ///< what is shown and paired: the run, or the run in words
@@ -124,7 +124,7 @@ class CompareController {
   std::pair<std::size_t, std::size_t> moments_{0, std::size_t(-1)};
   std::map<TextUnit, std::vector<int>> by_hand_;  // pairs …
   std::optional<Runs> by_hand_of_;                // … of these
-  Answer<Question, Comparison> answer_{{"comparison", to_say("comparing two runs")}};
+  Answer<Question, Comparison> answer_{{"comparison", to_say("comparing two runs")}, Holds::numbers};
   std::shared_ptr<const Comparison> seen_;  // the last that was current
   std::uint64_t stops_ = 0;                 // of the runner, as last seen
   struct Opened {

@@ -38,17 +38,18 @@ std::string_view first_bytes(std::string_view text, std::size_t most) {
   return text.substr(0, most);
 }
 
-std::string place_words(const CorpusSource& source, const PassagePlace& place) {
-  if (source.drawn > 0 && source.kind == CorpusKind::pairs) return say("pair {}", place.piece);
+Worded place_words(const CorpusSource& source, const PassagePlace& place) {
+  if (source.drawn > 0 && source.kind == CorpusKind::pairs) return say_later("pair {}", place.piece);
   if (source.drawn > 0 && source.kind == CorpusKind::pictures)
-    return fmt::format("{} {}", said_view(nth(shape_names(), drawn_shapes(source.seed, place.piece).shape)),
-                       place.piece);
+    return Worded::entry(std::string(nth(shape_names(), drawn_shapes(source.seed, place.piece).shape))) +
+           fmt::format(" {}", place.piece);
   if (source.drawn > 0)
-    return place.window > 0 ? say("story {}, part {}", place.piece, place.window + 1) : say("story {}", place.piece);
+    return place.window > 0 ? say_later("story {}, part {}", place.piece, place.window + 1)
+                            : say_later("story {}", place.piece);
   const std::string file = static_cast<std::size_t>(place.file) < source.files.size()
                                ? fs::path(nth(source.files, place.file).path).filename().string()
                                : "?";
-  return source.kind == CorpusKind::pictures ? file : say("{}, byte {}", file, place.begin);
+  return source.kind == CorpusKind::pictures ? Worded(file) : say_later("{}, byte {}", file, place.begin);
 }
 
 /// The shards in a folder as one.

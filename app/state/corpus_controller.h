@@ -13,6 +13,7 @@
 #include "app/state/job_runner.h"
 #include "app/state/run_controller.h"
 #include "app/state/sweep_controller.h"
+#include "core/base/words.h"
 #include "core/corpus/corpus.h"
 
 namespace headscope {
@@ -32,7 +33,7 @@ enum class ExampleKind { highest, lowest, typical };
 /// A passage as it is shown: the words around the position that stands out, or the picture.
 struct ShownExample {
   CorpusExample example;
-  std::string place = {};                           ///< "story 17", "notes.txt, byte 8,192"
+  Worded place = {};                                ///< "story 17", "notes.txt, byte 8,192"
   std::string before = {}, focus = {}, after = {};  ///< focus "" = no position stands out
   std::string beside = {};                          ///< of a pair: its other text
   std::shared_ptr<const PatchPicture> picture = {};

@@ -77,7 +77,8 @@ struct GenerationController::Written {
   std::vector<ToldStep> steps;
   std::optional<ToldStep> next;
   Generator::Choice choice;
-  std::string ended, failure;
+  Worded ended;
+  std::string failure;
 };
 
 std::string GenerationController::label(std::int32_t id) const {
@@ -193,9 +194,10 @@ void GenerationController::submit(const std::vector<std::int32_t>& given, bool a
         try {
           const auto begin = Clock::now();
           const auto ends = [&] {
-            if (transcript.ids().size() > context) answer.ended = say("the context of {} tokens is full", context);
+            if (transcript.ids().size() > context)
+              answer.ended = say_later("the context of {} tokens is full", context);
             if (end && !transcript.steps.empty() && transcript.steps.back()->token == *end)
-              answer.ended = said("the model ended the text");
+              answer.ended = to_say("the model ended the text");
             return !answer.ended.empty();
           };
           if (append) {
@@ -465,11 +467,13 @@ void GenerationController::study() {
           view.ids = learnt.front();
           view.given = view.ids.size();
           view.learnt = true;
-          view.source = said("a text of the language that the model learnt, many times as long as any in its training");
+          view.source =
+              to_say("a text of the language that the model learnt, many times as long as any in its training");
           return read();
         }
       }
-      view.source = said("the text of this branch, continued to the end of the context by the model at temperature 1");
+      view.source =
+          to_say("the text of this branch, continued to the end of the context by the model at temperature 1");
       view.ids = ids;
       view.ids.resize(std::min(ids.size(), context));
       view.given = view.ids.size();

@@ -45,7 +45,7 @@ struct GenerationBranch {
   int id = 0, parent = -1;      ///< −1: from the prompt
   std::size_t from = 0;         ///< steps shared with the parent
   std::vector<ToldStep> steps;  ///< the shared ones first
-  std::string ended;            ///< why there is no next step; "" = there is one
+  Worded ended;                 ///< why there is no next step; "" = there is one
   Transcript transcript(const std::vector<std::int32_t>& prompt) const;
 };
 
@@ -163,7 +163,7 @@ class GenerationController {
     std::size_t given = 0;  ///< tokens of `ids` that were there; the model wrote the others
     StreamingSettings settings;
     bool learnt = false;                      ///< `ids` are of the language it learnt, whatever this branch says
-    std::string source;                       ///< where the text comes from
+    Worded source;                            ///< where the text comes from
     std::vector<std::vector<double>> losses;  ///< by CachePolicy
     std::vector<FirstTokenShare> rests;       ///< of its heads, the largest first
     std::vector<FirstTokenShare> rests_anew;  ///< the same in the window behind the first, read from position 0
@@ -281,11 +281,13 @@ class GenerationController {
   const std::optional<std::filesystem::path> example_folder_;
   int forcing_given_ = 0;
   Study wanted_ = Study::transcript;
-  Answer<BeamsOf, BeamTree> beams_{{"generation beams", to_say("searching")}};
+  Answer<BeamsOf, BeamTree> beams_{{"generation beams", to_say("searching")}, Holds::numbers};
   Answer<std::shared_ptr<const Model>, std::vector<GenerationCost>> costs_{
       {"generation study cost", to_say("measuring generation")}};
-  Answer<StreamingOf, StreamingView> streaming_{{"generation study streaming", to_say("measuring generation")}};
-  Answer<ForcingOf, ForcedAndFree> forcing_{{"generation study forcing", to_say("measuring generation")}};
+  Answer<StreamingOf, StreamingView> streaming_{{"generation study streaming", to_say("measuring generation")},
+                                                Holds::numbers};
+  Answer<ForcingOf, ForcedAndFree> forcing_{{"generation study forcing", to_say("measuring generation")},
+                                            Holds::numbers};
 };
 
 }  // namespace headscope

@@ -155,9 +155,9 @@ class PositionsController {
   const RunController& run_;
   Answer<VectorsOf, Vectors> vectors_{{"positions.vectors", to_say("comparing positions")}};
   Answer<EffectOf, PositionsEffect> effect_{{"positions.effect", to_say("comparing positions")}};
-  Answer<LongRunOf, LongRun> long_{{"positions.long", to_say("comparing positions")}};
+  Answer<LongRunOf, LongRun> long_{{"positions.long", to_say("comparing positions")}, Holds::numbers};
   Answer<std::shared_ptr<const Model>, NaiveCodes> naive_{{"positions.naive", to_say("comparing positions")}};
-  Answer<Run, PermutedRun> permuted_{{"positions.permuted", to_say("comparing positions")}};
+  Answer<Run, PermutedRun> permuted_{{"positions.permuted", to_say("comparing positions")}, Holds::numbers};
   std::shared_ptr<const RotaryView> rotary_;  // as last asked for …
   std::string rotary_key_;                    // … with these options
   std::shared_ptr<const HeadVectors> rotary_of_;

@@ -10,6 +10,7 @@
 
 #include "app/state/app_state.h"
 #include "core/base/folder.h"
+#include "core/base/words.h"
 #include "core/cuda/device_choice.h"
 #include "core/metrics/head_class.h"
 #include "core/metrics/metric.h"
@@ -41,7 +42,7 @@ struct HeadFacts {
   HeadTable table;
   std::vector<std::vector<HeadVerdict>> verdicts;  ///< strongest class first; empty = no class
   std::vector<std::vector<HeadVerdict>> nearest;   ///< of a head without class the weak one, if there is any
-  std::string not_measurable;                      ///< titles of classes of which this text holds no cells
+  Worded not_measurable;                           ///< titles of classes of which this text holds no cells
   double milliseconds = 0;                         ///< that the metrics took
   /// Row of a head in `table` and `verdicts`; −1 when it was not recorded.
   int row(HeadId head) const;

@@ -44,7 +44,7 @@ struct TrainingController::Run {
   std::unique_ptr<Trainer> trainer;
   Clock::time_point last_view{}, last_sample{};
   bool viewed = false;
-  std::string sample;
+  Worded sample;
   std::int64_t sample_step = 0;
 
   static HeadTable scores(const HeadFacts& facts) {

@@ -15,6 +15,7 @@
 #include "app/state/job_runner.h"
 #include "app/state/kept_work.h"
 #include "app/state/run_controller.h"
+#include "core/base/words.h"
 #include "core/train/trainer.h"
 
 namespace headscope {
@@ -26,7 +27,7 @@ struct TrainingView {
                                            ///< cross-attention)
   HeadTable scores;                        ///< of its maps; of those of a state space as shares (as_shares)
   std::vector<double> alignment_errors;    ///< of a translator's heads there, against the known alignment; else empty
-  std::string sample;                      ///< what the model wrote then, or last time before
+  Worded sample;                           ///< what the model wrote then, or last time before
   std::int64_t sample_step = 0;
 };
 

@@ -37,12 +37,12 @@ std::string told(const TrainingProbe& probe, const Ctx& ctx) {
   return out;
 }
 
-std::string translated(const TrainingProbe& probe, const Ctx& ctx) {
+Worded translated(const TrainingProbe& probe, const Ctx& ctx) {
   const Trace& right = probe.trace;
   const std::string found =
       probe.model.tokenizer->decode(greedy_translation(*probe.model.model, ctx, right.encoder->ids()));
-  return fmt::format("{}\n→ {}\n{}", right.encoder->text, found,
-                     found == right.text ? said("which is right") : say("should be: {}", right.text));
+  return fmt::format("{}\n→ {}\n", right.encoder->text, found) +
+         (found == right.text ? Worded(to_say("which is right")) : say_later("should be: {}", right.text));
 }
 
 std::string seen(const TrainingProbe& probe) {
@@ -67,7 +67,7 @@ std::string written(const TrainingProbe& probe, const Ctx& ctx) {
 }
 }  // namespace
 
-std::string training_sample(const TrainingProbe& probe, const Ctx& ctx) {
+Worded training_sample(const TrainingProbe& probe, const Ctx& ctx) {
   if (probe.trace.encoder) return translated(probe, ctx);
   if (probe.task.settings().draws()) return seen(probe);
   return probe.task.settings().kind == "masked" ? told(probe, ctx) : written(probe, ctx);

@@ -2,8 +2,8 @@
 // What a model in training makes of its task, in a line or two that people read beside the loss. Any thread.
 
 #include <cstdint>
-#include <string>
 
+#include "core/base/words.h"
 #include "core/run/run_request.h"
 #include "core/train/tasks.h"
 
@@ -21,6 +21,6 @@ struct TrainingProbe {
 /// Of a writer a text; of an encoder the probe with tokens masked, and what it takes them for: ⟨so⟩ where it is right,
 /// ⟨so|as it was⟩ else; of a translator the probe's source and what it makes of it; of a model of pictures what it
 /// takes the example picture for.
-std::string training_sample(const TrainingProbe& probe, const Ctx& ctx);
+Worded training_sample(const TrainingProbe& probe, const Ctx& ctx);
 
 }  // namespace headscope

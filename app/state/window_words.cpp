@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/language.h"
+#include "core/base/utf8.h"
 #include "core/base/words.h"
 #include "viz/export/glyphs.h"
 
@@ -67,9 +68,9 @@ std::string speak(const std::string& language) {
     WordTable table = WordTable::read(*file);
     if (const std::string lacking = lacking_in(table); !lacking.empty())
       return fmt::format(
-          "The window is in English: no font on this machine has “{}”, which {} is written with. Fonts of many "
-          "scripts: the package fonts-noto-cjk, or another of fonts-noto.",
-          lacking, file->filename().string());
+          "The window is in English: no font on this machine has “{}” (U+{:04X}), which {} is written with. Fonts of "
+          "many scripts: the package fonts-noto-cjk, or another of fonts-noto.",
+          lacking, valid_code_point_at(lacking, 0).value_or(CodePoint{}).value, file->filename().string());
     const std::string problem = table.refused().empty() ? "" : refused_text(*file, table.refused());
     use_words(std::move(table), file->stem().string());
     return problem;

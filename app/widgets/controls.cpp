@@ -12,6 +12,7 @@
 #include "core/base/words.h"
 
 #include "app/widgets/keyboard.h"
+#include "app/widgets/line_breaks.h"
 #include "app/widgets/paragraph.h"
 #include "viz/export/glyphs.h"
 #include "viz/scene/text.h"
@@ -64,7 +65,12 @@ void section(const Ui& ui, const std::string& title, const std::string& remark, 
   const float y = at.y + height / 2, end = at.x + ImGui::GetContentRegionAvail().x - taken;
   if (!title.empty()) ui.wrote(title);
   // Spaced a little, as small capitals want to be.
-  for (std::size_t i = 0; i < title.size();) {
+  const bool spaced = letters_stand_alone(title);
+  if (!spaced) {
+    middle_text(ui, at.x, y, title, font, ui.theme.muted);
+    at.x += text_width(ui, title, font);
+  }
+  for (std::size_t i = 0; spaced && i < title.size();) {
     const CodePoint character = valid_code_point_at(title, i).value_or(CodePoint{0xfffd, 1});  // a file's
     const std::string letter = to_utf8(latin_capital(character.value));
     i += static_cast<std::size_t>(character.length);

@@ -47,4 +47,19 @@ std::vector<std::string_view> breakable_parts(std::string_view word) {
   return parts;
 }
 
+bool letters_stand_alone(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const auto here = valid_code_point_at(text, at);
+    at += here ? static_cast<std::size_t>(here->length) : 1;
+    const std::int32_t c = here ? here->value : 0xFFFD;
+    const bool marks_or_joins =
+        (c >= 0x0300 && c < 0x0370) || (c >= 0x0483 && c < 0x048A) || (c >= 0x0590 && c < 0x10A0) ||
+        (c >= 0x1100 && c < 0x1200) || (c >= 0x1700 && c < 0x1E00) || (c >= 0x200C && c < 0x2010) ||
+        (c >= 0x302A && c < 0x3030) || c == 0x3099 || c == 0x309A || (c >= 0xA800 && c < 0xAC00) ||
+        (c >= 0xFB1D && c < 0xFE30) || (c >= 0xFE70 && c < 0xFF00) || (c >= 0x10800 && c < 0x12000);
+    if (marks_or_joins) return false;
+  }
+  return true;
+}
+
 }  // namespace headscope

@@ -153,7 +153,7 @@ ShellContent App::content() {
     if (trace) {
       const ModelInfo& model = trace->model;
       content.model.details =
-          results.capture ? capture_words(*trace)
+          results.capture ? capture_words(*trace).text()
           : model.dims.layers > 1 && model.dims.heads > 1
               ? say("{} layers × {} heads · {}", model.dims.layers, model.dims.heads, parameters_text(model.parameters))
               : fmt::format("{} × {} · {}",

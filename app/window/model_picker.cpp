@@ -135,10 +135,11 @@ void ModelPicker::draw(Ui& ui, AppContext& app) {
   ImGui::SetNextItemWidth(width);
   const bool typed = input_line(ui, "##filter models", said("Find a model on this machine"), filter_);
   if (typed || shown_ != models_.last() || shown_recent_ != app.settings.recent_models || made_for_ != filter_ ||
-      rows_.empty()) {
+      made_in_ != words_generation() || rows_.empty()) {
     shown_ = models_.last();
     shown_recent_ = app.settings.recent_models;
     made_for_ = filter_;
+    made_in_ = words_generation();
     make_rows(app);
     // What is typed means its first answer, so that Enter opens it.
     const auto first = std::ranges::find(rows_, true, &Row::opens);

@@ -34,6 +34,7 @@ class ModelPicker {
   ModelList models_;
   std::shared_ptr<const ModelsHere> shown_;          // what the rows were made of …
   std::vector<std::filesystem::path> shown_recent_;  // … and these
+  std::uint64_t made_in_ = 0;                        // … in this language
   std::string made_for_;                             // … under this filter
   std::vector<Row> rows_;
   std::string filter_;

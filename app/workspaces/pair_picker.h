@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/workspaces/scene_slot.h"
+#include "core/base/words.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -16,7 +17,7 @@ namespace headscope {
 struct PairedTexts {
   std::shared_ptr<const Trace> a, b;
   std::vector<int> partner;  ///< position of b by position of a, −1 = none
-  std::string name_a = "A", name_b = "B";
+  Worded name_a = std::string("A"), name_b = std::string("B");
 };
 
 /// A pair for every position of `partner` that has one: how pairs made by hand are written.

@@ -2,22 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "core/base/words.h"
 #include "viz/export/pango_text.h"
 
 namespace headscope {
 
-namespace {
-/// What a picture looks like besides what it shows: its colours, and the language that it is said in.
-std::string look_of(const Ui& ui) {
-  return std::string(ui.theme.id) + " " + language_of_words();
-}
-}  // namespace
-
 void SceneSlot::want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
                      Build build) {
   in_room_ = {};
-  want_key(jobs, {std::move(source), options, look_of(ui)}, ui.theme, std::move(build), {});
+  want_key(jobs, {std::move(source), options, std::string(ui.theme.id)}, ui.theme, std::move(build), {});
 }
 
 void SceneSlot::want(JobRunner& jobs, const Ui& ui, const char* id, PagePicture picture, Room room) {
@@ -31,7 +23,7 @@ void SceneSlot::want(JobRunner& jobs, const Ui& ui, const char* id, PagePicture 
 void SceneSlot::want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
                      Build build, BuildShown shown, bool waits) {
   in_room_ = {};
-  Key key{std::move(source), options, look_of(ui)};
+  Key key{std::move(source), options, std::string(ui.theme.id)};
   const auto& asked = answer_.asked();
   waits = waits && asked && asked->source == key.source && asked->look == key.look;
   if (waits && under_way(jobs)) return;

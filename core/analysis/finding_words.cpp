@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string>
 #include <string_view>
 
 #include "core/base/nth.h"
@@ -12,42 +13,43 @@ namespace headscope {
 
 namespace {
 /// A label as a word of a sentence.
-std::string quoted(std::string label) {
+Worded quoted(std::string label) {
   constexpr std::string_view space = "␣";
   if (label.size() > space.size() && label.starts_with(space)) label.erase(0, space.size());
-  return say("“{}”", label);
+  return say_later("“{}”", label);
 }
 }  // namespace
 
-std::string portion(double p) {
-  if (!std::isfinite(p)) return "–";
-  return p >= 0.0995 || p == 0 ? fmt::format("{:.2f}", p) : p >= 0.001 ? fmt::format("{:.3f}", p) : said("below 0.001");
+Worded portion(double p) {
+  if (!std::isfinite(p)) return std::string("–");
+  if (p > 0 && p < 0.001) return to_say("below 0.001");
+  return p >= 0.0995 || p == 0 ? fmt::format("{:.2f}", p) : fmt::format("{:.3f}", p);
 }
 
-std::string token_in_words(const LoadedModel& loaded, std::int32_t id) {
-  return loaded.tokenizer ? quoted(loaded.tokenizer->token(id).label) : say("token {}", id);
+Worded token_in_words(const LoadedModel& loaded, std::int32_t id) {
+  return loaded.tokenizer ? quoted(loaded.tokenizer->token(id).label) : say_later("token {}", id);
 }
 
-std::string name_in_words(const LoadedModel& loaded, const Trace& trace, Index position) {
+Worded name_in_words(const LoadedModel& loaded, const Trace& trace, Index position) {
   // What stands there has the trace's own name: the vocabulary of a model of pictures is that of its classes.
   const Token& token = nth(trace.tokens, position);
   if (trace.picture) return token.label;
   return loaded.tokenizer ? quoted(token.label) : token_in_words(loaded, token.id);
 }
 
-std::string place_in_words(const LoadedModel& loaded, const Trace& trace, Index position) {
-  return say("{} (position {})", name_in_words(loaded, trace, position), position);
+Worded place_in_words(const LoadedModel& loaded, const Trace& trace, Index position) {
+  return say_later("{} (position {})", name_in_words(loaded, trace, position), position);
 }
 
-std::string in_words(const LoadedModel& loaded, const AnswerChange& change) {
-  const std::string answer = token_in_words(loaded, change.answer), was = portion(change.was), is = portion(change.is);
-  const std::string out = was == is                ? say("{} stays at {}", answer, is)
-                          : change.is < change.was ? say("{} falls from {} to {}", answer, was, is)
-                                                   : say("{} rises from {} to {}", answer, was, is);
+Worded in_words(const LoadedModel& loaded, const AnswerChange& change) {
+  const Worded answer = token_in_words(loaded, change.answer), was = portion(change.was), is = portion(change.is);
+  const Worded out = was == is                ? say_later("{} stays at {}", answer, is)
+                     : change.is < change.was ? say_later("{} falls from {} to {}", answer, was, is)
+                                              : say_later("{} rises from {} to {}", answer, was, is);
   return out + (change.best.id == change.answer
-                    ? said(", still the answer")
-                    : say(", and {} ({}) comes first", token_in_words(loaded, change.best.id),
-                          portion(change.best.probability)));
+                    ? Worded(to_say(", still the answer"))
+                    : say_later(", and {} ({}) comes first", token_in_words(loaded, change.best.id),
+                                portion(change.best.probability)));
 }
 
 Evidence strongest_cell(const AttentionMap& map, Index row) {

@@ -2,8 +2,7 @@
 // How sentences about a run name tokens, write probabilities and say what an absence did to the answer: one way for all
 // findings.
 
-#include <string>
-
+#include "core/base/words.h"
 #include "core/metrics/head_class.h"
 #include "core/metrics/next_token.h"
 #include "core/run/run_request.h"
@@ -14,13 +13,13 @@ namespace headscope {
 inline constexpr double little_effect = 0.05;
 
 /// 0.94, 0.012, below 0.001; – for NaN.
-std::string portion(double p);
+Worded portion(double p);
 /// A token as a word of a sentence, “Anna”; "token 7" where nobody knows its letters.
-std::string token_in_words(const LoadedModel& loaded, std::int32_t id);
+Worded token_in_words(const LoadedModel& loaded, std::int32_t id);
 /// “Anna”; a patch by its own name.
-std::string name_in_words(const LoadedModel& loaded, const Trace& trace, Index position);
+Worded name_in_words(const LoadedModel& loaded, const Trace& trace, Index position);
 /// “Anna” (position 0)
-std::string place_in_words(const LoadedModel& loaded, const Trace& trace, Index position);
+Worded place_in_words(const LoadedModel& loaded, const Trace& trace, Index position);
 
 /// The answer before and after something was taken away.
 struct AnswerChange {
@@ -29,7 +28,7 @@ struct AnswerChange {
   NextToken best;           ///< the most probable one after
 };
 /// “pies” falls from 0.81 to 0.12, and “milk” (0.55) comes first
-std::string in_words(const LoadedModel& loaded, const AnswerChange& change);
+Worded in_words(const LoadedModel& loaded, const AnswerChange& change);
 
 /// What the row of a map looks at most.
 Evidence strongest_cell(const AttentionMap& map, Index row);

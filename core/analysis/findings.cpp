@@ -148,15 +148,15 @@ const AttentionMap& FindingsSweep::map(int i) const {
   return trace_->map({i / heads, i % heads});
 }
 
-std::string FindingsSweep::in_quotes(std::int32_t id) const {
+Worded FindingsSweep::in_quotes(std::int32_t id) const {
   return token_in_words(loaded_, id);
 }
 
-std::string FindingsSweep::place(Index position) const {
+Worded FindingsSweep::place(Index position) const {
   return place_in_words(loaded_, *trace_, position);
 }
 
-std::string FindingsSweep::fall(const Said& after) const {
+Worded FindingsSweep::fall(const Said& after) const {
   return in_words(loaded_, AnswerChange{asked_.back().token, std::exp(-before_.losses.back()),
                                         std::exp(-after.losses.back()), after.best});
 }
@@ -169,25 +169,26 @@ void FindingsSweep::add_cause(Findings& out) const {
   for (int i = 1; i < known; ++i)
     if (cost(i) > cost(worst)) worst = i;
   const Said& after = nth(after_, worst);
-  Finding found{.kind = Finding::Kind::cause, .title = said("Which head the answer needs")};
+  Finding found{.kind = Finding::Kind::cause, .title = to_say("Which head the answer needs")};
   found.head = HeadId{worst / trace_->model.dims.heads, worst % trace_->model.dims.heads};
   found.effect = cost(worst);
-  found.sentence = found.effect < little_effect
-                       ? say("No single head decides the answer. The one that matters most is head {}: without it {}.",
-                             to_string(*found.head), fall(after))
-                       : say("Without head {} {}.", to_string(*found.head), fall(after));
+  found.sentence =
+      found.effect < little_effect
+          ? say_later("No single head decides the answer. The one that matters most is head {}: without it {}.",
+                      to_string(*found.head), fall(after))
+          : say_later("Without head {} {}.", to_string(*found.head), fall(after));
   if (!trace_->maps.empty() && has_probabilities(map(worst))) {
     const AttentionMap& looks = map(worst);
     const Index row = std::min(asked_.back().row, looks.n_query() - 1);
     const Evidence most = strongest_cell(looks, row);
     found.cells = {most};
-    found.looks =
-        say("Where the answer is told it looks at {} most: {}, where an even head gives {}.", place(most.key),
-            portion(static_cast<double>(most.weight)), portion(1 / static_cast<double>(visible_count(looks, row))));
+    found.looks = say_later("Where the answer is told it looks at {} most: {}, where an even head gives {}.",
+                            place(most.key), portion(static_cast<double>(most.weight)),
+                            portion(1 / static_cast<double>(visible_count(looks, row))));
   }
-  found.provenance =
-      say("softmax of the logits at position {}; z of each head in turn: {}; the largest rise of −ln p({}) of {} heads",
-          asked_.back().row, text_of(EditAction(request_.ablate)), in_quotes(asked_.back().token), known);
+  found.provenance = say_later(
+      "softmax of the logits at position {}; z of each head in turn: {}; the largest rise of −ln p({}) of {} heads",
+      asked_.back().row, text_of(EditAction(request_.ablate)), in_quotes(asked_.back().token), known);
   out.all.push_back(std::move(found));
 }
 
@@ -196,21 +197,23 @@ void FindingsSweep::add_pattern(Findings& out) const {
   const Said& without = nth(after_, cell_of(strangest_->head));
   const HeadVerdict* const best = &strangest_->verdict;
   const double cost = without.loss - before_.loss;
-  Finding found{.kind = Finding::Kind::pattern, .title = said("The head that chance would do least")};
+  Finding found{.kind = Finding::Kind::pattern, .title = to_say("The head that chance would do least")};
   found.head = strangest_->head;
   found.cells = best->evidence;
   found.effect = cost;
   found.sentence =
-      say("Head {} is a “{}” head: it scores {}, where an even head scores {} ({}).", to_string(*found.head),
-          said(best->rule->title), portion(best->score), portion(best->chance), sureness(*best));
+      say_later("Head {} is a “{}” head: it scores {}, where an even head scores {} ({}).", to_string(*found.head),
+                Worded::entry(best->rule->title), portion(best->score), portion(best->chance), sureness(*best));
   if (!std::isnan(cost))
     found.sentence +=
         std::abs(cost) < little_effect / 10
-            ? say(" Without it the text costs as much as before ({:.3f} nats per token): here nothing hangs on it.",
+            ? say_later(
+                  " Without it the text costs as much as before ({:.3f} nats per token): here nothing hangs on it.",
                   before_.loss)
-            : say(" Without it the text costs {:.3f} nats per token in place of {:.3f}.", without.loss, before_.loss);
-  found.provenance = say("{}: {}; p bounds how often chance scores as much", best->rule->metric,
-                         said_view(metric(best->rule->metric).formula));
+            : say_later(" Without it the text costs {:.3f} nats per token in place of {:.3f}.", without.loss,
+                        before_.loss);
+  found.provenance = say_later("{}: {}; p bounds how often chance scores as much", best->rule->metric,
+                               Worded::entry(std::string(metric(best->rule->metric).formula)));
   out.all.push_back(std::move(found));
 }
 
@@ -221,24 +224,24 @@ void FindingsSweep::add_copy(Findings& out) const {
   const AttentionMap& looks = map(best);
   const Index row = asked_[at].row;
   const auto keys = keys_with(*trace_, looks, row, asked_[at].token);
-  Finding found{.kind = Finding::Kind::copy, .title = said("What is copied, and from where")};
+  Finding found{.kind = Finding::Kind::copy, .title = to_say("What is copied, and from where")};
   found.head = looks.id();
   found.effect = nth(after_, best).losses[at] - before_.losses[at];
   for (const Index key : keys) found.cells.push_back({row, key, looks.weight(row, key)});
   keep_strongest(found.cells);
   const bool answer = answers_ && at + 1 == asked_.size();
-  found.sentence =
-      say("At {} head {} looks at {} with {}, and {} is what {}. Without the head its probability falls from {} to {}.",
-          place(row), to_string(*found.head), place(found.cells.front().key), portion(sum_of(looks, row, keys)),
-          in_quotes(asked_[at].token),
-          answer                                             ? said("the model answers")
-          : trace_->model.objective == Objective::next_token ? said("follows")
-                                                             : said("stands there"),
-          portion(std::exp(-before_.losses[at])), portion(std::exp(-nth(after_, best).losses[at])));
-  found.provenance =
-      say("Σ of weights on the keys that hold the token ({} of them); −ln p of every token that is known, each head in "
-          "turn: {}",
-          keys.size(), text_of(EditAction(request_.ablate)));
+  found.sentence = say_later(
+      "At {} head {} looks at {} with {}, and {} is what {}. Without the head its probability falls from {} to {}.",
+      place(row), to_string(*found.head), place(found.cells.front().key), portion(sum_of(looks, row, keys)),
+      in_quotes(asked_[at].token),
+      answer                                             ? to_say("the model answers")
+      : trace_->model.objective == Objective::next_token ? to_say("follows")
+                                                         : to_say("stands there"),
+      portion(std::exp(-before_.losses[at])), portion(std::exp(-nth(after_, best).losses[at])));
+  found.provenance = say_later(
+      "Σ of weights on the keys that hold the token ({} of them); −ln p of every token that is known, each head in "
+      "turn: {}",
+      keys.size(), text_of(EditAction(request_.ablate)));
   out.all.push_back(std::move(found));
 }
 
@@ -257,7 +260,7 @@ void FindingsSweep::add_sink(Findings& out) const {
   if (!most) return;
   const Said& after = after_.back();
   const bool text = !std::isnan(before_.loss);
-  Finding found{.kind = Finding::Kind::sink, .title = said("Where heads rest")};
+  Finding found{.kind = Finding::Kind::sink, .title = to_say("Where heads rest")};
   found.head = most;
   found.token = 0;
   found.effect = text ? after.loss - before_.loss : after.losses.back() - before_.losses.back();
@@ -269,16 +272,18 @@ void FindingsSweep::add_sink(Findings& out) const {
   const auto total = trace_->maps.size();
   found.sentence =
       resting == 0
-          ? say("No head rests on the first token, {}: the most is {} of head {}", place(0), portion(mass),
-                to_string(*most))
-          : say("{} of {} heads {} the first token, {}, half of their attention or more: head {} most, {}", resting,
-                total, resting == 1 ? said("gives") : said("give"), place(0), to_string(*most), portion(mass));
-  found.sentence += say(" (an even head {}).", portion(even));
-  found.sentence += text ? say(" When nobody may see it, the text costs {:.3f} nats per token in place of {:.3f}.",
-                               after.loss, before_.loss)
-                         : say(" When nobody may see it, {}.", fall(after));
-  found.provenance =
-      say("{}; then the first key hidden from all rows but its own, the others renormalised", said_view(sink.formula));
+          ? say_later("No head rests on the first token, {}: the most is {} of head {}", place(0), portion(mass),
+                      to_string(*most))
+          : say_later("{} of {} heads {} the first token, {}, half of their attention or more: head {} most, {}",
+                      resting, total, resting == 1 ? to_say("gives") : to_say("give"), place(0), to_string(*most),
+                      portion(mass));
+  found.sentence += say_later(" (an even head {}).", portion(even));
+  found.sentence += text
+                        ? say_later(" When nobody may see it, the text costs {:.3f} nats per token in place of {:.3f}.",
+                                    after.loss, before_.loss)
+                        : say_later(" When nobody may see it, {}.", fall(after));
+  found.provenance = say_later("{}; then the first key hidden from all rows but its own, the others renormalised",
+                               Worded::entry(std::string(sink.formula)));
   out.all.push_back(std::move(found));
 }
 
@@ -290,18 +295,18 @@ void FindingsSweep::add_token(Findings& out) const {
   std::size_t worst = 0;
   for (std::size_t i = 1; i < known; ++i)
     if (cost(i) > cost(worst)) worst = i;
-  Finding found{.kind = Finding::Kind::token, .title = said("Which token the answer hangs on")};
+  Finding found{.kind = Finding::Kind::token, .title = to_say("Which token the answer hangs on")};
   found.token = hidden_[worst];
   found.effect = cost(worst);
-  found.sentence =
-      say("{} {}: when no other position may see it, {}.",
-          found.effect < little_effect ? said("No single token decides the answer. The one that matters most is")
-                                       : said("The answer hangs on"),
-          place(*found.token), fall(after_[first + worst]));
-  found.provenance = say(
+  found.sentence = say_later("{} {}: when no other position may see it, {}.",
+                             found.effect < little_effect
+                                 ? to_say("No single token decides the answer. The one that matters most is")
+                                 : to_say("The answer hangs on"),
+                             place(*found.token), fall(after_[first + worst]));
+  found.provenance = say_later(
       "weight 0 on that key in all rows but its own, in all heads, the others renormalised; the largest rise of −ln "
       "p({}) of {} {}",
-      in_quotes(asked_.back().token), known, known == 1 ? said("token") : said("tokens"));
+      in_quotes(asked_.back().token), known, known == 1 ? to_say("token") : to_say("tokens"));
   out.all.push_back(std::move(found));
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/analysis/cell_sweep.h"
+#include "core/base/words.h"
 #include "core/edits/ablate_edit.h"
 #include "core/metrics/head_class.h"
 #include "core/metrics/next_token.h"
@@ -34,10 +35,10 @@ struct FindingsRequest {
 
 struct Finding {
   enum class Kind { cause, pattern, copy, sink, token } kind = Kind::cause;
-  std::string title;                 ///< "What the answer hangs on"
-  std::string sentence = {};         ///< one to three sentences, every number of this run
-  std::string looks = {};            ///< … and where that head looks meanwhile; may be empty
-  std::string provenance = {};       ///< which tensors, which formula, what was run again
+  Worded title;                      ///< "What the answer hangs on"
+  Worded sentence = {};              ///< one to three sentences, every number of this run
+  Worded looks = {};                 ///< … and where that head looks meanwhile; may be empty
+  Worded provenance = {};            ///< which tensors, which formula, what was run again
   std::optional<HeadId> head = {};   ///< of which it speaks
   std::vector<Evidence> cells = {};  ///< of that head, the strongest first
   std::optional<Index> token = {};   ///< of which it speaks
@@ -89,10 +90,10 @@ class FindingsSweep final : public CellSweep {
   const AttentionMap& map(int i) const;
   /// In which cell that is.
   int cell_of(HeadId head) const { return head.layer * trace_->model.dims.heads + head.head; }
-  std::string in_quotes(std::int32_t id) const;
-  std::string place(Index position) const;
+  Worded in_quotes(std::int32_t id) const;
+  Worded place(Index position) const;
   /// "falls from 0.94 to 0.12, and “milk” (0.55) comes first"
-  std::string fall(const Said& after) const;
+  Worded fall(const Said& after) const;
 
   LoadedModel loaded_;
   FindingsRequest request_;

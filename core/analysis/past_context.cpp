@@ -22,14 +22,13 @@ constexpr std::uint64_t long_seed = 0x706F736974696F6Eull;  // stories that no r
 
 /// Token ids of long texts for this model, and where they come from; "" = none.
 std::vector<std::vector<std::int32_t>> long_ids(const LoadedModel& model, const std::filesystem::path& folder,
-                                                const std::vector<std::int32_t>& own_text, int tokens,
-                                                std::string& source) {
+                                                const std::vector<std::int32_t>& own_text, int tokens, Worded& source) {
   std::vector<std::vector<std::int32_t>> texts = learnt_texts(model, folder, long_texts, tokens);
   if (!texts.empty()) {
-    source = say("{} texts in the language that the model learnt, {} tokens each", long_texts, tokens);
+    source = say_later("{} texts in the language that the model learnt, {} tokens each", long_texts, tokens);
   } else if (static_cast<int>(own_text.size()) > model.model->config().context) {
     texts.push_back(own_text);
-    source = say("your text, {} tokens", texts[0].size());
+    source = say_later("your text, {} tokens", texts[0].size());
   }
   return texts;
 }
@@ -128,12 +127,12 @@ LongRun past_context(const LoadedModel& model, const std::filesystem::path& fold
   result.context = config.context;
   if (!config.causal || config.state_space || config.vision || model.model->encoder()) {
     result.refusal =
-        say("{} does not write a text token by token with positions that could be carried on.", config.name);
+        say_later("{} does not write a text token by token with positions that could be carried on.", config.name);
     return result;
   }
   const auto texts = long_ids(model, folder, own_text, settings.times * config.context, result.source);
   if (texts.empty()) {
-    result.refusal = say(
+    result.refusal = say_later(
         "Open a text of more than {} tokens: {} did not learn the bundled stories, and past that length it was never "
         "trained.",
         config.context, config.name);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/words.h"
 #include "core/run/run_request.h"
 
 namespace headscope {
@@ -29,8 +30,8 @@ struct LongRun {
   };
   std::vector<Line> lines;
   int bin = 32, tokens = 0, texts = 0, context = 0;
-  std::string source;
-  std::string refusal;  ///< why there is none, as a sentence
+  Worded source;
+  Worded refusal;  ///< why there is none, as a sentence
   /// Of part `part`, the line with the least loss; −1 = none has a number.
   int best(std::size_t part) const;
 };

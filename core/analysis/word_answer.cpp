@@ -113,7 +113,7 @@ void WordSweep::measure(const EditProbe& probe, int index, const std::vector<Int
 }
 
 /// With its position where the text has several of them.
-std::string WordSweep::called(Index position) const {
+Worded WordSweep::called(Index position) const {
   const auto alike = std::ranges::count(trace_->tokens, nth(trace_->tokens, position).label, &Token::label);
   return alike > 1 ? place_in_words(loaded_, *trace_, position) : name_in_words(loaded_, *trace_, position);
 }
@@ -122,16 +122,17 @@ std::shared_ptr<const WordAnswer> WordSweep::result() const {
   if (!trace_) return nullptr;
   auto out = std::make_shared<WordAnswer>();
   out->request = request_, out->looks = looks_;
-  const std::string word = called(request_.row);
-  out->provenance = say(
+  const Worded word = called(request_.row);
+  out->provenance = say_later(
       "row {} of every pattern{}; told is its largest weight on another word, if at least {} above the mean of that "
       "column, and of that diagonal, and {} times an even head's",
-      request_.row, request_.run.edits.empty() ? "" : said(", edits in force"), least_special, times_even);
+      request_.row, request_.run.edits.empty() ? "" : to_say(", edits in force"), least_special, times_even);
   if (looks_.empty()) {
-    out->sentence = !weighs_
-                        ? said("The weights of this model are no probabilities: they do not say what a word looks at.")
-                    : !sees_others_ ? say("{} sees only itself.", word)
-                                    : say("From {} no head looks at another word as it does from nowhere else.", word);
+    out->sentence =
+        !weighs_
+            ? Worded(to_say("The weights of this model are no probabilities: they do not say what a word looks at."))
+        : !sees_others_ ? say_later("{} sees only itself.", word)
+                        : say_later("From {} no head looks at another word as it does from nowhere else.", word);
     return out;
   }
   // The first of the list, unless the answer needs another one.
@@ -146,22 +147,24 @@ std::shared_ptr<const WordAnswer> WordSweep::result() const {
   std::rotate(out->looks.begin(), out->looks.begin() + static_cast<std::ptrdiff_t>(first),
               out->looks.begin() + static_cast<std::ptrdiff_t>(first) + 1);
   const WordLook& look = out->looks.front();
-  out->sentence = say("{} looks at {}: {} in head {}, where an even head gives {}.", word, called(look.key),
-                      portion(look.weight), to_string(look.head), portion(look.even));
+  out->sentence = say_later("{} looks at {}: {} in head {}, where an even head gives {}.", word, called(look.key),
+                            portion(look.weight), to_string(look.head), portion(look.even));
   if (measured < changes_.size())
-    out->sentence += say(" When it may not look there, {} {}.", said(prediction_words(trace_->model.objective).where),
-                         in_words(loaded_, changes_[measured]));
-  std::vector<std::string> others;
+    out->sentence += say_later(" When it may not look there, {} {}.", prediction_words(trace_->model.objective).where,
+                               in_words(loaded_, changes_[measured]));
+  Worded others;
+  int listed = 0;
   std::vector<Index> told{look.key};
   for (const WordLook& other : out->looks) {
-    if (others.size() + 1 == most_told) break;
+    if (listed + 1 == most_told) break;
     if (std::ranges::find(told, other.key) != told.end()) continue;
     told.push_back(other.key);
-    others.push_back(say("{} ({} in head {})", called(other.key), portion(other.weight), to_string(other.head)));
+    if (listed++ > 0) others += to_say(" and ");
+    others += say_later("{} ({} in head {})", called(other.key), portion(other.weight), to_string(other.head));
   }
-  if (!others.empty()) out->sentence += say(" Other heads look at {}.", fmt::join(others, said(" and ")));
+  if (!others.empty()) out->sentence += say_later(" Other heads look at {}.", others);
   if (!changes_.empty())
-    out->provenance += say(
+    out->provenance += say_later(
         "; the weight of each of {} such cells in turn set to 0, its row sharing the rest; softmax of the logits at "
         "position {}",
         changes_.size(), *answer_position(*trace_));

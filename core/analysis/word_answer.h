@@ -43,7 +43,7 @@ Intervention without_look(const WordRequest& request, const WordLook& look);
 struct WordAnswer {
   WordRequest request;
   std::vector<WordLook> looks;  ///< told first: the one that the answer needs most, then by special()
-  std::string sentence, provenance;
+  Worded sentence, provenance;
 };
 
 class WordSweep final : public CellSweep {
@@ -58,7 +58,7 @@ class WordSweep final : public CellSweep {
   void measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits, const Ctx& ctx) override;
   std::optional<WordLook> look_of(const AttentionMap& map) const;
   bool taken_out(HeadId head) const;
-  std::string called(Index position) const;
+  Worded called(Index position) const;
 
   LoadedModel loaded_;
   WordRequest request_;

@@ -212,6 +212,13 @@ void expect_writable(const fs::path& path) {
   const Remover made(create_beside(target_of(path).path));
 }
 
+void expect_writable_folder(const fs::path& folder) {
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  if (failure) throw Error(folder.string(), "a folder that can be made", failure.message(), "choose another");
+  const Remover made(create_beside(folder / "file"));
+}
+
 void write_file_atomically(const fs::path& path, const std::function<void(std::ostream&)>& write) {
   std::error_code failure;
   const auto [target, existing] = target_of(path);

@@ -52,5 +52,7 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
 /// made (its folder is missing or may not be written to, it is a folder itself, a pipe or a device). Leaves all as it
 /// is.
 void expect_writable(const std::filesystem::path& path);
+/// The same of a folder that files are written into, which is made where it is not there.
+void expect_writable_folder(const std::filesystem::path& folder);
 
 }  // namespace headscope

@@ -63,6 +63,7 @@ struct WordsInUse {
   std::string language;
 };
 std::atomic<const WordsInUse*> in_use{nullptr};
+std::atomic<std::uint64_t> generation{0};
 
 const std::string* found_in_use(std::string_view english) {
   const WordsInUse* words = in_use;
@@ -104,6 +105,11 @@ void use_words(WordTable table, std::string language) {
   static std::deque<WordsInUse> all;
   const std::lock_guard lock(mutex);
   in_use = table.entries().empty() ? nullptr : &all.emplace_back(std::move(table), std::move(language));
+  ++generation;
+}
+
+std::uint64_t words_generation() {
+  return generation;
 }
 
 std::string language_of_words() {
@@ -123,6 +129,27 @@ std::string said(const std::string& english) {
 std::string_view said_view(std::string_view english) {
   const std::string* text = found_in_use(english);
   return text ? *text : english;
+}
+
+Worded::Worded(std::string text) {
+  if (!text.empty()) *this = made_by([text = std::move(text)] { return text; });
+}
+
+Worded Worded::entry(std::string english) {
+  if (english.empty()) return {};
+  return made_by([english = std::move(english)] { return said(english); });
+}
+
+Worded Worded::made_by(std::function<std::string()> make) {
+  Worded out;
+  out.make_ = std::make_shared<const std::function<std::string()>>(std::move(make));
+  return out;
+}
+
+Worded& Worded::operator+=(const Worded& behind) {
+  if (empty()) return *this = behind;
+  if (!behind.empty()) *this = made_by([front = *this, behind] { return front.text() + behind.text(); });
+  return *this;
 }
 
 }  // namespace headscope

@@ -70,14 +70,15 @@ bool CaptureWatch::look(double now, const std::function<void(const File&, std::s
   return changed;
 }
 
-std::string capture_words(const Trace& trace) {
+Worded capture_words(const Trace& trace) {
   const ModelDims& dims = trace.model.dims;
   const std::size_t keys = trace.tokens.size();
-  std::string words = fmt::format("{} {} × {} {}, ", dims.layers, dims.layers == 1 ? said("layer") : said("layers"),
-                                  dims.heads, dims.heads == 1 ? said("head") : said("heads"));
-  if (trace.between_texts()) return words + say("{} × {} tokens", trace.query_tokens.size(), keys);
-  if (trace.picture) return words + say("{} × {} patches", trace.picture->rows, trace.picture->columns);
-  return words + fmt::format("{} {}", keys, keys == 1 ? said("token") : said("tokens"));
+  const Worded words =
+      std::to_string(dims.layers) + " " + Worded(dims.layers == 1 ? to_say("layer") : to_say("layers")) +
+      fmt::format(" × {} ", dims.heads) + (dims.heads == 1 ? to_say("head") : to_say("heads")) + std::string(", ");
+  if (trace.between_texts()) return words + say_later("{} × {} tokens", trace.query_tokens.size(), keys);
+  if (trace.picture) return words + say_later("{} × {} patches", trace.picture->rows, trace.picture->columns);
+  return words + std::to_string(keys) + std::string(" ") + Worded(keys == 1 ? to_say("token") : to_say("tokens"));
 }
 
 }  // namespace headscope

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/words.h"
 #include "core/io/trace_file.h"
 
 namespace headscope {
@@ -28,8 +29,8 @@ class CaptureWatch {
   struct File {
     std::filesystem::path path;
     State state = State::writing;
-    std::string why;    ///< of a broken one
-    std::string words;  ///< of a ready one: "2 layers × 4 heads, 7 × 5 tokens"
+    std::string why;  ///< of a broken one
+    Worded words;     ///< of a ready one: "2 layers × 4 heads, 7 × 5 tokens"
     std::filesystem::file_time_type written;
     bool operator==(const File&) const = default;
   };
@@ -58,6 +59,6 @@ class CaptureWatch {
 };
 
 /// "2 layers × 4 heads, 7 × 5 tokens": what a capture holds.
-std::string capture_words(const Trace& trace);
+Worded capture_words(const Trace& trace);
 
 }  // namespace headscope

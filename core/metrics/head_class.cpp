@@ -229,11 +229,11 @@ std::string beside_chance(const HeadVerdict& verdict) {
   return text;
 }
 
-std::string sureness(const HeadVerdict& verdict) {
-  const std::string rows = fmt::format("{} {}", verdict.rows, verdict.rows == 1 ? said("row") : said("rows"));
+Worded sureness(const HeadVerdict& verdict) {
+  const Worded rows = std::to_string(verdict.rows) + " " + Worded(verdict.rows == 1 ? to_say("row") : to_say("rows"));
   constexpr double least = 30;  // digits beyond say nothing
   const double digits = std::floor(std::min(-std::log10(verdict.p), least));
-  return digits >= 1 ? fmt::format("{}, p ≤ 1e-{}", rows, digits) : rows;  // NaN: no p
+  return digits >= 1 ? rows + fmt::format(", p ≤ 1e-{}", digits) : rows;  // NaN: no p
 }
 
 namespace {
@@ -336,17 +336,17 @@ std::vector<HeadClasses> head_classes(const Trace& trace, const TextMarks& text,
   return out;
 }
 
-std::string not_measurable(const MetricInput& head, const std::vector<ClassRule>& rules) {
-  std::string titles, between_words;
+Worded not_measurable(const MetricInput& head, const std::vector<ClassRule>& rules) {
+  Worded titles, between_words;
   for (const ClassRule& rule : rules) {
     const Metric& scored = metric(rule.metric);
     if (!std::isnan(scored.value(head))) continue;
-    std::string& list = scored.english && !head.text.words.english ? between_words : titles;
-    list += (list.empty() ? "" : "; ") + rule.title;
+    Worded& list = scored.english && !head.text.words.english ? between_words : titles;
+    list += std::string(list.empty() ? "" : "; ") + Worded::entry(rule.title);
   }
   if (between_words.empty()) return titles;
-  return titles + (titles.empty() ? "" : "; ") +
-         say("links between words, which are told of English alone ({})", between_words);
+  return titles + std::string(titles.empty() ? "" : "; ") +
+         say_later("links between words, which are told of English alone ({})", between_words);
 }
 
 }  // namespace headscope

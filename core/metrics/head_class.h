@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/words.h"
 #include "core/metrics/metric.h"
 
 namespace headscope {
@@ -76,7 +77,7 @@ double class_margin(const ClassRule& rule, double score, double chance, double b
 std::string beside_chance(const HeadVerdict& verdict);
 /// "14 rows, p ≤ 1e-12": how much evidence there is, and how sure it is. Powers of ten, rounded up; nothing of a p near
 /// 1.
-std::string sureness(const HeadVerdict& verdict);
+Worded sureness(const HeadVerdict& verdict);
 
 struct HeadClasses {
   std::vector<HeadVerdict> met;  ///< every class whose thresholds the head meets, the largest margin first
@@ -90,6 +91,6 @@ std::vector<HeadClasses> head_classes(const Trace& trace, const TextMarks& text,
                                       const std::vector<ClassRule>& rules, const std::stop_token& stop = {});
 
 /// Titles of the rules for which this text holds no cell that the head may see, "; "-separated; "" = none.
-std::string not_measurable(const MetricInput& head, const std::vector<ClassRule>& rules);
+Worded not_measurable(const MetricInput& head, const std::vector<ClassRule>& rules);
 
 }  // namespace headscope

@@ -69,7 +69,7 @@ struct Scan {
 };
 
 bool says(const Finding& found, const std::string& words) {
-  return found.sentence.find(words) != std::string::npos;
+  return found.sentence.text().find(words) != std::string::npos;
 }
 
 }  // namespace
@@ -310,7 +310,51 @@ TEST_CASE("of two tokens the one before the last is all that can be hidden, and 
   REQUIRE(token != found->all.end());
   CHECK(token->token == 0);
   CHECK(says(*token, "token 5 (position 0)"));
-  CHECK(token->provenance.ends_with(" of 1 token"));
+  CHECK(token->provenance.text().ends_with(" of 1 token"));
+}
+
+TEST_CASE("findings that were made in one language are told in the one that is chosen then") {
+  struct Back {
+    ~Back() { use_words({}); }
+  } const back;
+  WordTable::Entries all;  // every text of the window in brackets
+  const WordTable table = WordTable::read(source_dir() / "assets/words/en.json");
+  for (const auto& [english, same] : table.entries()) all[english] = "⟦" + english + "⟧";
+  for (const char* model : {"tiny-gpt2", "tiny-bert"}) {
+    CAPTURE(model);
+    use_words({});
+    Backend backend{1};
+    const Ctx ctx{backend};
+    RunRequest request;
+    request.model = source_dir() / "models" / model;
+    request.text = "One day, Anna sold pies. Tom sold milk. One day, Anna";
+    request.capture.all_logits = true;
+    FindingsSweep sweep(load_model(request.model, backend), {.run = request});
+    while (!sweep.finished()) sweep.step(ctx);
+    const auto kept = sweep.result();
+    REQUIRE(!kept->all.empty());
+    const auto texts = [](const Findings& findings) {
+      std::vector<std::string> out;
+      for (const Finding& each : findings.all)
+        for (const Worded* part : {&each.title, &each.sentence, &each.looks, &each.provenance})
+          out.push_back(part->text());
+      return out;
+    };
+    const std::vector<std::string> english = texts(*kept);
+    use_words(WordTable(all), "xx");
+    const std::vector<std::string> now = texts(*kept);
+    CHECK(now == texts(*sweep.result()));  // as if they had been made in it
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      CAPTURE(now[i]);
+      CHECK(now[i].starts_with("⟦") == !english[i].empty());
+      std::string bare = now[i];
+      for (const char* bracket : {"⟦", "⟧"})
+        for (std::size_t at = 0; (at = bare.find(bracket, at)) != bare.npos;) bare.erase(at, 3);
+      CHECK(bare == english[i]);  // the same numbers
+    }
+    use_words({});
+    CHECK(texts(*kept) == english);
+  }
 }
 
 }  // namespace headscope::findings_test

@@ -94,7 +94,8 @@ TEST_CASE("a table of positions ends, and its model with it; a model without sto
   CHECK(run.best(1) == -1);
   const LoadedModel other = load_model(testing::reference("gpt2-random"), backend);
   CHECK(past_context(other, testing::reference("gpt2-random"), {}, {1, 2, 3}, settings, Ctx{backend})
-            .refusal.find("Open a text of more than") == 0);
+            .refusal.text()
+            .find("Open a text of more than") == 0);
 }
 
 TEST_CASE("a stream of many windows: a rotary model reads past its context, in the cache as in a text that it knows") {
@@ -152,7 +153,7 @@ TEST_CASE("a model without stories reads the text that is open, in whole bins an
   const LongRun two = past_context(model, folder, {}, whole, {}, Ctx{backend});
   for (const LongRun::Line& line : two.lines) CHECK(line.loss.size() == 2);
   own.pop_back();
-  CHECK(past_context(model, folder, {}, own, {}, Ctx{backend}).refusal.find("Open a text of more than") == 0);
+  CHECK(past_context(model, folder, {}, own, {}, Ctx{backend}).refusal.text().find("Open a text of more than") == 0);
 }
 
 }  // namespace headscope::past_context_test

@@ -66,7 +66,7 @@ struct Asked {
       if (trace.logits.at(row, i) > trace.logits.at(row, most)) most = static_cast<std::int32_t>(i);
     return most;
   }
-  bool says(const std::string& words) const { return found->sentence.find(words) != std::string::npos; }
+  bool says(const std::string& words) const { return found->sentence.text().find(words) != std::string::npos; }
 
   /// Causal models: what a head does from the row, by hand; weight 0 where nothing is worth telling.
   WordLook by_hand(const AttentionMap& map) const {

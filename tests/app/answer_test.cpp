@@ -239,4 +239,41 @@ TEST_CASE("an answer that comes late finds nobody") {
   CHECK(b.controller.message().empty());
 }
 
+TEST_CASE("an answer of words is asked for anew in another language, one of numbers stays") {
+  struct Back {
+    ~Back() { use_words({}); }
+  } const back;
+  Controller controller;
+  JobRunner& jobs = controller.explorer.jobs;
+  Answer<Key, std::string> words{{"words", "saying"}};
+  Answer<Key, int> numbers{{"numbers", "adding"}, Holds::numbers};
+  const Key key{std::make_shared<const int>(10), 1};
+  int said_anew = 0, added = 0;
+  const auto frame = [&] {
+    words.want(jobs, key, [&](const Ctx&) { return ++said_anew, std::string(said("Layer")); });
+    numbers.want(jobs, key, [&](const Ctx&) { return ++added; });
+  };
+  frame();
+  controller.settle();
+  CHECK(*words.current() == "Layer");
+  use_words(WordTable(WordTable::Entries{{"Layer", "Schicht"}}), "de");
+  CHECK_FALSE(words.asked_for(key));
+  CHECK(words.state() == decltype(words)::State::old);
+  CHECK(*words.last() == "Layer");  // until the next has come
+  CHECK(numbers.current());
+  frame();
+  controller.settle();
+  REQUIRE(words.current());
+  CHECK(*words.current() == "Schicht");
+  frame();
+  controller.settle();
+  CHECK(said_anew == 2);
+  CHECK(added == 1);
+  use_words({});
+  frame();
+  controller.settle();
+  CHECK(*words.current() == "Layer");
+  CHECK(added == 1);
+}
+
 }  // namespace headscope::answer_test

@@ -105,7 +105,7 @@ TEST_CASE("examples are read with their places, and open in the explorer as the 
     }));
   }
   const ShownExample shown = room.controller.examples(head, induction, ExampleKind::highest)->front();
-  CHECK(shown.place.starts_with("story "));
+  CHECK(shown.place.text().starts_with("story "));
   CHECK(shown.error.empty());
   REQUIRE(shown.example.query >= 0);
   CHECK_FALSE(shown.focus.empty());
@@ -183,7 +183,7 @@ TEST_CASE("a corpus of pairs: its examples are pairs, and open at the stack that
     }));
     const ShownExample shown = room.controller.examples(head, sharp, ExampleKind::lowest, stack)->front();
     CHECK(shown.error.empty());
-    CHECK(shown.place.starts_with("pair "));
+    CHECK(shown.place.text().starts_with("pair "));
     const RunRequest pair = passage_request(CorpusKind::pairs, passage_text(results->source, shown.example.place));
     CHECK_FALSE(shown.focus.empty());
     const std::string& looked_at = stack == Stack::encoder ? pair.source : pair.text;

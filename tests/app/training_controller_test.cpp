@@ -104,8 +104,8 @@ TEST_CASE(
   CHECK(history.metric == HeadHistory::alignment);
   REQUIRE(history.heads.size() == 2);
   CHECK(history.heads[1].back() == view.alignment_errors[1]);
-  CHECK(view.sample.starts_with(cross.text + "\n→ "));
-  CHECK(view.sample.find("should be: ") != std::string::npos);  // after 12 steps it knows nothing yet
+  CHECK(view.sample.text().starts_with(cross.text + "\n→ "));
+  CHECK(view.sample.text().find("should be: ") != std::string::npos);  // after 12 steps it knows nothing yet
   // Saved and opened, it reads that pair.
   room.controller.save(headscope::testing::scratch_dir("translator_at_the_desk") / "small", true);
   REQUIRE(room.until([&] { return !room.explorer.state().document.source.empty(); }));

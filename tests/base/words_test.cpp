@@ -141,4 +141,45 @@ TEST_CASE("many threads say while the table changes: each text is whole, of one 
   CHECK(wrong == 0);
 }
 
+TEST_CASE("what is kept is said by the table in use, of the values that it was kept with") {
+  std::string token = "pies";
+  const Worded answer = say_later("“{}”", token);
+  const Worded kept = say_later("{} falls from {:.2f} to {}", answer, 0.5, Worded(to_say("below 0.001"))) +
+                      say_later(" in {} of {}", 2, to_say("layers")) + std::string(" layers") +
+                      Worded::entry("! " + token);
+  token = "milk";
+  const char* const english = "“pies” falls from 0.50 to below 0.001 in 2 of layers layers! pies";
+  CHECK(kept.text() == english);
+  {
+    const Saying german({{"“{}”", "„{}“"},
+                         {"{} falls from {:.2f} to {}", "von {1:.2f} auf {2}: {0}"},
+                         {"below 0.001", "unter 0,001"},
+                         {" in {} of {}", " in {} der {}"},
+                         {"layers", "Schichten"},
+                         {"! pies", "!"}});
+    CHECK(kept.text() == "von 0.50 auf unter 0,001: „pies“ in 2 der Schichten layers!");
+    CHECK(fmt::format("<{}>", answer) == "<„pies“>");
+    CHECK(answer == "„pies“");
+  }
+  CHECK(kept.text() == english);
+  CHECK(std::string(Worded()) == "");
+  CHECK(Worded().empty());
+  CHECK(Worded(std::string()).empty());
+  CHECK(Worded(to_say("")).empty());
+  CHECK_FALSE(kept.empty());
+}
+
+TEST_CASE("what composed texts before sees by a number that another table is in use") {
+  const std::uint64_t before = words_generation();
+  CHECK(words_generation() == before);
+  {
+    const Saying german(WordTable::Entries{{"Layer", "Schicht"}});
+    CHECK(words_generation() != before);
+  }
+  const std::uint64_t after = words_generation();
+  CHECK(after != before);  // English again, perhaps another English
+  const Saying german(WordTable::Entries{{"Layer", "Schicht"}});
+  CHECK(words_generation() != after);
+}
+
 }  // namespace headscope::base_words_test

@@ -119,7 +119,7 @@ TEST_CASE("read: blocks and whole models, their other forms") {
   const json shape =
       answer("ffn", "llama-gqa", {"--shape", "gpt2 layers=12 width=768 heads=12 vocab=50257 context=1024"});
   CHECK(shape["facts"]["parameters"] == 124439808);
-  CHECK(run_cli(with({"--shape", "gpt2 layers=12"}, "ffn", "llama-gqa")).code == 1);
+  CHECK(run_cli(with({"--shape", "gpt2 layers=12"}, "ffn", "llama-gqa")).code == 2);
 
   const json placed = answer("residual", "llama-gqa", {"--placement"});
   const json plain = answer("loss", "llama-gqa", {"--prefixes"});

@@ -48,10 +48,10 @@ TEST_CASE("scan tells what the library found, for people and for scripts") {
   CHECK(script["complete"] == true);
   REQUIRE(script["findings"].size() == found->all.size());
   for (std::size_t i = 0; i < found->all.size(); ++i) {
-    CHECK(says(people, found->all[i].sentence));
-    CHECK(says(people, found->all[i].provenance));
+    CHECK(says(people, found->all[i].sentence.text()));
+    CHECK(says(people, found->all[i].provenance.text()));
     CHECK(script["findings"][i]["effect"].get<double>() == doctest::Approx(found->all[i].effect).epsilon(1e-4));
-    CHECK(says(script["findings"][i]["sentence"].get<std::string>(), found->all[i].sentence));
+    CHECK(says(script["findings"][i]["sentence"].get<std::string>(), found->all[i].sentence.text()));
   }
   // Of an encoder-decoder the decoder is asked: no other part can be named.
   CHECK(run_cli({"scan", "-m", "tiny-translate", "--source", "the kind mice", "-t", "kar", "--part", "enc"}).code == 2);

@@ -14,6 +14,7 @@
 #include "core/base/json.h"
 #include "core/train/checkpoint.h"
 #include "core/train/evaluation.h"
+#include "core/train/language.h"
 #include "core/train/recipe.h"
 #include "core/train/tasks.h"
 #include "tests/cli/small_recipe.h"
@@ -115,7 +116,18 @@ TEST_CASE("eval and card leave out texts that are longer than the context, and s
   CHECK(measured["left_out"] == long_ones);
   CHECK(measured["rows"] == 400 - long_ones);
   CHECK(measured["loss"] > measured["floor"]);
-  CHECK(run_cli({"eval", model}).out.find(fmt::format("Of 400 texts {} are left out", long_ones)) != std::string::npos);
+  const Language language(Grammar::named("everyday", "test"));
+  double log_probability = 0, tokens = 0;  // of the texts whose losses they are, and no others
+  for (const Story& story : held_out_stories(*task, 400)) {
+    const auto size = task->tokenizer()->encode(story.text).size() + 1;
+    if (size <= 64) log_probability += language.log_probability(story.text), tokens += static_cast<double>(size);
+  }
+  CHECK(measured["targets"] == static_cast<std::int64_t>(tokens));
+  CHECK(measured["floor"].get<double>() == doctest::Approx(-log_probability / tokens).epsilon(1e-9));
+  const std::string said = run_cli({"eval", model}).out;
+  CHECK(said.find(fmt::format("Of 400 texts {} are left out: they are longer than its context, 64 tokens. Loss and "
+                              "floor are both of the other {}.",
+                              long_ones, 400 - long_ones)) != std::string::npos);
   const Finished card = run_cli({"card", model, "--texts", "4", "--ablated-rows", "2", "--json"});
   CAPTURE(card.err);
   REQUIRE(card.code == 0);

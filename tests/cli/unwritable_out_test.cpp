@@ -56,6 +56,8 @@ TEST_CASE("every command that writes a file tells before it computes that it can
   refused_before(with({"expert"}), folder, "-o", ".json");
   refused_before({"expert", "tasks", "-m", model}, folder, "-o", ".json");
   refused_before({"corpus", "-m", model, "--stories", "3"}, folder, "-o", ".json");
+  refused_before({"corpus", "-m", model, "--stories", "3"}, folder, "--csv", ".csv");
+  refused_before({"corpus", "--merge", (folder / "no-part.json").string()}, folder, "--csv", ".csv");
   refused_before({"lesson", "export", "no-lesson"}, folder, "-o", ".html");
   // What is varied stands behind the file's name here.
   for (const auto& [out, found] :
@@ -92,6 +94,16 @@ TEST_CASE("so do pictures, films and captures that are made again") {
     const fs::path file = folder / name;
     refused_before({name == std::string("a.safetensors") ? "capture" : "render", "--again", file.string()}, folder,
                    "-o", file.extension().string());
+  }
+}
+
+TEST_CASE("so does a folder of pictures that cannot be made") {
+  const fs::path folder = scratch_dir("unwritable-folder");
+  write_file_atomically(folder / "file", "no folder");
+  for (const fs::path& out : {folder / "file", folder / "file" / "below"}) {
+    refused_before({"pictures", (source_dir() / "models/tiny-vit/recipe.json").string(), "-o", out.string()}, out,
+                   "Not a directory");
+    refused_before({"watch", folder.string(), "--once", "--pictures", out.string()}, out, "Not a directory");
   }
 }
 

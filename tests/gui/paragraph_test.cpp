@@ -35,4 +35,13 @@ TEST_CASE("lines of Chinese end beside its characters, neither before what close
   CHECK(parts("\xFF\xFE") == "\xFF\xFE");
 }
 
+TEST_CASE("letters are spaced where each stands alone, not where they are joined, marked or run to the left") {
+  for (const char* alone : {"", "PROMPT", "KÖPFE ÷ 2 → ▾", "НАСТРОЙКИ", "ΚΕΦΑΛΗ", "\u63d0\u793a", "\u30d8\u30c3\u30c9",
+                            "\ud0d0\uc0c9", "\xFF"})
+    CHECK_MESSAGE(letters_stand_alone(alone), alone);
+  for (const char* joined : {"\u0627\u0644\u0646\u0635", "\u05d8\u05e7\u05e1\u05d8", "\u0936\u0940\u0930\u094d\u0937",
+                             "\u0e02\u0e49\u0e2d", "HEAD e\u0301", "\u200f.", "\u30d8\u3099"})
+    CHECK_MESSAGE(!letters_stand_alone(joined), joined);
+}
+
 }  // namespace headscope::paragraph_test

@@ -117,6 +117,24 @@ TEST_CASE("a recipe of one family becomes one of the other, without what only th
   CHECK(controller.draft().optimizer.expert_balance == doctest::Approx(0.25).epsilon(0.02));
   e.driver.double_click("Price of balance");
   CHECK(controller.draft().optimizer.expert_balance == 0.02);
+  // A recipe may ask for up to 10: the slider goes as far as it asks, and then as far as is usual again.
+  const auto drag_to = [&](float share) {
+    const Item way = e.driver.item("Price of balance");
+    const ImVec2 to{way.min.x + share * (way.max.x - way.min.x), way.center().y};
+    e.driver.drag({to.x - 20, to.y}, to);
+  };
+  controller.draft().optimizer.expert_balance = 2;
+  e.driver.frames(3);
+  CHECK(controller.draft().optimizer.expert_balance == 2);
+  drag_to(1);
+  CHECK(controller.draft().optimizer.expert_balance == 2);
+  drag_to(0.5f);
+  CHECK(controller.draft().optimizer.expert_balance == doctest::Approx(1).epsilon(0.02));
+  e.driver.double_click("Price of balance");
+  CHECK(controller.draft().optimizer.expert_balance == 0.02);
+  drag_to(0.5f);
+  CHECK(controller.draft().optimizer.expert_balance == doctest::Approx(0.25).epsilon(0.02));
+  e.driver.double_click("Price of balance");
   // Attention alone is enough for some families; the others are given what they need.
   for (const char* family : {"BERT", "Mixtral"}) {
     e.driver.click("Llama");

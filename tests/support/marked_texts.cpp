@@ -145,7 +145,9 @@ std::vector<MarkedText> marked_texts(std::string_view source, std::vector<std::s
       reader.skip();
       continue;
     }
-    if ((name != "said" && name != "say" && name != "to_say") || reader.before(name.size()) == '.') continue;
+    if ((name != "said" && name != "say" && name != "to_say" && name != "say_later") ||
+        reader.before(name.size()) == '.')
+      continue;
     const int line = reader.line();
     reader.skip_space();
     if (reader.here() != '(') continue;
@@ -154,7 +156,7 @@ std::vector<MarkedText> marked_texts(std::string_view source, std::vector<std::s
     if (!part) continue;  // a variable, or a declaration
     MarkedText found{"", line};
     for (; part; part = reader.literal()) found.text += *part, reader.skip_space();
-    if (reader.here() == ')' || (reader.here() == ',' && name == "say"))
+    if (reader.here() == ')' || (reader.here() == ',' && name.starts_with("say")))
       out.push_back(std::move(found));
     else
       faults.push_back("line " + std::to_string(line) + ": " + std::string(name) + "(\"" + found.text +

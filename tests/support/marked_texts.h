@@ -1,6 +1,6 @@
 #pragma once
 // The texts that the source marks for tables of words (core/base/words.h): what stands as a literal in said("…"),
-// say("…", …) and to_say("…").
+// say("…", …), say_later("…", …) and to_say("…").
 
 #include <filesystem>
 #include <map>

@@ -215,10 +215,23 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
     if (x < xs.low || x > xs.high) continue;
     const std::string text = x_text(i);
     const double w = style.measure.width(text, number);
-    const double at = std::max(std::min(place(x, low).x, chart.width - w / 2), w / 2);  // whole, within the chart
+    // Whole, within the chart: one moved inwards is held at its edge, also where a screen's letters are wider.
+    const double at = std::max(std::min(place(x, low).x, chart.width - w / 2), w / 2);
     if (at - w / 2 < taken + 6 || (!title_below && at + w / 2 > x_end)) continue;
     taken = at + w / 2;
-    scene.add({Text{{at, plot.bottom() + line_height - 1}, text, number, theme.faint, Anchor::middle, 0}, "", ""});
+    const bool first = at <= w / 2, last = !first && at >= chart.width - w / 2;
+    scene.add({Text{{first  ? 0
+                     : last ? chart.width
+                            : at,
+                     plot.bottom() + line_height - 1},
+                    text,
+                    number,
+                    theme.faint,
+                    first  ? Anchor::start
+                    : last ? Anchor::end
+                           : Anchor::middle,
+                    0},
+               "", ""});
   }
   for (const ChartMark& mark : chart.marks) {
     if (!(mark.x >= xs.low && mark.x <= xs.high)) continue;

@@ -255,7 +255,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
                                        corrupted = result()->patched(result()->corrupted);
     if (!paired_ || paired_->a != clean || paired_->b != corrupted) {
       paired_ = std::make_shared<const PairedTexts>(PairedTexts{
-          clean, corrupted, inverted(result()->partner, clean->tokens.size()), said("clean"), said("corrupted")});
+          clean, corrupted, inverted(result()->partner, clean->tokens.size()), to_say("clean"), to_say("corrupted")});
     }
     section(c.ui, said("TOKENS AS THEY ARE PAIRED"), picker_.remark(*paired_));
     // The map below takes what its rows can use; what it leaves over shows more of the texts.

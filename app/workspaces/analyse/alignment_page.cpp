@@ -206,7 +206,8 @@ class AlignmentPage final : public Page {
   bool strongest_ = true;
   double threshold_ = 0.5;
   std::string truth_;
-  Answer<Asked, Aligned> aligned_{{"alignment", to_say("aligning")}, Answer<Asked, Aligned>::OnFailure::keep};
+  Answer<Asked, Aligned> aligned_{
+      {"alignment", to_say("aligning")}, Answer<Asked, Aligned>::OnFailure::keep, Holds::numbers};
 };
 
 }  // namespace

@@ -334,7 +334,7 @@ class DetectorPage final : public Page {
   std::optional<std::string> taken_;  // … and one of a session, to be put there
   std::shared_ptr<const CellPattern> painted_ = std::make_shared<const CellPattern>();
   std::optional<bool> stroke_;  // while the button is down: cells are switched on, or off
-  Answer<Cells, Found> found_{{"detector", to_say("looking for the rule")}};
+  Answer<Cells, Found> found_{{"detector", to_say("looking for the rule")}, Holds::numbers};
 };
 
 }  // namespace

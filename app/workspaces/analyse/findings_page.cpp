@@ -68,9 +68,9 @@ class FindingsPage final : public SweepPage<FindingsSweep, FindingsRequest> {
   }
 
   void finding(const PageContext& c, const Finding& each) {
-    section(c.ui, said(each.title), std::isnan(each.effect) ? "" : say("{:+.2f} nats without it", each.effect));
+    section(c.ui, each.title.text(), std::isnan(each.effect) ? "" : say("{:+.2f} nats without it", each.effect));
     const float right = ImGui::GetCursorPosX() + std::min(ImGui::GetContentRegionAvail().x, c.ui.px(760));
-    paragraph(c.ui, printable(each.looks.empty() ? each.sentence : each.sentence + " " + each.looks, 4000),
+    paragraph(c.ui, printable((each.looks.empty() ? each.sentence : each.sentence + " " + each.looks).text(), 4000),
               c.ui.theme.text, right);
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {each.provenance});
     ImGui::Dummy({0, c.ui.px(3)});

@@ -367,7 +367,7 @@ class SelfAdaptationPage final : public Page {
   std::shared_ptr<const ExpertSet> set_;
   std::uint64_t of_ = 0;           // reading of the model that they are of
   std::vector<Intervention> put_;  // what was put among the edits last
-  Answer<Key, Passes> first_{{"self adaptation.passes", to_say("reading the prompt twice")}};
+  Answer<Key, Passes> first_{{"self adaptation.passes", to_say("reading the prompt twice")}, Holds::numbers};
   SceneSlot losses_{"scene.expert_losses"}, z_{"scene.expert_z"};
 };
 

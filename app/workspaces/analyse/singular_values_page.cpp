@@ -431,7 +431,7 @@ class SingularValuesPage final : public Page {
   WeightMatrix matrix_ = WeightMatrix::v;
   Index chosen_ = 0;
   std::optional<Held> held_;
-  Answer<Key, Known> answer_{{"singular", to_say("taking singular values")}};
+  Answer<Key, Known> answer_{{"singular", to_say("taking singular values")}, Holds::numbers};
   SceneSlot slot_{"scene.singular"}, pair_{"scene.singular.maps"};
   NextPanel next_;
   SweepController tuning_;

@@ -285,7 +285,7 @@ void CompareWorkspace::tokens(Ui& ui, AppContext& app, float height) {
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
   if (ImGui::BeginChild("token pairs", {0, height}, ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_NavFlattened)) {
     TokenPairsOptions options;
-    options.name_a = result->a.name;
+    options.name_a = result->a.name.text();
     options.name_b = result->b.name;
     options.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)) - 2;
     tokens_.want(app.explorer.jobs, ui, result, fmt::format("{}", options.width),

@@ -21,7 +21,7 @@ using State = CaptureWatch::State;
 void file_row(const PageContext& c, const CaptureWatch::File& file) {
   const std::string name = file.path.filename().string();
   const bool shown = c.state().document.model == file.path;
-  const std::string what = file.state == State::ready    ? file.words
+  const std::string what = file.state == State::ready    ? file.words.text()
                            : file.state == State::broken ? said("cannot be opened")
                                                          : said("being written …");
   const ImVec2 at = ImGui::GetCursorScreenPos();

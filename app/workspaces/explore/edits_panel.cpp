@@ -123,7 +123,7 @@ void EditsPanel::want_pairs(const PageContext& c) {
           other->text = pairs->text;
           other->tokens = std::move(pairs->tokens);
           found.texts.back() = std::make_shared<const PairedTexts>(PairedTexts{
-              now.run->trace, std::move(other), std::move(pairs->partner), said("this text"), said("the other")});
+              now.run->trace, std::move(other), std::move(pairs->partner), to_say("this text"), to_say("the other")});
         }
       } catch (const Error& error) {
         found.errors.back() = error.what();

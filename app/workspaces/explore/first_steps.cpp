@@ -83,8 +83,9 @@ void FirstSteps::draw(const PageContext& c) {
 void FirstSteps::sentence(const PageContext& c) const {
   const Finding* found = cause();
   if (found) {
-    paragraph(c.ui, printable(found->sentence, 4000), c.ui.theme.text);
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {printable(found->looks), found->provenance});
+    paragraph(c.ui, printable(found->sentence.text(), 4000), c.ui.theme.text);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+      tooltip(c.ui, {printable(found->looks.text()), found->provenance});
     return;
   }
   note(c.ui,

@@ -22,7 +22,8 @@ class LanguageLine {
     bool operator==(const Asked&) const = default;
   };
   Answer<Asked, LanguageFit> answer_{{"language", to_say("reading the text as the model's language"), true},
-                                     Answer<Asked, LanguageFit>::OnFailure::keep};
+                                     Answer<Asked, LanguageFit>::OnFailure::keep,
+                                     Holds::numbers};
 };
 
 /// "“bicycle” is no word of the language that this model learnt."

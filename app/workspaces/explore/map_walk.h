@@ -60,7 +60,7 @@ class MapWalk {
   bool searched_keys_ = false;
   std::vector<Index> matches_;
   std::optional<std::size_t> match_;
-  Answer<Asked, Found> strong_{{"map.strong", to_say("looking for strong cells")}};
+  Answer<Asked, Found> strong_{{"map.strong", to_say("looking for strong cells")}, Holds::numbers};
   bool awaited_ = false;            // the answer shall be gone to when it comes
   std::optional<Asked> reached_;    // what was asked when a strong cell was reached last, which …
   std::optional<Goal> reached_at_;  // … is this, in tokens

@@ -84,7 +84,7 @@ void WordLine::draw(const PageContext& c) {
   // Half-way the look that the answer needs most might be another; of the word before, it is there until then.
   const bool current = answered() && asked_ == wished_;
   if (current || (found_ && phase == Phase::running) || (found_ && !asked_)) {
-    paragraph(c.ui, printable(found_->sentence, 4000), current ? c.ui.theme.text : c.ui.theme.faint);
+    paragraph(c.ui, printable(found_->sentence.text(), 4000), current ? c.ui.theme.text : c.ui.theme.faint);
     if (current && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(c.ui, {found_->provenance});
   } else {
     note(c.ui, phase == Phase::failed      ? controller_->error().c_str()

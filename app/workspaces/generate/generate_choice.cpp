@@ -87,7 +87,7 @@ void GenerateWorkspace::right(const PageContext& c) {
 void GenerateWorkspace::choice(Ui& ui, AppContext& app) {
   const ToldStep* told = controller_.at_cursor();
   if (!told) {
-    section(ui, said("THE CHOICE"), said(controller_.branch().ended));
+    section(ui, said("THE CHOICE"), controller_.branch().ended.text());
     if (!controller_.branch().ended.empty()) note(ui, said("Scrub back to look at any step, or fork there."));
     return;
   }

@@ -326,7 +326,7 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   if (view->given < view->ids.size())
     fact(ui, said("Of these written by the model"), fmt::format("{}", view->ids.size() - view->given), nullptr,
          {said("drawn by the model itself at temperature 1"), said("with the seed on the left")});
-  note(ui, said(view->source) + ".");
+  note(ui, view->source.text() + ".");
   section(ui, said("WHAT THIS SHOWS"));
   const auto lost = [&](CachePolicy policy) {
     const auto p = static_cast<std::size_t>(policy);

@@ -157,7 +157,7 @@ void GenerateWorkspace::sampling(Ui& ui) {
 
 void GenerateWorkspace::controls(Ui& ui, AppContext& app) {
   const GenerationBranch& branch = controller_.branch();
-  section(ui, said("RUN"), branch.ended.empty() ? controller_.running() ? said("writing") : "" : said(branch.ended));
+  section(ui, said("RUN"), branch.ended.empty() ? controller_.running() ? said("writing") : "" : branch.ended.text());
   ImGui::BeginDisabled(!controller_.ready());
   if (controller_.running() ? button(ui, to_say("Pause")) : button(ui, to_say("Run")))
     controller_.running() ? controller_.pause() : controller_.run();
@@ -344,7 +344,7 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
     section(ui, said("ROWS OF ALL HEADS"),
             past                                 ? said("let go to save memory, being computed again")
             : controller_.branch().ended.empty() ? said("being read")
-                                                 : said(controller_.branch().ended));
+                                                 : controller_.branch().ended.text());
     return;
   }
   const Index position = told->step->length - 1;

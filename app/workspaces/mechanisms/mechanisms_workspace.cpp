@@ -73,7 +73,8 @@ void MechanismsWorkspace::follow(const AppContext& app) {
 }
 
 void MechanismsWorkspace::gather(const AppContext& app) {
-  if (!shown_.empty() && others_ == app.ui.pages.size()) return;
+  if (!shown_.empty() && others_ == app.ui.pages.size() && gathered_in_ == words_generation()) return;
+  gathered_in_ = words_generation();
   others_ = app.ui.pages.size();
   shown_ = groups_;
   for (std::size_t i = 0; i < others_; ++i) {

@@ -88,6 +88,7 @@ class MechanismsWorkspace : public Workspace {
   std::vector<CatalogueGroup> groups_;
   std::vector<CatalogueGroup> shown_;  // those, and what stands in other workspaces
   std::size_t others_ = 0;             // pages of other workspaces among them
+  std::uint64_t gathered_in_ = 0;      // in which language they are called
   Catalogue catalogue_;
   SceneSlot compare_{"scene.mechanism.compare"}, steps_{"scene.mechanism.steps"}, states_{"scene.mechanism.states"},
       machine_{"scene.mechanism.machine"}, times_{"scene.mechanism.times"}, losses_{"scene.mechanism.losses"},

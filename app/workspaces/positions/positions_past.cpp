@@ -38,7 +38,7 @@ void PositionsWorkspace::past_middle(const PageContext& c) {
   if (!run)
     return empty_state(ui, said("Reading long texts …"),
                        said("Every method reads texts four times the trained length."));
-  if (!run->refusal.empty()) return empty_state(ui, said("No text is long enough"), said(run->refusal));
+  if (!run->refusal.empty()) return empty_state(ui, said("No text is long enough"), run->refusal.text());
   section(ui, said("LOSS BY POSITION"),
           run->texts == 1 ? say("each point the mean of {} positions of 1 text", run->bin)
                           : say("each point the mean of {} positions of {} texts", run->bin, run->texts));
@@ -74,7 +74,7 @@ void PositionsWorkspace::past_controls(const PageContext& c) {
     section(ui, said("WHAT THIS SHOWS"));
     note(ui, past_context_words(*run));
     const UseFont font(ui, ui.small());
-    paragraph(ui, said(run->source), ui.theme.muted);
+    paragraph(ui, run->source.text(), ui.theme.muted);
   }
 }
 

@@ -264,7 +264,7 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
       ImGui::TextDisabled("%s", said("reading long texts …"));
     } else if (!long_run->refusal.empty()) {
       const UseFont font(ui, ui.small());
-      paragraph(ui, said(long_run->refusal), ui.theme.text);
+      paragraph(ui, long_run->refusal.text(), ui.theme.text);
     } else {
       const std::string chosen =
           controller_.view.method == "chunks" ? "chunks" : std::string(info(controller_.view.scaling).title);
@@ -294,7 +294,7 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
         return line_chart_scene(chart, style);
       });
       if (ImGui::IsItemHovered())
-        tooltip(ui, {say("mean loss of {} positions at a time", long_run->bin), said(long_run->source),
+        tooltip(ui, {say("mean loss of {} positions at a time", long_run->bin), long_run->source.text(),
                      said("one line for each way of stretching RoPE, factor as set above")});
     }
   } else if (losses && losses->now.size() > 1) {

@@ -166,7 +166,9 @@ void TrainWorkspace::balance_price(Ui& ui) {
   const Recipe& draft = controller_.draft();
   if (!draft.model.has_experts()) return;
   double price = draft.optimizer.expert_balance;
-  if (slider(ui, to_say("Price of balance"), price, {0, 0.5, usual_balance_price, false, "", 3}))
+  // The way stays as it is under the hand.
+  if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) balance_end_ = std::max(usual_balance_end, price);
+  if (slider(ui, to_say("Price of balance"), price, {0, balance_end_, usual_balance_price, false, "", 3}))
     controller_.set_expert_balance(price);
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
     tooltip(ui, {said("Nats of loss that a unit of the balance of experts costs, from the next step on"),
@@ -360,7 +362,7 @@ void TrainWorkspace::sample(Ui& ui) {
             say("at step {}: source, its translation, the true one", view.sample_step));
   else
     section(ui, said("THE MODEL WRITES"), say("at step {}, temperature 0.8", view.sample_step));
-  paragraph(ui, view.sample.empty() ? said("(nothing: it ends the text at once)") : view.sample, ui.theme.text);
+  paragraph(ui, view.sample.empty() ? said("(nothing: it ends the text at once)") : view.sample.text(), ui.theme.text);
 }
 
 void TrainWorkspace::keep(Ui& ui, AppContext& app) {

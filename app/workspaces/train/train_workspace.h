@@ -53,8 +53,9 @@ class TrainWorkspace : public Workspace {
   TrialPage trial_;
   SceneSlot atlas_{"scene.training"};
   int history_metric_ = 0;
-  static constexpr double usual_balance_price = 0.02;
+  static constexpr double usual_balance_price = 0.02, usual_balance_end = 0.5;
   double balance_price_ = usual_balance_price;  ///< of the draft when it had experts last
+  double balance_end_ = usual_balance_end;      ///< of the slider's way: recipes may ask for more than is usual
   std::string folder_;
   std::filesystem::path replace_;  ///< a folder with a model in it: asked about
   bool replace_opens_ = false;
