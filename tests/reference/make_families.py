@@ -18,8 +18,10 @@ import torch
 import transformers
 from decoder_cases import DECODERS
 from encoder_cases import ENCODERS
+from more_encoder_cases import MORE_ENCODERS, as_configured, as_published
 from reference_model import write_safetensors
 
+ENCODERS |= MORE_ENCODERS
 HERE = pathlib.Path(__file__).parent / "families"
 TEXT = [3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3]
 STEPS = 6
@@ -271,7 +273,7 @@ def make(name):
     written["model_type"] = config.model_type
     if stored:
         written["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn"])
-    (folder / "config.json").write_text(json.dumps(written, indent=1) + "\n")
+    (folder / "config.json").write_text(json.dumps(as_configured(name, written), indent=1) + "\n")
     if name == "bert":
         (folder / "tokenizer.json").write_text(json.dumps(word_piece(config.vocab_size), indent=1) + "\n")
     weights, seen = {}, set()
@@ -285,7 +287,7 @@ def make(name):
             continue
         for own, tensor in published(name, key, value.detach()):
             weights[own] = tensor.numpy().astype("<f4")
-    write_safetensors(folder / "model.safetensors", weights)
+    write_safetensors(folder / "model.safetensors", as_published(name, weights))
     f4 = lambda tensor: tensor.numpy().astype("<f4")
     expected = {"tokens": np.asarray(TEXT, "<i4"), "greedy": np.asarray(chosen[len(TEXT):], "<i4"),
                 "logits": f4(out.logits[0])}

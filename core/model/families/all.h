@@ -43,6 +43,15 @@
   X(roberta)                  \
   X(xlm_roberta)              \
   X(modernbert)               \
+  X(camembert)                \
+  X(xlm_roberta_xl)           \
+  X(roberta_prelayernorm)     \
+  X(data2vec_text)            \
+  X(electra)                  \
+  X(albert)                   \
+  X(mpnet)                    \
+  X(ernie)                    \
+  X(nomic_bert)               \
   X(t5)                       \
   X(mt5)                      \
   X(bart)                     \
