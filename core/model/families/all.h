@@ -54,7 +54,13 @@
   X(nomic_bert)               \
   X(t5)                       \
   X(mt5)                      \
+  X(umt5)                     \
   X(bart)                     \
+  X(mbart)                    \
+  X(pegasus)                  \
+  X(blenderbot)               \
+  X(blenderbot_small)         \
+  X(m2m_100)                  \
   X(marian)                   \
   X(vit)                      \
   X(deit)                     \
