@@ -66,4 +66,7 @@
   X(deit)                     \
   X(clip_vision_model)        \
   X(clip)                     \
+  X(dinov2)                   \
+  X(siglip_vision_model)      \
+  X(siglip)                   \
   X(transformer_lens)
