@@ -73,8 +73,13 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
     for (const Tensor& t : tensors_of(l.state_space)) count += size(t);
     return count - size(l.state_space.norm_gain);
   };
-  for (const RawLayer& l : weights.layers) {
-    attention.parameters += attention_of(l);
+  std::int64_t buckets = size(weights.position_buckets);
+  for (std::size_t i = 0; i < weights.layers.size(); ++i) {
+    if (config.repeats(static_cast<int>(i))) continue;
+    const RawLayer& l = weights.layers[i];
+    attention.parameters += attention_of(l) + (config.layer_scales ? config.dims.d_model : 0);
+    if (config.layer_scales) mlp.parameters += config.dims.d_model;
+    buckets += size(l.position_buckets);
     // Zeros in place of what turns of a key.
     if (config.latent()) attention.parameters -= Index{config.dims.kv_latent} * config.dims.heads * config.rotary.width;
     for (const Tensor* t : {&l.up_weight, &l.up_bias, &l.gate_weight, &l.gate_bias, &l.down_weight, &l.down_bias})
@@ -97,14 +102,17 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                                                     : said("token embedding"),
                            config.vision ? parameter_parts(config).embedding : size(weights.token_embedding)}};
   if (weights.embedding_in.defined())
-    parts.push_back({said("between embedding and stream"), size(weights.embedding_in) + size(weights.embedding_out)});
+    parts.push_back({said("between embedding and stream"),
+                     size(weights.embedding_in) + size(weights.embedding_in_bias) + size(weights.embedding_out)});
   if (weights.position_embedding.defined() && !config.sinusoids)
-    parts.push_back({said("position embedding"), size(weights.position_embedding) +  // with the rows before position 0
-                                                     Index{config.position_offset} * config.dims.d_model});
+    parts.push_back({said("position embedding"),
+                     config.vision ? parameter_parts(config).positions
+                                   : size(weights.position_embedding) +  // with the rows before position 0
+                                         Index{config.position_offset} * config.sum_width()});
   if (weights.segment_embedding.defined())
     parts.push_back({said("segment embedding"), size(weights.segment_embedding)});
-  if (weights.position_buckets.defined())
-    parts.push_back({said("biases of distances"), size(weights.position_buckets)});
+  if (config.tasks > 0) parts.push_back({said("task embedding"), Index{config.tasks} * config.sum_width()});
+  if (buckets > 0) parts.push_back({said("biases of distances"), buckets});
   parts.push_back(attention);
   if (config.cross()) {
     Part cross{said("cross-attention")};
@@ -148,18 +156,27 @@ std::string switches(const ModelConfig& c) {
   tell(c.norm_place == NormPlace::behind, said("norms behind attention and MLP only"));
   if (const auto& v = c.vision) {
     tell(true, say("reads pictures of {} × {} pixels as {} × {} patches behind {}", v->width, v->height, v->columns(),
-                   v->rows(), v->leading == 1 ? "CLS" : said("CLS and a distillation token")));
+                   v->rows(),
+                   v->leading == 0   ? said("no other token")
+                   : v->leading == 1 ? "CLS"
+                                     : said("CLS and a distillation token")));
     tell(c.predicts,
          v->class_heads == 1 ? said("classes read at CLS") : said("classes: the mean of what both tokens say"));
   }
+  if (const auto& v = c.vision)
+    tell(v->stored_side > 0 && (v->stored_side != v->rows() || v->stored_side != v->columns()),
+         say("positions learned for {} × {} patches, interpolated", v->stored_side, v->stored_side));
   tell(!c.causal && !c.vision,
        c.stack == Stack::encoder
            ? said("every token sees the later ones too")
            : said("every token sees the later ones too, and logits say what stands at a position"));
   tell(c.cross(), say("attention to a source, which an encoder of {} layers reads; targets begin with token {}",
                       c.cross() ? c.encoder->dims.layers : 0, c.decoder_start));
-  tell(c.position == PositionKind::buckets,
-       say("{} buckets of distances up to {}", c.position_buckets, c.position_distance));
+  tell(c.has_buckets(), say("{} buckets of distances up to {}", c.position_buckets, c.position_distance));
+  tell(c.buckets_by_layer, said("biases of distances of every layer's own"));
+  tell(c.layer_groups > 0, say("{} layers of the weights of {}", c.dims.layers, c.layer_groups));
+  tell(c.layer_scales, said("what attention and MLP add times a learned number of each dimension"));
+  tell(c.tasks > 0, said("the first of the tasks' embeddings with every position"));
   tell(c.norms_sums(), said("norms of the stream itself, behind attention and MLP"));
   tell(c.segments > 1, say("{} kinds of segments", c.segments));
   tell(c.head_layer, said("a layer of its own before the logits"));
@@ -169,7 +186,11 @@ std::string switches(const ModelConfig& c) {
   tell(c.mlp_norm, said("a norm behind the activation"));
   tell(c.norm_gain_plus_one, said("norm gains added to 1"));
   tell(c.embedding_norm, said("a norm behind the embedding"));
-  tell(c.embedding_width > 0, say("embeddings of {} numbers, widened to the stream's by a matrix", c.embedding_width));
+  tell(c.embedding_width > 0,
+       c.embedding_width > c.dims.d_model
+           ? say("embeddings of {} numbers, narrowed to the stream's by a matrix", c.embedding_width)
+           : say("embeddings of {} numbers, widened to the stream's by a matrix", c.embedding_width));
+  tell(c.narrow_sum, said("positions, their sum and its norm of the embeddings' width"));
   if (const auto& s = c.state_space) {
     const bool heads = s->lane == StateSpaceConfig::Lane::head;
     tell(true, say("no attention: a state space of {}, {} states each, behind a convolution of {} tokens",

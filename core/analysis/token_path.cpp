@@ -63,13 +63,15 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
              : say("{} numbers of the patch · W_patch + b", config.vision->patch_numbers()));
   else
     site(SiteKind::embed, -1, said("token embedding"), say("row {} of W_E", nth(trace.tokens, out.position).id));
-  if (config.position == PositionKind::learned) {
-    site(SiteKind::pos_embed, -1, said("position"), say("row {} of W_pos", out.position), true);
+  const bool placed = config.position == PositionKind::learned;
+  if (placed) site(SiteKind::pos_embed, -1, said("position"), say("row {} of W_pos", out.position), true);
+  if (placed || config.segments > 0) {
     if (config.segments > 0)
       site(SiteKind::segment_embed, -1, said("segment"), said("row of the token's segment of W_segment"), true);
     site(SiteKind::resid_pre, 0, said("sum"),
-         say("{}token + position{}{}", config.norm_of_embeddings ? said("norm(") : "",
-             config.segments > 0 ? said(" + segment") : "", config.norm_of_embeddings ? ")" : ""));
+         say("{}token{}{}{}", config.norm_of_embeddings ? said("norm(") : "", placed ? said(" + position") : "",
+             config.segments > 0 ? said(" + segment") : "",
+             std::string(config.norm_of_embeddings ? ")" : "") + (config.narrow_sum ? " W + b" : "")));
   }
   for (int layer = 0; layer < config.dims.layers; ++layer) {
     const bool before = config.norms_before(), behind = config.norms_behind(), sums = config.norms_sums();

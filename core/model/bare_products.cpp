@@ -101,8 +101,8 @@ BareProducts Model::bare_products(Backend& backend, int tokens, int logit_rows) 
     }
   }
   if (parts_->config.predicts) {
-    if (parts_->config.head_layer) product(x, parts_->head);
-    product(x.slice(0, n - (parts_->config.vision ? 1 : logit_rows), n), parts_->unembedding);
+    const Tensor read = parts_->config.head_layer ? product(x, parts_->head) : x;
+    product(read.slice(0, n - (parts_->config.vision ? 1 : logit_rows), n), parts_->unembedding);
   }
   return {2 * multiply_adds, static_cast<double>(bytes)};
 }

@@ -391,6 +391,7 @@ constexpr Telling telling[] = {{"alibi", ""},
                                {"use_parallel_residual", ""},
                                {"use_qk_norm", ""},
                                {"use_sliding_window", ""},
+                               {"use_task_id", ""},
                                {"word_embed_proj_dim", ""}};
 }  // namespace
 
@@ -415,6 +416,18 @@ void refuse_quantized(const ConfigReader& json) {
 
 }  // namespace
 
+namespace {
+/// Files of sentence encoders call themselves …ForMaskedLM and have no matrix to logits. Where the weights cannot be
+/// looked into config.json is right: whoever opens them says what is wrong.
+bool has_head(const ModelLocation& place, const std::string& tensor) {
+  try {
+    return ModelFiles::open(place).weights->contains(tensor);
+  } catch (const Error&) {
+    return true;
+  }
+}
+}  // namespace
+
 ModelConfig load_config(const std::filesystem::path& path) {
   std::vector<ConfigKey> ignored;
   return load_config(path, ignored);
@@ -429,7 +442,12 @@ ModelConfig load_config(const std::filesystem::path& path, std::vector<ConfigKey
   ModelConfig config = chosen.read_config(json);
   refuse_unread(json);
   config.family = chosen.model_type;
-  if (config.vision && !place.self_contained()) read_preparation(place.folder, *config.vision);
+  if (config.vision && !place.self_contained()) {
+    read_preparation(place.folder, *config.vision);
+    config.context = config.vision->tokens();
+  }
+  if (config.predicts && config.head_layer && chosen.head_tensor && !has_head(place, chosen.head_tensor(config)))
+    config.predicts = false;
   config.name = excerpt(place.name);  // shown everywhere, and written into JSON
   if (config.encoder) {
     ModelConfig encoder = *config.encoder;

@@ -85,7 +85,13 @@ struct ModelConfig {
   bool norm_of_embeddings = false;  ///< … or behind the sum of all embeddings
   int embedding_width = 0;          ///< > 0: of the stored embedding and unembedding, where matrices lie between them
                                     ///< and the stream (OPT 350M). A Model holds their products
+  bool narrow_sum = false;          ///< of embedding_width: positions and segments are as narrow, and so is the norm of
+                                    ///< the sum, behind which the matrix (with a bias) stands; the layer before the
+                                    ///< unembedding leads back (ALBERT, ELECTRA). No products then: sites of embeddings
+                                    ///< are that narrow
   int segments = 0;                 ///< rows of a table of which the one of a token's segment is added to its embedding
+  int tasks = 0;  ///< rows of a table of which the first is added to every token (ERNIE); read into the
+                  ///< positions
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_by_head = false;  ///< every head has gains of its own
   double latent_epsilon = 1e-6;  ///< of the norms of latents
@@ -97,8 +103,11 @@ struct ModelConfig {
   std::vector<double> alibi_slopes;        ///< alibi: by head
   double alibi_unit = 0;                   ///< > 0: rounded on the way, as Falcon does: HeadRule::slope_unit
   int position_offset = 0;                 ///< learned: rows of the table before that of position 0
-  bool sinusoids = false;  ///< learned: the table is not learnt but that of Vaswani et al., sines before cosines
+  bool sinusoids = false;         ///< learned: the table is not learnt but that of Vaswani et al., sines before cosines
+  bool sinusoids_to_end = false;  ///< the last of the pairs turns by exactly 1/10000 per token (Tensor2Tensor, M2M-100)
   int position_buckets = 32, position_distance = 128;  ///< buckets: how many, and where the last begins
+  bool buckets_too = false;                            ///< buckets beside learned positions (MPNet)
+  bool buckets_by_layer = false;                       ///< every layer learned its own (UMT5)
   std::vector<int> windows;  ///< by layer: a query sees itself and the window − 1 tokens before it (and, in an
                              ///< encoder, after it); 0 = all of them. Empty = no layer has a window
   Activation activation = Activation::gelu_tanh;
@@ -123,6 +132,9 @@ struct ModelConfig {
   double score_cap = 0, logit_cap = 0;  ///< > 0: x is bent to cap · tanh(x ÷ cap)
   double embedding_scale = 1, logit_scale = 1;
   double residual_scale = 1;  ///< of what attention and MLP add; read into their output matrices
+  bool layer_scales = false;  ///< the same with a learned number for each dimension (Touvron et al., Going deeper with
+                              ///< Image Transformers, 2021)
+  int layer_groups = 0;       ///< > 0: so many blocks, each of them used by as many layers in a row (ALBERT)
   std::optional<std::int32_t> bos, eos;
   Stack stack = Stack::only;
   /// Of an encoder-decoder, which is its decoder: the encoder. Null elsewhere.
@@ -140,6 +152,12 @@ struct ModelConfig {
   /// Whether no text is longer than `context`, where a table of positions ends. Rotations, biases by distance, and no
   /// positions at all go on, whatever length was trained.
   bool ends_at_context() const { return position == PositionKind::learned; }
+  bool has_buckets() const { return position == PositionKind::buckets || buckets_too; }
+  /// Width of what positions, segments and the norm of the embeddings have.
+  int sum_width() const { return narrow_sum ? embedding_width : dims.d_model; }
+  /// Which of the blocks that are stored a layer is, and whether the one before was the same.
+  int block_of(int layer) const { return layer_groups > 0 ? layer * layer_groups / dims.layers : layer; }
+  bool repeats(int layer) const { return layer > 0 && block_of(layer) == block_of(layer - 1); }
   /// What a row of logits is about.
   Objective objective() const {
     if (!predicts) return Objective::nothing;

@@ -85,12 +85,15 @@ struct RawLayer {
   Tensor down_weight, down_bias;        ///< (d_mlp, d_model), (d_model)
   Tensor xielu;                         ///< (4), Activation::xielu only: α_p and α_n before their softplus, β, ε
   RawExperts experts;                   ///< in place of up, gate and down
+  Tensor position_buckets;              ///< (buckets, heads), of ModelConfig::buckets_by_layer
   std::map<WeightMatrix, LowRankUpdate> adapted;  ///< matrices that an adapter was merged into
 };
 
 struct RawWeights {
   Tensor token_embedding;                 ///< (vocab, d_model), or (vocab, embedding_width), which …
   Tensor embedding_in;                    ///< (embedding_width, d_model): … is multiplied by this
+  Tensor embedding_in_bias;               ///< (d_model): of ModelConfig::narrow_sum, as whose sum_width() that of the
+                                          ///< positions, of the segments and of the norm is
   std::vector<Tensor> leading_tokens;     ///< (1, d_model) each: before the patches of a picture, which have these in
                                           ///< place of a table
   Tensor patch_bias;                      ///< (1, d_model): what is added to every patch; may be undefined
@@ -98,13 +101,13 @@ struct RawWeights {
   Tensor position_embedding;              ///< (context, d_model), learned positions only
   Tensor segment_embedding;               ///< (segments, d_model)
   Tensor embedding_gain, embedding_bias;  ///< (d_model): of a norm behind the embedding, or the sum of all
-  Tensor position_buckets;                ///< (buckets, heads), of PositionKind::buckets only
+  Tensor position_buckets;                ///< (buckets, heads), where all layers share them
   std::vector<RawLayer> layers;
   std::vector<RawLayer> cross;            ///< by layer: cross-attention with its norm (ln1), all else undefined
   std::shared_ptr<RawWeights> encoder;    ///< of an encoder-decoder
   Tensor final_gain, final_bias;          ///< (d_model)
-  Tensor head_weight, head_bias;          ///< (d_model, d_model), (d_model): ModelConfig::head_layer
-  Tensor head_norm_gain, head_norm_bias;  ///< (d_model): of the norm behind it
+  Tensor head_weight, head_bias;          ///< (d_model, sum_width()), (sum_width()): ModelConfig::head_layer
+  Tensor head_norm_gain, head_norm_bias;  ///< (sum_width()): of the norm behind it
   Tensor embedding_out;                   ///< (d_model, embedding_width): stands before the unembedding then
   Tensor unembedding;                     ///< (d_model | embedding_width, vocab); a view of token_embedding when tied
   Tensor unembedding_bias;                ///< (vocab)
@@ -140,6 +143,9 @@ struct Family {
   std::function<RawWeights(const WeightSource& source, const ModelConfig& config)> read_weights;
   /// A config.json that read_config reads back to the same configuration, name and family apart.
   std::function<std::string(const ModelConfig& config)> write_config;
+  /// The name of a tensor that every file with a layer before its logits has (ModelConfig::head_layer): files of a bare
+  /// encoder have it not, whatever their config.json calls them. May be empty.
+  std::function<std::string(const ModelConfig& config)> head_tensor = {};
 };
 
 std::span<const Family> families();

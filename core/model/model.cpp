@@ -83,7 +83,8 @@ class Model::Pass {
       sum = b_.add(sum, tap({SiteKind::pos_embed}, positions), later_);
     }
     if (c_.segments > 0) sum = b_.add(sum, tap({SiteKind::segment_embed}, segments()), later_);
-    return c_.norm_of_embeddings ? norm(m_.embedding_norm, sum) : sum;
+    if (c_.norm_of_embeddings) sum = norm(m_.embedding_norm, sum);
+    return m_.embedding_in.defined() ? b_.linear(sum, m_.embedding_in, later_) : sum;
   }
 
   /// Learned tokens, then the product of every patch and what is added to it; picture by picture.
@@ -290,7 +291,7 @@ class Model::Pass {
     } else {  // of where tokens stand in one text
       in.slopes = c_.alibi_slopes;
       in.slope_unit = c_.alibi_unit;
-      in.buckets = m_.buckets;
+      in.buckets = l.buckets;
       in.known = in.q.dim(0) - n_;
       in.goes_on = cache_ && cache_->keeps_queries();
       if (in.known > 0) in.before = of_layer(maps.before, layer);

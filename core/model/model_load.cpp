@@ -63,7 +63,11 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   // Read again in every pass, as long as they stay what they are.
   const auto resident = [&](Tensor weight) { return changing ? weight : backend.resident(std::move(weight)); };
   parts->token_embedding = checked(raw.token_embedding, -1, "token embedding");
-  if (raw.embedding_in.defined())
+  if (c.narrow_sum)
+    parts->embedding_in =
+        backend.linear_weights({checked(raw.embedding_in, -1, "projection of the embeddings")},
+                               {floats(raw.embedding_in_bias, -1, "projection of the embeddings")}, changing);
+  else if (raw.embedding_in.defined())
     parts->token_embedding =
         backend.linear(parts->token_embedding.floats(),
                        backend.linear_weights({checked(raw.embedding_in, -1, "projection of the embedding")}, {}));
@@ -95,15 +99,21 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   const Index width = c.dims.d_model;
   const bool before = c.norms_before(), behind = c.norms_behind();
   if (c.embedding_norm)
-    parts->embedding_norm = norm(raw.embedding_gain, raw.embedding_bias, width, -1, "norm of the embedding");
+    parts->embedding_norm = norm(raw.embedding_gain, raw.embedding_bias, c.sum_width(), -1, "norm of the embedding");
   if (c.last_norm())
     parts->final_norm = norm_of(c.final_norm(), raw.final_gain, raw.final_bias, width, -1, "final norm");
   if (raw.encoder) parts->encoder = build(*c.encoder, *raw.encoder, where, backend, kind, {watch.stop});
-  for (int head = 0; c.position == PositionKind::buckets && head < c.dims.heads; ++head) {
-    const Tensor biases = floats(raw.position_buckets, -1, "biases of distances").select(1, head).packed();
-    parts->buckets.push_back(std::make_shared<const BucketBias>(
-        BucketBias{{biases.data(), biases.data() + biases.size()}, c.position_distance, !c.causal}));
-  }
+  // By head.
+  const auto buckets = [&](const Tensor& table, int layer) {
+    std::vector<std::shared_ptr<const BucketBias>> made;
+    for (int head = 0; table.defined() && head < c.dims.heads; ++head) {
+      const Tensor biases = floats(table, layer, "biases of distances").select(1, head).packed();
+      made.push_back(std::make_shared<const BucketBias>(
+          BucketBias{{biases.data(), biases.data() + biases.size()}, c.position_distance, !c.causal}));
+    }
+    return made;
+  };
+  const auto shared_buckets = buckets(raw.position_buckets, -1);
   const auto whole = c.causal ? causal_rule() : full_rule();
   for (std::size_t i = 0; i < raw.layers.size(); ++i) {
     if (watch.stop.stop_requested()) throw Cancelled();
@@ -123,8 +133,13 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       made.o = linear(across.o_weight, across.o_bias, "output projection of cross-attention");
       made.rule = full_rule();
     }
+    if (c.repeats(index)) {
+      parts->layers.push_back(parts->layers.back());
+      continue;
+    }
     Layer layer;
     const bool mlp = c.dims.d_mlp > 0;
+    layer.buckets = c.buckets_by_layer ? buckets(r.position_buckets, index) : shared_buckets;
     if (before) layer.ln1 = norm(r.ln1_gain, r.ln1_bias, width, index, "first norm");
     if (before && index == 0 && !c.first_norm) layer.ln1.kind = NormKind::none;
     if (before && mlp && !c.shared_norm) layer.ln2 = norm(r.ln2_gain, r.ln2_bias, width, index, "second norm");
@@ -215,7 +230,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   if (c.head_layer && c.predicts) {
     parts->head =
         backend.linear_weights({checked(raw.head_weight, -1, "head")}, {floats(raw.head_bias, -1, "head")}, changing);
-    parts->head_norm = norm(raw.head_norm_gain, raw.head_norm_bias, width, -1, "norm of the head");
+    parts->head_norm = norm(raw.head_norm_gain, raw.head_norm_bias, c.sum_width(), -1, "norm of the head");
   }
   if (c.predicts) {
     Tensor unembedding = checked(raw.unembedding, -1, "unembedding");

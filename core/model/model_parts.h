@@ -31,11 +31,12 @@ struct Layer {
   std::vector<Linear> qkv;      // one product with q, k and v side by side, or three
   Tensor sinks;                 // (heads) or undefined
   Linear o, gate, up, down;
-  Backend::Xielu xielu;                           // where the activation is that
-  ExpertLayer experts;                            // in place of gate, up and down
-  std::map<WeightMatrix, LowRankUpdate> adapted;  // what an adapter added
-  std::shared_ptr<const AttentionRule> rule;      // who sees whom
-  int rotary = -1;                                // which of the rotations turns queries and keys; −1 = none
+  Backend::Xielu xielu;                                    // where the activation is that
+  ExpertLayer experts;                                     // in place of gate, up and down
+  std::map<WeightMatrix, LowRankUpdate> adapted;           // what an adapter added
+  std::shared_ptr<const AttentionRule> rule;               // who sees whom
+  std::vector<std::shared_ptr<const BucketBias>> buckets;  // by head, where positions have some
+  int rotary = -1;                                         // which of the rotations turns queries and keys; −1 = none
 };
 
 struct Rotation {
@@ -51,12 +52,12 @@ struct Model::Parts {
   ModelInfo info;
   Tensor token_embedding, position_embedding, segment_embedding;  // (vocab | context | segments, d_model)
   // Of models of pictures, in place of token_embedding: every row is a sum of products with 1 where it is that token.
+  Linear embedding_in;                 // of ModelConfig::narrow_sum
   Linear patch_embedding, patch_bias;  // the bias undefined where there is none
   std::vector<Linear> leading_tokens;
   std::vector<Layer> layers;
   std::vector<Layer> cross;  // by layer: attention to a source
   std::shared_ptr<const Model> encoder;
-  std::vector<std::shared_ptr<const BucketBias>> buckets;  // by head, where positions are that
   NormWeights embedding_norm, final_norm;
   Linear head;  // before the unembedding, with a norm behind it; undefined in decoders
   NormWeights head_norm;

@@ -68,21 +68,25 @@ void add_encoder(const ModelConfig& c, ParameterParts& out) {
 }  // namespace
 
 ParameterParts parameter_parts(const ModelConfig& c) {
-  const std::int64_t d = c.dims.d_model, m = c.dims.d_mlp, layers = c.dims.layers,
+  const std::int64_t d = c.dims.d_model, m = c.dims.d_mlp, sum = c.sum_width(),
+                     layers = c.layer_groups > 0 ? c.layer_groups : c.dims.layers,
                      q = std::int64_t{c.dims.heads} * c.dims.d_head, k = std::int64_t{c.dims.kv_heads} * c.dims.d_head,
                      vocab = c.dims.vocab;
   const std::int64_t biased = c.norm == NormKind::layer_norm && c.bias.norm ? 2 : 1, parts = m > 0 ? 2 : 1;
   ParameterParts out;
   const std::int64_t stored = c.embedding_width > 0 ? c.embedding_width : d;
-  out.embedding = vocab * stored + std::int64_t{c.embedding_width} * d;
+  out.embedding = vocab * stored + std::int64_t{c.embedding_width} * d + (c.narrow_sum ? d : 0);
   if (c.vision) out.embedding = d * (c.vision->leading + c.vision->patch_numbers() + (c.vision->patch_bias ? 1 : 0));
-  out.embedding += std::int64_t{c.segments} * d;
+  out.embedding += std::int64_t{c.segments + c.tasks} * sum;
   if (c.position == PositionKind::learned && !c.sinusoids)
-    out.positions = std::int64_t{c.context + c.position_offset} * d;
-  if (c.position == PositionKind::buckets) out.positions = std::int64_t{c.position_buckets} * c.dims.heads;
+    out.positions = std::int64_t{c.context + c.position_offset} * sum;
+  if (c.vision && c.vision->stored_side > 0)
+    out.positions = (c.vision->leading + std::int64_t{c.vision->stored_side} * c.vision->stored_side) * d;
+  if (c.has_buckets())
+    out.positions += std::int64_t{c.position_buckets} * c.dims.heads * (c.buckets_by_layer ? layers : 1);
   out.attention_biases = layers * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
-  out.attention =
-      layers * (d * q + 2 * d * k + q * d) + out.attention_biases + (c.learned_sinks ? layers * c.dims.heads : 0);
+  out.attention = layers * (d * q + 2 * d * k + q * d) + out.attention_biases +
+                  (c.learned_sinks ? layers * c.dims.heads : 0) + (c.layer_scales ? layers * d : 0);
   if (c.latent()) add_latents(c, out);
   if (c.state_space) add_state_space(c, out);
   if (m > 0) {
@@ -91,9 +95,10 @@ ParameterParts parameter_parts(const ModelConfig& c) {
     const auto weights = [&](std::int64_t width) { return (inputs + 1) * d * width; };
     const ExpertConfig& e = c.experts;
     for (int layer = 0; layer < c.dims.layers; ++layer) {
+      if (c.repeats(layer)) continue;
       if (!e.at(layer)) {
         out.mlp_biases += biases(m);
-        out.mlp += weights(m) + (c.activation == Activation::xielu ? 2 : 0);
+        out.mlp += weights(m) + (c.activation == Activation::xielu ? 2 : 0) + (c.layer_scales ? d : 0);
         continue;
       }
       const std::int64_t own = e.own_bias ? biases(e.width) : 0;
@@ -109,17 +114,17 @@ ParameterParts parameter_parts(const ModelConfig& c) {
                                 : c.shared_norm                   ? 1
                                                                   : parts,
                        behind = c.norms_behind() ? parts : 0;
-    out.norms += biased * d * (layers * (before + behind) + (c.embedding_norm ? 1 : 0)) +
+    out.norms += biased * d * layers * (before + behind) + (c.embedding_norm ? biased * sum : 0) +
                  (c.last_norm() ? (c.final_norm() == c.norm ? biased : 1) * d : 0) +
-                 (c.head_layer && c.predicts ? biased * d : 0) - (c.first_norm ? 0 : biased * d);
+                 (c.head_layer && c.predicts ? biased * sum : 0) - (c.first_norm ? 0 : biased * d);
     if (c.mlp_norm && c.norm == NormKind::layer_norm) out.norms += layers * biased * m;
     const std::int64_t heads = c.qk_norm == QkNorm::full_width || c.qk_norm_by_head ? q + k : 2 * c.dims.d_head;
     if (c.qk_norm != QkNorm::none) out.norms += layers * heads * (c.bias.qk_norm ? 2 : 1);
   }
   if (c.bias.unembedding && c.predicts && !c.cross()) out.unembedding = vocab;
-  if (c.head_layer && c.predicts) out.unembedding += d * d + (c.bias.head ? d : 0);
+  if (c.head_layer && c.predicts) out.unembedding += d * sum + (c.bias.head ? sum : 0);
   if (c.predicts) (c.tied_embeddings ? out.tied : out.unembedding) += stored * vocab;
-  if (c.predicts) out.unembedding += std::int64_t{c.embedding_width} * d;
+  if (c.predicts && !c.narrow_sum) out.unembedding += std::int64_t{c.embedding_width} * d;
   if (c.vision && c.vision->class_heads == 2) out.unembedding *= 2;
   if (c.cross()) add_encoder(c, out);
   return out;

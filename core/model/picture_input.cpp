@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -92,6 +94,12 @@ void read_preparation(const std::filesystem::path& folder, VisionConfig& v) {
   }
   const int height = p.crop_height > 0 ? p.crop_height : p.resize_height,
             width = p.crop_width > 0 ? p.crop_width : p.resize_width;
+  if (v.stored_side > 0 && height > 0 && width > 0) {
+    if (height % v.patch != 0 || width % v.patch != 0)
+      throw json.error(p.crop_height > 0 ? "crop_size" : "size", fmt::format("multiples of patch_size = {}", v.patch),
+                       fmt::format("{} × {}", height, width));
+    v.height = height, v.width = width;
+  }
   if ((height > 0 && height != v.height) || (width > 0 && width != v.width))
     throw json.error(p.crop_height > 0 ? "crop_size" : "size",
                      fmt::format("{} × {}, image_size of the model", v.height, v.width),
@@ -157,6 +165,43 @@ Tensor patches_of(const Picture& picture, const VisionConfig& v) {
           if (!p.std.empty()) value = (value - nth(p.mean, channel)) / nth(p.std, channel);
           out.ref(patch, i) = static_cast<float>(value);
         }
+  return out;
+}
+
+Tensor interpolated_positions(const Tensor& stored, const VisionConfig& v) {
+  const Index side = v.stored_side, leading = v.leading, d = stored.dim(1);
+  /// Four neighbours of a place on the stored grid, and their weights.
+  struct Taps {
+    std::array<Index, 4> at;
+    std::array<double, 4> weights;
+  };
+  const auto taps = [&](Index to, Index count) {
+    const double place = (static_cast<double>(to) + 0.5) * static_cast<double>(side) / static_cast<double>(count) - 0.5,
+                 whole = std::floor(place), a = -0.75;
+    const auto near = [&](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
+    const auto far = [&](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
+    const double t = place - whole;
+    Taps out{{}, {far(t + 1), near(t), near(1 - t), far(2 - t)}};
+    for (int i = 0; i < 4; ++i) nth(out.at, i) = std::clamp<Index>(static_cast<Index>(whole) + i - 1, 0, side - 1);
+    return out;
+  };
+  Tensor out = Tensor::uninitialized({v.tokens(), d});
+  for (Index row = 0; row < out.dim(0); ++row) {
+    if (row < leading) {
+      for (Index i = 0; i < d; ++i) out.ref(row, i) = stored.at(row, i);
+      continue;
+    }
+    const Index patch = row - leading;
+    const Taps y = taps(patch / v.columns(), v.rows()), x = taps(patch % v.columns(), v.columns());
+    for (Index i = 0; i < d; ++i) {
+      double sum = 0;
+      for (int r = 0; r < 4; ++r)
+        for (int c = 0; c < 4; ++c)
+          sum += nth(y.weights, r) * nth(x.weights, c) *
+                 static_cast<double>(stored.at(leading + nth(y.at, r) * side + nth(x.at, c), i));
+      out.ref(row, i) = static_cast<float>(sum);
+    }
+  }
   return out;
 }
 

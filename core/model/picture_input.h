@@ -14,7 +14,8 @@
 namespace headscope {
 
 /// Reads preprocessor_config.json of a model's folder over what `vision` says; without the file that stays. Throws
-/// Error naming file and key, also when pictures would become another size than the model reads.
+/// Error naming file and key, also when pictures would become another size than the model reads; one whose positions
+/// are interpolated (VisionConfig::stored_side) then reads that size.
 void read_preparation(const std::filesystem::path& folder, VisionConfig& vision);
 /// The text of a preprocessor_config.json that read_preparation() reads back.
 std::string write_preparation(const VisionConfig& vision);
@@ -26,6 +27,11 @@ Picture prepared(const Picture& picture, const VisionConfig& vision);
 Tensor patches_of(const Picture& prepared, const VisionConfig& vision);
 /// The grid over it.
 PatchPicture patch_picture(const Picture& prepared, const VisionConfig& vision);
+
+/// The rows of positions that are stored for stored_side × stored_side patches (behind those of `leading` tokens, which
+/// stay), for as many as there are: bicubic with a = −0.75 (Keys, Cubic convolution interpolation, 1981), the edges
+/// repeated, as torch.nn.functional.interpolate.
+Tensor interpolated_positions(const Tensor& stored, const VisionConfig& vision);
 
 /// Throws Error unless `tokens` are those of whole pictures of this model, and `patches` theirs.
 void check_patches(const ModelConfig& config, std::size_t tokens, const Tensor& patches);

@@ -143,8 +143,11 @@ double to_bfloat(double x) {
 }
 
 /// What ALiBi or buckets of distances add to a score. Falcon's ALiBi is made in bfloat16, in units of its own.
-double position_bias(const ModelConfig& c, const RawWeights& w, Index head, Index query, Index key) {
-  if (c.position == PositionKind::buckets) return number(w.position_buckets.select(0, bucket(c, key - query)), head);
+double position_bias(const ModelConfig& c, const RawWeights& w, int layer, Index head, Index query, Index key) {
+  if (c.has_buckets()) {
+    const Tensor& table = c.buckets_by_layer ? nth(w.layers, layer).position_buckets : w.position_buckets;
+    return number(table.select(0, bucket(c, key - query)), head);
+  }
   if (c.position != PositionKind::alibi) return 0;
   const double slope = nth(c.alibi_slopes, head), unit = c.alibi_unit;
   if (unit > 0) return unit * to_bfloat(to_bfloat(slope / unit) * to_bfloat(static_cast<double>(key)));
@@ -191,7 +194,7 @@ Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int
         double score = 0;
         for (Index i = 0; i < d; ++i) score += q.at(query, head * d + i) * k.at(key, group * d + i);
         score = capped(score * scale, c.score_cap);
-        if (!source) score += position_bias(c, all, head, query, key);
+        if (!source) score += position_bias(c, all, layer, head, query, key);
         pattern.at(query, key) = score;
       }
       softmax(pattern, query, first, last, w.sinks, head);
@@ -332,14 +335,14 @@ void embed_picture(const VisionConfig& v, const RawWeights& w, const Tensor& pat
           row < v.leading ? static_cast<double>(nth(w.leading_tokens, row).at(0, i)) : embedded.at(row - v.leading, i);
 }
 
-/// The rows of the tokens, scaled; where the stored ones are narrower, times the matrix that widens them.
+/// The rows of the tokens, scaled; where the stored ones alone are narrower, times the matrix that widens them.
 void embed_tokens(const ModelConfig& c, const RawWeights& w, std::span<const std::int32_t> tokens, Table& x,
                   const std::stop_token& stop) {
-  Table stored(x.rows, w.embedding_in.defined() ? c.embedding_width : x.columns);
+  Table stored(x.rows, c.embedding_width > 0 ? c.embedding_width : x.columns);
   for (Index row = 0; row < x.rows; ++row)
     for (Index i = 0; i < stored.columns; ++i)
       stored.at(row, i) = number(w.token_embedding.select(0, nth(tokens, row)), i);
-  x = w.embedding_in.defined() ? product(stored, w.embedding_in, {}, stop) : std::move(stored);
+  x = c.embedding_width > 0 && !c.narrow_sum ? product(stored, w.embedding_in, {}, stop) : std::move(stored);
   for (double& value : x.values) value *= c.embedding_scale;
 }
 
@@ -369,6 +372,7 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
     for (Index i = 0; i < x.columns; ++i)
       x.at(row, i) += number(w.segment_embedding.select(0, segments.empty() ? 0 : nth(segments, row)), i);
   if (c.norm_of_embeddings) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);
+  if (c.narrow_sum) x = product(x, w.embedding_in, w.embedding_in_bias, stop);
 
   for (int layer = 0; layer < c.dims.layers; ++layer) {
     x = block(c, w, layer, x, out.encoder ? out.encoder->memory : Table(), out, stop);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/nth.h"
+#include "core/model/picture_input.h"
 #include "core/model/weight_reader.h"
 
 namespace headscope {
@@ -65,6 +66,21 @@ Tensor scaled(const Tensor& x, double factor) {
   return out;
 }
 
+/// Each column times its number; of a bias each number.
+Tensor times_columns(const Tensor& x, const Tensor& by) {
+  Tensor out = x.copy();
+  const std::span<float> values = out.mutable_values();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] *= by.at(static_cast<Index>(i) % by.size());
+  return out;
+}
+
+Tensor added_to_rows(const Tensor& x, const Tensor& row) {
+  Tensor out = x.copy();
+  const std::span<float> values = out.mutable_values();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] += row.at(static_cast<Index>(i) % row.size());
+  return out;
+}
+
 /// The first of the names of an embedding that is there.
 std::string embedding_of(const WeightSource& source, const WeightNames& names) {
   for (const std::string& name : names.embeddings)
@@ -84,7 +100,7 @@ class UsualReader {
 
   RawWeights read() {
     const ModelDims& dims = c_.dims;
-    const Index d = dims.d_model;
+    const Index d = dims.d_model, sum = c_.sum_width();
     RawWeights weights;
     if (c_.vision)
       picture(weights);
@@ -92,20 +108,30 @@ class UsualReader {
       embedding(weights.token_embedding);
     if (c_.embedding_width > 0)
       reader_.take_transposed(n_.embedding_in + ".weight", c_.embedding_width, d, weights.embedding_in);
-    if (c_.position == PositionKind::buckets)
+    if (c_.narrow_sum) reader_.take(n_.embedding_in + ".bias", {d}, weights.embedding_in_bias);
+    if (c_.has_buckets() && !c_.buckets_by_layer)
       reader_.take(n_.buckets + ".weight", {c_.position_buckets, dims.heads}, weights.position_buckets);
     if (c_.sinusoids)
       sinusoids(weights.position_embedding);
     else if (c_.position == PositionKind::learned && n_.positions_are_embedding)
-      reader_.take(n_.positions + ".weight", {c_.context + c_.position_offset, d}, [&](const Tensor& table) {
+      reader_.take(n_.positions + ".weight", {c_.context + c_.position_offset, sum}, [&](const Tensor& table) {
         weights.position_embedding = table.slice(0, c_.position_offset, c_.position_offset + c_.context);
       });
-    if (c_.segments > 0) reader_.take(n_.segments + ".weight", {c_.segments, d}, weights.segment_embedding);
-    if (c_.embedding_norm) norm(n_.embedding_norm, d, weights.embedding_gain, weights.embedding_bias);
+    if (c_.segments > 0) reader_.take(n_.segments + ".weight", {c_.segments, sum}, weights.segment_embedding);
+    if (c_.tasks > 0)
+      reader_.take(n_.tasks + ".weight", {c_.tasks, sum}, [&](const Tensor& table) {
+        if (weights.position_embedding.defined())
+          weights.position_embedding = added_to_rows(weights.position_embedding, table.select(0, 0));
+      });
+    if (c_.embedding_norm) norm(n_.embedding_norm, sum, weights.embedding_gain, weights.embedding_bias);
     weights.layers.resize(static_cast<std::size_t>(dims.layers));
     if (c_.cross()) weights.cross.resize(weights.layers.size());
-    for (int layer = 0; layer < dims.layers; ++layer)
-      block(n_.block + std::to_string(layer) + ".", layer, nth(weights.layers, layer));
+    for (int layer = 0; layer < dims.layers; ++layer) {
+      if (c_.repeats(layer))
+        nth(weights.layers, layer) = nth(weights.layers, layer - 1);
+      else
+        block(n_.block + std::to_string(c_.block_of(layer)) + "." + n_.in_block, layer, nth(weights.layers, layer));
+    }
     for (int layer = 0; c_.cross() && layer < dims.layers; ++layer)
       across(n_.block + std::to_string(layer) + ".", nth(weights.cross, layer));
     if (c_.last_norm()) norm(n_.final_norm, d, weights.final_gain, weights.final_bias);
@@ -124,18 +150,21 @@ class UsualReader {
     reader_.take_outside(embedding_of(source_, n_), shape, [&](const Tensor& table) { into = table; });
   }
 
-  /// Vaswani et al.'s table, sines before cosines. Older files hold it, too.
+  /// Vaswani et al.'s table, sines before cosines, or Tensor2Tensor's, whose last pair turns by exactly 1/10000 (and of
+  /// which an odd width has a 0 at its end). Older files hold it, too.
   void sinusoids(Tensor& into) {
-    const Index half = (c_.dims.d_model + 1) / 2;
-    into = Tensor::uninitialized({c_.context, c_.dims.d_model});
+    const bool to_end = c_.sinusoids_to_end;
+    const Index d = c_.dims.d_model, half = to_end ? d / 2 : (d + 1) / 2;
+    const double last = to_end ? static_cast<double>(half - 1) : static_cast<double>(d) / 2;
+    into = Tensor::zeros({c_.context, d});
     for (Index at = 0; at < c_.context; ++at)
-      for (Index i = 0; i < c_.dims.d_model; ++i) {
+      for (Index i = 0; i < (to_end ? 2 * half : d); ++i) {
         const Index pair = i < half ? i : i - half;
-        const double angle = static_cast<double>(at) /
-                             std::pow(10000.0, 2.0 * static_cast<double>(pair) / static_cast<double>(c_.dims.d_model));
+        const double angle =
+            static_cast<double>(at + c_.position_offset) / std::pow(10000.0, static_cast<double>(pair) / last);
         into.ref(at, i) = static_cast<float>(i < half ? std::sin(angle) : std::cos(angle));
       }
-    reader_.ignore(n_.positions + ".weight");
+    for (const char* name : {".weight", ".weights"}) reader_.ignore(n_.positions + name);
   }
 
   /// Cross-attention of a block.
@@ -164,8 +193,11 @@ class UsualReader {
     if (v.patch_bias)
       reader_.take(n_.embedding + ".bias", {d}, [&](const Tensor& bias) { weights.patch_bias = bias.reshape({1, d}); });
     if (n_.positions_are_embedding) return;
-    reader_.take(n_.positions, {1, c_.context, d}, [&](const Tensor& positions) {
-      weights.position_embedding = positions.reshape({Index{c_.context}, d});
+    const Index side = v.stored_side, stored = side > 0 ? v.leading + side * side : c_.context;
+    reader_.take(n_.positions, {1, stored, d}, [&](const Tensor& positions) {
+      weights.position_embedding = positions.reshape({stored, d});
+      if (side > 0 && (side != v.rows() || side != v.columns()))
+        weights.position_embedding = interpolated_positions(weights.position_embedding, v);
     });
   }
 
@@ -175,13 +207,14 @@ class UsualReader {
       const auto take = [&](const std::string& name, const Shape& shape, Tensor& into) {
         reader_.take_outside(name, shape, [&](const Tensor& found) { into = found; });
       };
-      reader_.take_outside(n_.head + ".weight", {d, d},
+      const Index out = c_.sum_width();
+      reader_.take_outside(n_.head + ".weight", {out, d},
                            [&](const Tensor& found) { weights.head_weight = found.transpose(0, 1); });
-      if (c_.bias.head) take(n_.head + ".bias", {d}, weights.head_bias);
-      take(norm_name(n_.head_norm, true), {d}, weights.head_norm_gain);
-      if (c_.bias.norm) take(norm_name(n_.head_norm, false), {d}, weights.head_norm_bias);
+      if (c_.bias.head) take(n_.head + ".bias", {out}, weights.head_bias);
+      take(norm_name(n_.head_norm, true), {out}, weights.head_norm_gain);
+      if (c_.bias.norm) take(norm_name(n_.head_norm, false), {out}, weights.head_norm_bias);
     }
-    if (c_.embedding_width > 0)
+    if (c_.embedding_width > 0 && !c_.narrow_sum)
       reader_.take_transposed(n_.embedding_out + ".weight", d, c_.embedding_width, weights.embedding_out);
     reader_.take_unembedding(head_ + ".weight", {vocab, embedded()}, c_.tied_embeddings, weights);
     if (c_.vision && c_.vision->class_heads == 2) {
@@ -250,6 +283,8 @@ class UsualReader {
       of(n_.q_norm, dims.heads, raw.q_norm_gain, raw.q_norm_bias);
       of(n_.k_norm, dims.kv_heads, raw.k_norm_gain, raw.k_norm_bias);
     }
+    if (c_.buckets_by_layer)
+      reader_.take(at + n_.buckets + ".weight", {c_.position_buckets, dims.heads}, raw.position_buckets);
     if (c_.learned_sinks) reader_.take(at + n_.sinks, {dims.heads}, raw.sinks);
     linear(at + n_.o, Index{dims.heads} * dims.value_width(), d, c_.bias.o, raw.o_weight, raw.o_bias);
     if (c_.experts.at(layer)) {
@@ -259,6 +294,14 @@ class UsualReader {
     }
     for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})
       *written = scaled(*written, c_.residual_scale);
+    const auto scale = [&](const std::string& name, Tensor& weight, Tensor& bias) {
+      reader_.take(at + name, {d}, [&](const Tensor& by) {
+        if (weight.defined()) weight = times_columns(weight, by);
+        if (bias.defined()) bias = times_columns(bias, by);
+      });
+    };
+    if (c_.layer_scales) scale(n_.scale1, raw.o_weight, raw.o_bias);
+    if (c_.layer_scales) scale(n_.scale2, raw.down_weight, raw.down_bias);
     for (const std::string& name : n_.ignored) reader_.ignore(at + name);
   }
 

@@ -26,6 +26,8 @@ struct VisionConfig {
   int leading = 1;  ///< learned tokens before the patches: CLS, and a distillation token (Touvron et al., DeiT, 2021)
   int class_heads = 1;  ///< the first so many tokens have a matrix to class scores each; scores are their mean
   bool patch_bias = true;
+  int stored_side = 0;  ///< > 0: positions are stored for pictures of so many patches a side, and read for others by
+                        ///< bicubic interpolation (DINOv2): the size is then what preprocessor_config.json makes
   std::vector<std::string> labels;  ///< of the classes; empty = they have numbers
   PicturePreparation preparation;
   bool operator==(const VisionConfig&) const = default;

@@ -225,12 +225,13 @@ ModelWeights Model::weights() const {
     block.ln1 = layer.ln1;
     add_heads(layer, block);
   }
-  if (!m.buckets.empty()) {
-    const auto buckets = static_cast<Index>(m.buckets.front()->bias.size());
-    out.position_buckets = Tensor::uninitialized({d.heads, buckets});
-    for (Index head = 0; head < d.heads; ++head)
-      std::ranges::copy(nth(m.buckets, head)->bias, &out.position_buckets.ref(head, 0));
-  }
+  const auto buckets_of = [&](const Layer& layer) {
+    if (layer.buckets.empty()) return Tensor();
+    Tensor all = Tensor::uninitialized({d.heads, static_cast<Index>(layer.buckets.front()->bias.size())});
+    for (Index head = 0; head < d.heads; ++head) std::ranges::copy(nth(layer.buckets, head)->bias, &all.ref(head, 0));
+    return all;
+  };
+  if (!m.config.buckets_by_layer) out.position_buckets = buckets_of(m.layers.front());
   for (const Layer& layer : m.layers) {
     BlockWeights& block = out.blocks.emplace_back();
     block.ln1 = layer.ln1;
@@ -239,6 +240,7 @@ ModelWeights Model::weights() const {
     block.q_norm = layer.q_norm;
     block.k_norm = layer.k_norm;
     block.sinks = layer.sinks;
+    if (m.config.buckets_by_layer) block.position_buckets = buckets_of(layer);
     block.ln2 = layer.ln2;
     whole(layer.gate, block.gate, block.gate_bias);
     whole(layer.up, block.up, block.up_bias);

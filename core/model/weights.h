@@ -50,16 +50,17 @@ struct BlockWeights {
   NormWeights q_norm, k_norm;      ///< of queries and keys: (d_head), or all heads' side by side; likewise
   LatentWeights latents;
   std::vector<HeadWeights> heads;
-  Tensor o_bias;           ///< (d_model)
-  Tensor decay_log;        ///< (lanes, d_state | 1): ln −a of a state space; undefined elsewhere
-  Tensor sinks;            ///< (heads): the learned logit of each in its softmax; undefined in most models
-  NormWeights ln2;         ///< before the MLP; undefined, as all below, in a block of attention alone, and where both
-                           ///< read the same norm
-  Tensor gate, gate_bias;  ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
-  Tensor up, up_bias;      ///< likewise: the linear branch of a gated MLP
-  NormWeights mlp_norm;    ///< behind the activation; undefined in most models
-  Tensor down, down_bias;  ///< (d_mlp, d_model), (d_model): row i is what neuron i writes
-  Backend::Xielu xielu;    ///< where the activation is that
+  Tensor o_bias;            ///< (d_model)
+  Tensor decay_log;         ///< (lanes, d_state | 1): ln −a of a state space; undefined elsewhere
+  Tensor position_buckets;  ///< (heads, buckets), of ModelConfig::buckets_by_layer
+  Tensor sinks;             ///< (heads): the learned logit of each in its softmax; undefined in most models
+  NormWeights ln2;          ///< before the MLP; undefined, as all below, in a block of attention alone, and where both
+                            ///< read the same norm
+  Tensor gate, gate_bias;   ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
+  Tensor up, up_bias;       ///< likewise: the linear branch of a gated MLP
+  NormWeights mlp_norm;     ///< behind the activation; undefined in most models
+  Tensor down, down_bias;   ///< (d_mlp, d_model), (d_model): row i is what neuron i writes
+  Backend::Xielu xielu;     ///< where the activation is that
   Tensor router, router_bias;          ///< (d_model, expert), (expert): layers with experts only, which have these
   std::vector<ExpertWeights> experts;  ///< in place of gate, up and down; one that takes every token comes last
 };
@@ -70,7 +71,7 @@ struct ModelWeights {
   Tensor position_embedding;  ///< (context, d_model)
   std::vector<BlockWeights> blocks;
   std::vector<BlockWeights> cross;  ///< by layer: cross-attention with its norm (ln1), of encoder-decoders
-  Tensor position_buckets;          ///< (heads, buckets), of PositionKind::buckets
+  Tensor position_buckets;          ///< (heads, buckets), where all layers share them
   NormWeights embedding_norm;       ///< behind the token embedding, or the sum of all; undefined in most models
   NormWeights final_norm;           ///< undefined where the stream itself is normalised
   Tensor unembedding;               ///< (d_model, vocab): the token embedding again when they are tied

@@ -58,7 +58,9 @@ std::vector<std::string> labels(const Trace& trace) {
 }  // namespace
 
 TEST_CASE("the second of two texts is told by its segment, as transformers does") {
-  for (const char* family : {"families/bert", "families/bert-untied", "families/xlm_roberta"}) {
+  for (const char* family : {"families/bert", "families/bert-untied", "families/xlm_roberta", "families/xlm_roberta_xl",
+                             "families/albert", "families/electra", "families/electra-wide", "families/ernie",
+                             "families/nomic_bert", "families/data2vec_text", "families/roberta_prelayernorm"}) {
     CAPTURE(family);
     Backend backend(2);
     const auto model = Model::load(reference(family), backend);
@@ -332,6 +334,87 @@ TEST_CASE("a file of a bare encoder gives maps and streams, and no logits") {
   const TokenPath read = read_token_path(model, *run(loaded, path, ctx), 1);
   CHECK(read.stages.size() > 3);
   CHECK(read.answers.empty());
+}
+
+namespace {
+/// The fixture of this family with a config.json that begins with `keys`, and without the tensors of that prefix.
+std::filesystem::path without(const std::string& family, const std::string& prefix, const std::string& keys) {
+  std::string name = family + prefix;
+  std::ranges::replace(name, '.', '-');
+  const std::filesystem::path from = reference("families") / family, folder = scratch_dir("without-" + name);
+  const SafetensorsFile file = SafetensorsFile::open(from / "model.safetensors");
+  SafetensorsWriter writer;
+  for (const auto& [tensor, entry] : file.tensors())
+    if (!tensor.starts_with(prefix)) writer.add(tensor, file.tensor(tensor));
+  writer.write(folder / "model.safetensors");
+  std::string config = read_file(from / "config.json");
+  config.replace(config.find('{'), 1, "{" + keys);
+  write_file_atomically(folder / "config.json", config);
+  return folder;
+}
+}  // namespace
+
+TEST_CASE("files without a head open as bare encoders, whatever their config.json calls them") {
+  struct Bare {
+    const char *family, *head, *keys;
+  };
+  // Sentence encoders say nothing, or that they tell masked tokens; the discriminator of ELECTRA says what it is.
+  for (const auto& [family, head, keys] :
+       {Bare{"bert", "cls.", ""}, Bare{"bert", "cls.", R"("architectures": ["BertForMaskedLM"],)"},
+        Bare{"mpnet", "lm_head.", R"("architectures": ["MPNetForMaskedLM"],)"},
+        Bare{"xlm_roberta", "lm_head.", R"("architectures": ["XLMRobertaModel"],)"},
+        Bare{"electra", "generator_", R"("architectures": ["ElectraForPreTraining"],)"},
+        Bare{"albert", "predictions.", ""}, Bare{"nomic_bert", "cls.", R"("architectures": ["NomicBertModel"],)"}}) {
+    CAPTURE(family);
+    CAPTURE(keys);
+    const std::filesystem::path folder = without(family, head, keys);
+    Backend backend(2);
+    const LoadedModel bare = load_model(folder, backend), whole = load_model(reference("families") / family, backend);
+    CHECK(bare.model->info().objective == Objective::nothing);
+    CHECK(whole.model->info().objective == Objective::masked_token);
+    RunRequest request;
+    request.ids = {7, 9, 30, 9, 12};
+    request.capture.sites = {SiteKind::resid_post};
+    const auto found = run(bare, request, Ctx{backend}), all = run(whole, request, Ctx{backend});
+    CHECK_FALSE(found->logits.defined());
+    const Site last{SiteKind::resid_post, whole.model->config().dims.layers - 1};
+    CHECK(absolute(found->sites.at(last), all->sites.at(last)) == 0);
+    CHECK(absolute(found->map({1, 2}).to_dense(), all->map({1, 2}).to_dense()) == 0);
+  }
+  // What else is missing is said, as before.
+  Backend backend(1);
+  CHECK_THROWS_WITH_AS(load_model(without("mpnet", "mpnet.encoder.rel", ""), backend),
+                       doctest::Contains("mpnet.encoder.relative_attention_bias.weight"), Error);
+  CHECK_THROWS_WITH_AS(load_model(without("bert", "cls.predictions.bias", ""), backend),
+                       doctest::Contains("cls.predictions.bias"), Error);
+}
+
+TEST_CASE("what these families would compute otherwise is refused by the name of its key") {
+  struct Key {
+    const char *family, *json, *says;
+  };
+  for (const auto& [family, json, says] :
+       {Key{"albert", R"("inner_group_num": 2)", "inner_group_num"},
+        Key{"mpnet", R"("relative_attention_num_buckets": 16)", "32 buckets"},
+        Key{"electra", R"("position_embedding_type": "relative_key")", "position_embedding_type"},
+        Key{"ernie", R"("is_decoder": true)", "is_decoder"}, Key{"bert", R"("use_task_id": true)", "use_task_id"},
+        Key{"nomic_bert-published", R"("prenorm": true)", "prenorm"},
+        Key{"nomic_bert-published", R"("rotary_scaling_factor": 2)", "rotary_scaling_factor"},
+        Key{"nomic_bert-published", R"("activation_function": "gelu")", "activation_function"}}) {
+    CAPTURE(json);
+    std::string config = read_file(reference("families") / family / "config.json");
+    const std::string key(json, std::string(json).find(':') + 1);
+    if (const std::size_t there = config.find(key); there != std::string::npos) {  // a key twice is an error by itself
+      const std::size_t end = config.find('\n', there);
+      const bool comma = config[end - 1] == ',';
+      config.replace(there, end - there, std::string(json) + (comma ? "," : ""));
+    } else {
+      config.replace(config.find('{'), 1, "{" + std::string(json) + ",");
+    }
+    const std::filesystem::path folder = scratch_dir("refused");
+    write_file_atomically(folder / "config.json", config);
+    CHECK_THROWS_WITH_AS(load_config(folder), doctest::Contains(says), Error);
+  }
 }
 
 TEST_CASE("a file whose norms have gamma and beta, as older ones do, is the same model") {

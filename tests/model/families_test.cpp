@@ -184,6 +184,11 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
     CHECK(again.position_offset == own.position_offset);
     CHECK(again.context == own.context);
     CHECK(again.segments == own.segments);
+    CHECK(again.embedding_width == own.embedding_width);
+    CHECK(again.narrow_sum == own.narrow_sum);
+    CHECK(again.layer_groups == own.layer_groups);
+    CHECK(again.tasks == own.tasks);
+    CHECK(again.has_buckets() == own.has_buckets());
     CHECK(again.first_norm == own.first_norm);
     CHECK(again.head_layer == own.head_layer);
     CHECK(again.head_activation == own.head_activation);
@@ -235,8 +240,8 @@ TEST_CASE("the gradient of a logit of every family with respect to embeddings an
     };
     double largest = 0;
     for (Index i = 0; i < n; ++i)
-      for (Index j = 0; j < c.config().dims.d_model; j += 5) {
-        const double expected = slope({SiteKind::embed}, i * c.config().dims.d_model + j);
+      for (Index j = 0; j < g.embedding.dim(1); j += 5) {
+        const double expected = slope({SiteKind::embed}, i * g.embedding.dim(1) + j);
         if (std::isnan(expected)) continue;
         largest = std::max(largest, std::abs(expected));
         CHECK(g.embedding.at(i, j) == doctest::Approx(expected).epsilon(0.02).scale(0.5));

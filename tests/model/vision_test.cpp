@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -41,7 +42,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> all{"vit", "vit-wide", "vit-bare", "deit", "deit-teacher", "clip_vision_model"};
+const std::vector<std::string> all{"vit",
+                                   "vit-wide",
+                                   "vit-bare",
+                                   "deit",
+                                   "deit-teacher",
+                                   "clip_vision_model",
+                                   "dinov2",
+                                   "dinov2-interpolated",
+                                   "siglip_vision_model"};
 const fs::path picture_file = reference("vision") / "picture.png";
 
 struct Seer {
@@ -186,6 +195,55 @@ TEST_CASE("a whole CLIP opens as the half of it that sees") {
   request.model = folder;
   const auto trace = run(loaded, request, Ctx{backend});
   CHECK(absolute(trace->map({1, 2}).to_dense(), s.trace(s.request())->map({1, 2}).to_dense()) == 0);
+}
+
+TEST_CASE("a whole SigLIP opens as the half of it that sees, whose first token is a patch") {
+  Seer s("siglip_vision_model");
+  const fs::path folder = scratch_dir("siglip");
+  fs::copy_file(s.folder / "model.safetensors", folder / "model.safetensors");
+  fs::copy_file(s.folder / "preprocessor_config.json", folder / "preprocessor_config.json");
+  write_file_atomically(folder / "config.json",
+                        "{\"model_type\": \"siglip\", \"vision_config\": " + read_file(s.folder / "config.json") + "}");
+  Backend backend(2);
+  const LoadedModel loaded = load_model(folder, backend);
+  CHECK(loaded.model->config().family == "siglip");
+  RunRequest request = s.request();
+  request.model = folder;
+  const auto trace = run(loaded, request, Ctx{backend});
+  CHECK(trace->tokens.front().label == "r0c0");
+  CHECK(trace->tokens.size() == 9);
+  CHECK(absolute(trace->map({1, 2}).to_dense(), s.trace(s.request())->map({1, 2}).to_dense()) == 0);
+}
+
+TEST_CASE("positions of a grid of patches are read for another by bicubic interpolation") {
+  VisionConfig v;
+  v.patch = 4, v.stored_side = 2, v.height = 8, v.width = 16;  // 2 × 2 patches for 2 × 4
+  Tensor stored = Tensor::zeros({5, 1});
+  for (Index i = 0; i < 5; ++i)
+    stored.ref(i, 0) = std::array{9.0f, 1.0f, 2.0f, 5.0f, 8.0f}.at(static_cast<std::size_t>(i));
+  const Tensor found = interpolated_positions(stored, v);
+  REQUIRE(found.dim(0) == 9);
+  CHECK(found.at(0, 0) == 9);
+  // Columns stand at −0.25, 0.25, 0.75 and 1.25 of the two. With a = −0.75 the weights of four neighbours at t = 0.75
+  // are −0.0351562, 0.2617188, 0.8789062 and −0.1054688; those outside are the edge again, so that −0.25 gives
+  // 1.1054688 and −0.1054688, and 0.25 gives 0.7734375 and 0.2265625.
+  for (Index row = 0; row < 2; ++row) {
+    const double a = row == 0 ? 1 : 5, b = row == 0 ? 2 : 8;
+    const double expected[] = {1.1054688 * a - 0.1054688 * b, 0.7734375 * a + 0.2265625 * b,
+                               0.2265625 * a + 0.7734375 * b, -0.1054688 * a + 1.1054688 * b};
+    for (Index column = 0; column < 4; ++column)
+      CHECK(static_cast<double>(found.at(1 + 4 * row + column, 0)) == doctest::Approx(expected[column]).epsilon(1e-6));
+  }
+  // Files of other models keep their size; of this one the size must be whole patches.
+  Seer s("dinov2-interpolated");
+  CHECK(s.config().vision->stored_side == 5);
+  CHECK(s.config().context == 13);
+  const fs::path folder = scratch_dir("dinov2-size");
+  fs::copy_file(s.folder / "config.json", folder / "config.json");
+  write_file_atomically(folder / "preprocessor_config.json", R"({"crop_size": {"height": 12, "width": 14}})");
+  CHECK_THROWS_WITH_AS(load_config(folder), doctest::Contains("multiples of patch_size = 4"), Error);
+  fs::remove(folder / "preprocessor_config.json");
+  CHECK(load_config(folder).context == 26);
 }
 
 TEST_CASE("tokens are CLS and patches by row and column, classes have names, the answer stands at CLS") {

@@ -44,6 +44,20 @@ MODELS = {
         scale_embedding=True, activation_function="swish", decoder_start_token_id=42, pad_token_id=42, eos_token_id=2)),
     "marian-apart": ("MarianConfig", "MarianMTModel", bart | dict(
         share_encoder_decoder_embeddings=False, decoder_vocab_size=39, decoder_start_token_id=38, pad_token_id=38)),
+    "umt5": ("UMT5Config", "UMT5ForConditionalGeneration", t5),
+    "umt5-untied": ("UMT5Config", "UMT5ForConditionalGeneration", t5 | dict(
+        feed_forward_proj="gated-silu", tie_word_embeddings=False, num_layers=3, num_decoder_layers=2)),
+    "mbart": ("MBartConfig", "MBartForConditionalGeneration", bart | dict(scale_embedding=True, decoder_start_token_id=41)),
+    "pegasus": ("PegasusConfig", "PegasusForConditionalGeneration", bart | dict(
+        scale_embedding=True, activation_function="relu", pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)),
+    "blenderbot": ("BlenderbotConfig", "BlenderbotForConditionalGeneration", bart | dict(
+        encoder_layers=1, decoder_layers=3, decoder_start_token_id=1, pad_token_id=0)),
+    "blenderbot-small": ("BlenderbotSmallConfig", "BlenderbotSmallForConditionalGeneration", bart | dict(
+        scale_embedding=True, activation_function="gelu_new", decoder_start_token_id=1, pad_token_id=0)),
+    "m2m_100": ("M2M100Config", "M2M100ForConditionalGeneration", bart | dict(scale_embedding=True, activation_function="relu")),
+    # An odd width has a 0 at the end of its sinusoids, and positions begin behind another padding.
+    "m2m_100-odd": ("M2M100Config", "M2M100ForConditionalGeneration", bart | dict(
+        d_model=15, encoder_attention_heads=5, pad_token_id=4, scale_embedding=False)),
 }
 
 
@@ -101,7 +115,7 @@ def make(name):
     model = getattr(transformers, model_class)(config).eval().to(torch.float64)
     if untied:  # newer versions of the library tie what they were not given
         model.lm_head.weight = torch.nn.Parameter(torch.zeros_like(model.lm_head.weight))
-    tables = {n: p.clone() for n, p in model.named_parameters() if name.startswith("marian") and "embed_positions" in n}
+    tables = {n: p.clone() for n, p in model.named_parameters() if name.startswith(("marian", "pegasus")) and "embed_positions" in n}
     drawn(model, seed=sum(map(ord, name)), gain_around=0.7)
     with torch.no_grad():
         for n, p in model.named_parameters():

@@ -348,6 +348,22 @@ FAMILIES = {
         normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents(), normalizers.Strip()]),
         pre.Sequence([pre.Whitespace(), pre.CharDelimiterSplit("_"), pre.Digits()]),
     ),
+    # Codes of languages in the text: the first stands in front of every one.
+    "mbart50": lambda: unigram(
+        precompiled(),
+        metaspace(),
+        template(["en_XX"], ["</s>"]),
+        [special("<mask>", lstrip=True)],
+        ["<s>", "<pad>", "</s>", "<unk>", "en_XX", "de_DE", "zh_CN"],
+    ),
+    "nllb": lambda: piece_bpe(
+        precompiled(),
+        metaspace(),
+        decoders.Metaspace(prepend_scheme="always"),
+        template(["eng_Latn"], ["</s>"]),
+        [special("eng_Latn"), special("deu_Latn"), special("<mask>", lstrip=True)],
+        ["<s>", "<pad>", "</s>", "<unk>", "eng_Latn"],
+    ),
 }
 
 NASTY = [

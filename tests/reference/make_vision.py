@@ -25,6 +25,7 @@ HERE = pathlib.Path(__file__).parent / "vision"
 FILTERS = {2: Image.Resampling.BILINEAR, 3: Image.Resampling.BICUBIC, 0: Image.Resampling.NEAREST}
 
 usual = dict(hidden_size=18, num_hidden_layers=2, num_attention_heads=3, intermediate_size=22, patch_size=4, image_size=12)
+scaled = {key: value for key, value in usual.items() if key != "intermediate_size"}
 plain = dict(do_resize=True, size=dict(height=12, width=12), resample=2, do_rescale=True, rescale_factor=1 / 255,
              do_normalize=True, image_mean=[0.5, 0.5, 0.5], image_std=[0.5, 0.5, 0.5])
 names = lambda *all: dict(id2label={i: name for i, name in enumerate(all)}, label2id={name: i for i, name in enumerate(all)})
@@ -42,6 +43,13 @@ MODELS = {
                      plain | dict(resample=0)),
     "clip_vision_model": ("CLIPVisionConfig", "CLIPVisionModel", usual, plain | dict(
         size=dict(shortest_edge=12), do_center_crop=True, crop_size=dict(height=12, width=12), resample=3)),
+    "dinov2": ("Dinov2Config", "Dinov2Model", scaled | dict(mlp_ratio=2), plain | dict(
+        size=dict(shortest_edge=14), do_center_crop=True, crop_size=dict(height=12, width=12), resample=3)),
+    # Positions of 5 × 5 patches, read for 3 × 4.
+    "dinov2-interpolated": ("Dinov2Config", "Dinov2Model", scaled | dict(
+        image_size=20, mlp_ratio=3, use_swiglu_ffn=True, qkv_bias=False, use_mask_token=False), plain | dict(
+        size=dict(shortest_edge=16), do_center_crop=True, crop_size=dict(height=12, width=16), resample=3)),
+    "siglip_vision_model": ("SiglipVisionConfig", "SiglipVisionModel", usual, plain | dict(resample=3)),
 }
 
 
@@ -83,8 +91,12 @@ def make(name):
     drawn(model, seed=sum(map(ord, name)), gain_around=0.7)
     image = prepared(picture(), how)
     pixels = (image.astype(np.float64) * how["rescale_factor"] - np.array(how["image_mean"])) / np.array(how["image_std"])
+    softmax = torch.nn.functional.softmax
+    torch.nn.functional.softmax = lambda x, dim, dtype=None: softmax(x, dim=dim)  # SigLIP's would be of float32
     with torch.no_grad():
         out = model(torch.tensor(pixels).permute(2, 0, 1)[None], output_attentions=True, output_hidden_states=True)
+
+    torch.nn.functional.softmax = softmax
 
     folder = HERE / name
     folder.mkdir(parents=True, exist_ok=True)

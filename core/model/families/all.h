@@ -43,12 +43,30 @@
   X(roberta)                  \
   X(xlm_roberta)              \
   X(modernbert)               \
+  X(camembert)                \
+  X(xlm_roberta_xl)           \
+  X(roberta_prelayernorm)     \
+  X(data2vec_text)            \
+  X(electra)                  \
+  X(albert)                   \
+  X(mpnet)                    \
+  X(ernie)                    \
+  X(nomic_bert)               \
   X(t5)                       \
   X(mt5)                      \
+  X(umt5)                     \
   X(bart)                     \
+  X(mbart)                    \
+  X(pegasus)                  \
+  X(blenderbot)               \
+  X(blenderbot_small)         \
+  X(m2m_100)                  \
   X(marian)                   \
   X(vit)                      \
   X(deit)                     \
   X(clip_vision_model)        \
   X(clip)                     \
+  X(dinov2)                   \
+  X(siglip_vision_model)      \
+  X(siglip)                   \
   X(transformer_lens)

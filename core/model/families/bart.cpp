@@ -11,7 +11,7 @@
 namespace headscope {
 
 namespace {
-void stack_keys(ConfigMap& keys, ModelConfig& c, const std::string& side) {
+void bart_stack_keys(ConfigMap& keys, ModelConfig& c, const std::string& side, NormPlace place) {
   keys.extents(c, {.layers = side + "layers",
                    .heads = side + "attention_heads",
                    .kv_heads = "",
@@ -19,7 +19,7 @@ void stack_keys(ConfigMap& keys, ModelConfig& c, const std::string& side) {
                    .d_head = "",
                    .mlp = side + "ffn_dim"});
   keys.norm(c, NormKind::layer_norm, "", 1e-5);
-  c.norm_place = NormPlace::after_sum;
+  c.norm_place = place;
   c.position = PositionKind::learned;
   keys.activation("activation_function", c.activation, "gelu");
   bool scaled = c.embedding_scale != 1;
@@ -28,12 +28,17 @@ void stack_keys(ConfigMap& keys, ModelConfig& c, const std::string& side) {
 }
 }  // namespace
 
-void bart_like(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder) {
-  stack_keys(keys, decoder, "decoder_");
-  stack_keys(keys, encoder, "encoder_");
+void bart_like(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder, NormPlace place) {
+  bart_stack_keys(keys, decoder, "decoder_", place);
+  bart_stack_keys(keys, encoder, "encoder_", place);
   decoder.bias.unembedding = true;
-  keys.only("normalize_before", false, "norms before attention and MLP (mBART) are not read in this family");
-  keys.only("add_final_layer_norm", false, "a norm behind the last block is not read in this family");
+  const bool before = place == NormPlace::before;
+  keys.only("normalize_before", before,
+            before ? "norms behind every sum (BART) are not read in this family"
+                   : "norms before attention and MLP (mBART) are not read in this family");
+  keys.only("add_final_layer_norm", before,
+            before ? "blocks without a norm behind the last are not read in this family"
+                   : "a norm behind the last block is not read in this family");
   keys.ends(decoder, true);
   encoder.bos = decoder.bos, encoder.eos = decoder.eos;
 }
@@ -54,6 +59,7 @@ WeightNames bart_names(const ModelConfig& stack) {
   names.cross_k = "encoder_attn.k_proj";
   names.cross_v = "encoder_attn.v_proj";
   names.cross_o = "encoder_attn.out_proj";
+  names.final_norm = "layer_norm";  // of those with norms before
   names.up = "fc1";
   names.down = "fc2";
   names.unembedding_bias = "final_logits_bias";

@@ -9,8 +9,8 @@
 
 namespace headscope {
 
-void bert_like(ConfigMap& keys, ModelConfig& c, const std::string& activation_key) {
-  keys.activation(activation_key, c.activation, "gelu");
+void bert_like(ConfigMap& keys, ModelConfig& c, const std::string& activation_key, const std::string& activation) {
+  keys.activation(activation_key, c.activation, activation);
   if (!keys.reading()) return;
   c.causal = false;
   c.norm_place = NormPlace::after_sum;
@@ -22,10 +22,10 @@ void bert_like(ConfigMap& keys, ModelConfig& c, const std::string& activation_ke
   keys.predicts(c);
 }
 
-void bert_keys(ConfigMap& keys, ModelConfig& c) {
+void bert_keys(ConfigMap& keys, ModelConfig& c, const std::string& activation) {
   keys.extents(c, {.kv_heads = "", .d_head = ""});
   keys.norm(c, NormKind::layer_norm, "layer_norm_eps", 1e-12);
-  bert_like(keys, c, "hidden_act");
+  bert_like(keys, c, "hidden_act", activation);
   keys.integer("type_vocab_size", c.segments, 1, 1 << 16, 2);
   keys.only("is_decoder", false, "a BERT that writes is not read");
   keys.only("add_cross_attention", false, "attention to a second text is not read in this family");
@@ -61,9 +61,10 @@ WeightNames bert_names(const std::string& model) {
 
 Family bert_family();  // declared with all others in family.cpp
 Family bert_family() {
-  return usual_family("bert", "BertForMaskedLM",
-                      to_say("an encoder: learned positions and segments, norms of every sum"), &bert_keys,
-                      [](const ModelConfig&) { return bert_names("bert."); });
+  return usual_family(
+      "bert", "BertForMaskedLM", to_say("an encoder: learned positions and segments, norms of every sum"),
+      [](ConfigMap& keys, ModelConfig& c) { bert_keys(keys, c); },
+      [](const ModelConfig&) { return bert_names("bert."); });
 }
 
 }  // namespace headscope

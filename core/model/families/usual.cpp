@@ -32,7 +32,8 @@ WeightNames gpt2_names() {
 Family usual_family(std::string model_type, std::string architecture, std::string summary,
                     void (*map)(ConfigMap& keys, ModelConfig& config),
                     WeightNames (*names)(const ModelConfig& config)) {
-  return {model_type, std::move(summary),
+  return {model_type,
+          std::move(summary),
           [map](const ConfigReader& json) {
             ModelConfig config;
             ConfigMap keys(json);
@@ -51,7 +52,8 @@ Family usual_family(std::string model_type, std::string architecture, std::strin
             ModelConfig copy = config;
             map(keys, copy);
             return json.text();
-          }};
+          },
+          [names](const ModelConfig& config) { return names(config).head + ".weight"; }};
 }
 
 }  // namespace headscope

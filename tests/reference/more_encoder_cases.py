@@ -1,0 +1,72 @@
+"""Of make_families.py: encoders that were made after those of encoder_cases.py, and the names that their files have."""
+
+import numpy as np
+from encoder_cases import encoder
+
+ends = dict(pad_token_id=1, bos_token_id=0, eos_token_id=2)
+
+# name → (config class, settings)
+MORE_ENCODERS = {
+    "camembert": ("CamembertConfig", encoder | ends | dict(type_vocab_size=1)),
+    "data2vec_text": ("Data2VecTextConfig", encoder | ends | dict(pad_token_id=2, type_vocab_size=2, hidden_act="relu")),
+    "roberta_prelayernorm": ("RobertaPreLayerNormConfig", encoder | ends | dict(type_vocab_size=2, hidden_act="gelu_new")),
+    "xlm_roberta_xl": ("XLMRobertaXLConfig", encoder | ends | dict(
+        num_hidden_layers=3, type_vocab_size=2, layer_norm_eps=0.01, hidden_act="silu")),
+    # Embeddings narrower than the stream, wider, and as wide; the head has GELU, whatever the blocks have.
+    "electra": ("ElectraConfig", encoder | dict(embedding_size=10, type_vocab_size=3, hidden_act="silu")),
+    "electra-wide": ("ElectraConfig", encoder | dict(embedding_size=26, hidden_act="relu", tie_word_embeddings=False)),
+    "electra-same": ("ElectraConfig", encoder | dict(embedding_size=18, hidden_act="gelu_new", layer_norm_eps=0.01)),
+    # Three layers of two blocks: the first two are one. (Of many that are one, tokens end up alike.)
+    "albert": ("AlbertConfig", encoder | dict(
+        embedding_size=7, num_hidden_layers=3, num_hidden_groups=2, type_vocab_size=3, bos_token_id=2, eos_token_id=3)),
+    "albert-one": ("AlbertConfig", encoder | dict(
+        embedding_size=18, num_hidden_layers=3, hidden_act="relu", layer_norm_eps=0.01, tie_word_embeddings=False,
+        bos_token_id=2, eos_token_id=3)),
+    "mpnet": ("MPNetConfig", encoder | ends | dict(num_hidden_layers=3, hidden_act="gelu_new")),
+    "ernie": ("ErnieConfig", encoder | dict(use_task_id=True, task_type_vocab_size=4, type_vocab_size=3, hidden_act="relu")),
+    "nomic_bert": ("NomicBertConfig", encoder | dict(
+        hidden_size=24, type_vocab_size=2, hidden_act="silu", layer_norm_eps=0.001,
+        rope_parameters=dict(rope_type="default", rope_theta=50.0))),
+    # As its makers' own code writes config.json (below).
+    "nomic_bert-published": ("NomicBertConfig", encoder | dict(
+        hidden_size=24, type_vocab_size=2, hidden_act="silu", layer_norm_eps=0.001, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=70.0))),
+}
+
+NOMIC = {".layers.": ".encoder.layers.", "embeddings.LayerNorm": "emb_ln", "self_attn.o_proj": "attn.out_proj",
+         "up_proj": "fc11", "gate_proj": "fc12", "down_proj": "fc2", "post_attention_layernorm": "norm1",
+         "post_mlp_layernorm": "norm2"}
+
+
+def as_published(name, weights):
+    """The tensors under the names that files of this family have, where the library of today has others."""
+    if name == "camembert":  # the library lists what is tied under the other of its names
+        return {key.replace("lm_head.decoder", "roberta.embeddings.word_embeddings"): value for key, value in weights.items()}
+    if not name.startswith("nomic_bert"):
+        return weights
+    out = {}
+    for key, value in weights.items():
+        for today, then in NOMIC.items():
+            key = key.replace(today, then)
+        if ".self_attn." not in key:
+            out[key] = value
+    for key in weights:
+        if key.endswith("self_attn.q_proj.weight"):
+            at = key.removesuffix("q_proj.weight")
+            own = at.replace(".layers.", ".encoder.layers.").replace("self_attn.", "attn.Wqkv.weight")
+            out[own] = np.concatenate([weights[f"{at}{part}_proj.weight"] for part in "qkv"])
+    return out
+
+
+def as_configured(name, config):
+    """config.json as the makers of the family write it, where that is another than the library's."""
+    if name != "nomic_bert-published":
+        return config
+    own = dict(n_embd="hidden_size", n_head="num_attention_heads", n_layer="num_hidden_layers", n_inner="intermediate_size",
+               n_positions="max_position_embeddings", layer_norm_epsilon="layer_norm_eps", vocab_size="vocab_size",
+               type_vocab_size="type_vocab_size", model_type="model_type", tie_word_embeddings="tie_word_embeddings")
+    return {theirs: config[ours] for theirs, ours in own.items()} | dict(
+        activation_function="swiglu", causal=False, prenorm=False, parallel_block=False, use_rms_norm=False,
+        qkv_proj_bias=False, mlp_fc1_bias=False, mlp_fc2_bias=False, rotary_emb_base=70, rotary_emb_fraction=1.0,
+        rotary_emb_interleaved=False, rotary_emb_scale_base=None, rotary_scaling_factor=None, scale_attn_weights=True,
+        scale_attn_by_inverse_layer_idx=False)
