@@ -1,0 +1,172 @@
+"""Of make_families.py: the decoders. Settings are unusual on purpose (its own words say why)."""
+
+usual = dict(vocab_size=43, num_hidden_layers=2, max_position_embeddings=40, bos_token_id=1, eos_token_id=2)
+llama_like = usual | dict(hidden_size=18, num_attention_heads=3, num_key_value_heads=1, intermediate_size=22)
+rope = lambda base=100.0, **more: dict(rope_parameters=dict(rope_type="default", rope_theta=base) | more)
+# No sparse layer, whatever the experts: those are first_k_dense_replace and after.
+latent = usual | dict(hidden_size=18, num_attention_heads=3, num_key_value_heads=3, intermediate_size=22, q_lora_rank=7,
+                      kv_lora_rank=5, qk_nope_head_dim=6, qk_rope_head_dim=8, v_head_dim=4)
+
+states = dict(vocab_size=43, num_hidden_layers=2, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+
+# name → (config class, settings)
+DECODERS = {
+    "qwen2": ("Qwen2Config", llama_like | rope() | dict(
+        num_hidden_layers=3, use_sliding_window=True, sliding_window=5, max_window_layers=1, tie_word_embeddings=True)),
+    "qwen2-r1": ("Qwen2Config", llama_like | rope() | dict(num_key_value_heads=3, tie_word_embeddings=False)),
+    "qwen3": ("Qwen3Config", llama_like | rope() | dict(head_dim=8, num_attention_heads=6, num_key_value_heads=2)),
+    "mistral": ("MistralConfig", llama_like | rope() | dict(head_dim=8, sliding_window=4)),
+    "gpt_neox": ("GPTNeoXConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, intermediate_size=20, attention_bias=True,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.75))),
+    "gpt_neox-serial": ("GPTNeoXConfig", usual | dict(
+        hidden_size=20, num_attention_heads=5, intermediate_size=20, attention_bias=False, use_parallel_residual=False,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=1.0))),
+    "gpt_neo": ("GPTNeoConfig", dict(
+        vocab_size=43, num_layers=3, num_heads=3, hidden_size=18, intermediate_size=20, max_position_embeddings=40,
+        window_size=5,
+        attention_types=[[["global", "local"], 1], [["local"], 1]], bos_token_id=1, eos_token_id=2)),
+    "gemma": ("GemmaConfig", llama_like | rope() | dict(head_dim=8)),
+    "gemma2": ("Gemma2Config", llama_like | rope() | dict(
+        num_hidden_layers=3, head_dim=8, query_pre_attn_scalar=5, sliding_window=4, attn_logit_softcapping=1.5,
+        final_logit_softcapping=2.0)),
+    "gemma3_text": ("Gemma3TextConfig", llama_like | dict(
+        num_hidden_layers=3, head_dim=8, query_pre_attn_scalar=11, sliding_window=4,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters=dict(full_attention=dict(rope_type="linear", factor=3.0, rope_theta=1000.0),
+                             sliding_attention=dict(rope_type="default", rope_theta=50.0)))),
+    "phi": ("PhiConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, num_key_value_heads=1, intermediate_size=20, qk_layernorm=True,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
+    "phi3": ("Phi3Config", llama_like | rope() | dict(sliding_window=6, pad_token_id=0)),
+    "olmo": ("OlmoConfig", llama_like | rope() | dict(clip_qkv=0.6, attention_bias=True)),
+    "olmo2": ("Olmo2Config", llama_like | rope() | dict(num_attention_heads=6, hidden_size=24, num_key_value_heads=2)),
+    "olmo3": ("Olmo3Config", llama_like | rope() | dict(
+        sliding_window=4, layer_types=["sliding_attention", "full_attention"])),
+    "smollm3": ("SmolLM3Config", llama_like | rope() | dict(
+        num_hidden_layers=3, no_rope_layers=[1, 0, 1], pad_token_id=0, attention_bias=True)),
+    "stablelm": ("StableLmConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, num_key_value_heads=1, intermediate_size=20, use_qkv_bias=True,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.75))),
+    "stablelm-parallel": ("StableLmConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, num_key_value_heads=3, intermediate_size=20, use_parallel_residual=True,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
+    # Gains of every head, stored apart.
+    "stablelm-heads": ("StableLmConfig", usual | dict(
+        hidden_size=32, num_attention_heads=4, num_key_value_heads=2, intermediate_size=20, qk_layernorm=True,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
+    "opt": ("OPTConfig", dict(
+        vocab_size=43, hidden_size=18, num_hidden_layers=2, num_attention_heads=3, ffn_dim=22,
+        max_position_embeddings=40, word_embed_proj_dim=18, bos_token_id=1, eos_token_id=2)),
+    "opt-350m": ("OPTConfig", dict(
+        vocab_size=43, hidden_size=18, num_hidden_layers=2, num_attention_heads=3, ffn_dim=22, do_layer_norm_before=False,
+        max_position_embeddings=40, word_embed_proj_dim=11, bos_token_id=1, eos_token_id=2)),
+    "bloom": ("BloomConfig", dict(vocab_size=43, hidden_size=18, n_layer=2, n_head=3, bos_token_id=1, eos_token_id=2)),
+    "falcon": ("FalconConfig", usual | rope() | dict(hidden_size=18, num_attention_heads=3, bias=False)),
+    "falcon-new": ("FalconConfig", usual | rope() | dict(
+        hidden_size=24, num_attention_heads=6, num_kv_heads=2, new_decoder_architecture=True, bias=True)),
+    "falcon-serial": ("FalconConfig", usual | rope() | dict(
+        hidden_size=18, num_attention_heads=3, multi_query=False, parallel_attn=False, bias=True)),
+    # Slopes that bfloat16 has not, times positions: the rounding counts.
+    "falcon-alibi": ("FalconConfig", usual | dict(
+        hidden_size=18, num_attention_heads=9, multi_query=False, parallel_attn=False, bias=True, alibi=True)),
+    "gptj": ("GPTJConfig", dict(
+        vocab_size=43, n_positions=40, n_embd=18, n_layer=2, n_inner=20, n_head=3, rotary_dim=4, bos_token_id=1, eos_token_id=2)),
+    "codegen": ("CodeGenConfig", dict(
+        vocab_size=43, n_positions=40, n_ctx=40, n_embd=24, n_layer=2, n_inner=20, n_head=4, rotary_dim=4, bos_token_id=1,
+        eos_token_id=2)),
+    "mpt": ("MptConfig", dict(
+        vocab_size=43, d_model=18, n_heads=6, n_layers=2, max_seq_len=40,
+        attn_config=dict(alibi=True, clip_qkv=0.8, softmax_scale=0.6), bos_token_id=1,
+        eos_token_id=2)),
+    "cohere": ("CohereConfig", llama_like | rope() | dict(logit_scale=0.3, use_qk_norm=True, pad_token_id=0)),
+    "granite": ("GraniteConfig", llama_like | rope() | dict(
+        embedding_multiplier=3.0, logits_scaling=0.7, residual_multiplier=0.4, attention_multiplier=0.3,
+        attention_bias=True, mlp_bias=True)),
+    "gpt_bigcode": ("GPTBigCodeConfig", dict(
+        vocab_size=43, n_positions=40, n_embd=18, n_layer=2, n_inner=20, n_head=3, bos_token_id=1, eos_token_id=2)),
+    "gpt_bigcode-heads": ("GPTBigCodeConfig", dict(
+        vocab_size=43, n_positions=40, n_embd=18, n_layer=2, n_inner=20, n_head=3, multi_query=False, bos_token_id=1,
+        eos_token_id=2)),
+    "apertus": ("ApertusConfig", llama_like | dict(hidden_size=24, pad_token_id=0, rope_parameters=dict(
+        rope_type="llama3", rope_theta=100.0, factor=4.0, original_max_position_embeddings=16, low_freq_factor=1.0,
+        high_freq_factor=3.0))),
+    "apertus-silu": ("ApertusConfig", llama_like | rope() | dict(
+        num_key_value_heads=3, pad_token_id=0, attention_bias=True, hidden_act="silu", tie_word_embeddings=True)),
+    "deepseek_v2": ("DeepseekV2Config", latent | rope() | dict(first_k_dense_replace=2, mlp_bias=True)),
+    "deepseek_v2-lite": ("DeepseekV2Config", latent | dict(
+        q_lora_rank=None, first_k_dense_replace=9, rope_parameters=dict(
+            rope_type="yarn", rope_theta=100.0, factor=5.0, original_max_position_embeddings=8, beta_fast=1.5,
+            beta_slow=0.1, mscale=0.9, mscale_all_dim=0.5))),
+    "deepseek_v3": ("DeepseekV3Config", latent | dict(
+        attention_bias=True, rms_norm_eps=0.02, first_k_dense_replace=2, rope_parameters=dict(
+            rope_type="yarn", rope_theta=80.0, factor=4.0, original_max_position_embeddings=10, beta_fast=2.0,
+            beta_slow=0.25, mscale=1.0, mscale_all_dim=0.8))),
+    "deepseek_v3-halves": ("DeepseekV3Config", latent | dict(
+        q_lora_rank=None, v_head_dim=9, rope_interleave=False, first_k_dense_replace=2, tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="yarn", rope_theta=50.0, factor=3.0, original_max_position_embeddings=9,
+                             truncate=False, attention_factor=1.3))),
+    "deepseek_v2-moe": ("DeepseekV2Config", latent | rope() | dict(
+        num_hidden_layers=3, first_k_dense_replace=1, mlp_bias=True, attention_bias=True, moe_intermediate_size=5,
+        n_routed_experts=9, n_shared_experts=3, num_experts_per_tok=3, topk_method="group_limited_greedy", n_group=3,
+        topk_group=2, routed_scaling_factor=1.7)),
+    "deepseek_v2-greedy": ("DeepseekV2Config", latent | rope() | dict(
+        first_k_dense_replace=0, q_lora_rank=None, moe_intermediate_size=6, n_routed_experts=4, n_shared_experts=1,
+        num_experts_per_tok=2, n_group=1, topk_group=1)),
+    "deepseek_v3-moe": ("DeepseekV3Config", latent | rope() | dict(
+        num_hidden_layers=3, first_k_dense_replace=1, moe_intermediate_size=5, n_routed_experts=12, n_shared_experts=2,
+        num_experts_per_tok=3, n_group=4, topk_group=2, norm_topk_prob=True, routed_scaling_factor=1.6)),
+    "deepseek_v3-whole": ("DeepseekV3Config", latent | rope() | dict(
+        first_k_dense_replace=1, moe_intermediate_size=7, n_routed_experts=5, n_shared_experts=1, num_experts_per_tok=2,
+        n_group=1, topk_group=1, norm_topk_prob=False, routed_scaling_factor=0.8)),
+    "llama-yarn": ("LlamaConfig", llama_like | dict(head_dim=8, rope_parameters=dict(
+        rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=30, beta_fast=2.0, beta_slow=0.3,
+        truncate=False))),
+    "llama-dynamic": ("LlamaConfig", llama_like | dict(rope_parameters=dict(rope_type="dynamic", rope_theta=100.0, factor=3.0))),
+    "qwen2-yarn": ("Qwen2Config", llama_like | dict(num_key_value_heads=3, use_sliding_window=False, rope_parameters=dict(
+        rope_type="yarn", rope_theta=200.0, factor=4.0, original_max_position_embeddings=10))),
+    # The greedy continuation reaches the 16th token, from which on the other list holds.
+    "phi3-longrope": ("Phi3Config", llama_like | dict(
+        hidden_size=24, pad_token_id=0, original_max_position_embeddings=15, rope_parameters=dict(
+            rope_type="longrope", rope_theta=100.0, original_max_position_embeddings=15, short_factor=[1.0, 1.125, 1.25, 1.75],
+            long_factor=[1.5, 2.5, 4.0, 6.5]))),
+    # As Phi 4 mini: a part of each head turns; a text that is long from the start.
+    "phi3-long": ("Phi3Config", usual | dict(
+        hidden_size=24, num_attention_heads=3, num_key_value_heads=1, intermediate_size=22, pad_token_id=0,
+        original_max_position_embeddings=5, tie_word_embeddings=True, rope_parameters=dict(
+            rope_type="longrope", rope_theta=100.0, partial_rotary_factor=0.75, original_max_position_embeddings=5,
+            short_factor=[1.0, 1.125, 1.25], long_factor=[1.25, 3.0, 7.0]))),
+    "starcoder2": ("Starcoder2Config", llama_like | rope() | dict(sliding_window=5, tie_word_embeddings=True)),
+    "mixtral": ("MixtralConfig", llama_like | rope() | dict(
+        head_dim=8, num_local_experts=5, num_experts_per_tok=2, sliding_window=6)),
+    "qwen3_moe": ("Qwen3MoeConfig", llama_like | rope() | dict(
+        num_hidden_layers=4, head_dim=8, num_attention_heads=6, num_key_value_heads=2, moe_intermediate_size=10,
+        num_experts=7, num_experts_per_tok=3, norm_topk_prob=True, mlp_only_layers=[2], attention_bias=True)),
+    "qwen3_moe-step": ("Qwen3MoeConfig", llama_like | rope() | dict(
+        num_hidden_layers=3, moe_intermediate_size=10, num_experts=4, num_experts_per_tok=1, decoder_sparse_step=2,
+        tie_word_embeddings=True)),
+    "olmoe": ("OlmoeConfig", llama_like | rope() | dict(
+        num_experts=6, num_experts_per_tok=2, norm_topk_prob=False, clip_qkv=0.9, pad_token_id=0)),
+    "olmoe-norm": ("OlmoeConfig", llama_like | rope() | dict(
+        num_experts=6, num_experts_per_tok=4, norm_topk_prob=True, num_key_value_heads=3, pad_token_id=0)),
+    "gpt_oss": ("GptOssConfig", llama_like | rope() | dict(
+        num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=2, num_local_experts=5,
+        num_experts_per_tok=2, sliding_window=4, swiglu_limit=0.8, swiglu_alpha=1.3)),
+    "gpt_oss-bare": ("GptOssConfig", llama_like | rope() | dict(
+        head_dim=6, num_local_experts=4, num_experts_per_tok=3, sliding_window=6, attention_bias=False,
+        layer_types=["full_attention", "sliding_attention"])),
+    "gpt_oss-mxfp4": ("GptOssConfig", usual | rope() | dict(
+        hidden_size=32, num_attention_heads=3, num_key_value_heads=1, intermediate_size=32, head_dim=6,
+        num_local_experts=3, num_experts_per_tok=2, sliding_window=5)),
+    # State spaces: channels (36 of them in 6 groups, 42 in 7), and heads.
+    "mamba": ("MambaConfig", states | dict(
+        hidden_size=18, state_size=5, conv_kernel=3, time_step_rank=4, use_bias=True, tie_word_embeddings=False)),
+    "mamba-bare": ("MambaConfig", states | dict(
+        num_hidden_layers=3, hidden_size=14, expand=3, state_size=4, use_conv_bias=False, hidden_act="gelu")),
+    "mamba2": ("Mamba2Config", states | dict(
+        hidden_size=18, num_heads=6, head_dim=6, n_groups=2, state_size=5, conv_kernel=3, use_bias=True, chunk_size=4,
+        time_step_limit=(0.3, 1.1))),
+    "mamba2-one": ("Mamba2Config", states | dict(
+        hidden_size=15, expand=1, num_heads=5, head_dim=3, n_groups=1, state_size=7, use_conv_bias=False,
+        tie_word_embeddings=True)),
+}
