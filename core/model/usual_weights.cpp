@@ -58,13 +58,6 @@ Qkv ranges_of(FusedQkv how, const ModelDims& d) {
   return out;
 }
 
-Tensor scaled(const Tensor& x, double factor) {
-  if (!x.defined() || factor == 1) return x;
-  Tensor out = x.copy();
-  for (float& v : out.mutable_values()) v = static_cast<float>(factor * static_cast<double>(v));
-  return out;
-}
-
 /// The first of the names of an embedding that is there.
 std::string embedding_of(const WeightSource& source, const WeightNames& names) {
   for (const std::string& name : names.embeddings)
@@ -258,7 +251,7 @@ class UsualReader {
       mlp(at, raw);
     }
     for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})
-      *written = scaled(*written, c_.residual_scale);
+      *written = scaled_by(*written, c_.residual_scale);
     for (const std::string& name : n_.ignored) reader_.ignore(at + name);
   }
 
