@@ -57,6 +57,17 @@
   X(qwen2_moe)                \
   X(dots1)                    \
   X(glm4_moe)                 \
+  X(gemma3)                   \
+  X(qwen2_vl)                 \
+  X(qwen2_5_vl)               \
+  X(qwen3_vl)                 \
+  X(mistral3)                 \
+  X(llava)                    \
+  X(llava_next)               \
+  X(llava_onevision)          \
+  X(internvl)                 \
+  X(idefics3)                 \
+  X(smolvlm)                  \
   X(mamba)                    \
   X(mamba2)                   \
   X(bert)                     \
