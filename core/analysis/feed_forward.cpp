@@ -76,7 +76,7 @@ std::vector<std::vector<NextToken>> raised(const Model& model, Backend& backend,
 }  // namespace
 
 std::string_view title(Activation activation) {
-  constexpr std::string_view titles[] = {"ReLU", "GELU", "GELU (tanh)", "SiLU", "QuickGELU", "SoLU", "xIELU"};
+  constexpr std::string_view titles[] = {"ReLU", "GELU", "GELU (tanh)", "SiLU", "QuickGELU", "SoLU", "xIELU", "ReLU²"};
   return nth(titles, activation);
 }
 
@@ -87,7 +87,8 @@ std::string_view formula(Activation activation) {
                                            "x ÷ (1 + e⁻ˣ)",
                                            "x ÷ (1 + e^(−1.702 x))",
                                            to_say("x eˣ ÷ Σ eˣ over all neurons"),
-                                           to_say("α_p x² + β x above 0, else α_n (eˣ − 1 − x) + β x")};
+                                           to_say("α_p x² + β x above 0, else α_n (eˣ − 1 − x) + β x"),
+                                           "max(0, x)²"};
   return nth(formulas, activation);
 }
 

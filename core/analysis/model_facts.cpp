@@ -49,6 +49,8 @@ const char* name_of(Activation activation) {
       return "xIELU";
     case Activation::quick_gelu:
       return "QuickGELU";
+    case Activation::relu2:
+      return "ReLU²";
     case Activation::silu:
       break;
   }
@@ -90,7 +92,8 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
     for (const RawExpert& e : experts)
       for (const Tensor* t : {&e.up_weight, &e.up_bias, &e.gate_weight, &e.gate_bias, &e.down_weight, &e.down_bias})
         mlp.parameters += size(*t);
-    for (const Tensor* t : {&l.experts.router_weight, &l.experts.router_bias, &l.experts.correction})
+    for (const Tensor* t :
+         {&l.experts.router_weight, &l.experts.router_bias, &l.experts.correction, &l.experts.shared_gate})
       mlp.parameters += size(*t);
     for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias,
                             &l.ln1_post_gain, &l.ln2_post_gain, &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain,
@@ -227,6 +230,7 @@ std::string switches(const ModelConfig& c) {
     tell(true, say("in {} of {} layers each token through {} of {} experts of width {}", sparse, c.dims.layers,
                    e.per_token, e.count, e.width));
     tell(e.shared_width > 0, say("and one of width {} for all", e.shared_width));
+    tell(e.shared_gate, said("weighed by a gate of its own"));
     tell(e.groups_kept < e.groups, say("of the best {} of {} groups", e.groups_kept, e.groups));
     tell(e.scale != 1, say("their weights times {:.6g}", e.scale));
   }

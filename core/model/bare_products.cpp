@@ -93,6 +93,7 @@ BareProducts Model::bare_products(Backend& backend, int tokens, int logit_rows) 
       };
       for (Index expert = 0; expert < used; ++expert) feed(nth(layer.experts.each, expert), x.slice(0, 0, rows));
       if (layer.experts.shared.up.defined()) feed(layer.experts.shared, x);
+      if (layer.experts.shared_gate.defined()) product(x, layer.experts.shared_gate);
     }
     if (layer.gate.defined()) product(x, layer.gate);
     if (layer.up.defined()) {

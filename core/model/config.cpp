@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 struct ConfigReader::Data {
   Json json;
   std::string where;  ///< file, then the keys of enclosing objects
-  mutable std::set<std::string> asked;
+  std::shared_ptr<std::set<std::string>> asked = std::make_shared<std::set<std::string>>();  // of with_defaults(), too
   std::map<std::string, std::string> spelled = {};
   mutable std::map<std::string, std::vector<std::shared_ptr<const Data>>> opened = {};  ///< by object()
 };
@@ -87,13 +87,13 @@ Error ConfigReader::error(const std::string& key, const std::string& expected, c
 }
 
 bool ConfigReader::has(const std::string& key) const {
-  data_->asked.insert(key);
+  data_->asked->insert(key);
   const auto found = data_->json.find(key);
   return found != data_->json.end() && !found->is_null();
 }
 
 bool ConfigReader::null(const std::string& key) const {
-  data_->asked.insert(key);
+  data_->asked->insert(key);
   const auto found = data_->json.find(key);
   return found != data_->json.end() && found->is_null();
 }
@@ -224,7 +224,7 @@ std::optional<std::vector<std::string>> ConfigReader::repeated_texts(const std::
 
 bool ConfigReader::unread(const std::string& key, const std::string& neutral) const {
   const auto found = data_->json.find(key);
-  if (found == data_->json.end() || data_->asked.contains(key)) return false;
+  if (found == data_->json.end() || data_->asked->contains(key)) return false;
   return !found->is_null() && *found != Json(false) && (neutral.empty() || *found != Json::parse(neutral));
 }
 
@@ -255,7 +255,7 @@ std::vector<ConfigKey> ConfigReader::keys() const {
     if (opened == data_->opened.end()) {
       // As it is written, unlike in Errors, whose lines are short.
       const std::string shown = excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace));
-      out.push_back({name, shown, data_->asked.contains(key)});
+      out.push_back({name, shown, data_->asked->contains(key)});
       continue;
     }
     std::vector<ConfigKey> inside;  // what any of its readers asked for
@@ -286,6 +286,7 @@ struct ConfigWriter::Data {
 
 ConfigWriter::ConfigWriter() : data_(std::make_unique<Data>()) {}
 ConfigWriter::ConfigWriter(ConfigWriter&&) noexcept = default;
+ConfigWriter& ConfigWriter::operator=(ConfigWriter&&) noexcept = default;
 ConfigWriter::~ConfigWriter() = default;
 
 void ConfigWriter::put(const std::string& key, int value) {
@@ -318,6 +319,11 @@ void ConfigWriter::put_repeated(const std::string& key, const std::vector<std::s
 void ConfigWriter::put(const std::string& key, const ConfigWriter& value) {
   data_->json[key] = value.data_->json;
 }
+ConfigWriter ConfigWriter::parse(const std::string& json) {
+  ConfigWriter out;
+  out.data_->json = nlohmann::ordered_json::parse(json);
+  return out;
+}
 std::string ConfigWriter::text() const {
   return data_->json.dump(2) + "\n";
 }
@@ -335,7 +341,8 @@ const std::vector<std::pair<const char*, Activation>>& activation_names() {
                                                                         {"swish", Activation::silu},
                                                                         {"solu", Activation::solu},
                                                                         {"quick_gelu", Activation::quick_gelu},
-                                                                        {"xielu", Activation::xielu}};
+                                                                        {"xielu", Activation::xielu},
+                                                                        {"relu2", Activation::relu2}};
   return names;
 }
 

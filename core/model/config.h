@@ -37,7 +37,8 @@ enum class Activation {
   silu,
   quick_gelu,  ///< x · σ(1.702 x): CLIP
   solu,        ///< x ∘ softmax(x) over all neurons (Elhage et al., Softmax Linear Units, 2022)
-  xielu        ///< of each layer its own: Backend::Xielu
+  xielu,       ///< of each layer its own: Backend::Xielu
+  relu2        ///< max(0, x)² (So et al., Primer: Searching for Efficient Transformers, 2021)
 };
 
 /// Where the norms of attention and MLP stand.
@@ -69,7 +70,9 @@ struct BiasSet {
 
 struct ModelConfig {
   std::string name, family;  ///< of the folder or file, "org/name" of a cache entry; config.json's "model_type"
-  ModelDims dims;            ///< layers, heads, kv_heads, d_head, d_model, d_mlp, vocab; of latents too
+  std::string text_family;  ///< of a model of pictures and text: the family of the half that reads text, where that may
+                            ///< be of several
+  ModelDims dims;           ///< layers, heads, kv_heads, d_head, d_model, d_mlp, vocab; of latents too
   int context = 0;
   NormKind norm = NormKind::layer_norm;
   double norm_epsilon = 1e-5;

@@ -181,6 +181,7 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
                                        {"yarn", Scaling::yarn},
                                        {"dynamic", Scaling::dynamic},
                                        {"longrope", Scaling::longrope},
+                                       {"mrope", Scaling::none},  // of text alone all its positions are the same
                                        {"su", Scaling::longrope}});
   if (rotary.scaling == Scaling::none) return rotary;
   // "su" and "yarn" are what early files of Phi 3 call it; transformers reads them so too.
@@ -301,14 +302,23 @@ void ConfigMap::layer_types(ModelConfig& c, int window, std::vector<bool> local)
   for (const bool each : local) c.windows.push_back(each ? window : 0);
 }
 
-void ConfigMap::windows_from(const std::string& key, ModelConfig& c) {
+void ConfigMap::windows_every(ModelConfig& c, int window, int pattern) {
+  if (reading()) {
+    const bool listed = in_->has("layer_types");
+    if (!listed) pattern = in_->integer("sliding_window_pattern", 1, limit::layers, pattern);
+    window = in_->null("sliding_window") ? 0 : in_->integer("sliding_window", 0, limit::context, window);
+  }
+  layer_types(c, window, [&](int layer) { return (layer + 1) % pattern != 0; });
+}
+
+void ConfigMap::windows_from(const std::string& key, ModelConfig& c, int usual) {
   bool windowed = !reading() && !c.windows.empty();
   flag("use_sliding_window", windowed, false);
   if (!reading()) {
     if (windowed) layer_types(c, 0, [](int) { return false; });
     return;
   }
-  const int from = in_->integer(key, 0, limit::layers, 28);
+  const int from = in_->integer(key, 0, limit::layers, usual);
   const int window = in_->null("sliding_window") ? 0 : in_->integer("sliding_window", 0, limit::context, 4096);
   if (windowed)
     layer_types(c, window, [&](int layer) { return layer >= from; });

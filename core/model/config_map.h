@@ -64,9 +64,11 @@ class ConfigMap {
     for (int layer = 0; layer < c.dims.layers; ++layer) local.push_back(window > 0 && sliding(layer));
     layer_types(c, window, std::move(local));
   }
+  /// The same: sliding_window in all layers but every so manieth, as sliding_window_pattern says where it is there.
+  void windows_every(ModelConfig& c, int window, int pattern);
   /// Where use_sliding_window says so: sliding_window in the layers from the one on that `key` names, or as layer_types
   /// says.
-  void windows_from(const std::string& key, ModelConfig& c);
+  void windows_from(const std::string& key, ModelConfig& c, int usual = 28);
   /// sliding_window of every layer; null = none.
   void one_window(ModelConfig& c, std::optional<int> fallback = {});
   /// [[["global", "local"], 2], …]: the local layers have the window.

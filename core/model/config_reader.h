@@ -94,6 +94,7 @@ class ConfigWriter {
  public:
   ConfigWriter();
   ConfigWriter(ConfigWriter&&) noexcept;
+  ConfigWriter& operator=(ConfigWriter&&) noexcept;
   ~ConfigWriter();
   void put(const std::string& key, int value);
   void put(const std::string& key, double value);
@@ -106,6 +107,7 @@ class ConfigWriter {
   void put(const std::string& key, const std::vector<double>& value);
   void put_repeated(const std::string& key, const std::vector<std::string>& value);  ///< as repeated_texts() reads
   void put(const std::string& key, const ConfigWriter& value);
+  static ConfigWriter parse(const std::string& json);  ///< what text() gave
   std::string text() const;
 
  private:

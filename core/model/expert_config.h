@@ -19,7 +19,8 @@ struct ExpertConfig {
   int count = 0;  ///< experts of a sparse layer; 0 = no layer has any
   int per_token = 0;
   int width = 0;                  ///< d_mlp of an expert
-  int shared_width = 0;           ///< > 0: an expert beside them that takes every token, unweighed
+  int shared_width = 0;           ///< > 0: an expert beside them that takes every token, unweighed, …
+  bool shared_gate = false;       ///< … or weighed by σ(x · w)
   std::vector<bool> layers = {};  ///< whether a layer has experts; empty = all
   RouterScore score = RouterScore::softmax;
   bool renormalized = false;        ///< the weights of those taken are divided by their sum

@@ -1,6 +1,5 @@
 #include "core/model/expert_weights.h"
 
-#include <cassert>
 #include <utility>
 
 #include "core/base/nth.h"
@@ -26,9 +25,23 @@ class ExpertReader {
     linear(at + names.down, width, d, down, into.down_weight, into.down_bias);
   }
 
+  void all_in_rows(const std::string& at, const ExpertNames& names, std::vector<RawExpert>& into) {
+    const Index count = c_.experts.count, d = c_.dims.d_model, width = c_.experts.width;
+    reader_.take(at + names.gate_up_of_all, {count, 2 * width, d}, [&](const Tensor& all) {
+      for (Index e = 0; e < count; ++e) {
+        const Tensor both = all.select(0, e).transpose(0, 1);
+        nth(into, e).gate_weight = both.slice(1, 0, width), nth(into, e).up_weight = both.slice(1, width, 2 * width);
+      }
+    });
+    reader_.take(at + names.down_of_all, {count, d, width}, [&](const Tensor& all) {
+      for (Index e = 0; e < count; ++e) nth(into, e).down_weight = all.select(0, e).transpose(0, 1);
+    });
+  }
+
   /// Views of the tensors that hold all experts.
   void all_in_one(const std::string& at, const ExpertNames& names, std::vector<RawExpert>& into) {
     const Index count = c_.experts.count, d = c_.dims.d_model, width = c_.experts.width;
+    if (names.rows) return all_in_rows(at, names, into);
     const auto each = [&](auto give) {
       return [&into, give](const Tensor& all) {
         for (std::size_t e = 0; e < into.size(); ++e) give(into[e], all.select(0, static_cast<Index>(e)));
@@ -60,12 +73,15 @@ class ExpertReader {
   const ModelConfig& c_;
 };
 
+void scale_output(RawExpert& expert, double factor) {
+  for (Tensor* written : {&expert.down_weight, &expert.down_bias}) *written = scaled_by(*written, factor);
+}
+
 }  // namespace
 
 void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertNames& names, const std::string& at,
                   RawExperts& into) {
   const ExpertConfig& c = config.experts;
-  assert(config.residual_scale == 1);  // no family has both
   ExpertReader read(reader, config);
   read.linear(at + names.router, config.dims.d_model, c.count, c.router_bias, into.router_weight, into.router_bias);
   if (c.correction) reader.take(at + names.correction, {c.count}, into.correction);
@@ -79,6 +95,10 @@ void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertN
     for (int e = 0; e < c.count; ++e)
       read.expert(at + names.expert + std::to_string(e) + ".", names, c.width, c.own_bias, nth(into.each, e));
   if (c.shared_width > 0) read.expert(at + names.shared, names, c.shared_width, true, into.shared);
+  if (c.shared_gate)
+    reader.take_transposed(at + names.shared_gate + ".weight", config.dims.d_model, 1, into.shared_gate);
+  for (RawExpert& each : into.each) scale_output(each, config.residual_scale);
+  scale_output(into.shared, config.residual_scale);
 }
 
 }  // namespace headscope

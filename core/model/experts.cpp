@@ -194,6 +194,22 @@ Tensor mixed(Backend& backend, const Tensor& weights, std::vector<Taken> parts, 
   return out;
 }
 
+Tensor sigmoid(Backend& backend, const Tensor& x) {
+  Tensor out = backend.empty(x.shape());
+  for (Index r = 0; r < x.dim(0); ++r)
+    for (Index c = 0; c < x.dim(1); ++c) out.ref(r, c) = 1 / (1 + std::exp(-x.at(r, c)));
+  Tape* const tape = backend.tape();
+  if (tape && tape->active(x))
+    tape->record(out, [tape, x, out](const Tensor& d_out) {
+      const Tape::Slot slot = tape->into(x);
+      Tensor into = slot.values;
+      for (Index r = 0; r < x.dim(0); ++r)
+        for (Index c = 0; c < x.dim(1); ++c)
+          into.ref(r, c) = d_out.at(r, c) * out.at(r, c) * (1 - out.at(r, c)) + (slot.add ? into.at(r, c) : 0.0f);
+    });
+  return out;
+}
+
 /// g = min(gate, limit), u = clip(up, ± limit):  (u + 1) · g · σ(α g)
 Tensor clamped_gate(Backend& backend, double alpha, double limit, const Tensor& gate, const Tensor& up) {
   const auto a = static_cast<float>(alpha), most = static_cast<float>(limit);
@@ -252,9 +268,10 @@ ExpertLayer expert_layer(const RawExperts& raw,
     out.down = linear(from.down_weight, from.down_bias, "output matrix of an expert");
     return out;
   };
-  ExpertLayer out{linear(raw.router_weight, raw.router_bias, "router"), raw.correction, {}, {}};
+  ExpertLayer out{linear(raw.router_weight, raw.router_bias, "router"), raw.correction, {}, {}, {}};
   for (const RawExpert& each : raw.each) out.each.push_back(expert(each));
   if (raw.shared.up_weight.defined()) out.shared = expert(raw.shared);
+  if (raw.shared_gate.defined()) out.shared_gate = linear(raw.shared_gate, {}, "gate of the shared expert");
   return out;
 }
 
@@ -328,7 +345,14 @@ Tensor through_experts(const ModelConfig& config, const ExpertLayer& experts, Ba
     parts.push_back(std::move(part));
   }
   const Tensor out = mixed(backend, weights, std::move(parts), x.dim(1));
-  return experts.shared.up.defined() ? backend.add(out, through(config, experts.shared, backend, x)) : out;
+  if (!experts.shared.up.defined()) return out;
+  Tensor shared = through(config, experts.shared, backend, x);
+  if (experts.shared_gate.defined()) {
+    Taken all{0, std::vector<std::int32_t>(static_cast<std::size_t>(x.dim(0))), shared};
+    std::iota(all.tokens.begin(), all.tokens.end(), 0);
+    shared = mixed(backend, sigmoid(backend, backend.linear(x, experts.shared_gate)), {all}, x.dim(1));
+  }
+  return backend.add(out, shared);
 }
 
 Tensor gated(const ModelConfig& config, const Backend::Xielu& xielu, Backend& backend, const Tensor& gate,

@@ -2,7 +2,7 @@
 // The pass through the experts of one layer. With x (token, d_model) what the MLP reads:
 //   logits = x W_r + b_r                                      (token, expert)
 //   weights: 0 but for the experts that take the token        (ExpertConfig says how)
-//   out = Σ_e weights[:, e] · MLP_e(x) (+ MLP_shared(x))
+//   out = Σ_e weights[:, e] · MLP_e(x) (+ MLP_shared(x), or + σ(x · w) MLP_shared(x))
 // Only the experts that take a token are multiplied with it: rows are gathered expert by expert.
 
 #include <functional>
@@ -21,7 +21,8 @@ struct ExpertLayer {
   Linear router;
   Tensor correction;  ///< (expert) or undefined
   std::vector<Expert> each;
-  Expert shared;  ///< undefined in most models
+  Expert shared;       ///< undefined in most models
+  Linear shared_gate;  ///< what it is weighed by, before σ; undefined: 1
   bool defined() const { return router.defined(); }
 };
 

@@ -34,6 +34,7 @@ struct RawExperts {
   Tensor correction;                  ///< (expert)
   std::vector<RawExpert> each;        ///< of ExpertConfig::width
   RawExpert shared;                   ///< of ExpertConfig::shared_width
+  Tensor shared_gate;                 ///< (d_model, 1): of ExpertConfig::shared_gate
 };
 
 /// What a block makes its latents with (ModelConfig::latent()). Biases and what makes those of queries may be

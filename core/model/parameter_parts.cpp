@@ -105,6 +105,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
       out.mlp_biases += e.count * own + (e.router_bias ? e.count : 0);
       out.mlp += e.count * (weights(e.width) + d + (e.correction ? 1 : 0));
       if (e.shared_width > 0) out.mlp_biases += biases(e.shared_width), out.mlp += weights(e.shared_width);
+      if (e.shared_gate) out.mlp += d;
       out.idle += (e.count - e.per_token) * (weights(e.width) + own);
     }
     out.mlp += out.mlp_biases;

@@ -279,6 +279,11 @@ std::vector<std::pair<Index, double>> chosen(const ExpertConfig& c, const Tensor
 Table experts(const ModelConfig& c, const RawExperts& w, const Table& x, const std::stop_token& stop) {
   const Table logits = product(x, w.router_weight, w.router_bias, stop);
   Table out = w.shared.up_weight.defined() ? expert_output(c, w.shared, x, stop) : Table(x.rows, x.columns);
+  if (w.shared_gate.defined()) {
+    const Table gate = product(x, w.shared_gate, {}, stop);
+    for (Index row = 0; row < x.rows; ++row)
+      for (Index i = 0; i < x.columns; ++i) out.at(row, i) /= 1 + std::exp(-gate.at(row, 0));
+  }
   for (Index row = 0; row < x.rows; ++row) {
     Table token(1, x.columns);
     for (Index i = 0; i < x.columns; ++i) token.at(0, i) = x.at(row, i);

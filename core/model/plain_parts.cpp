@@ -64,6 +64,8 @@ double activated(Activation f, double x, const Tensor& learned) {
     }
     case Activation::relu:
       return std::max(x, 0.0);
+    case Activation::relu2:
+      return std::pow(std::max(x, 0.0), 2);
     case Activation::gelu:
       return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
     case Activation::gelu_tanh:

@@ -59,13 +59,6 @@ Qkv ranges_of(FusedQkv how, const ModelDims& d) {
   return out;
 }
 
-Tensor scaled(const Tensor& x, double factor) {
-  if (!x.defined() || factor == 1) return x;
-  Tensor out = x.copy();
-  for (float& v : out.mutable_values()) v = static_cast<float>(factor * static_cast<double>(v));
-  return out;
-}
-
 /// Each column times its number; of a bias each number.
 Tensor times_columns(const Tensor& x, const Tensor& by) {
   Tensor out = x.copy();
@@ -293,7 +286,7 @@ class UsualReader {
       mlp(at, raw);
     }
     for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})
-      *written = scaled(*written, c_.residual_scale);
+      *written = scaled_by(*written, c_.residual_scale);
     const auto scale = [&](const std::string& name, Tensor& weight, Tensor& bias) {
       reader_.take(at + name, {d}, [&](const Tensor& by) {
         if (weight.defined()) weight = times_columns(weight, by);

@@ -113,6 +113,13 @@ Tensor FileWeights::take(const std::string& name, const Shape& shape) const {
   return scaled(file_.tensor(name), file_.tensor(scale->name).packed(), where);
 }
 
+Tensor scaled_by(const Tensor& x, double factor) {
+  if (!x.defined() || factor == 1) return x;
+  Tensor out = x.copy();
+  for (float& v : out.mutable_values()) v = static_cast<float>(factor * static_cast<double>(v));
+  return out;
+}
+
 WeightReader::WeightReader(const WeightSource& source, const std::vector<std::string>& prefixes, std::string_view probe,
                            std::string_view block)
     : source_(source), prefix_(prefixes.front()) {

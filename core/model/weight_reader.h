@@ -29,6 +29,9 @@ class FileWeights final : public WeightSource {
   const TensorFile& file_;
 };
 
+/// A copy times `factor`, or `x` itself where that changes nothing.
+Tensor scaled_by(const Tensor& x, double factor);
+
 class WeightReader {
  public:
   /// `prefixes`: where the tensors may live ("transformer.", ""), the first that holds `probe` is used.

@@ -64,6 +64,10 @@ Tensor activated(Activation activation, const Backend::Xielu& xielu, Backend& ba
   switch (activation) {
     case Activation::relu:
       return backend.activate(Backend::Unary::relu, x, later);
+    case Activation::relu2: {
+      const Tensor cut = backend.activate(Backend::Unary::relu, x, later);
+      return backend.multiply(cut, cut, later);
+    }
     case Activation::gelu:
       return backend.activate(Backend::Unary::gelu, x, later);
     case Activation::gelu_tanh:

@@ -106,6 +106,7 @@ void draw_layer(RawLayer& layer, const ModelConfig& config, const Initial& how, 
   draw(layer.up_weight, how.deviation, random);
   draw(layer.down_weight, residual, random);
   draw(layer.experts.router_weight, how.deviation, random);
+  draw(layer.experts.shared_gate, how.deviation, random);
   for (const RawExpert& expert : all_of(layer.experts)) {
     draw(expert.gate_weight, how.deviation, random);
     draw(expert.up_weight, how.deviation, random);
@@ -195,7 +196,9 @@ void add_layer(const RawLayer& l, Read& read) {
     if (t.defined()) read.insert(t.storage().first);
   };
   add(l.sinks);
-  for (const Tensor* t : {&l.experts.router_weight, &l.experts.router_bias, &l.experts.correction}) add(*t);
+  for (const Tensor* t :
+       {&l.experts.router_weight, &l.experts.router_bias, &l.experts.correction, &l.experts.shared_gate})
+    add(*t);
   for (const RawExpert& e : all_of(l.experts))
     for (const Tensor* t : {&e.gate_weight, &e.gate_bias, &e.up_weight, &e.up_bias, &e.down_weight, &e.down_bias})
       add(*t);

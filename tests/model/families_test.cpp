@@ -178,6 +178,9 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
     CHECK(again.experts.groups == own.experts.groups);
     CHECK(again.experts.groups_kept == own.experts.groups_kept);
     CHECK(again.experts.shared_width == own.experts.shared_width);
+    CHECK(again.experts.shared_gate == own.experts.shared_gate);
+    CHECK(again.experts.score == own.experts.score);
+    CHECK(again.text_family == own.text_family);
     CHECK(again.dims.experts == own.dims.experts);
     CHECK(again.causal == own.causal);
     CHECK(again.norm_place == own.norm_place);

@@ -9,6 +9,64 @@ latent = usual | dict(hidden_size=18, num_attention_heads=3, num_key_value_heads
 
 states = dict(vocab_size=43, num_hidden_layers=2, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 
+# Models of pictures and text: the half that reads text. Tensors of the other are drawn, too, and written: files hold them.
+qwen_sees = dict(depth=1, embed_dim=8, hidden_size=8, num_heads=2, patch_size=2, mlp_ratio=1, spatial_merge_size=1)
+three = lambda base, sections, **more: dict(rope_parameters=dict(rope_type="default", rope_theta=base, mrope_section=sections) | more)
+siglip_sees = dict(model_type="siglip_vision_model", hidden_size=6, intermediate_size=5, num_hidden_layers=1,
+                   num_attention_heads=1, image_size=4, patch_size=4)
+clip_sees = siglip_sees | dict(model_type="clip_vision_model", projection_dim=4)
+TEXT_HALVES = {
+    "gemma3": ("Gemma3Config", dict(
+        image_token_index=42, mm_tokens_per_image=1, vision_config=siglip_sees,
+        text_config=llama_like | dict(
+            num_hidden_layers=3, head_dim=8, query_pre_attn_scalar=7, sliding_window=4,
+            layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+            rope_parameters=dict(full_attention=dict(rope_type="linear", factor=3.0, rope_theta=1000.0),
+                                 sliding_attention=dict(rope_type="default", rope_theta=50.0))))),
+    "qwen2_vl": ("Qwen2VLConfig", dict(
+        image_token_id=42, video_token_id=41, vision_config=qwen_sees, tie_word_embeddings=True,
+        text_config=llama_like | three(200.0, [1, 1, 1]))),
+    # As published: all keys beside each other, tensors not behind "language_model".
+    "qwen2_vl-flat": ("Qwen2VLConfig", dict(
+        image_token_id=42, video_token_id=41, vision_config=qwen_sees, text_config=llama_like | three(200.0, [1, 1, 1]) | dict(
+            num_key_value_heads=3, num_hidden_layers=3, use_sliding_window=True, sliding_window=5, max_window_layers=1))),
+    "qwen2_5_vl": ("Qwen2_5_VLConfig", dict(
+        image_token_id=42, video_token_id=41, vision_config=qwen_sees | dict(
+            out_hidden_size=18, intermediate_size=5, fullatt_block_indexes=[0], window_size=4),
+        text_config=llama_like | three(90.0, [2, 1, 0]))),
+    "qwen3_vl": ("Qwen3VLConfig", dict(
+        image_token_id=42, video_token_id=41, vision_config=qwen_sees | dict(
+            out_hidden_size=18, intermediate_size=5, num_position_embeddings=4, deepstack_visual_indexes=[0]),
+        text_config=llama_like | three(100.0, [2, 1, 1], mrope_interleaved=True) | dict(
+            head_dim=8, num_attention_heads=6, num_key_value_heads=2, attention_bias=True))),
+    # As published: tensors behind "language_model.model", no word of tied embeddings.
+    "mistral3": ("Mistral3Config", dict(
+        image_token_index=42, tie_word_embeddings=False, vision_config=dict(
+            model_type="pixtral", hidden_size=8, intermediate_size=5, num_hidden_layers=1, num_attention_heads=2,
+            head_dim=4, image_size=4, patch_size=2),
+        text_config=llama_like | rope() | dict(model_type="mistral", head_dim=8, sliding_window=None))),
+    # As published: tensors behind "language_model.model".
+    "llava": ("LlavaConfig", dict(
+        image_token_index=42, vision_config=clip_sees, text_config=llama_like | rope() | dict(model_type="llama"))),
+    "llava_next": ("LlavaNextConfig", dict(
+        image_token_index=42, vision_config=clip_sees, text_config=llama_like | rope() | dict(
+            model_type="mistral", head_dim=8, sliding_window=5))),
+    "llava_onevision": ("LlavaOnevisionConfig", dict(
+        image_token_index=42, video_token_index=41, vision_config=siglip_sees, tie_word_embeddings=True,
+        text_config=llama_like | rope() | dict(model_type="qwen2"))),
+    "internvl": ("InternVLConfig", dict(
+        image_token_id=42, vision_config=dict(
+            hidden_size=8, intermediate_size=5, num_hidden_layers=1, num_attention_heads=2, image_size=[4, 4],
+            patch_size=[2, 2]),
+        text_config=llama_like | rope() | dict(model_type="qwen3", head_dim=8))),
+    "idefics3": ("Idefics3Config", dict(
+        image_token_id=42, pad_token_id=0, vision_config=siglip_sees | dict(model_type="idefics3_vision"),
+        text_config=llama_like | rope() | dict(model_type="llama", pad_token_id=0, head_dim=8))),
+    "smolvlm": ("SmolVLMConfig", dict(
+        image_token_id=42, pad_token_id=0, vision_config=siglip_sees | dict(model_type="smolvlm_vision"),
+        tie_word_embeddings=True, text_config=llama_like | rope() | dict(model_type="llama", pad_token_id=0))),
+}
+
 # name → (config class, settings)
 DECODERS = {
     "qwen2": ("Qwen2Config", llama_like | rope() | dict(
@@ -169,4 +227,81 @@ DECODERS = {
     "mamba2-one": ("Mamba2Config", states | dict(
         hidden_size=15, expand=1, num_heads=5, head_dim=3, n_groups=1, state_size=7, use_conv_bias=False,
         tie_word_embeddings=True)),
+    "cohere2": ("Cohere2Config", llama_like | rope() | dict(
+        num_hidden_layers=4, sliding_window=4, logit_scale=0.3, pad_token_id=0,
+        layer_types=["sliding_attention", "full_attention", "full_attention", "sliding_attention"])),
+    "cohere2-biased": ("Cohere2Config", llama_like | rope(60.0) | dict(
+        num_key_value_heads=3, num_hidden_layers=3, sliding_window=6, attention_bias=True, pad_token_id=0,
+        tie_word_embeddings=False)),
+    "glm": ("GlmConfig", usual | dict(
+        hidden_size=18, num_attention_heads=6, num_key_value_heads=2, intermediate_size=22, head_dim=8, pad_token_id=0,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
+    "glm4": ("Glm4Config", usual | dict(
+        hidden_size=18, num_attention_heads=3, num_key_value_heads=1, intermediate_size=22, head_dim=8, pad_token_id=0,
+        attention_bias=False, tie_word_embeddings=True, rms_norm_eps=0.01,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.75))),
+    "seed_oss": ("SeedOssConfig", llama_like | rope() | dict(head_dim=8, pad_token_id=0)),
+    "seed_oss-biased": ("SeedOssConfig", llama_like | rope() | dict(
+        head_dim=10, num_key_value_heads=3, attention_bias=False, attention_out_bias=True, mlp_bias=True, pad_token_id=0)),
+    "ernie4_5": ("Ernie4_5Config", llama_like | rope() | dict(head_dim=8)),
+    "ernie4_5-biased": ("Ernie4_5Config", llama_like | rope() | dict(
+        head_dim=6, use_bias=True, tie_word_embeddings=False)),
+    "helium": ("HeliumConfig", llama_like | rope() | dict(
+        head_dim=6, num_key_value_heads=3, attention_bias=True, mlp_bias=True, pad_token_id=0)),
+    "exaone4": ("Exaone4Config", llama_like | rope() | dict(
+        num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=2, sliding_window=4,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"])),
+    # As the small one: no windows, all layers turn.
+    "exaone4-whole": ("Exaone4Config", llama_like | rope() | dict(
+        sliding_window=None, layer_types=["full_attention"] * 2, tie_word_embeddings=True)),
+    "arcee": ("ArceeConfig", llama_like | rope() | dict(mlp_bias=True)),
+    "nemotron": ("NemotronConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, num_key_value_heads=1, intermediate_size=20,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
+    "nemotron-biased": ("NemotronConfig", usual | dict(
+        hidden_size=18, num_attention_heads=3, num_key_value_heads=3, intermediate_size=20, head_dim=8, mlp_bias=True,
+        attention_bias=True, norm_eps=0.02,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.75))),
+    "ministral": ("MinistralConfig", llama_like | rope() | dict(
+        num_hidden_layers=3, head_dim=8, sliding_window=4,
+        layer_types=["full_attention", "sliding_attention", "sliding_attention"])),
+    "granitemoe": ("GraniteMoeConfig", llama_like | rope() | dict(
+        num_local_experts=5, num_experts_per_tok=3, embedding_multiplier=3.0, logits_scaling=0.7, residual_multiplier=0.4,
+        attention_multiplier=0.3, attention_bias=True)),
+    "qwen2_moe": ("Qwen2MoeConfig", llama_like | rope() | dict(
+        num_hidden_layers=4, moe_intermediate_size=10, shared_expert_intermediate_size=7, num_experts=7,
+        num_experts_per_tok=3, mlp_only_layers=[2], use_sliding_window=True, sliding_window=4, max_window_layers=3)),
+    "qwen2_moe-norm": ("Qwen2MoeConfig", llama_like | rope() | dict(
+        moe_intermediate_size=9, shared_expert_intermediate_size=12, num_experts=5, num_experts_per_tok=2, qkv_bias=False,
+        norm_topk_prob=True, decoder_sparse_step=2, num_key_value_heads=3, tie_word_embeddings=True)),
+    "dots1": ("Dots1Config", llama_like | rope() | dict(
+        num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=2, first_k_dense_replace=1,
+        moe_intermediate_size=5, n_routed_experts=8, n_shared_experts=2, num_experts_per_tok=3, norm_topk_prob=True,
+        n_group=2, topk_group=1, routed_scaling_factor=1.7, sliding_window=4, max_window_layers=2, attention_bias=True)),
+    "glm4_moe": ("Glm4MoeConfig", usual | dict(
+        hidden_size=18, num_attention_heads=6, num_key_value_heads=2, intermediate_size=22, head_dim=8,
+        num_hidden_layers=3, first_k_dense_replace=1, moe_intermediate_size=5, n_routed_experts=6, n_shared_experts=1,
+        num_experts_per_tok=2, use_qk_norm=True, attention_bias=True, routed_scaling_factor=1.3,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
+    "persimmon": ("PersimmonConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, intermediate_size=20,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
+    "biogpt": ("BioGptConfig", usual | dict(
+        hidden_size=18, num_attention_heads=3, intermediate_size=22, pad_token_id=0)),
+    "vaultgemma": ("VaultGemmaConfig", llama_like | rope() | dict(
+        num_hidden_layers=3, head_dim=8, query_pre_attn_scalar=5, sliding_window=4, attn_logit_softcapping=1.5,
+        final_logit_softcapping=2.0)),
+    "cwm": ("CwmConfig", llama_like | dict(
+        num_hidden_layers=3, head_dim=8, sliding_window=4, mlp_bias=True,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"], rope_parameters=dict(
+            rope_type="llama3", rope_theta=100.0, factor=4.0, original_max_position_embeddings=16, low_freq_factor=1.0,
+            high_freq_factor=3.0))),
+    "jais2": ("Jais2Config", llama_like | rope() | dict(attention_bias=False)),
+    "jais2-biased": ("Jais2Config", llama_like | rope() | dict(
+        num_key_value_heads=3, mlp_bias=False, layer_norm_eps=0.02, tie_word_embeddings=True)),
+    # Keys and tensors as published.
+    "exaone": ("ExaoneConfig", llama_like | rope() | dict(head_dim=8, rms_norm_eps=0.01, hidden_act="gelu")),
+    "internlm3": ("InternLM3Config", llama_like | dict(
+        head_dim=8, attention_bias=True, mlp_bias=True,
+        rope_parameters=dict(rope_type="dynamic", rope_theta=100.0, factor=3.0))),
 }

@@ -16,7 +16,7 @@ import sys
 import numpy as np
 import torch
 import transformers
-from decoder_cases import DECODERS
+from decoder_cases import DECODERS, TEXT_HALVES
 from encoder_cases import ENCODERS
 from more_encoder_cases import MORE_ENCODERS, as_configured, as_published
 from reference_model import write_safetensors
@@ -26,7 +26,7 @@ HERE = pathlib.Path(__file__).parent / "families"
 TEXT = [3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3]
 STEPS = 6
 
-FAMILIES = DECODERS | ENCODERS
+FAMILIES = DECODERS | TEXT_HALVES | ENCODERS
 
 
 def drawn(model, seed, gain_around, size=1.6):
@@ -67,6 +67,23 @@ def published(name, key, value):
     """(name in the files of this family, tensor) of a parameter: the library of today keeps all experts in one."""
     key = "embed_out.weight" if (name, key) == ("gpt_neox-serial", "lm_head.weight") else key
     key = "roberta.embeddings.word_embeddings.weight" if (name, key) == ("xlm_roberta", "lm_head.decoder.weight") else key
+    if name == "qwen2_vl-flat":
+        key = key.replace("model.language_model.", "model.").replace("model.visual.", "visual.")
+    if name in ("mistral3", "llava"):
+        key = key.replace("model.language_model.", "language_model.model.").replace("lm_head", "language_model.lm_head")
+        key = key.replace("model.vision", "vision") if key.startswith("model.v") else key
+    if name == "exaone":
+        for today, theirs in (("model.embed_tokens", "transformer.wte"), ("model.layers", "transformer.h"),
+                              ("model.norm", "transformer.ln_f"), ("self_attn.o_proj", "self_attn.out_proj"),
+                              ("self_attn", "attn.attention"), ("input_layernorm", "ln_1"),
+                              ("post_attention_layernorm", "ln_2"), ("mlp.gate_proj", "mlp.c_fc_0"),
+                              ("mlp.up_proj", "mlp.c_fc_1"), ("mlp.down_proj", "mlp.c_proj")):
+            key = key.replace(today, theirs)
+    if name == "granitemoe":
+        for theirs, ours in (("experts.gate_up_proj", "input_linear.weight"), ("experts.down_proj", "output_linear.weight"),
+                             ("router.weight", "router.layer.weight")):
+            key = key.replace("block_sparse_moe." + theirs, "block_sparse_moe." + ours)
+        return [(key, value)]
     if name.startswith("gpt_oss") or ".mlp." not in key or not any(x in key for x in (".experts.", ".mlp.gate.")):
         return [(key, value)]
     mixtral = name.startswith("mixtral")
@@ -113,7 +130,7 @@ def closest(config, logits, correction):
         order = values.sort(dim=-1, descending=True).values
         return float((order[:, taken - 1] - order[:, taken]).min()) if taken < values.shape[-1] else 1.0
 
-    if not config.model_type.startswith("deepseek"):
+    if getattr(config, "n_routed_experts", None) is None:
         return gap(logits, config.num_experts_per_tok)
     by = logits.softmax(-1) if correction is None else logits.sigmoid() + correction
     if (config.n_group or 1) == 1:
@@ -138,7 +155,7 @@ def watch_routers(model, config, seen):
         return of
 
     for name, module in model.named_modules():
-        if name.endswith((".mlp.gate", ".mlp.router", ".block_sparse_moe.gate")) and module.weight.shape[0] == count:
+        if name.endswith((".mlp.gate", ".mlp.router", ".block_sparse_moe.gate", ".block_sparse_moe.router")) and module.weight.shape[0] == count:
             module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0])))
 
 
@@ -235,17 +252,18 @@ def make(name):
     config._attn_implementation = config._experts_implementation = "eager"
     torch.set_default_dtype(torch.float64)
     encodes = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING and name in ENCODERS
-    kind = transformers.AutoModelForMaskedLM if encodes else transformers.AutoModelForCausalLM
+    kind = (transformers.AutoModelForMaskedLM if encodes else transformers.AutoModelForImageTextToText
+            if name in TEXT_HALVES else transformers.AutoModelForCausalLM)
     model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
     state_space, states, streams = name.startswith("mamba"), {}, {}
-    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith("gemma") else 0.7,  # those add 1
+    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith(("gemma", "vaultgemma", "nemotron")) else 0.7,  # those add 1
           size=0.9 if state_space else 1.6)  # what a state amounts to grows with the product of three
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
     if getattr(config, "alibi", False):
         add_alibi_once(model)
     ids = torch.tensor([TEXT])
     routers = {}
-    if hasattr(config, "num_experts_per_tok"):
+    if getattr(config, "num_experts_per_tok", None):
         watch_routers(model, config, routers)
     if state_space:
         watch_states(model, states, streams)
@@ -268,9 +286,20 @@ def make(name):
     folder.mkdir(parents=True, exist_ok=True)
     # config.json as Hugging Face writes it, without what is only about this machine.
     written = config.to_dict()
-    for key in ("dtype", "torch_dtype", "transformers_version", "_name_or_path", "architectures"):
-        written.pop(key, None)
+    for part in (written, *(half for half in written.values() if name in TEXT_HALVES and isinstance(half, dict))):
+        for key in ("dtype", "torch_dtype", "transformers_version", "_name_or_path", "architectures"):
+            part.pop(key, None)
     written["model_type"] = config.model_type
+    if name == "qwen2_vl-flat":
+        written |= {key: value for key, value in written.pop("text_config").items() if key != "model_type"}
+        rope = written.pop("rope_parameters")
+        written |= dict(rope_theta=rope["rope_theta"], rope_scaling=dict(type="mrope", mrope_section=rope["mrope_section"]))
+    if name == "exaone":
+        for today, published_so in (("num_hidden_layers", "num_layers"), ("rms_norm_eps", "layer_norm_epsilon"),
+                                    ("hidden_act", "activation_function")):
+            written[published_so] = written.pop(today)
+    if name == "mistral3":
+        del written["tie_word_embeddings"]
     if stored:
         written["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn"])
     (folder / "config.json").write_text(json.dumps(as_configured(name, written), indent=1) + "\n")
@@ -297,7 +326,7 @@ def make(name):
             expected["segments"] = segments[0].numpy().astype("<i4")
             expected["logits_of_segments"] = f4(model(ids, token_type_ids=segments).logits[0])
     expected |= {key: f4(value.contiguous()) for key, value in hidden.items()}
-    for layer in range(config.num_hidden_layers):
+    for layer in range(config.get_text_config().num_hidden_layers):
         if not state_space:
             expected[f"blocks.{layer}.attn.hook_pattern"] = f4(out.attentions[layer][0])
         expected[f"blocks.{layer}.hook_resid_pre"] = f4(streams[layer])

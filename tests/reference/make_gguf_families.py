@@ -53,6 +53,9 @@ DEEPSEEK = LLAMA | EXPERTS | {
     "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm", "self_attn.kv_b_proj": "attn_kv_b",
     "mlp.shared_experts.gate_proj": "ffn_gate_shexp", "mlp.shared_experts.up_proj": "ffn_up_shexp",
     "mlp.shared_experts.down_proj": "ffn_down_shexp", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias"}
+GLM4 = LLAMA | {"post_self_attn_layernorm": "post_attention_norm", "mlp.gate_up_proj": "ffn_up", "post_mlp_layernorm": "post_ffw_norm"}
+GRANITEMOE = LLAMA | {"block_sparse_moe.router.layer": "ffn_gate_inp", "block_sparse_moe.gate_proj": "ffn_gate_exps",
+                      "block_sparse_moe.up_proj": "ffn_up_exps", "block_sparse_moe.output_linear": "ffn_down_exps"}
 STARCODER2 = LLAMA | {"mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
 
 
@@ -95,6 +98,19 @@ def gates_apart(tensors):
             out[at + (".bias" if bias else ".weight")] = turned(tensor)
         else:
             out[key] = tensor
+    return out
+
+
+def halves_apart(config, tensors):
+    """Granite's experts, of which one tensor holds gate and up of all."""
+    out = {}
+    for key, tensor in tensors.items():
+        if "input_linear" not in key:
+            out[key] = tensor
+            continue
+        half = tensor.shape[1] // 2
+        for name, rows in (("gate_proj", slice(half)), ("up_proj", slice(half, None))):
+            out[key.replace("input_linear", name)] = np.ascontiguousarray(tensor[:, rows])
     return out
 
 
@@ -159,7 +175,7 @@ def write(name, architecture, source, names, more=None, changes=None, tensors_of
     if "rms_norm_eps" in config:
         writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     else:
-        writer.add_layer_norm_eps(next((config[k] for k in ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon") if k in config), 1e-5))
+        writer.add_layer_norm_eps(next((config[k] for k in ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps") if k in config), 1e-5))
     base = rope(config).get("full_attention", rope(config)).get("rope_theta")
     if base:
         writer.add_rope_freq_base(base)
@@ -379,6 +395,41 @@ def main():
                                    mscale_all_dim=0.7)}, stored=of_all)
     write("deepseek2-v3", "deepseek2", "deepseek_v3-moe", DEEPSEEK, deepseek(True, gguf.ExpertGatingFuncType.SIGMOID),
           stored=lambda config, tensors: keys_and_values(config, all_experts(tensors)), keys=1)
+    def dots1(w, c):
+        experts("moe_intermediate_size")(w, c)
+        w.add_leading_dense_block_count(c["first_k_dense_replace"])
+        w.add_expert_shared_count(c["n_shared_experts"])
+        w.add_expert_weights_scale(c["routed_scaling_factor"])
+        w.add_expert_weights_norm(c["norm_topk_prob"])
+        w.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+    def granitemoe(w, c):
+        granite(w, c)
+        experts()(w, c)
+
+    def cohere2(w, c):
+        w.add_logit_scale(c["logit_scale"])
+        window(w, c)
+
+    sections = lambda w, c: w.add_rope_dimension_sections([1, 1, 1, 0])
+
+    def qwen3vl(w, c):
+        sections(w, c)
+        w.add_num_deepstack_layers(3)
+
+    every_fourth = ["sliding_attention"] * 3 + ["full_attention"]  # llama.cpp knows no other
+    write("cohere2", "cohere2", "cohere2", LLAMA, cohere2, {"layer_types": every_fourth})
+    write("glm4", "glm4", "glm4", GLM4)
+    write("seed_oss", "seed_oss", "seed_oss-biased", LLAMA | {"post_attention_layernorm": "post_attention_norm"})
+    write("ernie4_5", "ernie4_5", "ernie4_5-biased", LLAMA)
+    write("exaone4", "exaone4", "exaone4-whole", LLAMA | NORMS_BEHIND)
+    write("arcee", "arcee", "arcee", LLAMA, pairs=True)
+    write("nemotron", "nemotron", "nemotron-biased", LLAMA, plus_one=True)
+    write("granitemoe", "granitemoe", "granitemoe", GRANITEMOE, granitemoe, pairs=True, stored=halves_apart)
+    write("qwen2vl", "qwen2vl", "qwen2-r1", LLAMA, sections)
+    write("qwen3vl", "qwen3vl", "qwen3", LLAMA, qwen3vl)
+    write("dots1", "dots1", "dots1", DEEPSEEK, dots1,
+          {"n_group": 1, "topk_group": 1, "sliding_window": None, "layer_types": ["full_attention"] * 3}, stored=of_all)
     write("phi3-longrope", "phi3", "phi3-longrope", PHI3, longrope)
     write("phi3-long", "phi3", "phi3-long", PHI3, longrope)
     write("granite", "granite", "granite", LLAMA, granite, pairs=True)

@@ -30,12 +30,44 @@
   X(gpt_bigcode)              \
   X(starcoder2)               \
   X(apertus)                  \
+  X(cohere2)                  \
+  X(glm)                      \
+  X(glm4)                     \
+  X(seed_oss)                 \
+  X(ernie4_5)                 \
+  X(helium)                   \
+  X(exaone)                   \
+  X(exaone4)                  \
+  X(arcee)                    \
+  X(nemotron)                 \
+  X(jais2)                    \
+  X(persimmon)                \
+  X(biogpt)                   \
+  X(ministral)                \
+  X(internlm3)                \
+  X(cwm)                      \
+  X(vaultgemma)               \
   X(deepseek_v2)              \
   X(deepseek_v3)              \
   X(mixtral)                  \
   X(qwen3_moe)                \
   X(olmoe)                    \
   X(gpt_oss)                  \
+  X(granitemoe)               \
+  X(qwen2_moe)                \
+  X(dots1)                    \
+  X(glm4_moe)                 \
+  X(gemma3)                   \
+  X(qwen2_vl)                 \
+  X(qwen2_5_vl)               \
+  X(qwen3_vl)                 \
+  X(mistral3)                 \
+  X(llava)                    \
+  X(llava_next)               \
+  X(llava_onevision)          \
+  X(internvl)                 \
+  X(idefics3)                 \
+  X(smolvlm)                  \
   X(mamba)                    \
   X(mamba2)                   \
   X(bert)                     \

@@ -42,8 +42,9 @@ void turning_keys(ConfigMap& keys, ModelConfig& c, int turning) {
     }
 }
 
-/// The first layers have one MLP for all tokens, the others experts, some of which take every token.
-void sparse_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual) {
+}  // namespace
+
+void deepseek_experts(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual) {
   ExpertConfig& e = c.experts;
   int dense = e.layers.empty() ? 0 : static_cast<int>(std::ranges::count(e.layers, false));
   if (!e.anywhere()) dense = c.dims.layers;
@@ -70,7 +71,15 @@ void sparse_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual) {
   e.shared_width = shared * e.width;
   for (int layer = 0; dense > 0 && layer < c.dims.layers; ++layer) e.layers.push_back(layer >= dense);
 }
-}  // namespace
+
+void deepseek_router(ConfigMap& keys, ExpertConfig& e, int groups, int kept, bool renormalized) {
+  e.score = RouterScore::sigmoid;
+  e.correction = true;
+  deepseek_groups(keys, e, groups, kept);
+  keys.flag("norm_topk_prob", e.renormalized, renormalized);
+  deepseek_only(keys, "topk_method", "noaux_tc");
+  deepseek_only(keys, "scoring_func", "sigmoid");
+}
 
 void deepseek_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual) {
   ModelDims& d = c.dims;
@@ -83,7 +92,7 @@ void deepseek_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual) 
       throw keys.json().error("num_key_value_heads", fmt::format("num_attention_heads = {}", d.heads),
                               std::to_string(d.kv_heads), "the latent gives a key and a value to every head");
   }
-  sparse_keys(keys, c, usual);
+  deepseek_experts(keys, c, usual);
   keys.integer("qk_rope_head_dim", turning, 2, limit::d_head, 64);
   keys.integer("v_head_dim", value, 1, limit::d_head, 128);
   d.d_head += turning;

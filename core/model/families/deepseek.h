@@ -15,6 +15,10 @@ struct DeepseekUsual {
   double scale = 1;
 };
 void deepseek_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual);
+/// The first layers have one MLP for all tokens, the others experts, some of which take every token.
+void deepseek_experts(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual);
+/// Of V3: sigmoids with a correction, and groups.
+void deepseek_router(ConfigMap& keys, ExpertConfig& e, int groups, int kept, bool renormalized);
 /// The groups that experts come from, of which `kept` take a token. Without usual numbers they must be there.
 void deepseek_groups(ConfigMap& keys, ExpertConfig& e, std::optional<int> groups = {}, std::optional<int> kept = {});
 /// A key of which only `value` is known.

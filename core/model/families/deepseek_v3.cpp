@@ -13,14 +13,7 @@ void deepseek_v3_keys(ConfigMap& keys, ModelConfig& c) {
   keys.flag("rope_interleave", adjacent, true);
   c.rotary.layout = adjacent ? RotaryLayout::interleaved : RotaryLayout::half_split;
   deepseek_keys(keys, c, {.dense_layers = 3, .experts = 256, .per_token = 8, .shared = 1, .width = 2048, .scale = 2.5});
-  ExpertConfig& e = c.experts;
-  if (!e.anywhere()) return;
-  e.score = RouterScore::sigmoid;
-  e.correction = true;
-  deepseek_groups(keys, e, 8, 4);
-  keys.flag("norm_topk_prob", e.renormalized, true);
-  deepseek_only(keys, "topk_method", "noaux_tc");
-  deepseek_only(keys, "scoring_func", "sigmoid");
+  if (c.experts.anywhere()) deepseek_router(keys, c.experts, 8, 4, true);
 }
 }  // namespace
 

@@ -6,8 +6,7 @@
 
 namespace headscope {
 
-namespace {
-void gemma2_keys(ConfigMap& keys, ModelConfig& c) {
+void gemma2_like(ConfigMap& keys, ModelConfig& c) {
   gemma_stream(keys, c);
   c.norm_place = NormPlace::both;
   keys.rotary(c, 10000);
@@ -20,7 +19,6 @@ void gemma2_keys(ConfigMap& keys, ModelConfig& c) {
   keys.only("use_bidirectional_attention", false, "only decoders are read, which see no later token");
   keys.ends(c, true);
 }
-}  // namespace
 
 WeightNames gemma2_names(const ModelConfig&) {
   WeightNames names;
@@ -33,7 +31,7 @@ WeightNames gemma2_names(const ModelConfig&) {
 Family gemma2_family();  // declared with all others in family.cpp
 Family gemma2_family() {
   return usual_family("gemma2", "Gemma2ForCausalLM",
-                      to_say("norms before and behind, soft caps, every other layer with a window"), &gemma2_keys,
+                      to_say("norms before and behind, soft caps, every other layer with a window"), &gemma2_like,
                       &gemma2_names);
 }
 

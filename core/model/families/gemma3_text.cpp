@@ -6,7 +6,6 @@
 
 namespace headscope {
 
-namespace {
 void gemma3_text_keys(ConfigMap& keys, ModelConfig& c) {
   gemma_stream(keys, c);
   c.norm_place = NormPlace::both;
@@ -14,16 +13,11 @@ void gemma3_text_keys(ConfigMap& keys, ModelConfig& c) {
   keys.gated_mlp("hidden_activation", c, "gelu_pytorch_tanh");
   keys.biases(c, "attention_bias");
   gemma_scores(keys, c, 0, 0);
-  int pattern = 6;
-  if (keys.reading()) pattern = keys.json().integer("sliding_window_pattern", 1, config_limits::layers, 6);
-  int window = 0;
-  if (keys.reading()) window = keys.json().integer("sliding_window", 0, config_limits::context, 4096);
-  keys.layer_types(c, window, [&](int layer) { return (layer + 1) % pattern != 0; });
+  keys.windows_every(c, 4096, 6);
   keys.rotary_by_window(c, 1e6, 1e4, "rope_local_base_freq");
   keys.only("use_bidirectional_attention", false, "only decoders are read, which see no later token");
   keys.ends(c, true);
 }
-}  // namespace
 
 Family gemma3_text_family();  // declared with all others in family.cpp
 Family gemma3_text_family() {

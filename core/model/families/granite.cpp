@@ -1,18 +1,17 @@
 // Granite (Granite Team, Granite 3.0 Language Models, 2024): as Llama, with numbers that embeddings, scores, what
 // blocks add, and logits are multiplied by.
 
+#include "core/model/families/granite.h"
+
 #include "core/base/words.h"
-#include "core/model/families/usual.h"
 
 namespace headscope {
 
-namespace {
-void granite_keys(ConfigMap& keys, ModelConfig& c) {
+void granite_stream(ConfigMap& keys, ModelConfig& c) {
   keys.extents(c, {.d_head = ""});
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
   keys.rotary(c, 10000);
   keys.gated_mlp("hidden_act", c, "silu");
-  keys.biases(c, "attention_bias", "mlp_bias");
   keys.number("embedding_multiplier", c.embedding_scale, -1e6, 1e6, 1);
   keys.number("residual_multiplier", c.residual_scale, -1e6, 1e6, 1);
   double scale = c.score_scale.value_or(1), divisor = 1 / c.logit_scale;
@@ -21,6 +20,12 @@ void granite_keys(ConfigMap& keys, ModelConfig& c) {
   keys.number("logits_scaling", divisor, 1e-6, 1e6, 1);
   c.logit_scale = 1 / divisor;
   keys.ends(c, false);
+}
+
+namespace {
+void granite_keys(ConfigMap& keys, ModelConfig& c) {
+  granite_stream(keys, c);
+  keys.biases(c, "attention_bias", "mlp_bias");
 }
 }  // namespace
 

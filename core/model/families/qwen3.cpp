@@ -2,19 +2,23 @@
 // rotated, and heads of a width of their own.
 
 #include "core/base/words.h"
-#include "core/model/families/usual.h"
+#include "core/model/families/qwen.h"
 
 namespace headscope {
 
-namespace {
-void qwen3_keys(ConfigMap& keys, ModelConfig& c) {
+void qwen3_like(ConfigMap& keys, ModelConfig& c, const QwenUsual& usual) {
   keys.extents(c, {});
   if (keys.reading() && !keys.json().has("head_dim")) c.dims.d_head = 128;
-  keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
+  keys.norm(c, NormKind::rms_norm, "rms_norm_eps", usual.epsilon);
   c.qk_norm = QkNorm::per_head;
-  keys.rotary(c, 10000);
+  keys.rotary(c, usual.base);
   keys.gated_mlp("hidden_act", c, "silu");
   keys.biases(c, "attention_bias");
+}
+
+namespace {
+void qwen3_keys(ConfigMap& keys, ModelConfig& c) {
+  qwen3_like(keys, c, {});
   keys.windows_from("max_window_layers", c);
   keys.ends(c, false);
 }

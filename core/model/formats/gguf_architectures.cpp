@@ -1,62 +1,12 @@
 #include "core/model/formats/gguf_architectures.h"
 
-#include <fmt/format.h>
-
-#include "core/base/error.h"
-#include "core/base/json.h"
+#include "core/model/formats/gguf_tables.h"
 
 namespace headscope {
 
 namespace {
 
-using nlohmann::json;
-using Keys = std::vector<GgufKeyRule>;
-using Tensors = std::vector<GgufTensorRule>;
-
-template <class List>
-List joined(List a, const List& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-Keys usual_keys(std::string_view epsilon, std::string_view epsilon_key = "attention.layer_norm_rms_epsilon") {
-  return {{"block_count", "num_hidden_layers"},
-          {"context_length", "max_position_embeddings"},
-          {"embedding_length", "hidden_size"},
-          {"feed_forward_length", "intermediate_size"},
-          {"attention.head_count", "num_attention_heads"},
-          {"attention.head_count_kv", "num_key_value_heads"},
-          {"attention.key_length", "head_dim"},
-          {epsilon_key, epsilon},
-          {"rope.freq_base", "rope_theta"}};
-}
-Keys layer_norm_keys(std::string_view epsilon) {
-  return usual_keys(epsilon, "attention.layer_norm_epsilon");
-}
-
-/// As most families call them. `turn`: of the rows of queries and keys; `norm`: of the gains.
-Tensors usual_tensors(Turn turn = Turn::none, Turn norm = Turn::none) {
-  return {{"token_embd", "model.embed_tokens"},
-          {"output_norm", "model.norm", norm},
-          {"output", "lm_head"},
-          {"blk.#.attn_norm", "model.layers.#.input_layernorm", norm},
-          {"blk.#.attn_q", "model.layers.#.self_attn.q_proj", turn},
-          {"blk.#.attn_k", "model.layers.#.self_attn.k_proj", turn == Turn::none ? turn : Turn::rotary_pairs_of_keys},
-          {"blk.#.attn_v", "model.layers.#.self_attn.v_proj"},
-          {"blk.#.attn_output", "model.layers.#.self_attn.o_proj"},
-          {"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj"},
-          {"blk.#.ffn_up", "model.layers.#.mlp.up_proj"},
-          {"blk.#.ffn_down", "model.layers.#.mlp.down_proj"}};
-}
-const GgufTensorRule second_norm{"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm"};
-const Tensors qk_norms{{"blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm"},
-                       {"blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm"}};
-/// Gemma's norms, whose gains the conversion added 1 to.
-const Tensors gemma2_norms{{"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm", Turn::plus_one},
-                           {"blk.#.ffn_norm", "model.layers.#.pre_feedforward_layernorm", Turn::plus_one},
-                           {"blk.#.post_ffw_norm", "model.layers.#.post_feedforward_layernorm", Turn::plus_one}};
-const Keys attention_bias{{"blk.0.attn_q.bias", "attention_bias"}};
-const Keys llama_biases{{"blk.0.attn_q.bias", "attention_bias"}, {"blk.0.ffn_up.bias", "mlp_bias"}};
+using namespace gguf_tables;
 
 const Keys gpt2_keys{
     {"block_count", "n_layer"},         {"context_length", "n_positions"},
@@ -107,17 +57,6 @@ const Tensors bloom_tensors =
                        "transformer.h.#.post_attention_layernorm", "transformer.word_embeddings_layernorm"});
 
 // ---- what follows from the file besides
-
-/// Throws Error unless `config` holds the number.
-void expect(const GgufFile& file, const json& config, const char* key, std::int64_t expected, const char* why) {
-  const auto found = config.find(key);
-  if (found != config.end() && *found != json(expected))
-    throw Error(file.path().string() + ": " + key, fmt::format("{}, {}", expected, why), found->dump());
-}
-std::int64_t whole(const json& config, const char* key) {
-  const auto found = config.find(key);
-  return found != config.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-}
 
 /// llama.cpp divides scores by √d_head, but in the largest model, known by its layers, by √(d_model ÷ heads).
 void gemma_scale(json& config, std::int64_t largest) {
@@ -203,108 +142,25 @@ Tensors starcoder2_tensors() {
   out.push_back(second_norm);
   return out;
 }
-Tensors experts(std::string_view router = "model.layers.#.mlp.gate") {
-  return {{"blk.#.ffn_gate_inp", router},
-          {"blk.#.ffn_gate_exps", "model.layers.#.mlp.experts.*.gate_proj"},
-          {"blk.#.ffn_up_exps", "model.layers.#.mlp.experts.*.up_proj"},
-          {"blk.#.ffn_down_exps", "model.layers.#.mlp.experts.*.down_proj"}};
-}
-/// Mixtral's, of which older files have a tensor for each expert.
-const Tensors mixtral_experts{{"blk.#.ffn_gate_inp", "model.layers.#.block_sparse_moe.gate"},
-                              {"blk.#.ffn_gate_exps", "model.layers.#.block_sparse_moe.experts.*.w1"},
-                              {"blk.#.ffn_up_exps", "model.layers.#.block_sparse_moe.experts.*.w3"},
-                              {"blk.#.ffn_down_exps", "model.layers.#.block_sparse_moe.experts.*.w2"},
-                              {"blk.#.ffn_gate.*", "model.layers.#.block_sparse_moe.experts.*.w1"},
-                              {"blk.#.ffn_up.*", "model.layers.#.block_sparse_moe.experts.*.w3"},
-                              {"blk.#.ffn_down.*", "model.layers.#.block_sparse_moe.experts.*.w2"}};
-const Tensors deepseek_tensors{
-    {"blk.#.attn_q_a", "model.layers.#.self_attn.q_a_proj"},
-    {"blk.#.attn_q_a_norm", "model.layers.#.self_attn.q_a_layernorm"},
-    {"blk.#.attn_q_b", "model.layers.#.self_attn.q_b_proj"},
-    {"blk.#.attn_kv_a_mqa", "model.layers.#.self_attn.kv_a_proj_with_mqa"},
-    {"blk.#.attn_kv_a_norm", "model.layers.#.self_attn.kv_a_layernorm"},
-    {"blk.#.attn_kv_b", "model.layers.#.self_attn.kv_b_proj"},
-    {"blk.#.attn_k_b", "model.layers.#.self_attn.kv_b_proj", Turn::keys_and_values},
-    {"blk.#.attn_v_b", ""},
-    {"blk.#.ffn_gate_shexp", "model.layers.#.mlp.shared_experts.gate_proj"},
-    {"blk.#.ffn_up_shexp", "model.layers.#.mlp.shared_experts.up_proj"},
-    {"blk.#.ffn_down_shexp", "model.layers.#.mlp.shared_experts.down_proj"},
-    {"blk.#.exp_probs_b", "model.layers.#.mlp.gate.e_score_correction_bias", Turn::none, true}};
-Keys expert_counts(std::string_view count) {
-  return {{"expert_count", count}, {"expert_used_count", "num_experts_per_tok"}};
+const Tensors glm4_tensors{{"token_embd", "model.embed_tokens"},
+                           {"output_norm", "model.norm"},
+                           {"output", "lm_head"},
+                           {"blk.#.attn_norm", "model.layers.#.input_layernorm"},
+                           {"blk.#.attn_q", "model.layers.#.self_attn.q_proj"},
+                           {"blk.#.attn_k", "model.layers.#.self_attn.k_proj"},
+                           {"blk.#.attn_v", "model.layers.#.self_attn.v_proj"},
+                           {"blk.#.attn_output", "model.layers.#.self_attn.o_proj"},
+                           {"blk.#.post_attention_norm", "model.layers.#.post_self_attn_layernorm"},
+                           {"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm"},
+                           {"blk.#.ffn_up", "model.layers.#.mlp.gate_up_proj"},
+                           {"blk.#.ffn_down", "model.layers.#.mlp.down_proj"},
+                           {"blk.#.post_ffw_norm", "model.layers.#.post_mlp_layernorm"}};
+
+/// As far as files have it: layers with a window, in a list of their own, are not read.
+void exaone4_more(const GgufFile&, json& config) {
+  config["sliding_window"] = nullptr;
 }
 
-/// llama.cpp divides the weights of those that take a token by their sum; the file does not say it.
-void qwen3_moe_more(const GgufFile&, json& config) {
-  config["norm_topk_prob"] = true;
-}
-
-void gpt_oss_more(const GgufFile& file, json& config) {
-  expect(file, config, "expert_feed_forward_length", whole(config, "intermediate_size"), "as feed_forward_length");
-  if (config.contains("rope_scaling")) config["rope_scaling"]["truncate"] = false;  // as the published configuration
-}
-
-void olmoe_more(const GgufFile& file, json& config) {
-  expect(file, config, "expert_feed_forward_length", whole(config, "intermediate_size"), "as feed_forward_length");
-}
-
-/// DeepSeek V2 and V3 are one architecture there, told apart by how weights are made of logits. Newer files say widths
-/// of a head in keys of their own, since for llama.cpp the latent is a key.
-void deepseek_more(const GgufFile&, json& config) {
-  const std::int64_t heads = whole(config, "num_attention_heads"), experts = whole(config, "n_routed_experts");
-  const bool newer = config.contains("key_length_mla");
-  config["num_key_value_heads"] = heads;
-  config["qk_nope_head_dim"] =
-      whole(config, newer ? "key_length_mla" : "key_length") - whole(config, "qk_rope_head_dim");
-  config["v_head_dim"] = whole(config, newer ? "value_length_mla" : "value_length");
-  if (!config.contains("q_lora_rank")) config["q_lora_rank"] = nullptr;
-  if (!config.contains("n_shared_experts")) config["n_shared_experts"] = nullptr;
-  if (const auto m = config.find("yarn_log_multiplier"); m != config.end() && config.contains("rope_scaling"))
-    config["rope_scaling"]["mscale"] = config["rope_scaling"]["mscale_all_dim"] = 10 * m->get<double>();
-  constexpr std::int64_t sigmoid = 2;
-  if (whole(config, "expert_gating_func") != sigmoid) {
-    if (experts == 160 && !config.contains("n_group")) {  // the published V2, whose older files leave it out
-      config["n_group"] = 8;
-      config["topk_group"] = 3;
-    }
-    config["topk_method"] = whole(config, "n_group") > 1 ? "group_limited_greedy" : "greedy";
-    return;
-  }
-  config["model_type"] = "deepseek_v3";
-  if (!config.contains("norm_topk_prob")) config["norm_topk_prob"] = false;
-  if (config.contains("n_group")) return;
-  const bool published = experts == 256;  // V3 and R1, whose older files leave it out
-  config["n_group"] = published ? 8 : 1;
-  config["topk_group"] = published ? 4 : 1;
-}
-const Keys deepseek_gguf_keys{{"block_count", "num_hidden_layers"},
-                              {"context_length", "max_position_embeddings"},
-                              {"embedding_length", "hidden_size"},
-                              {"feed_forward_length", "intermediate_size"},
-                              {"attention.head_count", "num_attention_heads"},
-                              {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
-                              {"attention.q_lora_rank", "q_lora_rank"},
-                              {"attention.kv_lora_rank", "kv_lora_rank"},
-                              {"attention.key_length", "key_length"},
-                              {"attention.value_length", "value_length"},
-                              {"attention.key_length_mla", "key_length_mla"},
-                              {"attention.value_length_mla", "value_length_mla"},
-                              {"rope.freq_base", "rope_theta"},
-                              {"rope.dimension_count", "qk_rope_head_dim"},
-                              {"rope.scaling.yarn_log_multiplier", "yarn_log_multiplier"},
-                              {"leading_dense_block_count", "first_k_dense_replace"},
-                              {"expert_feed_forward_length", "moe_intermediate_size"},
-                              {"expert_shared_count", "n_shared_experts"},
-                              {"expert_weights_scale", "routed_scaling_factor"},
-                              {"expert_weights_norm", "norm_topk_prob"},
-                              {"expert_gating_func", "expert_gating_func"},
-                              {"expert_group_count", "n_group"},
-                              {"expert_group_used_count", "topk_group"}};
-
-Tensors with_second_norm(Tensors tensors) {
-  tensors.push_back(second_norm);
-  return tensors;
-}
 const Keys falcon_keys{{"block_count", "num_hidden_layers"},
                        {"context_length", "max_position_embeddings"},
                        {"embedding_length", "hidden_size"},
@@ -318,176 +174,161 @@ const Keys falcon_biases{{"blk.0.attn_qkv.bias", "bias"}};
 }  // namespace
 
 std::span<const GgufArchitecture> gguf_architectures() {
-  static const std::vector<GgufArchitecture> all{
-      {"llama",
-       "mixtral",
-       joined(usual_keys("rms_norm_eps"), expert_counts("num_local_experts")),
-       joined(with_second_norm(usual_tensors(Turn::rotary_pairs)), mixtral_experts),
-       {},
-       {},
-       nullptr,
-       false,
-       "blk.0.ffn_gate_inp.weight"},
-      {"llama", "llama", usual_keys("rms_norm_eps"), with_second_norm(usual_tensors(Turn::rotary_pairs)), llama_biases},
-      {"qwen2", "qwen2", usual_keys("rms_norm_eps"), with_second_norm(usual_tensors())},
-      {"qwen3", "qwen3", usual_keys("rms_norm_eps"), joined(with_second_norm(usual_tensors()), qk_norms),
-       attention_bias},
-      {"gpt2", "gpt2", gpt2_keys, gpt2_tensors(Turn::transposed)},
-      {"gemma", "gemma", usual_keys("rms_norm_eps"),
-       joined(usual_tensors(Turn::none, Turn::plus_one),
-              {{"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm", Turn::plus_one}})},
-      {"gemma2",
-       "gemma2",
-       joined(usual_keys("rms_norm_eps"), {{"attn_logit_softcapping", "attn_logit_softcapping"},
-                                           {"final_logit_softcapping", "final_logit_softcapping"},
-                                           {"attention.sliding_window", "sliding_window"}}),
-       joined(usual_tensors(Turn::none, Turn::plus_one), gemma2_norms),
-       {},
-       {},
-       &gemma2_more},
-      {"gemma3",
-       "gemma3_text",
-       joined(usual_keys("rms_norm_eps"), {{"final_logit_softcapping", "final_logit_softcapping"},
-                                           {"attention.sliding_window", "sliding_window"},
-                                           {"attention.sliding_window_pattern", "sliding_window_pattern"},
-                                           {"rope.freq_base_swa", "rope_local_base_freq"}}),
-       joined(joined(usual_tensors(Turn::none, Turn::plus_one), gemma2_norms),
-              {{"blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm", Turn::plus_one},
-               {"blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm", Turn::plus_one}}),
-       {},
-       {},
-       &gemma3_more},
-      {"phi2", "phi", layer_norm_keys("layer_norm_eps"), phi2_tensors, {}, "partial_rotary_factor"},
-      {"phi3",
-       "phi3",
-       joined(usual_keys("rms_norm_eps"), {{"attention.sliding_window", "sliding_window"}}),
-       phi3_tensors,
-       {},
-       "partial_rotary_factor"},
-      {"gptneox",
-       "gpt_neox",
-       {{"block_count", "num_hidden_layers"},
-        {"context_length", "max_position_embeddings"},
-        {"embedding_length", "hidden_size"},
-        {"feed_forward_length", "intermediate_size"},
-        {"attention.head_count", "num_attention_heads"},
-        {"attention.layer_norm_epsilon", "layer_norm_eps"},
-        {"use_parallel_residual", "use_parallel_residual"},
-        {"rope.freq_base", "rotary_emb_base"}},
-       gpt_neox_tensors,
-       {{"blk.0.attn_qkv.bias", "attention_bias"}},
-       "rotary_pct"},
-      {"falcon",
-       "falcon",
-       falcon_keys,
-       falcon_tensors("transformer.h.#.ln_mlp", "blk.#.attn_norm_2"),
-       falcon_biases,
-       {},
-       &falcon_more,
-       false,
-       "blk.0.attn_norm_2.weight"},
-      {"falcon",
-       "falcon",
-       falcon_keys,
-       falcon_tensors("transformer.h.#.input_layernorm", ""),
-       falcon_biases,
-       {},
-       &falcon_more},
-      {"bloom",
-       "bloom",
-       {{"block_count", "n_layer"},
-        {"context_length", "seq_length"},
-        {"embedding_length", "hidden_size"},
-        {"feed_forward_length", "feed_forward_length"},
-        {"attention.head_count", "n_head"},
-        {"attention.layer_norm_epsilon", "layer_norm_epsilon"}},
-       bloom_tensors,
-       {},
-       {},
-       &bloom_more},
-      {"mpt",
-       "mpt",
-       {{"block_count", "n_layers"},
-        {"context_length", "max_seq_len"},
-        {"embedding_length", "d_model"},
-        {"feed_forward_length", "feed_forward_length"},
-        {"attention.head_count", "n_heads"},
-        {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
-        {"attention.clamp_kqv", "clamp_kqv"},
-        {"attention.max_alibi_bias", "max_alibi_bias"}},
-       mpt_tensors,
-       {},
-       {},
-       &mpt_more},
-      {"starcoder",
-       "gpt_bigcode",
-       joined(gpt2_keys, {{"attention.head_count_kv", "head_count_kv"}}),
-       gpt2_tensors(Turn::none),
-       {},
-       {},
-       &starcoder_more},
-      {"starcoder2",
-       "starcoder2",
-       joined(layer_norm_keys("norm_epsilon"), {{"attention.sliding_window", "sliding_window"}}),
-       starcoder2_tensors(),
-       {{"blk.0.attn_q.bias", "use_bias"}}},
-      {"stablelm",
-       "stablelm",
-       joined(layer_norm_keys("layer_norm_eps"), {{"use_parallel_residual", "use_parallel_residual"}}),
-       with_second_norm(usual_tensors()),
-       {{"blk.0.attn_q.bias", "use_qkv_bias"}},
-       "partial_rotary_factor"},
-      {"olmo", "olmo", joined(layer_norm_keys("layer_norm_epsilon"), {{"attention.clamp_kqv", "clip_qkv"}}),
-       usual_tensors(Turn::rotary_pairs), attention_bias},
-      {"olmo2", "olmo2", usual_keys("rms_norm_eps"),
-       joined(joined(usual_tensors(), qk_norms),
-              {{"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
-               {"blk.#.post_ffw_norm", "model.layers.#.post_feedforward_layernorm"}}),
-       attention_bias},
-      {"command-r", "cohere", joined(layer_norm_keys("layer_norm_eps"), {{"logit_scale", "logit_scale"}}),
-       joined(usual_tensors(), qk_norms), joined(attention_bias, {{"blk.0.attn_q_norm.weight", "use_qk_norm"}})},
-      {"granite", "granite",
-       joined(usual_keys("rms_norm_eps"), {{"attention.scale", "attention_multiplier"},
-                                           {"embedding_scale", "embedding_multiplier"},
-                                           {"residual_scale", "residual_multiplier"},
-                                           {"logit_scale", "logits_scaling"}}),
-       with_second_norm(usual_tensors(Turn::rotary_pairs)), llama_biases},
-      {"qwen3moe",
-       "qwen3_moe",
-       joined(joined(usual_keys("rms_norm_eps"), expert_counts("num_experts")),
-              {{"expert_feed_forward_length", "moe_intermediate_size"}}),
-       joined(joined(with_second_norm(usual_tensors()), qk_norms), experts()),
-       attention_bias,
-       {},
-       &qwen3_moe_more},
-      {"olmoe",
-       "olmoe",
-       joined(joined(usual_keys("rms_norm_eps"), expert_counts("num_experts")),
-              {{"attention.clamp_kqv", "clip_qkv"}, {"expert_feed_forward_length", "expert_feed_forward_length"}}),
-       joined(joined(with_second_norm(usual_tensors()), qk_norms), experts()),
-       attention_bias,
-       {},
-       &olmoe_more},
-      {"gpt-oss",
-       "gpt_oss",
-       joined(joined(usual_keys("rms_norm_eps"), expert_counts("num_local_experts")),
-              {{"attention.sliding_window", "sliding_window"},
-               {"expert_feed_forward_length", "expert_feed_forward_length"}}),
-       joined(joined(usual_tensors(), experts("model.layers.#.mlp.router")),
-              {{"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
-               {"blk.#.attn_sinks", "model.layers.#.self_attn.sinks", Turn::none, true}}),
-       attention_bias,
-       {},
-       &gpt_oss_more},
-      {"deepseek2",
-       "deepseek_v2",
-       joined(deepseek_gguf_keys, expert_counts("n_routed_experts")),
-       joined(joined(with_second_norm(usual_tensors()), experts()), deepseek_tensors),
-       {},
-       {},
-       &deepseek_more,
-       true},
-  };
+  static const std::vector<GgufArchitecture> all = [] {
+    std::vector<GgufArchitecture> found{
+        {"llama", "llama", usual_keys("rms_norm_eps"), with_second_norm(usual_tensors(Turn::rotary_pairs)),
+         llama_biases},
+        {"qwen2", "qwen2", usual_keys("rms_norm_eps"), with_second_norm(usual_tensors())},
+        {"qwen3", "qwen3", usual_keys("rms_norm_eps"), joined(with_second_norm(usual_tensors()), qk_norms),
+         attention_bias},
+        {"gpt2", "gpt2", gpt2_keys, gpt2_tensors(Turn::transposed)},
+        {"gemma", "gemma", usual_keys("rms_norm_eps"),
+         joined(usual_tensors(Turn::none, Turn::plus_one),
+                {{"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm", Turn::plus_one}})},
+        {"gemma2",
+         "gemma2",
+         joined(usual_keys("rms_norm_eps"), {{"attn_logit_softcapping", "attn_logit_softcapping"},
+                                             {"final_logit_softcapping", "final_logit_softcapping"},
+                                             {"attention.sliding_window", "sliding_window"}}),
+         joined(usual_tensors(Turn::none, Turn::plus_one), gemma2_norms),
+         {},
+         {},
+         &gemma2_more},
+        {"gemma3",
+         "gemma3_text",
+         joined(usual_keys("rms_norm_eps"), {{"final_logit_softcapping", "final_logit_softcapping"},
+                                             {"attention.sliding_window", "sliding_window"},
+                                             {"attention.sliding_window_pattern", "sliding_window_pattern"},
+                                             {"rope.freq_base_swa", "rope_local_base_freq"}}),
+         joined(joined(usual_tensors(Turn::none, Turn::plus_one), gemma2_norms),
+                {{"blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm", Turn::plus_one},
+                 {"blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm", Turn::plus_one}}),
+         {},
+         {},
+         &gemma3_more},
+        {"phi2", "phi", layer_norm_keys("layer_norm_eps"), phi2_tensors, {}, "partial_rotary_factor"},
+        {"phi3",
+         "phi3",
+         joined(usual_keys("rms_norm_eps"), {{"attention.sliding_window", "sliding_window"}}),
+         phi3_tensors,
+         {},
+         "partial_rotary_factor"},
+        {"gptneox",
+         "gpt_neox",
+         {{"block_count", "num_hidden_layers"},
+          {"context_length", "max_position_embeddings"},
+          {"embedding_length", "hidden_size"},
+          {"feed_forward_length", "intermediate_size"},
+          {"attention.head_count", "num_attention_heads"},
+          {"attention.layer_norm_epsilon", "layer_norm_eps"},
+          {"use_parallel_residual", "use_parallel_residual"},
+          {"rope.freq_base", "rotary_emb_base"}},
+         gpt_neox_tensors,
+         {{"blk.0.attn_qkv.bias", "attention_bias"}},
+         "rotary_pct"},
+        {"falcon",
+         "falcon",
+         falcon_keys,
+         falcon_tensors("transformer.h.#.ln_mlp", "blk.#.attn_norm_2"),
+         falcon_biases,
+         {},
+         &falcon_more,
+         false,
+         "blk.0.attn_norm_2.weight"},
+        {"falcon",
+         "falcon",
+         falcon_keys,
+         falcon_tensors("transformer.h.#.input_layernorm", ""),
+         falcon_biases,
+         {},
+         &falcon_more},
+        {"bloom",
+         "bloom",
+         {{"block_count", "n_layer"},
+          {"context_length", "seq_length"},
+          {"embedding_length", "hidden_size"},
+          {"feed_forward_length", "feed_forward_length"},
+          {"attention.head_count", "n_head"},
+          {"attention.layer_norm_epsilon", "layer_norm_epsilon"}},
+         bloom_tensors,
+         {},
+         {},
+         &bloom_more},
+        {"mpt",
+         "mpt",
+         {{"block_count", "n_layers"},
+          {"context_length", "max_seq_len"},
+          {"embedding_length", "d_model"},
+          {"feed_forward_length", "feed_forward_length"},
+          {"attention.head_count", "n_heads"},
+          {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+          {"attention.clamp_kqv", "clamp_kqv"},
+          {"attention.max_alibi_bias", "max_alibi_bias"}},
+         mpt_tensors,
+         {},
+         {},
+         &mpt_more},
+        {"starcoder",
+         "gpt_bigcode",
+         joined(gpt2_keys, {{"attention.head_count_kv", "head_count_kv"}}),
+         gpt2_tensors(Turn::none),
+         {},
+         {},
+         &starcoder_more},
+        {"starcoder2",
+         "starcoder2",
+         joined(layer_norm_keys("norm_epsilon"), {{"attention.sliding_window", "sliding_window"}}),
+         starcoder2_tensors(),
+         {{"blk.0.attn_q.bias", "use_bias"}}},
+        {"stablelm",
+         "stablelm",
+         joined(layer_norm_keys("layer_norm_eps"), {{"use_parallel_residual", "use_parallel_residual"}}),
+         with_second_norm(usual_tensors()),
+         {{"blk.0.attn_q.bias", "use_qkv_bias"}},
+         "partial_rotary_factor"},
+        {"olmo", "olmo", joined(layer_norm_keys("layer_norm_epsilon"), {{"attention.clamp_kqv", "clip_qkv"}}),
+         usual_tensors(Turn::rotary_pairs), attention_bias},
+        {"olmo2", "olmo2", usual_keys("rms_norm_eps"), joined(joined(usual_tensors(), qk_norms), norms_behind),
+         attention_bias},
+        {"command-r", "cohere", joined(layer_norm_keys("layer_norm_eps"), {{"logit_scale", "logit_scale"}}),
+         joined(usual_tensors(), qk_norms), joined(attention_bias, {{"blk.0.attn_q_norm.weight", "use_qk_norm"}})},
+        {"granite", "granite", joined(usual_keys("rms_norm_eps"), granite_numbers),
+         with_second_norm(usual_tensors(Turn::rotary_pairs)), llama_biases},
+        {"cohere2", "cohere2",
+         joined(layer_norm_keys("layer_norm_eps"),
+                {{"logit_scale", "logit_scale"}, {"attention.sliding_window", "sliding_window"}}),
+         usual_tensors(), attention_bias},
+        {"glm4", "glm4", usual_keys("rms_norm_eps"), glm4_tensors, attention_bias, "partial_rotary_factor"},
+        {"seed_oss", "seed_oss", usual_keys("rms_norm_eps"),
+         joined(usual_tensors(), {{"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"}}),
+         joined(llama_biases, {{"blk.0.attn_output.bias", "attention_out_bias"}})},
+        {"ernie4_5",
+         "ernie4_5",
+         usual_keys("rms_norm_eps"),
+         with_second_norm(usual_tensors()),
+         {{"blk.0.attn_q.bias", "use_bias"}}},
+        {"exaone4",
+         "exaone4",
+         usual_keys("rms_norm_eps"),
+         joined(joined(usual_tensors(), qk_norms), norms_behind),
+         {},
+         {},
+         &exaone4_more},
+        {"arcee", "arcee", usual_keys("rms_norm_eps"), with_second_norm(usual_tensors(Turn::rotary_pairs)),
+         llama_biases},
+        {"nemotron", "nemotron", layer_norm_keys("norm_eps"),
+         joined(usual_tensors(Turn::none, Turn::plus_one),
+                {{"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm", Turn::plus_one}}),
+         llama_biases, "partial_rotary_factor"},
+        {"qwen2vl", "qwen2", usual_keys("rms_norm_eps"), with_second_norm(usual_tensors())},
+        {"qwen3vl", "qwen3", usual_keys("rms_norm_eps"), joined(with_second_norm(usual_tensors()), qk_norms),
+         attention_bias},
+    };
+    const std::vector<GgufArchitecture> experts = expert_architectures();
+    found.insert(found.begin(), experts.front());
+    found.insert(found.end(), experts.begin() + 1, experts.end());
+    return found;
+  }();
   return all;
 }
 

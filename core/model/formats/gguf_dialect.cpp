@@ -26,6 +26,8 @@ constexpr std::string_view harmless_keys[] = {
     "vocab_size",
     "tensor_data_layout",
     "rope.scaling.finetuned",
+    "rope.dimension_sections",  // of pictures: in a text all of them turn by the same position
+    "n_deepstack_layers",       // likewise: what they add to layers
 };
 constexpr std::int64_t most_experts = 4096;
 /// The factors by which Llama 3.1 divides the rotary frequencies; no weight.
@@ -261,7 +263,8 @@ std::unique_ptr<WeightSource> gguf_weights(const std::shared_ptr<const GgufFile>
       if (known.empty()) continue;
       const std::string part = rule->whole ? "" : place.part;
       if (const std::size_t at = known.find('#'); at != std::string::npos) known.replace(at, 1, place.layer);
-      RenamedWeights::Stored stored = stored_as(*file, architecture, entry, rule->turn);
+      const bool gain_only = rule->turn == Turn::plus_one && place.part == ".bias";
+      RenamedWeights::Stored stored = stored_as(*file, architecture, entry, gain_only ? Turn::none : rule->turn);
       const std::size_t at = known.find('*');
       if (at != std::string::npos && !place.expert.empty()) known.replace(at, 1, place.expert);
       if (at == std::string::npos || !place.expert.empty()) {

@@ -1,0 +1,38 @@
+// GLM-4 (Team GLM, ChatGLM: A Family of Large Language Models from GLM-130B to GLM-4 All Tools, 2024): as Llama, with
+// half of every head rotated in adjacent pairs, biases on queries, keys and values, and both branches of the MLP in one
+// matrix.
+
+#include "core/model/families/glm.h"
+
+#include "core/base/words.h"
+
+namespace headscope {
+
+void glm_keys(ConfigMap& keys, ModelConfig& c) {
+  keys.extents(c, {});
+  if (keys.reading() && !keys.json().has("head_dim")) c.dims.d_head = 128;
+  keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1.5625e-7);
+  c.rotary.layout = RotaryLayout::interleaved;
+  keys.rotary(c, 10000, 0.5);
+  keys.gated_mlp("hidden_act", c, "silu");
+  bool biased = c.bias.q;
+  keys.flag("attention_bias", biased, true);
+  c.bias = BiasSet::none();
+  c.bias.q = c.bias.k = c.bias.v = biased;
+  keys.ends(c, false);
+}
+
+WeightNames glm_names(const ModelConfig&) {
+  WeightNames names;
+  names.gate_up = "mlp.gate_up_proj";
+  return names;
+}
+
+Family glm_family();  // declared with all others in family.cpp
+Family glm_family() {
+  return usual_family("glm", "GlmForCausalLM",
+                      to_say("as llama, half of every head rotated in adjacent pairs, gate and up in one matrix"),
+                      &glm_keys, &glm_names);
+}
+
+}  // namespace headscope

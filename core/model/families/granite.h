@@ -1,0 +1,11 @@
+#pragma once
+// What the families of Granite share.
+
+#include "core/model/families/usual.h"
+
+namespace headscope {
+
+/// All but biases of the MLP, and experts.
+void granite_stream(ConfigMap& keys, ModelConfig& c);
+
+}  // namespace headscope

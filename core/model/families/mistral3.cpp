@@ -1,0 +1,16 @@
+// Mistral Small 3.1 and 3.2 (Mistral AI, 2025), of which the half that reads text is read.
+
+#include "core/base/words.h"
+#include "core/model/families/text_half.h"
+
+namespace headscope {
+
+Family mistral3_family();  // declared with all others in family.cpp
+Family mistral3_family() {
+  return text_half_family({.model_type = "mistral3",
+                           .architecture = "Mistral3ForConditionalGeneration",
+                           .summary = to_say("as mistral: the half that reads text, pictures are not read"),
+                           .types = {"mistral"}});
+}
+
+}  // namespace headscope

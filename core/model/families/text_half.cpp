@@ -1,0 +1,141 @@
+#include "core/model/families/text_half.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace headscope {
+
+namespace {
+/// The tensors of the text under the names that they have where there is nothing else, all others as they are called.
+class TextSource final : public WeightSource {
+ public:
+  explicit TextSource(const WeightSource& whole) : whole_(whole) {
+    constexpr std::pair<std::string_view, std::string_view> halves[] = {{"model.language_model.", "model."},
+                                                                        {"language_model.model.", "model."},
+                                                                        {"language_model.lm_head.", "lm_head."},
+                                                                        {"model.text_model.", "model."}};
+    for (const std::string& name : whole.names()) {
+      const auto* const half =
+          std::ranges::find_if(halves, [&](const auto& each) { return name.starts_with(each.first); });
+      by_name_.emplace(half == std::end(halves) ? name : std::string(half->second) + name.substr(half->first.size()),
+                       name);
+    }
+  }
+  std::string where() const override { return whole_.where(); }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> out;
+    for (const auto& [name, real] : by_name_) out.push_back(name);
+    return out;
+  }
+  bool contains(const std::string& name) const override { return by_name_.contains(name); }
+  Tensor take(const std::string& name, const Shape& shape) const override {
+    return whole_.take(by_name_.at(name), shape);
+  }
+  std::string dtype(const std::string& name) const override { return whole_.dtype(by_name_.at(name)); }
+
+ private:
+  const WeightSource& whole_;
+  std::map<std::string, std::string> by_name_;
+};
+
+/// What the library has where text_config leaves it out.
+std::map<std::string, int> usual_numbers(const std::string& type) {
+  if (type == "llama")
+    return {{"vocab_size", 32000},     {"hidden_size", 4096},       {"intermediate_size", 11008},
+            {"num_hidden_layers", 32}, {"num_attention_heads", 32}, {"max_position_embeddings", 2048}};
+  if (type == "mistral")
+    return {{"vocab_size", 32000},
+            {"hidden_size", 4096},
+            {"intermediate_size", 14336},
+            {"num_hidden_layers", 32},
+            {"num_attention_heads", 32},
+            {"num_key_value_heads", 8},
+            {"max_position_embeddings", 131072}};
+  if (type == "qwen2")
+    return {{"vocab_size", 151936},
+            {"hidden_size", 4096},
+            {"intermediate_size", 22016},
+            {"num_hidden_layers", 32},
+            {"num_attention_heads", 32},
+            {"num_key_value_heads", 32},
+            {"max_position_embeddings", 32768}};
+  return {};
+}
+
+ModelConfig text_config(const ConfigReader& json, const TextHalf& half) {
+  const auto nested = json.object("text_config");
+  if (!nested && !half.flat) throw json.error("text_config", "the configuration of the half that reads text", "none");
+  std::string type = half.types.front();
+  if (nested) type = nested->text("model_type", type);
+  if (std::ranges::find(half.types, type) == half.types.end())
+    throw nested->error("model_type", fmt::format("one of {}", fmt::join(half.types, ", ")), type,
+                        "the half that reads text is of another family");
+  const ConfigReader text = (nested ? *nested : json).with_defaults(half.map ? half.usual : usual_numbers(type));
+  ModelConfig config;
+  if (half.map) {
+    ConfigMap keys(text);
+    half.map(keys, config);
+  } else {
+    config = family(type, "text_config").read_config(text);
+    config.text_family = type;
+  }
+  refuse_unread(text);
+  // Either place may say it; older files say it within.
+  if (!text.has("tie_word_embeddings") || !config.tied_embeddings)
+    config.tied_embeddings = json.flag("tie_word_embeddings", config.tied_embeddings);
+  if (!config.bos) config.bos = json.token("bos_token_id", config.dims.vocab);
+  if (!config.eos) config.eos = json.token("eos_token_id", config.dims.vocab);
+  return config;
+}
+
+/// Throws Error where a file has a matrix to logits of its own and the configuration says that it is the embedding.
+void check_tied(const WeightSource& text, const ModelConfig& config, const RawWeights& weights) {
+  const std::string name = "lm_head.weight";
+  if (!config.tied_embeddings || !text.contains(name)) return;
+  const Tensor head = text.take(name, {config.dims.vocab, config.dims.d_model}).floats(),
+               embedding = weights.token_embedding.floats();
+  for (Index i = 0; i < head.dim(0); ++i)
+    for (Index j = 0; j < head.dim(1); ++j)
+      if (head.at(i, j) != embedding.at(i, j))
+        throw Error(text.where() + ": " + name, "the embedding again, since config.json ties them", "other numbers",
+                    "\"tie_word_embeddings\": false in config.json would read them");
+}
+}  // namespace
+
+Family text_half_family(TextHalf half) {
+  Family made;
+  made.model_type = half.model_type;
+  made.summary = half.summary;
+  made.read_config = [half](const ConfigReader& json) { return text_config(json, half); };
+  made.read_weights = [half](const WeightSource& source, const ModelConfig& config) {
+    const TextSource text(source);
+    RawWeights weights = half.map ? read_usual_weights(text, config, half.names(config))
+                                  : family(config.text_family, source.where()).read_weights(text, config);
+    check_tied(text, config, weights);
+    return weights;
+  };
+  made.write_config = [half](const ModelConfig& config) {
+    ConfigWriter json, text;
+    if (half.map) {
+      ModelConfig copy = config;
+      text.put("model_type", half.types.front());
+      ConfigMap keys(text);
+      half.map(keys, copy);
+    } else {
+      text = ConfigWriter::parse(family(config.text_family, config.name).write_config(config));
+    }
+    json.put("architectures", std::vector<std::string>{half.architecture});
+    json.put("model_type", half.model_type);
+    json.put("tie_word_embeddings", config.tied_embeddings);
+    json.put("text_config", text);
+    return json.text();
+  };
+  return made;
+}
+
+}  // namespace headscope
