@@ -304,4 +304,9 @@ DECODERS = {
     "internlm3": ("InternLM3Config", llama_like | dict(
         head_dim=8, attention_bias=True, mlp_bias=True,
         rope_parameters=dict(rope_type="dynamic", rope_theta=100.0, factor=3.0))),
+    "openai_gpt": ("OpenAIGPTConfig", dict(
+        vocab_size=43, n_positions=40, n_embd=18, n_layer=3, n_head=3, layer_norm_epsilon=0.01, bos_token_id=1, eos_token_id=2)),
+    "openai_gpt-relu": ("OpenAIGPTConfig", dict(
+        vocab_size=43, n_positions=40, n_embd=20, n_layer=2, n_head=5, afn="relu", tie_word_embeddings=False, bos_token_id=1,
+        eos_token_id=2)),
 }

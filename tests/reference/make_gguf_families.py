@@ -56,6 +56,10 @@ DEEPSEEK = LLAMA | EXPERTS | {
 GLM4 = LLAMA | {"post_self_attn_layernorm": "post_attention_norm", "mlp.gate_up_proj": "ffn_up", "post_mlp_layernorm": "post_ffw_norm"}
 GRANITEMOE = LLAMA | {"block_sparse_moe.router.layer": "ffn_gate_inp", "block_sparse_moe.gate_proj": "ffn_gate_exps",
                       "block_sparse_moe.up_proj": "ffn_up_exps", "block_sparse_moe.output_linear": "ffn_down_exps"}
+EXAONE = {"transformer.wte": "token_embd", "transformer.ln_f": "output_norm", "lm_head": "output", "transformer.h.": "blk.",
+          "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.attention.out_proj": "attn_output", "attn.attention.q_proj": "attn_q",
+          "attn.attention.k_proj": "attn_k", "attn.attention.v_proj": "attn_v", "mlp.c_fc_0": "ffn_gate", "mlp.c_fc_1": "ffn_up",
+          "mlp.c_proj": "ffn_down"}
 STARCODER2 = LLAMA | {"mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
 
 
@@ -422,6 +426,8 @@ def main():
     write("glm4", "glm4", "glm4", GLM4)
     write("seed_oss", "seed_oss", "seed_oss-biased", LLAMA | {"post_attention_layernorm": "post_attention_norm"})
     write("ernie4_5", "ernie4_5", "ernie4_5-biased", LLAMA)
+    write("exaone", "exaone", "exaone", EXAONE, None, {"num_hidden_layers": 2, "rms_norm_eps": 0.01, "hidden_act": "silu"})
+    write("smollm3", "smollm3", "smollm3", LLAMA, None, {"no_rope_layers": None}, pairs=True)
     write("exaone4", "exaone4", "exaone4-whole", LLAMA | NORMS_BEHIND)
     write("arcee", "arcee", "arcee", LLAMA, pairs=True)
     write("nemotron", "nemotron", "nemotron-biased", LLAMA, plus_one=True)

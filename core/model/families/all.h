@@ -43,6 +43,7 @@
   X(jais2)                    \
   X(persimmon)                \
   X(biogpt)                   \
+  X(openai_gpt)               \
   X(ministral)                \
   X(internlm3)                \
   X(cwm)                      \

@@ -156,6 +156,19 @@ const Tensors glm4_tensors{{"token_embd", "model.embed_tokens"},
                            {"blk.#.ffn_down", "model.layers.#.mlp.down_proj"},
                            {"blk.#.post_ffw_norm", "model.layers.#.post_mlp_layernorm"}};
 
+const Tensors exaone_tensors{{"token_embd", "transformer.wte"},
+                             {"output_norm", "transformer.ln_f"},
+                             {"output", "lm_head"},
+                             {"blk.#.attn_norm", "transformer.h.#.ln_1"},
+                             {"blk.#.attn_q", "transformer.h.#.attn.attention.q_proj"},
+                             {"blk.#.attn_k", "transformer.h.#.attn.attention.k_proj"},
+                             {"blk.#.attn_v", "transformer.h.#.attn.attention.v_proj"},
+                             {"blk.#.attn_output", "transformer.h.#.attn.attention.out_proj"},
+                             {"blk.#.ffn_norm", "transformer.h.#.ln_2"},
+                             {"blk.#.ffn_gate", "transformer.h.#.mlp.c_fc_0"},
+                             {"blk.#.ffn_up", "transformer.h.#.mlp.c_fc_1"},
+                             {"blk.#.ffn_down", "transformer.h.#.mlp.c_proj"}};
+
 /// As far as files have it: layers with a window, in a list of their own, are not read.
 void exaone4_more(const GgufFile&, json& config) {
   config["sliding_window"] = nullptr;
@@ -307,6 +320,9 @@ std::span<const GgufArchitecture> gguf_architectures() {
          usual_keys("rms_norm_eps"),
          with_second_norm(usual_tensors()),
          {{"blk.0.attn_q.bias", "use_bias"}}},
+        {"smollm3", "smollm3", usual_keys("rms_norm_eps"), with_second_norm(usual_tensors(Turn::rotary_pairs)),
+         llama_biases},
+        {"exaone", "exaone", usual_keys("rms_norm_eps"), exaone_tensors},
         {"exaone4",
          "exaone4",
          usual_keys("rms_norm_eps"),
