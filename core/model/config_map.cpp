@@ -385,8 +385,8 @@ void ConfigMap::picture(ModelConfig& c) {
   } else {
     throw in_->error("image_size", "pixels of a side, or [height, width]", "nothing");
   }
-  if (reading() && (v.height % v.patch != 0 || v.width % v.patch != 0))
-    throw in_->error("image_size", fmt::format("multiples of patch_size = {}", v.patch),
+  if (reading() && (v.height < v.patch || v.width < v.patch))
+    throw in_->error("image_size", fmt::format("patch_size = {} or more", v.patch),
                      fmt::format("{} × {}", v.height, v.width));
   if (reading()) c.context = v.tokens();
   classes(c);

@@ -95,8 +95,8 @@ void read_preparation(const std::filesystem::path& folder, VisionConfig& v) {
   const int height = p.crop_height > 0 ? p.crop_height : p.resize_height,
             width = p.crop_width > 0 ? p.crop_width : p.resize_width;
   if (v.stored_side > 0 && height > 0 && width > 0) {
-    if (height % v.patch != 0 || width % v.patch != 0)
-      throw json.error(p.crop_height > 0 ? "crop_size" : "size", fmt::format("multiples of patch_size = {}", v.patch),
+    if (height < v.patch || width < v.patch)
+      throw json.error(p.crop_height > 0 ? "crop_size" : "size", fmt::format("patch_size = {} or more", v.patch),
                        fmt::format("{} × {}", height, width));
     v.height = height, v.width = width;
   }
@@ -205,7 +205,10 @@ Tensor interpolated_positions(const Tensor& stored, const VisionConfig& v) {
   return out;
 }
 
-PatchPicture patch_picture(const Picture& picture, const VisionConfig& v) {
+PatchPicture patch_picture(const Picture& given, const VisionConfig& v) {
+  const Index height = Index{v.rows()} * v.patch, width = Index{v.columns()} * v.patch;
+  const bool whole = given.height == height && given.width == width;
+  const Picture picture = whole ? given : cropped(given, 0, 0, height, width);
   return {v.rows(), v.columns(), v.leading, picture.height, picture.width, picture.rgb};
 }
 

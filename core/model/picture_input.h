@@ -23,9 +23,9 @@ std::string write_preparation(const VisionConfig& vision);
 /// The picture in the size that the model reads, 8-bit RGB as people see it.
 Picture prepared(const Picture& picture, const VisionConfig& vision);
 /// (patch, channels · side · side) of a prepared picture: patches row by row; of each channel by channel, row by row,
-/// (level · rescale − mean) ÷ std.
+/// (level · rescale − mean) ÷ std. Pixels on the right and at the bottom that are no whole patch are not read.
 Tensor patches_of(const Picture& prepared, const VisionConfig& vision);
-/// The grid over it.
+/// The grid over it, without pixels on the right and at the bottom that are no whole patch.
 PatchPicture patch_picture(const Picture& prepared, const VisionConfig& vision);
 
 /// The rows of positions that are stored for stored_side × stored_side patches (behind those of `leading` tokens, which

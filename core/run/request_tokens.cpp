@@ -41,6 +41,15 @@ std::vector<Token> tokens_of_text(const LoadedModel& loaded, const RunRequest& r
   return loaded.tokenizer->encode(request.text, {request.parse_special || !loaded.model->config().causal, most, stop});
 }
 
+/// Whether a text begins with the code of its language where a tokenizer puts that of a usual one in front, and no BOS
+/// (mBART-50, NLLB): a special token that was written there.
+bool names_its_language(const LoadedModel& loaded, std::int32_t front, const std::vector<Token>& tokens) {
+  const ModelConfig& config = loaded.model->config();
+  if (config.stack == Stack::only || !config.bos || front == *config.bos || tokens.empty()) return false;
+  const std::int32_t twice[] = {tokens.front().id, tokens.front().id};  // of a space alone the first is taken away
+  return loaded.tokenizer && loaded.tokenizer->decode(twice).empty();
+}
+
 /// Puts BOS in front when the request or the tokenizer asks for it; says whether it did.
 bool add_bos(const LoadedModel& loaded, const RunRequest& request, const std::string& model,
              std::vector<Token>& tokens) {
@@ -52,6 +61,7 @@ bool add_bos(const LoadedModel& loaded, const RunRequest& request, const std::st
     if (!request.add_bos) return false;
     throw Error(model, "a beginning-of-sequence token, which the run asks for", "none in the tokenizer");
   }
+  if (!request.add_bos && names_its_language(loaded, *bos, tokens)) return true;
   tokens.insert(tokens.begin(), tokens_of_ids(loaded, {*bos}).front());
   return true;
 }

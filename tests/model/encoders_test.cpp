@@ -365,8 +365,7 @@ TEST_CASE("files without a head open as bare encoders, whatever their config.jso
         Bare{"xlm_roberta", "lm_head.", R"("architectures": ["XLMRobertaModel"],)"},
         Bare{"electra", "generator_", R"("architectures": ["ElectraForPreTraining"],)"},
         Bare{"albert", "predictions.", ""}, Bare{"nomic_bert", "cls.", R"("architectures": ["NomicBertModel"],)"}}) {
-    CAPTURE(family);
-    CAPTURE(keys);
+    CAPTURE(std::string(family) + " " + keys);
     const std::filesystem::path folder = without(family, head, keys);
     Backend backend(2);
     const LoadedModel bare = load_model(folder, backend), whole = load_model(reference("families") / family, backend);
@@ -401,7 +400,7 @@ TEST_CASE("what these families would compute otherwise is refused by the name of
         Key{"nomic_bert-published", R"("prenorm": true)", "prenorm"},
         Key{"nomic_bert-published", R"("rotary_scaling_factor": 2)", "rotary_scaling_factor"},
         Key{"nomic_bert-published", R"("activation_function": "gelu")", "activation_function"}}) {
-    CAPTURE(json);
+    CAPTURE(std::string(json));
     std::string config = read_file(reference("families") / family / "config.json");
     const std::string key(json, std::string(json).find(':') + 1);
     if (const std::size_t there = config.find(key); there != std::string::npos) {  // a key twice is an error by itself

@@ -50,7 +50,8 @@ const std::vector<std::string> all{"vit",
                                    "clip_vision_model",
                                    "dinov2",
                                    "dinov2-interpolated",
-                                   "siglip_vision_model"};
+                                   "siglip_vision_model",
+                                   "siglip_vision_model-rest"};
 const fs::path picture_file = reference("vision") / "picture.png";
 
 struct Seer {
@@ -215,6 +216,17 @@ TEST_CASE("a whole SigLIP opens as the half of it that sees, whose first token i
   CHECK(absolute(trace->map({1, 2}).to_dense(), s.trace(s.request())->map({1, 2}).to_dense()) == 0);
 }
 
+TEST_CASE("pixels that are no whole patch are neither read nor shown") {
+  Seer s("siglip_vision_model-rest");  // 15 × 15 pixels, 3 × 3 patches of 4
+  const auto trace = s.trace(s.request());
+  CHECK(trace->picture->width == 12);
+  CHECK(trace->picture->height == 12);
+  CHECK(trace->picture->box(2, 2) == PixelBox{8, 8, 12, 12});
+  const Picture whole = prepared(read_picture(picture_file), *s.config().vision);
+  CHECK(whole.width == 15);
+  CHECK(trace->picture->rgb[3 * 12] == whole.rgb[3 * 15]);
+}
+
 TEST_CASE("positions of a grid of patches are read for another by bicubic interpolation") {
   VisionConfig v;
   v.patch = 4, v.stored_side = 2, v.height = 8, v.width = 16;  // 2 × 2 patches for 2 × 4
@@ -234,14 +246,16 @@ TEST_CASE("positions of a grid of patches are read for another by bicubic interp
     for (Index column = 0; column < 4; ++column)
       CHECK(static_cast<double>(found.at(1 + 4 * row + column, 0)) == doctest::Approx(expected[column]).epsilon(1e-6));
   }
-  // Files of other models keep their size; of this one the size must be whole patches.
+  // Files of other models keep their size; what is no whole patch is not read.
   Seer s("dinov2-interpolated");
   CHECK(s.config().vision->stored_side == 5);
   CHECK(s.config().context == 13);
   const fs::path folder = scratch_dir("dinov2-size");
   fs::copy_file(s.folder / "config.json", folder / "config.json");
-  write_file_atomically(folder / "preprocessor_config.json", R"({"crop_size": {"height": 12, "width": 14}})");
-  CHECK_THROWS_WITH_AS(load_config(folder), doctest::Contains("multiples of patch_size = 4"), Error);
+  write_file_atomically(folder / "preprocessor_config.json", R"({"crop_size": {"height": 12, "width": 18}})");
+  CHECK(load_config(folder).context == 13);
+  write_file_atomically(folder / "preprocessor_config.json", R"({"crop_size": {"height": 12, "width": 3}})");
+  CHECK_THROWS_WITH_AS(load_config(folder), doctest::Contains("patch_size = 4 or more"), Error);
   fs::remove(folder / "preprocessor_config.json");
   CHECK(load_config(folder).context == 26);
 }

@@ -84,6 +84,28 @@ def t5_tokenizer(folder):
     return {text: made.encode(text).ids for text in TEXTS}, None
 
 
+def nllb_tokenizer(folder):
+    """A tokenizer.json as NLLB's and mBART-50's: the code of a language before every text, English where none is written."""
+    import tokenizers
+    pieces = ["\u2581" + w for w in dict.fromkeys((ENGLISH + " " + GERMAN).split())] + list("\u2581aehimnorstd")
+    codes = ["eng_Latn", "deu_Latn"]
+    names = ["<s>", "<pad>", "</s>", "<unk>"]
+    pieces = list(dict.fromkeys(pieces))[-(43 - len(names) - len(codes)):]
+    vocab = [(name, 0.0) for name in names] + [(piece, -1.5 - 0.07 * i) for i, piece in enumerate(pieces)]
+    made = tokenizers.Tokenizer(tokenizers.models.Unigram(vocab + [(code, 0.0) for code in codes], unk_id=3))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(prepend_scheme="always")
+    made.decoder = tokenizers.decoders.Metaspace(prepend_scheme="always")
+    made.add_special_tokens(names + codes)
+    texts = {}
+    for code in reversed(codes):  # English is what the file says
+        ids = made.token_to_id(code)
+        made.post_processor = tokenizers.processors.TemplateProcessing(
+            single=f"{code} $A </s>", special_tokens=[(code, ids), ("</s>", 2)])
+        texts |= {f"{code} {text}": made.encode(text).ids for text in ("ein hund sieht den mann .", "the old man")}
+    made.save(str(folder / "tokenizer.json"))
+    return texts | {text: made.encode(text).ids for text in TEXTS}, None
+
+
 def marian_tokenizer(folder, vocabulary):
     """source.spm, target.spm and vocab.json as Marian's: pieces of each side, one numbering for both."""
     import io
@@ -168,8 +190,9 @@ def make(name):
         own["tie_word_embeddings"] = False
     own["architectures"] = [model_class]
     (folder / "config.json").write_text(json.dumps(own, indent=2, sort_keys=True) + "\n")
-    if name in ("t5", "marian"):
-        source, target = t5_tokenizer(folder) if name == "t5" else marian_tokenizer(folder, settings["vocab_size"])
+    if name in ("t5", "marian", "m2m_100"):
+        source, target = (t5_tokenizer(folder) if name == "t5" else nllb_tokenizer(folder) if name == "m2m_100"
+                          else marian_tokenizer(folder, settings["vocab_size"]))
         (folder / "texts.json").write_text(json.dumps({"source": source, "target": target}, indent=1) + "\n")
     print(name, sum(f.stat().st_size for f in folder.iterdir()), "bytes", "margin", min(margins), sorted(weights)[:0])
 

@@ -50,6 +50,9 @@ MODELS = {
         image_size=20, mlp_ratio=3, use_swiglu_ffn=True, qkv_bias=False, use_mask_token=False), plain | dict(
         size=dict(shortest_edge=16), do_center_crop=True, crop_size=dict(height=12, width=16), resample=3)),
     "siglip_vision_model": ("SiglipVisionConfig", "SiglipVisionModel", usual, plain | dict(resample=3)),
+    # Three pixels on the right and at the bottom belong to no patch.
+    "siglip_vision_model-rest": ("SiglipVisionConfig", "SiglipVisionModel", usual | dict(image_size=15),
+                                 plain | dict(size=dict(height=15, width=15), resample=3)),
 }
 
 
@@ -109,7 +112,7 @@ def make(name):
     write_safetensors(folder / "model.safetensors", {key: value.astype("<f4") for key, value in published(model).items()})
     side = config.patch_size
     rows, columns = image.shape[0] // side, image.shape[1] // side
-    patches = pixels.reshape(rows, side, columns, side, 3).transpose(0, 2, 4, 1, 3).reshape(rows * columns, -1)
+    patches = pixels[:rows * side, :columns * side].reshape(rows, side, columns, side, 3).transpose(0, 2, 4, 1, 3).reshape(rows * columns, -1)
     expected = {"image": image.astype("<i4"), "patches": patches.astype("<f4")}
     if hasattr(out, "logits"):
         expected["logits"] = f4(out.logits)

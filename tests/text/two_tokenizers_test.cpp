@@ -43,7 +43,7 @@ struct Two {
 }  // namespace
 
 TEST_CASE("a source ends as the tokenizer puts it, and is read as transformers reads it") {
-  for (const char* name : {"t5", "marian"}) {
+  for (const char* name : {"t5", "marian", "m2m_100"}) {
     const Two two{std::string(name)};
     for (const auto& [text, ids] : two.texts["source"].items()) {
       CAPTURE(name);
@@ -51,6 +51,32 @@ TEST_CASE("a source ends as the tokenizer puts it, and is read as transformers r
       CHECK(two.source(text) == ids.get<std::vector<std::int32_t>>());
     }
   }
+}
+
+TEST_CASE("a text that begins with the code of its language has no other before it") {
+  const Two two("m2m_100");
+  const Tokenizer& tokenizer = *two.loaded.tokenizer;
+  const auto english = tokenizer.bos();
+  REQUIRE(english);
+  CHECK(tokenizer.token(*english).label == "eng_Latn");
+  const std::vector<std::int32_t> german = two.source("deu_Latn ein hund"), plain = two.source("ein hund");
+  CHECK(plain.front() == *english);
+  CHECK(german.front() == *english + 1);
+  CHECK(std::vector(german.begin() + 1, german.end()) == std::vector(plain.begin() + 1, plain.end()));
+  CHECK(german.back() == 2);
+  CHECK(two.source(" ein hund").front() == *english);  // a space is none
+  // A target, too, where its codes are read.
+  RunRequest target;
+  target.text = "deu_Latn ein hund";
+  target.parse_special = true;
+  const std::vector<Token> tokens = tokenize(two.loaded, target);
+  CHECK(tokens[0].id == two.loaded.model->config().decoder_start);
+  CHECK(tokens[1].id == *english + 1);
+  // Who asks for the token in front gets it.
+  RunRequest asked;
+  asked.source = "deu_Latn ein hund";
+  asked.add_bos = true;
+  CHECK(tokenize(two.loaded.encoder(), encoder_request(*two.loaded.model, asked)).front().id == *english);
 }
 
 TEST_CASE("a target begins with the decoder's first token, and does not end") {
