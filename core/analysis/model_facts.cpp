@@ -193,7 +193,7 @@ std::string switches(const ModelConfig& c) {
        c.embedding_width > c.dims.d_model
            ? say("embeddings of {} numbers, narrowed to the stream's by a matrix", c.embedding_width)
            : say("embeddings of {} numbers, widened to the stream's by a matrix", c.embedding_width));
-  tell(c.narrow_sum, said("positions, their sum and its norm of the embeddings' width"));
+  tell(c.narrow_sum(), said("positions, their sum and its norm of the embeddings' width"));
   if (const auto& s = c.state_space) {
     const bool heads = s->lane == StateSpaceConfig::Lane::head;
     tell(true, say("no attention: a state space of {}, {} states each, behind a convolution of {} tokens",

@@ -71,7 +71,7 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
     site(SiteKind::resid_pre, 0, said("sum"),
          say("{}token{}{}{}", config.norm_of_embeddings ? said("norm(") : "", placed ? said(" + position") : "",
              config.segments > 0 ? said(" + segment") : "",
-             std::string(config.norm_of_embeddings ? ")" : "") + (config.narrow_sum ? " W + b" : "")));
+             std::string(config.norm_of_embeddings ? ")" : "") + (config.narrow_sum() ? " W + b" : "")));
   }
   for (int layer = 0; layer < config.dims.layers; ++layer) {
     const bool before = config.norms_before(), behind = config.norms_behind(), sums = config.norms_sums();

@@ -126,7 +126,8 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                                    {"lanes", d.lanes},
                                    {"state_groups", d.state_groups},
                                    {"d_state", d.d_state},
-                                   {"convolved", d.convolved}})
+                                   {"convolved", d.convolved},
+                                   {"d_embed", d.d_embed}})
     if (value > 0) root["model"][key] = value;  // likewise
   if (trace.model.objective != Objective::next_token)
     root["model"]["objective"] = name_in(objective_names, trace.model.objective);
@@ -187,7 +188,8 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
                                    {"lanes", &d.lanes},
                                    {"state_groups", &d.state_groups},
                                    {"d_state", &d.d_state},
-                                   {"convolved", &d.convolved}})
+                                   {"convolved", &d.convolved},
+                                   {"d_embed", &d.d_embed}})
     if (model.find(key)) *value = count(model, key);
   if (const auto objective = model.find("objective")) trace.model.objective = objective->choice(objective_names);
   if (const auto stack = model.find("stack")) trace.model.stack = stack->choice(stack_names);

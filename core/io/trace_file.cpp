@@ -77,7 +77,8 @@ Shape expected_shape(SiteKind kind, const ModelDims& dims, const TraceExtents& e
     const auto begin = text.find_first_not_of("(), ");
     if (begin == std::string_view::npos) break;
     const auto end = text.find_first_of("(), ", begin);
-    shape.push_back(extent(text.substr(begin, end - begin), dims, extents));
+    const std::string_view axis = text.substr(begin, end - begin);
+    shape.push_back(of_embeddings(kind) && axis == "d_model" ? dims.embed_width() : extent(axis, dims, extents));
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end);
   }
   if (of_keys) shape.front() = extents.n_key;

@@ -88,10 +88,6 @@ struct ModelConfig {
   bool norm_of_embeddings = false;  ///< … or behind the sum of all embeddings
   int embedding_width = 0;          ///< > 0: of the stored embedding and unembedding, where matrices lie between them
                                     ///< and the stream (OPT 350M). A Model holds their products
-  bool narrow_sum = false;          ///< of embedding_width: positions and segments are as narrow, and so is the norm of
-                                    ///< the sum, behind which the matrix (with a bias) stands; the layer before the
-                                    ///< unembedding leads back (ALBERT, ELECTRA). No products then: sites of embeddings
-                                    ///< are that narrow
   int segments = 0;                 ///< rows of a table of which the one of a token's segment is added to its embedding
   int tasks = 0;  ///< rows of a table of which the first is added to every token (ERNIE); read into the
                   ///< positions
@@ -156,8 +152,11 @@ struct ModelConfig {
   /// positions at all go on, whatever length was trained.
   bool ends_at_context() const { return position == PositionKind::learned; }
   bool has_buckets() const { return position == PositionKind::buckets || buckets_too; }
-  /// Width of what positions, segments and the norm of the embeddings have.
-  int sum_width() const { return narrow_sum ? embedding_width : dims.d_model; }
+  /// Whether positions and segments are of embedding_width too, and so is the norm of the sum, behind which the matrix
+  /// (with a bias) stands; the layer before the unembedding leads back. A Model holds no products then.
+  bool narrow_sum() const { return dims.d_embed > 0; }
+  /// Width of positions, segments, the norm of the embeddings, and of what the unembedding reads.
+  int sum_width() const { return dims.embed_width(); }
   /// Which of the blocks that are stored a layer is, and whether the one before was the same.
   int block_of(int layer) const { return layer_groups > 0 ? layer * layer_groups / dims.layers : layer; }
   bool repeats(int layer) const { return layer > 0 && block_of(layer) == block_of(layer - 1); }

@@ -63,7 +63,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   // Read again in every pass, as long as they stay what they are.
   const auto resident = [&](Tensor weight) { return changing ? weight : backend.resident(std::move(weight)); };
   parts->token_embedding = checked(raw.token_embedding, -1, "token embedding");
-  if (c.narrow_sum)
+  if (c.narrow_sum())
     parts->embedding_in =
         backend.linear_weights({checked(raw.embedding_in, -1, "projection of the embeddings")},
                                {floats(raw.embedding_in_bias, -1, "projection of the embeddings")}, changing);

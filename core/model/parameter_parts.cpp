@@ -75,7 +75,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   const std::int64_t biased = c.norm == NormKind::layer_norm && c.bias.norm ? 2 : 1, parts = m > 0 ? 2 : 1;
   ParameterParts out;
   const std::int64_t stored = c.embedding_width > 0 ? c.embedding_width : d;
-  out.embedding = vocab * stored + std::int64_t{c.embedding_width} * d + (c.narrow_sum ? d : 0);
+  out.embedding = vocab * stored + std::int64_t{c.embedding_width} * d + (c.narrow_sum() ? d : 0);
   if (c.vision) out.embedding = d * (c.vision->leading + c.vision->patch_numbers() + (c.vision->patch_bias ? 1 : 0));
   out.embedding += std::int64_t{c.segments + c.tasks} * sum;
   if (c.position == PositionKind::learned && !c.sinusoids)
@@ -125,7 +125,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   if (c.bias.unembedding && c.predicts && !c.cross()) out.unembedding = vocab;
   if (c.head_layer && c.predicts) out.unembedding += d * sum + (c.bias.head ? sum : 0);
   if (c.predicts) (c.tied_embeddings ? out.tied : out.unembedding) += stored * vocab;
-  if (c.predicts && !c.narrow_sum) out.unembedding += std::int64_t{c.embedding_width} * d;
+  if (c.predicts && !c.narrow_sum()) out.unembedding += std::int64_t{c.embedding_width} * d;
   if (c.vision && c.vision->class_heads == 2) out.unembedding *= 2;
   if (c.cross()) add_encoder(c, out);
   return out;

@@ -347,7 +347,7 @@ void embed_tokens(const ModelConfig& c, const RawWeights& w, std::span<const std
   for (Index row = 0; row < x.rows; ++row)
     for (Index i = 0; i < stored.columns; ++i)
       stored.at(row, i) = number(w.token_embedding.select(0, nth(tokens, row)), i);
-  x = c.embedding_width > 0 && !c.narrow_sum ? product(stored, w.embedding_in, {}, stop) : std::move(stored);
+  x = c.embedding_width > 0 && !c.narrow_sum() ? product(stored, w.embedding_in, {}, stop) : std::move(stored);
   for (double& value : x.values) value *= c.embedding_scale;
 }
 
@@ -377,7 +377,7 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
     for (Index i = 0; i < x.columns; ++i)
       x.at(row, i) += number(w.segment_embedding.select(0, segments.empty() ? 0 : nth(segments, row)), i);
   if (c.norm_of_embeddings) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);
-  if (c.narrow_sum) x = product(x, w.embedding_in, w.embedding_in_bias, stop);
+  if (c.narrow_sum()) x = product(x, w.embedding_in, w.embedding_in_bias, stop);
 
   for (int layer = 0; layer < c.dims.layers; ++layer) {
     x = block(c, w, layer, x, out.encoder ? out.encoder->memory : Table(), out, stop);

@@ -101,7 +101,7 @@ class UsualReader {
       embedding(weights.token_embedding);
     if (c_.embedding_width > 0)
       reader_.take_transposed(n_.embedding_in + ".weight", c_.embedding_width, d, weights.embedding_in);
-    if (c_.narrow_sum) reader_.take(n_.embedding_in + ".bias", {d}, weights.embedding_in_bias);
+    if (c_.narrow_sum()) reader_.take(n_.embedding_in + ".bias", {d}, weights.embedding_in_bias);
     if (c_.has_buckets() && !c_.buckets_by_layer)
       reader_.take(n_.buckets + ".weight", {c_.position_buckets, dims.heads}, weights.position_buckets);
     if (c_.sinusoids)
@@ -207,7 +207,7 @@ class UsualReader {
       take(norm_name(n_.head_norm, true), {out}, weights.head_norm_gain);
       if (c_.bias.norm) take(norm_name(n_.head_norm, false), {out}, weights.head_norm_bias);
     }
-    if (c_.embedding_width > 0 && !c_.narrow_sum)
+    if (c_.embedding_width > 0 && !c_.narrow_sum())
       reader_.take_transposed(n_.embedding_out + ".weight", d, c_.embedding_width, weights.embedding_out);
     reader_.take_unembedding(head_ + ".weight", {vocab, embedded()}, c_.tied_embeddings, weights);
     if (c_.vision && c_.vision->class_heads == 2) {

@@ -139,6 +139,8 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
     case SiteKind::embed:
     case SiteKind::pos_embed:
     case SiteKind::segment_embed:
+    case SiteKind::final_normalized:
+      return floats(n, count(dims.embed_width()));
     case SiteKind::resid_pre:
     case SiteKind::ln1_normalized:
     case SiteKind::attn_unnormed:
@@ -148,7 +150,6 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
     case SiteKind::mlp_unnormed:
     case SiteKind::mlp_out:
     case SiteKind::resid_post:
-    case SiteKind::final_normalized:
       return floats(n, count(dims.d_model));
   }
   return 0;

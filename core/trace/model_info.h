@@ -23,9 +23,12 @@ struct ModelDims {
   /// Of layers that mix by a state in place of attention (core/model/state_space_config.h), which d_inner > 0 tells:
   /// its channels, the lanes that they form, groups of B and C, states of a channel, and channels that are convolved.
   int d_inner = 0, lanes = 0, state_groups = 0, d_state = 0, convolved = 0;
+  int d_embed = 0;  ///< width of what positions and segments are added to, and of what the unembedding reads, where a
+                    ///< matrix lies between it and the stream (ALBERT, ELECTRA)
 
   bool state_space() const { return d_inner > 0; }
   int value_width() const { return d_value > 0 ? d_value : d_head; }
+  int embed_width() const { return d_embed > 0 ? d_embed : d_model; }
 
   /// How many query heads read one key head; 1 where nothing is known of key heads.
   int group() const { return kv_heads > 0 ? heads / kv_heads : 1; }

@@ -52,6 +52,12 @@ enum class SiteKind {
 };
 inline constexpr int site_kind_count = static_cast<int>(SiteKind::logits) + 1;
 
+/// Of embeddings, and of what the unembedding reads: where a site's shape says d_model it is ModelDims::embed_width().
+constexpr bool of_embeddings(SiteKind kind) {
+  return kind == SiteKind::embed || kind == SiteKind::pos_embed || kind == SiteKind::segment_embed ||
+         kind == SiteKind::final_normalized;
+}
+
 struct SiteInfo {
   SiteKind kind;
   std::string_view pattern;  ///< "blocks.{i}.attn.hook_q", "hook_embed", …

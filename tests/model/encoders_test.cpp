@@ -19,6 +19,7 @@
 #include "core/edits/intervention.h"
 #include "core/generate/generation.h"
 #include "core/io/safetensors.h"
+#include "core/io/trace_file.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
 #include "core/model/family.h"
@@ -364,7 +365,10 @@ TEST_CASE("files without a head open as bare encoders, whatever their config.jso
         Bare{"mpnet", "lm_head.", R"("architectures": ["MPNetForMaskedLM"],)"},
         Bare{"xlm_roberta", "lm_head.", R"("architectures": ["XLMRobertaModel"],)"},
         Bare{"electra", "generator_", R"("architectures": ["ElectraForPreTraining"],)"},
-        Bare{"albert", "predictions.", ""}, Bare{"nomic_bert", "cls.", R"("architectures": ["NomicBertModel"],)"}}) {
+        Bare{"albert", "predictions.", ""},
+        Bare{"distilbert", "vocab_", R"("architectures": ["DistilBertForMaskedLM"],)"},
+        Bare{"roberta", "lm_head.", R"("architectures": ["RobertaForMaskedLM"],)"},
+        Bare{"nomic_bert", "cls.", R"("architectures": ["NomicBertModel"],)"}}) {
     CAPTURE(std::string(family) + " " + keys);
     const std::filesystem::path folder = without(family, head, keys);
     Backend backend(2);
@@ -386,6 +390,31 @@ TEST_CASE("files without a head open as bare encoders, whatever their config.jso
                        doctest::Contains("mpnet.encoder.relative_attention_bias.weight"), Error);
   CHECK_THROWS_WITH_AS(load_model(without("bert", "cls.predictions.bias", ""), backend),
                        doctest::Contains("cls.predictions.bias"), Error);
+}
+
+TEST_CASE("a trace of embeddings of a width of their own is written and read, and its plan counts them") {
+  for (const char* family : {"families/albert", "families/electra-wide"}) {
+    Backend backend(2);
+    const LoadedModel loaded = load_model(reference(family), backend);
+    const Index width = loaded.model->config().embedding_width;
+    RunRequest request;
+    request.ids = {7, 9, 30, 9, 12};
+    request.capture.sites = {SiteKind::embed, SiteKind::final_normalized};
+    const auto trace = run(loaded, request, Ctx{backend});
+    CHECK(trace->sites.at({SiteKind::embed}).shape() == Shape{5, width});
+    CHECK(trace->sites.at({SiteKind::final_normalized}).shape() == Shape{5, width});
+    const ModelDims dims = loaded.model->info().dims;
+    const auto bytes = static_cast<std::size_t>(5 * 4 * width);
+    CHECK(site_bytes(SiteKind::embed, dims, 5, 5) == bytes);
+    CHECK(site_bytes(SiteKind::final_normalized, dims, 5, 5) == bytes);
+    CHECK(site_bytes(SiteKind::resid_pre, dims, 5, 5) == 5 * 4 * 18);
+    const std::filesystem::path file = scratch_dir("narrow-trace") / "trace.safetensors";
+    write_trace(*trace, file, {.sites = request.capture.sites});
+    const auto again = open_trace(file);
+    CHECK(again->model.dims.d_embed == width);
+    for (const SiteKind kind : {SiteKind::embed, SiteKind::final_normalized})
+      CHECK(absolute(again->sites.at({kind}), trace->sites.at({kind})) == 0);
+  }
 }
 
 TEST_CASE("what these families would compute otherwise is refused by the name of its key") {

@@ -188,7 +188,7 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
     CHECK(again.context == own.context);
     CHECK(again.segments == own.segments);
     CHECK(again.embedding_width == own.embedding_width);
-    CHECK(again.narrow_sum == own.narrow_sum);
+    CHECK(again.narrow_sum() == own.narrow_sum());
     CHECK(again.layer_groups == own.layer_groups);
     CHECK(again.tasks == own.tasks);
     CHECK(again.has_buckets() == own.has_buckets());

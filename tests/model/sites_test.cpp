@@ -105,9 +105,7 @@ TEST_CASE(
         ++declared;
         CHECK(probe.fired[site] == 1);
         ModelDims there = d;  // embeddings, and what the unembedding reads, have a width of their own in a few
-        const bool of_embeddings = kind == SiteKind::embed || kind == SiteKind::pos_embed ||
-                                   kind == SiteKind::segment_embed || kind == SiteKind::final_normalized;
-        if (of_embeddings) there.d_model = model->config().sum_width();
+        if (of_embeddings(kind)) there.d_model = model->config().sum_width();
         CHECK(probe.shapes[site].str() == shape_of(info(kind).shape, there, static_cast<Index>(tokens.size())).str());
         Probe edit(site);
         CHECK(largest_difference(plain, model->forward({backend, &edit}, tokens).logits) > 1e-4);

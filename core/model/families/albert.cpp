@@ -11,8 +11,8 @@ namespace headscope {
 namespace {
 void albert_keys(ConfigMap& keys, ModelConfig& c) {
   bert_keys(keys, c, "gelu_new");
-  if (keys.reading()) c.narrow_sum = true;
   keys.integer("embedding_size", c.embedding_width, 1, config_limits::d_model, 128);
+  if (keys.reading()) c.dims.d_embed = c.embedding_width;
   keys.integer("num_hidden_groups", c.layer_groups, 1, c.dims.layers, 1);
   int inner = 1;
   keys.integer("inner_group_num", inner, 1, config_limits::layers, 1);

@@ -17,8 +17,7 @@ void electra_keys(ConfigMap& keys, ModelConfig& c) {
   keys.integer("embedding_size", width, 1, config_limits::d_model, 128);
   if (!keys.reading()) return;
   c.head_activation = Activation::gelu;
-  c.narrow_sum = width != c.dims.d_model;
-  if (c.narrow_sum) c.embedding_width = width;
+  if (width != c.dims.d_model) c.dims.d_embed = c.embedding_width = width;
   const auto classes = keys.json().texts("architectures");
   if (classes && std::ranges::find(*classes, "ElectraForPreTraining") != classes->end()) c.predicts = false;
 }
