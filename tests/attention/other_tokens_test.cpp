@@ -134,10 +134,10 @@ TEST_CASE("both are examples of the catalogue, and any protein an input of the c
   }
   const testing::Finished run = testing::run_cli({"mechanism", "softmax", "--residues", "IVWI", "--json"});
   CHECK(run.out.find("4 residues: one-hot, BLOSUM62, hydropathy") != std::string::npos);
-  CHECK(testing::run_cli({"mechanism", "softmax", "--residues", "IVZ"}).code == 1);
+  CHECK(testing::run_cli({"mechanism", "softmax", "--residues", "IVZ"}).code == 2);
   CHECK(testing::run_cli({"mechanism", "softmax", "--residues", "I", "--random", "4"}).code == 2);
   const testing::Finished none = testing::run_cli({"mechanism", "softmax", "--residues", ""});
-  CHECK(none.code == 1);
+  CHECK(none.code == 2);
   CHECK(none.err.find("1 to 4096 letters, found 0") != std::string::npos);
 }
 

@@ -14,33 +14,38 @@ namespace {
 /// The tensors of the text under the names that they have where there is nothing else, all others as they are called.
 class TextSource final : public WeightSource {
  public:
-  explicit TextSource(const WeightSource& whole) : whole_(whole) {
-    constexpr std::pair<std::string_view, std::string_view> halves[] = {{"model.language_model.", "model."},
-                                                                        {"language_model.model.", "model."},
-                                                                        {"language_model.lm_head.", "lm_head."},
-                                                                        {"model.text_model.", "model."}};
-    for (const std::string& name : whole.names()) {
-      const auto* const half =
-          std::ranges::find_if(halves, [&](const auto& each) { return name.starts_with(each.first); });
-      by_name_.emplace(half == std::end(halves) ? name : std::string(half->second) + name.substr(half->first.size()),
-                       name);
-    }
-  }
+  explicit TextSource(const WeightSource& whole) : whole_(whole) {}
   std::string where() const override { return whole_.where(); }
   std::vector<std::string> names() const override {
-    std::vector<std::string> out;
-    for (const auto& [name, real] : by_name_) out.push_back(name);
+    std::vector<std::string> out = whole_.names();
+    for (std::string& name : out)
+      for (const auto& [in_file, plain] : halves)
+        if (name.starts_with(in_file)) {
+          name = std::string(plain) + name.substr(in_file.size());
+          break;
+        }
     return out;
   }
-  bool contains(const std::string& name) const override { return by_name_.contains(name); }
-  Tensor take(const std::string& name, const Shape& shape) const override {
-    return whole_.take(by_name_.at(name), shape);
-  }
-  std::string dtype(const std::string& name) const override { return whole_.dtype(by_name_.at(name)); }
+  bool contains(const std::string& name) const override { return whole_.contains(in_file(name)); }
+  Tensor take(const std::string& name, const Shape& shape) const override { return whole_.take(in_file(name), shape); }
+  std::string dtype(const std::string& name) const override { return whole_.dtype(in_file(name)); }
 
  private:
+  /// What stands in files before the names of the text, and what of it stays.
+  static constexpr std::pair<std::string_view, std::string_view> halves[] = {{"model.language_model.", "model."},
+                                                                             {"language_model.model.", "model."},
+                                                                             {"language_model.lm_head.", "lm_head."},
+                                                                             {"model.text_model.", "model."}};
+  /// Asked of the file, not of its list: new weights have every name and no list.
+  std::string in_file(const std::string& name) const {
+    if (whole_.contains(name)) return name;
+    for (const auto& [in_file, plain] : halves)
+      if (name.starts_with(plain))
+        if (std::string real = std::string(in_file) + name.substr(plain.size()); whole_.contains(real)) return real;
+    return name;
+  }
+
   const WeightSource& whole_;
-  std::map<std::string, std::string> by_name_;
 };
 
 /// What the library has where text_config leaves it out.
