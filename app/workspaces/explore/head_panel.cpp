@@ -355,7 +355,9 @@ void HeadPanel::reset_zoom() {
 void HeadPanel::draw(const PageContext& c) {
   if (!c.trace())
     return empty_state(c.ui, said("Nothing to show yet"),
-                       said("Open a model and write a text: every head appears at once."));
+                       reads_pictures(c.results())
+                           ? said("Open a picture: every head appears at once.")
+                           : said("Open a model and write a text: every head appears at once."));
   header(c);
   const bool with_row = c.state().view.row_open && shown_view(c) == HeadView::map;
   const double room = ImGui::GetContentRegionAvail().y / c.ui.scale;
