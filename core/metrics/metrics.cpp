@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
-#include <tuple>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -472,31 +470,6 @@ std::vector<double> evaluate(const Metric& metric, const Trace& trace) {
   std::vector<double> values;
   for (const AttentionMap& map : trace.maps) values.push_back(map.n_query() > 0 ? metric.value({map, text}) : nan);
   return values;
-}
-
-HeadTable head_table(const Trace& trace) {
-  return head_table(trace, TextMarks::of(trace.tokens));
-}
-
-HeadTable head_table(const Trace& trace, const TextMarks& text, const std::stop_token& stop) {
-  // Heads of one model share their mask, and chance depends on nothing else.
-  std::map<std::tuple<const AttentionRule*, Index, Index, Index>, std::vector<double>> chances;
-  HeadTable result;
-  for (const AttentionMap& map : trace.maps) {
-    if (stop.stop_requested()) throw Cancelled();
-    if (map.n_query() == 0) {
-      result.value.emplace_back(std::size(table), nan);
-      result.chance.emplace_back(std::size(table), nan);
-      continue;
-    }
-    std::vector<double>& values = result.value.emplace_back();
-    for (const Metric& entry : table) values.push_back(entry.value({map, text}));
-    std::vector<double>& chance = chances[{map.rule(), map.n_query(), map.n_key(), map.place().offset}];
-    if (chance.empty())
-      for (const Metric& entry : table) chance.push_back(entry.chance({map, text}));
-    result.chance.push_back(chance);
-  }
-  return result;
 }
 
 }  // namespace headscope

@@ -397,10 +397,8 @@ class Model::Pass {
     Index row = 0;
     for (const Index length : lengths_) {
       const RotaryTable own = by.angles(0, length, c_.dims.d_head);
-      if (!all.cosine.defined()) {
-        all.cosine = b_.empty({n_, own.cosine.dim(1)});
-        all.sine = b_.empty(all.cosine.shape());
-      }
+      const Shape whole{n_, own.cosine.dim(1)};
+      if (!all.cosine.defined()) all = {b_.empty(whole), b_.empty(whole)};
       for (const auto& [from, to] : {std::pair(&own.cosine, &all.cosine), std::pair(&own.sine, &all.sine)})
         std::copy_n(from->data(), from->size(), &to->ref(row, 0));
       row += length;

@@ -219,19 +219,9 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
     const double at = std::max(std::min(place(x, low).x, chart.width - w / 2), w / 2);
     if (at - w / 2 < taken + 6 || (!title_below && at + w / 2 > x_end)) continue;
     taken = at + w / 2;
-    const bool first = at <= w / 2, last = !first && at >= chart.width - w / 2;
-    scene.add({Text{{first  ? 0
-                     : last ? chart.width
-                            : at,
-                     plot.bottom() + line_height - 1},
-                    text,
-                    number,
-                    theme.faint,
-                    first  ? Anchor::start
-                    : last ? Anchor::end
-                           : Anchor::middle,
-                    0},
-               "", ""});
+    const Anchor held = at <= w / 2 ? Anchor::start : at >= chart.width - w / 2 ? Anchor::end : Anchor::middle;
+    const double from = held == Anchor::start ? 0 : held == Anchor::end ? chart.width : at;
+    scene.add({Text{{from, plot.bottom() + line_height - 1}, text, number, theme.faint, held, 0}, "", ""});
   }
   for (const ChartMark& mark : chart.marks) {
     if (!(mark.x >= xs.low && mark.x <= xs.high)) continue;

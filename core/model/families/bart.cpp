@@ -67,15 +67,19 @@ WeightNames bart_names(const ModelConfig& stack) {
   return names;
 }
 
-namespace {
-void bart_keys(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder) {
-  bart_like(keys, decoder, encoder);
+void bart_with_normed_embeddings(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder, NormPlace place) {
+  bart_like(keys, decoder, encoder, place);
   keys.only("normalize_embedding", true, "embeddings without a norm are not read in this family");
   for (ModelConfig* c : {&decoder, &encoder}) {
     c->position_offset = 2;
     c->embedding_norm = c->norm_of_embeddings = true;
   }
   start_token(keys, decoder, 2);
+}
+
+namespace {
+void bart_keys(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder) {
+  bart_with_normed_embeddings(keys, decoder, encoder, NormPlace::after_sum);
 }
 }  // namespace
 

@@ -1,21 +1,26 @@
 // Cohere Command-R (Cohere, 2024): attention and MLP in parallel behind one norm without bias, adjacent pairs rotated,
 // logits multiplied; norms of queries and keys with gains of every head, where the file says so.
 
+#include "core/model/families/cohere.h"
+
 #include "core/base/words.h"
-#include "core/model/families/usual.h"
 
 namespace headscope {
 
-namespace {
-void cohere_keys(ConfigMap& keys, ModelConfig& c) {
+void cohere_like(ConfigMap& keys, ModelConfig& c, double base) {
   keys.extents(c, {.d_head = ""});
   keys.norm(c, NormKind::layer_norm, "layer_norm_eps", 1e-5);
   c.dims.parallel = c.shared_norm = true;
   c.rotary.layout = RotaryLayout::interleaved;
-  keys.rotary(c, 500000);
+  keys.rotary(c, base);
   keys.gated_mlp("hidden_act", c, "silu");
   keys.biases(c, "attention_bias");
   keys.number("logit_scale", c.logit_scale, -1e6, 1e6, 0.0625);
+}
+
+namespace {
+void cohere_keys(ConfigMap& keys, ModelConfig& c) {
+  cohere_like(keys, c, 500000);
   bool normed = c.qk_norm != QkNorm::none;
   keys.flag("use_qk_norm", normed, false);
   c.qk_norm = normed ? QkNorm::per_head : QkNorm::none;

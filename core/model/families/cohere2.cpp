@@ -2,20 +2,13 @@
 // fourth, see all tokens without positions.
 
 #include "core/base/words.h"
-#include "core/model/families/usual.h"
+#include "core/model/families/cohere.h"
 
 namespace headscope {
 
 namespace {
 void cohere2_keys(ConfigMap& keys, ModelConfig& c) {
-  keys.extents(c, {.d_head = ""});
-  keys.norm(c, NormKind::layer_norm, "layer_norm_eps", 1e-5);
-  c.dims.parallel = c.shared_norm = true;
-  c.rotary.layout = RotaryLayout::interleaved;
-  keys.rotary(c, 10000);
-  keys.gated_mlp("hidden_act", c, "silu");
-  keys.biases(c, "attention_bias");
-  keys.number("logit_scale", c.logit_scale, -1e6, 1e6, 0.0625);
+  cohere_like(keys, c, 10000);
   keys.windows_every(c, 4096, 4);
   if (keys.reading())
     for (int layer = 0; layer < c.dims.layers; ++layer) c.layer_turns.push_back(c.window(layer) > 0);

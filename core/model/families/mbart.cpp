@@ -8,13 +8,7 @@ namespace headscope {
 
 namespace {
 void mbart_keys(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder) {
-  bart_like(keys, decoder, encoder, NormPlace::before);
-  keys.only("normalize_embedding", true, "embeddings without a norm are not read in this family");
-  for (ModelConfig* c : {&decoder, &encoder}) {
-    c->position_offset = 2;
-    c->embedding_norm = c->norm_of_embeddings = true;
-  }
-  start_token(keys, decoder, 2);
+  bart_with_normed_embeddings(keys, decoder, encoder, NormPlace::before);
 }
 }  // namespace
 
