@@ -122,25 +122,22 @@ bool Finite(const float* x, Index n) {
 }
 
 double LogSumExp(const float* x, Index n) {
+  const D floats;
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
-  const Index lanes = static_cast<Index>(hn::Lanes(d)), wide = 2 * lanes;
-  double most = x[0];
-  {
-    const D all;
-    V best = hn::Set(all, x[0]);
-    Index i = 0;
-    for (; i + wide <= n; i += wide) best = hn::Max(best, hn::LoadU(all, x + i));
-    most = hn::GetLane(hn::MaxOfLanes(all, best));
-    for (; i < n; ++i) most = std::max(most, static_cast<double>(x[i]));
-  }
+  // Without registers both are 1, and no two doubles fill the place of their floats.
+  const Index lanes = static_cast<Index>(hn::Lanes(d)), together = static_cast<Index>(hn::Lanes(floats));
+  V best = hn::Set(floats, x[0]);
+  Index i = 0;
+  for (; i + together <= n; i += together) best = hn::Max(best, hn::LoadU(floats, x + i));
+  double most = hn::GetLane(hn::MaxOfLanes(floats, best));
+  for (; i < n; ++i) most = std::max(most, static_cast<double>(x[i]));
   if (std::isinf(most)) return most;
   const auto shift = hn::Set(d, most);
   const auto of = [&](const float* p)
                       HWY_ATTR { return hn::Exp(d, hn::Sub(hn::PromoteTo(d, hn::LoadU(half, p)), shift)); };
   auto a = hn::Zero(d), b = hn::Zero(d);
-  Index i = 0;
-  for (; i + wide <= n; i += wide) {
+  for (i = 0; i + 2 * lanes <= n; i += 2 * lanes) {
     a = hn::Add(a, of(x + i));
     b = hn::Add(b, of(x + i + lanes));
   }

@@ -47,7 +47,8 @@ class RolloutPage final : public ReadingPage {
     section(c.ui, said("RESIDUAL STREAM"), said("its share in each layer's mixture"));
     slider(c.ui, to_say("Share"), residual_, {0, 0.95, 0.5, false, "", 2});
     note(c.ui,
-         said("Each layer mixes as share · itself + (1 − share) · mean of its heads. In a causal model every path "
+         said("Each layer mixes as share · itself + (1 − share) · mean of its heads, ÷ the row's sum where that is "
+              "less than 1. In a causal model every path "
               "leads back: ÷ even heads compares with heads that spread their weight evenly; 1 = no more than that."));
     position_control(c, said("where the flow starts"));
     const auto answer = rollout_.answer();
