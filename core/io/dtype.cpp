@@ -56,6 +56,7 @@ constexpr std::array table{
     DTypeInfo{DType::i32, "I32", 1, 4, nullptr},
     DTypeInfo{DType::i16, "I16", 1, 2, nullptr},
     DTypeInfo{DType::i8, "I8", 1, 1, nullptr},
+    DTypeInfo{DType::u32, "U32", 1, 4, nullptr},
     DTypeInfo{DType::u8, "U8", 1, 1, nullptr},
     DTypeInfo{DType::boolean, "BOOL", 1, 1, nullptr},
     DTypeInfo{DType::q4_0, "Q4_0", 32, 18, &gguf_blocks::q4_0},

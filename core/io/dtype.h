@@ -26,6 +26,7 @@ enum class DType {
   i32,
   i16,
   i8,
+  u32,
   u8,
   boolean,
   q4_0,

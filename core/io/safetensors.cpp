@@ -56,7 +56,7 @@ TensorEntry read_entry(const std::string& name, const json& value, const std::sh
     return type.items == 1 && dtype.is_string() && dtype.get<std::string>() == type.name;
   });
   if (known == dtypes().end())
-    throw Error(where, "one of the dtypes F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U8, BOOL",
+    throw Error(where, "one of the dtypes F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U32, U8, BOOL",
                 json_excerpt(dtype), dtype.is_string() ? "save the tensor in one of these dtypes" : "");
   entry.dtype = known->type;
 

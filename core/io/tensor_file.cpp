@@ -104,7 +104,7 @@ const TensorEntry& TensorFile::entry(const std::string& name) const {
 
 Tensor TensorFile::tensor(const std::string& name) const {
   const TensorEntry& found = entry(name);
-  if (reading_) reading_(found.size);
+  reads(found);
   return to_float(found);
 }
 
@@ -114,7 +114,7 @@ Tensor TensorFile::weight(const std::string& name) const {
   const std::size_t rank = found.shape.size();
   // Vectors are biases and gains, which other ops than products read.
   if (!kind || kind == Stored::f32 || rank < 2 || rank > Shape::max_rank || !found.strides.empty()) return tensor(name);
-  if (reading_) reading_(found.size);
+  reads(found);
   Tensor out = Tensor::uninitialized(*kind, Shape(std::span<const Index>(found.shape)));
   found.read({out.mutable_stored(), found.size});
   return out;

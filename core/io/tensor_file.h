@@ -59,6 +59,10 @@ class TensorFile {
   Tensor weight(const std::string& name) const;
   /// Called by every tensor() before it reads, with the tensor's size in the file: for progress. May throw to stop.
   void watch(std::function<void(std::size_t bytes)> reading) { reading_ = std::move(reading); }
+  /// The same for whoever reads an entry by itself.
+  void reads(const TensorEntry& entry) const {
+    if (reading_) reading_(entry.size);
+  }
 
  private:
   std::filesystem::path path_;

@@ -13,6 +13,7 @@
 #include "core/model/config_map.h"
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
+#include "core/model/formats/few_bits.h"
 #include "core/model/formats/model_files.h"
 #include "core/model/picture_input.h"
 
@@ -410,20 +411,6 @@ void refuse_unread(const ConfigReader& json) {
 }
 
 namespace {
-
-/// Weights in F8 and MXFP4 are read with the scales beside them; other quantised folders hold what only their own
-/// library unpacks.
-void refuse_quantized(const ConfigReader& json) {
-  const std::optional<ConfigReader> how = json.object("quantization_config");
-  if (!how || how->text("quant_method", "") == "fp8" || how->text("quant_method", "") == "mxfp4") return;
-  throw json.error("quantization_config", "weights in F64, F32, F16, BF16, F8 with scales (fp8), or MXFP4 (mxfp4)",
-                   "a quantized model: " + excerpt(how->text("quant_method", "of no told method"), 60),
-                   "use the model's unquantized weights, or a GGUF file");
-}
-
-}  // namespace
-
-namespace {
 /// Files of sentence encoders call themselves …ForMaskedLM and have no matrix to logits. Where the weights cannot be
 /// looked into config.json is right: whoever opens them says what is wrong.
 bool has_head(const ModelLocation& place, const std::string& tensor) {
@@ -445,7 +432,7 @@ ModelConfig load_config(const std::filesystem::path& path, std::vector<ConfigKey
   const ConfigReader json = config_of(place);
   const Family& chosen =
       family(json.text("model_type"), (place.self_contained() ? place.weights : place.folder / "config.json").string());
-  refuse_quantized(json);
+  check_few_bits(json);
   ModelConfig config = chosen.read_config(json);
   refuse_unread(json);
   config.family = chosen.model_type;

@@ -1,11 +1,11 @@
 #include "core/model/formats/model_files.h"
 
 #include "core/base/error.h"
+#include "core/model/formats/few_bits.h"
 #include "core/model/formats/gguf_dialect.h"
 #include "core/model/formats/llama2c_dialect.h"
 #include "core/model/formats/lora_adapter.h"
 #include "core/model/formats/transformer_lens_dialect.h"
-#include "core/model/weight_reader.h"
 
 namespace headscope {
 
@@ -37,7 +37,11 @@ ModelFiles open_base(const ModelLocation& model) {
   }
   const auto file = std::make_shared<TensorFile>(open_tensors(model));
   if (model.format == Format::llama2c) return {file, llama2c_weights(file)};
-  return {file, std::make_unique<FileWeights>(*file)};
+  const std::filesystem::path beside = model.folder / "config.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(beside, ignored)) return {file, folder_weights(file, nullptr)};
+  const ConfigReader config = ConfigReader::open(beside);
+  return {file, folder_weights(file, &config)};
 }
 }  // namespace
 

@@ -1,0 +1,99 @@
+// X.weight U32 (out, words of in) holds whole numbers from 0 on; X.scales and X.biases (out, group). Without biases
+// (mode mxfp4): E2M1, X.scales U8, exponents.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/base/nth.h"
+#include "core/model/formats/few_bits.h"
+#include "core/tensor/few_bits.h"
+
+namespace headscope {
+
+namespace {
+
+class Mlx final : public FewBits {
+ public:
+  explicit Mlx(int group_size) : group_size_(group_size) {}
+
+  std::span<const std::string_view> parts() const override {
+    static constexpr std::array<std::string_view, 3> all{".weight", ".scales", ".biases"};
+    return all;
+  }
+  bool holds(const TensorFile& file, const std::string& module) const override {
+    const auto found = file.tensors().find(module + ".weight");
+    return found != file.tensors().end() && found->second.dtype == DType::u32 && file.contains(module + ".scales");
+  }
+
+  Tensor matrix(const TensorFile& file, const std::string& module, Index out, Index in) const override {
+    const std::string weight = module + ".weight", scale = module + ".scales", bias = module + ".biases";
+    const int bits = bits_of(file, module, in);
+    const Index words = few_bits::words_of(bits, in), groups = last_extent(file, scale),
+                each = group_length(file, scale, in, groups);
+    const std::vector<std::uint32_t> stream = whole_numbers<std::uint32_t>(file, weight, DType::u32, {out, words});
+    Tensor numbers = Tensor::uninitialized({out, in}), scales, biases;
+    if (file.contains(bias)) {
+      scales = floats_of(file, scale, out, groups);
+      biases = floats_of(file, bias, out, groups);
+    } else {
+      scales = exponents(file, scale, bits, out, groups);
+    }
+    for (Index i = 0; i < out; ++i) {
+      float* row = numbers.mutable_data() + i * in;
+      few_bits::unpack(stream.data() + i * words, bits, in, row);
+      for (Index g = 0; g < groups; ++g, row += each) {
+        const float factor = scales.at(i, g);
+        if (biases.defined()) {
+          const float added = biases.at(i, g);
+          for (Index k = 0; k < each; ++k) row[k] = factor * row[k] + added;
+        } else {
+          for (Index k = 0; k < each; ++k) row[k] = factor * e2m1(static_cast<unsigned>(row[k]));
+        }
+      }
+    }
+    return numbers;
+  }
+
+  std::string dtype(const TensorFile& file, const std::string& module) const override {
+    if (!file.contains(module + ".biases")) return "MXFP4";
+    const Index words = last_extent(file, module + ".weight"), in = last_extent(file, module + ".scales") * group_size_;
+    return in > 0 && words * 32 % in == 0 ? fmt::format("MLX {} bits", words * 32 / in) : "MLX";
+  }
+
+ private:
+  static int bits_of(const TensorFile& file, const std::string& module, Index in) {
+    const TensorEntry& entry = file.entry(module + ".weight");
+    for (int bits = 8; bits > 1; --bits)
+      if (entry.shape.size() == 2 && entry.shape[1] == few_bits::words_of(bits, in)) return bits;
+    throw Error(file.path().string() + ": tensor " + entry.name, fmt::format("rows of {} numbers of 2 to 8 bits", in),
+                fmt::format("shape [{}]", fmt::join(entry.shape, ", ")),
+                "config.json and the weights disagree: do they belong together?");
+  }
+
+  static Tensor exponents(const TensorFile& file, const std::string& name, int bits, Index out, Index groups) {
+    if (bits != 4)
+      throw Error(file.path().string() + ": tensor " + name, "biases beside it, or numbers of 4 bits (mxfp4)",
+                  fmt::format("{} bits without biases", bits));
+    const std::vector<std::uint8_t> exponent = whole_numbers<std::uint8_t>(file, name, DType::u8, {out, groups});
+    Tensor scales = Tensor::uninitialized({out, groups});
+    for (Index i = 0; i < out * groups; ++i)
+      scales.mutable_data()[i] = std::ldexp(1.0f, static_cast<int>(nth(exponent, i)) - 127);
+    return scales;
+  }
+
+  int group_size_;  // of most matrices
+};
+
+}  // namespace
+
+std::unique_ptr<FewBits> mlx_layout(const ConfigReader& how) {
+  const std::string mode = how.text("mode", "affine");
+  how.choice<bool>("mode", mode, {{"affine", true}, {"mxfp4", true}});
+  return std::make_unique<Mlx>(how.integer("group_size", 1, config_limits::d_mlp, 64));
+}
+
+}  // namespace headscope

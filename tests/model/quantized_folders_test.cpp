@@ -1,0 +1,121 @@
+// Folders whose matrices were rounded by the libraries that people use, beside what these unpack and transformers
+// computes with it. The files are of tests/reference/make_quantized.py.
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/io/safetensors.h"
+#include "core/model/formats/few_bits.h"
+#include "core/model/formats/model_files.h"
+#include "tests/model/parity.h"
+#include "tests/support/paths.h"
+
+namespace headscope::quantized_folders_test {
+
+using namespace testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path folders = reference("quantized");
+const std::string watched = "model.layers.0.mlp.down_proj";
+const Shape watched_shape{32, 96};
+
+/// A copy of a folder in which each of these texts of a file stands for the other.
+fs::path changed(const std::string& name, const std::string& file, const std::string& from, const std::string& to) {
+  const fs::path copy = scratch_dir("quantized") / "model";
+  fs::remove_all(copy);
+  fs::copy(folders / name, copy);
+  std::string bytes = read_file(copy / file, 1'000'000);
+  const std::size_t at = bytes.find(from);
+  REQUIRE(at != std::string::npos);
+  bytes.replace(at, from.size(), to);
+  write_file_atomically(copy / file, bytes);
+  return copy;
+}
+
+/// In the header of the weights: texts of one length.
+fs::path renamed(const std::string& name, const std::string& from, const std::string& to) {
+  REQUIRE(from.size() == to.size());
+  return changed(name, "model.safetensors", from, to);
+}
+
+Tensor take(const fs::path& folder) {
+  const ModelFiles files = ModelFiles::open(locate_model(folder));
+  return files.weights->take(watched + ".weight", watched_shape);
+}
+
+}  // namespace
+
+TEST_CASE("Folders of quantized weights give what their libraries unpack, and the logits of transformers") {
+  const std::map<std::string, std::string> types{{"gptq-2", "GPTQ 2 bits"},
+                                                 {"gptq-3", "GPTQ 3 bits"},
+                                                 {"gptq-4", "GPTQ 4 bits"},
+                                                 {"gptq-8", "GPTQ 8 bits"},
+                                                 {"gptq-4-v2", "GPTQ 4 bits"},
+                                                 {"awq", "AWQ 4 bits"},
+                                                 {"nf4", "NF4"},
+                                                 {"fp4", "FP4"},
+                                                 {"int8", "INT8"},
+                                                 {"w4a16", "INT4"},
+                                                 {"w4a16-asymmetric", "INT4"},
+                                                 {"w3a16", "INT3"},
+                                                 {"w8a8", "INT8"},
+                                                 {"nvfp4", "NVFP4"},
+                                                 {"mxfp4", "MXFP4"},
+                                                 {"modelopt", "NVFP4"},
+                                                 {"f8", "F8_E4M3"},
+                                                 {"mlx-3", "MLX 3 bits"},
+                                                 {"mlx-4", "MLX 4 bits"},
+                                                 {"mlx-6", "MLX 6 bits"},
+                                                 {"mlx-mxfp4", "MXFP4"}};
+  double worst_number = 0, worst_logit = 0;
+  int seen = 0;
+  for (const fs::directory_entry& folder : fs::directory_iterator(folders)) {
+    const std::string name = folder.path().filename().string();
+    CAPTURE(name);
+    ++seen;
+    const SafetensorsFile expected = SafetensorsFile::open(folder.path() / "expected.safetensors");
+    const Tensor numbers = expected.tensor("down_proj");
+    const double number = difference(take(folder.path()).packed().values(), numbers.values());
+    CHECK(number <= 2e-7 * largest(numbers.values()));  // scales may be multiplied in another order
+    worst_number = std::max(worst_number, number);
+
+    const Subject subject(folder.path());
+    const auto trace = subject.trace(expected.entry("ids").items<std::int32_t>(), MapStorage::dense, true);
+    const std::string& type = types.at(name);
+    CHECK(trace->model.dtype == (type < "F16" ? type + "+F16" : "F16+" + type));
+    const Tensor logits = expected.tensor("logits");
+    const double logit = difference(trace->logits.packed().values(), logits.values());
+    CHECK(logit <= 1e-5 * largest(logits.values()));
+    worst_logit = std::max(worst_logit, logit);
+  }
+  CHECK(seen == static_cast<int>(types.size()));
+  MESSAGE("numbers of few bits differ by at most " << worst_number << ", logits by " << worst_logit);
+}
+
+TEST_CASE("A folder of quantized weights that contradicts itself is refused by tensor and numbers") {
+  CHECK_THROWS_WITH_AS(Subject(changed("gptq-4", "config.json", "\"gptq\"", "\"vptq\"")),
+                       doctest::Contains("a quantized model: vptq"), Error);
+  CHECK_THROWS_WITH_AS(
+      Subject(changed("gptq-4", "config.json", "\"checkpoint_format\": \"gptq\"", "\"checkpoint_format\": \"marlin\"")),
+      doctest::Contains("one of gptq, gptq_v2"), Error);
+  CHECK_THROWS_WITH_AS(Subject(changed("awq", "config.json", "\"gemm\"", "\"gemv\"")), doctest::Contains("gemv"),
+                       Error);
+  CHECK_THROWS_WITH_AS(take(renamed("gptq-4", watched + ".scales", watched + ".scalez")),
+                       doctest::Contains((watched + ".scales").c_str()), Error);
+  CHECK_THROWS_WITH_AS(take(renamed("nf4", watched + ".weight.quant_state.bitsandbytes__nf4",
+                                    watched + ".weight.quant_state.bitsandbytes__nf5")),
+                       doctest::Contains("nobody knows"), Error);
+  CHECK_THROWS_WITH_AS(take(renamed("mlx-4", watched + ".biases", watched + ".biasez")),
+                       doctest::Contains((watched + ".scales").c_str()), Error);
+  const ModelFiles files = ModelFiles::open(locate_model(folders / "gptq-4"));
+  CHECK_THROWS_WITH_AS(files.weights->take(watched + ".weight", {96, 32}), doctest::Contains("down_proj.qweight"),
+                       Error);
+  CHECK_THROWS_WITH_AS(files.weights->take(watched + ".weight", {32, 90}), doctest::Contains("down_proj.g_idx"), Error);
+}
+
+}  // namespace headscope::quantized_folders_test
