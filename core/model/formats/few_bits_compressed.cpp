@@ -7,32 +7,31 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/model/formats/few_bits.h"
+#include "core/model/formats/few_bits_numbers.h"
 #include "core/tensor/few_bits.h"
 
 namespace headscope {
 
 namespace {
 
-/// A scale's place in `scales` (rows, groups), of which there may be one for all.
-struct Scales {
-  Tensor numbers;
-  Index tall = 1, wide = 1;  // outputs, and inputs, that share one
-  float at(Index i, Index k) const { return numbers.at(i / tall, k / wide); }
-};
-
-Scales scales_of(const TensorFile& file, const std::string& name, Index out, Index in) {
-  const TensorEntry& entry = file.entry(name);
-  const Index down = entry.shape.empty() ? 1 : entry.shape[0], across = down > 0 ? entry.elements() / down : 0;
-  Scales scales{file.tensor(name).reshape({down, across})};
-  scales.tall = group_length(file, name, out, down);
-  scales.wide = group_length(file, name, in, across);
-  return scales;
+/// (out, group) of a tensor that has a scale for each, for each output, or one for all.
+Tensor by_output(const Tensor& given, const TensorFile& file, const std::string& name, Index out, Index in) {
+  const Index down = given.rank() == 0 ? 1 : given.dim(0), across = down > 0 ? given.size() / down : 0;
+  const Tensor scales = given.packed().reshape({down, across});
+  const Index tall = group_length(file, name, out, down);
+  group_length(file, name, in, across);
+  if (tall == 1) return scales;
+  Tensor spread = Tensor::uninitialized({out, across});
+  for (Index i = 0; i < out; ++i)
+    for (Index g = 0; g < across; ++g) spread.ref(i, g) = scales.at(i / tall, g);
+  return spread;
 }
 
 /// (out, in ÷ 2) bytes, each the numbers 2k and 2k + 1, times scale(i, k).
@@ -87,7 +86,7 @@ class Compressed final : public FewBits {
       few_bits::unpack(stream.data() + i * words, bits, in, numbers.mutable_data() + i * in);
     const auto half = static_cast<float>(1 << (bits - 1));
     for (float& number : numbers.mutable_values()) number -= half;
-    return scaled(file, module, std::move(numbers), bits);
+    return scaled(file, module, numbers, bits);
   }
   std::string dtype(const TensorFile& file, const std::string& module) const override {
     const auto packed = file.tensors().find(module + ".weight_packed");
@@ -118,55 +117,52 @@ class Compressed final : public FewBits {
     return numbers;
   }
 
-  /// Zeros of so many outputs and groups, as the scales have them; empty where there are none.
-  static Tensor zeros(const TensorFile& file, const std::string& module, const Shape& shape, int bits) {
-    const std::string name = module + ".weight_zero_point";
+  /// As the scales have them before they are spread over outputs; undefined where there are none.
+  static Tensor zeros(const TensorFile& file, const std::string& module, int bits) {
+    const std::string name = module + ".weight_zero_point", scale = module + ".weight_scale";
     if (!file.contains(name)) return {};
-    const Index down = shape[0], across = shape[1];
-    if (file.entry(name).dtype == DType::i8) {
-      const TensorEntry& entry = file.entry(name);
-      if (entry.elements() != down * across)
-        throw Error(file.path().string() + ": tensor " + name, shape.str(),
-                    fmt::format("shape [{}]", fmt::join(entry.shape, ", ")));
-      const std::vector<std::int8_t> items = whole_numbers<std::int8_t>(file, name, DType::i8, entry.shape);
-      Tensor zeros = Tensor::uninitialized(shape);
+    const TensorEntry& entry = file.entry(name);
+    if (entry.dtype == DType::i8) {
+      const std::vector<std::int8_t> items = whole_numbers<std::int8_t>(file, name, DType::i8, file.entry(scale).shape);
+      Tensor zeros = Tensor::uninitialized(Shape(std::span<const Index>(entry.shape)));
       std::copy(items.begin(), items.end(), zeros.mutable_data());
       return zeros;
     }
+    if (file.entry(scale).shape.size() != 2)
+      throw Error(file.path().string() + ": tensor " + scale, "a matrix, as its packed zeros are",
+                  fmt::format("shape [{}]", fmt::join(file.entry(scale).shape, ", ")));
+    const Index down = file.entry(scale).shape[0], across = file.entry(scale).shape[1];
     const std::vector<std::uint32_t> stream =
         whole_numbers<std::uint32_t>(file, name, DType::i32, {few_bits::words_of(bits, down), across});
-    Tensor zeros = Tensor::uninitialized(shape);
+    Tensor zeros = Tensor::uninitialized({down, across});
     for (Index i = 0; i < down; ++i)
       few_bits::unpack_across(stream.data(), bits, i, across, zeros.mutable_data() + i * across);
     for (float& zero : zeros.mutable_values()) zero -= static_cast<float>(1 << (bits - 1));
     return zeros;
   }
 
-  static Tensor scaled(const TensorFile& file, const std::string& module, Tensor numbers, int bits) {
-    const Index out = numbers.dim(0), in = numbers.dim(1);
+  /// Of each input; empty where none are told.
+  static std::vector<std::int32_t> groups(const TensorFile& file, const std::string& module, Index in, Index count) {
     const std::string name = module + ".weight_g_idx";
-    Scales scales = scales_of(file, module + ".weight_scale", out, in);
-    const Tensor zero = zeros(file, module, scales.numbers.shape(), bits);
-    std::vector<std::int32_t> group(static_cast<std::size_t>(in));
-    for (Index k = 0; k < in; ++k) nth(group, k) = static_cast<std::int32_t>(k / scales.wide);
-    if (file.contains(name)) {
-      const std::vector<std::int32_t> told = whole_numbers<std::int32_t>(file, name, DType::i32, {in});
-      const bool in_order = std::ranges::any_of(told, [](std::int32_t each) { return each < 0; });  // −1: not told
-      if (!in_order) group = told;
-      for (const std::int32_t each : group)
-        if (each < 0 || each >= scales.numbers.dim(1))
-          throw Error(file.path().string() + ": tensor " + name,
-                      fmt::format("groups 0 to {}", scales.numbers.dim(1) - 1), std::to_string(each));
-    }
-    float* to = numbers.mutable_data();
-    for (Index i = 0; i < out; ++i) {
-      const Index row = i / scales.tall;
-      for (Index k = 0; k < in; ++k, ++to) {
-        const Index at = nth(group, k);
-        *to = scales.numbers.at(row, at) * (*to - (zero.defined() ? zero.at(row, at) : 0.0f));
-      }
-    }
-    return numbers;
+    if (!file.contains(name)) return {};
+    const std::vector<std::int32_t> told = whole_numbers<std::int32_t>(file, name, DType::i32, {in});
+    if (std::ranges::all_of(told, [](std::int32_t each) { return each == -1; })) return {};
+    for (const std::int32_t each : told)
+      if (each < 0 || each >= count)
+        throw Error(file.path().string() + ": tensor " + name, fmt::format("groups 0 to {}", count - 1),
+                    std::to_string(each));
+    return told;
+  }
+
+  static Tensor scaled(const TensorFile& file, const std::string& module, const Tensor& numbers, int bits) {
+    const Index out = numbers.dim(0), in = numbers.dim(1);
+    const std::string name = module + ".weight_scale";
+    const Tensor scale = by_output(file.tensor(name), file, name, out, in), zero = zeros(file, module, bits);
+    return tensor_of({numbers,
+                      scale,
+                      zero.defined() ? by_output(zero, file, name, out, in) : zero,
+                      {},
+                      groups(file, module, in, scale.dim(1))});
   }
 
   static Tensor of_pairs(const TensorFile& file, const std::string& module, Index out, Index in) {

@@ -6,12 +6,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/nth.h"
 #include "core/model/formats/few_bits.h"
+#include "core/model/formats/few_bits_numbers.h"
 #include "core/tensor/few_bits.h"
 
 namespace headscope {
@@ -27,11 +30,6 @@ Index rows_of(const TensorFile& file, const std::string& name) {
   if (entry.shape.size() != 2)
     throw Error(place(file, name), "a matrix", fmt::format("shape [{}]", fmt::join(entry.shape, ", ")));
   return entry.shape[0];
-}
-
-/// Row k of a matrix whose inputs' groups are known: scale · (number − zero).
-void scale_row(const float* scale, const float* zero, Index columns, float* numbers) {
-  for (Index j = 0; j < columns; ++j) numbers[j] = scale[j] * (numbers[j] - zero[j]);
 }
 
 class Gptq final : public FewBits {
@@ -58,15 +56,14 @@ class Gptq final : public FewBits {
     const std::vector<std::uint32_t> packed = whole_numbers<std::uint32_t>(file, weight, DType::i32, {words, out});
     const Tensor scales = floats_of(file, module + ".scales", groups, out),
                  zeros = zeros_of(file, module, bits, groups, out);
-    const std::vector<std::int32_t> group = groups_of(file, module, in, groups);
     Tensor numbers = Tensor::uninitialized({in, out});
-    for (Index k = 0; k < in; ++k) {
-      float* const row = numbers.mutable_data() + k * out;
-      few_bits::unpack_across(packed.data(), bits, k, out, row);
-      const Index from = nth(group, k) * out;
-      scale_row(scales.data() + from, zeros.data() + from, out, row);
-    }
-    return numbers.transpose(0, 1);
+    for (Index k = 0; k < in; ++k)
+      few_bits::unpack_across(packed.data(), bits, k, out, numbers.mutable_data() + k * out);
+    return tensor_of({numbers.transpose(0, 1),
+                      scales.transpose(0, 1),
+                      zeros.transpose(0, 1),
+                      {},
+                      groups_of(file, module, in, groups)});
   }
 
   std::string dtype(const TensorFile& file, const std::string& module) const override {
@@ -95,22 +92,27 @@ class Gptq final : public FewBits {
     return zeros;
   }
 
+  /// Of each input; empty where equal groups follow one another.
   std::vector<std::int32_t> groups_of(const TensorFile& file, const std::string& module, Index in, Index groups) const {
     const std::string name = module + ".g_idx";
+    std::vector<std::int32_t> group;
     if (file.contains(name)) {
-      std::vector<std::int32_t> found = whole_numbers<std::int32_t>(file, name, DType::i32, {in});
-      for (const std::int32_t group : found)
-        if (group < 0 || group >= groups)
-          throw Error(place(file, name), fmt::format("groups 0 to {}", groups - 1), std::to_string(group));
-      return found;
+      group = whole_numbers<std::int32_t>(file, name, DType::i32, {in});
+      for (const std::int32_t each : group)
+        if (each < 0 || each >= groups)
+          throw Error(place(file, name), fmt::format("groups 0 to {}", groups - 1), std::to_string(each));
+    } else {
+      const Index each = group_size_ > 0 ? group_size_ : in;
+      if ((in + each - 1) / each != groups)
+        throw Error(place(file, module + ".scales"), fmt::format("a row for every {} of {} inputs", each, in),
+                    fmt::format("{} rows", groups));
+      for (Index k = 0; k < in; ++k) group.push_back(static_cast<std::int32_t>(k / each));
     }
-    const Index each = group_size_ > 0 ? group_size_ : in;
-    if ((in + each - 1) / each != groups)
-      throw Error(place(file, module + ".scales"), fmt::format("a row for every {} of {} inputs", each, in),
-                  fmt::format("{} rows", groups));
-    std::vector<std::int32_t> even(static_cast<std::size_t>(in));
-    for (Index k = 0; k < in; ++k) nth(even, k) = static_cast<std::int32_t>(k / each);
-    return even;
+    Index k = 0;
+    const bool even = in % groups == 0 && std::ranges::all_of(group, [&](std::int32_t each) {
+                        return each == static_cast<std::int32_t>(k++ / (in / groups));
+                      });
+    return even ? std::vector<std::int32_t>{} : group;
   }
 
   int group_size_;
@@ -129,15 +131,11 @@ class Awq final : public FewBits {
 
   Tensor matrix(const TensorFile& file, const std::string& module, Index out, Index in) const override {
     const Index groups = rows_of(file, module + ".scales");
-    const Index each = group_length(file, module + ".scales", in, groups);
+    group_length(file, module + ".scales", in, groups);
     const Tensor scales = floats_of(file, module + ".scales", groups, out),
-                 zeros = unpacked(file, module + ".qzeros", groups, out);
-    Tensor numbers = unpacked(file, module + ".qweight", in, out);
-    for (Index k = 0; k < in; ++k) {
-      const Index from = k / each * out;
-      scale_row(scales.data() + from, zeros.data() + from, out, numbers.mutable_data() + k * out);
-    }
-    return numbers.transpose(0, 1);
+                 zeros = unpacked(file, module + ".qzeros", groups, out),
+                 numbers = unpacked(file, module + ".qweight", in, out);
+    return tensor_of({numbers.transpose(0, 1), scales.transpose(0, 1), zeros.transpose(0, 1), {}});
   }
   std::string dtype(const TensorFile&, const std::string&) const override { return "AWQ 4 bits"; }
 

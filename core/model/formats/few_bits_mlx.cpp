@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/model/formats/few_bits.h"
+#include "core/model/formats/few_bits_numbers.h"
 #include "core/tensor/few_bits.h"
 
 namespace headscope {
@@ -35,26 +36,15 @@ class Mlx final : public FewBits {
     const Index words = few_bits::words_of(bits, in), groups = last_extent(file, scale),
                 each = group_length(file, scale, in, groups);
     const std::vector<std::uint32_t> stream = whole_numbers<std::uint32_t>(file, weight, DType::u32, {out, words});
-    Tensor numbers = Tensor::uninitialized({out, in}), scales, biases;
-    if (file.contains(bias)) {
-      scales = floats_of(file, scale, out, groups);
-      biases = floats_of(file, bias, out, groups);
-    } else {
-      scales = exponents(file, scale, bits, out, groups);
-    }
-    for (Index i = 0; i < out; ++i) {
-      float* row = numbers.mutable_data() + i * in;
-      few_bits::unpack(stream.data() + i * words, bits, in, row);
-      for (Index g = 0; g < groups; ++g, row += each) {
-        const float factor = scales.at(i, g);
-        if (biases.defined()) {
-          const float added = biases.at(i, g);
-          for (Index k = 0; k < each; ++k) row[k] = factor * row[k] + added;
-        } else {
-          for (Index k = 0; k < each; ++k) row[k] = factor * e2m1(static_cast<unsigned>(row[k]));
-        }
-      }
-    }
+    Tensor numbers = Tensor::uninitialized({out, in});
+    for (Index i = 0; i < out; ++i)
+      few_bits::unpack(stream.data() + i * words, bits, in, numbers.mutable_data() + i * in);
+    if (file.contains(bias))
+      return tensor_of({numbers, floats_of(file, scale, out, groups), {}, floats_of(file, bias, out, groups)});
+    const Tensor scales = exponents(file, scale, bits, out, groups);
+    float* number = numbers.mutable_data();
+    for (Index i = 0; i < out; ++i)
+      for (Index k = 0; k < in; ++k, ++number) *number = scales.at(i, k / each) * e2m1(static_cast<unsigned>(*number));
     return numbers;
   }
 
