@@ -169,6 +169,9 @@ void check_model(const SetPositions& edit, const HeadTarget& target, const Model
     throw Error(where, "an even width of the model", std::to_string(config.dims.d_model));
   if (edit.method == Method::chunks && config.position != PositionKind::rotary)
     throw Error(where, "a rotary model: chunks re-map distances, of which learned positions know nothing", config.name);
+  if (edit.method == Method::chunks && config.normed_turned())
+    throw Error(where, "a model whose scores tell distances: chunks re-map these", config.name,
+                "its queries and keys are normalised behind their rotation");
   if (edit.method == Method::chunks && edit.chunk >= config.context)
     throw Error(where, fmt::format("chunks shorter than the context of {} tokens", config.context),
                 std::to_string(edit.chunk));

@@ -48,7 +48,8 @@ enum class NormPlace {
   both,      ///< x + norm(f(norm(x))): Gemma 2
   after_sum  ///< norm(x + f(x)): Vaswani et al., BERT. The stream itself is normalised, and there is no last norm
 };
-/// A norm of queries and keys, of the kind of all others, before they are rotated.
+/// A norm of queries and keys, of the kind of all others, before they are rotated (ModelConfig::norm_after_rotation:
+/// behind).
 enum class QkNorm {
   none,
   per_head,   ///< each head by itself (Dehghani et al., Scaling Vision Transformers to 22 Billion Parameters, 2023)
@@ -92,7 +93,10 @@ struct ModelConfig {
   int tasks = 0;  ///< rows of a table of which the first is added to every token (ERNIE); read into the
                   ///< positions
   QkNorm qk_norm = QkNorm::none;
-  bool qk_norm_by_head = false;  ///< every head has gains of its own
+  bool qk_norm_by_head = false;      ///< every head has gains of its own
+  bool norm_after_rotation = false;  ///< queries and keys are rotated first, then normalised (HunYuan). Gains then
+                                     ///< stand between two rotations: a score depends on both positions, not on their
+                                     ///< distance alone
   double latent_epsilon = 1e-6;  ///< of the norms of latents
   double clip_qkv = 0;           ///< > 0: queries and keys (behind their norm) and values are cut to ± this
   PositionKind position = PositionKind::learned;
@@ -183,6 +187,14 @@ struct ModelConfig {
   /// Whether queries and keys of this layer are rotated.
   bool turns(int layer) const {
     return position == PositionKind::rotary && (layer_turns.empty() || layer_turns[static_cast<std::size_t>(layer)]);
+  }
+  /// Whether a norm stands between the rotation of queries and keys and where they meet.
+  bool normed_turned() const {
+    return norm_after_rotation && qk_norm != QkNorm::none && position == PositionKind::rotary;
+  }
+  /// Whether what a rotation makes of a score depends on the distance alone, in a text of so many tokens.
+  bool told_by_distance(std::int64_t tokens) const {
+    return !normed_turned() && (rotary.query_growth <= 0 || tokens <= rotary.original_context);
   }
   const RotaryConfig& rotary_of(int layer) const {
     return layer_rotary.empty() ? rotary : layer_rotary[static_cast<std::size_t>(layer)];

@@ -250,6 +250,10 @@ class UsualReader {
       linear(at + n_.q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias);
       linear(at + n_.k, d, keys, c_.bias.k, raw.k_weight, raw.k_bias);
       linear(at + n_.v, d, keys, c_.bias.v, raw.v_weight, raw.v_bias);
+      if (n_.swapped_halves) {
+        swap_halves(raw.q_weight, raw.q_bias, dims.heads);
+        swap_halves(raw.k_weight, raw.k_bias, dims.kv_heads);
+      }
     } else {
       Tensor weight, bias;
       linear(at + n_.qkv, d, queries + 2 * keys, c_.bias.q, weight, bias);
@@ -285,8 +289,11 @@ class UsualReader {
     } else if (dims.d_mlp > 0) {
       mlp(at, raw);
     }
-    for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})
-      *written = scaled_by(*written, c_.residual_scale);
+    if (c_.norms_behind())  // which would divide it out again
+      for (Tensor* gain : {&raw.ln1_post_gain, &raw.ln2_post_gain}) *gain = scaled_by(*gain, c_.residual_scale);
+    else
+      for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})
+        *written = scaled_by(*written, c_.residual_scale);
     const auto scale = [&](const std::string& name, Tensor& weight, Tensor& bias) {
       reader_.take(at + name, {d}, [&](const Tensor& by) {
         if (weight.defined()) weight = times_columns(weight, by);
@@ -296,6 +303,15 @@ class UsualReader {
     if (c_.layer_scales) scale(n_.scale1, raw.o_weight, raw.o_bias);
     if (c_.layer_scales) scale(n_.scale2, raw.down_weight, raw.down_bias);
     for (const std::string& name : n_.ignored) reader_.ignore(at + name);
+  }
+
+  void swap_halves(Tensor& weight, Tensor& bias, Index heads) const {
+    const Index half = c_.dims.d_head / 2;
+    Ranges ranges;
+    for (Index head = 0; head < heads; ++head)
+      for (const Index part : {2 * head + 1, 2 * head}) ranges.emplace_back(part * half, (part + 1) * half);
+    for (Tensor* each : {&weight, &bias})
+      if (each->defined()) *each = joined(*each, ranges);
   }
 
   void mlp(const std::string& at, RawLayer& raw) {

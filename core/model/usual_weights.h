@@ -38,6 +38,7 @@ struct WeightNames {
   std::string cross_ln, cross_q, cross_k, cross_v, cross_o;  ///< of ModelConfig::cross()
   std::string qkv;                                           ///< in place of q, k and v
   FusedQkv fused = FusedQkv::side_by_side;
+  bool swapped_halves = false;  ///< the two numbers of a pair that turns change places: where pairs turn the other way
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   std::string gate_up;               ///< in place of gate and up: first the gate
   ExpertNames experts;               ///< in place of these, in layers that have some

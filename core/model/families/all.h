@@ -45,9 +45,13 @@
   X(biogpt)                   \
   X(openai_gpt)               \
   X(ministral)                \
+  X(ministral3)               \
   X(internlm3)                \
   X(cwm)                      \
   X(vaultgemma)               \
+  X(hunyuan_v1_dense)         \
+  X(nanochat)                 \
+  X(hyperclovax)              \
   X(deepseek_v2)              \
   X(deepseek_v3)              \
   X(mixtral)                  \
@@ -58,10 +62,15 @@
   X(qwen2_moe)                \
   X(dots1)                    \
   X(glm4_moe)                 \
+  X(phimoe)                   \
+  X(ernie4_5_moe)             \
+  X(granitemoeshared)         \
+  X(flex_olmo)                \
   X(gemma3)                   \
   X(qwen2_vl)                 \
   X(qwen2_5_vl)               \
   X(qwen3_vl)                 \
+  X(qwen3_vl_moe)             \
   X(mistral3)                 \
   X(llava)                    \
   X(llava_next)               \
@@ -69,6 +78,12 @@
   X(internvl)                 \
   X(idefics3)                 \
   X(smolvlm)                  \
+  X(aya_vision)               \
+  X(cohere2_vision)           \
+  X(vipllava)                 \
+  X(llava_next_video)         \
+  X(voxtral)                  \
+  X(qwen2_audio)              \
   X(mamba)                    \
   X(mamba2)                   \
   X(bert)                     \
