@@ -153,6 +153,9 @@ void check_model(const SetPositions& edit, const HeadTarget& target, const Model
                  const std::string& where) {
   const ModelConfig& config = model.config();
   if (edit.on_top) return;
+  if (config.vision && config.position == PositionKind::rotary)
+    throw Error(where, "a model of texts, or one whose positions are learned", config.name,
+                "its patches are turned by their row and their column, which no position of a text is");
   const bool embeds = config.position == PositionKind::learned || edit.method == Method::sinusoidal;
   if (embeds && (target.layer || target.head))
     throw Error(where, "all heads, \"*\": positions are added to the embeddings, before the first layer",

@@ -91,6 +91,25 @@ void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r, bool que
   }
 }
 
+/// Every head of every patch turned by where its centre lies, from −1 to 1: half of its pairs by the row, half by the
+/// column.
+void rotate_patches(const VisionConfig& v, Table& x, Index heads, Index d, double base) {
+  for (Index row = v.leading; row < x.rows; ++row) {
+    const double y = (2.0 * static_cast<double>((row - v.leading) / v.columns()) + 1) / v.rows() - 1,
+                 over = (2.0 * static_cast<double>((row - v.leading) % v.columns()) + 1) / v.columns() - 1;
+    for (Index head = 0; head < heads; ++head)
+      for (Index i = 0; i < d / 2; ++i) {
+        const bool by_row = i < d / 4;
+        const double turn = std::pow(base, -4.0 * static_cast<double>(by_row ? i : i - d / 4) / static_cast<double>(d)),
+                     angle = 2 * pi * (by_row ? y : over) * turn;
+        double &first = x.at(row, head * d + i), &second = x.at(row, head * d + i + d / 2);
+        const double p = first, q = second;
+        first = p * std::cos(angle) - q * std::sin(angle);
+        second = p * std::sin(angle) + q * std::cos(angle);
+      }
+  }
+}
+
 void normalize_heads(const ModelConfig& c, Table& x, Index heads, const Tensor& gain, const Tensor& bias) {
   if (c.qk_norm == QkNorm::none) return;
   if (c.qk_norm == QkNorm::full_width) return normalize(c, c.norm, x, 0, x.columns, gain, bias);
@@ -183,7 +202,10 @@ Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int
   if (c.clip_qkv > 0)
     for (Table* each : {&q, &k, &v})
       for (double& value : each->values) value = std::clamp(value, -c.clip_qkv, c.clip_qkv);
-  if (c.turns(layer)) {
+  if (c.turns(layer) && c.vision) {
+    rotate_patches(*c.vision, q, heads, d, c.rotary.base);
+    rotate_patches(*c.vision, k, shared, d, c.rotary.base);
+  } else if (c.turns(layer)) {
     rotate(q, heads, d, c.rotary_of(layer), true);
     rotate(k, shared, d, c.rotary_of(layer), false);
   }
@@ -379,6 +401,12 @@ void embed_tokens(const ModelConfig& c, const RawWeights& w, std::span<const std
       stored.at(row, i) = number(w.token_embedding.select(0, nth(tokens, row)), i);
   x = c.embedding_width > 0 && !c.narrow_sum() ? product(stored, w.embedding_in, {}, stop) : std::move(stored);
   for (double& value : x.values) value *= c.embedding_scale;
+  if (!c.dropped_token) return;
+  const auto dropped = std::ranges::count(tokens, *c.dropped_token);
+  const double others = static_cast<double>(x.rows - dropped) / static_cast<double>(x.rows);
+  for (Index row = 0; row < x.rows; ++row)
+    for (Index i = 0; i < x.columns; ++i)
+      x.at(row, i) = nth(tokens, row) == *c.dropped_token ? 0 : x.at(row, i) / others;
 }
 
 Table row_of(const Table& x, Index row) {

@@ -74,6 +74,14 @@ Tensor added_to_rows(const Tensor& x, const Tensor& row) {
   return out;
 }
 
+/// `x` with `count` rows of 0 before row `at`.
+Tensor with_gap(const Tensor& x, Index at, Index count) {
+  Tensor out = Tensor::zeros({x.dim(0) + count, x.dim(1)});
+  for (Index row = 0; row < x.dim(0); ++row)
+    for (Index i = 0; i < x.dim(1); ++i) out.ref(row < at ? row : row + count, i) = x.at(row, i);
+  return out;
+}
+
 /// The first of the names of an embedding that is there.
 std::string embedding_of(const WeightSource& source, const WeightNames& names) {
   for (const std::string& name : names.embeddings)
@@ -179,18 +187,24 @@ class UsualReader {
       weights.patch_embedding = kernel.reshape({d, v.patch_numbers()}).transpose(0, 1);
     });
     const Shape shape = n_.positions_are_embedding ? Shape{d} : Shape{1, 1, d};
-    for (int i = 0; i < v.leading; ++i)
+    for (int i = 0; i < v.leading - v.registers; ++i)
       reader_.take(nth(n_.leading_tokens, i), shape, [&](const Tensor& token) {
         weights.leading_tokens.push_back(token.reshape({1, d}));
       });
+    if (v.registers > 0)
+      reader_.take(n_.registers, {1, v.registers, d}, [&](const Tensor& all) {
+        for (Index i = 0; i < v.registers; ++i) weights.leading_tokens.push_back(all.select(0, 0).slice(0, i, i + 1));
+      });
     if (v.patch_bias)
       reader_.take(n_.embedding + ".bias", {d}, [&](const Tensor& bias) { weights.patch_bias = bias.reshape({1, d}); });
-    if (n_.positions_are_embedding) return;
-    const Index side = v.stored_side, stored = side > 0 ? v.leading + side * side : c_.context;
+    if (n_.positions_are_embedding || c_.position != PositionKind::learned) return;
+    const Index side = v.stored_side, placed = v.leading - v.registers,
+                stored = side > 0 ? placed + side * side : c_.context - v.registers;
     reader_.take(n_.positions, {1, stored, d}, [&](const Tensor& positions) {
       weights.position_embedding = positions.reshape({stored, d});
       if (side > 0 && (side != v.rows() || side != v.columns()))
         weights.position_embedding = interpolated_positions(weights.position_embedding, v);
+      if (v.registers > 0) weights.position_embedding = with_gap(weights.position_embedding, placed, v.registers);
     });
   }
 

@@ -387,4 +387,23 @@ DECODERS = {
     "flex_olmo": ("FlexOlmoConfig", llama_like | rope() | dict(
         num_attention_heads=6, hidden_size=24, num_key_value_heads=2, num_experts=5, num_experts_per_tok=3,
         norm_topk_prob=True, pad_token_id=0)),
+    "xglm": ("XGLMConfig", dict(
+        vocab_size=43, d_model=18, ffn_dim=22, num_layers=2, attention_heads=3, max_position_embeddings=40, pad_token_id=1,
+        bos_token_id=0, eos_token_id=2)),
+    "xglm-relu": ("XGLMConfig", dict(
+        vocab_size=43, d_model=20, ffn_dim=22, num_layers=3, attention_heads=5, max_position_embeddings=40,
+        scale_embedding=False, activation_function="relu", tie_word_embeddings=False, pad_token_id=1, bos_token_id=0,
+        eos_token_id=2)),
+    "ctrl": ("CTRLConfig", dict(
+        vocab_size=43, n_positions=40, n_embd=18, dff=22, n_layer=2, n_head=3)),
+    "modernbert-decoder": ("ModernBertDecoderConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, intermediate_size=22, num_hidden_layers=4, local_attention=8, norm_eps=1e-4,
+        pad_token_id=0, cls_token_id=1, sep_token_id=2, rope_parameters=dict(
+            full_attention=dict(rope_type="default", rope_theta=300.0),
+            sliding_attention=dict(rope_type="default", rope_theta=40.0)))),
+    "modernbert-decoder-biased": ("ModernBertDecoderConfig", usual | dict(
+        hidden_size=18, num_attention_heads=3, intermediate_size=20, num_hidden_layers=2, local_attention=6,
+        norm_bias=True, attention_bias=True, mlp_bias=True, classifier_bias=True, decoder_bias=False,
+        classifier_activation="silu", hidden_activation="relu", pad_token_id=0, cls_token_id=1, sep_token_id=2,
+        tie_word_embeddings=False, layer_types=["sliding_attention", "full_attention"])),
 }

@@ -34,6 +34,8 @@ def drawn(model, seed, gain_around, size=1.6):
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
+            if model.config.model_type == "roformer" and name.endswith("embed_positions.weight"):
+                continue  # sines and cosines, in a parameter
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float32)
             matrix = parameter.dim() >= 2 and "norm" not in name
             gain = not matrix and name.endswith("weight")

@@ -44,6 +44,8 @@
   X(persimmon)                \
   X(biogpt)                   \
   X(openai_gpt)               \
+  X(xglm)                     \
+  X(ctrl)                     \
   X(ministral)                \
   X(ministral3)               \
   X(internlm3)                \
@@ -52,6 +54,7 @@
   X(hunyuan_v1_dense)         \
   X(nanochat)                 \
   X(hyperclovax)              \
+  X(modernbert_decoder)       \
   X(deepseek_v2)              \
   X(deepseek_v3)              \
   X(mixtral)                  \
@@ -100,6 +103,10 @@
   X(mpnet)                    \
   X(ernie)                    \
   X(nomic_bert)               \
+  X(roformer)                 \
+  X(megatron_bert)            \
+  X(eurobert)                 \
+  X(esm)                      \
   X(t5)                       \
   X(mt5)                      \
   X(umt5)                     \
@@ -112,9 +119,13 @@
   X(marian)                   \
   X(vit)                      \
   X(deit)                     \
+  X(vit_mae)                  \
+  X(ijepa)                    \
   X(clip_vision_model)        \
   X(clip)                     \
   X(dinov2)                   \
+  X(dinov2_with_registers)    \
+  X(dinov3_vit)               \
   X(siglip_vision_model)      \
   X(siglip)                   \
   X(transformer_lens)
