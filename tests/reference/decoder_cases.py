@@ -61,6 +61,12 @@ TEXT_HALVES = {
             num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=2, moe_intermediate_size=10,
             num_experts=5, num_experts_per_tok=2, mlp_only_layers=[1], tie_word_embeddings=False))),
     # The library's classes leave out what Cohere 2 multiplies logits by: 1 here.
+    "glm4v": ("Glm4vConfig", dict(
+        image_token_id=42, video_token_id=41, vision_config=dict(
+            depth=1, hidden_size=8, num_heads=2, patch_size=2, spatial_merge_size=1, out_hidden_size=18, intermediate_size=5,
+            image_size=4),
+        text_config=llama_like | dict(num_attention_heads=3, hidden_size=24, pad_token_id=0, rope_parameters=dict(
+            rope_type="default", rope_theta=90.0, partial_rotary_factor=0.5, mrope_section=[1, 1, 0])))),
     "aya_vision": ("AyaVisionConfig", dict(
         image_token_index=42, tie_word_embeddings=True, vision_config=siglip_sees, downsample_factor=1,
         adapter_layer_norm_eps=1e-6, text_config=llama_like | rope() | dict(
@@ -406,4 +412,10 @@ DECODERS = {
         norm_bias=True, attention_bias=True, mlp_bias=True, classifier_bias=True, decoder_bias=False,
         classifier_activation="silu", hidden_activation="relu", pad_token_id=0, cls_token_id=1, sep_token_id=2,
         tie_word_embeddings=False, layer_types=["sliding_attention", "full_attention"])),
+    "youtu": ("YoutuConfig", {key: value for key, value in latent.items()} | dict(rope_parameters=dict(
+        rope_type="yarn", rope_theta=80.0, factor=4.0, original_max_position_embeddings=10, beta_fast=2.0, beta_slow=0.25,
+        mscale=1.0, mscale_all_dim=0.8), tie_word_embeddings=False, attention_bias=True)),
+    "glm4_moe_lite": ("Glm4MoeLiteConfig", latent | rope() | dict(
+        num_hidden_layers=3, mlp_layer_types=["dense", "sparse", "sparse"], moe_intermediate_size=5, n_routed_experts=6,
+        n_shared_experts=2, num_experts_per_tok=2, rms_norm_eps=0.01)),
 }

@@ -57,6 +57,7 @@
   X(modernbert_decoder)       \
   X(deepseek_v2)              \
   X(deepseek_v3)              \
+  X(youtu)                    \
   X(mixtral)                  \
   X(qwen3_moe)                \
   X(olmoe)                    \
@@ -65,6 +66,7 @@
   X(qwen2_moe)                \
   X(dots1)                    \
   X(glm4_moe)                 \
+  X(glm4_moe_lite)            \
   X(phimoe)                   \
   X(ernie4_5_moe)             \
   X(granitemoeshared)         \
@@ -74,6 +76,7 @@
   X(qwen2_5_vl)               \
   X(qwen3_vl)                 \
   X(qwen3_vl_moe)             \
+  X(glm4v)                    \
   X(mistral3)                 \
   X(llava)                    \
   X(llava_next)               \
