@@ -66,6 +66,9 @@ Vectors vectors_of(Console& console, const PositionsOptions& options) {
   if (config.qk_norm != QkNorm::none)
     throw Error(config.name, "queries and keys that are turned as the projections give them", "a norm between",
                 "the window's page of rotary positions shows them behind it");
+  if (config.position == PositionKind::rotary && config.vision)
+    throw Error(config.name, "tokens of a text, which stand one behind the other",
+                "patches, turned by their row and their column");
   if (config.position == PositionKind::rotary && !config.turns(v.head.layer))
     throw Error("--head", "a layer that rotates",
                 fmt::format("layer {}, which {} leaves without positions", v.head.layer, config.name));

@@ -70,6 +70,11 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
   RunRequest request = without_maps(run);
   if (rotary && !config.turns(head.layer))
     throw Error(config.name, "a layer that rotates", fmt::format("layer {}, which has no positions", head.layer));
+  if (rotary && !config.told_by_distance(static_cast<std::int64_t>(run.trace->tokens.size())))
+    throw Error(config.name, "scores that depend on distances alone",
+                config.vision            ? "patches, turned by their row and their column"
+                : config.normed_turned() ? "a norm between the rotation and where queries and keys meet"
+                                         : "queries that grow along the text");
   const SiteKind q_site = unturned_site(config, false), k_site = unturned_site(config, true);
   request.capture.sites = {q_site, k_site};
   if (rotary) request.capture.sites.insert({SiteKind::rot_q, SiteKind::rot_k});

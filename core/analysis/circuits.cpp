@@ -67,8 +67,22 @@ Matrix projected(const Matrix& x, const Tensor& weight, const Tensor& bias) {
   return out;
 }
 
+/// Turns every row as a query `distance` tokens after its key; with `magnitude` of one or of both.
+void turn(Matrix& rows, const ModelConfig& c, int layer, int distance, double magnitude, Backend& backend) {
+  const RotaryConfig& own = c.rotary_of(layer);
+  if (distance == 0 && magnitude == 1) return;
+  const RotaryTable at = rotary_table(rotary_frequencies(own, c.dims.d_head), distance, 1, magnitude);
+  const Index n = rows.rows(), half = at.cosine.dim(1);
+  Tensor cosine = Tensor::uninitialized({n, half}), sine = cosine.copy();
+  for (Index i = 0; i < n; ++i)
+    for (Index j = 0; j < half; ++j) cosine.ref(i, j) = at.cosine.at(0, j), sine.ref(i, j) = at.sine.at(0, j);
+  const Tensor x = Tensor::from({n, 1, rows.cols()}, {rows.data(), static_cast<std::size_t>(rows.size())});
+  const Tensor turned = backend.rotate(x, cosine, sine, nullptr, own.layout == RotaryLayout::interleaved);
+  std::copy_n(turned.data(), rows.size(), rows.data());
+}
+
 /// Queries (or keys) of one head as they meet but for the rotation: with bias, and through their norm, which may be one
-/// over all heads.
+/// over all heads. A norm behind the rotation finds them turned, the key at position 0.
 Matrix normed(const Matrix& x, const Model& model, Backend& backend, const CircuitOf& of, bool keys) {
   const ModelConfig& c = model.config();
   const ModelWeights w = model.weights();
@@ -82,29 +96,18 @@ Matrix normed(const Matrix& x, const Model& model, Backend& backend, const Circu
     return out;
   }
   const Projection all = model.projection(of.head.layer, keys ? WeightMatrix::k : WeightMatrix::q);
-  const Matrix full = projected(x, all.weight, all.bias);
+  Matrix full = projected(x, all.weight, all.bias);
   const Index heads = keys ? c.dims.kv_heads : c.dims.heads, own = keys ? c.dims.kv_of(of.head.head) : of.head.head,
               d = c.dims.d_head;
+  if (c.normed_turned() && c.turns(of.head.layer)) {
+    Matrix apart = Eigen::Map<const Matrix>(full.data(), full.rows() * heads, d);
+    turn(apart, c, of.head.layer, keys ? 0 : of.distance, rotary_magnitude(c.rotary_of(of.head.layer)), backend);
+    full = Eigen::Map<const Matrix>(apart.data(), full.rows(), full.cols());
+  }
   Tensor rows = Tensor::from({full.rows(), full.cols()}, {full.data(), static_cast<std::size_t>(full.size())});
   if (c.qk_norm == QkNorm::per_head) rows = rows.reshape({full.rows(), heads, d});
   const Tensor out = normalized(c, keys ? block.k_norm : block.q_norm, backend, rows).reshape({full.rows(), heads * d});
   return matrix_of<float>(out.slice(1, own * d, (own + 1) * d));
-}
-
-/// Turns every row as a query `distance` tokens after its key.
-void turn(Matrix& rows, const ModelConfig& c, int layer, int distance, Backend& backend) {
-  if (!c.turns(layer)) return;
-  const RotaryConfig& own = c.rotary_of(layer);
-  const double both = std::pow(rotary_magnitude(own), 2);  // the query's and the key's
-  if (distance == 0 && both == 1) return;
-  const RotaryTable at = rotary_table(rotary_frequencies(own, c.dims.d_head), distance, 1, both);
-  const Index n = rows.rows(), half = at.cosine.dim(1);
-  Tensor cosine = Tensor::uninitialized({n, half}), sine = cosine.copy();
-  for (Index i = 0; i < n; ++i)
-    for (Index j = 0; j < half; ++j) cosine.ref(i, j) = at.cosine.at(0, j), sine.ref(i, j) = at.sine.at(0, j);
-  const Tensor x = Tensor::from({n, 1, rows.cols()}, {rows.data(), static_cast<std::size_t>(rows.size())});
-  const Tensor turned = backend.rotate(x, cosine, sine, nullptr, own.layout == RotaryLayout::interleaved);
-  std::copy_n(turned.data(), rows.size(), rows.data());
 }
 
 /// (d_model, vocab) with the final norm's gain folded in, centred over what the norm and the softmax cannot see.
@@ -130,7 +133,13 @@ Factors factors(const Model& model, Backend& backend, const CircuitOf& of, std::
   const Matrix e = embeddings(model, w, backend, of.head.layer, tokens);
   Factors out;
   out.queries = normed(e, model, backend, of, false);
-  turn(out.queries, model.config(), of.head.layer, of.distance, backend);
+  const ModelConfig& c = model.config();
+  if (c.turns(of.head.layer)) {
+    const RotaryConfig& own = c.rotary_of(of.head.layer);
+    if (!c.normed_turned())
+      turn(out.queries, c, of.head.layer, of.distance, std::pow(rotary_magnitude(own), 2), backend);
+    out.queries *= static_cast<float>(query_growth(own, of.distance));
+  }
   out.queries *= score_scale(model.config(), of.head.layer);
   out.keys = normed(e, model, backend, of, true);
   out.values = projected(read_by(e, model, backend, of.head.layer, WeightMatrix::v), head.v, {});

@@ -213,6 +213,9 @@ std::string switches(const ModelConfig& c) {
            rotary_magnitude(c.rotary)));
   tell(c.qk_norm != QkNorm::none,
        say("queries and keys normalised {}", c.qk_norm == QkNorm::per_head ? said("by head") : said("over all heads")));
+  tell(c.normed_turned(), said("behind their rotation"));
+  tell(c.rotary.query_growth > 0,
+       say("queries times 1 + {} ln(1 + ⌊position ÷ {}⌋)", c.rotary.query_growth, c.rotary.original_context));
   tell(c.clip_qkv > 0, say("queries, keys and values cut to ± {}", c.clip_qkv));
   if (c.position == PositionKind::rotary) {
     tell(c.rotary.width > 0, say("{} of {} dimensions of a head rotated", c.rotary.width, c.dims.d_head));

@@ -22,6 +22,9 @@ const VisionConfig& need_vision(const Model& model, const char* what) {
 Tensor position_similarity(const Model& model) {
   const VisionConfig& v = need_vision(model, "positions of patches");
   const Tensor table = model.weights().position_embedding;  // (position, d_model)
+  if (!table.defined())
+    throw Error("positions of patches", "a model with a table of positions", model.info().name,
+                "its queries and keys are turned by row and column");
   const Index n = v.patches(), width = table.dim(1);
   const auto product = [&](Index i, Index j) {
     double sum = 0;

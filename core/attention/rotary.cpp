@@ -50,6 +50,7 @@ RotaryConfig in_text(const RotaryConfig& own, Index tokens) {
   if (tokens <= own.original_context) return config;
   if (own.scaling == Scaling::longrope) {
     config.divisors = own.long_divisors;
+    if (own.long_magnitude > 0) config.magnitude = own.long_magnitude;
     return config;
   }
   // As "ntk", with a factor that is 1 at L and grows with the text.
@@ -64,6 +65,8 @@ RotaryConfig rescaled(const RotaryConfig& own, Scaling scaling, double factor, i
   config.width = own.width;
   config.layout = own.layout;
   config.scaling = scaling;
+  config.query_growth = own.query_growth;
+  if (own.query_growth > 0) config.original_context = own.original_context;
   if (scaling == Scaling::none) return config;
   config.factor = factor;
   if (scaling == Scaling::yarn || scaling == Scaling::llama3) {
@@ -133,6 +136,21 @@ std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head) {
 double rotary_magnitude(const RotaryConfig& config) {
   if (config.magnitude > 0) return config.magnitude;
   return config.scaling == Scaling::yarn && config.factor > 1 ? 0.1 * std::log(config.factor) + 1 : 1;
+}
+
+double query_growth(const RotaryConfig& config, Index position) {
+  if (config.query_growth <= 0) return 1;
+  return 1 + config.query_growth * std::log1p(static_cast<double>(position / config.original_context));
+}
+
+RotaryTable of_queries(const RotaryTable& table, const RotaryConfig& config, Index first) {
+  RotaryTable out{table.cosine.copy(), table.sine.copy()};
+  for (Index row = 0; row < out.cosine.dim(0); ++row) {
+    const auto by = static_cast<float>(query_growth(config, first + row));
+    for (Index pair = 0; pair < out.cosine.dim(1); ++pair)
+      out.cosine.ref(row, pair) *= by, out.sine.ref(row, pair) *= by;
+  }
+  return out;
 }
 
 RotaryTable rotary_table(const std::vector<double>& frequencies, Index first, Index count, double magnitude) {

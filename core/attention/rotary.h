@@ -34,6 +34,8 @@ struct RotaryConfig {
   double magnitude = 0;                    ///< what queries and keys are multiplied by; 0: what the scaling says
   std::vector<double> divisors = {};       ///< longrope: what θ of each pair is divided by
   std::vector<double> long_divisors = {};  ///< the same in texts of more than L tokens
+  double long_magnitude = 0;               ///< > 0: longrope's magnitude in these (Phi-3.5-MoE)
+  double query_growth = 0;                 ///< β of query_growth(), of queries alone; 0 = they do not grow
   bool operator==(const RotaryConfig&) const = default;
 };
 
@@ -66,11 +68,18 @@ std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head);
 /// otherwise.
 double rotary_magnitude(const RotaryConfig& config);
 
+/// What a query at `position` is multiplied by: 1 + β ln(1 + ⌊position ÷ L⌋), so that attention over many keys stays as
+/// sharp (Meta, Llama 4, 2025; Ministral 3).
+double query_growth(const RotaryConfig& config, Index position);
+
 /// Cosines and sines of position · θ_i for positions [first, first + count), times `magnitude`: each (count, d_head/2).
 struct RotaryTable {
   Tensor cosine, sine;
 };
 RotaryTable rotary_table(const std::vector<double>& frequencies, Index first, Index count, double magnitude = 1);
+
+/// `table`, whose first row stands at `first`, for queries: times their growth.
+RotaryTable of_queries(const RotaryTable& table, const RotaryConfig& config, Index first);
 
 std::pair<Index, Index> rotary_pair(Index i, Index d_head, RotaryLayout layout);
 

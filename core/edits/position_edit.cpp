@@ -153,6 +153,9 @@ void check_model(const SetPositions& edit, const HeadTarget& target, const Model
                  const std::string& where) {
   const ModelConfig& config = model.config();
   if (edit.on_top) return;
+  if (config.vision && config.position == PositionKind::rotary)
+    throw Error(where, "a model of texts, or one whose positions are learned", config.name,
+                "its patches are turned by their row and their column, which no position of a text is");
   const bool embeds = config.position == PositionKind::learned || edit.method == Method::sinusoidal;
   if (embeds && (target.layer || target.head))
     throw Error(where, "all heads, \"*\": positions are added to the embeddings, before the first layer",
@@ -169,6 +172,9 @@ void check_model(const SetPositions& edit, const HeadTarget& target, const Model
     throw Error(where, "an even width of the model", std::to_string(config.dims.d_model));
   if (edit.method == Method::chunks && config.position != PositionKind::rotary)
     throw Error(where, "a rotary model: chunks re-map distances, of which learned positions know nothing", config.name);
+  if (edit.method == Method::chunks && config.normed_turned())
+    throw Error(where, "a model whose scores tell distances: chunks re-map these", config.name,
+                "its queries and keys are normalised behind their rotation");
   if (edit.method == Method::chunks && edit.chunk >= config.context)
     throw Error(where, fmt::format("chunks shorter than the context of {} tokens", config.context),
                 std::to_string(edit.chunk));

@@ -21,12 +21,13 @@ double sinusoid_size(const Tensor& rows) {
   return mean / std::sqrt(static_cast<double>(rows.dim(1)) / 2);
 }
 
-/// out[i, heads, :] = `x` turned to its place, `shift` further on.
+/// out[i, heads, :] = `x` turned to its place, `shift` further on; queries as long as they are there.
 void rotate_rows(const Tensor& x, const RotaryConfig& config, Index shift, std::pair<Index, Index> heads,
-                 const RowsReached& rows, Tensor& out) {
+                 const RowsReached& rows, bool queries, Tensor& out) {
   const std::vector<double> theta = rotary_frequencies(config, static_cast<int>(x.dim(2)));
   const auto pairs = static_cast<Index>(theta.size());
-  const RotaryTable table = rotary_table(theta, rows.offset + shift, x.dim(0), rotary_magnitude(config));
+  RotaryTable table = rotary_table(theta, rows.offset + shift, x.dim(0), rotary_magnitude(config));
+  if (queries) table = of_queries(table, config, rows.offset + shift);
   for (Index i = rows.first; i <= rows.last; ++i)
     for (Index h = heads.first; h < heads.second; ++h) {
       for (Index p = 0; p < pairs; ++p) {
@@ -90,7 +91,7 @@ void set_positions(const PositionsHeld& held, const Model& model, Site at, const
     case SiteKind::k:
     case SiteKind::q_normed:
     case SiteKind::k_normed:
-      return rotate_rows(given, rotary_of(*held.own, config), held.shift, heads, rows, value);
+      return rotate_rows(given, rotary_of(*held.own, config), held.shift, heads, rows, false, value);
     case SiteKind::rot_q:
     case SiteKind::rot_k: {
       if (!config.turns(at.layer)) return;
@@ -99,7 +100,7 @@ void set_positions(const PositionsHeld& held, const Model& model, Site at, const
         return rotate_rows(plain,
                            in_text(held.own ? rotary_of(*held.own, config, at.layer) : config.rotary_of(at.layer),
                                    rows.offset + value.dim(0)),
-                           held.shift, heads, rows, value);
+                           held.shift, heads, rows, site == SiteKind::rot_q, value);
       for (Index i = rows.first; i <= rows.last; ++i)
         for (Index h = heads.first; h < heads.second; ++h)
           for (Index c = 0; c < width; ++c) value.ref(i, h, c) = plain.at(i, h, c);
@@ -145,7 +146,8 @@ void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, 
     const KeyRange keys = rule.rule->keys(i, n);
     for (Index j = keys.begin; j < std::min(keys.end, i + 1); ++j) {
       const Index distance = dual_chunk_distance(i, j, chunk, config.context);
-      scores.ref(head, i, j) = rule.scale * score_at_distance(before, table, own.layout, i, head, j, kv, distance);
+      scores.ref(head, i, j) = rule.scale * static_cast<float>(query_growth(own, i)) *
+                               score_at_distance(before, table, own.layout, i, head, j, kv, distance);
     }
     if (keys.size() > 0 && !rule.rule->plain())
       rule.rule->apply(i, keys.begin, {&scores.ref(head, i, keys.begin), static_cast<std::size_t>(keys.size())});

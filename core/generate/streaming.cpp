@@ -121,6 +121,9 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
   if (config.position == PositionKind::rotary && in_text(config.rotary, n) != config.rotary)
     throw Error("streaming", fmt::format("a text of at most {} tokens", config.rotary.original_context),
                 std::to_string(n), fmt::format("{} turns keys otherwise in longer texts", config.name));
+  if (!config.told_by_distance(n))
+    throw Error("streaming", "a model whose rotation tells distances", config.name,
+                "its scores depend on where query and key stand, too: those of a cache are not counted again");
   if (settings.sinks < 1 || settings.sinks >= settings.window)
     throw Error("streaming", "at least one sink, and a window wider than the sinks",
                 fmt::format("{} sinks in a window of {}", settings.sinks, settings.window));

@@ -48,7 +48,8 @@ enum class NormPlace {
   both,      ///< x + norm(f(norm(x))): Gemma 2
   after_sum  ///< norm(x + f(x)): Vaswani et al., BERT. The stream itself is normalised, and there is no last norm
 };
-/// A norm of queries and keys, of the kind of all others, before they are rotated.
+/// A norm of queries and keys, of the kind of all others, before they are rotated (ModelConfig::norm_after_rotation:
+/// behind).
 enum class QkNorm {
   none,
   per_head,   ///< each head by itself (Dehghani et al., Scaling Vision Transformers to 22 Billion Parameters, 2023)
@@ -92,11 +93,14 @@ struct ModelConfig {
   int tasks = 0;  ///< rows of a table of which the first is added to every token (ERNIE); read into the
                   ///< positions
   QkNorm qk_norm = QkNorm::none;
-  bool qk_norm_by_head = false;  ///< every head has gains of its own
-  double latent_epsilon = 1e-6;  ///< of the norms of latents
-  double clip_qkv = 0;           ///< > 0: queries and keys (behind their norm) and values are cut to ± this
+  bool qk_norm_by_head = false;      ///< every head has gains of its own
+  bool norm_after_rotation = false;  ///< queries and keys are rotated first, then normalised (HunYuan). Gains then
+                                     ///< stand between two rotations: a score depends on both positions, not on their
+                                     ///< distance alone
+  double latent_epsilon = 1e-6;      ///< of the norms of latents
+  double clip_qkv = 0;               ///< > 0: queries and keys (behind their norm) and values are cut to ± this
   PositionKind position = PositionKind::learned;
-  RotaryConfig rotary;                     ///< of most layers
+  RotaryConfig rotary;                     ///< of most layers; of pictures see picture_rotation()
   std::vector<RotaryConfig> layer_rotary;  ///< of every layer, where they differ; else empty
   std::vector<bool> layer_turns;           ///< whether a layer rotates; empty = all do
   std::vector<double> alibi_slopes;        ///< alibi: by head
@@ -130,7 +134,9 @@ struct ModelConfig {
   bool learned_sinks = false;           ///< every head has a logit of its own in the softmax: AttentionRule::sink
   double score_cap = 0, logit_cap = 0;  ///< > 0: x is bent to cap · tanh(x ÷ cap)
   double embedding_scale = 1, logit_scale = 1;
-  double residual_scale = 1;  ///< of what attention and MLP add; read into their output matrices
+  std::optional<std::int32_t> dropped_token;  ///< its embedding is 0, and all others of a text are divided by their
+                                              ///< share of it: masked tokens of ESM, which were dropped in training
+  double residual_scale = 1;                  ///< of what attention and MLP add; read into their output matrices
   bool layer_scales = false;  ///< the same with a learned number for each dimension (Touvron et al., Going deeper with
                               ///< Image Transformers, 2021)
   int layer_groups = 0;       ///< > 0: so many blocks, each of them used by as many layers in a row (ALBERT)
@@ -146,7 +152,8 @@ struct ModelConfig {
 
   /// Whether heads turn whole, in pairs (i, i + d_head/2).
   bool turns_halves() const {
-    return position == PositionKind::rotary && rotary.width == 0 && rotary.layout == RotaryLayout::half_split;
+    return !vision && position == PositionKind::rotary && rotary.width == 0 &&
+           rotary.layout == RotaryLayout::half_split;
   }
   /// Whether no text is longer than `context`, where a table of positions ends. Rotations, biases by distance, and no
   /// positions at all go on, whatever length was trained.
@@ -183,6 +190,15 @@ struct ModelConfig {
   /// Whether queries and keys of this layer are rotated.
   bool turns(int layer) const {
     return position == PositionKind::rotary && (layer_turns.empty() || layer_turns[static_cast<std::size_t>(layer)]);
+  }
+  /// Whether a norm stands between the rotation of queries and keys and where they meet.
+  bool normed_turned() const {
+    return norm_after_rotation && qk_norm != QkNorm::none && position == PositionKind::rotary;
+  }
+  /// Whether what a rotation makes of a score depends on the distance alone, in a text of so many tokens. Patches of a
+  /// picture are turned by their row and their column.
+  bool told_by_distance(std::int64_t tokens) const {
+    return !vision && !normed_turned() && (rotary.query_growth <= 0 || tokens <= rotary.original_context);
   }
   const RotaryConfig& rotary_of(int layer) const {
     return layer_rotary.empty() ? rotary : layer_rotary[static_cast<std::size_t>(layer)];

@@ -150,7 +150,8 @@ void read_longrope(const ConfigReader& at, const ConfigReader& root, const Model
                      std::to_string(list->size()));
   const double usual =
       rotary.factor > 1 ? std::sqrt(1 + std::log(rotary.factor) / std::log(rotary.original_context)) : 1;
-  rotary.magnitude = at.number("attention_factor", 1e-6, 1e6, usual);
+  rotary.magnitude = at.number("attention_factor", 1e-6, 1e6, at.number("short_mscale", 1e-6, 1e6, usual));
+  if (at.has("long_mscale")) rotary.long_magnitude = at.number("long_mscale", 1e-6, 1e6);
 }
 }  // namespace
 
@@ -183,7 +184,16 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
                                        {"longrope", Scaling::longrope},
                                        {"mrope", Scaling::none},  // of text alone all its positions are the same
                                        {"su", Scaling::longrope}});
+  if (at.has("llama_4_scaling_beta")) {
+    rotary.query_growth = at.number("llama_4_scaling_beta", 0, 1e3);
+    rotary.original_context = trained_context(at, root, {});
+  }
   if (rotary.scaling == Scaling::none) return rotary;
+  if (rotary.scaling == Scaling::dynamic && at.has("alpha") && at.number("alpha", 0, 1e9) > 0) {
+    rotary.scaling = Scaling::ntk;  // one base for texts of any length (HunYuan)
+    rotary.factor = at.number("alpha", 1e-6, 1e9);
+    return rotary;
+  }
   // "su" and "yarn" are what early files of Phi 3 call it; transformers reads them so too.
   if (rotary.scaling == Scaling::yarn && at.has("short_factor")) rotary.scaling = Scaling::longrope;
   if (rotary.scaling == Scaling::longrope) {
@@ -210,9 +220,15 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
 ConfigWriter ConfigMap::written(const RotaryConfig& r, int d_head) {
   ConfigWriter json;
   json.put("rope_theta", r.base);
-  json.put("rope_type", r.scaling == Scaling::none ? "default" : std::string(info(r.scaling).id));
+  json.put("rope_type", r.scaling == Scaling::none  ? "default"
+                        : r.scaling == Scaling::ntk ? "dynamic"
+                                                    : std::string(info(r.scaling).id));
   json.put("partial_rotary_factor", r.width > 0 ? static_cast<double>(r.width) / d_head : 1.0);
-  if (r.scaling != Scaling::none) json.put("factor", r.factor);
+  if (r.scaling != Scaling::none) json.put(r.scaling == Scaling::ntk ? "alpha" : "factor", r.factor);
+  if (r.query_growth > 0) {
+    json.put("llama_4_scaling_beta", r.query_growth);
+    json.put("original_max_position_embeddings", r.original_context);
+  }
   if (r.scaling == Scaling::llama3) {
     json.put("low_freq_factor", r.low_frequency_factor);
     json.put("high_freq_factor", r.high_frequency_factor);
@@ -222,6 +238,7 @@ ConfigWriter ConfigMap::written(const RotaryConfig& r, int d_head) {
     json.put("short_factor", r.divisors);
     json.put("long_factor", r.long_divisors);
     json.put("attention_factor", r.magnitude);
+    if (r.long_magnitude > 0) json.put("long_mscale", r.long_magnitude);
     json.put("original_max_position_embeddings", r.original_context);
   }
   if (r.scaling == Scaling::yarn) {

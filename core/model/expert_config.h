@@ -12,7 +12,9 @@ namespace headscope {
 enum class RouterScore {
   softmax,            ///< over all experts, of which the largest are taken (Mixtral)
   softmax_of_chosen,  ///< over those that were taken (GPT-OSS)
-  sigmoid             ///< each by itself (DeepSeek-V3)
+  sigmoid,            ///< each by itself (DeepSeek-V3)
+  near_best           ///< one after another the largest, by a softmax over those left that are nearly as large: z with
+                      ///< (best − z) ÷ max(|z|, best) ≤ 2 · `nearness` (Liu et al., GRIN, 2024: SparseMixer)
 };
 
 struct ExpertConfig {
@@ -23,6 +25,7 @@ struct ExpertConfig {
   bool shared_gate = false;       ///< … or weighed by σ(x · w)
   std::vector<bool> layers = {};  ///< whether a layer has experts; empty = all
   RouterScore score = RouterScore::softmax;
+  double nearness = 0;              ///< of RouterScore::near_best
   bool renormalized = false;        ///< the weights of those taken are divided by their sum
   double scale = 1;                 ///< and multiplied by this
   bool router_bias = false;         ///< of the logits

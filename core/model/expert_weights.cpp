@@ -25,6 +25,15 @@ class ExpertReader {
     linear(at + names.down, width, d, down, into.down_weight, into.down_bias);
   }
 
+  /// The one beside all others, whose gate and up are one matrix.
+  void joined(const std::string& at, const ExpertNames& names, Index width, RawExpert& into) {
+    const Index d = c_.dims.d_model;
+    Tensor both, none;
+    linear(at + names.shared_gate_up, d, 2 * width, false, both, none);
+    if (both.defined()) into.gate_weight = both.slice(1, 0, width), into.up_weight = both.slice(1, width, 2 * width);
+    linear(at + names.shared + names.down, width, d, false, into.down_weight, none);
+  }
+
   void all_in_rows(const std::string& at, const ExpertNames& names, std::vector<RawExpert>& into) {
     const Index count = c_.experts.count, d = c_.dims.d_model, width = c_.experts.width;
     reader_.take(at + names.gate_up_of_all, {count, 2 * width, d}, [&](const Tensor& all) {
@@ -47,6 +56,13 @@ class ExpertReader {
         for (std::size_t e = 0; e < into.size(); ++e) give(into[e], all.select(0, static_cast<Index>(e)));
       };
     };
+    if (names.halves) {
+      reader_.take(at + names.gate_up_of_all, {count, d, 2 * width}, each([&](RawExpert& expert, const Tensor& both) {
+                     expert.gate_weight = both.slice(1, 0, width), expert.up_weight = both.slice(1, width, 2 * width);
+                   }));
+      return reader_.take(at + names.down_of_all, {count, width, d},
+                          each([](RawExpert& expert, const Tensor& own) { expert.down_weight = own; }));
+    }
     const auto every_second = [](const Tensor& t, Index first) {  // along the last axis
       const Shape halves = t.rank() == 1 ? Shape{t.dim(0) / 2, 2} : Shape{t.dim(0), t.dim(1) / 2, 2};
       return t.reshape(halves).select(t.rank(), first).copy();  // a product wants one number behind the other
@@ -84,7 +100,10 @@ void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertN
   const ExpertConfig& c = config.experts;
   ExpertReader read(reader, config);
   read.linear(at + names.router, config.dims.d_model, c.count, c.router_bias, into.router_weight, into.router_bias);
-  if (c.correction) reader.take(at + names.correction, {c.count}, into.correction);
+  if (c.correction && names.correction_is_row)
+    reader.take(at + names.correction, {1, c.count}, [&](const Tensor& row) { into.correction = row.select(0, 0); });
+  else if (c.correction)
+    reader.take(at + names.correction, {c.count}, into.correction);
   into.each.resize(static_cast<std::size_t>(c.count));
   // Other formats of a family that has them in one may keep them apart.
   const bool apart = names.gate_up_of_all.empty() || (!reader.contains(at + names.gate_up_of_all) &&
@@ -94,7 +113,10 @@ void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertN
   else
     for (int e = 0; e < c.count; ++e)
       read.expert(at + names.expert + std::to_string(e) + ".", names, c.width, c.own_bias, nth(into.each, e));
-  if (c.shared_width > 0) read.expert(at + names.shared, names, c.shared_width, true, into.shared);
+  if (c.shared_width > 0 && !names.shared_gate_up.empty())
+    read.joined(at, names, c.shared_width, into.shared);
+  else if (c.shared_width > 0)
+    read.expert(at + names.shared, names, c.shared_width, true, into.shared);
   if (c.shared_gate)
     reader.take_transposed(at + names.shared_gate + ".weight", config.dims.d_model, 1, into.shared_gate);
   for (RawExpert& each : into.each) scale_output(each, config.residual_scale);

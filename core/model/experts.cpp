@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -71,7 +72,33 @@ struct Routed {
   std::vector<double> score;         // (expert), as RouterScore says; only of those chosen for softmax_of_chosen
   std::vector<std::int32_t> chosen;  // ascending
   double factor = 1;                 // weight = factor · score
+  std::map<std::int32_t, std::vector<double>> near;  // RouterScore::near_best: by who was chosen, the softmax then
 };
+
+/// z as score: whoever is best of those left, weighed by a softmax over those left that are nearly as good.
+void choose_near_best(const ExpertConfig& c, const std::vector<double>& z, Routed& out) {
+  out.score.assign(z.size(), 0.0);
+  std::vector<std::int32_t> left(z.size());
+  std::iota(left.begin(), left.end(), 0);
+  for (int i = 0; i < c.per_token; ++i) {
+    const std::int32_t best = *std::ranges::max_element(left, {}, [&](std::int32_t e) { return nth(z, e); });
+    std::vector<std::int32_t> near = left;
+    std::erase_if(near, [&](std::int32_t e) {
+      return (nth(z, best) - nth(z, e)) / std::max(std::abs(nth(z, e)), nth(z, best)) > 2 * c.nearness;
+    });
+    std::vector<double> shares = z;
+    softmax(shares, near);
+    for (const std::int32_t e : left)
+      if (std::ranges::find(near, e) == near.end()) nth(shares, e) = 0;
+    for (const std::int32_t e : out.chosen) nth(shares, e) = 0;
+    nth(out.score, best) = nth(shares, best);
+    out.near[best] = std::move(shares);
+    out.chosen.push_back(best);
+    std::erase(left, best);
+  }
+  std::ranges::sort(out.chosen);
+  out.factor = c.scale;
+}
 
 Routed route(const ExpertConfig& c, const Tensor& correction, const Tensor& logits, Index token) {
   Routed out;
@@ -79,6 +106,10 @@ Routed route(const ExpertConfig& c, const Tensor& correction, const Tensor& logi
   for (Index e = 0; e < logits.dim(1); ++e) {
     out.score.push_back(static_cast<double>(logits.at(token, e)));
     all.push_back(static_cast<std::int32_t>(e));
+  }
+  if (c.score == RouterScore::near_best) {
+    choose_near_best(c, std::vector<double>(out.score), out);
+    return out;
   }
   if (c.score == RouterScore::softmax) softmax(out.score, all);
   if (c.score == RouterScore::sigmoid)
@@ -101,6 +132,11 @@ Routed route(const ExpertConfig& c, const Tensor& correction, const Tensor& logi
 /// Adds what a token's weights pass on to its logits.
 void route_back(const ExpertConfig& c, const Routed& of, const Tensor& d_weights, Index token, Tensor& d_logits) {
   const auto own = [&](std::int32_t e) { return static_cast<double>(d_weights.at(token, e)); };
+  for (const auto& [e, shares] : of.near)  // dz_j = dw_e · s_e (δ_ej − s_j), s of the softmax in which e was chosen
+    for (std::size_t j = 0; j < shares.size(); ++j)
+      d_logits.ref(token, static_cast<Index>(j)) +=
+          static_cast<float>(of.factor * own(e) * nth(shares, e) * ((std::cmp_equal(j, e) ? 1 : 0) - shares[j]));
+  if (!of.near.empty()) return;
   // weight_e = scale · s_e, or scale · s_e ÷ Σ s:  ds_e = factor · (dw_e − Σ_j dw_j s_j ÷ Σ s)
   double mean = 0, sum = 0;
   for (const std::int32_t e : of.chosen) mean += own(e) * nth(of.score, e), sum += nth(of.score, e);

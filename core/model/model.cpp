@@ -75,6 +75,7 @@ class Model::Pass {
   Tensor embed() {
     Tensor tokens = c_.vision ? picture() : b_.gather(m_.token_embedding, tokens_);
     if (c_.embedding_scale != 1) tokens = b_.scale(tokens, static_cast<float>(c_.embedding_scale), later_);
+    if (c_.dropped_token) tokens = without_dropped(tokens);
     if (c_.embedding_norm && !c_.norm_of_embeddings) tokens = norm(m_.embedding_norm, tokens);
     Tensor sum = tap({SiteKind::embed}, tokens);
     if (c_.position == PositionKind::learned) {
@@ -85,6 +86,24 @@ class Model::Pass {
     if (c_.segments > 0) sum = b_.add(sum, tap({SiteKind::segment_embed}, segments()), later_);
     if (c_.norm_of_embeddings) sum = norm(m_.embedding_norm, sum);
     return m_.embedding_in.defined() ? b_.linear(sum, m_.embedding_in, later_) : sum;
+  }
+
+  /// Rows of the dropped token as 0, others of its text larger for it.
+  Tensor without_dropped(const Tensor& rows) {
+    if (std::ranges::count(tokens_, *c_.dropped_token) == 0) return rows;
+    const Index whole[] = {n_};
+    Tensor by = Tensor::zeros({n_, rows.dim(1)});
+    Index first = 0;
+    for (const Index length : lengths_.empty() ? std::span<const Index>(whole) : lengths_) {
+      const auto text = tokens_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(length));
+      const auto dropped = static_cast<Index>(std::ranges::count(text, *c_.dropped_token));
+      for (Index i = 0; i < length; ++i)
+        if (nth(text, i) != *c_.dropped_token)
+          std::fill_n(&by.ref(first + i, 0), rows.dim(1),
+                      static_cast<float>(length) / static_cast<float>(length - dropped));
+      first += length;
+    }
+    return b_.multiply(rows, by, later_);
   }
 
   /// Learned tokens, then the product of every patch and what is added to it; picture by picture.
@@ -239,18 +258,20 @@ class Model::Pass {
       k = tap({SiteKind::k, layer}, k.reshape({k.dim(0), d.kv_heads, d.d_head}));
       v = tap({SiteKind::v, layer}, v.reshape({v.dim(0), d.kv_heads, d.value_width()}));
     }
-    if (normed) {
+    const auto normalize = [&] {
       q = tap({SiteKind::q_normed, layer}, clipped(head_norm(l.q_norm, q)));
       k = tap({SiteKind::k_normed, layer}, clipped(head_norm(l.k_norm, k)));
-    }
+    };
+    if (normed && !c_.normed_turned()) normalize();
     if (l.rotary >= 0) {
-      q = turned(l.rotary, q);
-      k = turned(l.rotary, k);
+      q = turned(l.rotary, q, true);
+      k = turned(l.rotary, k, false);
     }
     if (c_.position == PositionKind::rotary) {
       q = tap({SiteKind::rot_q, layer}, q);
       k = tap({SiteKind::rot_k, layer}, k);
     }
+    if (c_.normed_turned()) normalize();
 
     settle();
     const MapRequest& maps = source_ ? source_->maps : maps_;
@@ -380,23 +401,29 @@ class Model::Pass {
 
   Tensor norm(const NormWeights& w, const Tensor& x) { return normalized(c_, w, b_, x, later_); }
 
-  Tensor turned(int rotation, const Tensor& x) {
+  Tensor turned(int rotation, const Tensor& x, bool queries) {
     const Rotation& by = nth(m_.rotations, rotation);
-    angles_.resize(m_.rotations.size());
-    RotaryTable& at = nth(angles_, rotation);
+    const bool grow = queries && by.config.query_growth > 0;
+    std::vector<RotaryTable>& made = grow ? query_angles_ : angles_;
+    made.resize(m_.rotations.size());
+    RotaryTable& at = nth(made, rotation);
     if (!at.cosine.defined()) {
-      at = angles(by);
+      at = angles(by, grow);
       for (Tensor* each : {&at.cosine, &at.sine}) *each = b_.resident(std::move(*each));
     }
     return b_.rotate(unit_inner(x), at.cosine, at.sine, later_, by.config.layout == RotaryLayout::interleaved);
   }
 
-  RotaryTable angles(const Rotation& by) {
-    if (lengths_.empty()) return by.angles(offset_, n_, c_.dims.d_head);
+  RotaryTable angles(const Rotation& by, bool queries) {
+    const auto of = [&](Index first, Index count) {
+      const RotaryTable own = by.angles(first, count, c_.dims.d_head);
+      return queries ? of_queries(own, by.config, first) : own;
+    };
+    if (lengths_.empty()) return of(offset_, n_);
     RotaryTable all;  // of all texts, one after another
     Index row = 0;
     for (const Index length : lengths_) {
-      const RotaryTable own = by.angles(0, length, c_.dims.d_head);
+      const RotaryTable own = of(0, length);
       const Shape whole{n_, own.cosine.dim(1)};
       if (!all.cosine.defined()) all = {b_.empty(whole), b_.empty(whole)};
       for (const auto& [from, to] : {std::pair(&own.cosine, &all.cosine), std::pair(&own.sine, &all.sine)})
@@ -462,10 +489,11 @@ class Model::Pass {
   const MapRequest& maps_;
   const std::span<const Index> lengths_;  // empty for one text
   const Index offset_, n_;
-  std::vector<std::int32_t> positions_;   // of every row, once somebody asked
-  std::vector<RotaryTable> angles_;       // by rotation, once a layer asked
-  Tap* tap_;                              // of the sites that are reached: the text's, or cross-attention's
-  const SourceMemory* source_ = nullptr;  // while cross-attention runs
+  std::vector<std::int32_t> positions_;    // of every row, once somebody asked
+  std::vector<RotaryTable> angles_;        // by rotation, once a layer asked
+  std::vector<RotaryTable> query_angles_;  // likewise of queries, where they grow
+  Tap* tap_;                               // of the sites that are reached: the text's, or cross-attention's
+  const SourceMemory* source_ = nullptr;   // while cross-attention runs
   RowQueue queue_;
   RowQueue* const later_;  // null where a tape records, or there are few rows
   struct {

@@ -11,6 +11,7 @@
 #include "core/model/formats/model_files.h"
 #include "core/model/model.h"
 #include "core/model/model_parts.h"
+#include "core/model/picture_input.h"
 
 namespace headscope {
 
@@ -166,8 +167,9 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       if (same == parts->rotations.end()) {
         Rotation& made = parts->rotations.emplace_back(Rotation{c.rotary_of(index), {}, {}});
         made.frequencies = rotary_frequencies(made.config, c.dims.d_head);
-        made.table = rotary_table(made.frequencies, 0, std::min<Index>(c.context, table_positions),
-                                  rotary_magnitude(made.config));
+        made.table = c.vision ? picture_rotation(*c.vision, made.config.base, c.dims.d_head)
+                              : rotary_table(made.frequencies, 0, std::min<Index>(c.context, table_positions),
+                                             rotary_magnitude(made.config));
       }
     }
     if (c.state_space) {

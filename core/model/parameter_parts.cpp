@@ -81,7 +81,8 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   if (c.position == PositionKind::learned && !c.sinusoids)
     out.positions = std::int64_t{c.context + c.position_offset} * sum;
   if (c.vision && c.vision->stored_side > 0)
-    out.positions = (c.vision->leading + std::int64_t{c.vision->stored_side} * c.vision->stored_side) * d;
+    out.positions =
+        (c.vision->leading - c.vision->registers + std::int64_t{c.vision->stored_side} * c.vision->stored_side) * d;
   if (c.has_buckets())
     out.positions += std::int64_t{c.position_buckets} * c.dims.heads * (c.buckets_by_layer ? layers : 1);
   out.attention_biases = layers * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <numbers>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -168,38 +170,76 @@ Tensor patches_of(const Picture& picture, const VisionConfig& v) {
   return out;
 }
 
+namespace {
+/// Places of a stored line, and their weights.
+using Taps = std::vector<std::pair<Index, double>>;
+
+/// Keys' cubic of slope a at distance 1.
+double cubic(double x, double a) {
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/// Of place `to` of `count` on a line of `side`: four neighbours.
+Taps near_taps(Index to, Index count, Index side) {
+  const double place = (static_cast<double>(to) + 0.5) * static_cast<double>(side) / static_cast<double>(count) - 0.5,
+               whole = std::floor(place);
+  Taps out;
+  for (Index i = -1; i < 3; ++i)
+    out.emplace_back(std::clamp<Index>(static_cast<Index>(whole) + i, 0, side - 1),
+                     cubic(place - whole - static_cast<double>(i), -0.75));
+  return out;
+}
+
+/// Of all that the place covers.
+Taps smooth_taps(Index to, Index count, Index side) {
+  const double scale = static_cast<double>(side) / static_cast<double>(count), wide = std::max(scale, 1.0),
+               center = (static_cast<double>(to) + 0.5) * scale;
+  const Index first = std::max<Index>(static_cast<Index>(center - 2 * wide + 0.5), 0),
+              end = std::min<Index>(static_cast<Index>(center + 2 * wide + 0.5), side);
+  Taps out;
+  double sum = 0;
+  for (Index at = first; at < end; ++at)
+    sum += out.emplace_back(at, cubic((static_cast<double>(at) - center + 0.5) / wide, -0.5)).second;
+  for (auto& [at, weight] : out) weight /= sum;
+  return out;
+}
+}  // namespace
+
 Tensor interpolated_positions(const Tensor& stored, const VisionConfig& v) {
-  const Index side = v.stored_side, leading = v.leading, d = stored.dim(1);
-  /// Four neighbours of a place on the stored grid, and their weights.
-  struct Taps {
-    std::array<Index, 4> at;
-    std::array<double, 4> weights;
-  };
-  const auto taps = [&](Index to, Index count) {
-    const double place = (static_cast<double>(to) + 0.5) * static_cast<double>(side) / static_cast<double>(count) - 0.5,
-                 whole = std::floor(place), a = -0.75;
-    const auto near = [&](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
-    const auto far = [&](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
-    const double t = place - whole;
-    Taps out{{}, {far(t + 1), near(t), near(1 - t), far(2 - t)}};
-    for (int i = 0; i < 4; ++i) nth(out.at, i) = std::clamp<Index>(static_cast<Index>(whole) + i - 1, 0, side - 1);
-    return out;
-  };
-  Tensor out = Tensor::uninitialized({v.tokens(), d});
+  const Index side = v.stored_side, leading = v.leading - v.registers, d = stored.dim(1);
+  const auto taps = v.smooth_positions ? smooth_taps : near_taps;
+  Tensor out = Tensor::uninitialized({leading + v.patches(), d});
   for (Index row = 0; row < out.dim(0); ++row) {
     if (row < leading) {
       for (Index i = 0; i < d; ++i) out.ref(row, i) = stored.at(row, i);
       continue;
     }
     const Index patch = row - leading;
-    const Taps y = taps(patch / v.columns(), v.rows()), x = taps(patch % v.columns(), v.columns());
+    const Taps y = taps(patch / v.columns(), v.rows(), side), x = taps(patch % v.columns(), v.columns(), side);
     for (Index i = 0; i < d; ++i) {
       double sum = 0;
-      for (int r = 0; r < 4; ++r)
-        for (int c = 0; c < 4; ++c)
-          sum += nth(y.weights, r) * nth(x.weights, c) *
-                 static_cast<double>(stored.at(leading + nth(y.at, r) * side + nth(x.at, c), i));
+      for (const auto& [r, by_row] : y)
+        for (const auto& [c, by_column] : x)
+          sum += by_row * by_column * static_cast<double>(stored.at(leading + r * side + c, i));
       out.ref(row, i) = static_cast<float>(sum);
+    }
+  }
+  return out;
+}
+
+RotaryTable picture_rotation(const VisionConfig& v, double base, int d_head) {
+  const Index half = d_head / 2, each = half / 2;
+  RotaryTable out{Tensor::full({v.tokens(), half}, 1.0f), Tensor::zeros({v.tokens(), half})};
+  for (Index patch = 0; patch < v.patches(); ++patch) {
+    const auto centre = [](Index at, int count) { return 2 * (static_cast<double>(at) + 0.5) / count - 1; };
+    const double y = centre(patch / v.columns(), v.rows()), x = centre(patch % v.columns(), v.columns());
+    for (Index i = 0; i < half; ++i) {
+      const double theta = 2 * std::numbers::pi * std::pow(base, -4.0 * static_cast<double>(i % each) / d_head),
+                   angle = (i < each ? y : x) * theta;
+      out.cosine.ref(v.leading + patch, i) = static_cast<float>(std::cos(angle));
+      out.sine.ref(v.leading + patch, i) = static_cast<float>(std::sin(angle));
     }
   }
   return out;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/attention/rotary.h"
 #include "core/io/picture.h"
 #include "core/model/config.h"
 #include "core/model/vision_config.h"
@@ -30,8 +31,14 @@ PatchPicture patch_picture(const Picture& prepared, const VisionConfig& vision);
 
 /// The rows of positions that are stored for stored_side × stored_side patches (behind those of `leading` tokens, which
 /// stay), for as many as there are: bicubic with a = −0.75 (Keys, Cubic convolution interpolation, 1981), the edges
-/// repeated, as torch.nn.functional.interpolate.
+/// repeated, as torch.nn.functional.interpolate; with VisionConfig::smooth_positions as that with `antialias`.
+/// Registers have no rows.
 Tensor interpolated_positions(const Tensor& stored, const VisionConfig& vision);
+
+/// DINOv3's rotation (Siméoni et al., DINOv3, 2025), (token, d_head/2) each: the first half of the pairs of a patch
+/// turns by 2π · y · base^(−4i/d_head), the second by x, where y and x are its centre's, from −1 to 1 over the picture;
+/// leading tokens are not turned.
+RotaryTable picture_rotation(const VisionConfig& vision, double base, int d_head);
 
 /// Throws Error unless `tokens` are those of whole pictures of this model, and `patches` theirs.
 void check_patches(const ModelConfig& config, std::size_t tokens, const Tensor& patches);

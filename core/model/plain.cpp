@@ -64,10 +64,12 @@ double theta(const RotaryConfig& r, Index i, Index width, Index tokens) {
   return kept * own + (1 - kept) * stretched;
 }
 
-/// Every head of every row turned to its position.
-void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r) {
+/// Every head of every row turned to its position; queries longer, where they grow.
+void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r, bool queries) {
   const Index width = r.width > 0 ? r.width : d_head;
-  const double magnitude = r.magnitude > 0                                            ? r.magnitude
+  const bool far = r.long_magnitude > 0 && x.rows > r.original_context;
+  const double magnitude = far                                                        ? r.long_magnitude
+                           : r.magnitude > 0                                          ? r.magnitude
                            : r.scaling == RotaryConfig::Scaling::yarn && r.factor > 1 ? 0.1 * std::log(r.factor) + 1
                                                                                       : 1;
   for (Index i = 0; i < width / 2; ++i) {
@@ -78,8 +80,32 @@ void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r) {
       for (Index head = 0; head < heads; ++head) {
         double &first = x.at(row, head * d_head + a), &second = x.at(row, head * d_head + b);
         const double angle = static_cast<double>(row) * turn, p = first, q = second;
-        first = magnitude * (p * std::cos(angle) - q * std::sin(angle));
-        second = magnitude * (p * std::sin(angle) + q * std::cos(angle));
+        const double size =
+            queries && r.query_growth > 0
+                ? magnitude *
+                      (1 + r.query_growth * std::log(1 + std::floor(static_cast<double>(row) / r.original_context)))
+                : magnitude;
+        first = size * (p * std::cos(angle) - q * std::sin(angle));
+        second = size * (p * std::sin(angle) + q * std::cos(angle));
+      }
+  }
+}
+
+/// Every head of every patch turned by where its centre lies, from −1 to 1: half of its pairs by the row, half by the
+/// column.
+void rotate_patches(const VisionConfig& v, Table& x, Index heads, Index d, double base) {
+  for (Index row = v.leading; row < x.rows; ++row) {
+    const double y = (2.0 * static_cast<double>((row - v.leading) / v.columns()) + 1) / v.rows() - 1,
+                 over = (2.0 * static_cast<double>((row - v.leading) % v.columns()) + 1) / v.columns() - 1;
+    for (Index head = 0; head < heads; ++head)
+      for (Index i = 0; i < d / 2; ++i) {
+        const bool by_row = i < d / 4;
+        const double turn = std::pow(base, -4.0 * static_cast<double>(by_row ? i : i - d / 4) / static_cast<double>(d)),
+                     angle = 2 * pi * (by_row ? y : over) * turn;
+        double &first = x.at(row, head * d + i), &second = x.at(row, head * d + i + d / 2);
+        const double p = first, q = second;
+        first = p * std::cos(angle) - q * std::sin(angle);
+        second = p * std::sin(angle) + q * std::cos(angle);
       }
   }
 }
@@ -168,15 +194,22 @@ Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int
   else
     q = product(x, w.q_weight, w.q_bias, stop), k = product(of, w.k_weight, w.k_bias, stop),
     v = product(of, w.v_weight, w.v_bias, stop);
-  normalize_heads(c, q, heads, w.q_norm_gain, w.q_norm_bias);
-  normalize_heads(c, k, shared, w.k_norm_gain, w.k_norm_bias);
+  const auto normalize_both = [&] {
+    normalize_heads(c, q, heads, w.q_norm_gain, w.q_norm_bias);
+    normalize_heads(c, k, shared, w.k_norm_gain, w.k_norm_bias);
+  };
+  if (!c.norm_after_rotation) normalize_both();
   if (c.clip_qkv > 0)
     for (Table* each : {&q, &k, &v})
       for (double& value : each->values) value = std::clamp(value, -c.clip_qkv, c.clip_qkv);
-  if (c.turns(layer)) {
-    rotate(q, heads, d, c.rotary_of(layer));
-    rotate(k, shared, d, c.rotary_of(layer));
+  if (c.turns(layer) && c.vision) {
+    rotate_patches(*c.vision, q, heads, d, c.rotary.base);
+    rotate_patches(*c.vision, k, shared, d, c.rotary.base);
+  } else if (c.turns(layer)) {
+    rotate(q, heads, d, c.rotary_of(layer), true);
+    rotate(k, shared, d, c.rotary_of(layer), false);
   }
+  if (c.norm_after_rotation) normalize_both();
   double scale = c.score_scale ? *c.score_scale : c.scale_by_inverse_sqrt_d ? 1 / std::sqrt(static_cast<double>(d)) : 1;
   if (c.scale_by_inverse_layer) scale /= layer + 1;
 
@@ -235,9 +268,28 @@ Table expert_output(const ModelConfig& c, const RawExpert& w, const Table& x, co
   return product(hidden, w.down_weight, w.down_bias, stop);
 }
 
+/// Of the logits z: k times the largest of those left, and the softmax over those left that are as large but for 2ε of
+/// the larger of it and their own size (Liu et al. 2024).
+std::vector<std::pair<Index, double>> near_best(const ExpertConfig& c, const std::vector<double>& z) {
+  std::vector<std::pair<Index, double>> out;
+  const auto taken = [&](Index e) { return std::ranges::count(out, e, [](const auto& own) { return own.first; }) > 0; };
+  for (int i = 0; i < c.per_token; ++i) {
+    Index best = -1;
+    for (Index e = 0; e < c.count; ++e)
+      if (!taken(e) && (best < 0 || nth(z, e) > nth(z, best))) best = e;
+    double total = 0;
+    for (Index e = 0; e < c.count; ++e)
+      if (!taken(e) && nth(z, best) - nth(z, e) <= 2 * c.nearness * std::max(std::abs(nth(z, e)), nth(z, best)))
+        total += std::exp(nth(z, e) - nth(z, best));
+    out.emplace_back(best, c.scale / total);
+  }
+  return out;
+}
+
 /// The experts that take a token, and their weights, from its logits z: of softmax z or σ(z) the largest, or the
 /// softmax of the largest z; divided by their sum where the model does.
 std::vector<std::pair<Index, double>> chosen(const ExpertConfig& c, const Tensor& correction, std::vector<double> z) {
+  if (c.score == RouterScore::near_best) return near_best(c, z);
   double most = *std::ranges::max_element(z), total = 0;
   for (double& value : z) {
     value = c.score == RouterScore::sigmoid ? 1 / (1 + std::exp(-value)) : std::exp(value - most);
@@ -349,6 +401,12 @@ void embed_tokens(const ModelConfig& c, const RawWeights& w, std::span<const std
       stored.at(row, i) = number(w.token_embedding.select(0, nth(tokens, row)), i);
   x = c.embedding_width > 0 && !c.narrow_sum() ? product(stored, w.embedding_in, {}, stop) : std::move(stored);
   for (double& value : x.values) value *= c.embedding_scale;
+  if (!c.dropped_token) return;
+  const auto dropped = std::ranges::count(tokens, *c.dropped_token);
+  const double others = static_cast<double>(x.rows - dropped) / static_cast<double>(x.rows);
+  for (Index row = 0; row < x.rows; ++row)
+    for (Index i = 0; i < x.columns; ++i)
+      x.at(row, i) = nth(tokens, row) == *c.dropped_token ? 0 : x.at(row, i) / others;
 }
 
 Table row_of(const Table& x, Index row) {

@@ -74,6 +74,14 @@ Tensor added_to_rows(const Tensor& x, const Tensor& row) {
   return out;
 }
 
+/// `x` with `count` rows of 0 before row `at`.
+Tensor with_gap(const Tensor& x, Index at, Index count) {
+  Tensor out = Tensor::zeros({x.dim(0) + count, x.dim(1)});
+  for (Index row = 0; row < x.dim(0); ++row)
+    for (Index i = 0; i < x.dim(1); ++i) out.ref(row < at ? row : row + count, i) = x.at(row, i);
+  return out;
+}
+
 /// The first of the names of an embedding that is there.
 std::string embedding_of(const WeightSource& source, const WeightNames& names) {
   for (const std::string& name : names.embeddings)
@@ -179,18 +187,24 @@ class UsualReader {
       weights.patch_embedding = kernel.reshape({d, v.patch_numbers()}).transpose(0, 1);
     });
     const Shape shape = n_.positions_are_embedding ? Shape{d} : Shape{1, 1, d};
-    for (int i = 0; i < v.leading; ++i)
+    for (int i = 0; i < v.leading - v.registers; ++i)
       reader_.take(nth(n_.leading_tokens, i), shape, [&](const Tensor& token) {
         weights.leading_tokens.push_back(token.reshape({1, d}));
       });
+    if (v.registers > 0)
+      reader_.take(n_.registers, {1, v.registers, d}, [&](const Tensor& all) {
+        for (Index i = 0; i < v.registers; ++i) weights.leading_tokens.push_back(all.select(0, 0).slice(0, i, i + 1));
+      });
     if (v.patch_bias)
       reader_.take(n_.embedding + ".bias", {d}, [&](const Tensor& bias) { weights.patch_bias = bias.reshape({1, d}); });
-    if (n_.positions_are_embedding) return;
-    const Index side = v.stored_side, stored = side > 0 ? v.leading + side * side : c_.context;
+    if (n_.positions_are_embedding || c_.position != PositionKind::learned) return;
+    const Index side = v.stored_side, placed = v.leading - v.registers,
+                stored = side > 0 ? placed + side * side : c_.context - v.registers;
     reader_.take(n_.positions, {1, stored, d}, [&](const Tensor& positions) {
       weights.position_embedding = positions.reshape({stored, d});
       if (side > 0 && (side != v.rows() || side != v.columns()))
         weights.position_embedding = interpolated_positions(weights.position_embedding, v);
+      if (v.registers > 0) weights.position_embedding = with_gap(weights.position_embedding, placed, v.registers);
     });
   }
 
@@ -250,6 +264,10 @@ class UsualReader {
       linear(at + n_.q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias);
       linear(at + n_.k, d, keys, c_.bias.k, raw.k_weight, raw.k_bias);
       linear(at + n_.v, d, keys, c_.bias.v, raw.v_weight, raw.v_bias);
+      if (n_.swapped_halves) {
+        swap_halves(raw.q_weight, raw.q_bias, dims.heads);
+        swap_halves(raw.k_weight, raw.k_bias, dims.kv_heads);
+      }
     } else {
       Tensor weight, bias;
       linear(at + n_.qkv, d, queries + 2 * keys, c_.bias.q, weight, bias);
@@ -285,8 +303,11 @@ class UsualReader {
     } else if (dims.d_mlp > 0) {
       mlp(at, raw);
     }
-    for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})
-      *written = scaled_by(*written, c_.residual_scale);
+    if (c_.norms_behind())  // which would divide it out again
+      for (Tensor* gain : {&raw.ln1_post_gain, &raw.ln2_post_gain}) *gain = scaled_by(*gain, c_.residual_scale);
+    else
+      for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})
+        *written = scaled_by(*written, c_.residual_scale);
     const auto scale = [&](const std::string& name, Tensor& weight, Tensor& bias) {
       reader_.take(at + name, {d}, [&](const Tensor& by) {
         if (weight.defined()) weight = times_columns(weight, by);
@@ -296,6 +317,15 @@ class UsualReader {
     if (c_.layer_scales) scale(n_.scale1, raw.o_weight, raw.o_bias);
     if (c_.layer_scales) scale(n_.scale2, raw.down_weight, raw.down_bias);
     for (const std::string& name : n_.ignored) reader_.ignore(at + name);
+  }
+
+  void swap_halves(Tensor& weight, Tensor& bias, Index heads) const {
+    const Index half = c_.dims.d_head / 2;
+    Ranges ranges;
+    for (Index head = 0; head < heads; ++head)
+      for (const Index part : {2 * head + 1, 2 * head}) ranges.emplace_back(part * half, (part + 1) * half);
+    for (Tensor* each : {&weight, &bias})
+      if (each->defined()) *each = joined(*each, ranges);
   }
 
   void mlp(const std::string& at, RawLayer& raw) {

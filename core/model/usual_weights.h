@@ -38,6 +38,7 @@ struct WeightNames {
   std::string cross_ln, cross_q, cross_k, cross_v, cross_o;  ///< of ModelConfig::cross()
   std::string qkv;                                           ///< in place of q, k and v
   FusedQkv fused = FusedQkv::side_by_side;
+  bool swapped_halves = false;  ///< the two numbers of a pair that turns change places: where pairs turn the other way
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   std::string gate_up;               ///< in place of gate and up: first the gate
   ExpertNames experts;               ///< in place of these, in layers that have some
@@ -50,6 +51,7 @@ struct WeightNames {
   LatentNames latents;                      ///< of ModelConfig::latent()
   StateSpaceNames state_space;              ///< of ModelConfig::state_space
   std::vector<std::string> leading_tokens;  ///< of VisionConfig; `embedding` is then the patches' and `positions` …
+  std::string registers;                    ///< (1, VisionConfig::registers, d_model): the last of the leading tokens
   bool positions_are_embedding = true;  ///< … a torch.nn.Embedding (name + ".weight") or else a parameter by itself
   std::string second_unembedding;       ///< of VisionConfig::class_heads
   bool layers_behind = false;           ///< files may have layers behind the last, which are no part of the decoder

@@ -23,11 +23,14 @@ struct PicturePreparation {
 
 struct VisionConfig {
   int height = 224, width = 224, patch = 16, channels = 3;
-  int leading = 1;  ///< learned tokens before the patches: CLS, and a distillation token (Touvron et al., DeiT, 2021)
+  int leading = 1;    ///< learned tokens before the patches: CLS, and a distillation token (Touvron et al., DeiT, 2021)
+  int registers = 0;  ///< the last of them, which have no positions (Darcet et al., Vision Transformers Need Registers,
+                      ///< 2024)
   int class_heads = 1;  ///< the first so many tokens have a matrix to class scores each; scores are their mean
   bool patch_bias = true;
   int stored_side = 0;  ///< > 0: positions are stored for pictures of so many patches a side, and read for others by
                         ///< bicubic interpolation (DINOv2): the size is then what preprocessor_config.json makes
+  bool smooth_positions = false;    ///< that interpolation weighs all that a place covers, as Resample::bicubic does
   std::vector<std::string> labels;  ///< of the classes; empty = they have numbers
   PicturePreparation preparation;
   bool operator==(const VisionConfig&) const = default;

@@ -174,11 +174,12 @@ SiteKind output_site(const ModelConfig& config, WeightMatrix matrix) {
 }
 
 SiteKind unturned_site(const ModelConfig& config, bool keys) {
-  if (config.qk_norm != QkNorm::none) return keys ? SiteKind::k_normed : SiteKind::q_normed;
+  if (config.qk_norm != QkNorm::none && !config.normed_turned()) return keys ? SiteKind::k_normed : SiteKind::q_normed;
   return keys ? SiteKind::k : SiteKind::q;
 }
 
 SiteKind meeting_site(const ModelConfig& config, bool keys) {
+  if (config.normed_turned()) return keys ? SiteKind::k_normed : SiteKind::q_normed;
   if (config.position == PositionKind::rotary) return keys ? SiteKind::rot_k : SiteKind::rot_q;
   return unturned_site(config, keys);
 }

@@ -123,7 +123,7 @@ void mark(const LoadedModel& loaded, const RunRequest& request, std::vector<Toke
   for (Token& token : tokens) token.masked |= token.id == mask;
 }
 
-/// CLS and patches by row and column. No two are the same token, so that none repeats another.
+/// CLS, registers, and patches by row and column. No two are the same token, so that none repeats another.
 std::vector<Token> tokens_of_picture(const ModelConfig& config, const RunRequest& request) {
   const VisionConfig& v = *config.vision;
   if (request.image.empty())
@@ -140,8 +140,10 @@ std::vector<Token> tokens_of_picture(const ModelConfig& config, const RunRequest
   std::vector<Token> tokens;
   for (std::int32_t id = 0; id < v.tokens(); ++id) {
     const int patch = id - v.leading;
-    const std::string label =
-        patch < 0 ? nth(names, id) : fmt::format("r{}c{}", patch / v.columns(), patch % v.columns());
+    const int of_register = id - (v.leading - v.registers);
+    const std::string label = patch >= 0         ? fmt::format("r{}c{}", patch / v.columns(), patch % v.columns())
+                              : of_register >= 0 ? fmt::format("[REG{}]", of_register)
+                                                 : nth(names, id);
     tokens.push_back({id, "", label});
   }
   return tokens;

@@ -1,5 +1,5 @@
-// vocab.txt, BERT's own file: a piece per line, its id the line's number (Devlin et al., BERT, 2019). What else there
-// is to say stands in tokenizer_config.json, or is as it was for BERT.
+// vocab.txt, BERT's own file, and ESM's: a piece per line, its id the line's number (Devlin et al., BERT, 2019). What
+// else there is to say stands in tokenizer_config.json, or is as it was for BERT.
 
 #include <fmt/format.h>
 
@@ -36,11 +36,39 @@ nlohmann::json vocabulary_of(const std::filesystem::path& path) {
   return vocab;
 }
 
+/// The residues of ESM: whatever the vocabulary has is a token wherever it stands, and what it lacks an unknown one, as
+/// long as it goes on.
+std::shared_ptr<const Tokenizer> residues(const nlohmann::json& vocab, const std::string& where,
+                                          const TokenizerSettings& given) {
+  TokenizerSettings settings = given;
+  settings.bos = settings.bos.value_or("<cls>");
+  if (!settings.mask && vocab.contains("<mask>")) settings.mask = "<mask>";
+  nlohmann::json added = nlohmann::json::array();
+  for (const auto& [piece, id] : vocab.items())
+    if (!piece.empty())
+      added.push_back({{"id", id},
+                       {"content", piece},
+                       {"special", piece.starts_with('<') && piece.ends_with('>')},
+                       {"normalized", false}});
+  return make_tokenizer({{"added_tokens", added},
+                         {"normalizer", nullptr},
+                         {"pre_tokenizer", {{"type", "WhitespaceSplit"}}},
+                         {"post_processor",
+                          {{"type", "BertProcessing"},
+                           {"sep", nlohmann::json::array({"<eos>", vocab.at("<eos>")})},
+                           {"cls", nlohmann::json::array({"<cls>", vocab.at("<cls>")})}}},
+                         {"decoder", {{"type", "Fuse"}}},
+                         {"model", {{"type", "WordLevel"}, {"unk_token", "<unk>"}, {"vocab", vocab}}}},
+                        where, settings, false);
+}
+
 }  // namespace
 
 std::shared_ptr<const Tokenizer> read_vocab_txt(const TokenizerSettings& given) {
   const std::filesystem::path path = given.folder / "vocab.txt", config = given.folder / "tokenizer_config.json";
   const nlohmann::json vocab = vocabulary_of(path);
+  if (!vocab.contains("[CLS]") && vocab.contains("<cls>") && vocab.contains("<eos>") && vocab.contains("<unk>"))
+    return residues(vocab, path.string(), given);
   bool lowercase = true, chinese = true;
   nlohmann::json accents;  // null: as `lowercase`
   std::error_code ignored;

@@ -53,7 +53,9 @@ Tensor diagonal(float a, float b, float c, float d) {
 }  // namespace
 
 TEST_CASE("the QK circuit is what the first layer scores when it sees tokens alone") {
-  for (const char* folder : {"gpt2-random", "gpt2-untied-erf", "llama-gqa", "llama-bias"}) {
+  // With a norm behind the rotation, or queries that grow, scores depend on where the key stands: at 0.
+  for (const char* folder : {"gpt2-random", "gpt2-untied-erf", "llama-gqa", "llama-bias", "families/hunyuan_v1_dense",
+                             "families/ministral3"}) {
     CAPTURE(folder);
     ReadSubject s(folder);
     NoPositions blind;
@@ -61,7 +63,8 @@ TEST_CASE("the QK circuit is what the first layer scores when it sees tokens alo
     const auto bare = run(s.loaded, s.request, Ctx{.backend = s.backend, .tap = rotary ? nullptr : &blind});
     const Tensor& scores = bare->sites.at({SiteKind::attn_scores, 0});
     for (int head = 0; head < s.dims().heads; ++head)
-      for (const auto& [query, key] : {std::pair<Index, Index>{1, 0}, {6, 3}, {7, 6}, {4, 4}}) {
+      for (const auto& [query, key] : {std::pair<Index, Index>{1, 0}, {6, 3}, {7, 6}, {4, 4}, {6, 0}}) {
+        if (key > 0 && rotary && !s.model().config().told_by_distance(8)) continue;
         const std::vector<std::int32_t> pair{s.request.ids[static_cast<std::size_t>(query)],
                                              s.request.ids[static_cast<std::size_t>(key)]};
         const TokenCircuits circuits =

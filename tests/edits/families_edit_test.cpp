@@ -70,8 +70,13 @@ TEST_CASE("what leaves a model as it is gives its own logits by another way, in 
     if (c.windows.empty()) CHECK(f.change(c.causal ? "mask causal" : "mask full") < 1e-5);
     if (!c.causal) CHECK(f.change("mask causal") > 1e-3);
     if (rotary) CHECK(f.change("position rope") < 1e-4);
-    if (rotary) CHECK(f.change("position shift 3") < 1e-4);
-    if (rotary) CHECK(f.change("position chunks 30") < 1e-4);  // the text is shorter: every distance is its own
+    const bool distances = c.told_by_distance(static_cast<std::int64_t>(f.plain.ids.size()));
+    if (rotary && distances) CHECK(f.change("position shift 3") < 1e-4);
+    if (rotary && !distances) CHECK(f.change("position shift 3") > 1e-3);  // elsewhere, norms or lengths are others
+    if (c.normed_turned())
+      CHECK_THROWS_WITH_AS(f.change("position chunks 30"), doctest::Contains("behind their rotation"), Error);
+    else if (rotary)
+      CHECK(f.change("position chunks 30") < 1e-4);  // the text is shorter: every distance is its own
     if (c.position == PositionKind::alibi) {
       CHECK(f.change("position none") > 1e-3);
       CHECK(f.change("mask window 5") > 1e-3);
@@ -139,7 +144,7 @@ TEST_CASE("no form of an edit quietly does nothing in any family, but for those 
         if (begins(words)) return true;
       return shares;
     }
-    return (begins("position chunks") && c.position != PositionKind::rotary) ||
+    return (begins("position chunks") && (c.position != PositionKind::rotary || c.normed_turned())) ||
            (begins("position rope") && c.dims.d_head % 2 != 0) || (begins("mechanism") && !c.causal) ||
            (begins("mechanism") && !c.windows.empty()) ||  // those that run along the text see all of it
            (begins("mechanism") && c.learned_sinks) || (begins("singular mlp") && c.experts.anywhere()) ||

@@ -190,6 +190,12 @@ TEST_CASE("a window without room for the sinks, or a text too short or too long,
   CHECK_THROWS_AS(streaming_losses(model, std::span(text).first(1), CachePolicy::whole, {}, ctx), Error);
   const std::vector<std::int32_t> many(static_cast<std::size_t>(model.model->config().context) + 1, 1);
   CHECK_THROWS_AS(streaming_losses(model, many, CachePolicy::whole, {}, ctx), Error);
+  // Scores that depend on where query and key stand, not on their distance alone.
+  for (const char* folder : {"families/hunyuan_v1_dense", "families/ministral3"}) {
+    const LoadedModel other = load_model(reference(folder), backend);
+    CHECK_THROWS_WITH_AS(streaming_losses(other, text, CachePolicy::sinks, {4, 1}, ctx),
+                         doctest::Contains("whose rotation tells distances"), Error);
+  }
 }
 
 }  // namespace headscope::streaming_test

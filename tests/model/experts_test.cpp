@@ -119,6 +119,42 @@ TEST_CASE("sigmoids that are divided by their sum have no weight where all are 0
   for (Index e = 0; e < 3; ++e) CHECK(back.at(0, e) == 0);
 }
 
+TEST_CASE("experts one after another, each weighed among those nearly as good") {
+  Backend backend(1);
+  ExpertConfig c{.count = 4, .per_token = 2, .score = RouterScore::near_best, .nearness = 0.25};
+  // 2, then of what is left 1.5. Within half of the larger: (2 − 1.5) ÷ 2 and (2 − 1) ÷ 2, not (2 + 1) ÷ 2; then
+  // (1.5 − 1) ÷ 1.5, not (1.5 + 1) ÷ 1.5.
+  const Tensor w = router_weights(c, {}, backend, Tensor::from({1, 4}, std::vector<float>{1, 2, -1, 1.5f}));
+  CHECK(w.at(0, 1) == doctest::Approx(1 / (1 + std::exp(-0.5) + std::exp(-1.0))));
+  CHECK(w.at(0, 3) == doctest::Approx(1 / (1 + std::exp(-0.5))));
+  CHECK(w.at(0, 0) == 0);
+  CHECK(w.at(0, 2) == 0);
+  // Where all are below 0 a logit's own size counts: (−1 + 4) ÷ 4 is more than half.
+  const Tensor below = router_weights(c, {}, backend, Tensor::from({1, 4}, std::vector<float>{-4, -1, -1.5f, -9}));
+  CHECK(below.at(0, 1) == doctest::Approx(1 / (1 + std::exp(-0.5))));
+  CHECK(below.at(0, 2) == doctest::Approx(1.0));
+
+  const Tensor logits = random({5, 6}, 3);
+  c = {.count = 6, .per_token = 3, .score = RouterScore::near_best, .nearness = 0.6, .scale = 1.5};
+  const auto definition = [&](const std::vector<Numbers>& in) {
+    Numbers out(30, 0.0);
+    for (std::size_t token = 0; token < 5; ++token) {
+      std::vector<std::size_t> left{0, 1, 2, 3, 4, 5};
+      const auto z = [&](std::size_t e) { return in[0][token * 6 + e]; };
+      for (int k = 0; k < 3; ++k) {
+        const std::size_t best = *std::ranges::max_element(left, {}, z);
+        double near = 0;
+        for (const std::size_t e : left)
+          if ((z(best) - z(e)) / std::max(std::abs(z(e)), z(best)) <= 1.2) near += std::exp(z(e) - z(best));
+        out[token * 6 + best] = 1.5 / near;
+        std::erase(left, best);
+      }
+    }
+    return out;
+  };
+  check_gradients({[&](Backend& b) { return router_weights(c, {}, b, logits); }, definition, {logits}}, 7);
+}
+
 TEST_CASE("gradients of a router's weights go to the logits as the definition says") {
   const Tensor logits = random({5, 6}, 3);
   for (const RouterScore score : {RouterScore::softmax, RouterScore::softmax_of_chosen, RouterScore::sigmoid})

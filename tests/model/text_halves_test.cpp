@@ -88,7 +88,7 @@ TEST_CASE("Qwen2.5-VL of 3B has its keys beside all others; LLaVA leaves out wha
 }
 
 TEST_CASE("a text of another family, and keys within it that nobody reads, are refused") {
-  CHECK_THROWS_WITH_AS(read("mistral3", R"({"text_config": {"model_type": "ministral3"}})"),
+  CHECK_THROWS_WITH_AS(read("mistral3", R"({"text_config": {"model_type": "mistral4"}})"),
                        doctest::Contains("model_type"), Error);
   CHECK_THROWS_WITH_AS(read("gemma3", R"({"model_type": "gemma3"})"), doctest::Contains("text_config"), Error);
   const fs::path folder =

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "core/analysis/logit_attribution.h"
@@ -11,7 +12,9 @@
 #include "core/analysis/patch_embedding.h"
 #include "core/analysis/saliency.h"
 #include "core/base/error.h"
+#include "core/edits/intervention.h"
 #include "core/metrics/next_token.h"
+#include "core/model/picture_input.h"
 #include "core/model/weights.h"
 #include "tests/model/seer.h"
 
@@ -95,6 +98,10 @@ TEST_CASE("positions are compared on the grid, patches become tokens") {
   CHECK(means.neighbours == doctest::Approx(0.375));
   CHECK(std::isnan(means.same_column));
 
+  // Patches that are turned have no table.
+  Seer turned("dinov3_vit");
+  CHECK_THROWS_WITH_AS(position_similarity(*turned.loaded.model), doctest::Contains("a table of positions"), Error);
+
   const auto trace = s.trace(with_sites(s.request(), {SiteKind::embed}));
   const std::vector<PatchToken> tokens = patch_tokens(*s.loaded.model, *trace);
   REQUIRE(tokens.size() == 12);
@@ -108,6 +115,26 @@ TEST_CASE("positions are compared on the grid, patches become tokens") {
   CHECK(mass.chance == doctest::Approx(2.0 / 13));
   CHECK(mass.mass == doctest::Approx(static_cast<double>(trace->map({0, 0}).weight(0, 1)) +
                                      static_cast<double>(trace->map({0, 0}).weight(0, 6))));
+}
+
+TEST_CASE("a picture's rotation by hand, and edits of positions that a grid does not have") {
+  VisionConfig v;
+  v.height = 4, v.width = 8, v.patch = 4, v.leading = 2, v.registers = 1;  // one row, two columns: x = −1/2 and 1/2
+  const RotaryTable table = picture_rotation(v, 16, 8);
+  REQUIRE(table.cosine.shape() == Shape{4, 4});
+  for (Index i = 0; i < 4; ++i) {
+    CHECK(table.cosine.at(1, i) == 1);  // the register
+    CHECK(table.sine.at(1, i) == 0);
+    CHECK(table.sine.at(3, i) == doctest::Approx(i < 2 ? 0 : std::sin(std::numbers::pi / (i == 2 ? 1 : 4))).scale(1));
+    CHECK(table.sine.at(2, i) == doctest::Approx(-table.sine.at(3, i)).scale(1));
+    CHECK(table.cosine.at(2, i) == doctest::Approx(i < 2 ? 1 : std::cos(std::numbers::pi / (i == 2 ? 1 : 4))));
+  }
+  Seer s("dinov3_vit");
+  for (const char* line : {"*: position rope base 50", "*: position shift 2", "*: position none"}) {
+    RunRequest request = s.request();
+    request.edits.push_back(parse_intervention(line, "test"));
+    CHECK_THROWS_WITH_AS(s.trace(request), doctest::Contains("turned by their row"), Error);
+  }
 }
 
 TEST_CASE("a word asked of the patches is a softmax of their normed streams against the word's column") {

@@ -42,6 +42,13 @@ const std::vector<std::string> all{"vit",
                                    "clip_vision_model",
                                    "dinov2",
                                    "dinov2-interpolated",
+                                   "dinov2_with_registers",
+                                   "dinov2_with_registers-interpolated",
+                                   "dinov2_with_registers-larger",
+                                   "dinov3_vit",
+                                   "dinov3_vit-gated",
+                                   "vit_mae",
+                                   "ijepa",
                                    "siglip_vision_model",
                                    "siglip_vision_model-rest"};
 
@@ -67,7 +74,8 @@ TEST_CASE("every pattern, stream and score of a picture is what transformers say
     Seer s(name);
     double pattern = 0;
     for (const MapStorage storage : {MapStorage::dense, MapStorage::factored}) {
-      RunRequest request = with_sites(s.request(), {SiteKind::resid_pre, SiteKind::embed, SiteKind::pos_embed});
+      RunRequest request = with_sites(s.request(), {SiteKind::resid_pre, SiteKind::embed});
+      if (s.config().position == PositionKind::learned) request.capture.sites.insert(SiteKind::pos_embed);
       request.capture.maps = storage;
       const auto trace = s.trace(request);
       CHECK(static_cast<int>(trace->tokens.size()) == s.config().vision->tokens());
@@ -245,6 +253,10 @@ TEST_CASE("tokens are CLS and patches by row and column, classes have names, the
   CHECK_THROWS_WITH_AS(top_next(*trace, 1, 3), doctest::Contains("CLS"), Error);
   Seer deit("deit");
   CHECK(deit.trace(deit.request())->tokens[1].label == "[DIST]");
+  Seer registers("dinov2_with_registers");
+  const auto kept = registers.trace(registers.request());
+  for (const auto& [at, label] : {std::pair(0, "[CLS]"), {1, "[REG0]"}, {3, "[REG2]"}, {4, "r0c0"}, {12, "r2c2"}})
+    CHECK(kept->tokens[static_cast<std::size_t>(at)].label == label);
   Seer vit("vit");
   CHECK(vit.loaded.tokenizer->encode("tabby").front().id == 0);
   CHECK(vit.loaded.tokenizer->encode("boat").front().id == 3);

@@ -12,8 +12,15 @@ states = dict(vocab_size=43, num_hidden_layers=2, pad_token_id=0, bos_token_id=1
 # Models of pictures and text: the half that reads text. Tensors of the other are drawn, too, and written: files hold them.
 qwen_sees = dict(depth=1, embed_dim=8, hidden_size=8, num_heads=2, patch_size=2, mlp_ratio=1, spatial_merge_size=1)
 three = lambda base, sections, **more: dict(rope_parameters=dict(rope_type="default", rope_theta=base, mrope_section=sections) | more)
+# Queries that grow along the text, twice and more.
+growing = lambda beta, context: dict(rope_parameters=dict(
+    rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=context, beta_fast=2.0, beta_slow=0.3,
+    mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=beta))
 siglip_sees = dict(model_type="siglip_vision_model", hidden_size=6, intermediate_size=5, num_hidden_layers=1,
                    num_attention_heads=1, image_size=4, patch_size=4)
+pixtral_sees = dict(model_type="pixtral", hidden_size=8, intermediate_size=5, num_hidden_layers=1, num_attention_heads=2,
+                    head_dim=4, image_size=4, patch_size=2)
+hears = dict(num_mel_bins=4, max_source_positions=4)
 clip_sees = siglip_sees | dict(model_type="clip_vision_model", projection_dim=4)
 TEXT_HALVES = {
     "gemma3": ("Gemma3Config", dict(
@@ -41,10 +48,48 @@ TEXT_HALVES = {
             head_dim=8, num_attention_heads=6, num_key_value_heads=2, attention_bias=True))),
     # As published: tensors behind "language_model.model", no word of tied embeddings.
     "mistral3": ("Mistral3Config", dict(
-        image_token_index=42, tie_word_embeddings=False, vision_config=dict(
-            model_type="pixtral", hidden_size=8, intermediate_size=5, num_hidden_layers=1, num_attention_heads=2,
-            head_dim=4, image_size=4, patch_size=2),
+        image_token_index=42, tie_word_embeddings=False, vision_config=pixtral_sees,
         text_config=llama_like | rope() | dict(model_type="mistral", head_dim=8, sliding_window=None))),
+    "mistral3-ministral3": ("Mistral3Config", dict(
+        image_token_index=42, tie_word_embeddings=False, vision_config=pixtral_sees,
+        text_config=llama_like | growing(0.9, 4) | dict(model_type="ministral3", head_dim=8))),
+    # As published: all experts of a layer in one tensor, inputs before outputs.
+    "qwen3_vl_moe": ("Qwen3VLMoeConfig", dict(
+        image_token_id=42, video_token_id=41, tie_word_embeddings=False, vision_config=qwen_sees | dict(
+            out_hidden_size=18, intermediate_size=5, num_position_embeddings=4, deepstack_visual_indexes=[0]),
+        text_config=llama_like | three(100.0, [2, 1, 1], mrope_interleaved=True) | dict(
+            num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=2, moe_intermediate_size=10,
+            num_experts=5, num_experts_per_tok=2, mlp_only_layers=[1], tie_word_embeddings=False))),
+    # The library's classes leave out what Cohere 2 multiplies logits by: 1 here.
+    "glm4v": ("Glm4vConfig", dict(
+        image_token_id=42, video_token_id=41, vision_config=dict(
+            depth=1, hidden_size=8, num_heads=2, patch_size=2, spatial_merge_size=1, out_hidden_size=18, intermediate_size=5,
+            image_size=4),
+        text_config=llama_like | dict(num_attention_heads=3, hidden_size=24, pad_token_id=0, rope_parameters=dict(
+            rope_type="default", rope_theta=90.0, partial_rotary_factor=0.5, mrope_section=[1, 1, 0])))),
+    "aya_vision": ("AyaVisionConfig", dict(
+        image_token_index=42, tie_word_embeddings=True, vision_config=siglip_sees, downsample_factor=1,
+        adapter_layer_norm_eps=1e-6, text_config=llama_like | rope() | dict(
+            model_type="cohere2", sliding_window=4, logit_scale=1.0, pad_token_id=0, tie_word_embeddings=True))),
+    "cohere2_vision": ("Cohere2VisionConfig", dict(
+        image_token_id=42, tie_word_embeddings=True, vision_config=siglip_sees, downsample_factor=1,
+        alignment_intermediate_size=8, text_config=llama_like | rope() | dict(
+            model_type="cohere2", sliding_window=5, logit_scale=1.0, pad_token_id=0, tie_word_embeddings=True,
+            layer_types=["sliding_attention", "full_attention"]))),
+    "vipllava": ("VipLlavaConfig", dict(
+        image_token_index=42, vision_feature_layers=[-1], vision_config=clip_sees,
+        text_config=llama_like | rope() | dict(model_type="llama"))),
+    "llava_next_video": ("LlavaNextVideoConfig", dict(
+        image_token_index=42, video_token_index=41, vision_config=clip_sees,
+        text_config=llama_like | rope() | dict(model_type="mistral", head_dim=8, sliding_window=5))),
+    "voxtral": ("VoxtralConfig", dict(
+        audio_token_id=42, audio_config=hears | dict(
+            vocab_size=3, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1),
+        text_config=llama_like | rope() | dict(model_type="llama", head_dim=6, pad_token_id=0))),
+    "qwen2_audio": ("Qwen2AudioConfig", dict(
+        audio_token_index=42, audio_config=hears | dict(
+            model_type="qwen2_audio_encoder", d_model=8, encoder_layers=1, encoder_attention_heads=1, encoder_ffn_dim=8),
+        text_config=llama_like | rope() | dict(model_type="qwen2", tie_word_embeddings=False))),
     # As published: tensors behind "language_model.model".
     "llava": ("LlavaConfig", dict(
         image_token_index=42, vision_config=clip_sees, text_config=llama_like | rope() | dict(model_type="llama"))),
@@ -309,4 +354,68 @@ DECODERS = {
     "openai_gpt-relu": ("OpenAIGPTConfig", dict(
         vocab_size=43, n_positions=40, n_embd=20, n_layer=2, n_head=5, afn="relu", tie_word_embeddings=False, bos_token_id=1,
         eos_token_id=2)),
+    "ministral3": ("Ministral3Config", llama_like | growing(0.7, 5) | dict(head_dim=8)),
+    "hunyuan_v1_dense": ("HunYuanDenseV1Config", llama_like | dict(
+        head_dim=8, num_attention_heads=6, num_key_value_heads=2, pad_token_id=0, attention_bias=True,
+        rope_parameters=dict(rope_type="dynamic", rope_theta=50.0, alpha=7.0, factor=1.0))),
+    "hunyuan_v1_dense-tied": ("HunYuanDenseV1Config", llama_like | rope() | dict(
+        head_dim=6, num_key_value_heads=3, pad_token_id=0, tie_word_embeddings=True, rms_norm_eps=0.02)),
+    "nanochat": ("NanoChatConfig", usual | rope() | dict(
+        hidden_size=24, num_attention_heads=6, num_key_value_heads=2, intermediate_size=20, rms_norm_eps=0.01,
+        final_logit_softcapping=2.0)),
+    "nanochat-biased": ("NanoChatConfig", usual | rope(40.0) | dict(
+        hidden_size=18, num_attention_heads=3, num_key_value_heads=3, intermediate_size=20, attention_bias=True,
+        final_logit_softcapping=3.0, tie_word_embeddings=True)),
+    "phimoe": ("PhimoeConfig", llama_like | rope() | dict(
+        num_local_experts=6, num_experts_per_tok=2, router_jitter_noise=0.45, attention_bias=True, lm_head_bias=True,
+        sliding_window=5)),
+    # Both lists alike: what the library takes of them is the short one, whatever the text; its makers' code takes both.
+    "phimoe-long": ("PhimoeConfig", llama_like | dict(
+        hidden_size=24, num_local_experts=5, num_experts_per_tok=2, router_jitter_noise=0.15, rms_norm_eps=0.01,
+        rope_parameters=dict(
+            rope_type="longrope", rope_theta=100.0, original_max_position_embeddings=15,
+            short_factor=[1.0, 1.125, 1.25, 1.75], long_factor=[1.0, 1.125, 1.25, 1.75], short_mscale=1.25,
+            long_mscale=1.5))),
+    "hyperclovax": ("HyperCLOVAXConfig", llama_like | rope() | dict(
+        embedding_multiplier=3.0, logits_scaling=0.7, residual_multiplier=0.4, attention_multiplier=0.3, head_dim=8,
+        attention_bias=True, mlp_bias=True)),
+    "hyperclovax-bare": ("HyperCLOVAXConfig", llama_like | rope() | dict(
+        use_post_norm=False, residual_multiplier=0.6, num_key_value_heads=3, tie_word_embeddings=True)),
+    "ernie4_5_moe": ("Ernie4_5_MoeConfig", llama_like | rope() | dict(
+        num_hidden_layers=4, moe_intermediate_size=5, moe_k=3, moe_num_experts=7, moe_num_shared_experts=2,
+        moe_layer_start_index=1, moe_layer_end_index=2, use_bias=True, tie_word_embeddings=False)),
+    "ernie4_5_moe-step": ("Ernie4_5_MoeConfig", llama_like | rope(60.0) | dict(
+        num_hidden_layers=3, moe_intermediate_size=6, moe_k=2, moe_num_experts=4, moe_num_shared_experts=0,
+        moe_layer_start_index=0, moe_layer_interval=2, num_key_value_heads=3)),
+    "granitemoeshared": ("GraniteMoeSharedConfig", llama_like | rope() | dict(
+        num_local_experts=5, num_experts_per_tok=3, embedding_multiplier=3.0, logits_scaling=0.7, residual_multiplier=0.4,
+        attention_multiplier=0.3, shared_intermediate_size=9)),
+    "flex_olmo": ("FlexOlmoConfig", llama_like | rope() | dict(
+        num_attention_heads=6, hidden_size=24, num_key_value_heads=2, num_experts=5, num_experts_per_tok=3,
+        norm_topk_prob=True, pad_token_id=0)),
+    "xglm": ("XGLMConfig", dict(
+        vocab_size=43, d_model=18, ffn_dim=22, num_layers=2, attention_heads=3, max_position_embeddings=40, pad_token_id=1,
+        bos_token_id=0, eos_token_id=2)),
+    "xglm-relu": ("XGLMConfig", dict(
+        vocab_size=43, d_model=20, ffn_dim=22, num_layers=3, attention_heads=5, max_position_embeddings=40,
+        scale_embedding=False, activation_function="relu", tie_word_embeddings=False, pad_token_id=1, bos_token_id=0,
+        eos_token_id=2)),
+    "ctrl": ("CTRLConfig", dict(
+        vocab_size=43, n_positions=40, n_embd=18, dff=22, n_layer=2, n_head=3)),
+    "modernbert-decoder": ("ModernBertDecoderConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, intermediate_size=22, num_hidden_layers=4, local_attention=8, norm_eps=1e-4,
+        pad_token_id=0, cls_token_id=1, sep_token_id=2, rope_parameters=dict(
+            full_attention=dict(rope_type="default", rope_theta=300.0),
+            sliding_attention=dict(rope_type="default", rope_theta=40.0)))),
+    "modernbert-decoder-biased": ("ModernBertDecoderConfig", usual | dict(
+        hidden_size=18, num_attention_heads=3, intermediate_size=20, num_hidden_layers=2, local_attention=6,
+        norm_bias=True, attention_bias=True, mlp_bias=True, classifier_bias=True, decoder_bias=False,
+        classifier_activation="silu", hidden_activation="relu", pad_token_id=0, cls_token_id=1, sep_token_id=2,
+        tie_word_embeddings=False, layer_types=["sliding_attention", "full_attention"])),
+    "youtu": ("YoutuConfig", {key: value for key, value in latent.items()} | dict(rope_parameters=dict(
+        rope_type="yarn", rope_theta=80.0, factor=4.0, original_max_position_embeddings=10, beta_fast=2.0, beta_slow=0.25,
+        mscale=1.0, mscale_all_dim=0.8), tie_word_embeddings=False, attention_bias=True)),
+    "glm4_moe_lite": ("Glm4MoeLiteConfig", latent | rope() | dict(
+        num_hidden_layers=3, mlp_layer_types=["dense", "sparse", "sparse"], moe_intermediate_size=5, n_routed_experts=6,
+        n_shared_experts=2, num_experts_per_tok=2, rms_norm_eps=0.01)),
 }

@@ -34,6 +34,8 @@ def drawn(model, seed, gain_around, size=1.6):
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
+            if model.config.model_type == "roformer" and name.endswith("embed_positions.weight"):
+                continue  # sines and cosines, in a parameter
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float32)
             matrix = parameter.dim() >= 2 and "norm" not in name
             gain = not matrix and name.endswith("weight")
@@ -69,7 +71,7 @@ def published(name, key, value):
     key = "roberta.embeddings.word_embeddings.weight" if (name, key) == ("xlm_roberta", "lm_head.decoder.weight") else key
     if name == "qwen2_vl-flat":
         key = key.replace("model.language_model.", "model.").replace("model.visual.", "visual.")
-    if name in ("mistral3", "llava"):
+    if name in ("mistral3", "llava", "vipllava", "aya_vision", "voxtral", "qwen2_audio"):
         key = key.replace("model.language_model.", "language_model.model.").replace("lm_head", "language_model.lm_head")
         key = key.replace("model.vision", "vision") if key.startswith("model.v") else key
     if name == "exaone":
@@ -79,7 +81,13 @@ def published(name, key, value):
                               ("post_attention_layernorm", "ln_2"), ("mlp.gate_proj", "mlp.c_fc_0"),
                               ("mlp.up_proj", "mlp.c_fc_1"), ("mlp.down_proj", "mlp.c_proj")):
             key = key.replace(today, theirs)
-    if name == "granitemoe":
+    if name.startswith("phimoe"):  # as Mixtral's
+        key, name = key.replace(".mlp.router.", ".mlp.gate."), "mixtral"
+    if name.startswith("ernie4_5_moe"):
+        key = key.replace("mlp.gate.moe_statics", "mlp.moe_statics")
+    if name == "qwen3_vl_moe" and ".mlp.experts." in key:
+        return [(key, value.transpose(1, 2).contiguous())]
+    if name.startswith("granitemoe"):
         for theirs, ours in (("experts.gate_up_proj", "input_linear.weight"), ("experts.down_proj", "output_linear.weight"),
                              ("router.weight", "router.layer.weight")):
             key = key.replace("block_sparse_moe." + theirs, "block_sparse_moe." + ours)
@@ -130,6 +138,13 @@ def closest(config, logits, correction):
         order = values.sort(dim=-1, descending=True).values
         return float((order[:, taken - 1] - order[:, taken]).min()) if taken < values.shape[-1] else 1.0
 
+    if config.model_type == "phimoe":  # the bounds of who counts as nearly as good, besides
+        best = logits.sort(dim=-1, descending=True).values
+        off = [abs((best[:, k, None] - logits) / torch.maximum(logits.abs(), best[:, k, None]) - 2 * config.router_jitter_noise)
+               for k in range(2)]
+        return min(gap(logits, 1), gap(logits, 2), *(float(x.min()) for x in off))
+    if config.model_type == "ernie4_5_moe":
+        return gap(logits.softmax(-1) + correction, config.num_experts_per_tok)
     if getattr(config, "n_routed_experts", None) is None:
         return gap(logits, config.num_experts_per_tok)
     by = logits.softmax(-1) if correction is None else logits.sigmoid() + correction
@@ -150,7 +165,8 @@ def watch_routers(model, config, seen):
         def of(module, inputs, _):
             bias = getattr(module, "bias", None)
             logits = torch.nn.functional.linear(inputs[0].reshape(-1, inputs[0].shape[-1]), module.weight, bias)
-            assert taken == count or closest(config, logits, getattr(module, "e_score_correction_bias", None)) > 1e-3, "a close choice"
+            own = getattr(module, "moe_statics", module)
+            assert taken == count or closest(config, logits, getattr(own, "e_score_correction_bias", None)) > 1e-3, "a close choice"
             seen[layer] = logits
         return of
 
@@ -252,7 +268,7 @@ def make(name):
     config._attn_implementation = config._experts_implementation = "eager"
     torch.set_default_dtype(torch.float64)
     encodes = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING and name in ENCODERS
-    kind = (transformers.AutoModelForMaskedLM if encodes else transformers.AutoModelForImageTextToText
+    kind = (transformers.AutoModelForMaskedLM if encodes else transformers.AutoModelForMultimodalLM
             if name in TEXT_HALVES else transformers.AutoModelForCausalLM)
     model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
     state_space, states, streams = name.startswith("mamba"), {}, {}
@@ -263,8 +279,8 @@ def make(name):
         add_alibi_once(model)
     ids = torch.tensor([TEXT])
     routers = {}
-    if getattr(config, "num_experts_per_tok", None):
-        watch_routers(model, config, routers)
+    if getattr(config.get_text_config(), "num_experts_per_tok", None):
+        watch_routers(model, config.get_text_config(), routers)
     if state_space:
         watch_states(model, states, streams)
     attentions = dict() if state_space else dict(output_attentions=True)
@@ -298,7 +314,7 @@ def make(name):
         for today, published_so in (("num_hidden_layers", "num_layers"), ("rms_norm_eps", "layer_norm_epsilon"),
                                     ("hidden_act", "activation_function")):
             written[published_so] = written.pop(today)
-    if name == "mistral3":
+    if name in ("mistral3", "mistral3-ministral3"):
         del written["tie_word_embeddings"]
     if stored:
         written["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn"])

@@ -252,6 +252,14 @@ def all_sparse(config, tensors):
     return out
 
 
+def last_sparse(config, tensors):
+    """ERNIE's last layer with the experts of the one before."""
+    last = config["num_hidden_layers"] - 1
+    out = {key: tensor for key, tensor in tensors.items() if not key.startswith(f"model.layers.{last}.mlp.")}
+    return out | {key.replace(f"layers.{last - 1}.", f"layers.{last}."): tensor for key, tensor in tensors.items()
+                  if key.startswith(f"model.layers.{last - 1}.mlp.")}
+
+
 def phi2_in_one_matrix():
     """The older form of Phi 2: attn_qkv in place of attn_q, attn_k, attn_v."""
     reader = gguf.GGUFReader(OUT / "phi2.gguf")
@@ -436,6 +444,44 @@ def main():
     write("qwen3vl", "qwen3vl", "qwen3", LLAMA, qwen3vl)
     write("dots1", "dots1", "dots1", DEEPSEEK, dots1,
           {"n_group": 1, "topk_group": 1, "sliding_window": None, "layer_types": ["full_attention"] * 3}, stored=of_all)
+    def qwen2moe(w, c):
+        experts("moe_intermediate_size")(w, c)
+        w.add_expert_shared_feed_forward_length(c["shared_expert_intermediate_size"])
+
+    def glm4moe(w, c):
+        dots1(w, c)
+        w.add_nextn_predict_layers(0)
+
+    def ernie4_5_moe(w, c):
+        w.add_expert_count(c["moe_num_experts"])
+        w.add_expert_used_count(c["moe_k"])
+        w.add_expert_feed_forward_length(c["moe_intermediate_size"])
+        w.add_expert_shared_count(c["moe_num_shared_experts"])
+        w.add_leading_dense_block_count(c["moe_layer_start_index"])
+        w.add_interleave_moe_layer_step(c["moe_layer_interval"])
+
+    def mistral3(w, c):
+        yarn(w, c)
+        w.add_rope_scaling_yarn_beta_fast(rope(c)["beta_fast"])
+        w.add_rope_scaling_yarn_beta_slow(rope(c)["beta_slow"])
+        w.add_rope_scaling_yarn_log_mul(rope(c)["mscale_all_dim"])
+        w.add_attn_temperature_scale(rope(c)["llama_4_scaling_beta"])
+
+    SHARED = {"mlp.shared_expert.gate_proj": "ffn_gate_shexp", "mlp.shared_expert.up_proj": "ffn_up_shexp",
+              "mlp.shared_expert.down_proj": "ffn_down_shexp", "mlp.shared_expert_gate": "ffn_gate_inp_shexp"}
+    write("qwen2moe", "qwen2moe", "qwen2_moe", LLAMA | EXPERTS | SHARED, qwen2moe,
+          {"mlp_only_layers": [], "use_sliding_window": False}, all_sparse, stored=of_all)
+    write("glm4moe", "glm4moe", "glm4_moe", DEEPSEEK | {"post_attention_layernorm": "post_attention_norm"}, glm4moe,
+          stored=of_all)
+    write("ernie4_5-moe", "ernie4_5-moe", "ernie4_5_moe", DEEPSEEK | {
+        "mlp.moe_statics.e_score_correction_bias": "exp_probs_b.bias"}, ernie4_5_moe, {"moe_layer_end_index": -1},
+        last_sparse, stored=lambda c, t: {k: x[0] if "moe_statics" in k else x for k, x in all_experts(t).items()})
+    base = {"rope_parameters": dict(rope_type="default", rope_theta=50.0 * 7.0 ** (8 / 6))}  # alpha is in it
+    write("hunyuan-dense", "hunyuan-dense", "hunyuan_v1_dense", LLAMA | {
+        "self_attn.query_layernorm": "attn_q_norm", "self_attn.key_layernorm": "attn_k_norm"}, None, base)
+    write("mistral3", "mistral3", "ministral3", LLAMA, mistral3, {"rope_parameters": dict(
+        rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=5, mscale=0.8, mscale_all_dim=0.8,
+        beta_fast=2.0, beta_slow=0.25, llama_4_scaling_beta=0.5)}, pairs=True)
     write("phi3-longrope", "phi3", "phi3-longrope", PHI3, longrope)
     write("phi3-long", "phi3", "phi3-long", PHI3, longrope)
     write("granite", "granite", "granite", LLAMA, granite, pairs=True)

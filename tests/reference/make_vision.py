@@ -17,7 +17,7 @@ import numpy as np
 import safetensors.numpy
 import torch
 import transformers
-from make_families import drawn
+from make_families import drawn, in_doubles
 from PIL import Image
 from reference_model import write_safetensors
 
@@ -49,6 +49,24 @@ MODELS = {
     "dinov2-interpolated": ("Dinov2Config", "Dinov2Model", scaled | dict(
         image_size=20, mlp_ratio=3, use_swiglu_ffn=True, qkv_bias=False, use_mask_token=False), plain | dict(
         size=dict(shortest_edge=16), do_center_crop=True, crop_size=dict(height=12, width=16), resample=3)),
+    "dinov2_with_registers": ("Dinov2WithRegistersConfig", "Dinov2WithRegistersModel", scaled | dict(
+        mlp_ratio=2, num_register_tokens=3), plain | dict(
+        size=dict(shortest_edge=14), do_center_crop=True, crop_size=dict(height=12, width=12), resample=3)),
+    # Positions of 8 × 8 patches, read for 3 × 4, and of 2 × 2.
+    "dinov2_with_registers-interpolated": ("Dinov2WithRegistersConfig", "Dinov2WithRegistersModel", scaled | dict(
+        image_size=32, mlp_ratio=3, use_swiglu_ffn=True, num_register_tokens=2), plain | dict(
+        size=dict(shortest_edge=16), do_center_crop=True, crop_size=dict(height=12, width=16), resample=3)),
+    "dinov2_with_registers-larger": ("Dinov2WithRegistersConfig", "Dinov2WithRegistersModel", scaled | dict(
+        image_size=8, mlp_ratio=2, num_register_tokens=1, qkv_bias=False), plain | dict(
+        size=dict(shortest_edge=16), do_center_crop=True, crop_size=dict(height=12, width=16), resample=3)),
+    "dinov3_vit": ("DINOv3ViTConfig", "DINOv3ViTModel", usual | dict(
+        hidden_size=24, image_size=(12, 16), num_register_tokens=2, rope_theta=30.0), plain | dict(size=dict(height=12, width=16))),
+    "dinov3_vit-gated": ("DINOv3ViTConfig", "DINOv3ViTModel", usual | dict(
+        hidden_size=16, num_attention_heads=4, num_register_tokens=1, use_gated_mlp=True, hidden_act="silu", key_bias=True,
+        query_bias=False, proj_bias=False, mlp_bias=False), plain),
+    # The whole picture, its patches in their order.
+    "vit_mae": ("ViTMAEConfig", "ViTMAEModel", usual | dict(mask_ratio=0.0, layer_norm_eps=1e-3), plain),
+    "ijepa": ("IJepaConfig", "IJepaModel", usual | dict(image_size=(12, 16)), plain | dict(size=dict(height=12, width=16))),
     "siglip_vision_model": ("SiglipVisionConfig", "SiglipVisionModel", usual, plain | dict(resample=3)),
     # Three pixels on the right and at the bottom belong to no patch.
     "siglip_vision_model-rest": ("SiglipVisionConfig", "SiglipVisionModel", usual | dict(image_size=15),
@@ -88,6 +106,8 @@ def published(model):
 def make(name):
     config_class, model_class, settings, how = MODELS[name]
     torch.set_default_dtype(torch.float64)
+    if name.startswith("dinov3"):  # its angles would be of float32
+        in_doubles(sys.modules[transformers.DINOv3ViTModel.__module__])
     config = getattr(transformers, config_class)(**settings)
     config._attn_implementation = "eager"
     model = getattr(transformers, model_class)(config).eval().to(torch.float64)
@@ -97,7 +117,8 @@ def make(name):
     softmax = torch.nn.functional.softmax
     torch.nn.functional.softmax = lambda x, dim, dtype=None: softmax(x, dim=dim)  # SigLIP's would be of float32
     with torch.no_grad():
-        out = model(torch.tensor(pixels).permute(2, 0, 1)[None], output_attentions=True, output_hidden_states=True)
+        out = model(torch.tensor(pixels).permute(2, 0, 1)[None], output_attentions=True, output_hidden_states=True,
+                    **(dict(noise=torch.arange(9.0)[None]) if name == "vit_mae" else {}))
 
     torch.nn.functional.softmax = softmax
 

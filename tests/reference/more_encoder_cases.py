@@ -31,6 +31,26 @@ MORE_ENCODERS = {
     "nomic_bert-published": ("NomicBertConfig", encoder | dict(
         hidden_size=24, type_vocab_size=2, hidden_act="silu", layer_norm_eps=0.001, tie_word_embeddings=False,
         rope_parameters=dict(rope_type="default", rope_theta=70.0))),
+    "roformer": ("RoFormerConfig", encoder | dict(
+        embedding_size=10, hidden_size=24, type_vocab_size=3, hidden_act="gelu_new")),
+    "roformer-same": ("RoFormerConfig", encoder | dict(
+        embedding_size=24, hidden_size=24, num_hidden_layers=3, layer_norm_eps=0.01, tie_word_embeddings=False)),
+    "megatron_bert": ("MegatronBertConfig", encoder | dict(num_hidden_layers=3, type_vocab_size=3, hidden_act="relu")),
+    "eurobert": ("EuroBertConfig", encoder | dict(
+        num_key_value_heads=1, bos_token_id=1, eos_token_id=2, mask_token_id=3,
+        rope_parameters=dict(rope_type="default", rope_theta=50.0))),
+    "eurobert-biased": ("EuroBertConfig", encoder | dict(
+        head_dim=8, num_key_value_heads=3, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, rms_norm_eps=0.01,
+        bos_token_id=1, eos_token_id=2, mask_token_id=3, rope_parameters=dict(rope_type="default", rope_theta=80.0))),
+    # The text has two tokens that were dropped (17), and one (33).
+    "esm": ("EsmConfig", encoder | dict(
+        hidden_size=24, position_embedding_type="rotary", token_dropout=True, mask_token_id=17, pad_token_id=1,
+        layer_norm_eps=0.05, num_hidden_layers=3, rope_theta=70.0)),
+    "esm-learned": ("EsmConfig", encoder | dict(
+        position_embedding_type="absolute", token_dropout=True, mask_token_id=33, pad_token_id=1,
+        emb_layer_norm_before=True, tie_word_embeddings=False)),
+    "esm-undropped": ("EsmConfig", encoder | dict(
+        hidden_size=18, position_embedding_type="rotary", token_dropout=False, mask_token_id=17, pad_token_id=1)),
 }
 
 NOMIC = {".layers.": ".encoder.layers.", "embeddings.LayerNorm": "emb_ln", "self_attn.o_proj": "attn.out_proj",

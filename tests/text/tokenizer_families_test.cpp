@@ -85,6 +85,23 @@ TEST_CASE("BERT's vocab.txt alone gives the same ids, and its words may keep the
   CHECK_THROWS_WITH_AS(load_tokenizer(folder), doctest::Contains("valid UTF-8"), Error);
 }
 
+TEST_CASE("ESM's vocab.txt: every residue is a token, between <cls> and <eos>") {
+  const fs::path folder = scratch_dir("esm-vocab-txt");
+  write_file_atomically(folder / "vocab.txt", "<cls>\n<pad>\n<eos>\n<unk>\nL\nA\nG\nV\n.\n-\n<null_1>\n<mask>");
+  const auto tokenizer = load_tokenizer(folder);
+  using Ids = std::vector<std::int32_t>;
+  // As transformers' EsmTokenizer has it.
+  CHECK(ids_of(tokenizer->encode("LAGV")) == Ids{4, 5, 6, 7});
+  CHECK(ids_of(tokenizer->encode("L A\nGV.-")) == Ids{4, 5, 6, 7, 8, 9});
+  CHECK(ids_of(tokenizer->encode("L<mask>GZZ9A J")) == Ids{4, 11, 6, 3, 5, 3});
+  CHECK(ids_of(tokenizer->encode("lag")) == Ids{3});
+  CHECK(tokenizer->bos() == 0);
+  CHECK(tokenizer->behind() == 2);
+  CHECK(tokenizer->adds_bos());
+  CHECK(tokenizer->mask() == 11);
+  CHECK(tokenizer->vocab_size() == 12);
+}
+
 TEST_CASE("RoBERTa's vocab.json and merges.txt alone give the same ids, between the same tokens") {
   const fs::path from = reference("tokenizer-families") / "roberta", folder = scratch_dir("roberta-files");
   const nlohmann::json file = nlohmann::json::parse(read_file(from / "tokenizer.json"));

@@ -44,12 +44,20 @@
   X(persimmon)                \
   X(biogpt)                   \
   X(openai_gpt)               \
+  X(xglm)                     \
+  X(ctrl)                     \
   X(ministral)                \
+  X(ministral3)               \
   X(internlm3)                \
   X(cwm)                      \
   X(vaultgemma)               \
+  X(hunyuan_v1_dense)         \
+  X(nanochat)                 \
+  X(hyperclovax)              \
+  X(modernbert_decoder)       \
   X(deepseek_v2)              \
   X(deepseek_v3)              \
+  X(youtu)                    \
   X(mixtral)                  \
   X(qwen3_moe)                \
   X(olmoe)                    \
@@ -58,10 +66,17 @@
   X(qwen2_moe)                \
   X(dots1)                    \
   X(glm4_moe)                 \
+  X(glm4_moe_lite)            \
+  X(phimoe)                   \
+  X(ernie4_5_moe)             \
+  X(granitemoeshared)         \
+  X(flex_olmo)                \
   X(gemma3)                   \
   X(qwen2_vl)                 \
   X(qwen2_5_vl)               \
   X(qwen3_vl)                 \
+  X(qwen3_vl_moe)             \
+  X(glm4v)                    \
   X(mistral3)                 \
   X(llava)                    \
   X(llava_next)               \
@@ -69,6 +84,12 @@
   X(internvl)                 \
   X(idefics3)                 \
   X(smolvlm)                  \
+  X(aya_vision)               \
+  X(cohere2_vision)           \
+  X(vipllava)                 \
+  X(llava_next_video)         \
+  X(voxtral)                  \
+  X(qwen2_audio)              \
   X(mamba)                    \
   X(mamba2)                   \
   X(bert)                     \
@@ -85,6 +106,10 @@
   X(mpnet)                    \
   X(ernie)                    \
   X(nomic_bert)               \
+  X(roformer)                 \
+  X(megatron_bert)            \
+  X(eurobert)                 \
+  X(esm)                      \
   X(t5)                       \
   X(mt5)                      \
   X(umt5)                     \
@@ -97,9 +122,13 @@
   X(marian)                   \
   X(vit)                      \
   X(deit)                     \
+  X(vit_mae)                  \
+  X(ijepa)                    \
   X(clip_vision_model)        \
   X(clip)                     \
   X(dinov2)                   \
+  X(dinov2_with_registers)    \
+  X(dinov3_vit)               \
   X(siglip_vision_model)      \
   X(siglip)                   \
   X(transformer_lens)

@@ -15,9 +15,11 @@ int gated_width(int width, int ratio) {
   return (width * ratio * 2 / 3 + 7) / 8 * 8;
 }
 
+}  // namespace
+
 void dinov2_keys(ConfigMap& keys, ModelConfig& c) {
   if (keys.reading()) {
-    c.vision.emplace();
+    if (!c.vision) c.vision.emplace();
     c.causal = false;
     c.position = PositionKind::learned;
     c.tied_embeddings = false;
@@ -67,7 +69,6 @@ WeightNames dinov2_names(const ModelConfig& c) {
   names.gate_up = "mlp.weights_in";
   return names;
 }
-}  // namespace
 
 Family dinov2_family();  // declared with all others in family.cpp
 Family dinov2_family() {

@@ -8,9 +8,9 @@
 
 namespace headscope {
 
-void glm_keys(ConfigMap& keys, ModelConfig& c) {
+void glm_like(ConfigMap& keys, ModelConfig& c, int usual_head) {
   keys.extents(c, {});
-  if (keys.reading() && !keys.json().has("head_dim")) c.dims.d_head = 128;
+  if (keys.reading() && !keys.json().has("head_dim") && usual_head > 0) c.dims.d_head = usual_head;
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1.5625e-7);
   c.rotary.layout = RotaryLayout::interleaved;
   keys.rotary(c, 10000, 0.5);
@@ -20,6 +20,10 @@ void glm_keys(ConfigMap& keys, ModelConfig& c) {
   c.bias = BiasSet::none();
   c.bias.q = c.bias.k = c.bias.v = biased;
   keys.ends(c, false);
+}
+
+void glm_keys(ConfigMap& keys, ModelConfig& c) {
+  glm_like(keys, c, 128);
 }
 
 WeightNames glm_names(const ModelConfig&) {

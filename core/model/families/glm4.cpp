@@ -10,6 +10,7 @@ void glm4_keys(ConfigMap& keys, ModelConfig& c) {
   glm_keys(keys, c);
   c.norm_place = NormPlace::both;
 }
+}  // namespace
 
 WeightNames glm4_names(const ModelConfig& c) {
   WeightNames names = glm_names(c);
@@ -17,7 +18,6 @@ WeightNames glm4_names(const ModelConfig& c) {
   names.ln2_post = "post_mlp_layernorm";
   return names;
 }
-}  // namespace
 
 Family glm4_family();  // declared with all others in family.cpp
 Family glm4_family() {

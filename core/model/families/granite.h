@@ -7,5 +7,8 @@ namespace headscope {
 
 /// All but biases of the MLP, and experts.
 void granite_stream(ConfigMap& keys, ModelConfig& c);
+/// Granite MoE.
+void granitemoe_keys(ConfigMap& keys, ModelConfig& c);
+WeightNames granitemoe_names(const ModelConfig&);
 
 }  // namespace headscope

@@ -7,7 +7,6 @@
 
 namespace headscope {
 
-namespace {
 void granitemoe_keys(ConfigMap& keys, ModelConfig& c) {
   granite_stream(keys, c);
   keys.biases(c, "attention_bias");
@@ -26,7 +25,6 @@ WeightNames granitemoe_names(const ModelConfig&) {
   names.experts.rows = true;
   return names;
 }
-}  // namespace
 
 Family granitemoe_family();  // declared with all others in family.cpp
 Family granitemoe_family() {

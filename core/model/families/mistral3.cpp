@@ -1,4 +1,4 @@
-// Mistral Small 3.1 and 3.2 (Mistral AI, 2025), of which the half that reads text is read.
+// Mistral Small 3.1 and 3.2, Ministral 3 (Mistral AI, 2025), of which the half that reads text is read.
 
 #include "core/base/words.h"
 #include "core/model/families/text_half.h"
@@ -7,10 +7,11 @@ namespace headscope {
 
 Family mistral3_family();  // declared with all others in family.cpp
 Family mistral3_family() {
-  return text_half_family({.model_type = "mistral3",
-                           .architecture = "Mistral3ForConditionalGeneration",
-                           .summary = to_say("as mistral: the half that reads text, pictures are not read"),
-                           .types = {"mistral"}});
+  return text_half_family(
+      {.model_type = "mistral3",
+       .architecture = "Mistral3ForConditionalGeneration",
+       .summary = to_say("as mistral or ministral3: the half that reads text, pictures are not read"),
+       .types = {"mistral", "ministral3"}});
 }
 
 }  // namespace headscope

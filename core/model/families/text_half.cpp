@@ -61,6 +61,9 @@ std::map<std::string, int> usual_numbers(const std::string& type) {
             {"num_attention_heads", 32},
             {"num_key_value_heads", 8},
             {"max_position_embeddings", 131072}};
+  if (type == "cohere2")
+    return {{"vocab_size", 256000},    {"hidden_size", 8192},       {"intermediate_size", 22528},
+            {"num_hidden_layers", 40}, {"num_attention_heads", 64}, {"max_position_embeddings", 8192}};
   if (type == "qwen2")
     return {{"vocab_size", 151936},
             {"hidden_size", 4096},

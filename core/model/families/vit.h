@@ -12,6 +12,9 @@ void vit_keys(ConfigMap& keys, ModelConfig& c);
 /// `model`: what stands before the names of the tensors ("vit.").
 WeightNames vit_names(const std::string& model);
 
+/// DINOv2; with a `vision` of its own where that is set.
+void dinov2_keys(ConfigMap& keys, ModelConfig& c);
+WeightNames dinov2_names(const ModelConfig& c);
 /// CLIP's half that sees, its keys at the top.
 void clip_vision_keys(ConfigMap& keys, ModelConfig& c);
 WeightNames clip_vision_names(const ModelConfig& c);

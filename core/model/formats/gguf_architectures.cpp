@@ -174,6 +174,17 @@ void exaone4_more(const GgufFile&, json& config) {
   config["sliding_window"] = nullptr;
 }
 
+/// The size of YaRN stands in the file as llama.cpp needs it; queries that grow under names of its own.
+void mistral3_more(const GgufFile&, json& config) {
+  if (!config.contains("rope_scaling")) return;
+  json& scaling = config["rope_scaling"];
+  if (const auto m = config.find("yarn_log_multiplier"); m != config.end())
+    scaling["mscale"] = scaling["mscale_all_dim"] = *m;
+  for (const char* key : {"beta_fast", "beta_slow"})
+    if (const auto found = config.find(key); found != config.end()) scaling[key] = *found;
+  if (const auto beta = config.find("temperature_scale"); beta != config.end()) scaling["llama_4_scaling_beta"] = *beta;
+}
+
 const Keys falcon_keys{{"block_count", "num_hidden_layers"},
                        {"context_length", "max_position_embeddings"},
                        {"embedding_length", "hidden_size"},
@@ -336,6 +347,20 @@ std::span<const GgufArchitecture> gguf_architectures() {
          joined(usual_tensors(Turn::none, Turn::plus_one),
                 {{"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm", Turn::plus_one}}),
          llama_biases, "partial_rotary_factor"},
+        {"hunyuan-dense", "hunyuan_v1_dense", usual_keys("rms_norm_eps"),
+         joined(with_second_norm(usual_tensors()), {{"blk.#.attn_q_norm", "model.layers.#.self_attn.query_layernorm"},
+                                                    {"blk.#.attn_k_norm", "model.layers.#.self_attn.key_layernorm"}}),
+         attention_bias},
+        {"mistral3",
+         "ministral3",
+         joined(usual_keys("rms_norm_eps"), {{"attention.temperature_scale", "temperature_scale"},
+                                             {"rope.scaling.yarn_beta_fast", "beta_fast"},
+                                             {"rope.scaling.yarn_beta_slow", "beta_slow"},
+                                             {"rope.scaling.yarn_log_multiplier", "yarn_log_multiplier"}}),
+         with_second_norm(usual_tensors(Turn::rotary_pairs)),
+         {},
+         {},
+         &mistral3_more},
         {"qwen2vl", "qwen2", usual_keys("rms_norm_eps"), with_second_norm(usual_tensors())},
         {"qwen3vl", "qwen3", usual_keys("rms_norm_eps"), joined(with_second_norm(usual_tensors()), qk_norms),
          attention_bias},

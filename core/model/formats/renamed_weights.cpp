@@ -70,6 +70,8 @@ Tensor RenamedWeights::take(const std::string& name, const Shape& shape) const {
       for (float& v : less.mutable_values()) v -= 1;
       return less;
     }
+    case Turn::row:
+      return file.take(stored.name, {shape[1]}).reshape(shape);
     case Turn::keys_and_values:
       return keys_and_values(*file_, stored, shape);
     case Turn::first_third:

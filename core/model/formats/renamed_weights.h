@@ -20,6 +20,7 @@ enum class Turn {
   rotary_pairs_of_keys,  ///< likewise, of key heads
   by_group,  ///< rows of all queries, all keys, all values, instead of each key head's queries, key and value together
   plus_one,  ///< 1 was added
+  row,       ///< (n) where the family keeps (1, n)
   first_third,
   second_third,
   last_third,       ///< of the rows of one tensor that holds three of the family's

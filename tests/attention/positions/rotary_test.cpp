@@ -9,6 +9,7 @@
 #include <complex>
 #include <numbers>
 
+#include "core/base/nth.h"
 #include "core/base/random.h"
 
 namespace headscope::rotary_test {
@@ -158,6 +159,32 @@ TEST_CASE("YaRN's ramp by pairs: from the pair that turns 32 times in training t
       CHECK(found[static_cast<std::size_t>(i)] == doctest::Approx(theta * keep + theta / 4 * (1 - keep)));
     }
   }
+}
+
+TEST_CASE("queries grow by a step for every L tokens, and nothing else does") {
+  RotaryConfig c{.base = 100, .original_context = 4, .query_growth = 0.5};
+  const double expected[] = {1, 1, 1, 1, 1.34657359, 1.34657359, 1.34657359, 1.34657359, 1.54930614};
+  for (Index position = 0; position < 9; ++position)
+    CHECK(query_growth(c, position) == doctest::Approx(nth(expected, position)));
+  const RotaryTable own = rotary_table(rotary_frequencies(c, 6), 3, 6), grown = of_queries(own, c, 3);
+  for (Index row = 0; row < 6; ++row)
+    for (Index pair = 0; pair < 3; ++pair) {
+      CHECK(static_cast<double>(grown.cosine.at(row, pair)) ==
+            doctest::Approx(nth(expected, row + 3) * static_cast<double>(own.cosine.at(row, pair))));
+      CHECK(static_cast<double>(grown.sine.at(row, pair)) ==
+            doctest::Approx(nth(expected, row + 3) * static_cast<double>(own.sine.at(row, pair))));
+    }
+  c.query_growth = 0;
+  CHECK(query_growth(c, 100) == 1);
+  // LongRoPE with a size of its own in long texts.
+  const RotaryConfig longer{.scaling = RotaryConfig::Scaling::longrope,
+                            .original_context = 8,
+                            .magnitude = 1.25,
+                            .divisors = {1, 2},
+                            .long_divisors = {3, 4},
+                            .long_magnitude = 1.5};
+  CHECK(rotary_magnitude(in_text(longer, 8)) == 1.25);
+  CHECK(rotary_magnitude(in_text(longer, 9)) == 1.5);
 }
 
 }  // namespace headscope::rotary_test

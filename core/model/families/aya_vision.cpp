@@ -1,0 +1,17 @@
+// Aya Vision (Cohere Labs, Aya Vision: Advancing the Frontier of Multilingual Multimodality, 2025), of which the half
+// that reads text is read.
+
+#include "core/base/words.h"
+#include "core/model/families/text_half.h"
+
+namespace headscope {
+
+Family aya_vision_family();  // declared with all others in family.cpp
+Family aya_vision_family() {
+  return text_half_family({.model_type = "aya_vision",
+                           .architecture = "AyaVisionForConditionalGeneration",
+                           .summary = to_say("as cohere2: the half that reads text, pictures are not read"),
+                           .types = {"cohere2"}});
+}
+
+}  // namespace headscope
