@@ -6,8 +6,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/io/gguf_blocks.h"
-
 namespace headscope {
 
 namespace {
@@ -28,8 +26,15 @@ float same(float x) {
 float rounded(double x) {
   return static_cast<float>(x);
 }
-void q8_0(const std::byte* from, std::size_t blocks, float* to) {
-  stored::decode(Stored::q8_0, from, 0, static_cast<Index>(blocks) * stored::block, to);
+template <Stored kind>
+void blocks(const std::byte* from, std::size_t count, float* to) {
+  stored::decode(kind, from, 0, static_cast<Index>(count) * stored::layout(kind).numbers, to);
+}
+/// The line of a type of GGUF's blocks.
+template <Stored kind>
+constexpr DTypeInfo in_blocks(DType type, std::string_view name) {
+  constexpr stored::Layout of = stored::layout(kind);
+  return {type, name, static_cast<std::size_t>(of.numbers), static_cast<std::size_t>(of.bytes), &blocks<kind>, kind};
 }
 
 /// Micikevicius et al., FP8 Formats for Deep Learning, 2022: E4M3 has no infinities, and one pattern per sign that is
@@ -46,9 +51,9 @@ float e5m2(std::uint8_t bits) {
 }
 
 constexpr std::array table{
-    DTypeInfo{DType::f32, "F32", 1, 4, &each<float, same>},
-    DTypeInfo{DType::f16, "F16", 1, 2, &each<std::uint16_t, half_to_float>},
-    DTypeInfo{DType::bf16, "BF16", 1, 2, &each<std::uint16_t, bfloat_to_float>},
+    DTypeInfo{DType::f32, "F32", 1, 4, &each<float, same>, Stored::f32},
+    DTypeInfo{DType::f16, "F16", 1, 2, &each<std::uint16_t, half_to_float>, Stored::f16},
+    DTypeInfo{DType::bf16, "BF16", 1, 2, &each<std::uint16_t, bfloat_to_float>, Stored::bf16},
     DTypeInfo{DType::f64, "F64", 1, 8, &each<double, rounded>},
     DTypeInfo{DType::f8_e4m3, "F8_E4M3", 1, 1, &each<std::uint8_t, e4m3>},
     DTypeInfo{DType::f8_e5m2, "F8_E5M2", 1, 1, &each<std::uint8_t, e5m2>},
@@ -59,21 +64,21 @@ constexpr std::array table{
     DTypeInfo{DType::u32, "U32", 1, 4, nullptr},
     DTypeInfo{DType::u8, "U8", 1, 1, nullptr},
     DTypeInfo{DType::boolean, "BOOL", 1, 1, nullptr},
-    DTypeInfo{DType::q4_0, "Q4_0", 32, 18, &gguf_blocks::q4_0},
-    DTypeInfo{DType::q4_1, "Q4_1", 32, 20, &gguf_blocks::q4_1},
-    DTypeInfo{DType::q5_0, "Q5_0", 32, 22, &gguf_blocks::q5_0},
-    DTypeInfo{DType::q5_1, "Q5_1", 32, 24, &gguf_blocks::q5_1},
-    DTypeInfo{DType::q8_0, "Q8_0", 32, 34, &q8_0},
-    DTypeInfo{DType::q2_k, "Q2_K", 256, 84, &gguf_blocks::q2_k},
-    DTypeInfo{DType::q3_k, "Q3_K", 256, 110, &gguf_blocks::q3_k},
-    DTypeInfo{DType::q4_k, "Q4_K", 256, 144, &gguf_blocks::q4_k},
-    DTypeInfo{DType::q5_k, "Q5_K", 256, 176, &gguf_blocks::q5_k},
-    DTypeInfo{DType::q6_k, "Q6_K", 256, 210, &gguf_blocks::q6_k},
-    DTypeInfo{DType::iq4_nl, "IQ4_NL", 32, 18, &gguf_blocks::iq4_nl},
-    DTypeInfo{DType::iq4_xs, "IQ4_XS", 256, 136, &gguf_blocks::iq4_xs},
-    DTypeInfo{DType::mxfp4, "MXFP4", 32, 17, &gguf_blocks::mxfp4},
-    DTypeInfo{DType::tq1_0, "TQ1_0", 256, 54, &gguf_blocks::tq1_0},
-    DTypeInfo{DType::tq2_0, "TQ2_0", 256, 66, &gguf_blocks::tq2_0},
+    in_blocks<Stored::q4_0>(DType::q4_0, "Q4_0"),
+    in_blocks<Stored::q4_1>(DType::q4_1, "Q4_1"),
+    in_blocks<Stored::q5_0>(DType::q5_0, "Q5_0"),
+    in_blocks<Stored::q5_1>(DType::q5_1, "Q5_1"),
+    in_blocks<Stored::q8_0>(DType::q8_0, "Q8_0"),
+    in_blocks<Stored::q2_k>(DType::q2_k, "Q2_K"),
+    in_blocks<Stored::q3_k>(DType::q3_k, "Q3_K"),
+    in_blocks<Stored::q4_k>(DType::q4_k, "Q4_K"),
+    in_blocks<Stored::q5_k>(DType::q5_k, "Q5_K"),
+    in_blocks<Stored::q6_k>(DType::q6_k, "Q6_K"),
+    in_blocks<Stored::iq4_nl>(DType::iq4_nl, "IQ4_NL"),
+    in_blocks<Stored::iq4_xs>(DType::iq4_xs, "IQ4_XS"),
+    in_blocks<Stored::mxfp4>(DType::mxfp4, "MXFP4"),
+    in_blocks<Stored::tq1_0>(DType::tq1_0, "TQ1_0"),
+    in_blocks<Stored::tq2_0>(DType::tq2_0, "TQ2_0"),
 };
 
 }  // namespace
@@ -92,18 +97,7 @@ std::string dtype_name(DType type) {
 }
 
 std::optional<Stored> stored_type(DType type) {
-  switch (type) {
-    case DType::f32:
-      return Stored::f32;
-    case DType::f16:
-      return Stored::f16;
-    case DType::bf16:
-      return Stored::bf16;
-    case DType::q8_0:
-      return Stored::q8_0;
-    default:
-      return std::nullopt;
-  }
+  return dtype_info(type).stored;
 }
 
 std::optional<std::uint64_t> stored_bytes(const std::vector<std::int64_t>& shape, DType type) {

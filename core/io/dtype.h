@@ -54,13 +54,13 @@ struct DTypeInfo {
   /// `blocks` blocks as float32: F64 rounded to nearest, everything else exactly as its format's documentation says,
   /// computed in float32. Null for whole numbers.
   void (*decode)(const std::byte* from, std::size_t blocks, float* to);
+  std::optional<Stored> stored = {};  ///< as which tensors keep it and products read it; else it is made float32
 };
 const DTypeInfo& dtype_info(DType type);
 std::span<const DTypeInfo> dtypes();
 
 std::size_t dtype_size(DType type);  ///< bytes of one number of a plain type, of one block otherwise
 std::string dtype_name(DType type);
-/// The types that tensors keep and products read as they lie; nullopt for all that are made float32.
 std::optional<Stored> stored_type(DType type);
 /// F8 numbers mean nothing without the scale that is stored beside them.
 inline bool needs_scale(DType type) {

@@ -19,7 +19,7 @@ namespace headscope {
 
 namespace {
 
-constexpr std::string_view magic = "GGUF";
+constexpr std::string_view gguf_magic = "GGUF";
 constexpr std::uint64_t default_alignment = 32, longest_name = 65535;
 // A vocabulary of a quarter of a million tokens with its merges takes some ten megabytes.
 constexpr std::uint64_t most_items = std::uint64_t{1} << 24, most_held = std::uint64_t{1} << 29;
@@ -104,7 +104,7 @@ class Reader {
   std::uint32_t version = 0;
 
   void read() {
-    if (file_->size() < 24 || in_.text(magic.size()) != magic)
+    if (file_->size() < 24 || in_.text(gguf_magic.size()) != gguf_magic)
       throw Error(where_, "a GGUF file", fmt::format("{} bytes of something else", file_->size()));
     version = in_.number<std::uint32_t>();
     if (version == 1 || (version & 0xffff) == 0)
@@ -312,7 +312,7 @@ std::string shown(const GgufValue& value) {
 }  // namespace
 
 bool looks_like_gguf(const InputFile& file) {
-  return file.size() >= magic.size() && file.text(0, magic.size()) == magic;
+  return file.size() >= gguf_magic.size() && file.text(0, gguf_magic.size()) == gguf_magic;
 }
 
 void GgufFile::wrong_type(const std::string& key) const {

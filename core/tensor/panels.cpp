@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cassert>
 #include <optional>
+#include <vector>
+
+#include "core/base/nth.h"
 
 // This file is compiled once per instruction set by foreach_target.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -351,9 +354,24 @@ void pack_stored(const Tensor& matrix, float* out) {
       each_panel([&](Index j, Index used, float* panel) {
         stored::unpack(lines->from(k, j), std::min(some, depth - k), used, panel + k * w, w, {});
       });
-  } else if (lines) {
+  } else if (lines && stored::begins_at(matrix.kind(), depth)) {
     each_panel(
         [&](Index j, Index used, float* panel) { stored::unpack(lines->from(0, j), depth, used, panel, w, {}); });
+  } else if (matrix.stride(0) == 1 || matrix.stride(1) == 1) {  // parts of blocks, or blocks across what is summed
+    const auto decoded = [&](Index k, Index j, Index count, float* to) {
+      stored::decode(matrix.kind(), matrix.stored(), matrix.first() + k * matrix.stride(0) + j * matrix.stride(1),
+                     count, to);
+    };
+    std::vector<float> column(static_cast<std::size_t>(depth));
+    each_panel([&](Index j, Index used, float* panel) {
+      if (matrix.stride(1) == 1)
+        for (Index k = 0; k < depth; ++k) decoded(k, j, used, panel + k * w);
+      else
+        for (Index c = 0; c < used; ++c) {
+          decoded(0, j + c, depth, column.data());
+          for (Index k = 0; k < depth; ++k) panel[k * w + c] = nth(column, k);
+        }
+    });
   } else {
     each_panel([&](Index j, Index used, float* panel) {
       for (Index k = 0; k < depth; ++k)

@@ -65,14 +65,14 @@ class StoredMatrix final : public PackedMatrix {
  private:
   /// One row, whose numbers are decoded in registers. Returns of how many columns, from the first on.
   static Index one_row(const Tensor& x, const stored::Lines& w, Index columns, const float* bias, float* out) {
-    const Index in = x.dim(1), whole = stored::whole_columns(columns);
+    const Index in = x.dim(1), whole = stored::whole_columns(w.kind, columns);
     if (whole == 0 || (!w.rows && in % panels::chunk != 0)) return 0;
     const auto bytes = [&](Index numbers) { return stored::bytes_of(w.kind, numbers); };
     if (!w.rows) {
       for (Index k = 0; k < in; k += long_depth) {
         const Index down = std::min(long_depth, in - k);
         const bool last = k + down == in;  // then the next columns come, of another task
-        const Index group = bytes(stored::whole_columns(panels::width()) / 2 * w.stride);
+        const Index group = bytes(stored::columns_beside(w.kind) * w.stride);
         stored::multiply_columns(w.from(k, 0), x.data() + k, down, whole, block_depth, k > 0 ? out : bias, out,
                                  last ? group - bytes(k) : bytes(down) - bytes(whole * w.stride) + group);
       }

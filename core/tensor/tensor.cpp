@@ -99,13 +99,14 @@ void Tensor::advance(Index numbers) {
 }
 
 std::size_t Tensor::bytes() const {
-  return static_cast<std::size_t>(stored::bytes_of(kind_, stored::block) * size() / stored::block);
+  const stored::Layout& of = stored::layout(kind_);
+  return static_cast<std::size_t>(of.bytes * size() / of.numbers);
 }
 
 std::optional<stored::Lines> Tensor::lines() const {
   if (kind_ == Stored::f32 || rank() != 2 || !stored::begins_at(kind_, first_)) return {};
   if (stride(0) == 1 && stored::begins_at(kind_, stride(1))) return stored::Lines{kind_, stored(), first_, stride(1)};
-  if (stride(1) == 1 && kind_ != Stored::q8_0) return stored::Lines{kind_, stored(), first_, stride(0), true};
+  if (stride(1) == 1 && stored::plain(kind_)) return stored::Lines{kind_, stored(), first_, stride(0), true};
   return {};
 }
 

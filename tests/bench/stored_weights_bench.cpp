@@ -2,7 +2,7 @@
 // long it takes to open, how much memory it holds, what a token costs beside reading the weights once; and a pass over
 // many tokens beside one with the same weights in float32 (of fewer layers, or these would not fit a small machine);
 // the same of a GPT-2 of 124 million, whose matrices lie by rows. One token and 16 in BF16, Q8_0 and float32 beside
-// what the machine allows.
+// what the machine allows; tokens in each block type beside the same numbers in float32.
 
 #include <benchmark/benchmark.h>
 #include <unistd.h>
@@ -28,6 +28,7 @@
 #include "core/model/model.h"
 #include "core/model/weights.h"
 #include "tests/bench/timing.h"
+#include "tests/support/stored_copy.h"
 
 namespace {
 
@@ -140,22 +141,12 @@ void read_once(const std::vector<Tensor>& all, ThreadPool& pool) {
 /// Matrices of small random numbers of one kind, and gains of 1.
 class RandomWeights final : public WeightSource {
  public:
-  explicit RandomWeights(Stored kind) : kind_(kind) {
+  /// `floats`: the same numbers as float32.
+  explicit RandomWeights(Stored kind, bool floats = false) : kind_(kind), floats_(floats) {
     Random random(1);
-    std::vector<float> few(static_cast<std::size_t>(stored::block) * 31'249);  // a period that no width divides
-    for (float& number : few) number = 0.02f * random.normal();
-    period_.resize(static_cast<std::size_t>(stored::bytes_of(kind, static_cast<Index>(few.size()))));
-    std::byte* to = period_.data();
-    const auto put = [&to](const auto& value) {
-      std::memcpy(to, &value, sizeof(value));
-      to += sizeof(value);
-    };
-    for (std::size_t i = 0; i < few.size(); ++i) {
-      if (kind == Stored::q8_0 && i % stored::block == 0) put(std::uint16_t{0x0c00});  // 2⁻¹² as F16
-      if (kind == Stored::q8_0) put(static_cast<std::int8_t>(std::clamp(few[i] * 4096, -127.0f, 127.0f)));
-      if (kind == Stored::bf16) put(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(few[i]) >> 16));
-      if (kind == Stored::f32) put(few[i]);
-    }
+    Tensor few = Tensor::uninitialized({256, 3907});  // whole blocks, a period that no width divides
+    for (float& number : few.mutable_values()) number = 0.02f * random.normal();
+    period_ = testing::stored_copy(kind, few.reshape({3907, 256}));
   }
   std::string where() const override { return "random numbers"; }
   std::vector<std::string> names() const override { return {}; }
@@ -164,14 +155,15 @@ class RandomWeights final : public WeightSource {
   Tensor take(const std::string&, const Shape& shape) const override {
     if (shape.rank() < 2) return Tensor::full(shape, 1.0f);
     Tensor out = Tensor::uninitialized(kind_, shape);
-    for (std::size_t done = 0, all = out.bytes(); done < all; done += period_.size())
-      std::memcpy(out.mutable_stored() + done, period_.data(), std::min(period_.size(), all - done));
-    return out;
+    for (std::size_t done = 0, all = out.bytes(), some = period_.bytes(); done < all; done += some)
+      std::memcpy(out.mutable_stored() + done, period_.stored(), std::min(some, all - done));
+    return floats_ ? out.copy() : out;
   }
 
  private:
   Stored kind_;
-  std::vector<std::byte> period_;
+  bool floats_;
+  Tensor period_;
 };
 
 double highest_memory() {
@@ -239,6 +231,31 @@ void beside_bound(benchmark::State& state, Stored kind) {
   state.SetLabel(bounds.by_memory(work) ? "memory" : "arithmetic");
 }
 
+/// A pass over so many tokens, beside the same numbers in float32 and beside reading the bytes of the matrices once, in
+/// turns.
+void blocks_beside_floats(benchmark::State& state, Stored kind) {
+  Backend backend;
+  const ModelConfig config = tiny_llama(4);
+  const auto model = [&](bool floats) {
+    return Model::build(config, read_weights(RandomWeights(kind, floats), config), "random numbers", backend);
+  };
+  const auto stored = model(false), floats = model(true);
+  const Ctx ctx{backend};
+  const auto text = tokens(static_cast<int>(state.range(0)));
+  const std::vector<Tensor> all = matrices(*stored);
+  std::vector<double> own, other, reading;
+  for (auto _ : state) {
+    own.push_back(seconds([&] { stored->forward(ctx, text, nullptr, {}, false); }));
+    other.push_back(seconds([&] { floats->forward(ctx, text, nullptr, {}, false); }));
+    reading.push_back(seconds([&] { read_once(all, backend.pool()); }));
+    state.SetIterationTime(own.back());
+  }
+  state.counters["stored_ms"] = 1e3 * median(own);
+  state.counters["floats_ms"] = 1e3 * median(other);
+  state.counters["ratio"] = median(own) / median(other);
+  state.counters["by_reading"] = median(own) / median(reading);
+}
+
 /// A pass over so many tokens, beside the same with float32 weights, in turns.
 void beside_floats(benchmark::State& state, const ModelConfig& config) {
   const int n = static_cast<int>(state.range(0));
@@ -271,6 +288,10 @@ void beside_floats(benchmark::State& state, const ModelConfig& config) {
   state.counters["stored_ms"] = 1e3 * median(own);
   state.counters["floats_ms"] = 1e3 * median(other);
   state.counters["ratio"] = median(own) / median(other);
+}
+
+void few_and_many(benchmark::internal::Benchmark* each) {
+  each->Arg(1)->Arg(16)->Arg(64)->Arg(512)->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(9);
 }
 
 }  // namespace
@@ -311,3 +332,18 @@ BENCHMARK_CAPTURE(beside_bound, f32, Stored::f32)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond)
     ->MinTime(2);
+BENCHMARK_CAPTURE(blocks_beside_floats, q8_0, Stored::q8_0)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, q4_0, Stored::q4_0)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, q4_1, Stored::q4_1)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, q5_0, Stored::q5_0)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, q5_1, Stored::q5_1)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, q2_k, Stored::q2_k)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, q3_k, Stored::q3_k)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, q4_k, Stored::q4_k)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, q5_k, Stored::q5_k)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, q6_k, Stored::q6_k)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, iq4_nl, Stored::iq4_nl)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, iq4_xs, Stored::iq4_xs)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, mxfp4, Stored::mxfp4)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, tq1_0, Stored::tq1_0)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, tq2_0, Stored::tq2_0)->Apply(few_and_many);

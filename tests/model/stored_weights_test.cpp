@@ -9,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 #include <ostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -117,24 +118,25 @@ class RandomWeights final : public WeightSource {
   bool floats_;
 };
 
-/// Large enough that its matrices are no small ones, with odd widths.
-ModelConfig middling(const char* like, bool tied) {
+/// Large enough that its matrices are no small ones (of keys and values they are, and weigh more beside fewer bits),
+/// with odd widths where blocks allow it.
+ModelConfig middling(const char* like, Stored kind, bool tied) {
   ModelConfig c = load_config(reference(like));
   c.dims = {2, 17, c.family == "gpt2" ? 17 : 1, 32, 544, 832, 704};
+  if (!stored::plain(kind) && kind != Stored::q8_0) c.dims = {2, 24, 1, 32, 768, 2048, 704};
   c.context = 512;
   c.tied_embeddings = tied;
   return c;
 }
 
 // Of a GPT-2 the rows of most matrices lie one behind the other, of a Llama the columns.
-constexpr std::pair<const char*, Stored> middling_kinds[] = {{"llama-gqa", Stored::f16},
-                                                             {"llama-gqa", Stored::bf16},
-                                                             {"llama-gqa", Stored::q8_0},
-                                                             {"gpt2-random", Stored::f16},
-                                                             {"gpt2-random", Stored::bf16}};
+constexpr std::pair<const char*, Stored> middling_kinds[] = {
+    {"llama-gqa", Stored::f16},   {"llama-gqa", Stored::bf16},  {"llama-gqa", Stored::q8_0},
+    {"llama-gqa", Stored::q5_0},  {"llama-gqa", Stored::q4_k},  {"llama-gqa", Stored::q6_k},
+    {"gpt2-random", Stored::f16}, {"gpt2-random", Stored::bf16}};
 
 std::shared_ptr<const Model> random_model(const char* like, Stored kind, bool floats, bool tied, Backend& backend) {
-  const ModelConfig config = middling(like, tied);
+  const ModelConfig config = middling(like, kind, tied);
   return Model::build(config, read_weights(RandomWeights(kind, floats), config), "random", backend);
 }
 
@@ -186,12 +188,12 @@ TEST_CASE("a model of stored weights takes at most 1.1 times their bytes") {
     CAPTURE(static_cast<int>(kind));
     const double before = held();
     if (before == 0) return;  // a sanitizer's allocator, which does not count so
-    const ModelConfig config = middling(like, false);
+    const ModelConfig config = middling(like, kind, false);
     const auto model = random_model(like, kind, false, false, backend);
     // Small matrices (of keys and values here) are float32 beside what is stored: in large models they are few.
     const auto matrices = static_cast<Index>(model->info().parameters);
-    const double stored = static_cast<double>(stored::bytes_of(kind, stored::block)) * static_cast<double>(matrices) /
-                          static_cast<double>(stored::block);
+    const double stored = static_cast<double>(stored::layout(kind).bytes) * static_cast<double>(matrices) /
+                          static_cast<double>(stored::layout(kind).numbers);
     CHECK(held() - before < 1.1 * stored);
     CHECK(held() - before > 0.9 * stored);
   }
@@ -293,8 +295,8 @@ TEST_CASE("every edit and every tool does the same with weights as they are stor
 }
 
 TEST_CASE("rows that a format keeps in another order stay as they are stored") {
-  for (const Stored kind : {Stored::f16, Stored::bf16, Stored::q8_0}) {
-    const Tensor rows = stored_copy(kind, random_tensor({24, 64}, 1));
+  for (const Stored kind : {Stored::f16, Stored::bf16, Stored::q8_0, Stored::q5_1, Stored::q4_k}) {
+    const Tensor rows = stored_copy(kind, random_tensor({24, 512}, 1));
     const Tensor turned = halves_from_pairs(rows, 3), grouped = groups_from_kinds(rows, 4, 1);
     CHECK(turned.kind() == kind);
     CHECK(grouped.kind() == kind);
@@ -315,8 +317,42 @@ TEST_CASE("a GGUF file in Q8_0, multiplied as it is stored, gives the trace of i
   for (const AttentionMap& map : b->maps) CHECK(largest_difference(a->map(map.id()).to_dense(), map.to_dense()) < 2e-6);
 }
 
-TEST_CASE("a file's weights: matrices of F16, BF16 and Q8_0 as they lie, everything else float32") {
-  int as_stored = 0;
+TEST_CASE("a GGUF file with a matrix in every block type is computed to the bits of what they decode to") {
+  /// Multiplies by the float32 copies of all matrices, in the same blocks.
+  class Decoded final : public Backend {
+   public:
+    using Backend::Backend;
+
+   protected:
+    std::shared_ptr<const PackedMatrix> pack(std::span<const Tensor> weights) override {
+      std::vector<Tensor> floats;
+      for (const Tensor& weight : weights) floats.push_back(weight.floats());
+      return PackedMatrix::pack(floats, pool(), 0);
+    }
+  };
+  const fs::path file = reference("formats/llama-blocks.gguf");
+  const Subject stored(file, std::make_unique<AsStored>(2)), floats(file, std::make_unique<Decoded>(2));
+  std::set<Stored> seen{stored.loaded.model->weights().unembedding.kind(),
+                        stored.loaded.model->weights().token_embedding.kind()};
+  for (const int layer : {0, 1})
+    for (const WeightMatrix which : {WeightMatrix::q, WeightMatrix::k, WeightMatrix::v, WeightMatrix::o,
+                                     WeightMatrix::mlp_gate, WeightMatrix::mlp_in, WeightMatrix::mlp_out})
+      seen.insert(stored.loaded.model->projection(layer, which).weight.kind());
+  for (const Stored kind : block_kinds)
+    CHECK(seen.contains(kind) == (kind != Stored::q8_0));  // which has a file of its own
+  for (const std::size_t length : {std::size_t{1}, std::size_t{2}, text.size()}) {
+    const std::vector<std::int32_t> some(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length));
+    const auto a = stored.trace(some, MapStorage::dense, true), b = floats.trace(some, MapStorage::dense, true);
+    CHECK(std::ranges::all_of(b->logits.packed().values(), [](float logit) { return std::isfinite(logit); }));
+    CHECK(same_numbers(a->logits, b->logits));
+    for (const auto& [site, tensor] : b->sites) CHECK(same_numbers(a->sites.at(site), tensor));
+    for (const AttentionMap& map : b->maps) CHECK(largest_difference(a->map(map.id()).to_dense(), map.to_dense()) == 0);
+  }
+  CHECK(stored.greedy(text, 8) == floats.greedy(text, 8));
+}
+
+TEST_CASE("a file's weights: matrices of every type that products read as they lie, everything else float32") {
+  std::set<Stored> as_stored;
   for (const auto& entry : fs::recursive_directory_iterator(reference("formats"))) {
     if (entry.path().extension() != ".gguf") continue;
     const GgufFile file = GgufFile::open(entry.path());
@@ -326,10 +362,11 @@ TEST_CASE("a file's weights: matrices of F16, BF16 and Q8_0 as they lie, everyth
       const auto kind = stored_type(of.dtype);
       CHECK(weight.kind() == (kind && of.shape.size() > 1 ? *kind : Stored::f32));
       CHECK(same_numbers(weight, file.tensor(name)));
-      as_stored += weight.kind() == Stored::q8_0;
+      as_stored.insert(weight.kind());
     }
   }
-  CHECK(as_stored > 0);
+  for (const Stored kind : block_kinds) CHECK(as_stored.contains(kind));
+  CHECK(as_stored.contains(Stored::bf16));
 }
 
 }  // namespace headscope::stored_weights_test

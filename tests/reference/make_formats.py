@@ -5,6 +5,7 @@
 
 blocks.gguf          every block type of GGUF from random bytes, and what the gguf package decodes them to (NAME.expected)
 llama-gqa.gguf       the folder of that name, as llama.cpp's converter writes it: rows of q and k in pairs
+llama-blocks.gguf    a small Llama with a matrix in every block type but Q8_0, from random bytes
 gpt2.gguf            training-gpt2, its matrices transposed
 rope.gguf            the keys of a Llama 3.1 and the factors of its rotary frequencies, without blocks
 *-tokenizer.gguf     the vocabularies of tokenizers/gpt2, llama3, smol and sentencepiece as keys
@@ -49,6 +50,12 @@ def write_gguf(name, architecture, fill):
     writer.close()
 
 
+def scales_of(kind):
+    """Bytes of a block at which scales stand as halves."""
+    return {Q.Q6_K: [208], Q.Q4_1: [0, 2], Q.Q5_1: [0, 2], Q.Q4_K: [0, 2], Q.Q5_K: [0, 2], Q.Q2_K: [80, 82], Q.Q3_K: [108],
+            Q.TQ1_0: [52], Q.TQ2_0: [64], Q.MXFP4: []}.get(kind, [0])
+
+
 def blocks(rng):
     def fill(writer):
         for kind in (Q.BF16, Q.F16, Q.Q4_0, Q.Q4_1, Q.Q5_0, Q.Q5_1, Q.Q8_0, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_NL, Q.MXFP4,
@@ -57,8 +64,6 @@ def blocks(rng):
             rows, per_row = 2, max(1, 256 // items)
             data = rng.integers(0, 256, (rows, per_row * size), np.uint8)
             view = data.reshape(-1, size)
-            scales = {Q.Q6_K: [208], Q.Q4_1: [0, 2], Q.Q5_1: [0, 2], Q.Q4_K: [0, 2], Q.Q5_K: [0, 2], Q.Q2_K: [80, 82],
-                      Q.Q3_K: [108], Q.TQ1_0: [52], Q.TQ2_0: [64]}.get(kind, [0])
             if kind == Q.MXFP4:  # the exponent; 0 and 1 are its subnormals
                 view[:, 0] = np.concatenate([[0, 1, 2], rng.integers(110, 140, len(view) - 3)])
             elif kind in (Q.BF16, Q.F16):
@@ -66,7 +71,7 @@ def blocks(rng):
                 data = values.astype(np.float16) if kind == Q.F16 else (values.view(np.uint32) >> 16).astype(np.uint16)
                 data = data.reshape(rows, per_row).view(np.uint8)
             else:  # halves that are finite
-                for at in scales:
+                for at in scales_of(kind):
                     half = (rng.standard_normal(len(view)) * 0.02).astype(np.float16)
                     half[0] = 3e-6  # a subnormal
                     view[:, at : at + 2] = half.view(np.uint8).reshape(-1, 2)
@@ -113,6 +118,55 @@ def llama_gguf():
             writer.add_tensor(name, tensor)
 
     write_gguf("llama-gqa.gguf", "llama", fill)
+
+
+def blocks_gguf(rng):
+    width, heads, kv, d_head, mlp, vocab = 256, 2, 1, 32, 32, 48
+    short = iter((Q.Q4_0, Q.Q4_1, Q.Q5_0, Q.Q5_1, Q.IQ4_NL, Q.MXFP4))  # of inputs that are not whole blocks of 256
+    long = iter((Q.Q2_K, Q.Q3_K, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_XS, Q.TQ1_0, Q.TQ2_0, Q.Q4_K, Q.Q6_K))
+
+    def fill(writer):
+        writer.add_block_count(2)
+        writer.add_context_length(64)
+        writer.add_embedding_length(width)
+        writer.add_feed_forward_length(mlp)
+        writer.add_head_count(heads)
+        writer.add_head_count_kv(kv)
+        writer.add_key_length(d_head)
+        writer.add_value_length(d_head)
+        writer.add_layer_norm_rms_eps(1e-5)
+        writer.add_rope_freq_base(10000.0)
+        writer.add_rope_dimension_count(d_head)
+        writer.add_vocab_size(vocab)
+        writer.add_file_type(0)
+
+        def matrix(name, out, inputs, kind):
+            items, size = GGML_QUANT_SIZES[kind]
+            data = rng.integers(0, 256, (out * inputs // items, size), np.uint8)
+            if kind == Q.MXFP4:
+                data[:, 0] = rng.integers(121, 124, len(data))
+            for at in scales_of(kind):
+                data[:, at : at + 2] = np.float16([1.0]).view(np.uint8)
+            size_of = np.abs(dequantize(data, kind)).max(1)
+            for at in scales_of(kind):
+                data[:, at : at + 2] = (rng.uniform(0.1, 0.3, len(data)) / size_of).astype(np.float16).view(np.uint8).reshape(-1, 2)
+            writer.add_tensor(name, data.reshape(out, -1), raw_dtype=kind)
+
+        matrix("token_embd.weight", vocab, width, next(short))
+        matrix("output.weight", vocab, width, next(short))
+        writer.add_tensor("output_norm.weight", np.ones(width, np.float32))
+        for i in range(2):
+            for norm in ("attn_norm", "ffn_norm"):
+                writer.add_tensor(f"blk.{i}.{norm}.weight", np.ones(width, np.float32))
+            matrix(f"blk.{i}.attn_q.weight", heads * d_head, width, next(long))
+            matrix(f"blk.{i}.attn_k.weight", kv * d_head, width, next(long))
+            matrix(f"blk.{i}.attn_v.weight", kv * d_head, width, next(long))
+            matrix(f"blk.{i}.attn_output.weight", width, heads * d_head, next(short))
+            matrix(f"blk.{i}.ffn_gate.weight", mlp, width, next(long))
+            matrix(f"blk.{i}.ffn_up.weight", mlp, width, next(long))
+            matrix(f"blk.{i}.ffn_down.weight", width, mlp, next(short))
+
+    write_gguf("llama-blocks.gguf", "llama", fill)
 
 
 def rope_gguf():
@@ -322,6 +376,7 @@ def main():
     rng = np.random.default_rng(20)
     blocks(rng)
     llama_gguf()
+    blocks_gguf(np.random.default_rng(3))  # of its own: what follows stays as it is
     rope_gguf()
     gpt2_gguf()
     llama2c()

@@ -25,7 +25,16 @@ using namespace testing;
 
 namespace {
 
-constexpr Stored kinds[] = {Stored::f16, Stored::bf16, Stored::q8_0};
+const std::vector<Stored> kinds = [] {
+  std::vector<Stored> all{Stored::f16, Stored::bf16};
+  all.insert(all.end(), std::begin(block_kinds), std::end(block_kinds));
+  return all;
+}();
+
+/// `depth`, or eight times as much where blocks are as much longer: whole ones.
+Index deep(Stored kind, Index depth) {
+  return stored::layout(kind).numbers > 32 ? 8 * depth : depth;
+}
 
 /// (in, out), its columns one behind the other, as torch.nn.Linear stores them.
 Tensor matrix(Stored kind, Index in, Index out, std::uint64_t seed) {
@@ -93,7 +102,7 @@ TEST_CASE("every number of 16 bits is decoded to the bit, wherever a run begins 
   for (const Stored kind : kinds)
     for (const Index first : {0, 1, 31, 33})
       for (const Index count : {0, 1, 3, 30, 32, 65, 95}) {
-        const Tensor numbers = stored_copy(kind, random_tensor({160}, 1));
+        const Tensor numbers = stored_copy(kind, random_tensor({deep(kind, 160)}, 1));
         std::vector<float> run(static_cast<std::size_t>(count));
         stored::decode(kind, numbers.stored(), first, count, run.data());
         for (Index i = 0; i < count; ++i) CHECK(run[static_cast<std::size_t>(i)] == numbers.at(first + i));
@@ -110,11 +119,27 @@ TEST_CASE("a number of Q8_0 is its whole number times the scale of its block, ro
   }
 }
 
+TEST_CASE("a run of numbers in blocks is what the whole is there, wherever it begins and ends") {
+  for (const Stored kind : block_kinds) {
+    CAPTURE(static_cast<int>(kind));
+    const Index all = 3 * stored::layout(kind).numbers;
+    const Tensor numbers = stored_copy(kind, random_tensor({all}, 1)), whole = numbers.copy();
+    for (const Index first : {Index{0}, Index{1}, Index{40}, all / 3 - 3, all / 3, all / 2})
+      for (const Index count : {Index{1}, Index{32}, Index{47}, all - first}) {
+        if (first + count > all) continue;
+        std::vector<float> run(static_cast<std::size_t>(count));
+        stored::decode(kind, numbers.stored(), first, count, run.data());
+        CHECK(std::ranges::equal(run, whole.values().subspan(static_cast<std::size_t>(first), run.size())));
+      }
+  }
+}
+
 TEST_CASE("views of stored numbers hold what those of their float32 copies hold") {
   for (const Stored kind : kinds) {
-    const Tensor numbers = stored_copy(kind, random_tensor({6, 4, 96}, 1)), copy = numbers.copy();
+    const Index wide = deep(kind, 96);
+    const Tensor numbers = stored_copy(kind, random_tensor({6, 4, wide}, 1)), copy = numbers.copy();
     REQUIRE(copy.kind() == Stored::f32);
-    CHECK(numbers.bytes() == static_cast<std::size_t>(stored::bytes_of(kind, 6 * 4 * 96)));
+    CHECK(numbers.bytes() == static_cast<std::size_t>(stored::bytes_of(kind, 6 * 4 * wide)));
     const auto same = [&](auto view) {
       const Tensor a = view(numbers), b = view(copy);
       CHECK(a.shape() == b.shape());
@@ -122,20 +147,20 @@ TEST_CASE("views of stored numbers hold what those of their float32 copies hold"
       CHECK(same_bits(a.floats(), b));
       CHECK(same_bits(a.copy(), b.copy()));
     };
-    same([](const Tensor& t) { return t; });
-    same([](const Tensor& t) { return t.slice(0, 1, 5).slice(2, 7, 90); });
-    same([](const Tensor& t) { return t.select(1, 2).transpose(0, 1); });
-    same([](const Tensor& t) { return t.transpose(0, 2); });
-    same([](const Tensor& t) { return t.reshape({24, 96}).transpose(0, 1).slice(1, 3, 9); });
-    same([](const Tensor& t) { return t.reshape({24, 3, 32}).select(2, 5); });
-    same([](const Tensor& t) { return t.slice(2, 5, 40).reshape({24, 35}); });
-    same([](const Tensor& t) { return t.reshape({24, 96}).rows(std::vector<Index>{23, 0, 5, 5}); });
-    same([](const Tensor& t) { return t.reshape({24, 96}).slice(1, 3, 40).rows(std::vector<Index>{2, 1}); });
-    const Tensor rows = numbers.reshape({24, 96});
+    same([&](const Tensor& t) { return t; });
+    same([&](const Tensor& t) { return t.slice(0, 1, 5).slice(2, 7, 90); });
+    same([&](const Tensor& t) { return t.select(1, 2).transpose(0, 1); });
+    same([&](const Tensor& t) { return t.transpose(0, 2); });
+    same([&](const Tensor& t) { return t.reshape({24, wide}).transpose(0, 1).slice(1, 3, 9); });
+    same([&](const Tensor& t) { return t.reshape({24, wide / 32, 32}).select(2, 5); });
+    same([&](const Tensor& t) { return t.slice(2, 5, 40).reshape({24, 35}); });
+    same([&](const Tensor& t) { return t.reshape({24, wide}).rows(std::vector<Index>{23, 0, 5, 5}); });
+    same([&](const Tensor& t) { return t.reshape({24, wide}).slice(1, 3, 40).rows(std::vector<Index>{2, 1}); });
+    const Tensor rows = numbers.reshape({24, wide});
     CHECK(rows.rows(std::vector<Index>{3, 1}).kind() == kind);
     CHECK(rows.transpose(0, 1).kind() == kind);
     const Tensor first = rows.slice(0, 2, 5), second = rows.slice(0, 5, 9);
-    CHECK(same_bits(Tensor::joined(first, second, 0), copy.reshape({24, 96}).slice(0, 2, 9)));
+    CHECK(same_bits(Tensor::joined(first, second, 0), copy.reshape({24, wide}).slice(0, 2, 9)));
     CHECK_FALSE(Tensor::joined(second, first, 0).defined());
   }
 }
@@ -145,10 +170,11 @@ TEST_CASE("a product with numbers as they are stored is within its bound of the 
     Index in, out;
   };
   for (const Stored kind : kinds)
-    for (const Case c : {Case{32, 1}, {64, 65}, {33, 7}, {95, 130}, {608, 300}, {1, 3}, {2080, 40}}) {
-      if (kind == Stored::q8_0 && c.in % stored::block != 0) continue;
+    for (const Case c :
+         {Case{32, 1}, {64, 65}, {33, 7}, {95, 130}, {608, 300}, {1, 3}, {2080, 40}, {256, 33}, {2304, 140}}) {
+      if (!stored::begins_at(kind, c.in)) continue;
       for (const bool by_rows : {false, true}) {
-        if (by_rows && kind == Stored::q8_0) continue;
+        if (by_rows && !stored::plain(kind)) continue;
         const Tensor w = (by_rows ? matrix_by_rows : matrix)(kind, c.in, c.out, 3), bias = random_tensor({c.out}, 2);
         REQUIRE(multiplied_as_stored(w));
         const auto packed = pack_stored(std::span(&w, 1));
@@ -180,8 +206,9 @@ TEST_CASE("a product with numbers as they are stored has the bits of one with th
   ThreadPool pool(2);
   for (const Stored kind : kinds)
     for (const bool by_rows : {false, true}) {
-      if (by_rows && kind == Stored::q8_0) continue;
-      for (const Case c : {Case{32, 1}, {288, 33}, {800, 700}, {2336, 150}}) {
+      if (by_rows && !stored::plain(kind)) continue;
+      for (const Case c : {Case{32, 1}, {288, 33}, {800, 700}, {2336, 150}, {256, 33}, {768, 700}, {2304, 150}}) {
+        if (!stored::begins_at(kind, c.in)) continue;
         const Tensor w = (by_rows ? matrix_by_rows : matrix)(kind, c.in, c.out, 3), copy = w.copy(),
                      bias = random_tensor({c.out}, 2), x = random_tensor({200, c.in}, 1);
         const auto stored = pack_stored(std::span(&w, 1)), floats = pack_large(std::span(&copy, 1), pool);
@@ -203,8 +230,9 @@ TEST_CASE("a product with numbers as they are stored has the bits of one with th
 TEST_CASE("an element of a product has the same bits whatever rows and columns it is computed with") {
   for (const Stored kind : kinds)
     for (const bool by_rows : {false, true}) {
-      if (by_rows && kind == Stored::q8_0) continue;
-      const Tensor w = (by_rows ? matrix_by_rows : matrix)(kind, 96, 151, 1), x = random_tensor({90, 96}, 2),
+      if (by_rows && !stored::plain(kind)) continue;
+      const Index in = deep(kind, 96);
+      const Tensor w = (by_rows ? matrix_by_rows : matrix)(kind, in, 151, 1), x = random_tensor({90, in}, 2),
                    bias = random_tensor({151}, 3);
       const Tensor whole = multiplied(*pack_stored(std::span(&w, 1)), x, bias, 1);
       for (const Index rows : {1, 3, 8, 9, 64, 65})
@@ -274,19 +302,22 @@ TEST_CASE("stored matrices side by side, and a range of one's columns, are multi
   for (const auto& [kind, by_rows] : {std::pair{Stored::f16, false},
                                       {Stored::bf16, false},
                                       {Stored::q8_0, false},
+                                      {Stored::q5_1, false},
+                                      {Stored::q4_k, false},
                                       {Stored::f16, true},
                                       {Stored::bf16, true}}) {
-    const Tensor wide = (by_rows ? matrix_by_rows : matrix)(kind, 96, 70, 1);
-    const std::vector<Tensor> parts{wide.slice(1, 3, 40), matrix(kind, 96, 9, 2), wide.slice(1, 40, 70)};
+    const Index in = deep(kind, 96);
+    const Tensor wide = (by_rows ? matrix_by_rows : matrix)(kind, in, 70, 1);
+    const std::vector<Tensor> parts{wide.slice(1, 3, 40), matrix(kind, in, 9, 2), wide.slice(1, 40, 70)};
     const auto packed = pack_stored(parts);
     REQUIRE(packed->out() == 76);
     const Tensor bias = random_tensor({76}, 5);
     for (const Index rows : {1, 5, 40}) {
-      const Tensor x = random_tensor({rows, 96}, 4), y = multiplied(*packed, x, bias, 2);
+      const Tensor x = random_tensor({rows, in}, 4), y = multiplied(*packed, x, bias, 2);
       Index column = 0;
       for (const Tensor& part : parts) {
         const Index end = column + part.dim(1);
-        CHECK(worst_error(x, part, bias.slice(0, column, end), y.slice(1, column, end)) < stored_product_error(96));
+        CHECK(worst_error(x, part, bias.slice(0, column, end), y.slice(1, column, end)) < stored_product_error(in));
         column = end;
       }
     }
@@ -296,14 +327,18 @@ TEST_CASE("stored matrices side by side, and a range of one's columns, are multi
 TEST_CASE("matrices that are not multiplied as stored are made float32") {
   const Tensor pairs = stored_copy(Stored::bf16, random_tensor({64, 40, 2}, 1)), plain = pairs.select(2, 1),
                q8_rows = stored_copy(Stored::q8_0, random_tensor({40, 64}, 1)),
-               q8 = stored_copy(Stored::q8_0, random_tensor({40, 64}, 1)).transpose(0, 1);
+               q8 = stored_copy(Stored::q8_0, random_tensor({40, 64}, 1)).transpose(0, 1),
+               q4_k = stored_copy(Stored::q4_k, random_tensor({40, 768}, 1)).transpose(0, 1);
   CHECK_FALSE(multiplied_as_stored(plain));                // every second number
   CHECK_FALSE(multiplied_as_stored(q8_rows));              // blocks across what is summed
   CHECK_FALSE(multiplied_as_stored(q8.slice(0, 16, 48)));  // begins inside a block
   CHECK(multiplied_as_stored(q8.slice(0, 32, 64)));
+  CHECK_FALSE(multiplied_as_stored(q4_k.slice(0, 32, 544)));  // between groups of a block
+  CHECK_FALSE(multiplied_as_stored(q4_k.slice(0, 256, 544)));
+  CHECK(multiplied_as_stored(q4_k.slice(0, 256, 768)));
   CHECK_FALSE(multiplied_as_stored(random_tensor({40, 64}, 1).transpose(0, 1)));
   ThreadPool pool(2);
-  for (const Tensor& w : {plain, q8_rows, q8.slice(0, 16, 48)})
+  for (const Tensor& w : {plain, q8_rows, q8.slice(0, 16, 48), q4_k.slice(0, 32, 544)})
     for (const Index rows : {1, 30}) {
       const Tensor x = random_tensor({rows, w.dim(0)}, 2);
       CHECK(worst_error(x, w, {}, multiplied(*PackedMatrix::pack(std::span(&w, 1), pool), x, {}, 2)) < 40);
@@ -317,14 +352,15 @@ TEST_CASE("matrices that are not multiplied as stored are made float32") {
 TEST_CASE("ops read stored numbers as their float32 copies: rows of a table, products that change, gradients") {
   Backend backend(2);
   for (const Stored kind : kinds) {
-    const Tensor w = matrix(kind, 64, 90, 1), table = w.transpose(0, 1);
+    const Index in = deep(kind, 64);
+    const Tensor w = matrix(kind, in, 90, 1), table = w.transpose(0, 1);
     const std::vector<std::int32_t> ids{3, 89, 0, 3};
     CHECK(same_bits(backend.gather(table, ids), backend.gather(table.copy(), ids)));
-    const Tensor x = random_tensor({7, 64}, 2);
+    const Tensor x = random_tensor({7, in}, 2);
     const Linear as_stored = backend.linear_weights({w}, {}, true),
                  copied = backend.linear_weights({w.copy()}, {}, true);
     CHECK(largest_difference(backend.linear(x, as_stored), backend.linear(x, copied)) < 1e-4);
-    CHECK(largest_difference(backend.linear(x.slice(1, 0, 64), backend.linear_weights({w}, {})),
+    CHECK(largest_difference(backend.linear(x.slice(1, 0, in), backend.linear_weights({w}, {})),
                              backend.linear(x, copied)) < 1e-4);
     const auto gradient = [&](const Tensor& weight) {
       Tape tape(backend);
@@ -344,23 +380,44 @@ TEST_CASE("ops read stored numbers as their float32 copies: rows of a table, pro
 TEST_CASE("a number that is not finite is found wherever it lies") {
   Backend backend(2);
   for (const Stored kind : kinds) {
-    const Tensor good = stored_copy(kind, random_tensor({64, 96}, 1));
+    CAPTURE(static_cast<int>(kind));
+    const Index wide = deep(kind, 96);
+    const stored::Layout of = stored::layout(kind);
+    const Tensor good = stored_copy(kind, random_tensor({64, wide}, 1));
     CHECK(backend.finite(good));
     CHECK(backend.finite(good.transpose(0, 1)));
-    for (const Index at : {0, 31, 3000, 64 * 96 - 1})
-      for (const bool nan : {false, true}) {
-        Tensor bad = stored_copy(kind, random_tensor({64, 96}, 1));
-        const std::uint16_t bits = (kind == Stored::bf16 ? 0x7f80 : 0x7c00) + nan;
-        std::byte* const number = bad.mutable_stored() + (kind == Stored::q8_0 ? at / 32 * 34 : 2 * at);
-        std::memcpy(number, &bits, sizeof bits);
-        CHECK_FALSE(backend.finite(bad));
-        CHECK_FALSE(backend.finite(bad.transpose(0, 1)));
-        if (at == 3000) {
-          CHECK_FALSE(backend.finite(bad.slice(0, 31, 33)));
-          CHECK(backend.finite(bad.slice(0, 0, 31)));
+    for (const Index at : {Index{0}, Index{31}, 31 * wide + 24, 64 * wide - 1})
+      for (const bool nan : {false, true})
+        for (const Index half : of.halves) {
+          Tensor bad = stored_copy(kind, random_tensor({64, wide}, 1));
+          std::byte* const block = bad.mutable_stored() + at / of.numbers * of.bytes;
+          if (kind == Stored::mxfp4) {
+            block[0] = std::byte{254};  // twelve halves of 2¹²⁷ are more than float32 has
+          } else if (half >= 0 || stored::plain(kind)) {
+            const std::uint16_t bits = (kind == Stored::bf16 ? 0x7f80 : 0x7c00) + nan;
+            std::memcpy(block + std::max<Index>(half, 0), &bits, sizeof bits);
+          } else {
+            continue;
+          }
+          CHECK_FALSE(backend.finite(bad));
+          CHECK_FALSE(backend.finite(bad.transpose(0, 1)));
+          if (at / wide == 31) {
+            CHECK_FALSE(backend.finite(bad.slice(0, 31, 33)));
+            CHECK(backend.finite(bad.slice(0, 0, 31)));
+          }
         }
-      }
   }
+}
+
+TEST_CASE("MXFP4 is finite as its numbers are: large scales before small numbers, and none of E8M0's is no number") {
+  Backend backend(1);
+  Tensor numbers = Tensor::uninitialized(Stored::mxfp4, {1, 32});
+  for (int exponent = 0; exponent < 256; ++exponent)
+    for (const int place : {0, 1, 5, 7, 15}) {
+      numbers.mutable_stored()[0] = static_cast<std::byte>(exponent);
+      std::fill(numbers.mutable_stored() + 1, numbers.mutable_stored() + 17, static_cast<std::byte>(place * 17));
+      CHECK(backend.finite(numbers) == std::isfinite(numbers.at(0, 3)));
+    }
 }
 
 }  // namespace headscope::stored_test

@@ -3,7 +3,7 @@
 // (expert, out, group, 16) and NAME_scales (expert, out, group), both U8. Byte i of a group holds its numbers 2i, in
 // the low four bits, and 2i + 1; 32 numbers share a scale:
 //   number = sign · {0, ½, 1, 1½, 2, 3, 4, 6}[three bits] · 2^(scale − 127)
-// GGUF keeps the same numbers in another order (core/io/gguf_blocks.h).
+// GGUF keeps the same numbers in another order (core/tensor/gguf_blocks-inl.h).
 
 #include <string>
 
