@@ -93,6 +93,16 @@ TEST_CASE("Folders of quantized weights give what their libraries unpack, and th
     CHECK(logit <= 1e-5 * largest(logits.values()));
     worst_logit = std::max(worst_logit, logit);
   }
+  // In blocks that are multiplied as they are stored, where these say the same.
+  const std::map<std::string, Stored> kinds{
+      {"gptq-2", Stored::q4_0},    {"gptq-3", Stored::f32},      {"gptq-4", Stored::f32}, {"gptq-8", Stored::q8_0},
+      {"gptq-4-v2", Stored::q8_0}, {"awq", Stored::q8_0},        {"w4a16", Stored::q4_0}, {"w8a8", Stored::q8_0},
+      {"w3a16", Stored::f32},      {"mlx-3", Stored::q4_1},      {"mlx-4", Stored::q4_1}, {"mlx-6", Stored::f32},
+      {"mxfp4", Stored::mxfp4},    {"mlx-mxfp4", Stored::mxfp4}, {"nf4", Stored::f32}};
+  for (const auto& [name, kind] : kinds) {
+    CAPTURE(name);
+    CHECK(take(folders / name).kind() == kind);
+  }
   CHECK(seen == static_cast<int>(types.size()));
   MESSAGE("numbers of few bits differ by at most " << worst_number << ", logits by " << worst_logit);
 }

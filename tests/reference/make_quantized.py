@@ -134,6 +134,8 @@ def compressed(kind, **weights):
             state["weight_scale"] = 2.0 ** torch.ceil(torch.log2(parts.abs().amax(2) / 6))
         else:
             state["weight_scale"], state["weight_zero_point"] = calculate_qparams(parts.amin(2), parts.amax(2), args)
+            if args.symmetric:  # as folders in float16 have them
+                state["weight_scale"] = state["weight_scale"].half()
         packed = compressor.compress(state, scheme)
         if kind == "pack-quantized":  # as older versions wrote it
             packed["weight_shape"] = torch.tensor(w.shape)
@@ -190,13 +192,13 @@ CASES = {
     "gptq-2": gptq(2, 32),
     "gptq-3": gptq(3, 32, ordered=False),
     "gptq-4": gptq(4, 16, ordered=False, sym=False),
-    "gptq-4-v2": gptq(4, 16, format="gptq_v2", sym=False),
+    "gptq-4-v2": gptq(4, 32, format="gptq_v2", sym=False),
     "gptq-8": gptq(8, 32),
-    "awq": awq(16),
+    "awq": awq(32),
     "nf4": four_bits("nf4", True),
     "fp4": four_bits("fp4", False),
     "int8": eight_bits(),
-    "w4a16": compressed("pack-quantized", num_bits=4, strategy="group", group_size=16, symmetric=True),
+    "w4a16": compressed("pack-quantized", num_bits=4, strategy="group", group_size=32, symmetric=True),
     "w4a16-asymmetric": compressed("pack-quantized", num_bits=4, strategy="channel", symmetric=False),
     "w3a16": compressed("pack-quantized", num_bits=3, strategy="group", group_size=32, symmetric=False),
     "w8a8": compressed("int-quantized", num_bits=8, strategy="channel", symmetric=True),

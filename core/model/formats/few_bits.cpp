@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/model/formats/few_bits_numbers.h"
 #include "core/model/weight_reader.h"
 
 namespace headscope {
@@ -178,6 +179,14 @@ Index group_length(const TensorFile& file, const std::string& name, Index count,
     throw Error(file.path().string() + ": tensor " + name, fmt::format("scales for equal parts of {} numbers", count),
                 fmt::format("{} of them", groups));
   return count / groups;
+}
+
+Tensor mxfp4(const TensorFile& file, const std::string& scales, const std::vector<std::int64_t>& scales_shape,
+             std::span<const std::uint8_t> pairs, const Shape& shape) {
+  const std::vector<std::uint8_t> exponents = whole_numbers<std::uint8_t>(file, scales, DType::u8, scales_shape);
+  if (std::ranges::find(exponents, 255) != exponents.end())
+    throw Error(file.path().string() + ": tensor " + scales, "exponents 0 to 254", "255, which stands for NaN");
+  return mxfp4_of(shape, pairs.data(), exponents.data());
 }
 
 float e2m1(unsigned bits) {

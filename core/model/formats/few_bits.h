@@ -57,6 +57,10 @@ Index last_extent(const TensorFile& file, const std::string& name);
 /// The length of so many equal groups of `count` numbers, whose scales the tensor holds. Throws Error where there are
 /// no such.
 Index group_length(const TensorFile& file, const std::string& name, Index count, Index groups);
+/// MXFP4 of that shape: `pairs` times the exponents that the tensor `scales` of that shape holds (few_bits_numbers.h).
+/// Throws Error, also where one stands for NaN.
+Tensor mxfp4(const TensorFile& file, const std::string& scales, const std::vector<std::int64_t>& scales_shape,
+             std::span<const std::uint8_t> pairs, const Shape& shape);
 /// {0, ½, 1, 1½, 2, 3, 4, 6} with a sign in the fourth bit (OCP Microscaling Formats v1.0, 2023: E2M1).
 float e2m1(unsigned bits);
 

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -169,12 +168,9 @@ class Compressed final : public FewBits {
     const std::string packed = module + ".weight_packed", scale = module + ".weight_scale",
                       all = module + ".weight_global_scale";
     const Index group = group_of_pairs(file, scale, out, in), groups = in / group;
-    if (file.entry(scale).dtype == DType::u8) {
-      const std::vector<std::uint8_t> exponent = whole_numbers<std::uint8_t>(file, scale, DType::u8, {out, groups});
-      return pairs(file, packed, out, in, group, [&](Index i, Index g) {
-        return std::ldexp(1.0f, static_cast<int>(nth(exponent, i * groups + g)) - 127);
-      });
-    }
+    if (file.entry(scale).dtype == DType::u8 && group == 32)
+      return mxfp4(file, scale, {out, groups}, whole_numbers<std::uint8_t>(file, packed, DType::u8, {out, in / 2}),
+                   {out, in});
     const Tensor scales = floats_of(file, scale, out, groups);
     const float divisor = file.contains(all) ? floats_of(file, all, 1, 1).at(0, 0) : 1.0f;
     return pairs(file, packed, out, in, group, [&](Index i, Index g) { return scales.at(i, g) / divisor; });

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <cmath>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -33,19 +32,14 @@ class Mlx final : public FewBits {
   Tensor matrix(const TensorFile& file, const std::string& module, Index out, Index in) const override {
     const std::string weight = module + ".weight", scale = module + ".scales", bias = module + ".biases";
     const int bits = bits_of(file, module, in);
-    const Index words = few_bits::words_of(bits, in), groups = last_extent(file, scale),
-                each = group_length(file, scale, in, groups);
+    const Index words = few_bits::words_of(bits, in), groups = last_extent(file, scale);
+    group_length(file, scale, in, groups);
     const std::vector<std::uint32_t> stream = whole_numbers<std::uint32_t>(file, weight, DType::u32, {out, words});
+    if (!file.contains(bias)) return pairs(file, module, stream, bits, out, in);
     Tensor numbers = Tensor::uninitialized({out, in});
     for (Index i = 0; i < out; ++i)
       few_bits::unpack(stream.data() + i * words, bits, in, numbers.mutable_data() + i * in);
-    if (file.contains(bias))
-      return tensor_of({numbers, floats_of(file, scale, out, groups), {}, floats_of(file, bias, out, groups)});
-    const Tensor scales = exponents(file, scale, bits, out, groups);
-    float* number = numbers.mutable_data();
-    for (Index i = 0; i < out; ++i)
-      for (Index k = 0; k < in; ++k, ++number) *number = scales.at(i, k / each) * e2m1(static_cast<unsigned>(*number));
-    return numbers;
+    return tensor_of({numbers, floats_of(file, scale, out, groups), {}, floats_of(file, bias, out, groups)});
   }
 
   std::string dtype(const TensorFile& file, const std::string& module) const override {
@@ -64,15 +58,19 @@ class Mlx final : public FewBits {
                 "config.json and the weights disagree: do they belong together?");
   }
 
-  static Tensor exponents(const TensorFile& file, const std::string& name, int bits, Index out, Index groups) {
-    if (bits != 4)
-      throw Error(file.path().string() + ": tensor " + name, "biases beside it, or numbers of 4 bits (mxfp4)",
-                  fmt::format("{} bits without biases", bits));
-    const std::vector<std::uint8_t> exponent = whole_numbers<std::uint8_t>(file, name, DType::u8, {out, groups});
-    Tensor scales = Tensor::uninitialized({out, groups});
-    for (Index i = 0; i < out * groups; ++i)
-      scales.mutable_data()[i] = std::ldexp(1.0f, static_cast<int>(nth(exponent, i)) - 127);
-    return scales;
+  /// Words hold the bytes of pairs, lowest first.
+  static Tensor pairs(const TensorFile& file, const std::string& module, std::span<const std::uint32_t> stream,
+                      int bits, Index out, Index in) {
+    constexpr Index group = 32;
+    if (bits != 4 || in % group != 0)
+      throw Error(file.path().string() + ": tensor " + module + ".scales",
+                  "biases beside it, or numbers of 4 bits in groups of 32 (mxfp4)",
+                  fmt::format("{} numbers of {} bits without biases", in, bits));
+    std::vector<std::uint8_t> bytes;
+    bytes.reserve(4 * stream.size());
+    for (const std::uint32_t word : stream)
+      for (int i = 0; i < 32; i += 8) bytes.push_back(static_cast<std::uint8_t>(word >> i));
+    return mxfp4(file, module + ".scales", {out, in / group}, bytes, {out, in});
   }
 
   int group_size_;  // of most matrices

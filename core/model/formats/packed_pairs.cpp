@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstdint>
 
 #include "core/base/error.h"
@@ -33,21 +32,9 @@ Tensor from_packed_pairs(const TensorFile& file, const std::string& name, const 
     throw Error(file.path().string() + ": tensor " + name + blocks_ending,
                 fmt::format("a matrix of each expert whose inputs are whole groups of {}", group), shape.str());
   const Index experts = shape[0], in = shape[1], out = shape[2], groups = in / group;
-  const std::vector<std::uint8_t> blocks = whole_numbers<std::uint8_t>(file, name + blocks_ending, DType::u8,
-                                                                       {experts, out, groups, pairs}),
-                                  scales = whole_numbers<std::uint8_t>(file, name + scales_ending, DType::u8,
-                                                                       {experts, out, groups});
-  Tensor numbers = Tensor::uninitialized({experts, out, in});
-  float* to = numbers.mutable_data();
-  for (std::size_t g = 0; g < scales.size(); ++g) {
-    const float scale = std::ldexp(1.0f, static_cast<int>(scales[g]) - 127);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(pairs); ++i) {
-      const std::uint8_t both = blocks[g * static_cast<std::size_t>(pairs) + i];
-      *to++ = e2m1(both) * scale;
-      *to++ = e2m1(both >> 4u) * scale;
-    }
-  }
-  return numbers.transpose(1, 2);
+  const std::vector<std::uint8_t> blocks =
+      whole_numbers<std::uint8_t>(file, name + blocks_ending, DType::u8, {experts, out, groups, pairs});
+  return mxfp4(file, name + scales_ending, {experts, out, groups}, blocks, {experts, out, in}).transpose(1, 2);
 }
 
 }  // namespace headscope
