@@ -70,6 +70,7 @@ class AttributionPage final : public ReadingPage {
     job_.want(c, attribution_sites(*c.results().model.model),
               fmt::format("{} {} {}", row, token.value_or(-1), against.value_or(-1)),
               [row, token, against](const ReadingSource& source, const Ctx&) {
+                need_logits(source.trace->model);
                 AttributionOf of;
                 of.position = std::min(row, static_cast<Index>(source.trace->tokens.size()) - 1);
                 of.token = token ? *token : top_next(*source.trace, 1, static_cast<int>(of.position)).front().id;
