@@ -238,7 +238,8 @@ Scene v_shape_chart(const SinkReport& report, double width, double height, const
   LineChart chart;
   chart.width = width;
   chart.height = height;
-  chart.y_title = said("attention by place in the row, 1 = even; first token → the query itself");
+  chart.y_title = report.ahead ? said("attention by place in the text, 1 = even; first token → last token")
+                               : said("attention by place in the row, 1 = even; first token → the query itself");
   chart.y_low = 0;
   for (std::size_t layer = 0; layer < report.layers.size(); ++layer) {
     const double share =
@@ -252,7 +253,7 @@ Scene v_shape_chart(const SinkReport& report, double width, double height, const
   }
   const auto parts = report.layers.empty() ? 0.0 : static_cast<double>(report.layers[0].density.size());
   chart.x_ticks = {0.5 / parts, 0.5, 1 - 0.5 / parts};
-  chart.x_labels = {said("first token"), said("middle"), said("the query")};
+  chart.x_labels = {said("first token"), said("middle"), report.ahead ? said("last token") : said("the query")};
   return line_chart_scene(chart, style);
 }
 
