@@ -112,6 +112,16 @@ bool sweep_shown(const PageContext& c, const SweepController& controller, bool s
   return false;
 }
 
+void nothing_open(const PageContext& c) {
+  if (c.captured())
+    return empty_state(
+        c.ui, said("This page reads a model"),
+        said("What is open is attention that was captured elsewhere: weights, without the model behind them."));
+  if (!c.results().model.model)
+    return empty_state(c.ui, said("No model is open"), said("Open one from the menu on the left above."));
+  empty_state(c.ui, said("There is no text yet"), said("Open a model and write a prompt in Explore."));
+}
+
 std::string why_no_loss(const PageContext& c) {
   const Trace* trace = c.whole();
   if (!trace || !targets(*trace).empty()) return "";
