@@ -96,6 +96,26 @@ TEST_CASE("two models of which one cannot read the other's text are told of, and
   }
 }
 
+TEST_CASE("mechanisms have no vectors of a capture; those made at random work beside it") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = Explore::options(1280, 720);
+  options.model = reference("npz/attention.npz");
+  options.workspace = "mechanisms";
+  App app(options);
+  AllWorkspaces workspaces{app};
+  testing::Driver driver{app.window(), [&app] { app.frame(); }};
+  const auto settle = [&] {
+    int quiet = 0;
+    return driver.until([&] { return (quiet = app.settled() ? quiet + 1 : 0) > 8; }, 6000);
+  };
+  REQUIRE(settle());
+  CHECK(driver.shown("This page reads a model"));
+  driver.click("Random");
+  REQUIRE(settle());
+  CHECK_FALSE(driver.shown("This page reads a model"));
+  CHECK(workspaces.mechanisms.controller().page());
+}
+
 TEST_CASE("nothing stands before a session that the program was started with") {
   HEADSCOPE_NEEDS_DISPLAY();
   AppOptions options = Explore::options(1280, 720);
