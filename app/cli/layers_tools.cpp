@@ -73,10 +73,10 @@ Report Rollout::read(const ReadRun& run) const {
   Report out;
   auto& rows = out.table("rows", {"query", "key", "token", "rollout", "relative"});
   const Index n = found.dim(0);
-  const bool causal = run.loaded.model->config().causal;
+  const bool causal = run.loaded.model->config().causal, ahead = run.trace->sees_later_keys();
   const Index query = causal ? n - 1 : answer_position(*run.trace).value_or(n - 1);
   for (Index i = run.for_scripts ? 0 : query; i < (run.for_scripts ? n : query + 1); ++i)
-    for (Index j = 0; j < (causal ? i + 1 : n); ++j)
+    for (Index j = 0; j < (ahead ? n : i + 1); ++j)
       rows.add({i, j, token_label(*run.trace, j), found.at(i, j), relative.at(i, j)});
   if (over_.wanted) {
     const Tensor& shown = mixing_.relative ? relative : found;
@@ -120,10 +120,11 @@ Report Flow::read(const ReadRun& run) const {
   out.fact({"query", "from position", query});
   auto& rows = out.table("rows", {"key", "token", "flow", "relative"});
   std::vector<double> shown;
+  const bool ahead = run.trace->sees_later_keys();
   for (std::size_t j = 0; j < found.size(); ++j) {
     const double relative = even[j] > 0 ? found[j] / even[j] : std::nan("");
     shown.push_back(mixing_.relative ? relative : found[j]);
-    if (!run.loaded.model->config().causal || static_cast<Index>(j) <= query)
+    if (ahead || static_cast<Index>(j) <= query)
       rows.add({j, token_label(*run.trace, static_cast<Index>(j)), found[j], relative});
   }
   if (over_.wanted) {

@@ -124,12 +124,13 @@ Matrix source_matrix(const LogitAttribution& found, std::shared_ptr<const Trace>
                      const std::vector<HeadId>& heads) {
   Matrix out;
   const Index n = found.by_source.dim(1);
+  const bool ahead = trace->sees_later_keys();
   out.values = Tensor::full({static_cast<Index>(heads.size()), n}, no_number);
   for (std::size_t i = 0; i < heads.size(); ++i) {
     const auto [layer, head] = heads[i];
     out.rows.push_back(to_string(HeadId{layer, head}));
     for (Index key = 0; key < n; ++key) {
-      out.pending.push_back(key > found.of.position);
+      out.pending.push_back(!ahead && key > found.of.position);
       out.values.ref(static_cast<Index>(i), key) =
           found.by_source.at(Index{layer} * trace->model.dims.heads + head, key);
     }
@@ -206,9 +207,10 @@ Matrix composition_matrix(const Composition& found, CompositionKind kind) {
 Matrix token_matrix(const Tensor& values, std::shared_ptr<const Trace> trace, std::string unit) {
   Matrix out;
   out.values = values;
+  const bool ahead = trace->sees_later_keys();
   for (Index i = 0; i < values.dim(0); ++i) {
     out.rows.push_back(token_label(*trace, i));
-    for (Index j = 0; j < values.dim(1); ++j) out.pending.push_back(j > i);
+    for (Index j = 0; j < values.dim(1); ++j) out.pending.push_back(!ahead && j > i);
   }
   out.pending_text = said("masked");
   out.tokens = std::move(trace);
@@ -236,7 +238,8 @@ Scene v_shape_chart(const SinkReport& report, double width, double height, const
   LineChart chart;
   chart.width = width;
   chart.height = height;
-  chart.y_title = said("attention by place in the row, 1 = even; first token → the query itself");
+  chart.y_title = report.ahead ? said("attention by place in the text, 1 = even; first token → last token")
+                               : said("attention by place in the row, 1 = even; first token → the query itself");
   chart.y_low = 0;
   for (std::size_t layer = 0; layer < report.layers.size(); ++layer) {
     const double share =
@@ -250,7 +253,7 @@ Scene v_shape_chart(const SinkReport& report, double width, double height, const
   }
   const auto parts = report.layers.empty() ? 0.0 : static_cast<double>(report.layers[0].density.size());
   chart.x_ticks = {0.5 / parts, 0.5, 1 - 0.5 / parts};
-  chart.x_labels = {said("first token"), said("middle"), said("the query")};
+  chart.x_labels = {said("first token"), said("middle"), report.ahead ? said("last token") : said("the query")};
   return line_chart_scene(chart, style);
 }
 

@@ -31,7 +31,8 @@ Scene lens_trajectory(const LogitLens& lens, Index position, double width, doubl
 
 /// Layers down; heads, then (where the model has them) the output bias and the MLP across.
 Matrix attribution_matrix(const LogitAttribution& found, const ModelDims& dims);
-/// The parts of some heads by the position they read from.
+/// The parts of some heads by the position they read from; those behind the one that is asked about are masked where no
+/// head looks ahead.
 Matrix source_matrix(const LogitAttribution& found, std::shared_ptr<const Trace> trace,
                      const std::vector<HeadId>& heads);
 
@@ -46,7 +47,8 @@ enum class CompositionKind { q, k, v };
 /// Earlier heads down, later heads across.
 Matrix composition_matrix(const Composition& found, CompositionKind kind);
 
-/// Queries down, keys across: any number per pair of positions. Cells where the key lies after the query are masked.
+/// Queries down, keys across: any number per pair of positions. Where no head looks ahead, cells whose key lies after
+/// the query are masked.
 Matrix token_matrix(const Tensor& values, std::shared_ptr<const Trace> trace, std::string unit);
 /// One row over the text.
 Matrix token_row(const std::vector<double>& values, std::shared_ptr<const Trace> trace, std::string unit);

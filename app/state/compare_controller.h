@@ -86,6 +86,8 @@ class CompareController {
   std::string missing() const;
   /// The last comparison that came; it stays while a new one is made.
   const std::shared_ptr<const Comparison>& result() const { return answer_.last(); }
+  /// Why what was asked last has no result; "" = it is not known that it has none.
+  std::string failure() const { return answer_.error(); }
 
   /// Pairs two tokens, or words where these are shown, or takes them apart; the numbers follow.
   void pair(int of_a, int of_b);

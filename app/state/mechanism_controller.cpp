@@ -208,7 +208,8 @@ void MechanismController::frame(bool shown, bool held) {
     if (!kept) source_.kind = shown_kind;  // a head on screen stays there when the last matrices by hand are undone
   }
   if (!shown) return;
-  if (source_.kind == MechanismSource::Kind::head && !run_.results().run) return;
+  // A capture has weights, and no model that could tell queries, keys and values.
+  if (source_.kind == MechanismSource::Kind::head && (!run_.results().run || run_.results().capture)) return;
   ask();
   // The times are of the shape and the values on the page; measured anew once the hand rests.
   if (!current() || held || mechanism_->study) return;

@@ -226,7 +226,7 @@ RunRequest RunController::request() const {
 
 void RunController::submit_changes() {
   const Document& document = editor_.document();
-  if (document.model.empty()) return;
+  if (document.model.empty()) return drop_results();  // undo went to where there was none
   if (!at_hand()) {  // a session, or undo, went to another model; or another device computes
     if (loading_.empty() && !(refused_ == document.model && refused_on_ == jobs_.device())) load(document.model, [] {});
     if (!at_hand()) return;

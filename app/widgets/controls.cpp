@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "core/base/nth.h"
 #include "core/base/utf8.h"
@@ -385,7 +386,12 @@ float empty_words(const Ui& ui, const std::string& title, const std::string& adv
   Font strong = ui.body();
   strong.weight = 600;
   const double width = std::clamp(static_cast<double>(room.x / ui.scale) - 16, 60.0, 420.0);
-  const std::vector<std::string> lines = wrapped(advice, ui.body(), width, ui.fonts);
+  std::vector<std::string> lines;
+  std::istringstream written(advice);  // the hint of an error stands on a line of its own
+  for (std::string part; std::getline(written, part);) {
+    part.erase(0, part.find_first_not_of(' '));
+    for (std::string& line : wrapped(part, ui.body(), width, ui.fonts)) lines.push_back(std::move(line));
+  }
   ui.name(title, at, {at.x + room.x, at.y + room.y});
   const float line = ui.px(20), x = at.x + room.x / 2;
   float y = at.y + std::max(line, (room.y - below - line * static_cast<float>(lines.size() + 1)) / 2);

@@ -86,6 +86,7 @@ App::App(const AppOptions& options) : options_(options) {
     explorer_->captures.open(*options_.watch);
   } else if (options_.session) {
     explorer_->files.open(*options_.session);
+    explorer_->editor.history().clear();  // there is nothing to go back to
     if (!options_.theme.empty()) explorer_->editor.view().theme = options_.theme;
   } else if (options_.model) {
     AppContext app{*explorer_, settings_, requests_};

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "app/window/screens.h"
 #include "app/window/window_state.h"
@@ -105,6 +106,26 @@ void Window::wake() {
   if (state_->glfw) glfwPostEmptyEvent();
 }
 
+namespace {
+/// What of the queue has to wait for the next frame. A hand that is quicker than a frame presses Ctrl and S and lets go
+/// of Ctrl first: Dear ImGui would take all three at once, and tell of an S without Ctrl.
+std::vector<ImGuiInputEvent> events_to_hold_back() {
+  ImVector<ImGuiInputEvent>& queue = ImGui::GetCurrentContext()->InputEventsQueue;
+  bool pressed = false;
+  for (int i = 0; i < queue.Size; ++i) {
+    if (queue[i].Type != ImGuiInputEventType_Key) continue;
+    const bool modifier = (queue[i].Key.Key & ImGuiMod_Mask_) != 0, down = queue[i].Key.Down;
+    if (pressed && modifier && !down) {
+      std::vector<ImGuiInputEvent> later(queue.begin() + i, queue.end());
+      queue.resize(i);
+      return later;
+    }
+    pressed = pressed || (down && !modifier);
+  }
+  return {};
+}
+}  // namespace
+
 void Window::frame(const Draw& draw) {
   State& s = *state_;
   const Inside inside = s.inside();
@@ -134,7 +155,9 @@ void Window::frame(const Draw& draw) {
     io.DisplaySize = {static_cast<float>(s.image_width), static_cast<float>(s.image_height)};
     io.DisplayFramebufferScale = {1, 1};
   }
+  const std::vector<ImGuiInputEvent> later = events_to_hold_back();
   ImGui::NewFrame();
+  for (const ImGuiInputEvent& event : later) ImGui::GetCurrentContext()->InputEventsQueue.push_back(event);
   bool animate = false;
   Ui ui{*s.theme,
         chrome_of(*s.theme),

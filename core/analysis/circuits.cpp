@@ -32,6 +32,9 @@ void check(const Model& model, const CircuitOf& of) {
   if (c.norm_place != NormPlace::before)
     throw Error("circuits", "a model whose heads write to the stream as they are", c.name,
                 "a norm behind attention rescales the sum of all heads, so that a head has no circuit of its own");
+  if (c.norm_of_embeddings)
+    throw Error("circuits", "a model in which the embedding of a token stands for itself", c.name,
+                "a norm of token and position together stands before the first block");
   if (c.clip_qkv > 0)
     throw Error("circuits", "a model whose queries, keys and values are used as they are", c.name,
                 fmt::format("they are cut to ± {}, so that no product of matrices gives them", c.clip_qkv));

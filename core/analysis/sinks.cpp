@@ -62,16 +62,17 @@ SinkHead read_head(const Trace& trace, const ModelWeights& weights, const Attent
   return out;
 }
 
-void add_shape(const AttentionMap& map, std::vector<double>& weight, std::vector<double>& even) {
+void add_shape(const AttentionMap& map, bool ahead, std::vector<double>& weight, std::vector<double>& even) {
   const auto parts = static_cast<Index>(weight.size());
   std::vector<float> row(static_cast<std::size_t>(map.n_key()));
   for (Index i = map.n_query() / 2; i < map.n_query(); ++i) {
-    if (i + 1 < parts) continue;  // fewer keys than parts
+    const Index seen = ahead ? map.n_key() : i + 1;
+    if (seen < parts) continue;  // fewer keys than parts
     map.row(i, row);
-    for (Index j = 0; j <= i; ++j) {
-      const auto part = static_cast<std::size_t>(j * parts / (i + 1));
+    for (Index j = 0; j < seen; ++j) {
+      const auto part = static_cast<std::size_t>(j * parts / seen);
       weight[part] += static_cast<double>(nth(row, j));
-      even[part] += 1 / static_cast<double>(i + 1);
+      even[part] += 1 / static_cast<double>(seen);
     }
   }
 }
@@ -79,6 +80,7 @@ void add_shape(const AttentionMap& map, std::vector<double>& weight, std::vector
 SinkLayer read_layer(const Trace& trace, const ModelWeights& weights, int layer, int parts) {
   const auto n = static_cast<Index>(trace.tokens.size());
   const int heads = trace.model.dims.heads;
+  const bool ahead = trace.sees_later_keys();
   SinkLayer out;
   out.received.assign(static_cast<std::size_t>(n), 0);
   out.value_norm = out.received;
@@ -87,15 +89,17 @@ SinkLayer read_layer(const Trace& trace, const ModelWeights& weights, int layer,
     const AttentionMap& map = trace.map({layer, head});
     const std::vector<float> norms = key_norms(trace, weights, {layer, head}, Weighting::value);
     for (std::size_t j = 0; j < norms.size(); ++j) out.value_norm[j] += static_cast<double>(norms[j]) / heads;
-    add_shape(map, weight, even);
+    add_shape(map, ahead, weight, even);
     std::vector<float> row(static_cast<std::size_t>(n));
     for (Index i = 0; i < n; ++i) {
       map.row(i, row);
-      for (Index j = 0; j < i; ++j)
-        nth(out.received, j) += static_cast<double>(nth(row, j)) / heads / static_cast<double>(n - 1 - j);
+      for (Index j = 0; j < (ahead ? n : i); ++j)
+        if (j != i)
+          nth(out.received, j) +=
+              static_cast<double>(nth(row, j)) / heads / static_cast<double>(n - 1 - (ahead ? 0 : j));
     }
   }
-  out.received.back() = nan;
+  if (!ahead) out.received.back() = nan;
   const Tensor& residual = need(trace, {SiteKind::resid_post, layer});
   for (Index i = 0; i < n; ++i) {
     double square = 0;
@@ -116,6 +120,7 @@ SinkReport read_sinks(const Trace& trace, const ModelWeights& weights, int parts
   if (trace.tokens.size() < 2)
     throw Error("sinks", "a text of two tokens or more", std::to_string(trace.tokens.size()));
   SinkReport out;
+  out.ahead = trace.sees_later_keys();
   for (const AttentionMap& map : trace.maps) out.heads.push_back(read_head(trace, weights, map));
   for (int layer = 0; layer < trace.model.dims.layers; ++layer)
     out.layers.push_back(read_layer(trace, weights, layer, parts));

@@ -26,17 +26,20 @@ struct SinkHead {
 
 /// One layer as the mean of its heads.
 struct SinkLayer {
-  std::vector<double> received;    ///< (key) mean weight over the rows that come after the key; NaN for the last
+  /// (key) mean weight over the rows that come after the key, NaN for the last; where heads look ahead, over all other
+  /// rows.
+  std::vector<double> received;
   std::vector<double> value_norm;  ///< (key) ‖v‖, mean over heads
   std::vector<double> residual;    ///< (key) ‖residual stream‖ leaving the layer
   /// Attention against place in what a row sees, rows of the second half of the text: the row is cut into
-  /// density.size() equal parts from the first token to the query; 1 = what even attention would give. First and last
-  /// part high, the middle low = a V.
+  /// density.size() equal parts from the first token to the query, where heads look ahead to the last token; 1 = what
+  /// even attention would give. First and last part high, the middle low = a V.
   std::vector<double> density;
   double v_depth = 0;  ///< the lower of the two ends ÷ mean of the middle half; NaN on a text too short to tell
 };
 
 struct SinkReport {
+  bool ahead = false;           ///< heads look at keys behind their query
   std::vector<SinkHead> heads;  ///< layer by layer
   std::vector<SinkLayer> layers;
 };

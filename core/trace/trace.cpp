@@ -32,6 +32,22 @@ std::vector<Stack> Trace::stacks() const {
   return {Stack::encoder, Stack::decoder, Stack::cross};
 }
 
+bool Trace::sees_later_keys() const {
+  return std::ranges::any_of(maps, [](const AttentionMap& map) {
+    for (Index query = 0; query < map.n_query(); ++query) {
+      const KeyRange later{map.place().offset + query + 1, map.n_key()};
+      if (later.size() <= 0) return false;
+      if (map.rule()) {
+        if (map.sees({query, query + 1}, later)) return true;
+        continue;
+      }
+      for (Index key = later.begin; key < later.end; ++key)
+        if (map.weight(query, key) != 0) return true;
+    }
+    return false;
+  });
+}
+
 const AttentionMap& Trace::map(HeadId head) const {
   const auto place = std::ranges::lower_bound(maps, head, {}, &AttentionMap::id);
   if (place != maps.end() && place->id() == head) return *place;

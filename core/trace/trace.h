@@ -59,6 +59,10 @@ struct Trace {
   /// What stands along the queries.
   const std::vector<Token>& queries() const { return between_texts() ? query_tokens : tokens; }
 
+  /// Whether some head may look at a key behind its query: encoders, pictures, edits of masks. A map whose mask is not
+  /// known counts by its weights.
+  bool sees_later_keys() const;
+
   /// Throws Error when that map was not recorded, or the model has no such head.
   const AttentionMap& map(HeadId head) const;
   std::vector<std::int32_t> ids() const;

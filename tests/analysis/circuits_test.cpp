@@ -160,6 +160,14 @@ TEST_CASE("the copying score of circuits whose eigenvalues are known") {
   CHECK(full.matches_first == doctest::Approx(1));
 }
 
+TEST_CASE("a norm of token and position together leaves no token a circuit of its own") {
+  Backend backend(1);
+  const auto model = Model::load(testing::reference("encoder-decoders/mbart"), backend);
+  REQUIRE(model->config().norm_of_embeddings);
+  const std::vector<std::int32_t> tokens{5, 6};
+  CHECK_THROWS_WITH_AS(token_circuits(*model, backend, {{0, 0}, 0}, tokens), doctest::Contains("norm of token"), Error);
+}
+
 TEST_CASE("circuits of what is not there") {
   ReadSubject s("gpt2-random");
   const std::vector<std::int32_t> tokens{1, 2}, outside{1, 257}, none;

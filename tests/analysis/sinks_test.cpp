@@ -94,6 +94,20 @@ TEST_CASE("the V shape of a layer: even attention is flat, ends only is a V") {
   CHECK(v.v_depth == doctest::Approx(std::min(v.density.front(), v.density.back()) / middle));
 }
 
+TEST_CASE("where heads look ahead, places are those of the whole text, and every token is received") {
+  ReadSubject s("gpt2-random", std::vector<std::int32_t>(32, 5));
+  Trace shaped = *s.trace;
+  for (AttentionMap& map : shaped.maps) {
+    Tensor w = Tensor::full({32, 32}, 1.0f / 32);
+    map = AttentionMap::dense(map.place(), w, full_rule(), stats_of_weights(w, nullptr));
+  }
+  const SinkReport even = read_sinks(shaped, s.weights, 8);
+  CHECK(even.ahead);
+  CHECK_FALSE(read_sinks(*s.trace, s.weights, 8).ahead);
+  for (const double part : even.layers[1].density) CHECK(part == doctest::Approx(1));
+  for (const double weight : even.layers[1].received) CHECK(weight == doctest::Approx(1.0 / 32));
+}
+
 TEST_CASE("massive activations are found against the median, and zeroing one is what a pass without it gives") {
   ReadSubject s("gpt2-random");
   Trace spiked = *s.trace;

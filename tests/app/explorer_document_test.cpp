@@ -39,6 +39,30 @@ TEST_CASE("a folder that is no model leaves the model on screen, with a message 
   CHECK(controller.message() == "");
 }
 
+TEST_CASE("where undo leaves no model, nothing of the last one's run stays on screen") {
+  const auto file = scratch_dir("first session") / "s.json";
+  Document document;
+  document.model = reference("gpt2-random");
+  for (const int tokens : {3, 500}) {  // read, and more than it reads
+    document.ids.assign(static_cast<std::size_t>(tokens), 1);
+    {
+      Controller other;
+      other.explorer.editor.replace(document);
+      other.explorer.files.save(file);
+    }
+    Controller controller;
+    controller.explorer.files.open(file);
+    controller.settle();
+    CHECK(controller.results().too_long.has_value() == (tokens > 3));
+    CHECK((controller.results().run != nullptr) == (tokens == 3));
+    controller.explorer.editor.undo();
+    controller.settle();
+    REQUIRE(controller.document() == Document{});
+    CHECK_FALSE(controller.results().run);
+    CHECK_FALSE(controller.results().too_long);
+  }
+}
+
 TEST_CASE("another model keeps the text, drops edits of layers and heads it lacks, and undo goes back to the first") {
   const auto bundled = [](const char* name) { return source_dir() / "models" / name; };
   Controller controller;

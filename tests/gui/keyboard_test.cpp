@@ -67,6 +67,22 @@ bool has(const std::vector<std::string>& all, const char* name) {
 
 }  // namespace
 
+TEST_CASE("a hand that lets go of Ctrl before the frame comes has still pressed it") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Program p;
+  p.app.explorer().editor.set_temperature(0.5);
+  p.settle();
+  REQUIRE(p.app.explorer().editor.history().can_undo());
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddKeyEvent(ImGuiMod_Ctrl, true);
+  p.driver.frames(2);
+  for (const auto& [key, down] : {std::pair{ImGuiKey_Z, true}, {ImGuiKey(ImGuiMod_Ctrl), false}, {ImGuiKey_Z, false}})
+    io.AddKeyEvent(key, down);
+  p.driver.frames(4);
+  p.settle();
+  CHECK_FALSE(p.app.explorer().editor.history().can_undo());
+}
+
 TEST_CASE("Tab goes round through the controls of every workspace, top bar and all columns") {
   HEADSCOPE_NEEDS_DISPLAY();
   Program p;

@@ -82,6 +82,25 @@ TEST_CASE("token bars are as high as their numbers, beside the levels they are c
   }
 }
 
+TEST_CASE("a number stands above a bar where it has room, and no two touch") {
+  const Style style{theme("dark"), measure()};
+  TokenBars bars;
+  bars.tokens = text(12);
+  bars.values = {5.6e-5, 2.72e-5, 0.0001, 0.00017, 1.5, 2.4e-8, 7e-9, 0.00011, 0.5, 9.3e-5, 0.0001, 9.8e-5};
+  bars.levels = {{6.46, "uniform ln V", ""}};
+  bars.width = 588, bars.height = 280;
+  const Scene scene = token_bars_scene(bars, style);
+  std::vector<Text> numbers;
+  for (const Mark& mark : scene.marks)
+    if (const auto* line = std::get_if<Text>(&mark.shape); line && line->anchor == Anchor::middle && line->degrees == 0)
+      numbers.push_back(*line);
+  REQUIRE(numbers.size() >= 2);  // 1.5 and 0.5 at least
+  for (std::size_t i = 0; i + 1 < numbers.size(); ++i) {
+    const auto half = [](const Text& t) { return measure().width(t.text, t.font) / 2; };
+    CHECK(numbers[i].at.x + half(numbers[i]) <= numbers[i + 1].at.x - half(numbers[i + 1]));
+  }
+}
+
 TEST_CASE("a long text makes the bars' picture wider, not its bars thinner than can be hit") {
   const Style style{theme("dark"), measure()};
   TokenBars bars;

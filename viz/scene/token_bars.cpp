@@ -92,7 +92,7 @@ Scene token_bars_scene(const TokenBars& bars, const Style& style) {
                    0},
                fmt::format("bar.{}", bars.first + i), tip, TokenAt{bars.first + i}});
     const std::string text = short_number(value, 2);
-    if (style.measure.width("0.00", number) + 3 < cell && y - plot.y > 10)
+    if (style.measure.width(text, number) + 3 < cell && y - plot.y > 10)
       scene.add({Text{{x + cell / 2, y - 4}, text, number, theme.text, Anchor::middle, 0}, "", ""});
   }
   scene.add({Line{{{plot.x, plot.bottom()}, {plot.right(), plot.bottom()}}, theme.faint, 1}, "", ""});

@@ -78,8 +78,11 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
   }
 
   void middle(const PageContext& c) override {
-    if (!c.results().model.model)
-      return empty_state(c.ui, said("No model is open"), said("Open one from the menu on the left above."));
+    if (!c.results().model.model) return nothing_open(c);
+    if (c.results().model.model->config().vision)
+      return empty_state(c.ui, said("This model reads pictures"),
+                         said("This page patches from one text into another. Between two pictures the command line "
+                              "does: sweep patch --clean A.png --corrupted B.png."));
     if (!c.results().model.tokenizer)
       return empty_state(c.ui, said("This model has no tokenizer"),
                          said("Prompts are texts; open a model folder with one."));
@@ -106,12 +109,17 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     keeps_prompts_ = !clean_.empty();
   }
   void right(const PageContext& c) override {
+    if (c.results().model.model && c.results().model.model->config().vision) return;
     const bool two = c.results().translates();
     section(c.ui, two ? said("CLEAN SOURCE") : said("CLEAN PROMPT"), said("where activations come from"));
     examples(c);
     prompt(c, clean_edit_, "##clean prompt", clean_);
     section(c.ui, two ? said("CORRUPTED SOURCE") : said("CORRUPTED PROMPT"), said("what the model reads"));
     prompt(c, corrupted_edit_, "##corrupted prompt", corrupted_);
+    if (const LoadedModel& model = c.results().model;
+        model.model && asks_masked(c) && model.tokenizer && model.tokenizer->mask())
+      note(c.ui, say("Write {} where the model is to answer: what it says there is compared.",
+                     token_text(model, *model.tokenizer->mask())));
     if (two) {
       section(c.ui, said("TARGET"), said("read beside both sources"));
       prompt(c, target_edit_, "##patching target", target_, 3, to_say("nothing written yet"));
@@ -208,8 +216,14 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
       take(*made_for);
     else if (c.results().translates())
       target_ = c.state().document.text;  // its languages are nobody's example
-    else if (clean_.empty() && any != pairs_.end())
+    else if (asks_masked(c)) {            // and no example has a token masked
+      if (std::ranges::any_of(pairs_, [&](const PromptPair& pair) { return pair.clean == clean_; })) take({});
+    } else if (clean_.empty() && any != pairs_.end())
       take(*any);
+  }
+
+  static bool asks_masked(const PageContext& c) {
+    return c.results().model.model->config().objective() == Objective::masked_token;
   }
 
   void examples(const PageContext& c) {

@@ -226,8 +226,9 @@ class AlternativesPage final : public ReadingPage {
       const UseFont font(c.ui, c.ui.number());
       for (const double v : {other, blind}) {
         ImGui::TableNextColumn();
-        ImGui::TextUnformatted(v != 0 && std::abs(v) < 1e-4 ? short_number(v, 2).c_str()
-                                                            : fmt::format("{:.4f}", v).c_str());
+        ImGui::TextUnformatted(std::isnan(v)                  ? "–"
+                               : v != 0 && std::abs(v) < 1e-4 ? short_number(v, 2).c_str()
+                                                              : fmt::format("{:.4f}", v).c_str());
       }
     };
     if (ImGui::BeginTable("verdict", 3,

@@ -70,6 +70,7 @@ class AttributionPage final : public ReadingPage {
     job_.want(c, attribution_sites(*c.results().model.model),
               fmt::format("{} {} {}", row, token.value_or(-1), against.value_or(-1)),
               [row, token, against](const ReadingSource& source, const Ctx&) {
+                need_logits(source.trace->model);
                 AttributionOf of;
                 of.position = std::min(row, static_cast<Index>(source.trace->tokens.size()) - 1);
                 of.token = token ? *token : top_next(*source.trace, 1, static_cast<int>(of.position)).front().id;
@@ -166,8 +167,10 @@ class AttributionPage final : public ReadingPage {
       if (const auto cell = matrix_cell(at)) frame_cell(c, scene, at, *cell, c.ui.theme.accent);
     });
     const auto cell = matrix_cell(touch);
-    if (!cell || cell->column > answer->result.of.position || cell->row >= static_cast<Index>(heads.size())) return;
+    if (!cell || cell->column >= answer->result.by_source.dim(1) || cell->row >= static_cast<Index>(heads.size()))
+      return;
     const auto [layer, head] = nth(heads, cell->row);
+    if (answer->source.trace->map({layer, head}).masked(answer->result.of.position, cell->column)) return;
     const Index key = cell->column, at = Index{layer} * answer->source.trace->model.dims.heads + head;
     tooltip(c.ui, {say("head {}.{} from {} ({}): {}", layer, head, token_label(*answer->source.trace, key), key,
                        signed_words(static_cast<double>(answer->result.by_source.at(at, key)))),

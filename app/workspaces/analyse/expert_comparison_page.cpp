@@ -29,10 +29,10 @@ class ExpertComparisonPage final : public Page {
         composition_(jobs, "expert composition", to_say("learning experts and adapters")) {}
 
   void middle(const PageContext& c) override {
-    if (!c.results().model.model)
-      return empty_state(c.ui, said("No model is open"), said("Open one from the menu above."));
-    if (sweep_shown(c, what_ == Compared::rewards ? rewards_ : composition_, stale(c)) && refusal_of_experts(c).empty())
-      start(c);
+    if (!c.results().model.model) return nothing_open(c);
+    if (const std::string refusal = refusal_of_experts(c); !refusal.empty())
+      return empty_state(c.ui, said("This model learns no experts"), refusal);
+    if (sweep_shown(c, what_ == Compared::rewards ? rewards_ : composition_, stale(c))) start(c);
     const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale);
     if (what_ == Compared::rewards) {
       if (!rewarded_ || rewarded_of_ != c.results().model_reading)
@@ -59,13 +59,12 @@ class ExpertComparisonPage final : public Page {
   }
 
   void right(const PageContext& c) override {
-    if (!c.results().model.model) return;
+    if (!c.results().model.model || !refusal_of_experts(c).empty()) return;
     section(c.ui, said("BESIDE"));
     static constexpr const char* what[] = {to_say("rewards"), to_say("adapters")};
     int chosen = static_cast<int>(what_);
     if (segmented(c.ui, "compared with", what, chosen, ImGui::GetContentRegionAvail().x))
       what_ = static_cast<Compared>(chosen);
-    if (const std::string refusal = refusal_of_experts(c); !refusal.empty()) return note(c.ui, refusal);
     double steps = steps_;
     if (slider(c.ui, to_say("Steps"), steps, {1, most_compared_steps, 60, true, "", 0}))
       steps_ = static_cast<int>(std::lround(steps));

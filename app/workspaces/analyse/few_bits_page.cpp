@@ -84,9 +84,12 @@ class FewBitsPage final : public ReadingPage {
     if (runs) {
       const QuantizedRuns& of = runs->result;
       section(c.ui, said("LOSS ON THIS TEXT"), said("before → after"));
-      fact(c.ui, said("All layers"), fmt::format("{:.3f} → {:.3f}", of.before.loss, of.chosen.loss), nullptr,
-           {said(c.predicts().loss), said("the edit “quantize” in every layer, as chosen above")});
-      fact(c.ui, said("KL of the answer"), say("{:.4f} nats", of.chosen.kl), nullptr,
+      if (!std::isnan(of.before.loss))
+        fact(c.ui, said("All layers"), fmt::format("{:.3f} → {:.3f}", of.before.loss, of.chosen.loss), nullptr,
+             {said(c.predicts().loss), said("the edit “quantize” in every layer, as chosen above")});
+      else if (const std::string why = why_no_loss(c); !why.empty())
+        note(c.ui, why);
+      fact(c.ui, said("KL of the answer"), std::isnan(of.chosen.kl) ? "–" : say("{:.4f} nats", of.chosen.kl), nullptr,
            {said("KL(before ‖ after) where the model answers, full vocabulary")});
     }
     const auto errors = errors_.answer();
@@ -126,7 +129,8 @@ class FewBitsPage final : public ReadingPage {
       ImGui::Dummy({0, c.ui.px(static_cast<float>(height))});
       return;
     }
-    section(c.ui, said("LOSS OVER BITS"), said("whole model · on the right: one layer alone, as chosen"));
+    section(c.ui, by_loss(answer->result) ? said("LOSS OVER BITS") : said("KL OVER BITS"),
+            said("whole model · on the right: one layer alone, as chosen"));
     const ImVec2 at = ImGui::GetCursorPos();
     chart_slot(c, bits_slot_, "bits", answer, "", half, height,
                [answer](const Style& style) { return over_bits(answer->result, style); });
@@ -136,10 +140,13 @@ class FewBitsPage final : public ReadingPage {
     ImGui::Dummy({0, c.ui.px(4)});
   }
 
+  /// Of a text without a loss the charts tell how far the answer moves.
+  static bool by_loss(const QuantizedRuns& runs) { return !std::isnan(runs.before.loss); }
   static LineChart over_bits(const QuantizedRuns& runs, const Style& style) {
     LineChart chart;
     chart.grid = chart.points = true;
-    chart.y_title = said("loss, nats");
+    const bool losses = by_loss(runs);
+    chart.y_title = losses ? said("loss, nats") : said("KL of the answer, nats");
     chart.x_title = said("bits");
     chart.x_ticks = {3, 4, 5, 6, 8};
     ChartSeries lines[] = {{said("per tensor"), style.theme.key, {}, {}},
@@ -147,13 +154,14 @@ class FewBitsPage final : public ReadingPage {
                            {said("apart"), style.theme.value, {}, {}}};
     for (const QuantizedRuns::Run& run : runs.runs) {
       ChartSeries& line = nth(lines, run.way);
-      line.x.push_back(run.bits), line.y.push_back(run.outcome.loss);
+      line.x.push_back(run.bits), line.y.push_back(losses ? run.outcome.loss : run.outcome.kl);
     }
     for (ChartSeries& line : lines) {
       std::ranges::reverse(line.x), std::ranges::reverse(line.y);
       chart.series.push_back(std::move(line));
     }
-    ChartSeries before{said("unrounded"), style.theme.muted, {3, 8}, {runs.before.loss, runs.before.loss}};
+    const double as_it_is = losses ? runs.before.loss : 0 * runs.chosen.kl;  // NaN where nothing is answered
+    ChartSeries before{said("unrounded"), style.theme.muted, {3, 8}, {as_it_is, as_it_is}};
     before.dashed = before.quiet = true;
     chart.series.push_back(std::move(before));
     return chart;
@@ -162,12 +170,13 @@ class FewBitsPage final : public ReadingPage {
   static LineChart over_layers(const QuantizedRuns& runs, const Style& style) {
     LineChart chart;
     chart.grid = chart.points = true;
-    chart.y_title = said("change of loss, nats");
+    const bool losses = by_loss(runs);
+    chart.y_title = losses ? said("change of loss, nats") : said("KL of the answer, nats");
     chart.x_title = said("layer");
     ChartSeries line{"", style.theme.accent, {}, {}};
     for (std::size_t layer = 0; layer < runs.layers.size(); ++layer) {
       line.x.push_back(static_cast<double>(layer));
-      line.y.push_back(runs.layers[layer].loss - runs.before.loss);
+      line.y.push_back(losses ? runs.layers[layer].loss - runs.before.loss : runs.layers[layer].kl);
       chart.x_ticks.push_back(static_cast<double>(layer));
     }
     chart.series.push_back(std::move(line));

@@ -97,20 +97,26 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
   }
   bool mistyped() const override { return !fields_.error.empty(); }
 
+  /// Of a text without a loss what the answer moves by.
+  int shown_measure() const { return measure_ == 0 && std::isnan(result()->before.loss) ? 1 : measure_; }
+
   void atlas(const PageContext& c) {
     static constexpr const char* labels[] = {measures[0].button, measures[1].button, measures[2].button};
-    segmented(c.ui, "effect", labels, measure_);
+    int measure = shown_measure();
+    if (segmented(c.ui, "effect", labels, measure)) measure_ = measure;
+    if (std::isnan(result()->before.loss) && of_open_model(c))
+      if (const std::string why = why_no_loss(c); !why.empty()) note(c.ui, why);
     const double height = std::clamp(ImGui::GetContentRegionAvail().y / c.ui.scale * 0.55, 160.0, 460.0);
-    const Measure& shown = measures[measure_];
-    const SceneTouch touch =
-        matrix_slot(c, slot_, "effects", result(), std::to_string(measure_), height, [result = result(), &shown] {
-          const ModelDims& dims = result->before_trace->model.dims;
-          std::vector<double> values;
-          for (const auto& head : result->heads) values.push_back(shown.value(head));
-          Matrix matrix = head_matrix(dims.layers, dims.heads, values);
-          matrix.unit = said(shown.unit);
-          return matrix;
-        });
+    const Measure& shown = measures[shown_measure()];
+    const SceneTouch touch = matrix_slot(c, slot_, "effects", result(), std::to_string(shown_measure()), height,
+                                         [result = result(), &shown] {
+                                           const ModelDims& dims = result->before_trace->model.dims;
+                                           std::vector<double> values;
+                                           for (const auto& head : result->heads) values.push_back(shown.value(head));
+                                           Matrix matrix = head_matrix(dims.layers, dims.heads, values);
+                                           matrix.unit = said(shown.unit);
+                                           return matrix;
+                                         });
     const Scene* scene = slot_.scene();
     if (!scene) return;
     if (const auto head = head_cells(c, *scene, touch)) tip(c, *head);

@@ -76,12 +76,21 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
     run(c);
     if (result()) {
       section(c.ui, said("AS IT IS"));
-      fact(c.ui, said("Loss on this text"), say("{:.3f} nats", result()->before.loss));
+      if (by_loss(*result()))
+        fact(c.ui, said("Loss on this text"), say("{:.3f} nats", result()->before.loss));
+      else if (of_open_model(c))
+        note(c.ui, why_no_loss(c));
     }
     look_for(c);
   }
 
  private:
+  static bool by_loss(const KeySharing& found) { return !std::isnan(found.before.loss); }
+  /// What a way of sharing costs: loss, or, of a text that has none, how far the answer moves.
+  static double cost(const KeySharing& found, const KeySharing::Entry& way) {
+    return by_loss(found) ? way.outcome.loss - found.before.loss : way.outcome.kl;
+  }
+
   /// The latent beside the most pooled heads, at the same cache: what the runs say, once both have been run.
   void look_for(const PageContext& c) const {
     if (!result()) return;
@@ -92,17 +101,17 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
       return pooled && each.latent && each.kept == pooled->kept;
     });
     if (!pooled || latent == result()->entries.end()) return;
+    const double heads = cost(*result(), *pooled), rank = cost(*result(), *latent);
+    if (std::isnan(heads) || std::isnan(rank)) return;
     section(c.ui, said("WHAT TO LOOK FOR"));
-    const double heads = pooled->outcome.loss, rank = latent->outcome.loss;
     std::string remark = pooled->number == 1
                              ? say("In the same room, {} numbers per token and layer, 1 key head costs {:.3f} nats and "
                                    "a latent of {} costs {:.3f}.",
-                                   short_number(pooled->kept, 6), heads - result()->before.loss, latent->number,
-                                   rank - result()->before.loss)
+                                   short_number(pooled->kept, 6), heads, latent->number, rank)
                              : say("In the same room, {} numbers per token and layer, {} key heads costs {:.3f} nats "
                                    "and a latent of {} costs {:.3f}.",
-                                   short_number(pooled->kept, 6), pooled->number, heads - result()->before.loss,
-                                   latent->number, rank - result()->before.loss);
+                                   short_number(pooled->kept, 6), pooled->number, heads, latent->number, rank);
+    if (!by_loss(*result())) remark += fmt::format(" {}", said("(KL of the answer.)"));
     if (rank < heads)
       remark += fmt::format(" {}", said("The latent chooses its directions; pooling only averages what is there."));
     note(c.ui, remark);
@@ -143,7 +152,8 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
                    chart->log_x = true;
                    chart->x_title = said("numbers kept per token and layer");
                  }
-                 loss.y_title = said("loss on this text, nats");
+                 const bool losses = by_loss(*result);
+                 loss.y_title = losses ? said("loss on this text, nats") : said("KL of the answer, nats");
                  error.y_title = said("‖W − W_r‖ / ‖W‖ of [W_K W_V]");
                  error.y_low = 0;
                  ChartSeries groups{said("groups"), style.theme.key, {}, {}, 2},
@@ -151,7 +161,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
                  for (const KeySharing::Entry& each : result->entries) {
                    ChartSeries& line = each.latent ? latent : groups;
                    line.x.push_back(each.kept);
-                   line.y.push_back(each.outcome.loss);
+                   line.y.push_back(losses ? each.outcome.loss : each.outcome.kl);
                    if (each.latent) weights.x.push_back(each.kept), weights.y.push_back(each.weight_error);
                  }
                  for (const auto* line : {&groups, &latent})
@@ -213,7 +223,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
       ImGui::TableNextColumn();
       ImGui::Text("%s %%", short_number(100 * each.kept / own, 3).c_str());
       ImGui::TableNextColumn();
-      ImGui::Text("%.3f", each.outcome.loss);
+      ImGui::TextUnformatted(std::isnan(each.outcome.loss) ? "–" : fmt::format("{:.3f}", each.outcome.loss).c_str());
       ImGui::TableNextColumn();
       ImGui::Text("%.4f", each.outcome.kl);
     }

@@ -54,8 +54,7 @@ class MaskPage final : public ReadingPage {
   explicit MaskPage(JobRunner& jobs) : costs_(jobs, "masks", to_say("running every mask")) {}
 
   void middle(const PageContext& c) override {
-    if (!c.trace())
-      return empty_state(c.ui, said("There is no text yet"), said("Open a model and write a prompt in Explore."));
+    if (!c.trace() || c.captured()) return nothing_open(c);
     if (spec_.empty()) choose(c.results().own_mask(c.state().document.stack));
     ask(c);
     chooser(c);

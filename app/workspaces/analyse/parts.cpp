@@ -18,6 +18,7 @@
 #include "core/base/nth.h"
 #include "core/base/words.h"
 #include "core/edits/ablate_edit.h"
+#include "core/metrics/next_token.h"
 #include "core/train/singular_expert.h"
 #include "viz/scene/text.h"
 
@@ -109,6 +110,38 @@ bool sweep_shown(const PageContext& c, const SweepController& controller, bool s
   else  // some need no text
     return c.app.ui.press_start && (c.trace() || c.state().document.text.empty()) && !c.jobs.busy();
   return false;
+}
+
+void nothing_open(const PageContext& c) {
+  if (c.captured())
+    return empty_state(
+        c.ui, said("This page reads a model"),
+        said("What is open is attention that was captured elsewhere: weights, without the model behind them."));
+  if (!c.results().model.model)
+    return empty_state(c.ui, said("No model is open"), said("Open one from the menu on the left above."));
+  empty_state(c.ui, said("There is no text yet"), said("Open a model and write a prompt in Explore."));
+}
+
+std::string why_no_loss(const PageContext& c) {
+  const Trace* trace = c.whole();
+  if (!trace || !targets(*trace).empty()) return "";
+  switch (trace->model.objective) {
+    case Objective::next_token:
+      return said("There is no loss: the first token is given, not predicted. Write a longer text.");
+    case Objective::masked_token:
+      return std::ranges::any_of(trace->tokens, &Token::masked)
+                 ? said(
+                       "There is no loss: nobody knows what stood where the mask was typed. Mask a word of the text "
+                       "in Explore: right click it, or pin it and press K.")
+                 : said(
+                       "There is no loss: no token is masked. Mask one in Explore: right click it, or pin it and "
+                       "press K.");
+    case Objective::image_class:
+      return said("There is no loss: what a picture shows stands nowhere in it. KL tells how far the answer moves.");
+    case Objective::nothing:
+      break;
+  }
+  return said("There is no loss: this file ends with the last block, so the model answers nothing.");
 }
 
 std::string refusal_of_experts(const PageContext& c) {

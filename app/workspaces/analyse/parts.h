@@ -67,6 +67,11 @@ std::string ablation_title(const Ablate& ablate);
 /// What a session keeps of it, as "ablation".
 void ablation_record(ControlsRecord& record, AblationFields& fields);
 
+/// Why there is nothing that a page could be about: no model, no text, or weights that came without their model.
+void nothing_open(const PageContext& c);
+/// "", or why the run on screen has no loss: nothing in it is asked for whose answer is known.
+std::string why_no_loss(const PageContext& c);
+
 /// The label of a token as panels write it.
 std::string token_text(const LoadedModel& model, std::int32_t id);
 

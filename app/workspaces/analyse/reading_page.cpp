@@ -272,16 +272,19 @@ void name_cells(const PageContext& c, const Scene& scene, const SceneTouch& touc
     }
 }
 
-void no_reading_yet(const PageContext& c) {
-  if (!c.trace())
-    return empty_state(c.ui, said("There is no text yet"), said("Open a model and write a prompt in Explore."));
-  if (c.captured())
-    return empty_state(
-        c.ui, said("This page reads a model"),
-        said("What is open is attention that was captured elsewhere: weights, without the model behind them."));
+void ReadingPage::no_reading_yet(const PageContext& c) const {
+  if (!c.trace() || c.captured()) return nothing_open(c);
   if (!c.jobs.stopped().empty())
     return empty_state(c.ui, said("Stopped"), said("“Run again” above, or F5, takes up what was stopped."));
-  empty_state(c.ui, said("Reading …"), said("The run is read; if it does not come, the message above says why."));
+  const bool coming = std::ranges::any_of(jobs_, &KeepsAnswer::under_way);  // what failed may be of another view
+  std::string why;
+  for (const KeepsAnswer* job : jobs_)
+    if (const std::string error = coming ? "" : job->error(); !error.empty()) {
+      if (why.empty()) why = error;
+      if (c.jobs.message() && c.jobs.message()->tag == job->tag()) c.jobs.dismiss();
+    }
+  if (!why.empty()) return empty_state(c.ui, said("Nothing to read here"), why);
+  empty_state(c.ui, said("Reading …"), said("Numbers come with the next run."));
 }
 
 std::string signed_words(double value) {

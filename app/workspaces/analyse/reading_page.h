@@ -43,6 +43,10 @@ class KeepsAnswer {
   /// Once per frame while its page is not on screen: an answer of a run that is no longer on screen goes, and what was
   /// recorded for it. Who comes back asks again.
   virtual bool let_go_of_old(JobRunner& jobs, const Results& now) = 0;  ///< true when something went
+  /// Why what was asked last has no answer; "" = it is not known that it has none.
+  virtual std::string error() const = 0;
+  virtual bool under_way() const = 0;
+  virtual const std::string& tag() const = 0;
 };
 
 /// An page whose answers are ReadingJobs.
@@ -55,6 +59,10 @@ class ReadingPage : public Page {
     if (went)
       for (SceneSlot* slot : slots_) slot->let_go(jobs);
   }
+
+ protected:
+  /// What to say while there is no answer; of one that failed the reason, in the page and no longer as the message.
+  void no_reading_yet(const PageContext& c) const;
 
  private:
   template <class Result>
@@ -106,7 +114,9 @@ class ReadingJob final : KeepsAnswer {
   /// Null while answer() is of something else than what was asked last.
   std::shared_ptr<const Reading> current() const { return answer_.current(); }
   bool failed() const { return answer_.state() == Answer<Key, Reading>::State::failed; }
-  const std::string& tag() const { return answer_.tag(); }
+  bool under_way() const override { return answer_.under_way(); }
+  std::string error() const override { return answer_.error(); }
+  const std::string& tag() const override { return answer_.tag(); }
 
  private:
   struct Key {
@@ -198,8 +208,6 @@ void layer_control(const PageContext& c, int& layer);
 inline double room_below(const PageContext& c) {
   return static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale);
 }
-/// What to say while there is no answer.
-void no_reading_yet(const PageContext& c);
 /// "+1.234", "−0.012", "–".
 std::string signed_words(double value);
 

@@ -57,7 +57,7 @@ class RolloutPage final : public ReadingPage {
     section(c.ui, said("ROLLOUT OF THIS ROW"), said("strongest tokens"));
     const Tensor& shown = relative_ ? answer->result.relative : answer->result.rollout;
     std::vector<Index> order;
-    for (Index j = 0; j <= row; ++j) order.push_back(j);
+    for (Index j = 0; j < end_of_sight(*answer->source.trace, row); ++j) order.push_back(j);
     std::ranges::stable_sort(order, [&](Index a, Index b) { return shown.at(row, a) > shown.at(row, b); });
     std::vector<Bar> bars;
     for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 10); ++i) {
@@ -72,6 +72,11 @@ class RolloutPage final : public ReadingPage {
   }
 
  private:
+  /// One past the last position whose information can reach that row.
+  static Index end_of_sight(const Trace& trace, Index row) {
+    return trace.sees_later_keys() ? static_cast<Index>(trace.tokens.size()) : row + 1;
+  }
+
   void keep_up(const PageContext& c) {
     if (!c.trace()) return;
     const double rho = residual_;
@@ -87,8 +92,9 @@ class RolloutPage final : public ReadingPage {
       try {
         out.flow = attention_flow(mixing_matrices(*source.trace, rho), row, ctx.stop);
         const auto even = attention_flow(mixing_matrices(*source.trace, rho, true), row, ctx.stop);
+        const Index end = end_of_sight(*source.trace, row);
         for (std::size_t j = 0; j < even.size(); ++j) {
-          const bool seen = static_cast<Index>(j) <= row;
+          const bool seen = static_cast<Index>(j) < end;
           if (!seen) out.flow[j] = std::nan("");
           out.relative.push_back(seen && even[j] > 0 ? out.flow[j] / even[j] : std::nan(""));
         }
@@ -122,12 +128,12 @@ class RolloutPage final : public ReadingPage {
     // Of several numbers in a cell the one that it shows.
     const Tensor& shown = relative_ ? answer->result.relative : answer->result.rollout;
     const Index n = shown.dim(0);
+    const Trace& trace = *answer->source.trace;
     Index row = -1, column = -1;
     for (Index q = cell->row * bin; q < std::min(n, (cell->row + 1) * bin); ++q)
-      for (Index k = cell->column * bin; k < std::min(q + 1, (cell->column + 1) * bin); ++k)
+      for (Index k = cell->column * bin; k < std::min(end_of_sight(trace, q), (cell->column + 1) * bin); ++k)
         if (row < 0 || shown.at(q, k) > shown.at(row, column)) row = q, column = k;
     if (row < 0) return;
-    const Trace& trace = *answer->source.trace;
     tooltip(c.ui, {fmt::format("{} ({}) → {} ({})", token_label(trace, row), row, token_label(trace, column), column),
                    say("rollout {:.5f}, ÷ even heads {:.3f}", answer->result.rollout.at(row, column),
                        answer->result.relative.at(row, column)),

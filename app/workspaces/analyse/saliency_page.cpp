@@ -167,8 +167,10 @@ class SaliencyPage final : public ReadingPage {
     const SceneTouch touch = wide_scene(c, map_, "cells");
     const auto cell = matrix_cell(touch);
     const Tensor& weighted = nth(answer->result.found.weighted, head.layer);
-    if (!cell || cell->column > cell->row || cell->row >= weighted.dim(1)) return;
-    const float weight = answer->source.trace->map(head).weight(cell->row, cell->column);
+    if (!cell || cell->row >= weighted.dim(1) || cell->column >= weighted.dim(2)) return;
+    const AttentionMap& map = answer->source.trace->map(head);
+    if (map.masked(cell->row, cell->column)) return;
+    const float weight = map.weight(cell->row, cell->column);
     tooltip(c.ui, {fmt::format("{} ({}) → {} ({}): {}", token_label(*answer->source.trace, cell->row), cell->row,
                                token_label(*answer->source.trace, cell->column), cell->column,
                                signed_words(static_cast<double>(weighted.at(head.head, cell->row, cell->column)))),

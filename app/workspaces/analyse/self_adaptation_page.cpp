@@ -32,9 +32,10 @@ class SelfAdaptationPage final : public Page {
   explicit SelfAdaptationPage(JobRunner& jobs) : learning_(jobs, "self adaptation", to_say("learning experts")) {}
 
   void middle(const PageContext& c) override {
-    if (!c.results().model.model)
-      return empty_state(c.ui, said("No model is open"), said("Open one from the menu above."));
-    if (sweep_shown(c, learning_, stale(c)) && refusal_of_experts(c).empty()) start(c);
+    if (!c.results().model.model) return nothing_open(c);
+    if (const std::string refusal = refusal_of_experts(c); !refusal.empty())
+      return empty_state(c.ui, said("This model learns no experts"), refusal);
+    if (sweep_shown(c, learning_, stale(c))) start(c);
     if (!of_open_model(c))
       return empty_state(c.ui,
                          learning_.running() ? said("Drawing texts and taking singular values")
@@ -62,7 +63,7 @@ class SelfAdaptationPage final : public Page {
   }
 
   void right(const PageContext& c) override {
-    if (!c.results().model.model) return;
+    if (!c.results().model.model || !refusal_of_experts(c).empty()) return;
     learn(c);
     if (!of_open_model(c)) return;
     choose_by(c);

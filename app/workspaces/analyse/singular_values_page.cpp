@@ -38,8 +38,7 @@ class SingularValuesPage final : public Page {
   explicit SingularValuesPage(JobRunner& jobs) : tuning_(jobs, "singular tuning", to_say("learning")) {}
 
   void middle(const PageContext& c) override {
-    if (!c.results().model.model)
-      return empty_state(c.ui, said("No model is open"), said("Open one from the menu above."));
+    if (!c.results().model.model) return nothing_open(c);
     keep_up(c);
     if (!current(c))
       return empty_state(c.ui, said("Decomposing the matrix"), said("Once for each matrix; then every z is quick."));

@@ -123,7 +123,8 @@ class SinksPage final : public ReadingPage {
 
   void shape(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     section(c.ui, said("ATTENTION BY PLACE IN THE ROW"),
-            said("first token left, the query itself right; high at both ends = a V"));
+            answer->result.ahead ? said("first token left, last token right; high at both ends = a V")
+                                 : said("first token left, the query itself right; high at both ends = a V"));
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.5, 110.0, 220.0);
     chart_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Style& style) {
       return v_shape_chart(answer->result, width, height, style);
@@ -132,7 +133,9 @@ class SinksPage final : public ReadingPage {
   }
 
   void received(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
-    section(c.ui, said("RECEIVED BY EACH TOKEN"), said("mean weight over the rows after it, mean of the heads"));
+    section(c.ui, said("RECEIVED BY EACH TOKEN"),
+            answer->result.ahead ? said("mean weight over all other rows, mean of the heads")
+                                 : said("mean weight over the rows after it, mean of the heads"));
     const double width = std::max(std::floor(c.room()),
                                   60 + 9.0 * static_cast<double>(answer->source.trace->tokens.size())),
                  height = std::max(180.0, room_below(c) - 18);
@@ -164,11 +167,16 @@ class SinksPage final : public ReadingPage {
       return;
     const SinkLayer& layer = nth(answer->result.layers, cell->row);
     const auto at = static_cast<std::size_t>(cell->column);
-    tooltip(c.ui,
-            {say("{} ({}) in layer {}", token_label(*answer->source.trace, cell->column), cell->column, cell->row),
-             say("receives {:.4f}, ‖v‖ {:.3f}, ‖residual stream‖ {:.2f}", layer.received[at], layer.value_norm[at],
-                 layer.residual[at]),
-             said("mean over heads and later rows of hook_pattern; means over heads of ‖hook_v‖; ‖hook_resid_post‖")});
+    tooltip(
+        c.ui,
+        {say("{} ({}) in layer {}", token_label(*answer->source.trace, cell->column), cell->column, cell->row),
+         say("receives {:.4f}, ‖v‖ {:.3f}, ‖residual stream‖ {:.2f}", layer.received[at], layer.value_norm[at],
+             layer.residual[at]),
+         answer->result.ahead
+             ? said("mean over heads and other rows of hook_pattern; means over heads of ‖hook_v‖; "
+                    "‖hook_resid_post‖")
+             : said(
+                   "mean over heads and later rows of hook_pattern; means over heads of ‖hook_v‖; ‖hook_resid_post‖")});
     if (touch.clicked) c.editor.pin(cell->column);
   }
 

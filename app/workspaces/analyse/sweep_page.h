@@ -53,7 +53,7 @@ class SweepPage : public Page {
     if (now)
       empty_state(c.ui, said(controller_.running() ? words_.running : words_.nothing_yet), said(words_.advice));
     else
-      empty_state(c.ui, said("There is no text yet"), said("Open a model and write a prompt in Explore."));
+      nothing_open(c);
     return false;
   }
   /// Section RUN.

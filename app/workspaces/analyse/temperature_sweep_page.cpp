@@ -39,9 +39,7 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
     section(c.ui, said("ENTROPY"), said("nats, mean over queries; thin: one head, its own τ alone is changed"));
     chart(
         c, "entropy", [](const Point& p) { return p.entropy; }, height, std::nullopt);
-    if (std::isnan(result()->loss_before))
-      return note(c.ui,
-                  said("Nothing in this text is asked for, so there is no loss: write a longer one, or mask a token."));
+    if (std::isnan(result()->loss_before)) return note(c.ui, why_no_loss(c));
     section(c.ui, said("LOSS"),
             said("nats per token on this text; thin: one head's τ changed, all others as they are"));
     chart(

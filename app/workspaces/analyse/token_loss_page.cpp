@@ -33,13 +33,9 @@ class TokenLossPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
     if (!c.trace()) return no_reading_yet(c);
+    if (const std::string why = c.captured() ? "" : why_no_loss(c); !why.empty())
+      return empty_state(c.ui, said("Nothing to add up"), why);
     const bool masked = c.trace()->model.objective == Objective::masked_token;
-    if (masked && targets(*c.trace()).empty())
-      return empty_state(c.ui, said("Nothing is asked for"),
-                         said("Mask a token of the text in Explore: right click it, or K."));
-    if (!masked && c.trace()->tokens.size() < 2)
-      return empty_state(c.ui, said("One token has no loss"),
-                         said("The first token is given, not predicted: write a longer text."));
     const auto whole = [memory = c.jobs.memory()](const ReadingSource& source, const Ctx& ctx) {
       return with_all_logits(source.model, source.run->request, source.trace, ctx, *memory);
     };

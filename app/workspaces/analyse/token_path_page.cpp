@@ -78,9 +78,12 @@ class TokenPathPage final : public ReadingPage {
     const auto answer = job_.answer();
     if (!answer) return;
     const TokenPath& path = answer->result.path;
-    section(c.ui, said("SOFTMAX"),
-            answer->source.trace->model.objective == Objective::next_token ? said("the next token after it")
-                                                                           : said("the token in its place"));
+    const Objective objective = answer->source.trace->model.objective;
+    if (objective != Objective::nothing)  // without logits there is no softmax over a vocabulary
+      section(c.ui, said("SOFTMAX"),
+              objective == Objective::next_token    ? said("the next token after it")
+              : objective == Objective::image_class ? said("the class of the picture")
+                                                    : said("the token in its place"));
     std::vector<Bar> bars;
     for (const NextToken& t : path.answers)
       bars.push_back({token_text(answer->source.model, t.id), t.probability / path.answers.front().probability, -1,
@@ -88,16 +91,7 @@ class TokenPathPage final : public ReadingPage {
                       say("e^{:.3f} ÷ Σ e^logit over {} tokens = {:.5f}", t.logit,
                           answer->source.trace->model.dims.vocab, t.probability)});
     bar_list(c.ui, "path answers", bars);
-    const WeightTying& tying = answer->result.tying;
-    section(c.ui, said("WEIGHT TYING"), tying.tied ? said("tied") : said("not tied"));
-    const auto megabytes = fmt::format("{:.2f} MB", static_cast<double>(tying.matrix_bytes) / 1e6);
-    fact(c.ui, tying.tied ? said("Saved") : said("Tying would save"), megabytes, nullptr,
-         {said("one matrix of vocabulary × d_model numbers, as it lies in memory"),
-          tying.tied ? said("embedding and unembedding are the same memory")
-                     : said("embedding and unembedding lie apart")});
-    note(c.ui, tying.tied ? said("The unembedding is the embedding turned round, W_U = W_Eᵀ: a token is likely when "
-                                 "the last vector points the way that token is embedded.")
-                          : said("This model reads tokens in with one matrix and out with another."));
+    if (objective == Objective::next_token || objective == Objective::masked_token) tied(c, answer->result.tying);
     section(c.ui, said("SHAPES"));
     const ModelDims& d = answer->source.trace->model.dims;
     fact(c.ui, said("Every stream"), path.stages.front().shape, nullptr,
@@ -108,10 +102,23 @@ class TokenPathPage final : public ReadingPage {
     if (d.d_mlp > 0)
       fact(c.ui, said("Inside the MLP"), fmt::format("{} × {}", answer->source.trace->tokens.size(), d.d_mlp), nullptr,
            {said("position × d_mlp: hook_pre, hook_post")});
-    fact(c.ui, said("Logits"), path.stages.back().shape, nullptr, {said("position × vocabulary")});
+    if (objective != Objective::nothing)
+      fact(c.ui, said("Logits"), path.stages.back().shape, nullptr, {said("position × vocabulary")});
   }
 
  private:
+  static void tied(const PageContext& c, const WeightTying& tying) {
+    section(c.ui, said("WEIGHT TYING"), tying.tied ? said("tied") : said("not tied"));
+    const auto megabytes = fmt::format("{:.2f} MB", static_cast<double>(tying.matrix_bytes) / 1e6);
+    fact(c.ui, tying.tied ? said("Saved") : said("Tying would save"), megabytes, nullptr,
+         {said("one matrix of vocabulary × d_model numbers, as it lies in memory"),
+          tying.tied ? said("embedding and unembedding are the same memory")
+                     : said("embedding and unembedding lie apart")});
+    note(c.ui, tying.tied ? said("The unembedding is the embedding turned round, W_U = W_Eᵀ: a token is likely when "
+                                 "the last vector points the way that token is embedded.")
+                          : said("This model reads tokens in with one matrix and out with another."));
+  }
+
   ReadingJob<Way> job_{*this, "read.path"};
   ReadingSlot slot_{*this, "scene.path"};
   int scale_ = 0;

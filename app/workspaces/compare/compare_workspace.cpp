@@ -242,7 +242,11 @@ void CompareWorkspace::middle(const PageContext& c) {
   follow(c);
   if (const std::string missing = controller_.missing(); !missing.empty())
     return empty_state(c.ui, said("Two runs, side by side"), said(missing));
-  if (!controller_.result()) return empty_state(c.ui, said("Running both sides …"), "");
+  if (!controller_.result()) {
+    const std::string why = controller_.failure();
+    return why.empty() ? empty_state(c.ui, said("Running both sides …"), "")
+                       : empty_state(c.ui, said("One of the two does not run"), why);
+  }
   if (controller_.with() == CompareController::With::training) c.ui.pictures.passing = "two moments of a training";
   if (controller_.pairs_changed()) c.ui.pictures.passing = "tokens that were paired by hand";
   const HeadId head = c.state().document.selected;

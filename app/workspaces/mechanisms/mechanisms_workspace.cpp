@@ -199,6 +199,10 @@ void MechanismsWorkspace::middle(const PageContext& c) {
   ImGui::Dummy({0, c.ui.px(2)});
   if (shown_view() == MechanismController::View::cost) return whole_model(c);  // of no head
   chips(c.ui);
+  if (c.captured() && controller_.source().kind == MechanismSource::Kind::head)
+    return empty_state(
+        c.ui, said("This page reads a model"),
+        said("What is open is attention that was captured elsewhere: weights, without the model behind them."));
   if (no_vectors(c))
     return empty_state(
         c.ui, said("This model has no queries, keys and values"),

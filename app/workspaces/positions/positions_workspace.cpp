@@ -195,6 +195,10 @@ void PositionsWorkspace::middle(const PageContext& c) {
   if (!c.trace())
     return empty_state(c.ui, said("Nothing to show yet"),
                        said("Open a model and write a text: its positions appear at once."));
+  if (c.captured())
+    return empty_state(
+        c.ui, said("This page reads a model"),
+        said("What is open is attention that was captured elsewhere: weights, without the model behind them."));
   if (holds_state(c.results()))
     return empty_state(
         c.ui, said("This model has no positions"),
