@@ -11,6 +11,7 @@
 #include "core/attention/softmax_attention.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/model/dropped_tokens.h"
 #include "core/model/model_parts.h"
 #include "core/model/pass_checks.h"
 #include "core/tensor/row_queue.h"
@@ -75,7 +76,7 @@ class Model::Pass {
   Tensor embed() {
     Tensor tokens = c_.vision ? picture() : b_.gather(m_.token_embedding, tokens_);
     if (c_.embedding_scale != 1) tokens = b_.scale(tokens, static_cast<float>(c_.embedding_scale), later_);
-    if (c_.dropped_token) tokens = without_dropped(tokens);
+    if (c_.dropped_token) tokens = without_dropped(b_, tokens, tokens_, lengths_, *c_.dropped_token, later_);
     if (c_.embedding_norm && !c_.norm_of_embeddings) tokens = norm(m_.embedding_norm, tokens);
     Tensor sum = tap({SiteKind::embed}, tokens);
     if (c_.position == PositionKind::learned) {
@@ -86,24 +87,6 @@ class Model::Pass {
     if (c_.segments > 0) sum = b_.add(sum, tap({SiteKind::segment_embed}, segments()), later_);
     if (c_.norm_of_embeddings) sum = norm(m_.embedding_norm, sum);
     return m_.embedding_in.defined() ? b_.linear(sum, m_.embedding_in, later_) : sum;
-  }
-
-  /// Rows of the dropped token as 0, others of its text larger for it.
-  Tensor without_dropped(const Tensor& rows) {
-    if (std::ranges::count(tokens_, *c_.dropped_token) == 0) return rows;
-    const Index whole[] = {n_};
-    Tensor by = Tensor::zeros({n_, rows.dim(1)});
-    Index first = 0;
-    for (const Index length : lengths_.empty() ? std::span<const Index>(whole) : lengths_) {
-      const auto text = tokens_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(length));
-      const auto dropped = static_cast<Index>(std::ranges::count(text, *c_.dropped_token));
-      for (Index i = 0; i < length; ++i)
-        if (nth(text, i) != *c_.dropped_token)
-          std::fill_n(&by.ref(first + i, 0), rows.dim(1),
-                      static_cast<float>(length) / static_cast<float>(length - dropped));
-      first += length;
-    }
-    return b_.multiply(rows, by, later_);
   }
 
   /// Learned tokens, then the product of every patch and what is added to it; picture by picture.
