@@ -391,29 +391,10 @@ class Model::Pass {
     made.resize(m_.rotations.size());
     RotaryTable& at = nth(made, rotation);
     if (!at.cosine.defined()) {
-      at = angles(by, grow);
+      at = by.angles(lengths_, offset_, n_, c_.dims.d_head, grow, b_);
       for (Tensor* each : {&at.cosine, &at.sine}) *each = b_.resident(std::move(*each));
     }
     return b_.rotate(unit_inner(x), at.cosine, at.sine, later_, by.config.layout == RotaryLayout::interleaved);
-  }
-
-  RotaryTable angles(const Rotation& by, bool queries) {
-    const auto of = [&](Index first, Index count) {
-      const RotaryTable own = by.angles(first, count, c_.dims.d_head);
-      return queries ? of_queries(own, by.config, first) : own;
-    };
-    if (lengths_.empty()) return of(offset_, n_);
-    RotaryTable all;  // of all texts, one after another
-    Index row = 0;
-    for (const Index length : lengths_) {
-      const RotaryTable own = of(0, length);
-      const Shape whole{n_, own.cosine.dim(1)};
-      if (!all.cosine.defined()) all = {b_.empty(whole), b_.empty(whole)};
-      for (const auto& [from, to] : {std::pair(&own.cosine, &all.cosine), std::pair(&own.sine, &all.sine)})
-        std::copy_n(from->data(), from->size(), &to->ref(row, 0));
-      row += length;
-    }
-    return all;
   }
 
   bool wants(Site site) const { return tap_ && tap_->wants(site); }

@@ -32,6 +32,26 @@ RotaryTable Rotation::angles(Index first, Index count, int d_head) const {
   return {table.cosine.slice(0, first, end), table.sine.slice(0, first, end)};
 }
 
+RotaryTable Rotation::angles(std::span<const Index> lengths, Index first, Index rows, int d_head, bool queries,
+                             Backend& backend) const {
+  const auto of = [&](Index begin, Index count) {
+    const RotaryTable own = angles(begin, count, d_head);
+    return queries ? of_queries(own, config, begin) : own;
+  };
+  if (lengths.empty()) return of(first, rows);
+  RotaryTable all;
+  Index row = 0;
+  for (const Index length : lengths) {
+    const RotaryTable own = of(0, length);
+    const Shape whole{rows, own.cosine.dim(1)};
+    if (!all.cosine.defined()) all = {backend.empty(whole), backend.empty(whole)};
+    for (const auto& [from, to] : {std::pair(&own.cosine, &all.cosine), std::pair(&own.sine, &all.sine)})
+      std::copy_n(from->data(), from->size(), &to->ref(row, 0));
+    row += length;
+  }
+  return all;
+}
+
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& path, Backend& backend, const LoadWatch& watch) {
   const ModelConfig config = load_config(path);
   const ModelFiles files = ModelFiles::open(locate_model(path));

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct Rotation {
   RotaryTable table;  // of the first positions
   /// Of `count` positions from `first` on, in a text that ends with them.
   RotaryTable angles(Index first, Index count, int d_head) const;
+  /// Of `rows` rows from `first` on, or of as many texts of these lengths one after another; of `queries` as they grow.
+  RotaryTable angles(std::span<const Index> lengths, Index first, Index rows, int d_head, bool queries,
+                     Backend& backend) const;
 };
 
 struct Model::Parts {
