@@ -109,7 +109,8 @@ void take_part(TracedRun& run, Stack stack) {
   run.stack = run.trace->model.stack;
   run.words = {};
   run.word_tokens.reset();
-  if (run.trace->between_texts() || !run.request.image.empty()) return;  // patches are no words
+  // Patches and stretches of a sound are no words.
+  if (run.trace->between_texts() || !run.request.image.empty() || run.trace->sound) return;
   run.words = word_groups(run.trace->tokens);
   run.word_tokens = std::make_shared<Trace>(in_words(*run.trace, run.words, [](HeadId) { return false; }));
 }
@@ -133,16 +134,21 @@ std::string written_target(const LoadedModel& model, const RunRequest& request, 
   const ModelConfig& config = model.model->config();
   const std::optional<std::int32_t> end = model.tokenizer->eos() ? model.tokenizer->eos() : config.eos;
   Generator generator(model, request, false);
-  std::vector<std::int32_t> ids{config.decoder_start};
+  RunRequest bare = request;
+  bare.text.clear();
+  bare.ids.clear();
+  std::vector<std::int32_t> ids;
+  for (const Token& token : tokenize(model, bare, ctx.stop)) ids.push_back(token.id);
+  const std::size_t begun = ids.size();
   const auto most =
       static_cast<std::size_t>(config.context > 0 ? std::min(config.context, longest_target) : longest_target);
   while (ids.size() < most) {
     if (ctx.progress) *ctx.progress = static_cast<float>(ids.size()) / static_cast<float>(most);
-    const auto step = generator.step(ctx, ids, ids.size() - 1, {.settings = {.temperature = 0}});
+    const auto step = generator.step(ctx, ids, ids.size() - begun, {.settings = {.temperature = 0}});
     if (step->token == end) break;
     ids.push_back(step->token);
   }
-  return model.tokenizer->decode(std::span(ids).subspan(1));
+  return model.tokenizer->decode(std::span(ids).subspan(begun));
 }
 
 std::shared_ptr<const TracedRun> looked_at(const TracedRun& run, Stack stack) {

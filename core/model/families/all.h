@@ -95,6 +95,7 @@
   X(blenderbot_small)         \
   X(m2m_100)                  \
   X(marian)                   \
+  X(whisper)                  \
   X(vit)                      \
   X(deit)                     \
   X(clip_vision_model)        \
