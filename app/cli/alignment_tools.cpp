@@ -115,7 +115,7 @@ Report Times::read(const ReadRun& run) const {
   Report out;
   out.fact(
       {"heads", rules->alignment_heads.empty() || !head_.given.empty() ? "heads" : "heads that the file names", names});
-  auto& rows = out.table("rows", {"target", "target_token", {"", "seconds", "{:.2f}"}});
+  auto& rows = out.table("rows", {"target", "target_token", {"seconds", "seconds", "{:.2f}"}});
   for (std::size_t i = 0; i < times.size(); ++i) {
     const std::size_t at = static_cast<std::size_t>(first) + i;
     rows.add({at, cross->query_tokens[at].label, times[i]});

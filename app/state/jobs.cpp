@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/utf8.h"
 #include "core/generate/generation.h"
 #include "core/metrics/trace_difference.h"
 
@@ -128,6 +129,19 @@ std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunReques
   return result;
 }
 
+namespace {
+/// Without what is no UTF-8: a model may stop in the middle of a character.
+std::string valid_part(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto character = valid_code_point_at(text, at);
+    if (character) out += text.substr(at, static_cast<std::size_t>(character->length));
+    at += character ? static_cast<std::size_t>(character->length) : 1;
+  }
+  return out;
+}
+}  // namespace
+
 std::string written_target(const LoadedModel& model, const RunRequest& request, const Ctx& ctx) {
   if (!model.tokenizer)
     throw Error(model.model->config().name, "a tokenizer, to write a text with", "none in the model's folder");
@@ -148,7 +162,7 @@ std::string written_target(const LoadedModel& model, const RunRequest& request, 
     if (step->token == end) break;
     ids.push_back(step->token);
   }
-  return model.tokenizer->decode(std::span(ids).subspan(begun));
+  return valid_part(model.tokenizer->decode(std::span(ids).subspan(begun)));
 }
 
 std::shared_ptr<const TracedRun> looked_at(const TracedRun& run, Stack stack) {
