@@ -6,6 +6,8 @@
 #include "app/render/reading_pictures.h"
 #include "core/base/error.h"
 #include "core/metrics/alignment.h"
+#include "core/metrics/token_times.h"
+#include "core/run/target_rules.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope::cli {
@@ -80,10 +82,50 @@ Report Alignment::read(const ReadRun& run) const {
               cross->tokens[static_cast<std::size_t>(source)].label, map.weight(target, source)});
   return out;
 }
+
+class Times final : public ReadTool {
+ public:
+  Times() : ReadTool("times", "When each token of the target was said in the sound, by dynamic time warping") {}
+  void add_options(Command& command) override { head_.add_to(command); }
+  bool reads_cross() const override { return true; }
+  Report read(const ReadRun& run) const override;
+
+ private:
+  HeadOption head_;
+};
+
+Report Times::read(const ReadRun& run) const {
+  const Trace* const cross = run.trace->part(Stack::cross);
+  const std::shared_ptr<const TargetRules>& rules = run.loaded.target;
+  if (!cross || !rules)
+    throw Error("read times", "a model of speech, whose target looks at a sound", run.trace->model.name);
+  const std::vector<HeadId> heads = head_.given.empty()
+                                        ? alignment_heads_or_upper_half(rules->alignment_heads, cross->model.dims)
+                                        : std::vector{head_.in(*cross)};
+  // The text begins behind the last token that steers the model, or where a request of ids alone says nothing of it.
+  Index first = 0;
+  for (std::size_t i = 0; i < cross->query_tokens.size() && run.trace->tokens[i].begin < 0; ++i)
+    first = static_cast<Index>(i) + 1;
+  if (first == static_cast<Index>(cross->query_tokens.size()))
+    throw Error("read times", "a text, of which each token was said at some time", "none",
+                "generate writes one; give it as --text");
+  const std::vector<double> times = token_times(*cross, heads, first, rules->smoothing);
+  std::string names;
+  for (const HeadId head : heads) names += (names.empty() ? "" : ", ") + to_string(head);
+  Report out;
+  out.fact(
+      {"heads", rules->alignment_heads.empty() || !head_.given.empty() ? "heads" : "heads that the file names", names});
+  auto& rows = out.table("rows", {"target", "target_token", {"seconds", "seconds", "{:.2f}"}});
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const std::size_t at = static_cast<std::size_t>(first) + i;
+    rows.add({at, cross->query_tokens[at].label, times[i]});
+  }
+  return out;
+}
 }  // namespace
 
 ReadTools alignment_tools() {
-  return tools_of<Alignment>();
+  return tools_of<Alignment, Times>();
 }
 
 }  // namespace headscope::cli

@@ -60,10 +60,19 @@ void Input::add_source_to(Command& command) {
                                        "Of an encoder-decoder: what its encoder reads; the text is then what its "
                                        "decoder has written so far, and may be left away")
                            .type_name("TEXT");
-  command.add_option("--source-ids", source_ids, "The same as token ids, separated by commas")
-      .delimiter(',')
+  const Option ids_of_source =
+      command.add_option("--source-ids", source_ids, "The same as token ids, separated by commas")
+          .delimiter(',')
+          .excludes(words)
+          .type_name("N,N,…");
+  command
+      .add_option(
+          "--sound", sound,
+          "What a model of speech (Whisper) reads in their place: a WAV file, or builtin:tones; the text is then "
+          "what it has written so far")
       .excludes(words)
-      .type_name("N,N,…");
+      .excludes(ids_of_source)
+      .type_name("FILE");
 }
 
 void Input::add_to(Command& command, const Takes& takes) {
@@ -221,10 +230,11 @@ RunRequest Input::request() const {
   } else {
     request.text = text;
     if (text.empty() && !has_source())
-      throw UsageError("a text is required: --text, --file, - or --ids; or a picture: --image");
+      throw UsageError("a text is required: --text, --file, - or --ids; or a picture: --image; or a sound: --sound");
   }
   if (!source.empty()) request.source = checked(source, "--source");
   request.source_ids = source_ids;
+  request.sound = sound;
   if (bos || no_bos) request.add_bos = bos;
   request.parse_special = special;
   if (chat) {

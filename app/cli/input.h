@@ -19,7 +19,7 @@ namespace headscope::cli {
 HeadId parse_head(const std::string& text);
 
 struct Input {
-  std::string model, adapter, text, file, image, dash, trace, cut, system;
+  std::string model, adapter, text, file, image, sound, dash, trace, cut, system;
   std::vector<std::int32_t> ids;
   std::string source, part;  ///< of encoder-decoders: what the encoder reads; "enc", "dec" or "cross"
   std::vector<std::int32_t> source_ids;
@@ -49,7 +49,7 @@ struct Input {
   void add_adapter_to(Command& command);
   void add_source_to(Command& command);
   bool has_text() const;
-  bool has_source() const { return !source.empty() || !source_ids.empty(); }
+  bool has_source() const { return !source.empty() || !source_ids.empty() || !sound.empty(); }
   /// `only` where none was named.
   Stack stack() const { return value_in(stack_names, part).value_or(Stack::only); }
   bool from_trace() const { return !trace.empty(); }

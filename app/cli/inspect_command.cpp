@@ -92,8 +92,11 @@ void add_stack(Report& out, const ModelConfig& c) {
   out.line(fmt::format("  {}{} layers, {} heads of {}{}, width {}, MLP {}{}, {} {}, context {}", which, c.dims.layers,
                        c.dims.heads, c.dims.d_head,
                        c.dims.kv_heads != c.dims.heads ? fmt::format(" on {} key-value heads", c.dims.kv_heads) : "",
-                       c.dims.d_model, c.dims.d_mlp, c.gated_mlp ? " gated" : "", c.vision ? "classes" : "vocabulary",
-                       grouped(c.dims.vocab), grouped(c.context)));
+                       c.dims.d_model, c.dims.d_mlp, c.gated_mlp ? " gated" : "",
+                       c.vision  ? "classes"
+                       : c.sound ? "mels"
+                                 : "vocabulary",
+                       grouped(c.sound ? c.sound->mels : c.dims.vocab), grouped(c.context)));
   out.line(fmt::format("  {} (epsilon {}), positions {}{}, {}, embeddings {}", name_of(c.norm), c.norm_epsilon,
                        position_words(c),
                        c.position == PositionKind::rotary ? fmt::format(" base {}", c.rotary.base) : "",
@@ -115,6 +118,9 @@ void add_model(Report& out, const ModelFacts& model) {
   }
   if (c.vision)
     out.line("  no tokenizer: its tokens are patches of a picture (--image)");
+  else if (c.encoder && c.encoder->sound)
+    out.line(fmt::format("  tokenizer: {}; its encoder reads a sound (--sound)",
+                         model.tokenizer ? model.tokenizer->kind : "none, it writes ids only"));
   else
     out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->kind,
                                            model.tokenizer->adds_bos ? "adds BOS" : "adds no BOS")

@@ -166,7 +166,8 @@ MechanismInput input_for(Console& console, const MechanismOptions& options, cons
   RunRequest request;
   request.ids = opened.trace->ids();
   if (opened.trace->encoder) {
-    request.source_ids = opened.trace->encoder->ids();
+    request.sound = options.input.sound;
+    if (!opened.trace->encoder->sound) request.source_ids = opened.trace->encoder->ids();
     request.ids_are_whole = true;  // its first token is among them
   }
   request.edits = options.input.edits();

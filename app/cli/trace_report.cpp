@@ -67,6 +67,12 @@ std::string headline(const Trace& trace) {
   if (trace.picture && trace.patches.defined())
     text += fmt::format("{} × {} pixels in {} × {} patches, ", trace.picture->width, trace.picture->height,
                         trace.picture->columns, trace.picture->rows);
+  if (trace.encoder && trace.encoder->sound) {
+    const SoundFrames& sound = *trace.encoder->sound;
+    text += sound.seconds > sound.read_seconds()
+                ? fmt::format("the first {:g} s of a sound of {:.2f} s, ", sound.read_seconds(), sound.seconds)
+                : fmt::format("a sound of {:.2f} s, ", sound.seconds);
+  }
   text += trace.merged_tokens > 0 ? fmt::format("{} words of {} tokens", trace.tokens.size(), trace.merged_tokens)
           : trace.between_texts()
               ? fmt::format("{} query tokens × {} key tokens", trace.query_tokens.size(), trace.tokens.size())

@@ -27,6 +27,7 @@
 #include "viz/scene/row_bars.h"
 #include "viz/scene/score_split.h"
 #include "viz/scene/several_heads.h"
+#include "viz/scene/sound_map.h"
 
 namespace headscope {
 
@@ -61,6 +62,7 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
           style);
     case PictureRequest::Kind::patches:
       if (!request.query) throw Error("patches", "a query that looks at the picture", "none");
+      if (seen.sound) return sound_map_scene(seen, {.head = head, .query = *request.query, .badge = badge}, style);
       return patch_map_scene(
           seen, {.head = head, .query = *request.query, .smooth = request.smooth, .badge = badge, .plot = plot}, style);
     case PictureRequest::Kind::arcs: {

@@ -21,7 +21,7 @@ struct PictureRequest {
     map,
     arcs,
     bars,     ///< the weights of one query
-    patches,  ///< the same laid over the picture whose patches the keys are
+    patches,  ///< the same laid over the picture whose patches the keys are, or the sound whose stretches they are
     steps,    ///< scores → mask → softmax; needs factored maps
     split,    ///< one score by dimension, or by rotary pair; needs factored maps
   };

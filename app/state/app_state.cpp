@@ -19,6 +19,7 @@ void take_over(const From& from, To& to) {
   to.masked = from.masked;
   to.image = from.image;
   to.source = from.source;
+  to.sound = from.sound;
   to.add_bos = from.add_bos;
   to.parse_special = from.parse_special;
   to.too_long = from.too_long;

@@ -31,6 +31,7 @@ struct Document {
   std::vector<std::int32_t> ids;       ///< given directly
   std::string source;                  ///< what an encoder-decoder's encoder reads; `text` is its target
   std::filesystem::path image;         ///< what a model of pictures reads; the text stays for one of texts
+  std::filesystem::path sound;         ///< what a model of speech reads in place of a source, likewise
   std::optional<bool> add_bos;         ///< empty: as the tokenizer says
   bool parse_special = false;          ///< names of special tokens in the text are those tokens
   std::vector<MaskedPosition> masked;  ///< what an encoder is asked for in this very text, ascending

@@ -193,8 +193,9 @@ void CompareController::ask(const Question& question) {
           b = {to_say("after"), shown, model.tokenizer};
           a = {to_say("before"), part(headscope::run(model, other, ctx)), model.tokenizer};
         } else if (with == With::text) {
-          (model.model->encoder() ? other.source : other.text) = text;
-          if (model.model->encoder()) other.text.clear();  // what is said of another source is another text
+          const bool reads_source = model.model->encoder() && !model.target;  // beside a sound the target is another
+          (reads_source ? other.source : other.text) = text;
+          if (reads_source) other.text.clear();  // what is said of another source is another text
           other.ids.clear();
           other.masked.clear();  // positions of the first text
           b = {"B", part(headscope::run(model, other, ctx)), model.tokenizer};

@@ -103,6 +103,13 @@ void DocumentEditor::set_image(std::filesystem::path image) {
   });
 }
 
+void DocumentEditor::set_sound(std::filesystem::path sound) {
+  change("", [&](Document& document) {
+    document.sound = std::move(sound);
+    document.query = document.key = std::nullopt;
+  });
+}
+
 void DocumentEditor::hide_patches(const std::vector<Index>& positions, bool hidden) {
   change("hide patches", [&](Document& document) {
     const EditAction grey = parse_edit_action("hide patches grey", "brush");
@@ -140,6 +147,7 @@ void DocumentEditor::show_input(const RunRequest& input, Stack stack, HeadId hea
     } else {
       document.text = input.text;
       if (!input.source.empty()) document.source = input.source;
+      if (!input.sound.empty()) document.sound = input.sound;
       document.ids.clear();
       document.masked.clear();
     }

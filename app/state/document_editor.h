@@ -37,6 +37,7 @@ class DocumentEditor {
   void set_ids(std::vector<std::int32_t> ids);
   /// A picture, of models that read one.
   void set_image(std::filesystem::path image);
+  void set_sound(std::filesystem::path sound);
   /// Patches of the picture hidden (the edit "hide patches grey", one for each row of neighbours), or shown again.
   void hide_patches(const std::vector<Index>& positions, bool hidden);
   /// A text that a chat template made: with special tokens, and with the one that begins texts where it wants it.

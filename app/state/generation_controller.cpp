@@ -94,7 +94,8 @@ bool GenerationController::prompt_changed() const {
   const auto& shown = run_.results().run;
   return run_at_hand() && prompt_ && shown != prompt_ &&
          (shown->whole->ids() != prompt_->whole->ids() || shown->request.source != prompt_->request.source ||
-          shown->request.edits != prompt_->request.edits || run_.results().model.model != model().model);
+          shown->request.sound != prompt_->request.sound || shown->request.edits != prompt_->request.edits ||
+          run_.results().model.model != model().model);
 }
 
 bool GenerationController::model_continues() const {

@@ -184,8 +184,9 @@ void GenerationController::submit_replay() {
   const RunRequest& wanted = question.record.prompt;
   if (const auto& run = run_.results().run;
       run && run->request.model == wanted.model && run->request.text == wanted.text &&
-      run->request.source == wanted.source && run->request.ids == wanted.ids && run->request.edits == wanted.edits &&
-      run->request.add_bos == wanted.add_bos && run->request.parse_special == wanted.parse_special)
+      run->request.source == wanted.source && run->request.sound == wanted.sound && run->request.ids == wanted.ids &&
+      run->request.edits == wanted.edits && run->request.add_bos == wanted.add_bos &&
+      run->request.parse_special == wanted.parse_special)
     question.prompt = run;
   jobs_.submit(
       {tag, to_say("writing")},

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/utf8.h"
 #include "core/generate/generation.h"
 #include "core/metrics/trace_difference.h"
 
@@ -109,7 +110,8 @@ void take_part(TracedRun& run, Stack stack) {
   run.stack = run.trace->model.stack;
   run.words = {};
   run.word_tokens.reset();
-  if (run.trace->between_texts() || !run.request.image.empty()) return;  // patches are no words
+  // Patches and stretches of a sound are no words.
+  if (run.trace->between_texts() || !run.request.image.empty() || run.trace->sound) return;
   run.words = word_groups(run.trace->tokens);
   run.word_tokens = std::make_shared<Trace>(in_words(*run.trace, run.words, [](HeadId) { return false; }));
 }
@@ -127,22 +129,40 @@ std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunReques
   return result;
 }
 
+namespace {
+/// Without what is no UTF-8: a model may stop in the middle of a character.
+std::string valid_part(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto character = valid_code_point_at(text, at);
+    if (character) out += text.substr(at, static_cast<std::size_t>(character->length));
+    at += character ? static_cast<std::size_t>(character->length) : 1;
+  }
+  return out;
+}
+}  // namespace
+
 std::string written_target(const LoadedModel& model, const RunRequest& request, const Ctx& ctx) {
   if (!model.tokenizer)
     throw Error(model.model->config().name, "a tokenizer, to write a text with", "none in the model's folder");
   const ModelConfig& config = model.model->config();
   const std::optional<std::int32_t> end = model.tokenizer->eos() ? model.tokenizer->eos() : config.eos;
   Generator generator(model, request, false);
-  std::vector<std::int32_t> ids{config.decoder_start};
+  RunRequest bare = request;
+  bare.text.clear();
+  bare.ids.clear();
+  std::vector<std::int32_t> ids;
+  for (const Token& token : tokenize(model, bare, ctx.stop)) ids.push_back(token.id);
+  const std::size_t begun = ids.size();
   const auto most =
       static_cast<std::size_t>(config.context > 0 ? std::min(config.context, longest_target) : longest_target);
   while (ids.size() < most) {
     if (ctx.progress) *ctx.progress = static_cast<float>(ids.size()) / static_cast<float>(most);
-    const auto step = generator.step(ctx, ids, ids.size() - 1, {.settings = {.temperature = 0}});
+    const auto step = generator.step(ctx, ids, ids.size() - begun, {.settings = {.temperature = 0}});
     if (step->token == end) break;
     ids.push_back(step->token);
   }
-  return model.tokenizer->decode(std::span(ids).subspan(1));
+  return valid_part(model.tokenizer->decode(std::span(ids).subspan(begun)));
 }
 
 std::shared_ptr<const TracedRun> looked_at(const TracedRun& run, Stack stack) {

@@ -90,6 +90,8 @@ struct TooLongText {
 struct Results {
   /// Whether the open model is an encoder-decoder: it reads a source and writes a target.
   bool translates() const { return model.model && model.model->encoder(); }
+  /// Whether its encoder reads a sound.
+  bool hears() const { return model.target != nullptr; }
   /// The mask that the open model's stack has without edits.
   std::string own_mask(Stack stack) const {
     const bool sees_all = stack == Stack::encoder || stack == Stack::cross;

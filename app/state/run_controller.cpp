@@ -72,7 +72,8 @@ void RunController::open_model(const fs::path& folder, std::function<void(Docume
       if (document.model != path) document.masked.clear();
       if (further) further(document);
       // What was read is read on: by an encoder-decoder as its source, by others as their text.
-      if (translates() && document.source.empty()) document.source = std::exchange(document.text, "");
+      const bool reads_source = translates() && !results_.hears();
+      if (reads_source && document.source.empty()) document.source = std::exchange(document.text, "");
       if (!translates() && document.text.empty()) document.text = std::exchange(document.source, "");
       document.model = path;
       document.query = document.key = std::nullopt;
@@ -207,6 +208,7 @@ bool RunController::reads_pictures() const {
 
 bool RunController::has_input() const {
   const Document& document = editor_.document();
+  if (results_.hears()) return !document.sound.empty();
   if (translates()) return !document.source.empty();
   return reads_pictures() ? !document.image.empty() : !(document.text.empty() && document.ids.empty());
 }
@@ -217,7 +219,8 @@ RunRequest RunController::request() const {
     request.text.clear(), request.ids.clear(), request.masked.clear();
   else
     request.image.clear();
-  if (!translates()) request.source.clear();
+  if (!translates() || results_.hears()) request.source.clear();
+  if (!results_.hears()) request.sound.clear();
   request.capture.byte_budget = byte_budget_;
   // With a large vocabulary the logits of all positions are a third of a pass: only losses need them, and come after.
   request.capture.all_logits = false;
@@ -315,6 +318,16 @@ void RunController::ask_what_follows() {
   submit_losses();
 }
 
+void RunController::hear(const fs::path& sound) {
+  editor_.change("", [&](Document& document) {
+    document.sound = sound;
+    document.text.clear();  // what was said of another
+    document.ids.clear();
+    document.query = document.key = std::nullopt;
+  });
+  if (results_.hears() && results_.model.tokenizer) write_target();
+}
+
 void RunController::write_target() {
   if (!translates() || !has_input()) return;
   RunRequest asked = request();
@@ -325,7 +338,9 @@ void RunController::write_target() {
       [this, asked, model = results_.model, backend = jobs_.backend()](Worker::Job& job) -> Worker::Deliver {
         const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
         return [this, asked, text = jobs::written_target(model, asked, ctx)] {
-          if (editor_.document().model != asked.model || editor_.document().source != asked.source) return;
+          if (editor_.document().model != asked.model || editor_.document().source != asked.source ||
+              editor_.document().sound != asked.sound)
+            return;
           editor_.history().close_step();
           editor_.set_text(text);
           editor_.history().close_step();

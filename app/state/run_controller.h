@@ -50,6 +50,8 @@ class RunController {
   bool behind() const;
   /// An encoder-decoder writes what it makes of the source, with the edits; it becomes the text, as a step of undo.
   void write_target();
+  /// Another sound, for a model that hears: what it writes of it becomes the text.
+  void hear(const std::filesystem::path& sound);
   /// softer_head() of the model that was opened last, while nobody has chosen a head since.
   std::optional<HeadId> softer_head() const;
   /// Takes up what was stopped, and what the document asks for.

@@ -35,6 +35,7 @@ ordered_json document_json(const Document& document) {
   if (!document.source.empty()) out["source"] = document.source;
   if (document.stack != Stack::only) out["stack"] = name_in(stack_names, document.stack);
   if (!document.image.empty()) out["image"] = document.image.generic_string();
+  if (!document.sound.empty()) out["sound"] = document.sound.generic_string();
   out["add_bos"] = or_null(document.add_bos);
   if (document.parse_special) out["parse_special"] = true;
   for (const MaskedPosition& each : document.masked) out["masked"].push_back(to_json(each));
@@ -116,6 +117,7 @@ Document document_from(const JsonView& value) {
   fields.read("source", document.source);
   fields.read("stack", document.stack, stack_names);
   fields.read("image", document.image);
+  fields.read("sound", document.sound);
   fields.read("parse_special", document.parse_special);
   if (const auto masked = fields.find("masked"))
     for (const JsonView& item : masked->elements("masked positions"))

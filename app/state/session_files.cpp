@@ -37,7 +37,7 @@ struct Example {
 
 void SessionFiles::suggest_text(const fs::path& folder) {
   const Document& document = editor_.document();
-  if (!document.text.empty() || !document.ids.empty() || !document.image.empty()) return;
+  if (!document.text.empty() || !document.ids.empty() || !document.image.empty() || !document.sound.empty()) return;
   std::error_code missing;
   // With or without a slash at its end.
   const fs::path path = fs::absolute(folder / "", missing).lexically_normal().parent_path();
@@ -149,6 +149,7 @@ Session read_session(const fs::path& file) {
   Session session = session_from_json(read_file(file, text_limit), file.string());
   session.document.model = find_model(session.document.model, file);
   session.document.image = find_image(session.document.image, file);
+  session.document.sound = find_image(session.document.sound, file);
   if (session.transcript) session.transcript->prompt.model = session.document.model;
   return session;
 }

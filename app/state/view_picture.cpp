@@ -58,11 +58,11 @@ PictureRequest view_picture(const Document& document, const View& view, const Tr
       request.query = query_of(document, trace, map);
       break;
     case HeadView::picture:
-      if (!trace.picture) break;
+      if (!trace.picture && !trace.sound) break;
       request.kind = PictureRequest::Kind::patches;
       request.smooth = view.smooth_picture;
       // The CLS token is what a picture is read from.
-      request.query = !document.query && trace.picture->leading > 0 && !trace.between_texts()
+      request.query = !document.query && trace.picture && trace.picture->leading > 0 && !trace.between_texts()
                           ? Index{0}
                           : query_of(document, trace, map);
       break;

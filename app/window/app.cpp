@@ -93,6 +93,7 @@ App::App(const AppOptions& options) : options_(options) {
     open_path(*options_.model, app);
     if (options_.source) explorer_->editor.set_source(*options_.source);
     if (options_.image) explorer_->editor.set_image(*options_.image);
+    if (options_.sound) explorer_->editor.set_sound(*options_.sound);
     if (options_.text)
       explorer_->editor.set_text(*options_.text);
     else if (!explorer_->jobs.message() && !explorer_->captures.watching())

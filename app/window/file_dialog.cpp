@@ -16,6 +16,7 @@
 #include "core/base/version.h"
 #include "core/base/words.h"
 #include "core/io/model_location.h"
+#include "core/io/sound.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -83,6 +84,13 @@ void open_path(const std::filesystem::path& path, AppContext& app) {
       return;
     }
     if (leads_to_captures(path)) return app.explorer.captures.open(path);
+    if (may_be_sound(path)) {
+      if (!app.explorer.results().hears())
+        throw Error(path.filename().string(), "a model of speech (Whisper), which would hear it", "another model",
+                    "open such a model first");
+      app.explorer.run.hear(path);
+      return;
+    }
     if (may_be_picture(path) || kind_of_file(path) || is_film(path))
       return app.explorer.files.open_picture_soon(path, [&explorer = app.explorer, path] {
         if (reads_pictures(explorer.results()) && may_be_picture(path)) return explorer.editor.set_image(path);
@@ -111,7 +119,7 @@ void FileDialog::open(Kind kind, AppContext& app) {
   else if (kind == Kind::export_film)
     shown.assign(std::begin(film_endings), std::end(film_endings));
   else if (kind == Kind::open_model)
-    shown = {".gguf", ".bin", ".pt", ".pth", ".npz", ".npy", ".png", ".jpg", ".jpeg"};
+    shown = {".gguf", ".bin", ".pt", ".pth", ".npz", ".npy", ".png", ".jpg", ".jpeg", ".wav"};
   else if (kind == Kind::open_session)
     shown = {".json", ".png", ".svg", ".pdf", ".csv", ".gif", ".apng"};
   else

@@ -25,6 +25,7 @@ struct AppOptions {
   std::optional<std::string> text;
   std::optional<std::string> source;           ///< what an encoder-decoder reads; `text` is its target then
   std::optional<std::filesystem::path> image;  ///< a picture, of a model that reads one
+  std::optional<std::filesystem::path> sound;  ///< a sound, of a model that hears
   std::optional<std::filesystem::path> session;
   std::optional<std::filesystem::path> screenshot;  ///< draw without a window, write a PNG, end
   std::optional<std::filesystem::path> again;       ///< a picture of a page, to be drawn once more into `out`, and end

@@ -14,6 +14,7 @@
 #include "core/base/version.h"
 #include "core/base/words.h"
 #include "core/io/picture.h"
+#include "core/io/sound.h"
 #include "core/model/formats/model_files.h"
 #include "core/model/parameter_parts.h"
 
@@ -142,9 +143,9 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
   const int widest = c.windows.empty() ? 0 : std::ranges::max(c.windows);
   const auto check = [&](const std::string& label, const RunRequest& asked, const ReferenceCapture* reference) {
     const auto trace = run(loaded, asked, ctx);
-    const plain::Pass witness =
-        plain::forward(c, weights, trace->ids(), ctx.stop, ctx.progress, trace->segments(),
-                       trace->encoder ? trace->encoder->ids() : std::vector<std::int32_t>(), trace->patches);
+    const plain::Pass witness = plain::forward(c, weights, trace->ids(), ctx.stop, ctx.progress, trace->segments(),
+                                               trace->encoder ? trace->encoder->ids() : std::vector<std::int32_t>(),
+                                               trace->encoder ? trace->encoder->patches : trace->patches);
     const int tokens = static_cast<int>(trace->tokens.size());
     const int untried = widest > tokens ? widest : 0;
     out.engine = trace->source;
@@ -153,6 +154,7 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
       out.checks.push_back(
           {label, excerpt(request.reference.filename().string()), tokens, untried, verify(*trace, reference->values)});
   };
+  const bool hears = c.encoder && c.encoder->sound;
   RunRequest built_in;
   if (c.vision)
     built_in.image = built_in_picture;
@@ -160,22 +162,26 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
     built_in.text = built_in_text;
   else
     built_in.ids = spread_ids(c);
-  if (loaded.model->encoder()) {  // the same text on both sides
+  if (hears)
+    built_in.sound = built_in_sound;
+  else if (loaded.model->encoder()) {  // the same text on both sides
     if (loaded.source_tokenizer)
       built_in.source = built_in_text;
     else
       built_in.source_ids = spread_ids(*c.encoder);
   }
   built_in.too_long = RunRequest::TooLong::keep_first;
-  check(c.vision ? "built-in picture" : "built-in text", built_in, nullptr);
+  check(c.vision ? "built-in picture" : hears ? "built-in sound" : "built-in text", built_in, nullptr);
   for (const std::string& text : request.texts) {
     RunRequest asked;
     if (c.vision)
       asked.image = text;
+    else if (hears)
+      asked.sound = text, asked.text = built_in.text, asked.ids = built_in.ids;
     else
       asked.text = text;
-    if (loaded.model->encoder()) asked.source = text;
-    const std::string named = c.vision ? std::filesystem::path(text).filename().string() : text;
+    if (loaded.model->encoder() && !hears) asked.source = text;
+    const std::string named = c.vision || hears ? std::filesystem::path(text).filename().string() : text;
     check("\"" + excerpt(named, label_length) + "\"", asked, nullptr);
   }
   if (!request.reference.empty()) {
@@ -186,6 +192,7 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
     RunRequest asked;
     asked.ids = reference.ids;
     asked.ids_are_whole = true;
+    asked.sound = built_in.sound;
     check("its tokens", asked, &reference);
   }
   out.date = now();
@@ -194,14 +201,16 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
 
 double certificate_work(const ModelConfig& c) {
   const ParameterParts parts = parameter_parts(c);
-  const double n = c.vision ? c.vision->tokens()
-                            : std::min(static_cast<double>(c.context), static_cast<double>(built_in_text.size() + 1));
+  const double source = c.encoder && c.encoder->sound ? certificate_work(*c.encoder) : 0;
+  const double n = c.vision  ? c.vision->tokens()
+                   : c.sound ? c.sound->rows
+                             : std::min(static_cast<double>(c.context), static_cast<double>(built_in_text.size() + 1));
   const double each_token = static_cast<double>(parts.attention + parts.mlp) +
                             static_cast<double>(c.dims.d_model) * static_cast<double>(c.dims.vocab);
   // A score and a share of a value for every pair that may see each other: half of all, in an encoder all.
   const double pairs = n * n * static_cast<double>(c.dims.layers) *
                        static_cast<double>(c.dims.heads * (c.dims.d_head + c.dims.value_width())) / (c.causal ? 2 : 1);
-  return n * each_token + pairs;
+  return n * each_token + pairs + source;
 }
 
 std::string in_words(const Certificate& certificate) {

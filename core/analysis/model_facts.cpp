@@ -100,10 +100,11 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                             &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain, &l.state_space.norm_gain})
       norms.parameters += size(*t);
   }
-  std::vector<Part> parts{{config.vision            ? said("patches and learned tokens")
-                           : config.tied_embeddings ? said("token embedding (and unembedding, tied)")
-                                                    : said("token embedding"),
-                           config.vision ? parameter_parts(config).embedding : size(weights.token_embedding)}};
+  std::vector<Part> parts{
+      {config.vision            ? said("patches and learned tokens")
+       : config.tied_embeddings ? said("token embedding (and unembedding, tied)")
+                                : said("token embedding"),
+       config.vision || config.sound ? parameter_parts(config).embedding : size(weights.token_embedding)}};
   if (weights.embedding_in.defined())
     parts.push_back({said("between embedding and stream"),
                      size(weights.embedding_in) + size(weights.embedding_in_bias) + size(weights.embedding_out)});
@@ -169,6 +170,9 @@ std::string switches(const ModelConfig& c) {
   if (const auto& v = c.vision)
     tell(v->stored_side > 0 && (v->stored_side != v->rows() || v->stored_side != v->columns()),
          say("positions learned for {} × {} patches, interpolated", v->stored_side, v->stored_side));
+  if (const auto& s = c.sound)
+    tell(true, say("reads sounds of {} s: {} frames of {} mels, two to a row, by two convolutions",
+                   s->rows * s->row_seconds(), s->frames(), s->mels));
   tell(!c.causal && !c.vision,
        c.stack == Stack::encoder
            ? said("every token sees the later ones too")

@@ -55,10 +55,13 @@ double mean_likeness(const Tensor& embeddings, std::span<const double> code) {
 }
 
 NaiveCodes naive_codes(const Model& model) {
+  const ModelConfig& config = model.config();
   const Tensor table = model.weights().token_embedding;  // (vocab, d)
-  if (model.config().vision || table.dim(0) < 2)
-    throw Error(model.config().name, "a vocabulary of two words or more, to which a position is added",
-                model.config().vision ? "patches of a picture" : "one word");
+  if (config.vision || config.sound || table.dim(0) < 2)
+    throw Error(config.name, "a vocabulary of two words or more, to which a position is added",
+                config.vision  ? "patches of a picture"
+                : config.sound ? "frames of a sound"
+                               : "one word");
   NaiveCodes out;
   const Index vocab = table.dim(0), d = table.dim(1), words = std::min(most_words, vocab);
   out.words = static_cast<int>(words);

@@ -105,7 +105,7 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
 
   Saliency out;
   const std::vector<std::int32_t> source_ids = two ? trace.encoder->ids() : std::vector<std::int32_t>();
-  const GradientSource source{.tokens = source_ids};
+  const GradientSource source{.tokens = source_ids, .patches = two ? trace.encoder->patches : Tensor()};
   out.gradients = input_gradients(*loaded.model, own, ids, asked, two ? &source : nullptr);
   out.weighted = weigh(trace, out.gradients.patterns, out.importance, out.reach);
   if (two) weigh(*trace.cross, out.gradients.cross_patterns, out.cross_importance, out.cross_reach);

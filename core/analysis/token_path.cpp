@@ -61,6 +61,9 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
          out.position < config.vision->leading
              ? say("learned: {}", nth(trace.tokens, out.position).label)
              : say("{} numbers of the patch · W_patch + b", config.vision->patch_numbers()));
+  else if (config.sound)
+    site(SiteKind::embed, -1, said("two convolutions"),
+         say("of {} frames around {}", 5, nth(trace.tokens, out.position).label));
   else
     site(SiteKind::embed, -1, said("token embedding"), say("row {} of W_E", nth(trace.tokens, out.position).id));
   const bool placed = config.position == PositionKind::learned;

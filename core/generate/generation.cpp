@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/edits/intervention_tap.h"
 #include "core/run/cross_pass.h"
+#include "core/run/target_rules.h"
 #include "core/tensor/panels.h"
 
 namespace headscope {
@@ -23,6 +24,16 @@ Tensor last_rows(const std::vector<AttentionMap>& maps) {
   for (std::size_t i = 0; i < maps.size(); ++i)
     maps[i].row(maps[i].n_query() - 1, {&rows.ref(static_cast<Index>(i), 0), static_cast<std::size_t>(keys)});
   return rows;
+}
+
+/// Takes away what is not written behind so many tokens.
+void suppress(const TargetRules& rules, std::size_t prefix, Tensor& logits) {
+  const auto take_away = [&](const std::vector<std::int32_t>& tokens) {
+    for (const std::int32_t token : tokens) logits.ref(token) = -std::numeric_limits<float>::infinity();
+  };
+  logits = logits.copy();
+  take_away(rules.never);
+  if (prefix == 1 + rules.prompt.size()) take_away(rules.never_first);
 }
 
 }  // namespace
@@ -96,6 +107,7 @@ std::shared_ptr<GenerationStep> Generator::read(const Ctx& ctx, std::span<const 
   auto step = std::make_shared<GenerationStep>();
   step->length = static_cast<int>(prefix.size());
   cached_ ? read_newest(ctx, prefix, *step) : read_whole(ctx, prefix, *step);
+  if (model_.target) suppress(*model_.target, prefix.size(), step->logits);
   return step;
 }
 

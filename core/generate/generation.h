@@ -24,7 +24,8 @@ struct GenerationStep {
   SamplingSettings settings;                                 ///< of this step
   std::uint64_t seed = 0;                                    ///< whose stream of numbers was used
   double random = std::numeric_limits<double>::quiet_NaN();  ///< drawn, in [0, 1); NaN when nothing was
-  Tensor logits;                                             ///< (vocab) of the next token after the prefix
+  Tensor logits;                 ///< (vocab) of the next token after the prefix; −∞ of those
+                                 ///< that are never written (TargetRules)
   Tensor rows;                   ///< (layer · heads + head, position): where the prefix's last token
                                  ///< looked; undefined when not recorded
   Tensor source_rows;            ///< likewise (layer · heads + head, source position), of encoder-decoders

@@ -138,6 +138,9 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
   if (trace.picture)
     root["grid"] = {
         {"rows", trace.picture->rows}, {"columns", trace.picture->columns}, {"leading", trace.picture->leading}};
+  if (trace.sound)
+    root["sound"] = {
+        {"frame_seconds", trace.sound->frame_seconds}, {"keys", trace.sound->keys}, {"seconds", trace.sound->seconds}};
   root["source"] = from_bytes(trace.source);
   root["queries"] = extents.n_query;
   root["keys"] = extents.n_key;
@@ -202,6 +205,11 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
     extents.grid = PatchPicture{.rows = grid->at("rows").small(1, any_count),
                                 .columns = grid->at("columns").small(1, any_count),
                                 .leading = grid->at("leading").small(0, any_count)};
+  if (const auto sound = root.find("sound"))
+    extents.sound = SoundFrames{.log_mel = {},
+                                .frame_seconds = sound->at("frame_seconds").number(1e-6, 1e6),
+                                .keys = sound->at("keys").small(1, any_count),
+                                .seconds = sound->at("seconds").number(0, 1e12)};
   trace.source = shown(root.at("source"));
   extents.n_query = count(root, "queries");
   extents.n_key = count(root, "keys");

@@ -23,6 +23,7 @@ struct TraceExtents {
   std::map<HeadId, std::string> head_rules;       ///< of the heads that have another one
   std::map<HeadId, MapKind> head_kinds;           ///< likewise
   std::optional<PatchPicture> grid;               ///< when reading; its pixels are a tensor
+  std::optional<SoundFrames> sound;               ///< likewise its spectrogram
 };
 
 /// Everything of `trace` that is not a tensor. Strings that are not UTF-8 become {"hex": "e2"}.

@@ -28,6 +28,7 @@ const char* const recipe_key = "recipe";
 const char* const tokens_name = "tokens";
 const char* const query_tokens_name = "query_tokens";
 const char* const image_name = "image";
+const char* const log_mel_name = "log_mel";
 
 TraceExtents extents_of(const Trace& trace) {
   TraceExtents extents;
@@ -213,6 +214,23 @@ void read_image(const SafetensorsFile& file, const TraceExtents& extents, Trace&
   trace.picture = std::move(picture);
 }
 
+/// Likewise the spectrogram of a sound.
+void read_sound(const SafetensorsFile& file, const TraceExtents& extents, Trace& trace, const std::string& where) {
+  if (!extents.sound) return;
+  auto sound = std::make_shared<SoundFrames>(*extents.sound);
+  if (sound->keys != extents.n_key)
+    throw Error(where + ": description.sound", fmt::format("as many keys as there are, {}", extents.n_key),
+                std::to_string(sound->keys));
+  const std::string at = where + ": tensor " + log_mel_name;
+  sound->log_mel = to_float(file.entry(log_mel_name));
+  if (sound->log_mel.rank() != 2 || sound->log_mel.dim(1) < 1 || sound->log_mel.dim(0) < sound->keys)
+    throw Error(at, fmt::format("[frames, mels], at least a frame for each of {} keys", sound->keys),
+                sound->log_mel.shape().str());
+  require_finite(sound->log_mel, at);
+  trace.patches = sound->log_mel;
+  trace.sound = std::move(sound);
+}
+
 /// Gives a head the rule that the file states, checked against its weights (query, key).
 struct Rules {
   const TraceExtents& extents;
@@ -271,6 +289,7 @@ void write_trace(const Trace& trace, const fs::path& path, const TraceFileOption
                  out.write(reinterpret_cast<const char*>(picture->rgb.data()),
                            static_cast<std::streamsize>(picture->rgb.size()));
                });
+  if (trace.sound) writer.add(log_mel_name, trace.sound->log_mel);
   for (const SiteKind kind : options.sites) {
     int count = 0;
     if (kind == SiteKind::pattern && !trace.maps.empty()) {
@@ -305,6 +324,7 @@ std::shared_ptr<const Trace> read_trace(const SafetensorsFile& file, const std::
   read_ids(file, tokens_name, trace->tokens, where);
   if (trace->between_texts()) read_ids(file, query_tokens_name, trace->query_tokens, where);
   read_image(file, extents, *trace, where);
+  read_sound(file, extents, *trace, where);
 
   std::map<int, Tensor> patterns;
   const bool between = trace->between_texts();

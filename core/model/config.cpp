@@ -16,6 +16,7 @@
 #include "core/model/formats/few_bits.h"
 #include "core/model/formats/model_files.h"
 #include "core/model/picture_input.h"
+#include "core/model/sound_input.h"
 
 namespace headscope {
 
@@ -439,6 +440,11 @@ ModelConfig load_config(const std::filesystem::path& path, std::vector<ConfigKey
   if (config.vision && !place.self_contained()) {
     read_preparation(place.folder, *config.vision);
     config.context = config.vision->tokens();
+  }
+  if (config.encoder && config.encoder->sound && !place.self_contained()) {
+    ModelConfig encoder = *config.encoder;
+    read_feature_extraction(place.folder, *encoder.sound);
+    config.encoder = std::make_shared<const ModelConfig>(std::move(encoder));
   }
   if (config.predicts && config.head_layer && chosen.head_tensor && !has_head(place, chosen.head_tensor(config)))
     config.predicts = false;

@@ -12,6 +12,7 @@
 
 #include "core/attention/rotary.h"
 #include "core/model/expert_config.h"
+#include "core/model/sound_config.h"
 #include "core/model/state_space_config.h"
 #include "core/model/vision_config.h"
 #include "core/trace/trace.h"
@@ -123,6 +124,8 @@ struct ModelConfig {
   std::optional<StateSpaceConfig> state_space;  ///< of models that have no attention: dims.state_space()
   std::optional<VisionConfig> vision;  ///< of models that read pictures; dims.vocab is then the number of classes, and
                                        ///< `context` that of tokens
+  std::optional<SoundConfig> sound;    ///< of an encoder that reads a sound; dims.vocab is then 0, and `context` the
+                                       ///< number of rows
   BiasSet bias;
   bool predicts = true;     ///< false: the file has no matrix to logits, only what stands below
   bool head_layer = false;  ///< the unembedding reads norm(f(x W + b)) of what leaves the blocks (and their last norm)

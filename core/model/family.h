@@ -91,18 +91,21 @@ struct RawLayer {
 };
 
 struct RawWeights {
-  Tensor token_embedding;                 ///< (vocab, d_model), or (vocab, embedding_width), which …
-  Tensor embedding_in;                    ///< (embedding_width, d_model): … is multiplied by this
-  Tensor embedding_in_bias;               ///< (d_model): of ModelConfig::narrow_sum, as whose sum_width() that of the
-                                          ///< positions, of the segments and of the norm is
-  std::vector<Tensor> leading_tokens;     ///< (1, d_model) each: before the patches of a picture, which have these in
-                                          ///< place of a table
-  Tensor patch_bias;                      ///< (1, d_model): what is added to every patch; may be undefined
-  Tensor patch_embedding;                 ///< (numbers of a patch, d_model)
-  Tensor position_embedding;              ///< (context, d_model), learned positions only
-  Tensor segment_embedding;               ///< (segments, d_model)
-  Tensor embedding_gain, embedding_bias;  ///< (d_model): of a norm behind the embedding, or the sum of all
-  Tensor position_buckets;                ///< (buckets, heads), where all layers share them
+  Tensor token_embedding;                  ///< (vocab, d_model), or (vocab, embedding_width), which …
+  Tensor embedding_in;                     ///< (embedding_width, d_model): … is multiplied by this
+  Tensor embedding_in_bias;                ///< (d_model): of ModelConfig::narrow_sum, as whose sum_width() that of the
+                                           ///< positions, of the segments and of the norm is
+  std::vector<Tensor> leading_tokens;      ///< (1, d_model) each: before the patches of a picture, which have these in
+                                           ///< place of a table
+  Tensor patch_bias;                       ///< (1, d_model): what is added to every patch; may be undefined
+  Tensor patch_embedding;                  ///< (numbers of a patch, d_model)
+  std::vector<Tensor> convolutions;        ///< of a sound: (3 · mels, d_model) and (3 · d_model, d_model), rows as
+                                           ///< three_frames() has them, …
+  std::vector<Tensor> convolution_biases;  ///< … (d_model) each
+  Tensor position_embedding;               ///< (context, d_model), learned positions only
+  Tensor segment_embedding;                ///< (segments, d_model)
+  Tensor embedding_gain, embedding_bias;   ///< (d_model): of a norm behind the embedding, or the sum of all
+  Tensor position_buckets;                 ///< (buckets, heads), where all layers share them
   std::vector<RawLayer> layers;
   std::vector<RawLayer> cross;            ///< by layer: cross-attention with its norm (ln1), all else undefined
   std::shared_ptr<RawWeights> encoder;    ///< of an encoder-decoder

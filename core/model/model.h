@@ -56,7 +56,8 @@ struct Ctx {
   Tape* tape = nullptr;                    ///< the pass records itself on it; may be null
   /// By token, of models with segments (the first text is 0, the one behind a separator 1); empty = all 0.
   std::span<const std::int32_t> segments = {};
-  /// (patch, numbers of it): the picture, of models that read one (core/model/vision_config.h).
+  /// (patch, numbers of it): the picture, of models that read one (core/model/vision_config.h); (frame, mel): the
+  /// sound, of encoders that read one (core/model/sound_config.h).
   Tensor patches = {};
   double entropy_price = 0;  ///< with a tape: what a nat of attention entropy (without the first key; mean over rows,
                              ///< heads, layers; of cross-attention by itself) adds to the number that is differentiated
@@ -125,7 +126,7 @@ class Model {
   /// An encoder-decoder needs ctx.source: as many sources as texts, each seen by its own. An encoder that was run with
   /// the same tape has its part in the gradients. A cache keeps keys and values of the first source that it was used
   /// with.
-  /// A model of pictures reads ctx.patches; `tokens` then say only how many there are, and there is no cache.
+  /// A model of pictures or sounds reads ctx.patches; `tokens` then say only how many there are, and there is no cache.
   /// With a tape there is no cache either, and nobody may want the site `result`; nor is there one in a model that
   /// sees later tokens.
   ForwardResult forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache = nullptr,

@@ -103,6 +103,10 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   if (raw.patch_bias.defined())
     parts->patch_bias =
         backend.linear_weights({checked(raw.patch_bias, -1, "bias of the patches")}, {Tensor()}, changing);
+  for (std::size_t i = 0; i < raw.convolutions.size(); ++i)
+    parts->convolutions.push_back(backend.linear_weights({checked(raw.convolutions[i], -1, "convolution")},
+                                                         {floats(raw.convolution_biases[i], -1, "convolution")},
+                                                         changing));
   parts->segment_embedding = resident(floats(raw.segment_embedding, -1, "segment embedding"));
   // A norm without weights of its own has a gain of 1; one without a bias adds 0.
   const auto norm_of = [&](NormKind of, const Tensor& gain, const Tensor& bias, Index width, int layer,

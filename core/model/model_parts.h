@@ -59,6 +59,7 @@ struct Model::Parts {
   Linear embedding_in;                 // of ModelConfig::narrow_sum()
   Linear patch_embedding, patch_bias;  // the bias undefined where there is none
   std::vector<Linear> leading_tokens;
+  std::vector<Linear> convolutions;  // of an encoder that reads a sound, likewise in place of token_embedding
   std::vector<Layer> layers;
   std::vector<Layer> cross;  // by layer: attention to a source
   std::shared_ptr<const Model> encoder;

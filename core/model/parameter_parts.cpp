@@ -77,6 +77,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   const std::int64_t stored = c.embedding_width > 0 ? c.embedding_width : d;
   out.embedding = vocab * stored + std::int64_t{c.embedding_width} * d + (c.narrow_sum() ? d : 0);
   if (c.vision) out.embedding = d * (c.vision->leading + c.vision->patch_numbers() + (c.vision->patch_bias ? 1 : 0));
+  if (c.sound) out.embedding = d * (3 * (c.sound->mels + d) + 2);
   out.embedding += std::int64_t{c.segments + c.tasks} * sum;
   if (c.position == PositionKind::learned && !c.sinusoids)
     out.positions = std::int64_t{c.context + c.position_offset} * sum;

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/model/picture_input.h"
+#include "core/model/sound_input.h"
 
 namespace headscope {
 
@@ -15,7 +16,8 @@ void check_pass(const ModelConfig& c, const Ctx& ctx, std::span<const std::int32
                 const LayerRange& layers, std::span<const Index> lengths) {
   if (tokens.empty()) throw Error(c.name, "at least one token", "none");
   if (c.vision && layers.first == 0) check_patches(c, tokens.size(), ctx.patches);
-  for (std::size_t i = 0; !c.vision && i < tokens.size(); ++i)
+  if (c.sound && layers.first == 0) check_sound(c, tokens.size(), ctx.patches);
+  for (std::size_t i = 0; !c.vision && !c.sound && i < tokens.size(); ++i)
     if (tokens[i] < 0 || tokens[i] >= c.dims.vocab)
       throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),
                   fmt::format("{} at position {}", tokens[i], i));

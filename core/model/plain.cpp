@@ -392,6 +392,28 @@ void embed_picture(const VisionConfig& v, const RawWeights& w, const Tensor& pat
           row < v.leading ? static_cast<double>(nth(w.leading_tokens, row).at(0, i)) : embedded.at(row - v.leading, i);
 }
 
+/// gelu of a convolution over three frames, every `stride`-th, zeros beyond both ends.
+Table convolved(const Table& x, int stride, const Tensor& weight, const Tensor& bias, const std::stop_token& stop) {
+  Table near((x.rows + stride - 1) / stride, 3 * x.columns);
+  for (Index row = 0; row < near.rows; ++row)
+    for (Index channel = 0; channel < x.columns; ++channel)
+      for (Index tap = 0; tap < 3; ++tap)
+        if (const Index frame = row * stride + tap - 1; frame >= 0 && frame < x.rows)
+          near.at(row, channel * 3 + tap) = x.at(frame, channel);
+  Table out = product(near, weight, bias, stop);
+  activate(Activation::gelu, out, {});
+  return out;
+}
+
+/// Two convolutions of a spectrogram (Radford et al. 2023).
+Table embed_sound(const RawWeights& w, const Tensor& frames, const std::stop_token& stop) {
+  Table x(frames.dim(0), frames.dim(1));
+  for (Index row = 0; row < x.rows; ++row)
+    for (Index i = 0; i < x.columns; ++i) x.at(row, i) = static_cast<double>(frames.at(row, i));
+  for (int i = 0; i < 2; ++i) x = convolved(x, i + 1, nth(w.convolutions, i), nth(w.convolution_biases, i), stop);
+  return x;
+}
+
 /// The rows of the tokens, scaled; where the stored ones alone are narrower, times the matrix that widens them.
 void embed_tokens(const ModelConfig& c, const RawWeights& w, std::span<const std::int32_t> tokens, Table& x,
                   const std::stop_token& stop) {
@@ -421,10 +443,13 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
              const std::stop_token& stop, std::atomic<float>* progress, std::span<const std::int32_t> segments,
              std::span<const std::int32_t> source, const Tensor& patches) {
   Pass out;
-  if (c.cross()) out.encoder = std::make_shared<const Pass>(forward(*c.encoder, *w.encoder, source, stop));
+  if (c.cross())
+    out.encoder = std::make_shared<const Pass>(forward(*c.encoder, *w.encoder, source, stop, nullptr, {}, {}, patches));
   Table x(static_cast<Index>(tokens.size()), c.dims.d_model);
   if (c.vision)
     embed_picture(*c.vision, w, patches, x, stop);
+  else if (c.sound)
+    x = embed_sound(w, patches, stop);
   else
     embed_tokens(c, w, tokens, x, stop);
   if (c.embedding_norm && !c.norm_of_embeddings) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);

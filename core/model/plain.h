@@ -10,7 +10,7 @@
 //   keys), Wang and Komatsuzaki 2021 (parallel blocks), Gemma Team 2024 (soft caps), Jiang et al. 2024 and OpenAI 2025
 //   (experts), Huang and Schlag 2025 (xIELU), DeepSeek-AI 2024 (latent keys and values), Dosovitskiy et al. 2021
 //   (patches of a picture), Touvron et al. 2021 (a distillation token), Gu and Dao 2023 and Dao and Gu 2024 (state
-//   spaces).
+//   spaces), Radford et al. 2023 (convolutions of a sound).
 
 #include <atomic>
 #include <cstdint>
@@ -43,7 +43,8 @@ struct Pass {
 };
 
 /// `tokens`: ids inside the vocabulary, no more than the context. A pass of n tokens multiplies each weight n times, on
-/// one core: seconds for a hundred million weights and a line of text. Throws Cancelled.
+/// one core: seconds for a hundred million weights and a line of text. `patches`: Ctx's, of an encoder-decoder its
+/// encoder's. Throws Cancelled.
 Pass forward(const ModelConfig& config, const RawWeights& weights, std::span<const std::int32_t> tokens,
              const std::stop_token& stop = {}, std::atomic<float>* progress = nullptr,
              std::span<const std::int32_t> segments = {}, std::span<const std::int32_t> source = {},

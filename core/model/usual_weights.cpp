@@ -105,6 +105,8 @@ class UsualReader {
     RawWeights weights;
     if (c_.vision)
       picture(weights);
+    else if (c_.sound)
+      sound(weights);
     else
       embedding(weights.token_embedding);
     if (c_.embedding_width > 0)
@@ -206,6 +208,19 @@ class UsualReader {
         weights.position_embedding = interpolated_positions(weights.position_embedding, v);
       if (v.registers > 0) weights.position_embedding = with_gap(weights.position_embedding, placed, v.registers);
     });
+  }
+
+  /// Stored as (d_model, channel, 3).
+  void sound(RawWeights& weights) {
+    Index channels = c_.sound->mels;
+    const Index d = c_.dims.d_model;
+    for (const std::string& name : n_.convolutions) {
+      reader_.take(name + ".weight", {d, channels, 3}, [&](const Tensor& kernel) {
+        weights.convolutions.push_back(kernel.reshape({d, 3 * channels}).transpose(0, 1));
+      });
+      reader_.take(name + ".bias", {d}, [&](const Tensor& bias) { weights.convolution_biases.push_back(bias); });
+      channels = d;
+    }
   }
 
   void logits(RawWeights& weights) {
@@ -425,7 +440,7 @@ RawWeights read_two_stacks(const WeightSource& source, const ModelConfig& config
   std::ranges::set_intersection(weights.unused, other.unused, std::back_inserter(neither));
   weights.unused = neither;
   other.unused.clear();
-  const bool shared = embedding_of(source, decoder) == embedding_of(source, encoder);
+  const bool shared = !config.encoder->sound && embedding_of(source, decoder) == embedding_of(source, encoder);
   weights.parameters += other.parameters - (shared ? weights.token_embedding.size() : 0);
   return weights;
 }

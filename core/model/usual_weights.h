@@ -52,9 +52,10 @@ struct WeightNames {
   StateSpaceNames state_space;              ///< of ModelConfig::state_space
   std::vector<std::string> leading_tokens;  ///< of VisionConfig; `embedding` is then the patches' and `positions` …
   std::string registers;                    ///< (1, VisionConfig::registers, d_model): the last of the leading tokens
-  bool positions_are_embedding = true;  ///< … a torch.nn.Embedding (name + ".weight") or else a parameter by itself
-  std::string second_unembedding;       ///< of VisionConfig::class_heads
-  bool layers_behind = false;           ///< files may have layers behind the last, which are no part of the decoder
+  bool positions_are_embedding = true;    ///< … a torch.nn.Embedding (name + ".weight") or else a parameter by itself
+  std::string second_unembedding;         ///< of VisionConfig::class_heads
+  std::vector<std::string> convolutions;  ///< of ModelConfig::sound, in place of an embedding
+  bool layers_behind = false;             ///< files may have layers behind the last, which are no part of the decoder
   std::vector<std::string> ignored{"self_attn.rotary_emb.inv_freq"};  ///< of a block: buffers that no pass needs
 };
 

@@ -15,7 +15,11 @@ RunRequest source_request(const RunRequest& request, const std::string& text) {
   RunRequest source = request;
   source.edits.clear();
   if (text.empty()) return source;
-  if (!request.source.empty() || !request.source_ids.empty()) {  // beside the same target
+  if (!request.sound.empty()) {  // another sound, by its path, beside the same target
+    source.sound = text;
+    return source;
+  }
+  if (!request.source.empty() || !request.source_ids.empty()) {  // likewise
     source.source = text;
     source.source_ids.clear();
     return source;

@@ -81,8 +81,8 @@ std::shared_ptr<const Trace> PassMemory::source(const Model& model, const RunReq
                                : request.add_bos == request_.add_bos && request.too_long == request_.too_long &&
                                      request.parse_special == request_.parse_special;
   // An edit of an encoder-decoder takes from another source, read beside the same target.
-  if (model.encoder() && (request.source != request_.source || request.source_ids != request_.source_ids ||
-                          !same_text(found->second->tokens, tokens)))
+  if (model.encoder() && (request.source != request_.source || request.sound != request_.sound ||
+                          request.source_ids != request_.source_ids || !same_text(found->second->tokens, tokens)))
     return nullptr;
   // The need of last time is not stored but made again from its edits.
   const auto before = sources_of(request_.edits);

@@ -45,6 +45,8 @@ class PassMemory {
   const std::shared_ptr<const Trace>& trace() const { return trace_; }
   /// Whether that trace is of this picture file, as it was then.
   bool saw(const std::filesystem::path& image) const { return trace_ && trace_->picture && request_.image == image; }
+  /// The same of a sound's file, which may have been written to since.
+  bool heard(const std::filesystem::path& sound) const { return trace_ && trace_->sound && request_.sound == sound; }
   /// Whether that trace recorded what `spec` asks for.
   bool recorded(const CaptureSpec& spec) const { return trace_ && request_.capture == spec; }
 

@@ -8,6 +8,7 @@
 #include "core/base/nth.h"
 #include "core/edits/edit_scene.h"
 #include "core/run/run_request.h"
+#include "core/run/target_rules.h"
 
 namespace headscope {
 
@@ -38,23 +39,29 @@ std::vector<Token> tokens_of_text(const LoadedModel& loaded, const RunRequest& r
         "a tokenizer (tokenizer.json, vocab.json + merges.txt, vocab.txt, or tokenizer.model) in the model's folder",
         "none", "token ids can be given instead of text");
   if (request.text.empty()) throw Error("text", "at least one character", "an empty text");
-  return loaded.tokenizer->encode(request.text, {request.parse_special || !loaded.model->config().causal, most, stop});
+  return loaded.tokenizer->encode(
+      request.text, {request.parse_special || !loaded.model->config().causal || loaded.target, most, stop});
+}
+
+bool begins_with_special(const LoadedModel& loaded, const std::vector<Token>& tokens) {
+  if (tokens.empty() || !loaded.tokenizer) return false;
+  const std::int32_t twice[] = {tokens.front().id, tokens.front().id};  // of a space alone the first is taken away
+  return loaded.tokenizer->decode(twice).empty();
 }
 
 /// Whether a text begins with the code of its language where a tokenizer puts that of a usual one in front, and no BOS
 /// (mBART-50, NLLB): a special token that was written there.
 bool names_its_language(const LoadedModel& loaded, std::int32_t front, const std::vector<Token>& tokens) {
   const ModelConfig& config = loaded.model->config();
-  if (config.stack == Stack::only || !config.bos || front == *config.bos || tokens.empty()) return false;
-  const std::int32_t twice[] = {tokens.front().id, tokens.front().id};  // of a space alone the first is taken away
-  return loaded.tokenizer && loaded.tokenizer->decode(twice).empty();
+  if (config.stack == Stack::only || !config.bos || front == *config.bos) return false;
+  return begins_with_special(loaded, tokens);
 }
 
 /// Puts BOS in front when the request or the tokenizer asks for it; says whether it did.
 bool add_bos(const LoadedModel& loaded, const RunRequest& request, const std::string& model,
              std::vector<Token>& tokens) {
   if (request.ids_are_whole && !request.ids.empty()) return false;
-  const bool usual = request.ids.empty() && loaded.tokenizer && loaded.tokenizer->adds_bos();
+  const bool usual = request.ids.empty() && loaded.tokenizer && loaded.tokenizer->adds_bos() && !loaded.target;
   if (!request.add_bos.value_or(usual)) return false;
   const auto bos = loaded.tokenizer ? loaded.tokenizer->bos() : loaded.model->config().bos;
   if (!bos) {
@@ -66,11 +73,16 @@ bool add_bos(const LoadedModel& loaded, const RunRequest& request, const std::st
   return true;
 }
 
-/// Puts the token in front that an encoder-decoder's targets begin with; says whether it did.
-bool add_start(const LoadedModel& loaded, const RunRequest& request, std::vector<Token>& tokens) {
-  if (!loaded.model->encoder() || (request.ids_are_whole && !request.ids.empty())) return false;
-  tokens.insert(tokens.begin(), tokens_of_ids(loaded, {loaded.model->config().decoder_start}).front());
-  return true;
+/// Puts in front what an encoder-decoder's targets begin with: a token, and of a model of speech language and task,
+/// where the text does not begin with its own; says how many that are.
+int add_start(const LoadedModel& loaded, const RunRequest& request, std::vector<Token>& tokens) {
+  if (!loaded.model->encoder() || (request.ids_are_whole && !request.ids.empty())) return 0;
+  std::vector<std::int32_t> front{loaded.model->config().decoder_start};
+  if (loaded.target && !begins_with_special(loaded, tokens))
+    front.insert(front.end(), loaded.target->prompt.begin(), loaded.target->prompt.end());
+  const std::vector<Token> start = tokens_of_ids(loaded, front);
+  tokens.insert(tokens.begin(), start.begin(), start.end());
+  return static_cast<int>(start.size());
 }
 
 /// Puts behind a text what an encoder was trained to find there; says how many tokens that are.
@@ -149,6 +161,18 @@ std::vector<Token> tokens_of_picture(const ModelConfig& config, const RunRequest
   return tokens;
 }
 
+/// Stretches of a sound, by when they begin. No two are the same token.
+std::vector<Token> tokens_of_sound(const ModelConfig& config, const RunRequest& request) {
+  const SoundConfig& s = *config.sound;
+  if (request.sound.empty())
+    throw Error(config.name, "a sound (WAV), which its encoder reads", request.text.empty() ? "none" : "a text",
+                "command line: --sound FILE");
+  std::vector<Token> tokens;
+  for (std::int32_t row = 0; row < s.rows; ++row)
+    tokens.push_back({row, "", fmt::format("{:.2f} s", row * s.row_seconds())});
+  return tokens;
+}
+
 /// How many tokens the run may have: the trained context, or more where an edit says how positions go on.
 int context_of(const LoadedModel& loaded, const RunRequest& request) {
   const ModelConfig& config = loaded.model->config();
@@ -191,6 +215,7 @@ std::vector<Token> tokenize_within(const LoadedModel& loaded, const RunRequest& 
                                    const std::stop_token& stop) {
   const ModelConfig& config = loaded.model->config();
   if (config.vision) return tokens_of_picture(config, request);
+  if (config.sound) return tokens_of_sound(config, request);
   if (!request.image.empty())
     throw Error(config.name, "a text, which this model reads", "a picture",
                 "vision transformers (ViT, DeiT, CLIP) read them");
@@ -206,7 +231,7 @@ std::vector<Token> tokenize_within(const LoadedModel& loaded, const RunRequest& 
   }
   const bool bare = tokens.empty() && loaded.model->encoder();
   int front = !bare && add_bos(loaded, request, config.name, tokens) ? 1 : 0;
-  front += add_start(loaded, request, tokens) ? 1 : 0;
+  front += add_start(loaded, request, tokens);
   const int behind = add_behind(loaded, request, tokens);
   if (tokens.empty()) throw Error("text", "at least one token", "none");
   for (std::size_t i = 0; i < tokens.size(); ++i) {

@@ -13,7 +13,9 @@
 #include "core/edits/edit_scene.h"
 #include "core/edits/intervention_tap.h"
 #include "core/io/picture.h"
+#include "core/io/sound.h"
 #include "core/model/picture_input.h"
+#include "core/model/sound_input.h"
 #include "core/run/cross_pass.h"
 #include "core/run/edit_pairs.h"
 #include "core/run/known_rows.h"
@@ -60,7 +62,14 @@ CaptureSpec capture_of(const CaptureSpec& asked, const std::vector<SiteKind>& fi
 /// An encoder-decoder reads a source, and no other model does.
 void check_source(const Model& model, const RunRequest& request) {
   const bool given = !request.source.empty() || !request.source_ids.empty();
-  if (given == (model.encoder() != nullptr)) return;
+  const bool hears = (model.encoder() ? *model.encoder() : model).config().sound.has_value();
+  if (hears && (given || request.sound.empty()))
+    throw Error(model.config().name, "a sound, which its encoder reads", given ? "a text as the source" : "none",
+                "command line: --sound FILE");
+  if (!hears && !request.sound.empty())
+    throw Error(model.config().name, "a text, which this model reads", "a sound",
+                "models of speech (Whisper) read them");
+  if (hears || given == (model.encoder() != nullptr)) return;
   if (given) throw Error(model.config().name, "a text alone, since this model is of one stack", "a source beside it");
   throw Error(model.config().name, "a source for its encoder, since this model is an encoder-decoder", "none",
               "what the decoder writes is of a text that it reads (command line: --source)");
@@ -144,12 +153,29 @@ void read_picture_into(Trace& trace, const ModelConfig& config, const std::files
   trace.patches = patches_of(picture, *config.vision);
 }
 
+/// The sound as the encoder is given it: into the trace, for people and as numbers. Not read again where `last` is of
+/// the same file and nobody has written to it since.
+void read_sound_into(Trace& trace, const ModelConfig& config, const std::filesystem::path& file,
+                     const PassMemory* last) {
+  std::error_code unknown;
+  const auto written = std::filesystem::last_write_time(file, unknown).time_since_epoch().count();
+  if (last && last->heard(file) && last->trace()->sound->written == written) {
+    trace.sound = last->trace()->sound;
+  } else {
+    SoundFrames frames = heard(read_sound(file), *config.sound);
+    frames.written = written;
+    trace.sound = std::make_shared<const SoundFrames>(std::move(frames));
+  }
+  trace.patches = trace.sound->log_mel;
+}
+
 /// A trace of cross-attention, before the pass.
 std::shared_ptr<Trace> cross_trace(const Trace& target, std::shared_ptr<const Trace> source, const CaptureSpec& spec) {
   const auto trace = std::make_shared<Trace>();
   trace->model = *target.model.cross;
   trace->text = source->text;
   trace->tokens = source->tokens;
+  trace->sound = source->sound;
   trace->query_tokens = target.tokens;
   for (Token& token : trace->query_tokens) token.begin = token.end = -1;  // `text` is the source
   trace->source = target.source;
@@ -176,6 +202,8 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
     trace->patches = known->trace()->patches;
   } else if (model.config().vision) {
     read_picture_into(*trace, model.config(), request.image);
+  } else if (model.config().sound) {
+    read_sound_into(*trace, model.config(), request.sound, known);
   }
   trace->source = "headscope " + ctx.backend.name();
   for (const Intervention& edit : request.edits)
@@ -209,7 +237,7 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   if (trace->model.objective == Objective::nothing) planned.vocab = 0;
   trace->plan = plan_capture(spec, planned, n, n);
 
-  const Tensor& beside = model.config().vision ? trace->patches : encoded.memory;
+  const Tensor& beside = trace->patches.defined() ? trace->patches : encoded.memory;
   LayerRange layers;
   ResidualKeeper keeper(dims.layers);
   if (known && !ctx.tap) {

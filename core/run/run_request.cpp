@@ -7,6 +7,7 @@
 #include "core/base/json.h"
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
+#include "core/run/target_rules.h"
 #include "core/text/chat_template.h"
 #include "core/text/class_names.h"
 #include "core/text/source_tokenizer.h"
@@ -34,6 +35,7 @@ ordered_json as_json(const RunRequest& request) {
   if (!request.source.empty()) result["source"] = request.source;
   if (!request.source_ids.empty()) result["source_ids"] = request.source_ids;
   if (!request.image.empty()) result["image"] = request.image.generic_string();
+  if (!request.sound.empty()) result["sound"] = request.sound.generic_string();
   result["add_bos"] = request.add_bos ? ordered_json(*request.add_bos) : ordered_json(nullptr);
   if (request.ids_are_whole) result["ids_are_whole"] = true;  // left out else, as edits are
   result["parse_special"] = request.parse_special;
@@ -89,10 +91,12 @@ RunRequest run_request_from_json(const JsonView& value) {
   if (const auto ids = fields.find("ids"))
     for (const JsonView& item : ids->elements("token ids")) request.ids.push_back(item.small());
   fields.read("image", request.image);
+  fields.read("sound", request.sound);
   fields.read("source", request.source);
   if (const auto ids = fields.find("source_ids"))
     for (const JsonView& item : ids->elements("token ids")) request.source_ids.push_back(item.small());
-  const bool source = !request.source.empty() || !request.source_ids.empty();  // then a target may be empty
+  const bool source =
+      !request.source.empty() || !request.source_ids.empty() || !request.sound.empty();  // then a target may be empty
   if (request.text.empty() && request.ids.empty() && request.image.empty() && !source)
     value.refuse("\"text\", \"ids\" or \"image\"", "neither");
   bool add_bos = false;
@@ -123,7 +127,8 @@ LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, co
     return out;
   }
   out.tokenizer = load_tokenizer(folder);
-  if (out.model->encoder()) {
+  out.target = load_target_rules(folder, out.model->config());
+  if (out.model->encoder() && !out.target) {
     out.source_tokenizer = load_source_tokenizer(folder);
     if (!out.source_tokenizer) out.source_tokenizer = out.tokenizer;
   }

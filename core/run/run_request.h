@@ -22,6 +22,7 @@ namespace headscope {
 
 class ChatTemplate;
 class JsonView;
+struct TargetRules;
 
 struct RunRequest {
   std::filesystem::path model;  ///< folder
@@ -32,6 +33,7 @@ struct RunRequest {
   std::string source;
   std::vector<std::int32_t> source_ids;
   std::filesystem::path image;  ///< a picture, PNG or JPEG, in place of both, of models that read one
+  std::filesystem::path sound;  ///< in place of a source, of encoders that read one (core/io/sound.h)
   /// Empty: as the tokenizer says for text, not before given ids. Texts that edits take activations from are read by
   /// the same setting as `text`.
   std::optional<bool> add_bos;
@@ -72,6 +74,8 @@ struct LoadedModel {
   /// Of what an encoder-decoder's encoder reads: `tokenizer` itself in most models. Null as that may be, and in models
   /// of one stack.
   std::shared_ptr<const Tokenizer> source_tokenizer = {};
+  /// Of models of speech; null elsewhere.
+  std::shared_ptr<const TargetRules> target = {};
 
   /// An encoder-decoder's encoder, as a model of its own. REQUIRES model->encoder().
   LoadedModel encoder() const { return {{model, model->encoder()}, source_tokenizer}; }

@@ -258,7 +258,7 @@ TextFrame read_text_frame(const JsonView& post_processor, const Vocabulary& voca
     }
     if (type != "TemplateProcessing")
       unsupported(step, "TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel or Sequence");
-    bool text_seen = false;
+    bool text_seen = false, of_speech = false;
     for (const JsonView& item : step.at("single").elements()) {
       const auto special = item.find("SpecialToken");
       if (!special) {
@@ -271,6 +271,9 @@ TextFrame read_text_frame(const JsonView& post_processor, const Vocabulary& voca
         if (!frame.behind) frame.behind = id;
         continue;
       }
+      // Whisper's: what stands in front of a target its configuration says (core/run/target_rules.h).
+      of_speech = of_speech || name.text() == "<|startoftranscript|>";
+      if (of_speech) continue;
       if (frame.front)
         special->refuse("at most one special token before the text", fmt::format("a further one, '{}'", name.text()),
                         std::string(kGiveIds));

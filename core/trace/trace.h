@@ -12,6 +12,7 @@
 #include "core/trace/capture.h"
 #include "core/trace/model_info.h"
 #include "core/trace/patch_picture.h"
+#include "core/trace/sound_frames.h"
 
 namespace headscope {
 
@@ -43,7 +44,9 @@ struct Trace {
   /// Place::between_texts). Empty = the keys'.
   std::vector<Token> query_tokens;
   std::shared_ptr<const PatchPicture> picture;  ///< what the keys are patches of; null where they are a text's tokens
-  Tensor patches;  ///< (patch, numbers of it): what a model of pictures was given of it; undefined elsewhere
+  std::shared_ptr<const SoundFrames> sound;     ///< what the keys are frames of, likewise
+  Tensor patches;  ///< (patch, numbers of it): what a model of pictures was given of it, or an encoder of its sound
+                   ///< (sound->log_mel); undefined elsewhere
 
   /// Of an encoder-decoder's run, which is its decoder's: the source in the encoder, and how the target looked at it
   /// (`tokens` are the source's, `query_tokens` the target's, and there are no logits). Null elsewhere.

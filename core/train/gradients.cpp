@@ -73,6 +73,7 @@ InputGradients input_gradients(const Model& model, const Ctx& ctx, std::span<con
   SourceMemory memory;
   if (source && model.encoder()) {
     Ctx reading{.backend = ctx.backend, .tap = encoder.chain(), .stop = ctx.stop, .tape = &tape};
+    reading.patches = source->patches;
     memory.tap = cross.chain();
     memory.memory = model.encoder()->forward(reading, source->tokens).memory;
     recorded.source = &memory;

@@ -40,6 +40,7 @@ struct InputGradients : TextGradients {
 struct GradientSource {
   std::span<const std::int32_t> tokens;
   Tap *encoder = nullptr, *cross = nullptr;  ///< may intervene in the encoder, in cross-attention
+  Tensor patches = {};                       ///< Ctx's, of encoders that read a sound
 };
 
 /// `ctx.tap` may intervene; ctx.tape must be null, and so must ctx.source: an encoder-decoder needs `source`, which is

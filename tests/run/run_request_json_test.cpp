@@ -92,7 +92,7 @@ TEST_CASE("a broken request names the file, the key and what was found") {
   CHECK(message_of(R"({"model": "m", "text": "a", "too_long": "keep"})") ==
         "r.json: too_long: expected one of refuse, keep_first, keep_last, found \"keep\"");
   CHECK(message_of(R"({"model": "m", "text": "a", "captures": {}})") ==
-        "r.json: expected only the keys model, text, ids, image, source, source_ids, add_bos, ids_are_whole, "
+        "r.json: expected only the keys model, text, ids, image, sound, source, source_ids, add_bos, ids_are_whole, "
         "parse_special, masked, too_long, "
         "capture, "
         "edits, "

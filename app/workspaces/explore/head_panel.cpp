@@ -22,6 +22,7 @@
 #include "viz/scene/patch_map.h"
 #include "viz/scene/row_bars.h"
 #include "viz/scene/score_split.h"
+#include "viz/scene/sound_map.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -49,7 +50,7 @@ std::string at(const Trace& trace, Index query) {
 /// What is drawn: the picture only where there is one.
 HeadView shown_view(const PageContext& c) {
   const HeadView view = c.state().view.head_view;
-  return view == HeadView::picture && !c.trace()->picture ? HeadView::map : view;
+  return view == HeadView::picture && !c.trace()->picture && !c.trace()->sound ? HeadView::map : view;
 }
 
 /// Of an encoder-decoder: "Encoder · ".
@@ -63,6 +64,9 @@ std::string stack_prefix(const PageContext& c) {
 std::span<const char* const> views(const PageContext& c) {
   static constexpr const char* all[] = {to_say("Map"), to_say("Arcs"),  to_say("Row"),    to_say("Steps"),
                                         "q·k",         to_say("Heads"), to_say("Picture")};
+  static constexpr const char* heard[] = {to_say("Map"), to_say("Arcs"),  to_say("Row"),  to_say("Steps"),
+                                          "q·k",         to_say("Heads"), to_say("Sound")};
+  if (c.trace()->sound) return heard;
   return std::span(all).first(c.trace()->picture ? 7 : 6);
 }
 
@@ -121,6 +125,7 @@ void HeadPanel::main_view(const PageContext& c, double height) {
   const HeadView head_view = shown_view(c);
   if (head_view == HeadView::map) return map_->draw(c, *map, tools_, width, height);
   if (head_view == HeadView::heads) return heads_->draw(c, query, width, height);
+  if (head_view == HeadView::picture && c.trace()->sound) return over_the_sound(c, *map, width, height);
   if (head_view == HeadView::picture) return over_the_picture(c, *map, width, height);
   const bool words = run.words != nullptr;
   const std::string place =
@@ -237,6 +242,33 @@ void HeadPanel::over_the_picture(const PageContext& c, const AttentionMap& map, 
   if (touch.clicked && own) c.editor.pin(patch->position == query ? std::nullopt : std::optional(patch->position));
 }
 
+/// The same over a sound, whose stretches are the keys.
+void HeadPanel::over_the_sound(const PageContext& c, const AttentionMap& map, double width, double height) {
+  const HeadId head = c.state().document.selected;
+  const Index query = shown_query(c, map);
+  const FirstToken first = c.state().view.first_token;
+  ShownRun run = shown_run(c);
+  run.words = nullptr;
+  slot_.want(c.jobs, c.ui, run.trace,
+             fmt::format("sound {} {} {} {} {} {}", head.layer, head.head, query, width, height, name(first)),
+             [=](const Style& style) {
+               SoundMapOptions o;
+               o.head = head;
+               o.query = query;
+               o.room = SoundMapOptions::Room{width, height};
+               return sound_map_scene(*as_viewed(run, head, first), o, style);
+             });
+  SceneViewOptions how;
+  how.centered = true;
+  const SceneTouch touch = slot_.draw(c.ui, "head", how, width, height);
+  const TokenAt* stretch = meaning<TokenAt>(touch.mark);
+  if (!stretch) return;
+  c.hovered.query = query;
+  c.hovered.key = stretch->position;
+  if (touch.clicked && !c.trace()->between_texts())
+    c.editor.pin(stretch->position == query ? std::nullopt : std::optional(stretch->position));
+}
+
 namespace {
 /// Choices side by side, on a new line where the old one has no room left.
 bool choice(const Ui& ui, const char* id, std::span<const char* const> labels, int& chosen, bool& first) {
@@ -277,7 +309,7 @@ double HeadPanel::footer_height(const PageContext& c) const {
   take(first_tokens);
   if (with_units(c)) take(units);
   if (with_tools(c)) take(map_tools);
-  if (shown_view(c) == HeadView::picture) take(picture_ways);
+  if (shown_view(c) == HeadView::picture && c.trace()->picture) take(picture_ways);
   if (!c.captured()) take(showns);  // also before there is an edit: the map must not move under the hand that makes one
   return 44 + 38 * (lines - 1) + read_out_height;
 }
@@ -297,7 +329,7 @@ void HeadPanel::footer(const PageContext& c) {
                    said("to a word: the sum over its tokens; from a word: the mean over its tokens"),
                    said("a word begins at a space, at punctuation and at a line break"),
                    said("scores (Steps, q·k) and the head's numbers are those of tokens")});
-  if (shown_view(c) == HeadView::picture) {
+  if (shown_view(c) == HeadView::picture && c.trace()->picture) {
     int how = view.smooth_picture ? 1 : 0;
     if (choice(c.ui, "over the picture", picture_ways, how, first)) view.smooth_picture = how == 1;
   }

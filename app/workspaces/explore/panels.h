@@ -23,6 +23,15 @@
 
 namespace headscope {
 
+/// Of models of speech: the sound as its spectrogram, and over it where the pinned token listens.
+class SoundPanel {
+ public:
+  void draw(const PageContext& c);
+
+ private:
+  SceneSlot slot_{"scene.sound"};
+};
+
 /// Text editor and token strip.
 class PromptPanel {
  public:
@@ -33,6 +42,7 @@ class PromptPanel {
   void source_and_target(const PageContext& c);
   PromptEdit edit_;
   PromptEdit source_;  // of an encoder-decoder; edit_ holds its target then
+  SoundPanel sound_;   // in its place
   ChatPopup chat_;
   LanguageLine language_;
   TokenStrip tokens_;
@@ -78,6 +88,7 @@ class HeadPanel {
   void read_out(const PageContext& c);
   void main_view(const PageContext& c, double height);
   void over_the_picture(const PageContext& c, const AttentionMap& map, double width, double height);
+  void over_the_sound(const PageContext& c, const AttentionMap& map, double width, double height);
   std::unique_ptr<HeadMapView> map_;
   std::unique_ptr<HeadsView> heads_;
   SceneSlot slot_{"scene.view"};

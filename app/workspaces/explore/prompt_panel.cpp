@@ -124,11 +124,15 @@ void PromptPanel::source_and_target(const PageContext& c) {
   const bool low = ImGui::GetIO().DisplaySize.y / c.ui.scale < 800;
   const Trace* whole = c.whole();
   const Stack stack = document.stack;
-  section(c.ui, said("SOURCE"), said("the encoder reads it"));
-  const Written source{document.source, whole ? whole->encoder.get() : nullptr, stack == Stack::encoder,
-                       stack != Stack::decoder};
-  if (written_field(c, source_, "##source", source, low ? 3 : 5, said("Write a text to translate …")))
-    c.editor.set_source(source_.text());
+  if (c.results().hears()) {
+    sound_.draw(c);
+  } else {
+    section(c.ui, said("SOURCE"), said("the encoder reads it"));
+    const Written source{document.source, whole ? whole->encoder.get() : nullptr, stack == Stack::encoder,
+                         stack != Stack::decoder};
+    if (written_field(c, source_, "##source", source, low ? 3 : 5, said("Write a text to translate …")))
+      c.editor.set_source(source_.text());
+  }
   section(c.ui, said("TARGET"), said("the decoder reads it and goes on"));
   const Written target{document.text, whole, stack != Stack::encoder, stack == Stack::decoder};
   if (written_field(c, edit_, "##prompt", target, low ? 3 : 5, said("Empty: only the token that begins it")))
@@ -164,11 +168,13 @@ void PromptPanel::draw(const PageContext& c) {
   }
   ImGui::Dummy({0, c.ui.px(2)});
   if (!trace) {
+    if (c.results().hears()) return;
     if (translates ? document.source.empty() : document.text.empty() && document.ids.empty())
       section(c.ui, said("TOKENS"), translates ? said("write a source above") : said("write a text above"));
     return;
   }
   if (trace->between_texts()) return tokens_.draw_capture(c);
+  if (trace->sound) return;  // its rows are the sound above
   const std::string part = part_read(*trace);
   const bool words = c.words() != nullptr;
   const auto pinned = TokenStrip::pinned_row(c, selected_map(c));

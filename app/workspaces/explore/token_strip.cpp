@@ -133,6 +133,7 @@ void TokenStrip::draw_capture(const PageContext& c) {
   if (trace.between_texts()) {
     section(c.ui, said("QUERIES"), say("{} · click to pin", trace.query_tokens.size()));
     queries(c);
+    if (trace.sound) return;  // the keys are its stretches
   }
   section(c.ui,
           trace.between_texts() ? said("KEYS")

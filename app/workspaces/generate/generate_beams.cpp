@@ -97,7 +97,7 @@ void GenerateWorkspace::beams(Ui& ui, AppContext& app) {
   if (!followed) return;
   section(ui, said("TEXT"), said("of the chosen beam · click a token to see where it looked, ← and → walk"));
   chips(ui, ui.px(84));
-  source(ui);
+  source(ui, app);
   ImGui::Dummy({0, ui.px(2)});
   if (button(ui, to_say("Heads and choices on the tape"))) app.settings.pages[id()] = "tape";
   ImGui::SameLine();

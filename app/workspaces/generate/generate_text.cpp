@@ -13,14 +13,45 @@
 #include "app/workspaces/generate/generate_workspace.h"
 #include "core/base/nth.h"
 #include "core/base/words.h"
+#include "viz/scene/sound_map.h"
 
 namespace headscope {
 
+/// The same of a sound, as its spectrogram.
+void GenerateWorkspace::sound(Ui& ui, AppContext& app) {
+  const auto heard = controller_.prompt()->whole->encoder;
+  const ToldStep* told = controller_.at_cursor();
+  const auto step = told ? told->step : nullptr;
+  section(ui, said("SOUND"), said("lit by cross-attention where this token was chosen, mean of all heads"));
+  const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)), height = 128;
+  sound_.want(app.explorer.jobs, ui, heard,
+              fmt::format("{} {} {}", static_cast<const void*>(step.get()), width, step ? step->length : 0),
+              [heard, step, width, height](const Style& style) {
+                SoundValues values;
+                values.title = heard->model.name;
+                values.unit = said("weight");
+                if (step && step->source_rows.defined()) {
+                  const Tensor& rows = step->source_rows;
+                  values.name = std::string(said("mean over all heads of cross-attention")) + "[:]";
+                  values.by_key.resize(static_cast<std::size_t>(rows.dim(1)));
+                  for (Index row = 0; row < rows.dim(0); ++row)
+                    for (Index key = 0; key < rows.dim(1); ++key)
+                      nth(values.by_key, key) +=
+                          static_cast<double>(rows.at(row, key)) / static_cast<double>(rows.dim(0));
+                }
+                SoundMapOptions options;
+                options.room = SoundMapOptions::Room{width, height};
+                return sound_values_scene(*heard, values, options, style);
+              });
+  sound_.draw(ui, "sound", {}, width, height);
+}
+
 /// The tokens that an encoder-decoder reads, lit by where cross-attention looked when the token at the cursor was
 /// chosen.
-void GenerateWorkspace::source(Ui& ui) {
+void GenerateWorkspace::source(Ui& ui, AppContext& app) {
   const auto& encoded = controller_.prompt()->whole->encoder;
   if (!encoded) return;
+  if (encoded->sound) return sound(ui, app);
   const ToldStep* told = controller_.at_cursor();
   const Tensor looked = told ? told->step->source_rows : Tensor();
   section(ui, said("SOURCE"), said("lit by cross-attention where this token was chosen, mean of all heads"));

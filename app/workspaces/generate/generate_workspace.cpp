@@ -329,7 +329,7 @@ void GenerateWorkspace::transcript(Ui& ui, AppContext& app) {
           said("the stronger the colour, the more the model was surprised, −ln p · click a token to see its choice"));
   chips(ui, ui.px(std::clamp(0.2 * room, 84.0, 190.0)));
   scrubber(ui);
-  source(ui);
+  source(ui, app);
   const double left = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   const double chart = left > 420 ? 150 : left > 330 ? 110 : 0;
   rows(ui, app, left - chart - 6);

@@ -44,7 +44,8 @@ class GenerateWorkspace : public Workspace {
 
   // generate_text.cpp
   void chips(Ui& ui, float height);
-  void source(Ui& ui);
+  void source(Ui& ui, AppContext& app);
+  void sound(Ui& ui, AppContext& app);
   void scrubber(Ui& ui);
 
   // generate_beams.cpp
@@ -63,7 +64,8 @@ class GenerateWorkspace : public Workspace {
 
   GenerationController& controller_;
   std::vector<CatalogueGroup> pages_;
-  SceneSlot rows_{"scene.generation.rows"}, candidates_{"scene.generation.candidates"}, tree_{"scene.generation.beams"};
+  SceneSlot rows_{"scene.generation.rows"}, candidates_{"scene.generation.candidates"}, tree_{"scene.generation.beams"},
+      sound_{"scene.generation.sound"};
   std::optional<std::size_t> revealed_;  // node of the tree that was last scrolled to
   float scrolled_before_ = 0;            // window pixels, when the first node was chosen
   int drawn_in_ = -1;                    ///< the last frame that showed this workspace

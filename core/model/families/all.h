@@ -120,6 +120,7 @@
   X(blenderbot_small)         \
   X(m2m_100)                  \
   X(marian)                   \
+  X(whisper)                  \
   X(vit)                      \
   X(deit)                     \
   X(vit_mae)                  \

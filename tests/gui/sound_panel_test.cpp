@@ -1,0 +1,76 @@
+// A model of speech in the window: the sound in place of the source, what is written of it, its stacks, its view.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/gui/explore.h"
+#include "tests/support/paths.h"
+
+namespace headscope::sound_panel_test {
+
+using testing::Explore;
+using testing::reference;
+
+namespace {
+AppOptions listener(int width, int height) {
+  AppOptions out = Explore::options(width, height);
+  out.model = reference("speech/whisper");
+  out.sound = reference("speech/sound.wav");
+  out.text = " hello";
+  return out;
+}
+}  // namespace
+
+TEST_CASE("a sound stands in place of the source; a click pins one of its stretches, the view Sound shows the row") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1600, 1000}}) {
+    CAPTURE(width);
+    Explore e(listener(width, height));
+    REQUIRE(e.results().run->whole->encoder);
+    CHECK_FALSE(e.driver.shown("##source"));
+    CHECK(e.driver.shown("##prompt"));
+    REQUIRE(e.driver.until([&] { return e.driver.shown("sound/stretch.7"); }));
+    e.driver.click("Encoder");
+    REQUIRE(e.settle());
+    CHECK(e.results().run->trace == e.results().run->whole->encoder);
+    CHECK_FALSE(e.driver.shown("token 0"));  // rows of a sound are no words
+    REQUIRE(e.driver.until([&] { return e.driver.shown("sound/stretch.7"); }));
+    e.driver.click("sound/stretch.7");
+    REQUIRE(e.settle());
+    CHECK(e.state().document.query == 7);
+    e.driver.click("Cross");
+    REQUIRE(e.settle());
+    CHECK(e.driver.shown("query token 1"));
+    e.driver.key(ImGuiKey_7);
+    REQUIRE(e.driver.until([&] { return e.driver.shown("head/stretch.7"); }));
+  }
+}
+
+TEST_CASE("a sound that is opened is written down, and another takes its place as one step") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = listener(1280, 720);
+  options.sound.reset();
+  options.text = "";
+  App app(options);
+  ExploreWorkspace workspace;
+  headscope::testing::Driver driver(app.window(), [&] { app.frame(); });
+  app.add(workspace);
+  REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().model.model; }));
+  driver.frames(4);
+  CHECK(driver.shown("Open a sound…"));
+  CHECK_FALSE(app.explorer().results().run);
+  driver.click("Tones");
+  REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().run; }));
+  CHECK(app.explorer().state().document.sound == "builtin:tones");
+  REQUIRE(driver.until([&] { return !app.explorer().state().document.text.empty(); }));
+  const std::string first = app.explorer().state().document.text;
+  app.explorer().run.hear(reference("speech/sound.wav"));
+  REQUIRE(driver.until([&] {
+    return app.settled() && !app.explorer().state().document.text.empty() && app.explorer().results().run &&
+           app.explorer().results().run->request.sound == reference("speech/sound.wav");
+  }));
+  CHECK(app.explorer().results().run->whole->encoder->sound->seconds == doctest::Approx(0.5));
+}
+
+}  // namespace headscope::sound_panel_test

@@ -1,0 +1,163 @@
+// Sounds from files of every kind of WAV, and at other rates.
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/io/sound.h"
+#include "tests/support/mutants.h"
+#include "tests/support/paths.h"
+
+namespace headscope::sound_test {
+
+using namespace testing;
+
+namespace {
+using std::numbers::pi;
+
+std::string little(std::uint64_t value, int bytes) {
+  std::string out;
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
+  return out;
+}
+std::string chunk(const std::string& id, const std::string& data) {
+  return id + little(data.size(), 4) + data + (data.size() % 2 ? std::string(1, '\0') : "");
+}
+std::string format(int tag, int channels, int rate, int bits) {
+  const int block = channels * ((bits + 7) / 8);
+  return little(tag, 2) + little(channels, 2) + little(rate, 4) + little(rate * block, 4) + little(block, 2) +
+         little(bits, 2);
+}
+std::string wav(const std::string& fmt, const std::string& data, const std::string& before = "") {
+  const std::string body = "WAVE" + before + chunk("fmt ", fmt) + chunk("data", data);
+  return "RIFF" + little(body.size(), 4) + body;
+}
+
+Sound read(const std::string& bytes) {
+  return decode_sound(bytes, "a.wav");
+}
+std::string refused_with(const std::string& bytes) {
+  try {
+    (void)read(bytes);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+bool says(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
+}  // namespace
+
+TEST_CASE("whole numbers and floats of all widths are read, full scale being 1") {
+  const auto bits32 = [](float x) { return little(std::bit_cast<std::uint32_t>(x), 4); };
+  const auto bits64 = [](double x) { return little(std::bit_cast<std::uint64_t>(x), 8); };
+  const std::vector<float> expected{0.0f, 0.5f, -1.0f};
+  CHECK(read(wav(format(1, 1, 8000, 8), "\x80\xC0" + std::string(1, '\0'))).samples == expected);
+  CHECK(read(wav(format(1, 1, 8000, 16), little(0, 2) + little(0x4000, 2) + little(0x8000, 2))).samples == expected);
+  CHECK(read(wav(format(1, 1, 8000, 24), little(0, 3) + little(0x400000, 3) + little(0x800000, 3))).samples ==
+        expected);
+  CHECK(read(wav(format(1, 1, 8000, 32), little(0, 4) + little(0x40000000, 4) + little(0x80000000, 4))).samples ==
+        expected);
+  CHECK(read(wav(format(3, 1, 8000, 32), bits32(0) + bits32(0.5f) + bits32(-1))).samples == expected);
+  CHECK(read(wav(format(3, 1, 8000, 64), bits64(0) + bits64(0.5) + bits64(-1))).samples == expected);
+  CHECK(read(wav(format(1, 1, 44100, 16), little(0, 2))).rate == 44100);
+}
+
+TEST_CASE("channels are averaged, other chunks passed over, the extensible format read") {
+  const std::string two = little(0x4000, 2) + little(0, 2) + little(0x2000, 2) + little(0x6000, 2);
+  const std::vector<float> expected{0.25f, 0.5f};
+  CHECK(read(wav(format(1, 2, 8000, 16), two)).samples == expected);
+  CHECK(read(wav(format(1, 2, 8000, 16), two, chunk("LIST", "odd"))).samples == expected);
+  const std::string guid = little(1, 2) + std::string("\0\0\0\0\x10\0\x80\0\0\xAA\0\x38\x9B\x71", 14);
+  const std::string extensible = format(0xFFFE, 2, 8000, 16) + little(22, 2) + little(16, 2) + little(3, 4) + guid;
+  CHECK(read(wav(extensible, two)).samples == expected);
+  // Written to a pipe: no length is known.
+  std::string piped = wav(format(1, 2, 8000, 16), two);
+  piped.replace(piped.size() - two.size() - 4, 4, little(0xFFFFFFFF, 4));
+  CHECK(read(piped).samples == expected);
+}
+
+TEST_CASE("what is no such WAV is refused by chunk and numbers") {
+  const std::string good = wav(format(1, 1, 8000, 16), std::string(20, '\0'));
+  CHECK(says(refused_with(""), "an empty file"));
+  CHECK(says(refused_with("ID3 and what follows in an MP3"), "ffmpeg"));
+  CHECK(says(refused_with(good.substr(0, good.size() - 6)), "20 bytes"));
+  CHECK(says(refused_with(good.substr(0, good.size() - 6)), "14, then the file ends"));
+  CHECK(says(refused_with(wav(format(7, 1, 8000, 8), "ab")), "mu-law"));
+  CHECK(says(refused_with(wav(format(1, 0, 8000, 16), "ab")), "1 to 256 channels"));
+  CHECK(says(refused_with(wav(format(1, 1, 10, 16), "ab")), "samples a second"));
+  CHECK(says(refused_with(wav(format(1, 1, 8000, 40), std::string(5, 'a'))), "40 bits"));
+  CHECK(says(refused_with(wav(format(3, 1, 8000, 16), "ab")), "floats of 32 or 64 bits"));
+  CHECK(says(refused_with(wav("short", "ab")), "16 bytes or more"));
+  CHECK(says(refused_with(wav(format(0xFFFE, 1, 8000, 16), "ab")), "40 bytes"));
+  CHECK(says(refused_with("RIFF" + little(4, 4) + "WAVE"), "neither it nor"));
+  CHECK(says(refused_with("RIFF" + little(4, 4) + "WAVE" + chunk("data", "ab")), "before the chunk"));
+  CHECK(says(refused_with(wav(format(1, 1, 8000, 16), "")), "at least one sample"));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(says(refused_with(wav(format(3, 1, 8000, 32), little(0, 4) + little(std::bit_cast<std::uint32_t>(nan), 4))),
+             "in sample 1"));
+}
+
+TEST_CASE("thousands of files that are nearly right are read, or refused with one error") {
+  const std::string whole = wav(format(1, 2, 8000, 16), std::string(400, 'x'), chunk("LIST", "abc"));
+  const auto decode = [](const std::string& bytes) { (void)decode_sound(bytes, "mutant.wav"); };
+  CHECK(refused("sound", whole, 2000, decode, mutated_numbers) > 50);
+}
+
+namespace {
+/// The largest gap to sin(2π f t), away from both ends.
+double gap_to_sine(const std::vector<float>& found, double pitch, int rate, double size = 1) {
+  double gap = 0;
+  for (std::size_t i = found.size() / 4; i < 3 * found.size() / 4; ++i)
+    gap = std::max(
+        gap, std::abs(static_cast<double>(found[i]) - size * std::sin(2 * pi * pitch * static_cast<double>(i) / rate)));
+  return gap;
+}
+Sound sine(double pitch, int rate, int count) {
+  Sound out{rate, {}};
+  for (int i = 0; i < count; ++i) out.samples.push_back(static_cast<float>(std::sin(2 * pi * pitch * i / rate)));
+  return out;
+}
+}  // namespace
+
+TEST_CASE("at another rate a tone is the same tone, and what that rate cannot hold is gone") {
+  for (const int rate : {44100, 48000, 22050, 8000, 11025}) {
+    CAPTURE(rate);
+    const std::vector<float> found = resampled(sine(1000, rate, rate / 2), 16000, 1 << 20);
+    CHECK(found.size() == 8000);
+    CHECK(gap_to_sine(found, 1000, 16000) < 1e-4);
+  }
+  CHECK(gap_to_sine(resampled(sine(7000, 44100, 22050), 16000, 1 << 20), 7000, 16000) < 1e-4);
+  CHECK(gap_to_sine(resampled(sine(9000, 44100, 22050), 16000, 1 << 20), 9000, 16000, 0) < 1e-4);
+  CHECK(resampled(sine(1000, 44100, 44100), 16000, 100).size() == 100);
+  const Sound same = sine(300, 16000, 500);
+  CHECK(resampled(same, 16000, 1000) == same.samples);
+  CHECK(resampled(same, 16000, 20).size() == 20);
+}
+
+TEST_CASE("the built-in sound is three tones, a chord and a glide, with pauses") {
+  const Sound sound = read_sound(built_in_sound);
+  CHECK(sound.rate == 16000);
+  CHECK(sound.seconds() == doctest::Approx(5 * 0.65));
+  for (int part = 0; part < 5; ++part) {
+    CHECK(sound.samples[static_cast<std::size_t>(part * 10400 + 8000 + 1200)] == 0);
+    float loudest = 0;
+    for (int i = 0; i < 8000; ++i)
+      loudest = std::max(loudest, std::abs(sound.samples[static_cast<std::size_t>(part * 10400 + i)]));
+    CHECK(loudest > 0.4f);
+  }
+  CHECK(may_be_sound(built_in_sound));
+  CHECK(may_be_sound("a/b.WAV"));
+  CHECK_FALSE(may_be_sound("a/b.png"));
+}
+
+}  // namespace headscope::sound_test
