@@ -100,7 +100,7 @@ struct RawWeights {
   Tensor patch_bias;                       ///< (1, d_model): what is added to every patch; may be undefined
   Tensor patch_embedding;                  ///< (numbers of a patch, d_model)
   std::vector<Tensor> convolutions;        ///< of a sound: (3 · mels, d_model) and (3 · d_model, d_model), rows as
-                                           ///< three_frames() has them, …
+                                           ///< convolved() has them, …
   std::vector<Tensor> convolution_biases;  ///< … (d_model) each
   Tensor position_embedding;               ///< (context, d_model), learned positions only
   Tensor segment_embedding;                ///< (segments, d_model)

@@ -75,7 +75,9 @@ class Model::Pass {
  private:
   /// (position, d_model)
   Tensor embed() {
-    Tensor tokens = c_.vision ? picture() : c_.sound ? sound() : b_.gather(m_.token_embedding, tokens_);
+    Tensor tokens = c_.vision  ? picture()
+                    : c_.sound ? convolved(b_, ctx_.patches, m_.convolutions)
+                               : b_.gather(m_.token_embedding, tokens_);
     if (c_.embedding_scale != 1) tokens = b_.scale(tokens, static_cast<float>(c_.embedding_scale), later_);
     if (c_.dropped_token) tokens = without_dropped(b_, tokens, tokens_, lengths_, *c_.dropped_token, later_);
     if (c_.embedding_norm && !c_.norm_of_embeddings) tokens = norm(m_.embedding_norm, tokens);
@@ -108,14 +110,6 @@ class Model::Pass {
     for (std::size_t i = 0; i < m_.leading_tokens.size(); ++i)
       sum = b_.add(sum, b_.linear(is[i], m_.leading_tokens[i]));
     return m_.patch_bias.defined() ? b_.add(sum, b_.linear(is.back(), m_.patch_bias)) : sum;
-  }
-
-  /// Two convolutions of the spectrogram. No gradient goes through them: what is asked for is that of their rows.
-  Tensor sound() {
-    Tensor x = ctx_.patches;
-    for (int i = 0; i < 2; ++i)
-      x = b_.activate(Backend::Unary::gelu, b_.linear(three_frames(x, i + 1), nth(m_.convolutions, i)));
-    return x;
   }
 
   /// (picture, classes): what the first token of each says, or the mean of that and of what the second says.

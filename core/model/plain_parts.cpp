@@ -99,4 +99,21 @@ Table columns(const Table& x, Index first, Index end) {
   return out;
 }
 
+void rotate_patches(const VisionConfig& v, Table& x, Index heads, Index d, double base) {
+  for (Index row = v.leading; row < x.rows; ++row) {
+    const double y = (2.0 * static_cast<double>((row - v.leading) / v.columns()) + 1) / v.rows() - 1,
+                 over = (2.0 * static_cast<double>((row - v.leading) % v.columns()) + 1) / v.columns() - 1;
+    for (Index head = 0; head < heads; ++head)
+      for (Index i = 0; i < d / 2; ++i) {
+        const bool by_row = i < d / 4;
+        const double turn = std::pow(base, -4.0 * static_cast<double>(by_row ? i : i - d / 4) / static_cast<double>(d)),
+                     angle = 2 * pi * (by_row ? y : over) * turn;
+        double &first = x.at(row, head * d + i), &second = x.at(row, head * d + i + d / 2);
+        const double p = first, q = second;
+        first = p * std::cos(angle) - q * std::sin(angle);
+        second = p * std::sin(angle) + q * std::cos(angle);
+      }
+  }
+}
+
 }  // namespace headscope::plain

@@ -19,6 +19,10 @@ Table columns(const Table& x, Index first, Index end);
 void normalize(const ModelConfig& config, NormKind kind, Table& x, Index first, Index width, const Tensor& gain,
                const Tensor& bias, Index first_gain = 0);
 
+/// Every head of every patch turned by where its centre lies, from −1 to 1: half of its pairs by the row, half by the
+/// column.
+void rotate_patches(const VisionConfig& v, Table& x, Index heads, Index d, double base);
+
 /// log(1 + eˣ)
 double softplus(double x);
 /// `learned`: of xIELU, as the file stores it.

@@ -144,6 +144,8 @@ void check_sound(const ModelConfig& c, std::size_t rows, const Tensor& frames) {
                 frames.defined() ? "numbers of shape " + frames.shape().str() : "none", "this encoder reads no text");
 }
 
+namespace {
+/// (row, 3 · channels) of x (frame, channels): every `stride`-th frame with those at its sides.
 Tensor three_frames(const Tensor& given, int stride) {
   const Tensor x = given.packed();
   const Index frames = x.dim(0), channels = x.dim(1), rows = (frames + stride - 1) / stride;
@@ -157,6 +159,14 @@ Tensor three_frames(const Tensor& given, int stride) {
       for (Index channel = 0; channel < channels; ++channel) to[(row * channels + channel) * 3 + tap] = from[channel];
     }
   return out;
+}
+}  // namespace
+
+Tensor convolved(Backend& backend, Tensor x, std::span<const Linear> convolutions) {
+  int stride = 0;
+  for (const Linear& each : convolutions)
+    x = backend.activate(Backend::Unary::gelu, backend.linear(three_frames(x, ++stride), each));
+  return x;
 }
 
 }  // namespace headscope

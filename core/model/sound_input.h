@@ -8,6 +8,7 @@
 
 #include "core/io/sound.h"
 #include "core/model/config.h"
+#include "core/tensor/backend.h"
 #include "core/tensor/tensor.h"
 #include "core/trace/sound_frames.h"
 
@@ -33,8 +34,9 @@ SoundFrames heard(const Sound& sound, const SoundConfig& config);
 /// Throws Error unless `rows` are those of one sound of this model, and `frames` its spectrogram.
 void check_sound(const ModelConfig& config, std::size_t rows, const Tensor& frames);
 
-/// (row, 3 · channels) of x (frame, channels): rows of a convolution over three frames, every `stride`-th, zeros beyond
-/// both ends; of each channel its three frames side by side, as a kernel (out, channel, 3) is stored.
-Tensor three_frames(const Tensor& x, int stride);
+/// gelu of one convolution after the other of x (frame, channels), over three frames, of the i-th every (i + 1)-th,
+/// zeros beyond both ends. A convolution is the product with a row that has of each channel its three frames side by
+/// side, as a kernel (out, channel, 3) is stored. No gradient goes through them.
+Tensor convolved(Backend& backend, Tensor x, std::span<const Linear> convolutions);
 
 }  // namespace headscope
