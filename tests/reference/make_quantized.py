@@ -144,7 +144,9 @@ def compressed(kind, **weights):
             unpacked = dequantize(x_q=numbers, scale=packed["weight_scale"].float(), args=args,
                                   global_scale=state["weight_global_scale"], dtype=torch.float32)
         else:
-            unpacked = compressor.decompress(dict(packed), scheme)["weight"].float()
+            scale = packed["weight_scale"]
+            wide = packed | {"weight_scale": scale.float() if scale.is_floating_point() else scale}
+            unpacked = compressor.decompress(wide, scheme)["weight"].float()
         return {"." + k: v.data.contiguous() for k, v in packed.items() if v is not None}, unpacked
 
     return pack, dict(quant_method="compressed-tensors", format=kind, config_groups=dict(

@@ -45,6 +45,7 @@
 #include "viz/scene/score_split.h"
 #include "viz/scene/several_heads.h"
 #include "viz/scene/singular_values.h"
+#include "viz/scene/sound_map.h"
 #include "viz/scene/table.h"
 #include "viz/scene/tile_machine.h"
 #include "viz/scene/token_bars.h"
@@ -302,6 +303,14 @@ std::map<std::string, std::function<Scene(const Style&)>> makers() {
          const auto trace = open_trace(testing::reference("attention") / "picture.npz");
          values.by_key.resize(trace->tokens.size(), 0.125);
          return patch_values_scene(*trace, values, {}, style);
+       }},
+      {"sound_map_scene", [](const Style& style) { return sound_map_scene(heard_trace(), {}, style); }},
+      {"sound_values_scene",
+       [](const Style& style) {
+         SoundValues values;
+         values.by_key.assign(20, 0.05);
+         values.name = "received";
+         return sound_values_scene(heard_trace(), values, {}, style);
        }},
       {"wavelengths_scene",
        [](const Style& style) {

@@ -110,4 +110,20 @@ inline Trace known_trace() {
   return trace;
 }
 
+/// 20 keys of 0.1 s, of which the sound fills 10; its pitch rises from the lowest mel to the highest.
+inline Trace heard_trace() {
+  Tensor log_mel = Tensor::full({40, 8}, -1.0f);
+  for (Index frame = 0; frame < 20; ++frame) log_mel.ref(frame, frame * 8 / 20) = 1.0f;
+  Trace trace;
+  trace.sound = std::make_shared<const SoundFrames>(SoundFrames{log_mel, 0.05, 20, 1.0});
+  trace.tokens.resize(20);
+  for (std::size_t i = 0; i < 20; ++i) trace.tokens[i].label = std::to_string(i);
+  trace.query_tokens.resize(1);
+  Tensor weights = Tensor::full({1, 20}, 0.0f);
+  weights.ref(0, 4) = 0.5f, weights.ref(0, 5) = 0.25f, weights.ref(0, 18) = 0.25f;
+  trace.maps.push_back(
+      AttentionMap::dense({.between_texts = true}, weights, nullptr, stats_of_weights(weights, nullptr)));
+  return trace;
+}
+
 }  // namespace headscope::testing
