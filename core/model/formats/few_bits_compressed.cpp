@@ -157,7 +157,10 @@ class Compressed final : public FewBits {
     const Index out = numbers.dim(0), in = numbers.dim(1);
     const std::string name = module + ".weight_scale";
     const Tensor scale = by_output(file.tensor(name), file, name, out, in), zero = zeros(file, module, bits);
+    const int half = 1 << (bits - 1);
     return tensor_of({numbers,
+                      -half,
+                      half - 1,
                       scale,
                       zero.defined() ? by_output(zero, file, name, out, in) : zero,
                       {},

@@ -60,6 +60,8 @@ class Gptq final : public FewBits {
     for (Index k = 0; k < in; ++k)
       few_bits::unpack_across(packed.data(), bits, k, out, numbers.mutable_data() + k * out);
     return tensor_of({numbers.transpose(0, 1),
+                      0,
+                      (1 << bits) - 1,
                       scales.transpose(0, 1),
                       zeros.transpose(0, 1),
                       {},
@@ -135,7 +137,7 @@ class Awq final : public FewBits {
     const Tensor scales = floats_of(file, module + ".scales", groups, out),
                  zeros = unpacked(file, module + ".qzeros", groups, out),
                  numbers = unpacked(file, module + ".qweight", in, out);
-    return tensor_of({numbers.transpose(0, 1), scales.transpose(0, 1), zeros.transpose(0, 1), {}});
+    return tensor_of({numbers.transpose(0, 1), 0, 15, scales.transpose(0, 1), zeros.transpose(0, 1), {}});
   }
   std::string dtype(const TensorFile&, const std::string&) const override { return "AWQ 4 bits"; }
 

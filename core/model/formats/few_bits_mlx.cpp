@@ -39,7 +39,8 @@ class Mlx final : public FewBits {
     Tensor numbers = Tensor::uninitialized({out, in});
     for (Index i = 0; i < out; ++i)
       few_bits::unpack(stream.data() + i * words, bits, in, numbers.mutable_data() + i * in);
-    return tensor_of({numbers, floats_of(file, scale, out, groups), {}, floats_of(file, bias, out, groups)});
+    return tensor_of(
+        {numbers, 0, (1 << bits) - 1, floats_of(file, scale, out, groups), {}, floats_of(file, bias, out, groups)});
   }
 
   std::string dtype(const TensorFile& file, const std::string& module) const override {

@@ -45,18 +45,16 @@ void put_fours(const Number& number, std::byte*& to) {
 
 /// The kind of block that says the same; f32 where none does.
 Stored kind_of(const FewBitsNumbers& of) {
-  const Index out = of.numbers.dim(0), in = of.numbers.dim(1), each = in / of.scale.dim(1);
+  const Index each = of.numbers.dim(1) / of.scale.dim(1);
   if (!of.group.empty() || each % block != 0 || !halves(of.scale)) return Stored::f32;
-  const Numbers number(of.numbers);
-  const Tensor no_zero = of.zero.defined() ? of.zero : Tensor::zeros(of.scale.shape());
-  const Numbers zero(no_zero);
-  float least = 0, most = 0;
-  for (Index i = 0; i < out; ++i)
-    for (Index k = 0; k < in; ++k) {
-      const float whole = number(i, k) - zero(i, k / each);
-      least = std::min(least, whole), most = std::max(most, whole);
-    }
-  if (of.bias.defined()) return least >= 0 && most < 16 && halves(of.bias) ? Stored::q4_1 : Stored::f32;
+  if (of.bias.defined()) return of.least == 0 && of.most < 16 && halves(of.bias) ? Stored::q4_1 : Stored::f32;
+  float low = 0, high = 0;
+  if (of.zero.defined()) {
+    const Tensor zeros = of.zero.packed();
+    const auto [first, last] = std::ranges::minmax(zeros.values());
+    low = first, high = last;
+  }
+  const float least = static_cast<float>(of.least) - high, most = static_cast<float>(of.most) - low;
   if (least >= -8 && most < 8) return Stored::q4_0;
   return least >= -128 && most < 128 ? Stored::q8_0 : Stored::f32;
 }
@@ -81,11 +79,13 @@ Tensor tensor_of(const FewBitsNumbers& of) {
     return made;
   }
   Tensor made = Tensor::uninitialized(kind, {out, in});
-  std::byte* to = made.mutable_stored();
-  for (Index i = 0; i < out; ++i)
-    for (Index k = 0; k < in; k += block) {
+  // All outputs of 32 inputs before the next: where numbers of one input lie side by side, they stay in a cache.
+  for (Index k = 0; k < in; k += block)
+    for (Index i = 0; i < out; ++i) {
       const Index group = k / each;
-      const auto whole = [&](Index j) { return static_cast<int>(number(i, k + j) - zero(i, group)); };
+      const float less = zero(i, group);
+      const auto whole = [&](Index j) { return static_cast<int>(number(i, k + j) - less); };
+      std::byte* to = made.mutable_stored() + stored::bytes_of(kind, i * in + k);
       put_half(scale(i, group), to);
       if (kind == Stored::q8_0) {
         for (Index j = 0; j < block; ++j) *to++ = static_cast<std::byte>(whole(j));

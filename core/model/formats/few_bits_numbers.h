@@ -11,7 +11,8 @@ namespace headscope {
 
 /// Element (i, k) stands for scale · (numbers(i, k) − zero), or, with a bias, scale · numbers(i, k) + bias.
 struct FewBitsNumbers {
-  Tensor numbers;                        ///< (out, in), float32, whole, of magnitudes below 2¹⁰
+  Tensor numbers;                        ///< (out, in), float32, whole
+  int least = 0, most = 0;               ///< between which they lie
   Tensor scale;                          ///< (out, group)
   Tensor zero;                           ///< likewise, whole numbers; may be undefined
   Tensor bias;                           ///< likewise; may be undefined
