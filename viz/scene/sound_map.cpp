@@ -50,7 +50,7 @@ Pixels spectrogram_pixels(const SoundFrames& sound, Index frames, const Rect& re
   return {rect, static_cast<int>(width), static_cast<int>(height), std::move(out), true};
 }
 
-/// Kilohertz along the left side, as far as they leave one another room.
+/// Pitches along the left side, as far as they leave one another room.
 void add_pitches(Scene& scene, const SoundFrames& sound, const Rect& plot, const Style& style) {
   const Font font = style.theme.number();
   double free_below = plot.bottom() + font.size;
@@ -60,7 +60,7 @@ void add_pitches(Scene& scene, const SoundFrames& sound, const Rect& plot, const
     free_below = y;
     scene.add({Line{{{plot.x - 4, y}, {plot.x, y}}, style.theme.line, 1}, "", ""});
     scene.add({Text{{plot.x - 7, y + half_capital(font)},
-                    fmt::format("{:g}k", hertz / 1000),
+                    hertz < 1000 ? fmt::format("{:g} Hz", hertz) : fmt::format("{:g} kHz", hertz / 1000),
                     font,
                     style.theme.muted,
                     Anchor::end,
@@ -115,7 +115,7 @@ Scene sound_values_scene(const Trace& trace, const SoundValues& values, const So
   for (Index key = 0; curve && key < keys; ++key) highest = std::max(highest, nth(values.by_key, key));
   const std::string most = short_number(highest, 2);
   const double edge = bare ? slim_margin : margin,
-               left = std::max(style.measure.width("0.25k", font), style.measure.width(most, font)) + 10,
+               left = std::max(style.measure.width("500 Hz", font), style.measure.width(most, font)) + 10,
                times = 2 * half_capital(font) + 14, words = 1.6 * theme.caption().size;
 
   Scene scene;
