@@ -73,10 +73,13 @@ bool PromptEdit::keys() {
 PromptTouch PromptEdit::draw(const Ui& ui, const char* id, const std::string& text, std::span<const TextMark> marks,
                              int most_lines, const char* hint) {
   PromptTouch touch;
-  const std::size_t caret_before = edit_.caret();
+  std::size_t caret_before = edit_.caret();
   if (edit_.text() != text) {
     edit_.set_text(text);
-    if (!shown_) edit_.move_to(text.size(), false);
+    if (!shown_) {  // its beginning is shown, and what is typed stands behind it
+      edit_.move_to(text.size(), false);
+      caret_before = edit_.caret();
+    }
   }
   shown_ = true;
   const Font font = ui.body();
