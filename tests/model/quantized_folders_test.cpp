@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -12,6 +13,7 @@
 #include "core/model/formats/model_files.h"
 #include "tests/model/parity.h"
 #include "tests/support/paths.h"
+#include "tests/support/random_tensor.h"
 
 namespace headscope::quantized_folders_test {
 
@@ -46,6 +48,46 @@ fs::path renamed(const std::string& name, const std::string& from, const std::st
 Tensor take(const fs::path& folder) {
   const ModelFiles files = ModelFiles::open(locate_model(folder));
   return files.weights->take(watched + ".weight", watched_shape);
+}
+
+/// The folder's numbers in float32.
+fs::path unpacked(const std::string& name) {
+  const fs::path twin = scratch_dir("unpacked") / name;
+  fs::create_directories(twin);
+  auto config = nlohmann::json::parse(read_file(folders / name / "config.json"));
+  config.erase("quantization_config");
+  config.erase("quantization");  // of MLX
+  write_file_atomically(twin / "config.json", config.dump());
+  const ModelFiles files = ModelFiles::open(locate_model(folders / name));
+  SafetensorsWriter writer;
+  for (const std::string& tensor : files.weights->names()) {
+    const auto of = [&](const char* part) { return tensor.find(part) != std::string::npos; };
+    const Shape shape = of("norm")                            ? Shape{32}
+                        : of("down_proj")                     ? watched_shape
+                        : of("gate_proj") || of("up_proj")    ? Shape{96, 32}
+                        : of("embed_tokens") || of("lm_head") ? Shape{40, 32}
+                                                              : Shape{32, 32};
+    writer.add(tensor, files.weights->take(tensor, shape).floats());
+  }
+  writer.write(twin / "model.safetensors");
+  return twin;
+}
+
+/// A LoRA adapter on queries and on the matrix out of the MLP.
+fs::path some_adapter() {
+  const fs::path folder = scratch_dir("adapter-of-few-bits");
+  write_file_atomically(folder / "adapter_config.json",
+                        R"({"peft_type": "LORA", "r": 4, "lora_alpha": 8, "bias": "none", "task_type": "CAUSAL_LM",
+                            "base_model_name_or_path": "x", "target_modules": ["down_proj", "q_proj"]})");
+  SafetensorsWriter writer;
+  const auto add = [&](const std::string& module, Index in, std::uint64_t seed) {
+    writer.add("base_model.model." + module + ".lora_A.weight", random_tensor({4, in}, seed));
+    writer.add("base_model.model." + module + ".lora_B.weight", random_tensor({32, 4}, seed + 1));
+  };
+  add(watched, 96, 1);
+  add("model.layers.0.self_attn.q_proj", 32, 3);
+  writer.write(folder / "adapter_model.safetensors");
+  return folder;
 }
 
 }  // namespace
@@ -126,6 +168,25 @@ TEST_CASE("A folder of quantized weights that contradicts itself is refused by t
   CHECK_THROWS_WITH_AS(files.weights->take(watched + ".weight", {96, 32}), doctest::Contains("down_proj.qweight"),
                        Error);
   CHECK_THROWS_WITH_AS(files.weights->take(watched + ".weight", {32, 90}), doctest::Contains("down_proj.g_idx"), Error);
+}
+
+TEST_CASE("An adapter changes a quantized model as it changes the same numbers in float32") {
+  const fs::path adapter = some_adapter();
+  for (const char* name : {"gptq-4", "awq", "nf4", "int8", "w4a16", "nvfp4", "mlx-4", "f8"}) {
+    CAPTURE(name);
+    const std::vector<std::int32_t> ids =
+        SafetensorsFile::open(folders / name / "expected.safetensors").entry("ids").items<std::int32_t>();
+    const auto logits = [&](const fs::path& folder) {
+      return Subject(folder).trace(ids, MapStorage::none, false)->logits.packed();
+    };
+    const fs::path twin = unpacked(name);
+    const Tensor plain = logits(folders / name), changed = logits(with_adapter(folders / name, adapter)),
+                 expected = logits(with_adapter(twin, adapter));
+    const double most = largest(expected.values());
+    CHECK(difference(plain.values(), logits(twin).values()) <= 1e-5 * most);
+    CHECK(difference(changed.values(), expected.values()) <= 1e-5 * most);
+    CHECK(difference(changed.values(), plain.values()) > 0.1 * most);
+  }
 }
 
 }  // namespace headscope::quantized_folders_test

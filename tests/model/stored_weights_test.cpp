@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <ostream>
 #include <set>
 #include <string>
@@ -105,7 +106,11 @@ class RandomWeights final : public WeightSource {
   bool contains(const std::string&) const override { return true; }
   std::string dtype(const std::string&) const override { return "BF16"; }
   Tensor take(const std::string& name, const Shape& shape) const override {
-    Tensor t = random_tensor(shape, std::hash<std::string>()(name));
+    // Drawn once for all kinds, which takes longer than to multiply by it.
+    static std::map<std::pair<std::string, std::string>, Tensor> drawn;
+    Tensor& once = drawn[{name, shape.str()}];
+    if (!once.defined()) once = random_tensor(shape, std::hash<std::string>()(name));
+    Tensor t = once.copy();
     const bool gain = shape.rank() == 1;
     for (float& v : t.mutable_values()) v = gain ? 1 + 0.1f * v : 0.04f * v;
     if (gain) return t;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/softmax.h"
@@ -28,14 +29,16 @@ Tensor directions(Index features, Index d, bool orthogonal, std::uint64_t seed) 
   Tensor w = gaussian(features, d, seed);
   if (!orthogonal) return w;
   const Tensor lengths = gaussian(features, d, seed + 0x9E3779B9u);
+  std::vector<double> squares;  // of the rows that are done
   for (Index i = 0; i < features; ++i) {
     const Index block = i / d * d;
     for (int pass = 0; pass < 2; ++pass)  // twice: once loses digits where rows are nearly parallel
       for (Index j = block; j < i; ++j) {
-        const double share = dot(w, i, j) / std::max(dot(w, j, j), 1e-30);
+        const double share = dot(w, i, j) / squares[static_cast<std::size_t>(j)];
         for (Index c = 0; c < d; ++c) w.ref(i, c) -= static_cast<float>(share * static_cast<double>(w.at(j, c)));
       }
     scale_row(w, i, 1 / std::sqrt(std::max(dot(w, i, i), 1e-30)));
+    squares.push_back(std::max(dot(w, i, i), 1e-30));
   }
   for (Index i = 0; i < features; ++i) scale_row(w, i, std::sqrt(dot(lengths, i, i)));
   return w;

@@ -1,9 +1,10 @@
 // Mixtral (Jiang et al., Mixtral of Experts, 2024): as Mistral, with eight MLPs in every layer, of which each token
 // passes through two.
 
+#include "core/model/families/mixtral.h"
+
 #include "core/base/words.h"
 #include "core/model/expert_keys.h"
-#include "core/model/families/usual.h"
 
 namespace headscope {
 
@@ -21,6 +22,7 @@ void mixtral_keys(ConfigMap& keys, ModelConfig& c) {
   c.experts.renormalized = true;
   keys.ends(c, false);
 }
+}  // namespace
 
 WeightNames mixtral_names(const ModelConfig&) {
   WeightNames names;
@@ -31,7 +33,6 @@ WeightNames mixtral_names(const ModelConfig&) {
   names.experts.up = "w3";
   return names;
 }
-}  // namespace
 
 Family mixtral_family();  // declared with all others in family.cpp
 Family mixtral_family() {

@@ -4,7 +4,7 @@
 
 #include "core/base/words.h"
 #include "core/model/expert_keys.h"
-#include "core/model/families/usual.h"
+#include "core/model/families/mixtral.h"
 
 namespace headscope {
 
@@ -30,23 +30,13 @@ void phimoe_keys(ConfigMap& keys, ModelConfig& c) {
   keys.number("router_jitter_noise", c.experts.nearness, 0, 1e3, 0.01);
   keys.ends(c, false);
 }
-
-WeightNames phimoe_names(const ModelConfig&) {
-  WeightNames names;
-  names.experts.router = "block_sparse_moe.gate";
-  names.experts.expert = "block_sparse_moe.experts.";
-  names.experts.gate = "w1";
-  names.experts.down = "w2";
-  names.experts.up = "w3";
-  return names;
-}
 }  // namespace
 
 Family phimoe_family();  // declared with all others in family.cpp
 Family phimoe_family() {
   return usual_family("phimoe", "PhimoeForCausalLM",
                       to_say("LayerNorms, each token through two of several MLPs, weighed among those nearly as good"),
-                      &phimoe_keys, &phimoe_names);
+                      &phimoe_keys, &mixtral_names);
 }
 
 }  // namespace headscope
