@@ -8,6 +8,7 @@
 
 #include "core/attention/masks.h"
 #include "core/attention/positions/alibi.h"
+#include "core/attention/positions/disentangled.h"
 #include "core/attention/rule_edits.h"
 #include "core/attention/softmax_attention.h"
 #include "tests/support/gradient_check.h"
@@ -51,6 +52,13 @@ Numbers attention(const Case& c, const Numbers& q, const Numbers& k, const Numbe
           rule.rule->apply(i, j, {&bias, 1});
           double score = 0;
           for (Index e = 0; e < c.d; ++e) score += q[q_at(i, e)] * k[kv_at(j, e)];
+          const auto held = [i](const KeyRange& rows) { return i >= rows.begin && i < rows.end; };
+          if (const auto& own = rule.distances; own && std::ranges::none_of(rule.without_distances, held))
+            for (Index e = 0; e < c.d; ++e) {
+              const Index row = distance_row(i - j, own->span, own->max_distance);
+              score += q[q_at(i, e)] * static_cast<double>(own->keys.at(row, e)) +
+                       k[kv_at(j, e)] * static_cast<double>(own->queries.at(row, e));
+            }
           if (h == c.scaled_head && i % 2) score *= c.factor;
           score *= static_cast<double>(rule.scale);
           if (const auto cap = static_cast<double>(rule.cap > 0 ? rule.cap : rule.rule->cap(i)); cap > 0)

@@ -434,7 +434,7 @@ TEST_CASE("what these families would compute otherwise is refused by the name of
         Key{"deberta_v2", R"("conv_kernel_size": 3)", "conv_kernel_size"},
         Key{"deberta_v2", R"("attention_head_size": 8)", "attention_head_size"},
         Key{"deberta_v2", R"("position_buckets": 38)", "position_buckets"},
-        Key{"deberta_v2-one", R"("pos_att_type": "p2p")", "pos_att_type"},
+        Key{"deberta", R"("pos_att_type": "p2p")", "pos_att_type"},
         Key{"nomic_bert-published", R"("prenorm": true)", "prenorm"},
         Key{"nomic_bert-published", R"("rotary_scaling_factor": 2)", "rotary_scaling_factor"},
         Key{"nomic_bert-published", R"("activation_function": "gelu")", "activation_function"}}) {

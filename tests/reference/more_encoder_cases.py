@@ -94,6 +94,8 @@ def as_published(name, weights):
 
 def as_configured(name, config):
     """config.json as the makers of the family write it, where that is another than the library's."""
+    if name == "deberta":
+        return config | dict(pos_att_type="p2c|c2p")
     if name != "nomic_bert-published":
         return config
     own = dict(n_embd="hidden_size", n_head="num_attention_heads", n_layer="num_hidden_layers", n_inner="intermediate_size",

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/attention/positions/disentangled.h"
 #include "core/attention/softmax_attention.h"
 #include "core/base/error.h"
 #include "tests/support/random_tensor.h"
@@ -209,7 +210,7 @@ TEST_CASE("a score to which distance adds is told by its three products") {
             " + position → content " + short_number(from, 4) + " = " + short_number(contents + to + from, 4) +
             " (row 5 of the distances)");
   const Scene other = score_split_scene(trace, {.head = {1, 1}, .query = 5, .key = 3}, style);
-  CHECK(std::ranges::none_of(other.elements, [](const auto& each) { return each.id == "distances"; }));
+  CHECK_FALSE(find(other, "distances"));
 }
 
 TEST_CASE("the steps end in the pattern of the trace, and masked cells are masked from the second on") {
