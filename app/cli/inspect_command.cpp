@@ -52,7 +52,7 @@ Inspected inspect(const fs::path& path) {
 }
 
 std::string position_words(const ModelConfig& c) {
-  return c.sinusoids ? "sinusoidal" : name_of(c.position);
+  return c.sinusoids ? "sinusoidal" : positions_of(c);
 }
 
 Cell config_json(const ModelConfig& c) {

@@ -10,6 +10,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/output.h"
+#include "app/render/disentangled_picture.h"
 #include "app/render/past_context_picture.h"
 #include "app/render/positions_picture.h"
 #include "app/render/rotary_picture.h"
@@ -50,13 +51,14 @@ struct Vectors {
   HeadId head;
   Tensor q, k;  // (token, d_head)
   double scale = 1;
+  std::shared_ptr<const DisentangledScores> disentangled;  // of a model that has them
 };
 
 Vectors vectors_of(Console& console, const PositionsOptions& options) {
   Vectors v;
   v.head = parse_head(options.head);
   CaptureSpec capture{.all_logits = false};
-  capture.maps = MapStorage::none;
+  capture.maps = options.method == "deberta" ? MapStorage::factored : MapStorage::none;
   capture.sites = {SiteKind::q, SiteKind::k};
   v.opened = open_input(console, options.input, capture);
   const ModelConfig& config = v.opened.loaded.model->config();
@@ -80,6 +82,9 @@ Vectors vectors_of(Console& console, const PositionsOptions& options) {
   v.q = of(SiteKind::q, v.head.head);
   v.k = of(SiteKind::k, kv);
   v.scale = static_cast<double>(score_scale(config, v.head.layer));
+  if (config.distances && options.method == "deberta" && v.opened.trace->map(v.head).is_factored())
+    v.disentangled = std::make_shared<const DisentangledScores>(disentangled_scores(
+        v.opened.trace->map(v.head), v.scale, "the model's own queries, keys and vectors of distances"));
   return v;
 }
 
@@ -283,6 +288,33 @@ Report relative(Console& console, const PositionsOptions& options) {
   return out;
 }
 
+/// DeBERTa's three products: the model's own, or with tables that are drawn. The printed row is --row's.
+Report disentangled(Console& console, const PositionsOptions& options) {
+  const Vectors v = vectors_of(console, options);
+  const auto scores = std::make_shared<const DisentangledScores>(
+      v.disentangled ? *v.disentangled
+                     : drawn_disentangled(v.q, v.k, v.scale, std::max(2, options.window), options.seed));
+  const Index row = inside(options.row, "--row", scores->contents.dim(0));
+  Report out;
+  auto& cells = out.table("", {"key",
+                               {"content_to_content", "content→content", "{:.4f}"},
+                               {"content_to_position", "content→position", "{:.4f}"},
+                               {"position_to_content", "position→content", "{:.4f}"},
+                               {"score", "score", "{:.4f}"},
+                               "distance_row"});
+  for (Index key = 0; key < scores->contents.dim(1); ++key) {
+    const double a = scores->contents.at(row, key), b = scores->to_position.at(row, key),
+                 c = scores->from_position.at(row, key);
+    cells.add({key, a, b, c, a + b + c, static_cast<Index>(scores->row.at(row, key))});
+  }
+  out.line(fmt::format("row {} of head {}; {}", row, to_string(v.head), scores->source));
+  out.picture_note = model_note_of(options.input, v.opened);
+  out.picture = titled(head_title(v.head), scores->source, [scores](const Style& style) {
+    return disentangled_picture(*scores, {1200, 800}, style);
+  });
+  return out;
+}
+
 /// Loss by position of texts past the trained length.
 Report past(Console& console, const PositionsOptions& options) {
   const std::filesystem::path folder = options.input.model_folder();
@@ -343,6 +375,7 @@ Report positions_report(Console& console, const PositionsOptions& options) {
   if (options.method == "list") return list();
   if (options.method == "rope") return rope(console, options);
   if (options.method == "shaw" || options.method == "transformer-xl") return relative(console, options);
+  if (options.method == "deberta") return disentangled(console, options);
   if (options.method == "alibi") return alibi(options);
   if (options.method == "t5") return t5(options);
   if (options.method == "chunks") return chunks(options);
@@ -371,7 +404,7 @@ void add_positions(Command& app, Console& console) {
       .check(one_of({"dials", "curve", "why", "map", "wavelengths"}))
       .show_default();
   command.add_option("--head", options->head, "Whose queries and keys").type_name("L.H").show_default();
-  command.add_option("--row", options->row, "rope: the query's position (negative: from the end)")
+  command.add_option("--row", options->row, "rope, deberta: the query's position (negative: from the end)")
       .type_name("M")
       .show_default();
   command.add_option("--key", options->key, "rope: the key's position").type_name("N");
@@ -398,10 +431,10 @@ void add_positions(Command& app, Console& console) {
   command.add_option("--count", options->count, "sinusoidal, binary, chunks: positions")
       .check(range(1, 65536))
       .show_default();
-  command.add_option("--window", options->window, "shaw: distances beyond it share an embedding")
+  command.add_option("--window", options->window, "shaw, deberta: distances beyond it share an embedding")
       .check(range(1, 4096))
       .show_default();
-  command.add_option("--seed", options->seed, "shaw, transformer-xl: of the parts that training would learn");
+  command.add_option("--seed", options->seed, "shaw, transformer-xl, deberta: of the parts that training would learn");
   command.does([options, &console] {
     if (options->dimensions % 2 != 0) throw UsageError("--dimensions: an even number, sine and cosine of each pair");
     if (options->max_distance <= options->buckets / 2) throw UsageError("--max-distance: more than half of --buckets");

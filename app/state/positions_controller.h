@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/render/disentangled_picture.h"
 #include "app/render/rotary_picture.h"
 #include "app/state/answer.h"
 #include "app/state/document_editor.h"
@@ -59,7 +60,8 @@ struct HeadVectors {
   Tensor q, k;                      ///< (token, d_head)
   Tensor turned_q, turned_k;        ///< as the pass went on with; undefined where the model does not rotate
   double scale = 1;
-  std::string source;  ///< "blocks.2.attn.hook_q[:, 3, :], f32"
+  std::shared_ptr<const DisentangledScores> disentangled;  ///< of a model whose distances have vectors (DeBERTa)
+  std::string source;                                      ///< "blocks.2.attn.hook_q[:, 3, :], f32"
   Index tokens() const { return q.dim(0); }
 };
 

@@ -79,6 +79,7 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
   request.capture.sites = {q_site, k_site};
   if (rotary) request.capture.sites.insert({SiteKind::rot_q, SiteKind::rot_k});
   request.capture.layers = {head.layer};
+  if (config.distances) request.capture.maps = MapStorage::factored;
   const auto trace = at_home(headscope::run(model, request, ctx));
   auto result = std::make_shared<HeadVectors>();
   const Index kv = config.dims.kv_of(head.head);
@@ -99,6 +100,9 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
                                result->q.dim(1) < config.dims.d_head
                                    ? say(", the {} of {} dimensions that turn", result->q.dim(1), config.dims.d_head)
                                    : "");
+  if (const AttentionMap* map = config.distances ? &trace->map(head) : nullptr; map && map->is_factored())
+    result->disentangled =
+        std::make_shared<const DisentangledScores>(disentangled_scores(*map, result->scale, result->source));
   return result;
 }
 

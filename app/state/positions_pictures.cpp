@@ -123,6 +123,14 @@ PagePicture positions_picture(PositionsController& controller, std::string_view 
     return {vectors, fmt::format("{}", v.seed), [vectors, seed = v.seed](Room room, const Style& style) {
               return transformer_xl_picture(vectors->q, vectors->k, vectors->scale, seed, room, style);
             }};
+  if (id == "deberta")
+    return {vectors, fmt::format("{} {}", v.window, v.seed),
+            [vectors, span = std::max(2, v.window), seed = v.seed](Room room, const Style& style) {
+              return disentangled_picture(vectors->disentangled
+                                              ? *vectors->disentangled
+                                              : drawn_disentangled(vectors->q, vectors->k, vectors->scale, span, seed),
+                                          room, style);
+            }};
   if (id == "t5") {
     const std::vector<float> fitted = controller.fitted();
     return {vectors, fmt::format("{} {} {} {}", v.buckets, v.max_distance, v.both_directions, fitted.size()),

@@ -218,7 +218,7 @@ void extents(const Ui& ui, const ModelFacts& facts) {
   rows.row({said("norms"), fmt::format("{}, ε {}", name_of(c.norm), c.norm_epsilon)});
   rows.row({said("positions"), c.position == PositionKind::rotary
                                    ? say("{}, base {}", said_view(name_of(c.position)), c.rotary.base)
-                                   : std::string(said_view(name_of(c.position)))});
+                                   : std::string(said_view(positions_of(c)))});
   rows.row({said("vocabulary"), c.tied_embeddings ? say("{}, embeddings tied", grouped(c.dims.vocab))
                                                   : say("{}, embeddings not tied", grouped(c.dims.vocab))});
   rows.row({said("context"), say("{} tokens", grouped(c.context))});

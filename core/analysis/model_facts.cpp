@@ -36,6 +36,9 @@ const char* name_of(PositionKind kind) {
   }
   return said("none");
 }
+const char* positions_of(const ModelConfig& c) {
+  return c.distances && c.position == PositionKind::none ? said("vectors of distances") : name_of(c.position);
+}
 const char* name_of(Activation activation) {
   switch (activation) {
     case Activation::relu:
@@ -67,12 +70,14 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   Part attention{config.dims.any_attends() ? said("attention") : said("state space")}, states{said("state space")},
       mlp{"MLP"},
       norms{said("norms"), size(weights.final_gain) + size(weights.final_bias) + size(weights.embedding_gain) +
-                               size(weights.embedding_bias)};
+                               size(weights.embedding_bias) + size(weights.distance_gain) +
+                               size(weights.distance_bias)};
   const auto attention_of = [&](const RawLayer& l) {
     std::int64_t count = 0;
     for (const Tensor* t :
          {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias, &l.sinks,
-          &l.latents.q_weight, &l.latents.q_bias, &l.latents.kv_weight, &l.latents.kv_bias})
+          &l.latents.q_weight, &l.latents.q_bias, &l.latents.kv_weight, &l.latents.kv_bias, &l.distance_k_weight,
+          &l.distance_k_bias, &l.distance_q_weight, &l.distance_q_bias})
       count += size(*t);
     for (const Tensor& t : tensors_of(l.state_space)) count += size(t);
     for (const Tensor& t : norm_gains_of(l.state_space)) count -= size(t);
@@ -121,6 +126,7 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   if (weights.segment_embedding.defined())
     parts.push_back({said("segment embedding"), size(weights.segment_embedding)});
   if (config.tasks > 0) parts.push_back({said("task embedding"), Index{config.tasks} * config.sum_width()});
+  if (weights.distances.defined()) parts.push_back({said("embedding of distances"), size(weights.distances)});
   if (buckets > 0) parts.push_back({said("biases of distances"), buckets});
   parts.push_back(attention);
   if (config.dims.hybrid()) parts.push_back(states);
@@ -187,6 +193,14 @@ std::string switches(const ModelConfig& c) {
                       c.cross() ? c.encoder->dims.layers : 0, c.decoder_start));
   tell(c.has_buckets(), say("{} buckets of distances up to {}", c.position_buckets, c.position_distance));
   tell(c.buckets_by_layer, said("biases of distances of every layer's own"));
+  if (const auto& own = c.distances) {
+    tell(true,
+         say("disentangled attention: contents meet {} distances ({})", 2 * own->span,
+             own->content_to_position && own->position_to_content ? said("content to position, position to content")
+             : own->content_to_position                           ? said("content to position")
+                                                                  : said("position to content")));
+    tell(own->max_distance > 0, say("distances beyond {} share rows, up to {}", own->span / 2, own->max_distance));
+  }
   tell(c.layer_groups > 0, say("{} layers of the weights of {}", c.dims.layers, c.layer_groups));
   tell(c.layer_scales, said("what attention and MLP add times a learned number of each dimension"));
   tell(c.tasks > 0, said("the first of the tasks' embeddings with every position"));

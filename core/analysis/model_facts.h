@@ -56,6 +56,8 @@ ModelFacts model_facts(const std::filesystem::path& path);
 
 const char* name_of(NormKind kind);
 const char* name_of(PositionKind kind);
+/// The same of a model, by what tells it positions where that is nothing of these.
+const char* positions_of(const ModelConfig& config);
 const char* name_of(Activation activation);
 /// What this model does that GPT-2 and Llama do not, in words, with commas between; "" = nothing.
 std::string switches(const ModelConfig& config);

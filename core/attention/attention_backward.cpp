@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "core/attention/positions/disentangled.h"
 #include "core/base/nth.h"
 #include "core/tensor/panels.h"
 #include "core/tensor/row_gradients.h"
@@ -107,6 +108,13 @@ class Group {
           for (Index key = keys.begin; key < keys.end; ++key)
             d_scores_[r * stride + key] *= slope_under_cap(head, first + r, key, scale, cap);
       }
+    if (nth(rules_, head).distances && (out_.q.values.defined() || out_.k.values.defined()))
+      for (Index r = 0; r < count; ++r)
+        add_distance_gradients(nth(rules_, head), offset() + first + r, keys.begin,
+                               {d_scores_ + r * stride + keys.begin, static_cast<std::size_t>(keys.size())},
+                               out_.q.values.defined() ? at(out_.q.values, first + r, head) : nullptr,
+                               out_.k.values.defined() ? at(out_.k.values, 0, kv_) : nullptr,
+                               out_.k.values.defined() ? out_.k.values.stride(0) : 0);
     if (out_.q.values.defined()) {
       float* const dq = at(out_.q.values, first, head);
       const Index row = out_.q.values.stride(0);
@@ -121,6 +129,7 @@ class Group {
 
   /// d (cap · tanh(s ÷ cap)) ÷ ds at s = scale · q·k, which nobody kept.
   float slope_under_cap(Index head, Index query, Index key, float scale, float cap) const {
+    assert(!nth(rules_, head).distances);  // no model has both
     const float *const q = at(s_.q, query, head), *const k = at(s_.k, key, kv_);
     float score = 0;
     for (Index c = 0; c < d_; ++c) score += q[c * s_.q.stride(2)] * k[c * s_.k.stride(2)];

@@ -21,6 +21,7 @@ struct AttentionSteps {
 
 /// Records z of all texts (rows begin[t] … begin[t + 1] are text t's) on the tape, where anything of it is active.
 ///   dsink = −Σ rows (1 − Σ P) · rowsum(P ∘ dP);
+///   of distances (core/attention/positions/disentangled.h) what their vectors say to dQ and dK, but not to themselves;
 ///   dV = Pᵀ dZ,  dP = dZ Vᵀ,  dS = P ∘ (dP − rowsum(P ∘ dP)),  dQ = scale · dS K,  dK = scale · dSᵀ Q;
 /// heads that share keys and values add up. The gradient of a pattern that is watched (or of replaced scores) is kept.
 void record_attention(Tape& tape, Backend& backend, const Tensor& z, std::vector<Index> begin,

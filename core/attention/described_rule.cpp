@@ -59,6 +59,9 @@ RulePtr rule_of(std::string_view text) {
 }  // namespace
 
 RulePtr parse_described_rule(std::string_view description) {
+  // What distances add stands behind the rules of all rows.
+  if (const auto distances = description.rfind(", disentangled "); distances != std::string_view::npos)
+    description = description.substr(0, distances);
   constexpr std::string_view between = "; ", at = " at ";
   std::vector<RuleOfRows> parts;
   for (std::size_t begin = 0; begin <= description.size();) {

@@ -8,6 +8,7 @@
 #include "core/attention/attention_backward.h"
 #include "core/attention/attention_kernel.h"
 #include "core/attention/own_scores.h"
+#include "core/attention/positions/disentangled.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/special_values.h"
@@ -331,6 +332,22 @@ class Pass {
   AttentionOutput out_;
 };
 
+/// The rules of a text whose queries and keys are known, and what they read while it is computed.
+struct Met {
+  std::vector<HeadRule> rules;
+  std::vector<std::shared_ptr<const DistanceProducts>> products;
+
+  Met(const AttentionInput& in, const std::vector<HeadRule>& of, Backend& backend) : rules(of), products(of.size()) {
+    if (std::ranges::none_of(of, [](const HeadRule& rule) { return rule.distances != nullptr; })) return;
+    const Index share = in.q.dim(1) / in.k.dim(1);
+    backend.pool().parallel(static_cast<int>(of.size()), [&](int head, int) {
+      const Tensor q = in.q.select(1, head), k = in.k.select(1, head / share);
+      nth(products, head) = distance_products(nth(of, head), q, k, in.offset);
+      nth(rules, head).rule = met_rule(nth(of, head), q, k, in.offset, nth(products, head));
+    });
+  }
+};
+
 }  // namespace
 
 AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend, Tap* tap, std::stop_token stop) {
@@ -351,9 +368,12 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
                          input.slopes.empty() ? 0 : nth(input.slopes, head),
                          input.slope_unit,
                          input.sinks.defined() ? input.sinks.at(head) : HeadRule{}.sink,
-                         input.buckets.empty() ? nullptr : nth(input.buckets, head)};
+                         input.buckets.empty() ? nullptr : nth(input.buckets, head),
+                         input.distances.empty() ? nullptr : nth(input.distances, head)};
     const HeadRule own = tap ? tap->head_rule({input.layer, static_cast<int>(head)}, usual) : usual;
-    rules.push_back({own_scores(own.rule, own), own.scale});
+    HeadRule& whole = rules.emplace_back(HeadRule{own_scores(own.rule, own), own.scale});
+    whole.distances = own.distances;
+    whole.without_distances = own.without_distances;
     parts.push_back({rules.back(), own});
   }
   const bool watched =
@@ -389,7 +409,8 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
       maps[text] = kernel->attend(in, parts, z);
       return;
     }
-    Pass pass(in, z, rules, tape != nullptr, backend, stop, watched);
+    const Met met(in, rules, backend);
+    Pass pass(in, z, met.rules, tape != nullptr, backend, stop, watched);
     steps[text] = watched ? pass.staged(*tap) : pass.fused();
     maps[text] = pass.maps();
   };

@@ -30,7 +30,8 @@ struct AttentionInput {
   float cap = 0;                        ///< > 0: scores are bent to cap · tanh(score ÷ cap)
   std::span<const double> slopes = {};  ///< of ALiBi, by head; empty = none
   double slope_unit = 0;                ///< HeadRule::slope_unit
-  std::span<const std::shared_ptr<const BucketBias>> buckets = {};  ///< of T5, by head; empty = none
+  std::span<const std::shared_ptr<const BucketBias>> buckets = {};         ///< of T5, by head; empty = none
+  std::span<const std::shared_ptr<const DistanceVectors>> distances = {};  ///< of DeBERTa, by head; empty = none
   bool between_texts = false;  ///< queries are of another text than keys (cross-attention)
   Tensor sinks;                ///< (head): AttentionRule::sink, learned; undefined = none
   Index offset = 0;            ///< absolute position of query 0

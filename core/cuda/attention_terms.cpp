@@ -62,6 +62,8 @@ bool Attention::Terms::same(const AttentionInput& in, std::span<const Head> head
 }
 
 bool Attention::takes(const AttentionInput& in, std::span<const Head> heads) const {
+  // What distances add depends on queries and keys, of every pass anew.
+  if (std::ranges::any_of(heads, [](const Head& head) { return head.parts.distances != nullptr; })) return false;
   std::set<const AttentionRule*> rules;  // that need a number for every cell
   for (const Head& head : heads)
     if (by_cell(head)) rules.insert(head.whole.rule.get());

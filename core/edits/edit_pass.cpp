@@ -174,7 +174,10 @@ HeadRule EditPass::head_rule(HeadId id, HeadRule usual) {
     return temperature_of(part) == temperature_of(parts.front()) && !score_edit(part) && !own;
   });
   std::vector<RuleOfRows> rules;
+  int begin = 0;
   for (const HeldRows& part : parts) {
+    if (usual.distances && part.of(HeldKind::positions)) usual.without_distances.push_back({begin, part.end});
+    begin = part.end;
     const RulePtr visible = visible_rule(part, id.head, usual.rule);
     RulePtr rule =
         fold(of_scores, part, id.head, own_scores(visible, usual, !part.of(HeldKind::positions)), visible.get());

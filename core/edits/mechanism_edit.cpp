@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/attention/mechanism.h"
+#include "core/attention/positions/disentangled.h"
 #include "core/attention/rule_edits.h"
 #include "core/base/error.h"
 #include "core/base/words.h"
@@ -36,7 +37,8 @@ class MechanismStep final : public EditStep {
       const EditPass::Looks& looks = pass().looks(head);
       MechanismInput in = input_of_head(whole, head);
       in.scale = looks.rule.scale, in.temperature = looks.temperature, in.stop = scene.stop;
-      in.rule = mechanism().score_edits == ScoreEdits::all ? looks.rule.rule : seen_by({site.layer, head});
+      in.rule = mechanism().score_edits == ScoreEdits::all ? met_rule(looks.rule, in.q, in.k, 0)
+                                                           : seen_by({site.layer, head});
       const MechanismResult result = mechanism().run(in, choice_.values, Detail::weights);
       for (Index i = first(); i <= last(); ++i) {
         for (Index key = 0; key < result.weights.dim(1); ++key) pattern.ref(head, i, key) = result.weights.at(i, key);

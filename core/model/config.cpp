@@ -414,9 +414,10 @@ void refuse_unread(const ConfigReader& json) {
 namespace {
 /// Files of sentence encoders call themselves …ForMaskedLM and have no matrix to logits. Where the weights cannot be
 /// looked into config.json is right: whoever opens them says what is wrong.
-bool has_head(const ModelLocation& place, const std::string& tensor) {
+bool has_head(const ModelLocation& place, const std::vector<std::string>& tensors) {
   try {
-    return ModelFiles::open(place).weights->contains(tensor);
+    const ModelFiles files = ModelFiles::open(place);
+    return std::ranges::any_of(tensors, [&](const std::string& name) { return files.weights->contains(name); });
   } catch (const Error&) {
     return true;
   }
@@ -446,7 +447,7 @@ ModelConfig load_config(const std::filesystem::path& path, std::vector<ConfigKey
     read_feature_extraction(place.folder, *encoder.sound);
     config.encoder = std::make_shared<const ModelConfig>(std::move(encoder));
   }
-  if (config.predicts && config.head_layer && chosen.head_tensor && !has_head(place, chosen.head_tensor(config)))
+  if (config.predicts && config.head_layer && chosen.head_tensors && !has_head(place, chosen.head_tensors(config)))
     config.predicts = false;
   config.name = excerpt(place.name);  // shown everywhere, and written into JSON
   if (config.encoder) {

@@ -70,6 +70,16 @@ struct BiasSet {
   }
 };
 
+/// Disentangled attention (core/attention/positions/disentangled.h).
+struct DistanceConfig {
+  int span = 0;          ///< the table has 2 · span rows of d_model numbers, the same in every layer, …
+  int max_distance = 0;  ///< … DistanceVectors::max_distance
+  bool content_to_position = true, position_to_content = true;  ///< which terms there are
+  bool shared = false;    ///< K_r and Q_r by the matrices (and biases) of keys and queries, not by their own
+  bool key_bias = false;  ///< K_r has one, of its own matrix; Q_r always has
+  bool norm = false;      ///< a LayerNorm of the table's rows
+};
+
 struct ModelConfig {
   std::string name, family;  ///< of the folder or file, "org/name" of a cache entry; config.json's "model_type"
   std::string text_family;  ///< of a model of pictures and text: the family of the half that reads text, where that may
@@ -112,6 +122,7 @@ struct ModelConfig {
   int position_buckets = 32, position_distance = 128;  ///< buckets: how many, and where the last begins
   bool buckets_too = false;                            ///< buckets beside learned positions (MPNet)
   bool buckets_by_layer = false;                       ///< every layer learned its own (UMT5)
+  std::optional<DistanceConfig> distances;             ///< beside `position`: vectors that queries and keys meet
   std::vector<int> windows;  ///< by layer: a query sees itself and the window − 1 tokens before it (and, in an
                              ///< encoder, after it); 0 = all of them. Empty = no layer has a window
   Activation activation = Activation::gelu_tanh;

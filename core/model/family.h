@@ -89,6 +89,8 @@ struct RawLayer {
   Tensor xielu;                         ///< (4), Activation::xielu only: α_p and α_n before their softplus, β, ε
   RawExperts experts;                   ///< in place of up, gate and down
   Tensor position_buckets;              ///< (buckets, heads), of ModelConfig::buckets_by_layer
+  Tensor distance_k_weight, distance_k_bias, distance_q_weight, distance_q_bias;  ///< as those of keys and queries: of
+                                                                                  ///< ModelConfig::distances
   std::map<WeightMatrix, LowRankUpdate> adapted;  ///< matrices that an adapter was merged into
 };
 
@@ -108,6 +110,8 @@ struct RawWeights {
   Tensor segment_embedding;                ///< (segments, d_model)
   Tensor embedding_gain, embedding_bias;   ///< (d_model): of a norm behind the embedding, or the sum of all
   Tensor position_buckets;                 ///< (buckets, heads), where all layers share them
+  Tensor distances;                        ///< (2 · span, d_model): of ModelConfig::distances, …
+  Tensor distance_gain, distance_bias;     ///< … (d_model): of their norm
   std::vector<RawLayer> layers;
   std::vector<RawLayer> cross;            ///< by layer: cross-attention with its norm (ln1), all else undefined
   std::shared_ptr<RawWeights> encoder;    ///< of an encoder-decoder
@@ -149,9 +153,9 @@ struct Family {
   std::function<RawWeights(const WeightSource& source, const ModelConfig& config)> read_weights;
   /// A config.json that read_config reads back to the same configuration, name and family apart.
   std::function<std::string(const ModelConfig& config)> write_config;
-  /// The name of a tensor that every file with a layer before its logits has (ModelConfig::head_layer): files of a bare
-  /// encoder have it not, whatever their config.json calls them. May be empty.
-  std::function<std::string(const ModelConfig& config)> head_tensor = {};
+  /// The names of tensors of which every file with a layer before its logits has one (ModelConfig::head_layer): files
+  /// of a bare encoder have none, whatever their config.json calls them. May be empty.
+  std::function<std::vector<std::string>(const ModelConfig& config)> head_tensors = {};
 };
 
 std::span<const Family> families();

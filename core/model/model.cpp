@@ -304,6 +304,7 @@ class Model::Pass {
       in.slopes = c_.alibi_slopes;
       in.slope_unit = c_.alibi_unit;
       in.buckets = l.buckets;
+      in.distances = l.distances;
       in.known = in.q.dim(0) - n_;
       in.goes_on = cache_ && cache_->keeps_queries();
       if (in.known > 0) in.before = of_layer(maps.before, layer);

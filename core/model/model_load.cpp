@@ -138,6 +138,38 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     }
     return made;
   };
+  // K_r and Q_r of every distance, by head.
+  NormWeights distance_norm;
+  Tensor distance_rows = floats(raw.distances, -1, "embedding of distances");
+  if (c.distances && c.distances->norm) {
+    distance_norm = norm(raw.distance_gain, raw.distance_bias, width, -1, "norm of the distances");
+    distance_rows = normalized(c, distance_norm, backend, distance_rows);
+  }
+  const auto distances = [&](const RawLayer& r, int layer) {
+    std::vector<std::shared_ptr<const DistanceVectors>> made;
+    if (!c.distances) return made;
+    const auto products = [&](bool there, const Tensor& weight, const Tensor& bias) {
+      if (!there) return Tensor();
+      const Tensor all =
+          backend.linear(distance_rows, backend.linear_weights({checked(weight, layer, "projection of the distances")},
+                                                               {floats(bias, layer, "projection of the distances")}));
+      backend.finish();
+      return all;
+    };
+    const bool shared = c.distances->shared;
+    const Tensor k = products(c.distances->content_to_position, shared ? r.k_weight : r.distance_k_weight,
+                              shared ? r.k_bias : r.distance_k_bias),
+                 q = products(c.distances->position_to_content, shared ? r.q_weight : r.distance_q_weight,
+                              shared ? r.q_bias : r.distance_q_bias);
+    const Index size = c.dims.d_head;
+    const auto of = [&](const Tensor& all, Index head) {
+      return all.defined() ? all.slice(1, head * size, (head + 1) * size).copy() : Tensor();
+    };
+    for (int head = 0; head < c.dims.heads; ++head)
+      made.push_back(std::make_shared<const DistanceVectors>(
+          DistanceVectors{of(k, c.dims.kv_of(head)), of(q, head), c.distances->span, c.distances->max_distance}));
+    return made;
+  };
   const auto shared_buckets = buckets(raw.position_buckets, -1);
   const auto whole = c.causal ? causal_rule() : full_rule();
   for (std::size_t i = 0; i < raw.layers.size(); ++i) {
@@ -164,6 +196,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     }
     Layer layer;
     const bool mlp = c.dims.has_mlp(index), attends = c.dims.attends(index);
+    layer.distances = distances(r, index);
     layer.buckets = c.buckets_by_layer ? buckets(r.position_buckets, index) : shared_buckets;
     if (before) layer.ln1 = norm(r.ln1_gain, r.ln1_bias, width, index, "first norm");
     if (before && index == 0 && !c.first_norm) layer.ln1.kind = NormKind::none;

@@ -32,12 +32,13 @@ struct Layer {
   std::vector<Linear> qkv;      // one product with q, k and v side by side, or three
   Tensor sinks;                 // (heads) or undefined
   Linear o, gate, up, down;
-  Backend::Xielu xielu;                                    // where the activation is that
-  ExpertLayer experts;                                     // in place of gate, up and down
-  std::map<WeightMatrix, LowRankUpdate> adapted;           // what an adapter added
-  std::shared_ptr<const AttentionRule> rule;               // who sees whom
-  std::vector<std::shared_ptr<const BucketBias>> buckets;  // by head, where positions have some
-  int rotary = -1;                                         // which of the rotations turns queries and keys; −1 = none
+  Backend::Xielu xielu;                                           // where the activation is that
+  ExpertLayer experts;                                            // in place of gate, up and down
+  std::map<WeightMatrix, LowRankUpdate> adapted;                  // what an adapter added
+  std::shared_ptr<const AttentionRule> rule;                      // who sees whom
+  std::vector<std::shared_ptr<const BucketBias>> buckets;         // by head, where positions have some
+  std::vector<std::shared_ptr<const DistanceVectors>> distances;  // by head, where there are some
+  int rotary = -1;  // which of the rotations turns queries and keys; −1 = none
 };
 
 struct Rotation {

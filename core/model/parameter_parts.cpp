@@ -97,10 +97,17 @@ ParameterParts parameter_parts(const ModelConfig& c) {
         (c.vision->leading - c.vision->registers + std::int64_t{c.vision->stored_side} * c.vision->stored_side) * d;
   if (c.has_buckets())
     out.positions += std::int64_t{c.position_buckets} * c.dims.heads * (c.buckets_by_layer ? layers : 1);
+  if (c.distances) out.positions += 2 * std::int64_t{c.distances->span} * d;
   out.attention_biases =
       attending * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
   out.attention = attending * (d * q + 2 * d * k + q * d) + out.attention_biases +
                   (c.learned_sinks ? attending * c.dims.heads : 0) + (c.layer_scales ? layers * d : 0);
+  if (const auto& own = c.distances; own && !own->shared) {
+    const std::int64_t to = own->content_to_position, from = own->position_to_content,
+                       biases = layers * (to * (own->key_bias ? k : 0) + from * q);
+    out.attention += layers * (to * d * k + from * d * q) + biases;
+    out.attention_biases += biases;
+  }
   if (c.latent()) add_latents(c, out);
   if (c.dims.any_state_space()) add_state_space(c, out);
   if (m > 0) {
@@ -132,6 +139,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
     out.norms += biased * d * (before + behind) + (c.embedding_norm ? biased * sum : 0) +
                  (c.last_norm() ? (c.final_norm() == c.norm ? biased : 1) * d : 0) +
                  (c.head_layer && c.predicts ? biased * sum : 0) - (c.first_norm ? 0 : biased * d);
+    if (c.distances && c.distances->norm) out.norms += biased * d;
     if (c.mlp_norm && c.norm == NormKind::layer_norm) out.norms += layers * biased * m;
     const std::int64_t heads = c.qk_norm == QkNorm::full_width || c.qk_norm_by_head ? q + k : 2 * c.dims.d_head;
     if (c.qk_norm != QkNorm::none) out.norms += attending * heads * (c.bias.qk_norm ? 2 : 1);

@@ -10,7 +10,7 @@
 //   keys), Wang and Komatsuzaki 2021 (parallel blocks), Gemma Team 2024 (soft caps), Jiang et al. 2024 and OpenAI 2025
 //   (experts), Huang and Schlag 2025 (xIELU), DeepSeek-AI 2024 (latent keys and values), Dosovitskiy et al. 2021
 //   (patches of a picture), Touvron et al. 2021 (a distillation token), Gu and Dao 2023 and Dao and Gu 2024 (state
-//   spaces), Radford et al. 2023 (convolutions of a sound).
+//   spaces), Radford et al. 2023 (convolutions of a sound), He et al. 2021 (disentangled attention).
 
 #include <atomic>
 #include <cstdint>

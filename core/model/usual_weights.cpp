@@ -114,6 +114,10 @@ class UsualReader {
     if (c_.narrow_sum()) reader_.take(n_.embedding_in + ".bias", {d}, weights.embedding_in_bias);
     if (c_.has_buckets() && !c_.buckets_by_layer)
       reader_.take(n_.buckets + ".weight", {c_.position_buckets, dims.heads}, weights.position_buckets);
+    if (const auto& distances = c_.distances) {
+      reader_.take(n_.distances + ".weight", {2 * Index{distances->span}, d}, weights.distances);
+      if (distances->norm) norm(n_.distance_norm, d, weights.distance_gain, weights.distance_bias);
+    }
     if (c_.sinusoids)
       sinusoids(weights.position_embedding);
     else if (c_.position == PositionKind::learned && n_.positions_are_embedding)
@@ -225,6 +229,13 @@ class UsualReader {
     }
   }
 
+  HeadNames head_names() const {
+    const HeadNames& other = n_.head_too;
+    const bool first = other.head.empty() || reader_.contains_outside(n_.head + ".weight") ||
+                       !reader_.contains_outside(other.head + ".weight");
+    return first ? HeadNames{n_.head, n_.head_norm, n_.unembedding_bias} : other;
+  }
+
   void logits(RawWeights& weights) {
     const Index d = c_.dims.d_model, vocab = c_.dims.vocab;
     if (c_.head_layer) {
@@ -232,11 +243,12 @@ class UsualReader {
         reader_.take_outside(name, shape, [&](const Tensor& found) { into = found; });
       };
       const Index out = c_.sum_width();
-      reader_.take_outside(n_.head + ".weight", {out, d},
+      const HeadNames names = head_names();
+      reader_.take_outside(names.head + ".weight", {out, d},
                            [&](const Tensor& found) { weights.head_weight = found.transpose(0, 1); });
-      if (c_.bias.head) take(n_.head + ".bias", {out}, weights.head_bias);
-      take(norm_name(n_.head_norm, true), {out}, weights.head_norm_gain);
-      if (c_.bias.norm) take(norm_name(n_.head_norm, false), {out}, weights.head_norm_bias);
+      if (c_.bias.head) take(names.head + ".bias", {out}, weights.head_bias);
+      take(norm_name(names.head_norm, true), {out}, weights.head_norm_gain);
+      if (c_.bias.norm) take(norm_name(names.head_norm, false), {out}, weights.head_norm_bias);
     }
     if (c_.embedding_width > 0 && !c_.narrow_sum())
       reader_.take_transposed(n_.embedding_out + ".weight", d, c_.embedding_width, weights.embedding_out);
@@ -255,10 +267,9 @@ class UsualReader {
       return;
     }
     // Where the matrix is the embedding again the bias stands by itself, as a rule.
-    const std::string beside = head_ + ".bias";
-    const bool own = n_.unembedding_bias.empty() || (!c_.tied_embeddings && reader_.contains_outside(beside));
-    reader_.take_outside(own ? beside : n_.unembedding_bias, {vocab},
-                         [&](const Tensor& bias) { weights.unembedding_bias = bias; });
+    const std::string beside = head_ + ".bias", alone = head_names().unembedding_bias;
+    const bool own = alone.empty() || (!c_.tied_embeddings && reader_.contains_outside(beside));
+    reader_.take_outside(own ? beside : alone, {vocab}, [&](const Tensor& bias) { weights.unembedding_bias = bias; });
   }
 
   void block(const std::string& at, int layer, RawLayer& raw) {
@@ -290,7 +301,7 @@ class UsualReader {
       }
     } else {
       Tensor weight, bias;
-      linear(at + n_.qkv, d, queries + 2 * keys, c_.bias.q, weight, bias);
+      linear(at + n_.qkv, d, queries + 2 * keys, c_.bias.q && n_.q_bias.empty(), weight, bias);
       const Qkv parts = ranges_of(n_.fused, dims);
       const auto split = [&](const Ranges& part, Tensor& into, Tensor& into_bias) {
         if (weight.defined()) into = joined(weight, part);
@@ -299,6 +310,16 @@ class UsualReader {
       split(parts.q, raw.q_weight, raw.q_bias);
       split(parts.k, raw.k_weight, raw.k_bias);
       split(parts.v, raw.v_weight, raw.v_bias);
+      if (!n_.q_bias.empty()) {
+        reader_.take(at + n_.q_bias, {queries}, raw.q_bias);
+        reader_.take(at + n_.v_bias, {keys}, raw.v_bias);
+      }
+    }
+    if (c_.distances && !c_.distances->shared) {
+      if (c_.distances->content_to_position)
+        linear(at + n_.distance_k, d, keys, c_.distances->key_bias, raw.distance_k_weight, raw.distance_k_bias);
+      if (c_.distances->position_to_content)
+        linear(at + n_.distance_q, d, queries, true, raw.distance_q_weight, raw.distance_q_bias);
     }
     if (attends && c_.qk_norm != QkNorm::none) {
       const bool full = c_.qk_norm == QkNorm::full_width;

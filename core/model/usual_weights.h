@@ -20,6 +20,11 @@ enum class FusedQkv {
   four_chunks    ///< four times: a quarter of the queries, of the values, of the keys (CodeGen)
 };
 
+/// A layer before the logits by other names, the bias of the logits with it.
+struct HeadNames {
+  std::string head, head_norm, unembedding_bias;
+};
+
 struct WeightNames {
   std::vector<std::string> prefixes{"model.", ""};
   std::string embedding = "embed_tokens", embedding_norm, positions, segments;
@@ -33,7 +38,9 @@ struct WeightNames {
   std::string head_by_head;  ///< with ModelConfig::qk_norm_by_head: the norm of head h is "q_norm.THIS" + h
   std::string sinks = "self_attn.sinks";
   std::string buckets;  ///< (bucket, head), behind a layer's number only with ModelConfig::buckets_by_layer
-  std::string tasks;    ///< of ModelConfig::tasks
+  /// Of ModelConfig::distances: the table and its norm, and of a block what makes K_r and Q_r.
+  std::string distances, distance_norm, distance_k, distance_q;
+  std::string tasks;  ///< of ModelConfig::tasks
   /// Where a block's mixer and its MLP are layers by themselves in the file, each behind a norm that is called ln1: the
   /// numbers of both, by block; −1 = it has no MLP.
   std::vector<std::pair<int, int>> apart;
@@ -42,6 +49,7 @@ struct WeightNames {
   std::string cross_ln, cross_q, cross_k, cross_v, cross_o;  ///< of ModelConfig::cross()
   std::string qkv;                                           ///< in place of q, k and v
   FusedQkv fused = FusedQkv::side_by_side;
+  std::string q_bias, v_bias;   ///< beside `qkv`, which has none then
   bool swapped_halves = false;  ///< the two numbers of a pair that turns change places: where pairs turn the other way
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   std::string gate_up;               ///< in place of gate and up: first the gate
@@ -52,6 +60,7 @@ struct WeightNames {
   bool bias_is_buffer = false;              ///< the unembedding's bias is one row beside the parameters, or absent
   std::string unembedding_bias;             ///< where it is not the unembedding's name with ".bias"
   std::string head, head_norm;              ///< of ModelConfig::head_layer; never behind a prefix
+  HeadNames head_too;                       ///< in files that have not that one
   LatentNames latents;                      ///< of ModelConfig::latent()
   StateSpaceNames state_space;              ///< of ModelConfig::state_space
   std::vector<std::string> leading_tokens;  ///< of VisionConfig; `embedding` is then the patches' and `positions` …

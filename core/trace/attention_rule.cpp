@@ -34,6 +34,10 @@ float AttentionRule::sink(Index) const {
   return -std::numeric_limits<float>::infinity();
 }
 
+std::optional<DistanceTerms> AttentionRule::distance_terms(Index, Index) const {
+  return std::nullopt;
+}
+
 std::shared_ptr<const AttentionRule> full_rule() {
   return std::make_shared<FullRule>();
 }

@@ -4,6 +4,7 @@
 // Positions are absolute: query row r of a run with `offset` cached tokens has position offset + r.
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -14,6 +15,14 @@ namespace headscope {
 struct KeyRange {
   Index begin = 0, end = 0;  ///< [begin, end)
   Index size() const { return end - begin; }
+};
+
+/// What distance adds to one score, scaled as the score is, where contents and distances have vectors of their own (He
+/// et al., DeBERTa: Decoding-enhanced BERT with Disentangled Attention, 2021).
+struct DistanceTerms {
+  double content_to_position = 0;  ///< scale · query_i · K_r[δ(i, j)]
+  double position_to_content = 0;  ///< scale · key_j · Q_r[δ(i, j)]
+  Index row = 0;                   ///< δ(i, j), of the table of distances
 };
 
 class AttentionRule {
@@ -33,6 +42,8 @@ class AttentionRule {
   /// The logit that stands in this row's softmax beside those of the keys: its share goes to no token, so that the
   /// weights sum to less than 1 (OpenAI, gpt-oss-120b & gpt-oss-20b Model Card, 2025). −infinity = none.
   virtual float sink(Index query) const;
+  /// What apply() adds first, of a rule that knows queries and keys; nothing in all others.
+  virtual std::optional<DistanceTerms> distance_terms(Index query, Index key) const;
   virtual std::string describe() const = 0;  ///< "causal", "sliding window 128"
 };
 

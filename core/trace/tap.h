@@ -20,6 +20,14 @@ struct BucketBias {
   bool both_sides = false;  ///< later keys have buckets of their own
 };
 
+/// What a head of a DeBERTa has for every distance: a score gains scale · (q_i·keys[δ] + k_j·queries[δ]), with the row
+/// δ of distance i − j (core/attention/positions/disentangled.h).
+struct DistanceVectors {
+  Tensor keys, queries;  ///< (2 · span, d_head), unit inner stride; undefined where the model has not that term
+  Index span = 0;        ///< rows on either side of distance 0
+  int max_distance = 0;  ///< > 0: where the last row begins; 0: every distance below `span` has its own
+};
+
 /// How one head of one layer turns q·k into a pattern.
 struct HeadRule {
   std::shared_ptr<const AttentionRule> rule;  ///< which keys a query may see, and the bias
@@ -30,6 +38,9 @@ struct HeadRule {
   double slope_unit = 0;                                 ///< … > 0: rounded on the way: rounded_alibi_rule()
   float sink = -std::numeric_limits<float>::infinity();  ///< AttentionRule::sink of every row
   std::shared_ptr<const BucketBias> buckets = {};        ///< and gain what T5 adds; null = nothing
+  /// What scores gain before all that, as soon as queries and keys are known, but for these rows.
+  std::shared_ptr<const DistanceVectors> distances = {};
+  std::vector<KeyRange> without_distances = {};
 };
 
 class Tap {

@@ -109,6 +109,7 @@ TEST_CASE("every picture of positions is drawn again to the pixel, whatever its 
                                                      {"binary", "binary"},
                                                      {"shaw", "shaw"},
                                                      {"transformer-xl", "transformer-xl"},
+                                                     {"deberta", "deberta"},
                                                      {"t5", "t5"},
                                                      {"chunks", "chunks"},
                                                      {"alibi", "alibi"}};

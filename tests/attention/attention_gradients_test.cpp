@@ -8,6 +8,7 @@
 
 #include "core/attention/masks.h"
 #include "core/attention/positions/alibi.h"
+#include "core/attention/positions/disentangled.h"
 #include "core/attention/rule_edits.h"
 #include "core/attention/softmax_attention.h"
 #include "tests/support/gradient_check.h"
@@ -51,6 +52,13 @@ Numbers attention(const Case& c, const Numbers& q, const Numbers& k, const Numbe
           rule.rule->apply(i, j, {&bias, 1});
           double score = 0;
           for (Index e = 0; e < c.d; ++e) score += q[q_at(i, e)] * k[kv_at(j, e)];
+          const auto held = [i](const KeyRange& rows) { return i >= rows.begin && i < rows.end; };
+          if (const auto& own = rule.distances; own && std::ranges::none_of(rule.without_distances, held))
+            for (Index e = 0; e < c.d; ++e) {
+              const Index row = distance_row(i - j, own->span, own->max_distance);
+              score += q[q_at(i, e)] * static_cast<double>(own->keys.at(row, e)) +
+                       k[kv_at(j, e)] * static_cast<double>(own->queries.at(row, e));
+            }
           if (h == c.scaled_head && i % 2) score *= c.factor;
           score *= static_cast<double>(rule.scale);
           if (const auto cap = static_cast<double>(rule.cap > 0 ? rule.cap : rule.rule->cap(i)); cap > 0)
@@ -83,6 +91,13 @@ RulePtr odd_rows(RulePtr base, float factor) {
       std::move(base), [factor](Index query) { return query % 2 ? factor : 1.0f; }, "odd rows");
 }
 
+HeadRule with_distances(HeadRule rule, Index d, std::uint64_t seed, std::vector<KeyRange> without) {
+  rule.distances = std::make_shared<const DistanceVectors>(
+      DistanceVectors{random_tensor({10, d}, seed), random_tensor({10, d}, seed + 1), 5, 9});
+  rule.without_distances = std::move(without);
+  return rule;
+}
+
 /// Gives every head its own rule and scale.
 class Rules final : public Tap {
  public:
@@ -110,6 +125,9 @@ TEST_CASE("gradients: attention of several texts, shared keys, own rules and tem
       // Soft caps and slopes of the model's own, under windows.
       {{9, 4}, 2, 1, 4, {{causal, 0.9f, 0.8f}, {window_rule(3), 0.6f, 1.3f, 0.4}}},
       {{70}, 2, 2, 3, {{window_rule(20), 0.9f, 0.7f}, {causal, 0.5f, 0, 0.3}}},
+      // Distances that have vectors of their own, with two texts, under a window, and but for some rows.
+      {{9, 4}, 2, 2, 4, {with_distances({causal, 0.5f}, 4, 31, {}), with_distances({full, 0.3f}, 4, 41, {{2, 4}})}},
+      {{70}, 2, 1, 3, {with_distances({window_rule(20), 0.6f}, 3, 51, {}), {causal, 0.5f}}},
       // A soft cap of some rows.
       {{70}, 1, 1, 3, {{rule_by_rows({{9, causal}, {50, capped_rule(causal, 0.8f)}, {70, causal}}), 0.9f}}}};
   std::uint64_t seed = 20;

@@ -144,6 +144,40 @@ TEST_CASE("without positions and without a mask the outputs of permuted tokens a
   }
 }
 
+TEST_CASE("without positions a DeBERTa's scores are those of contents alone, in the rows that an edit reaches") {
+  Bench bench(reference("families/deberta_v2"));
+  bench.plain.capture.maps = MapStorage::factored;
+  const std::set<SiteKind> sites{SiteKind::q, SiteKind::k, SiteKind::attn_scores};
+  const auto none = bench({"0.1@2..4: position none"}, sites), own = bench({}, sites),
+             halved = bench({"*: temperature 2", "0.1@2..4: position none"}, sites);
+  const Tensor &q = own->sites.at({SiteKind::q, 0}), &k = own->sites.at({SiteKind::k, 0});
+  const double scale = 1 / std::sqrt(3.0 * 6);
+  for (Index head = 0; head < 3; ++head)
+    for (Index i = 0; i < 12; ++i)
+      for (Index j = 0; j < 12; ++j) {
+        double contents = 0;
+        for (Index c = 0; c < 6; ++c)
+          contents += scale * static_cast<double>(q.at(i, head, c)) * static_cast<double>(k.at(j, head, c));
+        const auto before = static_cast<double>(own->sites.at({SiteKind::attn_scores, 0}).at(head, i, j)),
+                   after = static_cast<double>(none->sites.at({SiteKind::attn_scores, 0}).at(head, i, j)),
+                   half = static_cast<double>(halved->sites.at({SiteKind::attn_scores, 0}).at(head, i, j));
+        const bool reached = head == 1 && i >= 2 && i <= 4;
+        CHECK(after == doctest::Approx(reached ? contents : before).epsilon(1e-4));
+        CHECK(half == doctest::Approx((reached ? contents : before) / 2).epsilon(1e-4));
+        CHECK(std::abs(before - contents) > 1e-5);
+      }
+  // Nothing tells orders apart then.
+  bench.plain.ids = {3, 14, 15};
+  const auto forward = bench({"*: position none"}), placed = bench({});
+  bench.plain.ids = {15, 14, 3};
+  const auto backward = bench({"*: position none"}), placed_backward = bench({});
+  CHECK(largest_difference(forward->logits.slice(0, 0, 1), backward->logits.slice(0, 2, 3)) < 1e-4);
+  CHECK(largest_difference(placed->logits.slice(0, 0, 1), placed_backward->logits.slice(0, 2, 3)) > 1e-3);
+  // The softmax that takes the place of the model's own is the same.
+  const auto swapped = bench({"1.*: mechanism softmax"}), same = bench({});
+  CHECK(largest_difference(swapped->logits, same->logits) < 1e-4);
+}
+
 TEST_CASE("ALiBi's bias and T5's are in the scores of each head") {
   Bench bench(reference("gpt2-random"));
   const auto bare = bench({"*: position none"}, {SiteKind::attn_scores});

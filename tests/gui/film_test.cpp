@@ -189,7 +189,8 @@ TEST_CASE("the picture of every page of positions, and of a mechanism, is drawn 
   e.app.settings().save_folder = folder;
   e.driver.frames(2);
   e.driver.click("Positions");
-  for (const char* page : {"rope", "none", "sinusoidal", "binary", "shaw", "transformer-xl", "t5", "chunks", "alibi"}) {
+  for (const char* page :
+       {"rope", "none", "sinusoidal", "binary", "shaw", "transformer-xl", "deberta", "t5", "chunks", "alibi"}) {
     CAPTURE(page);
     e.app.settings().pages["Positions"] = page;
     exported_and_drawn_anew(e, folder);

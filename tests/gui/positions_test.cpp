@@ -156,8 +156,8 @@ TEST_CASE("texts past the trained length: unstretched RoPE loses the thread, re-
 TEST_CASE("every method's page opens without complaint") {
   HEADSCOPE_NEEDS_DISPLAY();
   Positions p;
-  for (const char* method :
-       {"none", "learned", "sinusoidal", "binary", "shaw", "transformer-xl", "t5", "alibi", "chunks", "rope"}) {
+  for (const char* method : {"none", "learned", "sinusoidal", "binary", "shaw", "transformer-xl", "deberta", "t5",
+                             "alibi", "chunks", "rope"}) {
     CAPTURE(method);
     p.driver.click(std::string("position ") + method);
     REQUIRE(p.still());

@@ -59,9 +59,10 @@ std::vector<std::string> labels(const Trace& trace) {
 }  // namespace
 
 TEST_CASE("the second of two texts is told by its segment, as transformers does") {
-  for (const char* family : {"families/bert", "families/bert-untied", "families/xlm_roberta", "families/xlm_roberta_xl",
-                             "families/albert", "families/electra", "families/electra-wide", "families/ernie",
-                             "families/nomic_bert", "families/data2vec_text", "families/roberta_prelayernorm"}) {
+  for (const char* family :
+       {"families/bert", "families/bert-untied", "families/xlm_roberta", "families/xlm_roberta_xl", "families/albert",
+        "families/electra", "families/electra-wide", "families/ernie", "families/nomic_bert", "families/data2vec_text",
+        "families/roberta_prelayernorm", "families/deberta", "families/deberta_v2-apart"}) {
     CAPTURE(family);
     Backend backend(2);
     const auto model = Model::load(reference(family), backend);
@@ -368,7 +369,9 @@ TEST_CASE("files without a head open as bare encoders, whatever their config.jso
         Bare{"albert", "predictions.", ""},
         Bare{"distilbert", "vocab_", R"("architectures": ["DistilBertForMaskedLM"],)"},
         Bare{"roberta", "lm_head.", R"("architectures": ["RobertaForMaskedLM"],)"},
-        Bare{"nomic_bert", "cls.", R"("architectures": ["NomicBertModel"],)"}}) {
+        Bare{"nomic_bert", "cls.", R"("architectures": ["NomicBertModel"],)"},
+        Bare{"deberta", "cls.", R"("architectures": ["DebertaModel"],)"}, Bare{"deberta_v2", "lm_predictions.", ""},
+        Bare{"deberta_v2-apart", "cls.", R"("architectures": ["DebertaV2ForMaskedLM"],)"}}) {
     CAPTURE(std::string(family) + " " + keys);
     const std::filesystem::path folder = without(family, head, keys);
     Backend backend(2);
@@ -426,6 +429,12 @@ TEST_CASE("what these families would compute otherwise is refused by the name of
         Key{"mpnet", R"("relative_attention_num_buckets": 16)", "32 buckets"},
         Key{"electra", R"("position_embedding_type": "relative_key")", "position_embedding_type"},
         Key{"ernie", R"("is_decoder": true)", "is_decoder"}, Key{"bert", R"("use_task_id": true)", "use_task_id"},
+        Key{"deberta", R"("talking_head": true)", "talking_head"},
+        Key{"deberta", R"("embedding_size": 12)", "embedding_size"},
+        Key{"deberta_v2", R"("conv_kernel_size": 3)", "conv_kernel_size"},
+        Key{"deberta_v2", R"("attention_head_size": 8)", "attention_head_size"},
+        Key{"deberta_v2", R"("position_buckets": 38)", "position_buckets"},
+        Key{"deberta", R"("pos_att_type": "p2p")", "pos_att_type"},
         Key{"nomic_bert-published", R"("prenorm": true)", "prenorm"},
         Key{"nomic_bert-published", R"("rotary_scaling_factor": 2)", "rotary_scaling_factor"},
         Key{"nomic_bert-published", R"("activation_function": "gelu")", "activation_function"}}) {
@@ -443,6 +452,27 @@ TEST_CASE("what these families would compute otherwise is refused by the name of
     write_file_atomically(folder / "config.json", config);
     CHECK_THROWS_WITH_AS(load_config(folder), doctest::Contains(says), Error);
   }
+}
+
+TEST_CASE("a DeBERTa's layer before the logits is found by either of its names") {
+  // transformers' first head, and the one of the makers' own files, which config.json does not tell.
+  CHECK(read_file(reference("families/deberta") / "config.json").find("\"legacy\": true") != std::string::npos);
+  const std::filesystem::path folder = scratch_dir("deberta-head");
+  const SafetensorsFile file = SafetensorsFile::open(reference("families/deberta") / "model.safetensors");
+  SafetensorsWriter writer;
+  for (const auto& [tensor, entry] : file.tensors()) {
+    std::string name = tensor;
+    if (const std::string old = "cls.predictions.transform."; name.starts_with(old))
+      name.replace(0, old.size(), "lm_predictions.lm_head.");
+    if (name == "cls.predictions.bias") name = "lm_predictions.lm_head.bias";
+    writer.add(name, file.tensor(tensor));
+  }
+  writer.write(folder / "model.safetensors");
+  std::filesystem::copy_file(reference("families/deberta") / "config.json", folder / "config.json");
+  Backend backend(2);
+  const std::vector<std::int32_t> ids{1, 7, 9, 2};
+  const auto model = Model::load(folder, backend), plain = Model::load(reference("families/deberta"), backend);
+  CHECK(absolute(model->forward(Ctx{backend}, ids).logits, plain->forward(Ctx{backend}, ids).logits) == 0);
 }
 
 TEST_CASE("a file whose norms have gamma and beta, as older ones do, is the same model") {

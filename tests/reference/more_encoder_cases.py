@@ -49,6 +49,20 @@ MORE_ENCODERS = {
     "esm-learned": ("EsmConfig", encoder | dict(
         position_embedding_type="absolute", token_dropout=True, mask_token_id=33, pad_token_id=1,
         emb_layer_norm_before=True, tie_word_embeddings=False)),
+    # Three distances on either side have vectors of their own, farther ones share; positions in the embeddings, too.
+    "deberta": ("DebertaConfig", encoder | dict(
+        hidden_size=24, num_hidden_layers=3, relative_attention=True, max_relative_positions=9, pos_att_type="p2c|c2p",
+        type_vocab_size=3, position_biased_input=True, hidden_act="gelu_new", layer_norm_eps=0.01)),
+    "deberta-published": ("DebertaConfig", encoder | dict(
+        relative_attention=True, pos_att_type=["c2p"], position_biased_input=False, legacy=False)),
+    "deberta_v2": ("DebertaV2Config", encoder | dict(
+        num_hidden_layers=3, relative_attention=True, max_relative_positions=20, position_buckets=8, share_att_key=True,
+        norm_rel_ebd="layer_norm", pos_att_type="p2c|c2p", position_biased_input=False, legacy=False)),
+    "deberta_v2-apart": ("DebertaV2Config", encoder | dict(
+        hidden_size=24, relative_attention=True, position_buckets=6, pos_att_type=["p2c", "c2p"], type_vocab_size=2,
+        position_biased_input=True, tie_word_embeddings=False, hidden_act="relu", layer_norm_eps=0.01)),
+    "deberta_v2-one": ("DebertaV2Config", encoder | dict(
+        relative_attention=True, max_relative_positions=7, pos_att_type="p2c", position_biased_input=False)),
     "esm-undropped": ("EsmConfig", encoder | dict(
         hidden_size=18, position_embedding_type="rotary", token_dropout=False, mask_token_id=17, pad_token_id=1)),
 }
@@ -80,6 +94,8 @@ def as_published(name, weights):
 
 def as_configured(name, config):
     """config.json as the makers of the family write it, where that is another than the library's."""
+    if name == "deberta":
+        return config | dict(pos_att_type="p2c|c2p")
     if name != "nomic_bert-published":
         return config
     own = dict(n_embd="hidden_size", n_head="num_attention_heads", n_layer="num_hidden_layers", n_inner="intermediate_size",

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/attention/positions/disentangled.h"
 #include "core/attention/softmax_attention.h"
 #include "core/base/error.h"
 #include "tests/support/random_tensor.h"
@@ -183,6 +184,33 @@ TEST_CASE("the parts of a score add up to it, by dimension and by rotary pair") 
         std::accumulate(parts.begin(), parts.end(), 0.0) - std::accumulate(other.begin(), other.end(), 0.0);
     CHECK(difference == doctest::Approx(std::log(map.weight(5, 3)) - std::log(map.weight(5, 1))).epsilon(1e-5));
   }
+}
+
+TEST_CASE("a score to which distance adds is told by its three products") {
+  Trace trace = factored_trace();
+  const AttentionMap plain = trace.map({1, 2});
+  HeadRule rule{causal_rule(), plain.scale()};
+  rule.distances = std::make_shared<const DistanceVectors>(
+      DistanceVectors{random_tensor({6, 4}, 8), random_tensor({6, 4}, 9), 3, 0});
+  trace.maps.back() =
+      AttentionMap::factored(plain.place(), plain.q(), plain.k(), plain.scale(),
+                             met_rule(rule, plain.q(), plain.k(), 0), std::make_shared<HeadStats>(plain.stats()));
+  double to = 0, from = 0, contents = 0;
+  for (Index c = 0; c < 4; ++c) {
+    const auto q = static_cast<double>(plain.q().at(5, c)), k = static_cast<double>(plain.k().at(3, c));
+    contents += 0.5 * q * k;
+    to += 0.5 * q * static_cast<double>(rule.distances->keys.at(5, c));  // 2 before: row 3 + 2
+    from += 0.5 * k * static_cast<double>(rule.distances->queries.at(5, c));
+  }
+  const PangoText measure;
+  const Style style{theme("light"), measure};
+  const Scene scene = score_split_scene(trace, {.head = {1, 2}, .query = 5, .key = 3}, style);
+  CHECK(shape<Text>(scene, "distances").text ==
+        "content → content " + short_number(contents, 4) + " + content → position " + short_number(to, 4) +
+            " + position → content " + short_number(from, 4) + " = " + short_number(contents + to + from, 4) +
+            " (row 5 of the distances)");
+  const Scene other = score_split_scene(trace, {.head = {1, 1}, .query = 5, .key = 3}, style);
+  CHECK_FALSE(find(other, "distances"));
 }
 
 TEST_CASE("the steps end in the pattern of the trace, and masked cells are masked from the second on") {

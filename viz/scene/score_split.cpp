@@ -175,17 +175,38 @@ Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, co
                   Anchor::start,
                   0},
              "sum", ""});
+  // What distance adds, where it meets queries and keys.
+  double below = 3 * line;
+  const auto distances = map.rule() && !map.masked(options.query, options.key)
+                             ? map.rule()->distance_terms(map.place().offset + options.query, options.key)
+                             : std::nullopt;
+  if (distances) {
+    const std::string terms =
+        say("content → content {} + content → position {} + position → content {} = {} (row {} of the distances)",
+            short_number(total, 4), short_number(distances->content_to_position, 4),
+            short_number(distances->position_to_content, 4),
+            short_number(total + distances->content_to_position + distances->position_to_content, 4), distances->row);
+    scene.add({Text{{0, below},
+                    elided(terms, theme.number(), options.width, style.measure),
+                    theme.number(),
+                    theme.text,
+                    Anchor::start,
+                    0},
+               "distances", terms});
+    below += line;
+  }
   scene.add(
-      {Text{{0, 3 * line},
-            options.rotary ? said("the part of every rotary pair, sorted; all parts add up to the score")
-                           : said("the part of every dimension of the head, sorted; all parts add up to the score"),
+      {Text{{0, below},
+            distances ? said("the part of every dimension of the head, sorted; all parts add up to content → content")
+            : options.rotary ? said("the part of every rotary pair, sorted; all parts add up to the score")
+                             : said("the part of every dimension of the head, sorted; all parts add up to the score"),
             theme.caption(),
             theme.faint,
             Anchor::start,
             0},
        "", ""});
   add_part_bars(scene, {parts, options.rotary ? "p" : "", options.rotary ? to_say("pair") : to_say("dimension")},
-                {0, 3 * line + 22, options.width, options.height - 3 * line - 44}, style);
+                {0, below + 22, options.width, options.height - below - 44}, style);
   scene.height = options.height;
   return scene;
 }

@@ -16,7 +16,8 @@ struct HeadStepsOptions {
 };
 Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, const Style& style);
 
-/// The score of one cell as a sum over the dimensions of the head (over rotary pairs with RoPE), largest part first.
+/// The score of one cell as a sum over the dimensions of the head (over rotary pairs with RoPE), largest part first;
+/// and what distance adds to it where it meets queries and keys (DeBERTa).
 struct ScoreSplitOptions {
   HeadId head = {};
   Index query = 0, key = 0;

@@ -98,6 +98,19 @@ void PositionsWorkspace::transformer_xl_middle(const PageContext& c) {
   show(c, main_, "transformer-xl", middle_room(c));
 }
 
+void PositionsWorkspace::deberta_middle(const PageContext& c) {
+  heading(c.ui, *find_position_method("deberta"));
+  if (controller_.vectors()->disentangled)
+    note(c.ui,
+         said("This head’s queries and keys, and the vectors that it makes of the model’s table of distances: the "
+              "scores as the model has them."));
+  else
+    note(c.ui, say("Queries and keys as chosen on the left, before any rotation. K_r and Q_r are learnt in training; "
+                   "these are drawn from N(0, 1/√d) with seed {}.",
+                   controller_.view.seed));
+  show(c, main_, "deberta", middle_room(c));
+}
+
 void PositionsWorkspace::t5_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("t5"));
   show(c, main_, "t5", middle_room(c));
@@ -136,7 +149,7 @@ void PositionsWorkspace::page_controls(const PageContext& c) {
       v.table_shift = std::min(v.table_shift, most);
       note(ui, said("A table knows places, not distances: moved along it, the same text is read differently."));
     }
-  } else if (v.method == "shaw") {
+  } else if (v.method == "shaw" || (v.method == "deberta" && !controller_.vectors()->disentangled)) {
     whole(ui, to_say("clip at ±w"), v.window, 1, 32, 4);
   } else if (v.method == "t5") {
     whole(ui, to_say("buckets"), v.buckets, 4, 64, 32);

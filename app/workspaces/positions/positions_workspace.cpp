@@ -23,12 +23,16 @@ namespace headscope {
 namespace {
 
 bool relative(std::string_view method) {
-  return method == "shaw" || method == "transformer-xl" || method == "t5";
+  return method == "shaw" || method == "transformer-xl" || method == "deberta" || method == "t5";
 }
 
 /// The method that a model uses by itself.
-std::string_view own_method(PositionKind kind) {
-  return kind == PositionKind::rotary ? "rope" : kind == PositionKind::learned ? "learned" : "none";
+std::string_view own_method(const ModelConfig& config) {
+  const PositionKind kind = config.position;
+  return config.distances                ? "deberta"
+         : kind == PositionKind::rotary  ? "rope"
+         : kind == PositionKind::learned ? "learned"
+                                         : "none";
 }
 
 /// A choice with a title and a line below it. True when it was clicked.
@@ -91,7 +95,7 @@ void PositionsWorkspace::left(const PageContext& c) {
 void PositionsWorkspace::cards(Ui& ui, AppContext& app) {
   section(ui, said("POSITION METHOD"));
   const auto& model = controller_.results().model.model;
-  const std::string_view own = model ? own_method(model->config().position) : "";
+  const std::string_view own = model ? own_method(model->config()) : "";
   const std::string& chosen = controller_.view.method;
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ui.px(8), ui.px(6)});
   for (const PositionMethod& each : position_methods()) {
@@ -150,6 +154,7 @@ void PositionsWorkspace::model_note(const PageContext& c) {
   const Results& results = controller_.results();
   if (!results.model.model) return;
   const PositionKind own = results.model.model->config().position;
+  if (results.model.model->config().distances) return;  // of which the notes below say nothing true
   const std::string& method = controller_.view.method;
   const char* example = nullptr;
   std::string note;
@@ -218,6 +223,7 @@ void PositionsWorkspace::middle(const PageContext& c) {
   if (method == "binary") return binary_middle(c);
   if (method == "shaw") return shaw_middle(c);
   if (method == "transformer-xl") return transformer_xl_middle(c);
+  if (method == "deberta") return deberta_middle(c);
   if (method == "t5") return t5_middle(c);
   if (method == "chunks") return chunks_middle(c);
   if (method == "past") return past_middle(c);

@@ -47,6 +47,7 @@ class PositionsWorkspace : public Workspace {
   void binary_middle(const PageContext& c);
   void shaw_middle(const PageContext& c);
   void transformer_xl_middle(const PageContext& c);
+  void deberta_middle(const PageContext& c);
   void t5_middle(const PageContext& c);
   void chunks_middle(const PageContext& c);
   void alibi_middle(const PageContext& c);

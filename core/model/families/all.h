@@ -114,6 +114,8 @@
   X(megatron_bert)            \
   X(eurobert)                 \
   X(esm)                      \
+  X(deberta)                  \
+  X(deberta_v2)               \
   X(t5)                       \
   X(mt5)                      \
   X(umt5)                     \

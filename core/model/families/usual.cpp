@@ -53,7 +53,12 @@ Family usual_family(std::string model_type, std::string architecture, std::strin
             map(keys, copy);
             return json.text();
           },
-          [names](const ModelConfig& config) { return names(config).head + ".weight"; }};
+          [names](const ModelConfig& config) {
+            const WeightNames own = names(config);
+            std::vector<std::string> heads{own.head + ".weight"};
+            if (!own.head_too.head.empty()) heads.push_back(own.head_too.head + ".weight");
+            return heads;
+          }};
 }
 
 }  // namespace headscope
