@@ -65,9 +65,14 @@ Scene disentangled_picture(const DisentangledScores& scores, Room room, const St
   Tensor sum = scores.contents.copy();
   for (Index i = 0; i < sum.dim(0); ++i)
     for (Index j = 0; j < sum.dim(1); ++j) sum.ref(i, j) += scores.to_position.at(i, j) + scores.from_position.at(i, j);
-  const auto map = [&](const Tensor& values, const char* title, const char* bar) {
+  float largest = 1e-6f;  // of all four: parts are compared
+  for (const Tensor* each :
+       std::initializer_list<const Tensor*>{&scores.contents, &scores.to_position, &scores.from_position, &sum})
+    for (const float value : each->values()) largest = std::max(largest, std::abs(value));
+  const auto map = [&](const Tensor& values, const char* title, const char* bar, bool score = true) {
     MatrixMap made;
     made.values = values;
+    if (score) made.low = -largest, made.high = largest;
     made.title = title;
     made.bar = bar;
     made.columns = said("key");
@@ -80,7 +85,7 @@ Scene disentangled_picture(const DisentangledScores& scores, Room room, const St
                          map(scores.to_position, said("q_i·K_r: content → position"), said("score")),
                          map(scores.from_position, said("k_j·Q_r: position → content"), said("score"))};
   const Scene lower[] = {map(sum, said("All three: the scores"), said("score")),
-                         map(scores.row, said("δ: the row of the distance"), said("row"))};
+                         map(scores.row, said("δ: the row of the distance"), said("row"), false)};
   const Scene rows[] = {beside(upper, map_gap), beside(lower, map_gap)};
   Scene scene = below(rows, map_gap);
   scene.description = scores.source;

@@ -27,12 +27,13 @@ constexpr Index few_rows = 4;
 class Pass {
  public:
   /// `z` is where the result goes. `keep`: the pattern is stored, even when no map wants it.
-  Pass(const AttentionInput& in, Tensor z, std::span<const HeadRule> rules, bool keep, Backend& backend,
-       std::stop_token stop, bool staged)
+  Pass(const AttentionInput& in, Tensor z, std::span<const HeadRule> rules, std::span<const RulePtr> masks, bool keep,
+       Backend& backend, std::stop_token stop, bool staged)
       : in_(in),
         backend_(backend),
         stop_(std::move(stop)),
         rules_(rules),
+        masks_(masks),
         heads_(in.q.dim(1)),
         kv_heads_(in.k.dim(1)),
         n_query_(in.q.dim(0)),
@@ -299,14 +300,14 @@ class Pass {
         out_.maps.push_back(AttentionMap::factored(place, in_.q.select(1, head), in_.k.select(1, kv(head)), rule.scale,
                                                    rule.rule, head_stats));
       else
-        out_.maps.push_back(AttentionMap::dense(place, weights_.select(0, head),
-                                                edited && weight_outside(head) ? nullptr : rule.rule, head_stats));
+        out_.maps.push_back(AttentionMap::dense(
+            place, weights_.select(0, head), edited && weight_outside(head) ? nullptr : nth(masks_, head), head_stats));
     }
   }
 
   /// An edit may put weight on cells that the rule hides; then nobody can tell any more what is masked.
   bool weight_outside(Index head) const {
-    const AttentionRule& rule = *nth(rules_, head).rule;
+    const AttentionRule& rule = *nth(masks_, head);
     for (Index i = 0; i < n_query_; ++i)
       for (Index j = 0; j < n_key_; ++j)
         if (weights_.at(head, i, j) != 0 && masked(rule, in_.offset + i, j, n_key_)) return true;
@@ -323,6 +324,7 @@ class Pass {
   Backend& backend_;
   std::stop_token stop_;
   const std::span<const HeadRule> rules_;  // per head
+  const std::span<const RulePtr> masks_;   // likewise, for who asks what is masked
   const Index heads_, kv_heads_, n_query_, n_key_, d_, d_value_, stride_;
   const bool values_in_place_;
   Tensor keys_;     // (kv_head, panels of kᵀ) where nobody keeps them
@@ -335,9 +337,11 @@ class Pass {
 /// The rules of a text whose queries and keys are known, and what they read while it is computed.
 struct Met {
   std::vector<HeadRule> rules;
+  std::vector<RulePtr> masks;
   std::vector<std::shared_ptr<const DistanceProducts>> products;
 
   Met(const AttentionInput& in, const std::vector<HeadRule>& of, Backend& backend) : rules(of), products(of.size()) {
+    for (const HeadRule& rule : of) masks.push_back(told_rule(rule));
     if (std::ranges::none_of(of, [](const HeadRule& rule) { return rule.distances != nullptr; })) return;
     const Index share = in.q.dim(1) / in.k.dim(1);
     backend.pool().parallel(static_cast<int>(of.size()), [&](int head, int) {
@@ -410,7 +414,7 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
       return;
     }
     const Met met(in, rules, backend);
-    Pass pass(in, z, met.rules, tape != nullptr, backend, stop, watched);
+    Pass pass(in, z, met.rules, met.masks, tape != nullptr, backend, stop, watched);
     steps[text] = watched ? pass.staged(*tap) : pass.fused();
     maps[text] = pass.maps();
   };

@@ -104,6 +104,9 @@ bool ConfigReader::is_object(const std::string& key) const {
   return has(key) && data_->json.at(key).is_object();
 }
 
+bool ConfigReader::is_list(const std::string& key) const {
+  return has(key) && data_->json.at(key).is_array();
+}
 bool ConfigReader::is_text(const std::string& key) const {
   return has(key) && data_->json.at(key).is_string();
 }

@@ -34,6 +34,7 @@ class ConfigReader {
   bool null(const std::string& key) const;  ///< present and null
   bool is_object(const std::string& key) const;
   bool is_text(const std::string& key) const;
+  bool is_list(const std::string& key) const;
   /// Throws Error when absent, not an integer, or outside [low, high].
   int integer(const std::string& key, int low, int high) const;
   int integer(const std::string& key, int low, int high, int fallback) const;

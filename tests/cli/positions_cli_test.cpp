@@ -2,10 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <sstream>
+#include <vector>
 
 #include "core/base/json.h"
+#include "core/io/safetensors.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
@@ -124,6 +127,36 @@ TEST_CASE("all masks in one table: cells alone, and with a model work, cache and
   CHECK(in_model[1]["kl"] == doctest::Approx(0).scale(1e-6));
   CHECK(in_model[0]["flop"] < in_model[1]["flop"]);
   CHECK(in_model[0]["cache"] < in_model[1]["cache"]);
+}
+
+TEST_CASE("positions deberta tells a row's scores by their three products: the softmax of their sum is the pattern") {
+  const std::string folder = reference("families/deberta_v2").string();
+  const auto expected = SafetensorsFile::open(reference("families/deberta_v2") / "expected.safetensors");
+  std::string ids;
+  for (const std::int32_t id : expected.entry("tokens").items<std::int32_t>())
+    ids += (ids.empty() ? "" : ",") + std::to_string(id);
+  const std::string out =
+      out_of({"positions", "deberta", "-m", folder, "--ids", ids, "--no-bos", "--head", "1.2", "--row", "4"});
+  const Tensor pattern = expected.tensor("blocks.1.attn.hook_pattern").select(0, 2);
+  std::istringstream lines(out);
+  std::string line;
+  std::vector<double> weights;
+  double sum = 0;
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    double key = 0, contents = 0, to = 0, from = 0, score = 0, row = 0;
+    if (!(words >> key >> contents >> to >> from >> score >> row)) continue;
+    CHECK(key == static_cast<double>(weights.size()));
+    CHECK(contents + to + from == doctest::Approx(score).epsilon(1e-3).scale(0.2));
+    weights.push_back(std::exp(score));
+    sum += weights.back();
+  }
+  REQUIRE(weights.size() == 13);
+  for (Index key = 0; key < 13; ++key)
+    CHECK(weights[static_cast<std::size_t>(key)] / sum ==
+          doctest::Approx(static_cast<double>(pattern.at(4, key))).epsilon(1e-3).scale(0.01));
+  // Of a model that has none they are drawn, and it says so.
+  CHECK(says(out_of({"positions", "deberta", "-m", "tiny-gpt2", "-t", "Anna sold pies."}), "drawn from N(0, 1/√d)"));
 }
 
 TEST_CASE("cache lists what keys and values take") {

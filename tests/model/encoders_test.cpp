@@ -62,7 +62,7 @@ TEST_CASE("the second of two texts is told by its segment, as transformers does"
   for (const char* family :
        {"families/bert", "families/bert-untied", "families/xlm_roberta", "families/xlm_roberta_xl", "families/albert",
         "families/electra", "families/electra-wide", "families/ernie", "families/nomic_bert", "families/data2vec_text",
-        "families/roberta_prelayernorm", "families/deberta", "families/deberta_v2-apart"}) {
+        "families/roberta_prelayernorm", "families/deberta", "families/deberta_v2-apart", "families/longformer"}) {
     CAPTURE(family);
     Backend backend(2);
     const auto model = Model::load(reference(family), backend);
@@ -429,6 +429,7 @@ TEST_CASE("what these families would compute otherwise is refused by the name of
         Key{"mpnet", R"("relative_attention_num_buckets": 16)", "32 buckets"},
         Key{"electra", R"("position_embedding_type": "relative_key")", "position_embedding_type"},
         Key{"ernie", R"("is_decoder": true)", "is_decoder"}, Key{"bert", R"("use_task_id": true)", "use_task_id"},
+        Key{"longformer", R"("num_hidden_layers": 2)", "attention_window"},
         Key{"deberta", R"("talking_head": true)", "talking_head"},
         Key{"deberta", R"("embedding_size": 12)", "embedding_size"},
         Key{"deberta_v2", R"("conv_kernel_size": 3)", "conv_kernel_size"},
@@ -451,6 +452,35 @@ TEST_CASE("what these families would compute otherwise is refused by the name of
     const std::filesystem::path folder = scratch_dir("refused");
     write_file_atomically(folder / "config.json", config);
     CHECK_THROWS_WITH_AS(load_config(folder), doctest::Contains(says), Error);
+  }
+}
+
+TEST_CASE("DPR's encoders are BERTs under a name of their own, without logits") {
+  Backend backend(2);
+  const LoadedModel bert = load_model(reference("families/bert"), backend);
+  RunRequest request;
+  request.ids = {7, 9, 30, 9, 12};
+  request.capture.sites = {SiteKind::resid_post};
+  const auto all = run(bert, request, Ctx{backend});
+  for (const std::string prefix :
+       {"question_encoder.bert_model.", "ctx_encoder.bert_model.", "span_predictor.encoder.bert_model."}) {
+    CAPTURE(prefix);
+    const std::filesystem::path folder = scratch_dir("dpr");
+    const SafetensorsFile file = SafetensorsFile::open(reference("families/bert") / "model.safetensors");
+    SafetensorsWriter writer;
+    for (const auto& [tensor, entry] : file.tensors())
+      if (tensor.starts_with("bert.")) writer.add(prefix + tensor.substr(5), file.tensor(tensor));
+    writer.write(folder / "model.safetensors");
+    std::string config = read_file(reference("families/bert") / "config.json");
+    const std::string type = "\"model_type\": \"bert\"";
+    config.replace(config.find(type), type.size(), "\"model_type\": \"dpr\"");
+    write_file_atomically(folder / "config.json", config);
+    const LoadedModel dpr = load_model(folder, backend);
+    CHECK(dpr.model->info().objective == Objective::nothing);
+    const auto found = run(dpr, request, Ctx{backend});
+    const Site last{SiteKind::resid_post, bert.model->config().dims.layers - 1};
+    CHECK(absolute(found->sites.at(last), all->sites.at(last)) == 0);
+    CHECK(absolute(found->map({1, 2}).to_dense(), all->map({1, 2}).to_dense()) == 0);
   }
 }
 

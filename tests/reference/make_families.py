@@ -291,6 +291,17 @@ def expected_states(config, seen):
     return out
 
 
+def of_all_keys(band):
+    """(head, query, key) of Longformer's (head, query, how far from the first key of its window)."""
+    heads, n, width = band.shape
+    full = torch.zeros(heads, n, n, dtype=band.dtype)
+    for query in range(n):
+        for at in range(width):
+            if 0 <= (key := query + at - width // 2) < n:
+                full[:, query, key] = band[:, query, at]
+    return full
+
+
 def make(name):
     config_class, settings = FAMILIES[name]
     config = getattr(transformers, config_class)(**settings)
@@ -379,7 +390,8 @@ def make(name):
     for block, layer in enumerate(mixing_layers(config)):
         if not state_space or (hybrid and not mixes_by_state(config, layer)):
             of = attending.index(layer) if hybrid else layer
-            expected[f"blocks.{block}.attn.hook_pattern"] = f4(out.attentions[of][0])
+            pattern = out.attentions[of][0]
+            expected[f"blocks.{block}.attn.hook_pattern"] = f4(of_all_keys(pattern) if name == "longformer" else pattern)
         expected[f"blocks.{block}.hook_resid_pre"] = f4(streams[layer])
     for layer, logits in logits_of_routers.items():
         expected[f"blocks.{layer}.mlp.hook_router_logits"] = f4(logits)

@@ -49,6 +49,8 @@ MORE_ENCODERS = {
     "esm-learned": ("EsmConfig", encoder | dict(
         position_embedding_type="absolute", token_dropout=True, mask_token_id=33, pad_token_id=1,
         emb_layer_norm_before=True, tie_word_embeddings=False)),
+    "longformer": ("LongformerConfig", encoder | ends | dict(
+        num_hidden_layers=3, attention_window=[4, 8, 4], type_vocab_size=2, hidden_act="relu", layer_norm_eps=0.01)),
     # Three distances on either side have vectors of their own, farther ones share; positions in the embeddings, too.
     "deberta": ("DebertaConfig", encoder | dict(
         hidden_size=24, num_hidden_layers=3, relative_attention=True, max_relative_positions=9, pos_att_type="p2c|c2p",

@@ -62,6 +62,9 @@ void PositionsWorkspace::none_middle(const PageContext& c) {
 void PositionsWorkspace::learned_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("learned"));
   const auto model = c.results().model.model;
+  if (!model->weights().position_embedding.defined() && model->config().distances)
+    return empty_state(c.ui, said("This model has no table of positions"),
+                       said("Its distances have vectors instead, which queries and keys meet: Relative (DeBERTa)."));
   if (!model->weights().position_embedding.defined())
     return empty_state(c.ui, said("This model has no table of positions"),
                        said("It turns queries and keys instead (RoPE). Open tiny-gpt2, on the right, for a model that "

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "core/base/nth.h"
 #include "core/tensor/panels.h"
@@ -40,11 +42,40 @@ struct RowsOfDistances {
   Index at(Index query, Index key) const { return nth(rows, query - key - lowest); }
 };
 
+/// In parts, which the compiler adds side by side.
 float dot(const float* a, const float* b, Index count) {
-  float sum = 0;
-  for (Index c = 0; c < count; ++c) sum += a[c] * b[c];
+  constexpr Index lanes = 16;
+  float part[lanes] = {}, sum = 0;
+  const Index whole = count / lanes * lanes;
+  for (Index c = 0; c < whole; c += lanes)
+    for (Index lane = 0; lane < lanes; ++lane) part[lane] += a[c + lane] * b[c + lane];
+  for (Index c = whole; c < count; ++c) sum += a[c] * b[c];
+  for (const float each : part) sum += each;
   return sum;
 }
+
+std::string words_of(const HeadRule& rule) {
+  return fmt::format("{}, disentangled {} distances", rule.rule->describe(), 2 * rule.distances->span);
+}
+
+/// The keys that a rule shows, by the name of one that knows distances.
+class Told final : public AttentionRule {
+ public:
+  Told(RulePtr base, std::string words) : base_(std::move(base)), words_(std::move(words)) {}
+  KeyRange keys(Index query, Index n_key) const override { return base_->keys(query, n_key); }
+  bool plain() const override { return base_->plain(); }
+  void apply(Index query, Index first_key, std::span<float> scores) const override {
+    if (!base_->plain()) base_->apply(query, first_key, scores);
+  }
+  float factor(Index query) const override { return base_->factor(query); }
+  float cap(Index query) const override { return base_->cap(query); }
+  float sink(Index query) const override { return base_->sink(query); }
+  std::string describe() const override { return words_; }
+
+ private:
+  RulePtr base_;
+  std::string words_;
+};
 
 bool holds(const HeadRule& rule, Index query) {
   return std::ranges::none_of(rule.without_distances,
@@ -82,9 +113,7 @@ class Disentangled final : public AttentionRule {
     if (!holds(rule_, query)) return std::nullopt;
     return terms_of(query, key);
   }
-  std::string describe() const override {
-    return fmt::format("{}, disentangled {} distances", base().describe(), 2 * vectors().span);
-  }
+  std::string describe() const override { return words_of(rule_); }
 
  private:
   const AttentionRule& base() const { return *rule_.rule; }
@@ -132,6 +161,11 @@ RulePtr met_rule(const HeadRule& rule, const Tensor& q, const Tensor& k, Index o
                  const std::shared_ptr<const DistanceProducts>& products) {
   if (!rule.distances) return rule.rule;
   return std::make_shared<Disentangled>(rule, q, k, offset, products);
+}
+
+RulePtr told_rule(const HeadRule& rule) {
+  if (!rule.distances) return rule.rule;
+  return std::make_shared<Told>(rule.rule, words_of(rule));
 }
 
 std::shared_ptr<const DistanceProducts> distance_products(const HeadRule& rule, const Tensor& q, const Tensor& k,

@@ -29,6 +29,8 @@ struct DistanceProducts;
 /// `offset`. A rule without distances is given back as it is. Scores that it is applied to are scale · q·k.
 RulePtr met_rule(const HeadRule& rule, const Tensor& q, const Tensor& k, Index offset,
                  const std::shared_ptr<const DistanceProducts>& products = nullptr);
+/// The same for a map that stores its weights and asks its rule for masked cells alone: that is told without a product.
+RulePtr told_rule(const HeadRule& rule);
 /// Null without distances.
 std::shared_ptr<const DistanceProducts> distance_products(const HeadRule& rule, const Tensor& q, const Tensor& k,
                                                           Index offset);

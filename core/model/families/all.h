@@ -114,6 +114,8 @@
   X(megatron_bert)            \
   X(eurobert)                 \
   X(esm)                      \
+  X(longformer)               \
+  X(dpr)                      \
   X(deberta)                  \
   X(deberta_v2)               \
   X(t5)                       \
