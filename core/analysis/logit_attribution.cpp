@@ -100,10 +100,9 @@ double LogitAttribution::value(Kind kind, int layer, int head) const {
 
 std::set<SiteKind> attribution_sites(const Model& model) {
   std::set<SiteKind> sites{SiteKind::embed, SiteKind::resid_post};
-  if (model.config().state_space)
-    sites.insert(SiteKind::mixer_gated);
-  else
-    sites.insert({SiteKind::v, SiteKind::z});
+  sites.insert(input_site(model.config(), WeightMatrix::o));
+  if (!model.config().state_space) sites.insert(SiteKind::v);
+  if (model.config().output_gate) sites.insert(SiteKind::attn_gate);
   if (model.config().position == PositionKind::learned) sites.insert(SiteKind::pos_embed);
   if (model.config().dims.d_mlp > 0) sites.insert(SiteKind::mlp_out);
   return sites;
@@ -149,11 +148,14 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
                              Tensor& by_source) {
     const Tensor z = need(part, {input_site(config, WeightMatrix::o), layer}).select(0, position);
     const Tensor v = config.state_space ? Tensor() : need(part, {SiteKind::v, layer});
+    const Tensor gate =
+        block.z_gate.defined() ? need(part, {SiteKind::attn_gate, layer}).select(0, position) : Tensor();
     for (int head = 0; head < dims.heads; ++head) {
       const RowMajor<double> o = matrix_of(nth(block.heads, head).o);  // (d_head, d_model)
       add(kind, layer, head, o.transpose() * vector_of(z.select(0, head)));
       if (!v.defined()) continue;
-      const VectorXd of_value = o * along.d;  // (d_head): what one unit of each value dimension adds to the logit
+      VectorXd of_value = o * along.d;  // (d_head): what one unit of each value dimension adds to the logit
+      if (gate.defined()) of_value.array() /= 1 + (-vector_of(gate.select(0, head)).array()).exp();
       const Index group = dims.kv_of(head);
       const AttentionMap& map = part.map({layer, head});
       for (Index key = 0; key < map.n_key(); ++key) {

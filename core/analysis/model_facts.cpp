@@ -68,9 +68,9 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                                size(weights.embedding_bias)};
   const auto attention_of = [&](const RawLayer& l) {
     std::int64_t count = 0;
-    for (const Tensor* t :
-         {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias, &l.sinks,
-          &l.latents.q_weight, &l.latents.q_bias, &l.latents.kv_weight, &l.latents.kv_bias})
+    for (const Tensor* t : {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight,
+                            &l.o_bias, &l.sinks, &l.z_gate_weight, &l.z_gate_bias, &l.latents.q_weight,
+                            &l.latents.q_bias, &l.latents.kv_weight, &l.latents.kv_bias})
       count += size(*t);
     for (const Tensor& t : tensors_of(l.state_space)) count += size(t);
     return count - size(l.state_space.norm_gain);
@@ -207,6 +207,7 @@ std::string switches(const ModelConfig& c) {
     tell(heads && c.dims.state_groups > 1, say("B and C of {} groups", c.dims.state_groups));
     tell(s->least_step > 0 || std::isfinite(s->most_step), say("steps from {} to {}", s->least_step, s->most_step));
   }
+  tell(c.output_gate, said("what a head puts out times a sigmoid that each token makes (gated attention)"));
   tell(c.latent(),
        say("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),
            c.dims.kv_latent, c.dims.q_latent > 0 ? say(", queries of one of {}", c.dims.q_latent) : ""));

@@ -89,6 +89,11 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   out.attention_biases = layers * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
   out.attention = layers * (d * q + 2 * d * k + q * d) + out.attention_biases +
                   (c.learned_sinks ? layers * c.dims.heads : 0) + (c.layer_scales ? layers * d : 0);
+  if (c.output_gate) {
+    const std::int64_t gates = std::int64_t{c.dims.heads} * c.dims.value_width();
+    out.attention_biases += c.bias.output_gate ? layers * gates : 0;
+    out.attention += layers * (d * gates + (c.bias.output_gate ? gates : 0));
+  }
   if (c.latent()) add_latents(c, out);
   if (c.state_space) add_state_space(c, out);
   if (m > 0) {

@@ -107,7 +107,7 @@ std::shared_ptr<const HeadProjections> head_projections(const LoadedModel& model
   const bool encoder = stack == Stack::encoder && model.model->encoder();
   const LoadedModel own = encoder ? model.encoder() : model;
   const ModelConfig& config = own.model->config();
-  if (stack == Stack::cross || config.state_space || config.latent()) return nullptr;
+  if (stack == Stack::cross || config.state_space || config.latent() || config.output_gate) return nullptr;
   RunRequest wanted = request;
   wanted.capture = {};
   wanted.capture.maps = MapStorage::none;
