@@ -48,8 +48,11 @@ Report detect_report(const std::string& rule, const Trace& trace, const CellPatt
   if (!rule.empty()) out.data("rule", rule);
   out.data("cells", pattern.count());
   out.line(fmt::format("{} cells match; {} rows have one that they may see", pattern.count(), rows));
-  if (trace.model.dims.state_space())
-    out.line("note: a score is a share of a row, and the rows of a state space are signed: no head has one");
+  if (!trace.model.dims.attends())
+    out.line(trace.model.dims.hybrid()
+                 ? "note: a score is a share of a row, and the rows of layers with a state are signed: no head there "
+                   "has one"
+                 : "note: a score is a share of a row, and the rows of a state space are signed: no head has one");
   auto& table = out.table("heads",
                           by_head({{"score", "score", "{:.3f}"},
                                    {"chance", "chance", "{:.3f}"},

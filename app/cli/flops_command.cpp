@@ -33,9 +33,9 @@ Report flops_report(const FlopsOptions& options) {
     Input input;
     input.model = options.model;
     const ModelConfig config = load_config(input.model_folder());
-    if (config.state_space || config.encoder)
+    if (config.dims.any_state_space() || config.encoder)
       throw Error(config.name, "one stack of layers that attend, of which the table speaks",
-                  config.state_space ? "layers with a state" : "an encoder and a decoder",
+                  config.dims.any_state_space() ? "layers with a state" : "an encoder and a decoder",
                   "--layers, --d-model and --heads ask for any other shape");
     from = config.name;
     shape.layers = config.dims.layers, shape.width = config.dims.d_model;

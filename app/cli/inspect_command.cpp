@@ -21,6 +21,7 @@
 #include "core/model/formats/transformer_lens_dialect.h"
 #include "core/model/kv_cache.h"
 #include "core/tensor/panels.h"
+#include "core/trace/layer_kinds.h"
 
 namespace headscope::cli {
 
@@ -125,16 +126,18 @@ void add_model(Report& out, const ModelFacts& model) {
     out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->kind,
                                            model.tokenizer->adds_bos ? "adds BOS" : "adds no BOS")
                              : "  no tokenizer: runs on --ids only");
-  if (c.state_space)
-    out.line(fmt::format(
-        "  state {} for a text of any length ({} per layer); {} per token besides, to go back",
-        byte_size(sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) * state_numbers(c).numbers),
-        state_numbers(c).words,
-        byte_size(sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) * kept_numbers(c.dims).numbers)));
-  else if (c.causal)
-    out.line(fmt::format(
-        "  key-value cache {} per token, and {} for keys once more, as this machine's products read them",
-        byte_size(cache_bytes(c.dims, 1)), byte_size(panel_bytes(c.dims, panels::widest) / panels::widest)));
+  for (const LayerKind& kind : c.causal ? layer_kinds(c.dims) : std::vector<LayerKind>()) {
+    const auto of = c.dims.hybrid() ? fmt::format(" of {} layers", kind.layers) : std::string();
+    const std::uint64_t layers = sizeof(float) * static_cast<std::uint64_t>(kind.layers);
+    if (kind.mixer == Mixer::state_space)
+      out.line(fmt::format("  state{} {} for a text of any length ({} per layer); {} per token besides, to go back", of,
+                           byte_size(layers * state_numbers(c).numbers), state_numbers(c).words,
+                           byte_size(layers * kept_numbers(kind.dims).numbers)));
+    else
+      out.line(fmt::format(
+          "  key-value cache{} {} per token, and {} for keys once more, as this machine's products read them", of,
+          byte_size(cache_bytes(kind.dims, 1)), byte_size(panel_bytes(kind.dims, panels::widest) / panels::widest)));
+  }
   if (c.latent())
     out.line(fmt::format("  of which {} would do: {} numbers of the latent and {} of the key that turns, per layer",
                          byte_size(sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) *

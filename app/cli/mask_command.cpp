@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -23,6 +24,7 @@
 #include "core/metrics/next_token_change.h"
 #include "core/model/kv_cache.h"
 #include "core/model/published_caches.h"
+#include "core/trace/layer_kinds.h"
 #include "viz/scene/framed.h"
 #include "viz/scene/matrix_map.h"
 
@@ -133,7 +135,7 @@ void mask(Console& console, const MaskOptions& options) {
   bool state = false, keeps = true;
   if (!model.empty()) {
     const ModelConfig config = load_config(options.input.model_folder());
-    state = config.state_space.has_value();
+    state = hashes && !config.dims.attends(std::clamp(head_of(options).layer, 0, config.dims.layers - 1));
     keeps = MaskSavings::of(config).keeps_keys;
   }
   if (hashes && model.empty())
@@ -201,12 +203,12 @@ Report cache_report(const CacheOptions& options) {
     Input input;
     input.model = options.model;
     const ModelConfig config = load_config(input.model_folder());
-    if (config.state_space)
+    if (!config.dims.any_attends())
       throw Error("cache", "a model with keys and values", config.name,
                   "it keeps a state, as large for a text of any length: inspect tells how large");
     const ModelDims& d = config.dims;
     const auto bytes = [&](int tokens) {
-      return byte_size(u(d.layers) * needed_numbers(config).numbers * u(tokens) * u(options.bytes));
+      return byte_size(u(attending_layers(d)) * needed_numbers(config).numbers * u(tokens) * u(options.bytes));
     };
     rows.add({config.name,
               config.latent()         ? "MLA"

@@ -17,6 +17,7 @@
 #include "core/metrics/repeated_tokens.h"
 #include "core/run/expected_tokens.h"
 #include "core/run/masked_tokens.h"
+#include "core/trace/map_kinds.h"
 #include "core/trace/words.h"
 
 namespace headscope::cli {
@@ -198,12 +199,12 @@ void print_metrics(Console& console, const MetricsOptions& options, const Trace&
       if (metric.id == each.id)
         if (const std::string why = why_silent(metric, trace.maps.front()); trace.between_texts() && !why.empty())
           out.line("note: " + why);
-  if (trace.model.dims.state_space())
+  if (!trace.model.dims.attends())
     out.line(
         "note: the maps of a state space are signed, and their rows need not sum to 1: metrics of probabilities are "
         "silent, row_mass is not");
   const TextMarks text = TextMarks::of(trace.tokens);
-  if (const std::string titles = not_measurable({trace.maps.front(), text}, rules); !titles.empty())
+  if (const std::string titles = not_measurable({first_of_shares(trace.maps), text}, rules); !titles.empty())
     out.line("note: not measurable on this text, which holds none of their cells that a head may see: " + titles);
   add_heads(out, report_heads(trace, rules), trace, columns, options.chance || options.form() == Form::json);
   console.print(out.printed(options.form()));

@@ -37,9 +37,12 @@ class State final : public ReadTool {
 
 Report State::read(const ReadRun& run) const {
   const std::vector<StateSteps> found = read_state_steps(*run.loaded.model, *run.trace);
-  const auto layers = static_cast<int>(found.size());
+  const int layers = run.trace->model.dims.layers;
   if (layer_ && (*layer_ < 0 || *layer_ >= layers))
     throw Error("--layer", fmt::format("a layer from 0 to {}", layers - 1), std::to_string(*layer_));
+  const auto chosen = std::ranges::find(found, layer_.value_or(found.front().layer), &StateSteps::layer);
+  if (chosen == found.end())
+    throw Error("--layer", "a layer that mixes tokens by a state", fmt::format("layer {}, which attends", *layer_));
   const auto number = value_in(step_number_names, of_);
   if (!number) throw UsageError("--of: expected delta, kept or written, found \"" + of_ + "\"");
   const ModelConfig& c = run.loaded.model->config();
@@ -50,7 +53,7 @@ Report State::read(const ReadRun& run) const {
              {"d_state", "states of a lane", c.dims.d_state}});
   out.picture = picture_of(step_matrix(found, layer_, *number, run.trace), *run.trace);
   if (layer_) {
-    const StateSteps& steps = nth(found, *layer_);
+    const StateSteps& steps = *chosen;
     auto& rows = out.table("rows", {"layer", "position", "token", "lane", "delta", "kept", "written"});
     for (Index t = 0; t < steps.delta.dim(0); ++t)
       for (Index lane = 0; lane < steps.delta.dim(1); ++lane)

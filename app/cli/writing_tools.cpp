@@ -105,7 +105,7 @@ Report Attribution::read(const ReadRun& run) const {
              {"norm_scale", "final norm's scale, frozen", found.scale}});
   if (!head_.given.empty()) {
     const HeadId head = head_.in(*run.trace);
-    need_attention(run.loaded.model->config(), "attribution: --head");
+    need_attention(run.loaded.model->config(), head.layer, "attribution: --head");
     auto& rows = out.table("rows", {"key", "token", "part"});
     for (Index key = 0; key <= found.of.position; ++key)
       rows.add({key, token_label(*run.trace, key),

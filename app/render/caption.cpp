@@ -6,6 +6,7 @@
 #include "core/base/nth.h"
 #include "core/base/version.h"
 #include "core/base/words.h"
+#include "core/trace/map_kinds.h"
 #include "viz/scene/annotations.h"
 #include "viz/scene/token_axis.h"
 
@@ -56,7 +57,9 @@ std::string how_drawn(const Trace& trace, const PictureRequest& request) {
     default:
       break;
   }
-  const MapKind kind = trace.maps.empty() ? MapKind::probability : trace.maps.front().place().kind;
+  const MapKind kind = trace.maps.empty()          ? MapKind::probability
+                       : trace.model.dims.hybrid() ? common_kind(trace.maps)
+                                                   : trace.maps.front().place().kind;
   std::string out = say("Rows are queries, columns keys; colour: {}", describe_weights(kind, request.scaling.scale));
   if (request.scaling.low || request.scaling.high)
     out += say(", from {} to {}", request.scaling.low ? fmt::format("{:g}", *request.scaling.low) : said("the least"),

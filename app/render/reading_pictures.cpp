@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -244,6 +245,7 @@ Scene v_shape_chart(const SinkReport& report, double width, double height, const
   for (std::size_t layer = 0; layer < report.layers.size(); ++layer) {
     const double share =
         report.layers.size() > 1 ? static_cast<double>(layer) / static_cast<double>(report.layers.size() - 1) : 1;
+    if (std::ranges::all_of(report.layers[layer].density, [](double part) { return std::isnan(part); })) continue;
     ChartSeries line{say("layer {}", layer), mix(style.theme.faint, style.theme.accent, share), {}, {}};
     for (std::size_t i = 0; i < report.layers[layer].density.size(); ++i) {
       line.x.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(report.layers[layer].density.size()));

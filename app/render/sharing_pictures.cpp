@@ -72,7 +72,7 @@ Scene sharing_ways_scene(const ModelConfig* model, double width, const Style& st
   SharingPicture eight = eight_heads();
   eight.width = width;
   Scene scene = key_sharing_scene(eight, style);
-  if (model && !model->dims.state_space()) {
+  if (model && model->dims.any_attends()) {
     SharingPicture own = own_heads(*model);
     own.width = width;
     const Scene parts[] = {std::move(scene), key_sharing_scene(own, style)};

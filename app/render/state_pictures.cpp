@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "core/base/nth.h"
+#include <algorithm>
+
 #include "core/base/words.h"
 
 namespace headscope {
@@ -18,15 +19,15 @@ Matrix step_matrix(const std::vector<StateSteps>& steps, std::optional<int> laye
   Matrix out;
   const auto tokens = static_cast<Index>(trace->tokens.size());
   if (layer) {
-    out.values = of(nth(steps, *layer), number).transpose(0, 1).packed();
+    out.values = of(*std::ranges::find(steps, *layer, &StateSteps::layer), number).transpose(0, 1).packed();
     for (Index lane = 0; lane < out.values.dim(0); ++lane) out.rows.push_back(fmt::format("{}", lane));
     out.row_title = say("layer {}, lane ↓", *layer);
   } else {
     out.values = Tensor::uninitialized({static_cast<Index>(steps.size()), tokens});
-    for (const StateSteps& each : steps) {
+    for (Index row = 0; const StateSteps& each : steps) {
       out.rows.push_back(fmt::format("{}", each.layer));
-      for (Index t = 0; t < tokens; ++t)
-        out.values.ref(each.layer, t) = static_cast<float>(lane_mean(of(each, number), t));
+      for (Index t = 0; t < tokens; ++t) out.values.ref(row, t) = static_cast<float>(lane_mean(of(each, number), t));
+      ++row;
     }
     out.row_title = said("layer ↓");
   }

@@ -439,7 +439,7 @@ void GenerationController::study() {
     });
   } else if (wanted_ == Study::streaming) {
     const bool example = streams_example();
-    if (!example && model.model->config().state_space) return;  // nothing that could be evicted
+    if (!example && !model.model->config().dims.attends()) return;  // nothing that could be evicted
     StreamingOf key{example ? nullptr : model.model, version_, streaming_settings(), settings_.seed, example};
     // What a model learnt stays the same, whatever is written here.
     if (const auto& last = streaming_.last_key();

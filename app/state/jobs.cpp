@@ -10,6 +10,7 @@
 #include "core/base/utf8.h"
 #include "core/generate/generation.h"
 #include "core/metrics/trace_difference.h"
+#include "core/trace/map_kinds.h"
 
 namespace headscope {
 
@@ -46,7 +47,13 @@ bool reads_pictures(const Results& results) {
 }
 
 bool holds_state(const Results& results) {
-  return results.model.model && !results.capture && results.model.model->config().state_space;
+  return results.model.model && !results.capture && !results.model.model->config().dims.any_attends();
+}
+
+bool holds_state(const Results& results, int layer) {
+  if (!results.model.model || results.capture) return false;
+  const ModelDims& dims = results.model.model->config().dims;
+  return layer >= 0 && layer < dims.layers && !dims.attends(layer);
 }
 
 bool can_mask(const Document& document, const Results& results, Index position) {
@@ -209,7 +216,7 @@ std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const
     if (head.nearest) nearest.push_back(std::move(*head.nearest));
   }
   if (!result->trace->maps.empty() && result->trace->maps.front().n_query() > 0)
-    result->not_measurable = not_measurable({result->trace->maps.front(), text}, default_class_rules());
+    result->not_measurable = not_measurable({first_of_shares(result->trace->maps), text}, default_class_rules());
   result->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
@@ -220,7 +227,7 @@ std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedR
   result->head = head;
   result->of_trace = run.trace;
   result->trace = run.trace;
-  if (!run.trace->map(head).is_factored() && !run.trace->model.dims.state_space()) {
+  if (!run.trace->map(head).is_factored() && run.trace->model.dims.attends(head.layer)) {
     RunRequest factors = run.request;
     factors.capture.maps = MapStorage::factored;
     factors.capture.sites.clear();

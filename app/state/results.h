@@ -121,8 +121,10 @@ struct Results {
 bool asks_for_tokens(const Results& results);
 /// Whether the model on screen reads pictures in place of texts.
 bool reads_pictures(const Results& results);
-/// Whether it mixes tokens by a state, and has no queries, keys, scores and positions.
+/// Whether it mixes tokens by a state, in every layer or in this one, and has no queries, keys, scores and positions
+/// there.
 bool holds_state(const Results& results);
+bool holds_state(const Results& results, int layer);
 /// Whether this one can be, or be shown again: not where the token for masked ones was written.
 bool can_mask(const Document& document, const Results& results, Index position);
 /// The two tokens whose logits are compared: those of the view when the model has them, else the two most probable ones

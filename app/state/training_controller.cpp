@@ -48,7 +48,7 @@ struct TrainingController::Run {
   std::int64_t sample_step = 0;
 
   static HeadTable scores(const HeadFacts& facts) {
-    if (!facts.trace->model.dims.state_space()) return facts.table;
+    if (facts.trace->model.dims.attends()) return facts.table;
     Trace shares = *facts.trace;
     const TokenLinks links = TokenLinks::of(shares.tokens);
     for (AttentionMap& map : shares.maps) map = as_shares(map, links);

@@ -119,6 +119,10 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   const int group = keys ? dims.group() : 1;
   for (int layer = 0; layer < known_.rows; ++layer)
     for (int column = 0; column < known_.columns; ++column) {
+      if (!has_site(dims, {request.site, layer})) {
+        cells.emplace_back();  // nothing to patch
+        continue;
+      }
       HeadTarget target{layer, std::nullopt, std::nullopt, request.stack};
       if (heads)
         target.head = column * group;
@@ -126,12 +130,17 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
         target.positions = PositionRange{column, column};
       cells.push_back({{target, patch_of(request)}});
     }
-  if (!cells.empty()) probe.know_sources(cells.front(), ctx);
+  const auto first = std::ranges::find_if(cells, [](const auto& edits) { return !edits.empty(); });
+  if (first == cells.end())
+    throw Error("site", fmt::format("a site that {} has", loaded_.model->config().name),
+                std::string(info(request.site).pattern));
+  probe.know_sources(*first, ctx);
   return probe;
 }
 
 void PatchingSweep::measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits, const Ctx& ctx) {
-  const bool alone = !is_by_head(known_.request.site) && nth(known_.partner, index % known_.columns) < 0;
+  const bool alone =
+      edits.empty() || (!is_by_head(known_.request.site) && nth(known_.partner, index % known_.columns) < 0);
   known_.difference.push_back(alone ? std::nan("") : probe.after(edits, ctx).logit_difference);
 }
 

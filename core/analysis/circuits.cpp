@@ -23,7 +23,7 @@ using Matrix = RowMajor<float>;
 
 void check(const Model& model, const CircuitOf& of) {
   const ModelConfig& c = model.config();
-  need_attention(c, "circuits");
+  need_attention(c, of.head.layer, "circuits");
   need_words(c, "circuits");
   need_logits(model.info());
   if (of.head.layer < 0 || of.head.layer >= c.dims.layers || of.head.head < 0 || of.head.head >= c.dims.heads)

@@ -78,6 +78,7 @@ Composition head_composition(const Model& model, const Ctx& ctx, int samples, st
   Composition out;
   std::vector<LowRank> ov, qk;
   for (int layer = 0; layer < dims.layers; ++layer) {
+    if (!dims.attends(layer)) continue;  // which has no W_QK and no W_OV
     const BlockWeights& block = nth(weights.blocks, layer);
     for (int head = 0; head < dims.heads; ++head) {
       const HeadWeights& h = nth(block.heads, head);

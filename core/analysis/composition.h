@@ -18,7 +18,7 @@
 namespace headscope {
 
 struct Composition {
-  std::vector<HeadId> heads;  ///< layer by layer
+  std::vector<HeadId> heads;  ///< of the layers that attend, layer by layer
   Tensor q, k, v;             ///< (earlier head, later head), 0 … 1; NaN unless the layer is a later one
   struct Chance {
     double mean = 0, deviation = 0;  ///< of `samples` pairs of normal random matrices of these shapes

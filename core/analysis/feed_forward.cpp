@@ -121,6 +121,8 @@ FeedForward read_feed_forward(const Model& model, Backend& backend, const Trace&
   if (config.dims.d_mlp == 0) throw Error(config.name, "a model with MLPs", "blocks of attention alone");
   if (layer < 0 || layer >= config.dims.layers)
     throw Error("MLP: layer", fmt::format("a layer from 0 to {}", config.dims.layers - 1), std::to_string(layer));
+  if (!config.dims.has_mlp(layer))
+    throw Error("MLP: layer", "a layer with an MLP", fmt::format("layer {}, which has none", layer));
   if (config.experts.at(layer))
     throw Error("MLP: layer", "a layer with one MLP for all tokens",
                 fmt::format("layer {}, where each token passes through {} of {} experts", layer,

@@ -51,7 +51,8 @@ std::vector<Intervention> hide(Index token, Index queries, bool causal) {
 std::vector<Index> most_looked_at(const Trace& trace, Index most) {
   std::vector<double> mass(trace.tokens.size(), 0);
   for (const AttentionMap& map : trace.maps)
-    for (std::size_t key = 0; key < mass.size() && key < map.stats().column_mass.size(); ++key)
+    for (std::size_t key = 0; has_probabilities(map) && key < mass.size() && key < map.stats().column_mass.size();
+         ++key)
       mass[key] += map.stats().column_mass[key];
   std::vector<Index> order(mass.size());
   std::iota(order.begin(), order.end(), Index{0});
@@ -84,7 +85,7 @@ EditProbe FindingsSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   heads_ = probe.layers() * probe.heads();
   for (int i = 0; i < heads_; ++i) cells.push_back({{{i / probe.heads(), i % probe.heads()}, request_.ablate}});
   // A row whose weights are no probabilities has none to share among the others.
-  const bool shares = !trace_->maps.empty() && has_probabilities(trace_->maps.front());
+  const bool shares = std::ranges::any_of(trace_->maps, &has_probabilities);
   if (answers_ && shares)
     for (const Index token : most_looked_at(*trace_, request_.most_tokens))
       if (token != *answer) hidden_.push_back(token);
@@ -118,7 +119,7 @@ void FindingsSweep::find_strangest(const std::stop_token& stop) {
 
 /// Whether this head looked at a token that is told worse without it than any so far.
 void FindingsSweep::look_for_copy(int head) {
-  if (trace_->picture || trace_->maps.empty() || !has_probabilities(trace_->maps.front())) return;
+  if (trace_->picture || trace_->maps.empty() || !has_probabilities(map(head))) return;
   constexpr double least_weight = 0.2, times_even = 2, least_fall = 0.05;  // a copy is looked at, and told
   const AttentionMap& looks = map(head);
   for (std::size_t t = 0; t < asked_.size(); ++t) {

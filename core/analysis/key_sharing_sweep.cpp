@@ -5,6 +5,7 @@
 #include "core/edits/latent_keys_edit.h"
 #include "core/edits/share_keys_edit.h"
 #include "core/edits/singular_edit.h"
+#include "core/trace/layer_kinds.h"
 
 namespace headscope {
 
@@ -35,8 +36,9 @@ void KeySharingSweep::step(const Ctx& ctx) {
   entry.outcome = probe_->after({{{}, action}}, ctx);
   if (entry.latent)
     for (int layer = 0; layer < dims.layers; ++layer)
-      entry.weight_error +=
-          latent_projector(*loaded_.model, layer, entry.number, "latent keys").factors.error / dims.layers;
+      if (dims.attends(layer))
+        entry.weight_error +=
+            latent_projector(*loaded_.model, layer, entry.number, "latent keys").factors.error / attending_layers(dims);
   known_.entries.push_back(entry);
 }
 

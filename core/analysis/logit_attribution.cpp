@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/analysis/need.h"
 #include "core/base/nth.h"
@@ -100,9 +101,10 @@ double LogitAttribution::value(Kind kind, int layer, int head) const {
 
 std::set<SiteKind> attribution_sites(const Model& model) {
   std::set<SiteKind> sites{SiteKind::embed, SiteKind::resid_post};
-  sites.insert(input_site(model.config(), WeightMatrix::o));
-  if (!model.config().state_space) sites.insert(SiteKind::v);
-  if (model.config().output_gate) sites.insert(SiteKind::attn_gate);
+  const ModelConfig& config = model.config();
+  for (int layer = 0; layer < config.dims.layers; ++layer) sites.insert(input_site(config, WeightMatrix::o, layer));
+  if (config.dims.any_attends()) sites.insert(SiteKind::v);
+  if (config.output_gate) sites.insert(SiteKind::attn_gate);
   if (model.config().position == PositionKind::learned) sites.insert(SiteKind::pos_embed);
   if (model.config().dims.d_mlp > 0) sites.insert(SiteKind::mlp_out);
   return sites;
@@ -146,14 +148,18 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
   // What the heads of a block's attention wrote, and (rows of `by_source`) from where.
   const auto add_heads = [&](const Trace& part, int layer, const BlockWeights& block, Kind kind, Kind bias,
                              Tensor& by_source) {
-    const Tensor z = need(part, {input_site(config, WeightMatrix::o), layer}).select(0, position);
-    const Tensor v = config.state_space ? Tensor() : need(part, {SiteKind::v, layer});
+    const Tensor z = need(part, {input_site(config, WeightMatrix::o, layer), layer}).select(0, position);
+    const Tensor v = dims.attends(layer) ? need(part, {SiteKind::v, layer}) : Tensor();
     const Tensor gate =
         block.z_gate.defined() ? need(part, {SiteKind::attn_gate, layer}).select(0, position) : Tensor();
     for (int head = 0; head < dims.heads; ++head) {
       const RowMajor<double> o = matrix_of(nth(block.heads, head).o);  // (d_head, d_model)
       add(kind, layer, head, o.transpose() * vector_of(z.select(0, head)));
-      if (!v.defined()) continue;
+      if (!v.defined()) {
+        for (Index key = 0; by_source.defined() && key < by_source.dim(1); ++key)
+          by_source.ref(Index{layer} * dims.heads + head, key) = std::numeric_limits<float>::quiet_NaN();
+        continue;
+      }
       VectorXd of_value = o * along.d;  // (d_head): what one unit of each value dimension adds to the logit
       if (gate.defined()) of_value.array() /= 1 + (-vector_of(gate.select(0, head)).array()).exp();
       const Index group = dims.kv_of(head);
@@ -167,7 +173,7 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
     }
     if (block.o_bias.defined()) add(bias, layer, -1, vector_of(block.o_bias));
   };
-  if (!config.state_space) out.by_source = Tensor::zeros({Index{dims.layers} * dims.heads, n});
+  if (dims.any_attends()) out.by_source = Tensor::zeros({Index{dims.layers} * dims.heads, n});
   if (trace.cross)
     out.cross_by_source =
         Tensor::zeros({Index{dims.layers} * dims.heads, static_cast<Index>(trace.cross->tokens.size())});
@@ -176,7 +182,7 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
     if (trace.cross)
       add_heads(*trace.cross, layer, nth(weights.cross, layer), Kind::cross_head, Kind::cross_bias,
                 out.cross_by_source);
-    if (dims.d_mlp > 0) add(Kind::mlp, layer, -1, row_of(need(trace, {SiteKind::mlp_out, layer}), position));
+    if (dims.has_mlp(layer)) add(Kind::mlp, layer, -1, row_of(need(trace, {SiteKind::mlp_out, layer}), position));
   }
   // Rounding of the pass is far below this; what is left over was put there by an edit.
   const double rest = (residual - written).dot(along.d);

@@ -63,10 +63,11 @@ class RowReader {
 
 std::vector<LogitLens::Stage> residual_stages(const ModelDims& dims) {
   // A block whose parts read the same stream leaves it once.
-  const char* const last = dims.parallel ? "block" : dims.d_mlp > 0 ? "mlp" : "attn";
   std::vector<LogitLens::Stage> stages{{{SiteKind::resid_pre, 0}, to_say("embedding")}};
   for (int layer = 0; layer < dims.layers; ++layer) {
-    if (dims.has_mid()) stages.push_back({{SiteKind::resid_mid, layer}, fmt::format("{} attn", layer)});
+    const bool mlp = dims.has_mlp(layer);
+    const char* const last = dims.parallel ? "block" : mlp ? "mlp" : "attn";
+    if (mlp && dims.has_mid()) stages.push_back({{SiteKind::resid_mid, layer}, fmt::format("{} attn", layer)});
     stages.push_back({{SiteKind::resid_post, layer}, fmt::format("{} {}", layer, last)});
   }
   return stages;

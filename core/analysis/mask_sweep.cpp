@@ -4,12 +4,13 @@
 #include "core/base/special_values.h"
 #include "core/edits/mask_edit.h"
 #include "core/run/mechanism_input.h"
+#include "core/trace/layer_kinds.h"
 
 namespace headscope {
 
 std::shared_ptr<const AttentionRule> mask_on_text(const std::string& mask, const LoadedModel& loaded,
                                                   const RunRequest& request, HeadId head, const Ctx& ctx) {
-  if (!hashes_vectors(mask) || loaded.model->config().state_space) return parse_mask(mask);
+  if (!hashes_vectors(mask) || !loaded.model->config().dims.attends(head.layer)) return parse_mask(mask);
   const MechanismInput in = head_input(loaded, request, head, Ctx{ctx.backend, nullptr, ctx.stop});
   const MaskVectors vectors{in.q, in.k};
   return parse_mask(mask, "mask", &vectors);
@@ -22,21 +23,22 @@ MaskFacts facts_on_text(const std::string& mask, const AttentionRule& rule, Inde
 }
 
 MaskSavings MaskSavings::of(const ModelConfig& config) {
-  return {config.dims, config.causal && !config.state_space, needed_numbers(config)};
+  return {config.dims, config.causal && config.dims.any_attends(), needed_numbers(config)};
 }
 
 MaskSavings MaskSavings::of(const ModelInfo& info) {
-  return {info.dims, info.objective == Objective::next_token && !info.dims.state_space(), kept_numbers(info.dims)};
+  const bool keeps = info.objective == Objective::next_token && info.dims.any_attends();
+  return {info.dims, keeps, kept_numbers(info.dims)};
 }
 
 double MaskSavings::work(const MaskFacts& facts, bool hashed) const {
-  if (dims.state_space() || hashed) return nan;
-  return facts.operations(dims.d_head, dims.value_width()) * dims.heads * dims.layers;
+  if (!dims.any_attends() || hashed) return nan;
+  return facts.operations(dims.d_head, dims.value_width()) * dims.heads * attending_layers(dims);
 }
 
 double MaskSavings::cache_bytes(const MaskFacts& facts) const {
   if (!keeps_keys) return nan;
-  return static_cast<double>(cached.numbers) * 4 * dims.layers * static_cast<double>(facts.kept_keys);
+  return static_cast<double>(cached.numbers) * 4 * attending_layers(dims) * static_cast<double>(facts.kept_keys);
 }
 
 MaskSweep::MaskSweep(LoadedModel loaded, MasksAsked asked) : loaded_(std::move(loaded)) {

@@ -12,6 +12,7 @@
 #include "core/model/formats/model_files.h"
 #include "core/model/parameter_parts.h"
 #include "core/text/tokenizer.h"
+#include "core/trace/layer_kinds.h"
 
 namespace headscope {
 
@@ -63,7 +64,8 @@ using Part = ModelFacts::Part;
 /// Where the parameters are. Tied unembeddings count once, with the embedding.
 std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config) {
   const auto size = [](const Tensor& tensor) { return tensor.defined() ? tensor.size() : Index{0}; };
-  Part attention{config.state_space ? said("state space") : said("attention")}, mlp{"MLP"},
+  Part attention{config.dims.any_attends() ? said("attention") : said("state space")}, states{said("state space")},
+      mlp{"MLP"},
       norms{said("norms"), size(weights.final_gain) + size(weights.final_bias) + size(weights.embedding_gain) +
                                size(weights.embedding_bias)};
   const auto attention_of = [&](const RawLayer& l) {
@@ -73,13 +75,15 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                             &l.latents.q_bias, &l.latents.kv_weight, &l.latents.kv_bias})
       count += size(*t);
     for (const Tensor& t : tensors_of(l.state_space)) count += size(t);
-    return count - size(l.state_space.norm_gain);
+    for (const Tensor& t : norm_gains_of(l.state_space)) count -= size(t);
+    return count;
   };
   std::int64_t buckets = size(weights.position_buckets);
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     if (config.repeats(static_cast<int>(i))) continue;
     const RawLayer& l = weights.layers[i];
-    attention.parameters += attention_of(l) + (config.layer_scales ? config.dims.d_model : 0);
+    const bool beside = config.dims.hybrid() && !config.dims.attends(static_cast<int>(i));
+    (beside ? states : attention).parameters += attention_of(l) + (config.layer_scales ? config.dims.d_model : 0);
     if (config.layer_scales) mlp.parameters += config.dims.d_model;
     buckets += size(l.position_buckets);
     // Zeros in place of what turns of a key.
@@ -97,8 +101,9 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
       mlp.parameters += size(*t);
     for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias,
                             &l.ln1_post_gain, &l.ln2_post_gain, &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain,
-                            &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain, &l.state_space.norm_gain})
+                            &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain})
       norms.parameters += size(*t);
+    for (const Tensor& t : norm_gains_of(l.state_space)) norms.parameters += size(t);
   }
   std::vector<Part> parts{
       {config.vision            ? said("patches and learned tokens")
@@ -118,6 +123,7 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   if (config.tasks > 0) parts.push_back({said("task embedding"), Index{config.tasks} * config.sum_width()});
   if (buckets > 0) parts.push_back({said("biases of distances"), buckets});
   parts.push_back(attention);
+  if (config.dims.hybrid()) parts.push_back(states);
   if (config.cross()) {
     Part cross{said("cross-attention")};
     for (const RawLayer& l : weights.cross) {
@@ -200,13 +206,26 @@ std::string switches(const ModelConfig& c) {
   tell(c.narrow_sum(), said("positions, their sum and its norm of the embeddings' width"));
   if (const auto& s = c.state_space) {
     const bool heads = s->lane == StateSpaceConfig::Lane::head;
-    tell(true, say("no attention: a state space of {}, {} states each, behind a convolution of {} tokens",
-                   heads ? say("{} heads", c.dims.heads) : say("{} channels", c.dims.d_inner), c.dims.d_state,
-                   s->convolution));
-    tell(!heads, say("shown as {} heads of {} neighbouring channels", c.dims.heads, c.dims.d_head));
+    const std::string lanes =
+        heads ? say("{} heads", std::max(c.dims.lanes, c.dims.heads)) : say("{} channels", c.dims.d_inner);
+    if (c.dims.hybrid())
+      tell(true, say("{} of {} layers a state space of {} in place of attention, {} states each, behind a convolution "
+                     "of {} tokens",
+                     c.dims.layers - attending_layers(c.dims), c.dims.layers, lanes, c.dims.d_state, s->convolution));
+    else
+      tell(true, say("no attention: a state space of {}, {} states each, behind a convolution of {} tokens", lanes,
+                     c.dims.d_state, s->convolution));
+    if (heads)
+      tell(c.dims.lanes > c.dims.heads,
+           say("shown as {} heads, the mean of {} neighbouring ones each", c.dims.heads, c.dims.lanes / c.dims.heads));
+    else
+      tell(true, say("shown as {} heads of {} neighbouring channels", c.dims.heads, c.dims.d_inner / c.dims.heads));
     tell(heads && c.dims.state_groups > 1, say("B and C of {} groups", c.dims.state_groups));
+    tell(s->select_norms, said("steps, B and C made behind norms"));
     tell(s->least_step > 0 || std::isfinite(s->most_step), say("steps from {} to {}", s->least_step, s->most_step));
   }
+  if (const auto bare = std::ranges::count(c.dims.bare, true); bare > 0)
+    tell(true, say("{} of {} layers without an MLP", bare, c.dims.layers));
   tell(c.output_gate, said("what a head puts out times a sigmoid that each token makes (gated attention)"));
   tell(c.latent(),
        say("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),

@@ -1,6 +1,8 @@
 #pragma once
 // What a reading tool takes out of a trace, or an Error that says how to get it.
 
+#include <fmt/format.h>
+
 #include "core/base/error.h"
 #include "core/model/config.h"
 #include "core/trace/trace.h"
@@ -10,6 +12,12 @@ namespace headscope {
 /// Throws Error naming the site when it was not recorded.
 inline const Tensor& need(const Trace& trace, Site site) {
   const auto found = trace.sites.find(site);
+  if (found == trace.sites.end() && !has_site(trace.model.dims, site))
+    throw Error(fmt::format("{}: layer {}", trace.model.name, site.layer),
+                fmt::format("a layer that has {}", info(site.kind).pattern),
+                of_mlp(site.kind)                      ? "one without an MLP"
+                : trace.model.dims.attends(site.layer) ? "one that attends"
+                                                       : "one that mixes tokens by a state");
   if (found == trace.sites.end())
     throw Error(name(site), "a trace that recorded it", "one that did not",
                 "record the site " + std::string(info(site.kind).pattern) + " with the run");
@@ -47,8 +55,15 @@ inline void need_one_unembedding(const ModelConfig& config, const char* what) {
 
 /// Throws Error for a model whose heads have no queries, keys and values.
 inline void need_attention(const ModelConfig& config, const char* what) {
-  if (config.state_space)
+  if (!config.dims.any_attends())
     throw Error(what, "a model with attention", config.name,
+                "it mixes tokens by a state, which has no queries, keys and values; its maps say what that amounts to");
+}
+/// The same of one layer.
+inline void need_attention(const ModelConfig& config, int layer, const char* what) {
+  need_attention(config, what);
+  if (layer >= 0 && layer < config.dims.layers && !config.dims.attends(layer))
+    throw Error(what, "a layer that attends", fmt::format("layer {} of {}", layer, config.name),
                 "it mixes tokens by a state, which has no queries, keys and values; its maps say what that amounts to");
 }
 

@@ -125,7 +125,7 @@ LongRun past_context(const LoadedModel& model, const std::filesystem::path& fold
   LongRun result;
   const ModelConfig& config = model.model->config();
   result.context = config.context;
-  if (!config.causal || config.state_space || config.vision || model.model->encoder()) {
+  if (!config.causal || !config.dims.attends() || config.vision || model.model->encoder()) {
     result.refusal =
         say_later("{} does not write a text token by token with positions that could be carried on.", config.name);
     return result;

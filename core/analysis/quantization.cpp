@@ -57,7 +57,7 @@ std::set<SiteKind> quantization_sites(const Model& model) {
   for (int layer = 0; layer < model.config().dims.layers; ++layer)
     for (int each = 0; each < weight_matrix_count; ++each)
       if (const auto matrix = static_cast<WeightMatrix>(each); model.projection(layer, matrix).weight.defined())
-        sites.insert(input_site(model.config(), matrix));
+        sites.insert(input_site(model.config(), matrix, layer));
   return sites;
 }
 
@@ -68,7 +68,7 @@ QuantizationReport read_quantization(const Model& model, const Trace& trace, con
       const auto matrix = static_cast<WeightMatrix>(each);
       const Projection own = model.projection(layer, matrix);
       if (!own.weight.defined()) continue;
-      const auto found = trace.sites.find({input_site(model.config(), matrix), layer});
+      const auto found = trace.sites.find({input_site(model.config(), matrix, layer), layer});
       if (found == trace.sites.end()) continue;
       report.matrices.push_back(read_matrix(layer, matrix, as_rows(found->second), own.weight.floats().copy(), how));
     }

@@ -49,7 +49,7 @@ ResidualStream read_residual_stream(const Trace& trace) {
   }
   for (int layer = 0; layer < dims.layers; ++layer) {
     out.parts.push_back({layer, false});
-    if (dims.d_mlp > 0) out.parts.push_back({layer, true});
+    if (dims.has_mlp(layer)) out.parts.push_back({layer, true});
   }
   out.added = Tensor::uninitialized({static_cast<Index>(out.parts.size()), n});
   out.cosine = out.added.copy();

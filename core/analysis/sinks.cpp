@@ -31,6 +31,12 @@ double mean_after_first(const std::vector<float>& rows) {
 SinkHead read_head(const Trace& trace, const ModelWeights& weights, const AttentionMap& map) {
   SinkHead out;
   out.id = map.id();
+  if (!trace.model.dims.attends(map.layer())) {
+    for (double* each : {&out.mass, &out.chance, &out.value_norm, &out.value_median, &out.output_norm,
+                         &out.output_median, &out.carried, &out.entropy, &out.entropy_without})
+      *each = nan;
+    return out;
+  }
   const std::vector<float> values = key_norms(trace, weights, out.id, Weighting::value),
                            outputs = key_norms(trace, weights, out.id, Weighting::output);
   const Tensor offered = offered_norms(trace, weights, out.id, Weighting::output);
@@ -81,9 +87,29 @@ void add_shape(const AttentionMap& map, bool ahead, std::vector<double>& weight,
   }
 }
 
+std::vector<double> residual_norms(const Trace& trace, int layer) {
+  const Tensor& residual = need(trace, {SiteKind::resid_post, layer});
+  std::vector<double> norms;
+  for (Index i = 0; i < residual.dim(0); ++i) {
+    double square = 0;
+    for (Index d = 0; d < residual.dim(1); ++d) square += std::pow(static_cast<double>(residual.at(i, d)), 2);
+    norms.push_back(std::sqrt(square));
+  }
+  return norms;
+}
+
 SinkLayer read_layer(const Trace& trace, const ModelWeights& weights, int layer, int parts) {
   const auto n = static_cast<Index>(trace.tokens.size());
   const int heads = trace.model.dims.heads;
+  if (!trace.model.dims.attends(layer)) {  // no weights that add up to 1, no values
+    SinkLayer out;
+    out.received.assign(static_cast<std::size_t>(n), nan);
+    out.value_norm = out.received;
+    out.density.assign(static_cast<std::size_t>(parts), nan);
+    out.v_depth = nan;
+    out.residual = residual_norms(trace, layer);
+    return out;
+  }
   const bool ahead = trace.sees_later_keys();
   SinkLayer out;
   out.received.assign(static_cast<std::size_t>(n), 0);
@@ -104,12 +130,7 @@ SinkLayer read_layer(const Trace& trace, const ModelWeights& weights, int layer,
     }
   }
   if (!ahead) out.received.back() = nan;
-  const Tensor& residual = need(trace, {SiteKind::resid_post, layer});
-  for (Index i = 0; i < n; ++i) {
-    double square = 0;
-    for (Index d = 0; d < residual.dim(1); ++d) square += std::pow(static_cast<double>(residual.at(i, d)), 2);
-    out.residual.push_back(std::sqrt(square));
-  }
+  out.residual = residual_norms(trace, layer);
   for (std::size_t part = 0; part < weight.size(); ++part)
     out.density.push_back(even[part] > 0 ? weight[part] / even[part] : nan);
   double middle = 0;
@@ -123,6 +144,7 @@ SinkLayer read_layer(const Trace& trace, const ModelWeights& weights, int layer,
 SinkReport read_sinks(const Trace& trace, const ModelWeights& weights, int parts) {
   if (trace.tokens.size() < 2)
     throw Error("sinks", "a text of two tokens or more", std::to_string(trace.tokens.size()));
+  if (!trace.model.dims.any_attends()) need(trace, {SiteKind::v, 0});  // throws: there are none
   SinkReport out;
   out.ahead = trace.sees_later_keys();
   for (const AttentionMap& map : trace.maps) out.heads.push_back(read_head(trace, weights, map));

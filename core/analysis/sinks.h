@@ -39,9 +39,9 @@ struct SinkLayer {
 };
 
 struct SinkReport {
-  bool ahead = false;           ///< heads look at keys behind their query
-  std::vector<SinkHead> heads;  ///< layer by layer
-  std::vector<SinkLayer> layers;
+  bool ahead = false;             ///< heads look at keys behind their query
+  std::vector<SinkHead> heads;    ///< layer by layer; of one that mixes tokens by a state all is NaN …
+  std::vector<SinkLayer> layers;  ///< … but `residual`
 };
 
 /// `trace` must have recorded maps, v and resid_post. Throws Error on a text of fewer than 2 tokens.

@@ -10,7 +10,7 @@ namespace headscope {
 
 namespace {
 void check(const Model& model) {
-  if (!model.config().state_space)
+  if (!model.config().dims.any_state_space())
     throw Error(model.config().name, "a model that mixes tokens by a state (mamba, mamba2)", "one with attention");
 }
 
@@ -40,6 +40,7 @@ std::vector<StateSteps> read_state_steps(const Model& model, const Trace& trace)
   const ModelWeights weights = model.weights();
   std::vector<StateSteps> out;
   for (int layer = 0; layer < model.config().dims.layers; ++layer) {
+    if (!model.config().dims.state_space(layer)) continue;
     StateSteps& steps = out.emplace_back();
     steps.layer = layer;
     steps.delta = need(trace, {SiteKind::mixer_delta, layer});

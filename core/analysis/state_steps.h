@@ -23,7 +23,7 @@ struct StateSteps {
 
 /// Throws Error in a model without a state space.
 std::set<SiteKind> state_step_sites(const Model& model);
-/// By layer. `trace` must have recorded state_step_sites(). Throws likewise.
+/// Of every layer that is one, in order. `trace` must have recorded state_step_sites(). Throws likewise.
 std::vector<StateSteps> read_state_steps(const Model& model, const Trace& trace);
 
 /// Mean over lanes of a row (token).

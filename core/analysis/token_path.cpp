@@ -55,7 +55,6 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
   const auto site = [&](SiteKind kind, int layer, std::string name, std::string formula, bool adds = false) {
     add({kind, layer}, std::move(name), std::move(formula), adds, need(trace, {kind, layer}));
   };
-  const bool mlp = config.dims.d_mlp > 0;
   if (config.vision)
     site(SiteKind::embed, -1, said("embedding"),
          out.position < config.vision->leading
@@ -77,12 +76,13 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
              std::string(config.norm_of_embeddings ? ")" : "") + (config.narrow_sum() ? " W + b" : "")));
   }
   for (int layer = 0; layer < config.dims.layers; ++layer) {
+    const bool mlp = config.dims.has_mlp(layer), attends = config.dims.attends(layer);
     const bool before = config.norms_before(), behind = config.norms_behind(), sums = config.norms_sums();
     const auto written = [&](const char* formula) { return behind ? say("norm({})", formula) : std::string(formula); };
     if (before && (layer > 0 || config.first_norm))
       site(SiteKind::ln1_normalized, layer, say("{} norm", layer), said("norm(x)"));
-    site(SiteKind::attn_out, layer, fmt::format("{} {}", layer, config.state_space ? said("state") : said("attention")),
-         written(config.state_space   ? said("Σ heads (α x + d x) gated W_O")
+    site(SiteKind::attn_out, layer, fmt::format("{} {}", layer, attends ? said("attention") : said("state")),
+         written(!attends             ? said("Σ heads (α x + d x) gated W_O")
                  : config.output_gate ? said("Σ heads (A v) σ(gate) W_O")
                                       : said("Σ heads A v W_O")),
          true);
@@ -91,10 +91,10 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
           need(*trace.cross, {SiteKind::attn_out, layer}));
       out.stages.back().stack = Stack::cross;
     }
-    const std::string attended = config.state_space ? said("x + state")
-                                 : !config.cross()  ? (sums ? said("norm(x + attention)") : said("x + attention"))
-                                 : sums             ? said("norm(norm(x + attention) + cross-attention)")
-                                                    : said("x + attention + cross-attention");
+    const std::string attended = !attends          ? said("x + state")
+                                 : !config.cross() ? (sums ? said("norm(x + attention)") : said("x + attention"))
+                                 : sums            ? said("norm(norm(x + attention) + cross-attention)")
+                                                   : said("x + attention + cross-attention");
     if (mlp) {
       if (config.dims.has_mid()) site(SiteKind::resid_mid, layer, say("{} stream", layer), attended);
       if (mlp_input(config) == SiteKind::ln2_normalized)

@@ -28,7 +28,7 @@ void take(Gap& worst, double difference, int head, Index query, Index key) {
 Gap pattern_gap(const Trace& trace, int layer, const std::vector<plain::Table>& heads) {
   Gap worst{.bound = verify_bounds::pattern, .layer = layer, .stack = trace.model.stack};
   double largest = 1;  // of α of a state space, which may be any number
-  for (std::size_t head = 0; trace.model.dims.state_space() && head < heads.size(); ++head)
+  for (std::size_t head = 0; !trace.model.dims.attends(layer) && head < heads.size(); ++head)
     for (const double weight : heads[head].values) largest = std::max(largest, std::abs(weight));
   worst.bound *= largest;
   std::vector<float> row;

@@ -115,6 +115,11 @@ std::vector<WeightedHead> weighted_heads(const Trace& trace, const ModelWeights&
   for (const AttentionMap& map : trace.maps) {
     WeightedHead& head = out.emplace_back();
     head.id = map.id();
+    if (trace.model.dims.hybrid() && !trace.model.dims.attends(map.layer())) {  // which has no values
+      for (double* each : {&head.first_attention, &head.first_value, &head.first_output, &head.same_top})
+        *each = std::numeric_limits<double>::quiet_NaN();
+      continue;
+    }
     const Tensor plain = map.to_dense();
     const Tensor value = scaled(map, offered_norms(trace, weights, map.id(), Weighting::value));
     const Tensor output = scaled(map, offered_norms(trace, weights, map.id(), Weighting::output));

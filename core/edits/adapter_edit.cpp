@@ -63,7 +63,7 @@ class AdapterStep final : public EditStep {
     for_matrices(site.layer, [&](WeightMatrix matrix, const LowRankUpdate& added) {
       if (site.kind == SiteKind::result ? matrix != WeightMatrix::o : output_site(model_.config(), matrix) != site.kind)
         return;
-      const Tensor& x = inputs_.at(input_site(model_.config(), matrix));
+      const Tensor& x = inputs_.at(input_site(model_.config(), matrix, site.layer));
       if (site.kind == SiteKind::result)
         add_by_head(x, added, edited.write());
       else
@@ -71,7 +71,8 @@ class AdapterStep final : public EditStep {
     });
   }
   bool sees(Site site) const override {
-    return share_ != 0 && matrix_of(site, [&](WeightMatrix matrix) { return input_site(model_.config(), matrix); });
+    return share_ != 0 &&
+           matrix_of(site, [&](WeightMatrix matrix) { return input_site(model_.config(), matrix, site.layer); });
   }
   void see(Site site, const Tensor& value) override { inputs_[site.kind] = value; }
 

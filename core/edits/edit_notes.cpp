@@ -1,5 +1,8 @@
 #include "core/edits/edit_notes.h"
 
+#include <fmt/ranges.h>
+
+#include "core/base/words.h"
 #include "core/edits/edit.h"
 
 namespace headscope {
@@ -9,6 +12,15 @@ std::vector<std::string> edit_notes(const std::vector<Intervention>& edits, cons
   for (const Intervention& edit : edits) {
     if (!edit.enabled) continue;
     const std::string note = edit.action->note(edit.target, model, tokens);
+    if (const ModelDims& dims = model.dims;
+        !edit.target.layer && dims.hybrid() && !edit.action->needs_of_softmax().empty()) {
+      std::vector<int> others;
+      for (int layer = 0; layer < dims.layers; ++layer)
+        if (!dims.attends(layer)) others.push_back(layer);
+      notes.push_back(text_of(edit.target) + ": " +
+                      say("{}: layers that mix tokens by a state stay as they are: {}", text_of(edit.action),
+                          fmt::join(others, ", ")));
+    }
     if (!note.empty()) notes.push_back(text_of(edit.target) + ": " + note);
   }
   return notes;

@@ -89,9 +89,11 @@ EditPass::EditPass(const std::vector<Intervention>& edits, const EditScene& scen
     if (scene.stack == Stack::cross)
       if (const std::string need = edit.action->needs_of_one_text(); !need.empty())
         throw Error(place.where(), need, "cross-attention, whose keys are of another text than its queries");
-    if (scene.dims.state_space())
+    const std::optional<int> layer = edit.target.layer;
+    if (layer ? !scene.dims.attends(*layer) : !scene.dims.any_attends())
       if (const std::string need = edit.action->needs_of_softmax(); !need.empty())
-        throw Error(place.where(), need, "a state space",
+        throw Error(place.where(), need,
+                    layer && scene.dims.hybrid() ? fmt::format("layer {}, a state space", *layer) : "a state space",
                     "its weights α are what its states amount to; masks, weights and ablations act on them");
     steps_.push_back(edit.action->make(std::move(place)));
   }
@@ -114,12 +116,20 @@ SiteKind EditPass::meeting(bool keys) const {
 
 // ---- how a head looks
 
+bool EditPass::reaches_layer(const EditStep& step, int layer) const {
+  if (!step.target().reaches_layer(layer)) return false;
+  return layer < 0 || scene_.dims.attends(layer) || !step.needs_softmax();
+}
+
 std::vector<HeldRows> EditPass::held(HeadId head) const {
-  return held_rows(steps_, scene_.rows(), [&](const HeadTarget& target) { return target.reaches(head); });
+  return held_rows(steps_, scene_.rows(), [&](const EditStep& step) {
+    return step.target().reaches(head) && reaches_layer(step, head.layer);
+  });
 }
 
 std::vector<HeldRows> EditPass::held_in_embeddings() const {
-  return held_rows(steps_, scene_.rows(), [](const HeadTarget& target) { return !target.layer && !target.head; });
+  return held_rows(steps_, scene_.rows(),
+                   [](const EditStep& step) { return !step.target().layer && !step.target().head; });
 }
 
 RulePtr EditPass::fold(std::initializer_list<HeldKind> kinds, const HeldRows& rows, int head, RulePtr rule,

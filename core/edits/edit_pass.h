@@ -51,6 +51,10 @@ class EditPass {
   bool meeting_q(SiteKind site) const { return site == meeting(false); }
   bool meeting_k(SiteKind site) const { return site == meeting(true); }
 
+  /// Whether a step does anything in a layer (below 0: outside the blocks): an edit of all layers leaves those alone
+  /// that have not what it needs.
+  bool reaches_layer(const EditStep& step, int layer) const;
+
   /// What holds in the rows of a head; and in those of embeddings, which belong to no layer.
   std::vector<HeldRows> held(HeadId head) const;
   std::vector<HeldRows> held_in_embeddings() const;

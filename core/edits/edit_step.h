@@ -48,7 +48,8 @@ class EditedTensor {
 
 class EditStep {
  public:
-  explicit EditStep(EditPlace place) : place_(std::move(place)) {}
+  explicit EditStep(EditPlace place)
+      : place_(std::move(place)), needs_softmax_(!place_.edit.action->needs_of_softmax().empty()) {}
   EditStep(const EditStep&) = delete;
   EditStep& operator=(const EditStep&) = delete;
   virtual ~EditStep() = default;
@@ -56,6 +57,7 @@ class EditStep {
   const HeadTarget& target() const { return place_.edit.target; }
   const EditAction& action() const { return place_.edit.action; }
   const Intervention& edit() const { return place_.edit; }
+  bool needs_softmax() const { return needs_softmax_; }  ///< Edit::needs_of_softmax()
   int first() const { return place_.first; }
   int last() const { return place_.last; }
 
@@ -101,6 +103,7 @@ class EditStep {
 
  private:
   EditPlace place_;
+  bool needs_softmax_;
 };
 
 template <class Step>

@@ -57,7 +57,7 @@ class FreezeStep final : public EditStep {
       if (from < 0 || from >= map.n_query()) return;
       std::vector<float> frozen(static_cast<std::size_t>(map.n_key()));
       map.row(from, frozen);
-      freeze_row(frozen, keys_, ahead ? pattern.dim(2) : query + 1, !scene.dims.state_space(),
+      freeze_row(frozen, keys_, ahead ? pattern.dim(2) : query + 1, scene.dims.attends(site.layer),
                  {&pattern.ref(head, row, 0), static_cast<std::size_t>(pattern.dim(2))});
       pass().outputs.forget(head, row);
     });

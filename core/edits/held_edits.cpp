@@ -8,11 +8,11 @@
 namespace headscope {
 
 std::vector<HeldRows> held_rows(const std::vector<std::unique_ptr<EditStep>>& steps, int rows,
-                                const std::function<bool(const HeadTarget&)>& reaches) {
+                                const std::function<bool(const EditStep&)>& reaches) {
   std::vector<const EditStep*> held;
   std::set<int> ends{rows};
   for (const auto& step : steps) {
-    if (!step->held() || step->first() > step->last() || !reaches(step->target())) continue;
+    if (!step->held() || step->first() > step->last() || !reaches(*step)) continue;
     held.push_back(step.get());
     ends.insert({step->first(), step->last() + 1});
   }

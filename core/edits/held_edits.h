@@ -39,6 +39,6 @@ struct HeldRows {
 /// All `rows` of a head in as few parts as hold the same edits; at least one part when rows > 0. `reaches` says whether
 /// an edit with this target counts.
 std::vector<HeldRows> held_rows(const std::vector<std::unique_ptr<EditStep>>& steps, int rows,
-                                const std::function<bool(const HeadTarget&)>& reaches);
+                                const std::function<bool(const EditStep&)>& reaches);
 
 }  // namespace headscope

@@ -81,7 +81,7 @@ class LatentKeysStep final : public EditStep {
       throw Error(where, "keys and values that are used as they are",
                   fmt::format("those of {}, which are cut to ± {}", model.config().name, model.config().clip_qkv));
     for (int layer = 0; layer < pass().scene().dims.layers; ++layer) {
-      if (!target().reaches_layer(layer)) continue;
+      if (!pass().reaches_layer(*this, layer)) continue;
       pass().go_on();
       latent_.emplace(layer, latent_projector(model, layer, rank, where));
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/words.h"
 #include "core/edits/all.h"
@@ -45,7 +46,13 @@ class PatchStep final : public EditStep {
       : EditStep(std::move(place)),
         site_(patch.site),
         source_(pass().scene().source(patch.text)),
-        partner_(align_positions(patch.align, pass().scene().ids, ids_of(source_.queries()))) {}
+        partner_(align_positions(patch.align, pass().scene().ids, ids_of(source_.queries()))) {
+    const ModelDims& dims = pass().scene().dims;
+    if (const auto layer = target().layer; layer && !has_site(dims, {site_, *layer}))
+      throw Error(this->place().where(), fmt::format("a layer that has {}", info(site_).pattern),
+                  dims.attends(*layer) ? fmt::format("layer {}", *layer)
+                                       : fmt::format("layer {}, which mixes tokens by a state", *layer));
+  }
   bool acts(Site site) const override { return site.kind == site_; }
   void act(Site site, EditedTensor& edited) override {
     Tensor& value = edited.write();  // (position, d) or (position, head, d)

@@ -36,7 +36,7 @@ class PostNormStep final : public EditStep {
   void act(Site site, EditedTensor& edited) override {
     const EditScene& scene = pass().scene();
     const auto& [first_norm, second_norm] = nth(norms_, site.layer);
-    const bool behind_attention = site.kind == SiteKind::resid_mid || scene.dims.d_mlp == 0;
+    const bool behind_attention = site.kind == SiteKind::resid_mid || !scene.dims.has_mlp(site.layer);
     const Tensor& value = edited.read();
     const Tensor moved =
         before(site.kind)

@@ -40,7 +40,7 @@ class QuantizeStep final : public EditStep {
     const Index first = first_row(), last = last_row();
     if (last < first) return;
     const Projection own = pass().scene().model->projection(site.layer, matrix);
-    const Tensor& input = seen_.at(input_site(config, matrix));
+    const Tensor& input = seen_.at(input_site(config, matrix, site.layer));
     const QuantizedFactors by = quantized_factors(rows_of(input, first, last), own.weight, how_);
     // Rows that it does not reach are not looked at.
     Tensor x = input.copy();
@@ -61,7 +61,7 @@ class QuantizeStep final : public EditStep {
     if (!target().reaches_layer(site.layer)) return false;
     const ModelConfig& config = pass().scene().model->config();
     for (int each = 0; each < weight_matrix_count; ++each)
-      if (site.kind == input_site(config, static_cast<WeightMatrix>(each))) return true;
+      if (site.kind == input_site(config, static_cast<WeightMatrix>(each), site.layer)) return true;
     return false;
   }
   void see(Site site, const Tensor& value) override { seen_.insert_or_assign(site.kind, value); }

@@ -133,6 +133,7 @@ class SingularStep final : public EditStep {
     for (int layer = 0; layer < pass().scene().dims.layers; ++layer) {
       if (!target().reaches_layer(layer)) continue;
       pass().go_on();
+      if (!target().layer && !model.projection(layer, matrix_).weight.defined() && elsewhere(model)) continue;
       if (auto scaled = scaled_projection(model, layer, scale, where)) scaled_.emplace(layer, std::move(*scaled));
     }
   }
@@ -152,11 +153,18 @@ class SingularStep final : public EditStep {
     multiply_anew(by, input_, first_row(), last_row(), kept, edited.write());
   }
   bool sees(Site site) const override {
-    return scaled_.contains(site.layer) && site.kind == input_site(pass().scene().model->config(), matrix_);
+    return scaled_.contains(site.layer) && site.kind == input_site(pass().scene().model->config(), matrix_, site.layer);
   }
   void see(Site, const Tensor& value) override { input_ = value; }
 
  private:
+  /// Whether some layer has the matrix, and others have none.
+  bool elsewhere(const Model& model) const {
+    for (int layer = 0; layer < pass().scene().dims.layers; ++layer)
+      if (model.projection(layer, matrix_).weight.defined()) return !pass().scene().dims.mixers.empty();
+    return false;
+  }
+
   WeightMatrix matrix_;
   std::map<int, Projection> scaled_;  // by layer
   Tensor input_;
@@ -223,7 +231,6 @@ ModelWeights weights_written_with(const Model& model, const std::vector<Interven
                                   std::optional<int> position) {
   ModelWeights weights = model.weights();
   const ModelDims& dims = model.config().dims;
-  const Index width = dims.value_width();
   const std::vector<Intervention> edits = model.encoder() ? edits_of(given, Stack::decoder) : given;
   // As in a pass: matrices made anew before what is taken from them.
   for (const bool anew : {true, false})
@@ -238,6 +245,7 @@ ModelWeights weights_written_with(const Model& model, const std::vector<Interven
         Tensor before = heads.front().o;
         for (std::size_t head = 1; head < heads.size(); ++head) before = Tensor::joined(before, heads[head].o, 0);
         const Tensor after = edit.action->written_with(model, layer, before, "edit " + describe(edit));
+        const Index width = before.dim(0) / dims.heads;
         for (std::size_t head = 0; head < heads.size(); ++head) {
           const auto at = static_cast<Index>(head) * width;
           heads[head].o = after.slice(0, at, at + width);

@@ -35,6 +35,9 @@ class SwitchOffStep final : public EditStep {
     const ModelConfig& c = model->config();
     if (c.dims.d_mlp == 0 && (part == Part::mlp || part == Part::ln2))
       throw Error(this->place().where(), "blocks with an MLP", c.name + ", which has none");
+    if (const auto layer = target().layer; layer && !has_site(c.dims, {at_.output, *layer}))
+      throw Error(this->place().where(), "a layer with an MLP",
+                  fmt::format("layer {} of {}, which has none", *layer, c.name));
     if (!norm()) return;
     if (c.norm == NormKind::none)
       throw Error(this->place().where(), "a norm that the model has", c.name + ", which has none");

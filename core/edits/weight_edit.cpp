@@ -61,24 +61,24 @@ class WeightStep final : public EditStep {
         query_(from_end(set.query, pass().scene().rows())),
         key_(from_end(set.key, pass().scene().keys())),
         weight_(set.weight) {
-    after_softmax_ = pass().scene().dims.state_space() ||
-                     std::ranges::any_of(pass().steps(), [&](const auto& step) { return hides_scores(*step); });
+    after_softmax_ = std::ranges::any_of(pass().steps(), [&](const auto& step) { return hides_scores(*step); });
   }
   bool acts(Site site) const override {
-    return site.kind == (after_softmax_ ? SiteKind::pattern : SiteKind::attn_scores);
+    if (site.layer < 0) return false;
+    return site.kind == (after_softmax(site.layer) ? SiteKind::pattern : SiteKind::attn_scores);
   }
-  void act(Site, EditedTensor& edited) override {
+  void act(Site site, EditedTensor& edited) override {
     if (query_ < first() || query_ > last() || query_ < pass().scene().first_row) return;
     const Index row = query_ - pass().scene().first_row;
     Tensor& value = edited.write();  // (head, query, key)
     for (Index head = 0; head < value.dim(0); ++head) {
       if (target().head && *target().head != head) continue;
       const std::span<float> weights(&value.ref(head, row, 0), static_cast<std::size_t>(value.dim(2)));
-      if (!after_softmax_) {
+      if (!after_softmax(site.layer)) {
         set_weight(weights, pass().looks(static_cast<int>(head)).rule.rule->sink(query_), key_, weight_);
         continue;
       }
-      if (pass().scene().dims.state_space())
+      if (!pass().scene().dims.attends(site.layer))
         nth(weights, key_) = static_cast<float>(weight_);  // no softmax that others would share
       else
         set_final_weight(weights, key_, weight_);
@@ -87,6 +87,7 @@ class WeightStep final : public EditStep {
   }
 
  private:
+  bool after_softmax(int layer) const { return after_softmax_ || !pass().scene().dims.attends(layer); }
   /// Whether the row's weights are what an edit listed before says, whatever its scores.
   bool hides_scores(const EditStep& earlier) const {
     const auto meet = [](std::optional<int> a, std::optional<int> b) { return !a || !b || *a == *b; };

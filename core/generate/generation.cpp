@@ -11,6 +11,7 @@
 #include "core/run/cross_pass.h"
 #include "core/run/target_rules.h"
 #include "core/tensor/panels.h"
+#include "core/trace/layer_kinds.h"
 
 namespace headscope {
 
@@ -51,15 +52,19 @@ Transcript Transcript::until(std::size_t count) const {
 }
 
 std::size_t cache_bytes(const ModelDims& dims, int tokens) {
-  const auto state = static_cast<std::size_t>(dims.d_inner) * static_cast<std::size_t>(dims.d_state);
-  return sizeof(float) * static_cast<std::size_t>(dims.layers) *
-         (static_cast<std::size_t>(tokens) * static_cast<std::size_t>(kept_numbers(dims).numbers) + state);
+  std::size_t numbers = 0;
+  for (const LayerKind& kind : layer_kinds(dims)) {
+    const auto state = static_cast<std::size_t>(kind.dims.d_inner) * static_cast<std::size_t>(kind.dims.d_state);
+    numbers += static_cast<std::size_t>(kind.layers) *
+               (static_cast<std::size_t>(tokens) * static_cast<std::size_t>(kept_numbers(kind.dims).numbers) + state);
+  }
+  return sizeof(float) * numbers;
 }
 
 std::size_t panel_bytes(const ModelDims& dims, int tokens) {
-  if (dims.state_space()) return 0;
-  return sizeof(float) * static_cast<std::size_t>(dims.layers) * static_cast<std::size_t>(panels::padded(tokens)) *
-         static_cast<std::size_t>(dims.kv_heads) * static_cast<std::size_t>(dims.d_head);
+  return sizeof(float) * static_cast<std::size_t>(attending_layers(dims)) *
+         static_cast<std::size_t>(panels::padded(tokens)) * static_cast<std::size_t>(dims.kv_heads) *
+         static_cast<std::size_t>(dims.d_head);
 }
 
 Generator::Generator(LoadedModel model, RunRequest like, bool rows, int longest)

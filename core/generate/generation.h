@@ -49,7 +49,8 @@ struct Transcript {
 };
 
 /// Bytes of keys and values for `tokens` positions: layers · tokens · kv_heads · (d_head + d_value) · 4; of a state
-/// space what tokens gave it (kept_numbers()) and the state itself: layers · (tokens · … + d_inner · d_state) · 4.
+/// space what tokens gave it (kept_numbers()) and the state itself: layers · (tokens · … + d_inner · d_state) · 4. Of
+/// layers of both kinds the sum.
 std::size_t cache_bytes(const ModelDims& dims, int tokens);
 /// Bytes of those keys once more, in panels (KvCache::panel_bytes()), where this machine computes attention: layers ·
 /// tokens, rounded up to whole panels · kv_heads · d_head · 4; 0 of a state space.

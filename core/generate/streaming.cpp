@@ -112,9 +112,11 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
     throw Error("streaming",
                 fmt::format("a window of at most {} tokens, the context of {}", config.context, config.name),
                 std::to_string(settings.window));
-  if (config.state_space)
+  if (!config.dims.attends())
     throw Error("streaming", "a model whose cache grows with the text", config.name,
-                "a state is as large for a text of any length: nothing has to be evicted");
+                config.dims.any_attends()
+                    ? "some layers keep a state, which holds what was evicted elsewhere: the caches are no window"
+                    : "a state is as large for a text of any length: nothing has to be evicted");
   if (!config.windows.empty() || config.score_cap > 0)
     throw Error("streaming", "a model whose layers see the whole text, by scores that nothing bends", config.name,
                 "the cache of one with windows or soft caps of its own is not counted again");

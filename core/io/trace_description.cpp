@@ -129,6 +129,9 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                                    {"convolved", d.convolved},
                                    {"d_embed", d.d_embed}})
     if (value > 0) root["model"][key] = value;  // likewise
+  for (const Mixer each : d.mixers) root["model"]["mixers"].push_back(name_in(mixer_names, each));
+  for (int layer = 0; !d.bare.empty() && layer < d.layers; ++layer)
+    if (!d.has_mlp(layer)) root["model"]["without_mlp"].push_back(layer);
   if (trace.model.objective != Objective::next_token)
     root["model"]["objective"] = name_in(objective_names, trace.model.objective);
   if (trace.model.stack != Stack::only) root["model"]["stack"] = name_in(stack_names, trace.model.stack);
@@ -194,6 +197,17 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
                                    {"convolved", &d.convolved},
                                    {"d_embed", &d.d_embed}})
     if (model.find(key)) *value = count(model, key);
+  const auto layers = static_cast<std::size_t>(d.layers);
+  if (const auto mixers = model.find("mixers"))
+    for (const JsonView& each : mixers->elements("layers", layers, layers))
+      d.mixers.push_back(each.choice(mixer_names));
+  if (!d.attends() && (d.heads < 1 || d.d_inner < d.heads || d.d_inner % d.heads != 0))
+    model.refuse("a d_inner that the heads divide", fmt::format("{} of {} heads", d.d_inner, d.heads));
+  if (const auto bare = model.find("without_mlp")) {
+    d.bare.resize(layers);
+    for (const JsonView& each : bare->elements("layers", 1, layers))
+      d.bare[static_cast<std::size_t>(each.small(0, d.layers - 1))] = true;
+  }
   if (const auto objective = model.find("objective")) trace.model.objective = objective->choice(objective_names);
   if (const auto stack = model.find("stack")) trace.model.stack = stack->choice(stack_names);
   trace.text = bytes(root.at("text"));

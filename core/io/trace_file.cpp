@@ -88,7 +88,9 @@ Shape expected_shape(SiteKind kind, const ModelDims& dims, const TraceExtents& e
 
 void check_shape(Site site, const Shape& shape, const Trace& trace, const TraceExtents& extents,
                  const std::string& where) {
-  const Shape expected = expected_shape(site.kind, trace.model.dims, extents, trace.between_texts());
+  const ModelDims& dims = trace.model.dims;
+  const Shape expected =
+      expected_shape(site.kind, site.layer < 0 ? dims : dims.of_layer(site.layer), extents, trace.between_texts());
   Shape last_only = expected;  // logits may be those of the last position alone
   if (site.kind == SiteKind::logits) last_only[0] = 1;
   if (shape != expected && shape != last_only)

@@ -11,6 +11,7 @@
 #include "core/base/nth.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
+#include "core/trace/map_kinds.h"
 
 namespace headscope {
 
@@ -139,7 +140,7 @@ void CorpusStatistics::add(const Trace& trace, const PassagePlace& place, Thread
     }
   });
   if (!trace.maps.empty())
-    for (std::size_t i = 0; i < all.size(); ++i) chance_[i].add(all[i].chance({trace.maps.front(), text}));
+    for (std::size_t i = 0; i < all.size(); ++i) chance_[i].add(all[i].chance({first_of_shares(trace.maps), text}));
   ++passages_;
   tokens_ += trace.tokens.size();
   sample(place, std::move(rounded));

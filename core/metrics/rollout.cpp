@@ -90,10 +90,10 @@ std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool ev
                 "queries and keys of two texts");
   std::vector<Tensor> out;
   const TokenLinks links;
-  const bool states = dims.state_space();  // whose signed weights α count by their size
   std::vector<float> row(static_cast<std::size_t>(n));
   for (int layer = 0; layer < dims.layers; ++layer) {
     Tensor& mixed = out.emplace_back(Tensor::zeros({n, n}));
+    const bool states = !dims.attends(layer);  // whose signed weights α count by their size
     for (int head = 0; head < dims.heads; ++head) {
       const AttentionMap& map = trace.map({layer, head});
       if ((map.place().kind == MapKind::effective && !states) || map.n_query() != n || map.n_key() != n)

@@ -78,7 +78,7 @@ BareProducts Model::bare_products(Backend& backend, int tokens, int logit_rows) 
       multiply_adds += static_cast<double>(n) * (causal ? static_cast<double>(n + 1) / 2 : static_cast<double>(n)) *
                        static_cast<double>(q_width + z_width);
     if (layer.z_gate.defined()) product(x, layer.z_gate);
-    product(z, layer.o);
+    product(layer.qkv.empty() ? channels : z, layer.o);
     if (layer.experts.defined()) {
       product(x, layer.experts.router);
       // As many rows for each as it takes where all take as many; of few tokens not every expert takes one.

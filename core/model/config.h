@@ -125,7 +125,8 @@ struct ModelConfig {
   double gate_alpha = 0, gate_limit = 0;  ///< limit > 0, of a gated MLP: with g = min(gate, limit) and u = clip(up, ±
                                           ///< limit) it goes on with (u + 1) · g · σ(α g), whatever `activation` says
   ExpertConfig experts;                         ///< the layers whose MLP is several
-  std::optional<StateSpaceConfig> state_space;  ///< of models that have no attention: dims.state_space()
+  std::optional<StateSpaceConfig> state_space;  ///< of the layers that mix by a state: dims.state_space(layer)
+  std::optional<Activation> state_activation;   ///< behind their convolution, where it is not `activation`
   std::optional<VisionConfig> vision;  ///< of models that read pictures; dims.vocab is then the number of classes, and
                                        ///< `context` that of tokens
   std::optional<SoundConfig> sound;    ///< of an encoder that reads a sound; dims.vocab is then 0, and `context` the

@@ -36,6 +36,7 @@ class ConfigMap {
   void put(const std::string& key, const ConfigWriter& nested) { out_->put(key, nested); }      ///< REQUIRES !reading()
   void put(const std::string& key, const std::vector<int>& values) { out_->put(key, values); }  ///< likewise
   void put(const std::string& key, const std::vector<double>& values) { out_->put(key, values); }
+  void put(const std::string& key, const std::vector<std::string>& values) { out_->put(key, values); }
   /// A number above 0; null = 0, which means none.
   void cap(const std::string& key, double& value, double fallback);
 

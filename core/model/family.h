@@ -51,15 +51,17 @@ struct RawStateSpace {
   Tensor x_weight, x_bias;        ///< (d_model, convolved): channels, and with Lane::head B and C, before convolution
   Tensor gate_weight, gate_bias;  ///< (d_model, d_inner)
   Tensor convolution_weight, convolution_bias;  ///< (convolved, tokens), the latest last; (convolved)
-  Tensor select_weight;           ///< Lane::channel: (d_inner, step_rank + 2 · d_state): what Δ, B and C are read by
+  Tensor select_weight;  ///< Lane::channel: (d_inner, step_rank + 2 · d_state): what Δ, B and C are read by
+  Tensor step_norm_gain, b_norm_gain, c_norm_gain;  ///< of StateSpaceConfig::select_norms, behind it
   Tensor step_weight, step_bias;  ///< (step_rank, lanes), or with Lane::head (d_model, lanes), (lanes)
   Tensor delta_bias;              ///< (lanes): inside the softplus
   Tensor decay_log;               ///< (lanes, d_state), or (lanes, 1) with Lane::head: ln −a
   Tensor d;                       ///< (lanes): what passes by the state
   Tensor norm_gain;               ///< (d_inner), of StateSpaceConfig::gated_norm
 };
-/// All of them, the gain last; undefined where the kind has none.
+/// All of them, the gains of norms last; undefined where the kind has none.
 std::vector<Tensor> tensors_of(const RawStateSpace& mixer);
+std::vector<Tensor> norm_gains_of(const RawStateSpace& mixer);
 
 /// One block. Matrices are (in, out), whatever the file's order: views of what was read, so strides may be
 /// anything, and numbers as they are stored (Tensor::kind()). A bias the model does not have is undefined

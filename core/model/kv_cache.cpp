@@ -33,7 +33,7 @@ CachedNumbers kept_numbers(const ModelDims& d) {
 }
 
 CachedNumbers needed_numbers(const ModelConfig& c) {
-  if (c.state_space) return {0, said("a state, as large for a text of any length"), "0"};
+  if (!c.dims.any_attends()) return {0, said("a state, as large for a text of any length"), "0"};
   if (!c.latent()) return kept_numbers(c.dims);
   return {static_cast<std::uint64_t>(c.cached_numbers()), said("latent + dimensions of the key that turn"),
           fmt::format("{} + {}", c.dims.kv_latent, c.rotary.width)};
@@ -53,17 +53,20 @@ KvCache::KvCache(const ModelDims& dims, int capacity, bool queries)
       source_panels_(static_cast<std::size_t>(dims.layers)),
       source_(static_cast<std::size_t>(dims.layers)),
       capacity_(capacity) {
-  if (dims.state_space()) held_.resize(static_cast<std::size_t>(dims.layers));
-  for (Held& each : held_)
-    each.taken = {Tensor::uninitialized({capacity, dims.convolved}),
-                  Tensor::uninitialized({capacity, dims.lanes, dims.d_inner / dims.lanes}),
-                  Tensor::uninitialized({capacity, dims.lanes}),
-                  Tensor::uninitialized({capacity, dims.state_groups, dims.d_state})};
-  if (dims.state_space()) return;
+  held_.resize(static_cast<std::size_t>(dims.layers));
+  k_.resize(held_.size()), v_.resize(held_.size());
+  if (queries) q_.resize(held_.size());
   for (int layer = 0; layer < dims.layers; ++layer) {
-    k_.emplace_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head}));
-    v_.emplace_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.value_width()}));
-    if (queries) q_.emplace_back(Tensor::uninitialized({capacity, dims.heads, dims.d_head}));
+    if (!dims.attends(layer)) {
+      nth(held_, layer).taken = {Tensor::uninitialized({capacity, dims.convolved}),
+                                 Tensor::uninitialized({capacity, dims.lanes, dims.d_inner / dims.lanes}),
+                                 Tensor::uninitialized({capacity, dims.lanes}),
+                                 Tensor::uninitialized({capacity, dims.state_groups, dims.d_state})};
+      continue;
+    }
+    nth(k_, layer) = GrowingRows(Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head}));
+    nth(v_, layer) = GrowingRows(Tensor::uninitialized({capacity, dims.kv_heads, dims.value_width()}));
+    if (queries) nth(q_, layer) = GrowingRows(Tensor::uninitialized({capacity, dims.heads, dims.d_head}));
   }
 }
 
@@ -77,7 +80,7 @@ std::size_t KvCache::bytes() const {
     if (each.k.defined()) total += each.k.bytes() + each.v.bytes();
   for (const Held& each : held_) {
     for (const Tensor* kept : {&each.taken.read, &each.taken.x, &each.taken.delta, &each.taken.b})
-      total += kept->bytes();
+      if (kept->defined()) total += kept->bytes();
     for (const State& state : each.states) total += state.value.bytes();
   }
   return total;
@@ -104,7 +107,7 @@ void KvCache::truncate(int length) {
 }
 
 void KvCache::reserve(int capacity) {
-  assert(held_.empty());
+  assert(std::ranges::none_of(held_, [](const Held& each) { return each.taken.read.defined(); }));
   capacity_ = std::max(capacity_, capacity);
 }
 

@@ -30,13 +30,13 @@ struct CachedNumbers {
   std::string words;  ///< "2 · key heads · d_head", "latent + turning dimensions"
   std::string sum;    ///< "2 · 4 · 64"
 };
-/// Of this program's cache.
+/// Of this program's cache; of layers of several kinds, those that attend (layer_kinds() has the others).
 CachedNumbers kept_numbers(const ModelDims& dims);
 /// Of a cache that keeps no more than it must: the latent where there is one, and the part of a key beside it; nothing
 /// where there is a state.
 CachedNumbers needed_numbers(const ModelConfig& config);
-/// What a layer keeps of a text of any length: its state, and what its convolution reads of earlier tokens. 0 of
-/// attention.
+/// What a layer with a state keeps of a text of any length: its state, and what its convolution reads of earlier
+/// tokens. 0 of attention.
 CachedNumbers state_numbers(const ModelConfig& config);
 
 class KvCache {

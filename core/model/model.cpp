@@ -142,7 +142,7 @@ class Model::Pass {
     const Layer& l = nth(m_.layers, layer);
     const auto [pre, attention_in, own] = with_attention(layer, l, x);
     const Tensor attended = c_.cross() ? across(layer, own) : own;
-    if (c_.dims.d_mlp == 0) return tap({SiteKind::resid_post, layer}, attended);
+    if (!c_.dims.has_mlp(layer)) return tap({SiteKind::resid_post, layer}, attended);
     const Tensor mid = c_.dims.parallel ? attended : tap({SiteKind::resid_mid, layer}, attended);
     const Tensor& read = c_.dims.parallel ? pre : mid;  // by the MLP
     const Tensor mlp_in = l.ln2.gain.defined() ? tap({SiteKind::ln2_normalized, layer}, norm(l.ln2, read))
@@ -229,7 +229,12 @@ class Model::Pass {
   /// What attention adds: of the text to itself or, within across(), to the source.
   Tensor attend(int layer, const Layer& l, const Tensor& x) {
     const ModelDims& d = c_.dims;
-    if (c_.state_space) return mix(layer, l, x);
+    switch (d.mixer(layer)) {
+      case Mixer::attention:
+        break;
+      case Mixer::state_space:
+        return mix(layer, l, x);
+    }
     auto [q, k, v] = products(layer, l, x);
     const bool known = !k.defined();  // keys and values of the source, from an earlier token of the target
     const auto clipped = [&](const Tensor& t) {

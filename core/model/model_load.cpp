@@ -163,7 +163,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       continue;
     }
     Layer layer;
-    const bool mlp = c.dims.d_mlp > 0;
+    const bool mlp = c.dims.has_mlp(index), attends = c.dims.attends(index);
     layer.buckets = c.buckets_by_layer ? buckets(r.position_buckets, index) : shared_buckets;
     if (before) layer.ln1 = norm(r.ln1_gain, r.ln1_bias, width, index, "first norm");
     if (before && index == 0 && !c.first_norm) layer.ln1.kind = NormKind::none;
@@ -177,7 +177,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     if (mlp && c.mlp_norm)
       layer.mlp_norm =
           norm_of(NormKind::layer_norm, r.mlp_norm_gain, r.mlp_norm_bias, c.dims.d_mlp, index, "norm inside the MLP");
-    if (c.qk_norm != QkNorm::none) {
+    if (attends && c.qk_norm != QkNorm::none) {
       const Index head = c.dims.d_head, full = c.qk_norm == QkNorm::full_width;
       layer.q_norm =
           norm(r.q_norm_gain, r.q_norm_bias, full ? c.dims.heads * head : head, index, "norm of the queries");
@@ -185,7 +185,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
           norm(r.k_norm_gain, r.k_norm_bias, full ? c.dims.kv_heads * head : head, index, "norm of the keys");
     }
     layer.rule = c.window(index) == 0 ? whole : c.causal ? window_rule(c.window(index)) : around_rule(c.window(index));
-    if (c.turns(index)) {
+    if (attends && c.turns(index)) {
       const auto same = std::ranges::find(parts->rotations, c.rotary_of(index), &Rotation::config);
       layer.rotary = static_cast<int>(same - parts->rotations.begin());
       if (same == parts->rotations.end()) {
@@ -196,7 +196,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
                                              rotary_magnitude(made.config));
       }
     }
-    if (c.state_space) {
+    if (c.dims.state_space(index)) {
       const RawStateSpace& s = r.state_space;
       StateSpaceLayer& made = layer.state_space;
       made.x = linear(s.x_weight, s.x_bias, "projection to the channels");
@@ -208,11 +208,16 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       made.delta_bias = floats(s.delta_bias, index, "bias of the steps");
       made.decay_log = floats(s.decay_log, index, "decays");
       made.d = floats(s.d, index, "skip past the state");
+      if (c.state_space->select_norms) {
+        made.step_norm = norm(s.step_norm_gain, {}, c.state_space->step_rank, index, "norm before the steps");
+        made.b_norm = norm(s.b_norm_gain, {}, c.dims.d_state, index, "norm of B");
+        made.c_norm = norm(s.c_norm_gain, {}, c.dims.d_state, index, "norm of C");
+      }
       if (c.state_space->gated_norm) made.norm = norm(s.norm_gain, {}, c.dims.d_inner, index, "norm behind the gate");
     }
     for (const Tensor* weight : {&r.q_weight, &r.k_weight, &r.v_weight, &r.q_bias, &r.k_bias, &r.v_bias})
       checked(*weight, index, "query, key or value projection");
-    if (c.latent()) {
+    if (attends && c.latent()) {
       const RawLatents& raw_latents = r.latents;
       const auto latent_norm = [&](const Tensor& gain, const char* role) {
         NormWeights made = norm(gain, {}, gain.size(), index, role);
@@ -226,7 +231,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       layer.latents.kv = linear(raw_latents.kv_weight, raw_latents.kv_bias, "projection to the latent");
       layer.latents.kv_norm = latent_norm(raw_latents.kv_gain, "norm of the latent");
     }
-    if (c.state_space) {
+    if (!attends) {
       // it has none
     } else if (!c.latent() &&
                (backend.asynchronous() || r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to)) {
@@ -240,10 +245,10 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     layer.sinks = checked(r.sinks, index, "learned sinks");
     if (r.z_gate_weight.defined()) layer.z_gate = linear(r.z_gate_weight, r.z_gate_bias, "gate of attention");
     layer.o = linear(r.o_weight, r.o_bias, "output projection");
-    if (c.experts.at(index)) {
+    if (mlp && c.experts.at(index)) {
       checked(r.experts.correction, index, "router");
       layer.experts = expert_layer(r.experts, linear);
-    } else if (c.dims.d_mlp > 0) {
+    } else if (mlp) {
       if (c.gated_mlp) layer.gate = linear(r.gate_weight, r.gate_bias, "MLP gate");
       layer.up = linear(r.up_weight, r.up_bias, "MLP input matrix");
       layer.down = linear(r.down_weight, r.down_bias, "MLP output matrix");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/model/model_parts.h"
+#include "core/trace/capture.h"
 
 namespace headscope {
 namespace {
@@ -16,30 +17,11 @@ bool of_router(SiteKind kind) {
   return kind == SiteKind::router_logits || kind == SiteKind::router_weights;
 }
 
-/// The sites of a state space, and those that it has not.
-bool of_mixer(SiteKind kind) {
-  return (kind >= SiteKind::mixer_gate && kind <= SiteKind::mixer_c) || kind == SiteKind::mixer_gated;
-}
-bool of_attention(SiteKind kind) {
-  return kind >= SiteKind::q && kind <= SiteKind::attn_scores;
-}
-
-/// The sites that a block without an MLP does not have.
-bool of_mlp(SiteKind kind) {
-  switch (kind) {
-    case SiteKind::resid_mid:
-    case SiteKind::ln2_normalized:
-    case SiteKind::router_logits:
-    case SiteKind::router_weights:
-    case SiteKind::mlp_pre:
-    case SiteKind::mlp_pre_linear:
-    case SiteKind::mlp_post:
-    case SiteKind::mlp_unnormed:
-    case SiteKind::mlp_out:
-      return true;
-    default:
-      return false;
-  }
+/// Whether some layer has it.
+bool somewhere(const ModelDims& dims, SiteKind kind) {
+  for (int layer = 0; layer < dims.layers; ++layer)
+    if (has_site(dims, {kind, layer})) return true;
+  return false;
 }
 
 }  // namespace
@@ -86,11 +68,10 @@ std::vector<SiteKind> Model::sites() const {
     if (site.kind == SiteKind::mlp_pre_linear && !c.gated_mlp) continue;
     if (of_router(site.kind) && !c.experts.anywhere()) continue;
     if (of_dense(site.kind) && !c.experts.leaves_dense(c.dims.layers)) continue;
-    if (c.state_space ? of_attention(site.kind) : of_mixer(site.kind)) continue;
+    if (site.per_layer && !somewhere(c.dims, site.kind)) continue;
     if ((site.kind == SiteKind::attn_gate || site.kind == SiteKind::z_gated) && !c.output_gate) continue;
     if (site.kind == SiteKind::q_latent && c.dims.q_latent == 0) continue;
     if (site.kind == SiteKind::kv_latent && !c.latent()) continue;
-    if (c.dims.d_mlp == 0 && of_mlp(site.kind)) continue;
     kinds.push_back(site.kind);
   }
   return kinds;
@@ -99,7 +80,8 @@ std::vector<SiteKind> Model::sites() const {
 bool Model::fires(Site site) const {
   const std::vector<SiteKind> kinds = sites();
   const bool sparse = site.layer >= 0 && parts_->config.experts.at(site.layer);
-  return std::ranges::find(kinds, site.kind) != kinds.end() && !(sparse ? of_dense(site.kind) : of_router(site.kind));
+  return std::ranges::find(kinds, site.kind) != kinds.end() && has_site(parts_->config.dims, site) &&
+         !(sparse ? of_dense(site.kind) : of_router(site.kind));
 }
 
 }  // namespace headscope

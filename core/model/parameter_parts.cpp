@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <set>
@@ -28,6 +29,12 @@ void add_latents(const ModelConfig& c, ParameterParts& out) {
 }  // namespace
 
 namespace {
+std::int64_t layers_by(const ModelDims& d, Mixer mixer) {
+  std::int64_t count = 0;
+  for (int layer = 0; layer < d.layers; ++layer) count += d.mixer(layer) == mixer;
+  return count;
+}
+
 /// A state space in place of attention, with i channels, e of them convolved over K tokens, l lanes, N states: d (i +
 /// e)
 /// + i d, e K + e, with lanes that are channels i (R + 2 N) + R l + l N, else d l + l; l of Δ's bias and l that pass
@@ -36,12 +43,14 @@ void add_state_space(const ModelConfig& c, ParameterParts& out) {
   const StateSpaceConfig& s = *c.state_space;
   const bool heads = s.lane == StateSpaceConfig::Lane::head;
   const std::int64_t d = c.dims.d_model, inner = c.dims.d_inner, convolved = c.dims.convolved, lanes = c.dims.lanes,
-                     states = c.dims.d_state, rank = s.step_rank, layers = c.dims.layers,
+                     states = c.dims.d_state, rank = s.step_rank, layers = layers_by(c.dims, Mixer::state_space),
                      in = inner + convolved + (heads ? lanes : 0);
-  out.attention_biases = layers * ((s.bias ? in + d : 0) + (s.convolution_bias ? convolved : 0) + lanes);
-  out.attention = layers * (d * in + inner * d + convolved * s.convolution + lanes +
-                            (heads ? lanes : inner * (rank + 2 * states) + rank * lanes + lanes * states)) +
-                  out.attention_biases;
+  const std::int64_t biases = layers * ((s.bias ? in + d : 0) + (s.convolution_bias ? convolved : 0) + lanes);
+  out.attention_biases += biases;
+  out.attention += layers * (d * in + inner * d + convolved * s.convolution + lanes +
+                             (heads ? lanes : inner * (rank + 2 * states) + rank * lanes + lanes * states)) +
+                   biases;
+  if (s.select_norms) out.norms += layers * (rank + 2 * states);
   if (s.gated_norm) out.norms += layers * inner;
 }
 }  // namespace
@@ -72,7 +81,9 @@ ParameterParts parameter_parts(const ModelConfig& c) {
                      layers = c.layer_groups > 0 ? c.layer_groups : c.dims.layers,
                      q = std::int64_t{c.dims.heads} * c.dims.d_head, k = std::int64_t{c.dims.kv_heads} * c.dims.d_head,
                      vocab = c.dims.vocab;
-  const std::int64_t biased = c.norm == NormKind::layer_norm && c.bias.norm ? 2 : 1, parts = m > 0 ? 2 : 1;
+  const std::int64_t biased = c.norm == NormKind::layer_norm && c.bias.norm ? 2 : 1,
+                     attending = c.dims.any_state_space() ? layers_by(c.dims, Mixer::attention) : layers,
+                     mlps = m == 0 ? 0 : layers - std::ranges::count(c.dims.bare, true);
   ParameterParts out;
   const std::int64_t stored = c.embedding_width > 0 ? c.embedding_width : d;
   out.embedding = vocab * stored + std::int64_t{c.embedding_width} * d + (c.narrow_sum() ? d : 0);
@@ -86,23 +97,24 @@ ParameterParts parameter_parts(const ModelConfig& c) {
         (c.vision->leading - c.vision->registers + std::int64_t{c.vision->stored_side} * c.vision->stored_side) * d;
   if (c.has_buckets())
     out.positions += std::int64_t{c.position_buckets} * c.dims.heads * (c.buckets_by_layer ? layers : 1);
-  out.attention_biases = layers * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
-  out.attention = layers * (d * q + 2 * d * k + q * d) + out.attention_biases +
-                  (c.learned_sinks ? layers * c.dims.heads : 0) + (c.layer_scales ? layers * d : 0);
+  out.attention_biases =
+      attending * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
+  out.attention = attending * (d * q + 2 * d * k + q * d) + out.attention_biases +
+                  (c.learned_sinks ? attending * c.dims.heads : 0) + (c.layer_scales ? layers * d : 0);
   if (c.output_gate) {
     const std::int64_t gates = std::int64_t{c.dims.heads} * c.dims.value_width();
-    out.attention_biases += c.bias.output_gate ? layers * gates : 0;
-    out.attention += layers * (d * gates + (c.bias.output_gate ? gates : 0));
+    out.attention_biases += c.bias.output_gate ? attending * gates : 0;
+    out.attention += attending * (d * gates + (c.bias.output_gate ? gates : 0));
   }
   if (c.latent()) add_latents(c, out);
-  if (c.state_space) add_state_space(c, out);
+  if (c.dims.any_state_space()) add_state_space(c, out);
   if (m > 0) {
     const std::int64_t inputs = c.gated_mlp ? 2 : 1;
     const auto biases = [&](std::int64_t width) { return (c.bias.up ? inputs * width : 0) + (c.bias.down ? d : 0); };
     const auto weights = [&](std::int64_t width) { return (inputs + 1) * d * width; };
     const ExpertConfig& e = c.experts;
     for (int layer = 0; layer < c.dims.layers; ++layer) {
-      if (c.repeats(layer)) continue;
+      if (c.repeats(layer) || !c.dims.has_mlp(layer)) continue;
       if (!e.at(layer)) {
         out.mlp_biases += biases(m);
         out.mlp += weights(m) + (c.activation == Activation::xielu ? 2 : 0) + (c.layer_scales ? d : 0);
@@ -119,15 +131,15 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   }
   if (c.norm_weights) {
     const std::int64_t before = c.norm_place == NormPlace::behind ? 0
-                                : c.shared_norm                   ? 1
-                                                                  : parts,
-                       behind = c.norms_behind() ? parts : 0;
-    out.norms += biased * d * layers * (before + behind) + (c.embedding_norm ? biased * sum : 0) +
+                                : c.shared_norm                   ? layers
+                                                                  : layers + mlps,
+                       behind = c.norms_behind() ? layers + mlps : 0;
+    out.norms += biased * d * (before + behind) + (c.embedding_norm ? biased * sum : 0) +
                  (c.last_norm() ? (c.final_norm() == c.norm ? biased : 1) * d : 0) +
                  (c.head_layer && c.predicts ? biased * sum : 0) - (c.first_norm ? 0 : biased * d);
     if (c.mlp_norm && c.norm == NormKind::layer_norm) out.norms += layers * biased * m;
     const std::int64_t heads = c.qk_norm == QkNorm::full_width || c.qk_norm_by_head ? q + k : 2 * c.dims.d_head;
-    if (c.qk_norm != QkNorm::none) out.norms += layers * heads * (c.bias.qk_norm ? 2 : 1);
+    if (c.qk_norm != QkNorm::none) out.norms += attending * heads * (c.bias.qk_norm ? 2 : 1);
   }
   if (c.bias.unembedding && c.predicts && !c.cross()) out.unembedding = vocab;
   if (c.head_layer && c.predicts) out.unembedding += d * sum + (c.bias.head ? sum : 0);

@@ -63,8 +63,8 @@ void check_pass(const ModelConfig& c, const Ctx& ctx, std::span<const std::int32
     for (int layer = 0; ctx.tape && tap && layer < c.dims.layers; ++layer)
       if (tap->wants({SiteKind::result, layer}))
         throw Error(name(Site{SiteKind::result, layer}), "no request for it together with gradients", "one");
-  if (c.state_space && ctx.entropy_price != 0)
-    throw Error(c.name, "heads with a softmax, whose entropy has a price", "a state space, which has none",
+  if (!c.dims.attends() && ctx.entropy_price != 0)
+    throw Error(c.name, "heads with a softmax, whose entropy has a price", "a state in some layer, which has none",
                 "set the price of entropy to 0");
 }
 

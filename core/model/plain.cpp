@@ -165,7 +165,7 @@ double position_bias(const ModelConfig& c, const RawWeights& w, int layer, Index
 /// of where that is another text, all of which every query sees.
 Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int layer, const Table& x,
              const Table* source, std::vector<Table>& patterns, const std::stop_token& stop) {
-  if (c.state_space) return through_states(c, w, x, patterns, stop);
+  if (c.dims.state_space(layer)) return through_states(c, w, x, patterns, stop);
   const Table& of = source ? *source : x;
   const Index heads = c.dims.heads, shared = c.dims.kv_heads, d = c.dims.d_head, wide = c.dims.value_width(),
               n = x.rows, keys = of.rows;
@@ -354,7 +354,7 @@ Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table&
   Table after = sum(x, attention);
   if (c.norms_sums()) after = normed(c, std::move(after), w.ln1_gain, w.ln1_bias);
   if (c.cross()) after = across(c, all, layer, after, source, pass.cross_patterns.emplace_back(), stop);
-  if (c.dims.d_mlp == 0) return after;
+  if (!c.dims.has_mlp(layer)) return after;
   const Table& read = c.dims.parallel ? x : after;
   const Table mlp_in = c.shared_norm ? attention_in : before ? normed(c, read, w.ln2_gain, w.ln2_bias) : read;
   Table mlp = c.experts.at(layer) ? experts(c, w.experts, mlp_in, stop) : feed_forward(c, w, mlp_in, stop);

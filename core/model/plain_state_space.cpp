@@ -32,13 +32,19 @@ Given given(const ModelConfig& config, const RawStateSpace& w, const Table& x, c
   const StateSpaceConfig& s = *config.state_space;
   const Index inner = config.dims.d_inner, states = Index{config.dims.state_groups} * config.dims.d_state;
   Table read = convolved(product(x, w.x_weight, w.x_bias, stop), w.convolution_weight, w.convolution_bias);
-  activate(config.activation, read, {});
+  activate(config.state_activation.value_or(config.activation), read, {});
   Given out;
   if (s.lane == StateSpaceConfig::Lane::channel) {
     const Table all = product(read, w.select_weight, {}, stop);
-    out.delta = product(columns(all, 0, s.step_rank), w.step_weight, w.step_bias, stop);
+    Table few = columns(all, 0, s.step_rank);
+    if (s.select_norms) normalize(config, NormKind::rms_norm, few, 0, few.columns, w.step_norm_gain, {});
+    out.delta = product(few, w.step_weight, w.step_bias, stop);
     out.b = columns(all, s.step_rank, s.step_rank + states);
     out.c = columns(all, s.step_rank + states, s.step_rank + 2 * states);
+    if (s.select_norms) {
+      normalize(config, NormKind::rms_norm, out.b, 0, out.b.columns, w.b_norm_gain, {});
+      normalize(config, NormKind::rms_norm, out.c, 0, out.c.columns, w.c_norm_gain, {});
+    }
     out.x = std::move(read);
   } else {
     out.delta = product(x, w.step_weight, w.step_bias, stop);

@@ -62,9 +62,9 @@ std::vector<char> seen_keys(const AttentionRule& rule, Index query, Index keys, 
   return seen;
 }
 
-class Mixer {
+class StateMixer {
  public:
-  Mixer(const StateSpaceInput& in, Backend& backend, Tap* tap, const std::stop_token& stop)
+  StateMixer(const StateSpaceInput& in, Backend& backend, Tap* tap, const std::stop_token& stop)
       : in_(in),
         c_(in.config),
         d_(c_.dims),
@@ -92,7 +92,7 @@ class Mixer {
     y = patterned(whole, before, y);
     StateSpaceOutput out;
     out.maps = std::move(maps_);
-    const Tensor z = tap(SiteKind::z, y.reshape({n_, d_.heads, d_.d_head}));
+    const Tensor z = tap(SiteKind::z, y.reshape({n_, d_.heads, d_.d_inner / d_.heads}));
     out.gated = tap(SiteKind::mixer_gated, gated(z.reshape({n_, d_.d_inner}), gate).reshape(z.shape()));
     return out;
   }
@@ -113,8 +113,9 @@ class Mixer {
     read_ = read;
     const Index inner = d_.d_inner, states = Index{d_.state_groups} * d_.d_state;
     const Tensor before = in_.cache ? in_.cache->read_before(in_.layer, s_.convolution - 1) : Tensor();
-    const Tensor convolved = activated(
-        c_.activation, {}, b_, causal_convolution(b_, read, w_.convolution, w_.convolution_bias, before, in_.lengths));
+    const Tensor convolved =
+        activated(c_.state_activation.value_or(c_.activation), {}, b_,
+                  causal_convolution(b_, read, w_.convolution, w_.convolution_bias, before, in_.lengths));
     const bool channels = s_.lane == StateSpaceConfig::Lane::channel;
     Tensor x = side_by_side(tap(SiteKind::mixer_x, channels ? convolved : convolved.slice(1, 0, inner)));
     Tensor few, b, c;  // what Δ is made of
@@ -123,6 +124,11 @@ class Mixer {
       few = all.slice(1, 0, s_.step_rank);
       b = all.slice(1, s_.step_rank, s_.step_rank + states);
       c = all.slice(1, s_.step_rank + states, s_.step_rank + 2 * states);
+      if (s_.select_norms) {
+        few = normalized(c_, w_.step_norm, b_, side_by_side(few));
+        b = normalized(c_, w_.b_norm, b_, side_by_side(b));
+        c = normalized(c_, w_.c_norm, b_, side_by_side(c));
+      }
     } else {
       few = in_.x;
       b = convolved.slice(1, inner, inner + states);
@@ -272,7 +278,7 @@ class Mixer {
 }  // namespace
 
 StateSpaceOutput state_space(const StateSpaceInput& input, Backend& backend, Tap* tap, const std::stop_token& stop) {
-  return Mixer(input, backend, tap, stop).run();
+  return StateMixer(input, backend, tap, stop).run();
 }
 
 }  // namespace headscope

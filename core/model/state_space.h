@@ -20,7 +20,8 @@ struct StateSpaceLayer {
   Linear x, gate, select, step;
   Tensor convolution, convolution_bias;  // (convolved, tokens), (convolved) or undefined
   Tensor delta_bias, decay_log, d;       // as RawStateSpace has them
-  NormWeights norm;                      // its gain undefined where there is none
+  NormWeights norm;                      // its gain undefined where there is none, as those of the next
+  NormWeights step_norm, b_norm, c_norm;
 };
 
 struct StateSpaceInput {
@@ -36,7 +37,7 @@ struct StateSpaceInput {
 };
 
 struct StateSpaceOutput {
-  Tensor gated;                    ///< (query, head, d_head): what the output matrix multiplies
+  Tensor gated;                    ///< (query, head, d_inner ÷ heads): what the output matrix multiplies
   std::vector<AttentionMap> maps;  ///< text by text, head by head; effective, dense
 };
 

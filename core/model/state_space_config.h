@@ -21,6 +21,8 @@ struct StateSpaceConfig {
   bool bias = false;    ///< of the projections in and out
   bool convolution_bias = true;
   double least_step = 0, most_step = std::numeric_limits<double>::infinity();  ///< Δ is cut to these
+  bool select_norms = false;  ///< Lane::channel: RMSNorms stand behind what Δ is made of, behind B and behind C (Lieber
+                              ///< et al., Jamba, 2024)
   bool gated_norm = false;  ///< an RMSNorm of each group of B and C stands behind the gate
 };
 

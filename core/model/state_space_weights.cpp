@@ -27,9 +27,13 @@ void read_in(WeightReader& reader, const std::string& name, const ModelConfig& c
 }  // namespace
 
 std::vector<Tensor> tensors_of(const RawStateSpace& s) {
-  return {s.x_weight,      s.x_bias,      s.gate_weight, s.gate_bias,  s.convolution_weight, s.convolution_bias,
-          s.select_weight, s.step_weight, s.step_bias,   s.delta_bias, s.decay_log,          s.d,
-          s.norm_gain};
+  return {s.x_weight,       s.x_bias,      s.gate_weight, s.gate_bias,  s.convolution_weight, s.convolution_bias,
+          s.select_weight,  s.step_weight, s.step_bias,   s.delta_bias, s.decay_log,          s.d,
+          s.step_norm_gain, s.b_norm_gain, s.c_norm_gain, s.norm_gain};
+}
+
+std::vector<Tensor> norm_gains_of(const RawStateSpace& s) {
+  return {s.step_norm_gain, s.b_norm_gain, s.c_norm_gain, s.norm_gain};
 }
 
 void read_state_space(WeightReader& reader, const std::string& at, const StateSpaceNames& names, const ModelConfig& c,
@@ -43,6 +47,11 @@ void read_state_space(WeightReader& reader, const std::string& at, const StateSp
   if (s.convolution_bias) reader.take(at + names.convolution + ".bias", {d.convolved}, into.convolution_bias);
   if (s.lane == Lane::channel) {
     reader.take_transposed(at + names.select + ".weight", d.d_inner, s.step_rank + 2 * d.d_state, into.select_weight);
+    if (s.select_norms) {
+      reader.take(at + names.step_norm + ".weight", {s.step_rank}, into.step_norm_gain);
+      reader.take(at + names.b_norm + ".weight", {d.d_state}, into.b_norm_gain);
+      reader.take(at + names.c_norm + ".weight", {d.d_state}, into.c_norm_gain);
+    }
     reader.take_transposed(at + names.step + ".weight", s.step_rank, d.lanes, into.step_weight);
     reader.take(at + names.step + ".bias", {d.lanes}, into.delta_bias);
     reader.take(at + names.decay_log, {d.lanes, d.d_state}, into.decay_log);

@@ -11,6 +11,8 @@ namespace headscope {
 struct StateSpaceNames {
   std::string in = "mixer.in_proj", convolution = "mixer.conv1d", select = "mixer.x_proj", step = "mixer.dt_proj",
               delta_bias = "mixer.dt_bias", decay_log = "mixer.A_log", d = "mixer.D", norm = "mixer.norm";
+  std::string step_norm = "mixer.dt_layernorm", b_norm = "mixer.b_layernorm", c_norm = "mixer.c_layernorm";
+  std::string out = "";  ///< its output matrix, where that has another name than attention's
 };
 
 /// Reads the mixer of the block at `at`, but for its output matrix. What a file keeps in one matrix are views of it.

@@ -133,7 +133,8 @@ class UsualReader {
       if (c_.repeats(layer))
         nth(weights.layers, layer) = nth(weights.layers, layer - 1);
       else
-        block(n_.block + std::to_string(c_.block_of(layer)) + "." + n_.in_block, layer, nth(weights.layers, layer));
+        block(at_layer(n_.apart.empty() ? c_.block_of(layer) : nth(n_.apart, layer).first), layer,
+              nth(weights.layers, layer));
     }
     for (int layer = 0; c_.cross() && layer < dims.layers; ++layer)
       across(n_.block + std::to_string(layer) + ".", nth(weights.cross, layer));
@@ -145,6 +146,7 @@ class UsualReader {
   }
 
  private:
+  std::string at_layer(int stored) const { return n_.block + std::to_string(stored) + "." + n_.in_block; }
   Index embedded() const { return c_.embedding_width > 0 ? c_.embedding_width : c_.dims.d_model; }
 
   void embedding(Tensor& into) {
@@ -262,16 +264,19 @@ class UsualReader {
   void block(const std::string& at, int layer, RawLayer& raw) {
     const ModelDims& dims = c_.dims;
     const Index d = dims.d_model, queries = Index{dims.heads} * dims.d_head, keys = Index{dims.kv_heads} * dims.d_head;
+    const std::string mlp_at = n_.apart.empty() ? at : at_layer(nth(n_.apart, layer).second);
     if (c_.norms_before() || c_.norms_sums()) {
       if (layer > 0 || c_.first_norm) norm(at + n_.ln1, d, raw.ln1_gain, raw.ln1_bias);
-      if (!c_.shared_norm && dims.d_mlp > 0) norm(at + n_.ln2, d, raw.ln2_gain, raw.ln2_bias);
+      if (!c_.shared_norm && dims.has_mlp(layer))
+        norm(mlp_at + (n_.apart.empty() ? n_.ln2 : n_.ln1), d, raw.ln2_gain, raw.ln2_bias);
     }
     if (c_.norms_behind()) {
       Tensor none;
       norm(at + n_.ln1_post, d, raw.ln1_post_gain, none);
       norm(at + n_.ln2_post, d, raw.ln2_post_gain, none);
     }
-    if (c_.state_space) {
+    const bool attends = dims.attends(layer);
+    if (dims.state_space(layer)) {
       read_state_space(reader_, at, n_.state_space, c_, raw.state_space);
     } else if (c_.latent()) {
       read_latents(reader_, at, n_.latents, c_, raw);
@@ -298,7 +303,7 @@ class UsualReader {
       split(parts.k, raw.k_weight, raw.k_bias);
       split(parts.v, raw.v_weight, raw.v_bias);
     }
-    if (c_.qk_norm != QkNorm::none) {
+    if (attends && c_.qk_norm != QkNorm::none) {
       const bool full = c_.qk_norm == QkNorm::full_width;
       const auto of = [&](const std::string& name, Index heads, Tensor& gain, Tensor& bias) {
         const Shape shape = full                 ? Shape{heads * dims.d_head}
@@ -314,15 +319,21 @@ class UsualReader {
     }
     if (c_.buckets_by_layer)
       reader_.take(at + n_.buckets + ".weight", {c_.position_buckets, dims.heads}, raw.position_buckets);
-    if (c_.learned_sinks) reader_.take(at + n_.sinks, {dims.heads}, raw.sinks);
-    if (c_.output_gate && !n_.z_gate.empty())
+    if (attends && c_.learned_sinks) reader_.take(at + n_.sinks, {dims.heads}, raw.sinks);
+    if (attends && c_.output_gate && !n_.z_gate.empty())
       linear(at + n_.z_gate, d, Index{dims.heads} * dims.value_width(), c_.bias.output_gate, raw.z_gate_weight,
              raw.z_gate_bias);
-    linear(at + n_.o, Index{dims.heads} * dims.value_width(), d, c_.bias.o, raw.o_weight, raw.o_bias);
-    if (c_.experts.at(layer)) {
-      read_experts(reader_, c_, n_.experts, at, raw.experts);
-    } else if (dims.d_mlp > 0) {
-      mlp(at, raw);
+    if (attends)
+      linear(at + n_.o, Index{dims.heads} * dims.value_width(), d, c_.bias.o, raw.o_weight, raw.o_bias);
+    else
+      linear(at + (n_.state_space.out.empty() ? n_.o : n_.state_space.out), dims.d_inner, d, c_.state_space->bias,
+             raw.o_weight, raw.o_bias);
+    if (!dims.has_mlp(layer)) {
+      // it has none
+    } else if (c_.experts.at(layer)) {
+      read_experts(reader_, c_, n_.experts, mlp_at, raw.experts);
+    } else {
+      mlp(mlp_at, raw);
     }
     if (c_.norms_behind())  // which would divide it out again
       for (Tensor* gain : {&raw.ln1_post_gain, &raw.ln2_post_gain}) *gain = scaled_by(*gain, c_.residual_scale);

@@ -3,6 +3,7 @@
 // torch.nn.Linear does. A family says what it calls them; an empty name is a tensor that it does not have.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/model/expert_weights.h"
@@ -31,10 +32,13 @@ struct WeightNames {
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm";
   std::string head_by_head;  ///< with ModelConfig::qk_norm_by_head: the norm of head h is "q_norm.THIS" + h
   std::string sinks = "self_attn.sinks";
-  std::string z_gate;    ///< of ModelConfig::output_gate; empty: every head's gate comes behind its queries in `q`
-  std::string buckets;   ///< (bucket, head), behind a layer's number only with ModelConfig::buckets_by_layer
-  std::string tasks;     ///< of ModelConfig::tasks
-  std::string in_block;  ///< stands between a layer's number and all names in it
+  std::string z_gate;   ///< of ModelConfig::output_gate; empty: every head's gate comes behind its queries in `q`
+  std::string buckets;  ///< (bucket, head), behind a layer's number only with ModelConfig::buckets_by_layer
+  std::string tasks;    ///< of ModelConfig::tasks
+  /// Where a block's mixer and its MLP are layers by themselves in the file, each behind a norm that is called ln1: the
+  /// numbers of both, by block; −1 = it has no MLP.
+  std::vector<std::pair<int, int>> apart;
+  std::string in_block;                                      ///< stands between a layer's number and all names in it
   std::string scale1, scale2;                                ///< of ModelConfig::layer_scales
   std::string cross_ln, cross_q, cross_k, cross_v, cross_o;  ///< of ModelConfig::cross()
   std::string qkv;                                           ///< in place of q, k and v

@@ -143,10 +143,11 @@ SiteKind mlp_input(const ModelConfig& config) {
   return config.dims.parallel && config.shared_norm ? SiteKind::ln1_normalized : SiteKind::ln2_normalized;
 }
 
-SiteKind input_site(const ModelConfig& config, WeightMatrix matrix) {
+SiteKind input_site(const ModelConfig& config, WeightMatrix matrix, int layer) {
   switch (matrix) {
     case WeightMatrix::o:
-      return config.state_space ? SiteKind::mixer_gated : config.output_gate ? SiteKind::z_gated : SiteKind::z;
+      if (!config.dims.attends(layer)) return SiteKind::mixer_gated;
+      return config.output_gate ? SiteKind::z_gated : SiteKind::z;
     case WeightMatrix::mlp_in:
     case WeightMatrix::mlp_gate:
       return mlp_input(config);
@@ -217,11 +218,12 @@ ModelWeights Model::weights() const {
   out.final_norm = m.final_norm;
   whole(m.unembedding, out.unembedding, out.unembedding_bias);
   const auto add_heads = [&](const Layer& layer, BlockWeights& block) {
+    const bool attends = !layer.qkv.empty();
     if (!layer.o.biases.empty()) block.o_bias = layer.o.biases[0];
-    const Index width = d.d_head, of_value = d.value_width(), keys = Index{d.heads} * width,
-                values = keys + Index{d.kv_heads} * width;
+    const Index width = d.d_head, of_value = attends ? d.value_width() : d.d_inner / d.heads,
+                keys = Index{d.heads} * width, values = keys + Index{d.kv_heads} * width;
     for (Index head = 0; head < d.heads; ++head) {
-      if (m.config.state_space) {  // which has no queries, keys and values
+      if (!attends) {  // which has no queries, keys and values
         block.heads.emplace_back().o = layer.o.parts[0].slice(0, head * of_value, (head + 1) * of_value);
         continue;
       }

@@ -7,7 +7,7 @@ namespace headscope {
 bool can_go_on(const Model& model, const std::vector<Intervention>& edits, const CaptureSpec& recorded,
                const Tap& carried_out, int tokens, const Backend& backend) {
   const ModelConfig& c = model.config();
-  if (!c.causal || c.state_space || c.cross() || c.vision || backend.asynchronous()) return false;
+  if (!c.causal || !c.dims.attends() || c.cross() || c.vision || backend.asynchronous()) return false;
   if (recorded.sites.contains(SiteKind::attn_scores) || recorded.sites.contains(SiteKind::pattern)) return false;
   const int longest = std::max(tokens, c.context);
   if (std::ranges::any_of(edits, [&](const Intervention& edit) { return looks_ahead(edit, longest); })) return false;

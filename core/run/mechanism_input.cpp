@@ -41,8 +41,9 @@ MechanismInput head_input(const LoadedModel& model, const RunRequest& request, H
   const auto [layer, head] = id;
   const bool encoder = stack == Stack::encoder && model.model->encoder();
   const ModelConfig& config = encoder ? model.model->encoder()->config() : model.model->config();
-  if (config.state_space)
-    throw Error("mechanisms", "a model with attention", config.name,
+  if (layer >= 0 && layer < config.dims.layers && !config.dims.attends(layer))
+    throw Error("mechanisms", config.dims.any_attends() ? "a layer that attends" : "a model with attention",
+                config.dims.any_attends() ? fmt::format("layer {} of {}", layer, config.name) : config.name,
                 "it mixes tokens by a state, which has no queries, keys and values for another mechanism");
   const bool cross = stack == Stack::cross;  // where nothing is turned
   const SiteKind q_kind = cross ? SiteKind::q : meeting_site(config, false),
@@ -107,7 +108,7 @@ std::shared_ptr<const HeadProjections> head_projections(const LoadedModel& model
   const bool encoder = stack == Stack::encoder && model.model->encoder();
   const LoadedModel own = encoder ? model.encoder() : model;
   const ModelConfig& config = own.model->config();
-  if (stack == Stack::cross || config.state_space || config.latent() || config.output_gate) return nullptr;
+  if (stack == Stack::cross || !config.dims.attends(id.layer) || config.latent() || config.output_gate) return nullptr;
   RunRequest wanted = request;
   wanted.capture = {};
   wanted.capture.maps = MapStorage::none;

@@ -36,7 +36,7 @@ void check_sites(const Model& model, const CaptureSpec& spec) {
     if (fires(Stack::only, kind) || fires(Stack::encoder, kind) || fires(Stack::cross, kind)) continue;
     std::vector<std::string_view> names;
     for (const SiteKind has : model.sites()) names.push_back(info(has).pattern);
-    if (model.config().state_space && kind >= SiteKind::q && kind <= SiteKind::attn_scores)
+    if (!model.config().dims.any_attends() && kind >= SiteKind::q && kind <= SiteKind::attn_scores)
       throw Error(model.config().name, fmt::format("a model with attention, of which {} is a part", info(kind).pattern),
                   "a state space",
                   "it mixes tokens by a state, which has no queries, keys, values and scores; its maps say what that "

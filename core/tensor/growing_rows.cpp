@@ -22,6 +22,7 @@ Tensor GrowingRows::put(Index known, const Tensor& fresh, Index room, Backend& b
 }
 
 GrowingRows GrowingRows::copy(Index rows) const {
+  if (!all_.defined()) return {};
   GrowingRows other(Tensor::uninitialized(all_.shape()));
   const Tensor read = all_.slice(0, 0, rows);
   std::memcpy(other.all_.mutable_data(), read.data(), read.bytes());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "core/base/error.h"
@@ -51,24 +52,32 @@ struct Costs {
   std::size_t sites = 0, logits = 0;
 };
 
-Costs costs_of(const CaptureSpec& spec, const ModelDims& dims, std::size_t layers, int n_query, int n_key) {
+Costs costs_of(const CaptureSpec& spec, const ModelDims& dims, const std::set<int>& layers, int n_query, int n_key) {
   const auto has = [&](SiteKind kind) { return spec.sites.count(kind) > 0; };
   Costs costs;
-  const std::size_t statistics = times(times(layers, count(dims.heads)), statistics_bytes(n_query, n_key));
-  costs.dense_maps = plus(statistics, times(layers, site_bytes(SiteKind::pattern, dims, n_query, n_key)));
-  costs.factored_maps = statistics;
-  // A rotated query or key that is recorded anyway is the very tensor the factored map refers to.
-  if (!has(SiteKind::rot_q))
-    costs.factored_maps =
-        plus(costs.factored_maps, times(layers, floats(count(n_query), count(dims.heads), count(dims.d_head))));
-  if (!has(SiteKind::rot_k) || n_key != n_query)
-    costs.factored_maps =
-        plus(costs.factored_maps, times(layers, floats(count(n_key), count(dims.kv_heads), count(dims.d_head))));
+  const std::size_t statistics = times(count(dims.heads), statistics_bytes(n_query, n_key));
+  for (const int layer : layers) {
+    const ModelDims own = dims.of_layer(layer);
+    const std::size_t dense = plus(statistics, site_bytes(SiteKind::pattern, own, n_query, n_key));
+    costs.dense_maps = plus(costs.dense_maps, dense);
+    if (!dims.attends(layer)) {  // which has no queries and keys that its weights could be made of again
+      costs.factored_maps = plus(costs.factored_maps, dense);
+      continue;
+    }
+    costs.factored_maps = plus(costs.factored_maps, statistics);
+    // A rotated query or key that is recorded anyway is the very tensor the factored map refers to.
+    if (!has(SiteKind::rot_q))
+      costs.factored_maps = plus(costs.factored_maps, floats(count(n_query), count(dims.heads), count(dims.d_head)));
+    if (!has(SiteKind::rot_k) || n_key != n_query)
+      costs.factored_maps = plus(costs.factored_maps, floats(count(n_key), count(dims.kv_heads), count(dims.d_head)));
+  }
 
   for (const SiteKind kind : spec.sites) {
     if (kind == SiteKind::pattern || kind == SiteKind::logits) continue;  // they are the maps, and the logits below
-    const std::size_t copies = info(kind).per_layer ? layers : 1;
-    costs.sites = plus(costs.sites, times(copies, site_bytes(kind, dims, n_query, n_key)));
+    if (!info(kind).per_layer) costs.sites = plus(costs.sites, site_bytes(kind, dims, n_query, n_key));
+    for (const int layer : info(kind).per_layer ? layers : std::set<int>())
+      if (has_site(dims, {kind, layer}))
+        costs.sites = plus(costs.sites, site_bytes(kind, dims.of_layer(layer), n_query, n_key));
   }
   const bool all = spec.all_logits || has(SiteKind::logits);
   costs.logits = floats(all ? count(n_query) : 1, count(dims.vocab));
@@ -92,6 +101,12 @@ std::string summarize(const CapturePlan& plan, const Costs& costs, std::size_t m
 }
 
 }  // namespace
+
+bool has_site(const ModelDims& dims, Site site) {
+  if (site.layer < 0) return true;
+  if (of_mlp(site.kind) && !dims.has_mlp(site.layer)) return false;
+  return dims.attends(site.layer) ? !of_mixer(site.kind) : !of_attention(site.kind);
+}
 
 std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_key) {
   const std::size_t n = count(n_query);
@@ -161,14 +176,15 @@ CapturePlan plan_capture(const CaptureSpec& spec, const ModelDims& dims, int n_q
   for (const int layer : spec.layers)
     if (layer < 0 || layer >= dims.layers)
       throw Error("capture: layers", fmt::format("layers from 0 to {}", dims.layers - 1), std::to_string(layer));
-  const std::size_t layers = spec.layers.empty() ? count(dims.layers) : spec.layers.size();
+  std::set<int> layers = spec.layers;
+  if (layers.empty())
+    for (int layer = 0; layer < dims.layers; ++layer) layers.insert(layer);
   const Costs costs = costs_of(spec, dims, layers, n_query, n_key);
   const std::size_t rest = plus(costs.sites, costs.logits);
 
   CapturePlan plan;
   plan.maps = spec.sites.count(SiteKind::pattern) > 0 ? MapStorage::dense : spec.maps;
-  // A state space has no queries and keys that its weights could be made of again.
-  if (dims.state_space() && plan.maps != MapStorage::none) plan.maps = MapStorage::dense;
+  if (!dims.any_attends() && plan.maps != MapStorage::none) plan.maps = MapStorage::dense;
   if (plan.maps == MapStorage::automatic) {
     const bool small = costs.dense_maps <= spec.byte_budget / 2 && plus(costs.dense_maps, rest) <= spec.byte_budget;
     // Short texts: a map may be smaller than the factors it is made of.
@@ -180,10 +196,10 @@ CapturePlan plan_capture(const CaptureSpec& spec, const ModelDims& dims, int n_q
   plan.bytes = plus(map_bytes, rest);
   std::size_t site_kinds = 0;
   for (const SiteKind kind : spec.sites) site_kinds += kind != SiteKind::pattern && kind != SiteKind::logits;
-  plan.summary = summarize(plan, costs, times(layers, count(dims.heads)), site_kinds);
+  plan.summary = summarize(plan, costs, times(layers.size(), count(dims.heads)), site_kinds);
   if (plan.bytes > spec.byte_budget) {
     std::string hint = "record fewer sites or layers, cut the text, or raise the budget";
-    if (plan.maps == MapStorage::dense && !dims.state_space() && plus(costs.factored_maps, rest) <= spec.byte_budget)
+    if (plan.maps == MapStorage::dense && dims.any_attends() && plus(costs.factored_maps, rest) <= spec.byte_budget)
       hint = "factored maps would need " + megabytes(plus(costs.factored_maps, rest)) + " in all";
     else if (spec.all_logits && costs.logits > spec.byte_budget / 2)
       hint = "keep the logits of the last position only, or raise the budget";

@@ -1,15 +1,26 @@
 #pragma once
 // What a model is made of, as a trace remembers it: extents, name, number of parameters.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/named_values.h"
 #include "core/trace/stack.h"
 
 namespace headscope {
+
+/// What mixes the tokens of a layer. A kind that is added needs: its settings in ModelConfig, its weights (RawLayer,
+/// usual_weights.cpp, model_load.cpp), a case of Pass::attend() (core/model/model.cpp) and of plain::attend(), what a
+/// cache keeps of it (kv_cache.h), its sites (model_sites.cpp) and parameters (parameter_parts.cpp). What it puts out
+/// is d_inner wide, and every head has a share of that and a map of its own (MapKind::effective): tools ask
+/// attends(layer).
+enum class Mixer : unsigned char { attention, state_space };
+inline constexpr NamedValue<Mixer> mixer_names[] = {{"attention", Mixer::attention},
+                                                    {"state_space", Mixer::state_space}};
 
 /// Extents of a model that decide how large each site is. For a text of n tokens.
 struct ModelDims {
@@ -20,13 +31,39 @@ struct ModelDims {
   /// Numbers per token that keys and values, and queries, are made of (latent attention: DeepSeek-AI, DeepSeek-V2,
   /// 2024); 0 = of the stream itself.
   int kv_latent = 0, q_latent = 0;
-  /// Of layers that mix by a state in place of attention (core/model/state_space_config.h), which d_inner > 0 tells:
+  /// Of layers that mix by a state in place of attention (core/model/state_space_config.h): where all do, d_head is
+  /// d_inner ÷ heads. d_inner > 0 tells that there are some:
   /// its channels, the lanes that they form, groups of B and C, states of a channel, and channels that are convolved.
   int d_inner = 0, lanes = 0, state_groups = 0, d_state = 0, convolved = 0;
   int d_embed = 0;  ///< width of what positions and segments are added to, and of what the unembedding reads, where a
                     ///< matrix lies between it and the stream (ALBERT, ELECTRA)
 
-  bool state_space() const { return d_inner > 0; }
+  /// Of hybrid models: each layer's. Empty = all are alike, by a state where d_inner > 0 says so, else by attention. A
+  /// layer that is no attention has as many heads as one that is: groups of neighbouring lanes.
+  std::vector<Mixer> mixers = {};
+  std::vector<bool> bare = {};  ///< by layer: it has no MLP, others have; empty = all are alike
+
+  Mixer mixer(int layer) const {
+    if (!mixers.empty()) return mixers[static_cast<std::size_t>(layer)];
+    return d_inner > 0 ? Mixer::state_space : Mixer::attention;
+  }
+  bool attends(int layer) const { return mixer(layer) == Mixer::attention; }
+  bool state_space(int layer) const { return mixer(layer) == Mixer::state_space; }
+  /// Of every layer; and whether some layer is one.
+  bool attends() const {
+    return mixers.empty() ? d_inner == 0 : std::ranges::count(mixers, Mixer::attention) == layers;
+  }
+  bool state_space() const { return mixers.empty() && d_inner > 0; }
+  bool any_attends() const { return mixers.empty() ? d_inner == 0 : std::ranges::count(mixers, Mixer::attention) > 0; }
+  bool any_state_space() const {
+    return mixers.empty() ? d_inner > 0 : std::ranges::count(mixers, Mixer::state_space) > 0;
+  }
+  /// Whether layers mix tokens in different ways.
+  bool hybrid() const { return any_attends() && !attends(); }
+  bool has_mlp(int layer) const { return d_mlp > 0 && (bare.empty() || !bare[static_cast<std::size_t>(layer)]); }
+  /// Of a model all of whose layers are as this one.
+  ModelDims of_layer(int layer) const;
+
   int value_width() const { return d_value > 0 ? d_value : d_head; }
   int embed_width() const { return d_embed > 0 ? d_embed : d_model; }
 
@@ -37,6 +74,21 @@ struct ModelDims {
   /// Whether a residual stream stands between attention and MLP.
   bool has_mid() const { return d_mlp > 0 && !parallel; }
 };
+
+inline ModelDims ModelDims::of_layer(int layer) const {
+  ModelDims own = *this;
+  own.mixers.clear(), own.bare.clear();
+  if (!has_mlp(layer)) own.d_mlp = own.experts = 0;
+  if (mixers.empty()) return own;
+  if (attends(layer)) {
+    own.d_inner = own.lanes = own.state_groups = own.d_state = own.convolved = 0;
+  } else {
+    own.kv_heads = heads;
+    own.d_head = d_inner / heads;
+    own.d_value = own.kv_latent = own.q_latent = 0;
+  }
+  return own;
+}
 
 /// What a row of logits is about.
 enum class Objective {

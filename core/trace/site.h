@@ -60,6 +60,19 @@ constexpr bool of_embeddings(SiteKind kind) {
          kind == SiteKind::final_normalized;
 }
 
+/// Of layers that are no attention, and of those that are.
+constexpr bool of_mixer(SiteKind kind) {
+  return (kind >= SiteKind::mixer_gate && kind <= SiteKind::mixer_c) || kind == SiteKind::mixer_gated;
+}
+constexpr bool of_attention(SiteKind kind) {
+  return kind == SiteKind::q_latent || kind == SiteKind::kv_latent ||
+         (kind >= SiteKind::q && kind <= SiteKind::attn_scores) || kind == SiteKind::z_gated;
+}
+/// Of an MLP, or of what stands before it: what a block without one does not have.
+constexpr bool of_mlp(SiteKind kind) {
+  return kind >= SiteKind::resid_mid && kind <= SiteKind::mlp_out;
+}
+
 struct SiteInfo {
   SiteKind kind;
   std::string_view pattern;  ///< "blocks.{i}.attn.hook_q", "hook_embed", …

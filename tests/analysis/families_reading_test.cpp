@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -15,6 +16,7 @@
 #include "core/analysis/residual_stream.h"
 #include "core/analysis/token_path.h"
 #include "core/base/error.h"
+#include "core/trace/layer_kinds.h"
 #include "tests/analysis/subjects.h"
 
 namespace headscope::families_reading_test {
@@ -48,6 +50,11 @@ TEST_CASE("direct logit attribution adds up to the logit in every family, or say
                            doctest::Contains("attention alone"), Error);
       return;
     }
+    if (!c.dims.has_mlp(1)) {
+      CHECK_THROWS_WITH_AS(read_feed_forward(s.model(), s.backend, *s.trace, 1, of, 4, 3),
+                           doctest::Contains("layer 1, which has none"), Error);
+      return;
+    }
     if (c.experts.at(1)) {
       CHECK_THROWS_WITH_AS(read_feed_forward(s.model(), s.backend, *s.trace, 1, of, 4, 3), doctest::Contains("experts"),
                            Error);
@@ -62,7 +69,8 @@ TEST_CASE("lens, stream and path follow the streams that a family has") {
   for_each_family([](ReadSubject& s, const ModelConfig& c) {
     const LogitLens lens = logit_lens(s.model(), s.ctx(), *s.trace, {}, 3);
     const auto layers = static_cast<std::size_t>(c.dims.layers);
-    CHECK(lens.stages.size() == 1 + (c.dims.has_mid() ? 2 : 1) * layers);
+    const auto bare = static_cast<std::size_t>(std::ranges::count(c.dims.bare, true));
+    CHECK(lens.stages.size() == 1 + (c.dims.has_mid() ? 2 : 1) * layers - bare);
     const Index last = static_cast<Index>(s.trace->tokens.size()) - 1;
     const std::size_t at = (lens.stages.size() - 1) * s.trace->tokens.size() + static_cast<std::size_t>(last);
     const NextToken& top = lens.top[at * static_cast<std::size_t>(lens.kept)];
@@ -70,15 +78,16 @@ TEST_CASE("lens, stream and path follow the streams that a family has") {
 
     const ResidualStream stream = read_residual_stream(*s.trace);
     CHECK(stream.stages.size() == lens.stages.size());
-    CHECK(stream.parts.size() == (c.dims.d_mlp > 0 ? 2 : 1) * layers);
+    CHECK(stream.parts.size() == (c.dims.d_mlp > 0 ? 2 : 1) * layers - bare);
     // What is added takes one stream to the next.
     for (int layer = 0; layer < c.dims.layers && !c.norms_sums(); ++layer) {
       const Tensor &pre = s.site(SiteKind::resid_pre, layer), &post = s.site(SiteKind::resid_post, layer);
       for (Index d = 0; d < c.dims.d_model; ++d)
-        CHECK(post.at(3, d) == doctest::Approx(pre.at(3, d) + s.site(SiteKind::attn_out, layer).at(3, d) +
-                                               (c.dims.d_mlp > 0 ? s.site(SiteKind::mlp_out, layer).at(3, d) : 0.0f))
-                                   .scale(1)
-                                   .epsilon(1e-5));
+        CHECK(post.at(3, d) ==
+              doctest::Approx(pre.at(3, d) + s.site(SiteKind::attn_out, layer).at(3, d) +
+                              (c.dims.has_mlp(layer) ? s.site(SiteKind::mlp_out, layer).at(3, d) : 0.0f))
+                  .scale(1)
+                  .epsilon(1e-5));
     }
     const TokenPath path = read_token_path(s.model(), *s.trace, 4, 3);
     CHECK(path.answers.size() == 3);
@@ -103,16 +112,26 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
       CHECK_THROWS_AS(norm(WhichNorm::before_attention), Error);
     else
       CHECK(norm(WhichNorm::before_attention) < 1e-5);
-    if (!c.norms_before() || c.shared_norm || c.dims.d_mlp == 0)
+    if (!c.norms_before() || c.shared_norm || !c.dims.has_mlp(1))
       CHECK_THROWS_AS(norm(WhichNorm::before_mlp), Error);
     else
       CHECK(norm(WhichNorm::before_mlp) < 1e-5);
 
-    if (c.state_space) {
+    if (c.dims.state_space()) {
       const std::vector<std::int32_t> any{5};
       CHECK_THROWS_WITH_AS(token_circuits(s.model(), s.backend, {{0, 0}, 0}, any), doctest::Contains("with attention"),
                            Error);
       CHECK_THROWS_WITH_AS(head_composition(s.model(), s.ctx(), 4, 1), doctest::Contains("with attention"), Error);
+      return;
+    }
+    if (!c.dims.attends(0)) {  // of the heads that attend there is the same to say, of the others nothing
+      const std::vector<std::int32_t> any{5};
+      CHECK_THROWS_WITH_AS(token_circuits(s.model(), s.backend, {{0, 0}, 0}, any), doctest::Contains("layer 0"), Error);
+      const auto attending = std::ranges::count(c.dims.mixers, Mixer::attention);
+      const int layer = static_cast<int>(std::ranges::find(c.dims.mixers, Mixer::attention) - c.dims.mixers.begin());
+      CHECK(token_circuits(s.model(), s.backend, {{layer, 0}, 0}, any).qk.dim(0) == 1);
+      CHECK(head_composition(s.model(), s.ctx(), 4, 1).heads.size() ==
+            static_cast<std::size_t>(attending * c.dims.heads));
       return;
     }
     const bool own_circuit = c.norm_place == NormPlace::before && c.clip_qkv == 0 && !c.head_layer;
@@ -149,7 +168,7 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
     CHECK(circuit_note(c).empty() != c.latent());
     if ((own_circuit || c.head_layer) && c.norm_place == NormPlace::before && c.qk_norm == QkNorm::none && !c.latent())
       CHECK(head_composition(s.model(), s.ctx(), 4, 1).heads.size() ==
-            static_cast<std::size_t>(c.dims.layers * c.dims.heads));
+            static_cast<std::size_t>(attending_layers(c.dims) * c.dims.heads));
     else
       CHECK_THROWS_AS(head_composition(s.model(), s.ctx(), 4, 1), Error);
   });

@@ -40,6 +40,11 @@ struct Family {
   double change(const std::string& line) {
     return largest_difference(with({}, plain)->logits, with({line}, plain)->logits);
   }
+  double change(const std::string& line, int layer) {
+    RunRequest request = plain;
+    request.edits.push_back(parse_intervention(std::to_string(layer) + ".*: " + line, "test"));
+    return largest_difference(with({}, plain)->logits, with({}, request)->logits);
+  }
 };
 
 template <class Check>
@@ -58,7 +63,31 @@ TEST_CASE("what leaves a model as it is gives its own logits by another way, in 
     const ModelConfig& c = f.config();
     const bool rotary = c.position == PositionKind::rotary;
     CHECK(f.change("quantize 2 both vector 0.000000001") < 1e-3);  // every dimension is kept apart
-    if (c.state_space) {                                           // which has no scores, and one matrix
+    if (c.dims.hybrid()) {  // what reaches all layers does nothing where it could do nothing
+      for (const char* line : {"mask causal", "mechanism softmax temperature=1 scaled=on", "singular q 1..=1.000001",
+                               "singular k 1..=1.000001", "singular v 1..=1.000001", "singular o 1..=1.000001"}) {
+        CAPTURE(line);
+        CHECK(f.change(line) < 1e-3);
+      }
+      CHECK(f.change("latent keys " + std::to_string(std::min(c.dims.d_model, 2 * c.dims.kv_heads * c.dims.d_head))) <
+            1e-3);
+      CHECK_THROWS_WITH_AS(f.change("mask full"), doctest::Contains("no token sees a later one"), Error);
+      for (int layer = 0; layer < c.dims.layers; ++layer) {
+        CAPTURE(layer);
+        for (const char* line : {"temperature 0.5", "mechanism linear", "pattern uniform", "position none",
+                                 "share keys 1", "drop first 1", "singular q 1..=0", "latent keys 2"}) {
+          CAPTURE(line);
+          if (!c.dims.attends(layer))
+            CHECK_THROWS_AS(f.change(line, layer), Error);
+          else if (c.position != PositionKind::none || std::string(line) != "position none")
+            CHECK(f.change(line, layer) > 1e-6);
+        }
+        for (const char* line : {"mask window 2", "ablate zero", "drop first 1 and its weight"})
+          CHECK(f.change(line, layer) > 1e-6);
+      }
+      return;
+    }
+    if (c.dims.state_space()) {  // which has no scores, and one matrix
       CHECK(f.change("mask causal") < 1e-5);
       CHECK(f.change("singular o 1..=1.000001") < 1e-3);
       for (const char* line :
@@ -130,17 +159,17 @@ TEST_CASE("no form of an edit quietly does nothing in any family, but for those 
   };
   const auto refusable = [](const std::string& line, const ModelConfig& c) {
     const auto begins = [&](const char* words) { return line.starts_with(words); };
-    if (c.state_space) {  // what needs scores, queries, keys, values or an MLP
+    for (const char* words :  // let tokens see later ones
+         {"mask full", "mask around", "mask bigbird", "mask chosen", "mask documents", "mask global", "mask hidden",
+          "mask padding", "mask prefix", "mask window 4 |"})
+      if (c.dims.any_state_space() && begins(words)) return true;
+    if (c.dims.state_space()) {  // what needs scores, queries, keys, values or an MLP
       const bool shares = begins("drop first") && !line.ends_with("and its weight");
       for (const char* words :
            {"temperature", "position",      "pattern",    "mechanism",       "scale by length", "share keys",
             "latent keys", "singular q",    "singular k", "singular v",      "singular mlp",    "patch q",
             "patch k",     "patch v",       "patch mlp",  "patch resid_mid", "switch off mlp",  "switch off ln2",
             "mask lsh",    "mask reformer", "adapter",    "hide patches",    "patch router"})
-        if (begins(words)) return true;
-      for (const char* words :  // let tokens see later ones
-           {"mask full", "mask around", "mask bigbird", "mask chosen", "mask documents", "mask global", "mask hidden",
-            "mask padding", "mask prefix", "mask window 4 |"})
         if (begins(words)) return true;
       return shares;
     }

@@ -1,44 +1,17 @@
 // The Experts page as a person uses it: on a model with experts, of which some layers have none, and on one without.
 
 #include "core/analysis/expert_routing.h"
-#include "core/base/file.h"
-#include "core/base/json.h"
 #include "tests/gui/analyse_page.h"
-#include "tests/support/paths.h"
+#include "tests/gui/with_letters.h"
 
 namespace headscope::experts_page_test {
 
 using testing::AnalysePage;
-using testing::reference;
-using testing::scratch_dir;
-namespace fs = std::filesystem;
+using testing::with_letters;
 
 namespace {
 
-/// A fixture's folder with a token for every letter, digit and mark, so that a person can write to it.
-fs::path with_letters(const std::string& family) {
-  const fs::path folder = scratch_dir("gui-" + family);
-  for (const char* file : {"config.json", "model.safetensors"})
-    fs::copy_file(reference("families") / family / file, folder / file, fs::copy_options::overwrite_existing);
-  nlohmann::json vocab = nlohmann::json::object();
-  std::string marks = "abcdefghijklmnopqrstuvwxyz0123456789.,-!?'";
-  int id = 0;
-  for (const char mark : marks) vocab[std::string(1, mark)] = id++;
-  vocab["Ġ"] = id;
-  const nlohmann::json level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}};
-  const nlohmann::json tokenizer = {
-      {"version", "1.0"},
-      {"added_tokens", nlohmann::json::array()},
-      {"normalizer", nullptr},
-      {"pre_tokenizer", level},
-      {"post_processor", nullptr},
-      {"decoder", level},
-      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", nlohmann::json::array()}}}};
-  write_file_atomically(folder / "tokenizer.json", tokenizer.dump());
-  return folder;
-}
-
-AppOptions opened(const fs::path& model) {
+AppOptions opened(const std::filesystem::path& model) {
   AppOptions out = AnalysePage::options("induction", 1600, 1000);
   out.model = model;
   out.text = "who took what";

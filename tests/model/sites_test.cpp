@@ -101,10 +101,13 @@ TEST_CASE(
       for (int layer = info(kind).per_layer ? 0 : -1; layer < (info(kind).per_layer ? d.layers : 0); ++layer) {
         const Site site{kind, layer};
         CAPTURE(name(site));
-        if (!model->fires(site)) continue;  // of layers of which some have experts
+        if (!model->fires(site)) continue;  // of layers of which some have experts, attend, or have no MLP
         ++declared;
         CHECK(probe.fired[site] == 1);
-        ModelDims there = d;  // embeddings, and what the unembedding reads, have a width of their own in a few
+        ModelDims there =
+            layer < 0
+                ? d
+                : d.of_layer(layer);  // embeddings, and what the unembedding reads, have a width of their own in a few
         if (of_embeddings(kind)) there.d_model = model->config().sum_width();
         CHECK(probe.shapes[site].str() == shape_of(info(kind).shape, there, static_cast<Index>(tokens.size())).str());
         Probe edit(site);

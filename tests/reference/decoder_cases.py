@@ -272,6 +272,45 @@ DECODERS = {
     "mamba2-one": ("Mamba2Config", states | dict(
         hidden_size=15, expand=1, num_heads=5, head_dim=3, n_groups=1, state_size=7, use_conv_bias=False,
         tie_word_embeddings=True)),
+    # Layers of both kinds: states with heads of their own number, of which a head of attention is a group.
+    "granitemoehybrid": ("GraniteMoeHybridConfig", llama_like | rope() | dict(
+        num_hidden_layers=4, num_local_experts=5, num_experts_per_tok=3, shared_intermediate_size=9, embedding_multiplier=3.0,
+        logits_scaling=0.7, residual_multiplier=0.4, attention_multiplier=0.3, attention_bias=True,
+        position_embedding_type="rope", layer_types=["mamba", "attention", "mamba", "attention"], mamba_n_heads=6,
+        mamba_d_head=6, mamba_n_groups=2, mamba_d_state=5, mamba_d_conv=3, mamba_expand=2, mamba_proj_bias=True,
+        mamba_chunk_size=4, time_step_limit=(0.3, 1.1))),
+    "granitemoehybrid-dense": ("GraniteMoeHybridConfig", llama_like | dict(
+        num_hidden_layers=3, num_key_value_heads=3, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=13,
+        residual_multiplier=0.5, attention_multiplier=0.4, layer_types=["attention", "mamba", "mamba"], mamba_n_heads=3,
+        mamba_d_head=6, mamba_n_groups=1, mamba_d_state=7, mamba_d_conv=4, mamba_expand=1, mamba_conv_bias=False,
+        mamba_chunk_size=4, tie_word_embeddings=True)),
+    "granitemoehybrid-attention": ("GraniteMoeHybridConfig", llama_like | rope(60.0) | dict(
+        num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=13, position_embedding_type="rope",
+        layer_types=["attention", "attention"], mamba_n_heads=6, mamba_d_head=6)),
+    "bamba": ("BambaConfig", llama_like | rope(partial_rotary_factor=0.5) | dict(
+        hidden_size=24, num_hidden_layers=3, attn_layer_indices=[1], attention_bias=True, mlp_bias=True, mamba_n_heads=6,
+        mamba_d_head=8, mamba_n_groups=3, mamba_d_state=5, mamba_d_conv=3, mamba_expand=2, mamba_chunk_size=4)),
+    "bamba-tied": ("BambaConfig", llama_like | rope(60.0, partial_rotary_factor=0.5) | dict(
+        hidden_size=24, num_attention_heads=3, num_key_value_heads=3, num_hidden_layers=2, attn_layer_indices=[0],
+        mamba_n_heads=3, mamba_d_head=16, mamba_n_groups=1, mamba_d_state=7, mamba_proj_bias=True, mamba_conv_bias=False,
+        mamba_chunk_size=4, time_step_limit=(0.2, 1.3), tie_word_embeddings=True)),
+    "jamba": ("JambaConfig", llama_like | dict(
+        num_hidden_layers=4, attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2, expert_layer_offset=1,
+        num_experts=5, num_experts_per_tok=3, mamba_d_state=5, mamba_d_conv=3, mamba_dt_rank=4, mamba_proj_bias=True)),
+    "jamba-dense": ("JambaConfig", llama_like | dict(
+        num_hidden_layers=3, num_key_value_heads=3, attn_layer_period=2, attn_layer_offset=0, num_experts=1,
+        num_experts_per_tok=1, mamba_d_state=4, mamba_expand=1, mamba_conv_bias=False, hidden_act="gelu",
+        tie_word_embeddings=True)),
+    "nemotron_h": ("NemotronHConfig", dict(
+        vocab_size=43, hidden_size=18, num_attention_heads=3, num_key_value_heads=1, head_dim=8, intermediate_size=22,
+        max_position_embeddings=40, bos_token_id=1, eos_token_id=2, hybrid_override_pattern="M-M*-M-", mlp_bias=True,
+        ssm_state_size=5, mamba_num_heads=6, mamba_head_dim=5, n_groups=2, conv_kernel=3, chunk_size=4, use_bias=True,
+        time_step_min=0.3)),
+    "nemotron_h-bare": ("NemotronHConfig", dict(
+        vocab_size=43, hidden_size=20, num_attention_heads=5, num_key_value_heads=5, head_dim=6, intermediate_size=22,
+        max_position_embeddings=40, bos_token_id=1, eos_token_id=2, hybrid_override_pattern="*M-", ssm_state_size=7,
+        mamba_num_heads=5, mamba_head_dim=7, n_groups=1, chunk_size=4, use_conv_bias=False, mlp_hidden_act="silu",
+        mamba_hidden_act="gelu")),
     "cohere2": ("Cohere2Config", llama_like | rope() | dict(
         num_hidden_layers=4, sliding_window=4, logit_scale=0.3, pad_token_id=0,
         layer_types=["sliding_attention", "full_attention", "full_attention", "sliding_attention"])),

@@ -92,6 +92,11 @@ def published(name, key, value):
                              ("router.weight", "router.layer.weight")):
             key = key.replace("block_sparse_moe." + theirs, "block_sparse_moe." + ours)
         return [(key, value)]
+    if name.startswith("nemotron_h"):
+        return [(key.replace("model.", "backbone.", 1), value)]
+    if name.startswith("jamba") and ".feed_forward.experts." in key:
+        return [(own.replace(".mlp.", ".feed_forward."), part)
+                for own, part in published("qwen3_moe", key.replace(".feed_forward.", ".mlp."), value)]
     if name.startswith("gpt_oss") or ".mlp." not in key or not any(x in key for x in (".experts.", ".mlp.gate.")):
         return [(key, value)]
     mixtral = name.startswith("mixtral")
@@ -174,7 +179,7 @@ def watch_routers(model, config, seen):
         return of
 
     for name, module in model.named_modules():
-        if name.endswith((".mlp.gate", ".mlp.router", ".mlp.router.gate", ".block_sparse_moe.gate", ".block_sparse_moe.router")) \
+        if name.endswith((".mlp.gate", ".mlp.router", ".mlp.router.gate", ".block_sparse_moe.gate", ".block_sparse_moe.router", ".feed_forward.router")) \
                 and hasattr(module, "weight") and module.weight.shape[0] == count:
             around = model.get_submodule(name.split(".router")[0])
             module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0]), getattr(around, "expert_bias", None)))
@@ -206,6 +211,24 @@ def in_doubles(module):
     torch.Tensor.float = torch.Tensor.double
 
 
+# Some layers mix tokens by a state, others attend.
+HYBRIDS = ("granitemoehybrid", "bamba", "jamba", "nemotron_h")
+
+
+def blocks_of(model):
+    return (model.backbone if hasattr(model, "backbone") else model.model).layers
+
+
+def mixes_by_state(config, layer):
+    return config.model_type not in HYBRIDS or config.layer_types[layer] == "linear_attention"
+
+
+def mixing_layers(config):
+    """The layers of the library that begin a block here: of Nemotron-H an MLP is one by itself, here part of the block."""
+    count = config.get_text_config().num_hidden_layers
+    return [i for i in range(count) if config.model_type != "nemotron_h" or config.layer_types[i] != "mlp"]
+
+
 def watch_states(model, seen, streams):
     """What every layer's state is given, of its last pass: `seen[layer]` = x (token, lane, width), Δ (token, lane), a
     (lane, state), B and C (token, lane, state); of Mamba a lane is a channel, of Mamba-2 a head. `streams[layer]`: what
@@ -214,8 +237,10 @@ def watch_states(model, seen, streams):
     kind = model.config.model_type
     module = importlib.import_module(f"transformers.models.{kind}.modeling_{kind}")
     in_doubles(module)
-    name = "mamba_selective_scan" if kind == "mamba" else "mamba2_chunk_scan"
-    scan, layer = getattr(module, name), [-1]
+    by_channel = hasattr(module, "mamba_selective_scan")
+    name = "mamba_selective_scan" if by_channel else "mamba2_chunk_scan"
+    scan, turn = getattr(module, name), [-1]
+    layers = [i for i in range(len(blocks_of(model))) if mixes_by_state(model.config, i)]
 
     def channels(x, dt, a, b, c, delta_bias=None, **_):
         delta = torch.nn.functional.softplus(dt + delta_bias[:, None])[0].T
@@ -228,14 +253,14 @@ def watch_states(model, seen, streams):
         return x[0], delta, a[:, None].expand(-1, b.shape[-1]), wide(b), wide(c)
 
     def watched(*args, **kwargs):
-        layer[0] = (layer[0] + 1) % model.config.num_hidden_layers
+        turn[0] = (turn[0] + 1) % len(layers)
         args = tuple(args) + tuple(kwargs[key] for key in "ABC" if key in kwargs)
         rest = {key: value for key, value in kwargs.items() if key not in "ABC"}
-        seen[layer[0]] = (channels if kind == "mamba" else heads)(*args, **rest)
+        seen[layers[turn[0]]] = (channels if by_channel else heads)(*args, **rest)
         return scan(*args, **rest)
 
     setattr(module, name, watched)
-    for index, block in enumerate(model.backbone.layers):
+    for index, block in enumerate(blocks_of(model)):
         block.register_forward_pre_hook(lambda _, inputs, index=index: streams.__setitem__(index, inputs[0][0]))
 
 
@@ -255,10 +280,14 @@ def hidden_attention(states, count):
 def expected_states(config, seen):
     out = {}
     for layer, states in seen.items():
+        layer = mixing_layers(config).index(layer)
         x, delta, _, b, c = states
-        channels = config.model_type == "mamba"
-        count = max(k for k in range(1, 9) if delta.shape[1] % k == 0) if channels else config.num_heads
-        groups = 1 if channels else config.n_groups
+        channels = config.model_type in ("mamba", "jamba")
+        if config.model_type in HYBRIDS:
+            count = config.num_attention_heads
+        else:
+            count = max(k for k in range(1, 9) if delta.shape[1] % k == 0) if channels else config.num_heads
+        groups = 1 if channels else config.mamba_n_groups if hasattr(config, "mamba_n_groups") else config.n_groups
         at = f"blocks.{layer}."
         out[at + "attn.hook_pattern"] = hidden_attention(states, count)
         out[at + "mixer.hook_x"] = x.reshape(len(x), -1)
@@ -276,7 +305,8 @@ def make(name):
     kind = (transformers.AutoModelForMaskedLM if encodes else transformers.AutoModelForMultimodalLM
             if name in TEXT_HALVES else transformers.AutoModelForCausalLM)
     model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
-    state_space, states, streams = name.startswith("mamba"), {}, {}
+    hybrid = config.model_type in HYBRIDS
+    state_space, states, streams = name.startswith("mamba") or hybrid, {}, {}
     drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith(("gemma", "vaultgemma", "nemotron")) else 0.7,  # those add 1
           size=0.9 if state_space else 1.6)  # what a state amounts to grows with the product of three
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
@@ -288,7 +318,7 @@ def make(name):
         watch_routers(model, config.get_text_config(), routers)
     if state_space:
         watch_states(model, states, streams)
-    attentions = dict() if state_space else dict(output_attentions=True)
+    attentions = dict() if state_space and not hybrid else dict(output_attentions=True)
     with torch.no_grad():
         out = model(ids, output_hidden_states=True, **attentions, **(dict() if encodes else dict(use_cache=False)))
         hidden = expected_states(config, states)
@@ -319,6 +349,9 @@ def make(name):
         for today, published_so in (("num_hidden_layers", "num_layers"), ("rms_norm_eps", "layer_norm_epsilon"),
                                     ("hidden_act", "activation_function")):
             written[published_so] = written.pop(today)
+    if name == "nemotron_h-bare":
+        written["hybrid_override_pattern"] = config.hybrid_override_pattern
+        del written["layers_block_type"]
     if name in ("mistral3", "mistral3-ministral3"):
         del written["tie_word_embeddings"]
     if stored:
@@ -347,10 +380,12 @@ def make(name):
             expected["segments"] = segments[0].numpy().astype("<i4")
             expected["logits_of_segments"] = f4(model(ids, token_type_ids=segments).logits[0])
     expected |= {key: f4(value.contiguous()) for key, value in hidden.items()}
-    for layer in range(config.get_text_config().num_hidden_layers):
-        if not state_space:
-            expected[f"blocks.{layer}.attn.hook_pattern"] = f4(out.attentions[layer][0])
-        expected[f"blocks.{layer}.hook_resid_pre"] = f4(streams[layer])
+    attending = [i for i in mixing_layers(config) if hybrid and not mixes_by_state(config, i)]
+    for block, layer in enumerate(mixing_layers(config)):
+        if not state_space or (hybrid and not mixes_by_state(config, layer)):
+            of = attending.index(layer) if hybrid else layer
+            expected[f"blocks.{block}.attn.hook_pattern"] = f4(out.attentions[of][0])
+        expected[f"blocks.{block}.hook_resid_pre"] = f4(streams[layer])
     for layer, logits in logits_of_routers.items():
         expected[f"blocks.{layer}.mlp.hook_router_logits"] = f4(logits)
     write_safetensors(folder / "expected.safetensors", expected)

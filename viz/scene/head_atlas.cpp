@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/base/words.h"
+#include "viz/scene/kind_norms.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -69,9 +70,13 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
   std::vector<MapCells> cells;
   for (const int index : order) cells.push_back(overview_cells(nth(trace.maps, index), static_cast<Index>(2 * side)));
   const bool tiles = !options.values.empty();
-  const ColorNorm norm =
-      tiles ? ColorNorm{Scale::linear, options.values_low, std::max(options.values_high, options.values_low + 1e-9)}
-            : norm_for(cells, trace.maps.front().place().kind, options.scaling);
+  std::vector<const AttentionMap*> shown;
+  for (const int index : order) shown.push_back(&nth(trace.maps, index));
+  const auto norms = tiles ? std::map<bool, LayerNorm>() : layer_norms(trace, shown, cells, options.scaling);
+  const auto attends = [&](const AttentionMap& map) {
+    return trace.model.dims.attends() || trace.model.dims.attends(map.layer());
+  };
+  const ColorNorm norm{Scale::linear, options.values_low, std::max(options.values_high, options.values_low + 1e-9)};
 
   Scene scene;
   scene.background = theme.background;
@@ -104,7 +109,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
                      (std::isnan(value) ? said("has no value here") : short_number(value)),
                  map.id()});
     } else {
-      Heatmap drawn = heatmap_of(cells[i], rect, norm, theme);
+      Heatmap drawn = heatmap_of(cells[i], rect, norms.at(attends(map)).norm, theme);
       drawn.gap = 0;
       scene.add({std::move(drawn), id, tip + "\n" + map_name(trace, map.id()), map.id()});
     }
@@ -132,8 +137,11 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
                  "", ""});
   if (tiles) scene.series.push_back(std::move(numbers));
   const bool with_signs = std::ranges::any_of(cells, [](const MapCells& each) { return each.lowest() < 0; });
-  scene.description =
-      tiles ? options.values_title : say("attention maps, {}, one scale for all heads", pooled_how(with_signs));
+  scene.description = tiles ? options.values_title
+                      : norms.size() > 1
+                          ? say("attention maps, {}, one scale for all heads that attend and one for those of a state",
+                                pooled_how(with_signs))
+                          : say("attention maps, {}, one scale for all heads", pooled_how(with_signs));
   scene.height = std::ceil(add_legend(scene, options.classes, bottom + 6, options.width, style) + 1);
   return scene;
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/words.h"
+#include "viz/scene/kind_norms.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -109,18 +110,17 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   // One scale for all: collected without copying a value.
   std::vector<MapCells> all;
   double w = 0, h = 0;
-  bool masked = false, missing = false;
-  float highest = 0;
   for (const Thumb& thumb : thumbs) {
     all.push_back(thumb.cells);
     w = std::max(w, thumb.w);
     h = std::max(h, thumb.h);
-    masked |= thumb.cells.any_masked();
-    missing |= thumb.cells.any_missing();
-    highest = std::max(highest, thumb.cells.highest());
   }
-  const MapKind kind = trace.maps.front().place().kind;
-  const ColorNorm norm = norm_for(all, kind, options.scaling);
+  std::vector<const AttentionMap*> shown;
+  for (const Thumb& thumb : thumbs) shown.push_back(thumb.map);
+  const auto norms = layer_norms(trace, shown, all, options.scaling);
+  const auto attends = [&](const AttentionMap& map) {
+    return trace.model.dims.attends() || trace.model.dims.attends(map.layer());
+  };
 
   const Font number = theme.number(), small{FontRole::ui, 8.5 * theme.text_scale, 500};
   Font axis = theme.caption();
@@ -157,7 +157,7 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   for (const Thumb& thumb : thumbs) {
     const int layer = thumb.map->layer(), head = thumb.map->head();
     const Rect rect{x + head * pitch_x, y + row_of_layer[layer] * pitch_y, thumb.w, thumb.h};
-    Heatmap drawn = heatmap_of(thumb.cells, rect, norm, theme);
+    Heatmap drawn = heatmap_of(thumb.cells, rect, norms.at(attends(*thumb.map)).norm, theme);
     drawn.gap = 0;
     scene.add({std::move(drawn), fmt::format("map.{}.{}", layer, head), map_name(trace, thumb.map->id())});
     const auto around = [&](double by, Color color, double stroke, const std::string& id) {
@@ -180,11 +180,15 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
     if (options.selected == HeadId{layer, head}) around(3.75, theme.accent, 2, "selected");
   }
   y += rows * pitch_y - between + 18;
-  const Colormap* colors = is_signed(norm) ? theme.diverging : theme.sequential;
-  y = add_color_bar(
-      scene,
-      {say("{}, one scale for all heads", describe_weights(kind, norm.scale)), norm, colors, highest, masked, missing},
-      margin, y, width, style);
+  for (const auto& [attending, own] : norms) {
+    const std::string weights = describe_weights(own.kind, own.norm.scale);
+    const Colormap* colors = is_signed(own.norm) ? theme.diverging : theme.sequential;
+    y = add_color_bar(scene,
+                      {norms.size() > 1 ? say("{}, one scale for all heads of that kind", weights)
+                                        : say("{}, one scale for all heads", weights),
+                       own.norm, colors, own.highest, own.masked, own.missing},
+                      margin, y, width, style);
+  }
   if (!marks.empty()) y = add_legend(scene, legend_of(marks), margin, y + 8, width, style);
 
   const AttentionMap& first = *thumbs.front().map;

@@ -9,6 +9,7 @@
 #include "core/base/nth.h"
 #include "core/base/words.h"
 #include "viz/scene/head_map.h"
+#include "viz/scene/kind_norms.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -48,19 +49,17 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   const std::vector<ChosenHead> heads = distinct(options.heads);
   std::vector<const AttentionMap*> maps;
   std::vector<MapCells> cells;
-  bool masked = false, missing = false;
-  float highest = 0;
   for (const ChosenHead& chosen : heads) {
     maps.push_back(&map_of(trace, chosen.head));
     cells.push_back(map_cells(*maps.back(), static_cast<Index>(plot)));
-    masked |= cells.back().any_masked();
-    missing |= cells.back().any_missing();
-    highest = std::max(highest, cells.back().highest());
   }
   // Heads of one run have one shape; the first speaks for all.
   const AttentionMap& first = *maps.front();
   const MapCells& shape = cells.front();
-  const ColorNorm norm = norm_for(cells, first.place().kind, options.scaling);
+  const auto norms = layer_norms(trace, maps, cells, options.scaling);
+  const auto attends = [&](const AttentionMap& map) {
+    return trace.model.dims.attends() || trace.model.dims.attends(map.layer());
+  };
   const CellSize size = tile_cell(shape.rows(), shape.columns(), plot);
   const AxisPlan side =
       plan_side_axis({trace, first.place().offset, first.n_query(), shape.bin, size.h, {}, {}, true}, style);
@@ -102,8 +101,8 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
     const ChosenHead& chosen = nth(heads, i);
     const int row = i / columns, column = i % columns;
     const Rect rect{x + column * pitch_x, y + row * pitch_y, map_w, map_h};
-    scene.add({heatmap_of(nth(cells, i), rect, norm, theme), "map." + to_string(chosen.head),
-               map_name(trace, nth(maps, i)->id())});
+    scene.add({heatmap_of(nth(cells, i), rect, norms.at(attends(*nth(maps, i))).norm, theme),
+               "map." + to_string(chosen.head), map_name(trace, nth(maps, i)->id())});
     scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, theme.line, 1, 0}, "", ""});
     if (column == 0) add_side_axis(scene, side, rect.x, rect.y, fmt::format("query.row{}", row), theme.text, style);
     if (row == 0) add_top_axis(scene, top, rect.x, rect.y, fmt::format("key.column{}", column), theme.text, style);
@@ -119,11 +118,15 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
                "badge." + to_string(chosen.head), ""});
   }
   y += rows * pitch_y - 6;
-  const Colormap* colors = is_signed(norm) ? theme.diverging : theme.sequential;
-  y = add_color_bar(scene,
-                    {say("{}, one scale for all", describe_weights(first.place().kind, norm.scale)), norm, colors,
-                     highest, masked, missing},
-                    margin, y, width, style);
+  for (const auto& [attending, own] : norms) {
+    const std::string weights = describe_weights(own.kind, own.norm.scale);
+    const Colormap* colors = is_signed(own.norm) ? theme.diverging : theme.sequential;
+    y = add_color_bar(
+        scene,
+        {norms.size() > 1 ? say("{}, one scale for all of that kind", weights) : say("{}, one scale for all", weights),
+         own.norm, colors, own.highest, own.masked, own.missing},
+        margin, y, width, style);
+  }
   std::string caption = said("queries down, keys across");
   if (!trace.source.empty()) caption += " · " + trace.source;
   if (const std::string note = pooling_note(shape); !note.empty()) caption += " · " + note;

@@ -123,7 +123,8 @@ class AttributionPage final : public ReadingPage {
       const std::string tensor =
           part.kind == AttributionPart::Kind::head
               ? fmt::format("{}[{}, {}] · W_O",
-                            name(Site{input_site(answer.source.model.model->config(), WeightMatrix::o), part.layer}),
+                            name(Site{input_site(answer.source.model.model->config(), WeightMatrix::o, part.layer),
+                                      part.layer}),
                             found.of.position, part.head)
           : part.kind == AttributionPart::Kind::mlp
               ? fmt::format("blocks.{}.hook_mlp_out[{}]", part.layer, found.of.position)
@@ -138,9 +139,11 @@ class AttributionPage final : public ReadingPage {
   std::vector<HeadId> strongest(const Reading& answer, HeadId selected, std::size_t most) const {
     std::vector<AttributionPart> heads;
     for (const AttributionPart& part : answer.result.parts)
-      if (part.kind == AttributionPart::Kind::head) heads.push_back(part);
+      if (part.kind == AttributionPart::Kind::head && answer.source.trace->model.dims.attends(part.layer))
+        heads.push_back(part);
     std::ranges::stable_sort(heads, std::ranges::greater{}, [](const AttributionPart& p) { return std::abs(p.value); });
-    std::vector<HeadId> out{selected};
+    std::vector<HeadId> out;
+    if (answer.source.trace->model.dims.attends(selected.layer)) out.push_back(selected);
     for (const AttributionPart& part : heads)
       if (out.size() < most && !(selected == HeadId{part.layer, part.head})) out.emplace_back(part.layer, part.head);
     return out;
@@ -153,6 +156,11 @@ class AttributionPage final : public ReadingPage {
     if (!answer->result.by_source.defined())
       return note(c.ui, said("A gate stands between what this model's state held and what a head writes: its share is "
                              "one number, not one for each token it came from."));
+    if (const HeadId head = chosen_head(c, *answer->source.trace);
+        !answer->source.trace->model.dims.attends(head.layer))
+      note(c.ui, say("Layer {} mixes tokens by a state, behind which a gate stands: what head {}.{} writes is one "
+                     "number, not one for each token it came from.",
+                     head.layer, head.layer, head.head));
     const auto n = static_cast<double>(answer->source.trace->tokens.size());
     const double width = std::max(std::floor(c.room()), 80 + 9 * n), height = std::max(150.0, room_below(c) - 18);
     const auto rows = static_cast<std::size_t>(std::clamp((height - 140) / 22, 1.0, 8.0));

@@ -72,8 +72,10 @@ class FeedForwardPage final : public ReadingPage {
     const ModelConfig& config = c.results().model.model->config();
     if (config.dims.d_mlp == 0)
       return empty_state(c.ui, said("This model has no feed-forward layers"),
-                         config.state_space ? said("Its blocks are a state and a gate; open another model.")
-                                            : said("Its blocks are attention alone; open another model."));
+                         config.dims.state_space() ? said("Its blocks are a state and a gate; open another model.")
+                                                   : said("Its blocks are attention alone; open another model."));
+    if (!config.dims.has_mlp(std::clamp(layer_, 0, config.dims.layers - 1)))
+      return empty_state(c.ui, said("This layer has no MLP"), said("Others of this model have one."));
     if (config.experts.at(std::clamp(layer_, 0, config.dims.layers - 1)))
       return empty_state(c.ui, said("This layer has experts in place of one MLP"),
                          say("Each token passes through {} of {}; the page Experts shows which.",

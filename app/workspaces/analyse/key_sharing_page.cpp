@@ -20,6 +20,7 @@
 #include "core/edits/share_keys_edit.h"
 #include "core/model/kv_cache.h"
 #include "core/model/published_caches.h"
+#include "core/trace/layer_kinds.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/line_chart.h"
@@ -64,11 +65,11 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
       ModelDims apart = d;
       apart.kv_heads = d.heads;
       const auto size = [&](std::uint64_t numbers, double tokens) {
-        return bytes_words(static_cast<double>(numbers) * d.layers * tokens * bytes());
+        return bytes_words(static_cast<double>(numbers) * attending_layers(d) * tokens * bytes());
       };
       fact(c.ui, said("The open model"), size(own.numbers, tokens_), nullptr,
            {say("layers · tokens · bytes · ({})", said(own.words)),
-            fmt::format("{} · {:.0f} · {} · ({})", d.layers, tokens_, bytes(), own.sum)});
+            fmt::format("{} · {:.0f} · {} · ({})", attending_layers(d), tokens_, bytes(), own.sum)});
       fact(c.ui, said("With a key head per head"), size(kept_numbers(apart).numbers, tokens_));
       fact(c.ui, said("Per token"), size(own.numbers, 1));
     }

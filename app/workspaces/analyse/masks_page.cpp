@@ -22,6 +22,7 @@
 #include "core/base/words.h"
 #include "core/edits/mask_edit.h"
 #include "core/run/mechanism_input.h"
+#include "core/trace/layer_kinds.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/matrix_map.h"
@@ -98,7 +99,7 @@ class MaskPage final : public ReadingPage {
                     const Index n = std::min<Index>(static_cast<Index>(source.trace->tokens.size()), most_drawn);
                     MaskPicture made{spec, -1, head, n, {}, {}};
                     std::shared_ptr<const AttentionRule> rule = parse_mask(spec);
-                    if (hashes && !source.model.model->config().state_space) {
+                    if (hashes && source.model.model->config().dims.attends(head.layer)) {
                       const MechanismInput in = head_input(source.model, source.run->request, head, ctx);
                       const MaskVectors meet{in.q, in.k};
                       rule = parse_mask(spec, "mask", &meet);
@@ -328,7 +329,7 @@ class MaskPage final : public ReadingPage {
     fact(c.ui, said("… of all"), fmt::format("{:.1f} %", 100 * facts.share()));
     fact(c.ui, said("… of the causal ones"), fmt::format("{:.1f} %", 100 * facts.causal_share()), nullptr,
          {said("visible cells ÷ n (n + 1) / 2")});
-    if (info.dims.state_space())
+    if (!info.dims.any_attends())
       note(c.ui, said("Cells of the matrix that the state amounts to. A mask saves a state nothing: it is as large for "
                       "every text."));
     else
@@ -352,17 +353,21 @@ class MaskPage final : public ReadingPage {
   /// What attention need not compute or keep.
   static void savings(const PageContext& c, const MaskFacts& facts, bool hashed, const MaskSavings& saved) {
     const ModelDims& d = saved.dims;
-    const std::string cells =
-        hashed ? said("every head hashes its own queries and keys: these cells are one head's")
-               : fmt::format("2 · ({} + {}) · {} · {} · {}", d.d_head, d.value_width(), facts.cells, d.heads, d.layers);
+    const std::string cells = hashed ? said("every head hashes its own queries and keys: these cells are one head's")
+                                     : fmt::format("2 · ({} + {}) · {} · {} · {}", d.d_head, d.value_width(),
+                                                   facts.cells, d.heads, attending_layers(d));
     fact(c.ui, said("Score and mixing work"), amount(saved.work(facts, hashed), "FLOP"), nullptr,
          {said("2 · (d_head + d_value) · visible cells · heads · layers"), cells});
+    if (d.hybrid())
+      note(c.ui, say("Of the {} layers that attend. In the others a mask hides cells of what the state amounts to, and "
+                     "saves nothing.",
+                     attending_layers(d)));
     if (!saved.keeps_keys) return;
     fact(c.ui, said("Keys the cache must keep"), say("{} of {}", facts.kept_keys, facts.tokens), nullptr,
          {said("keys that some one of the next n queries may still see")});
     fact(c.ui, said("KV cache"), amount(saved.cache_bytes(facts), "B"), nullptr,
          {say("layers · ({}) · kept keys · 4 bytes", said(saved.cached.words)),
-          fmt::format("{} · ({}) · {} · 4", d.layers, saved.cached.sum, facts.kept_keys)});
+          fmt::format("{} · ({}) · {} · 4", attending_layers(d), saved.cached.sum, facts.kept_keys)});
   }
 
   void in_the_model(const PageContext& c) {

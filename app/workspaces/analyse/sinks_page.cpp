@@ -155,7 +155,9 @@ class SinksPage final : public ReadingPage {
                        m.values.ref(static_cast<Index>(l), j) = static_cast<float>(nth(layers[l].received, j));
                    }
                    for (const float v : m.values.values()) m.pending.push_back(std::isnan(v));
-                   m.pending_text = said("no row after it");
+                   m.pending_text = answer->source.trace->model.dims.attends()
+                                        ? said("no row after it")
+                                        : said("no row after it, or a layer that mixes tokens by a state");
                    m.tokens = answer->source.trace;
                    m.row_title = said("layer ↓");
                    m.column_title = said("token →");

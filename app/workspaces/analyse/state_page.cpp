@@ -24,7 +24,7 @@ class StatePage final : public ReadingPage {
     ImGui::Dummy({0, c.ui.px(4)});
     if (!c.results().model.model) return no_reading_yet(c);
     const Model& model = *c.results().model.model;
-    if (!model.config().state_space)
+    if (!model.config().dims.any_state_space())
       return empty_state(c.ui, said("This model has no state"),
                          said("Its tokens look at one another by attention. Mamba and Mamba-2 hold what came before in "
                               "a state instead."));
@@ -48,9 +48,9 @@ class StatePage final : public ReadingPage {
     static constexpr const char* numbers[] = {to_say("step"), to_say("kept"), to_say("written")};
     segmented(c.ui, "state number", numbers, number_, ImGui::GetContentRegionAvail().x);
     section(c.ui, said("BLOCK"));
-    layer_control(c, layer_);
+    state_layer_control(c, answer->result);
     position_control(c, said("whose numbers are listed"));
-    const StateSteps& steps = nth(answer->result, shown_layer(answer->result));
+    const StateSteps& steps = shown(answer->result);
     const Index row = std::min(pinned_row(c, *answer->source.trace), steps.delta.dim(0) - 1);
     const std::string at = fmt::format("blocks.{}.mixer", steps.layer);
     section(c.ui, said("THIS TOKEN"), token_label(*answer->source.trace, row));
@@ -72,22 +72,34 @@ class StatePage final : public ReadingPage {
     const CachedNumbers state = state_numbers(config);
     fact(c.ui, said("Numbers in a layer"), fmt::format("{}", state.numbers), nullptr, {said(state.words), state.sum});
     fact(c.ui, said("Lanes"), fmt::format("{}", config.dims.lanes), nullptr,
-         {config.dims.lanes == config.dims.heads ? said("heads, each with a step of its own")
-                                                 : said("channels, each with a step of its own")});
+         {config.state_space->lane == StateSpaceConfig::Lane::head ? said("heads, each with a step of its own")
+                                                                   : said("channels, each with a step of its own")});
   }
 
  private:
   using Reading = ReadingJob<std::vector<StateSteps>>::Reading;
 
-  int shown_layer(const std::vector<StateSteps>& all) const {
-    return std::clamp(layer_, 0, static_cast<int>(all.size()) - 1);
+  /// Of the layer that was chosen, or the next one with a state.
+  const StateSteps& shown(const std::vector<StateSteps>& all) const {
+    const auto found = std::ranges::find_if(all, [&](const StateSteps& each) { return each.layer >= layer_; });
+    return found == all.end() ? all.back() : *found;
+  }
+
+  /// Among the layers with a state alone, where others attend.
+  void state_layer_control(const PageContext& c, const std::vector<StateSteps>& all) {
+    const int before = layer_ = shown(all).layer;
+    layer_control(c, layer_);
+    if (layer_ >= before) return void(layer_ = shown(all).layer);
+    const auto found =
+        std::ranges::find_if(all.rbegin(), all.rend(), [&](const auto& each) { return each.layer <= layer_; });
+    layer_ = found == all.rend() ? all.front().layer : found->layer;
   }
 
   void picture(const PageContext& c) {
     const auto answer = job_.answer();
     const auto tokens = static_cast<double>(answer->source.trace->tokens.size());
     const double width = std::max(std::floor(c.room()), 80 + 14 * tokens), height = std::max(room_below(c) - 30, 160.0);
-    const std::optional<int> layer = view_ == 1 ? std::optional(shown_layer(answer->result)) : std::nullopt;
+    const std::optional<int> layer = view_ == 1 ? std::optional(shown(answer->result).layer) : std::nullopt;
     const auto number = static_cast<StepNumber>(number_);
     section(c.ui, view_ == 0 ? said("TOKEN BY TOKEN, LAYER BY LAYER") : said("TOKEN BY TOKEN, LANE BY LANE"),
             view_ == 0 ? said("click pins the token and chooses the layer") : said("click pins the token"));
@@ -106,7 +118,7 @@ class StatePage final : public ReadingPage {
     const StateSteps& first = answer->result.front();
     const Index rows = layer ? first.delta.dim(1) : static_cast<Index>(answer->result.size());
     if (!cell || cell->row >= rows || cell->column >= first.delta.dim(0)) return;
-    const StateSteps& steps = nth(answer->result, layer ? *layer : static_cast<int>(cell->row));
+    const StateSteps& steps = layer ? shown(answer->result) : nth(answer->result, cell->row);
     const auto value = [&](const Tensor& numbers) {
       return layer ? static_cast<double>(numbers.at(cell->column, cell->row)) : lane_mean(numbers, cell->column);
     };
@@ -118,7 +130,7 @@ class StatePage final : public ReadingPage {
              value(steps.written))});
     if (!touch.clicked) return;
     c.editor.pin(cell->column);
-    if (!layer) layer_ = static_cast<int>(cell->row);
+    if (!layer) layer_ = steps.layer;
   }
 
   int view_ = 0, layer_ = 0, number_ = 0;

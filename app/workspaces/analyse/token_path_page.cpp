@@ -14,6 +14,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/base/words.h"
+#include "core/trace/layer_kinds.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -96,9 +97,10 @@ class TokenPathPage final : public ReadingPage {
     const ModelDims& d = answer->source.trace->model.dims;
     fact(c.ui, said("Every stream"), path.stages.front().shape, nullptr,
          {said("position × d_model, the same at every stage")});
-    fact(c.ui, d.state_space() ? said("Inside the mixer") : said("Inside attention"),
-         fmt::format("{} × {} × {}", answer->source.trace->tokens.size(), d.heads, d.d_head), nullptr,
-         {said("position × head × d_head: hook_q"), fmt::format("hook_z: d_value = {}", d.value_width())});
+    for (const LayerKind& kind : layer_kinds(d))
+      fact(c.ui, kind.mixer == Mixer::attention ? said("Inside attention") : said("Inside the mixer"),
+           fmt::format("{} × {} × {}", answer->source.trace->tokens.size(), d.heads, kind.dims.d_head), nullptr,
+           {said("position × head × d_head: hook_q"), fmt::format("hook_z: d_value = {}", kind.dims.value_width())});
     if (d.d_mlp > 0)
       fact(c.ui, said("Inside the MLP"), fmt::format("{} × {}", answer->source.trace->tokens.size(), d.d_mlp), nullptr,
            {said("position × d_mlp: hook_pre, hook_post")});

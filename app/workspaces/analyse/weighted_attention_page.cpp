@@ -45,7 +45,8 @@ class WeightedAttentionPage final : public ReadingPage {
                 for (const WeightedHead& head : out.heads) {
                   auto& norms = out.norms.emplace_back();
                   for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output})
-                    nth(norms, w) = key_norms(*source.trace, out.weights, head.id, w);
+                    if (source.trace->model.dims.attends(head.id.layer))
+                      nth(norms, w) = key_norms(*source.trace, out.weights, head.id, w);
                 }
                 return out;
               });
@@ -57,7 +58,11 @@ class WeightedAttentionPage final : public ReadingPage {
     const HeadId head = chosen_head(c, *answer->source.trace);
     ImGui::TextColored(vec(c.ui.theme.muted), "%s", say("layer {} head {}", head.layer, head.head).c_str());
     ImGui::Dummy({0, c.ui.px(4)});
-    maps(c, answer);
+    if (answer->source.trace->model.dims.attends(head.layer))
+      maps(c, answer);
+    else
+      note(c.ui,
+           say("Layer {} mixes tokens by a state: it has no values whose norms could weigh anything.", head.layer));
     atlas(c, answer);
   }
 
@@ -103,7 +108,8 @@ class WeightedAttentionPage final : public ReadingPage {
   static float key_norm(const Reading& answer, HeadId head, Weighting w, Index key) {
     const int heads = answer.source.trace->model.dims.heads;
     const auto at = static_cast<std::size_t>(head.layer * heads + head.head);
-    if (at >= answer.result.norms.size()) return std::numeric_limits<float>::quiet_NaN();
+    if (at >= answer.result.norms.size() || nth(answer.result.norms[at], w).empty())
+      return std::numeric_limits<float>::quiet_NaN();
     return nth(nth(answer.result.norms[at], w), key);
   }
 

@@ -42,7 +42,8 @@ void SoftmaxPanel::draw(const PageContext& c) {
   static constexpr const char* scopes[] = {to_say("This head"), to_say("Layer"), to_say("All heads")};
   int scope = static_cast<int>(c.state().view.edit_scope);
   if (segmented(c.ui, "edit scope", scopes, scope)) c.editor.view().edit_scope = static_cast<EditScope>(scope);
-  if (holds_state(c.results()))
+  const bool all = c.state().view.edit_scope == EditScope::all && !holds_state(c.results());
+  if (!all && holds_state(c.results(), c.state().document.selected.layer))
     return note(c.ui,
                 said("A state space has no softmax, and so no temperature: its weights may have any sign and size."));
   double tau = temperature_of(c.edits(), c.state().document.selected);

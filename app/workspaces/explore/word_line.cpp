@@ -28,7 +28,8 @@ bool WordLine::wanted(const PageContext& c) {
   const Stack stack = c.state().document.stack;
   return c.app.settings.word_answers && c.trace() && !c.captured() && !c.trace()->picture && stack != Stack::encoder &&
          stack != Stack::cross && c.results().model.model && !c.trace()->maps.empty() &&
-         has_probabilities(c.trace()->maps.front()) && !c.app.explorer.lessons.lesson() && !c.app.ui.presenting;
+         std::ranges::any_of(c.trace()->maps, &has_probabilities) && !c.app.explorer.lessons.lesson() &&
+         !c.app.ui.presenting;
 }
 
 void WordLine::rest() {

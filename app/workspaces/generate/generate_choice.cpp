@@ -12,6 +12,7 @@
 #include "app/workspaces/generate/generate_workspace.h"
 #include "core/base/words.h"
 #include "core/tensor/panels.h"
+#include "core/trace/layer_kinds.h"
 #include "viz/scene/candidates.h"
 
 namespace headscope {
@@ -51,17 +52,20 @@ std::string bytes_text(std::size_t bytes) {
 }
 
 std::vector<std::string> cache_terms(const ModelDims& dims, int tokens, bool packed, std::size_t source) {
-  std::vector<std::string> terms{say("layers · tokens · ({}) · 4 bytes", said(kept_numbers(dims).words)),
-                                 fmt::format("{} · {} · ({}) · 4", dims.layers, tokens, kept_numbers(dims).sum)};
-  if (dims.state_space()) {
-    terms.push_back(say("and the state, of any length: {}", bytes_text(cache_bytes(dims, 0))));
-    return terms;
+  std::vector<std::string> terms;
+  for (const LayerKind& kind : layer_kinds(dims)) {
+    const CachedNumbers kept = kept_numbers(kind.dims);
+    terms.push_back(say("layers · tokens · ({}) · 4 bytes", said(kept.words)));
+    terms.push_back(fmt::format("{} · {} · ({}) · 4", kind.layers, tokens, kept.sum));
+    if (kind.mixer == Mixer::state_space)
+      terms.push_back(say("and the state, of any length: {}", bytes_text(cache_bytes(kind.dims, 0))));
   }
+  if (!dims.any_attends()) return terms;
   if (packed) {
     terms.push_back(say("and keys once more, as products read them, in panels of {} tokens:", panels::width()));
     terms.push_back(said("layers · tokens of whole panels · key heads · d_head · 4 bytes"));
-    terms.push_back(
-        fmt::format("{} · {} · {} · {} · 4", dims.layers, panels::padded(tokens), dims.kv_heads, dims.d_head));
+    terms.push_back(fmt::format("{} · {} · {} · {} · 4", attending_layers(dims), panels::padded(tokens), dims.kv_heads,
+                                dims.d_head));
   }
   if (source > 0) terms.push_back(say("and keys and values of the source, likewise: {}", bytes_text(source)));
   return terms;
@@ -137,7 +141,7 @@ void GenerateWorkspace::choice(Ui& ui, AppContext& app) {
   fact(ui, said("Time of the pass"), fmt::format("{:.2f} ms", step.milliseconds));
   const ModelDims& dims = controller_.model().model->config().dims;
   const bool cached = step.cache_bytes > 0;
-  fact(ui, dims.state_space() ? said("State and rows after it") : said("KV cache after it"),
+  fact(ui, !dims.attends() ? said("State and rows after it") : said("KV cache after it"),
        cached ? bytes_text(step.held_bytes()) : said("none"), nullptr,
        cached ? cache_terms(dims, step.length, step.panel_bytes > 0, step.source_bytes) : std::vector<std::string>());
 }

@@ -16,6 +16,7 @@
 #include "core/base/words.h"
 #include "core/metrics/metric.h"
 #include "core/tensor/panels.h"
+#include "core/trace/layer_kinds.h"
 #include "viz/color/color_norm.h"
 
 namespace headscope {
@@ -66,7 +67,7 @@ std::vector<double> running_sum(const std::vector<double>& values) {
 // ---- cost
 
 void GenerateWorkspace::cost(Ui& ui) {
-  const bool state = controller_.model().model->config().dims.state_space();
+  const bool state = !controller_.model().model->config().dims.any_attends();
   note(
       ui,
       state
@@ -115,25 +116,31 @@ void GenerateWorkspace::cost(Ui& ui) {
 
 void GenerateWorkspace::cost_facts(Ui& ui) {
   const ModelDims& dims = controller_.model().model->config().dims;
-  if (dims.state_space()) {
-    section(ui, said("STATE"), said("with what it was given, kept · kB by tokens"));
-    fact(ui, said("The state, of any length"), bytes_text(cache_bytes(dims, 0)), nullptr,
-         {said("layers · d_inner · d_state · 4 bytes"),
-          fmt::format("{} · {} · {} · 4", dims.layers, dims.d_inner, dims.d_state)});
-  } else {
+  const std::vector<LayerKind> kinds = layer_kinds(dims);
+  if (dims.attends())
     section(ui, said("KV CACHE"), said("all that it holds · kB by tokens"));
-  }
+  else
+    section(ui, dims.hybrid() ? said("STATE AND KV CACHE") : said("STATE"),
+            said("with what it was given, kept · kB by tokens"));
+  for (const LayerKind& kind : kinds)
+    if (kind.mixer == Mixer::state_space)
+      fact(ui, said("The state, of any length"), bytes_text(cache_bytes(kind.dims, 0)), nullptr,
+           {said("layers · d_inner · d_state · 4 bytes"),
+            fmt::format("{} · {} · {} · 4", kind.layers, kind.dims.d_inner, kind.dims.d_state)});
   const std::size_t kept = cache_bytes(dims, 1) - cache_bytes(dims, 0);
-  fact(ui, said("Bytes per token"), fmt::format("{}", kept), nullptr,
-       {say("layers · ({}) · 4 bytes", said(kept_numbers(dims).words)),
-        fmt::format("{} · ({}) · 4", dims.layers, kept_numbers(dims).sum)});
+  std::vector<std::string> terms;
+  for (const LayerKind& kind : kinds) {
+    terms.push_back(say("layers · ({}) · 4 bytes", said(kept_numbers(kind.dims).words)));
+    terms.push_back(fmt::format("{} · ({}) · 4", kind.layers, kept_numbers(kind.dims).sum));
+  }
+  fact(ui, said("Bytes per token"), fmt::format("{}", kept), nullptr, terms);
   const bool packed =
       !controller_.costs() || controller_.costs()->back().panel_bytes > 0;  // none where a card computes
   constexpr auto many = static_cast<int>(panels::widest);                   // whole panels
   if (const std::size_t once_more = panel_bytes(dims, many) / many; packed && once_more > 0)
     fact(ui, said("Keys once more"), fmt::format("{}", once_more), nullptr,
          {said("bytes per token, of keys as products read them: layers · key heads · d_head · 4 bytes"),
-          fmt::format("{} · {} · {} · 4", dims.layers, dims.kv_heads, dims.d_head),
+          fmt::format("{} · {} · {} · 4", attending_layers(dims), dims.kv_heads, dims.d_head),
           say("in panels of {} tokens, of which the last is filled as the text goes on", panels::width())});
   if (const ModelConfig& config = controller_.model().model->config(); config.latent()) {
     const CachedNumbers needed = needed_numbers(config);
@@ -142,7 +149,7 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
          {say("layers · ({}) · 4 bytes", said(needed.words)), fmt::format("{} · ({}) · 4", dims.layers, needed.sum),
           said("this program keeps keys and values themselves, so that edits of them stay")});
   }
-  if (dims.kv_heads != dims.heads)
+  if (dims.kv_heads != dims.heads && dims.attends())
     fact(ui, said("With a key head per head"),
          fmt::format("{}", kept / static_cast<std::size_t>(dims.kv_heads) * static_cast<std::size_t>(dims.heads)),
          nullptr, {say("{} query heads share {} key heads (GQA)", dims.heads, dims.kv_heads)});
@@ -161,11 +168,11 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
   chart.series = {{"", legible(ui.theme, ui.theme.value), std::move(x), std::move(y), 2}};
   plot(ui, "cache bytes", std::move(chart));
   section(ui, said("AT THE END OF THE CONTEXT"), say("{} tokens", costs.back().length));
-  fact(ui, dims.state_space() ? said("A token with the state") : said("A token with the cache"),
+  fact(ui, !dims.any_attends() ? said("A token with the state") : said("A token with the cache"),
        fmt::format("{:.3f} ms", costs.back().cached_ms));
   fact(ui, said("A token recomputed"), fmt::format("{:.3f} ms", costs.back().recomputed_ms));
   fact(ui, said("Saved"), fmt::format("{:.1f} ×", costs.back().recomputed_ms / std::max(costs.back().cached_ms, 1e-9)));
-  fact(ui, dims.state_space() ? said("Growth with the state") : said("Growth with the cache"),
+  fact(ui, !dims.any_attends() ? said("Growth with the state") : said("Growth with the cache"),
        fmt::format("{:.2f} ×", costs.back().cached_ms / std::max(costs.front().cached_ms, 1e-9)), nullptr,
        {say("time at {} tokens ÷ time at {}", costs.back().length, costs.front().length)});
   fact(ui, said("Growth recomputed"),
@@ -174,7 +181,7 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
   section(ui, said("WHAT TO LOOK FOR"));
   note(
       ui,
-      dims.state_space()
+      !dims.any_attends()
           ? said("With the state a step reads one token, and costs the same at any length. Recomputing reads t tokens, "
                  "O(t), so the whole text costs a power of t more. This program also keeps what each token gave, to go "
                  "back to it: that grows.")
@@ -200,10 +207,14 @@ LongLoss long_loss(const GenerationController::StreamingView& view) {
 }  // namespace
 
 bool GenerateWorkspace::never_evicts() const {
-  return !controller_.streams_example() && controller_.model().model->config().dims.state_space();
+  return !controller_.streams_example() && !controller_.model().model->config().dims.attends();
 }
 
 void GenerateWorkspace::streaming(Ui& ui) {
+  if (never_evicts() && controller_.model().model->config().dims.any_attends())
+    return empty_state(ui, said("Not every layer could evict"),
+                       said("Some layers of this model keep a state, which goes on holding what a window of keys and "
+                            "values would have let go: no policy of a cache is told by the others alone."));
   if (never_evicts())
     return empty_state(
         ui, said("Nothing has to go"),

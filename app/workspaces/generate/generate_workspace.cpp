@@ -192,7 +192,7 @@ void GenerateWorkspace::controls(Ui& ui, AppContext& app) {
   const GenerationStep* const newest = branch.steps.empty() ? nullptr : branch.steps.back().step.get();
   const bool packed = !newest || newest->cache_bytes == 0 || newest->panel_bytes > 0;  // none where a card computes
   const std::size_t source = newest ? newest->source_bytes : 0;
-  fact(ui, dims.state_space() ? said("State, and rows to go back") : said("KV cache"),
+  fact(ui, !dims.attends() ? said("State, and rows to go back") : said("KV cache"),
        bytes_text(cache_bytes(dims, length) + (packed ? panel_bytes(dims, length) : 0) + source), nullptr,
        cache_terms(dims, length, packed, source));
   if (const std::size_t dropped = controller_.dropped(); dropped > 0)
@@ -361,8 +361,8 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
   const ModelDims& dims = controller_.model().model->config().dims;
   HeadRowsOptions options;
   options.heads = dims.heads;
-  options.scale = scale == 1 && !dims.state_space() ? Scale::log : Scale::linear;  // which has no signs
-  if (dims.state_space()) options.kind = MapKind::effective;
+  options.scale = scale == 1 && dims.attends() ? Scale::log : Scale::linear;  // which has no signs
+  if (!dims.attends()) options.kind = MapKind::effective;
   options.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   options.height = std::max(height - 34, 120.0);
   const HeadId selected = app.explorer.state().document.selected;

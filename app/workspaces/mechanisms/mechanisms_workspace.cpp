@@ -186,7 +186,8 @@ void MechanismsWorkspace::chips(Ui& ui) {
 }
 
 bool MechanismsWorkspace::no_vectors(const PageContext& c) {
-  return controller_.source().kind == MechanismSource::Kind::head && holds_state(c.results());
+  return controller_.source().kind == MechanismSource::Kind::head &&
+         holds_state(c.results(), c.state().document.selected.layer);
 }
 
 void MechanismsWorkspace::middle(const PageContext& c) {

@@ -78,12 +78,12 @@ std::vector<CatalogueGroup> PositionsWorkspace::pages() const {
 void PositionsWorkspace::follow(const PageContext& c) {
   if (const auto asked = c.app.settings.pages.find(id()); asked != c.app.settings.pages.end())
     if (find_position_method(asked->second)) controller_.view.method = asked->second;
-  if (!holds_state(controller_.results())) controller_.update();
+  if (!holds_state(controller_.results(), c.state().document.selected.layer)) controller_.update();
 }
 
 void PositionsWorkspace::left(const PageContext& c) {
   follow(c);
-  if (holds_state(controller_.results())) return;  // nothing that could be chosen
+  if (holds_state(controller_.results(), c.state().document.selected.layer)) return;  // nothing that could be chosen
   cards(c.ui, c.app);
   source(c);
 }
@@ -199,6 +199,10 @@ void PositionsWorkspace::middle(const PageContext& c) {
     return empty_state(
         c.ui, said("This page reads a model"),
         said("What is open is attention that was captured elsewhere: weights, without the model behind them."));
+  if (const int layer = c.state().document.selected.layer; holds_state(c.results(), layer) && !holds_state(c.results()))
+    return empty_state(c.ui, say("Layer {} has no positions", layer),
+                       said("Its state takes tokens in one after another, and so knows their order. Choose a head of a "
+                            "layer that attends."));
   if (holds_state(c.results()))
     return empty_state(
         c.ui, said("This model has no positions"),
@@ -222,7 +226,7 @@ void PositionsWorkspace::middle(const PageContext& c) {
 }
 
 void PositionsWorkspace::right(const PageContext& c) {
-  if (holds_state(controller_.results())) return;
+  if (holds_state(controller_.results(), c.state().document.selected.layer)) return;
   if (!ready())
     return empty_state(c.ui, said("Nothing to measure yet"), said("Scores, base and loss will stand here."));
   if (controller_.view.method == "rope")

@@ -93,6 +93,10 @@
   X(qwen2_audio)              \
   X(mamba)                    \
   X(mamba2)                   \
+  X(granitemoehybrid)         \
+  X(bamba)                    \
+  X(jamba)                    \
+  X(nemotron_h)               \
   X(bert)                     \
   X(distilbert)               \
   X(roberta)                  \

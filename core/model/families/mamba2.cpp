@@ -1,12 +1,10 @@
 // Mamba-2 (Dao & Gu, Transformers are SSMs: Generalized Models and Efficient Algorithms Through Structured State Space
 // Duality, 2024): a state space with heads, each with one step and one decay, and a norm behind its gate.
 
-#include <cmath>
-#include <limits>
 #include <string>
-#include <vector>
 
 #include "core/base/words.h"
+#include "core/model/families/hybrid.h"
 #include "core/model/families/mamba.h"
 
 namespace headscope {
@@ -14,23 +12,6 @@ namespace headscope {
 namespace limit = config_limits;
 
 namespace {
-/// [least, most] of a step; most may be Infinity.
-void step_limits(ConfigMap& keys, StateSpaceConfig& s) {
-  constexpr double infinity = std::numeric_limits<double>::infinity(), huge = std::numeric_limits<double>::max();
-  if (!keys.reading()) {
-    if (s.least_step > 0 || std::isfinite(s.most_step))
-      keys.put("time_step_limit", std::vector<double>{s.least_step, std::min(s.most_step, huge)});
-    return;
-  }
-  if (!keys.json().has("time_step_limit")) return;
-  const std::vector<double> both = keys.json().numbers("time_step_limit", 0, infinity);
-  if (both.size() != 2 || both[0] > both[1])
-    throw keys.json().error("time_step_limit", "the least step and the most",
-                            std::to_string(both.size()) + " numbers, or the least above the most");
-  s.least_step = both[0];
-  s.most_step = both[1] >= huge ? infinity : both[1];
-}
-
 void mamba2_keys(ConfigMap& keys, ModelConfig& c) {
   mamba_keys(keys, c, StateSpaceConfig::Lane::head);
   ModelDims& d = c.dims;

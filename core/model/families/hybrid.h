@@ -1,0 +1,38 @@
+#pragma once
+// What families have in common of which some layers are attention and others a state space.
+
+#include <string>
+#include <vector>
+
+#include "core/model/families/usual.h"
+
+namespace headscope {
+
+/// mamba_d_state, mamba_d_conv, mamba_expand, mamba_conv_bias, mamba_proj_bias, and with heads mamba_n_heads,
+/// mamba_d_head, mamba_n_groups, time_step_limit, else mamba_dt_rank: the layers that `mixers` (one of each layer) says
+/// mix by a state. Sets the extents of ModelDims and config.state_space. REQUIRES the extents of attention, and
+/// reading: `mixers`. Throws Error where the heads of attention do not divide the lanes.
+void hybrid_states(ConfigMap& keys, ModelConfig& config, StateSpaceConfig::Lane lane, std::vector<Mixer> mixers);
+
+/// Throws Error naming the keys where the heads of attention do not divide the lanes, or groups of B and C do not, and
+/// some of `mixers` has a state.
+void check_lanes(ConfigMap& keys, const ModelConfig& config, const std::vector<Mixer>& mixers,
+                 const std::string& lanes_key, const std::string& groups_key);
+
+/// Where a layer is of one kind or the other: dims.mixers, or nothing where all are alike; then the extents of the kind
+/// that no layer is are forgotten, too.
+void settle_mixers(ModelConfig& config, std::vector<Mixer> mixers);
+
+/// layer_types, in today's words or in those of the makers' files; absent: as `usual` says.
+std::vector<Mixer> hybrid_layer_types(ConfigMap& keys, const ModelConfig& config, const std::string& key, Mixer usual);
+
+/// Writes it.
+void put_layer_types(ConfigMap& keys, const ModelConfig& config, const std::string& key);
+
+/// Names of a mixer that stands at `mixer` ("mamba.") in a block.
+StateSpaceNames state_space_names(const std::string& mixer);
+
+/// time_step_limit: [least, most] of a step; most may be Infinity.
+void step_limits(ConfigMap& keys, StateSpaceConfig& state_space);
+
+}  // namespace headscope

@@ -1,0 +1,156 @@
+// Nemotron-H (NVIDIA, Nemotron-H: A Family of Accurate and Efficient Hybrid Mamba-Transformer Models, 2025): each layer
+// is one thing, a state space with heads (Mamba-2), attention without positions, or an MLP. Here a block is one that
+// mixes tokens and the MLP behind it, where one is: what both add to the stream is the same.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/words.h"
+#include "core/model/families/hybrid.h"
+
+namespace headscope {
+
+namespace limit = config_limits;
+
+namespace {
+constexpr const char* pattern_key = "hybrid_override_pattern";
+
+/// "M" a state, "*" attention, "-" an MLP, "E" experts; by either key.
+std::string read_pattern(const ConfigReader& json) {
+  if (json.has(pattern_key)) return json.text(pattern_key);
+  const char* const key = json.has("layers_block_type") ? "layers_block_type" : "layer_types";
+  const auto types = json.texts(key);
+  if (!types) throw json.error(pattern_key, "the kind of every layer, such as M-M*-", "nothing");
+  std::string pattern;
+  for (const std::string& type : *types)
+    pattern += json.choice<char>(key, type,
+                                 {{"mamba", 'M'},
+                                  {"linear_attention", 'M'},
+                                  {"attention", '*'},
+                                  {"full_attention", '*'},
+                                  {"mlp", '-'},
+                                  {"moe", 'E'}});
+  return pattern;
+}
+
+std::string written_pattern(const ModelDims& d) {
+  std::string pattern;
+  for (int layer = 0; layer < d.layers; ++layer) {
+    pattern += d.attends(layer) ? "*" : "M";
+    if (d.has_mlp(layer)) pattern += "-";
+  }
+  return pattern;
+}
+
+/// Blocks of the layers that are written in `pattern`: their mixers, and which have no MLP.
+std::vector<Mixer> blocks_of(const ConfigReader& json, const std::string& pattern, ModelDims& d) {
+  std::vector<Mixer> mixers;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char kind = pattern[i];
+    if (kind == 'M' || kind == '*') {
+      mixers.push_back(kind == 'M' ? Mixer::state_space : Mixer::attention);
+      d.bare.push_back(true);
+    } else if (kind == '-' && i > 0 && pattern[i - 1] != '-') {
+      d.bare.back() = false;
+    } else {
+      throw json.error(pattern_key, "layers with a state (M), attention (*), and MLPs behind them (-)",
+                       kind == '-' ? fmt::format("an MLP as layer {}, with none of the others before it", i)
+                                   : fmt::format("\"{}\" as layer {}", kind, i),
+                       kind == 'E' ? "layers of experts alone are not read" : "");
+    }
+  }
+  if (mixers.empty() || mixers.size() > limit::layers)
+    throw json.error(pattern_key, fmt::format("1 to {} layers that mix tokens", limit::layers),
+                     std::to_string(mixers.size()));
+  d.layers = static_cast<int>(mixers.size());
+  return mixers;
+}
+
+void nemotron_h_keys(ConfigMap& keys, ModelConfig& c) {
+  ModelDims& d = c.dims;
+  std::vector<Mixer> mixers;
+  if (keys.reading()) {
+    mixers = blocks_of(keys.json(), read_pattern(keys.json()), d);
+    c.state_space.emplace().lane = StateSpaceConfig::Lane::head;
+  } else {
+    std::string pattern = written_pattern(d);
+    keys.text(pattern_key, pattern, "");
+  }
+  keys.integer("num_attention_heads", d.heads, 1, limit::heads, 32);
+  keys.integer("num_key_value_heads", d.kv_heads, 1, limit::heads, 8);
+  keys.integer("head_dim", d.d_head, 1, limit::d_head, 128);
+  keys.integer("hidden_size", d.d_model, 1, limit::d_model);
+  int mlp = std::max(d.d_mlp, 1);
+  keys.integer("intermediate_size", mlp, 1, limit::d_mlp, 21504);
+  keys.integer("max_position_embeddings", c.context, 1, limit::context, 4096);
+  keys.integer("vocab_size", d.vocab, 1, limit::vocab);
+  if (keys.reading()) {
+    d.d_mlp = mlp;
+    if (d.heads % d.kv_heads != 0)
+      throw keys.json().error("num_key_value_heads", fmt::format("a divisor of num_attention_heads = {}", d.heads),
+                              std::to_string(d.kv_heads));
+    for (const char* of_others : {"n_routed_experts", "num_local_experts", "layer_types"})
+      (void)keys.json().has(of_others);
+  }
+  keys.norm(c, NormKind::rms_norm, "layer_norm_epsilon", 1e-5);
+  keys.activation("mlp_hidden_act", c.activation, "relu2");
+  c.position = PositionKind::none;
+  c.bias = keys.reading() ? BiasSet::none() : c.bias;
+  keys.flag("mlp_bias", c.bias.up, false);
+  c.bias.down = c.bias.up;
+  if (keys.reading() || c.state_space) {
+    StateSpaceConfig& s = *c.state_space;
+    int width = keys.reading() ? 0 : d.d_inner / d.lanes;
+    keys.integer("mamba_num_heads", d.lanes, 1, limit::d_mlp, 128);
+    keys.integer("mamba_head_dim", width, 1, limit::d_mlp, 64);
+    keys.integer("n_groups", d.state_groups, 1, limit::heads, 8);
+    keys.integer("ssm_state_size", d.d_state, 1, limit::d_mlp, 128);
+    keys.integer("conv_kernel", s.convolution, 1, limit::d_head, 4);
+    keys.flag("use_conv_bias", s.convolution_bias, true);
+    keys.flag("use_bias", s.bias, false);
+    keys.number("time_step_min", s.least_step, 0, 1e6, 0.001);
+    Activation behind = c.state_activation.value_or(c.activation);
+    keys.activation("mamba_hidden_act", behind, "silu");
+    c.state_activation = behind;
+    s.gated_norm = true;
+    d.d_inner = d.lanes * width;
+    d.convolved = d.d_inner + 2 * d.state_groups * d.d_state;
+  }
+  if (keys.reading()) {
+    if (std::ranges::count(d.bare, true) == 0) d.bare.clear();
+    if (std::ranges::count(d.bare, false) == 0 && !d.bare.empty()) d.bare.clear(), d.d_mlp = 0;
+    check_lanes(keys, c, mixers, "mamba_num_heads", "n_groups");
+    settle_mixers(c, std::move(mixers));
+    if (!c.state_space) c.state_activation.reset();
+  }
+  keys.ends(c, false);
+}
+
+WeightNames nemotron_h_names(const ModelConfig& c) {
+  WeightNames names;
+  names.prefixes = {"backbone.", "model.", ""};
+  names.embedding = "embeddings";
+  names.ln1 = "norm";
+  names.q = "mixer.q_proj", names.k = "mixer.k_proj", names.v = "mixer.v_proj", names.o = "mixer.o_proj";
+  names.up = "mixer.up_proj", names.down = "mixer.down_proj";
+  names.state_space = state_space_names("mixer.");
+  names.final_norm = "norm_f";
+  int stored = 0;
+  for (int layer = 0; layer < c.dims.layers; ++layer) {
+    const int mixer = stored++;
+    names.apart.emplace_back(mixer, c.dims.has_mlp(layer) ? stored++ : -1);
+  }
+  return names;
+}
+}  // namespace
+
+Family nemotron_h_family();  // declared with all others in family.cpp
+Family nemotron_h_family() {
+  return usual_family("nemotron_h", "NemotronHForCausalLM",
+                      to_say("layers of a state space with heads, a few that attend, MLPs behind some"),
+                      &nemotron_h_keys, &nemotron_h_names);
+}
+
+}  // namespace headscope

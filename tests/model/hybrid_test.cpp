@@ -1,0 +1,282 @@
+// Models of which some layers attend and others mix tokens by a state: what is a layer's own, in caches, sites, files,
+// edits and what is read of them. That every number is right families_test.cpp and plain_test.cpp say.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/analysis/linear_layers.h"
+#include "core/analysis/logit_attribution.h"
+#include "core/analysis/sinks.h"
+#include "core/analysis/state_steps.h"
+#include "core/analysis/weighted_maps.h"
+#include "core/base/error.h"
+#include "core/edits/edit_notes.h"
+#include "core/generate/generation.h"
+#include "core/io/trace_file.h"
+#include "core/metrics/rollout.h"
+#include "core/model/config_reader.h"
+#include "core/model/family.h"
+#include "core/model/model.h"
+#include "core/run/mechanism_input.h"
+#include "core/run/run_request.h"
+#include "core/trace/layer_kinds.h"
+#include "tests/support/largest_difference.h"
+#include "tests/support/paths.h"
+
+namespace headscope::hybrid_test {
+
+using testing::largest_difference;
+using testing::reference;
+
+namespace {
+
+const std::vector<std::int32_t> ids{3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3};
+const char* const folders[] = {"granitemoehybrid", "granitemoehybrid-dense", "bamba", "jamba", "nemotron_h"};
+
+struct Subject {
+  Backend backend{2};
+  LoadedModel loaded;
+  RunRequest request;
+  explicit Subject(const std::string& folder) {
+    request.model = reference("families") / folder;
+    loaded.model = Model::load(request.model, backend);
+    request.ids = ids;
+    request.capture.maps = MapStorage::dense;
+  }
+  const ModelDims& dims() const { return loaded.model->config().dims; }
+  Ctx ctx() { return {backend}; }
+  std::shared_ptr<const Trace> run_with(const std::vector<std::string>& edits, std::set<SiteKind> sites = {}) {
+    RunRequest own = request;
+    own.capture.sites = std::move(sites);
+    for (const std::string& edit : edits) own.edits.push_back(parse_intervention(edit, "test"));
+    return run(loaded, own, ctx());
+  }
+};
+
+ModelConfig read(const std::string& type, const std::string& more) {
+  return family(type, "here")
+      .read_config(ConfigReader::parse("{\"hidden_size\": 24, \"vocab_size\": 43, \"max_position_embeddings\": 40, "
+                                       "\"intermediate_size\": 16, \"num_attention_heads\": 4" +
+                                           more + "}",
+                                       "here"));
+}
+
+}  // namespace
+
+TEST_CASE("hybrid: a layer's kind is read, and as many heads must fit into the lanes of every layer") {
+  const std::string granite = R"(, "num_hidden_layers": 3, "num_local_experts": 0, "shared_intermediate_size": 9,
+                                   "mamba_n_heads": 8, "mamba_d_head": 6, "mamba_d_state": 5)";
+  const ModelConfig c = read("granitemoehybrid", granite + R"(, "layer_types": ["mamba", "attention", "mamba"])");
+  CHECK(c.dims.mixers == std::vector<Mixer>{Mixer::state_space, Mixer::attention, Mixer::state_space});
+  CHECK(c.dims.hybrid());
+  CHECK_FALSE(c.dims.state_space());
+  CHECK(c.dims.state_space(0));
+  CHECK(c.dims.attends(1));
+  CHECK(c.dims.d_head == 6);
+  const ModelDims state = c.dims.of_layer(0), attention = c.dims.of_layer(1);
+  CHECK(state.state_space());
+  CHECK(state.d_head == 12);  // 48 channels of 4 heads
+  CHECK(state.kv_heads == 4);
+  CHECK(attention.attends());
+  CHECK(attention.d_head == 6);
+  CHECK(attention.d_inner == 0);
+  CHECK(c.position == PositionKind::none);
+  const auto kinds = layer_kinds(c.dims);
+  REQUIRE(kinds.size() == 2);
+  CHECK(kinds[0].layers == 2);
+  CHECK(kinds[1].layers == 1);
+  CHECK(attending_layers(c.dims) == 1);
+
+  // All alike is no hybrid: the published names of both kinds, and none at all.
+  const ModelConfig states = read("granitemoehybrid", granite);
+  CHECK(states.dims.mixers.empty());
+  CHECK(states.dims.state_space());
+  CHECK(states.dims.d_head == 12);
+  const ModelConfig attending =
+      read("granitemoehybrid", granite + R"(, "layer_types": ["full_attention", "attention", "full_attention"])");
+  CHECK(attending.dims.attends());
+  CHECK_FALSE(attending.state_space.has_value());
+  CHECK(attending.dims.d_inner == 0);
+
+  const auto refused = [](const std::string& type, const std::string& more, const char* words) {
+    CHECK_THROWS_WITH_AS(read(type, more), doctest::Contains(words), Error);
+  };
+  refused("bamba", R"(, "num_hidden_layers": 2, "attn_layer_indices": [1], "mamba_n_heads": 6, "mamba_d_state": 4)",
+          "mamba_n_heads: expected lanes that the 4 heads of attention divide, found 6");
+  refused("bamba", R"(, "num_hidden_layers": 2, "attn_layer_indices": [2])", "attn_layer_indices");
+  refused("granitemoehybrid", granite + R"(, "layer_types": ["mamba", "attention"])", "3 layers");
+  refused("granitemoehybrid", granite + R"(, "layer_types": ["mamba", "attention", "gated"])", "gated");
+  refused("jamba", R"(, "num_hidden_layers": 4, "attn_layer_period": 2, "attn_layer_offset": 2)", "attn_layer_offset");
+  const std::string nemotron = R"(, "head_dim": 6, "num_key_value_heads": 2, "mamba_num_heads": 8, "mamba_head_dim": 3,
+                                   "n_groups": 2, "ssm_state_size": 4, "hybrid_override_pattern": )";
+  const ModelConfig blocks = read("nemotron_h", nemotron + "\"M-M*-\"");
+  CHECK(blocks.dims.layers == 3);
+  CHECK(blocks.dims.bare == std::vector<bool>{false, true, false});
+  CHECK(blocks.dims.of_layer(1).d_mlp == 0);
+  refused("nemotron_h", nemotron + "\"-M*\"", "an MLP as layer 0");
+  refused("nemotron_h", nemotron + "\"M--\"", "an MLP as layer 2");
+  refused("nemotron_h", nemotron + "\"ME*\"", "\"E\" as layer 1");
+}
+
+TEST_CASE("hybrid: a cache that was cut back anywhere gives the logits of a pass without one, and maps of all keys") {
+  for (const char* folder : folders) {
+    CAPTURE(folder);
+    Subject s(folder);
+    const Model& model = *s.loaded.model;
+    KvCache cache(s.dims(), 20);
+    model.forward(s.ctx(), ids, &cache);
+    KvCache other = cache.copy();
+    CHECK(other.bytes() == cache.bytes());
+    for (const int kept : {12, 11, 3, 1, 0}) {
+      CAPTURE(kept);
+      std::vector<std::int32_t> text(ids.begin(), ids.begin() + kept);
+      cache.truncate(kept);
+      const std::vector<std::int32_t> more{9, 30, 2};
+      text.insert(text.end(), more.begin(), more.end());
+      const ForwardResult fresh = model.forward(s.ctx(), text, nullptr, {MapStorage::dense});
+      const ForwardResult first = model.forward(s.ctx(), std::span(more).first(1), &cache);
+      const ForwardResult rest = model.forward(s.ctx(), std::span(more).subspan(1), &cache, {MapStorage::factored});
+      CHECK(largest_difference(first.logits, fresh.logits.slice(0, kept, kept + 1)) < 1e-5);
+      CHECK(largest_difference(rest.logits, fresh.logits.slice(0, kept + 1, kept + 3)) < 1e-5);
+      REQUIRE(rest.maps.size() == fresh.maps.size());
+      for (std::size_t m = 0; m < fresh.maps.size(); ++m) {
+        const bool attends = s.dims().attends(rest.maps[m].layer());
+        CHECK((rest.maps[m].place().kind == MapKind::probability) == attends);
+        CHECK(rest.maps[m].is_factored() == attends);
+        CHECK(largest_difference(rest.maps[m].to_dense(), fresh.maps[m].to_dense().slice(0, kept + 1, kept + 3)) <
+              1e-5);
+      }
+    }
+    const ForwardResult last = model.forward(s.ctx(), std::vector<std::int32_t>{7}, &other);
+    std::vector<std::int32_t> longer = ids;
+    longer.push_back(7);
+    CHECK(largest_difference(last.logits, model.forward(s.ctx(), longer).logits.slice(0, 13, 14)) < 1e-5);
+  }
+}
+
+TEST_CASE("hybrid: what a cache takes is the sum of its layers, each by its kind") {
+  Subject s("granitemoehybrid");  // 2 layers with 36 channels, 6 lanes, 2 groups of 5 states; 2 with one key head of 6
+  CHECK(cache_bytes(s.dims(), 0) == 4 * 2 * (36 * 5));
+  CHECK(cache_bytes(s.dims(), 3) == 4 * (2 * (36 * 5 + 3 * ((36 + 20) + 36 + 6 + 10)) + 2 * 3 * 2 * 6));
+  CHECK(needed_numbers(s.loaded.model->config()).numbers == 2 * 6);
+  CHECK(panel_bytes(s.dims(), 64) == 2 * 64 * 6 * 4);
+}
+
+TEST_CASE("hybrid: sites are of the layers that have them, and a trace is saved with its kinds of layers") {
+  for (const char* folder : folders) {
+    CAPTURE(folder);
+    Subject s(folder);
+    std::set<SiteKind> all;
+    for (const SiteKind kind : s.loaded.model->sites())
+      if (kind != SiteKind::attn_scores) all.insert(kind);
+    const auto trace = s.run_with({}, all);
+    for (int layer = 0; layer < s.dims().layers; ++layer) {
+      CAPTURE(layer);
+      const bool attends = s.dims().attends(layer);
+      CHECK(trace->sites.contains({SiteKind::v, layer}) == attends);
+      CHECK(trace->sites.contains({SiteKind::mixer_delta, layer}) == !attends);
+      CHECK(trace->sites.contains({SiteKind::mlp_out, layer}) == s.dims().has_mlp(layer));
+      CHECK(trace->sites.at({SiteKind::z, layer}).dim(1) == s.dims().heads);
+      CHECK(trace->sites.at({SiteKind::z, layer}).dim(2) ==
+            (attends ? s.dims().d_head : s.dims().d_inner / s.dims().heads));
+    }
+    const auto file = testing::scratch_dir("hybrid") / "trace.safetensors";
+    write_trace(*trace, file);
+    const auto again = open_trace(file);
+    CHECK(again->model.dims.mixers == s.dims().mixers);
+    CHECK(again->model.dims.bare == s.dims().bare);
+    REQUIRE(again->maps.size() == trace->maps.size());
+    for (std::size_t m = 0; m < again->maps.size(); ++m) {
+      CHECK(again->maps[m].place().kind == trace->maps[m].place().kind);
+      CHECK(largest_difference(again->maps[m].to_dense(), trace->maps[m].to_dense()) < 1e-7);
+    }
+    CHECK(again->sites.size() == trace->sites.size());
+  }
+}
+
+TEST_CASE("hybrid: an edit reaches the layers that can follow, says so, and is refused where it names another") {
+  Subject s("granitemoehybrid");
+  const auto plain = s.run_with({}), cool = s.run_with({"*: temperature 0.5"}),
+             by_layer = s.run_with({"1.*: temperature 0.5", "3.*: temperature 0.5"});
+  CHECK(largest_difference(plain->logits, cool->logits) > 1e-3);
+  CHECK(largest_difference(cool->logits, by_layer->logits) == 0);
+  CHECK(largest_difference(plain->map({0, 1}).to_dense(), cool->map({0, 1}).to_dense()) == 0);
+  CHECK_THROWS_WITH_AS(s.run_with({"2.*: temperature 0.5"}), doctest::Contains("layer 2, a state space"), Error);
+  CHECK_THROWS_WITH_AS(s.run_with({"2.0: mechanism linear"}), doctest::Contains("layer 2, a state space"), Error);
+  const auto cut = s.run_with({"*: mask window 2"});
+  for (int layer = 0; layer < 4; ++layer) CHECK(cut->map({layer, 0}).weight(9, 3) == 0);
+  const auto set = s.run_with({"*: weight -1 4 0.5"});
+  for (int layer = 0; layer < 4; ++layer) CHECK(set->map({layer, 2}).weight(12, 4) == doctest::Approx(0.5));
+  const ModelInfo info = s.loaded.model->info();
+  const auto notes = [&](const char* edit) { return edit_notes({parse_intervention(edit, "test")}, info, 13); };
+  REQUIRE(notes("*: temperature 0.5").size() == 1);
+  CHECK(notes("*: temperature 0.5")[0].find("stay as they are: 0, 2") != std::string::npos);
+  CHECK(notes("1.*: temperature 0.5").empty());
+  CHECK(notes("*: mask window 2").empty());
+  CHECK_THROWS_WITH_AS(head_input(s.loaded, s.request, {0, 1}, s.ctx()), doctest::Contains("layer 0"), Error);
+  CHECK(head_input(s.loaded, s.request, {1, 1}, s.ctx()).q.dim(0) == 13);
+  Subject bare("nemotron_h");
+  CHECK_THROWS_WITH_AS(bare.run_with({"1.*: switch off mlp"}), doctest::Contains("layer 1"), Error);
+  CHECK(largest_difference(bare.run_with({"*: switch off mlp"})->logits, bare.run_with({})->logits) > 1e-3);
+}
+
+TEST_CASE("hybrid: what is read of a layer is what its kind has, and nothing where it has none") {
+  Subject s("granitemoehybrid");
+  std::set<SiteKind> sites = attribution_sites(*s.loaded.model);
+  sites.merge(state_step_sites(*s.loaded.model));
+  const auto trace = s.run_with({}, sites);
+  const LogitAttribution found = logit_attribution(*s.loaded.model, *trace, {.position = 7, .token = 11});
+  CHECK(found.sum() == doctest::Approx(found.logit).epsilon(1e-4));
+  for (int layer = 0; layer < 4; ++layer)
+    for (int head = 0; head < 3; ++head) {
+      double split = 0;
+      for (Index key = 0; key < 13; ++key)
+        split += static_cast<double>(found.by_source.at(Index{layer} * 3 + head, key));
+      const double whole = found.value(AttributionPart::Kind::head, layer, head);
+      if (s.dims().attends(layer))
+        CHECK(split == doctest::Approx(whole).epsilon(1e-4).scale(0.1));
+      else
+        CHECK(std::isnan(split));
+    }
+  const auto steps = read_state_steps(*s.loaded.model, *trace);
+  REQUIRE(steps.size() == 2);
+  CHECK(steps[0].layer == 0);
+  CHECK(steps[1].layer == 2);
+  CHECK(steps[1].delta.dim(1) == 6);
+  const ModelWeights weights = s.loaded.model->weights();
+  const SinkReport sinks = read_sinks(*trace, weights, 4);
+  REQUIRE(sinks.heads.size() == 12);
+  CHECK(std::isnan(sinks.heads[0].mass));
+  CHECK(sinks.heads[3].mass > 0);
+  CHECK(std::isnan(sinks.layers[2].received[1]));
+  CHECK(sinks.layers[2].residual[1] > 0);
+  const auto weighted = weighted_heads(*trace, weights);
+  CHECK(std::isnan(weighted[6].first_output));
+  CHECK(weighted[9].first_output > 0);
+  CHECK_THROWS_WITH_AS(weighted_map(*trace, weights, {2, 0}, Weighting::value), doctest::Contains("layer 2"), Error);
+  // |α| as shares in the layers with a state, probabilities in the others.
+  const std::vector<Tensor> mixing = mixing_matrices(*trace, 0.5);
+  for (int layer = 0; layer < 4; ++layer) {
+    double row = 0, own = 0, all = 0;
+    for (Index key = 0; key < 13; ++key) row += static_cast<double>(mixing[static_cast<std::size_t>(layer)].at(9, key));
+    CHECK(row == doctest::Approx(1));
+    for (int head = 0; head < 3; ++head) {
+      const AttentionMap& map = trace->map({layer, head});
+      double sum = 0;
+      for (Index key = 0; key < 10; ++key) sum += std::abs(static_cast<double>(map.weight(9, key)));
+      own += std::abs(static_cast<double>(map.weight(9, 4))) / sum;
+      all += 1;
+    }
+    CHECK(mixing[static_cast<std::size_t>(layer)].at(9, 4) == doctest::Approx(0.5 * own / all).epsilon(1e-5));
+  }
+  LinearLayersAsked asked;
+  asked.run = s.request;
+  asked.mechanism = "linear";
+  CHECK_THROWS_WITH_AS(LinearLayersSearch(s.loaded, asked), doctest::Contains("layers 0 and 2"), Error);
+}
+
+}  // namespace headscope::hybrid_test
