@@ -9,6 +9,7 @@
 #include "app/cli/read_report.h"
 #include "app/render/reading_pictures.h"
 #include "core/analysis/alternatives.h"
+#include "core/analysis/weighted_maps.h"
 #include "core/analysis/whatif.h"
 #include "core/metrics/next_token.h"
 #include "viz/scene/framed.h"
@@ -20,7 +21,11 @@ namespace {
 class Sinks final : public ReadTool {
  public:
   Sinks() : ReadTool("sinks", "Attention sinks: weight on the first token, and what it carries") {}
-  CaptureSpec capture(const Model&) const override { return with_sites({SiteKind::v, SiteKind::resid_post}); }
+  CaptureSpec capture(const Model& model) const override {
+    std::set<SiteKind> sites = weighting_sites(model.config());
+    sites.insert(SiteKind::resid_post);
+    return with_sites(std::move(sites));
+  }
   Report read(const ReadRun& run) const override;
 };
 

@@ -133,7 +133,7 @@ class Weighted final : public ReadTool {
         .check(one_of({"attention", "value", "output"}))
         .show_default();
   }
-  CaptureSpec capture(const Model&) const override { return with_sites({SiteKind::v}); }
+  CaptureSpec capture(const Model& model) const override { return with_sites(weighting_sites(model.config())); }
   bool reads_cross() const override { return true; }
   Report read(const ReadRun& run) const override;
 

@@ -38,6 +38,9 @@ void check(const Model& model, const CircuitOf& of) {
   if (c.clip_qkv > 0)
     throw Error("circuits", "a model whose queries, keys and values are used as they are", c.name,
                 fmt::format("they are cut to ± {}, so that no product of matrices gives them", c.clip_qkv));
+  if (c.output_gate)
+    throw Error("circuits", "a model whose heads write what they read", c.name,
+                "a gate that the reading token makes stands between, so that no token has one effect on the logits");
   if (c.head_layer)
     throw Error("circuits", "a model whose logits are sums of what its heads write", c.name,
                 "a layer with an activation of its own stands before them");

@@ -101,8 +101,10 @@ double LogitAttribution::value(Kind kind, int layer, int head) const {
 
 std::set<SiteKind> attribution_sites(const Model& model) {
   std::set<SiteKind> sites{SiteKind::embed, SiteKind::resid_post};
-  if (model.config().dims.any_state_space()) sites.insert(SiteKind::mixer_gated);
-  if (model.config().dims.any_attends()) sites.insert({SiteKind::v, SiteKind::z});
+  const ModelConfig& config = model.config();
+  for (int layer = 0; layer < config.dims.layers; ++layer) sites.insert(input_site(config, WeightMatrix::o, layer));
+  if (config.dims.any_attends()) sites.insert(SiteKind::v);
+  if (config.output_gate) sites.insert(SiteKind::attn_gate);
   if (model.config().position == PositionKind::learned) sites.insert(SiteKind::pos_embed);
   if (model.config().dims.d_mlp > 0) sites.insert(SiteKind::mlp_out);
   return sites;
@@ -148,6 +150,8 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
                              Tensor& by_source) {
     const Tensor z = need(part, {input_site(config, WeightMatrix::o, layer), layer}).select(0, position);
     const Tensor v = dims.attends(layer) ? need(part, {SiteKind::v, layer}) : Tensor();
+    const Tensor gate =
+        block.z_gate.defined() ? need(part, {SiteKind::attn_gate, layer}).select(0, position) : Tensor();
     for (int head = 0; head < dims.heads; ++head) {
       const RowMajor<double> o = matrix_of(nth(block.heads, head).o);  // (d_head, d_model)
       add(kind, layer, head, o.transpose() * vector_of(z.select(0, head)));
@@ -156,7 +160,8 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
           by_source.ref(Index{layer} * dims.heads + head, key) = std::numeric_limits<float>::quiet_NaN();
         continue;
       }
-      const VectorXd of_value = o * along.d;  // (d_head): what one unit of each value dimension adds to the logit
+      VectorXd of_value = o * along.d;  // (d_head): what one unit of each value dimension adds to the logit
+      if (gate.defined()) of_value.array() /= 1 + (-vector_of(gate.select(0, head)).array()).exp();
       const Index group = dims.kv_of(head);
       const AttentionMap& map = part.map({layer, head});
       for (Index key = 0; key < map.n_key(); ++key) {

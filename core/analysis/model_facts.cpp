@@ -76,8 +76,8 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
     std::int64_t count = 0;
     for (const Tensor* t :
          {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias, &l.sinks,
-          &l.latents.q_weight, &l.latents.q_bias, &l.latents.kv_weight, &l.latents.kv_bias, &l.distance_k_weight,
-          &l.distance_k_bias, &l.distance_q_weight, &l.distance_q_bias})
+          &l.z_gate_weight, &l.z_gate_bias, &l.latents.q_weight, &l.latents.q_bias, &l.latents.kv_weight,
+          &l.latents.kv_bias, &l.distance_k_weight, &l.distance_k_bias, &l.distance_q_weight, &l.distance_q_bias})
       count += size(*t);
     for (const Tensor& t : tensors_of(l.state_space)) count += size(t);
     for (const Tensor& t : norm_gains_of(l.state_space)) count -= size(t);
@@ -240,6 +240,7 @@ std::string switches(const ModelConfig& c) {
   }
   if (const auto bare = std::ranges::count(c.dims.bare, true); bare > 0)
     tell(true, say("{} of {} layers without an MLP", bare, c.dims.layers));
+  tell(c.output_gate, said("what a head puts out times a sigmoid that each token makes (gated attention)"));
   tell(c.latent(),
        say("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),
            c.dims.kv_latent, c.dims.q_latent > 0 ? say(", queries of one of {}", c.dims.q_latent) : ""));

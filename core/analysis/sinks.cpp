@@ -39,6 +39,7 @@ SinkHead read_head(const Trace& trace, const ModelWeights& weights, const Attent
   }
   const std::vector<float> values = key_norms(trace, weights, out.id, Weighting::value),
                            outputs = key_norms(trace, weights, out.id, Weighting::output);
+  const Tensor offered = offered_norms(trace, weights, out.id, Weighting::output);
   out.value_norm = static_cast<double>(values[0]);
   out.value_median = median_after_first(values);
   out.output_norm = static_cast<double>(outputs[0]);
@@ -54,10 +55,13 @@ SinkHead read_head(const Trace& trace, const ModelWeights& weights, const Attent
     out.chance += static_cast<double>(even.weight(i, 0));
     if (map.rule() && std::isfinite(map.rule()->sink(map.place().offset + i)))
       out.learned += 1 - std::accumulate(row.begin(), row.end(), 0.0);
+    const auto carries = [&](Index j) {
+      return static_cast<double>(nth(row, j) * offered.at(offered.dim(0) == 1 ? 0 : i, j));
+    };
     double all = 0;
-    for (std::size_t j = 0; j < row.size(); ++j) all += static_cast<double>(row[j] * outputs[j]);
+    for (Index j = 0; j < map.n_key(); ++j) all += carries(j);
     if (all <= 0) continue;
-    out.carried += static_cast<double>(row[0] * outputs[0]) / all;
+    out.carried += carries(0) / all;
     ++carrying;
   }
   out.mass /= static_cast<double>(rows);

@@ -82,7 +82,10 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
     if (before && (layer > 0 || config.first_norm))
       site(SiteKind::ln1_normalized, layer, say("{} norm", layer), said("norm(x)"));
     site(SiteKind::attn_out, layer, fmt::format("{} {}", layer, attends ? said("attention") : said("state")),
-         written(attends ? said("Σ heads A v W_O") : said("Σ heads (α x + d x) gated W_O")), true);
+         written(!attends             ? said("Σ heads (α x + d x) gated W_O")
+                 : config.output_gate ? said("Σ heads (A v) σ(gate) W_O")
+                                      : said("Σ heads A v W_O")),
+         true);
     if (config.cross()) {
       add({SiteKind::attn_out, layer}, say("{} cross-attention", layer), said("Σ heads A v W_O, v of the source"), true,
           need(*trace.cross, {SiteKind::attn_out, layer}));

@@ -1,20 +1,23 @@
 #include "core/analysis/weighted_maps.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/analysis/need.h"
 #include "core/base/nth.h"
+#include "core/tensor/decompositions.h"
 #include "core/tensor/matrices.h"
 
 namespace headscope {
 
 namespace {
-/// The weights with column j multiplied by norms[j].
-Tensor scaled(const AttentionMap& map, const std::vector<float>& norms) {
+/// The weights times norms, (query, key) or one row for all queries.
+Tensor scaled(const AttentionMap& map, const Tensor& norms) {
   Tensor out = map.to_dense();
+  const bool one = norms.dim(0) == 1;
   for (Index i = 0; i < out.dim(0); ++i)
-    for (Index j = 0; j < out.dim(1); ++j) out.ref(i, j) *= nth(norms, j);
+    for (Index j = 0; j < out.dim(1); ++j) out.ref(i, j) *= norms.at(one ? 0 : i, j);
   return out;
 }
 
@@ -46,24 +49,58 @@ std::string_view formula(Weighting weighting) {
   return nth(formulas, weighting);
 }
 
-std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting) {
+std::set<SiteKind> weighting_sites(const ModelConfig& config) {
+  std::set<SiteKind> sites{SiteKind::v};
+  if (config.output_gate) sites.insert(SiteKind::attn_gate);
+  return sites;
+}
+
+Tensor offered_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting) {
   const AttentionMap& map = trace.map(head);
-  std::vector<float> norms(static_cast<std::size_t>(map.n_key()), 1.0f);
-  if (weighting == Weighting::attention) return norms;
+  if (weighting == Weighting::attention) return Tensor::full({1, map.n_key()}, 1.0f);
   const Tensor& v = need(trace, {SiteKind::v, head.layer});
   const RowMajor<double> values = matrix_of(v.select(1, map.place().kv_head));  // (key, d_head)
-  const HeadWeights& w = nth(nth(weights.blocks, head.layer).heads, head.head);
-  const Eigen::VectorXd lengths = weighting == Weighting::value
-                                      ? Eigen::VectorXd(values.rowwise().norm())
-                                      : Eigen::VectorXd((values * matrix_of(w.o)).rowwise().norm());
-  for (std::size_t j = 0; j < norms.size(); ++j) norms[j] = static_cast<float>(lengths(static_cast<Index>(j)));
+  const BlockWeights& block = nth(weights.blocks, head.layer);
+  const RowMajor<double> o = matrix_of(nth(block.heads, head.head).o);  // (d_head, d_model)
+  const bool gated = block.z_gate.defined() && weighting == Weighting::output;
+  Tensor norms = Tensor::uninitialized({gated ? map.n_query() : 1, map.n_key()});
+  const auto put = [&](Index row, const Eigen::VectorXd& lengths) {
+    for (Index j = 0; j < norms.dim(1); ++j) norms.ref(row, j) = static_cast<float>(lengths(j));
+  };
+  if (!gated) {
+    put(0, weighting == Weighting::value ? Eigen::VectorXd(values.rowwise().norm())
+                                         : Eigen::VectorXd((values * o).rowwise().norm()));
+    return norms;
+  }
+  const RowMajor<double> gate = matrix_of(need(trace, {SiteKind::attn_gate, head.layer}).select(1, head.head));
+  // ‖x W_O‖ = ‖x R‖ with R Rᵀ = W_O W_Oᵀ, which is small.
+  const SymmetricEigen parts = symmetric_eigen(o * o.transpose());
+  const Eigen::MatrixXd root = parts.vectors * parts.values.cwiseMax(0.0).cwiseSqrt().asDiagonal();
+  for (Index i = 0; i < norms.dim(0); ++i) {
+    const Eigen::VectorXd open = 1 / (1 + (-gate.row(i).transpose().array()).exp());
+    put(i, (values * (open.asDiagonal() * root)).rowwise().norm());
+  }
   return norms;
+}
+
+std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting) {
+  const Tensor norms = offered_norms(trace, weights, head, weighting);
+  const Index offset = trace.map(head).place().offset;
+  const bool later = trace.sees_later_keys() || norms.dim(0) == 1;
+  std::vector<float> out;
+  for (Index j = 0; j < norms.dim(1); ++j) {
+    double sum = 0;
+    const Index first = later ? 0 : std::min(std::max<Index>(j - offset, 0), norms.dim(0) - 1);
+    for (Index i = first; i < norms.dim(0); ++i) sum += static_cast<double>(norms.at(i, j));
+    out.push_back(static_cast<float>(sum / static_cast<double>(norms.dim(0) - first)));
+  }
+  return out;
 }
 
 AttentionMap weighted_map(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting) {
   const AttentionMap& map = trace.map(head);
   if (weighting == Weighting::attention) return map;
-  Tensor cells = scaled(map, key_norms(trace, weights, head, weighting));
+  Tensor cells = scaled(map, offered_norms(trace, weights, head, weighting));
   AttentionMap::Place place = map.place();
   place.kind = MapKind::effective;
   const auto stats = stats_of_weights(cells, nullptr, place.offset);
@@ -84,8 +121,8 @@ std::vector<WeightedHead> weighted_heads(const Trace& trace, const ModelWeights&
       continue;
     }
     const Tensor plain = map.to_dense();
-    const Tensor value = scaled(map, key_norms(trace, weights, map.id(), Weighting::value));
-    const Tensor output = scaled(map, key_norms(trace, weights, map.id(), Weighting::output));
+    const Tensor value = scaled(map, offered_norms(trace, weights, map.id(), Weighting::value));
+    const Tensor output = scaled(map, offered_norms(trace, weights, map.id(), Weighting::output));
     head.first_attention = share_of_first(plain);
     head.first_value = share_of_first(value);
     head.first_output = share_of_first(output);

@@ -3,7 +3,8 @@
 // head that parks its attention on a token whose value is nearly zero writes nearly nothing (Kobayashi et al.,
 // Attention is Not Only a Weight: Analyzing Transformers with Vector Norms, 2020).
 //   value   α_ij ‖v_j‖            what is mixed into z
-//   output  ‖α_ij v_j W_O‖ = α_ij ‖v_j W_O‖   (α ≥ 0) what is written to the residual stream; v_j includes its bias
+//   output  ‖α_ij v_j W_O‖ = α_ij ‖v_j W_O‖   (α ≥ 0) what is written to the residual stream; v_j includes its bias.
+//           Where a gate stands behind attention (ModelConfig::output_gate): α_ij ‖(v_j ∘ σ(g_i)) W_O‖
 
 #include <set>
 #include <string>
@@ -20,7 +21,13 @@ enum class Weighting { attention, value, output };
 std::string_view name(Weighting weighting);     ///< "attention", "value", "output"
 std::string_view formula(Weighting weighting);  ///< "α ‖v W_O‖"
 
-/// Norm of what each key offers: 1, ‖v_j‖ or ‖v_j W_O‖. `trace` must have recorded the site v of that layer.
+/// What a trace must have recorded of a layer for what stands below.
+std::set<SiteKind> weighting_sites(const ModelConfig& config);
+
+/// Norm of what each key offers to each query, (query, key): 1, ‖v_j‖ or ‖v_j W_O‖; one row, which is that of all
+/// queries, where none of them has a gate in between.
+Tensor offered_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting);
+/// The same of each key alone; with gates the mean over the queries that can see it.
 std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting);
 
 /// The head's map with every column multiplied by its norm; the same mask. Kind `effective`, unless it is the attention

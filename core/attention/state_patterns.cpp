@@ -38,18 +38,68 @@ float dot(const Tensor& a, Index t, const Tensor& b, Index s, Index lane) {
   return sum;
 }
 
+/// Unit vectors as what n tokens give each of so many lanes: what a layer makes of them are its α.
+Tensor unit_vectors(Index n, Index lanes) {
+  Tensor x = Tensor::zeros({n, lanes, n});
+  for (Index s = 0; s < n; ++s)
+    for (Index lane = 0; lane < lanes; ++lane) x.ref(s, lane, s) = 1;
+  return x;
+}
+
 }  // namespace
 
-Tensor mean_patterns(Backend& backend, const StateMixing& in, Index heads, Index first, const std::stop_token& stop) {
+LinearMixing::LinearMixing(const StateMixing& in)
+    : x(in.x),
+      d(in.d),
+      alpha([in](Index lane, Index first, const std::stop_token& stop) {
+        return implied_attention(in, lane, first, stop);
+      }),
+      all([in](Backend& backend, const std::stop_token& stop) {
+        StateMixing units = in;
+        units.x = unit_vectors(in.x.dim(0), in.x.dim(1));
+        units.d = {};
+        return mix_states(backend, units, nullptr, stop);
+      }) {
+  assert(in.lengths.size() <= 1);
+}
+
+LinearMixing::LinearMixing(const GatedDelta& in)
+    : x(in.v),
+      alpha([in](Index head, Index first, const std::stop_token& stop) {
+        return implied_attention(in, head, first, stop);
+      }),
+      all([in](Backend& backend, const std::stop_token& stop) {
+        GatedDelta units = in;
+        units.v = unit_vectors(in.v.dim(0), in.v.dim(1));
+        return mix_delta(backend, units, nullptr, stop);
+      }) {
+  assert(in.lengths.size() <= 1);
+}
+
+LinearMixing::LinearMixing(const ShortConvolution& in, const Tensor& passing)
+    : x(in.x.reshape({in.x.dim(0), in.x.dim(1), 1})),
+      offset(passing.defined() ? passing.reshape(x.shape()) : Tensor()),
+      alpha([in](Index channel, Index first, const std::stop_token&) { return implied_attention(in, channel, first); }),
+      mean([in](Index begin, Index end, Index first) { return mean_implied(in, begin, end, first); }),
+      all([in](Backend& backend, const std::stop_token&) { return implied_of_all(backend, in); }) {
+  assert(in.lengths.size() <= 1);
+}
+
+Tensor mean_patterns(Backend& backend, const LinearMixing& in, Index heads, Index first, const std::stop_token& stop) {
   const Index n = in.x.dim(0), lanes = in.x.dim(1), each = lanes / heads;
   Tensor out = backend.empty({heads, n - first, n});
   backend.pool().parallel(static_cast<int>(heads), [&](int task, int) {
     const auto head = Index{task};
     Tensor own = out.select(0, head);
+    if (in.mean && !stop.stop_requested()) {
+      const Tensor all = in.mean(head * each, (head + 1) * each, first);
+      std::ranges::copy(all.values(), own.mutable_values().begin());
+      return;
+    }
     std::ranges::fill(own.mutable_values(), 0.0f);
     for (Index lane = head * each; lane < (head + 1) * each; ++lane) {
       if (stop.stop_requested()) return;
-      const Tensor alpha = implied_attention(in, lane, first, stop).packed();
+      const Tensor alpha = in.alpha(lane, first, stop).packed();
       float* to = own.mutable_data();
       for (const float a : alpha.values()) *to++ += a / static_cast<float>(each);
     }
@@ -58,7 +108,7 @@ Tensor mean_patterns(Backend& backend, const StateMixing& in, Index heads, Index
   return out;
 }
 
-void remix(Backend& backend, const StateMixing& in, const Tensor& before, const Tensor& now, Index first, Tensor& y,
+void remix(Backend& backend, const LinearMixing& in, const Tensor& before, const Tensor& now, Index first, Tensor& y,
            const std::stop_token& stop) {
   const Index n = in.x.dim(0), lanes = in.x.dim(1), width = in.x.dim(2), heads = now.dim(0), each = lanes / heads,
               rows = n - first;
@@ -74,10 +124,12 @@ void remix(Backend& backend, const StateMixing& in, const Tensor& before, const 
     if (same()) return;  // the scan's own numbers
     for (Index lane = head * each; lane < (head + 1) * each; ++lane) {
       if (stop.stop_requested()) return;
-      const Tensor alpha = implied_attention(in, lane, first, stop);
+      const Tensor alpha = in.alpha(lane, first, stop);
       const float passes = in.d.defined() ? in.d.at(lane) : 0.0f;
       for (Index t = 0; t < rows; ++t) {
-        for (Index p = 0; p < width; ++p) y.ref(t, lane, p) = passes * in.x.at(first + t, lane, p);
+        for (Index p = 0; p < width; ++p)
+          y.ref(t, lane, p) =
+              passes * in.x.at(first + t, lane, p) + (in.offset.defined() ? in.offset.at(first + t, lane, p) : 0.0f);
         for (Index s = 0; s < n; ++s) {
           const float a = changed(alpha.at(t, s), old.at(t, s), set.at(t, s));
           if (a != 0)
@@ -89,9 +141,9 @@ void remix(Backend& backend, const StateMixing& in, const Tensor& before, const 
   if (stop.stop_requested()) throw Cancelled();
 }
 
-Tensor with_pattern(Backend& backend, const StateMixing& in, const Tensor& pattern, const Tensor& y) {
+Tensor with_pattern(Backend& backend, const LinearMixing& in, const Tensor& pattern, const Tensor& y) {
   Tape* const tape = backend.tape();
-  assert(tape && in.lengths.size() <= 1);
+  assert(tape);
   const Tensor out = y.copy();
   tape->record(out, [&backend, tape, in, pattern, y](const Tensor& d_out) {
     backend.accumulate(d_out, tape->into(y));
@@ -101,7 +153,7 @@ Tensor with_pattern(Backend& backend, const StateMixing& in, const Tensor& patte
     backend.pool().parallel(static_cast<int>(heads), [&](int task, int) {
       const auto head = Index{task};
       for (Index lane = head * each; lane < (head + 1) * each; ++lane) {
-        const Tensor alpha = implied_attention(in, lane);
+        const Tensor alpha = in.alpha(lane, 0, {});
         for (Index t = 0; t < n; ++t)
           for (Index s = 0; s < n; ++s) {
             const float was = pattern.at(head, t, s);
@@ -113,21 +165,15 @@ Tensor with_pattern(Backend& backend, const StateMixing& in, const Tensor& patte
   return out;
 }
 
-Tensor mixed_by(Backend& backend, const StateMixing& in, const Tensor& pattern, const Tensor& now,
+Tensor mixed_by(Backend& backend, const LinearMixing& in, const Tensor& pattern, const Tensor& now,
                 const std::stop_token& stop) {
   Tape* const tape = backend.tape();
   const Index n = in.x.dim(0), lanes = in.x.dim(1), width = in.x.dim(2), heads = now.dim(0), each = lanes / heads;
-  assert(tape && in.lengths.size() <= 1);
+  assert(tape);
   if (n * n * lanes > Index{1} << 28)
     throw Error("gradients of a pass whose patterns are edited", fmt::format("at most {} cells of all lanes", 1 << 28),
                 fmt::format("{} lanes of {} × {}", lanes, n, n), "cut the text, or switch these edits off");
-  // α of every lane as what a state makes of unit vectors: so the op of the scan gives its gradients.
-  StateMixing units = in;
-  units.x = Tensor::zeros({n, lanes, n});
-  for (Index s = 0; s < n; ++s)
-    for (Index lane = 0; lane < lanes; ++lane) units.x.ref(s, lane, s) = 1;
-  units.d = {};
-  const Tensor alpha = mix_states(backend, units, nullptr, stop);  // (t, lane, s)
+  const Tensor alpha = in.all(backend, stop);  // (t, lane, s)
   Tensor before = Tensor::zeros({heads, n, n});
   for (Index t = 0; t < n; ++t)
     for (Index lane = 0; lane < lanes; ++lane)
@@ -143,15 +189,18 @@ Tensor mixed_by(Backend& backend, const StateMixing& in, const Tensor& pattern, 
   for (Index t = 0; t < n; ++t)
     for (Index lane = 0; lane < lanes; ++lane) {
       const Index head = lane / each;
-      for (Index p = 0; p < width; ++p) y.ref(t, lane, p) = in.d.defined() ? in.d.at(lane) * in.x.at(t, lane, p) : 0.0f;
+      for (Index p = 0; p < width; ++p)
+        y.ref(t, lane, p) = (in.d.defined() ? in.d.at(lane) * in.x.at(t, lane, p) : 0.0f) +
+                            (in.offset.defined() ? in.offset.at(t, lane, p) : 0.0f);
       for (Index s = 0; s < n; ++s) {
         const float a = changed(alpha.at(t, lane, s), before.at(head, t, s), after.at(head, t, s));
         for (Index p = 0; p < width; ++p) y.ref(t, lane, p) += a * in.x.at(s, lane, p);
       }
     }
-  tape->record(out, [tape, in, now, after, alpha, before, n, lanes, width, each](const Tensor& d_out) {
+  tape->record(out, [&backend, tape, in, now, after, alpha, before, n, lanes, width, each](const Tensor& d_out) {
     const auto asked = [&](const Tensor& x) { return tape->active(x) ? cleared(tape->into(x)) : Tensor(); };
     Tensor dx = asked(in.x), dd = asked(in.d), d_alpha = asked(alpha), d_now = asked(now);
+    if (tape->active(in.offset)) backend.accumulate(d_out, tape->into(in.offset));
     const Tensor seen = d_out.reshape(in.x.shape());
     for (Index lane = 0; lane < lanes; ++lane)
       for (Index t = 0; t < n; ++t) {

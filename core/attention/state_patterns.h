@@ -1,31 +1,54 @@
 #pragma once
-// The matrices that a state space amounts to (core/attention/state_mixing.h), head by head: a head is a run of
-// neighbouring lanes, and its pattern the mean of their α. Where each head is one lane (Mamba-2) that is α itself.
+// The matrices that a layer amounts to whose output is linear in what it takes in, head by head: a state space
+// (core/attention/state_mixing.h), a gated delta rule (gated_delta.h), a short convolution (short_convolution.h). Such
+// a layer is made of lanes, each y_t = Σ_{s≤t} α_ts x_s and what passes by; a head is a run of neighbouring lanes, and
+// its pattern the mean of their α. Where each head is one lane that is α itself.
 
+#include <functional>
 #include <stop_token>
 #include <vector>
 
+#include "core/attention/gated_delta.h"
+#include "core/attention/short_convolution.h"
 #include "core/attention/state_mixing.h"
 
 namespace headscope {
 
+/// One text of such a layer.
+struct LinearMixing {
+  Tensor x;       ///< (n, lanes, P)
+  Tensor d;       ///< (lanes): d x passes by; undefined = 0
+  Tensor offset;  ///< (n, lanes, P): what passes by that is not made of x; undefined = 0
+  /// The rows from `first` on of a lane's α, (n − first, n). No tape.
+  std::function<Tensor(Index lane, Index first, const std::stop_token& stop)> alpha;
+  /// The mean of those of the lanes [begin, end), where that is quicker than one by one; may be empty.
+  std::function<Tensor(Index begin, Index end, Index first)> mean;
+  /// α of all lanes, (n, lane, n), recorded.
+  std::function<Tensor(Backend& backend, const std::stop_token& stop)> all;
+
+  LinearMixing(const StateMixing& in);  // NOLINT: what it is made of says all
+  LinearMixing(const GatedDelta& in);   // NOLINT
+  /// `offset`: convolution_offset(), where patterns are changed.
+  LinearMixing(const ShortConvolution& in, const Tensor& offset);
+};
+
 /// (head, n − first, n): of the rows from `first` on of one text. No tape.
-Tensor mean_patterns(Backend& backend, const StateMixing& in, Index heads, Index first,
+Tensor mean_patterns(Backend& backend, const LinearMixing& in, Index heads, Index first,
                      const std::stop_token& stop = {});
 
 /// y (n − first, lanes, P) of the heads whose `now` is not their `before` (head, n − first, n), written into `y`:
 /// Σ_s α'_ts x_s + d x_t with α' = α · now ÷ before, or now where before is 0. No tape.
-void remix(Backend& backend, const StateMixing& in, const Tensor& before, const Tensor& now, Index first, Tensor& y,
+void remix(Backend& backend, const LinearMixing& in, const Tensor& before, const Tensor& now, Index first, Tensor& y,
            const std::stop_token& stop = {});
 
-/// mix_states()'s y again, so that a gradient flows to `pattern` (head, n, n), in whose place `y` came about unchanged:
+/// The layer's y again, so that a gradient flows to `pattern` (head, n, n), in whose place `y` came about unchanged:
 /// ∂α' of the sum above at now = before. With a tape. One text.
-Tensor with_pattern(Backend& backend, const StateMixing& in, const Tensor& pattern, const Tensor& y);
+Tensor with_pattern(Backend& backend, const LinearMixing& in, const Tensor& pattern, const Tensor& y);
 
 /// The same with `now` in place of the lanes' own `pattern` (mean_patterns()), and with gradients to everything: a cell
 /// that is still what it was follows the lanes, another does not. All α stand in memory. With a tape. Throws Error when
 /// that would be more than a GB. One text.
-Tensor mixed_by(Backend& backend, const StateMixing& in, const Tensor& pattern, const Tensor& now,
+Tensor mixed_by(Backend& backend, const LinearMixing& in, const Tensor& pattern, const Tensor& now,
                 const std::stop_token& stop = {});
 
 }  // namespace headscope

@@ -77,6 +77,7 @@ BareProducts Model::bare_products(Backend& backend, int tokens, int logit_rows) 
     if (!layer.qkv.empty())
       multiply_adds += static_cast<double>(n) * (causal ? static_cast<double>(n + 1) / 2 : static_cast<double>(n)) *
                        static_cast<double>(q_width + z_width);
+    if (layer.z_gate.defined()) product(x, layer.z_gate);
     product(layer.qkv.empty() ? channels : z, layer.o);
     if (layer.experts.defined()) {
       product(x, layer.experts.router);

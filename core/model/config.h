@@ -64,6 +64,7 @@ struct BiasSet {
   bool norm = true;             ///< LayerNorm only
   bool qk_norm = false;         ///< likewise
   bool unembedding = false;
+  bool output_gate = false;
   bool head = true;  ///< of the layer before the unembedding
   static BiasSet none() {
     return {.q = false, .k = false, .v = false, .o = false, .up = false, .down = false, .norm = false};
@@ -109,6 +110,9 @@ struct ModelConfig {
                                      ///< stand between two rotations: a score depends on both positions, not on their
                                      ///< distance alone
   double latent_epsilon = 1e-6;      ///< of the norms of latents
+  bool output_gate = false;          ///< what a head puts out is multiplied, number by number, by σ of a projection of
+                                     ///< what the layer reads (Qiu et al., Gated Attention for Large Language Models,
+                                     ///< 2025)
   double clip_qkv = 0;               ///< > 0: queries and keys (behind their norm) and values are cut to ± this
   PositionKind position = PositionKind::learned;
   RotaryConfig rotary;                     ///< of most layers; of pictures see picture_rotation()

@@ -76,14 +76,15 @@ struct RawLayer {
   Tensor v_weight, v_bias;  ///< (d_model, kv_heads · d_value), (kv_heads · d_value)
   RawLatents latents;       ///< of which, if there are some, the matrices above have q_latent or kv_latent rows;
                             ///< columns of k_weight that turn are 0
-  Tensor q_norm_gain, q_norm_bias;  ///< (d_head), (heads · d_head) with a gain of each head's own or over full width
-  Tensor k_norm_gain, k_norm_bias;  ///< likewise of kv_heads
-  Tensor sinks;                     ///< (heads): of learned sinks only
-  RawStateSpace state_space;        ///< in place of queries, keys and values; o_weight has d_inner rows then
-  Tensor o_weight, o_bias;          ///< (heads · d_value, d_model), (d_model)
-  Tensor ln2_gain, ln2_bias;        ///< (d_model)
-  Tensor up_weight, up_bias;        ///< (d_model, d_mlp), (d_mlp): the linear branch when the MLP is gated
-  Tensor gate_weight, gate_bias;    ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
+  Tensor q_norm_gain, q_norm_bias;    ///< (d_head), (heads · d_head) with a gain of each head's own or over full width
+  Tensor k_norm_gain, k_norm_bias;    ///< likewise of kv_heads
+  Tensor sinks;                       ///< (heads): of learned sinks only
+  Tensor z_gate_weight, z_gate_bias;  ///< (d_model, heads · d_value), (heads · d_value): ModelConfig::output_gate
+  RawStateSpace state_space;          ///< in place of queries, keys and values; o_weight has d_inner rows then
+  Tensor o_weight, o_bias;            ///< (heads · d_value, d_model), (d_model)
+  Tensor ln2_gain, ln2_bias;          ///< (d_model)
+  Tensor up_weight, up_bias;          ///< (d_model, d_mlp), (d_mlp): the linear branch when the MLP is gated
+  Tensor gate_weight, gate_bias;  ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
   Tensor mlp_norm_gain, mlp_norm_bias;  ///< (d_mlp): of a norm behind the activation
   Tensor down_weight, down_bias;        ///< (d_mlp, d_model), (d_model)
   Tensor xielu;                         ///< (4), Activation::xielu only: α_p and α_n before their softplus, β, ε

@@ -249,6 +249,9 @@ class Model::Pass {
       k = tap({SiteKind::k, layer}, k.reshape({k.dim(0), d.kv_heads, d.d_head}));
       v = tap({SiteKind::v, layer}, v.reshape({v.dim(0), d.kv_heads, d.value_width()}));
     }
+    Tensor gate;
+    if (l.z_gate.defined())
+      gate = tap({SiteKind::attn_gate, layer}, b_.linear(x, l.z_gate, later_).reshape({n_, d.heads, d.value_width()}));
     const auto normalize = [&] {
       q = tap({SiteKind::q_normed, layer}, clipped(head_norm(l.q_norm, q)));
       k = tap({SiteKind::k_normed, layer}, clipped(head_norm(l.k_norm, k)));
@@ -315,7 +318,8 @@ class Model::Pass {
     AttentionOutput out = softmax_attention(in, b_, tap_, ctx_.stop);
     std::ranges::move(out.maps, std::back_inserter(source_ ? result_.cross_maps : result_.maps));
 
-    return written(layer, l, tap({SiteKind::z, layer}, out.z));
+    const Tensor z = tap({SiteKind::z, layer}, out.z);
+    return written(layer, l, gate.defined() ? tap({SiteKind::z_gated, layer}, gated_output(b_, z, gate, later_)) : z);
   }
 
   static std::span<const AttentionMap> of_layer(std::span<const AttentionMap> maps, int layer) {

@@ -276,6 +276,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     }
     layer.adapted = r.adapted;
     layer.sinks = checked(r.sinks, index, "learned sinks");
+    if (r.z_gate_weight.defined()) layer.z_gate = linear(r.z_gate_weight, r.z_gate_bias, "gate of attention");
     layer.o = linear(r.o_weight, r.o_bias, "output projection");
     if (mlp && c.experts.at(index)) {
       checked(r.experts.correction, index, "router");

@@ -31,6 +31,7 @@ struct Layer {
   StateSpaceLayer state_space;  // in place of q, k and v
   std::vector<Linear> qkv;      // one product with q, k and v side by side, or three
   Tensor sinks;                 // (heads) or undefined
+  Linear z_gate;                // of ModelConfig::output_gate
   Linear o, gate, up, down;
   Backend::Xielu xielu;                                           // where the activation is that
   ExpertLayer experts;                                            // in place of gate, up and down

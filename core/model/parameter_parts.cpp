@@ -108,6 +108,11 @@ ParameterParts parameter_parts(const ModelConfig& c) {
     out.attention += layers * (to * d * k + from * d * q) + biases;
     out.attention_biases += biases;
   }
+  if (c.output_gate) {
+    const std::int64_t gates = std::int64_t{c.dims.heads} * c.dims.value_width();
+    out.attention_biases += c.bias.output_gate ? attending * gates : 0;
+    out.attention += attending * (d * gates + (c.bias.output_gate ? gates : 0));
+  }
   if (c.latent()) add_latents(c, out);
   if (c.dims.any_state_space()) add_state_space(c, out);
   if (m > 0) {

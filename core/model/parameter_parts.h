@@ -2,12 +2,12 @@
 // Where the numbers of a model sit: counted from its shape alone, so that a model which nobody has downloaded can be
 // weighed too. With d = d_model, m = d_mlp, q = heads · d_head, k = kv_heads · d_head, V = vocabulary, n = context:
 //   token embedding V d;  positions n d (learned ones);  attention, per layer, d q + 2 d k + q d (+ q + 2 k + d
-//   biases, those that the model has; by latents, or with a state space, another sum, which the source has); MLP, per
-//   layer, 2 d m, or 3 d m when gated (+ m (2 m) + d biases, + 2 of xIELU), where it has E experts E times that of one,
-//   and d E (+ E) of the router;  norms, per layer as many as it has and one behind the last, 2 d each (LayerNorm with
-//   a bias) or d, and those of queries and keys and of latents;  unembedding d V, or nothing of its own when it is the
-//   embedding again, and d² + d of a layer before it. Segments count as embeddings. Of a picture the embedding is that
-//   of patches and leading tokens, and V the number of classes.
+//   biases, those that the model has, and + d q of a gate; by latents, or with a state space, another sum, which the
+//   source has); MLP, per layer, 2 d m, or 3 d m when gated (+ m (2 m) + d biases, + 2 of xIELU), where it has E
+//   experts E times that of one, and d E (+ E) of the router;  norms, per layer as many as it has and one behind the
+//   last, 2 d each (LayerNorm with a bias) or d, and those of queries and keys and of latents;  unembedding d V, or
+//   nothing of its own when it is the embedding again, and d² + d of a layer before it. Segments count as embeddings.
+//   Of a picture the embedding is that of patches and leading tokens, and V the number of classes.
 
 #include <cstdint>
 #include <string>

@@ -264,6 +264,10 @@ Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int
     }
     patterns.push_back(std::move(pattern));
   }
+  if (w.z_gate_weight.defined()) {
+    const Table gate = product(x, w.z_gate_weight, w.z_gate_bias, stop);
+    for (std::size_t i = 0; i < z.values.size(); ++i) z.values[i] /= 1 + std::exp(-gate.values[i]);
+  }
   return product(z, w.o_weight, w.o_bias, stop);
 }
 

@@ -292,7 +292,10 @@ class UsualReader {
     } else if (c_.latent()) {
       read_latents(reader_, at, n_.latents, c_, raw);
     } else if (n_.qkv.empty()) {
-      linear(at + n_.q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias);
+      if (c_.output_gate && n_.z_gate.empty())
+        queries_and_gate(at + n_.q, raw);
+      else
+        linear(at + n_.q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias);
       linear(at + n_.k, d, keys, c_.bias.k, raw.k_weight, raw.k_bias);
       linear(at + n_.v, d, keys, c_.bias.v, raw.v_weight, raw.v_bias);
       if (n_.swapped_halves) {
@@ -338,6 +341,9 @@ class UsualReader {
     if (c_.buckets_by_layer)
       reader_.take(at + n_.buckets + ".weight", {c_.position_buckets, dims.heads}, raw.position_buckets);
     if (attends && c_.learned_sinks) reader_.take(at + n_.sinks, {dims.heads}, raw.sinks);
+    if (attends && c_.output_gate && !n_.z_gate.empty())
+      linear(at + n_.z_gate, d, Index{dims.heads} * dims.value_width(), c_.bias.output_gate, raw.z_gate_weight,
+             raw.z_gate_bias);
     if (attends)
       linear(at + n_.o, Index{dims.heads} * dims.value_width(), d, c_.bias.o, raw.o_weight, raw.o_bias);
     else
@@ -364,6 +370,20 @@ class UsualReader {
     if (c_.layer_scales) scale(n_.scale1, raw.o_weight, raw.o_bias);
     if (c_.layer_scales) scale(n_.scale2, raw.down_weight, raw.down_bias);
     for (const std::string& name : n_.ignored) reader_.ignore(at + name);
+  }
+
+  /// Head by head in one matrix: what makes its query, then what makes its gate.
+  void queries_and_gate(const std::string& name, RawLayer& raw) {
+    const Index width = c_.dims.d_head, heads = c_.dims.heads;
+    Tensor weight, bias;
+    linear(name, c_.dims.d_model, 2 * heads * width, c_.bias.q, weight, bias);
+    Ranges q, gate;
+    for (Index head = 0; head < heads; ++head) {
+      q.emplace_back(2 * head * width, (2 * head + 1) * width);
+      gate.emplace_back((2 * head + 1) * width, (2 * head + 2) * width);
+    }
+    if (weight.defined()) raw.q_weight = joined(weight, q), raw.z_gate_weight = joined(weight, gate);
+    if (bias.defined()) raw.q_bias = joined(bias, q), raw.z_gate_bias = joined(bias, gate);
   }
 
   void swap_halves(Tensor& weight, Tensor& bias, Index heads) const {

@@ -109,6 +109,13 @@ Tensor embedded(const ModelConfig& config, const ModelWeights& weights, Backend&
   return config.embedding_norm ? normalized(config, weights.embedding_norm, backend, scaled) : scaled;
 }
 
+Tensor gated_output(Backend& backend, const Tensor& z, const Tensor& gate, RowQueue* later) {
+  if (!gate.defined()) return z;
+  // σ(g) = ½ + ½ tanh(½ g), in ops that every device has.
+  const Tensor bent = backend.soft_cap(backend.scale(gate, 0.5f, later), 1, later);
+  return backend.scale(backend.add(z, backend.multiply(z, bent, later), later), 0.5f, later);
+}
+
 Tensor projection_input(const ModelConfig& config, const BlockWeights& block, Backend& backend, const Tensor& x,
                         WeightMatrix matrix) {
   const LatentWeights& l = block.latents;
@@ -139,7 +146,8 @@ SiteKind mlp_input(const ModelConfig& config) {
 SiteKind input_site(const ModelConfig& config, WeightMatrix matrix, int layer) {
   switch (matrix) {
     case WeightMatrix::o:
-      return config.dims.attends(layer) ? SiteKind::z : SiteKind::mixer_gated;
+      if (!config.dims.attends(layer)) return SiteKind::mixer_gated;
+      return config.output_gate ? SiteKind::z_gated : SiteKind::z;
     case WeightMatrix::mlp_in:
     case WeightMatrix::mlp_gate:
       return mlp_input(config);
@@ -246,6 +254,7 @@ ModelWeights Model::weights() const {
     block.q_norm = layer.q_norm;
     block.k_norm = layer.k_norm;
     block.sinks = layer.sinks;
+    whole(layer.z_gate, block.z_gate, block.z_gate_bias);
     if (m.config.buckets_by_layer) block.position_buckets = buckets_of(layer);
     block.ln2 = layer.ln2;
     whole(layer.gate, block.gate, block.gate_bias);

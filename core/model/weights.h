@@ -50,17 +50,19 @@ struct BlockWeights {
   NormWeights q_norm, k_norm;      ///< of queries and keys: (d_head), or all heads' side by side; likewise
   LatentWeights latents;
   std::vector<HeadWeights> heads;
-  Tensor o_bias;            ///< (d_model)
-  Tensor decay_log;         ///< (lanes, d_state | 1): ln −a of a state space; undefined elsewhere
-  Tensor position_buckets;  ///< (heads, buckets), of ModelConfig::buckets_by_layer
-  Tensor sinks;             ///< (heads): the learned logit of each in its softmax; undefined in most models
-  NormWeights ln2;          ///< before the MLP; undefined, as all below, in a block of attention alone, and where both
-                            ///< read the same norm
-  Tensor gate, gate_bias;   ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
-  Tensor up, up_bias;       ///< likewise: the linear branch of a gated MLP
-  NormWeights mlp_norm;     ///< behind the activation; undefined in most models
-  Tensor down, down_bias;   ///< (d_mlp, d_model), (d_model): row i is what neuron i writes
-  Backend::Xielu xielu;     ///< where the activation is that
+  Tensor o_bias;               ///< (d_model)
+  Tensor decay_log;            ///< (lanes, d_state | 1): ln −a of a state space; undefined elsewhere
+  Tensor position_buckets;     ///< (heads, buckets), of ModelConfig::buckets_by_layer
+  Tensor sinks;                ///< (heads): the learned logit of each in its softmax; undefined in most models
+  Tensor z_gate, z_gate_bias;  ///< (d_model, heads · d_value), (heads · d_value): what the sigmoids are of that heads'
+                               ///< outputs are multiplied by; undefined in most models
+  NormWeights ln2;         ///< before the MLP; undefined, as all below, in a block of attention alone, and where both
+                           ///< read the same norm
+  Tensor gate, gate_bias;  ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
+  Tensor up, up_bias;      ///< likewise: the linear branch of a gated MLP
+  NormWeights mlp_norm;    ///< behind the activation; undefined in most models
+  Tensor down, down_bias;  ///< (d_mlp, d_model), (d_model): row i is what neuron i writes
+  Backend::Xielu xielu;    ///< where the activation is that
   Tensor router, router_bias;          ///< (d_model, expert), (expert): layers with experts only, which have these
   std::vector<ExpertWeights> experts;  ///< in place of gate, up and down; one that takes every token comes last
 };
@@ -124,6 +126,8 @@ SiteKind output_site(const ModelConfig& config, WeightMatrix matrix);
 /// Where queries and keys stand before they are rotated, and where they meet.
 SiteKind unturned_site(const ModelConfig& config, bool keys);
 SiteKind meeting_site(const ModelConfig& config, bool keys);
+/// What the output matrix reads of what heads put out: z itself, or z ∘ σ(gate).
+Tensor gated_output(Backend& backend, const Tensor& z, const Tensor& gate, RowQueue* later = nullptr);
 /// What feeds attention, and what feeds the MLP: the norm before it, or the stream itself.
 SiteKind attention_input(const ModelConfig& config);
 SiteKind mlp_input(const ModelConfig& config);

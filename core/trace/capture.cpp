@@ -115,7 +115,9 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
     case SiteKind::q_normed:
     case SiteKind::rot_q:
       return floats(n, count(dims.heads), count(dims.d_head));
+    case SiteKind::attn_gate:
     case SiteKind::z:
+    case SiteKind::z_gated:
       return floats(n, count(dims.heads), count(dims.value_width()));
     case SiteKind::v:
       return floats(n, count(dims.kv_heads), count(dims.value_width()));

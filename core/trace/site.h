@@ -25,7 +25,8 @@ enum class SiteKind {
   mixer_c,  // of layers of a state space, in place of all to attn_scores: gate, input, step and what writes and reads
   q,
   k,
-  v,  // projections, before rotation
+  v,          // projections, before rotation
+  attn_gate,  // what gates the heads' outputs, before its sigmoid (only where the model has one)
   q_normed,
   k_normed,  // after the norm of queries and keys (only where the model has one)
   rot_q,
@@ -33,6 +34,7 @@ enum class SiteKind {
   attn_scores,    // scaled q·k + bias, masked cells -inf
   pattern,        // softmax of the scores, or what a state space amounts to
   z,              // pattern · v, per head; of a state space y
+  z_gated,        // z behind its gate, which the output matrix reads (only where there is one)
   mixer_gated,    // of a state space: z behind its gate, which the output matrix reads
   result,         // what each head adds to the residual stream: z_h W_O^h (bias apart)
   attn_unnormed,  // sum of results + bias, where a norm stands behind it
@@ -64,7 +66,7 @@ constexpr bool of_mixer(SiteKind kind) {
 }
 constexpr bool of_attention(SiteKind kind) {
   return kind == SiteKind::q_latent || kind == SiteKind::kv_latent ||
-         (kind >= SiteKind::q && kind <= SiteKind::attn_scores);
+         (kind >= SiteKind::q && kind <= SiteKind::attn_scores) || kind == SiteKind::z_gated;
 }
 /// Of an MLP, or of what stands before it: what a block without one does not have.
 constexpr bool of_mlp(SiteKind kind) {

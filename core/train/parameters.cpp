@@ -101,6 +101,7 @@ void draw_layer(RawLayer& layer, const ModelConfig& config, const Initial& how, 
     ones(*gain);
   if (config.state_space) return draw_state_space(layer, config, random);
   for (const Tensor* weight : {&layer.q_weight, &layer.k_weight, &layer.v_weight}) draw(*weight, how.deviation, random);
+  draw(layer.z_gate_weight, how.deviation, random);
   draw(layer.o_weight, residual, random);
   draw(layer.gate_weight, how.deviation, random);
   draw(layer.up_weight, how.deviation, random);
@@ -195,7 +196,7 @@ void add_layer(const RawLayer& l, Read& read) {
   const auto add = [&](const Tensor& t) {
     if (t.defined()) read.insert(t.storage().first);
   };
-  add(l.sinks);
+  for (const Tensor* t : {&l.sinks, &l.z_gate_weight, &l.z_gate_bias}) add(*t);
   for (const Tensor* t :
        {&l.experts.router_weight, &l.experts.router_bias, &l.experts.correction, &l.experts.shared_gate})
     add(*t);

@@ -432,6 +432,14 @@ DECODERS = {
     "flex_olmo": ("FlexOlmoConfig", llama_like | rope() | dict(
         num_attention_heads=6, hidden_size=24, num_key_value_heads=2, num_experts=5, num_experts_per_tok=3,
         norm_topk_prob=True, pad_token_id=0)),
+    "afmoe": ("AfmoeConfig", llama_like | rope() | dict(
+        num_hidden_layers=4, head_dim=8, num_attention_heads=6, num_key_value_heads=2, num_dense_layers=1,
+        moe_intermediate_size=5, num_experts=6, num_experts_per_tok=2, num_shared_experts=2, route_scale=1.7,
+        global_attn_every_n_layers=3, sliding_window=4, mup_enabled=True, attention_bias=True)),
+    "afmoe-sparse": ("AfmoeConfig", llama_like | rope(60.0) | dict(
+        num_hidden_layers=2, head_dim=6, num_dense_layers=0, moe_intermediate_size=7, num_experts=4, num_experts_per_tok=3,
+        num_shared_experts=1, sliding_window=5, layer_types=["full_attention", "sliding_attention"],
+        tie_word_embeddings=True, rms_norm_eps=0.01)),
     "xglm": ("XGLMConfig", dict(
         vocab_size=43, d_model=18, ffn_dim=22, num_layers=2, attention_heads=3, max_position_embeddings=40, pad_token_id=1,
         bos_token_id=0, eos_token_id=2)),

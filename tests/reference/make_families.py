@@ -150,6 +150,8 @@ def closest(config, logits, correction):
         return min(gap(logits, 1), gap(logits, 2), *(float(x.min()) for x in off))
     if config.model_type == "ernie4_5_moe":
         return gap(logits.softmax(-1) + correction, config.num_experts_per_tok)
+    if config.model_type == "afmoe":
+        return gap(logits.sigmoid() + correction, config.num_experts_per_tok)
     if getattr(config, "n_routed_experts", None) is None:
         return gap(logits, config.num_experts_per_tok)
     by = logits.softmax(-1) if correction is None else logits.sigmoid() + correction
@@ -166,18 +168,21 @@ def watch_routers(model, config, seen):
     """The logits of every router, as `seen[layer]`; a token whose last expert is nearly another's is no test."""
     count, taken = getattr(config, "num_local_experts", None) or getattr(config, "num_experts", 0), config.num_experts_per_tok
 
-    def hook(layer):
+    def hook(layer, correction):
         def of(module, inputs, _):
             bias = getattr(module, "bias", None)
             logits = torch.nn.functional.linear(inputs[0].reshape(-1, inputs[0].shape[-1]), module.weight, bias)
             own = getattr(module, "moe_statics", module)
-            assert taken == count or closest(config, logits, getattr(own, "e_score_correction_bias", None)) > 1e-3, "a close choice"
+            added = correction if correction is not None else getattr(own, "e_score_correction_bias", None)
+            assert taken == count or closest(config, logits, added) > 1e-3, "a close choice"
             seen[layer] = logits
         return of
 
     for name, module in model.named_modules():
-        if name.endswith((".mlp.gate", ".mlp.router", ".block_sparse_moe.gate", ".block_sparse_moe.router", ".feed_forward.router")) and module.weight.shape[0] == count:
-            module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0])))
+        if name.endswith((".mlp.gate", ".mlp.router", ".mlp.router.gate", ".block_sparse_moe.gate", ".block_sparse_moe.router", ".feed_forward.router")) \
+                and hasattr(module, "weight") and module.weight.shape[0] == count:
+            around = model.get_submodule(name.split(".router")[0])
+            module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0]), getattr(around, "expert_bias", None)))
 
 
 def add_alibi_once(model):

@@ -14,6 +14,7 @@
 #include "core/base/nth.h"
 #include "core/base/words.h"
 #include "core/metrics/next_token.h"
+#include "core/model/weights.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -122,7 +123,8 @@ class AttributionPage final : public ReadingPage {
       const std::string tensor =
           part.kind == AttributionPart::Kind::head
               ? fmt::format("{}[{}, {}] · W_O",
-                            name(Site{dims.attends(part.layer) ? SiteKind::z : SiteKind::mixer_gated, part.layer}),
+                            name(Site{input_site(answer.source.model.model->config(), WeightMatrix::o, part.layer),
+                                      part.layer}),
                             found.of.position, part.head)
           : part.kind == AttributionPart::Kind::mlp
               ? fmt::format("blocks.{}.hook_mlp_out[{}]", part.layer, found.of.position)

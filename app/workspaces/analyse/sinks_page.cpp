@@ -15,6 +15,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "app/workspaces/head_cells.h"
+#include "core/analysis/weighted_maps.h"
 #include "core/base/words.h"
 #include "viz/scene/map_cells.h"
 
@@ -40,7 +41,10 @@ constexpr Measure measures[] = {
 class SinksPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    job_.want(c, {SiteKind::v, SiteKind::resid_post}, "",
+    std::set<SiteKind> sites;
+    if (const auto& model = c.results().model.model) sites = weighting_sites(model->config());
+    sites.insert(SiteKind::resid_post);
+    job_.want(c, sites, "",
               [](const ReadingSource& source, const Ctx&) { return read_sinks(*source.trace, weights_of(source)); });
     const auto answer = job_.answer();
     if (!answer) return no_reading_yet(c);

@@ -37,17 +37,19 @@ struct Weighed {
 class WeightedAttentionPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    job_.want(c, {SiteKind::v}, "", [](const ReadingSource& source, const Ctx&) {
-      Weighed out{weights_of(source), {}, {}};
-      out.heads = weighted_heads(*source.trace, out.weights);
-      for (const WeightedHead& head : out.heads) {
-        auto& norms = out.norms.emplace_back();
-        for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output})
-          if (source.trace->model.dims.attends(head.id.layer))
-            nth(norms, w) = key_norms(*source.trace, out.weights, head.id, w);
-      }
-      return out;
-    });
+    const auto& model = c.results().model.model;
+    job_.want(c, model ? weighting_sites(model->config()) : std::set<SiteKind>(), "",
+              [](const ReadingSource& source, const Ctx&) {
+                Weighed out{weights_of(source), {}, {}};
+                out.heads = weighted_heads(*source.trace, out.weights);
+                for (const WeightedHead& head : out.heads) {
+                  auto& norms = out.norms.emplace_back();
+                  for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output})
+                    if (source.trace->model.dims.attends(head.id.layer))
+                      nth(norms, w) = key_norms(*source.trace, out.weights, head.id, w);
+                }
+                return out;
+              });
     const auto answer = job_.answer();
     if (!answer) return no_reading_yet(c);
     segmented(c.ui, "weighting", choices, weighted_by_);

@@ -71,6 +71,7 @@
   X(ernie4_5_moe)             \
   X(granitemoeshared)         \
   X(flex_olmo)                \
+  X(afmoe)                    \
   X(gemma3)                   \
   X(qwen2_vl)                 \
   X(qwen2_5_vl)               \
