@@ -114,6 +114,12 @@ bool JobRunner::busy() const {
   return works(worker_.status()) || works(files_.status());
 }
 
+bool JobRunner::settling() const {
+  return works(files_.status()) || std::ranges::any_of(jobs_, [](const auto& job) {
+           return !job.second.aside && !job.second.stopped && job.second.on_stop != OnStop::own;
+         });
+}
+
 JobRunner::Status JobRunner::status() const {
   const Worker::Status job = worker_.status();
   const auto words = words_.find(job.tag);

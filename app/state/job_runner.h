@@ -67,6 +67,8 @@ class JobRunner {
   bool frame();
   /// True while a job runs or waits, or its result does.
   bool busy() const;
+  /// The same but for slices of what goes on (OnStop::own): a training, a corpus.
+  bool settling() const;
   struct Status {
     std::string doing;   ///< "running the model", "" = idle
     float progress = 0;  ///< 0 … 1

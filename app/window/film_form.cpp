@@ -164,7 +164,7 @@ void PageFilm::draw(Ui& ui, AppContext& app) {
     ImGui::EndPopup();
   }
   if (ended) return stop(app, {});
-  quiet_ = app.explorer.jobs.busy() ? 0 : quiet_ + 1;
+  quiet_ = app.explorer.jobs.settling() ? 0 : quiet_ + 1;  // a training may go on beside it
   if (quiet_ < film_settled_frames) return;
   if (!shows_picture_of(asked_->film, taken_.size(), app.explorer.files.session()))
     return stop(app, say_later("The page does not take {} as a number of this control.",

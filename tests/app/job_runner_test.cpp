@@ -196,6 +196,20 @@ TEST_CASE("what is told, and why the processor computes, follow the language of 
   CHECK(jobs.message()->text == "Saved a.json");
 }
 
+TEST_CASE("a job that settles is told apart from slices of what goes on") {
+  JobRunner jobs(1, {});
+  std::atomic<bool> go{false};
+  std::atomic<int> made{0};
+  jobs.submit({"training", "training"}, held(go, made), OnStop::own);
+  CHECK(jobs.busy());
+  CHECK_FALSE(jobs.settling());
+  jobs.submit({"picture", "drawing"}, held(go, made), OnStop::again);
+  CHECK(jobs.settling());
+  go = true;
+  settle(jobs);
+  CHECK_FALSE(jobs.settling());
+}
+
 TEST_CASE("what is run again tells who asked when it fails; what was stopped on another device is dropped") {
   JobRunner jobs(1, {}, first_card, two_cards());
   std::atomic<bool> go{true};
