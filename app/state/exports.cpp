@@ -45,6 +45,7 @@ std::optional<ViewSource> view_source(JobRunner& jobs, const AppState& state, co
   const bool rotary = results.model.model && results.model.model->config().turns_halves();
   ViewSource source{
       .trace = trace, .document = state.document, .view = state.view, .rotary = rotary, .all_heads = options.all_heads};
+  source.whole = results.run->whole, source.target = results.model.target;
   if (shows_words(state.view, options.all_heads) && results.run->word_tokens) source.words = results.run->words;
   return source;
 }

@@ -249,10 +249,15 @@ void HeadPanel::over_the_sound(const PageContext& c, const AttentionMap& map, do
   const FirstToken first = c.state().view.first_token;
   ShownRun run = shown_run(c);
   run.words = nullptr;
+  const auto spoken = spoken_.of(c, shown_whole(c));
+  const auto token = run.trace->between_texts() ? std::optional(query) : std::nullopt;
   slot_.want(c.jobs, c.ui, run.trace,
-             fmt::format("sound {} {} {} {} {} {}", head.layer, head.head, query, width, height, name(first)),
+             fmt::format("sound {} {} {} {} {} {} {}", head.layer, head.head, query, width, height, name(first),
+                         static_cast<const void*>(spoken.get())),
              [=](const Style& style) {
                SoundMapOptions o;
+               o.spoken = spoken;
+               o.token = token;
                o.head = head;
                o.query = query;
                o.room = SoundMapOptions::Room{width, height};

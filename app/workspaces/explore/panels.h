@@ -20,6 +20,7 @@
 #include "app/workspaces/page_context.h"
 #include "app/workspaces/pair_picker.h"
 #include "app/workspaces/scene_slot.h"
+#include "app/workspaces/spoken_answer.h"
 #include "core/base/words.h"
 
 namespace headscope {
@@ -30,6 +31,7 @@ class SoundPanel {
   void draw(const PageContext& c);
 
  private:
+  SpokenAnswer spoken_{"spoken.sound"};
   SceneSlot slot_{"scene.sound"};
 };
 
@@ -97,6 +99,7 @@ class HeadPanel {
   std::unique_ptr<HeadsView> heads_;
   SceneSlot slot_{"scene.view"};
   SceneSlot row_{"scene.row"};
+  SpokenAnswer spoken_{"spoken.view"};
   CellTools tools_;
 };
 
