@@ -16,6 +16,7 @@
 #include "app/workspaces/explore/heads_view.h"
 #include "app/workspaces/explore/panels.h"
 #include "app/workspaces/head_cells.h"
+#include "app/workspaces/no_run.h"
 #include "app/workspaces/shown_run.h"
 #include "core/base/words.h"
 #include "viz/scene/arcs.h"
@@ -390,11 +391,7 @@ void HeadPanel::reset_zoom() {
 }
 
 void HeadPanel::draw(const PageContext& c) {
-  if (!c.trace())
-    return empty_state(c.ui, said("Nothing to show yet"),
-                       reads_pictures(c.results())
-                           ? said("Open a picture: every head appears at once.")
-                           : said("Open a model and write a text: every head appears at once."));
+  if (!c.trace()) return no_run(c, said("Every head appears at once."));
   header(c);
   const bool with_row = c.state().view.row_open && shown_view(c) == HeadView::map;
   const double room = ImGui::GetContentRegionAvail().y / c.ui.scale;
