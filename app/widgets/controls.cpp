@@ -229,7 +229,7 @@ bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels
 void beside(const Ui& ui, float width, float gap) {
   const float edge = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
   if (gap <= 0) gap = ui.px(8);
-  if (ImGui::GetItemRectMax().x + gap + width <= edge) ImGui::SameLine(0, gap);
+  if (ImGui::GetCurrentWindow()->DC.CursorPosPrevLine.x + gap + width <= edge) ImGui::SameLine(0, gap);
 }
 
 bool number_field(const Ui& ui, const char* label, const char* id, int& value, int step, double column) {

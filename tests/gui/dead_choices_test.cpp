@@ -158,6 +158,9 @@ TEST_CASE("in a narrow window no choice and no number is cut, in German either")
   }
   // Words that have no room beside one another stand in rows, and stay as large as they are read.
   CHECK(w.driver.item("Copying").min.y >= w.driver.item("One model").max.y);
+  w.driver.click("Explore");
+  w.settle();
+  CHECK(w.driver.item("Filter heads").max.x <= left_edge);
   w.driver.click("Generate");
   w.app.settings().pages["Generate"] = "beams";
   w.settle();

@@ -192,7 +192,13 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
       if (!line.quiet && line.x.size() > area.stops.size()) area.stops = line.x;
     ground.meaning = std::move(area);
   }
-  scene.add({Text{{0, line_height - 3}, chart.y_title, font, theme.muted, Anchor::start, 0}, "title", ""});
+  scene.add({Text{{0, line_height - 3},
+                  elided(chart.y_title, font, chart.width, style.measure),
+                  font,
+                  theme.muted,
+                  Anchor::start,
+                  0},
+             "title", ""});
   double y_taken = 1e9;
   for (const auto& [level, text] : levels) {
     const double y = plot.y + plot.h * (1 - (level - low) / (high - low));
