@@ -121,7 +121,7 @@ void add_lessons(std::vector<Action>& all) {
                  [](AppContext& app) {
                    with_session(app, [&](const Session& session) {
                      app.ui.clipboard = lesson_step_text(session);
-                     app.explorer.jobs.show({Message::Level::info, said("Copied: a step for a lesson's file"), ""});
+                     app.explorer.jobs.tell(to_say("Copied: a step for a lesson's file"));
                    });
                  },
                  model_is_open, nullptr});

@@ -103,9 +103,7 @@ Report Times::read(const ReadRun& run) const {
                                         ? alignment_heads_or_upper_half(rules->alignment_heads, cross->model.dims)
                                         : std::vector{head_.in(*cross)};
   // The text begins behind the last token that steers the model, or where a request of ids alone says nothing of it.
-  Index first = 0;
-  for (std::size_t i = 0; i < cross->query_tokens.size() && run.trace->tokens[i].begin < 0; ++i)
-    first = static_cast<Index>(i) + 1;
+  const Index first = first_said(*run.trace);
   if (first == static_cast<Index>(cross->query_tokens.size()))
     throw Error("read times", "a text, of which each token was said at some time", "none",
                 "generate writes one; give it as --text");

@@ -64,9 +64,9 @@ std::string Console::computed_on() const {
 Backend& Console::backend() {
   stop();  // before the pool starts its threads, which then leave the signals to the thread that waits for them
   if (backend_) return *backend_;
-  std::string why_cpu;
+  Worded why_cpu;
   backend_ = devices.make(device_choice(), threads, why_cpu);
-  if (!why_cpu.empty()) say("headscope-cli: " + why_cpu);
+  if (!why_cpu.text().empty()) say("headscope-cli: " + why_cpu.text());
   return *backend_;
 }
 
@@ -75,7 +75,7 @@ void Console::carry_out(const std::function<void()>& work) {
     return work();
   } catch (const CardError& error) {
     if (device == "cpu" || printed_) throw;
-    say("headscope-cli: " + processor_goes_on(error));
+    say("headscope-cli: " + processor_goes_on(error).text());
   }
   device = "cpu";
   backend_.reset();

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "app/assets.h"
+#include "app/render/spoken_words.h"
 #include "core/analysis/certificate.h"
 #include "core/attention/described_rule.h"
 #include "core/base/error.h"
@@ -290,7 +291,7 @@ std::shared_ptr<const Trace> part_of(std::shared_ptr<const Trace> trace, Stack p
               trace->model.name + ", which has one stack");
 }
 
-Opened open_input(Console& console, const Input& input, const CaptureSpec& capture) {
+Opened open_input(Console& console, const Input& input, const CaptureSpec& capture, bool times_words) {
   if (input.from_trace()) {
     if (input.has_text() || input.has_source()) throw UsageError("--trace holds its own text; give one or the other");
     auto trace = open_trace(input.trace, parse_described_rule);
@@ -299,6 +300,7 @@ Opened open_input(Console& console, const Input& input, const CaptureSpec& captu
   RunRequest request = input.request();
   request.capture = capture;
   Opened opened = run_request(console, load_model(request.model, console.backend()), request);
+  if (times_words) opened.spoken = spoken_words(*opened.trace, opened.loaded.target.get());
   opened.trace = part_of(std::move(opened.trace), input.stack());
   if (opened.trace->model.stack == Stack::encoder && opened.loaded.model->encoder())
     opened.loaded = opened.loaded.encoder();

@@ -13,6 +13,10 @@
 #include "core/run/run_request.h"
 #include "core/trace/head_id.h"
 
+namespace headscope {
+struct SpokenWords;  // viz/scene/sound_map.h
+}
+
 namespace headscope::cli {
 
 /// What --head says. Throws UsageError where that is no "LAYER.HEAD"; which there are is for the trace to say.
@@ -67,9 +71,12 @@ struct Input {
 struct Opened {
   LoadedModel loaded;  ///< empty when a trace file was opened
   std::shared_ptr<const Trace> trace;
+  std::shared_ptr<const SpokenWords> spoken =
+      {};  ///< the words of a target over the sound, where pictures ask for them
 };
 /// Opens the model and runs the request, or opens the trace file, with progress on the terminal.
-Opened open_input(Console& console, const Input& input, const CaptureSpec& capture);
+/// `times_words`: of a model of speech also when the words of its target were said.
+Opened open_input(Console& console, const Input& input, const CaptureSpec& capture, bool times_words = false);
 /// What pictures say of the model: model_note() of core/analysis/certificate.h with what is remembered of its files.
 std::string model_note_of(const Input& input, const Opened& opened);
 std::string model_note_of(const Input& input, const std::string& model_name);

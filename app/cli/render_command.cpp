@@ -149,7 +149,7 @@ void render(Console& console, const RenderOptions& options) {
   if (!options.out.empty()) expect_writable(options.out);
   CaptureSpec capture{.all_logits = false};
   if (options.steps || options.split) capture.maps = MapStorage::factored;
-  Opened opened = open_input(console, options.input, capture);
+  Opened opened = open_input(console, options.input, capture, options.patches);
   if (options.words)
     opened.trace =
         std::make_shared<const Trace>(in_words(*opened.trace, word_groups(opened.trace->tokens), [&](HeadId head) {
@@ -159,6 +159,7 @@ void render(Console& console, const RenderOptions& options) {
     throw UsageError("a .csv holds one map: give one --head, or --row alone for one token in all heads");
   PictureRequest request = picture_request(*opened.trace, heads, options);
   if (opened.loaded.model) request.rotary = opened.loaded.model->config().turns_halves();
+  request.spoken = opened.spoken;
   const std::string model_note = model_note_of(options.input, opened);
   if (!options.out.empty())
     console.print_line(export_picture(*opened.trace, request, options.theme, options.out,

@@ -62,7 +62,12 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
           style);
     case PictureRequest::Kind::patches:
       if (!request.query) throw Error("patches", "a query that looks at the picture", "none");
-      if (seen.sound) return sound_map_scene(seen, {.head = head, .query = *request.query, .badge = badge}, style);
+      if (seen.sound) {
+        const auto token = seen.between_texts() ? request.query : std::nullopt;
+        return sound_map_scene(
+            seen, {.head = head, .query = *request.query, .badge = badge, .spoken = request.spoken, .token = token},
+            style);
+      }
       return patch_map_scene(
           seen, {.head = head, .query = *request.query, .smooth = request.smooth, .badge = badge, .plot = plot}, style);
     case PictureRequest::Kind::arcs: {

@@ -3,6 +3,7 @@
 // here, so that they write the same bytes for the same request.
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "viz/scene/token_axis.h"
 
 namespace headscope {
+
+struct SpokenWords;
 
 struct PictureRequest {
   enum class Kind {
@@ -36,7 +39,8 @@ struct PictureRequest {
   bool rotary = false;              ///< split: by rotary pairs
   bool values = true;               ///< numbers inside cells
   bool smooth = false;              ///< patches: weights run from one to the next instead of standing flat
-  int columns = 0;                  ///< of several heads; 0 = by their number
+  std::shared_ptr<const SpokenWords> spoken = {};  ///< over a sound: its words where they were said
+  int columns = 0;                                 ///< of several heads; 0 = by their number
 };
 
 /// Whether the first key's part in what is drawn follows skip_first and renormalize: in grids, steps and scores it

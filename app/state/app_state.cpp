@@ -19,6 +19,7 @@ void take_over(const From& from, To& to) {
   to.masked = from.masked;
   to.image = from.image;
   to.source = from.source;
+  to.source_ids = from.source_ids;
   to.sound = from.sound;
   to.add_bos = from.add_bos;
   to.parse_special = from.parse_special;
@@ -31,6 +32,7 @@ RunRequest request_of(const Document& document) {
   RunRequest request;
   take_over(document, request);
   if (!request.ids.empty()) request.text.clear();  // which nobody reads then
+  if (!request.source_ids.empty()) request.source.clear();
   return request;
 }
 

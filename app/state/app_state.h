@@ -26,15 +26,16 @@ struct MatricesByHand {
 
 /// What is being looked at, and what is changed about it.
 struct Document {
-  std::filesystem::path model;         ///< folder; empty = none open yet
-  std::string text;                    ///< used while `ids` is empty
-  std::vector<std::int32_t> ids;       ///< given directly
-  std::string source;                  ///< what an encoder-decoder's encoder reads; `text` is its target
-  std::filesystem::path image;         ///< what a model of pictures reads; the text stays for one of texts
-  std::filesystem::path sound;         ///< what a model of speech reads in place of a source, likewise
-  std::optional<bool> add_bos;         ///< empty: as the tokenizer says
-  bool parse_special = false;          ///< names of special tokens in the text are those tokens
-  std::vector<MaskedPosition> masked;  ///< what an encoder is asked for in this very text, ascending
+  std::filesystem::path model;           ///< folder; empty = none open yet
+  std::string text;                      ///< used while `ids` is empty
+  std::vector<std::int32_t> ids;         ///< given directly
+  std::string source;                    ///< what an encoder-decoder's encoder reads; `text` is its target
+  std::vector<std::int32_t> source_ids;  ///< given directly in its place
+  std::filesystem::path image;           ///< what a model of pictures reads; the text stays for one of texts
+  std::filesystem::path sound;           ///< what a model of speech reads in place of a source, likewise
+  std::optional<bool> add_bos;           ///< empty: as the tokenizer says
+  bool parse_special = false;            ///< names of special tokens in the text are those tokens
+  std::vector<MaskedPosition> masked;    ///< what an encoder is asked for in this very text, ascending
   HeadId selected;
   Stack stack = Stack::only;        ///< whose heads are looked at; `only` in models of one stack
   std::optional<Index> query, key;  ///< pinned row, and in it a pinned cell

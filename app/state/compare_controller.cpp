@@ -95,13 +95,31 @@ void CompareController::begin_with(const std::string& model, const std::string& 
   with_ = With::model;
 }
 
+bool CompareController::reads_source() const {
+  const Results& results = run_.results();
+  return results.translates() && !results.hears();
+}
+
+bool CompareController::reads_ids() const {
+  const LoadedModel& open = run_.results().model;
+  return open.model && !(reads_source() ? open.source_tokenizer : open.tokenizer);
+}
+
+WrittenIds CompareController::written_ids() const {
+  const Model& model = *run_.results().model.model;
+  return read_token_ids(text_, (reads_source() ? *model.encoder() : model).config().dims.vocab);
+}
+
 std::string CompareController::missing() const {
   const auto& run = run_.results().run;
   if (with_ != With::training && run_.results().capture)
     return said(
         "This runs the model again, and what is open is attention that was captured elsewhere. Two captures are "
         "compared by headscope-cli compare --trace A --with-trace B.");
-  if (with_ != With::training && !run) return said("Open a model and write a text in Explore first.");
+  if (with_ != With::training && !run)
+    return run_.results().too_long
+               ? said("The text is too long for this model: in Explore, on the left, choose which part it shall read.")
+               : said("Open a model and write a text in Explore first.");
   switch (with_) {
     case With::edits:
       if (std::ranges::none_of(run->request.edits, &Intervention::enabled))
@@ -110,7 +128,8 @@ std::string CompareController::missing() const {
             "before and after will stand here.");
       return "";
     case With::text:
-      return text_.empty() ? said("Write the second text on the left.") : "";
+      if (text_.empty()) return said("Write the second text on the left.");
+      return reads_ids() ? written_ids().error : "";
     case With::model:
       return model_.empty() ? said("Choose the second model on the left.") : "";
     case With::training:
@@ -182,7 +201,9 @@ void CompareController::ask(const Question& question) {
   answer_.want(
       jobs_, question,
       [unit, with = with_, text = text_, folder = model_, run = run_.results().run, model = run_.results().model,
-       second = second_, memory = jobs_.memory(), device = jobs_.device()](const Ctx& ctx) {
+       second = second_, memory = jobs_.memory(), device = jobs_.device(),
+       reads_source = reads_source(),  // beside a sound the target is another
+       by_ids = with_ == With::text && reads_ids() ? std::optional(written_ids().ids) : std::nullopt](const Ctx& ctx) {
         const auto part = [&](const std::shared_ptr<const Trace>& whole) { return jobs::part_of(whole, run->stack); };
         const auto shown = part(with_all_logits(model, run->request, run->whole, ctx, *memory));
         ComparedSide a{"A", shown, model.tokenizer}, b;
@@ -193,10 +214,12 @@ void CompareController::ask(const Question& question) {
           b = {to_say("after"), shown, model.tokenizer};
           a = {to_say("before"), part(headscope::run(model, other, ctx)), model.tokenizer};
         } else if (with == With::text) {
-          const bool reads_source = model.model->encoder() && !model.target;  // beside a sound the target is another
-          (reads_source ? other.source : other.text) = text;
           if (reads_source) other.text.clear();  // what is said of another source is another text
           other.ids.clear();
+          if (by_ids)
+            (reads_source ? other.source_ids : other.ids) = *by_ids;
+          else
+            (reads_source ? other.source : other.text) = text;
           other.masked.clear();  // positions of the first text
           b = {"B", part(headscope::run(model, other, ctx)), model.tokenizer};
         } else {

@@ -14,6 +14,7 @@
 #include "app/state/document_editor.h"
 #include "app/state/job_runner.h"
 #include "app/state/run_controller.h"
+#include "app/state/token_ids.h"
 #include "app/state/training_controller.h"
 #include "core/base/folder.h"
 #include "core/base/words.h"
@@ -71,6 +72,8 @@ class CompareController {
   void set_with(With with) { with_ = with; }
   /// What B is made of; only the one that `with` names is looked at.
   std::string& text() { return text_; }
+  /// The open model has no tokenizer: text() is token ids, of its source or of its text.
+  bool reads_ids() const;
   const std::filesystem::path& model() const { return model_; }
   /// Also of the folder that is chosen already: it is read again if its files changed.
   void set_model(std::filesystem::path folder) {
@@ -88,6 +91,10 @@ class CompareController {
   const std::shared_ptr<const Comparison>& result() const { return answer_.last(); }
   /// Why what was asked last has no result; "" = it is not known that it has none.
   std::string failure() const { return answer_.error(); }
+  /// failure() was told: it is no longer the message.
+  void told_failure() {
+    if (jobs_.message() && jobs_.message()->tag == answer_.tag()) jobs_.dismiss();
+  }
 
   /// Pairs two tokens, or words where these are shown, or takes them apart; the numbers follow.
   void pair(int of_a, int of_b);
@@ -111,6 +118,8 @@ class CompareController {
     std::optional<std::vector<int>> by_hand;
     bool operator==(const Question&) const = default;
   };
+  bool reads_source() const;
+  WrittenIds written_ids() const;  // REQUIRES reads_ids()
   const std::shared_ptr<const TrainingView>& moment(std::size_t index) const;
   Runs runs() const;
   Question question() const;

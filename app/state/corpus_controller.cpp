@@ -181,7 +181,7 @@ CorpusKind CorpusController::kind() const {
 void CorpusController::start() {
   const Results& open = run_.results();
   if (!open.model.model)
-    return jobs_.show({Message::Level::error, said("Open a model first: it reads the corpus."), "corpus"});
+    return jobs_.tell(to_say("Open a model first: it reads the corpus."), "corpus", Message::Level::error);
   const LoadedModel model = open.model;
   const std::string name = open.model_folder.filename().string();
   results_.reset();
@@ -288,7 +288,7 @@ void CorpusController::save(const fs::path& file) {
   if (!results_) return;
   jobs_.on_files("corpus save", [this, file, results = results_](Worker::Job&) -> Worker::Deliver {
     save_corpus_results(*results, file);
-    return [this, file] { jobs_.show({Message::Level::info, say("Saved {}", file.string()), "corpus save"}); };
+    return [this, file] { jobs_.tell(say_later("Saved {}", file.string()), "corpus save"); };
   });
 }
 

@@ -45,7 +45,10 @@ void DocumentEditor::set_text(std::string text) {
 }
 
 void DocumentEditor::set_source(std::string source) {
-  change("source", [&](Document& document) { document.source = std::move(source); });
+  change("source", [&](Document& document) {
+    document.source = std::move(source);
+    document.source_ids.clear();
+  });
 }
 
 void DocumentEditor::look_at(Stack stack) {
@@ -94,6 +97,10 @@ void DocumentEditor::set_ids(std::vector<std::int32_t> ids) {
     document.ids = std::move(ids);
     document.masked.clear();
   });
+}
+
+void DocumentEditor::set_source_ids(std::vector<std::int32_t> ids) {
+  change("source ids", [&](Document& document) { document.source_ids = std::move(ids); });
 }
 
 void DocumentEditor::set_image(std::filesystem::path image) {
@@ -146,7 +153,7 @@ void DocumentEditor::show_input(const RunRequest& input, Stack stack, HeadId hea
       document.image = input.image;
     } else {
       document.text = input.text;
-      if (!input.source.empty()) document.source = input.source;
+      if (!input.source.empty()) document.source = input.source, document.source_ids.clear();
       if (!input.sound.empty()) document.sound = input.sound;
       document.ids.clear();
       document.masked.clear();

@@ -35,6 +35,7 @@ class DocumentEditor {
   /// Another stack of the model: its heads are looked at from now on.
   void look_at(Stack stack);
   void set_ids(std::vector<std::int32_t> ids);
+  void set_source_ids(std::vector<std::int32_t> ids);
   /// A picture, of models that read one.
   void set_image(std::filesystem::path image);
   void set_sound(std::filesystem::path sound);

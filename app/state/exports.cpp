@@ -18,26 +18,26 @@
 namespace headscope {
 
 namespace {
-void told(JobRunner& jobs, std::string words) {
-  jobs.show({Message::Level::info, std::move(words), "export"});
+void told(JobRunner& jobs, Worded words) {
+  jobs.tell(std::move(words), "export");
 }
 
 /// nullopt and a message where there is none.
 std::optional<ViewSource> view_source(JobRunner& jobs, const AppState& state, const Results& results,
                                       const ExportOptions& options) {
   if (!results.run) {
-    jobs.show({Message::Level::error, said("There is nothing to export yet."), "export"});
+    jobs.tell(to_say("There is nothing to export yet."), "export", Message::Level::error);
     return std::nullopt;
   }
   const bool scores = !options.all_heads && shows_scores(state.view);
   auto trace = results.run->trace;
   if (scores && results.capture) {
-    told(jobs, said("A capture holds weights and no scores; choose another view."));
+    told(jobs, to_say("A capture holds weights and no scores; choose another view."));
     return std::nullopt;
   }
   if (scores) {
     if (!results.detail || results.detail->of_trace != trace || results.detail->head != state.document.selected) {
-      told(jobs, said("The scores of this head are still being read; try again."));
+      told(jobs, to_say("The scores of this head are still being read; try again."));
       return std::nullopt;
     }
     trace = results.detail->trace;
@@ -45,6 +45,7 @@ std::optional<ViewSource> view_source(JobRunner& jobs, const AppState& state, co
   const bool rotary = results.model.model && results.model.model->config().turns_halves();
   ViewSource source{
       .trace = trace, .document = state.document, .view = state.view, .rotary = rotary, .all_heads = options.all_heads};
+  source.whole = results.run->whole, source.target = results.model.target;
   if (shows_words(state.view, options.all_heads) && results.run->word_tokens) source.words = results.run->words;
   return source;
 }
@@ -59,7 +60,7 @@ void export_view(JobRunner& jobs, const AppState& state, const Results& results,
   if (!source) return;
   hand_in(jobs, [&jobs, options, source = std::move(*source)](Worker::Job&) -> Worker::Deliver {
     const std::string written = export_view(source, options);
-    return [&jobs, written] { told(jobs, say("Written: {}", written)); };
+    return [&jobs, written] { told(jobs, say_later("Written: {}", written)); };
   });
 }
 
@@ -69,7 +70,7 @@ void hand_in_film(JobRunner& jobs, std::function<std::string(Worker::Job&)> make
       {"film", to_say("making the film")},
       [&jobs, make = std::move(make)](Worker::Job& job) -> Worker::Deliver {
         const std::string written = make(job);
-        return [&jobs, written] { jobs.show({Message::Level::info, say("Written: {}", written), "film"}); };
+        return [&jobs, written] { jobs.tell(say_later("Written: {}", written), "film"); };
       },
       JobRunner::OnStop::drop);
 }
@@ -112,7 +113,7 @@ void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Sc
     const PangoText measure;
     const Scene scene = build({theme(options.for_print ? "print" : theme_id), measure});
     const std::string written = write_scene(scene, options.file, {{}, {}, options.dpi}, options.note);
-    return [&jobs, written] { told(jobs, say("Written: {}", written)); };
+    return [&jobs, written] { told(jobs, say_later("Written: {}", written)); };
   });
 }
 
@@ -120,12 +121,12 @@ namespace {
 constexpr double css_dpi = 96;  // of a logical pixel
 
 /// The picture to the clipboard; what became of it, in words.
-std::string copied(const Scene& scene, double scale, const PictureNote& note) {
+Worded copied(const Scene& scene, double scale, const PictureNote& note) {
   const Image image = rasterize(scene, scale);
   hold_picture(
       encode_png(image, css_dpi * scale,
                  {.title = scene.title, .description = description_of(scene, note.model), .recipe = note.recipe}));
-  return say("The picture is on the clipboard: {} × {} pixels.", image.width, image.height);
+  return say_later("The picture is on the clipboard: {} × {} pixels.", image.width, image.height);
 }
 }  // namespace
 
@@ -141,7 +142,7 @@ void copy_view(JobRunner& jobs, const AppState& state, const Results& results, C
                      const auto [trace, picture] = source.settled(options);
                      return Worker::Deliver([&jobs, put, words = caption_of(*trace, picture, edits, note.model)] {
                        put(words);
-                       told(jobs, said("A caption is on the clipboard."));
+                       told(jobs, to_say("A caption is on the clipboard."));
                      });
                    });
   const HeadView shown = source->view.head_view;
@@ -158,7 +159,7 @@ void copy_view(JobRunner& jobs, const AppState& state, const Results& results, C
     write_map_csv(csv, *source.settled(options).first, source.document.selected);
     return [&jobs, put, text = tab_separated(csv.str())] {
       put(text);
-      told(jobs, said("The weights of this head are on the clipboard."));
+      told(jobs, to_say("The weights of this head are on the clipboard."));
     };
   });
 }
@@ -173,14 +174,14 @@ void copy_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scen
             if (what == Copy::caption)
               return [&jobs, put, words = scene.title + ". " + description_of(scene, note.model)] {
                 put(words);
-                told(jobs, said("A caption is on the clipboard."));
+                told(jobs, to_say("A caption is on the clipboard."));
               };
             if (what == Copy::picture) return [&jobs, words = copied(scene, scale, note)] { told(jobs, words); };
             std::ostringstream csv;
             write_scene_csv(csv, scene);
             return [&jobs, put, text = tab_separated(csv.str())] {
               put(text);
-              told(jobs, said("The numbers are on the clipboard."));
+              told(jobs, to_say("The numbers are on the clipboard."));
             };
           });
 }

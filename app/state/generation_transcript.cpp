@@ -26,7 +26,8 @@ struct GenerationController::Replayed {
   std::shared_ptr<const TracedRun> prompt = {};
   std::shared_ptr<Generator> generator = {};
   std::vector<GenerationBranch> branches = {};
-  std::string remark = {}, failure = {};
+  Worded remark = {};
+  std::string failure = {};
   void make(const Ctx& ctx, std::atomic<float>& progress);
 };
 
@@ -172,8 +173,8 @@ void GenerationController::Replayed::make(const Ctx& ctx, std::atomic<float>& pr
     branches.push_back(std::move(out));
   }
   if (differing > 0)
-    remark =
-        say("{} of the session's generated tokens are not what is drawn here; the recorded ones were kept.", differing);
+    remark = say_later("{} of the session's generated tokens are not what is drawn here; the recorded ones were kept.",
+                       differing);
 }
 
 void GenerationController::submit_replay() {
@@ -210,7 +211,7 @@ void GenerationController::deliver(Replayed made) {
   in_flight_ = false;
   if (!made.failure.empty()) {
     replay_state_ = ReplayState::refused;
-    return jobs_.show({Message::Level::error, say("The session's generated text: {}", made.failure), ""});
+    return jobs_.tell(say_later("The session's generated text: {}", made.failure), "", Message::Level::error);
   }
   forget_replay();
   prompt_ = std::move(made.prompt);
@@ -230,7 +231,7 @@ void GenerationController::deliver(Replayed made) {
     for (const ToldStep& told : std::vector<ToldStep>(branch.steps))  // hold() may exchange the steps themselves
       if (known.insert(told.step.get()).second) hold(told.step);
   // Where a branch ended is found out anew, when its next step is read.
-  if (!made.remark.empty()) jobs_.show({Message::Level::info, made.remark, ""});
+  if (!made.remark.empty()) jobs_.tell(made.remark);
 }
 
 }  // namespace headscope

@@ -85,7 +85,21 @@ void JobRunner::forget(const std::string& tag) {
   aside_.cancel(tag);
 }
 
+void JobRunner::tell(Worded text, std::string tag, Message::Level level) {
+  std::string words = text.text();
+  message_ = Message{level, std::move(words), std::move(tag), std::move(text)};
+  changed_ = true;
+}
+
+/// What stands there follows the language.
+void JobRunner::say_anew() {
+  if (message_ && !message_->worded.empty()) message_->text = message_->worded.text();
+  why_cpu_text_ = why_cpu_.text();
+  changed_ = true;
+}
+
 bool JobRunner::frame() {
+  if (std::exchange(words_of_texts_, words_generation()) != words_generation()) say_anew();
   const int delivered = worker_.drain() + files_.drain() + network_.drain() + aside_.drain();
   return std::exchange(changed_, false) || delivered > 0;
 }
@@ -98,6 +112,12 @@ bool works(const Worker::Status& status) {
 
 bool JobRunner::busy() const {
   return works(worker_.status()) || works(files_.status());
+}
+
+bool JobRunner::settling() const {
+  return works(files_.status()) || std::ranges::any_of(jobs_, [](const auto& job) {
+           return !job.second.aside && !job.second.stopped && job.second.on_stop != OnStop::own;
+         });
 }
 
 JobRunner::Status JobRunner::status() const {
@@ -161,9 +181,9 @@ void JobRunner::set_device(const DeviceChoice& device, int threads) {
   if (device == wanted_ && threads == threads_) return;
   threads_ = threads;
   if (std::exchange(wanted_, device) != device || why_cpu_.empty()) return take(device);
-  const std::string why = why_cpu_;  // a card that failed is not tried for a number of threads
+  const Worded why = why_cpu_;  // a card that failed is not tried for a number of threads
   take({});
-  why_cpu_ = why;
+  why_cpu_ = why, why_cpu_text_ = why.text();
 }
 
 void JobRunner::try_device_again() {
@@ -172,11 +192,13 @@ void JobRunner::try_device_again() {
 
 void JobRunner::take(const DeviceChoice& device) {
   backend_ = devices_.make(device, threads_, why_cpu_);  // what runs keeps the one it was given
+  if (why_cpu_.text().empty()) why_cpu_ = Worded();
   processor_.reset();
   memory_ = std::make_shared<PassMemory>();
   device_ = why_cpu_.empty() ? device : DeviceChoice{};
   drop([this](const Known& job) { return job.stopped && job.device != device_; });
-  if (!why_cpu_.empty()) show({Message::Level::info, why_cpu_, ""});
+  why_cpu_text_ = why_cpu_.text();
+  if (!why_cpu_.empty()) tell(why_cpu_);
   changed_ = true;
 }
 
@@ -188,7 +210,8 @@ void JobRunner::card_failed(const std::string& tag, const CardError& error, cons
   if (lost) {
     take({});
     why_cpu_ = processor_goes_on(error);
-    show({Message::Level::error, why_cpu_, ""});
+    why_cpu_text_ = why_cpu_.text();
+    tell(why_cpu_, "", Message::Level::error);
   }
   drop(tag);
   if (of_now && !lost) failed(tag, error.what());  // the processor looked at what a card had kept, for one

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "core/base/words.h"
 #include "core/cuda/device_choice.h"
 #include "core/run/worker.h"
 
@@ -23,8 +24,9 @@ class PassMemory;
 /// One message at a time; a newer one takes its place.
 struct Message {
   enum class Level { info, error } level = Level::info;
-  std::string text;  ///< an Error's hint stands on a line of its own
-  std::string tag;   ///< of the job that failed; its next success takes the message away. "" = stays until dismissed
+  std::string text;    ///< an Error's hint stands on a line of its own
+  std::string tag;     ///< of the job that failed; its next success takes the message away. "" = stays until dismissed
+  Worded worded = {};  ///< what `text` is made of where it is said in the language of the window; else empty
 };
 
 struct JobName {
@@ -65,6 +67,8 @@ class JobRunner {
   bool frame();
   /// True while a job runs or waits, or its result does.
   bool busy() const;
+  /// The same but for slices of what goes on (OnStop::own): a training, a corpus.
+  bool settling() const;
   struct Status {
     std::string doing;   ///< "running the model", "" = idle
     float progress = 0;  ///< 0 … 1
@@ -93,7 +97,7 @@ class JobRunner {
   /// Where the jobs compute: what was chosen, or the processor where that cannot be used or failed at work …
   const DeviceChoice& device() const { return device_; }
   /// … and then why, in a sentence; else "".
-  const std::string& why_cpu() const { return why_cpu_; }
+  const std::string& why_cpu() const { return why_cpu_text_; }
   void try_device_again();
   const Devices& devices() const { return devices_; }
   /// For what the processor does better, whatever was chosen: training what is written for it alone.
@@ -101,6 +105,8 @@ class JobRunner {
 
   const std::optional<Message>& message() const { return message_; }
   void show(Message message) { message_ = std::move(message); }
+  /// What is told in the language of the window, also in one that comes while it stands there.
+  void tell(Worded text, std::string tag = "", Message::Level level = Message::Level::info);
   void dismiss() { message_.reset(); }
   /// What the message of this tag told is over.
   void dismiss(const std::string& tag);
@@ -119,11 +125,14 @@ class JobRunner {
   void drop(const std::string& tag);
   void drop(const std::function<bool(const Known&)>& which);
   void take(const DeviceChoice& device);
+  void say_anew();
 
   Devices devices_;
   int threads_;
   DeviceChoice wanted_, device_;
-  std::string why_cpu_;
+  Worded why_cpu_;
+  std::string why_cpu_text_;                      // as it is said now …
+  std::uint64_t words_of_texts_ = 0;              // … and the message: words_generation()
   std::shared_ptr<Backend> backend_, processor_;  // used by jobs only
   std::shared_ptr<PassMemory> memory_;
   std::map<std::string, Known> jobs_;         // by tag

@@ -149,11 +149,10 @@ std::string valid_part(const std::string& text) {
 }
 }  // namespace
 
-std::string written_target(const LoadedModel& model, const RunRequest& request, const Ctx& ctx) {
-  if (!model.tokenizer)
-    throw Error(model.model->config().name, "a tokenizer, to write a text with", "none in the model's folder");
+WrittenTarget written_target(const LoadedModel& model, const RunRequest& request, const Ctx& ctx) {
   const ModelConfig& config = model.model->config();
-  const std::optional<std::int32_t> end = model.tokenizer->eos() ? model.tokenizer->eos() : config.eos;
+  const std::optional<std::int32_t> end =
+      model.tokenizer && model.tokenizer->eos() ? model.tokenizer->eos() : config.eos;
   Generator generator(model, request, false);
   RunRequest bare = request;
   bare.text.clear();
@@ -169,7 +168,10 @@ std::string written_target(const LoadedModel& model, const RunRequest& request, 
     if (step->token == end) break;
     ids.push_back(step->token);
   }
-  return valid_part(model.tokenizer->decode(std::span(ids).subspan(begun)));
+  WrittenTarget out;
+  out.ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(begun), ids.end());
+  if (model.tokenizer) out.text = valid_part(model.tokenizer->decode(out.ids));
+  return out;
 }
 
 std::shared_ptr<const TracedRun> looked_at(const TracedRun& run, Stack stack) {

@@ -2,9 +2,12 @@
 // What the worker does for RunController: pure functions from a model and a request, or from traces, to results. Any
 // thread; one pass at a time per backend. They throw Error, or Cancelled once stop was requested.
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <stop_token>
+#include <string>
+#include <vector>
 
 #include "app/state/results.h"
 #include "core/run/pass_memory.h"
@@ -14,9 +17,13 @@ namespace headscope::jobs {
 /// `stack`: which one is looked at; where the model has no such one, its first answer is the decoder's.
 std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, Stack stack, const Ctx& ctx,
                                        PassMemory& memory);
+struct WrittenTarget {
+  std::vector<std::int32_t> ids;  ///< behind the token that begins it
+  std::string text;               ///< empty without a tokenizer
+};
 /// What an encoder-decoder makes of the request's source: at every step the most probable token, until one that ends
 /// texts, or as many as it can read.
-std::string written_target(const LoadedModel& model, const RunRequest& request, const Ctx& ctx);
+WrittenTarget written_target(const LoadedModel& model, const RunRequest& request, const Ctx& ctx);
 /// The run itself where it has no such part.
 std::shared_ptr<const Trace> part_of(const std::shared_ptr<const Trace>& whole, Stack stack);
 /// The same trace, with all that a device made of it in this machine's memory: the window looks at it in its own time,

@@ -12,6 +12,7 @@ namespace headscope {
 namespace {
 using nlohmann::json;
 constexpr std::size_t pairs_limit = std::size_t{1} << 20;
+constexpr std::string_view asked_here = "[MASK]";
 }  // namespace
 
 std::vector<PromptPair> load_prompt_pairs() {
@@ -34,9 +35,18 @@ std::vector<PromptPair> load_prompt_pairs() {
       for (const JsonView& model : models->elements("names")) pair.models.push_back(model.text());
     if (pair.clean.empty() || pair.corrupted.empty())
       each.refuse("a clean and a corrupted prompt", "an empty one", "in \"" + pair.title + "\"");
+    pair.masked = pair.clean.find(asked_here) != std::string::npos;
+    if (pair.masked != (pair.corrupted.find(asked_here) != std::string::npos))
+      each.refuse("[MASK] in both prompts or in none", "in one", "in \"" + pair.title + "\"");
     pairs.push_back(std::move(pair));
   }
   return pairs;
+}
+
+PromptPair masked_by(PromptPair pair, const std::string& token) {
+  for (std::string* text : {&pair.clean, &pair.corrupted})
+    if (const auto at = text->find(asked_here); at != std::string::npos) text->replace(at, asked_here.size(), token);
+  return pair;
 }
 
 }  // namespace headscope

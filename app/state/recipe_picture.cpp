@@ -19,6 +19,7 @@ std::string draw_recipe(const PictureRecipe& recipe, const LoadedModel& model,
   const View& view = recipe.session->view;
   const auto trace = jobs::part_of(whole, document.stack);
   ViewSource source{.trace = trace, .document = document, .view = view, .all_heads = recipe.all_heads};
+  source.whole = whole, source.target = model.target;
   source.rotary = model.model->config().turns_halves();
   if (shows_words(view, recipe.all_heads) && !trace->between_texts()) source.words = word_groups(trace->tokens);
   return export_view(source, {out, recipe.dpi, recipe.for_print, recipe.all_heads, note});

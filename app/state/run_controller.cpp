@@ -65,11 +65,19 @@ void RunController::open_model(const fs::path& folder, std::function<void(Docume
   std::error_code failed;
   fs::path path = fs::absolute(folder, failed);
   path = failed ? folder : path.lexically_normal();
-  load(path, [this, path, further = std::move(further), opened = std::move(opened)] {
+  // Of a model that has no words, and not written since this one was asked for.
+  const bool reads_ids = results_.model.model && !results_.model.tokenizer;
+  const std::vector<std::int32_t> ids = editor_.document().ids, source_ids = editor_.document().source_ids;
+  load(path, [this, path, reads_ids, ids, source_ids, further = std::move(further), opened = std::move(opened)] {
     const bool first = editor_.document().model.empty();
     editor_.change("", [&](Document& document) {
       // Which tokens there are is for the other model's tokenizer to say, and whether it is asked for any for its kind.
       if (document.model != path) document.masked.clear();
+      if (reads_ids && document.model != path) {
+        if (results_.model.tokenizer && !document.text.empty() && document.ids == ids) document.ids.clear();
+        if (results_.model.source_tokenizer && !document.source.empty() && document.source_ids == source_ids)
+          document.source_ids.clear();
+      }
       if (further) further(document);
       // What was read is read on: by an encoder-decoder as its source, by others as their text.
       const bool reads_source = translates() && !results_.hears();
@@ -197,6 +205,7 @@ void RunController::show_capture(const fs::path& file, std::shared_ptr<const Tra
     document.text.clear();
     document.ids.clear();
     document.source.clear();
+    document.source_ids.clear();
     document.edits.clear();
   });
   if (first) editor_.history().clear();
@@ -209,8 +218,9 @@ bool RunController::reads_pictures() const {
 bool RunController::has_input() const {
   const Document& document = editor_.document();
   if (results_.hears()) return !document.sound.empty();
-  if (translates()) return !document.source.empty();
-  return reads_pictures() ? !document.image.empty() : !(document.text.empty() && document.ids.empty());
+  const RunRequest asked = request();
+  if (translates()) return !(asked.source.empty() && asked.source_ids.empty());
+  return reads_pictures() ? !document.image.empty() : !(asked.text.empty() && asked.ids.empty());
 }
 
 RunRequest RunController::request() const {
@@ -219,7 +229,12 @@ RunRequest RunController::request() const {
     request.text.clear(), request.ids.clear(), request.masked.clear();
   else
     request.image.clear();
-  if (!translates() || results_.hears()) request.source.clear();
+  if (!translates() || results_.hears()) request.source.clear(), request.source_ids.clear();
+  // Without a tokenizer only ids can be read: a text that stands in the document is for other models.
+  if (const LoadedModel& open = results_.model; open.model) {
+    if (!open.tokenizer) request.text.clear();
+    if (!open.source_tokenizer) request.source.clear();
+  }
   if (!results_.hears()) request.sound.clear();
   request.capture.byte_budget = byte_budget_;
   // With a large vocabulary the logits of all positions are a third of a pass: only losses need them, and come after.
@@ -325,7 +340,7 @@ void RunController::hear(const fs::path& sound) {
     document.ids.clear();
     document.query = document.key = std::nullopt;
   });
-  if (results_.hears() && results_.model.tokenizer) write_target();
+  if (results_.hears()) write_target();
 }
 
 void RunController::write_target() {
@@ -337,12 +352,12 @@ void RunController::write_target() {
       {"write", to_say("writing the target")},
       [this, asked, model = results_.model, backend = jobs_.backend()](Worker::Job& job) -> Worker::Deliver {
         const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
-        return [this, asked, text = jobs::written_target(model, asked, ctx)] {
-          if (editor_.document().model != asked.model || editor_.document().source != asked.source ||
-              editor_.document().sound != asked.sound)
+        return [this, asked, written = jobs::written_target(model, asked, ctx), words = model.tokenizer != nullptr] {
+          if (const RunRequest now = request(); now.model != asked.model || now.source != asked.source ||
+                                                now.source_ids != asked.source_ids || now.sound != asked.sound)
             return;
           editor_.history().close_step();
-          editor_.set_text(text);
+          words ? editor_.set_text(written.text) : editor_.set_ids(written.ids);
           editor_.history().close_step();
         };
       },

@@ -59,6 +59,8 @@ class RunController {
   /// From the next run on.
   void set_byte_budget(std::size_t bytes) { byte_budget_ = bytes; }
 
+  /// The document has what the open model reads.
+  bool has_input() const;
   /// What the document asks of the open model.
   RunRequest request() const;
 
@@ -85,7 +87,6 @@ class RunController {
   void take_run(std::shared_ptr<const TracedRun> run);
   void drop_results();
   bool reads_pictures() const;  // the open model
-  bool has_input() const;       // the document has what it reads
   void keep_inside();
   /// Of the model, or of the capture in its place.
   const ModelDims& opened_dims(Stack stack) const;

@@ -125,8 +125,8 @@ std::string SceneList::unused_id() const {
 
 void SceneList::change(const std::string& words, Change change, std::function<void()> then) {
   if (file().empty())
-    return jobs_.show({Message::Level::error,
-                       said("A list of scenes needs a folder of your own: set HOME, or XDG_DATA_HOME."), "scenes"});
+    return jobs_.tell(to_say("A list of scenes needs a folder of your own: set HOME, or XDG_DATA_HOME."), "scenes",
+                      Message::Level::error);
   write_later([this, file = file(), id = id_, words, change, then]() -> Worker::Deliver {
     const std::string before = text_of(file);
     LessonPages pages = pages_of(before, id);
@@ -164,8 +164,8 @@ void SceneList::add(const std::string& title, const std::string& block) {
         pages.steps.push_back(text);
       },
       [this, title] {
-        jobs_.show({Message::Level::info,
-                    say("Scene {} of “{}”: {}", pages_.steps.size(), head_value(pages_, "title"), title), "scenes"});
+        jobs_.tell(say_later("Scene {} of “{}”: {}", pages_.steps.size(), head_value(pages_, "title"), title),
+                   "scenes");
       });
 }
 

@@ -33,6 +33,7 @@ ordered_json document_json(const Document& document) {
   out["text"] = document.text;
   out["ids"] = document.ids;
   if (!document.source.empty()) out["source"] = document.source;
+  if (!document.source_ids.empty()) out["source_ids"] = document.source_ids;
   if (document.stack != Stack::only) out["stack"] = name_in(stack_names, document.stack);
   if (!document.image.empty()) out["image"] = document.image.generic_string();
   if (!document.sound.empty()) out["sound"] = document.sound.generic_string();
@@ -115,6 +116,8 @@ Document document_from(const JsonView& value) {
   if (const auto ids = fields.find("ids"))
     for (const JsonView& id : ids->elements("token ids")) document.ids.push_back(id.small(0));
   fields.read("source", document.source);
+  if (const auto ids = fields.find("source_ids"))
+    for (const JsonView& id : ids->elements("token ids")) document.source_ids.push_back(id.small(0));
   fields.read("stack", document.stack, stack_names);
   fields.read("image", document.image);
   fields.read("sound", document.sound);

@@ -110,7 +110,7 @@ void SessionFiles::save_soon(const fs::path& file) {
     write_file_atomically(file, to_json(session));
     return [this, file, session] {
       count_as_saved(session);
-      jobs_.show({Message::Level::info, say("Saved {}", file.string()), "session"});
+      jobs_.tell(say_later("Saved {}", file.string()), "session");
     };
   });
 }

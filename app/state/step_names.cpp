@@ -58,6 +58,7 @@ std::string step_name(const Document& before, const Document& after) {
     return after.text.empty() ? said("Text removed") : say("Text: {}", beginning(after.text));
   if (before.source != after.source)
     return after.source.empty() ? said("Source removed") : say("Source: {}", beginning(after.source));
+  if (before.source_ids != after.source_ids) return say("{} token ids of the source", after.source_ids.size());
   if (before.sound != after.sound) return say("Sound {}", after.sound.filename().string());
   if (before.image != after.image) return say("Picture {}", after.image.filename().string());
   if (before.ids != after.ids) return say("{} token ids", after.ids.size());

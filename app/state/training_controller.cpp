@@ -381,7 +381,7 @@ void TrainingController::keep(const fs::path& file) {
       return [this, failure] {
         --keeping_;
         if (!failure.empty())
-          jobs_.show({Message::Level::error, say("The training could not be kept: {}", failure), "training"});
+          jobs_.tell(say_later("The training could not be kept: {}", failure), "training", Message::Level::error);
       };
     });
   };
@@ -431,7 +431,7 @@ void TrainingController::save(const fs::path& folder, bool open, bool overwrite)
         const std::string probe = trainer.task().probe_text(std::min(probe_tokens, checkpoint->recipe.model.context));
         return [this, folder, open, probe, source = trainer.task().probe_source(), step = checkpoint->step] {
           saved_step_ = step;
-          jobs_.show({Message::Level::info, say("Saved the model in {}", folder.string()), "training save"});
+          jobs_.tell(say_later("Saved the model in {}", folder.string()), "training save");
           if (!open) return;
           open_.open_model(folder);
           editor_.set_source(source);

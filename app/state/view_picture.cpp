@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/render/spoken_words.h"
 #include "core/base/nth.h"
 #include "core/metrics/next_token.h"
 
@@ -23,7 +24,12 @@ bool shows_words(const View& view, bool all_heads) {
 }
 
 std::pair<std::shared_ptr<const Trace>, PictureRequest> ViewSource::settled(const ExportOptions& options) const {
-  if (!words) return {trace, view_picture(document, view, *trace, rotary, options)};
+  if (!words) {
+    PictureRequest request = view_picture(document, view, *trace, rotary, options);
+    if (request.kind == PictureRequest::Kind::patches && trace->sound && whole)
+      request.spoken = spoken_words(*whole, target.get());
+    return {trace, std::move(request)};
+  }
   const auto joined = std::make_shared<const Trace>(in_words(*trace, *words, [&](HeadId head) {
     return all_heads || view.head_view == HeadView::heads || head == document.selected;
   }));

@@ -9,6 +9,7 @@
 
 #include "app/render/picture.h"
 #include "app/state/app_state.h"
+#include "core/run/target_rules.h"
 #include "core/trace/words.h"
 
 namespace headscope {
@@ -33,6 +34,8 @@ struct ViewSource {
   Document document;
   View view;
   bool rotary = false, all_heads = false;
+  std::shared_ptr<const Trace> whole = {};         ///< the run that `trace` is a part of …
+  std::shared_ptr<const TargetRules> target = {};  ///< … and its model's, of speech: for the times of its words
 
   /// What to draw, over words where those are shown.
   std::pair<std::shared_ptr<const Trace>, PictureRequest> settled(const ExportOptions& options) const;

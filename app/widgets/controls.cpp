@@ -103,7 +103,11 @@ bool button(const Ui& ui, const char* label, float height) {
 bool menu_button(const Ui& ui, const char* id, const std::string& value, const std::string& remark, float height) {
   if (height <= 0) height = ui.px(30);
   const Font font = ui.body();
-  const std::string quiet = remark.empty() ? "▾" : remark + " ▾";
+  std::string quiet = remark.empty() ? "▾" : remark + " ▾";
+  const bool has_edge = !(ImGui::GetCurrentWindow()->Flags & ImGuiWindowFlags_AlwaysAutoResize);
+  const float room = ImGui::GetContentRegionAvail().x - ui.px(30);
+  // The remark gives way first.
+  if (has_edge && room > 0 && text_width(ui, value, font) + text_width(ui, quiet, font) > room) quiet = "▾";
   const float first = text_width(ui, value, font), second = text_width(ui, quiet, font);
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + first + second + ui.px(30), at.y + height};
   const bool pressed = pressable(id, {end.x - at.x, height});
@@ -152,18 +156,19 @@ float segmented_width(const Ui& ui, std::span<const char* const> labels) {
   return width;
 }
 
-bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels, int& chosen, float width) {
+namespace {
+/// Words smaller than so much of their size are no longer read at ease: then they stand in rows.
+constexpr float least_squeeze = 0.75f;
+
+bool segmented_row(const Ui& ui, std::span<const char* const> labels, int first, int& chosen, float width) {
   Font font = ui.body();
   const float natural = segmented_width(ui, labels), height = ui.px(27);
-  if (width <= 0) width = natural;
   const float squeeze = width / natural;
   if (squeeze < 1) font.size *= std::max(0.7, static_cast<double>(squeeze));  // words stay inside their fields
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float radius = ui.px(6);
   draw->AddRectFilled(at, end, paint(ui.chrome.raised), radius);
-  ImGui::PushID(id);
-  ImGui::BeginGroup();
   bool changed = false;
   float x = at.x;
   const int count = static_cast<int>(labels.size());
@@ -173,8 +178,8 @@ bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels
     const float wanted = (text_width(ui, text, ui.body()) + ui.px(20)) * squeeze;
     const float next = i + 1 == count ? end.x : std::round(x + wanted);
     ImGui::SetCursorScreenPos({x, at.y});
-    if (pressable(label, {std::max(next - x, 1.f), height}) && chosen != i) chosen = i, changed = true;
-    const bool hovered = ImGui::IsItemHovered(), on = chosen == i;
+    if (pressable(label, {std::max(next - x, 1.f), height}) && chosen != first + i) chosen = first + i, changed = true;
+    const bool hovered = ImGui::IsItemHovered(), on = chosen == first + i;
     const ImDrawFlags corners =
         (i == 0 ? ImDrawFlags_RoundCornersLeft : 0) | (i + 1 == count ? ImDrawFlags_RoundCornersRight : 0);
     if (on || hovered)
@@ -185,10 +190,56 @@ bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels
     x = next;
     if (i + 1 < count) draw->AddRectFilled({x - 1, at.y}, {x, end.y}, paint(ui.chrome.border));
   }
-  ImGui::EndGroup();
-  ImGui::PopID();
   draw->AddRect(at, end, paint(ui.chrome.border), radius);
   return changed;
+}
+}  // namespace
+
+bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels, int& chosen, float width) {
+  const float natural = segmented_width(ui, labels);
+  if (width <= 0) width = natural;
+  // What grows with its contents has no edge of its own.
+  const bool has_edge = !(ImGui::GetCurrentWindow()->Flags & ImGuiWindowFlags_AlwaysAutoResize);
+  if (const float room = ImGui::GetContentRegionAvail().x; has_edge && room > ui.px(60)) width = std::min(width, room);
+  ImGui::PushID(id);
+  ImGui::BeginGroup();
+  bool changed = false;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const auto count = labels.size();
+  std::size_t first = 0;
+  for (int row = 0; first < count; ++row) {
+    std::size_t end = count;
+    if (width < least_squeeze * natural) {
+      float taken = 0;
+      for (end = first; end < count; ++end) {
+        const float wide = text_width(ui, said(labels[end]), ui.body()) + ui.px(20);
+        if (end > first && taken + wide > width) break;
+        taken += wide;
+      }
+    }
+    ImGui::SetCursorScreenPos({at.x, at.y + static_cast<float>(row) * ui.px(29)});
+    changed |= segmented_row(ui, labels.subspan(first, end - first), static_cast<int>(first), chosen, width);
+    first = end;
+  }
+  ImGui::EndGroup();
+  ImGui::PopID();
+  return changed;
+}
+
+void beside(const Ui& ui, float width, float gap) {
+  const float edge = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+  if (gap <= 0) gap = ui.px(8);
+  if (ImGui::GetCurrentWindow()->DC.CursorPosPrevLine.x + gap + width <= edge) ImGui::SameLine(0, gap);
+}
+
+bool number_field(const Ui& ui, const char* label, const char* id, int& value, int step, double column) {
+  ImGui::AlignTextToFramePadding();
+  text_line(ui, said(label));
+  // Where the buttons would leave no room for the number, it stands below its name.
+  const float left = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - ui.px(column);
+  if (left > ui.px(104)) ImGui::SameLine(ui.px(column));
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
+  return ImGui::InputInt(id, &value, step, step * 4);
 }
 
 bool slider(const Ui& ui, const char* label, double& value, const SliderOptions& options) {
@@ -198,7 +249,8 @@ bool slider(const Ui& ui, const char* label, double& value, const SliderOptions&
   const std::string text = fmt::format("{:.{}f}{}", value, options.decimals, options.unit);
   const std::string widest = fmt::format("{:.{}f}{}", options.high, options.decimals, options.unit);
   const char* name = said(label);
-  const float first = std::min(std::max(text_width(ui, name, font), ui.px(84)), room * 0.55f);
+  // Names of one width, so that the ways stand below one another; in a narrow column no wider than they are.
+  const float first = std::min(std::max(text_width(ui, name, font), std::min(ui.px(84), room * 0.33f)), room * 0.55f);
   const float last = std::max(text_width(ui, widest, ui.number()), text_width(ui, text, ui.number()));
   const float grab = ui.px(7), y = at.y + height / 2;
   const float x0 = at.x + first + ui.px(12), x1 = std::max(x0 + ui.px(30), at.x + room - last - ui.px(14));

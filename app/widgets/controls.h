@@ -36,7 +36,14 @@ bool input_line(const Ui& ui, const char* id, const char* hint, std::string& tex
 /// Choices side by side, one of them on: [Map|Entropy|Sink]. True when `chosen` changed. `width` 0 = as needed.
 /// Items are named by their labels.
 bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels, int& chosen, float width = 0);
+/// Where they do not fit they are squeezed a little, else they stand in rows.
 float segmented_width(const Ui& ui, std::span<const char* const> labels);
+
+/// The next item, so wide, on the same line where it still fits there. `gap` 0 = 8 logical pixels.
+void beside(const Ui& ui, float width, float gap = 0);
+
+/// A whole number to type or step, beside its name from `column` logical pixels on, or below it. `id`: "##…".
+bool number_field(const Ui& ui, const char* label, const char* id, int& value, int step, double column);
 
 /// Label, a thin line with a round grab, the value: one row as wide as there is room. `logarithmic` spaces by ratios.
 /// Double click puts `usual` back; at the keyboard Left and Right move it by hundredths, with Shift by tenths. True in

@@ -144,9 +144,9 @@ void PageFilm::put(AppContext& app) {
   app.ui.controls = picture_of_film(asked_->film, taken_.size()).session->window.controls;
 }
 
-void PageFilm::stop(AppContext& app, const std::string& why) {
+void PageFilm::stop(AppContext& app, const Worded& why) {
   app.ui.controls = own_;
-  if (!why.empty()) app.explorer.jobs.show({Message::Level::error, why, "film"});
+  if (!why.empty()) app.explorer.jobs.tell(why, "film", Message::Level::error);
   taken_.clear();
   asked_.reset();
 }
@@ -163,15 +163,16 @@ void PageFilm::draw(Ui& ui, AppContext& app) {
     if (ended) ImGui::CloseCurrentPopup();
     ImGui::EndPopup();
   }
-  if (ended) return stop(app, "");
-  quiet_ = app.explorer.jobs.busy() ? 0 : quiet_ + 1;
+  if (ended) return stop(app, {});
+  quiet_ = app.explorer.jobs.settling() ? 0 : quiet_ + 1;  // a training may go on beside it
   if (quiet_ < film_settled_frames) return;
   if (!shows_picture_of(asked_->film, taken_.size(), app.explorer.files.session()))
-    return stop(
-        app, say("The page does not take {} as a number of this control.", asked_->film.film->values[taken_.size()]));
+    return stop(app, say_later("The page does not take {} as a number of this control.",
+                               asked_->film.film->values[taken_.size()]));
   const auto found = std::ranges::find(ui.pictures.all, asked_->picture, &ShownPicture::id);
   if (found == ui.pictures.all.end())
-    return stop(app, say("With {} the page does not draw this picture.", asked_->film.film->values[taken_.size()]));
+    return stop(app,
+                say_later("With {} the page does not draw this picture.", asked_->film.film->values[taken_.size()]));
   ShownPicture picture = *found;
   if (const auto& of = asked_->film.picture; of && picture.in_room)  // all of one size, which the recipe says
     picture.build = [in_room = picture.in_room, of = *of](const Style& style) {
@@ -184,7 +185,7 @@ void PageFilm::draw(Ui& ui, AppContext& app) {
   options.note.model = model_note_on_screen(app);
   export_film(app.explorer.jobs, app.explorer.state().view.theme, {asked_->file, film.film->seconds, film.film->back},
               asked_->with_recipe ? to_json(film) : "", std::move(taken_), options);
-  stop(app, "");
+  stop(app, {});
 }
 
 }  // namespace headscope

@@ -53,7 +53,7 @@ class PageFilm {
 
  private:
   void put(AppContext& app);
-  void stop(AppContext& app, const std::string& why);
+  void stop(AppContext& app, const Worded& why);
   std::optional<Asked> asked_;
   std::map<std::string, std::string> own_;  // controls before
   std::vector<std::function<Scene(const Style&)>> taken_;

@@ -78,7 +78,7 @@ void GetModelPage::finish(AppContext& app, bool shown) {
     open_path(pulled->folder, app);
     ImGui::CloseCurrentPopup();
   } else {
-    app.explorer.jobs.show({Message::Level::info, say("{} is here; the menu of models opens it.", pulled->model), ""});
+    app.explorer.jobs.tell(say_later("{} is here; the menu of models opens it.", pulled->model));
   }
   for (const std::string& remark : pulled->remarks) app.explorer.jobs.show({Message::Level::info, remark, ""});
 }

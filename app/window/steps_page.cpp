@@ -56,7 +56,7 @@ void Copying::draw(Ui& ui, AppContext& app) {
     asked_ = ui.pictures.asked = *ui.animate = true;
     return;
   } else if (all.empty()) {
-    app.explorer.jobs.show({Message::Level::info, said("Nothing is drawn here yet."), ""});
+    app.explorer.jobs.tell(to_say("Nothing is drawn here yet."));
   } else {
     const ShownPicture& largest = *std::ranges::max_element(all, {}, &ShownPicture::area);
     copy_scene(app.explorer.jobs, app.explorer.state().view.theme,

@@ -35,7 +35,7 @@ UnsavedWork::UnsavedWork(JobRunner& jobs, const DocumentEditor& editor, SessionF
   try {
     recovery_ = std::make_unique<Recovery>(root);
   } catch (const Error& refused) {  // a home that cannot be written to: everything else works
-    jobs_.show({Message::Level::info, say("Unsaved work cannot be kept: {}", refused.what()), ""});
+    jobs_.tell(say_later("Unsaved work cannot be kept: {}", std::string(refused.what())));
   }
 }
 

@@ -61,8 +61,8 @@ void sort_menu(const PageContext& c, AtlasView& view) {
     }
     ImGui::EndPopup();
   }
-  ImGui::SameLine();
   const std::string only = view.only_class.empty() ? said("every class") : view.only_class;
+  beside(c.ui, c.ui.px(c.ui.fonts.width(only, c.ui.body()) + 44));
   if (menu_button(c.ui, "Filter heads", only, "", c.ui.px(24))) ImGui::OpenPopup("filter heads");
   if (ImGui::BeginPopup("filter heads")) {
     if (menu_item(c.ui, to_say("every class"), nullptr, view.only_class.empty())) view.only_class.clear();

@@ -24,6 +24,11 @@ ShownRun shown_run(const PageContext& c) {
   return run;
 }
 
+std::shared_ptr<const Trace> shown_whole(const PageContext& c) {
+  const EditEffect* effect = compared(c);
+  return effect && c.state().view.shown == Shown::before ? effect->whole_before : c.results().run->whole;
+}
+
 std::shared_ptr<const Trace> as_viewed(const ShownRun& run, HeadId head, FirstToken mode) {
   if (mode == FirstToken::show && !run.minus && !run.words) return run.trace;
   const auto this_head = [&](HeadId each) { return each == head; };

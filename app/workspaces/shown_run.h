@@ -19,6 +19,9 @@ struct ShownRun {
 /// REQUIRES a run on screen.
 ShownRun shown_run(const PageContext& c);
 
+/// The whole of the run that is shown, whichever stack is looked at: of a difference that after the edits.
+std::shared_ptr<const Trace> shown_whole(const PageContext& c);
+
 /// The run with this head's map as the view wants it; the trace itself when it is shown as it is.
 std::shared_ptr<const Trace> as_viewed(const ShownRun& run, HeadId head, FirstToken mode);
 

@@ -39,8 +39,8 @@ Cards find_cards(bool with_free) {
   return out;
 }
 
-std::unique_ptr<Backend> make_backend(const DeviceChoice& choice, int threads, std::string& why_cpu) {
-  why_cpu.clear();
+std::unique_ptr<Backend> make_backend(const DeviceChoice& choice, int threads, Worded& why_cpu) {
+  why_cpu = Worded();
   if (choice.cuda) {
     const Cards cards = find_cards();
     const auto card = std::ranges::find(cards.found, choice.index, &CudaDevice::index);
@@ -53,13 +53,13 @@ std::unique_ptr<Backend> make_backend(const DeviceChoice& choice, int threads, s
     } catch (const CardError& failed) {
       why = phrase(failed.why);
     }
-    why_cpu = say("The processor computes, as {} cannot be used: {}.", device_text(choice), why);
+    why_cpu = say_later("The processor computes, as {} cannot be used: {}.", device_text(choice), why);
   }
   return std::make_unique<Backend>(threads);
 }
 
-std::string processor_goes_on(const CardError& failure) {
-  return say("The card failed, the processor goes on. {}.", phrase(failure.why));
+Worded processor_goes_on(const CardError& failure) {
+  return say_later("The card failed, the processor goes on. {}.", phrase(failure.why));
 }
 
 }  // namespace headscope

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/words.h"
 #include "core/cuda/cuda_backend.h"
 
 namespace headscope {
@@ -39,15 +40,15 @@ Cards find_cards(bool with_free = false);
 
 /// `threads` as for ThreadPool. The processor where the card cannot be used: `why_cpu` then says so in a sentence, and
 /// is "" elsewhere.
-std::unique_ptr<Backend> make_backend(const DeviceChoice& choice, int threads, std::string& why_cpu);
+std::unique_ptr<Backend> make_backend(const DeviceChoice& choice, int threads, Worded& why_cpu);
 
 /// Both, as one thing that tests put something else in place of.
 struct Devices {
   std::function<Cards(bool with_free)> cards = find_cards;
-  std::function<std::unique_ptr<Backend>(const DeviceChoice&, int, std::string&)> make = make_backend;
+  std::function<std::unique_ptr<Backend>(const DeviceChoice&, int, Worded&)> make = make_backend;
 };
 
 /// What is said of a card that failed at work.
-std::string processor_goes_on(const CardError& failure);
+Worded processor_goes_on(const CardError& failure);
 
 }  // namespace headscope

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/trace/words.h"
 
 namespace headscope {
 
@@ -76,6 +77,47 @@ std::vector<Index> reached(const Grid& x) {
   return first;
 }
 }  // namespace
+
+Index first_said(const Trace& target) {
+  const auto said = std::ranges::find_if(target.tokens, [](const Token& token) { return token.begin >= 0; });
+  return said - target.tokens.begin();
+}
+
+namespace {
+/// Nothing but marks and spaces: no word that anybody says.
+bool unsaid(std::string_view word) {
+  return word.find_first_not_of(" \t\n.,;:!?'\"()-") == std::string_view::npos;
+}
+}  // namespace
+
+std::vector<WordTime> word_times(const Trace& cross, const Trace& target, std::span<const HeadId> heads,
+                                 int smoothing) {
+  const Index first = first_said(target);
+  if (first == std::ssize(target.tokens)) return {};
+  const std::vector<double> times = token_times(cross, heads, first, smoothing);
+  const SoundFrames& sound = *cross.sound;
+  const auto at = [&](Index token) {
+    return token - first < std::ssize(times) ? nth(times, token - first)
+                                             : std::min(sound.seconds, sound.read_seconds());
+  };
+  std::vector<WordTime> out;
+  const WordGroups words = word_groups(std::span(target.tokens).subspan(static_cast<std::size_t>(first)));
+  for (Index word = 0; word < words.words(); ++word) {
+    const KeyRange tokens = words.tokens_of(word);
+    std::string text;
+    for (Index i = tokens.begin; i < tokens.end; ++i) text += nth(target.tokens, first + i).bytes;
+    if (text.empty()) continue;  // a special token
+    const Index last = first + tokens.end - 1;
+    if (unsaid(text) && !out.empty()) {
+      out.back().text += text.substr(std::min(text.find_first_not_of(" \t\n"), text.size()));
+      out.back().last = last, out.back().end = at(last + 1);
+      continue;
+    }
+    text.erase(0, std::min(text.find_first_not_of(" \t\n"), text.size()));
+    out.push_back({std::move(text), first + tokens.begin, last, at(first + tokens.begin), at(last + 1)});
+  }
+  return out;
+}
 
 std::vector<HeadId> alignment_heads_or_upper_half(const std::vector<HeadId>& named, const ModelDims& decoder) {
   if (!named.empty()) return named;

@@ -54,16 +54,16 @@ struct Window {
   std::shared_ptr<std::atomic<bool>> lost = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<std::atomic<bool>> full = std::make_shared<std::atomic<bool>>(false);
   int made = 0;
-  Explorer explorer{{.threads = 1,
-                     .wake = {},
-                     .device = {.cuda = true},
-                     .devices = {.make = [this](const DeviceChoice& choice, int threads,
-                                                std::string& why) -> std::unique_ptr<Backend> {
-                       why.clear();
-                       if (!choice.cuda) return std::make_unique<Backend>(threads);
-                       ++made;
-                       return std::make_unique<FailingCard>(lost, full);
-                     }}}};
+  Explorer explorer{
+      {.threads = 1,
+       .wake = {},
+       .device = {.cuda = true},
+       .devices = {.make = [this](const DeviceChoice& choice, int threads, Worded& why) -> std::unique_ptr<Backend> {
+         why = Worded();
+         if (!choice.cuda) return std::make_unique<Backend>(threads);
+         ++made;
+         return std::make_unique<FailingCard>(lost, full);
+       }}}};
   std::string message() const { return explorer.jobs.message() ? explorer.jobs.message()->text.substr(0, 35) : ""; }
   bool until(const std::function<bool()>& done, const std::function<void()>& further = {}) {
     for (int i = 0; i < 4000; ++i) {
@@ -105,13 +105,13 @@ TEST_CASE("a device is named by cpu, cuda or cuda:N, and by nothing else") {
 TEST_CASE("where no card can be used the processor computes, and a sentence says why") {
   const Cards cards = find_cards();
   CHECK(cards.found.empty() == !cards.why_none.empty());
-  std::string why = "of before";
+  Worded why = "of before";
   CHECK(make_backend({}, 1, why)->name().starts_with("CPU"));
   CHECK(why == "");
   const DeviceChoice missing{.cuda = true, .index = 99};
   CHECK(make_backend(missing, 1, why)->name().starts_with("CPU"));
-  CHECK(why.starts_with("The processor computes, as cuda:99 cannot be used: "));
-  CHECK(why.ends_with("."));
+  CHECK(why.text().starts_with("The processor computes, as cuda:99 cannot be used: "));
+  CHECK(why.text().ends_with("."));
   if (cuda_versions().empty()) CHECK(cards.why_none == "this program was built without CUDA");
 
   JobRunner jobs(1, {}, missing);

@@ -119,8 +119,8 @@ namespace {
 /// Two cards that compute as the processor does.
 Devices two_cards() {
   Devices out;
-  out.make = [](const DeviceChoice&, int, std::string& why) {
-    why.clear();
+  out.make = [](const DeviceChoice&, int, Worded& why) {
+    why = Worded();
     return std::make_unique<Backend>(1);
   };
   return out;
@@ -168,6 +168,46 @@ TEST_CASE("a card that fails after another was chosen takes nothing with it but 
   CHECK(gave_up == 3);
   CHECK(jobs.device() == DeviceChoice{});
   CHECK(jobs.message()->text == jobs.why_cpu());
+}
+
+TEST_CASE("what is told, and why the processor computes, follow the language of the window") {
+  Devices missing;
+  missing.make = [](const DeviceChoice& choice, int, Worded& why) {
+    why = choice.cuda ? say_later("The processor computes, as {} cannot be used: {}.", "cuda:0", "no card") : Worded();
+    return std::make_unique<Backend>(1);
+  };
+  JobRunner jobs(1, {}, first_card, missing);
+  const std::string english = "The processor computes, as cuda:0 cannot be used: no card.";
+  CHECK(jobs.why_cpu() == english);
+  REQUIRE(jobs.message());
+  CHECK(jobs.message()->text == english);
+  use_words(WordTable({{"The processor computes, as {} cannot be used: {}.", "Der Prozessor statt {}: {}."},
+                       {"Saved {}", "{} gespeichert"}}),
+            "xx");
+  jobs.frame();
+  CHECK(jobs.why_cpu() == "Der Prozessor statt cuda:0: no card.");
+  CHECK(jobs.message()->text == "Der Prozessor statt cuda:0: no card.");
+  jobs.tell(say_later("Saved {}", std::string("a.json")), "session");
+  CHECK(jobs.message()->text == "a.json gespeichert");
+  CHECK(jobs.message()->tag == "session");
+  use_words({});
+  jobs.frame();
+  CHECK(jobs.why_cpu() == english);
+  CHECK(jobs.message()->text == "Saved a.json");
+}
+
+TEST_CASE("a job that settles is told apart from slices of what goes on") {
+  JobRunner jobs(1, {});
+  std::atomic<bool> go{false};
+  std::atomic<int> made{0};
+  jobs.submit({"training", "training"}, held(go, made), OnStop::own);
+  CHECK(jobs.busy());
+  CHECK_FALSE(jobs.settling());
+  jobs.submit({"picture", "drawing"}, held(go, made), OnStop::again);
+  CHECK(jobs.settling());
+  go = true;
+  settle(jobs);
+  CHECK_FALSE(jobs.settling());
 }
 
 TEST_CASE("what is run again tells who asked when it fails; what was stopped on another device is dropped") {

@@ -75,8 +75,8 @@ TEST_CASE("a card that fails at work gives way to the processor while nothing wa
   console.device = "cuda:1";
   console.precision = "tf32";
   std::vector<DeviceChoice> asked;
-  console.devices.make = [&](const DeviceChoice& choice, int, std::string& why) -> std::unique_ptr<Backend> {
-    why.clear();
+  console.devices.make = [&](const DeviceChoice& choice, int, Worded& why) -> std::unique_ptr<Backend> {
+    why = Worded();
     asked.push_back(choice);
     if (choice.cuda) return std::make_unique<Card>(1);
     return std::make_unique<Backend>(1);

@@ -66,6 +66,23 @@ TEST_CASE("times, mechanisms, captures and pictures know the sound") {
   CHECK(std::filesystem::file_size(picture) > 4000);
 }
 
+TEST_CASE("a picture over the sound has the words where they were said, and is drawn again with them") {
+  const std::string file = (scratch_dir("speech-cli-words") / "p.svg").string();
+  for (const char* part : {"cross", "enc"}) {
+    CAPTURE(part);
+    const Finished drawn =
+        with({"render", "-t", " hello he", "--part", part, "--head", "1.0", "--row", "-1", "--patches", "-o", file});
+    CAPTURE(drawn.err);
+    REQUIRE(drawn.code == 0);
+    const std::string svg = read_file(file);
+    CHECK(svg.find(">hello<") != std::string::npos);
+    CHECK(svg.find("dynamic time warping over heads 0.1, 1.0, 1.2") != std::string::npos);
+    const Finished again = run_cli({"render", "--again", file});
+    CAPTURE(again.err);
+    CHECK(again.out.find("the same as") != std::string::npos);
+  }
+}
+
 TEST_CASE("sounds that cannot be read end in one error that names them") {
   const auto folder = scratch_dir("speech-cli");
   const std::string mp3 = (folder / "a.mp3").string();

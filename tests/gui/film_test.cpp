@@ -247,4 +247,45 @@ TEST_CASE(
   CHECK(controller.cursor() == 4);
 }
 
+TEST_CASE("a page is filmed while a model is being trained, which goes on") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path folder = scratch_dir("gui-film-beside-training");
+  AppOptions options = Explore::options(1280, 720);
+  options.example = "tiny-llama";
+  Explore e(options);
+  TrainingController training(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
+  TrialController trials(e.app.explorer().jobs);
+  TrainWorkspace train(training, trials);
+  PositionsController controller(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
+  PositionsWorkspace positions(controller);
+  e.app.add(positions);
+  e.app.add(train);
+  e.driver.frames(2);
+  training.draft() = testing::small_recipe();
+  training.draft().steps = training.draft().optimizer.schedule_steps = 1'000'000;
+  training.start();
+  REQUIRE(e.driver.until([&] { return training.moments().size() >= 2; }, 20'000));
+  e.driver.click("Positions");
+  REQUIRE(e.driver.until([&] { return controller.vectors() != nullptr; }, 20'000));
+  e.driver.frames(40);
+  const std::int64_t step = training.progress().step;
+  e.app.settings().save_folder = folder;
+  e.driver.click("Export ▾");
+  e.driver.click("Export a film: one number changes…");
+  REQUIRE(e.driver.until([&] { return e.driver.shown("what changes"); }, 2000));
+  e.driver.click("what changes");
+  e.driver.click("film key");
+  type_into(e.driver, "##film from", "0");
+  type_into(e.driver, "##film to", "8");
+  type_into(e.driver, "##film pictures", "3");
+  e.driver.click("APNG");
+  e.driver.frames(2);
+  e.driver.click("Export");
+  const PictureRecipe recipe = written_film(e);
+  CHECK(recipe.film->values == std::vector<std::string>{"0", "4", "8"});
+  CHECK(training.phase() == TrainingController::Phase::running);
+  CHECK(training.progress().step > step);
+  training.stop();
+}
+
 }  // namespace headscope::gui_film_test

@@ -54,7 +54,7 @@ TEST_CASE("where nothing has a loss, pages tell how far the answer moves, or why
   a.open("loss per token", "loss", "Nothing to add up");
   a.open("head ablation", "ablate", "effects/matrix");
   CHECK(a.light("Layer 1 Head 1") != a.light("Layer 0 Head 2"));  // of no value all would look alike
-  a.open("activation patching", "patch", "Nothing has been patched yet");
+  a.open("activation patching", "patch", "patching/matrix");
   a.open("two passes", "self-adaptation", "This model learns no experts");
   CHECK_FALSE(a.driver.shown("Start"));
   a.open("experts by reward", "expert-comparison", "This model learns no experts");

@@ -72,7 +72,7 @@ TEST_CASE("settings choose a card by its name, and its precision; one that fails
         {.index = 1, .name = "NVIDIA L4", .memory = 24'000'000'000, .major = 8, .minor = 9, .unusable = ""});
     return cards;
   };
-  options.devices.make = [&there](const DeviceChoice& choice, int threads, std::string& why) {
+  options.devices.make = [&there](const DeviceChoice& choice, int threads, Worded& why) {
     why = choice.cuda && !there ? "The processor computes, as cuda:1 cannot be used: it went away." : "";
     return std::make_unique<Backend>(threads);
   };
@@ -122,7 +122,7 @@ TEST_CASE("equal cards are told apart by their numbers, many fit, and one that f
       cards.found.push_back({.index = i, .name = "NVIDIA L4", .major = 8, .minor = 9, .unusable = ""});
     return cards;
   };
-  options.devices.make = [&there](const DeviceChoice& choice, int threads, std::string& why) {
+  options.devices.make = [&there](const DeviceChoice& choice, int threads, Worded& why) {
     why = choice.cuda && !there ? "The processor computes, as the card cannot be used: it went away." : "";
     return std::make_unique<Backend>(threads);
   };

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 
+#include "app/render/spoken_words.h"
+#include "app/state/exports.h"
+#include "core/base/file.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
+#include "viz/scene/sound_map.h"
 
 namespace headscope::sound_panel_test {
 
@@ -45,6 +49,43 @@ TEST_CASE("a sound stands in place of the source; a click pins one of its stretc
     e.driver.key(ImGuiKey_7);
     REQUIRE(e.driver.until([&] { return e.driver.shown("head/stretch.7"); }));
   }
+}
+
+TEST_CASE("the words of the target stand over the sound where they were said, and the pinned one is marked") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = listener(1280, 720);
+  options.text = " hello he";
+  Explore e(options);
+  REQUIRE(e.driver.until([&] { return e.app.settled() && e.driver.shown("sound/word.1"); }));
+  const auto spoken = spoken_words(*e.results().run->whole, e.results().model.target.get());
+  REQUIRE(spoken);
+  REQUIRE(spoken->words.size() == 2);
+  CHECK(spoken->words[0].text == "hello");
+  CHECK(spoken->words[1].text == "he");
+  // The heads that the model's file names (tests/cli/speech_cli_test.cpp), and its median.
+  CHECK(spoken->by ==
+        "times by dynamic time warping over heads 0.1, 1.0, 1.2 of cross-attention (named by the model's "
+        "file), a median of 7 keys");
+  CHECK_FALSE(e.driver.shown("sound/word.2"));
+  e.driver.hover("sound/word.1");
+  REQUIRE(e.driver.until([&] { return e.driver.told("“he” "); }));
+  CHECK(e.driver.told("by dynamic time warping over heads 0.1, 1.0, 1.2"));
+  // The whole picture, in the view Sound, and the file that it is written to.
+  e.driver.click("Cross");
+  REQUIRE(e.settle());
+  e.driver.key(ImGuiKey_7);
+  REQUIRE(e.driver.until([&] { return e.app.settled() && e.driver.shown("head/word.1"); }));
+  const std::filesystem::path file = testing::scratch_dir("gui-sound-words") / "sound.svg";
+  export_view(e.app.explorer().jobs, e.state(), e.results(), {file, 96});
+  REQUIRE(e.driver.until([&] { return std::filesystem::exists(file) && e.app.settled(); }));
+  const std::string svg = read_file(file);
+  CHECK(svg.find(">hello<") != std::string::npos);
+  CHECK(svg.find("dynamic time warping") != std::string::npos);
+  // Another text is timed anew.
+  e.app.explorer().editor.set_text(" hello");
+  REQUIRE(e.settle());
+  REQUIRE(e.driver.until([&] { return e.app.settled() && !e.driver.shown("head/word.1"); }));
+  CHECK(e.driver.shown("head/word.0"));
 }
 
 TEST_CASE("a sound that is opened is written down, and another takes its place as one step") {

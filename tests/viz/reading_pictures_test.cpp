@@ -5,6 +5,9 @@
 #include <doctest/doctest.h>
 
 #include "core/base/nth.h"
+#include "tests/viz/scene_boxes.h"
+#include "viz/export/pango_text.h"
+#include "viz/scene/theme.h"
 
 namespace headscope::reading_pictures_test {
 
@@ -50,6 +53,28 @@ TEST_CASE("cells behind the query are masked in a causal model, and numbers wher
   const Matrix read = source_matrix(found, of(ahead, full_rule()), {{0, 0}});
   CHECK(masked(read) == 0);
   CHECK(read.values.at(0, 2) == 2);
+}
+
+TEST_CASE("names at the ends of a V's lines keep clear of what is written below the axis") {
+  static const PangoText measure;
+  for (const double height : {110.0, 140.0, 186.0}) {
+    CAPTURE(height);
+    SinkReport report;
+    report.ahead = true;
+    for (int layer = 0; layer < 6; ++layer) {  // all end at the ground
+      SinkLayer each;
+      each.density = {6.0, 1.0, 0.5, 0.05, 0.01, 0.0};
+      report.layers.push_back(each);
+    }
+    const Scene scene = v_shape_chart(report, 320, height, {theme("dark"), measure});
+    std::vector<testing::InkBox> boxes;
+    for (const Mark& mark : scene.marks)
+      if (const auto* text = std::get_if<Text>(&mark.shape)) boxes.push_back(testing::ink_box(*text, mark.id, measure));
+    const auto last = std::ranges::find_if(boxes, [](const testing::InkBox& box) { return box.what == "last token"; });
+    REQUIRE(last != boxes.end());
+    for (const testing::InkBox& box : boxes)
+      if (box.id.starts_with("label.")) CHECK_MESSAGE(!testing::overlap(box, *last, 0), box.what);
+  }
 }
 
 }  // namespace headscope::reading_pictures_test

@@ -52,6 +52,43 @@ TEST_CASE("keys lie over their own time, the sound and a little of the silence i
   CHECK(scene.series.front().x[18] == doctest::Approx(1.8));
 }
 
+TEST_CASE("words stand above the spectrogram where they were said, with their times, also where letters have no room") {
+  const Trace trace = heard_trace();
+  const auto spoken = std::make_shared<const SpokenWords>(
+      SpokenWords{{{"oh", 1, 1, 0.1, 0.52}, {"wonderfully", 2, 3, 0.52, 0.55}, {"no.", 4, 5, 0.55, 1.0}}, "by hand"});
+  SoundMapOptions options{.head = {0, 0}, .query = 0, .plot = 650};
+  const Scene without = scene_of(trace, options);
+  options.spoken = spoken;
+  options.token = 3;
+  const Scene scene = scene_of(trace, options);
+  const Rect plot = std::get<Pixels>(find(scene, "spectrogram")->shape).rect;
+  CHECK(plot.y > std::get<Pixels>(find(without, "spectrogram")->shape).rect.y);
+  const auto box = [&](const char* id) { return std::get<Box>(find(scene, id)->shape).rect; };
+  const auto x_of = [&](double seconds) { return plot.x + plot.w * seconds / 1.3; };  // what is shown of it
+  CHECK(box("word.0").x == doctest::Approx(x_of(0.1)));
+  CHECK(box("word.0").right() == doctest::Approx(x_of(0.52)));
+  CHECK(box("word.2").bottom() == doctest::Approx(plot.y));
+  CHECK(find(scene, "word.2")->tooltip == "“no.” 0.55 – 1.00 s\nby hand");
+  CHECK(std::get<Line>(find(scene, "word.1.begin")->shape).points[0].x == doctest::Approx(x_of(0.52)));
+  CHECK(std::get<Line>(find(scene, "word.1.begin")->shape).points[1].y > plot.bottom());
+  // The second word's letters reach over the third's beginning: that one stands a row lower.
+  CHECK(std::get<Text>(find(scene, "word.2.text")->shape).at.y >
+        std::get<Text>(find(scene, "word.1.text")->shape).at.y);
+  CHECK(find(scene, "word.1.marked"));  // token 3 is of it
+  CHECK_FALSE(find(scene, "word.0.marked"));
+  CHECK(scene.description.ends_with("; by hand"));
+  const SceneSeries& times = scene.series.back();
+  CHECK(times.labels == std::vector<std::string>{"oh", "wonderfully", "no."});
+  CHECK(times.x[2] == 0.55);
+  CHECK(times.y[2] == 1.0);
+  options.room = SoundMapOptions::Room{300, 140};
+  const Scene small = scene_of(trace, options);
+  CHECK(small.height <= 141);
+  CHECK(find(small, "word.1.text"));
+  CHECK_FALSE(find(small, "word.2.text"));  // one row, in which the second takes the third's place
+  CHECK(find(small, "word.2.begin"));
+}
+
 TEST_CASE("a panel's picture keeps to its room, pitches stand on Slaney's scale, other traces are refused") {
   const Trace trace = heard_trace();
   const Scene small = scene_of(trace, {.head = {0, 0}, .query = 0, .room = SoundMapOptions::Room{300, 140}});

@@ -192,7 +192,13 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
       if (!line.quiet && line.x.size() > area.stops.size()) area.stops = line.x;
     ground.meaning = std::move(area);
   }
-  scene.add({Text{{0, line_height - 3}, chart.y_title, font, theme.muted, Anchor::start, 0}, "title", ""});
+  scene.add({Text{{0, line_height - 3},
+                  elided(chart.y_title, font, chart.width, style.measure),
+                  font,
+                  theme.muted,
+                  Anchor::start,
+                  0},
+             "title", ""});
   double y_taken = 1e9;
   for (const auto& [level, text] : levels) {
     const double y = plot.y + plot.h * (1 - (level - low) / (high - low));
@@ -210,6 +216,7 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
                     0},
                "", ""});
   double taken = -1e9;
+  bool ticks_reach_out = false;  // below what stands at the lines' ends
   for (std::size_t i = 0; i < x_ticks.size(); ++i) {
     const double x = x_ticks[i];
     if (x < xs.low || x > xs.high) continue;
@@ -219,6 +226,7 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
     const double at = std::max(std::min(place(x, low).x, chart.width - w / 2), w / 2);
     if (at - w / 2 < taken + 6 || (!title_below && at + w / 2 > x_end)) continue;
     taken = at + w / 2;
+    ticks_reach_out |= taken > plot.right() + 2;
     const Anchor held = at <= w / 2 ? Anchor::start : at >= chart.width - w / 2 ? Anchor::end : Anchor::middle;
     const double from = held == Anchor::start ? 0 : held == Anchor::end ? chart.width : at;
     scene.add({Text{{from, plot.bottom() + line_height - 1}, text, number, theme.faint, held, 0}, "", ""});
@@ -285,8 +293,9 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
     y = std::max(y, lowest + line_height - 2);
     lowest = y;
   }
-  // They keep clear of the axis' title, which stands below them.
-  double highest = (chart.x_title.empty() ? chart.height - line_height : plot.bottom() - 3) + line_height - 2;
+  // They keep clear of the axis' title and of its last tick, which stand below them.
+  const bool free_below = chart.x_title.empty() && !ticks_reach_out;
+  double highest = (free_below ? chart.height - line_height : plot.bottom() - 3) + line_height - 2;
   for (auto& [y, line] : std::views::reverse(ends)) {
     y = std::min(y, highest - line_height + 2);
     highest = y;

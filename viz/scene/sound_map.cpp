@@ -82,6 +82,71 @@ void add_times(Scene& scene, double seconds, const Rect& plot, const Style& styl
   }
 }
 
+/// Where words stand above the spectrogram: each at its beginning, in the first row where it has room, if any.
+constexpr int most_word_rows = 2;
+struct WordPlace {
+  double x = 0, end = 0;
+  int row = -1;  ///< −1: no room for its letters
+};
+std::vector<WordPlace> places_of(const SpokenWords& spoken, double shown_seconds, const Rect& plot, int rows,
+                                 const Style& style) {
+  const Font font = style.theme.caption();
+  std::vector<WordPlace> out;
+  std::vector<double> taken(static_cast<std::size_t>(rows), -1e9);
+  for (const WordTime& word : spoken.words) {
+    const auto x_of = [&](double seconds) { return plot.x + plot.w * std::clamp(seconds / shown_seconds, 0.0, 1.0); };
+    WordPlace& place = out.emplace_back(WordPlace{x_of(word.begin), x_of(word.end), -1});
+    const double width = style.measure.width(printable(word.text, 40), font);
+    for (int row = 0; row < rows && place.row < 0; ++row)
+      if (place.x >= nth(taken, row) && place.x + width <= plot.right() + 2) {
+        place.row = row;
+        nth(taken, row) = place.x + width + 6;
+      }
+  }
+  return out;
+}
+
+/// Rows that letters take: two where one has no room for all.
+int rows_of_words(const SpokenWords* spoken, double shown_seconds, const Rect& plot, int most, const Style& style) {
+  if (!spoken || spoken->words.empty()) return 0;
+  const auto places = places_of(*spoken, shown_seconds, plot, 1, style);
+  return most > 1 && std::ranges::any_of(places, [](const WordPlace& place) { return place.row < 0; }) ? most : 1;
+}
+
+/// `plot`: the spectrogram and what stands below it; the lane of words lies above.
+void add_words(Scene& scene, const SpokenWords& spoken, std::optional<Index> token, double shown_seconds,
+               const Rect& plot, int rows, double row_height, const Style& style) {
+  const Font font = style.theme.caption();
+  const double top = plot.y - rows * row_height;
+  const auto places = places_of(spoken, shown_seconds, plot, rows, style);
+  SceneSeries times{said("words, from second to second"), {}, {}, {}};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const WordTime& word = spoken.words[i];
+    const WordPlace& place = places[i];
+    times.x.push_back(word.begin), times.y.push_back(word.end), times.labels.push_back(word.text);
+    const bool marked = token && *token >= word.first && *token <= word.last;
+    const std::string shown = printable(word.text, 40), id = fmt::format("word.{}", i);
+    const Rect lane{place.x, top, std::max(place.end - place.x, 3.0), plot.y - top};
+    if (marked) scene.add({Box{lane, with_opacity(style.theme.query, 0.3), {0, 0, 0, 0}, 0, 2}, id + ".marked", ""});
+    const double from = place.row < 0 ? plot.y - 4 : top + place.row * row_height + 3;
+    scene.add({Line{{{place.x, from}, {place.x, plot.bottom()}},
+                    marked ? style.theme.query : with_opacity(style.theme.text, 0.45),
+                    marked ? 1.5 : 1.0},
+               id + ".begin", ""});
+    if (place.row >= 0)
+      scene.add({Text{{place.x + 3, top + place.row * row_height + row_height / 2 + half_capital(font)},
+                      shown,
+                      font,
+                      marked ? style.theme.query : style.theme.text,
+                      Anchor::start,
+                      0},
+                 id + ".text", ""});
+    scene.add({Box{lane, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0}, id,
+               say("“{}” {:.2f} – {:.2f} s", shown, word.begin, word.end) + "\n" + spoken.by});
+  }
+  scene.series.push_back(std::move(times));
+}
+
 std::string words_of(const SoundFrames& sound, const SoundValues& values, Index shown) {
   const double read = std::min(sound.seconds, sound.read_seconds());
   std::string out = sound.seconds > sound.read_seconds()
@@ -129,7 +194,12 @@ Scene sound_values_scene(const Trace& trace, const SoundValues& values, const So
     y = std::round(
         add_header(scene, {values.title, options.badge, describe_run(trace), {}}, margin, margin, width + left, style) +
         14);
-  const double rest = bare ? std::max(options.room->height - 2 * edge - times - words, 40.0) : 0.42 * width;
+  const double shown_seconds = static_cast<double>(keys) * sound.key_seconds(), word_row = 1.45 * theme.caption().size;
+  const int word_rows = rows_of_words(options.spoken.get(), shown_seconds, {std::round(edge + left), 0, width, 0},
+                                      bare && options.room->height < 160 ? 1 : most_word_rows, style);
+  const double word_lane = std::round(word_rows * word_row);
+  y += word_lane;
+  const double rest = bare ? std::max(options.room->height - 2 * edge - times - words - word_lane, 40.0) : 0.42 * width;
   const double tall = std::floor(bare ? std::min(rest, 0.75 * (width + left)) : rest);
   const double lane = curve ? std::round(tall * 0.3) : 0;
   const Rect plot{std::round(edge + left), y, width, tall - lane};
@@ -182,12 +252,15 @@ Scene sound_values_scene(const Trace& trace, const SoundValues& values, const So
                    2,
                    0},
                "query", ""});
-  add_times(scene, static_cast<double>(keys) * sound.key_seconds(), both, style);
+  if (word_rows > 0)
+    add_words(scene, *options.spoken, options.token, shown_seconds, both, word_rows, word_lane / word_rows, style);
+  add_times(scene, shown_seconds, both, style);
   const std::string caption = words_of(sound, values, keys);
   scene.description =
       say("{}; log-mel spectrogram of {} frames, {} mels, a key for {} s{}{}", caption, sound.frames(), sound.mels(),
           short_number(sound.key_seconds(), 3), values.name.empty() ? "" : " · " + values.name,
           trace.source.empty() ? "" : " · " + trace.source);
+  if (word_rows > 0) scene.description += "; " + options.spoken->by;
   y = add_caption(scene, bare ? elided(caption, theme.caption(), width + left, style.measure) : scene.description,
                   bare ? edge : plot.x, both.bottom() + times + 2, bare ? width + left : width, style);
   scene.height = std::ceil(y + edge);

@@ -3,10 +3,12 @@
 // stretches (SoundFrames), and drawn as a curve of its own below. Time runs to the right, pitch upwards.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/metrics/token_times.h"
 #include "core/trace/head_id.h"
 #include "core/trace/trace.h"
 #include "viz/scene/annotations.h"
@@ -14,6 +16,12 @@
 #include "viz/scene/scene.h"
 
 namespace headscope {
+
+/// The words that were written of a sound, to stand where they were said, and in words by what that is known.
+struct SpokenWords {
+  std::vector<WordTime> words;
+  std::string by;
+};
 
 struct SoundMapOptions {
   HeadId head = {};
@@ -25,6 +33,8 @@ struct SoundMapOptions {
     double width = 0, height = 0;
   };
   std::optional<Room> room = {};
+  std::shared_ptr<const SpokenWords> spoken = {};  ///< may be null
+  std::optional<Index> token = {};                 ///< of the target, whose word is marked
 };
 
 /// Any number by key, laid over the sound in the same way.
@@ -42,7 +52,8 @@ struct SoundValues {
 Index shown_keys(const SoundFrames& sound);
 
 /// Marks "spectrogram" (pixels), "stretch.<key>" (TokenAt of the strongest key of a pixel or more), "weights" (the
-/// curve) and "query". Series: the numbers of all keys. Throws Error when the trace has no sound, or `values` are of
+/// curve) and "query"; of words "word.<i>" (from when to when it was said) and "word.<i>.begin". Series: the numbers of
+/// all keys; beginning and end of every word. Throws Error when the trace has no sound, or `values` are of
 /// another number of keys.
 Scene sound_values_scene(const Trace& trace, const SoundValues& values, const SoundMapOptions& options,
                          const Style& style);

@@ -184,10 +184,14 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     if (align_.by == TextPairing::By::hand) align_ = TextPairing::By::tokens;  // those pairs were of other words
   }
 
-  void take(const PromptPair& pair) {
+  void take(const PageContext& c, const PromptPair& written) {
+    const Tokenizer* words = c.results().model.tokenizer.get();
+    const PromptPair pair =
+        written.masked && words && words->mask() ? masked_by(written, words->token(*words->mask()).label) : written;
     clean_ = pair.clean, corrupted_ = pair.corrupted;
     usual_right_ = pair.right, usual_wrong_ = pair.wrong;
     target_ = pair.target;
+    taken_ = {clean_, corrupted_};
     if (align_.by == TextPairing::By::hand) align_ = TextPairing::By::tokens;
   }
   /// Those of the example, while the user has chosen none.
@@ -211,15 +215,15 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     const std::string name = model_.filename().string();
     const auto made_for = std::ranges::find_if(
         pairs_, [&](const PromptPair& pair) { return std::ranges::find(pair.models, name) != pair.models.end(); });
-    const auto any = std::ranges::find_if(pairs_, [](const PromptPair& pair) { return pair.models.empty(); });
+    const auto any = std::ranges::find_if(
+        pairs_, [&](const PromptPair& pair) { return pair.models.empty() && pair.masked == asks_masked(c); });
+    const bool own = !clean_.empty() && taken_ != std::pair(clean_, corrupted_);  // written by hand
     if (made_for != pairs_.end())
-      take(*made_for);
+      take(c, *made_for);
     else if (c.results().translates())
       target_ = c.state().document.text;  // its languages are nobody's example
-    else if (asks_masked(c)) {            // and no example has a token masked
-      if (std::ranges::any_of(pairs_, [&](const PromptPair& pair) { return pair.clean == clean_; })) take({});
-    } else if (clean_.empty() && any != pairs_.end())
-      take(*any);
+    else if (any != pairs_.end() && !own)
+      take(c, *any);
   }
 
   static bool asks_masked(const PageContext& c) {
@@ -230,10 +234,11 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     if (menu_button(c.ui, "Example prompts", said("Examples"), "", c.ui.px(26))) ImGui::OpenPopup("example prompts");
     if (!ImGui::BeginPopup("example prompts")) return;
     for (const PromptPair& pair : pairs_) {
+      if (!c.results().model.model || pair.masked != asks_masked(c)) continue;
       std::string suits;
       for (const std::string& model : pair.models) suits += (suits.empty() ? "" : ", ") + model;
       if (ImGui::MenuItem(pair.title.c_str(), suits.c_str(), clean_ == pair.clean && corrupted_ == pair.corrupted)) {
-        take(pair);
+        take(c, pair);
         c.editor.view().contrast.reset();  // an example asks about its own answers
       }
     }
@@ -334,8 +339,9 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
   std::vector<PromptPair> pairs_;
   PromptEdit clean_edit_, corrupted_edit_, target_edit_;
   std::string clean_, corrupted_, target_;
-  std::filesystem::path model_;  // that prompts were chosen for
-  bool keeps_prompts_ = false;   // those of a session that was opened
+  std::pair<std::string, std::string> taken_;  // of an example, as it was taken
+  std::filesystem::path model_;                // that prompts were chosen for
+  bool keeps_prompts_ = false;                 // those of a session that was opened
   int site_ = 0;
   TextPairing align_ = TextPairing::By::tokens;
   AnswerFields fields_;

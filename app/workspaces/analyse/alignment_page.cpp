@@ -13,6 +13,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/head_cells.h"
+#include "app/workspaces/no_run.h"
 #include "app/workspaces/scene_slot.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -70,8 +71,7 @@ class AlignmentPage final : public Page {
 
   void middle(const PageContext& c) override {
     const Trace* whole = c.whole();
-    if (!whole)
-      return empty_state(c.ui, said("There is no text yet"), said("Open a model and write a source in Explore."));
+    if (!whole) return no_run(c);
     if (!whole->cross)
       return empty_state(
           c.ui, said("This model aligns nothing"),

@@ -61,7 +61,7 @@ void AnalyseWorkspace::middle(const PageContext& c) {
   }
   paragraph(c.ui, said(open.info->sentence), c.ui.theme.muted);
   ImGui::Dummy({0, c.ui.px(6)});
-  stack_bar(c);
+  if (!open.info->cross) stack_bar(c);
   if (asks_the_decoder(c, *open.info))
     return empty_state(c.ui, said("This page asks about the decoder"),
                        said("It alone gives logits: choose it above. What the encoder and cross-attention change in "

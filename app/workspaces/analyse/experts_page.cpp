@@ -26,16 +26,16 @@ namespace {
 class ExpertsPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    static constexpr const char* views[] = {to_say("Tokens of a layer"), to_say("All layers")};
-    segmented(c.ui, "experts view", views, view_);
-    ImGui::Dummy({0, c.ui.px(4)});
     if (!c.results().model.model) return no_reading_yet(c);
+    if (!has_experts(c)) return no_experts(c);
     const Model& model = *c.results().model.model;
-    if (!model.config().experts.anywhere()) return no_experts(c);
     job_.want(c, expert_routing_sites(model), "", [](const ReadingSource& source, const Ctx&) {
       return read_expert_routing(*source.model.model, *source.trace);
     });
     if (!job_.answer()) return no_reading_yet(c);
+    static constexpr const char* views[] = {to_say("Tokens of a layer"), to_say("All layers")};
+    segmented(c.ui, "experts view", views, view_);
+    ImGui::Dummy({0, c.ui.px(4)});
     view_ == 0 ? tokens(c) : layers(c);
   }
 
@@ -47,7 +47,7 @@ class ExpertsPage final : public ReadingPage {
 
   void right(const PageContext& c) override {
     const auto answer = job_.answer();
-    if (!answer) return;
+    if (!answer || !has_experts(c)) return;
     section(c.ui, said("BLOCK"));
     layer_control(c, layer_);
     position_control(c, said("whose experts are listed"));
@@ -90,6 +90,9 @@ class ExpertsPage final : public ReadingPage {
  private:
   using Reading = ReadingJob<RoutingReport>::Reading;
 
+  static bool has_experts(const PageContext& c) {
+    return c.results().model.model && c.results().model.model->config().experts.anywhere();
+  }
   static void no_experts(const PageContext& c) {
     if (empty_state(c.ui, said("This model has no experts"),
                     said("Every token goes through the one MLP of each layer. Mixtral, Qwen 3 MoE, OLMoE, GPT-OSS and "

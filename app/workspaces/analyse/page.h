@@ -24,6 +24,7 @@ struct PageInfo {
   /// Of an encoder-decoder: the stacks that it can be asked about beside the decoder.
   std::vector<Stack> besides = {};
   bool attention = false;  ///< asks about queries, keys, values or scores, which a state space has not
+  bool cross = false;      ///< reads cross-attention, whichever stack is looked at: none is to be chosen
 };
 
 /// A session may be of another model than the one it is opened with: a layer that it names is kept inside by the page.

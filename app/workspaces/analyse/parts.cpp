@@ -12,6 +12,7 @@
 
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
+#include "app/workspaces/no_run.h"
 #include "core/analysis/self_adaptation.h"
 #include "core/base/duration.h"
 #include "core/base/error.h"
@@ -117,9 +118,7 @@ void nothing_open(const PageContext& c) {
     return empty_state(
         c.ui, said("This page reads a model"),
         said("What is open is attention that was captured elsewhere: weights, without the model behind them."));
-  if (!c.results().model.model)
-    return empty_state(c.ui, said("No model is open"), said("Open one from the menu on the left above."));
-  empty_state(c.ui, said("There is no text yet"), said("Open a model and write a prompt in Explore."));
+  no_run(c);
 }
 
 std::string why_no_loss(const PageContext& c) {

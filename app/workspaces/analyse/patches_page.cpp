@@ -25,15 +25,15 @@ constexpr std::size_t listed = 6;  // of the patches whose positions are most al
 class PatchesPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    static constexpr const char* views[] = {to_say("Patches"), to_say("Grid of positions"), to_say("Ask a word")};
-    segmented(c.ui, "patches view", views, view_);
-    ImGui::Dummy({0, c.ui.px(4)});
     if (!c.results().model.model) return no_reading_yet(c);
     const ModelConfig& config = c.results().model.model->config();
     if (!config.vision)
       return empty_state(c.ui, said("This model reads no pictures"),
                          said("Its tokens are pieces of a text. ViT, DeiT and CLIP cut a picture into patches, each of "
                               "which becomes a token."));
+    static constexpr const char* views[] = {to_say("Patches"), to_say("Grid of positions"), to_say("Ask a word")};
+    segmented(c.ui, "patches view", views, view_);
+    ImGui::Dummy({0, c.ui.px(4)});
     if (view_ == asking) return ask(c);
     if (view_ == 0) {
       tokens_.want(c, {SiteKind::embed}, "", [](const ReadingSource& source, const Ctx&) {

@@ -27,6 +27,11 @@ std::optional<ReadingSource> reading_source(const PageContext& c) {
   return ReadingSource{results.run, results.model, results.run->trace};
 }
 
+std::optional<ReadingSource> maps_source(const PageContext& c) {
+  if (c.captured()) return ReadingSource{c.results().run, {}, c.results().run->trace};
+  return reading_source(c);
+}
+
 ModelWeights weights_of(const ReadingSource& source) {
   return weights_written_with(*source.model.model, source.run->request.edits,
                               static_cast<int>(source.run->trace->tokens.size()));
@@ -272,8 +277,8 @@ void name_cells(const PageContext& c, const Scene& scene, const SceneTouch& touc
     }
 }
 
-void ReadingPage::no_reading_yet(const PageContext& c) const {
-  if (!c.trace() || c.captured()) return nothing_open(c);
+void ReadingPage::no_reading_yet(const PageContext& c, bool of_maps) const {
+  if (!c.trace() || (c.captured() && !of_maps)) return nothing_open(c);
   if (!c.jobs.stopped().empty())
     return empty_state(c.ui, said("Stopped"), said("“Run again” above, or F5, takes up what was stopped."));
   const bool coming = std::ranges::any_of(jobs_, &KeepsAnswer::under_way);  // what failed may be of another view

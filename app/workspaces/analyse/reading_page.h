@@ -25,6 +25,8 @@ struct ReadingSource {
 };
 /// nullopt while there is no run of the model that is open.
 std::optional<ReadingSource> reading_source(const PageContext& c);
+/// The same of what maps alone tell: also of a capture, with no model behind it.
+std::optional<ReadingSource> maps_source(const PageContext& c);
 /// What the heads of the run wrote with: its W_O after the edits.
 ModelWeights weights_of(const ReadingSource& source);
 /// On the worker: the run with these sites; `last` is kept from one call to the next, so that it is recorded once.
@@ -62,7 +64,8 @@ class ReadingPage : public Page {
 
  protected:
   /// What to say while there is no answer; of one that failed the reason, in the page and no longer as the message.
-  void no_reading_yet(const PageContext& c) const;
+  /// `of_maps`: a capture has what it reads.
+  void no_reading_yet(const PageContext& c, bool of_maps = false) const;
 
  private:
   template <class Result>
@@ -104,6 +107,13 @@ class ReadingJob final : KeepsAnswer {
     if (auto source = reading_source(c)) {
       const auto run = source->run;
       ask(c, std::move(*source), run, sites, options, std::move(read));
+    }
+  }
+  /// The same of what the maps on screen tell (maps_source()).
+  void want_of_maps(const PageContext& c, const std::string& options, Read read) {
+    if (auto source = maps_source(c)) {
+      const auto run = source->run;
+      ask(c, std::move(*source), run, {}, options, std::move(read));
     }
   }
   /// The same of what the weights alone decide: another run of the model changes nothing.

@@ -126,7 +126,9 @@ const std::vector<PageEntry>& page_registry() {
                "it, and how far they are from what is known."),
         "cross-attention encoder-decoder translation alignment error rate AER source target word word alignment "
         "seq2seq",
-        {Stack::encoder, Stack::cross}},
+        {Stack::encoder, Stack::cross},
+        false,
+        true},
        make_alignment},
       {{"masks", to_say("Masks"), to_say("Sparse attention"), "",
         to_say("Who may see whom? Masks are chosen, joined by and, or, not, and painted by hand; numbers say what they "

@@ -34,7 +34,7 @@ class RolloutPage final : public ReadingPage {
   void middle(const PageContext& c) override {
     keep_up(c);
     const auto answer = rollout_.answer();
-    if (!answer) return no_reading_yet(c);
+    if (!answer || stale(c)) return no_reading_yet(c, true);
     static constexpr const char* labels[] = {to_say("as it is"), to_say("÷ even heads")};
     segmented(c.ui, "rollout scale", labels, relative_);
     ImGui::Dummy({0, c.ui.px(4)});
@@ -52,7 +52,7 @@ class RolloutPage final : public ReadingPage {
               "leads back: ÷ even heads compares with heads that spread their weight evenly; 1 = no more than that."));
     position_control(c, said("where the flow starts"));
     const auto answer = rollout_.answer();
-    if (!answer) return;
+    if (!answer || stale(c)) return;
     const Index row = pinned_row(c, *answer->source.trace);
     section(c.ui, said("ROLLOUT OF THIS ROW"), said("strongest tokens"));
     const Tensor& shown = relative_ ? answer->result.relative : answer->result.rollout;
@@ -77,16 +77,19 @@ class RolloutPage final : public ReadingPage {
     return trace.sees_later_keys() ? static_cast<Index>(trace.tokens.size()) : row + 1;
   }
 
+  /// What is open has no rollout: a former answer is of something else.
+  bool stale(const PageContext& c) const { return !c.trace() || rollout_.failed(); }
+
   void keep_up(const PageContext& c) {
     if (!c.trace()) return;
     const double rho = residual_;
-    rollout_.want(c, {}, fmt::format("{:.3f}", rho), [rho](const ReadingSource& source, const Ctx&) {
+    rollout_.want_of_maps(c, fmt::format("{:.3f}", rho), [rho](const ReadingSource& source, const Ctx&) {
       Rolled out{attention_rollout(mixing_matrices(*source.trace, rho)), {}};
       out.relative = relative_to(out.rollout, attention_rollout(mixing_matrices(*source.trace, rho, true)));
       return out;
     });
     const Index row = pinned_row(c, *c.trace());
-    flow_.want(c, {}, fmt::format("{:.3f} {}", rho, row), [rho, row](const ReadingSource& source, const Ctx& ctx) {
+    flow_.want_of_maps(c, fmt::format("{:.3f} {}", rho, row), [rho, row](const ReadingSource& source, const Ctx& ctx) {
       Flowed out;
       out.query = row;
       try {

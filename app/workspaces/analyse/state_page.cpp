@@ -19,9 +19,6 @@ namespace {
 class StatePage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
-    static constexpr const char* views[] = {to_say("All layers"), to_say("Lanes of a layer")};
-    segmented(c.ui, "state view", views, view_);
-    ImGui::Dummy({0, c.ui.px(4)});
     if (!c.results().model.model) return no_reading_yet(c);
     const Model& model = *c.results().model.model;
     if (!model.config().dims.any_state_space())
@@ -32,6 +29,9 @@ class StatePage final : public ReadingPage {
       return read_state_steps(*source.model.model, *source.trace);
     });
     if (!job_.answer()) return no_reading_yet(c);
+    static constexpr const char* views[] = {to_say("All layers"), to_say("Lanes of a layer")};
+    segmented(c.ui, "state view", views, view_);
+    ImGui::Dummy({0, c.ui.px(4)});
     picture(c);
   }
 
@@ -43,7 +43,7 @@ class StatePage final : public ReadingPage {
 
   void right(const PageContext& c) override {
     const auto answer = job_.answer();
-    if (!answer) return;
+    if (!answer || !holds_state(c.results())) return;
     section(c.ui, said("SHOWN"));
     static constexpr const char* numbers[] = {to_say("step"), to_say("kept"), to_say("written")};
     segmented(c.ui, "state number", numbers, number_, ImGui::GetContentRegionAvail().x);

@@ -114,12 +114,16 @@ void CompareWorkspace::sides(Ui& ui, AppContext& app) {
       break;
     case With::text: {
       const auto& run = app.explorer.results().run;
-      const PromptTouch touch =
-          edit_.draw(ui, "##second text", controller_.text(), {}, ImGui::GetIO().DisplaySize.y / ui.scale < 800 ? 3 : 6,
-                     said("Write the second text …"));
+      const PromptTouch touch = edit_.draw(
+          ui, "##second text", controller_.text(), {}, ImGui::GetIO().DisplaySize.y / ui.scale < 800 ? 3 : 6,
+          controller_.reads_ids() ? said("Token ids of the second text …") : said("Write the second text …"));
       if (touch.changed) controller_.text() = edit_.text();
-      if (run && controller_.text().empty() && button(ui, to_say("Begin with a copy of the prompt")))
-        controller_.text() = run->trace->text;
+      if (run && controller_.text().empty() && button(ui, to_say("Begin with a copy of the prompt"))) {
+        const Document& document = app.explorer.state().document;
+        controller_.text() = !controller_.reads_ids()      ? run->trace->text
+                             : document.source_ids.empty() ? token_ids_text(document.ids)
+                                                           : token_ids_text(document.source_ids);
+      }
       break;
     }
     case With::model: {
@@ -244,6 +248,7 @@ void CompareWorkspace::middle(const PageContext& c) {
     return empty_state(c.ui, said("Two runs, side by side"), said(missing));
   if (!controller_.result()) {
     const std::string why = controller_.failure();
+    if (!why.empty()) controller_.told_failure();  // here, and no longer as the message
     return why.empty() ? empty_state(c.ui, said("Running both sides …"), "")
                        : empty_state(c.ui, said("One of the two does not run"), why);
   }

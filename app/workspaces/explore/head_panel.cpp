@@ -16,6 +16,7 @@
 #include "app/workspaces/explore/heads_view.h"
 #include "app/workspaces/explore/panels.h"
 #include "app/workspaces/head_cells.h"
+#include "app/workspaces/no_run.h"
 #include "app/workspaces/shown_run.h"
 #include "core/base/words.h"
 #include "viz/scene/arcs.h"
@@ -249,10 +250,15 @@ void HeadPanel::over_the_sound(const PageContext& c, const AttentionMap& map, do
   const FirstToken first = c.state().view.first_token;
   ShownRun run = shown_run(c);
   run.words = nullptr;
+  const auto spoken = spoken_.of(c, shown_whole(c));
+  const auto token = run.trace->between_texts() ? std::optional(query) : std::nullopt;
   slot_.want(c.jobs, c.ui, run.trace,
-             fmt::format("sound {} {} {} {} {} {}", head.layer, head.head, query, width, height, name(first)),
+             fmt::format("sound {} {} {} {} {} {} {}", head.layer, head.head, query, width, height, name(first),
+                         static_cast<const void*>(spoken.get())),
              [=](const Style& style) {
                SoundMapOptions o;
+               o.spoken = spoken;
+               o.token = token;
                o.head = head;
                o.query = query;
                o.room = SoundMapOptions::Room{width, height};
@@ -385,11 +391,7 @@ void HeadPanel::reset_zoom() {
 }
 
 void HeadPanel::draw(const PageContext& c) {
-  if (!c.trace())
-    return empty_state(c.ui, said("Nothing to show yet"),
-                       reads_pictures(c.results())
-                           ? said("Open a picture: every head appears at once.")
-                           : said("Open a model and write a text: every head appears at once."));
+  if (!c.trace()) return no_run(c, said("Every head appears at once."));
   header(c);
   const bool with_row = c.state().view.row_open && shown_view(c) == HeadView::map;
   const double room = ImGui::GetContentRegionAvail().y / c.ui.scale;

@@ -199,7 +199,7 @@ void MapWalk::strong_came(const PageContext& c) {
   // Somebody has gone elsewhere meanwhile.
   if (asked.trace != shown_run(c).trace || asked.head != c.state().document.selected) return;
   if (!found->cell) {
-    c.jobs.show({Message::Level::info, said("There is no further cell: all others weigh nothing"), ""});
+    c.jobs.tell(to_say("There is no further cell: all others weigh nothing"));
     return;
   }
   reach(c, found->cell->query, found->cell->key);

@@ -15,10 +15,12 @@
 #include "app/workspaces/explore/edit_dialog.h"
 #include "app/workspaces/explore/language_line.h"
 #include "app/workspaces/explore/token_strip.h"
+#include "app/workspaces/ids_edit.h"
 #include "app/workspaces/next_panel.h"
 #include "app/workspaces/page_context.h"
 #include "app/workspaces/pair_picker.h"
 #include "app/workspaces/scene_slot.h"
+#include "app/workspaces/spoken_answer.h"
 #include "core/base/words.h"
 
 namespace headscope {
@@ -29,6 +31,7 @@ class SoundPanel {
   void draw(const PageContext& c);
 
  private:
+  SpokenAnswer spoken_{"spoken.sound"};
   SceneSlot slot_{"scene.sound"};
 };
 
@@ -36,13 +39,16 @@ class SoundPanel {
 class PromptPanel {
  public:
   void draw(const PageContext& c);
-  void focus() { edit_.focus(); }
+  void focus() { edit_.focus(), ids_.focus(); }
 
  private:
   void source_and_target(const PageContext& c);
+  void text_or_ids(const PageContext& c);
   PromptEdit edit_;
-  PromptEdit source_;  // of an encoder-decoder; edit_ holds its target then
-  SoundPanel sound_;   // in its place
+  PromptEdit source_;         // of an encoder-decoder; edit_ holds its target then
+  IdsEdit ids_, source_ids_;  // in their places
+  bool by_ids_ = false;       // the prompt is written as ids, though there are none yet
+  SoundPanel sound_;          // in its place
   ChatPopup chat_;
   LanguageLine language_;
   TokenStrip tokens_;
@@ -93,6 +99,7 @@ class HeadPanel {
   std::unique_ptr<HeadsView> heads_;
   SceneSlot slot_{"scene.view"};
   SceneSlot row_{"scene.row"};
+  SpokenAnswer spoken_{"spoken.view"};
   CellTools tools_;
 };
 

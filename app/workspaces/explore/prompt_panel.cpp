@@ -54,21 +54,25 @@ struct Written {
   bool current() const { return read && read->text == text; }
 };
 
+/// What is drawn behind a token; nothing where nobody points at it.
+Color ground_of(const PageContext& c, const Written& written, Index position) {
+  const Hover& hover = c.state().hover;
+  if (written.keys && hover.key == position) return with_opacity(c.ui.theme.key, 0.32);
+  if (written.queries && hover.query == position) return with_opacity(c.ui.theme.query, 0.32);
+  if (written.queries && c.state().document.query == position) return with_opacity(c.ui.theme.accent, 0.28);
+  return {0, 0, 0, 0};
+}
+
 /// The tokens as stretches of the text, while it is still the same: the pinned one marked, the hovered ones pointed
 /// out.
 std::vector<TextMark> token_marks(const PageContext& c, const Written& written) {
   std::vector<TextMark> marks;
   if (!written.current()) return marks;
-  const Document& document = c.state().document;
-  const Hover& hover = c.state().hover;
   for (std::size_t i = 0; i < written.read->tokens.size(); ++i) {
     const Token& token = written.read->tokens[i];
     if (token.begin < 0) continue;
-    const auto position = static_cast<Index>(i);
-    TextMark mark{static_cast<std::size_t>(token.begin), static_cast<std::size_t>(token.end)};
-    if (written.queries && document.query == position) mark.ground = with_opacity(c.ui.theme.accent, 0.28);
-    if (written.queries && hover.query == position) mark.ground = with_opacity(c.ui.theme.query, 0.32);
-    if (written.keys && hover.key == position) mark.ground = with_opacity(c.ui.theme.key, 0.32);
+    const TextMark mark{static_cast<std::size_t>(token.begin), static_cast<std::size_t>(token.end),
+                        ground_of(c, written, static_cast<Index>(i))};
     if (mark.ground.a) marks.push_back(mark);
   }
   return marks;
@@ -88,6 +92,26 @@ bool written_field(const PageContext& c, PromptEdit& edit, const char* id, const
     }
   if (touch.left) c.editor.history().close_step();
   return touch.changed;
+}
+
+/// The same for token ids, of which the last stand at the last of what was read: before them may stand what begins a
+/// target. True when they were changed.
+bool ids_field(const PageContext& c, IdsEdit& edit, const char* id, const std::vector<std::int32_t>& ids,
+               const Written& written, int vocabulary, int most_lines) {
+  const Index front = written.read ? std::ssize(written.read->tokens) - std::ssize(ids) : -1;
+  std::vector<Color> ground;
+  for (Index i = 0; front >= 0 && i < std::ssize(ids); ++i) ground.push_back(ground_of(c, written, front + i));
+  const IdsEdit::Touch touch = edit.draw(c.ui, id, ids, vocabulary, ground, most_lines);
+  if (touch.hovered >= 0 && front >= 0) (written.keys ? c.hovered.key : c.hovered.query) = front + touch.hovered;
+  if (touch.left) c.editor.history().close_step();
+  return touch.changed;
+}
+
+/// The tokens of a run as they were before any was masked.
+std::vector<std::int32_t> ids_read(const Trace& trace) {
+  std::vector<std::int32_t> ids;
+  for (const Token& token : trace.tokens) ids.push_back(token.original >= 0 ? token.original : token.id);
+  return ids;
 }
 
 /// The text has more tokens than the model reads: which shall it be?
@@ -130,20 +154,69 @@ void PromptPanel::source_and_target(const PageContext& c) {
     section(c.ui, said("SOURCE"), said("the encoder reads it"));
     const Written source{document.source, whole ? whole->encoder.get() : nullptr, stack == Stack::encoder,
                          stack != Stack::decoder};
-    if (written_field(c, source_, "##source", source, low ? 3 : 5, said("Write a text to translate …")))
+    if (!c.results().model.source_tokenizer) {
+      if (ids_field(c, source_ids_, "##source ids", document.source_ids, source,
+                    c.results().model.model->encoder()->config().dims.vocab, low ? 3 : 5))
+        c.editor.set_source_ids(source_ids_.ids());
+    } else if (written_field(c, source_, "##source", source, low ? 3 : 5, said("Write a text to translate …"))) {
       c.editor.set_source(source_.text());
+    }
   }
   section(c.ui, said("TARGET"), said("the decoder reads it and goes on"));
   const Written target{document.text, whole, stack != Stack::encoder, stack == Stack::decoder};
-  if (written_field(c, edit_, "##prompt", target, low ? 3 : 5, said("Empty: only the token that begins it")))
+  const bool ids = !c.results().model.tokenizer || !document.ids.empty();
+  if (ids) {
+    if (ids_field(c, ids_, "##ids", document.ids, target, c.results().model.model->config().dims.vocab, low ? 3 : 5))
+      c.editor.set_ids(ids_.ids());
+  } else if (written_field(c, edit_, "##prompt", target, low ? 3 : 5, said("Empty: only the token that begins it"))) {
     c.editor.set_text(edit_.text());
+  }
   if (button(c.ui, to_say("Write target"), c.ui.px(24))) c.app.explorer.run.write_target();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
     tooltip(c.ui, {said("The model writes it: at every step the most probable token, until the one that ends texts"),
                    said("edits act meanwhile; Generate shows the steps, and samples")});
-  if (document.text.empty()) return;
+  if (ids ? document.ids.empty() : document.text.empty()) return;
   ImGui::SameLine(0, c.ui.px(8));
-  if (button(c.ui, to_say("Empty it"), c.ui.px(24))) c.editor.set_text("");
+  if (button(c.ui, to_say("Empty it"), c.ui.px(24))) ids ? c.editor.set_ids({}) : c.editor.set_text("");
+}
+
+/// The prompt of a model of one stack: a text, or its token ids, which are all that a model without a tokenizer reads.
+void PromptPanel::text_or_ids(const PageContext& c) {
+  const Document& document = c.state().document;
+  const LoadedModel& model = c.results().model;
+  const Trace* trace = c.trace();
+  const int most_lines = ImGui::GetIO().DisplaySize.y / c.ui.scale < 800 ? 4 : 8;
+  const bool chosen = by_ids_ || !document.ids.empty(), ids = model.model && (chosen || !model.tokenizer);
+  const char* other = chosen ? to_say("Text") : to_say("Token ids");
+  const float width = model.tokenizer ? button_width(c.ui, other) : 0;
+  const ImVec2 at = ImGui::GetCursorPos();
+  section(c.ui, said("PROMPT"), model.model && !model.tokenizer ? said("token ids: this model has no tokenizer") : "",
+          width);
+  if (model.tokenizer) {
+    const ImVec2 below = ImGui::GetCursorPos();
+    ImGui::SetCursorPos({at.x + ImGui::GetContentRegionAvail().x - width, at.y - c.ui.px(3)});
+    if (button(c.ui, other, c.ui.px(22))) {
+      by_ids_ = !chosen;
+      c.editor.history().close_step();
+      if (chosen)
+        c.editor.set_text(document.text.empty() ? model.tokenizer->decode(document.ids) : std::string(document.text));
+      else if (trace && trace->text == document.text)
+        c.editor.set_ids(ids_read(*trace));
+      c.editor.history().close_step();
+    }
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+      tooltip(c.ui, {chosen ? document.text.empty() ? said("What these ids stand for, as text")
+                                                    : said("The text that stood here before")
+                            : said("The numbers of the tokens, to be written by hand")});
+    ImGui::SetCursorPos(below);
+  }
+  if (!ids) {
+    if (written_field(c, edit_, "##prompt", {document.text, trace}, most_lines, said("Write a text …")))
+      c.editor.set_text(edit_.text());
+  } else if (ids_field(c, ids_, "##ids", document.ids, {document.text, trace}, model.model->config().dims.vocab,
+                       most_lines)) {
+    c.editor.set_ids(ids_.ids());
+  }
 }
 
 void PromptPanel::draw(const PageContext& c) {
@@ -153,10 +226,7 @@ void PromptPanel::draw(const PageContext& c) {
   if (translates) {
     source_and_target(c);
   } else {
-    section(c.ui, said("PROMPT"));
-    const int most_lines = ImGui::GetIO().DisplaySize.y / c.ui.scale < 800 ? 4 : 8;
-    if (written_field(c, edit_, "##prompt", {document.text, trace}, most_lines, said("Write a text …")))
-      c.editor.set_text(edit_.text());
+    text_or_ids(c);
     chat_.draw(c);
   }
   if (!translates) language_.draw(c);
@@ -169,8 +239,14 @@ void PromptPanel::draw(const PageContext& c) {
   ImGui::Dummy({0, c.ui.px(2)});
   if (!trace) {
     if (c.results().hears()) return;
-    if (translates ? document.source.empty() : document.text.empty() && document.ids.empty())
-      section(c.ui, said("TOKENS"), translates ? said("write a source above") : said("write a text above"));
+    const LoadedModel& model = c.results().model;
+    const bool ids = model.model && !(translates ? model.source_tokenizer : model.tokenizer);
+    const bool text = !ids && !(translates ? document.source : document.text).empty();
+    if (!text && (translates ? document.source_ids : document.ids).empty())
+      section(c.ui, said("TOKENS"),
+              translates ? ids ? said("write the source's ids above") : said("write a source above")
+              : ids ? said("write ids above")
+                         : said("write a text above"));
     return;
   }
   if (trace->between_texts()) return tokens_.draw_capture(c);

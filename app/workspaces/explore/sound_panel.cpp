@@ -82,14 +82,18 @@ void SoundPanel::draw(const PageContext& c) {
   const double width = std::floor(c.room());
   const double height = static_cast<double>(ImGui::GetIO().DisplaySize.y / c.ui.scale) < 800 ? 140 : 190;
   const Listening listening{document.stack, document.selected, pinned};
-  slot_.want(c.jobs, c.ui, shared,
-             fmt::format("{} {} {} {} {} {}", static_cast<int>(document.stack), document.selected.layer,
-                         document.selected.head, width, height, pinned.value_or(-1)),
-             [shared, listening, width, height](const Style& style) {
-               SoundMapOptions options;
-               options.room = SoundMapOptions::Room{width, height};
-               return sound_values_scene(*shared, listening.values(*shared), options, style);
-             });
+  const auto spoken = spoken_.of(c, shown_whole(c));
+  slot_.want(
+      c.jobs, c.ui, shared,
+      fmt::format("{} {} {} {} {} {} {}", static_cast<int>(document.stack), document.selected.layer,
+                  document.selected.head, width, height, pinned.value_or(-1), static_cast<const void*>(spoken.get())),
+      [shared, listening, width, height, spoken, token = encoder ? std::nullopt : pinned](const Style& style) {
+        SoundMapOptions options;
+        options.spoken = spoken;
+        options.token = token;
+        options.room = SoundMapOptions::Room{width, height};
+        return sound_values_scene(*shared, listening.values(*shared), options, style);
+      });
   const SceneTouch touch = slot_.draw(c.ui, "sound", {}, width, height);
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort) && !touch.mark)
     tooltip(c.ui, {document.stack == Stack::decoder

@@ -100,7 +100,7 @@ void GenerateWorkspace::beams(Ui& ui, AppContext& app) {
   source(ui, app);
   ImGui::Dummy({0, ui.px(2)});
   if (button(ui, to_say("Heads and choices on the tape"))) app.settings.pages[id()] = "tape";
-  ImGui::SameLine();
+  beside(ui, button_width(ui, "Back"));
   if (button(ui, to_say("Back"))) controller_.leave_beam();
 }
 
@@ -146,31 +146,30 @@ void GenerateWorkspace::beams_facts(Ui& ui) {
       lines.resize(most_lines);
       lines.back() += " …";
     }
-    const float height = ui.px(24 + line * static_cast<double>(std::max<std::size_t>(lines.size(), 1)));
+    const int length = tree->nodes[beam.node].step;
+    const std::string how = fmt::format("{}, {}", length == 1 ? said("1 token") : say("{} tokens", length),
+                                        beam.ended ? said("ended") : said("cut at the last step"));
+    const std::string score = fmt::format("{:.4f}", beam.score);
+    // In a narrow column what is said of it stands below the score.
+    const bool beside_score = ui.fonts.width(how, ui.small()) + ui.fonts.width(score, ui.number()) + 8 <= wide;
+    const double text_at = beside_score ? 33 : 49;
+    const float height = ui.px(text_at - 9 + line * static_cast<double>(std::max<std::size_t>(lines.size(), 1)));
     const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + room, at.y + height};
     if (pressable(fmt::format("beam {}", i + 1).c_str(), {room, height})) return controller_.follow(beam.node);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const bool chosen = followed == beam.node;
     if (chosen || ImGui::IsItemHovered())
       draw.AddRectFilled(at, end, col(chosen ? ui.chrome.selected : ui.chrome.hovered), ui.px(5));
-    const int length = tree->nodes[beam.node].step;
     draw_text(ui, draw, {{0, 0}, fmt::format("{}", i + 1), ui.number(), ui.theme.muted, Anchor::start, 0},
               {at.x + ui.px(8), at.y + ui.px(16)});
-    draw_text(ui, draw,
-              {{0, 0},
-               fmt::format("{}, {}", length == 1 ? said("1 token") : say("{} tokens", length),
-                           beam.ended ? said("ended") : said("cut at the last step")),
-               ui.small(),
-               ui.theme.muted,
-               Anchor::start,
-               0},
-              {at.x + ui.px(26), at.y + ui.px(16)});
-    draw_text(ui, draw, {{0, 0}, fmt::format("{:.4f}", beam.score), ui.number(), ui.theme.text, Anchor::end, 0},
+    draw_text(ui, draw, {{0, 0}, elided(how, ui.small(), wide, ui.fonts), ui.small(), ui.theme.muted, Anchor::start, 0},
+              {at.x + ui.px(26), at.y + ui.px(beside_score ? 16 : 32)});
+    draw_text(ui, draw, {{0, 0}, score, ui.number(), ui.theme.text, Anchor::end, 0},
               {end.x - ui.px(8), at.y + ui.px(16)});
     for (std::size_t k = 0; k < lines.size(); ++k)
       draw_text(ui, draw,
                 {{0, 0}, elided(lines[k], ui.body(), wide, ui.fonts), ui.body(), ui.theme.text, Anchor::start, 0},
-                {at.x + ui.px(26), at.y + ui.px(33 + line * static_cast<double>(k))});
+                {at.x + ui.px(26), at.y + ui.px(text_at + line * static_cast<double>(k))});
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
       tooltip(ui,
               {words, say("Σ ln p {:.4f} over {} tokens, score {:.4f}", tree->nodes[beam.node].sum, length, beam.score),

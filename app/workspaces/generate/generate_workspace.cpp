@@ -12,6 +12,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "app/workspaces/head_cells.h"
+#include "app/workspaces/no_run.h"
 #include "core/base/words.h"
 #include "viz/scene/head_rows.h"
 #include "viz/scene/map_cells.h"
@@ -102,12 +103,14 @@ void GenerateWorkspace::prompt(Ui& ui) {
     if (button(ui, to_say("Make it again"))) controller_.replay_again();
     ImGui::Dummy({0, ui.px(4)});
   }
-  if (!run)
-    return note(ui, controller_.model_continues() ? said("Open a model and write a text in Explore.")
-                                                  : said("The open model does not say what comes next."));
+  if (!run) {  // the middle says what to do
+    if (!controller_.model_continues()) note(ui, said("The open model does not say what comes next."));
+    return;
+  }
   std::string words = run->whole->text;
   if (words.empty())
-    for (const Token& token : run->whole->tokens) words += token.label;
+    for (const Token& token : run->whole->tokens)  // ids stand apart
+      words += (controller_.model().tokenizer || words.empty() ? "" : " ") + token.label;
   if (words.size() > 220) {
     std::size_t from = words.size() - 210;
     while (from < words.size() && (static_cast<unsigned char>(words[from]) & 0xC0) == 0x80) ++from;
@@ -146,12 +149,9 @@ void GenerateWorkspace::sampling(Ui& ui) {
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
     tooltip(ui,
             {said("Top-p: then the fewest tokens whose shares reach p"), said("1 keeps all · Holtzman et al. 2020")});
-  ImGui::AlignTextToFramePadding();
-  text_line(ui, said("Seed"));
-  ImGui::SameLine(ui.px(96));
-  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   int seed = static_cast<int>(settings.seed & 0x7fffffff);
-  if (ImGui::InputInt("##generation seed", &seed)) settings.seed = static_cast<std::uint64_t>(std::max(seed, 0));
+  if (number_field(ui, to_say("Seed"), "##generation seed", seed, 1, 96))
+    settings.seed = static_cast<std::uint64_t>(std::max(seed, 0));
   ImGui::EndDisabled();
 }
 
@@ -161,10 +161,10 @@ void GenerateWorkspace::controls(Ui& ui, AppContext& app) {
   ImGui::BeginDisabled(!controller_.ready());
   if (controller_.running() ? button(ui, to_say("Pause")) : button(ui, to_say("Run")))
     controller_.running() ? controller_.pause() : controller_.run();
-  ImGui::SameLine();
+  beside(ui, button_width(ui, "Step"));
   if (button(ui, to_say("Step"))) controller_.step();
   ImGui::EndDisabled();
-  ImGui::SameLine();
+  beside(ui, button_width(ui, "Rewrite from here"));
   const bool back = controller_.cursor() < branch.steps.size();
   ImGui::BeginDisabled(!back);
   if (button(ui, to_say("Rewrite from here"))) {
@@ -284,9 +284,11 @@ void GenerateWorkspace::middle(const PageContext& c) {
   controller_.want(now);
   if (!controller_.prompt() || !controller_.text())
     return controller_.model_continues()
-               ? empty_state(
-                     c.ui, said("Nothing to continue yet"),
-                     said("Open a model and write a text in Explore: the model goes on from there, token by token."))
+               ? c.captured() ? empty_state(c.ui, said("This page reads a model"),
+                                            said("What is open is attention that was captured elsewhere: weights, "
+                                                 "without the model behind them."))
+                 : c.trace()  ? empty_state(c.ui, said("Nothing to continue yet"), "")
+                              : no_run(c, said("The model goes on from there, token by token."))
                : empty_state(c.ui, said("This model continues no text"),
                              reads_pictures(c.results())
                                  ? said("It reads a picture and tells what that shows: look at it in Explore.")

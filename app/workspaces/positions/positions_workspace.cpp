@@ -12,6 +12,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
+#include "app/workspaces/no_run.h"
 #include "core/attention/positions/position_methods.h"
 #include "core/base/words.h"
 #include "core/metrics/next_token.h"
@@ -197,9 +198,7 @@ SceneTouch PositionsWorkspace::show(const PageContext& c, SceneSlot& slot, const
 
 void PositionsWorkspace::middle(const PageContext& c) {
   follow(c);
-  if (!c.trace())
-    return empty_state(c.ui, said("Nothing to show yet"),
-                       said("Open a model and write a text: its positions appear at once."));
+  if (!c.trace()) return no_run(c, said("Its positions appear at once."));
   if (c.captured())
     return empty_state(
         c.ui, said("This page reads a model"),

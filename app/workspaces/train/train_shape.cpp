@@ -18,12 +18,7 @@ namespace {
 
 /// One whole number of a row: label, − value +, typed or stepped.
 bool number(const Ui& ui, const char* label, int& value, int step) {
-  ImGui::AlignTextToFramePadding();
-  text_line(ui, said(label));
-  ImGui::SameLine(ui.px(118));
-  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-  const std::string id = fmt::format("##{}", label);
-  return ImGui::InputInt(id.c_str(), &value, step, step * 4);
+  return number_field(ui, label, fmt::format("##{}", label).c_str(), value, step, 118);
 }
 
 }  // namespace

@@ -127,10 +127,13 @@ void TrainWorkspace::controls(Ui& ui) {
   if (button(ui, controller_.has_run() ? to_say("Start again") : to_say("Start training"))) controller_.start();
   ImGui::EndDisabled();
   // Each stays in its place whatever is going on: a second click must not meet another button.
-  const float second = left + button_width(ui, "Start training") + ui.px(8),
-              third = second + button_width(ui, "Resume") + ui.px(8);
+  const bool narrow =
+      left + button_width(ui, "Start training") + button_width(ui, "Resume") + button_width(ui, "Step") + ui.px(16) >
+      ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  const float second = narrow ? left : left + button_width(ui, "Start training") + ui.px(8),
+              third = second + std::max(button_width(ui, "Resume"), button_width(ui, "Pause")) + ui.px(8);
   ImGui::BeginDisabled(phase != Phase::running && phase != Phase::paused);
-  ImGui::SameLine(second);
+  if (!narrow) ImGui::SameLine(second);
   if (phase == Phase::running ? button(ui, to_say("Pause")) : button(ui, to_say("Resume")))
     phase == Phase::running ? controller_.pause() : controller_.resume();
   ImGui::SameLine(third);
@@ -387,12 +390,12 @@ void TrainWorkspace::keep(Ui& ui, AppContext& app) {
     controller_.save(folder, open, overwrite);
   };
   if (button(ui, to_say("Save")) || entered) save(false, false);
-  ImGui::SameLine();
+  beside(ui, button_width(ui, "Open in Explore"));
   if (button(ui, to_say("Open in Explore"))) save(true, false);
   if (!replace_.empty() && replace_ == folder) {
     paragraph(ui, said("A model lies there already."), ui.theme.text);
     if (button(ui, to_say("Replace it"))) save(replace_opens_, true);
-    ImGui::SameLine();
+    beside(ui, button_width(ui, "Leave it"));
     if (button(ui, to_say("Leave it"))) replace_.clear();
   }
   ImGui::BeginDisabled(!controller_.shown());
