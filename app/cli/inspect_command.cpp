@@ -1,6 +1,7 @@
 // headscope-cli inspect: what a model or a file of tensors holds, checked as the engine checks it.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
@@ -64,6 +65,7 @@ Cell config_json(const ModelConfig& c) {
   out["activation"] = name_of(c.activation);
   out["gated_mlp"] = c.gated_mlp;
   out["tied_embeddings"] = c.tied_embeddings;
+  for (const Mixer mixer : c.dims.mixers) out["mixers"].push_back(name_in(mixer_names, mixer));
   if (const std::string other = switches(c); !other.empty()) out["switches"] = other;
   if (c.encoder) out["encoder"] = config_json(*c.encoder);
   return out;
@@ -103,6 +105,13 @@ void add_stack(Report& out, const ModelConfig& c) {
                        c.position == PositionKind::rotary ? fmt::format(" base {}", c.rotary.base) : "",
                        name_of(c.activation), c.tied_embeddings ? "tied" : "not tied"));
   if (const std::string other = switches(c); !other.empty()) out.line("  " + other);
+  if (c.dims.hybrid()) {
+    std::vector<int> attending;
+    for (int layer = 0; layer < c.dims.layers; ++layer)
+      if (c.dims.attends(layer)) attending.push_back(layer);
+    out.line(fmt::format("  attention in layer{} {}, a state in the others", attending.size() == 1 ? "" : "s",
+                         fmt::join(attending, ", ")));
+  }
 }
 
 void add_model(Report& out, const ModelFacts& model) {

@@ -63,6 +63,9 @@ Vectors vectors_of(Console& console, const PositionsOptions& options) {
   if (v.head.layer >= config.dims.layers || v.head.head >= config.dims.heads)
     throw Error("--head", fmt::format("a layer below {} and a head below {}", config.dims.layers, config.dims.heads),
                 options.head);
+  if (!config.dims.attends(v.head.layer))
+    throw Error("--head", "a layer that attends",
+                fmt::format("layer {} of {}, which mixes tokens by a state", v.head.layer, config.name));
   if (config.qk_norm != QkNorm::none)
     throw Error(config.name, "queries and keys that are turned as the projections give them", "a norm between",
                 "the window's page of rotary positions shows them behind it");

@@ -212,6 +212,7 @@ Cell model_json(const ModelInfo& model) {
            {"context", model.context},
            {"parameters", model.parameters},
            {"dtype", model.dtype}};
+  for (const Mixer mixer : model.dims.mixers) out["mixers"].push_back(name_in(mixer_names, mixer));
   if (model.stack != Stack::only) out["stack"] = name_in(stack_names, model.stack);
   return out;
 }

@@ -98,7 +98,7 @@ LineChart placement_chart(const NormPlacement& found, const Style& style) {
 }
 
 FlowDiagram placement_diagram(const NormPlacement& found, const ModelConfig& config, int layer, Index position) {
-  const bool mlp = config.dims.d_mlp > 0;
+  const bool mlp = config.dims.has_mlp(layer);
   const std::string norm = config.norm == NormKind::layer_norm ? "LayerNorm"
                            : config.norm == NormKind::rms_norm ? "RMSNorm"
                                                                : said("no norm");

@@ -68,6 +68,9 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
   const ModelConfig& config = model.model->config();
   const bool rotary = config.position == PositionKind::rotary;
   RunRequest request = without_maps(run);
+  if (!config.dims.attends(head.layer))
+    throw Error(config.name, "a layer that attends",
+                fmt::format("layer {}, which mixes tokens by a state", head.layer));
   if (rotary && !config.turns(head.layer))
     throw Error(config.name, "a layer that rotates", fmt::format("layer {}, which has no positions", head.layer));
   if (rotary && !config.told_by_distance(static_cast<std::int64_t>(run.trace->tokens.size())))

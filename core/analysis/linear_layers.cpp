@@ -69,15 +69,6 @@ LinearOutcome measured(const EditProbe& probe, const Trace& trace) {
 
 void check_linear(const LinearLayersAsked& asked, const Model& model) {
   check(EditAction(SwapMechanism{asked.mechanism}), "mechanism");
-  if (const ModelConfig& c = model.config(); c.dims.hybrid()) {
-    std::vector<int> linear;
-    for (int layer = 0; layer < c.dims.layers; ++layer)
-      if (!c.dims.attends(layer)) linear.push_back(layer);
-    throw Error("linear layers", "a model all of whose layers attend",
-                fmt::format("{} of {}, which {} linear already", layer_words(linear), c.name,
-                            linear.size() == 1 ? "is" : "are"),
-                "an edit asks one layer: \"3.*: mechanism linear\"");
-  }
   const bool causal = asked.stack != Stack::encoder && asked.stack != Stack::cross && model.config().causal;
   const std::vector<std::string> possible = linear_mechanisms(causal);
   const std::string id(parse_mechanism(asked.mechanism).mechanism->id);
@@ -233,6 +224,15 @@ LinearLayersSearch::LinearLayersSearch(LoadedModel loaded, LinearLayersAsked ask
 }
 
 void LinearLayersSearch::prepare(const Ctx& ctx) {
+  if (const ModelConfig& c = loaded_.model->config(); c.dims.hybrid()) {
+    std::vector<int> linear;
+    for (int layer = 0; layer < c.dims.layers; ++layer)
+      if (!c.dims.attends(layer)) linear.push_back(layer);
+    throw Error("linear layers", "a model all of whose layers attend",
+                fmt::format("{} of {}, which {} linear already", layer_words(linear), c.name,
+                            linear.size() == 1 ? "is" : "are"),
+                "an edit asks one layer: \"3.*: mechanism linear\"");
+  }
   EditProbe probe(loaded_, known_.asked.run, true, ctx);
   known_.before_trace = probe.before();
   known_.before = measured(probe, *probe.before());

@@ -9,9 +9,28 @@
 #include "core/base/excerpt.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/io/bare_infinity.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {
+
+std::string strict_infinities(std::string text) {
+  constexpr std::string_view bare = "Infinity";
+  if (text.find(bare) == std::string::npos) return text;
+  std::string out;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size();) {
+    if (!quoted && text.compare(i, bare.size(), bare) == 0) {
+      out += R"({"__float__":"Infinity"})";
+      i += bare.size();
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    if (text[i] == '\\' && i + 1 < text.size()) out += text[i++];
+    out += text[i++];
+  }
+  return out;
+}
 
 using nlohmann::json;
 
@@ -21,7 +40,7 @@ constexpr int kDeepestNesting = 64;
 }  // namespace
 
 json read_json_file(const std::filesystem::path& path) {
-  json document = parse_strict_json(read_file(path, kLargestFile), path.string(), kDeepestNesting);
+  json document = parse_strict_json(strict_infinities(read_file(path, kLargestFile)), path.string(), kDeepestNesting);
   if (!document.is_object()) throw Error(path.string(), "a JSON object", json_excerpt(document));
   return document;
 }

@@ -9,6 +9,7 @@
 #include "core/base/excerpt.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/io/bare_infinity.h"
 #include "core/io/strict_json.h"
 #include "core/model/config_map.h"
 #include "core/model/config_reader.h"
@@ -39,24 +40,6 @@ std::string show(const Json& value) {
 }
 std::string show(double value) {
   return Json(value).dump();
-}
-
-/// JSON without Python's bare Infinity, which it spells as the library of models does in files of today.
-std::string strict_infinities(const std::string& text) {
-  constexpr std::string_view bare = "Infinity";
-  std::string out;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size();) {
-    if (!quoted && text.compare(i, bare.size(), bare) == 0) {
-      out += R"({"__float__":"Infinity"})";
-      i += bare.size();
-      continue;
-    }
-    if (text[i] == '"') quoted = !quoted;
-    if (text[i] == '\\' && i + 1 < text.size()) out += text[i++];
-    out += text[i++];
-  }
-  return out;
 }
 
 /// Infinity or a number; NaN for anything else.

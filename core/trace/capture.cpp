@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <vector>
 
 #include "core/base/error.h"
@@ -52,32 +51,49 @@ struct Costs {
   std::size_t sites = 0, logits = 0;
 };
 
-Costs costs_of(const CaptureSpec& spec, const ModelDims& dims, const std::set<int>& layers, int n_query, int n_key) {
+/// Layers that are alike, and how many of them are recorded.
+struct Alike {
+  int layer = 0;
+  std::size_t count = 0;
+  ModelDims dims;  // of a model of such layers
+};
+
+std::vector<Alike> alike_layers(const CaptureSpec& spec, const ModelDims& dims) {
+  if (dims.mixers.empty() && dims.bare.empty())
+    return {{0, spec.layers.empty() ? count(dims.layers) : spec.layers.size(), dims}};
+  std::vector<Alike> out;
+  for (int layer = 0; layer < dims.layers; ++layer)
+    if (spec.layers.empty() || spec.layers.contains(layer)) out.push_back({layer, 1, dims.of_layer(layer)});
+  return out;
+}
+
+Costs costs_of(const CaptureSpec& spec, const ModelDims& dims, const std::vector<Alike>& layers, int n_query,
+               int n_key) {
   const auto has = [&](SiteKind kind) { return spec.sites.count(kind) > 0; };
   Costs costs;
   const std::size_t statistics = times(count(dims.heads), statistics_bytes(n_query, n_key));
-  for (const int layer : layers) {
-    const ModelDims own = dims.of_layer(layer);
-    const std::size_t dense = plus(statistics, site_bytes(SiteKind::pattern, own, n_query, n_key));
-    costs.dense_maps = plus(costs.dense_maps, dense);
-    if (!dims.attends(layer)) {  // which has no queries and keys that its weights could be made of again
-      costs.factored_maps = plus(costs.factored_maps, dense);
-      continue;
+  for (const Alike& each : layers) {
+    const std::size_t dense = plus(statistics, site_bytes(SiteKind::pattern, each.dims, n_query, n_key));
+    costs.dense_maps = plus(costs.dense_maps, times(each.count, dense));
+    // A layer with a state has no queries and keys that its weights could be made of again.
+    std::size_t factored = dense;
+    if (each.dims.attends()) {
+      factored = statistics;
+      // A rotated query or key that is recorded anyway is the very tensor the factored map refers to.
+      if (!has(SiteKind::rot_q))
+        factored = plus(factored, floats(count(n_query), count(dims.heads), count(dims.d_head)));
+      if (!has(SiteKind::rot_k) || n_key != n_query)
+        factored = plus(factored, floats(count(n_key), count(dims.kv_heads), count(dims.d_head)));
     }
-    costs.factored_maps = plus(costs.factored_maps, statistics);
-    // A rotated query or key that is recorded anyway is the very tensor the factored map refers to.
-    if (!has(SiteKind::rot_q))
-      costs.factored_maps = plus(costs.factored_maps, floats(count(n_query), count(dims.heads), count(dims.d_head)));
-    if (!has(SiteKind::rot_k) || n_key != n_query)
-      costs.factored_maps = plus(costs.factored_maps, floats(count(n_key), count(dims.kv_heads), count(dims.d_head)));
+    costs.factored_maps = plus(costs.factored_maps, times(each.count, factored));
   }
 
   for (const SiteKind kind : spec.sites) {
     if (kind == SiteKind::pattern || kind == SiteKind::logits) continue;  // they are the maps, and the logits below
     if (!info(kind).per_layer) costs.sites = plus(costs.sites, site_bytes(kind, dims, n_query, n_key));
-    for (const int layer : info(kind).per_layer ? layers : std::set<int>())
-      if (has_site(dims, {kind, layer}))
-        costs.sites = plus(costs.sites, site_bytes(kind, dims.of_layer(layer), n_query, n_key));
+    for (const Alike& each : layers)
+      if (info(kind).per_layer && has_site(dims, {kind, each.layer}))
+        costs.sites = plus(costs.sites, times(each.count, site_bytes(kind, each.dims, n_query, n_key)));
   }
   const bool all = spec.all_logits || has(SiteKind::logits);
   costs.logits = floats(all ? count(n_query) : 1, count(dims.vocab));
@@ -181,9 +197,7 @@ CapturePlan plan_capture(const CaptureSpec& spec, const ModelDims& dims, int n_q
   for (const int layer : spec.layers)
     if (layer < 0 || layer >= dims.layers)
       throw Error("capture: layers", fmt::format("layers from 0 to {}", dims.layers - 1), std::to_string(layer));
-  std::set<int> layers = spec.layers;
-  if (layers.empty())
-    for (int layer = 0; layer < dims.layers; ++layer) layers.insert(layer);
+  const std::vector<Alike> layers = alike_layers(spec, dims);
   const Costs costs = costs_of(spec, dims, layers, n_query, n_key);
   const std::size_t rest = plus(costs.sites, costs.logits);
 
@@ -201,7 +215,8 @@ CapturePlan plan_capture(const CaptureSpec& spec, const ModelDims& dims, int n_q
   plan.bytes = plus(map_bytes, rest);
   std::size_t site_kinds = 0;
   for (const SiteKind kind : spec.sites) site_kinds += kind != SiteKind::pattern && kind != SiteKind::logits;
-  plan.summary = summarize(plan, costs, times(layers.size(), count(dims.heads)), site_kinds);
+  plan.summary = summarize(
+      plan, costs, times(spec.layers.empty() ? count(dims.layers) : spec.layers.size(), count(dims.heads)), site_kinds);
   if (plan.bytes > spec.byte_budget) {
     std::string hint = "record fewer sites or layers, cut the text, or raise the budget";
     if (plan.maps == MapStorage::dense && dims.any_attends() && plus(costs.factored_maps, rest) <= spec.byte_budget)

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/trace/map_kinds.h"
 
 namespace headscope {
 
@@ -19,7 +20,7 @@ QueryRows query_rows(const Trace& trace, Index query, const WordGroups* words) {
   if (query < begin || query >= end)
     throw Error("query of the rows", fmt::format("a position from {} to {}", begin, end - 1), std::to_string(query));
   QueryRows out;
-  out.kind = first.place().kind;
+  out.kind = (trace.model.dims.hybrid() ? first_of_shares(trace.maps) : first).place().kind;
   out.weights = Tensor::zeros({static_cast<Index>(trace.maps.size()), keys});
   std::vector<float> row(static_cast<std::size_t>(first.n_key()));
   for (std::size_t m = 0; m < trace.maps.size(); ++m) {

@@ -104,7 +104,7 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
     if (axis.overhang <= left) break;
     left = std::ceil(axis.overhang);
   }
-  const double annotations = axis.depth + 54 * theme.text_scale;
+  const double annotations = axis.depth + (tokens.model.dims.hybrid() ? 108 : 54) * theme.text_scale;
   const double row_height =
       std::clamp(std::floor((options.height - annotations - group_gap * static_cast<double>(groups.size())) /
                             static_cast<double>(rows.dim(0))),
@@ -112,7 +112,15 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
 
   std::vector<MapCells> cells;
   for (const Group& group : groups) cells.push_back(cells_of(rows, group, bin));
-  const ColorNorm norm = norm_for(cells, options.kind, {options.scale, {}, {}});
+  // Layers that mix tokens by a state have a scale of their own, beside those that attend.
+  const ModelDims& dims = tokens.model.dims;
+  const bool mixed = !list && dims.hybrid() && static_cast<int>(groups.size()) == dims.layers;
+  const auto by_state = [&](std::size_t group) { return mixed && !dims.attends(static_cast<int>(group)); };
+  const MapKind state_kind = options.kind == MapKind::difference ? options.kind : MapKind::effective;
+  std::vector<MapCells> of_states, others;
+  for (std::size_t g = 0; g < groups.size(); ++g) (by_state(g) ? of_states : others).push_back(cells[g]);
+  const ColorNorm norm = norm_for(others, options.kind, {options.scale, {}, {}}),
+                  of_state = mixed ? norm_for(of_states, state_kind, {Scale::linear, {}, {}}) : norm;
 
   Scene scene;
   scene.background = theme.background;
@@ -125,14 +133,15 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
                    options.width - 2 * edge, style) +
         12;
   const double x = edge + left, width = cell * static_cast<double>(columns);
-  float highest = 0;
+  float highest = 0, highest_of_state = 0;
   bool masked = false;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const Group& group = groups[g];
     const Rect rect{x, y, width, row_height * static_cast<double>(group.count)};
-    highest = std::max(highest, cells[g].highest());
+    float& most = by_state(g) ? highest_of_state : highest;
+    most = std::max(most, cells[g].highest());
     masked |= cells[g].any_masked();
-    Heatmap drawn = heatmap_of(cells[g], rect, norm, theme);
+    Heatmap drawn = heatmap_of(cells[g], rect, by_state(g) ? of_state : norm, theme);
     drawn.row_bin = 1;  // a row is a head
     drawn.gap = row_height >= 8 && cell >= 8 ? 1 : 0;
     HeadRows heads;
@@ -144,7 +153,8 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
                                        HookNames::transformer_lens),
                                   query),
                std::move(heads)});
-    if (options.values && bin == 1) add_cell_values(scene, drawn, options.kind, "value." + group.id, style);
+    if (options.values && bin == 1)
+      add_cell_values(scene, drawn, by_state(g) ? state_kind : options.kind, "value." + group.id, style);
     if (!group.title.empty())
       scene.add({Text{{edge, rect.y + rect.h / 2 + half_capital(layer_font)},
                       group.title,
@@ -172,12 +182,17 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
   }
   add_bottom_axis(scene, axis, x, y - group_gap + 2, "key", theme.accent, style);
   y += axis.depth + 4;
-  const bool with_signs = std::ranges::any_of(cells, [](const MapCells& each) { return each.lowest() < 0; });
+  const bool with_signs = std::ranges::any_of(others, [](const MapCells& each) { return each.lowest() < 0; });
   const std::string pooled = bin > 1 ? fmt::format(", {} {} → {}", pooled_how(with_signs), positions, columns) : "";
   y = add_color_bar(scene,
                     {describe_weights(options.kind, norm.scale) + pooled, norm,
                      is_signed(norm) ? theme.diverging : theme.sequential, highest, masked, false},
                     x, y, std::max(options.width - 2 * edge - left, 200.0), style);
+  if (mixed)
+    y = add_color_bar(scene,
+                      {describe_weights(state_kind, Scale::linear), of_state,
+                       is_signed(of_state) ? theme.diverging : theme.sequential, highest_of_state, masked, false},
+                      x, y, std::max(options.width - 2 * edge - left, 200.0), style);
   scene.description = say("row {} of every head's pattern", query) + pooled +
                       (options.titled && !tokens.source.empty() ? " · " + tokens.source : "");
   if (options.titled) y = add_caption(scene, scene.description, edge, y + 8, options.width - 2 * edge, style);

@@ -113,8 +113,9 @@ class AttributionPage final : public ReadingPage {
   void tip(const PageContext& c, const Reading& answer, Cell cell) {
     const ModelDims& dims = answer.source.trace->model.dims;
     const LogitAttribution& found = answer.result;
+    const bool bias = std::ranges::any_of(
+        found.parts, [](const AttributionPart& part) { return part.kind == AttributionPart::Kind::attention_bias; });
     for (const AttributionPart& part : found.parts) {
-      const bool bias = answer.source.model.model->config().bias.o;
       const Index column = part.kind == AttributionPart::Kind::head             ? part.head
                            : part.kind == AttributionPart::Kind::attention_bias ? dims.heads
                            : part.kind == AttributionPart::Kind::mlp            ? dims.heads + bias

@@ -361,8 +361,8 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
   const ModelDims& dims = controller_.model().model->config().dims;
   HeadRowsOptions options;
   options.heads = dims.heads;
-  options.scale = scale == 1 && dims.attends() ? Scale::log : Scale::linear;  // which has no signs
-  if (!dims.attends()) options.kind = MapKind::effective;
+  options.scale = scale == 1 && dims.any_attends() ? Scale::log : Scale::linear;  // which has no signs
+  if (!dims.any_attends()) options.kind = MapKind::effective;
   options.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   options.height = std::max(height - 34, 120.0);
   const HeadId selected = app.explorer.state().document.selected;
