@@ -218,7 +218,18 @@ std::string switches(const ModelConfig& c) {
            ? say("embeddings of {} numbers, narrowed to the stream's by a matrix", c.embedding_width)
            : say("embeddings of {} numbers, widened to the stream's by a matrix", c.embedding_width));
   tell(c.narrow_sum(), said("positions, their sum and its norm of the embeddings' width"));
-  if (const auto& s = c.state_space) {
+  if (const auto& s = c.state_space; s && s->lane == StateSpaceConfig::Lane::delta) {
+    tell(true, say("{} of {} layers the gated delta rule of {} heads in place of attention, keys of {} numbers in {} "
+                   "groups, behind a convolution of {} tokens",
+                   c.dims.layers - attending_layers(c.dims), c.dims.layers, c.dims.lanes, c.dims.d_state,
+                   c.dims.state_groups, s->convolution));
+    tell(c.dims.lanes > c.dims.heads,
+         say("shown as {} heads, the mean of {} neighbouring ones each", c.dims.heads, c.dims.lanes / c.dims.heads));
+  } else if (s && s->lane == StateSpaceConfig::Lane::convolution) {
+    tell(true, say("{} of {} layers a gated convolution of {} tokens in place of attention",
+                   c.dims.layers - attending_layers(c.dims), c.dims.layers, s->convolution));
+    tell(true, say("shown as {} heads of {} neighbouring channels", c.dims.heads, c.dims.d_inner / c.dims.heads));
+  } else if (s) {
     const bool heads = s->lane == StateSpaceConfig::Lane::head;
     const std::string lanes =
         heads ? say("{} heads", std::max(c.dims.lanes, c.dims.heads)) : say("{} channels", c.dims.d_inner);

@@ -12,6 +12,9 @@ namespace {
 void check(const Model& model) {
   if (!model.config().dims.any_state_space())
     throw Error(model.config().name, "a model that mixes tokens by a state (mamba, mamba2)", "one with attention");
+  if (model.config().dims.state_kind == StateKind::convolution)
+    throw Error(model.config().name, "a model that mixes tokens by a state (mamba, mamba2)", "short convolutions",
+                "these hold the last few tokens, whatever they are");
 }
 
 double norm_of_row(const Tensor& values, Index token) {  // (token, group, state)
@@ -32,7 +35,9 @@ double size_of_lane(const Tensor& x, Index token, Index lane, Index width) {
 
 std::set<SiteKind> state_step_sites(const Model& model) {
   check(model);
-  return {SiteKind::mixer_x, SiteKind::mixer_delta, SiteKind::mixer_b, SiteKind::mixer_c};
+  std::set<SiteKind> sites{SiteKind::mixer_x, SiteKind::mixer_delta, SiteKind::mixer_b, SiteKind::mixer_c};
+  if (model.config().dims.state_kind == StateKind::delta) sites.insert(SiteKind::mixer_beta);
+  return sites;
 }
 
 std::vector<StateSteps> read_state_steps(const Model& model, const Trace& trace) {
@@ -46,6 +51,8 @@ std::vector<StateSteps> read_state_steps(const Model& model, const Trace& trace)
     steps.delta = need(trace, {SiteKind::mixer_delta, layer});
     const Tensor &x = need(trace, {SiteKind::mixer_x, layer}), &b = need(trace, {SiteKind::mixer_b, layer}),
                  &c = need(trace, {SiteKind::mixer_c, layer}), &log = nth(weights.blocks, layer).decay_log;
+    const Tensor rates =
+        model.config().dims.state_kind == StateKind::delta ? need(trace, {SiteKind::mixer_beta, layer}) : steps.delta;
     const Index tokens = steps.delta.dim(0), lanes = steps.delta.dim(1), states = log.dim(1);
     steps.kept = Tensor::zeros(steps.delta.shape());
     steps.written = Tensor::zeros(steps.delta.shape());
@@ -56,7 +63,8 @@ std::vector<StateSteps> read_state_steps(const Model& model, const Trace& trace)
         for (Index i = 0; i < states; ++i)
           kept += std::exp(-step * std::exp(static_cast<double>(log.at(lane, i)))) / static_cast<double>(states);
         steps.kept.ref(t, lane) = static_cast<float>(kept);
-        steps.written.ref(t, lane) = static_cast<float>(step * size_of_lane(x, t, lane, x.dim(1) / lanes));
+        steps.written.ref(t, lane) =
+            static_cast<float>(static_cast<double>(rates.at(t, lane)) * size_of_lane(x, t, lane, x.dim(1) / lanes));
       }
       steps.b.push_back(norm_of_row(b, t));
       steps.c.push_back(norm_of_row(c, t));

@@ -3,7 +3,8 @@
 // 2023): by its steps Δ it selects what its states take in and what they forget.
 //   kept_t, lane    = mean over states of e^(Δ_t a)     share of what a state held that is left behind token t: near 1
 //                                                       a lane passes over the token, near 0 it starts anew
-//   written_t, lane = Δ_t |x_t|                         what it takes in, before B
+//   written_t, lane = Δ_t |x_t|                         what it takes in, before B; of the gated delta rule β_t |v_t|,
+//                                                       less what already stands at its key
 // and ‖B_t‖, ‖C_t‖ over all groups: how strongly the token is written into states, and how strongly they are read
 // there.
 

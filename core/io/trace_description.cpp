@@ -129,6 +129,7 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                                    {"convolved", d.convolved},
                                    {"d_embed", d.d_embed}})
     if (value > 0) root["model"][key] = value;  // likewise
+  if (d.state_kind != StateKind::selective) root["model"]["state_kind"] = name_in(state_kind_names, d.state_kind);
   for (const Mixer each : d.mixers) root["model"]["mixers"].push_back(name_in(mixer_names, each));
   for (int layer = 0; !d.bare.empty() && layer < d.layers; ++layer)
     if (!d.has_mlp(layer)) root["model"]["without_mlp"].push_back(layer);
@@ -198,6 +199,7 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
                                    {"d_embed", &d.d_embed}})
     if (model.find(key)) *value = count(model, key);
   const auto layers = static_cast<std::size_t>(d.layers);
+  if (const auto kind = model.find("state_kind")) d.state_kind = kind->choice(state_kind_names);
   if (const auto mixers = model.find("mixers"))
     for (const JsonView& each : mixers->elements("layers", layers, layers))
       d.mixers.push_back(each.choice(mixer_names));

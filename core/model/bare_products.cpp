@@ -71,7 +71,7 @@ BareProducts Model::bare_products(Backend& backend, int tokens, int logit_rows) 
       if (!q.defined()) q = out;
     }
     const StateSpaceLayer& state = layer.state_space;
-    for (const Linear* w : {&state.x, &state.gate, &state.select, &state.step})
+    for (const Linear* w : {&state.x, &state.gate, &state.select, &state.step, &state.rate})
       if (w->defined()) product(w->in() == d.d_model ? x : channels.slice(1, 0, w->in()), *w);
     if (!layer.qkv.empty()) attention_products(backend, d, causal, n, q, packed, z);
     if (!layer.qkv.empty())

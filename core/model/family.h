@@ -57,6 +57,7 @@ struct RawStateSpace {
   Tensor delta_bias;              ///< (lanes): inside the softplus
   Tensor decay_log;               ///< (lanes, d_state), or (lanes, 1) with Lane::head: ln −a
   Tensor d;                       ///< (lanes): what passes by the state
+  Tensor beta_weight;             ///< Lane::delta: (d_model, lanes)
   Tensor norm_gain;               ///< (d_inner), of StateSpaceConfig::gated_norm
 };
 /// All of them, the gains of norms last; undefined where the kind has none.

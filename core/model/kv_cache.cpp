@@ -16,9 +16,18 @@ CachedNumbers kept_numbers(const ModelDims& d) {
   CachedNumbers out;
   if (d.state_space()) {
     const int b = d.state_groups * d.d_state;
-    out.numbers = static_cast<std::uint64_t>(d.convolved) + static_cast<std::uint64_t>(d.d_inner + d.lanes + b);
-    out.words = said("convolved + d_inner + lanes + groups · d_state, to go back to any token");
-    out.sum = fmt::format("{} + {} + {} + {} · {}", d.convolved, d.d_inner, d.lanes, d.state_groups, d.d_state);
+    const bool convolves = d.state_kind == StateKind::convolution;
+    const int rates = d.state_kind == StateKind::delta ? 2 : convolves ? 0 : 1;  // Δ, and β
+    out.numbers = static_cast<std::uint64_t>(d.convolved) + static_cast<std::uint64_t>(d.d_inner + rates * d.lanes + b);
+    if (convolves) {
+      out.words = said("B x, x and B of every channel, to go back to any token");
+      out.sum = fmt::format("3 · {}", d.d_inner);
+      return out;
+    }
+    out.words = rates == 2 ? said("convolved + d_inner + 2 · lanes + groups · d_state, to go back to any token")
+                           : said("convolved + d_inner + lanes + groups · d_state, to go back to any token");
+    out.sum = fmt::format("{} + {} + {}{} + {} · {}", d.convolved, d.d_inner, rates == 2 ? "2 · " : "", d.lanes,
+                          d.state_groups, d.d_state);
     return out;
   }
   out.numbers = static_cast<std::uint64_t>(d.kv_heads) * static_cast<std::uint64_t>(d.d_head + value);
@@ -43,6 +52,9 @@ CachedNumbers state_numbers(const ModelConfig& c) {
   if (!c.state_space) return {};
   const ModelDims& d = c.dims;
   const auto u = [](int n) { return static_cast<std::uint64_t>(n); };
+  if (d.state_kind == StateKind::convolution)
+    return {u(d.convolved) * u(c.state_space->convolution - 1), said("channels · (convolution − 1)"),
+            fmt::format("{} · {}", d.convolved, c.state_space->convolution - 1)};
   return {u(d.d_inner) * u(d.d_state) + u(d.convolved) * u(c.state_space->convolution - 1),
           said("d_inner · d_state + convolved · (convolution − 1)"),
           fmt::format("{} · {} + {} · {}", d.d_inner, d.d_state, d.convolved, c.state_space->convolution - 1)};
@@ -58,10 +70,12 @@ KvCache::KvCache(const ModelDims& dims, int capacity, bool queries)
   if (queries) q_.resize(held_.size());
   for (int layer = 0; layer < dims.layers; ++layer) {
     if (!dims.attends(layer)) {
-      nth(held_, layer).taken = {Tensor::uninitialized({capacity, dims.convolved}),
-                                 Tensor::uninitialized({capacity, dims.lanes, dims.d_inner / dims.lanes}),
-                                 Tensor::uninitialized({capacity, dims.lanes}),
-                                 Tensor::uninitialized({capacity, dims.state_groups, dims.d_state})};
+      nth(held_, layer).taken = {
+          Tensor::uninitialized({capacity, dims.convolved}),
+          Tensor::uninitialized({capacity, dims.lanes, dims.d_inner / dims.lanes}),
+          dims.state_kind == StateKind::convolution ? Tensor() : Tensor::uninitialized({capacity, dims.lanes}),
+          Tensor::uninitialized({capacity, dims.state_groups, dims.d_state}),
+          dims.state_kind == StateKind::delta ? Tensor::uninitialized({capacity, dims.lanes}) : Tensor()};
       continue;
     }
     nth(k_, layer) = GrowingRows(Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head}));
@@ -79,7 +93,7 @@ std::size_t KvCache::bytes() const {
   for (const Both& each : source_)
     if (each.k.defined()) total += each.k.bytes() + each.v.bytes();
   for (const Held& each : held_) {
-    for (const Tensor* kept : {&each.taken.read, &each.taken.x, &each.taken.delta, &each.taken.b})
+    for (const Tensor* kept : {&each.taken.read, &each.taken.x, &each.taken.delta, &each.taken.b, &each.taken.beta})
       if (kept->defined()) total += kept->bytes();
     for (const State& state : each.states) total += state.value.bytes();
   }
@@ -129,7 +143,8 @@ KvCache KvCache::copy() const {
   for (std::vector<GrowingRows>* const rows : {&other.k_, &other.v_, &other.q_})
     for (GrowingRows& each : *rows) each = each.copy(length_);
   for (Held& each : other.held_)
-    for (Tensor* kept : {&each.taken.read, &each.taken.x, &each.taken.delta, &each.taken.b}) own(*kept);
+    for (Tensor* kept : {&each.taken.read, &each.taken.x, &each.taken.delta, &each.taken.b, &each.taken.beta})
+      own(*kept);
   return other;
 }
 
@@ -145,8 +160,9 @@ Tensor KvCache::append_queries(int layer, const Tensor& q, Backend& backend) {
 
 KvCache::Taken KvCache::append(int layer, const Taken& fresh) {
   Taken& all = nth(held_, layer).taken;
-  return {put_here(all.read, fresh.read), put_here(all.x, fresh.x), put_here(all.delta, fresh.delta),
-          put_here(all.b, fresh.b)};
+  return {put_here(all.read, fresh.read), put_here(all.x, fresh.x),
+          fresh.delta.defined() ? put_here(all.delta, fresh.delta) : Tensor(), put_here(all.b, fresh.b),
+          fresh.beta.defined() ? put_here(all.beta, fresh.beta) : Tensor()};
 }
 
 Tensor KvCache::read_before(int layer, Index rows) const {

@@ -88,6 +88,7 @@ class KvCache {
   /// What tokens gave the state of a layer, (tokens, …) each.
   struct Taken {
     Tensor read, x, delta, b;  ///< read: by the convolution
+    Tensor beta = {};          ///< of the delta rule
   };
   /// As for keys and values, always on this machine: it alone reads them.
   Taken append(int layer, const Taken& fresh);

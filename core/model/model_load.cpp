@@ -233,9 +233,10 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       const RawStateSpace& s = r.state_space;
       StateSpaceLayer& made = layer.state_space;
       made.x = linear(s.x_weight, s.x_bias, "projection to the channels");
-      made.gate = linear(s.gate_weight, s.gate_bias, "projection to the gate");
+      if (s.gate_weight.defined()) made.gate = linear(s.gate_weight, s.gate_bias, "projection to the gate");
       if (s.select_weight.defined()) made.select = linear(s.select_weight, {}, "projection to step, B and C");
-      made.step = linear(s.step_weight, s.step_bias, "projection to the steps");
+      if (s.beta_weight.defined()) made.rate = linear(s.beta_weight, {}, "projection to the rates");
+      if (s.step_weight.defined()) made.step = linear(s.step_weight, s.step_bias, "projection to the steps");
       made.convolution = floats(s.convolution_weight, index, "convolution");
       made.convolution_bias = floats(s.convolution_bias, index, "convolution");
       made.delta_bias = floats(s.delta_bias, index, "bias of the steps");
@@ -246,7 +247,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
         made.b_norm = norm(s.b_norm_gain, {}, c.dims.d_state, index, "norm of B");
         made.c_norm = norm(s.c_norm_gain, {}, c.dims.d_state, index, "norm of C");
       }
-      if (c.state_space->gated_norm) made.norm = norm(s.norm_gain, {}, c.dims.d_inner, index, "norm behind the gate");
+      if (c.state_space->gated_norm) made.norm = norm(s.norm_gain, {}, s.norm_gain.size(), index, "norm at the gate");
     }
     for (const Tensor* weight : {&r.q_weight, &r.k_weight, &r.v_weight, &r.q_bias, &r.k_bias, &r.v_bias})
       checked(*weight, index, "query, key or value projection");

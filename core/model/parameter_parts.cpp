@@ -38,20 +38,30 @@ std::int64_t layers_by(const ModelDims& d, Mixer mixer) {
 /// A state space in place of attention, with i channels, e of them convolved over K tokens, l lanes, N states: d (i +
 /// e)
 /// + i d, e K + e, with lanes that are channels i (R + 2 N) + R l + l N, else d l + l; l of Δ's bias and l that pass
-/// by.
+/// by. The delta rule has d l of β besides, and nothing that passes by.
 void add_state_space(const ModelConfig& c, ParameterParts& out) {
   const StateSpaceConfig& s = *c.state_space;
-  const bool heads = s.lane == StateSpaceConfig::Lane::head;
+  if (s.lane == StateSpaceConfig::Lane::convolution) {  // d 3 i + i d, i K, and biases
+    const std::int64_t model = c.dims.d_model, channels = c.dims.d_inner, count = layers_by(c.dims, Mixer::state_space),
+                       extra = count * ((s.bias ? 3 * channels + model : 0) + (s.convolution_bias ? channels : 0));
+    out.attention_biases += extra;
+    out.attention += count * (4 * model * channels + channels * s.convolution) + extra;
+    return;
+  }
+  const bool heads = s.lane != StateSpaceConfig::Lane::channel, delta = s.lane == StateSpaceConfig::Lane::delta;
   const std::int64_t d = c.dims.d_model, inner = c.dims.d_inner, convolved = c.dims.convolved, lanes = c.dims.lanes,
                      states = c.dims.d_state, rank = s.step_rank, layers = layers_by(c.dims, Mixer::state_space),
-                     in = inner + convolved + (heads ? lanes : 0);
+                     in = inner + convolved +
+                          (delta   ? 2 * lanes
+                           : heads ? lanes
+                                   : 0);
   const std::int64_t biases = layers * ((s.bias ? in + d : 0) + (s.convolution_bias ? convolved : 0) + lanes);
   out.attention_biases += biases;
-  out.attention += layers * (d * in + inner * d + convolved * s.convolution + lanes +
+  out.attention += layers * (d * in + inner * d + convolved * s.convolution + (delta ? 0 : lanes) +
                              (heads ? lanes : inner * (rank + 2 * states) + rank * lanes + lanes * states)) +
                    biases;
   if (s.select_norms) out.norms += layers * (rank + 2 * states);
-  if (s.gated_norm) out.norms += layers * inner;
+  if (s.gated_norm) out.norms += layers * (delta ? inner / lanes : inner);
 }
 }  // namespace
 

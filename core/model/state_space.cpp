@@ -33,6 +33,26 @@ Tensor limited(Backend& backend, const Tensor& x, const StateSpaceConfig& c) {
   return out;
 }
 
+/// What mixes the tokens: with rates by the delta rule, where b are its keys, c its queries and x its values.
+struct Taking {
+  StateMixing states;
+  Tensor beta;
+  Tensor kernel, bias;  ///< of a short convolution, of which b, c and x are channel by channel
+
+  GatedDelta delta() const { return {states.c, states.b, states.x, states.delta, states.a, beta, states.lengths}; }
+  ShortConvolution convolution() const {
+    const Shape flat{states.x.dim(0), states.x.dim(1)};
+    return {states.b.reshape(flat), states.c.reshape(flat), states.x.reshape(flat), kernel, bias, states.lengths};
+  }
+  LinearMixing linear(Backend& backend) const {
+    if (kernel.defined()) return {convolution(), convolution_offset(backend, convolution())};
+    return beta.defined() ? LinearMixing(delta()) : LinearMixing(states);
+  }
+  Tensor mixed(Backend& backend, Tensor* state, const std::stop_token& stop) const {
+    return beta.defined() ? mix_delta(backend, delta(), state, stop) : mix_states(backend, states, state, stop);
+  }
+};
+
 /// Which earlier tokens count for a head, and whether these are all.
 struct Visible {
   std::shared_ptr<const AttentionRule> rule;
@@ -76,24 +96,28 @@ class StateMixer {
         n_(in.x.dim(0)) {}
 
   StateSpaceOutput run() {
-    const Tensor gate = tap(SiteKind::mixer_gate, b_.linear(in_.x, w_.gate));
-    StateMixing mixing = made(b_.linear(in_.x, w_.x));
-    mixing.a = decay_rates(b_, w_.decay_log);
-    mixing.d = w_.d;
-    mixing.lengths = in_.lengths;
-    StateMixing whole = mixing;  // of all tokens, those in the cache too
+    const bool convolves = s_.lane == StateSpaceConfig::Lane::convolution;
+    Tensor gate;
+    if (!convolves) gate = tap(SiteKind::mixer_gate, b_.linear(in_.x, w_.gate));
+    Taking mixing = convolves ? gated_channels(b_.linear(in_.x, w_.x)) : made(b_.linear(in_.x, w_.x));
+    if (!convolves) mixing.states.a = decay_rates(b_, w_.decay_log);
+    mixing.states.d = w_.d;
+    mixing.states.lengths = in_.lengths;
+    Taking whole = mixing;  // of all tokens, those in the cache too
     const Index before = in_.cache ? in_.cache->length() : 0;
     Tensor y;
-    if (in_.cache) {
+    if (convolves) {
+      y = convolved(mixing, whole);
+    } else if (in_.cache) {
       y = go_on(mixing, whole);
     } else {
-      y = mix_states(b_, mixing, nullptr, stop_);
+      y = mixing.mixed(b_, nullptr, stop_);
     }
     y = patterned(whole, before, y);
     StateSpaceOutput out;
     out.maps = std::move(maps_);
     const Tensor z = tap(SiteKind::z, y.reshape({n_, d_.heads, d_.d_inner / d_.heads}));
-    out.gated = tap(SiteKind::mixer_gated, gated(z.reshape({n_, d_.d_inner}), gate).reshape(z.shape()));
+    out.gated = tap(SiteKind::mixer_gated, convolves ? z : gated(z.reshape({n_, d_.d_inner}), gate).reshape(z.shape()));
     return out;
   }
 
@@ -109,15 +133,18 @@ class StateMixer {
   static Tensor side_by_side(const Tensor& x) { return x.stride(-1) == 1 ? x : x.copy(); }
 
   /// x, Δ, B and C of these tokens, of what the convolution reads of them.
-  StateMixing made(Tensor read) {
+  Taking made(Tensor read) {
     read_ = read;
     const Index inner = d_.d_inner, states = Index{d_.state_groups} * d_.d_state;
+    const bool delta = s_.lane == StateSpaceConfig::Lane::delta;
     const Tensor before = in_.cache ? in_.cache->read_before(in_.layer, s_.convolution - 1) : Tensor();
     const Tensor convolved =
         activated(c_.state_activation.value_or(c_.activation), {}, b_,
                   causal_convolution(b_, read, w_.convolution, w_.convolution_bias, before, in_.lengths));
     const bool channels = s_.lane == StateSpaceConfig::Lane::channel;
-    Tensor x = side_by_side(tap(SiteKind::mixer_x, channels ? convolved : convolved.slice(1, 0, inner)));
+    Tensor x = side_by_side(tap(SiteKind::mixer_x, channels ? convolved
+                                                   : delta  ? convolved.slice(1, 2 * states, 2 * states + inner)
+                                                            : convolved.slice(1, 0, inner)));
     Tensor few, b, c;  // what Δ is made of
     if (channels) {
       const Tensor all = b_.linear(x, w_.select);
@@ -129,57 +156,103 @@ class StateMixer {
         b = normalized(c_, w_.b_norm, b_, side_by_side(b));
         c = normalized(c_, w_.c_norm, b_, side_by_side(c));
       }
+    } else if (delta) {
+      few = in_.x;
+      c = convolved.slice(1, 0, states);
+      b = convolved.slice(1, states, 2 * states);
     } else {
       few = in_.x;
       b = convolved.slice(1, inner, inner + states);
       c = convolved.slice(1, inner + states, inner + 2 * states);
     }
-    StateMixing out;
+    Taking taking;
+    StateMixing& out = taking.states;
+    if (delta) taking.beta = tap(SiteKind::mixer_beta, sigmoids(b_, b_.linear(in_.x, w_.rate)));
     out.delta = tap(SiteKind::mixer_delta, limited(b_, softplus(b_, b_.linear(few, w_.step), w_.delta_bias), s_));
     const Shape by_group{n_, d_.state_groups, d_.d_state};
+    if (delta) {
+      constexpr double small = 1e-6;  // Flash Linear Attention's
+      b = unit_rows(b_, side_by_side(b).reshape(by_group), small);
+      c = unit_rows(b_, side_by_side(c).reshape(by_group), small, 1 / std::sqrt(static_cast<float>(d_.d_state)));
+    }
     out.b = side_by_side(tap(SiteKind::mixer_b, b.reshape(by_group)));
     out.c = side_by_side(tap(SiteKind::mixer_c, c.reshape(by_group)));
     out.x = x.reshape({n_, d_.lanes, inner / d_.lanes});
+    return taking;
+  }
+
+  /// B, C and x of a short convolution.
+  Taking gated_channels(const Tensor& all) {
+    const Index inner = d_.d_inner;
+    const Shape apart{n_, inner, 1};
+    Taking out;
+    out.kernel = w_.convolution, out.bias = w_.convolution_bias;
+    out.states.b = side_by_side(tap(SiteKind::mixer_b, all.slice(1, 0, inner).reshape(apart)));
+    out.states.c = side_by_side(tap(SiteKind::mixer_c, all.slice(1, inner, 2 * inner).reshape(apart)));
+    out.states.x = side_by_side(tap(SiteKind::mixer_x, all.slice(1, 2 * inner, 3 * inner))).reshape(apart);
+    return out;
+  }
+
+  /// y of these tokens behind those in the cache, if there is one; `whole` becomes the mixing of all of them.
+  Tensor convolved(const Taking& taking, Taking& whole) {
+    const ShortConvolution now = taking.convolution();
+    if (!in_.cache) return convolve_gated(b_, now).reshape(taking.states.x.shape());
+    KvCache& cache = *in_.cache;
+    const Tensor y = convolve_gated(b_, now, cache.read_before(in_.layer, s_.convolution - 1));
+    const KvCache::Taken all =
+        cache.append(in_.layer, {b_.multiply(now.b, now.x), taking.states.x, {}, taking.states.b});
+    whole.states.x = all.x, whole.states.b = all.b;
+    whole.states.c = behind(taking.states.c, cache.length());
+    return y.reshape(taking.states.x.shape());
+  }
+
+  /// As many rows of 0, which nobody asks for, before c.
+  Tensor behind(const Tensor& c, Index before) const {
+    Tensor out = Tensor::zeros({before + n_, c.dim(1), c.dim(2)});
+    for (Index i = 0; i < n_; ++i)
+      for (Index g = 0; g < c.dim(1); ++g)
+        for (Index j = 0; j < c.dim(2); ++j) out.ref(before + i, g, j) = c.at(i, g, j);
     return out;
   }
 
   /// y of these tokens behind those in the cache; `whole` becomes the mixing of all of them.
-  Tensor go_on(const StateMixing& mixing, StateMixing& whole) {
+  Tensor go_on(const Taking& taking, Taking& all_taken) {
+    const StateMixing& mixing = taking.states;
+    StateMixing& whole = all_taken.states;
     KvCache& cache = *in_.cache;
     const Index before = cache.length();
-    const KvCache::Taken all = cache.append(in_.layer, {read_, mixing.x, mixing.delta, mixing.b});
+    const KvCache::Taken all = cache.append(in_.layer, {read_, mixing.x, mixing.delta, mixing.b, taking.beta});
     Tensor state = cache.state(in_.layer);
     if (before > 0 && !state.defined()) {  // it was cut back: what is left is taken in again
-      StateMixing again = mixing;
-      again.x = all.x.slice(0, 0, before), again.delta = all.delta.slice(0, 0, before);
-      again.b = all.b.slice(0, 0, before), again.c = again.b;  // what is read is not looked at
-      mix_states(b_, again, &state, stop_);
+      Taking again = taking;
+      StateMixing& early = again.states;
+      early.x = all.x.slice(0, 0, before), early.delta = all.delta.slice(0, 0, before);
+      early.b = all.b.slice(0, 0, before), early.c = early.b;  // what is read is not looked at
+      if (all.beta.defined()) again.beta = all.beta.slice(0, 0, before);
+      again.mixed(b_, &state, stop_);
       cache.keep_state(in_.layer, state, static_cast<int>(before));
     }
-    const Tensor y = mix_states(b_, mixing, &state, stop_);
+    const Tensor y = taking.mixed(b_, &state, stop_);
     cache.keep_state(in_.layer, state, static_cast<int>(before + n_));
-    whole.x = all.x, whole.delta = all.delta, whole.b = all.b;
-    whole.c = Tensor::zeros(all.b.shape());  // of rows that are asked for
-    for (Index i = 0; i < n_; ++i)
-      for (Index g = 0; g < mixing.c.dim(1); ++g)
-        for (Index j = 0; j < mixing.c.dim(2); ++j) whole.c.ref(before + i, g, j) = mixing.c.at(i, g, j);
+    whole.x = all.x, whole.delta = all.delta, whole.b = all.b, all_taken.beta = all.beta;
+    whole.c = behind(mixing.c, before);
     return y;
   }
 
   /// y once patterns were looked at, and changed, text by text.
-  Tensor patterned(const StateMixing& whole, Index before, Tensor y) {
+  Tensor patterned(const Taking& whole, Index before, Tensor y) {
     const std::vector<Visible> visible = ask_rules(before);
     const bool masked = std::ranges::any_of(visible, [](const Visible& each) { return !each.all; });
     const bool watched = tap_ && tap_->wants({SiteKind::pattern, in_.layer});
     if (!masked && !watched && !in_.mapped) return y;
-    const std::vector<Index> one{whole.x.dim(0)};
+    const std::vector<Index> one{whole.states.x.dim(0)};
     const std::span<const Index> lengths = in_.lengths.empty() ? std::span<const Index>(one) : in_.lengths;
     Tape* const tape = b_.tape();
     Index begin = 0;
     for (std::size_t text = 0; text < lengths.size(); begin += lengths[text], ++text) {
       const bool mapped = in_.mapped && (in_.text < 0 || in_.text == static_cast<int>(text));
       if (!mapped && !masked && !watched) continue;
-      const StateMixing own = lengths.size() == 1 ? alone(whole) : of_text(whole, begin, lengths[text]);
+      const LinearMixing own = (lengths.size() == 1 ? alone(whole) : of_text(whole, begin, lengths[text])).linear(b_);
       const Tensor pattern = mean_patterns(b_, own, d_.heads, before, stop_);
       Tensor now = masked ? hidden(pattern, visible, before) : pattern;
       now = tap(SiteKind::pattern, now).packed();
@@ -201,12 +274,14 @@ class StateMixer {
     return y;
   }
 
-  static StateMixing alone(StateMixing one) {
-    one.lengths = {};
+  static Taking alone(Taking one) {
+    one.states.lengths = {};
     return one;
   }
-  static StateMixing of_text(StateMixing all, Index begin, Index length) {
-    for (Tensor* each : {&all.x, &all.delta, &all.b, &all.c}) *each = each->slice(0, begin, begin + length);
+  static Taking of_text(Taking all, Index begin, Index length) {
+    StateMixing& s = all.states;
+    for (Tensor* each : {&s.x, &s.delta, &s.b, &s.c, &all.beta})
+      if (each->defined()) *each = each->slice(0, begin, begin + length);
     return alone(std::move(all));
   }
 
@@ -254,8 +329,12 @@ class StateMixer {
     }
   }
 
-  /// z ∘ silu(gate), or the norm of that, by groups.
+  /// z ∘ silu(gate), or the norm of that, by groups; of the delta rule the norm of every lane ∘ silu(gate).
   Tensor gated(const Tensor& z, const Tensor& gate) {
+    if (s_.lane == StateSpaceConfig::Lane::delta) {
+      const Tensor normed = normalized(c_, w_.norm, b_, z.reshape({n_ * d_.lanes, d_.d_inner / d_.lanes}));
+      return b_.multiply(normed.reshape(gate.shape()), b_.activate(Backend::Unary::silu, gate));
+    }
     const Tensor product = b_.multiply(z, b_.activate(Backend::Unary::silu, gate));
     if (!w_.norm.gain.defined()) return product;
     const Index width = Index{d_.d_inner} / d_.state_groups;

@@ -17,7 +17,7 @@ namespace headscope {
 
 /// Ready to multiply.
 struct StateSpaceLayer {
-  Linear x, gate, select, step;
+  Linear x, gate, select, step, rate;
   Tensor convolution, convolution_bias;  // (convolved, tokens), (convolved) or undefined
   Tensor delta_bias, decay_log, d;       // as RawStateSpace has them
   NormWeights norm;                      // its gain undefined where there is none, as those of the next

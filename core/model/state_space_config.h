@@ -1,8 +1,8 @@
 #pragma once
 // Layers whose positions mix through a state in place of attention: Mamba (Gu & Dao, Mamba: Linear-Time Sequence
-// Modeling with Selective State Spaces, 2023) and Mamba-2 (Dao & Gu, Transformers are SSMs, 2024). What they compute
-// between their projections is core/attention/state_mixing.h. Extents stand in ModelDims, since they decide how large
-// sites are.
+// Modeling with Selective State Spaces, 2023), Mamba-2 (Dao & Gu, Transformers are SSMs, 2024) and Gated DeltaNet. What
+// they compute between their projections is core/attention/state_mixing.h, or gated_delta.h. Extents stand in
+// ModelDims, since they decide how large sites are.
 
 #include <limits>
 
@@ -13,7 +13,11 @@ struct StateSpaceConfig {
   enum class Lane {
     channel,  ///< Mamba: Δ, B and C are read off the convolved channels, Δ by way of few numbers. It has no heads: here
               ///< one is a group of neighbouring channels, whose map is the mean of theirs
-    head  ///< Mamba-2: Δ is read off the stream, B and C are convolved beside the channels
+    head,   ///< Mamba-2: Δ is read off the stream, B and C are convolved beside the channels
+    delta,  ///< a head of the gated delta rule (Yang, Kautz & Hatamizadeh, Gated Delta Networks, 2025): likewise, and
+            ///< β; C are its queries, B its keys, of unit length, and what is convolved are queries, keys and values
+    convolution  ///< LFM2: a channel holds the last tokens alone; B gates what is convolved, C what comes of it, and
+                 ///< there is no other gate and no Δ. Shown as Mamba
   };
   Lane lane = Lane::channel;
   int convolution = 4;  ///< tokens that a channel's convolution reads
@@ -23,7 +27,8 @@ struct StateSpaceConfig {
   double least_step = 0, most_step = std::numeric_limits<double>::infinity();  ///< Δ is cut to these
   bool select_norms = false;  ///< Lane::channel: RMSNorms stand behind what Δ is made of, behind B and behind C (Lieber
                               ///< et al., Jamba, 2024)
-  bool gated_norm = false;  ///< an RMSNorm of each group of B and C stands behind the gate
+  bool gated_norm = false;  ///< an RMSNorm of each group of B and C stands behind the gate; Lane::delta: of every head,
+                            ///< with the same gains, before it
 };
 
 /// Most heads that channels without heads are shown as.

@@ -1,5 +1,8 @@
 #include "core/model/state_space_weights.h"
 
+#include <utility>
+#include <vector>
+
 namespace headscope {
 
 namespace {
@@ -24,12 +27,49 @@ void read_in(WeightReader& reader, const std::string& name, const ModelConfig& c
   cut(weight, 1, into.x_weight, into.gate_weight, into.step_weight);
   cut(bias, 0, into.x_bias, into.gate_bias, into.step_bias);
 }
+/// The ranges of columns side by side.
+Tensor gathered(const Tensor& x, const std::vector<std::pair<Index, Index>>& ranges) {
+  std::vector<Index> columns;
+  for (const auto& [begin, end] : ranges)
+    for (Index i = begin; i < end; ++i) columns.push_back(i);
+  return x.transpose(0, 1).rows(columns).transpose(0, 1);  // columns are rows of what is stored
+}
+
+/// What a layer of the delta rule reads of the stream.
+void read_delta_in(WeightReader& reader, const std::string& at, const StateSpaceNames& names, const ModelConfig& c,
+                   RawStateSpace& into) {
+  const ModelDims& d = c.dims;
+  if (names.grouped.empty()) {
+    reader.take_transposed(at + names.qkv + ".weight", d.d_model, d.convolved, into.x_weight);
+    reader.take_transposed(at + names.gate + ".weight", d.d_model, d.d_inner, into.gate_weight);
+    reader.take_transposed(at + names.rate + ".weight", d.d_model, d.lanes, into.beta_weight);
+    reader.take_transposed(at + names.steps + ".weight", d.d_model, d.lanes, into.step_weight);
+    return;
+  }
+  const Index groups = d.state_groups, own = d.lanes / groups, values = d.d_inner / groups,
+              all = 2 * Index{d.d_state} + 2 * values;
+  Tensor whole, rates;
+  reader.take_transposed(at + names.grouped + ".weight", d.d_model, groups * all, whole);
+  reader.take_transposed(at + names.grouped_rates + ".weight", d.d_model, 2 * Index{d.lanes}, rates);
+  const auto part = [&](Index begin, Index width, std::vector<std::pair<Index, Index>>& ranges) {
+    for (Index g = 0; g < groups; ++g) ranges.emplace_back(g * all + begin, g * all + begin + width);
+  };
+  std::vector<std::pair<Index, Index>> convolved, gate, rate, steps;
+  part(0, d.d_state, convolved), part(d.d_state, d.d_state, convolved), part(2 * d.d_state, values, convolved);
+  part(2 * d.d_state + values, values, gate);
+  for (Index g = 0; g < groups; ++g) {
+    rate.emplace_back(2 * g * own, (2 * g + 1) * own);
+    steps.emplace_back((2 * g + 1) * own, (2 * g + 2) * own);
+  }
+  if (whole.defined()) into.x_weight = gathered(whole, convolved), into.gate_weight = gathered(whole, gate);
+  if (rates.defined()) into.beta_weight = gathered(rates, rate), into.step_weight = gathered(rates, steps);
+}
 }  // namespace
 
 std::vector<Tensor> tensors_of(const RawStateSpace& s) {
   return {s.x_weight,       s.x_bias,      s.gate_weight, s.gate_bias,  s.convolution_weight, s.convolution_bias,
           s.select_weight,  s.step_weight, s.step_bias,   s.delta_bias, s.decay_log,          s.d,
-          s.step_norm_gain, s.b_norm_gain, s.c_norm_gain, s.norm_gain};
+          s.step_norm_gain, s.b_norm_gain, s.c_norm_gain, s.norm_gain,  s.beta_weight};
 }
 
 std::vector<Tensor> norm_gains_of(const RawStateSpace& s) {
@@ -40,11 +80,19 @@ void read_state_space(WeightReader& reader, const std::string& at, const StateSp
                       RawStateSpace& into) {
   const ModelDims& d = c.dims;
   const StateSpaceConfig& s = *c.state_space;
-  read_in(reader, at + names.in, c, into);
+  const bool delta = s.lane == Lane::delta, convolves = s.lane == Lane::convolution;
+  if (convolves) {
+    reader.take_transposed(at + names.in + ".weight", d.d_model, 3 * Index{d.d_inner}, into.x_weight);
+    if (s.bias) reader.take(at + names.in + ".bias", {3 * Index{d.d_inner}}, into.x_bias);
+  } else if (delta)
+    read_delta_in(reader, at, names, c, into);
+  else
+    read_in(reader, at + names.in, c, into);
   reader.take(at + names.convolution + ".weight", {d.convolved, 1, s.convolution}, [&](const Tensor& kernel) {
     into.convolution_weight = kernel.reshape({d.convolved, s.convolution});
   });
   if (s.convolution_bias) reader.take(at + names.convolution + ".bias", {d.convolved}, into.convolution_bias);
+  if (convolves) return;
   if (s.lane == Lane::channel) {
     reader.take_transposed(at + names.select + ".weight", d.d_inner, s.step_rank + 2 * d.d_state, into.select_weight);
     if (s.select_norms) {
@@ -61,8 +109,8 @@ void read_state_space(WeightReader& reader, const std::string& at, const StateSp
       into.decay_log = logs.reshape({d.lanes, 1});
     });
   }
-  reader.take(at + names.d, {d.lanes}, into.d);
-  if (s.gated_norm) reader.take(at + names.norm + ".weight", {d.d_inner}, into.norm_gain);
+  if (!delta) reader.take(at + names.d, {d.lanes}, into.d);
+  if (s.gated_norm) reader.take(at + names.norm + ".weight", {delta ? d.d_inner / d.lanes : d.d_inner}, into.norm_gain);
 }
 
 }  // namespace headscope

@@ -12,6 +12,10 @@ struct StateSpaceNames {
   std::string in = "mixer.in_proj", convolution = "mixer.conv1d", select = "mixer.x_proj", step = "mixer.dt_proj",
               delta_bias = "mixer.dt_bias", decay_log = "mixer.A_log", d = "mixer.D", norm = "mixer.norm";
   std::string step_norm = "mixer.dt_layernorm", b_norm = "mixer.b_layernorm", c_norm = "mixer.c_layernorm";
+  /// Of Lane::delta: queries, keys and values in one matrix, their gate, β and Δ; or, where `grouped` is set, for every
+  /// key head its query, its key, its values and their gates, and (`grouped_rates`) its β and its Δ.
+  std::string qkv = "linear_attn.in_proj_qkv", gate = "linear_attn.in_proj_z", rate = "linear_attn.in_proj_b",
+              steps = "linear_attn.in_proj_a", grouped, grouped_rates;
   std::string out = "";  ///< its output matrix, where that has another name than attention's
 };
 

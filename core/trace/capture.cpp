@@ -121,6 +121,10 @@ std::string summarize(const CapturePlan& plan, const Costs& costs, std::size_t m
 bool has_site(const ModelDims& dims, Site site) {
   if (site.layer < 0) return true;
   if (of_mlp(site.kind) && !dims.has_mlp(site.layer)) return false;
+  if (site.kind == SiteKind::mixer_beta && dims.state_kind != StateKind::delta) return false;
+  if ((site.kind == SiteKind::mixer_gate || site.kind == SiteKind::mixer_delta) &&
+      dims.state_kind == StateKind::convolution)
+    return false;
   return dims.attends(site.layer) ? !of_mixer(site.kind) : !of_attention(site.kind);
 }
 
@@ -143,6 +147,7 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
     case SiteKind::mixer_x:
       return floats(n, count(dims.d_inner));
     case SiteKind::mixer_delta:
+    case SiteKind::mixer_beta:
       return floats(n, count(dims.lanes));
     case SiteKind::mixer_b:
     case SiteKind::mixer_c:

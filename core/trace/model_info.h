@@ -22,6 +22,15 @@ enum class Mixer : unsigned char { attention, state_space };
 inline constexpr NamedValue<Mixer> mixer_names[] = {{"attention", Mixer::attention},
                                                     {"state_space", Mixer::state_space}};
 
+/// What a layer with a state does with a token, which decides what sites it has.
+enum class StateKind : unsigned char {
+  selective,   ///< it writes and forgets as much as a step Δ says: Mamba (core/attention/state_mixing.h)
+  delta,       ///< it replaces at a rate β what stands at its key: the gated delta rule (gated_delta.h)
+  convolution  ///< it holds the last few tokens: the gated short convolution (short_convolution.h)
+};
+inline constexpr NamedValue<StateKind> state_kind_names[] = {
+    {"selective", StateKind::selective}, {"delta", StateKind::delta}, {"convolution", StateKind::convolution}};
+
 /// Extents of a model that decide how large each site is. For a text of n tokens.
 struct ModelDims {
   int layers = 0, heads = 0, kv_heads = 0, d_head = 0, d_model = 0, d_mlp = 0, vocab = 0;
@@ -42,6 +51,8 @@ struct ModelDims {
   /// layer that is no attention has as many heads as one that is: groups of neighbouring lanes.
   std::vector<Mixer> mixers = {};
   std::vector<bool> bare = {};  ///< by layer: it has no MLP, others have; empty = all are alike
+
+  StateKind state_kind = StateKind::selective;  ///< of layers with a state
 
   Mixer mixer(int layer) const {
     if (!mixers.empty()) return mixers[static_cast<std::size_t>(layer)];
@@ -82,6 +93,7 @@ inline ModelDims ModelDims::of_layer(int layer) const {
   if (mixers.empty()) return own;
   if (attends(layer)) {
     own.d_inner = own.lanes = own.state_groups = own.d_state = own.convolved = 0;
+    own.state_kind = StateKind::selective;
   } else {
     own.kv_heads = heads;
     own.d_head = d_inner / heads;

@@ -38,6 +38,8 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
      to_say("what the state takes in: channels behind their convolution and activation function")},
     {SiteKind::mixer_delta, "blocks.{i}.mixer.hook_delta", "(query, lane)", true,
      to_say("step of every lane: how much of the token its state takes in, and how far what it holds decays")},
+    {SiteKind::mixer_beta, "blocks.{i}.mixer.hook_beta", "(query, lane)", true,
+     to_say("rate of every lane: how much of what is missing at its key a token writes there (gated delta rule)")},
     {SiteKind::mixer_b, "blocks.{i}.mixer.hook_b", "(query, group, d_state)", true,
      to_say("by what a token is written into each state")},
     {SiteKind::mixer_c, "blocks.{i}.mixer.hook_c", "(query, group, d_state)", true,

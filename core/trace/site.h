@@ -21,8 +21,10 @@ enum class SiteKind {
   mixer_gate,
   mixer_x,
   mixer_delta,
+  mixer_beta,
   mixer_b,
-  mixer_c,  // of layers of a state space, in place of all to attn_scores: gate, input, step and what writes and reads
+  mixer_c,  // of layers of a state space, in place of all to attn_scores: gate, input, step, rate and what writes and
+            // reads
   q,
   k,
   v,          // projections, before rotation

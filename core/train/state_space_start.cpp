@@ -36,13 +36,14 @@ void draw_state_space(RawLayer& layer, const ModelConfig& config, Random& random
   draw_uniform(s.convolution_weight, spread(config.state_space->convolution), random);
   draw_uniform(s.select_weight, inner, random);
   draw_uniform(s.step_weight, channels ? spread(config.state_space->step_rank) : width, random);
+  if (s.beta_weight.defined()) draw_uniform(s.beta_weight, width, random);
   draw_uniform(layer.o_weight, inner / std::sqrt(config.dims.layers), random);
   draw_steps(s.delta_bias, random);
   for (Index i = 0; i < s.decay_log.dim(0); ++i)
     for (Index j = 0; j < s.decay_log.dim(1); ++j)
       s.decay_log.ref(i, j) =
           static_cast<float>(std::log(channels ? static_cast<double>(j + 1) : 1 + 15 * random.uniform()));
-  fill(s.d, 1);
+  if (s.d.defined()) fill(s.d, 1);
   fill(s.norm_gain, 1);
 }
 

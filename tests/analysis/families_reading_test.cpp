@@ -129,9 +129,16 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
       CHECK_THROWS_WITH_AS(token_circuits(s.model(), s.backend, {{0, 0}, 0}, any), doctest::Contains("layer 0"), Error);
       const auto attending = std::ranges::count(c.dims.mixers, Mixer::attention);
       const int layer = static_cast<int>(std::ranges::find(c.dims.mixers, Mixer::attention) - c.dims.mixers.begin());
-      CHECK(token_circuits(s.model(), s.backend, {{layer, 0}, 0}, any).qk.dim(0) == 1);
-      CHECK(head_composition(s.model(), s.ctx(), 4, 1).heads.size() ==
-            static_cast<std::size_t>(attending * c.dims.heads));
+      if (c.output_gate)
+        CHECK_THROWS_WITH_AS(token_circuits(s.model(), s.backend, {{layer, 0}, 0}, any), doctest::Contains("gate"),
+                             Error);
+      else
+        CHECK(token_circuits(s.model(), s.backend, {{layer, 0}, 0}, any).qk.dim(0) == 1);
+      if (c.qk_norm != QkNorm::none)
+        CHECK_THROWS_AS(head_composition(s.model(), s.ctx(), 4, 1), Error);
+      else
+        CHECK(head_composition(s.model(), s.ctx(), 4, 1).heads.size() ==
+              static_cast<std::size_t>(attending * c.dims.heads));
       return;
     }
     const bool own_circuit = c.norm_place == NormPlace::before && c.clip_qkv == 0 && !c.head_layer;

@@ -22,7 +22,16 @@ pixtral_sees = dict(model_type="pixtral", hidden_size=8, intermediate_size=5, nu
                     head_dim=4, image_size=4, patch_size=2)
 hears = dict(num_mel_bins=4, max_source_positions=4)
 clip_sees = siglip_sees | dict(model_type="clip_vision_model", projection_dim=4)
+# What a head puts out goes through a norm by itself: where that is nearly 0 a step turns it round, but for a large epsilon.
+deltas = dict(linear_num_value_heads=6, linear_num_key_heads=2, linear_key_head_dim=5, linear_value_head_dim=4,
+              linear_conv_kernel_dim=3)
 TEXT_HALVES = {
+    "qwen3_5": ("Qwen3_5Config", dict(
+        image_token_id=42, video_token_id=41, vision_config=qwen_sees | dict(
+            out_hidden_size=18, intermediate_size=5, num_position_embeddings=4),
+        text_config=llama_like | deltas | three(100.0, [2, 1, 0], mrope_interleaved=True, partial_rotary_factor=0.75) | dict(
+            num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=2, rms_norm_eps=0.03,
+            layer_types=["linear_attention", "full_attention", "linear_attention"]))),
     "gemma3": ("Gemma3Config", dict(
         image_token_index=42, mm_tokens_per_image=1, vision_config=siglip_sees,
         text_config=llama_like | dict(
@@ -432,6 +441,23 @@ DECODERS = {
     "flex_olmo": ("FlexOlmoConfig", llama_like | rope() | dict(
         num_attention_heads=6, hidden_size=24, num_key_value_heads=2, num_experts=5, num_experts_per_tok=3,
         norm_topk_prob=True, pad_token_id=0)),
+    "qwen3_5_text": ("Qwen3_5TextConfig", llama_like | deltas | rope(partial_rotary_factor=0.5) | dict(
+        num_hidden_layers=4, head_dim=8, attention_bias=True, linear_num_key_heads=3, linear_num_value_heads=3,
+        tie_word_embeddings=True, rms_norm_eps=0.01)),
+    "qwen3_next": ("Qwen3NextConfig", llama_like | deltas | rope(partial_rotary_factor=0.5) | dict(
+        num_hidden_layers=4, head_dim=8, moe_intermediate_size=5, shared_expert_intermediate_size=7, num_experts=6,
+        num_experts_per_tok=2, mlp_only_layers=[2], rms_norm_eps=0.1,
+        layer_types=["linear_attention", "full_attention", "linear_attention", "full_attention"])),
+    "lfm2": ("Lfm2Config", usual | rope() | dict(
+        hidden_size=24, num_attention_heads=6, num_key_value_heads=2, intermediate_size=20, block_auto_adjust_ff_dim=False,
+        num_hidden_layers=4, conv_L_cache=4, conv_bias=True, norm_eps=0.01, layer_types=["conv", "full_attention", "conv", "conv"])),
+    "solar_open": ("SolarOpenConfig", usual | rope() | dict(
+        hidden_size=18, num_attention_heads=6, num_key_value_heads=2, head_dim=8, moe_intermediate_size=5, n_routed_experts=6,
+        n_shared_experts=2, num_experts_per_tok=2, routed_scaling_factor=1.3, n_group=3, topk_group=2, attention_bias=True)),
+    "minimax_m2": ("MiniMaxM2Config", llama_like | rope(partial_rotary_factor=0.5) | dict(
+        head_dim=8, num_attention_heads=6, num_key_value_heads=2, num_local_experts=6, num_experts_per_tok=3)),
+    "minicpm3": ("MiniCPM3Config", {key: value for key, value in latent.items()} | rope() | dict(
+        v_head_dim=4, scale_emb=3.0, scale_depth=0.9, dim_model_base=12, tie_word_embeddings=False)),
     "afmoe": ("AfmoeConfig", llama_like | rope() | dict(
         num_hidden_layers=4, head_dim=8, num_attention_heads=6, num_key_value_heads=2, num_dense_layers=1,
         moe_intermediate_size=5, num_experts=6, num_experts_per_tok=2, num_shared_experts=2, route_scale=1.7,

@@ -97,9 +97,11 @@ def published(name, key, value):
     if name.startswith("jamba") and ".feed_forward.experts." in key:
         return [(own.replace(".mlp.", ".feed_forward."), part)
                 for own, part in published("qwen3_moe", key.replace(".feed_forward.", ".mlp."), value)]
+    if name.startswith("minimax_m2") and key.endswith("mlp.e_score_correction_bias"):
+        return [(key.replace(".mlp.", ".block_sparse_moe."), value)]
     if name.startswith("gpt_oss") or ".mlp." not in key or not any(x in key for x in (".experts.", ".mlp.gate.")):
         return [(key, value)]
-    mixtral = name.startswith("mixtral")
+    mixtral = name.startswith(("mixtral", "minimax_m2"))
     key = key.replace(".mlp.", ".block_sparse_moe.") if mixtral else key
     w = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
     if key.endswith("experts.gate_up_proj"):
@@ -150,7 +152,7 @@ def closest(config, logits, correction):
         return min(gap(logits, 1), gap(logits, 2), *(float(x.min()) for x in off))
     if config.model_type == "ernie4_5_moe":
         return gap(logits.softmax(-1) + correction, config.num_experts_per_tok)
-    if config.model_type == "afmoe":
+    if config.model_type in ("afmoe", "minimax_m2"):
         return gap(logits.sigmoid() + correction, config.num_experts_per_tok)
     if getattr(config, "n_routed_experts", None) is None:
         return gap(logits, config.num_experts_per_tok)
@@ -181,8 +183,9 @@ def watch_routers(model, config, seen):
     for name, module in model.named_modules():
         if name.endswith((".mlp.gate", ".mlp.router", ".mlp.router.gate", ".block_sparse_moe.gate", ".block_sparse_moe.router", ".feed_forward.router")) \
                 and hasattr(module, "weight") and module.weight.shape[0] == count:
-            around = model.get_submodule(name.split(".router")[0])
-            module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0]), getattr(around, "expert_bias", None)))
+            around = model.get_submodule(name.rsplit(".mlp.", 1)[0] + ".mlp") if ".mlp." in name else module
+            added = getattr(around, "expert_bias", getattr(around, "e_score_correction_bias", None))
+            module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0]), added))
 
 
 def add_alibi_once(model):
@@ -212,15 +215,18 @@ def in_doubles(module):
 
 
 # Some layers mix tokens by a state, others attend.
-HYBRIDS = ("granitemoehybrid", "bamba", "jamba", "nemotron_h")
+DELTAS = ("qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_next")  # … by the gated delta rule
+CONVOLUTIONS = ("lfm2", "lfm2_moe")  # … a short convolution
+HYBRIDS = ("granitemoehybrid", "bamba", "jamba", "nemotron_h") + DELTAS + CONVOLUTIONS
 
 
 def blocks_of(model):
-    return (model.backbone if hasattr(model, "backbone") else model.model).layers
+    inner = model.backbone if hasattr(model, "backbone") else model.model
+    return getattr(inner, "language_model", inner).layers
 
 
 def mixes_by_state(config, layer):
-    return config.model_type not in HYBRIDS or config.layer_types[layer] == "linear_attention"
+    return config.model_type not in HYBRIDS or config.get_text_config().layer_types[layer] in ("linear_attention", "conv")
 
 
 def mixing_layers(config):
@@ -262,6 +268,70 @@ def watch_states(model, seen, streams):
     setattr(module, name, watched)
     for index, block in enumerate(blocks_of(model)):
         block.register_forward_pre_hook(lambda _, inputs, index=index: streams.__setitem__(index, inputs[0][0]))
+
+
+def watch_deltas(model, seen, streams):
+    """What every layer of the delta rule is given, of its last pass: `seen[layer]` = queries and keys as they meet, values,
+    ln of what is kept, and β; (token, head, …) each, and how these become an output."""
+    import importlib
+    kind = model.config.model_type
+    module = importlib.import_module(f"transformers.models.{kind.removesuffix('_text')}.modeling_{kind.removesuffix('_text')}")
+    in_doubles(module)
+    layers = [i for i in range(len(blocks_of(model))) if mixes_by_state(model.config, i)]
+    turn = [-1]
+
+    def watched(query, key, value, g, beta, **_):
+        turn[0] = (turn[0] + 1) % len(layers)
+        rule = lambda values: module.torch_recurrent_gated_delta_rule(
+            query, key, values, g=g, beta=beta, use_qk_l2norm_in_kernel=True)[0]
+        seen[layers[turn[0]]] = (query[0], key[0], value[0], g[0], beta[0], rule)
+        return rule(value), None
+
+    module.torch_chunk_gated_delta_rule = watched
+    for index, block in enumerate(blocks_of(model)):
+        block.register_forward_pre_hook(lambda _, inputs, index=index: streams.__setitem__(index, inputs[0][0]))
+
+
+def expected_deltas(model, config, seen):
+    """The matrix that a head amounts to is what comes of unit vectors in place of its values; a head of as many as attention
+    has is several neighbouring ones, and this their mean."""
+    out = {}
+    for layer, (query, key, value, g, beta, rule) in seen.items():
+        n, lanes = beta.shape
+        units = torch.eye(n)[:, None].expand(n, lanes, n)[None]
+        unit = lambda x: x / (x.pow(2).sum(-1, keepdim=True) + 1e-6).sqrt()
+        at = f"blocks.{layer}."
+        out[at + "attn.hook_pattern"] = rule(units)[0].permute(1, 0, 2).reshape(config.num_attention_heads, -1, n, n).mean(1)
+        out[at + "mixer.hook_x"] = value.reshape(n, -1)
+        out[at + "mixer.hook_delta"] = -g / blocks_of(model)[layer].linear_attn.A_log.exp()
+        out[at + "mixer.hook_beta"] = beta
+        out[at + "mixer.hook_b"], out[at + "mixer.hook_c"] = unit(key), unit(query) / query.shape[-1] ** 0.5
+    return out
+
+
+def watch_convolutions(model, seen, streams):
+    """What every layer with a short convolution is given: `seen[layer]` = B, C and x, (token, channel) each, and its kernel."""
+    for index, block in enumerate(blocks_of(model)):
+        block.register_forward_pre_hook(lambda _, inputs, index=index: streams.__setitem__(index, inputs[0][0]))
+        if mixes_by_state(model.config, index):
+            def hook(_, inputs, output, index=index, block=block):
+                seen[index] = (*output[0].chunk(3, dim=-1), block.conv.conv.weight[:, 0])
+            block.conv.in_proj.register_forward_hook(hook)
+
+
+def expected_convolutions(config, seen):
+    """α_ts = C_t w_(K−1−(t−s)) B_s of a channel; a head is as many neighbouring ones, and this their mean."""
+    out = {}
+    for layer, (b, c, x, kernel) in seen.items():
+        n, channels = b.shape
+        alpha = torch.zeros(channels, n, n)
+        for t in range(n):
+            for s in range(max(0, t - kernel.shape[1] + 1), t + 1):
+                alpha[:, t, s] = c[t] * kernel[:, kernel.shape[1] - 1 - (t - s)] * b[s]
+        at = f"blocks.{layer}."
+        out[at + "attn.hook_pattern"] = alpha.reshape(config.num_attention_heads, -1, n, n).mean(1)
+        out[at + "mixer.hook_x"], out[at + "mixer.hook_b"], out[at + "mixer.hook_c"] = x, b[..., None], c[..., None]
+    return out
 
 
 def hidden_attention(states, count):
@@ -318,7 +388,7 @@ def make(name):
     model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
     hybrid = config.model_type in HYBRIDS
     state_space, states, streams = name.startswith("mamba") or hybrid, {}, {}
-    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith(("gemma", "vaultgemma", "nemotron")) else 0.7,  # those add 1
+    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith(("gemma", "vaultgemma", "nemotron", "qwen3_5", "qwen3_next")) else 0.7,  # those add 1
           size=0.9 if state_space else 1.6)  # what a state amounts to grows with the product of three
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
     if getattr(config, "alibi", False):
@@ -327,12 +397,17 @@ def make(name):
     routers = {}
     if getattr(config.get_text_config(), "num_experts_per_tok", None):
         watch_routers(model, config.get_text_config(), routers)
-    if state_space:
+    if config.model_type in DELTAS:
+        watch_deltas(model, states, streams)
+    elif config.model_type in CONVOLUTIONS:
+        watch_convolutions(model, states, streams)
+    elif state_space:
         watch_states(model, states, streams)
     attentions = dict() if state_space and not hybrid else dict(output_attentions=True)
     with torch.no_grad():
         out = model(ids, output_hidden_states=True, **attentions, **(dict() if encodes else dict(use_cache=False)))
-        hidden = expected_states(config, states)
+        hidden = (expected_deltas(model, config.get_text_config(), states) if config.model_type in DELTAS else
+                  expected_convolutions(config, states) if config.model_type in CONVOLUTIONS else expected_states(config, states))
         streams = dict(streams) if state_space else dict(enumerate(x[0] for x in out.hidden_states))
         logits_of_routers = dict(routers)
         chosen = list(TEXT)

@@ -25,6 +25,9 @@ class StatePage final : public ReadingPage {
       return empty_state(c.ui, said("This model has no state"),
                          said("Its tokens look at one another by attention. Mamba and Mamba-2 hold what came before in "
                               "a state instead."));
+    if (model.config().dims.state_kind == StateKind::convolution)
+      return empty_state(c.ui, said("No step says what its layers hold"),
+                         said("They are convolutions of a few tokens, whatever these are."));
     job_.want(c, state_step_sites(model), "", [](const ReadingSource& source, const Ctx&) {
       return read_state_steps(*source.model.model, *source.trace);
     });

@@ -72,6 +72,13 @@
   X(granitemoeshared)         \
   X(flex_olmo)                \
   X(afmoe)                    \
+  X(qwen3_5_text)             \
+  X(qwen3_next)               \
+  X(qwen3_5)                  \
+  X(lfm2)                     \
+  X(solar_open)               \
+  X(minimax_m2)               \
+  X(minicpm3)                 \
   X(gemma3)                   \
   X(qwen2_vl)                 \
   X(qwen2_5_vl)               \

@@ -79,6 +79,37 @@ void hybrid_states(ConfigMap& keys, ModelConfig& c, Lane lane, std::vector<Mixer
   settle_mixers(c, std::move(mixers));
 }
 
+void delta_states(ConfigMap& keys, ModelConfig& c) {
+  ModelDims& d = c.dims;
+  std::vector<Mixer> mixers;
+  if (!keys.reading()) {
+    put_layer_types(keys, c, "layer_types");
+    if (!c.state_space) return;  // no layer has one
+  } else {
+    const int interval = keys.json().integer("full_attention_interval", 1, limit::layers, 4);
+    mixers = hybrid_layer_types(keys, c, "layer_types", Mixer::state_space);
+    for (int layer = 0; !keys.json().has("layer_types") && layer < d.layers; ++layer)
+      if ((layer + 1) % interval == 0) nth(mixers, layer) = Mixer::attention;
+    if (std::ranges::count(mixers, Mixer::state_space) == 0) return settle_mixers(c, std::move(mixers));
+    StateSpaceConfig& s = c.state_space.emplace();
+    s.lane = Lane::delta;
+    s.convolution_bias = false;
+    s.gated_norm = true;
+    d.state_kind = StateKind::delta;
+  }
+  int width = d.lanes > 0 ? d.d_inner / d.lanes : 0;
+  keys.integer("linear_num_value_heads", d.lanes, 1, limit::d_mlp, 32);
+  keys.integer("linear_num_key_heads", d.state_groups, 1, limit::heads, 16);
+  keys.integer("linear_key_head_dim", d.d_state, 1, limit::d_head, 128);
+  keys.integer("linear_value_head_dim", width, 1, limit::d_head, 128);
+  keys.integer("linear_conv_kernel_dim", c.state_space->convolution, 1, limit::d_head, 4);
+  if (!keys.reading()) return;
+  d.d_inner = d.lanes * width;
+  d.convolved = d.d_inner + 2 * d.state_groups * d.d_state;
+  check_lanes(keys, c, mixers, "linear_num_value_heads", "linear_num_key_heads");
+  settle_mixers(c, std::move(mixers));
+}
+
 void check_lanes(ConfigMap& keys, const ModelConfig& c, const std::vector<Mixer>& mixers, const std::string& lanes_key,
                  const std::string& groups_key) {
   const ModelDims& d = c.dims;
@@ -101,6 +132,7 @@ void settle_mixers(ModelConfig& c, std::vector<Mixer> mixers) {
   d.mixers.clear();
   if (attends) {
     d.d_inner = d.lanes = d.state_groups = d.d_state = d.convolved = 0;
+    d.state_kind = StateKind::selective;
     c.state_space.reset();
     return;
   }
@@ -125,7 +157,8 @@ std::vector<Mixer> hybrid_layer_types(ConfigMap& keys, const ModelConfig& c, con
                                             {{"attention", Mixer::attention},
                                              {"full_attention", Mixer::attention},
                                              {"mamba", Mixer::state_space},
-                                             {"linear_attention", Mixer::state_space}}));
+                                             {"linear_attention", Mixer::state_space},
+                                             {"conv", Mixer::state_space}}));
   return out;
 }
 

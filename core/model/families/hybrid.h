@@ -14,6 +14,11 @@ namespace headscope {
 /// reading: `mixers`. Throws Error where the heads of attention do not divide the lanes.
 void hybrid_states(ConfigMap& keys, ModelConfig& config, StateSpaceConfig::Lane lane, std::vector<Mixer> mixers);
 
+/// linear_num_value_heads, linear_num_key_heads, linear_key_head_dim, linear_value_head_dim, linear_conv_kernel_dim:
+/// the layers that layer_types (or full_attention_interval, usually every fourth) does not give to attention keep a
+/// state by the gated delta rule. Otherwise as hybrid_states().
+void delta_states(ConfigMap& keys, ModelConfig& config);
+
 /// Throws Error naming the keys where the heads of attention do not divide the lanes, or groups of B and C do not, and
 /// some of `mixers` has a state.
 void check_lanes(ConfigMap& keys, const ModelConfig& config, const std::vector<Mixer>& mixers,
