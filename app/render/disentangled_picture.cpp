@@ -51,6 +51,7 @@ DisentangledScores drawn_disentangled(const Tensor& q, const Tensor& k, double s
       value = static_cast<float>(static_cast<double>(random.normal()) / std::sqrt(static_cast<double>(d)));
     return rows;
   };
+  scale /= std::sqrt(3.0);  // three products in the place of one
   HeadRule rule{full_rule(), static_cast<float>(scale)};
   const Tensor keys = table(), queries = table();
   rule.distances = std::make_shared<const DistanceVectors>(DistanceVectors{keys, queries, span, 0});

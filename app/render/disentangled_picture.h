@@ -17,6 +17,7 @@ struct DisentangledScores {
 /// Those of a head of a model that has them, at `scale` in place of the map's. REQUIRES a factored map.
 DisentangledScores disentangled_scores(const AttentionMap& map, double scale, std::string source);
 /// Of q, k (token, d) with K_r and Q_r drawn from N(0, 1/√d), 2 · span rows: what a model that has none was not given.
+/// `scale`: of scores of contents alone; here it is divided by √3.
 DisentangledScores drawn_disentangled(const Tensor& q, const Tensor& k, double scale, int span, std::uint64_t seed);
 
 /// Content → content, content → position, position → content, their sum, and δ.

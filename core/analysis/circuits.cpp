@@ -291,10 +291,6 @@ CopyingScore copying_score(const Model& model, Backend& backend, HeadId head) {
 }
 
 std::string circuit_note(const ModelConfig& config) {
-  if (config.distances)
-    return said(
-        "A score has further products, of queries and keys with the vectors of distances: the QK circuit here is "
-        "that of contents alone.");
   if (!config.latent()) return "";
   return say(
       "Keys and values are made of a latent behind a norm{}: with c the normalised latent, a score is q W_UKᵀ cᵀ on "

@@ -161,50 +161,6 @@ double position_bias(const ModelConfig& c, const RawWeights& w, int layer, Index
   return -slope * static_cast<double>(std::abs(query - key));
 }
 
-/// He et al. 2021: the rows of their table by the matrices of K_r and Q_r, and which of them a distance has. Of 2 ·
-/// span rows those of the nearer span/2 on either side are distances; the others are ⌈ln⌉ of them.
-struct Distances {
-  Table k, q;
-
-  Distances(const ModelConfig& c, const RawWeights& all, const RawLayer& w, const std::stop_token& stop) {
-    if (!c.distances) return;
-    const DistanceConfig& own = *c.distances;
-    Table rows(all.distances.dim(0), all.distances.dim(1));
-    for (Index row = 0; row < rows.rows; ++row)
-      for (Index i = 0; i < rows.columns; ++i) rows.at(row, i) = number(all.distances.select(0, row), i);
-    if (own.norm) rows = normed(c, std::move(rows), all.distance_gain, all.distance_bias);
-    if (own.content_to_position)
-      k = own.shared ? product(rows, w.k_weight, w.k_bias, stop)
-                     : product(rows, w.distance_k_weight, w.distance_k_bias, stop);
-    if (own.position_to_content)
-      q = own.shared ? product(rows, w.q_weight, w.q_bias, stop)
-                     : product(rows, w.distance_q_weight, w.distance_q_bias, stop);
-  }
-
-  static Index row(const DistanceConfig& own, Index before) {
-    const Index sign = before < 0 ? -1 : 1, size = std::abs(before), near = own.span / 2;
-    Index bucket = size;
-    if (own.max_distance > 0 && size > near)
-      bucket = near + static_cast<Index>(
-                          std::ceil((std::log(static_cast<double>(size)) - std::log(static_cast<double>(near))) /
-                                    (std::log(own.max_distance - 1.0) - std::log(static_cast<double>(near))) *
-                                    static_cast<double>(near - 1)));
-    return std::clamp<Index>(own.span + sign * bucket, 0, 2 * Index{own.span} - 1);
-  }
-
-  /// q_i · K_r + k_j · Q_r of one head, whose columns begin at `first`.
-  double of(const ModelConfig& c, const Table& queries, Index query, const Table& keys, Index key, Index first) const {
-    if (!c.distances) return 0;
-    const Index at = row(*c.distances, query - key);
-    double sum = 0;
-    for (Index i = first; i < first + c.dims.d_head; ++i) {
-      if (k.rows > 0) sum += queries.at(query, i) * k.at(at, i);
-      if (q.rows > 0) sum += keys.at(key, i) * q.at(at, i);
-    }
-    return sum;
-  }
-};
-
 /// What attention adds to the stream, before any norm behind it; its patterns. `source`: what keys and values are made
 /// of where that is another text, all of which every query sees.
 Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int layer, const Table& x,

@@ -30,6 +30,15 @@ double activated(Activation f, double x, const Tensor& learned);
 /// f of every neuron; SoLU of a row is x eˣ ÷ Σ eˣ.
 void activate(Activation f, Table& x, const Tensor& learned);
 
+/// He et al. 2021: what the rows of distances say, by the matrices of K_r and Q_r.
+struct Distances {
+  Table k, q;  ///< (row, width of all heads); empty where the model has not that term
+  Distances(const ModelConfig& config, const RawWeights& all, const RawLayer& weights, const std::stop_token& stop);
+  /// q_i · K_r + k_j · Q_r of one head, whose columns begin at `first`; 0 in other models.
+  double of(const ModelConfig& config, const Table& queries, Index query, const Table& keys, Index key,
+            Index first) const;
+};
+
 /// What a state space adds to the stream in place of attention (Gu and Dao 2023, Dao and Gu 2024), and the matrices
 /// that its heads amount to (Ali et al. 2024).
 Table through_states(const ModelConfig& config, const RawLayer& weights, const Table& x, std::vector<Table>& patterns,

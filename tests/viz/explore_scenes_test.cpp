@@ -205,12 +205,17 @@ TEST_CASE("a score to which distance adds is told by its three products") {
   const PangoText measure;
   const Style style{theme("light"), measure};
   const Scene scene = score_split_scene(trace, {.head = {1, 2}, .query = 5, .key = 3}, style);
-  CHECK(shape<Text>(scene, "distances").text ==
-        "content → content " + short_number(contents, 4) + " + content → position " + short_number(to, 4) +
-            " + position → content " + short_number(from, 4) + " = " + short_number(contents + to + from, 4) +
-            " (row 5 of the distances)");
+  CHECK(shape<Text>(scene, "distances").text == "score " + short_number(contents + to + from, 4) + " = c→c " +
+                                                    short_number(contents, 4) + " + c→p " + short_number(to, 4) +
+                                                    " + p→c " + short_number(from, 4));
+  CHECK(shape<Text>(scene, "sum").text.starts_with("c→c " + short_number(contents, 4) + " = 0.5 · ‖q‖ "));
+  CHECK(std::ranges::any_of(scene.marks, [](const Mark& mark) {
+    const auto* text = std::get_if<Text>(&mark.shape);
+    return text && text->text.starts_with("c: content, p: vectors of the distance, row 5;");
+  }));
   const Scene other = score_split_scene(trace, {.head = {1, 1}, .query = 5, .key = 3}, style);
   CHECK_FALSE(find(other, "distances"));
+  CHECK(shape<Text>(other, "sum").text.starts_with("score "));
 }
 
 TEST_CASE("the steps end in the pattern of the trace, and masked cells are masked from the second on") {

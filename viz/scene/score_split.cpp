@@ -164,10 +164,16 @@ Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, co
                   Anchor::start,
                   0},
              "title", ""});
-  const std::string sum =
-      say("score {} = {} · ‖q‖ {} · ‖k‖ {} · cos θ {}", short_number(total, 4),
-          short_number(static_cast<double>(map.scale()), 3), short_number(q_norm, 3), short_number(k_norm, 3),
-          short_number(q_norm * k_norm > 0 ? raw / (q_norm * k_norm) : 0, 3));
+  // What distance adds, where it meets queries and keys; the product of contents is a part of the score then.
+  const auto distances = map.rule() && !map.masked(options.query, options.key)
+                             ? map.rule()->distance_terms(map.place().offset + options.query, options.key)
+                             : std::nullopt;
+  const std::string cosine = short_number(q_norm * k_norm > 0 ? raw / (q_norm * k_norm) : 0, 3),
+                    factor = short_number(static_cast<double>(map.scale()), 3);
+  const std::string sum = distances ? say("c→c {} = {} · ‖q‖ {} · ‖k‖ {} · cos θ {}", short_number(total, 4), factor,
+                                          short_number(q_norm, 3), short_number(k_norm, 3), cosine)
+                                    : say("score {} = {} · ‖q‖ {} · ‖k‖ {} · cos θ {}", short_number(total, 4), factor,
+                                          short_number(q_norm, 3), short_number(k_norm, 3), cosine);
   scene.add({Text{{0, 2 * line},
                   elided(sum, theme.number(), options.width, style.measure),
                   theme.number(),
@@ -175,17 +181,13 @@ Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, co
                   Anchor::start,
                   0},
              "sum", ""});
-  // What distance adds, where it meets queries and keys.
   double below = 3 * line;
-  const auto distances = map.rule() && !map.masked(options.query, options.key)
-                             ? map.rule()->distance_terms(map.place().offset + options.query, options.key)
-                             : std::nullopt;
   if (distances) {
     const std::string terms =
-        say("content → content {} + content → position {} + position → content {} = {} (row {} of the distances)",
+        say("score {} = c→c {} + c→p {} + p→c {}",
+            short_number(total + distances->content_to_position + distances->position_to_content, 4),
             short_number(total, 4), short_number(distances->content_to_position, 4),
-            short_number(distances->position_to_content, 4),
-            short_number(total + distances->content_to_position + distances->position_to_content, 4), distances->row);
+            short_number(distances->position_to_content, 4));
     scene.add({Text{{0, below},
                     elided(terms, theme.number(), options.width, style.measure),
                     theme.number(),
@@ -197,7 +199,8 @@ Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, co
   }
   scene.add(
       {Text{{0, below},
-            distances ? said("the part of every dimension of the head, sorted; all parts add up to content → content")
+            distances
+                ? say("c: content, p: vectors of the distance, row {}; below c→c by dimension, sorted", distances->row)
             : options.rotary ? said("the part of every rotary pair, sorted; all parts add up to the score")
                              : said("the part of every dimension of the head, sorted; all parts add up to the score"),
             theme.caption(),

@@ -76,7 +76,7 @@ TEST_CASE("cosine similarity by hand; a common mean can be taken off; a row of z
 }
 
 TEST_CASE("the list of methods names each once") {
-  CHECK(position_methods().size() == 12);
+  CHECK(position_methods().size() == 13);
   for (const PositionMethod& each : position_methods()) {
     CHECK(find_position_method(each.id) == &each);
     CHECK_FALSE(each.formula.empty());
