@@ -229,12 +229,7 @@ class Model::Pass {
   /// What attention adds: of the text to itself or, within across(), to the source.
   Tensor attend(int layer, const Layer& l, const Tensor& x) {
     const ModelDims& d = c_.dims;
-    switch (d.mixer(layer)) {
-      case Mixer::attention:
-        break;
-      case Mixer::state_space:
-        return mix(layer, l, x);
-    }
+    if (!d.attends(layer)) return mix(layer, l, x);
     auto [q, k, v] = products(layer, l, x);
     const bool known = !k.defined();  // keys and values of the source, from an earlier token of the target
     const auto clipped = [&](const Tensor& t) {
