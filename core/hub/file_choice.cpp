@@ -19,17 +19,27 @@ namespace headscope {
 namespace {
 
 /// Small, and read by Headscope or by transformers beside it.
-constexpr std::string_view companions[] = {"config.json",         "generation_config.json",
-                                           "tokenizer.json",      "tokenizer_config.json",
-                                           "vocab.json",          "merges.txt",
-                                           "vocab.txt",           "tokenizer.model",
-                                           "spiece.model",        "special_tokens_map.json",
-                                           "added_tokens.json",   "chat_template.jinja",
-                                           "chat_template.json",  "tokenizer.bin",
-                                           "adapter_config.json", "preprocessor_config.json",
-                                           "source.spm",          "target.spm"};
-constexpr std::string_view tokenizers[] = {"tokenizer.json",  "vocab.json",   "vocab.txt",
-                                           "tokenizer.model", "spiece.model", "tokenizer.bin"};
+constexpr std::string_view companions[] = {"config.json",
+                                           "generation_config.json",
+                                           "tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "vocab.txt",
+                                           "tokenizer.model",
+                                           "spiece.model",
+                                           "special_tokens_map.json",
+                                           "added_tokens.json",
+                                           "chat_template.jinja",
+                                           "chat_template.json",
+                                           "tokenizer.bin",
+                                           "adapter_config.json",
+                                           "preprocessor_config.json",
+                                           "source.spm",
+                                           "target.spm",
+                                           "spm.model"};
+constexpr std::string_view tokenizers[] = {"tokenizer.json", "vocab.json", "vocab.txt",    "tokenizer.model",
+                                           "spiece.model",   "spm.model",  "tokenizer.bin"};
 
 std::string listed(const std::vector<HubFile>& files) {
   std::string text;

@@ -37,17 +37,19 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& pat
     return std::filesystem::exists(folder / name, ignored);
   };
   const bool json = has("tokenizer.json"), pieces = has("tokenizer.model"), vocab = has("vocab.json"),
-             lines = has("vocab.txt"), t5 = has("spiece.model");
+             lines = has("vocab.txt"), t5 = has("spiece.model"), deberta = has("spm.model");
   if (model.format == ModelLocation::Format::llama2c && has("tokenizer.bin"))
     return read_llama2c_tokenizer(folder / "tokenizer.bin");
-  if (!json && !pieces && !vocab && !lines && !t5) return nullptr;
+  if (!json && !pieces && !vocab && !lines && !t5 && !deberta) return nullptr;
   const TokenizerSettings settings = read_tokenizer_settings(folder);
   if (json)
-    if (auto tokenizer = read_tokenizer_json(folder / "tokenizer.json", settings, pieces || t5)) return tokenizer;
+    if (auto tokenizer = read_tokenizer_json(folder / "tokenizer.json", settings, pieces || t5 || deberta))
+      return tokenizer;
   if (marian(folder))
     return read_marian(folder / "target.spm", folder / (has("target_vocab.json") ? "target_vocab.json" : "vocab.json"),
                        settings);
   if (t5) return read_t5_sentencepiece(folder / "spiece.model", settings);
+  if (deberta) return read_deberta_sentencepiece(folder / "spm.model", settings);
   if (pieces) return read_sentencepiece(folder / "tokenizer.model", settings);
   return vocab ? read_vocab_and_merges(settings) : read_vocab_txt(settings);
 }

@@ -9,7 +9,9 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/utf8.h"
+#include "core/io/json_view.h"
 #include "core/text/table_tokenizer.h"
 
 namespace headscope {
@@ -173,6 +175,7 @@ std::shared_ptr<const Tokenizer> make(const std::string& file, const std::string
   for (AddedToken& token : table.added) token.normalized = false;  // SentencePiece's normaliser sees only what is left
   table.bos = special.bos;
   table.eos = special.eos;
+  table.mask = special.mask;
   table.adds_bos = special.adds_bos;
   table.strips_leading_space = guarded(where, [&] { return puts_space_in_front(*processor); });
   table.description = "SentencePiece";
@@ -200,6 +203,29 @@ std::shared_ptr<const Tokenizer> read_t5_sentencepiece(const std::filesystem::pa
       settings.added.push_back(
           {.content = fmt::format("<extra_id_{}>", i), .id = pieces + marks - 1 - i, .special = true});
   }
+  return make(file, path.string(), settings, true);
+}
+
+std::shared_ptr<const Tokenizer> read_deberta_sentencepiece(const std::filesystem::path& path,
+                                                            TokenizerSettings settings) {
+  std::error_code ignored;
+  if (const auto config = settings.folder / "tokenizer_config.json"; std::filesystem::exists(config, ignored)) {
+    const nlohmann::json document = read_json_file(config);
+    if (JsonView(document, config.string()).flag_or("do_lower_case", false))
+      throw Error(config.string() + ": do_lower_case", "false", "true",
+                  "save_pretrained of transformers writes a tokenizer.json, which is read");
+  }
+  const std::string file = read_file(path, kLargestModel);
+  const auto usual = [](std::optional<std::string>& name, const char* otherwise) { name = name.value_or(otherwise); };
+  usual(settings.bos, "[CLS]"), usual(settings.eos, "[SEP]"), usual(settings.mask, "[MASK]");
+  settings.add_bos = true;
+  const auto processor = open_model(file, path.string());
+  const auto known = [&](const std::string& name) {
+    return processor->PieceToId(name) != processor->unk_id() ||
+           std::ranges::find(settings.added, name, &AddedToken::content) != settings.added.end();
+  };
+  if (!known(*settings.mask))
+    settings.added.push_back({.content = *settings.mask, .id = processor->GetPieceSize(), .special = true});
   return make(file, path.string(), settings, true);
 }
 
