@@ -54,7 +54,9 @@ Transcript Transcript::until(std::size_t count) const {
 std::size_t cache_bytes(const ModelDims& dims, int tokens) {
   std::size_t numbers = 0;
   for (const LayerKind& kind : layer_kinds(dims)) {
-    const auto state = static_cast<std::size_t>(kind.dims.d_inner) * static_cast<std::size_t>(kind.dims.d_state);
+    const bool none = kind.dims.state_kind == StateKind::convolution;  // the rows that are kept are all it needs
+    const auto state =
+        none ? 0 : static_cast<std::size_t>(kind.dims.d_inner) * static_cast<std::size_t>(kind.dims.d_state);
     numbers += static_cast<std::size_t>(kind.layers) *
                (static_cast<std::size_t>(tokens) * static_cast<std::size_t>(kept_numbers(kind.dims).numbers) + state);
   }

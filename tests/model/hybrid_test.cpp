@@ -38,7 +38,8 @@ using testing::reference;
 namespace {
 
 const std::vector<std::int32_t> ids{3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3};
-const char* const folders[] = {"granitemoehybrid", "granitemoehybrid-dense", "bamba", "jamba", "nemotron_h"};
+const char* const folders[] = {"granitemoehybrid", "granitemoehybrid-dense", "bamba", "jamba", "nemotron_h",
+                               "qwen3_next",       "qwen3_5_text",           "lfm2"};
 
 struct Subject {
   Backend backend{2};
@@ -178,6 +179,10 @@ TEST_CASE("hybrid: what a cache takes is the sum of its layers, each by its kind
   CHECK(cache_bytes(s.dims(), 3) == 4 * (2 * (36 * 5 + 3 * ((36 + 20) + 36 + 6 + 10)) + 2 * 3 * 2 * 6));
   CHECK(needed_numbers(s.loaded.model->config()).numbers == 2 * 6);
   CHECK(panel_bytes(s.dims(), 64) == 2 * 64 * 6 * 4);
+  Subject delta("qwen3_next");  // 2 layers of 6 heads of 4 values, 2 keys of 5; 2 with one key head of 8
+  CHECK(cache_bytes(delta.dims(), 3) == 4 * (2 * (24 * 5 + 3 * ((24 + 20) + 24 + 2 * 6 + 10)) + 2 * 3 * 2 * 8));
+  Subject convolution("lfm2");  // 3 layers of 24 channels; one with 2 key heads of 4
+  CHECK(cache_bytes(convolution.dims(), 3) == 4 * (3 * 3 * (3 * 24) + 3 * 2 * 2 * 4));
 }
 
 TEST_CASE("hybrid: sites are of the layers that have them, and a trace is saved with its kinds of layers") {
@@ -192,7 +197,11 @@ TEST_CASE("hybrid: sites are of the layers that have them, and a trace is saved 
       CAPTURE(layer);
       const bool attends = s.dims().attends(layer);
       CHECK(trace->sites.contains({SiteKind::v, layer}) == attends);
-      CHECK(trace->sites.contains({SiteKind::mixer_delta, layer}) == !attends);
+      const StateKind kind = s.dims().state_kind;
+      CHECK(trace->sites.contains({SiteKind::mixer_b, layer}) == !attends);
+      CHECK(trace->sites.contains({SiteKind::mixer_delta, layer}) == (!attends && kind != StateKind::convolution));
+      CHECK(trace->sites.contains({SiteKind::mixer_gate, layer}) == (!attends && kind != StateKind::convolution));
+      CHECK(trace->sites.contains({SiteKind::mixer_beta, layer}) == (!attends && kind == StateKind::delta));
       CHECK(trace->sites.contains({SiteKind::mlp_out, layer}) == s.dims().has_mlp(layer));
       CHECK(trace->sites.at({SiteKind::z, layer}).dim(1) == s.dims().heads);
       CHECK(trace->sites.at({SiteKind::z, layer}).dim(2) ==
@@ -204,6 +213,7 @@ TEST_CASE("hybrid: sites are of the layers that have them, and a trace is saved 
     const auto again = open_trace(file);
     CHECK(again->model.dims.mixers == s.dims().mixers);
     CHECK(again->model.dims.bare == s.dims().bare);
+    CHECK(again->model.dims.state_kind == s.dims().state_kind);
     REQUIRE(again->maps.size() == trace->maps.size());
     for (std::size_t m = 0; m < again->maps.size(); ++m) {
       CHECK(again->maps[m].place().kind == trace->maps[m].place().kind);
