@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <exception>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -74,7 +75,12 @@ int main(int argc, char** argv) {
   cli.add_option("--watch", options.watch,
                  "folder that a script writes captured attention into: the newest is shown as it comes")
       ->type_name("FOLDER");
-  cli.add_option("--text", options.text, "prompt to begin with")->type_name("TEXT");
+  CLI::Option* text = cli.add_option("--text", options.text, "prompt to begin with")->type_name("TEXT");
+  cli.add_option("--ids", options.ids, "the same as token ids, separated by commas")
+      ->delimiter(',')
+      ->check(CLI::Range(0, std::numeric_limits<std::int32_t>::max()))
+      ->type_name("N,N,…")
+      ->excludes(text);
   cli.add_option("--source", options.source, "what an encoder-decoder reads; --text is its target then")
       ->type_name("TEXT");
   cli.add_option("--image", options.image, "picture to begin with (PNG or JPEG), for a model that reads one")

@@ -96,6 +96,8 @@ App::App(const AppOptions& options) : options_(options) {
     if (options_.sound) explorer_->editor.set_sound(*options_.sound);
     if (options_.text)
       explorer_->editor.set_text(*options_.text);
+    else if (!options_.ids.empty())
+      explorer_->editor.set_ids(options_.ids);
     else if (!explorer_->jobs.message() && !explorer_->captures.watching())
       explorer_->files.suggest_text(place_of_model(*options_.model));
   } else {
@@ -103,6 +105,7 @@ App::App(const AppOptions& options) : options_(options) {
     explorer_->files.open_example(
         options_.example, settings_.first_steps && find_asset("examples/" + first + ".txt") ? first : options_.example);
     if (options_.text) explorer_->editor.set_text(*options_.text);
+    if (!options_.ids.empty()) explorer_->editor.set_ids(options_.ids);
   }
   explorer_->files.count_as_saved();  // what the program was started with
   explorer_->lessons.set_language(options_.language.empty() ? settings_.language : options_.language);

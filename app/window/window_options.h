@@ -23,6 +23,7 @@ struct AppOptions {
   bool first_steps = false;                    ///< somebody sits in front of it, who may be here for the first time
   std::optional<std::filesystem::path> watch;  ///< folder of captures to watch
   std::optional<std::string> text;
+  std::vector<std::int32_t> ids;               ///< in place of `text`
   std::optional<std::string> source;           ///< what an encoder-decoder reads; `text` is its target then
   std::optional<std::filesystem::path> image;  ///< a picture, of a model that reads one
   std::optional<std::filesystem::path> sound;  ///< a sound, of a model that hears

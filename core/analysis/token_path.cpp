@@ -30,6 +30,21 @@ std::set<SiteKind> token_path_sites(const Model& model) {
   return sites;
 }
 
+namespace {
+/// What layers write that do not attend; α is what they amount to.
+std::string mixed(StateKind kind) {
+  switch (kind) {
+    case StateKind::selective:
+      return said("Σ heads (α x + d x) gated W_O");
+    case StateKind::delta:
+      return said("Σ heads norm(α v) gated W_O");
+    case StateKind::convolution:
+      return said("Σ heads α x W_O");
+  }
+  return "";
+}
+}  // namespace
+
 TokenPath read_token_path(const Model& model, const Trace& trace, Index given, int answers) {
   const ModelConfig& config = model.config();
   TokenPath out;
@@ -81,8 +96,13 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
     const auto written = [&](const char* formula) { return behind ? say("norm({})", formula) : std::string(formula); };
     if (before && (layer > 0 || config.first_norm))
       site(SiteKind::ln1_normalized, layer, say("{} norm", layer), said("norm(x)"));
-    site(SiteKind::attn_out, layer, fmt::format("{} {}", layer, attends ? said("attention") : said("state")),
-         written(!attends             ? said("Σ heads (α x + d x) gated W_O")
+    const bool convolves = !attends && config.dims.state_kind == StateKind::convolution;
+    site(SiteKind::attn_out, layer,
+         fmt::format("{} {}", layer,
+                     attends     ? said("attention")
+                     : convolves ? said("convolution")
+                                 : said("state")),
+         written(!attends             ? mixed(config.dims.state_kind)
                  : config.output_gate ? said("Σ heads (A v) σ(gate) W_O")
                                       : said("Σ heads A v W_O")),
          true);
@@ -91,7 +111,8 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
           need(*trace.cross, {SiteKind::attn_out, layer}));
       out.stages.back().stack = Stack::cross;
     }
-    const std::string attended = !attends          ? said("x + state")
+    const std::string attended = convolves         ? said("x + convolution")
+                                 : !attends        ? said("x + state")
                                  : !config.cross() ? (sums ? said("norm(x + attention)") : said("x + attention"))
                                  : sums            ? said("norm(norm(x + attention) + cross-attention)")
                                                    : said("x + attention + cross-attention");

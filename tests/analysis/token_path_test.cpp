@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <tuple>
 
 #include "core/analysis/residual_stream.h"
 #include "core/base/error.h"
@@ -135,6 +137,32 @@ TEST_CASE("an MLP of one neuron is an MLP") {
   const TokenPath path = read_token_path(*loaded.model, *trace, 1);
   CHECK(stage(path, "0 MLP").formula == "φ(x W_in) W_out");
   CHECK(stage(path, "0 stream", 1).formula == "x + MLP");
+}
+
+TEST_CASE("a layer that does not attend says by what it mixes, and what it writes adds up all the same") {
+  for (const auto& [folder, name, formula] :
+       {std::tuple{"families/granitemoehybrid", "state", "Σ heads (α x + d x) gated W_O"},
+        {"families/qwen3_5_text", "state", "Σ heads norm(α v) gated W_O"},
+        {"families/lfm2", "convolution", "Σ heads α x W_O"}}) {
+    CAPTURE(folder);
+    const ReadSubject s(folder);
+    const TokenPath path = read_token_path(s.model(), *s.trace, 3);
+    for (int layer = 0; layer < s.dims().layers; ++layer) {
+      const std::string l = std::to_string(layer) + " ";
+      const bool attends = s.dims().attends(layer);
+      const PathStage &mixed = stage(path, l + (attends ? "attention" : name)), &mid = stage(path, l + "stream");
+      if (!attends) CHECK(mixed.formula == formula);
+      CHECK(mid.formula == (attends ? "x + attention" : std::string("x + ") + name));
+      const PathStage& before =
+          layer > 0 ? stage(path, std::to_string(layer - 1) + " stream", 1) : stage(path, "token embedding");
+      const double scale = layer > 0 ? 1 : s.model().config().embedding_scale;
+      for (Index d = 0; d < s.dims().d_model; ++d)
+        CHECK(mid.row.at(d) ==
+              doctest::Approx(scale * static_cast<double>(before.row.at(d)) + static_cast<double>(mixed.row.at(d)))
+                  .epsilon(1e-4)
+                  .scale(1));
+    }
+  }
 }
 
 }  // namespace headscope::token_path_test

@@ -136,4 +136,15 @@ TEST_CASE("a text is turned into its ids and back; a model with words that comes
   CHECK(room.read() == of_text);
 }
 
+TEST_CASE("the program begins with ids that it is given, whether or not the model has a tokenizer") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const std::filesystem::path& model : {reference("families/mixtral"), testing::source_dir() / "models/tiny-gpt2"}) {
+    AppOptions options = Room::options(model);
+    options.ids = {5, 17, 3};
+    Room room(options);
+    CHECK(room.read() == Ids{5, 17, 3});
+    CHECK_FALSE(room.explorer().jobs.message());
+  }
+}
+
 }  // namespace headscope::token_ids_test

@@ -178,7 +178,7 @@ void HeadPanel::main_view(const PageContext& c, double height) {
             c.ui, said("A capture holds no scores"),
             said("Weights after the softmax were captured, not the queries and keys that they come from."));
       if (holds_state(c.results(), head.layer))
-        return empty_state(c.ui, said("A state space has no scores"),
+        return empty_state(c.ui, said("This layer has no scores"),
                            said("Its weights are what its states amount to: there are no queries and keys that meet."));
       if (!detail || detail->head != head) return empty_state(c.ui, said("Reading the scores of this head …"), "");
       if (view.head_view == HeadView::steps) {

@@ -45,7 +45,7 @@ void SoftmaxPanel::draw(const PageContext& c) {
   const bool all = c.state().view.edit_scope == EditScope::all && !holds_state(c.results());
   if (!all && holds_state(c.results(), c.state().document.selected.layer))
     return note(c.ui,
-                said("A state space has no softmax, and so no temperature: its weights may have any sign and size."));
+                said("This layer has no softmax, and so no temperature: its weights may have any sign and size."));
   double tau = temperature_of(c.edits(), c.state().document.selected);
   if (slider(c.ui, to_say("Temperature"), tau, {0.05, 20, 1, true, "", 2})) c.editor.set_temperature(tau);
   const auto detail = c.results().detail;

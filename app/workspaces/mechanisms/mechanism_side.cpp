@@ -97,7 +97,7 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
     if (!run) return note(ui, said("No text is open: type one in Explore, or choose another input."));
     if (holds_state(app.explorer.results(), app.explorer.state().document.selected.layer))
       return note(ui, holds_state(app.explorer.results())
-                          ? said("A state space has none: choose another input.")
+                          ? said("This model mixes tokens by a state and has none: choose another input.")
                           : say("Layer {} mixes tokens by a state and has none: choose a head of another layer.",
                                 app.explorer.state().document.selected.layer));
     const auto tokens = static_cast<double>(std::max(run->trace->tokens.size(), run->trace->queries().size()));
