@@ -155,10 +155,9 @@ TEST_CASE("a layer that does not attend says by what it mixes, and what it write
       CHECK(mid.formula == (attends ? "x + attention" : std::string("x + ") + name));
       const PathStage& before =
           layer > 0 ? stage(path, std::to_string(layer - 1) + " stream", 1) : stage(path, "token embedding");
-      const double scale = layer > 0 ? 1 : s.model().config().embedding_scale;
       for (Index d = 0; d < s.dims().d_model; ++d)
         CHECK(mid.row.at(d) ==
-              doctest::Approx(scale * static_cast<double>(before.row.at(d)) + static_cast<double>(mixed.row.at(d)))
+              doctest::Approx(static_cast<double>(before.row.at(d)) + static_cast<double>(mixed.row.at(d)))
                   .epsilon(1e-4)
                   .scale(1));
     }
