@@ -269,6 +269,24 @@ TEST_CASE("a configuration that is no JSON, no object, or not there is one clear
   CHECK_THROWS_AS(load_text("{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}"), Error);
 }
 
+TEST_CASE("what a library settles whatever a configuration says is settled so") {
+  const auto changed = [](const char* family, const std::string& from, const std::string& to) {
+    std::string text = read_file(reference("families") / family / "config.json");
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    const auto folder = scratch_dir("settled");
+    write_file_atomically(folder / "config.json", text.replace(at, from.size(), to));
+    return load_config(folder);
+  };
+  // Nemotron-H's unembedding is its own.
+  CHECK_FALSE(changed("nemotron_h", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true").tied_embeddings);
+  // Where nothing attends there is no gate on what attention puts out.
+  const ModelConfig states = changed("qwen3_5_text", "\"full_attention\"", "\"linear_attention\"");
+  CHECK(states.dims.state_space());
+  CHECK_FALSE(states.output_gate);
+  CHECK_FALSE(states.bias.output_gate);
+}
+
 TEST_CASE("the families are a list that a person can read") {
   REQUIRE(families().size() == 147);
   CHECK(families()[0].model_type == "gpt2");

@@ -17,6 +17,7 @@
 #include "tests/model/parity.h"
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
+#include "tests/support/random_tensor.h"
 
 namespace headscope::lora_adapter_test {
 
@@ -204,6 +205,34 @@ TEST_CASE("a model with an adapter is one path, which parts again") {
   CHECK(adapted_path(whole).adapter == "/adapters/mine");
   CHECK(with_adapter(whole, "/other") == "/models/gpt2?adapter=/other");
   CHECK(adapted_path("/models/gpt2").adapter.empty());
+}
+
+TEST_CASE("an adapter of what is more than matrices of blocks is merged, and its edit says what would stay") {
+  struct Case {
+    const char *family, *module;
+    Index in, out;
+  };
+  // A projection that also makes the gate of what heads put out; one that distances share.
+  for (const auto& [family, module, in, out] :
+       {Case{"families/qwen3_5_text", "model.layers.3.self_attn.q_proj", 18, 48},
+        {"families/deberta_v2", "deberta.encoder.layer.0.attention.self.query_proj", 18, 18}}) {
+    CAPTURE(family);
+    const fs::path folder = scratch_dir("adapter-further");
+    write_file_atomically(folder / "adapter_config.json",
+                          R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "bias": "none",
+                          "target_modules": ["q_proj", "query_proj"], "base_model_name_or_path": "x"})");
+    SafetensorsWriter writer;
+    writer.add(std::string("base_model.model.") + module + ".lora_A.weight", random_tensor({2, in}, 1));
+    writer.add(std::string("base_model.model.") + module + ".lora_B.weight", random_tensor({out, 2}, 2));
+    writer.write(folder / "adapter_model.safetensors");
+    const Subject changed(with_adapter(reference(family), folder)), base(reference(family));
+    const Tensor with = changed.trace(ids, MapStorage::none, false)->logits;
+    CHECK(largest_difference(with, base.trace(ids, MapStorage::none, false)->logits) > 1e-3);
+    RunRequest request;
+    request.ids = ids;
+    request.edits.push_back(parse_intervention("*: adapter off", "test"));
+    CHECK_THROWS_WITH_AS(run(changed.loaded, request, Ctx{*changed.backend}), doctest::Contains(module), Error);
+  }
 }
 
 }  // namespace headscope::lora_adapter_test

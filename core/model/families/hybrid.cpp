@@ -141,6 +141,7 @@ void settle_mixers(ModelConfig& c, std::vector<Mixer> mixers) {
   c.position = PositionKind::none;
   c.rotary = {};
   c.score_scale.reset();
+  c.output_gate = c.bias.output_gate = false;
   c.bias.q = c.bias.k = c.bias.v = false;
   c.bias.o = c.state_space->bias;
 }

@@ -126,6 +126,7 @@ void nemotron_h_keys(ConfigMap& keys, ModelConfig& c) {
     if (!c.state_space) c.state_activation.reset();
   }
   keys.ends(c, false);
+  if (keys.reading()) c.tied_embeddings = false;  // whatever the key says: the library ties nothing in this family
 }
 
 WeightNames nemotron_h_names(const ModelConfig& c) {

@@ -379,20 +379,28 @@ void AdaptedWeights::finish(const ModelConfig& config, RawWeights& weights) cons
     for (float& v : up.mutable_values()) v = static_cast<float>(module.scale * static_cast<double>(v));
     return up;
   });
-  std::set<const LoraAdapter::Module*> in_blocks;
+  const auto made_by = [&](const Tensor& told) -> const LoraAdapter::Module* {
+    // By its last output: the first ones of a key may be 0 (RawLayer::latents).
+    const float which = told.defined() ? told.at(0, told.dim(1) - 1) : 0;
+    return which < 1 ? nullptr : numbered[static_cast<std::size_t>(which) - 1];
+  };
+  // `further`: modules that also make what is no matrix of a block, and would stay when those are taken back.
+  std::set<const LoraAdapter::Module*> in_blocks, further{nullptr};
   for (std::size_t layer = 0; layer < weights.layers.size(); ++layer)
     for (int i = 0; i < weight_matrix_count; ++i) {
       const auto matrix = static_cast<WeightMatrix>(i);
-      const Tensor& told = matrix_in(numbers.layers[layer], matrix);
-      // By its last output: the first ones of a key may be 0 (RawLayer::latents).
-      const float which = told.defined() ? told.at(0, told.dim(1) - 1) : 0;
-      if (which < 1) continue;
-      const LoraAdapter::Module* const module = numbered[static_cast<std::size_t>(which) - 1];
+      const LoraAdapter::Module* const module = made_by(matrix_in(numbers.layers[layer], matrix));
+      if (!module) continue;
       in_blocks.insert(module);
+      const bool of_distances = config.distances && config.distances->shared;
+      if (of_distances && (matrix == WeightMatrix::q || matrix == WeightMatrix::k)) further.insert(module);
       weights.layers[layer].adapted[matrix] = {module->a.transpose(0, 1), matrix_in(halves.layers[layer], matrix)};
     }
+  for (const RawLayer& layer : numbers.layers)
+    for (const Tensor* other : {&layer.z_gate_weight, &layer.distance_k_weight, &layer.distance_q_weight})
+      further.insert(made_by(*other));
   for (const auto& [name, module] : modules_)
-    if (!in_blocks.contains(module)) weights.adapted_elsewhere.push_back(name);
+    if (!in_blocks.contains(module) || further.contains(module)) weights.adapted_elsewhere.push_back(name);
   for (const auto& [name, stored] : saved_) weights.adapted_elsewhere.push_back(name);
 }
 
