@@ -139,7 +139,8 @@ Report temperature_report(const TemperatureSweep& result, bool whole) {
   add("mean", result.mean());
   const int heads = result.before_trace->model.dims.heads;
   for (std::size_t i = 0; i < result.heads.size(); ++i)
-    add(to_string(HeadId{static_cast<int>(i) / heads, static_cast<int>(i) % heads}), result.heads[i]);
+    if (!result.heads[i].empty())
+      add(to_string(HeadId{static_cast<int>(i) / heads, static_cast<int>(i) % heads}), result.heads[i]);
   out.data("curves", std::move(curves));
   return out;
 }

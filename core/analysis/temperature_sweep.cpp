@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
+#include <cmath>
 #include <utility>
 
 #include "core/base/error.h"
@@ -44,7 +44,7 @@ EditProbe TemperatureSweeper::prepare(std::vector<std::vector<Intervention>>& ce
   const ModelDims& dims = probe.dims(stack);
   for (const double tau : known_.request.taus) cells.push_back({{{.stack = stack}, SetTemperature{tau}}});
   for (int layer = 0; layer < dims.layers; ++layer)
-    for (int head = 0; head < dims.heads; ++head)
+    for (int head = 0; head < dims.heads && dims.attends(layer); ++head)
       for (const double tau : known_.request.taus) cells.push_back({{{layer, head, {}, stack}, SetTemperature{tau}}});
   known_.heads.resize(static_cast<std::size_t>(dims.layers * dims.heads));
   known_.total = static_cast<int>(cells.size());
@@ -66,13 +66,16 @@ void TemperatureSweeper::measure(const EditProbe& probe, int index, const std::v
   if (target.head) {
     point.entropy = nth(entropy, *target.head);
   } else {
-    point.entropy = std::accumulate(entropy.begin(), entropy.end(), 0.0) / static_cast<double>(entropy.size());
+    double sum = 0, count = 0;
+    for (const double each : entropy)  // heads of a layer that does not attend have none
+      if (!std::isnan(each)) sum += each, ++count;
+    point.entropy = sum / count;
   }
   const auto taus = static_cast<int>(known_.request.taus.size());
   if (index < taus)
     known_.all.push_back(point);
   else
-    nth(known_.heads, (index - taus) / taus).push_back(point);
+    nth(known_.heads, *target.layer * probe.dims(target.stack).heads + *target.head).push_back(point);
 }
 
 std::shared_ptr<const TemperatureSweep> TemperatureSweeper::result() const {

@@ -26,7 +26,7 @@ struct TemperatureSweep {
   std::shared_ptr<const Trace> before_trace;
   double loss_before = 0;
   std::vector<Point> all;                 ///< by τ; those computed so far
-  std::vector<std::vector<Point>> heads;  ///< layer-major, by τ; likewise
+  std::vector<std::vector<Point>> heads;  ///< layer-major, by τ; likewise; empty where a layer does not attend
   int total = 0;
   /// Mean over the heads that are computed whole; the loss is of one head at a time.
   std::vector<Point> mean() const;

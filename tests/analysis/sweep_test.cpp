@@ -213,6 +213,26 @@ TEST_CASE("positions without a partner have no value, and what cannot be patched
   refused(request, "logit difference");
 }
 
+TEST_CASE("temperatures of a hybrid are those of the heads that attend") {
+  Bench bench(reference("families/qwen3_5_text"));
+  TemperatureSweeper sweep(bench.loaded, {bench.request, {0.5, 1}});
+  const auto result = finished(sweep, bench.ctx);
+  const ModelDims& dims = result->before_trace->model.dims;
+  const auto entropy = evaluate(metric("entropy"), *bench.whole({{{}, SetTemperature{0.5}}}));
+  double nats = 0, count = 0;
+  for (std::size_t i = 0; i < result->heads.size(); ++i) {
+    const bool attends = dims.attends(static_cast<int>(i) / dims.heads);
+    CHECK(result->heads[i].size() == (attends ? 2 : 0));
+    if (!attends) continue;
+    CHECK(result->heads[i][1].loss == result->loss_before);
+    CHECK(result->heads[i][0].entropy < result->heads[i][1].entropy);
+    nats += entropy[i], ++count;
+  }
+  CHECK(count == dims.heads);
+  CHECK(result->all[0].entropy == Approx(nats / count));
+  CHECK(result->mean().size() == 2);
+}
+
 TEST_CASE("temperatures: 1 is the model as it is, every point is one run, heads are alone in their curve") {
   Bench bench(reference("gpt2-random"));
   TemperatureSweeper sweep(bench.loaded, {bench.request, {0.5, 1, 4}});

@@ -2,12 +2,14 @@
 
 #include "core/analysis/temperature_sweep.h"
 #include "core/base/nth.h"
+#include "core/trace/layer_kinds.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "app/render/head_report.h"
 #include "app/widgets/controls.h"
@@ -17,6 +19,7 @@
 #include "app/workspaces/head_cells.h"
 #include "core/base/words.h"
 #include "core/metrics/temperature_curve.h"
+#include "core/trace/layer_kinds.h"
 
 namespace headscope {
 
@@ -82,7 +85,7 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
   }
   double passes(const PageContext& c) const override {
     const ModelDims& dims = c.trace()->model.dims;
-    return points() * (1 + 0.5 * dims.layers * dims.heads);
+    return points() * (1 + 0.5 * attending_layers(dims) * dims.heads);
   }
 
   const std::vector<Point>* curve_of(HeadId head) const {
@@ -103,6 +106,7 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
     std::vector<ChartSeries>& lines = plotted.series;
     const Color thin = with_opacity(c.ui.theme.muted, result()->heads.size() > 40 ? 0.22 : 0.4);
     for (const auto& curve : result()->heads) {
+      if (curve.empty()) continue;
       lines.push_back(series("", curve, thin, 1));
       lines.back().quiet = true;
     }
@@ -111,7 +115,7 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
       lines.back().quiet = true;
     }
     const HeadId head = c.state().document.selected;
-    if (const auto* curve = curve_of(head))
+    if (const auto* curve = curve_of(head); curve && !curve->empty())
       lines.push_back(
           series(say("head {}.{}", head.layer, head.head), *curve, legible(c.ui.theme, rgb(0xFFB13B)), 1.75));
     lines.push_back(series(said("mean of heads"), result()->mean(), c.ui.theme.text, 1.75));
@@ -129,7 +133,12 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
     const SceneTouch touch = matrix_slot(c, slot_, "best temperatures", result(), "", height, [result = result()] {
       const ModelDims& dims = result->before_trace->model.dims;
       std::vector<double> values;
-      for (const auto& curve : result->heads) {
+      for (std::size_t i = 0; i < result->heads.size(); ++i) {
+        const auto& curve = result->heads[i];
+        if (!dims.attends(static_cast<int>(i) / dims.heads)) {
+          values.push_back(std::numeric_limits<double>::quiet_NaN());
+          continue;
+        }
         if (curve.size() != result->request.taus.size()) break;
         values.push_back(result->loss_before - std::ranges::min_element(curve, {}, &Point::loss)->loss);
       }
@@ -142,7 +151,10 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
     const auto head = head_cells(c, *scene, touch);
     if (!head) return;
     const auto* curve = curve_of(*head);
-    if (!curve || curve->size() != result()->request.taus.size()) return tooltip(c.ui, {said("Not computed yet")});
+    if (!curve || curve->size() != result()->request.taus.size())
+      return tooltip(c.ui,
+                     {result()->before_trace->model.dims.attends(head->layer) ? said("Not computed yet")
+                                                                              : said("This layer has no softmax")});
     const auto least = std::ranges::min_element(*curve, {}, &Point::loss);
     const auto at = static_cast<std::size_t>(least - curve->begin());
     tooltip(c.ui, {say("Layer {} Head {}", head->layer, head->head),
