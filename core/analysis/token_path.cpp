@@ -93,7 +93,7 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
   for (int layer = 0; layer < config.dims.layers; ++layer) {
     const bool mlp = config.dims.has_mlp(layer), attends = config.dims.attends(layer);
     const bool before = config.norms_before(), behind = config.norms_behind(), sums = config.norms_sums();
-    const auto written = [&](const char* formula) { return behind ? say("norm({})", formula) : std::string(formula); };
+    const auto written = [&](const std::string& formula) { return behind ? say("norm({})", formula) : formula; };
     if (before && (layer > 0 || config.first_norm))
       site(SiteKind::ln1_normalized, layer, say("{} norm", layer), said("norm(x)"));
     const bool convolves = !attends && config.dims.state_kind == StateKind::convolution;
