@@ -190,6 +190,7 @@ void MechanismController::swap_in(const std::vector<HeadId>& heads, bool in) {
   const ModelDims& dims = model->config().dims;
   MechanismSwaps swaps = swaps_of(editor_.document().edits, dims);
   for (const HeadId head : heads) {
+    if (!dims.attends(head.layer)) continue;  // it has no attention that this could stand in for
     if (in)
       swaps[head] = text_of(choice());
     else

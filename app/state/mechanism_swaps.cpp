@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/trace/layer_kinds.h"
+
 namespace headscope {
 
 namespace {
@@ -19,7 +21,7 @@ MechanismSwaps swaps_of(const std::vector<Intervention>& edits, const ModelDims&
   for (const Intervention& edit : edits)
     if (const SwapMechanism* swap = whole_swap(edit))
       for (int layer = 0; layer < dims.layers; ++layer)
-        for (int head = 0; head < dims.heads; ++head)
+        for (int head = 0; head < dims.heads && dims.attends(layer); ++head)
           if (edit.target.reaches({layer, head})) swaps[{layer, head}] = swap->spec;
   return swaps;
 }
@@ -37,7 +39,7 @@ std::vector<Intervention> with_swaps(const std::vector<Intervention>& edits, con
     int whole = 0;
     for (int layer = 0; layer < dims.layers; ++layer) whole += count(layer) == dims.heads;
     const SwapMechanism action{spec};
-    if (whole == dims.layers) {
+    if (whole == attending_layers(dims)) {  // of a layer that does not attend "*" says nothing
       out.push_back({{}, action});
       continue;
     }

@@ -20,6 +20,11 @@ void keep_possible(PositionsView& view) {
   view.max_distance = std::max(view.max_distance, view.buckets / 2 + 1);
 }
 
+bool needs_vectors(std::string_view method) {
+  constexpr std::string_view methods[] = {"rope", "shaw", "transformer-xl", "deberta", "t5"};
+  return std::ranges::count(methods, method) > 0;
+}
+
 Index PositionsController::query() const {
   const Index n = vectors() ? vectors()->tokens() : 1;
   return std::clamp<Index>(view.query.value_or(editor_.document().query.value_or(n - 1)), 0, n - 1);
@@ -153,7 +158,9 @@ void PositionsController::keep() {
 void PositionsController::update() {
   const Results& results = run_.results();
   if (!results.run || !results.model.model) return;
-  ask_vectors();
+  // A layer that mixes tokens by a state has no queries and keys; most pages need none.
+  if (view.source != PositionsView::Source::head || !holds_state(results, editor_.document().selected.layer))
+    ask_vectors();
   ask_effect();
   if (view.method == "past" || (view.past_context && (view.method == "rope" || view.method == "chunks"))) ask_long();
   if (view.method == "naive" && !reads_pictures(results)) ask_naive();

@@ -49,6 +49,9 @@ struct PositionsView {
   int head = 0;         ///< ALiBi: whose map
   bool on_top = false;  ///< ALiBi: beside the model's own positions
 };
+
+/// Whether a method's page (position_methods()) shows queries and keys: of a head, random or typed.
+bool needs_vectors(std::string_view method);
 /// Numbers that go with each other only: sines in pairs, buckets in halves of two halves, and a largest distance behind
 /// those that have a bucket of their own.
 void keep_possible(PositionsView& view);

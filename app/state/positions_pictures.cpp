@@ -103,7 +103,7 @@ PagePicture table_page_picture(const std::shared_ptr<const Model>& model, bool c
 PagePicture positions_picture(PositionsController& controller, std::string_view id) {
   const auto model = controller.results().model.model;
   const auto vectors = controller.vectors();
-  if (!model || !vectors) return {};
+  if (!model || (!vectors && needs_vectors(id))) return {};
   const PositionsView& v = controller.view;
   if (id == "none") return permuted_page_picture(controller);
   if (id == "learned") return table_page_picture(model, v.centered);
@@ -147,8 +147,10 @@ PagePicture positions_picture(PositionsController& controller, std::string_view 
   }
   if (id == "alibi") {
     const int heads = model->config().dims.heads, head = std::clamp(v.head, 0, heads - 1);
-    return {vectors, fmt::format("{} {}", heads, head),
-            [heads, head, n = vectors->tokens()](Room room, const Style& style) {
+    const auto run = controller.results().run;
+    if (!run) return {};
+    return {run, fmt::format("{} {}", heads, head),
+            [heads, head, n = static_cast<Index>(run->trace->tokens.size())](Room room, const Style& style) {
               return alibi_picture(heads, head, n, room, style);
             }};
   }
@@ -159,7 +161,7 @@ PagePicture positions_picture(PositionsController& controller, std::string_view 
               map.height = room.height - 8;
               return matrix_map_scene(map, style);
             }};
-  return rotary_page_picture(controller, id);
+  return vectors ? rotary_page_picture(controller, id) : PagePicture();
 }
 
 }  // namespace headscope

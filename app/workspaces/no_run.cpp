@@ -1,5 +1,7 @@
 #include "app/workspaces/no_run.h"
 
+#include <algorithm>
+
 #include "app/widgets/controls.h"
 #include "core/base/words.h"
 
@@ -51,6 +53,14 @@ NoRun why_no_run(const PageContext& c, const std::string& then) {
 void no_run(const PageContext& c, const std::string& then) {
   const NoRun why = why_no_run(c, then);
   empty_state(c.ui, why.title, why.advice);
+}
+
+void no_attention(const PageContext& c, const std::string& title, const std::string& advice) {
+  const ModelDims& dims = c.results().model.model->config().dims;
+  int layer = 0;
+  while (layer < dims.layers - 1 && !dims.attends(layer)) ++layer;
+  if (empty_state(c.ui, title, advice, say("Layer {}", layer).c_str()))
+    c.editor.select({layer, std::clamp(c.state().document.selected.head, 0, dims.heads - 1)});
 }
 
 }  // namespace headscope

@@ -16,4 +16,8 @@ NoRun why_no_run(const PageContext& c, const std::string& then = "");
 /// The same, drawn in the room that is left.
 void no_run(const PageContext& c, const std::string& then = "");
 
+/// In place of what asks for queries, keys and values, where the chosen head mixes tokens by a state: `title`, and a
+/// button that chooses a head of the first layer that attends. REQUIRES a model of which some layer does.
+void no_attention(const PageContext& c, const std::string& title, const std::string& advice);
+
 }  // namespace headscope

@@ -1,14 +1,19 @@
 // A model of which some layers attend and others mix tokens by a state, in the window: what it says of a layer, and not
 // of the model.
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
+#include "app/state/mechanism_swaps.h"
 #include "tests/gui/analyse_page.h"
 #include "tests/gui/with_letters.h"
 
 namespace headscope::hybrid_window_test {
 
 using testing::AnalysePage;
+using testing::Driver;
 using testing::Explore;
 using testing::with_letters;
 
@@ -18,6 +23,29 @@ AppOptions opened(const std::string& family) {
   out.model = with_letters(family);
   out.text = "who took what";
   return out;
+}
+
+/// A number that is none, among what is written on the screen; "" = there is none.
+std::string nan_on_screen(Driver& driver) {
+  driver.frames(2);
+  for (const std::string& text : driver.window().items().texts())
+    for (std::size_t at = text.find("nan"); at != std::string::npos; at = text.find("nan", at + 1)) {
+      const auto letter = [&](std::size_t i) {
+        return i < text.size() && std::isalpha(static_cast<unsigned char>(text[i]));
+      };
+      if (!(at > 0 && letter(at - 1)) && !letter(at + 3)) return text;
+    }
+  return "";
+}
+bool says(Driver& driver, std::string_view words) {
+  driver.frames(2);
+  return std::ranges::any_of(driver.window().items().texts(),
+                             [&](const std::string& text) { return text.find(words) != std::string::npos; });
+}
+int first_attending(const Results& results) {
+  int layer = 0;
+  while (!results.model.model->config().dims.attends(layer)) ++layer;
+  return layer;
 }
 }  // namespace
 
@@ -53,18 +81,138 @@ TEST_CASE("hybrid: the page State has the layers with a state alone") {
   CHECK(page.driver.told("layer 2"));
   page.choose("Lanes of a layer");
   CHECK(page.driver.shown("state/matrix"));
+  // Its controls, and the numbers of a token.
+  for (const char* name :
+       {"step", "kept", "written", "Layer", "Step Δ, mean over lanes", "Numbers in a layer", "Lanes"})
+    CHECK_MESSAGE(page.driver.shown(name), name);
+  page.driver.click("kept");
+  REQUIRE(page.settle());
+  // From the second layer with a state to the first: the one between them attends.
+  const Item layer = page.driver.item("Layer");
+  page.driver.click_at({layer.min.x + 1, layer.center().y});
+  REQUIRE(page.settle());
+  page.driver.hover("‖B‖");
+  CHECK(page.driver.until([&] { return page.driver.told("blocks.0.mixer.hook_b"); }, 200));
+}
+
+TEST_CASE("hybrid: the state of a gated delta rule is shown with its controls, and of a convolution no step") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AnalysePage delta(opened("qwen3_5_text"));
+  delta.open("state of a state space", "state", "state/matrix");
+  for (const char* name : {"step", "kept", "written", "Layer", "Lanes"}) CHECK_MESSAGE(delta.driver.shown(name), name);
+  AnalysePage convolution(opened("lfm2"));
+  convolution.open("state of a state space");
+  CHECK(says(convolution.driver, "No step says what its layers hold"));
+  CHECK_FALSE(convolution.driver.shown("kept"));
+}
+
+TEST_CASE("hybrid: pages that nothing can be asked say so, and Circuits goes to a head that attends") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AnalysePage page(opened("nemotron_h"));  // of which one layer attends
+  const int attends = first_attending(page.results());
+  REQUIRE(attends > 0);
+  page.app.explorer().editor.select({0, 1});
+  REQUIRE(page.settle());
+  auto& shown = page.app.settings().pages["Analyse"];
+  page.open("state of a state space");
+  shown = "linear-layers";
+  REQUIRE(page.settle());
+  CHECK(says(page.driver, "Some of its layers are no softmax already"));
+  CHECK_FALSE(page.driver.shown("Allowed"));
+  shown = "composition";
+  REQUIRE(page.settle());
+  CHECK(says(page.driver, "One layer composes with nothing"));
+  CHECK_FALSE(page.driver.shown("composition/matrix"));
+  shown = "circuits";
+  REQUIRE(page.settle());
+  CHECK(says(page.driver, "Layer 0 has no circuits"));
+  page.driver.click(fmt::format("Layer {}", attends));
+  REQUIRE(page.settle());
+  CHECK(page.state().document.selected == HeadId{attends, 1});
+  CHECK(page.driver.shown("circuit/matrix"));
+}
+
+TEST_CASE("hybrid: Positions without a head, where none is needed, and a way to one where it is") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = opened("nemotron_h");
+  options.height = 1100;  // what Q and K come from stands below all the methods
+  Explore s(options);
+  PositionsController controller(s.app.explorer().jobs, s.app.explorer().editor, s.app.explorer().run);
+  PositionsWorkspace positions(controller);
+  s.app.add(positions);
+  s.app.explorer().editor.select({0, 1});
+  s.driver.frames(2);
+  s.driver.click("Positions");
+  REQUIRE(s.settle());
+  CHECK(says(s.driver, "Layer 0 has no positions"));
+  for (const char* method : {"sinusoidal", "binary"}) {
+    CAPTURE(method);
+    s.driver.click(fmt::format("position {}", method));
+    REQUIRE(s.settle());
+    CHECK_FALSE(says(s.driver, "Layer 0 has no positions"));
+    CHECK(s.driver.shown("Loss as it is"));
+    CHECK(nan_on_screen(s.driver) == "");
+  }
+  s.driver.click("position learned");
+  REQUIRE(s.settle());
+  CHECK_FALSE(says(s.driver, "turns"));  // it does not
+  s.driver.click("position rope");
+  s.driver.click("Random");
+  REQUIRE(s.settle());
+  CHECK(s.driver.shown("query m"));
+  controller.view.source = PositionsView::Source::head;
+  s.driver.frames(2);
+  CHECK(says(s.driver, "Layer 0 has no positions"));
+  const int attends = first_attending(s.results());
+  s.driver.click(fmt::format("Layer {}", attends));
+  REQUIRE(s.settle());
+  CHECK(s.state().document.selected == HeadId{attends, 1});
+  CHECK(s.driver.shown("query m"));
+}
+
+TEST_CASE("hybrid: a mechanism stands in for attention where there is some, and nothing else can be clicked") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore s(opened("granitemoehybrid"));  // layers 1 and 3 attend
+  MechanismsWorkspace mechanisms(s.app.explorer().jobs, s.app.explorer().editor, s.app.explorer().run);
+  s.app.add(mechanisms);
+  s.app.explorer().editor.select({1, 1});
+  s.app.settings().pages["Mechanisms"] = "linear";
+  s.driver.frames(2);
+  s.driver.click("Mechanisms");
+  REQUIRE(s.settle());
+  s.driver.click("In the model");
+  REQUIRE(s.settle());
+  CHECK_FALSE(s.driver.shown("Layer 0"));
+  CHECK_FALSE(s.driver.shown("swap 0.0"));
+  const auto& dims = s.results().model.model->config().dims;
+  const auto swapped = [&] { return swaps_of(s.state().document.edits, dims).size(); };
+  s.driver.click("Layer 1");
+  REQUIRE(s.settle());
+  CHECK(swapped() == static_cast<std::size_t>(dims.heads));
+  s.driver.click("All heads");
+  REQUIRE(s.settle());
+  CHECK(swapped() == 2 * static_cast<std::size_t>(dims.heads));
+  s.driver.click("swap 3.0");
+  REQUIRE(s.settle());
+  CHECK(swapped() == 2 * static_cast<std::size_t>(dims.heads) - 1);
+  CHECK(s.results().run->request.edits == s.state().document.edits);  // none was refused
+  CHECK_FALSE(s.app.explorer().jobs.message());
+  s.app.explorer().editor.select({0, 1});
+  s.driver.click("Compare");
+  s.driver.frames(3);
+  CHECK(says(s.driver, "Layer 0 has no queries, keys and values"));
 }
 
 TEST_CASE("hybrid: every page of Analyse shows something or says in a line what it lacks") {
   HEADSCOPE_NEEDS_DISPLAY();
-  for (const char* family : {"granitemoehybrid", "nemotron_h"}) {
+  for (const char* family : {"granitemoehybrid", "nemotron_h", "qwen3_5_text", "lfm2"}) {
     AnalysePage page(opened(family));
-    for (const HeadId head : {HeadId{0, 1}, HeadId{family == std::string("nemotron_h") ? 2 : 1, 1}}) {
+    for (const HeadId head : {HeadId{0, 1}, HeadId{first_attending(page.results()), 1}}) {
       page.app.explorer().editor.select(head);
       REQUIRE(page.settle());
       for (const CatalogueGroup& group : page.analyse.pages())
         for (const CatalogueEntry& entry : group.entries) {
-          CAPTURE(family);
+          CAPTURE(std::string(family));
           CAPTURE(entry.id);
           page.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
           page.driver.frames(2);
@@ -77,6 +225,7 @@ TEST_CASE("hybrid: every page of Analyse shows something or says in a line what 
             CHECK(std::ranges::count(message->text, '\n') <= 1);
             CHECK(message->text.find("a trace that recorded it") == std::string::npos);
           }
+          CHECK(nan_on_screen(page.driver) == "");
           page.app.explorer().jobs.dismiss();
         }
     }

@@ -15,6 +15,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "app/workspaces/head_cells.h"
+#include "app/workspaces/no_run.h"
 #include "core/base/words.h"
 #include "viz/scene/text.h"
 
@@ -33,6 +34,12 @@ struct HeadCircuits {
 class CircuitsPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
+    if (unasked(c)) {
+      const int layer = chosen_head(c, *c.trace()).layer;
+      return no_attention(c, say("Layer {} has no circuits", layer),
+                          said("It mixes tokens by a state, which has no W_QK and no W_OV. Choose a head of a layer "
+                               "that attends."));
+    }
     keep_up(c);
     const auto answer = job_.answer();
     if (!answer) return no_reading_yet(c);
@@ -54,6 +61,7 @@ class CircuitsPage final : public ReadingPage {
   }
   void right(const PageContext& c) override {
     const auto& answer = job_.answer();
+    if (unasked(c)) return selected_head(c);
     if (!answer) return;
     const auto name = token_names(answer->source.model);
     section(c.ui, said("SCORES"), said("of the whole vocabulary"));
@@ -79,6 +87,11 @@ class CircuitsPage final : public ReadingPage {
   }
 
  private:
+  /// The chosen head has none.
+  static bool unasked(const PageContext& c) {
+    return c.trace() && holds_state(c.results(), chosen_head(c, *c.trace()).layer);
+  }
+
   using Reading = ReadingJob<HeadCircuits>::Reading;
   using FullReading = ReadingJob<FullCircuits>::Reading;
 

@@ -14,6 +14,7 @@
 #include "app/workspaces/analyse/reading_page.h"
 #include "app/workspaces/head_cells.h"
 #include "core/base/words.h"
+#include "core/trace/layer_kinds.h"
 
 namespace headscope {
 
@@ -53,6 +54,10 @@ class CompositionPage final : public ReadingPage {
     if (!answer) return no_reading_yet(c);
     if (answer->source.trace->model.dims.layers < 2)
       return empty_state(c.ui, said("One layer composes with nothing"), said("Open a model of two layers or more."));
+    if (attending_layers(answer->source.trace->model.dims) < 2)
+      return empty_state(c.ui, said("One layer composes with nothing"),
+                         said("Only one layer of this model attends. The others mix tokens by a state, which has no "
+                              "queries, keys and values of its heads."));
     static constexpr const char* labels[] = {"Q", "K", "V"};
     segmented(c.ui, "composition kind", labels, kind_);
     ImGui::SameLine(0, c.ui.px(12));
@@ -68,7 +73,7 @@ class CompositionPage final : public ReadingPage {
   void controls(ControlsRecord& r) override { r.choice("kind", kind_, 2); }
   void right(const PageContext& c) override {
     const auto answer = job_.answer();
-    if (!answer) return;
+    if (!answer || attending_layers(answer->source.trace->model.dims) < 2) return;
     const Composition& found = answer->result.all;
     section(c.ui, said("BY CHANCE"),
             say("{} pairs of random matrices, seed {}", found.chance.samples, found.chance.seed));
@@ -108,7 +113,8 @@ class CompositionPage final : public ReadingPage {
     const int heads = answer->source.trace->model.dims.heads;
     const SceneTouch touch = wide_scene(c, slot_, "composition", [&](const Scene& scene, const SceneTouch& at) {
       const HeadId selected = chosen_head(c, *answer->source.trace);
-      frame_column(c, scene, at, Index{selected.layer - 1} * heads + selected.head, c.ui.theme.text);
+      const auto place = std::ranges::find(found.heads, selected);  // layers that do not attend have none
+      if (place != found.heads.end()) frame_column(c, scene, at, place - found.heads.begin() - heads, c.ui.theme.text);
       if (const auto cell = matrix_cell(at)) frame_cell(c, scene, at, *cell, c.ui.theme.accent);
     });
     const auto cell = matrix_cell(touch);

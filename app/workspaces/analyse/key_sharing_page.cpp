@@ -192,7 +192,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
                  to_say("KL of the answer")},
                 {}};
       for (const KeySharing::Entry& each : result->entries) {
-        const double kept = each.kept * result->dims.layers;
+        const double kept = each.kept * attending_layers(result->dims);
         out.rows.push_back({way(each, result->dims), number_cell(kept), number_cell(kept * per_number),
                             number_cell(each.outcome.loss), number_cell(each.outcome.kl)});
       }
@@ -218,9 +218,9 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
                        each.latent ? said("singular value decomposition of [W_K W_V], cut off at the rank")
                                    : said("W_K and W_V of neighbouring heads, averaged")});
       ImGui::TableNextColumn();
-      ImGui::Text("%s", short_number(each.kept * d.layers, 6).c_str());
+      ImGui::Text("%s", short_number(each.kept * attending_layers(d), 6).c_str());
       ImGui::TableNextColumn();
-      ImGui::TextUnformatted(bytes_words(each.kept * d.layers * tokens_ * bytes()).c_str());
+      ImGui::TextUnformatted(bytes_words(each.kept * attending_layers(d) * tokens_ * bytes()).c_str());
       ImGui::TableNextColumn();
       ImGui::Text("%s %%", short_number(100 * each.kept / own, 3).c_str());
       ImGui::TableNextColumn();

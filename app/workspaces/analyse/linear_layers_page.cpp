@@ -37,6 +37,11 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
                    to_say("Press Start on the right: each layer alone, then set after set.")}) {}
 
   void middle(const PageContext& c) override {
+    if (hybrid(c))
+      return empty_state(c.ui, said("Some of its layers are no softmax already"),
+                         said("This page makes layers linear until few keep softmax. In this model layers that mix "
+                              "tokens by a state stand beside those that attend: it was trained as what is "
+                              "looked for here."));
     if (!keep_up(c)) return;
     const std::string finding = result()->finding(allowed_, namer(c));
     paragraph(c.ui, finding.empty() ? said("Searching: the sentence comes with the last round.") : finding,
@@ -62,6 +67,7 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
   }
 
   void right(const PageContext& c) override {
+    if (hybrid(c)) return;
     section(c.ui, said("IN SOFTMAX'S PLACE"));
     mechanism(c);
     const bool picture = c.trace() && c.trace()->model.objective == Objective::image_class;
@@ -121,6 +127,10 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
   }
 
  private:
+  static bool hybrid(const PageContext& c) {
+    return c.results().model.model && c.results().model.model->config().dims.hybrid();
+  }
+
   std::optional<LinearLayersAsked> wanted(const PageContext& c) const override {
     if (!c.results().run) return std::nullopt;
     LinearLayersAsked asked;

@@ -124,9 +124,9 @@ class NormsPage final : public ReadingPage {
 
   void of_model(const PageContext& c) {
     const ModelConfig& config = c.results().model.model->config();
-    if (which_ == 1 && config.dims.d_mlp == 0) which_ = 0;
-    const auto which = static_cast<WhichNorm>(which_);
     const int layer = std::clamp(layer_, 0, config.dims.layers - 1);
+    if (which_ == 1 && !config.dims.has_mlp(layer)) which_ = 0;
+    const auto which = static_cast<WhichNorm>(which_);
     norm_.want(c, model_norm_sites(*c.results().model.model), fmt::format("{} {}", which_, layer),
                [which, layer](const ReadingSource& source, const Ctx& ctx) {
                  return read_model_norm(*source.model.model, ctx.backend, *source.trace, which, layer);

@@ -46,7 +46,9 @@ class StatePage final : public ReadingPage {
 
   void right(const PageContext& c) override {
     const auto answer = job_.answer();
-    if (!answer || !holds_state(c.results())) return;
+    if (!answer || !c.results().model.model) return;
+    const ModelDims& dims = c.results().model.model->config().dims;
+    if (!dims.any_state_space() || dims.state_kind == StateKind::convolution) return;
     section(c.ui, said("SHOWN"));
     static constexpr const char* numbers[] = {to_say("step"), to_say("kept"), to_say("written")};
     segmented(c.ui, "state number", numbers, number_, ImGui::GetContentRegionAvail().x);
@@ -75,8 +77,8 @@ class StatePage final : public ReadingPage {
     const CachedNumbers state = state_numbers(config);
     fact(c.ui, said("Numbers in a layer"), fmt::format("{}", state.numbers), nullptr, {said(state.words), state.sum});
     fact(c.ui, said("Lanes"), fmt::format("{}", config.dims.lanes), nullptr,
-         {config.state_space->lane == StateSpaceConfig::Lane::head ? said("heads, each with a step of its own")
-                                                                   : said("channels, each with a step of its own")});
+         {config.state_space->lane == StateSpaceConfig::Lane::channel ? said("channels, each with a step of its own")
+                                                                      : said("heads, each with a step of its own")});
   }
 
  private:

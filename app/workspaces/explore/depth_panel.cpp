@@ -38,11 +38,11 @@ void DepthPanel::draw(const PageContext& c) {
                    int count = 0;
                    for (; i < facts->trace->maps.size() && facts->trace->maps[i].layer() == layer; ++i)
                      if (const double v = facts->table.value[i][column]; !std::isnan(v)) sum += v, ++count;
+                   if (count == 0) continue;  // it does not attend, say: the line goes on to the next that has a value
                    line.x.push_back(layer);
-                   line.y.push_back(count ? sum / count : std::nan(""));
+                   line.y.push_back(sum / count);
                  }
-                 if (std::ranges::any_of(line.y, [](double v) { return !std::isnan(v); }))
-                   chart.series.push_back(std::move(line));
+                 if (!line.y.empty()) chart.series.push_back(std::move(line));
                }
                for (int layer = 0; layer < facts->trace->model.dims.layers; ++layer) chart.x_ticks.push_back(layer);
                return line_chart_scene(chart, style);

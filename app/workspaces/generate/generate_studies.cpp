@@ -15,6 +15,7 @@
 #include "app/workspaces/generate/generate_workspace.h"
 #include "core/base/words.h"
 #include "core/metrics/metric.h"
+#include "core/model/kv_cache.h"
 #include "core/tensor/panels.h"
 #include "core/trace/layer_kinds.h"
 #include "viz/color/color_norm.h"
@@ -67,13 +68,18 @@ std::vector<double> running_sum(const std::vector<double>& values) {
 // ---- cost
 
 void GenerateWorkspace::cost(Ui& ui) {
-  const bool state = !controller_.model().model->config().dims.any_attends();
+  const ModelDims& dims = controller_.model().model->config().dims;
+  const bool state = !dims.any_attends();
   note(
       ui,
       state
           ? said(
                 "To write token t, the model needs its state behind all tokens before it. Kept, it is as large for any "
                 "text; computed anew it costs a pass over the whole prefix, at every step.")
+      : dims.hybrid()
+          ? said("To write token t, the layers that attend need keys and values of all tokens before it, the others "
+                 "their state behind these. Kept, keys and values grow with the text, the state does not; computed "
+                 "anew they cost a pass over the whole prefix, at every step.")
           : said("To write token t, the model needs keys and values of all tokens before it. Kept in a cache they cost "
                  "memory; computed anew they cost a pass over the whole prefix, at every step."));
   if (!controller_.costs())
@@ -117,6 +123,7 @@ void GenerateWorkspace::cost(Ui& ui) {
 void GenerateWorkspace::cost_facts(Ui& ui) {
   const ModelDims& dims = controller_.model().model->config().dims;
   const std::vector<LayerKind> kinds = layer_kinds(dims);
+  const CachedNumbers state = state_numbers(controller_.model().model->config());
   if (dims.attends())
     section(ui, said("KV CACHE"), said("all that it holds · kB by tokens"));
   else
@@ -124,9 +131,9 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
             said("with what it was given, kept · kB by tokens"));
   for (const LayerKind& kind : kinds)
     if (kind.mixer == Mixer::state_space)
-      fact(ui, said("The state, of any length"), bytes_text(cache_bytes(kind.dims, 0)), nullptr,
-           {said("layers · d_inner · d_state · 4 bytes"),
-            fmt::format("{} · {} · {} · 4", kind.layers, kind.dims.d_inner, kind.dims.d_state)});
+      fact(ui, said("The state, of any length"),
+           bytes_text(sizeof(float) * static_cast<std::size_t>(kind.layers) * state.numbers), nullptr,
+           {say("layers · ({}) · 4 bytes", said(state.words)), fmt::format("{} · ({}) · 4", kind.layers, state.sum)});
   const std::size_t kept = cache_bytes(dims, 1) - cache_bytes(dims, 0);
   std::vector<std::string> terms;
   for (const LayerKind& kind : kinds) {
@@ -185,6 +192,10 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
           ? said("With the state a step reads one token, and costs the same at any length. Recomputing reads t tokens, "
                  "O(t), so the whole text costs a power of t more. This program also keeps what each token gave, to go "
                  "back to it: that grows.")
+      : dims.hybrid()
+          ? said("With both a step reads one token: its products and the states cost the same at any length, and only "
+                 "the rows of scores of the layers that attend grow, O(t). Recomputing reads t tokens, O(t) products "
+                 "and O(t²) scores, so the whole text costs a power of t more.")
           : said("With the cache a step reads one token: its products cost the same at any length, and only the row of "
                  "scores grows, O(t). Recomputing reads t tokens, O(t) products and O(t²) scores, so the whole text "
                  "costs a power of t more."));

@@ -16,6 +16,7 @@
 #include "core/base/words.h"
 #include "core/edits/mask_edit.h"
 #include "core/metrics/next_token.h"
+#include "core/trace/layer_kinds.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/text.h"
 
@@ -34,11 +35,29 @@ bool of_decoder(const AppState& state) {
   return state.document.stack == Stack::only || state.document.stack == Stack::decoder;
 }
 
+/// Of layers that attend: the others have no attention that another mechanism could stand in for.
 std::vector<HeadId> all_heads(const ModelDims& dims) {
   std::vector<HeadId> out;
   for (int layer = 0; layer < dims.layers; ++layer)
-    for (int head = 0; head < dims.heads; ++head) out.push_back({layer, head});
+    for (int head = 0; head < dims.heads && dims.attends(layer); ++head) out.push_back({layer, head});
   return out;
+}
+
+/// In the place of the heads of a layer that mixes tokens by a state: nothing that could be clicked.
+void row_of_state(const Ui& ui, int layer, ImVec2 at, ImVec2 size, float left) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy(size);
+  if (ImGui::IsItemHovered())
+    tooltip(ui, {say("Layer {} mixes tokens by a state", layer),
+                 said("it has no attention that another mechanism could stand in for")});
+  const float middle = at.y + size.y / 2;
+  if (left > 0) {
+    const Font font = ui.small();
+    draw_text(ui, draw, {{0, 0}, say("Layer {}", layer), font, ui.theme.faint, Anchor::start, 0},
+              {at.x, middle + static_cast<float>(half_capital(font)) * ui.scale});
+  }
+  draw.AddLine({at.x + left, middle}, {at.x + size.x, middle}, col(ui.chrome.border));
 }
 
 }  // namespace
@@ -67,6 +86,10 @@ void MechanismsWorkspace::grid(Ui& ui, AppContext& app, double cell_height, bool
   }
   for (int layer = 0; layer < dims.layers; ++layer) {
     const float y = at.y + static_cast<float>(layer) * (height + gap);
+    if (!dims.attends(layer)) {
+      row_of_state(ui, layer, {at.x, y}, {left + room, height}, labels ? left : 0);
+      continue;
+    }
     if (labels) {
       ImGui::SetCursorScreenPos({at.x, y});
       const std::string name = fmt::format("Layer {}", layer);
@@ -200,7 +223,9 @@ void MechanismsWorkspace::in_model(Ui& ui, AppContext& app) {
   if (button(ui, to_say("All heads"), ui.px(26))) controller_.swap_in(all, true);
   if (of_decoder(app.explorer.state())) {
     ImGui::SameLine();
+    ImGui::BeginDisabled(!dims.attends(controller_.head().layer));
     if (button(ui, to_say("This head"), ui.px(26))) controller_.swap_in({controller_.head()}, true);
+    ImGui::EndDisabled();
   }
   ImGui::SameLine();
   // Every k-th layer keeps softmax, counted so that the last of each k is one; a model with fewer keeps its last.
@@ -209,8 +234,13 @@ void MechanismsWorkspace::in_model(Ui& ui, AppContext& app) {
   const std::string ratio = fmt::format("{} : 1", period - 1);
   if (button(ui, ratio.c_str(), ui.px(26))) {
     std::vector<HeadId> linear, softmax;
-    const int shown = std::min(period, dims.layers);
-    for (const HeadId head : all) (head.layer % shown == shown - 1 ? softmax : linear).push_back(head);
+    const int shown = std::min(period, attending_layers(dims));
+    for (int layer = 0, place = 0; layer < dims.layers; ++layer) {  // counted among those that attend
+      if (!dims.attends(layer)) continue;
+      for (int head = 0; head < dims.heads; ++head)
+        (place % shown == shown - 1 ? softmax : linear).push_back({layer, head});
+      ++place;
+    }
     if (period == 1) linear.clear(), softmax = all;
     app.explorer.editor.history().close_step();
     app.explorer.editor.set_edits([&] {
@@ -221,7 +251,7 @@ void MechanismsWorkspace::in_model(Ui& ui, AppContext& app) {
     }());
   }
   if (ImGui::IsItemHovered())
-    tooltip(ui, {say("One layer of {} keeps softmax", std::min(period, dims.layers)),
+    tooltip(ui, {say("One layer of {} keeps softmax", std::min(period, attending_layers(dims))),
                  said("as MiniMax-01 does; a model with fewer layers keeps softmax in its last")});
   ImGui::SameLine();
   if (button(ui, to_say("Local below"), ui.px(26))) {
@@ -231,6 +261,7 @@ void MechanismsWorkspace::in_model(Ui& ui, AppContext& app) {
       if (head.layer >= dims.layers / 2) swaps[head] = text_of(controller_.choice());
     edits = with_swaps(app.explorer.state().document.edits, swaps, dims);
     for (int layer = 0; layer < dims.layers / 2; ++layer) {
+      if (!dims.attends(layer)) continue;
       const Intervention local{{layer, {}}, SetMask{"window 8"}};
       if (std::ranges::count(edits, local) == 0) edits.push_back(local);
     }

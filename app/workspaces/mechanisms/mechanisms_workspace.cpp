@@ -206,7 +206,9 @@ void MechanismsWorkspace::middle(const PageContext& c) {
         said("What is open is attention that was captured elsewhere: weights, without the model behind them."));
   if (no_vectors(c))
     return empty_state(
-        c.ui, said("This model has no queries, keys and values"),
+        c.ui,
+        holds_state(c.results()) ? std::string(said("This model has no queries, keys and values"))
+                                 : say("Layer {} has no queries, keys and values", c.state().document.selected.layer),
         said("It mixes tokens by a state. Choose Random or By hand on the right: every mechanism works on "
              "those, Mamba's own selective scan too."));
   if (!controller_.error().empty()) {

@@ -65,6 +65,11 @@ void PositionsWorkspace::learned_middle(const PageContext& c) {
   if (!model->weights().position_embedding.defined() && model->config().distances)
     return empty_state(c.ui, said("This model has no table of positions"),
                        said("Its distances have vectors instead, which queries and keys meet: Relative (DeBERTa)."));
+  if (!model->weights().position_embedding.defined() && model->config().position == PositionKind::none)
+    return empty_state(c.ui, said("This model has no table of positions"),
+                       said("It adds no positions and does not turn its queries and keys: a causal mask, and states "
+                            "where it has them, tell it of order. Open tiny-gpt2, on the right, for a model that "
+                            "learnt its positions."));
   if (!model->weights().position_embedding.defined())
     return empty_state(c.ui, said("This model has no table of positions"),
                        said("It turns queries and keys instead (RoPE). Open tiny-gpt2, on the right, for a model that "

@@ -69,7 +69,12 @@ std::string model_name(const Results& results) {
 
 bool PositionsWorkspace::ready() const {
   const Results& results = controller_.results();
-  return results.run && results.model.model && controller_.vectors();
+  return results.run && results.model.model && (controller_.vectors() || !needs_vectors(controller_.view.method));
+}
+
+bool PositionsWorkspace::lacks_head(const PageContext& c) const {
+  return needs_vectors(controller_.view.method) && controller_.view.source == PositionsView::Source::head &&
+         holds_state(c.results(), c.state().document.selected.layer);
 }
 
 std::vector<CatalogueGroup> PositionsWorkspace::pages() const {
@@ -83,12 +88,12 @@ std::vector<CatalogueGroup> PositionsWorkspace::pages() const {
 void PositionsWorkspace::follow(const PageContext& c) {
   if (const auto asked = c.app.settings.pages.find(id()); asked != c.app.settings.pages.end())
     if (find_position_method(asked->second)) controller_.view.method = asked->second;
-  if (!holds_state(controller_.results(), c.state().document.selected.layer)) controller_.update();
+  if (!holds_state(controller_.results())) controller_.update();
 }
 
 void PositionsWorkspace::left(const PageContext& c) {
   follow(c);
-  if (holds_state(controller_.results(), c.state().document.selected.layer)) return;  // nothing that could be chosen
+  if (holds_state(controller_.results())) return;  // nothing that could be chosen
   cards(c.ui, c.app);
   source(c);
 }
@@ -143,7 +148,7 @@ void PositionsWorkspace::source(const PageContext& c) {
     line("q", "##typed query", controller_.view.typed_query);
     line("k", "##typed key", controller_.view.typed_key);
   }
-  if (ready() && vectors) {
+  if (vectors && controller_.vectors() && ready() && !lacks_head(c)) {
     const UseFont font(c.ui, c.ui.small());
     paragraph(c.ui, said(controller_.vectors()->source), c.ui.theme.muted);
   }
@@ -155,11 +160,24 @@ void PositionsWorkspace::model_note(const PageContext& c) {
   const Results& results = controller_.results();
   if (!results.model.model) return;
   const PositionKind own = results.model.model->config().position;
-  if (results.model.model->config().distances) return;  // of which the notes below say nothing true
   const std::string& method = controller_.view.method;
   const char* example = nullptr;
   std::string note;
-  if (method == "chunks" && own != PositionKind::rotary) {
+  if (results.model.model->config().distances) {  // of which the notes below say nothing true
+    if (method == "rope")
+      note =
+          say("{} does not turn its queries and keys: its distances have vectors, Relative (DeBERTa). The dials turn "
+              "them as RoPE would. For a model that was trained with RoPE:",
+              model_name(results));
+    if (method == "rope") example = "tiny-llama";
+  } else if ((method == "rope" || method == "chunks") && own == PositionKind::none) {
+    note =
+        say("{} adds no positions and does not turn its queries and keys. For a model with RoPE:", model_name(results));
+    example = "tiny-llama";
+  } else if (method == "learned" && own == PositionKind::none) {
+    note = say("{} adds no positions and has no table of them. For a model with one:", model_name(results));
+    example = "tiny-gpt2";
+  } else if (method == "chunks" && own != PositionKind::rotary) {
     note = say("{} adds learned positions, of whose distances nothing is known. For a model with RoPE:",
                model_name(results));
     example = "tiny-llama";
@@ -203,16 +221,16 @@ void PositionsWorkspace::middle(const PageContext& c) {
     return empty_state(
         c.ui, said("This page reads a model"),
         said("What is open is attention that was captured elsewhere: weights, without the model behind them."));
-  if (const int layer = c.state().document.selected.layer; holds_state(c.results(), layer) && !holds_state(c.results()))
-    return empty_state(c.ui, say("Layer {} has no positions", layer),
-                       said("Its state takes tokens in one after another, and so knows their order. Choose a head of a "
-                            "layer that attends."));
   if (holds_state(c.results()))
     return empty_state(
         c.ui, said("This model has no positions"),
         said(
             "Its state takes tokens in one after another, and so knows their order: there are no queries and keys that "
             "a rotation or a bias could change. tiny-gpt2 and tiny-llama have both kinds."));
+  if (lacks_head(c))
+    return no_attention(c, say("Layer {} has no positions", c.state().document.selected.layer),
+                        said("Its state takes tokens in one after another, and so knows their order. Choose a head of "
+                             "a layer that attends."));
   if (!ready()) return empty_state(c.ui, said("Reading queries and keys …"), "");
   const std::string& method = controller_.view.method;
   if (method == "rope") return rope_middle(c);
@@ -231,7 +249,7 @@ void PositionsWorkspace::middle(const PageContext& c) {
 }
 
 void PositionsWorkspace::right(const PageContext& c) {
-  if (holds_state(controller_.results(), c.state().document.selected.layer)) return;
+  if (holds_state(controller_.results()) || lacks_head(c)) return;
   if (!ready())
     return empty_state(c.ui, said("Nothing to measure yet"), said("Scores, base and loss will stand here."));
   if (controller_.view.method == "rope")
@@ -264,7 +282,11 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
                                             : nullptr)
                  : nullptr,
          {"*: " + text_of(*wanted), said("the same text, run with this edit in every layer")});
-    fact(ui, said("Change of the answer (KL)"), current ? say("{:.4f} nats", effect->kl) : "…", nullptr,
+    fact(ui, said("Change of the answer (KL)"),
+         !current                 ? "…"
+         : std::isnan(effect->kl) ? "–"
+                                  : say("{:.4f} nats", effect->kl),
+         nullptr,
          {said("KL(as it is ‖ changed) where the model answers"), said("Σ p ln(p / q) over the full vocabulary")});
   }
   const double width = std::floor(c.room());

@@ -33,6 +33,8 @@ class PositionsWorkspace : public Workspace {
   /// What is to be said where the open model does not know positions in this way.
   void model_note(const PageContext& c);
   bool ready() const;
+  /// The page shows queries and keys of a head, and the chosen one mixes tokens by a state.
+  bool lacks_head(const PageContext& c) const;
 
   // positions_rope.cpp
   void rope_middle(const PageContext& c);
