@@ -17,6 +17,7 @@ const Tensor& of(const StateSteps& steps, StepNumber number) {
 Matrix step_matrix(const std::vector<StateSteps>& steps, std::optional<int> layer, StepNumber number,
                    std::shared_ptr<const Trace> trace) {
   Matrix out;
+  const bool delta_rule = trace->model.dims.state_kind == StateKind::delta;
   const auto tokens = static_cast<Index>(trace->tokens.size());
   if (layer) {
     out.values = of(*std::ranges::find(steps, *layer, &StateSteps::layer), number).transpose(0, 1).packed();
@@ -45,8 +46,9 @@ Matrix step_matrix(const std::vector<StateSteps>& steps, std::optional<int> laye
       out.low = 0, out.high = 1;
       break;
     case StepNumber::written:
-      out.unit = said("Δ |x|: what a state takes in") + mean;
-      out.provenance = said("Δ times the size of x: blocks.{i}.mixer.hook_delta, hook_x");
+      out.unit = (delta_rule ? said("β |v|: what a state takes in") : said("Δ |x|: what a state takes in")) + mean;
+      out.provenance = delta_rule ? said("β times the size of v: blocks.{i}.mixer.hook_beta, hook_x")
+                                  : said("Δ times the size of x: blocks.{i}.mixer.hook_delta, hook_x");
       break;
   }
   return out;

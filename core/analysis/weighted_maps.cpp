@@ -44,9 +44,9 @@ std::string_view name(Weighting weighting) {
   return nth(names, weighting);
 }
 
-std::string_view formula(Weighting weighting) {
+std::string_view formula(Weighting weighting, bool gated) {
   constexpr std::string_view formulas[] = {"α", "α ‖v‖", "‖α v W_O‖"};
-  return nth(formulas, weighting);
+  return gated && weighting == Weighting::output ? "‖α (v ∘ σ(g)) W_O‖" : nth(formulas, weighting);
 }
 
 std::set<SiteKind> weighting_sites(const ModelConfig& config) {
@@ -81,6 +81,21 @@ Tensor offered_norms(const Trace& trace, const ModelWeights& weights, HeadId hea
     put(i, (values * (open.asDiagonal() * root)).rowwise().norm());
   }
   return norms;
+}
+
+double offered_norm(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting, Index query,
+                    Index key) {
+  if (weighting == Weighting::attention) return 1;
+  const Tensor& v = need(trace, {SiteKind::v, head.layer});
+  Eigen::VectorXd value = vector_of(v.select(0, key).select(0, trace.map(head).place().kv_head));
+  if (weighting == Weighting::value) return value.norm();
+  const BlockWeights& block = nth(weights.blocks, head.layer);
+  if (block.z_gate.defined()) {
+    const Eigen::VectorXd gate =
+        vector_of(need(trace, {SiteKind::attn_gate, head.layer}).select(0, query).select(0, head.head));
+    value.array() /= 1 + (-gate.array()).exp();
+  }
+  return (matrix_of(nth(block.heads, head.head).o).transpose() * value).norm();
 }
 
 std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting) {

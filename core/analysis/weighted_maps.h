@@ -18,8 +18,9 @@
 namespace headscope {
 
 enum class Weighting { attention, value, output };
-std::string_view name(Weighting weighting);     ///< "attention", "value", "output"
-std::string_view formula(Weighting weighting);  ///< "α ‖v W_O‖"
+std::string_view name(Weighting weighting);  ///< "attention", "value", "output"
+/// "‖α v W_O‖"; of a model with an output gate (ModelConfig::output_gate) with that: σ(g) of the query's gate g.
+std::string_view formula(Weighting weighting, bool gated);
 
 /// What a trace must have recorded of a layer for what stands below.
 std::set<SiteKind> weighting_sites(const ModelConfig& config);
@@ -27,6 +28,9 @@ std::set<SiteKind> weighting_sites(const ModelConfig& config);
 /// Norm of what each key offers to each query, (query, key): 1, ‖v_j‖ or ‖v_j W_O‖; one row, which is that of all
 /// queries, where none of them has a gate in between.
 Tensor offered_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting);
+/// One number of it, without the others.
+double offered_norm(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting, Index query,
+                    Index key);
 /// The same of each key alone; with gates the mean over the queries that can see it.
 std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting);
 

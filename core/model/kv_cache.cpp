@@ -15,10 +15,11 @@ CachedNumbers kept_numbers(const ModelDims& d) {
   const int value = d.value_width();
   CachedNumbers out;
   if (d.state_space()) {
-    const int b = d.state_groups * d.d_state;
+    const std::int64_t b = std::int64_t{d.state_groups} * d.d_state;
     const bool convolves = d.state_kind == StateKind::convolution;
     const int rates = d.state_kind == StateKind::delta ? 2 : convolves ? 0 : 1;  // Δ, and β
-    out.numbers = static_cast<std::uint64_t>(d.convolved) + static_cast<std::uint64_t>(d.d_inner + rates * d.lanes + b);
+    out.numbers = static_cast<std::uint64_t>(d.convolved) +
+                  static_cast<std::uint64_t>(d.d_inner + std::int64_t{rates} * d.lanes + b);
     if (convolves) {
       out.words = said("B x, x and B of every channel, to go back to any token");
       out.sum = fmt::format("3 · {}", d.d_inner);

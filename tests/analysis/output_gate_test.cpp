@@ -95,6 +95,8 @@ TEST_CASE("what a key carries to a query goes through that query's gate") {
       for (const double x : testing::times(value, o)) square += x * x;
       const double weighed = static_cast<double>(map.weight(i, j)) * std::sqrt(square);
       CHECK(output.weight(i, j) == doctest::Approx(weighed).epsilon(1e-4).scale(0.01));
+      CHECK(offered_norm(*s.trace, s.weights, {layer, head}, Weighting::output, i, j) ==
+            doctest::Approx(std::sqrt(square)).epsilon(1e-4));
       norms[static_cast<std::size_t>(j)] += std::sqrt(square) / static_cast<double>(8 - j);
       all += weighed;
       if (j == 0) first = weighed;
@@ -103,6 +105,8 @@ TEST_CASE("what a key carries to a query goes through that query's gate") {
   }
   const std::vector<float> found = key_norms(*s.trace, s.weights, {layer, head}, Weighting::output);
   for (std::size_t j = 0; j < 8; ++j) CHECK(found[j] == doctest::Approx(norms[j]).epsilon(1e-4));
+  CHECK(formula(Weighting::output, true) == "‖α (v ∘ σ(g)) W_O‖");
+  CHECK(formula(Weighting::value, true) == "α ‖v‖");
   CHECK(weighting_sites(s.model().config()) == std::set<SiteKind>{SiteKind::v, SiteKind::attn_gate});
   const SinkReport sinks = read_sinks(*s.trace, s.weights, 4);
   CHECK(sinks.heads[static_cast<std::size_t>(layer * s.dims().heads + head)].carried ==

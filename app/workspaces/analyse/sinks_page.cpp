@@ -38,6 +38,11 @@ constexpr Measure measures[] = {
      [](const SinkHead& h) { return h.value_norm / h.value_median; }},
 };
 
+const char* carried_formula(bool gated) {
+  return gated ? said("mean over rows of ‖α_0 (v_0 ∘ σ(g)) W_O‖ ÷ Σ_j ‖α_j (v_j ∘ σ(g)) W_O‖")
+               : said(measures[1].formula);
+}
+
 class SinksPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
@@ -62,8 +67,14 @@ class SinksPage final : public ReadingPage {
     if (!answer) return;
     const HeadId head = chosen_head(c, *answer->source.trace);
     const auto number = [](double v) { return std::isnan(v) ? std::string("–") : fmt::format("{:.3f}", v); };
+    const bool gated = answer->source.model.model->config().output_gate;
+    const bool attends = answer->source.trace->model.dims.attends(head.layer);
+    if (!attends) {
+      section(c.ui, said("THIS HEAD"), say("layer {} head {}", head.layer, head.head));
+      note(c.ui, said("Its layer mixes tokens by a state: no weights that add up to 1, and no values."));
+    }
     for (const SinkHead& h : answer->result.heads) {
-      if (h.id != head) continue;
+      if (h.id != head || !attends) continue;
       section(c.ui, said("THIS HEAD"), say("layer {} head {}, chance in grey", head.layer, head.head));
       const std::string chance = number(h.chance);
       fact(c.ui, said("Weight on the first token"), number(h.mass), nullptr,
@@ -72,11 +83,14 @@ class SinksPage final : public ReadingPage {
         fact(c.ui, said("Share of the learned sink"), number(h.learned), nullptr,
              {said("mean over rows 1 … of 1 − Σ of the row"),
               said("the head's own logit in the softmax takes it and gives nothing")});
-      fact(c.ui, said("… carries of its output"), number(h.carried), nullptr, {said(measures[1].formula)});
+      fact(c.ui, said("… carries of its output"), number(h.carried), nullptr, {carried_formula(gated)});
       fact(c.ui, said("‖v‖ there, median elsewhere"), fmt::format("{:.2f}, {:.2f}", h.value_norm, h.value_median),
            nullptr, {said("hook_v, Euclidean norm"), said("median over the other tokens")});
-      fact(c.ui, said("‖v W_O‖ there, elsewhere"), fmt::format("{:.2f}, {:.2f}", h.output_norm, h.output_median),
-           nullptr, {said("hook_v · W_O of the head"), said("median over the other tokens")});
+      fact(c.ui, gated ? said("‖(v ∘ σ(g)) W_O‖ there, elsewhere") : said("‖v W_O‖ there, elsewhere"),
+           fmt::format("{:.2f}, {:.2f}", h.output_norm, h.output_median), nullptr,
+           {gated ? said("(hook_v ∘ σ(hook_gate)) · W_O of the head, mean over the queries that see it")
+                  : said("hook_v · W_O of the head"),
+            said("median over the other tokens")});
       fact(c.ui, said("Entropy"), say("{} nats", number(h.entropy)), nullptr,
            {said("mean over rows 1 … of −Σ p ln p")});
       fact(c.ui, said("… without the first token"), say("{} nats", number(h.entropy_without)), nullptr,
@@ -118,11 +132,16 @@ class SinksPage final : public ReadingPage {
     if (!heads_.scene()) return;
     const auto head = head_cells(c, *heads_.scene(), touch);
     if (!head) return;
+    if (!answer->source.trace->model.dims.attends(head->layer))
+      return tooltip(c.ui, {say("Layer {} Head {}", head->layer, head->head),
+                            said("Its layer mixes tokens by a state: no weights that add up to 1, and no values.")});
+    const bool gated = answer->source.model.model->config().output_gate;
     for (const SinkHead& h : answer->result.heads)
       if (h.id == *head)
         tooltip(c.ui, {say("Layer {} Head {}", h.id.layer, h.id.head),
                        say("weight {:.3f} (chance {:.3f}), carries {:.3f} of its output", h.mass, h.chance, h.carried),
-                       say("‖v‖ {:.3f}, median elsewhere {:.3f}", h.value_norm, h.value_median), said(shown.formula)});
+                       say("‖v‖ {:.3f}, median elsewhere {:.3f}", h.value_norm, h.value_median),
+                       measure_ == 1 ? carried_formula(gated) : said(shown.formula)});
   }
 
   void shape(const PageContext& c, const std::shared_ptr<const Reading>& answer) {

@@ -1,12 +1,10 @@
-// Attention beside what it carries: α, α ‖v‖, ‖α v W_O‖.
+// Attention beside what it carries: α, α ‖v‖, ‖α v W_O‖ (Weighting).
 
 #include <fmt/format.h>
 #include <imgui.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "app/widgets/controls.h"
@@ -27,11 +25,16 @@ namespace {
 constexpr const char* titles[] = {to_say("ATTENTION"), to_say("WEIGHTED BY VALUE"), to_say("WEIGHTED BY OUTPUT")};
 constexpr const char* choices[] = {to_say("by value"), to_say("by output")};
 
+/// What a number besides the weights comes from.
+const char* read_from(Weighting weighting, bool gated) {
+  if (weighting == Weighting::attention) return "";
+  if (weighting == Weighting::value) return ", hook_v";
+  return gated ? ", hook_v, hook_gate, W_O" : ", hook_v, W_O";
+}
+
 struct Weighed {
   ModelWeights weights;
   std::vector<WeightedHead> heads;
-  /// (head, layer by layer) Norms of its keys, by Weighting.
-  std::vector<std::array<std::vector<float>, 3>> norms;
 };
 
 class WeightedAttentionPage final : public ReadingPage {
@@ -40,14 +43,8 @@ class WeightedAttentionPage final : public ReadingPage {
     const auto& model = c.results().model.model;
     job_.want(c, model ? weighting_sites(model->config()) : std::set<SiteKind>(), "",
               [](const ReadingSource& source, const Ctx&) {
-                Weighed out{weights_of(source), {}, {}};
+                Weighed out{weights_of(source), {}};
                 out.heads = weighted_heads(*source.trace, out.weights);
-                for (const WeightedHead& head : out.heads) {
-                  auto& norms = out.norms.emplace_back();
-                  for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output})
-                    if (source.trace->model.dims.attends(head.id.layer))
-                      nth(norms, w) = key_norms(*source.trace, out.weights, head.id, w);
-                }
                 return out;
               });
     const auto answer = job_.answer();
@@ -69,22 +66,27 @@ class WeightedAttentionPage final : public ReadingPage {
   void controls(ControlsRecord& r) override { r.choice("by", weighted_by_, 1); }
   void right(const PageContext& c) override {
     section(c.ui, said("WHAT IS SHOWN"));
-    note(c.ui, said("A weight says how much of a value is taken, not how large that value is. α ‖v‖ is what is mixed "
-                    "in, ‖α v W_O‖ what reaches the residual stream."));
     const auto& answer = job_.answer();
+    const bool gated = answer && has_gate(*answer);
+    note(c.ui, say("A weight says how much of a value is taken, not how large that value is. α ‖v‖ is what is mixed "
+                   "in, {} what reaches the residual stream.",
+                   formula(Weighting::output, gated)));
+    if (gated) note(c.ui, said("g: the gate of the query, which stands between values and W_O."));
     if (answer) {
       const HeadId head = chosen_head(c, *answer->source.trace);
+      const bool attends = answer->source.trace->model.dims.attends(head.layer);
       for (const WeightedHead& w : answer->result.heads) {
-        if (w.id != head) continue;
+        if (w.id != head || !attends) continue;
         section(c.ui, said("FIRST TOKEN'S SHARE"), said("rows 1 and on"));
         const auto share = [](double v) { return std::isnan(v) ? std::string("–") : fmt::format("{:.3f}", v); };
         fact(c.ui, said("by attention"), share(w.first_attention), nullptr, {"Σ α(i, 0) ÷ Σ α"});
         fact(c.ui, said("by value"), share(w.first_value), nullptr, {"Σ α(i, 0) ‖v_0‖ ÷ Σ α ‖v‖"});
-        fact(c.ui, said("by output"), share(w.first_output), nullptr, {"Σ ‖α(i, 0) v_0 W_O‖ ÷ Σ ‖α v W_O‖"});
+        fact(c.ui, said("by output"), share(w.first_output), nullptr,
+             {gated ? "Σ ‖α(i, 0) (v_0 ∘ σ(g_i)) W_O‖ ÷ Σ ‖α (v ∘ σ(g_i)) W_O‖" : "Σ ‖α(i, 0) v_0 W_O‖ ÷ Σ ‖α v W_O‖"});
         fact(c.ui, said("Strongest key stays"), say("{:.0f} % of rows", 100 * w.same_top), nullptr,
              {said("Rows whose strongest key by attention is the strongest by output, too")});
       }
-      if (hovered_) cell_facts(c, *answer, head);
+      if (hovered_ && attends) cell_facts(c, *answer, head);
     }
     position_control(c, said("the framed row"));
     selected_head(c);
@@ -99,18 +101,15 @@ class WeightedAttentionPage final : public ReadingPage {
     section(c.ui, said("UNDER THE POINTER"),
             fmt::format("{} → {}", token_label(trace, hovered_->row), token_label(trace, hovered_->column)));
     for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output}) {
-      const float norm = key_norm(answer, head, w, hovered_->column);
-      fact(c.ui, std::string(formula(w)),
-           fmt::format("{:.4f}", norm * trace.map(head).weight(hovered_->row, hovered_->column)));
+      const double norm = norm_at(answer, head, w, *hovered_);
+      fact(c.ui, std::string(formula(w, has_gate(answer))),
+           fmt::format("{:.4f}", norm * static_cast<double>(trace.map(head).weight(hovered_->row, hovered_->column))));
     }
   }
 
-  static float key_norm(const Reading& answer, HeadId head, Weighting w, Index key) {
-    const int heads = answer.source.trace->model.dims.heads;
-    const auto at = static_cast<std::size_t>(head.layer * heads + head.head);
-    if (at >= answer.result.norms.size() || nth(answer.result.norms[at], w).empty())
-      return std::numeric_limits<float>::quiet_NaN();
-    return nth(nth(answer.result.norms[at], w), key);
+  static bool has_gate(const Reading& answer) { return answer.source.model.model->config().output_gate; }
+  static double norm_at(const Reading& answer, HeadId head, Weighting w, Cell cell) {
+    return offered_norm(*answer.source.trace, answer.result.weights, head, w, cell.row, cell.column);
   }
 
   void maps(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
@@ -132,6 +131,7 @@ class WeightedAttentionPage final : public ReadingPage {
     std::string wanted = fmt::format("{} {} {} {} {} {}", head.layer, head.head, row, width, height, weighted_by_);
     if (const auto& part = options.region)
       wanted += fmt::format(" {} {} {} {}", part->query, part->n_query, part->key, part->n_key);
+    const bool gated = has_gate(*answer);
     for (std::size_t i = 0; i < 2; ++i) {
       const auto weighting = i == 0 ? Weighting::attention : static_cast<Weighting>(weighted_by_ + 1);
       const char* title = nth(titles, weighting);
@@ -141,7 +141,7 @@ class WeightedAttentionPage final : public ReadingPage {
         const UseFont font(c.ui, c.ui.small());
         ImGui::TextColored(vec(c.ui.theme.muted), "%s", said(title));
         ImGui::SameLine(0, c.ui.px(8));
-        ImGui::TextColored(vec(c.ui.theme.faint), "%s", std::string(formula(weighting)).c_str());
+        ImGui::TextColored(vec(c.ui.theme.faint), "%s", std::string(formula(weighting, gated)).c_str());
       }
       ImGui::SetCursorPos({x, start.y + c.ui.px(20)});
       SceneSlot& slot = slots_[i];
@@ -163,15 +163,14 @@ class WeightedAttentionPage final : public ReadingPage {
       hovered_ = cell;
       const Trace& trace = *answer->source.trace;
       if (cell.column <= cell.row && cell.row < static_cast<Index>(trace.tokens.size())) {
-        const AttentionMap& attention = trace.map(head);
-        tooltip(c.ui,
-                {fmt::format("{} ({}) → {} ({})", token_label(trace, cell.row), cell.row,
-                             token_label(trace, cell.column), cell.column),
-                 fmt::format("{} = {:.5f}", formula(weighting),
-                             key_norm(*answer, head, weighting, cell.column) * attention.weight(cell.row, cell.column)),
-                 say("α {:.5f}, norm {:.4f}", attention.weight(cell.row, cell.column),
-                     key_norm(*answer, head, weighting, cell.column)),
-                 fmt::format("blocks.{}.attn.hook_pattern[{}], hook_v, W_O; F32", head.layer, head.head)});
+        const double weight = static_cast<double>(trace.map(head).weight(cell.row, cell.column)),
+                     norm = norm_at(*answer, head, weighting, cell);
+        tooltip(c.ui, {fmt::format("{} ({}) → {} ({})", token_label(trace, cell.row), cell.row,
+                                   token_label(trace, cell.column), cell.column),
+                       fmt::format("{} = {:.5f}", formula(weighting, gated), weight * norm),
+                       say("α {:.5f}, norm {:.4f}", weight, norm),
+                       fmt::format("blocks.{}.attn.hook_pattern[{}]{}; F32", head.layer, head.head,
+                                   read_from(weighting, gated))});
       }
       if (touch.clicked) c.editor.pin(cell.row, cell.column);
     }
@@ -200,8 +199,10 @@ class WeightedAttentionPage final : public ReadingPage {
       if (at >= answer->result.heads.size()) return;
       const WeightedHead& w = answer->result.heads[at];
       tooltip(c.ui, {say("Layer {} Head {}", head->layer, head->head),
-                     say("by attention {:.3f}, by value {:.3f}, by output {:.3f}", w.first_attention, w.first_value,
-                         w.first_output),
+                     answer->source.trace->model.dims.attends(head->layer)
+                         ? say("by attention {:.3f}, by value {:.3f}, by output {:.3f}", w.first_attention,
+                               w.first_value, w.first_output)
+                         : said("it mixes tokens by a state: no values whose norms could weigh anything"),
                      said("Σ over rows 1 … of column 0 ÷ Σ of all columns")});
     }
   }

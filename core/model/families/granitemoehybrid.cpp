@@ -33,7 +33,9 @@ void granitemoehybrid_keys(ConfigMap& keys, ModelConfig& c) {
   }
   std::vector<Mixer> mixers;
   if (keys.reading())
-    mixers = hybrid_layer_types(keys, c, "layer_types", Mixer::state_space);
+    mixers = hybrid_layer_types(
+        keys, c, "layer_types", Mixer::state_space,
+        {{"attention", Mixer::attention}, {"mamba", Mixer::state_space}, {"linear_attention", Mixer::state_space}});
   else
     put_layer_types(keys, c, "layer_types");
   hybrid_states(keys, c, StateSpaceConfig::Lane::head, std::move(mixers));

@@ -52,7 +52,7 @@ void hybrid_states(ConfigMap& keys, ModelConfig& c, Lane lane, std::vector<Mixer
   StateSpaceConfig& s = *c.state_space;
   int expand = reading ? 2 : d.d_inner / d.d_model;
   keys.integer("mamba_expand", expand, 1, 1024, 2);
-  if (reading) d.d_inner = expand * d.d_model;
+  if (reading) inner_extents(keys.json(), d, expand, d.d_model, "mamba_expand");
   keys.integer("mamba_d_state", d.d_state, 1, limit::d_mlp, heads ? 256 : 16);
   keys.integer("mamba_d_conv", s.convolution, 1, limit::d_head, 4);
   keys.flag("mamba_conv_bias", s.convolution_bias, true);
@@ -63,12 +63,12 @@ void hybrid_states(ConfigMap& keys, ModelConfig& c, Lane lane, std::vector<Mixer
     int width = reading ? 0 : d.d_inner / d.lanes;
     number_or_auto(keys, "mamba_d_head", width, limit::d_mlp, d.d_inner / d.lanes);
     step_limits(keys, s);
-    if (reading && d.lanes * width != d.d_inner)
+    if (reading && std::int64_t{d.lanes} * width != d.d_inner)
       throw keys.json().error("mamba_d_head",
                               fmt::format("with mamba_n_heads the width mamba_expand · hidden_size = {}", d.d_inner),
                               fmt::format("{} · {}", d.lanes, width));
     s.gated_norm = true;
-    d.convolved = d.d_inner + 2 * d.state_groups * d.d_state;
+    if (reading) convolved_extents(keys.json(), d, "mamba_d_state");
   } else {
     number_or_auto(keys, "mamba_dt_rank", s.step_rank, limit::d_model, (d.d_model + 15) / 16);
     d.lanes = d.convolved = d.d_inner;
@@ -87,7 +87,7 @@ void delta_states(ConfigMap& keys, ModelConfig& c) {
     if (!c.state_space) return;  // no layer has one
   } else {
     const int interval = keys.json().integer("full_attention_interval", 1, limit::layers, 4);
-    mixers = hybrid_layer_types(keys, c, "layer_types", Mixer::state_space);
+    mixers = hybrid_layer_types(keys, c, "layer_types", Mixer::state_space, {{"linear_attention", Mixer::state_space}});
     for (int layer = 0; !keys.json().has("layer_types") && layer < d.layers; ++layer)
       if ((layer + 1) % interval == 0) nth(mixers, layer) = Mixer::attention;
     if (std::ranges::count(mixers, Mixer::state_space) == 0) return settle_mixers(c, std::move(mixers));
@@ -104,10 +104,27 @@ void delta_states(ConfigMap& keys, ModelConfig& c) {
   keys.integer("linear_value_head_dim", width, 1, limit::d_head, 128);
   keys.integer("linear_conv_kernel_dim", c.state_space->convolution, 1, limit::d_head, 4);
   if (!keys.reading()) return;
-  d.d_inner = d.lanes * width;
-  d.convolved = d.d_inner + 2 * d.state_groups * d.d_state;
+  inner_extents(keys.json(), d, d.lanes, width, "linear_value_head_dim");
+  convolved_extents(keys.json(), d, "linear_key_head_dim");
   check_lanes(keys, c, mixers, "linear_num_value_heads", "linear_num_key_heads");
   settle_mixers(c, std::move(mixers));
+}
+
+void inner_extents(const ConfigReader& json, ModelDims& d, int lanes, int width, const std::string& key) {
+  const std::int64_t inner = std::int64_t{lanes} * width;
+  if (inner > limit::d_mlp)
+    throw json.error(key, fmt::format("a layer with a state of at most {} channels", limit::d_mlp),
+                     fmt::format("{} · {}", lanes, width));
+  d.d_inner = static_cast<int>(inner);
+}
+
+void convolved_extents(const ConfigReader& json, ModelDims& d, const std::string& key) {
+  const std::int64_t convolved = d.d_inner + 2 * std::int64_t{d.state_groups} * d.d_state;
+  constexpr int most = 4 * limit::d_mlp;
+  if (convolved > most)
+    throw json.error(key, fmt::format("at most {} channels that are convolved", most),
+                     fmt::format("{} + 2 · {} · {}", d.d_inner, d.state_groups, d.d_state));
+  d.convolved = static_cast<int>(convolved);
 }
 
 void check_lanes(ConfigMap& keys, const ModelConfig& c, const std::vector<Mixer>& mixers, const std::string& lanes_key,
@@ -146,20 +163,16 @@ void settle_mixers(ModelConfig& c, std::vector<Mixer> mixers) {
   c.bias.o = c.state_space->bias;
 }
 
-std::vector<Mixer> hybrid_layer_types(ConfigMap& keys, const ModelConfig& c, const std::string& key, Mixer usual) {
+std::vector<Mixer> hybrid_layer_types(ConfigMap& keys, const ModelConfig& c, const std::string& key, Mixer usual,
+                                      std::vector<std::pair<const char*, Mixer>> words) {
   const auto layers = static_cast<std::size_t>(c.dims.layers);
   const auto types = keys.json().texts(key);
   if (!types) return std::vector<Mixer>(layers, usual);
   if (types->size() != layers)
     throw keys.json().error(key, fmt::format("a kind for each of {} layers", layers), std::to_string(types->size()));
   std::vector<Mixer> out;
-  for (const std::string& type : *types)
-    out.push_back(keys.json().choice<Mixer>(key, type,
-                                            {{"attention", Mixer::attention},
-                                             {"full_attention", Mixer::attention},
-                                             {"mamba", Mixer::state_space},
-                                             {"linear_attention", Mixer::state_space},
-                                             {"conv", Mixer::state_space}}));
+  words.emplace_back("full_attention", Mixer::attention);
+  for (const std::string& type : *types) out.push_back(keys.json().choice<Mixer>(key, type, words));
   return out;
 }
 

@@ -2,6 +2,7 @@
 // What families have in common of which some layers are attention and others a state space.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/model/families/usual.h"
@@ -24,12 +25,18 @@ void delta_states(ConfigMap& keys, ModelConfig& config);
 void check_lanes(ConfigMap& keys, const ModelConfig& config, const std::vector<Mixer>& mixers,
                  const std::string& lanes_key, const std::string& groups_key);
 
+/// d_inner, `lanes` of `width`; and convolved, which is that and B and C of all groups. Throws Error naming `key` past
+/// config_limits.
+void inner_extents(const ConfigReader& json, ModelDims& dims, int lanes, int width, const std::string& key);
+void convolved_extents(const ConfigReader& json, ModelDims& dims, const std::string& key);
+
 /// Where a layer is of one kind or the other: dims.mixers, or nothing where all are alike; then the extents of the kind
 /// that no layer is are forgotten, too.
 void settle_mixers(ModelConfig& config, std::vector<Mixer> mixers);
 
-/// layer_types, in today's words or in those of the makers' files; absent: as `usual` says.
-std::vector<Mixer> hybrid_layer_types(ConfigMap& keys, const ModelConfig& config, const std::string& key, Mixer usual);
+/// layer_types, "full_attention" or one of the family's `words`, others refused; absent: as `usual` says.
+std::vector<Mixer> hybrid_layer_types(ConfigMap& keys, const ModelConfig& config, const std::string& key, Mixer usual,
+                                      std::vector<std::pair<const char*, Mixer>> words);
 
 /// Writes it.
 void put_layer_types(ConfigMap& keys, const ModelConfig& config, const std::string& key);

@@ -1,6 +1,10 @@
 // LFM2 (Liquid AI, LFM2 Technical Report, 2025): most layers are a gated convolution of a few tokens in place of
 // attention; queries and keys are normalised head by head.
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "core/base/words.h"
 #include "core/model/families/hybrid.h"
 
@@ -15,8 +19,13 @@ void lfm2_width(ConfigMap& keys, ModelConfig& c) {
   if (!keys.json().flag("block_auto_adjust_ff_dim", true)) return;
   const double times = keys.json().number("block_ffn_dim_multiplier", 1e-3, 1e3, 1);
   const int of = keys.json().integer("block_multiple_of", 1, limit::d_mlp, 256);
-  const auto width = static_cast<int>(times * static_cast<int>(2.0 * c.dims.d_mlp / 3));
-  c.dims.d_mlp = of * ((width + of - 1) / of);
+  const auto width = static_cast<std::int64_t>(times * static_cast<int>(2.0 * c.dims.d_mlp / 3));
+  const std::int64_t rounded = of * ((width + of - 1) / of);
+  if (rounded < 1 || rounded > limit::d_mlp)
+    throw keys.json().error("block_ffn_dim_multiplier", fmt::format("an MLP of 1 to {} numbers", limit::d_mlp),
+                            std::to_string(rounded),
+                            fmt::format("{} · 2 ÷ 3 of {}, up to a multiple of {}", times, c.dims.d_mlp, of));
+  c.dims.d_mlp = static_cast<int>(rounded);
 }
 
 void lfm2_layers(ConfigMap& keys, ModelConfig& c) {
@@ -28,8 +37,9 @@ void lfm2_layers(ConfigMap& keys, ModelConfig& c) {
     keys.put("layer_types", types);
     if (!c.state_space) return;
   } else {
-    const auto attending = keys.json().integers("full_attn_idxs", 0, limit::layers);
-    mixers = hybrid_layer_types(keys, c, "layer_types", attending ? Mixer::state_space : Mixer::attention);
+    const auto attending = keys.json().integers("full_attn_idxs", 0, d.layers - 1);
+    mixers = hybrid_layer_types(keys, c, "layer_types", attending ? Mixer::state_space : Mixer::attention,
+                                {{"conv", Mixer::state_space}});
     for (int layer = 0; attending && !keys.json().has("layer_types") && layer < d.layers; ++layer)
       if (std::ranges::count(*attending, layer) > 0) mixers[static_cast<std::size_t>(layer)] = Mixer::attention;
     if (std::ranges::count(mixers, Mixer::state_space) == 0) return settle_mixers(c, std::move(mixers));

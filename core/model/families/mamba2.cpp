@@ -28,7 +28,7 @@ void mamba2_keys(ConfigMap& keys, ModelConfig& c) {
                             std::to_string(d.state_groups));
   c.state_space->gated_norm = true;
   d.kv_heads = d.lanes = d.heads;
-  d.convolved = d.d_inner + 2 * d.state_groups * d.d_state;
+  convolved_extents(keys.json(), d, "state_size");
 }
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/base/words.h"
@@ -68,11 +69,25 @@ std::vector<Mixer> blocks_of(const ConfigReader& json, const std::string& patter
   return mixers;
 }
 
+/// These models know a least step (time_step_min) alone.
+void check_limits(ConfigMap& keys) {
+  StateSpaceConfig asked;
+  step_limits(keys, asked);
+  if (asked.least_step > 0 || std::isfinite(asked.most_step))
+    throw keys.json().error("time_step_limit", "[0, Infinity]: time_step_min alone limits the steps of this family",
+                            fmt::format("[{}, {}]", asked.least_step, asked.most_step));
+}
+
 void nemotron_h_keys(ConfigMap& keys, ModelConfig& c) {
   ModelDims& d = c.dims;
   std::vector<Mixer> mixers;
   if (keys.reading()) {
-    mixers = blocks_of(keys.json(), read_pattern(keys.json()), d);
+    const std::string pattern = read_pattern(keys.json());
+    mixers = blocks_of(keys.json(), pattern, d);
+    if (const auto layers = static_cast<int>(pattern.size());
+        keys.json().has("num_hidden_layers") && keys.json().integer("num_hidden_layers", 1, 1 << 16) != layers)
+      throw keys.json().error("num_hidden_layers", fmt::format("{}, as {} names layers", layers, pattern_key),
+                              std::to_string(keys.json().integer("num_hidden_layers", 1, 1 << 16)));
     c.state_space.emplace().lane = StateSpaceConfig::Lane::head;
   } else {
     std::string pattern = written_pattern(d);
@@ -115,8 +130,11 @@ void nemotron_h_keys(ConfigMap& keys, ModelConfig& c) {
     keys.activation("mamba_hidden_act", behind, "silu");
     c.state_activation = behind;
     s.gated_norm = true;
-    d.d_inner = d.lanes * width;
-    d.convolved = d.d_inner + 2 * d.state_groups * d.d_state;
+    if (keys.reading()) {
+      inner_extents(keys.json(), d, d.lanes, width, "mamba_head_dim");
+      convolved_extents(keys.json(), d, "ssm_state_size");
+      check_limits(keys);
+    }
   }
   if (keys.reading()) {
     if (std::ranges::count(d.bare, true) == 0) d.bare.clear();
