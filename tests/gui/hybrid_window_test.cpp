@@ -203,6 +203,25 @@ TEST_CASE("hybrid: a mechanism stands in for attention where there is some, and 
   CHECK(says(s.driver, "Layer 0 has no queries, keys and values"));
 }
 
+TEST_CASE("hybrid: Generate tells of the state as inspect does") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  // 3 layers · 24 channels · 3 tokens · 4 bytes; 3 · (12 · 5 + 42 · 2) · 4.
+  for (const auto& [family, bytes] : {std::pair{"lfm2", "864 B"}, std::pair{"qwen3_5_text", "1.73 kB"}}) {
+    CAPTURE(std::string(family));
+    Explore s(opened(family));
+    GenerationController controller(s.app.explorer().jobs, s.app.explorer().editor, s.app.explorer().run,
+                                    s.app.explorer().files);
+    GenerateWorkspace generate(controller);
+    s.app.add(generate);
+    s.driver.frames(2);
+    s.driver.click("Generate");
+    s.driver.click("Cost");
+    CHECK(s.driver.until([&] { return s.driver.shown("The state, of any length"); }, 600));
+    CHECK(says(s.driver, bytes));
+    CHECK(s.driver.until([&] { return says(s.driver, "the layers that attend need keys and values"); }, 200));
+  }
+}
+
 TEST_CASE("hybrid: every page of Analyse shows something or says in a line what it lacks") {
   HEADSCOPE_NEEDS_DISPLAY();
   for (const char* family : {"granitemoehybrid", "nemotron_h", "qwen3_5_text", "lfm2"}) {

@@ -4,13 +4,16 @@
 #include "app/widgets/controls.h"
 #include "app/workspaces/explore/panels.h"
 #include "core/base/words.h"
+#include "core/trace/layer_kinds.h"
 #include "viz/scene/line_chart.h"
 
 namespace headscope {
 
 void DepthPanel::draw(const PageContext& c) {
   const HeadFacts* facts = c.facts();
-  if (!facts || facts->trace->maps.empty() || facts->trace->model.dims.layers < 2) return;
+  if (!facts || facts->trace->maps.empty()) return;
+  const ModelDims& dims = facts->trace->model.dims;
+  if (dims.layers < 2 || (dims.hybrid() && attending_layers(dims) < 2)) return;  // there is no line through one layer
   section(c.ui, said("ACROSS DEPTH"), said("mean over the heads of each layer"));
   const double width = std::floor(c.room());
   slot_.want(c.jobs, c.ui, c.results().facts, std::to_string(width),
@@ -27,6 +30,8 @@ void DepthPanel::draw(const PageContext& c) {
                chart.width = width;
                chart.height = 128;
                chart.y_title = said("share, 0 … 1");
+               chart.x_low = 0;
+               chart.x_high = facts->trace->model.dims.layers - 1;
                chart.y_low = 0;
                chart.y_high = 1;
                for (const Wanted& w : wanted) {

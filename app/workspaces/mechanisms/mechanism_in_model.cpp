@@ -87,7 +87,7 @@ void MechanismsWorkspace::grid(Ui& ui, AppContext& app, double cell_height, bool
   for (int layer = 0; layer < dims.layers; ++layer) {
     const float y = at.y + static_cast<float>(layer) * (height + gap);
     if (!dims.attends(layer)) {
-      row_of_state(ui, layer, {at.x, y}, {left + room, height}, labels ? left : 0);
+      row_of_state(ui, layer, {at.x, y}, {left + (width + gap) * static_cast<float>(dims.heads) - gap, height}, left);
       continue;
     }
     if (labels) {
