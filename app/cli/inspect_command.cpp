@@ -23,6 +23,7 @@
 #include "core/model/kv_cache.h"
 #include "core/tensor/panels.h"
 #include "core/trace/layer_kinds.h"
+#include "core/trace/mixer_words.h"
 
 namespace headscope::cli {
 
@@ -109,8 +110,8 @@ void add_stack(Report& out, const ModelConfig& c) {
     std::vector<int> attending;
     for (int layer = 0; layer < c.dims.layers; ++layer)
       if (c.dims.attends(layer)) attending.push_back(layer);
-    out.line(fmt::format("  attention in layer{} {}, a state in the others", attending.size() == 1 ? "" : "s",
-                         fmt::join(attending, ", ")));
+    out.line(fmt::format("  attention in layer{} {}, {} in the others", attending.size() == 1 ? "" : "s",
+                         fmt::join(attending, ", "), state_words(c.dims)));
   }
 }
 
@@ -157,7 +158,7 @@ void add_model(Report& out, const ModelFacts& model) {
   Cell parts = Cell::object();
   for (const ModelFacts::Part& part : model.parts) {
     const double share = 100.0 * static_cast<double>(part.parameters) / static_cast<double>(model.parameters);
-    table.add({part.name, grouped(part.parameters), number(share, 1) + " %"});
+    table.add({part.shown(), grouped(part.parameters), number(share, 1) + " %"});
     parts[part.name] = part.parameters;
   }
   table.add({"total (" + model.dtype + ")", grouped(model.parameters), ""});

@@ -24,6 +24,7 @@
 #include "core/base/error.h"
 #include "core/edits/position_edit.h"
 #include "core/model/weights.h"
+#include "core/trace/mixer_words.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/framed.h"
 
@@ -67,7 +68,7 @@ Vectors vectors_of(Console& console, const PositionsOptions& options) {
                 options.head);
   if (!config.dims.attends(v.head.layer))
     throw Error("--head", "a layer that attends",
-                fmt::format("layer {} of {}, which mixes tokens by a state", v.head.layer, config.name));
+                fmt::format("layer {} of {}, {}", v.head.layer, config.name, mixer_words(config.dims, v.head.layer)));
   if (config.qk_norm != QkNorm::none)
     throw Error(config.name, "queries and keys that are turned as the projections give them", "a norm between",
                 "the window's page of rotary positions shows them behind it");

@@ -235,7 +235,7 @@ void parameters(const Ui& ui, const ModelFacts& facts, const FilesStamp& stamp) 
     section(ui, said("Parameters"), say("{} as stored", facts.dtype));
     Rows rows(ui, "parameters", {{"", 3}, {"", 1, true}, {"", 0.8f, true}, {"", 2}});
     for (const ModelFacts::Part& part : facts.parts)
-      rows.row({said(part.name), grouped(part.parameters),
+      rows.row({said(part.shown()), grouped(part.parameters),
                 fmt::format("{:.1f} %", 100.0 * static_cast<double>(part.parameters) /
                                             static_cast<double>(std::max<std::int64_t>(facts.parameters, 1)))});
     rows.row({said("together"), grouped(facts.parameters), ""}, &ui.theme.text);

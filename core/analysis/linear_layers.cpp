@@ -225,13 +225,12 @@ LinearLayersSearch::LinearLayersSearch(LoadedModel loaded, LinearLayersAsked ask
 
 void LinearLayersSearch::prepare(const Ctx& ctx) {
   if (const ModelConfig& c = loaded_.model->config(); c.dims.hybrid()) {
-    std::vector<int> linear;
-    for (int layer = 0; layer < c.dims.layers; ++layer)
-      if (!c.dims.attends(layer)) linear.push_back(layer);
+    std::vector<int> linear, attending;
+    for (int layer = 0; layer < c.dims.layers; ++layer) (c.dims.attends(layer) ? attending : linear).push_back(layer);
     throw Error("linear layers", "a model all of whose layers attend",
                 fmt::format("{} of {}, which {} linear already", layer_words(linear), c.name,
                             linear.size() == 1 ? "is" : "are"),
-                "an edit asks one layer: \"3.*: mechanism linear\"");
+                fmt::format("an edit asks one layer: \"{}.*: mechanism linear\"", attending.front()));
   }
   EditProbe probe(loaded_, known_.asked.run, true, ctx);
   known_.before_trace = probe.before();

@@ -70,7 +70,7 @@ std::string name(const AttributionPart& part) {
     case Kind::head:
       return say("head {}.{}", part.layer, part.head);
     case Kind::attention_bias:
-      return say("attn bias {}", part.layer);
+      return part.attends ? say("attn bias {}", part.layer) : say("mixer bias {}", part.layer);
     case Kind::cross_head:
       return say("head cross.{}.{}", part.layer, part.head);
     case Kind::cross_bias:
@@ -140,7 +140,7 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
   VectorXd written = VectorXd::Zero(dims.d_model);
   const auto add = [&](Kind kind, int layer, int head, const VectorXd& part) {
     written += part;
-    out.parts.push_back({kind, layer, head, part.dot(along.d)});
+    out.parts.push_back({kind, layer, head, part.dot(along.d), layer < 0 || dims.attends(layer)});
   };
   add(Kind::token_embedding, -1, -1, row_of(need(trace, {SiteKind::embed}), position));
   if (config.position == PositionKind::learned)

@@ -40,9 +40,11 @@ struct AttributionPart {
                 ///< than rounding
   } kind;
   int layer = -1, head = -1;
-  double value = 0;  ///< logits
+  double value = 0;     ///< logits
+  bool attends = true;  ///< its layer
 };
-/// "embedding", "positions", "head 1.0", "attn bias 1", "MLP 1", "norm bias" (the last norm's), "edits".
+/// "embedding", "positions", "head 1.0", "attn bias 1" ("mixer bias 1" of a layer that does not attend), "MLP 1", "norm
+/// bias" (the last norm's), "edits".
 std::string name(const AttributionPart& part);
 
 struct LogitAttribution {

@@ -66,8 +66,10 @@ std::vector<LogitLens::Stage> residual_stages(const ModelDims& dims) {
   std::vector<LogitLens::Stage> stages{{{SiteKind::resid_pre, 0}, to_say("embedding")}};
   for (int layer = 0; layer < dims.layers; ++layer) {
     const bool mlp = dims.has_mlp(layer);
-    const char* const last = dims.parallel ? "block" : mlp ? "mlp" : "attn";
-    if (mlp && dims.has_mid()) stages.push_back({{SiteKind::resid_mid, layer}, fmt::format("{} attn", layer)});
+    const char *const mixer = dims.attends(layer) ? "attn" : "mixer", *const last = dims.parallel ? "block"
+                                                                                    : mlp         ? "mlp"
+                                                                                                  : mixer;
+    if (mlp && dims.has_mid()) stages.push_back({{SiteKind::resid_mid, layer}, fmt::format("{} {}", layer, mixer)});
     stages.push_back({{SiteKind::resid_post, layer}, fmt::format("{} {}", layer, last)});
   }
   return stages;

@@ -21,7 +21,8 @@ namespace headscope {
 struct LogitLens {
   struct Stage {
     Site site;         ///< whose tensor was decoded
-    std::string name;  ///< "embedding", "0 attn" (after the attention of block 0), "0 mlp" (after its MLP)
+    std::string name;  ///< "embedding", "0 attn" (after the attention of block 0; "0 mixer" where it does not attend),
+                       ///< "0 mlp" (after its MLP)
   };
   std::vector<Stage> stages;  ///< in order of depth; the last is the model's own answer
   Index positions = 0;

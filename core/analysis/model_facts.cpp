@@ -13,6 +13,7 @@
 #include "core/model/parameter_parts.h"
 #include "core/text/tokenizer.h"
 #include "core/trace/layer_kinds.h"
+#include "core/trace/mixer_words.h"
 
 namespace headscope {
 
@@ -72,6 +73,8 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
       norms{said("norms"), size(weights.final_gain) + size(weights.final_bias) + size(weights.embedding_gain) +
                                size(weights.embedding_bias) + size(weights.distance_gain) +
                                size(weights.distance_bias)};
+  if (config.dims.any_state_space() && config.dims.state_kind != StateKind::selective)
+    (config.dims.any_attends() ? states : attention).words = said(state_words(config.dims));
   const auto attention_of = [&](const RawLayer& l) {
     std::int64_t count = 0;
     for (const Tensor* t :

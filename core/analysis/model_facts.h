@@ -32,6 +32,8 @@ struct ModelFacts {
   struct Part {
     std::string name;
     std::int64_t parameters = 0;
+    std::string words = {};  ///< how it is shown, where that is not its name
+    const std::string& shown() const { return words.empty() ? name : words; }
   };
   struct Reader {  ///< of its texts
     std::string kind;

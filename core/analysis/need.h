@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/model/config.h"
+#include "core/trace/mixer_words.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -17,7 +18,7 @@ inline const Tensor& need(const Trace& trace, Site site) {
                 fmt::format("a layer that has {}", info(site.kind).pattern),
                 of_mlp(site.kind)                      ? "one without an MLP"
                 : trace.model.dims.attends(site.layer) ? "one that attends"
-                                                       : "one that mixes tokens by a state");
+                                                       : mixer_words(trace.model.dims, site.layer));
   if (found == trace.sites.end())
     throw Error(name(site), "a trace that recorded it", "one that did not",
                 "record the site " + std::string(info(site.kind).pattern) + " with the run");
@@ -56,15 +57,19 @@ inline void need_one_unembedding(const ModelConfig& config, const char* what) {
 /// Throws Error for a model whose heads have no queries, keys and values.
 inline void need_attention(const ModelConfig& config, const char* what) {
   if (!config.dims.any_attends())
-    throw Error(what, "a model with attention", config.name,
-                "it mixes tokens by a state, which has no queries, keys and values; its maps say what that amounts to");
+    throw Error(
+        what, "a model with attention", config.name,
+        fmt::format("it mixes tokens by {}, which has no queries, keys and values; its maps say what that amounts to",
+                    mixer_words(config.dims, 0)));
 }
 /// The same of one layer.
 inline void need_attention(const ModelConfig& config, int layer, const char* what) {
   need_attention(config, what);
   if (layer >= 0 && layer < config.dims.layers && !config.dims.attends(layer))
-    throw Error(what, "a layer that attends", fmt::format("layer {} of {}", layer, config.name),
-                "it mixes tokens by a state, which has no queries, keys and values; its maps say what that amounts to");
+    throw Error(
+        what, "a layer that attends", fmt::format("layer {} of {}", layer, config.name),
+        fmt::format("it mixes tokens by {}, which has no queries, keys and values; its maps say what that amounts to",
+                    mixer_words(config.dims, layer)));
 }
 
 /// Throws Error for a model of pictures where its words were asked for.

@@ -138,9 +138,11 @@ void Implied(const Head& head, Index t, float* reach, float* row) {
 
 void Sigmoid(const float* x, Index n, float factor, float* out) {
   Each(n, [&](auto d, Index i) HWY_ATTR {
-    // Exp is finite up to 88.7; beyond, the result is below 1e-38.
-    const auto rest = hn::Exp(d, hn::Min(hn::Neg(hn::LoadU(d, x + i)), hn::Set(d, 88.0f)));
-    hn::StoreU(hn::Div(hn::Set(d, factor), hn::Add(hn::Set(d, 1.0f), rest)), d, out + i);
+    // Exp is finite up to 88.7; beyond, the result is below 1e-38. What is no number stays none.
+    const auto given = hn::LoadU(d, x + i);
+    const auto rest = hn::Exp(d, hn::Min(hn::Neg(given), hn::Set(d, 88.0f)));
+    const auto open = hn::Div(hn::Set(d, factor), hn::Add(hn::Set(d, 1.0f), rest));
+    hn::StoreU(hn::IfThenElse(hn::IsNaN(given), given, open), d, out + i);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/base/words.h"
 #include "core/edits/edit.h"
+#include "core/trace/mixer_words.h"
 
 namespace headscope {
 
@@ -18,8 +19,8 @@ std::vector<std::string> edit_notes(const std::vector<Intervention>& edits, cons
       for (int layer = 0; layer < dims.layers; ++layer)
         if (!dims.attends(layer)) others.push_back(layer);
       notes.push_back(text_of(edit.target) + ": " +
-                      say("{}: layers that mix tokens by a state stay as they are: {}", text_of(edit.action),
-                          fmt::join(others, ", ")));
+                      say("{}: layers that do not attend ({}) stay as they are: {}", text_of(edit.action),
+                          said(state_words(dims)), fmt::format("{}", fmt::join(others, ", "))));
     }
     if (!note.empty()) notes.push_back(text_of(edit.target) + ": " + note);
   }

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/model/weights.h"
+#include "core/trace/mixer_words.h"
 
 namespace headscope {
 
@@ -93,8 +94,9 @@ EditPass::EditPass(const std::vector<Intervention>& edits, const EditScene& scen
     if (layer ? !scene.dims.attends(*layer) : !scene.dims.any_attends())
       if (const std::string need = edit.action->needs_of_softmax(); !need.empty())
         throw Error(place.where(), need,
-                    layer && scene.dims.hybrid() ? fmt::format("layer {}, a state space", *layer) : "a state space",
-                    "its weights α are what its states amount to; masks, weights and ablations act on them");
+                    layer && scene.dims.hybrid() ? fmt::format("layer {}, {}", *layer, mixer_words(scene.dims, *layer))
+                                                 : mixer_words(scene.dims, 0),
+                    "its weights α are what it amounts to; masks, weights and ablations act on them");
     steps_.push_back(edit.action->make(std::move(place)));
   }
 }

@@ -12,6 +12,7 @@
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
+#include "core/trace/mixer_words.h"
 
 namespace headscope {
 
@@ -51,7 +52,7 @@ class PatchStep final : public EditStep {
     if (const auto layer = target().layer; layer && !has_site(dims, {site_, *layer}))
       throw Error(this->place().where(), fmt::format("a layer that has {}", info(site_).pattern),
                   dims.attends(*layer) ? fmt::format("layer {}", *layer)
-                                       : fmt::format("layer {}, which mixes tokens by a state", *layer));
+                                       : fmt::format("layer {}, {}", *layer, mixer_words(dims, *layer)));
   }
   bool acts(Site site) const override { return site.kind == site_; }
   void act(Site site, EditedTensor& edited) override {

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/model/config_reader.h"
+#include "core/trace/layer_kinds.h"
 
 namespace headscope {
 
@@ -29,20 +30,14 @@ void add_latents(const ModelConfig& c, ParameterParts& out) {
 }  // namespace
 
 namespace {
-std::int64_t layers_by(const ModelDims& d, Mixer mixer) {
-  std::int64_t count = 0;
-  for (int layer = 0; layer < d.layers; ++layer) count += d.mixer(layer) == mixer;
-  return count;
-}
-
-/// A state space in place of attention, with i channels, e of them convolved over K tokens, l lanes, N states: d (i +
-/// e)
-/// + i d, e K + e, with lanes that are channels i (R + 2 N) + R l + l N, else d l + l; l of Δ's bias and l that pass
-/// by. The delta rule has d l of β besides, and nothing that passes by.
+/// A state space in place of attention, with i channels, e of them convolved over K tokens, l lanes, N states:
+/// d (i + e) + i d, e K + e, with lanes that are channels i (R + 2 N) + R l + l N, else d l + l; l of Δ's bias and l
+/// that pass by. The delta rule has d l of β besides, and nothing that passes by.
 void add_state_space(const ModelConfig& c, ParameterParts& out) {
   const StateSpaceConfig& s = *c.state_space;
   if (s.lane == StateSpaceConfig::Lane::convolution) {  // d 3 i + i d, i K, and biases
-    const std::int64_t model = c.dims.d_model, channels = c.dims.d_inner, count = layers_by(c.dims, Mixer::state_space),
+    const std::int64_t model = c.dims.d_model, channels = c.dims.d_inner,
+                       count = c.dims.layers - attending_layers(c.dims),
                        extra = count * ((s.bias ? 3 * channels + model : 0) + (s.convolution_bias ? channels : 0));
     out.attention_biases += extra;
     out.attention += count * (4 * model * channels + channels * s.convolution) + extra;
@@ -50,7 +45,7 @@ void add_state_space(const ModelConfig& c, ParameterParts& out) {
   }
   const bool heads = s.lane != StateSpaceConfig::Lane::channel, delta = s.lane == StateSpaceConfig::Lane::delta;
   const std::int64_t d = c.dims.d_model, inner = c.dims.d_inner, convolved = c.dims.convolved, lanes = c.dims.lanes,
-                     states = c.dims.d_state, rank = s.step_rank, layers = layers_by(c.dims, Mixer::state_space),
+                     states = c.dims.d_state, rank = s.step_rank, layers = c.dims.layers - attending_layers(c.dims),
                      in = inner + convolved +
                           (delta   ? 2 * lanes
                            : heads ? lanes
@@ -92,7 +87,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
                      q = std::int64_t{c.dims.heads} * c.dims.d_head, k = std::int64_t{c.dims.kv_heads} * c.dims.d_head,
                      vocab = c.dims.vocab;
   const std::int64_t biased = c.norm == NormKind::layer_norm && c.bias.norm ? 2 : 1,
-                     attending = c.dims.any_state_space() ? layers_by(c.dims, Mixer::attention) : layers,
+                     attending = c.dims.any_state_space() ? attending_layers(c.dims) : layers,
                      mlps = m == 0 ? 0 : layers - std::ranges::count(c.dims.bare, true);
   ParameterParts out;
   const std::int64_t stored = c.embedding_width > 0 ? c.embedding_width : d;

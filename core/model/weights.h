@@ -121,7 +121,7 @@ Tensor projection_input(const ModelConfig& config, const BlockWeights& block, Ba
 Tensor turning_keys(const ModelConfig& config, const BlockWeights& block, Backend& backend, const Tensor& x);
 
 /// Where what a matrix of a block is multiplied by stands, and what the product gives, before any norm behind it.
-SiteKind input_site(const ModelConfig& config, WeightMatrix matrix, int layer = 0);
+SiteKind input_site(const ModelConfig& config, WeightMatrix matrix, int layer);
 SiteKind output_site(const ModelConfig& config, WeightMatrix matrix);
 /// Where queries and keys stand before they are rotated, and where they meet.
 SiteKind unturned_site(const ModelConfig& config, bool keys);

@@ -9,6 +9,7 @@
 #include "core/base/words.h"
 #include "core/edits/edit.h"
 #include "core/model/weights.h"
+#include "core/trace/mixer_words.h"
 
 namespace headscope {
 
@@ -44,7 +45,8 @@ MechanismInput head_input(const LoadedModel& model, const RunRequest& request, H
   if (layer >= 0 && layer < config.dims.layers && !config.dims.attends(layer))
     throw Error("mechanisms", config.dims.any_attends() ? "a layer that attends" : "a model with attention",
                 config.dims.any_attends() ? fmt::format("layer {} of {}", layer, config.name) : config.name,
-                "it mixes tokens by a state, which has no queries, keys and values for another mechanism");
+                fmt::format("it mixes tokens by {}, which has no queries, keys and values for another mechanism",
+                            mixer_words(config.dims, layer)));
   const bool cross = stack == Stack::cross;  // where nothing is turned
   const SiteKind q_kind = cross ? SiteKind::q : meeting_site(config, false),
                  k_kind = cross ? SiteKind::k : meeting_site(config, true);

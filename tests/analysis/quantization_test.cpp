@@ -74,7 +74,7 @@ TEST_CASE("the edit multiplies with rounded numbers: q by its definition, in bot
     Bench b(name);
     const auto before = run(b.loaded, b.request, b.ctx), after = b.with("0.*: quantize 4 both vector 0");
     const Projection own = b.loaded.model->projection(0, WeightMatrix::q);
-    const Tensor x = before->sites.at({input_site(b.loaded.model->config(), WeightMatrix::q), 0});
+    const Tensor x = before->sites.at({input_site(b.loaded.model->config(), WeightMatrix::q, 0), 0});
     const QuantizedFactors by = quantized_factors(x, own.weight, {.bits = 4});
     const Tensor& q = after->sites.at({SiteKind::q, 0});
     double most = 0;
@@ -147,7 +147,7 @@ TEST_CASE("few bits: the largest number of X and the typical one, of every matri
   const QuantizationReport report = read_quantization(*b.loaded.model, *trace, {.bits = 4, .apart = 6});
   for (const QuantizedMatrix& each : report.matrices) {
     CAPTURE(each.layer);
-    const Tensor site = trace->sites.at({input_site(config, each.matrix), each.layer}).packed();
+    const Tensor site = trace->sites.at({input_site(config, each.matrix, each.layer), each.layer}).packed();
     const Index n = site.dim(0), width = site.size() / n;
     std::vector<float> most(static_cast<std::size_t>(width), 0.0f);
     for (Index i = 0; i < n; ++i)
@@ -168,11 +168,11 @@ TEST_CASE("few bits: the largest number of X and the typical one, of every matri
   std::set<SiteKind> inputs;
   for (int each = 0; each < weight_matrix_count; ++each)
     if (const auto matrix = static_cast<WeightMatrix>(each); b.loaded.model->projection(0, matrix).weight.defined())
-      inputs.insert(input_site(config, matrix));
+      inputs.insert(input_site(config, matrix, 0));
   CHECK(quantization_sites(*b.loaded.model) == inputs);
   // A site that was not recorded has no line.
   Trace less = *trace;
-  less.sites.erase({input_site(config, WeightMatrix::q), 0});
+  less.sites.erase({input_site(config, WeightMatrix::q, 0), 0});
   const auto fewer = read_quantization(*b.loaded.model, less, {.bits = 4, .apart = 6});
   CHECK(fewer.matrices.size() + 3 == report.matrices.size());  // q, k and v read it
 }

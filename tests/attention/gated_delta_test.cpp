@@ -6,8 +6,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
+#include "core/attention/delta_lanes.h"
 #include "core/attention/state_patterns.h"
 #include "core/base/error.h"
 #include "core/io/safetensors.h"
@@ -306,6 +309,20 @@ TEST_CASE("what the transformers library computes of a gated delta rule") {
   const Tensor found = mean_patterns(backend, in, v.dim(1), 0);
   for (Index i = 0; i < found.size(); ++i)
     CHECK(found.packed().data()[i] == doctest::Approx(map.data()[i]).epsilon(1e-5).scale(0.1));
+}
+
+TEST_CASE("gated delta rule: the sigmoid of what is not finite is its limit, and of no number none") {
+  constexpr float infinity = std::numeric_limits<float>::infinity(), none = std::numeric_limits<float>::quiet_NaN();
+  for (const std::size_t n : {5U, 33U}) {  // a vector, and what is left of one
+    std::vector<float> x(n, 0.0f), out(n);
+    x[0] = none, x[1] = infinity, x[2] = -infinity, x[3] = -1e30f, x[n - 1] = none;
+    delta_lanes::sigmoid(x.data(), static_cast<Index>(n), 2, out.data());
+    CHECK(std::isnan(out[0]));
+    CHECK(out[1] == 2);
+    CHECK(out[2] < 1e-37f);
+    CHECK(out[3] < 1e-37f);
+    CHECK(std::isnan(out[n - 1]));
+  }
 }
 
 }  // namespace headscope::gated_delta_test

@@ -126,6 +126,43 @@ TEST_CASE("hybrid: a layer's kind is read, and as many heads must fit into the l
   refused("nemotron_h", nemotron + "\"-M*\"", "an MLP as layer 0");
   refused("nemotron_h", nemotron + "\"M--\"", "an MLP as layer 2");
   refused("nemotron_h", nemotron + "\"ME*\"", "\"E\" as layer 1");
+  CHECK(read("nemotron_h", nemotron + R"("M-M*-", "num_hidden_layers": 5)").dims.layers == 3);
+  refused("nemotron_h", nemotron + R"("M-M*-", "num_hidden_layers": 6)", "num_hidden_layers: expected 5");
+  CHECK(read("nemotron_h", nemotron + R"("M*", "time_step_limit": [0.0, Infinity])").dims.layers == 2);
+  refused("nemotron_h", nemotron + R"("M*", "time_step_limit": [0.1, 2])", "time_step_limit: expected [0, Infinity]");
+  // A kind is told in the family's own words.
+  refused("granitemoehybrid", granite + R"(, "layer_types": ["mamba", "attention", "conv"])", "conv");
+  refused("qwen3_5_text", R"(, "num_hidden_layers": 2, "layer_types": ["mamba", "full_attention"])", "mamba");
+  const std::string lfm2 = R"(, "num_hidden_layers": 2, "block_auto_adjust_ff_dim": )";
+  refused("lfm2", lfm2 + R"(false, "layer_types": ["linear_attention", "full_attention"])", "linear_attention");
+  CHECK(read("lfm2", lfm2 + R"(false, "full_attn_idxs": [1])").dims.mixers ==
+        std::vector<Mixer>{Mixer::state_space, Mixer::attention});
+  refused("lfm2", lfm2 + R"(false, "full_attn_idxs": [1, 2])", "full_attn_idxs");
+  refused("lfm2", lfm2 + R"(true, "block_ff_dim": 1)", "an MLP of 1 to 1048576 numbers, found 0");
+  refused("lfm2", lfm2 + R"(true, "block_ffn_dim_multiplier": 1000, "block_ff_dim": 100000)",
+          "block_ffn_dim_multiplier");
+}
+
+TEST_CASE("hybrid: more channels than a layer may have are refused by the key that asks for them") {
+  const auto refused = [](const std::string& type, const std::string& more, const char* words) {
+    CAPTURE(more);
+    CHECK_THROWS_WITH_AS(read(type, more), doctest::Contains(words), Error);
+  };
+  const std::string nemotron = R"(, "head_dim": 6, "num_key_value_heads": 2, "n_groups": 2,
+                                   "hybrid_override_pattern": "M*", "mamba_num_heads": 1048576, )";
+  for (const char* width : {"2", "2048", "4096", "1048576"})  // in 32 bits 2^21, −2^31, 0 and 0
+    refused("nemotron_h", nemotron + R"("ssm_state_size": 4, "mamba_head_dim": )" + width,
+            "mamba_head_dim: expected a layer with a state of at most 1048576 channels, found 1048576 · ");
+  refused("nemotron_h", nemotron + R"("mamba_head_dim": 1, "ssm_state_size": 1048576)",
+          "ssm_state_size: expected at most 4194304 channels that are convolved, found 1048576 + 2 · 2 · 1048576");
+  refused("qwen3_5_text",
+          R"(, "num_hidden_layers": 4, "linear_num_value_heads": 1048576, "linear_value_head_dim": 8192)",
+          "linear_value_head_dim: expected a layer");
+  const std::string granite = R"(, "num_hidden_layers": 3, "num_local_experts": 0, "shared_intermediate_size": 9,
+                                   "layer_types": ["mamba", "attention", "mamba"], "mamba_n_groups": )";
+  refused("granitemoehybrid", granite + R"(1, "mamba_n_heads": 131072, "mamba_d_head": 32768)", "131072 · 32768");
+  refused("granitemoehybrid", granite + R"(1024, "mamba_n_heads": 8, "mamba_d_state": 1048576)",
+          "mamba_d_state: expected at most 4194304");
 }
 
 TEST_CASE(
@@ -232,6 +269,10 @@ TEST_CASE("hybrid: an edit reaches the layers that can follow, says so, and is r
   CHECK(largest_difference(plain->map({0, 1}).to_dense(), cool->map({0, 1}).to_dense()) == 0);
   CHECK_THROWS_WITH_AS(s.run_with({"2.*: temperature 0.5"}), doctest::Contains("layer 2, a state space"), Error);
   CHECK_THROWS_WITH_AS(s.run_with({"2.0: mechanism linear"}), doctest::Contains("layer 2, a state space"), Error);
+  CHECK_THROWS_WITH_AS(Subject("lfm2").run_with({"0.*: temperature 0.5"}),
+                       doctest::Contains("layer 0, a short convolution"), Error);
+  CHECK_THROWS_WITH_AS(Subject("qwen3_5_text").run_with({"0.*: temperature 0.5"}),
+                       doctest::Contains("layer 0, the gated delta rule"), Error);
   const auto cut = s.run_with({"*: mask window 2"});
   for (int layer = 0; layer < 4; ++layer) CHECK(cut->map({layer, 0}).weight(9, 3) == 0);
   const auto set = s.run_with({"*: weight -1 4 0.5"});
@@ -239,7 +280,8 @@ TEST_CASE("hybrid: an edit reaches the layers that can follow, says so, and is r
   const ModelInfo info = s.loaded.model->info();
   const auto notes = [&](const char* edit) { return edit_notes({parse_intervention(edit, "test")}, info, 13); };
   REQUIRE(notes("*: temperature 0.5").size() == 1);
-  CHECK(notes("*: temperature 0.5")[0].find("stay as they are: 0, 2") != std::string::npos);
+  CHECK(notes("*: temperature 0.5")[0].find("layers that do not attend (a state space) stay as they are: 0, 2") !=
+        std::string::npos);
   CHECK(notes("1.*: temperature 0.5").empty());
   CHECK(notes("*: mask window 2").empty());
   CHECK_THROWS_WITH_AS(head_input(s.loaded, s.request, {0, 1}, s.ctx()), doctest::Contains("layer 0"), Error);
@@ -303,6 +345,13 @@ TEST_CASE("hybrid: what is read of a layer is what its kind has, and nothing whe
   asked.mechanism = "linear";
   LinearLayersSearch search(s.loaded, asked);
   CHECK_THROWS_WITH_AS(search.step(s.ctx()), doctest::Contains("layers 0 and 2"), Error);
+  CHECK_THROWS_WITH_AS(search.step(s.ctx()), doctest::Contains("\"1.*: mechanism linear\""), Error);
+  Subject nemotron("nemotron_h");
+  const std::string first =
+      std::to_string(std::ranges::find(nemotron.dims().mixers, Mixer::attention) - nemotron.dims().mixers.begin());
+  asked.run = nemotron.request;
+  LinearLayersSearch other(nemotron.loaded, asked);
+  CHECK_THROWS_WITH_AS(other.step(nemotron.ctx()), doctest::Contains(("\"" + first + ".*: mechanism").c_str()), Error);
 }
 
 }  // namespace headscope::hybrid_test

@@ -73,9 +73,6 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
   std::vector<const AttentionMap*> shown;
   for (const int index : order) shown.push_back(&nth(trace.maps, index));
   const auto norms = tiles ? std::map<bool, LayerNorm>() : layer_norms(trace, shown, cells, options.scaling);
-  const auto attends = [&](const AttentionMap& map) {
-    return trace.model.dims.attends() || trace.model.dims.attends(map.layer());
-  };
   const ColorNorm norm{Scale::linear, options.values_low, std::max(options.values_high, options.values_low + 1e-9)};
 
   Scene scene;
@@ -109,7 +106,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
                      (std::isnan(value) ? said("has no value here") : short_number(value)),
                  map.id()});
     } else {
-      Heatmap drawn = heatmap_of(cells[i], rect, norms.at(attends(map)).norm, theme);
+      Heatmap drawn = heatmap_of(cells[i], rect, norms.at(attends(trace, map)).norm, theme);
       drawn.gap = 0;
       scene.add({std::move(drawn), id, tip + "\n" + map_name(trace, map.id()), map.id()});
     }

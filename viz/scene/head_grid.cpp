@@ -118,9 +118,6 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   std::vector<const AttentionMap*> shown;
   for (const Thumb& thumb : thumbs) shown.push_back(thumb.map);
   const auto norms = layer_norms(trace, shown, all, options.scaling);
-  const auto attends = [&](const AttentionMap& map) {
-    return trace.model.dims.attends() || trace.model.dims.attends(map.layer());
-  };
 
   const Font number = theme.number(), small{FontRole::ui, 8.5 * theme.text_scale, 500};
   Font axis = theme.caption();
@@ -157,7 +154,7 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   for (const Thumb& thumb : thumbs) {
     const int layer = thumb.map->layer(), head = thumb.map->head();
     const Rect rect{x + head * pitch_x, y + row_of_layer[layer] * pitch_y, thumb.w, thumb.h};
-    Heatmap drawn = heatmap_of(thumb.cells, rect, norms.at(attends(*thumb.map)).norm, theme);
+    Heatmap drawn = heatmap_of(thumb.cells, rect, norms.at(attends(trace, *thumb.map)).norm, theme);
     drawn.gap = 0;
     scene.add({std::move(drawn), fmt::format("map.{}.{}", layer, head), map_name(trace, thumb.map->id())});
     const auto around = [&](double by, Color color, double stroke, const std::string& id) {

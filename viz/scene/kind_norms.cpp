@@ -10,9 +10,9 @@ std::map<bool, LayerNorm> layer_norms(const Trace& trace, std::span<const Attent
   std::map<bool, std::vector<MapCells>> apart;
   std::map<bool, LayerNorm> out;
   for (std::size_t i = 0; i < maps.size(); ++i) {
-    const bool attends = trace.model.dims.attends() || trace.model.dims.attends(maps[i]->layer());
-    if (!out.contains(attends)) out[attends].kind = maps[i]->place().kind;
-    apart[attends].push_back(cells[i]);
+    const bool attending = attends(trace, *maps[i]);
+    if (!out.contains(attending)) out[attending].kind = maps[i]->place().kind;
+    apart[attending].push_back(cells[i]);
   }
   for (auto& [attends, made] : out) {
     Scaling own = scaling;

@@ -17,6 +17,11 @@ struct LayerNorm {
   bool masked = false, missing = false;
 };
 
+/// Whether the map's layer attends.
+inline bool attends(const Trace& trace, const AttentionMap& map) {
+  return trace.model.dims.attends() || trace.model.dims.attends(map.layer());
+}
+
 /// By whether the layers attend; `maps` and `cells` belong together. Beside attention what is signed has a linear
 /// scale, whatever is asked for. Throws as norm_for().
 std::map<bool, LayerNorm> layer_norms(const Trace& trace, std::span<const AttentionMap* const> maps,

@@ -57,9 +57,6 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   const AttentionMap& first = *maps.front();
   const MapCells& shape = cells.front();
   const auto norms = layer_norms(trace, maps, cells, options.scaling);
-  const auto attends = [&](const AttentionMap& map) {
-    return trace.model.dims.attends() || trace.model.dims.attends(map.layer());
-  };
   const CellSize size = tile_cell(shape.rows(), shape.columns(), plot);
   const AxisPlan side =
       plan_side_axis({trace, first.place().offset, first.n_query(), shape.bin, size.h, {}, {}, true}, style);
@@ -101,7 +98,7 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
     const ChosenHead& chosen = nth(heads, i);
     const int row = i / columns, column = i % columns;
     const Rect rect{x + column * pitch_x, y + row * pitch_y, map_w, map_h};
-    scene.add({heatmap_of(nth(cells, i), rect, norms.at(attends(*nth(maps, i))).norm, theme),
+    scene.add({heatmap_of(nth(cells, i), rect, norms.at(attends(trace, *nth(maps, i))).norm, theme),
                "map." + to_string(chosen.head), map_name(trace, nth(maps, i)->id())});
     scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, theme.line, 1, 0}, "", ""});
     if (column == 0) add_side_axis(scene, side, rect.x, rect.y, fmt::format("query.row{}", row), theme.text, style);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "app/workspaces/head_cells.h"
@@ -15,6 +16,7 @@
 #include "core/base/words.h"
 #include "core/metrics/next_token.h"
 #include "core/model/weights.h"
+#include "core/trace/mixer_words.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -159,9 +161,10 @@ class AttributionPage final : public ReadingPage {
                              "one number, not one for each token it came from."));
     if (const HeadId head = chosen_head(c, *answer->source.trace);
         !answer->source.trace->model.dims.attends(head.layer))
-      note(c.ui, say("Layer {} mixes tokens by a state, behind which a gate stands: what head {}.{} writes is one "
-                     "number, not one for each token it came from.",
-                     head.layer, head.layer, head.head));
+      note(c.ui,
+           say("Layer {} mixes tokens by {}, behind which a gate stands: what head {}.{} writes is one number, not "
+               "one for each token it came from.",
+               head.layer, said(mixer_words(answer->source.trace->model.dims, head.layer)), head.layer, head.head));
     const auto n = static_cast<double>(answer->source.trace->tokens.size());
     const double width = std::max(std::floor(c.room()), 80 + 9 * n), height = std::max(150.0, room_below(c) - 18);
     const auto rows = static_cast<std::size_t>(std::clamp((height - 140) / 22, 1.0, 8.0));

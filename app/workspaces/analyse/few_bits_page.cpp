@@ -59,6 +59,10 @@ class FewBitsPage final : public ReadingPage {
     segmented(c.ui, "rounding steps", steps, steps_, ImGui::GetContentRegionAvail().x);
     slider(c.ui, to_say("Apart from"), apart_, {0.5, 20, 6, true, "", 1});
     note(c.ui, said("Dimensions in which some token reaches this are multiplied unrounded (LLM.int8(): 6)."));
+    if (const auto& model = c.results().model.model)
+      if (const ModelConfig& config = model->config(); !config.dims.attends() || config.output_gate)
+        note(c.ui, said("Rounded of a layer that does not attend are W_O and the MLP; the output gate of attention "
+                        "never is."));
     facts(c);
     const bool in_use = std::ranges::any_of(c.state().document.edits, of_this_page);
     if (button(c.ui, in_use ? to_say("Run the model unrounded") : to_say("Run the model so"))) use(c, !in_use);
@@ -130,7 +134,7 @@ class FewBitsPage final : public ReadingPage {
       return;
     }
     section(c.ui, by_loss(answer->result) ? said("LOSS OVER BITS") : said("KL OVER BITS"),
-            said("whole model · on the right: one layer alone, as chosen"));
+            said("all layers · on the right: one layer alone, as chosen"));
     const ImVec2 at = ImGui::GetCursorPos();
     chart_slot(c, bits_slot_, "bits", answer, "", half, height,
                [answer](const Style& style) { return over_bits(answer->result, style); });
