@@ -138,7 +138,8 @@ TEST_CASE("a text is turned into its ids and back; a model with words that comes
 
 TEST_CASE("the program begins with ids that it is given, whether or not the model has a tokenizer") {
   HEADSCOPE_NEEDS_DISPLAY();
-  for (const std::filesystem::path& model : {reference("families/mixtral"), testing::source_dir() / "models/tiny-gpt2"}) {
+  for (const std::filesystem::path& model :
+       {reference("families/mixtral"), testing::source_dir() / "models/tiny-gpt2"}) {
     AppOptions options = Room::options(model);
     options.ids = {5, 17, 3};
     Room room(options);

@@ -69,10 +69,9 @@ std::vector<double> running_sum(const std::vector<double>& values) {
 
 void GenerateWorkspace::cost(Ui& ui) {
   const ModelDims& dims = controller_.model().model->config().dims;
-  const bool state = !dims.any_attends();
   note(
       ui,
-      state
+      !dims.any_attends()
           ? said(
                 "To write token t, the model needs its state behind all tokens before it. Kept, it is as large for any "
                 "text; computed anew it costs a pass over the whole prefix, at every step.")
@@ -122,24 +121,22 @@ void GenerateWorkspace::cost(Ui& ui) {
 
 void GenerateWorkspace::cost_facts(Ui& ui) {
   const ModelDims& dims = controller_.model().model->config().dims;
-  const std::vector<LayerKind> kinds = layer_kinds(dims);
   const CachedNumbers state = state_numbers(controller_.model().model->config());
   if (dims.attends())
     section(ui, said("KV CACHE"), said("all that it holds · kB by tokens"));
   else
     section(ui, dims.hybrid() ? said("STATE AND KV CACHE") : said("STATE"),
             said("with what it was given, kept · kB by tokens"));
-  for (const LayerKind& kind : kinds)
+  for (const LayerKind& kind : layer_kinds(dims))
     if (kind.mixer == Mixer::state_space)
       fact(ui, said("The state, of any length"),
            bytes_text(sizeof(float) * static_cast<std::size_t>(kind.layers) * state.numbers), nullptr,
            {say("layers · ({}) · 4 bytes", said(state.words)), fmt::format("{} · ({}) · 4", kind.layers, state.sum)});
   const std::size_t kept = cache_bytes(dims, 1) - cache_bytes(dims, 0);
   std::vector<std::string> terms;
-  for (const LayerKind& kind : kinds) {
-    terms.push_back(say("layers · ({}) · 4 bytes", said(kept_numbers(kind.dims).words)));
-    terms.push_back(fmt::format("{} · ({}) · 4", kind.layers, kept_numbers(kind.dims).sum));
-  }
+  for (const LayerKind& kind : layer_kinds(dims))
+    terms.insert(terms.end(), {say("layers · ({}) · 4 bytes", said(kept_numbers(kind.dims).words)),
+                               fmt::format("{} · ({}) · 4", kind.layers, kept_numbers(kind.dims).sum)});
   fact(ui, said("Bytes per token"), fmt::format("{}", kept), nullptr, terms);
   const bool packed =
       !controller_.costs() || controller_.costs()->back().panel_bytes > 0;  // none where a card computes
@@ -207,8 +204,7 @@ namespace {
 /// The whole cache's loss within the trained length, behind the first eviction, and past it.
 struct LongLoss {
   double within, past;
-  /// There it meets distances that the model never saw.
-  bool fails() const { return past > within + 0.05; }
+  bool fails() const { return past > within + 0.05; }  ///< by distances that the model never saw
 };
 LongLoss long_loss(const GenerationController::StreamingView& view) {
   const auto from = static_cast<std::size_t>(view.settings.window),
