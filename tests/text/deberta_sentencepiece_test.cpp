@@ -37,7 +37,8 @@ fs::path folder_with(const std::string& config) {
 
 std::string ids(const Tokenizer& tokenizer, const std::string& text) {
   std::string out;
-  for (const Token& token : tokenizer.encode(text, {.parse_special = true})) out += (out.empty() ? "" : " ") + std::to_string(token.id);
+  for (const Token& token : tokenizer.encode(text, {.parse_special = true}))
+    out += (out.empty() ? "" : " ") + std::to_string(token.id);
   return out;
 }
 

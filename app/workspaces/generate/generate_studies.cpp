@@ -65,8 +65,6 @@ std::vector<double> running_sum(const std::vector<double>& values) {
 
 }  // namespace
 
-// ---- cost
-
 void GenerateWorkspace::cost(Ui& ui) {
   const ModelDims& dims = controller_.model().model->config().dims;
   note(
