@@ -67,9 +67,10 @@ std::vector<double> running_sum(const std::vector<double>& values) {
 
 void GenerateWorkspace::cost(Ui& ui) {
   const ModelDims& dims = controller_.model().model->config().dims;
+  const bool state = !dims.any_attends();
   note(
       ui,
-      !dims.any_attends()
+      state
           ? said(
                 "To write token t, the model needs its state behind all tokens before it. Kept, it is as large for any "
                 "text; computed anew it costs a pass over the whole prefix, at every step.")
