@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "core/attention/state_lanes.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target, or Highway's maths would be compiled for one instruction set only.
+#include "core/attention/vector_loops-inl.h"
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 
@@ -15,30 +16,8 @@ namespace headscope::state_lanes {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using One = hn::CappedTag<float, 1>;
-
-/// f(tag, i) for vectors of numbers from i on, and for the rest one by one.
-template <class F>
-HWY_INLINE void Each(Index n, F f) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<Index>(hn::Lanes(d));
-  Index i = 0;
-  for (; i + lanes <= n; i += lanes) f(d, i);
-  for (; i < n; ++i) f(One(), i);
-}
-
-/// Σ f(tag, i), likewise.
-template <class F>
-HWY_INLINE float Sum(Index n, F f) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<Index>(hn::Lanes(d));
-  auto all = hn::Zero(d);
-  Index i = 0;
-  for (; i + lanes <= n; i += lanes) all = hn::Add(all, f(d, i));
-  float sum = hn::GetLane(hn::SumOfLanes(d, all));
-  for (; i < n; ++i) sum += hn::GetLane(f(One(), i));
-  return sum;
-}
+using vector_loops::HWY_NAMESPACE::Each;
+using vector_loops::HWY_NAMESPACE::Sum;
 
 template <class D>
 HWY_INLINE void AddTo(D d, float* to, hn::Vec<D> value) {
