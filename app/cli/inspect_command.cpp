@@ -217,6 +217,8 @@ Report inspect_report(const Inspected& model, const fs::path& path) {
   out.data("stored", stored.types);
   out.line(
       fmt::format("{}: {} tensors ({}), {}", stored.format, stored.count, stored.in_words(), byte_size(stored.bytes)));
+  if (model.model && model.model->untied)
+    out.line("config.json ties the unembedding to the embedding, the file has two that differ: both are used");
   std::string unused;
   if (model.model)
     for (const std::string& name : model.model->unused) unused += (unused.empty() ? "" : ", ") + excerpt(name);

@@ -219,8 +219,12 @@ void extents(const Ui& ui, const ModelFacts& facts) {
   rows.row({said("positions"), c.position == PositionKind::rotary
                                    ? say("{}, base {}", said_view(name_of(c.position)), c.rotary.base)
                                    : std::string(said_view(positions_of(c)))});
-  rows.row({said("vocabulary"), c.tied_embeddings ? say("{}, embeddings tied", grouped(c.dims.vocab))
-                                                  : say("{}, embeddings not tied", grouped(c.dims.vocab))});
+  rows.row({said("vocabulary"),
+            c.tied_embeddings ? say("{}, embeddings tied", grouped(c.dims.vocab))
+            : facts.untied
+                ? say("{}, embeddings not tied: config.json ties them, the file has two matrices that differ",
+                      grouped(c.dims.vocab))
+                : say("{}, embeddings not tied", grouped(c.dims.vocab))});
   rows.row({said("context"), say("{} tokens", grouped(c.context))});
   rows.row({said("tokenizer"), !facts.tokenizer ? said("none: runs on token ids")
                                : facts.tokenizer->adds_bos

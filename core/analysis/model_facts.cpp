@@ -330,10 +330,11 @@ ModelFacts model_facts(const fs::path& path) {
   out.stored = stored_tensors(*files.tensors);
   if (const auto tokenizer = load_tokenizer(path))
     out.tokenizer = ModelFacts::Reader{tokenizer->describe(), tokenizer->vocab_size(), tokenizer->adds_bos()};
-  const RawWeights weights = read_weights(*files.weights, out.config);
+  const RawWeights weights = read_model_weights(*files.weights, out.config);
   out.parts = parts_of(weights, out.config);
   out.parameters = weights.parameters;
   out.dtype = weights.dtype;
+  out.untied = weights.untied;
   out.unused = weights.unused;
   return out;
 }

@@ -47,6 +47,7 @@ struct ModelFacts {
   std::vector<Part> parts;          ///< where the parameters are; tied unembeddings count once, with the embedding
   std::int64_t parameters = 0;      ///< that the model uses
   std::string dtype;                ///< stored types of what it uses
+  bool untied = false;              ///< the file has an unembedding of its own, though its configuration ties it
   std::vector<std::string> unused;  ///< tensors outside the blocks that it does not use
   StoredTensors stored;
   std::optional<Reader> tokenizer;

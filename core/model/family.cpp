@@ -39,6 +39,12 @@ RawWeights read_weights(const WeightSource& source, const ModelConfig& config) {
   return weights;
 }
 
+RawWeights read_model_weights(const WeightSource& file, ModelConfig& config) {
+  RawWeights weights = read_weights(file, config);
+  if (weights.untied) config.tied_embeddings = false;
+  return weights;
+}
+
 std::string write_config(const ModelConfig& config) {
   return family(config.family, config.name).write_config(config);
 }

@@ -122,6 +122,7 @@ struct RawWeights {
   Tensor head_norm_gain, head_norm_bias;  ///< (sum_width()): of the norm behind it
   Tensor embedding_out;                   ///< (d_model, embedding_width): stands before the unembedding then
   Tensor unembedding;                     ///< (d_model | embedding_width, vocab); a view of token_embedding when tied
+  bool untied = false;                    ///< it is not, though the configuration says that it is tied
   Tensor unembedding_bias;                ///< (vocab)
   Tensor second_unembedding, second_unembedding_bias;  ///< likewise, where VisionConfig::class_heads is 2
   std::int64_t parameters = 0;                         ///< numbers the model uses, tied ones once
@@ -167,6 +168,8 @@ const Family& family(std::string_view model_type, const std::string& where);
 /// The weights of a folder whose configuration load_config() read.
 RawWeights read_weights(const TensorFile& file, const ModelConfig& config);
 RawWeights read_weights(const WeightSource& source, const ModelConfig& config);
+/// Likewise of a model's own file, which `config` follows where the two differ: RawWeights::untied.
+RawWeights read_model_weights(const WeightSource& file, ModelConfig& config);
 /// The text of a config.json for this model.
 std::string write_config(const ModelConfig& config);
 

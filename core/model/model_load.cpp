@@ -53,7 +53,7 @@ RotaryTable Rotation::angles(std::span<const Index> lengths, Index first, Index 
 }
 
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& path, Backend& backend, const LoadWatch& watch) {
-  const ModelConfig config = load_config(path);
+  ModelConfig config = load_config(path);
   const ModelFiles files = ModelFiles::open(locate_model(path));
   std::size_t all = 1, done = 0;
   for (const auto& [name, entry] : files.tensors->tensors()) all += entry.size;
@@ -62,7 +62,8 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path, Back
     done += bytes;
     if (watch.progress) *watch.progress = reading_share * static_cast<float>(done) / static_cast<float>(all);
   });
-  return build(config, read_weights(*files.weights, config), files.weights->where(), backend, Weights::fixed, watch);
+  const RawWeights weights = read_model_weights(*files.weights, config);
+  return build(config, weights, files.weights->where(), backend, Weights::fixed, watch);
 }
 
 std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights& raw, const std::string& where,

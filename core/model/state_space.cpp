@@ -65,10 +65,10 @@ std::vector<char> seen_keys(const AttentionRule& rule, Index query, Index keys, 
   if (range.size() > 0 && range.end > query + 1)
     throw Error(
         where, "a mask under which no token sees a later one", rule.describe(),
-        "a state holds what came before, and nothing of what comes; \"(…) and causal\" leaves the earlier ones");
+        "such a layer holds what came before, and nothing of what comes; \"(…) and causal\" leaves the earlier ones");
   if (rule.factor(query) != 1 || rule.cap(query) > 0 || std::isfinite(rule.sink(query)))
     throw Error(where, "which earlier tokens a head sees", "what is done to their scores: " + rule.describe(),
-                "a state space has no scores and no softmax");
+                "what is no attention has no scores and no softmax");
   std::vector<float> bias(static_cast<std::size_t>(range.size()), 0.0f);
   if (!rule.plain()) rule.apply(query, range.begin, bias);
   std::vector<char> seen(static_cast<std::size_t>(keys), 0);
@@ -76,7 +76,7 @@ std::vector<char> seen_keys(const AttentionRule& rule, Index query, Index keys, 
     const float added = nth(bias, key - range.begin);
     if (std::isfinite(added) && added != 0)
       throw Error(where, "which earlier tokens a head sees", "what is added to their scores: " + rule.describe(),
-                  "a state space has no scores and no softmax");
+                  "what is no attention has no scores and no softmax");
     nth(seen, key) = std::isfinite(added);
   }
   return seen;
@@ -297,7 +297,7 @@ class StateMixer {
       const HeadRule rule = tap_->head_rule({in_.layer, head}, HeadRule{usual, 1});
       if (rule.scale != 1 || rule.cap != 0 || rule.slope != 0 || std::isfinite(rule.sink) || rule.buckets)
         throw Error(where(head), "a head without scores", "an edit of its scores",
-                    "a state space has no scores and no softmax");
+                    "what is no attention has no scores and no softmax");
       Visible& own = visible.emplace_back(Visible{rule.rule, true});
       for (Index query = before; rule.rule != usual && query < longest; ++query) {
         const std::vector<char> seen = seen_keys(*rule.rule, query, longest, where(head));

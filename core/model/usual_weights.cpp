@@ -268,7 +268,7 @@ class UsualReader {
     }
     // Where the matrix is the embedding again the bias stands by itself, as a rule.
     const std::string beside = head_ + ".bias", alone = head_names().unembedding_bias;
-    const bool own = alone.empty() || (!c_.tied_embeddings && reader_.contains_outside(beside));
+    const bool own = alone.empty() || ((!c_.tied_embeddings || weights.untied) && reader_.contains_outside(beside));
     reader_.take_outside(own ? beside : alone, {vocab}, [&](const Tensor& bias) { weights.unembedding_bias = bias; });
   }
 

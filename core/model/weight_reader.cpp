@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
@@ -23,6 +24,15 @@ bool same(const std::vector<std::int64_t>& found, const Shape& expected) {
   for (int axis = 0; axis < expected.rank(); ++axis) {
     if (nth(found, axis) != expected[axis]) return false;
   }
+  return true;
+}
+
+bool same_numbers(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape()) return false;
+  if (a.kind() == b.kind() && a.contiguous() && b.contiguous() && a.first() == 0 && b.first() == 0)
+    return a.stored() == b.stored() || std::memcmp(a.stored(), b.stored(), a.bytes()) == 0;
+  for (Index row = 0; row < a.dim(0); ++row)
+    if (!std::ranges::equal(a.select(0, row).packed().values(), b.select(0, row).packed().values())) return false;
   return true;
 }
 
@@ -163,10 +173,20 @@ void WeightReader::take_outside(const std::string& name, const Shape& shape,
 }
 
 void WeightReader::take_unembedding(const std::string& name, const Shape& shape, bool tied, RawWeights& weights) {
-  if (!tied)
+  const Tensor& embedding = weights.token_embedding;
+  if (!tied) {
     take_outside(name, shape, [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
-  else if (weights.token_embedding.defined())
-    weights.unembedding = weights.token_embedding.transpose(0, 1);
+    return;
+  }
+  if (!embedding.defined()) return;
+  weights.unembedding = embedding.transpose(0, 1);
+  // New weights have every name and no list: what they are to be is the configuration's to say.
+  if (const auto names = source_.names(); std::ranges::find(names, name) == names.end()) return;
+  const Tensor head = source_.take(name, shape);
+  taken_.insert(name);
+  if (same_numbers(head, embedding)) return;
+  take_outside(name, shape, [&](const Tensor& own) { weights.unembedding = own.transpose(0, 1); });
+  weights.untied = true;
 }
 
 void WeightReader::take_buffer(const std::string& name, const Shape& shape, Tensor& into) {

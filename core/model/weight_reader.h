@@ -47,7 +47,8 @@ class WeightReader {
   void take_transposed(const std::string& name, Index in, Index out, Tensor& into);
   /// The same for names that never carry the prefix (lm_head).
   void take_outside(const std::string& name, const Shape& shape, const std::function<void(const Tensor&)>& use);
-  /// The matrix to logits (out, in), or the embedding again where the configuration ties them.
+  /// The matrix to logits (out, in), or the embedding again where the configuration ties them. A file that has one of
+  /// other numbers all the same is followed, as transformers does from version 5 on (RawWeights::untied).
   void take_unembedding(const std::string& name, const Shape& shape, bool tied, RawWeights& weights);
   /// Numbers beside the parameters that some files hold: not counted, and `into` stays as it is where they are not
   /// there.

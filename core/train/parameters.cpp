@@ -163,8 +163,8 @@ Parameters Parameters::load(const std::filesystem::path& folder) {
   parameters.config_ = load_config(folder);
   const ModelFiles files = ModelFiles::open(locate_model(folder));
   const WeightSource& file = *files.weights;
-  (void)read_weights(file, parameters.config_);  // all there, and of the right shapes
-  NewWeights wanted(&file);                      // under the names that the file has, where a family has had several
+  (void)read_model_weights(file, parameters.config_);  // all there, of the right shapes
+  NewWeights wanted(&file);  // under the names that the file has, where a family has had several
   const RawWeights raw = read_weights(wanted, parameters.config_);
   parameters.all_ = std::move(wanted).made();
   mark_paces(raw, parameters.all_);

@@ -57,7 +57,7 @@ void t5_like(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder, const 
   keys.integer("num_decoder_layers", decoder.dims.layers, 1, config_limits::layers, encoder.dims.layers);
   keys.flag("tie_word_embeddings", decoder.tied_embeddings, tied);
   bool scaled = decoder.logit_scale != 1;
-  keys.flag("scale_decoder_outputs", scaled, decoder.tied_embeddings);
+  keys.flag("scale_decoder_outputs", scaled, tied && decoder.tied_embeddings);
   if (keys.reading()) {
     // Newer files call every unembedding tied; then this tells.
     decoder.tied_embeddings = decoder.tied_embeddings && scaled;

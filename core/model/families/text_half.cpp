@@ -100,19 +100,6 @@ ModelConfig text_config(const ConfigReader& json, const TextHalf& half) {
   if (!config.eos) config.eos = json.token("eos_token_id", config.dims.vocab);
   return config;
 }
-
-/// Throws Error where a file has a matrix to logits of its own and the configuration says that it is the embedding.
-void check_tied(const WeightSource& text, const ModelConfig& config, const RawWeights& weights) {
-  const std::string name = "lm_head.weight";
-  if (!config.tied_embeddings || !text.contains(name)) return;
-  const Tensor head = text.take(name, {config.dims.vocab, config.dims.d_model}).floats(),
-               embedding = weights.token_embedding.floats();
-  for (Index i = 0; i < head.dim(0); ++i)
-    for (Index j = 0; j < head.dim(1); ++j)
-      if (head.at(i, j) != embedding.at(i, j))
-        throw Error(text.where() + ": " + name, "the embedding again, since config.json ties them", "other numbers",
-                    "\"tie_word_embeddings\": false in config.json would read them");
-}
 }  // namespace
 
 Family text_half_family(TextHalf half) {
@@ -122,10 +109,8 @@ Family text_half_family(TextHalf half) {
   made.read_config = [half](const ConfigReader& json) { return text_config(json, half); };
   made.read_weights = [half](const WeightSource& source, const ModelConfig& config) {
     const TextSource text(source);
-    RawWeights weights = half.map ? read_usual_weights(text, config, half.names(config))
-                                  : family(config.text_family, source.where()).read_weights(text, config);
-    check_tied(text, config, weights);
-    return weights;
+    return half.map ? read_usual_weights(text, config, half.names(config))
+                    : family(config.text_family, source.where()).read_weights(text, config);
   };
   made.write_config = [half](const ModelConfig& config) {
     ConfigWriter json, text;
