@@ -11,6 +11,7 @@
 #include "core/attention/cell_set.h"
 #include "core/base/error.h"
 #include "core/metrics/detector.h"
+#include "core/trace/mixer_words.h"
 
 namespace headscope::cli {
 
@@ -50,9 +51,10 @@ Report detect_report(const std::string& rule, const Trace& trace, const CellPatt
   out.line(fmt::format("{} cells match; {} rows have one that they may see", pattern.count(), rows));
   if (!trace.model.dims.attends())
     out.line(trace.model.dims.hybrid()
-                 ? "note: a score is a share of a row, and the rows of layers with a state are signed: no head there "
-                   "has one"
-                 : "note: a score is a share of a row, and the rows of a state space are signed: no head has one");
+                 ? "note: a score is a share of a row, and the rows of layers that do not attend are signed: no "
+                   "head there has one"
+                 : fmt::format("note: a score is a share of a row, and the rows of {} are signed: no head has one",
+                               state_words(trace.model.dims)));
   auto& table = out.table("heads",
                           by_head({{"score", "score", "{:.3f}"},
                                    {"chance", "chance", "{:.3f}"},

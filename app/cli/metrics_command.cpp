@@ -18,6 +18,7 @@
 #include "core/run/expected_tokens.h"
 #include "core/run/masked_tokens.h"
 #include "core/trace/map_kinds.h"
+#include "core/trace/mixer_words.h"
 #include "core/trace/words.h"
 
 namespace headscope::cli {
@@ -201,8 +202,9 @@ void print_metrics(Console& console, const MetricsOptions& options, const Trace&
           out.line("note: " + why);
   if (!trace.model.dims.attends())
     out.line(
-        "note: the maps of a state space are signed, and their rows need not sum to 1: metrics of probabilities are "
-        "silent, row_mass is not");
+        fmt::format("note: the maps of {} are signed, and their rows need not sum to 1: metrics of probabilities are "
+                    "silent, row_mass is not",
+                    state_words(trace.model.dims)));
   const TextMarks text = TextMarks::of(trace.tokens);
   if (const std::string titles = not_measurable({first_of_shares(trace.maps), text}, rules); !titles.empty())
     out.line("note: not measurable on this text, which holds none of their cells that a head may see: " + titles);

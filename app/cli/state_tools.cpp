@@ -16,7 +16,9 @@ namespace headscope::cli {
 namespace {
 class State final : public ReadTool {
  public:
-  State() : ReadTool("state", "What a state space takes in and forgets, token by token: step Δ, share kept, B, C") {}
+  State()
+      : ReadTool("state",
+                 "What a state takes in and forgets, token by token: step Δ, share kept, B and C (keys and queries)") {}
   void add_options(Command& command) override {
     command.add_option("--layer", layer_, "Lane by lane of this layer, in place of means over lanes of all layers")
         .type_name("N");

@@ -13,6 +13,7 @@
 #include "core/base/random.h"
 #include "core/base/words.h"
 #include "core/model/weights.h"
+#include "core/trace/mixer_words.h"
 
 namespace headscope::jobs {
 
@@ -70,7 +71,7 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
   RunRequest request = without_maps(run);
   if (!config.dims.attends(head.layer))
     throw Error(config.name, "a layer that attends",
-                fmt::format("layer {}, which mixes tokens by a state", head.layer));
+                fmt::format("layer {}, {}", head.layer, mixer_words(config.dims, head.layer)));
   if (rotary && !config.turns(head.layer))
     throw Error(config.name, "a layer that rotates", fmt::format("layer {}, which has no positions", head.layer));
   if (rotary && !config.told_by_distance(static_cast<std::int64_t>(run.trace->tokens.size())))

@@ -34,7 +34,7 @@ std::int32_t answer_token(const LoadedModel& loaded, const std::string& text, co
 }
 
 AnswerPair likely_answers(const Trace& trace) {
-  need_logits(trace.model);
+  (void)most_probable(trace);  // says why where there is none
   const std::vector<NextToken> likely = top_next(trace, 2);
   if (likely.size() < 2) throw Error("answers", "a vocabulary of at least two tokens", std::to_string(likely.size()));
   return {likely[0].id, likely[1].id};

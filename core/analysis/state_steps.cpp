@@ -11,10 +11,11 @@ namespace headscope {
 namespace {
 void check(const Model& model) {
   if (!model.config().dims.any_state_space())
-    throw Error(model.config().name, "a model that mixes tokens by a state (mamba, mamba2)", "one with attention");
+    throw Error(model.config().name, "a model that mixes tokens by a state (mamba, mamba2, qwen3_next …)",
+                "one with attention");
   if (model.config().dims.state_kind == StateKind::convolution)
-    throw Error(model.config().name, "a model that mixes tokens by a state (mamba, mamba2)", "short convolutions",
-                "these hold the last few tokens, whatever they are");
+    throw Error(model.config().name, "a model that mixes tokens by a state (mamba, mamba2, qwen3_next …)",
+                "short convolutions", "these hold the last few tokens, whatever they are");
 }
 
 double norm_of_row(const Tensor& values, Index token) {  // (token, group, state)

@@ -12,6 +12,7 @@
 #include "core/base/nth.h"
 #include "core/lesson/given.h"
 #include "core/metrics/rollout.h"
+#include "core/trace/mixer_words.h"
 
 namespace headscope {
 
@@ -117,7 +118,8 @@ constexpr LessonTerm terms_of_analyses[] = {
        const Given g(run, a);
        const HeadId head = g.head(0);
        const LogitAttribution found = attribution_at(run, a, 2);
-       if (!found.by_source.defined()) throw Error(a.where, "heads that read from positions", "a state space");
+       if (!found.by_source.defined())
+         throw Error(a.where, "heads that read from positions", mixer_words(run.trace().model.dims, head.layer));
        const Index line = static_cast<Index>(head.layer) * run.trace().model.dims.heads + head.head;
        return static_cast<double>(found.by_source.at(line, g.key(1)));
      }},

@@ -20,6 +20,7 @@
 #include "core/run/edit_pairs.h"
 #include "core/run/known_rows.h"
 #include "core/run/pass_memory.h"
+#include "core/trace/mixer_words.h"
 #include "core/trace/recorder.h"
 #include "core/trace/token_links.h"
 
@@ -38,9 +39,8 @@ void check_sites(const Model& model, const CaptureSpec& spec) {
     for (const SiteKind has : model.sites()) names.push_back(info(has).pattern);
     if (!model.config().dims.any_attends() && kind >= SiteKind::q && kind <= SiteKind::attn_scores)
       throw Error(model.config().name, fmt::format("a model with attention, of which {} is a part", info(kind).pattern),
-                  "a state space",
-                  "it mixes tokens by a state, which has no queries, keys, values and scores; its maps say what that "
-                  "amounts to");
+                  state_words(model.config().dims),
+                  "it has no queries, keys, values and scores of heads; its maps say what it amounts to");
     const bool no_mid = kind == SiteKind::resid_mid && model.config().dims.parallel;
     throw Error(
         "capture: sites", "sites that " + model.config().name + " has", std::string(info(kind).pattern),

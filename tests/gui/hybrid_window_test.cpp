@@ -99,7 +99,14 @@ TEST_CASE("hybrid: the state of a gated delta rule is shown with its controls, a
   HEADSCOPE_NEEDS_DISPLAY();
   AnalysePage delta(opened("qwen3_5_text"));
   delta.open("state of a state space", "state", "state/matrix");
-  for (const char* name : {"step", "kept", "written", "Layer", "Lanes"}) CHECK_MESSAGE(delta.driver.shown(name), name);
+  for (const char* name : {"step", "kept", "written", "Layer", "Lanes", "‖k‖", "‖q‖"})
+    CHECK_MESSAGE(delta.driver.shown(name), name);
+  CHECK_FALSE(delta.driver.shown("‖B‖"));
+  delta.driver.hover("Written");
+  CHECK(delta.driver.until([&] { return delta.driver.told("hook_x, hook_beta"); }, 200));
+  delta.app.explorer().editor.select({0, 1});
+  delta.open("weighted attention");
+  CHECK(says(delta.driver, "Layer 0 is the gated delta rule: it has no values"));
   AnalysePage convolution(opened("lfm2"));
   convolution.open("state of a state space");
   CHECK(says(convolution.driver, "No step says what its layers hold"));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/gui/explore.h"
+#include "tests/gui/with_letters.h"
 
 namespace headscope::positions_test {
 
@@ -151,6 +152,27 @@ TEST_CASE("texts past the trained length: unstretched RoPE loses the thread, re-
   CHECK(mean(5, 512, 992) < mean(0, 512, 992) - 0.8);
   for (std::size_t stretched = 1; stretched < 5; ++stretched) CHECK(mean(5, 512, 992) < mean(stretched, 512, 992));
   CHECK_FALSE(p.app.explorer().jobs.message());
+}
+
+TEST_CASE("positions open on the distances that a model's own scores know, else on rotations") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const auto& [family, method] : {std::pair("bloom", "alibi"), {"deberta_v2", "deberta"}, {"granite", "rope"}}) {
+    CAPTURE(family);
+    AppOptions options = Explore::options(1280, 720);
+    options.model = testing::with_letters(family);
+    options.text = "who took what";
+    Explore s(options);
+    PositionsController controller(s.app.explorer().jobs, s.app.explorer().editor, s.app.explorer().run);
+    PositionsWorkspace workspace(controller);
+    s.app.add(workspace);
+    s.driver.frames(2);
+    s.driver.click("Positions");
+    REQUIRE(s.settle());
+    CHECK(controller.view.method == method);
+    s.app.settings().pages["Positions"] = "none";  // what was chosen stays
+    s.driver.frames(3);
+    CHECK(controller.view.method == "none");
+  }
 }
 
 TEST_CASE("every method's page opens without complaint") {

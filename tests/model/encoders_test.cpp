@@ -152,6 +152,7 @@ TEST_CASE("positions that are asked for are masked, shown as something else, or 
   CHECK(next_token_change(*trace, *trace, 3).kl == 0);
   CHECK_THROWS_WITH_AS(most_probable(*plain), doctest::Contains("masked token"), Error);
   CHECK_THROWS_WITH_AS(likely_answers(*plain, *trace), doctest::Contains("masked token"), Error);
+  CHECK_THROWS_WITH_AS(likely_answers(*plain), doctest::Contains("masked token"), Error);
   CHECK_THROWS_WITH_AS(read_token_losses(*plain), doctest::Contains("masked"), Error);
   request.masked = {{40, {}}};
   CHECK_THROWS_WITH_AS(e.trace(request), doctest::Contains("position from 0 to 7"), Error);

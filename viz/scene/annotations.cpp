@@ -117,6 +117,7 @@ double add_color_bar(Scene& scene, const ColorBar& bar, double x, double y, doub
   // The ends are always written, and stay inside the bar's own width, so nothing sticks out of the block; on a short
   // bar the others give way.
   const double last_width = all.empty() ? 0 : style.measure.width(all.back().text, font);
+  constexpr double gap = 8;  // below it two numbers read as one
   double taken = -1e9;
   for (const Tick& tick : all) {
     const double at = x + tick.unit * w, text_width = style.measure.width(tick.text, font);
@@ -124,7 +125,7 @@ double add_color_bar(Scene& scene, const ColorBar& bar, double x, double y, doub
     const bool outer = tick.unit == 0 || tick.unit == 1;
     const Anchor anchor = tick.unit == 0 ? Anchor::start : tick.unit == 1 ? Anchor::end : Anchor::middle;
     const double left = anchor == Anchor::start ? at : anchor == Anchor::end ? at - text_width : at - text_width / 2;
-    if (!outer && (left < taken + 4 || left + text_width > x + w - last_width - 4)) continue;
+    if (!outer && (left < taken + gap || left + text_width > x + w - last_width - gap)) continue;
     taken = left + text_width;
     scene.add({Text{{at, ticks_y + 4 + line - 4}, tick.text, font, theme.muted, anchor, 0},
                fmt::format("colorbar.tick.{}", index++), ""});

@@ -7,6 +7,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/head_cells.h"
 #include "core/base/words.h"
+#include "core/trace/mixer_words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -69,8 +70,9 @@ void AnalyseWorkspace::middle(const PageContext& c) {
   if (asks_of_attention(c, *open.info))
     return empty_state(
         c.ui, said("This model has no attention"),
-        said("It mixes tokens by a state, which has no queries, keys, values and scores. What that amounts to stands "
-             "in Explore, head by head; State tells what each token writes, and what is forgotten."));
+        say("In its place stands {}, without queries, keys, values and scores of heads. What that amounts to stands in "
+            "Explore, head by head; State tells what each token writes, and what is forgotten.",
+            said(state_words(c.results().model.model->config().dims))));
   ImGui::PushID(open.info->id.c_str());
   open.page->middle(c);
   ImGui::PopID();

@@ -17,6 +17,7 @@
 #include "app/workspaces/head_cells.h"
 #include "app/workspaces/no_run.h"
 #include "core/base/words.h"
+#include "core/trace/mixer_words.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -37,8 +38,8 @@ class CircuitsPage final : public ReadingPage {
     if (unasked(c)) {
       const int layer = chosen_head(c, *c.trace()).layer;
       return no_attention(c, say("Layer {} has no circuits", layer),
-                          said("It mixes tokens by a state, which has no W_QK and no W_OV. Choose a head of a layer "
-                               "that attends."));
+                          say("It is {}, which has no W_QK and no W_OV. Choose a head of a layer that attends.",
+                              said(mixer_words(c.trace()->model.dims, layer))));
     }
     keep_up(c);
     const auto answer = job_.answer();

@@ -15,6 +15,7 @@
 #include "app/workspaces/head_cells.h"
 #include "core/base/words.h"
 #include "core/trace/layer_kinds.h"
+#include "core/trace/mixer_words.h"
 
 namespace headscope {
 
@@ -55,9 +56,11 @@ class CompositionPage final : public ReadingPage {
     if (answer->source.trace->model.dims.layers < 2)
       return empty_state(c.ui, said("One layer composes with nothing"), said("Open a model of two layers or more."));
     if (attending_layers(answer->source.trace->model.dims) < 2)
-      return empty_state(c.ui, said("One layer composes with nothing"),
-                         said("Only one layer of this model attends. The others mix tokens by a state, which has no "
-                              "queries, keys and values of its heads."));
+      return empty_state(
+          c.ui, said("One layer composes with nothing"),
+          say("Only one layer of this model attends. Each other one is {}, without matrices of queries, keys "
+              "and values to compose.",
+              said(state_words(answer->source.trace->model.dims))));
     static constexpr const char* labels[] = {"Q", "K", "V"};
     segmented(c.ui, "composition kind", labels, kind_);
     ImGui::SameLine(0, c.ui.px(12));

@@ -39,9 +39,8 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
   void middle(const PageContext& c) override {
     if (hybrid(c))
       return empty_state(c.ui, said("Some of its layers are no softmax already"),
-                         said("This page makes layers linear until few keep softmax. In this model layers that mix "
-                              "tokens by a state stand beside those that attend: it was trained as what is "
-                              "looked for here."));
+                         said("This page makes layers linear until few keep softmax. In this model layers that do "
+                              "not attend stand beside those that do: it was trained as what is looked for here."));
     if (!keep_up(c)) return;
     const std::string finding = result()->finding(allowed_, namer(c));
     paragraph(c.ui, finding.empty() ? said("Searching: the sentence comes with the last round.") : finding,

@@ -17,6 +17,7 @@
 #include "app/workspaces/head_cells.h"
 #include "core/analysis/weighted_maps.h"
 #include "core/base/words.h"
+#include "core/trace/mixer_words.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -41,6 +42,11 @@ constexpr Measure measures[] = {
 const char* carried_formula(bool gated) {
   return gated ? said("mean over rows of ‖α_0 (v_0 ∘ σ(g)) W_O‖ ÷ Σ_j ‖α_j (v_j ∘ σ(g)) W_O‖")
                : said(measures[1].formula);
+}
+
+std::string no_weights(const Trace& trace, int layer) {
+  return say("Its layer is {}: no weights that add up to 1, and no values.",
+             said(mixer_words(trace.model.dims, layer)));
 }
 
 class SinksPage final : public ReadingPage {
@@ -71,7 +77,7 @@ class SinksPage final : public ReadingPage {
     const bool attends = answer->source.trace->model.dims.attends(head.layer);
     if (!attends) {
       section(c.ui, said("THIS HEAD"), say("layer {} head {}", head.layer, head.head));
-      note(c.ui, said("Its layer mixes tokens by a state: no weights that add up to 1, and no values."));
+      note(c.ui, no_weights(*answer->source.trace, head.layer));
     }
     for (const SinkHead& h : answer->result.heads) {
       if (h.id != head || !attends) continue;
@@ -133,8 +139,8 @@ class SinksPage final : public ReadingPage {
     const auto head = head_cells(c, *heads_.scene(), touch);
     if (!head) return;
     if (!answer->source.trace->model.dims.attends(head->layer))
-      return tooltip(c.ui, {say("Layer {} Head {}", head->layer, head->head),
-                            said("Its layer mixes tokens by a state: no weights that add up to 1, and no values.")});
+      return tooltip(
+          c.ui, {say("Layer {} Head {}", head->layer, head->head), no_weights(*answer->source.trace, head->layer)});
     const bool gated = answer->source.model.model->config().output_gate;
     for (const SinkHead& h : answer->result.heads)
       if (h.id == *head)
@@ -176,7 +182,7 @@ class SinksPage final : public ReadingPage {
                    for (const float v : m.values.values()) m.pending.push_back(std::isnan(v));
                    m.pending_text = answer->source.trace->model.dims.attends()
                                         ? said("no row after it")
-                                        : said("no row after it, or a layer that mixes tokens by a state");
+                                        : said("no row after it, or a layer that does not attend");
                    m.tokens = answer->source.trace;
                    m.row_title = said("layer ↓");
                    m.column_title = said("token →");

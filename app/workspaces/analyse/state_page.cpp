@@ -22,9 +22,10 @@ class StatePage final : public ReadingPage {
     if (!c.results().model.model) return no_reading_yet(c);
     const Model& model = *c.results().model.model;
     if (!model.config().dims.any_state_space())
-      return empty_state(c.ui, said("This model has no state"),
-                         said("Its tokens look at one another by attention. Mamba and Mamba-2 hold what came before in "
-                              "a state instead."));
+      return empty_state(
+          c.ui, said("This model has no state"),
+          said("Its tokens look at one another by attention. Mamba, Mamba-2 and the gated delta rule hold "
+               "what came before in a state instead."));
     if (model.config().dims.state_kind == StateKind::convolution)
       return empty_state(c.ui, said("No step says what its layers hold"),
                          said("They are convolutions of a few tokens, whatever these are."));
@@ -55,6 +56,7 @@ class StatePage final : public ReadingPage {
     section(c.ui, said("BLOCK"));
     state_layer_control(c, answer->result);
     position_control(c, said("whose numbers are listed"));
+    const bool delta = dims.state_kind == StateKind::delta;
     const StateSteps& steps = shown(answer->result);
     const Index row = std::min(pinned_row(c, *answer->source.trace), steps.delta.dim(0) - 1);
     const std::string at = fmt::format("blocks.{}.mixer", steps.layer);
@@ -65,13 +67,19 @@ class StatePage final : public ReadingPage {
          {fmt::format("{}.hook_delta[{}]", at, row), said("softplus of what the token says, and a bias of the lane")});
     fact(c.ui, said("  least and most"), fmt::format("{:.4f} … {:.4f}", least, most));
     fact(c.ui, said("Kept of the state"), fmt::format("{:.4f}", lane_mean(steps.kept, row)), nullptr,
-         {said("mean over lanes and states of exp(Δ a)"),
+         {delta ? said("α = exp(Δ a), mean over lanes; what stands at the token's key is replaced besides")
+                : said("mean over lanes and states of exp(Δ a)"),
           said("near 1: the token is passed over; near 0: the state starts anew")});
     fact(c.ui, said("Written"), fmt::format("{:.4f}", lane_mean(steps.written, row)), nullptr,
-         {said("mean over lanes of Δ |x|, before B"), at + ".hook_x, hook_delta"});
-    fact(c.ui, "‖B‖", fmt::format("{:.4f}", nth(steps.b, row)), nullptr,
-         {say("{}.hook_b: how a token is written", at)});
-    fact(c.ui, "‖C‖", fmt::format("{:.4f}", nth(steps.c, row)), nullptr, {say("{}.hook_c: how the state is read", at)});
+         {delta ? said("mean over lanes of β |v|, less what already stands at the key")
+                : said("mean over lanes of Δ |x|, before B"),
+          at + (delta ? ".hook_x, hook_beta" : ".hook_x, hook_delta")});
+    fact(c.ui, delta ? "‖k‖" : "‖B‖", fmt::format("{:.4f}", nth(steps.b, row)), nullptr,
+         {delta ? say("{}.hook_b: the keys, where a token is written", at)
+                : say("{}.hook_b: how a token is written", at)});
+    fact(c.ui, delta ? "‖q‖" : "‖C‖", fmt::format("{:.4f}", nth(steps.c, row)), nullptr,
+         {delta ? say("{}.hook_c: the queries, by which the state is read", at)
+                : say("{}.hook_c: how the state is read", at)});
     const ModelConfig& config = c.results().model.model->config();
     section(c.ui, said("THE STATE"), said("as large for a text of any length"));
     const CachedNumbers state = state_numbers(config);

@@ -16,6 +16,7 @@
 #include "core/analysis/weighted_maps.h"
 #include "core/base/nth.h"
 #include "core/base/words.h"
+#include "core/trace/mixer_words.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -58,8 +59,8 @@ class WeightedAttentionPage final : public ReadingPage {
     if (answer->source.trace->model.dims.attends(head.layer))
       maps(c, answer);
     else
-      note(c.ui,
-           say("Layer {} mixes tokens by a state: it has no values whose norms could weigh anything.", head.layer));
+      note(c.ui, say("Layer {} is {}: it has no values whose norms could weigh anything.", head.layer,
+                     said(mixer_words(answer->source.trace->model.dims, head.layer))));
     atlas(c, answer);
   }
 
@@ -202,7 +203,8 @@ class WeightedAttentionPage final : public ReadingPage {
                      answer->source.trace->model.dims.attends(head->layer)
                          ? say("by attention {:.3f}, by value {:.3f}, by output {:.3f}", w.first_attention,
                                w.first_value, w.first_output)
-                         : said("it mixes tokens by a state: no values whose norms could weigh anything"),
+                         : say("it is {}: no values whose norms could weigh anything",
+                               said(mixer_words(answer->source.trace->model.dims, head->layer))),
                      said("Σ over rows 1 … of column 0 ÷ Σ of all columns")});
     }
   }

@@ -17,6 +17,7 @@
 #include "core/edits/mask_edit.h"
 #include "core/metrics/next_token.h"
 #include "core/trace/layer_kinds.h"
+#include "core/trace/mixer_words.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/text.h"
 
@@ -43,13 +44,13 @@ std::vector<HeadId> all_heads(const ModelDims& dims) {
   return out;
 }
 
-/// In the place of the heads of a layer that mixes tokens by a state: nothing that could be clicked.
-void row_of_state(const Ui& ui, int layer, ImVec2 at, ImVec2 size, float left) {
+/// In the place of the heads of a layer that does not attend: nothing that could be clicked.
+void row_of_state(const Ui& ui, const ModelDims& dims, int layer, ImVec2 at, ImVec2 size, float left) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy(size);
   if (ImGui::IsItemHovered())
-    tooltip(ui, {say("Layer {} mixes tokens by a state", layer),
+    tooltip(ui, {say("Layer {} is {}", layer, said(mixer_words(dims, layer))),
                  said("it has no attention that another mechanism could stand in for")});
   const float middle = at.y + size.y / 2;
   if (left > 0) {
@@ -87,7 +88,8 @@ void MechanismsWorkspace::grid(Ui& ui, AppContext& app, double cell_height, bool
   for (int layer = 0; layer < dims.layers; ++layer) {
     const float y = at.y + static_cast<float>(layer) * (height + gap);
     if (!dims.attends(layer)) {
-      row_of_state(ui, layer, {at.x, y}, {left + (width + gap) * static_cast<float>(dims.heads) - gap, height}, left);
+      row_of_state(ui, dims, layer, {at.x, y}, {left + (width + gap) * static_cast<float>(dims.heads) - gap, height},
+                   left);
       continue;
     }
     if (labels) {

@@ -16,6 +16,7 @@
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/words.h"
+#include "core/trace/mixer_words.h"
 
 namespace headscope {
 
@@ -96,10 +97,12 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
     const auto& run = app.explorer.results().run;
     if (!run) return note(ui, said("No text is open: type one in Explore, or choose another input."));
     if (holds_state(app.explorer.results(), app.explorer.state().document.selected.layer))
-      return note(ui, holds_state(app.explorer.results())
-                          ? said("This model mixes tokens by a state and has none: choose another input.")
-                          : say("Layer {} mixes tokens by a state and has none: choose a head of another layer.",
-                                app.explorer.state().document.selected.layer));
+      return note(ui,
+                  holds_state(app.explorer.results())
+                      ? said("This model has no attention: choose another input.")
+                      : say("Layer {} is {} and has none: choose a head of another layer.",
+                            app.explorer.state().document.selected.layer,
+                            said(mixer_words(run->trace->model.dims, app.explorer.state().document.selected.layer))));
     const auto tokens = static_cast<double>(std::max(run->trace->tokens.size(), run->trace->queries().size()));
     double first = std::min<double>(source.first, tokens);
     if (tokens > 2 && slider(ui, to_say("First tokens"), first, {2, tokens, std::min(24.0, tokens), true, "", 0})) {

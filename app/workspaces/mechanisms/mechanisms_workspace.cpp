@@ -12,6 +12,7 @@
 #include "app/widgets/text_draw.h"
 #include "core/base/nth.h"
 #include "core/base/words.h"
+#include "core/trace/mixer_words.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -209,8 +210,9 @@ void MechanismsWorkspace::middle(const PageContext& c) {
         c.ui,
         holds_state(c.results()) ? std::string(said("This model has no queries, keys and values"))
                                  : say("Layer {} has no queries, keys and values", c.state().document.selected.layer),
-        said("It mixes tokens by a state. Choose Random or By hand on the right: every mechanism works on "
-             "those, Mamba's own selective scan too."));
+        say("In their place stands {}. Choose Random or By hand on the right: every mechanism works on "
+            "those, Mamba's own selective scan too.",
+            said(mixer_words(c.results().model.model->config().dims, c.state().document.selected.layer))));
   if (!controller_.error().empty()) {
     paragraph(c.ui, controller_.error(), c.ui.theme.key);
   }

@@ -31,9 +31,18 @@ bool relative(std::string_view method) {
 std::string_view own_method(const ModelConfig& config) {
   const PositionKind kind = config.position;
   return config.distances                ? "deberta"
+         : config.sinusoids              ? "sinusoidal"
          : kind == PositionKind::rotary  ? "rope"
          : kind == PositionKind::learned ? "learned"
+         : kind == PositionKind::alibi   ? "alibi"
+         : kind == PositionKind::buckets ? "t5"
                                          : "none";
+}
+
+/// What is shown as long as nobody has chosen: rotations, or the distances that the model's own scores know.
+std::string_view opening_method(const ModelConfig& config) {
+  const std::string_view own = own_method(config);
+  return own == "deberta" || own == "alibi" || own == "t5" ? own : "rope";
 }
 
 /// A choice with a title and a line below it. True when it was clicked.
@@ -86,8 +95,11 @@ std::vector<CatalogueGroup> PositionsWorkspace::pages() const {
 }
 
 void PositionsWorkspace::follow(const PageContext& c) {
-  if (const auto asked = c.app.settings.pages.find(id()); asked != c.app.settings.pages.end())
-    if (find_position_method(asked->second)) controller_.view.method = asked->second;
+  const auto asked = c.app.settings.pages.find(id());
+  if (asked != c.app.settings.pages.end() && find_position_method(asked->second))
+    controller_.view.method = asked->second;
+  else if (const auto& model = controller_.results().model.model)
+    controller_.view.method = opening_method(model->config());
   if (!holds_state(controller_.results())) controller_.update();
 }
 
