@@ -44,11 +44,11 @@ Tensor logits(const fs::path& folder) {
 }  // namespace
 
 TEST_CASE("an unembedding that the file has is used, though the configuration ties it to the embedding") {
-  for (const char* const model : {"gpt2-untied-erf", "llama-gqa", "families/bert-untied", "families/roformer-same",
+  for (const std::string model : {"gpt2-untied-erf", "llama-gqa", "families/bert-untied", "families/roformer-same",
                                   "families/mistral3-ministral3", "encoder-decoders/mt5"}) {
     CAPTURE(model);
     const fs::path folder = called_tied(model);
-    CHECK(load_config(folder).tied_embeddings == (std::string(model) != "encoder-decoders/mt5"));
+    CHECK(load_config(folder).tied_embeddings == (model != "encoder-decoders/mt5"));
     CHECK(absolute(logits(folder), logits(reference(model))) == 0);
     CHECK_FALSE(Subject(folder).loaded.model->config().tied_embeddings);
     const ModelFacts facts = model_facts(folder), own = model_facts(reference(model));
