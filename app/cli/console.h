@@ -67,8 +67,8 @@ class Console {
   /// One line on standard error. Never fails.
   void say(std::string_view text);
 
-  /// From the first call on, SIGINT, SIGTERM and SIGHUP ask the work to stop (a second one ends the process at once).
-  /// Before that, while options and input are read, they end the process as usual.
+  /// From the first call on, SIGINT, SIGTERM and SIGHUP ask the work to stop (one a second later ends the process at
+  /// once). Before that, while options and input are read, they end the process as usual.
   std::stop_token stop();
   DeviceChoice device_choice() const;
   /// What has been computed with so far (Backend::name()); "" = nothing was.

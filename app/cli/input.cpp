@@ -38,6 +38,9 @@ std::string checked(std::string text, const std::string& where) {
     throw Error(where, "UTF-8 text",
                 fmt::format("byte 0x{:02X} at offset {}", static_cast<unsigned char>(text[*offset]), *offset),
                 "convert it to UTF-8, or give token ids instead");
+  if (text.starts_with("\xEF\xBB\xBF"))  // as Windows' editors write it, and nobody sees it
+    write_error(
+        fmt::format("headscope-cli: {} begins with a byte order mark (U+FEFF), which is read as text\n", where));
   return text;
 }
 /// The request's text as the first turn of a conversation.

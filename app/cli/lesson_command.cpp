@@ -219,6 +219,7 @@ void hand_out(Console& console, const std::string& name, const LanguageOption& l
   if (!pdf && fs::path(out).extension() != ".html") throw UsageError("--out: a file that ends with .html or .pdf");
   if (!pdf && !paper.empty()) throw UsageError("--paper is for .pdf: a browser knows its printer's");
   expect_writable(out);
+  expect_fonts();
   Runs runs(console);
   const Lesson lesson = language.read(console, named({name}).front());
   const PangoText measure;

@@ -212,6 +212,7 @@ Scene noted(Scene scene, const PictureNote& note) {
 
 std::string write_picture(const Scene& plain, const std::filesystem::path& path, const OutputSize& size,
                           const PictureNote& note) {
+  expect_fonts();
   const Scene scene = noted(plain, note);
   const auto kind = kind_of_file(path);
   if (kind == FileKind::svg || kind == FileKind::pdf) {

@@ -20,7 +20,7 @@ void expect_kind(JsonFields& fields, const std::string& where, const std::string
   fields.read("version", version, 0, std::numeric_limits<std::int32_t>::max());
   if (version < 1 || version > newest)
     throw Error(where, fmt::format("{} of version {} or older", what, newest), fmt::format("version {}", version),
-                "a newer Headscope wrote it; use that one");
+                version > newest ? "a newer Headscope wrote it; use that one" : "");
 }
 
 }  // namespace headscope

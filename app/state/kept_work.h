@@ -14,6 +14,8 @@ class KeptWork {
   /// Writes it beside the UI thread; keeping() until it is on the disk.
   virtual void keep(const std::filesystem::path& file) = 0;
   virtual bool keeping() const = 0;
+  /// Why the last keep() that ended left nothing on the disk; "" = it did.
+  virtual std::string not_kept() const = 0;
   virtual void take_up(const std::filesystem::path& file) = 0;
 };
 

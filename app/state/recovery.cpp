@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 constexpr const char *lock_name = "lock", *words_name = "words.txt";
 constexpr std::size_t words_limit = 4096;
+constexpr int most_tries = 100;
 
 fs::path fresh_folder(const fs::path& root) {
   static std::atomic<unsigned> counter{0};
@@ -29,12 +30,22 @@ fs::path fresh_folder(const fs::path& root) {
 }
 }  // namespace
 
-Recovery::Recovery(const fs::path& root) : root_(root), folder_(fresh_folder(root)) {
-  std::error_code failed;
-  fs::create_directories(folder_, failed);
-  if (failed) throw Error(folder_.string(), "a folder for work that is not saved yet", failed.message());
-  fs::permissions(folder_, fs::perms::owner_all, failed);  // texts are nobody else's business
-  lock_ = FileLock::take(folder_ / lock_name);
+Recovery::Recovery(const fs::path& root) : root_(root) {
+  // Until it is locked, another program that starts may take the folder for an abandoned one, and remove it.
+  for (int tries_left = most_tries; !lock_; --tries_left) {
+    folder_ = fresh_folder(root);
+    std::error_code failed;
+    fs::create_directories(folder_, failed);
+    if (failed) throw Error(folder_.string(), "a folder for work that is not saved yet", failed.message());
+    fs::permissions(folder_, fs::perms::owner_all, failed);  // texts are nobody else's business
+    try {
+      lock_ = FileLock::take(folder_ / lock_name);
+    } catch (const Error&) {
+      if (tries_left <= 0 || fs::exists(folder_, failed)) throw;
+    }
+    if (!lock_ && tries_left <= 0)
+      throw Error(folder_.string(), "a folder for work that is not saved yet", "one that another program holds");
+  }
   find_offer();
 }
 
@@ -60,8 +71,8 @@ void Recovery::find_offer() {
   std::vector<std::pair<fs::file_time_type, fs::path>> candidates;
   for (auto at = fs::directory_iterator(root_, failed); !failed && at != fs::directory_iterator();
        at.increment(failed)) {
-    if (at->path() == folder_ || !at->is_directory(failed)) continue;
-    std::error_code missing;
+    std::error_code missing;  // another program may take its own away at any time
+    if (at->path() == folder_ || !at->is_directory(missing)) continue;
     fs::file_time_type newest = fs::file_time_type::min();
     for (const char* name : {session_name, training_name})
       if (fs::exists(at->path() / name, missing))
@@ -77,8 +88,7 @@ void Recovery::find_offer() {
       found.what.session = fs::exists(folder / session_name, failed);
       found.what.training = fs::exists(folder / training_name, failed);
       if (!found.what.session && !found.what.training) {
-        found.lock.reset();
-        fs::remove_all(folder, failed);
+        fs::remove_all(folder, failed);  // under its lock: nobody can begin to use it meanwhile
         continue;
       }
       found.what.when = when;
@@ -106,7 +116,6 @@ void Recovery::discard() {
   if (!offer_) return;
   std::error_code failed;
   const fs::path folder = offer_->folder;
-  offer_->lock.reset();
   fs::remove_all(folder, failed);
   find_offer();
 }

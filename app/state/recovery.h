@@ -27,7 +27,7 @@ class Recovery {
   /// What the files hold, in words, for whoever is offered them; "" = nothing, and all of them go. Throws Error.
   void describe(const std::string& words);
   /// The next start shall be offered what is here.
-  void leave() { left_ = true; }
+  void leave(bool wanted = true) { left_ = wanted; }
 
   /// What a process that is gone left last. Nobody else is offered it while it is held here.
   struct Offer {

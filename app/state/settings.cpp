@@ -1,13 +1,18 @@
 #include "app/state/settings.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <iterator>
+#include <memory>
 #include <sstream>
 #include <string_view>
+#include <thread>
 
 #include "app/state/app_state.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/file_lock.h"
 #include "core/base/json.h"
 #include "core/base/language.h"
 #include "core/base/user_folders.h"
@@ -191,6 +196,81 @@ LoadedSettings load_settings(const fs::path& file) {
             std::string(error.what()) + "\nThe usual settings are used." +
                 (failed ? "" : " The file was kept as " + kept.string() + ".")};
   }
+}
+
+namespace {
+
+bool texts(const json& list) {
+  return list.is_array() && std::ranges::all_of(list, [](const json& each) { return each.is_string(); });
+}
+
+bool has(const json& list, const json& entry) {
+  return list.is_array() && std::ranges::find(list, entry) != list.end();
+}
+
+/// What is different in `mine` than in `known`, on top of `theirs`; null = not there. Of lists of texts every entry
+/// counts for itself.
+json merged(const json& known, const json& mine, const json& theirs) {
+  if (theirs.is_null() || theirs == known) return mine;
+  if (mine == known) return theirs;
+  if (mine.is_object() && theirs.is_object()) {
+    json out = theirs;
+    const auto at = [](const json& in, const std::string& key) {
+      return in.is_object() ? in.value(key, json()) : json();
+    };
+    for (const json* side : {&known, &mine})
+      for (const auto& [key, value] : side->items()) {
+        json now = merged(at(known, key), at(mine, key), at(theirs, key));
+        if (now.is_null())
+          out.erase(key);
+        else
+          out[key] = std::move(now);
+      }
+    return out;
+  }
+  if (!texts(mine) || !texts(theirs)) return mine;
+  std::vector<json> out;
+  for (const json& entry : mine)
+    if (!has(known, entry) || has(theirs, entry)) out.push_back(entry);
+  auto where = out.begin() + std::min<std::ptrdiff_t>(1, std::ssize(out));  // behind what was used here last
+  for (const json& entry : theirs)
+    if (!has(known, entry) && !has(mine, entry)) where = out.insert(where, entry) + 1;
+  return out;
+}
+
+/// A moment, in which another window may be at it, too. Null where that one does not end, or no lock can be had:
+/// settings are not worth more waiting.
+std::unique_ptr<FileLock> turn_at(fs::path file) {
+  file += ".lock";
+  for (int tries = 0; tries < 50; ++tries) {
+    try {
+      if (auto lock = FileLock::take(file)) return lock;
+    } catch (const Error&) {
+      break;  // a folder that cannot be written to: what comes says so
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void save_settings(const Settings& settings, const Settings& known, const fs::path& file) {
+  if (file.empty()) return;
+  std::error_code failed;
+  fs::create_directories(file.parent_path(), failed);
+  const auto turn = turn_at(file);
+  Settings whole = settings;
+  try {
+    if (fs::exists(file, failed)) {
+      const Settings theirs = settings_from_json(read_file(file, size_limit), file.string());
+      const auto value = [](const Settings& of) { return json::parse(to_json(of)); };
+      whole = settings_from_json(merged(value(known), value(settings), value(theirs)).dump(), file.string());
+    }
+  } catch (const std::exception&) {  // nothing that another window wrote
+    whole = settings;
+  }
+  save_settings(whole, file);
 }
 
 void save_settings(const Settings& settings, const fs::path& file) {

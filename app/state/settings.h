@@ -65,6 +65,9 @@ LoadedSettings load_settings(const std::filesystem::path& file);
 /// Makes the folder; the file appears whole or not at all. Throws Error. A newer Headscope's file is left alone: this
 /// program would drop what it does not know.
 void save_settings(const Settings& settings, const std::filesystem::path& file);
+/// The same beside other windows: `known` is what this one read or wrote last. What differs from it is written, all
+/// else stays as another window has written it meanwhile; of lists, every entry counts for itself.
+void save_settings(const Settings& settings, const Settings& known, const std::filesystem::path& file);
 
 std::string to_json(const Settings& settings);
 /// Throws Error at `where`. Unknown keys are let pass: an older Headscope may read what a newer one wrote.

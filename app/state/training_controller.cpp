@@ -375,11 +375,12 @@ void TrainingController::keep(const fs::path& file) {
       std::string failure;
       try {
         save_checkpoint(*checkpoint, file);
-      } catch (const Error& error) {
+      } catch (const std::exception& error) {
         failure = error.what();
       }
       return [this, failure] {
         --keeping_;
+        not_kept_ = failure;
         if (!failure.empty())
           jobs_.tell(say_later("The training could not be kept: {}", failure), "training", Message::Level::error);
       };

@@ -131,6 +131,7 @@ class TrainingController : public KeptWork {
   /// nothing. What fails becomes the message.
   void keep(const std::filesystem::path& checkpoint) override;
   bool keeping() const override { return keeping_ > 0; }
+  std::string not_kept() const override { return not_kept_; }
   /// Goes on, bit for bit, where keep() (or `headscope-cli train`) wrote that file: paused.
   void take_up(const std::filesystem::path& checkpoint) override;
 
@@ -161,6 +162,7 @@ class TrainingController : public KeptWork {
   TrainingBranch now_;
   std::vector<TrainingBranch> others_;
   int next_branch_ = 0, keeping_ = 0;
+  std::string not_kept_;
   bool pause_first_ = false;     // when the run has begun
   std::int64_t saved_step_ = 0;  // of the model that was saved last
   Phase phase_ = Phase::idle;

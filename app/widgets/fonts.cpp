@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/utf8.h"
 #include "viz/export/glyphs.h"
+#include "viz/export/pango_text.h"
 
 namespace headscope {
 
@@ -182,9 +183,7 @@ Fonts::Fonts() : state_(std::make_unique<State>()) {
   for (Face& face : state_->faces) {
     face.book = &state_->book;
     face.metrics = state_->book.glyphs.metrics(face.font_of_one_em());
-    if (!(face.metrics.ascent + face.metrics.descent > 0))
-      throw Error("fonts", "a scalable font that fontconfig knows", "none",
-                  "install fonts-inter and fonts-jetbrains-mono, or fonts-dejavu-core");
+    if (!(face.metrics.ascent + face.metrics.descent > 0)) throw no_fonts();
     ImFontConfig source;
     source.FontLoader = &glyph_loader();
     face.font = ImGui::GetIO().Fonts->AddFont(&source);

@@ -47,7 +47,7 @@ App::App(const AppOptions& options) : options_(options) {
   std::string settings_message;
   if (!options_.settings.empty()) {
     LoadedSettings loaded = load_settings(options_.settings);
-    settings_ = std::move(loaded.settings);
+    settings_ = known_settings_ = std::move(loaded.settings);
     settings_message = std::move(loaded.message);
   }
   std::string words_problem;
@@ -367,13 +367,14 @@ void App::remember() {
     settings_.window_height = window_->height();
     settings_.window_position = window_->position();
   }
-  save_settings(settings_, options_.settings);
+  save_settings(settings_, known_settings_, options_.settings);
 }
 
 void App::write_settings() {
   if (options_.settings.empty()) return;
   try {
-    save_settings(settings_, options_.settings);
+    save_settings(settings_, known_settings_, options_.settings);
+    known_settings_ = settings_;
   } catch (const Error& error) {
     explorer_->jobs.show({Message::Level::error, error.what(), ""});
   }
@@ -410,6 +411,12 @@ void App::run() {
     screenshot();
     return;
   }
+  do show_until_closed();
+  while (!ended());
+  remember();
+}
+
+void App::show_until_closed() {
   try {
     while (!window_->closing() && !options_.stop.stop_requested()) {
       window_->wait();
@@ -433,8 +440,24 @@ void App::run() {
     leave();
     throw;
   }
-  options_.stop.stop_requested() ? leave() : unsaved_->finish([this] { turn(); });
-  remember();
+}
+
+bool App::ended() {
+  if (options_.stop.stop_requested()) {
+    leave();
+    return true;
+  }
+  try {
+    unsaved_->finish([this] { turn(); });
+    return true;
+  } catch (const std::exception& failed) {  // a full disk: whoever sits in front of it can save elsewhere
+    window_->stay_open();
+    window_->wake();
+    explorer_->jobs.tell(
+        say_later("Not kept for the next start, so the window stays open: {}", std::string(failed.what())), "",
+        Message::Level::error);
+    return false;
+  }
 }
 
 /// A turn of the loop without a picture: results in, the next job out.

@@ -66,12 +66,15 @@ class App {
   void write_settings();
   void screenshot();
   void leave();
+  void show_until_closed();
+  /// All that was answered is done. False where something could not be kept: the window stays, and says why.
+  bool ended();
   SessionWindow session_window() const;
   std::vector<ControlsRecord::Number> control_numbers() const;
   void show(const SessionWindow& window);
 
   AppOptions options_;
-  Settings settings_;
+  Settings settings_, known_settings_;  // … as this window read or wrote them last
   UiRequests requests_;
   std::unique_ptr<Window> window_;
   std::unique_ptr<Explorer> explorer_;

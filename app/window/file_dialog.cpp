@@ -100,6 +100,9 @@ void open_path(const std::filesystem::path& path, AppContext& app) {
             "a file that does not say how it was made, and a model of texts", "open such a model first");
         explorer.jobs.show({Message::Level::error, useless.what(), ""});
       });
+    if (const auto ending = path.extension(); ending == ".txt" || ending == ".md")
+      throw Error(path.filename().string(), "a model, captured attention, a session, a picture or a sound", "a text",
+                  "paste it into the prompt; the Corpus workspace reads files of texts");
     // An adapter goes onto the model that is open.
     const std::filesystem::path open = app.explorer.results().model_folder;
     const std::filesystem::path place =

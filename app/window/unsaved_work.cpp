@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
+#include <stdexcept>
 
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
@@ -57,7 +58,7 @@ void UnsavedWork::frame(double now) {
     training_at_ = now;
     const std::string training = work_->unsaved();
     if (training.empty()) kept_training_.clear();
-    if (!training.empty() && training != kept_training_ && !work_->keeping()) {
+    if (!training.empty() && (training != kept_training_ || !work_->not_kept().empty()) && !work_->keeping()) {
       kept_training_ = training;
       work_->keep(recovery_->training());
     }
@@ -76,13 +77,18 @@ void UnsavedWork::keep_session() {
   kept_ = session;
   if (!write && words == kept_words_) return;
   kept_words_ = words;
-  jobs_.on_files("recovery",
-                 [recovery = recovery_.get(), file = recovery_->session(), write, words,
-                  text = write ? to_json(session) : std::string()](Worker::Job&) -> Worker::Deliver {
-                   if (write) write_file_atomically(file, text);
-                   recovery->describe(words);
-                   return nullptr;
-                 });
+  jobs_.on_files(
+      "recovery",
+      [recovery = recovery_.get(), file = recovery_->session(), write, words,
+       text = write ? to_json(session) : std::string()](Worker::Job&) -> Worker::Deliver {
+        if (write) write_file_atomically(file, text);
+        recovery->describe(words);
+        return nullptr;
+      },
+      [this] {  // a full disk may have room again, though nothing is changed here
+        kept_ = {}, kept_words_.clear();
+        session_at_ += again_seconds - session_seconds;
+      });
 }
 
 bool UnsavedWork::may_close() {
@@ -103,12 +109,23 @@ void UnsavedWork::finish(const std::function<void()>& turn) {
   for (int i = 0; i < most_turns && jobs_.busy(); ++i) turn();  // what is being written here is older than this
   const std::vector<std::string> all = words();
   recovery_->leave();
-  if (!files_.unsaved().empty()) write_file_atomically(recovery_->session(), to_json(files_.own()));
-  recovery_->describe(fmt::format("{}", fmt::join(all, " · ")));
-  if (!work_ || work_->unsaved().empty()) return;
-  for (int i = 0; i < most_turns && work_->keeping(); ++i) turn();  // one that was under way
-  work_->keep(recovery_->training());
-  for (int i = 0; i < most_turns && work_->keeping(); ++i) turn();
+  std::string failed;
+  try {
+    if (!files_.unsaved().empty()) write_file_atomically(recovery_->session(), to_json(files_.own()));
+    recovery_->describe(fmt::format("{}", fmt::join(all, " · ")));
+  } catch (const std::exception& error) {  // the training may still be kept
+    failed = error.what();
+  }
+  if (work_ && !work_->unsaved().empty()) {
+    for (int i = 0; i < most_turns && work_->keeping(); ++i) turn();  // one that was under way
+    work_->keep(recovery_->training());
+    for (int i = 0; i < most_turns && work_->keeping(); ++i) turn();
+    if (failed.empty()) failed = work_->not_kept();
+  }
+  if (failed.empty()) return;
+  answer_ = Answer::none;
+  recovery_->leave(false);
+  throw std::runtime_error(failed);
 }
 
 void UnsavedWork::draw(Ui& ui, AppContext& app) {

@@ -18,6 +18,7 @@ namespace headscope {
 class UnsavedWork {
  public:
   static constexpr double session_seconds = 5, training_seconds = 30;  ///< at most so much is lost
+  static constexpr double again_seconds = 60;  ///< after which a session is tried again that could not be written
 
   /// `root`: see Recovery; empty = nothing is kept, but asked about still. The others must outlive this.
   UnsavedWork(JobRunner& jobs, const DocumentEditor& editor, SessionFiles& files, const std::filesystem::path& root);
@@ -36,7 +37,8 @@ class UnsavedWork {
   bool answered() const { return answer_ != Answer::none; }
   /// Leaves all for the next start, whatever was answered: a signal came. `turn` makes a turn of the loop.
   void leave_all(const std::function<void()>& turn);
-  /// The last thing before the end: does what was answered. `turn` as above.
+  /// The last thing before the end: does what was answered. `turn` as above. Throws where not all could be kept: the
+  /// question is open again.
   void finish(const std::function<void()>& turn);
 
   void draw(Ui& ui, AppContext& app);

@@ -125,13 +125,21 @@ Target target_of(const fs::path& path) {
 /// A name beside `target` that no other file, process or thread uses; created empty.
 fs::path create_beside(const fs::path& target) {
   static std::atomic<unsigned> counter{0};
+  fs::path beginning = target;
   for (int attempt = 0; attempt < 100; ++attempt) {
-    fs::path path = target;
+    fs::path path = beginning;
     path += ".part-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
     const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file.fd >= 0) return path;
-    if (errno != EEXIST)
-      throw Error(target.string(), "a writable place", reason(errno),
+    const int error = errno;
+    struct stat there {};
+    if (error == ENAMETOOLONG && beginning == target && (::stat(target.c_str(), &there) == 0 || errno == ENOENT)) {
+      beginning = target.parent_path() / ".headscope";  // the name itself is short enough, with nothing behind it
+      continue;
+    }
+    if (error == ENAMETOOLONG) throw Error(target.string(), "a shorter name", reason(error));
+    if (error != EEXIST)
+      throw Error(target.string(), "a writable place", reason(error),
                   "does the folder exist, and may you write to it?");
   }
   throw Error(target.string(), "a free temporary name beside it", "100 names taken", "remove old *.part-* files");

@@ -1,6 +1,7 @@
 #include "core/base/folder.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/fnv.h"
 
 namespace headscope {
 
@@ -31,11 +33,30 @@ fs::path real_place(const fs::path& folder) {
   return place;
 }
 
+/// What the names beside a folder begin with: its own name, or, where no room would be left behind it, a number that
+/// stands for it.
+std::string beginning_beside(const std::string& name) {
+  constexpr std::size_t longest_mark = 40, longest_name = 255;
+  return name.size() + longest_mark <= longest_name ? name : fmt::format("{:016x}", fnv1a(name));
+}
+
 fs::path beside(const fs::path& place, std::string_view mark) {
   static std::atomic<unsigned> counter{0};
-  fs::path path = place;
-  path += std::string(mark) + std::to_string(::getpid()) + "-" + std::to_string(counter++);
-  return path;
+  return place.parent_path() /
+         fmt::format("{}{}{}-{}", beginning_beside(place.filename().string()), mark, ::getpid(), counter++);
+}
+
+/// Whether `name` ends as beside(), or a file's temporary name, does: in the mark, a process and a count. Names that
+/// people gave ("notes.part-2.txt", "model.old-edition") do not.
+bool made_here(std::string_view name, std::string_view mark) {
+  const std::size_t at = name.rfind(mark);
+  if (at == std::string_view::npos) return false;
+  const std::string_view numbers = name.substr(at + mark.size());
+  const std::size_t dash = numbers.find('-');
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return dash != std::string_view::npos && is_number(numbers.substr(0, dash)) && is_number(numbers.substr(dash + 1));
 }
 
 /// Both names change places in one step. False where the file system cannot.
@@ -137,23 +158,27 @@ FilesStamp FilesStamp::of(const fs::path& place) {
 
 void clear_leftovers(const fs::path& folder) {
   const fs::path place = real_place(folder);
-  const std::string name = place.filename().string();
+  const std::string beginning = beginning_beside(place.filename().string());
   std::error_code failed;
-  const auto marked = [&](const fs::path& where, const std::string& beginning) {
-    std::vector<fs::path> found;
+  const auto found = [&](const fs::path& where, std::string_view mark, auto&& meant) {
+    std::vector<fs::path> paths;
     for (auto at = fs::directory_iterator(where, failed); !failed && at != fs::directory_iterator();
          at.increment(failed))
-      if (at->path().filename().string().starts_with(beginning)) found.push_back(at->path());
-    return found;
+      if (const std::string name = at->path().filename().string(); made_here(name, mark) && meant(name, mark))
+        paths.push_back(at->path());
+    return paths;
   };
-  for (const fs::path& old : marked(place.parent_path(), name + std::string(old_mark)))
+  const auto of_this = [&](std::string_view name, std::string_view mark) {
+    return name.substr(0, name.rfind(mark)) == beginning;
+  };
+  const auto any = [](std::string_view, std::string_view) { return true; };
+  for (const fs::path& old : found(place.parent_path(), old_mark, of_this))
     if (!fs::exists(place, failed))
       fs::rename(old, place, failed);
     else
       fs::remove_all(old, failed);
-  for (const fs::path& part : marked(place.parent_path(), name + std::string(part_mark))) fs::remove_all(part, failed);
-  for (const fs::path& entry : marked(place, ""))
-    if (entry.filename().string().find(part_mark) != std::string::npos) fs::remove_all(entry, failed);
+  for (const fs::path& part : found(place.parent_path(), part_mark, of_this)) fs::remove_all(part, failed);
+  for (const fs::path& part : found(place, part_mark, any)) fs::remove(part, failed);  // files: no folder goes
 }
 
 }  // namespace headscope

@@ -19,8 +19,8 @@ void write_folder_atomically(const std::filesystem::path& folder,
                              const std::function<void(const std::filesystem::path& part)>& write,
                              const std::function<bool(std::string_view name)>& drop = {});
 
-/// Removes what dead processes left of writing `folder`, or files in it: NAME.part-…; brings back a folder whose
-/// replacement they were killed in. Call while nobody else writes it.
+/// Removes what dead processes left of writing `folder`, or files in it: NAME.part-PROCESS-COUNT, and no other name;
+/// brings back a folder whose replacement they were killed in. Call while nobody else writes it.
 void clear_leftovers(const std::filesystem::path& folder);
 
 /// What the files of a folder, or one file, look like from outside: two that differ were taken with a change between

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <functional>
 #include <stop_token>
 #include <thread>
@@ -13,10 +14,15 @@ namespace headscope {
 inline constexpr int interrupted_exit_code = 130;
 
 /// While it lives, SIGINT, SIGTERM and SIGHUP (unless nohup has it ignored) ask for a stop rather than end the process;
-/// a second one ends it at once. No handler is involved: the signals are blocked in this thread and in all that it
-/// starts later, and one thread waits for them. Make it before other threads. One at a time in a process.
+/// one that comes more than `same_wish` after the first ends it at once. What comes before is the same wish: a session
+/// that ends sends SIGTERM and SIGHUP in one breath, a terminal that is closed SIGHUP twice, timeout(1) SIGTERM twice,
+/// and what is being kept meanwhile must not be lost to that. No handler is involved: the signals are blocked in this
+/// thread and in all that it starts later, and one thread waits for them. Make it before other threads. One at a time
+/// in a process.
 class Interrupts {
  public:
+  static constexpr std::chrono::milliseconds same_wish{1000};
+
   /// `on_signal`: called once, on the waiting thread, after the stop was asked for.
   explicit Interrupts(std::function<void()> on_signal = {});
   ~Interrupts();

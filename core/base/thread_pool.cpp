@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "core/base/error.h"
@@ -53,9 +54,14 @@ ThreadPool::Stopping::~Stopping() {
 
 ThreadPool::ThreadPool(int threads) {
   if (threads <= 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  shares_ = std::vector<Share>(static_cast<std::size_t>(threads));
-  for (int i = 1; i < threads; ++i)
-    workers_.emplace_back([this, i](std::stop_token stop) { work(std::move(stop), i); });
+  try {
+    for (int i = 1; i < threads; ++i)
+      workers_.emplace_back([this, i](std::stop_token stop) { work(std::move(stop), i); });
+  } catch (const std::exception&) {
+    // A limit on processes or memory: those that there are do the work of all. (An exception that left the constructor
+    // would wait for them for ever: they sleep until there is work.)
+  }
+  shares_ = std::vector<Share>(workers_.size() + 1);
 }
 
 ThreadPool::~ThreadPool() {

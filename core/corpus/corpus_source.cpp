@@ -124,7 +124,8 @@ CorpusSource corpus_of_files(const std::vector<fs::path>& paths, bool lines, Cor
     if (type == fs::file_type::directory)
       add_folder(source.files, path, kind);
     else if (type != fs::file_type::regular)
-      throw Error(path.string(), pictures ? "a picture or a folder" : "a text file or a folder", "no such thing");
+      throw Error(path.string(), pictures ? "a picture or a folder" : "a text file or a folder",
+                  failed || type == fs::file_type::not_found ? "no such thing" : "a pipe or device");
     else if (!may_be_of(kind, path))
       throw Error(path.string(), "a picture, PNG or JPEG, which the model reads", "a file of another name");
     else

@@ -43,7 +43,7 @@ constexpr std::string_view card = "card.json", card_in_words = "README.md";
 
 bool goes(std::string_view name, bool has_card) {
   return is_part_of_a_model(name) || name == TrainingFolder::checkpoint_name || name == TrainingFolder::lock_name ||
-         (has_card && (name == card || name == card_in_words)) || name.find(".part-") != std::string_view::npos;
+         (has_card && (name == card || name == card_in_words));
 }
 
 /// Why the folder as it is cannot be exchanged for another; "" = it can.

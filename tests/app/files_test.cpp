@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "app/state/file_browser.h"
 #include "app/state/settings.h"
@@ -156,6 +157,73 @@ TEST_CASE("a missing settings file gives the defaults; a broken one too, says so
   }
   CHECK(settings_from_json(R"({"type": "headscope settings", "version": 9, "new": 1, "theme": "light"})", "s").theme ==
         "light");
+}
+
+TEST_CASE("two windows write what each of them changed, and nothing of the other is lost") {
+  const fs::path file = scratch_dir("two-windows") / "settings.json";
+  Settings before;
+  before.recent_models = {"/m/1", "/m/2"};
+  before.model_folders = {"/a", "/b", "/c"};
+  before.pages = {{"Analyse", "patch"}, {"Train", "x"}};
+  before.window_position = {{1, 2}};
+  save_settings(before, Settings{}, file);
+  CHECK(load_settings(file).settings == before);
+
+  Settings first = before, second = before;
+  first.theme = "light";
+  first.language = "de";
+  first.remember_model("/m/3");
+  first.model_folders = {"/a", "/c", "/d"};
+  first.pages["Analyse"] = "lens";
+  first.memory_mb = 64;
+  first.device = {true, 1};
+  second.ui_scale = 2;
+  second.remember_model("/m/2");
+  second.remember_model("/m/4");
+  second.model_folders = {"/b", "/c", "/e"};
+  second.pages["Train"] = "y";
+  second.memory_mb = 128;
+  second.window_position = {{1, 5}};
+  save_settings(first, before, file);
+  CHECK(load_settings(file).settings == first);
+  save_settings(second, before, file);
+  const Settings both = load_settings(file).settings;
+  CHECK(both.theme == "light");
+  CHECK(both.language == "de");
+  CHECK(both.device == first.device);
+  CHECK(both.ui_scale == 2);
+  CHECK(both.memory_mb == 128);  // the last word
+  CHECK(both.window_position == second.window_position);
+  CHECK(both.recent_models == std::vector<fs::path>{"/m/4", "/m/3", "/m/2", "/m/1"});
+  CHECK(both.model_folders == std::vector<fs::path>{"/c", "/d", "/e"});  // one took /b away, the other /a
+  CHECK(both.pages == std::map<std::string, std::string>{{"Analyse", "lens"}, {"Train", "y"}});
+
+  // A window that changed nothing since it wrote leaves all of it.
+  save_settings(second, second, file);
+  CHECK(load_settings(file).settings == both);
+  CHECK(std::distance(fs::directory_iterator(file.parent_path()), fs::directory_iterator{}) == 1);
+  // What no settings are is written over, as by one window; a newer program's is not.
+  write_file_atomically(file, "{");
+  save_settings(second, second, file);
+  CHECK(load_settings(file).settings == second);
+  const std::string newer = R"({"type": "headscope settings", "version": 2, "theme": "light", "stars": 1})";
+  write_file_atomically(file, newer);
+  save_settings(second, before, file);
+  CHECK(read_file(file) == newer);
+}
+
+TEST_CASE("windows that end at the same moment lose no change of each other") {
+  const fs::path file = scratch_dir("many-windows") / "settings.json";
+  save_settings(Settings{}, file);
+  std::vector<std::jthread> windows;
+  for (int i = 0; i < 8; ++i)
+    windows.emplace_back([&file, i] {
+      Settings mine;
+      mine.pages["page " + std::to_string(i)] = "seen";
+      save_settings(mine, Settings{}, file);
+    });
+  windows.clear();
+  CHECK(load_settings(file).settings.pages.size() == 8);
 }
 
 TEST_CASE("the settings file lies where XDG says, else under the home folder") {

@@ -6,7 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <thread>
+#include <vector>
 
 #include "app/state/controls_record.h"
 #include "app/state/settings.h"
@@ -80,6 +83,27 @@ TEST_CASE("what a program that died had kept is offered once, newest first; what
   third.discard();
   CHECK(third.offer() == nullptr);
   CHECK(entries(root) == 2);
+}
+
+TEST_CASE("windows that start at the same moment each have a folder, which no other takes for an abandoned one") {
+  const fs::path root = scratch_dir("recovery-together");
+  std::atomic<int> without{0};
+  {
+    std::vector<std::jthread> windows;
+    for (int i = 0; i < 4; ++i)
+      windows.emplace_back([&] {
+        for (int start = 0; start < 150; ++start) {
+          try {
+            const Recovery one(root);
+            without += !fs::exists(one.session().parent_path() / "lock");
+          } catch (const Error&) {
+            ++without;
+          }
+        }
+      });
+  }
+  CHECK(without == 0);
+  CHECK(fs::is_empty(root));
 }
 
 TEST_CASE("left on purpose, work is offered to the next start; with nothing in it, the folder goes") {

@@ -297,6 +297,8 @@ TEST_CASE("a session file that makes no sense is refused with the key that is wr
   CHECK(refusal("{}").find("found no type") != std::string::npos);
   CHECK(refusal(R"({"type": "headscope settings", "version": 1})").find("found \"headscope settings\"") !=
         std::string::npos);
+  CHECK(refusal(R"({"type": "headscope session"})").find("version 3 or older, found version 0") != std::string::npos);
+  CHECK(refusal(R"({"type": "headscope session"})").find("newer Headscope") == std::string::npos);
   CHECK(refusal(R"({"type": "headscope session", "version": 4})").find("a newer Headscope wrote it") !=
         std::string::npos);
   CHECK(refusal(R"({"type": "headscope session", "version": 0})").find("found version 0") != std::string::npos);

@@ -179,6 +179,21 @@ TEST_CASE("whether a file can be written is told before, as writing would tell i
   CHECK(files_in(folder) == 2);
 }
 
+TEST_CASE("a name as long as names may be can be written; a longer one is told as that") {
+  const fs::path folder = testing::scratch_dir("long-names");
+  for (const std::string& name : {std::string(255, 'n'), std::string(240, 'n')}) {
+    expect_writable(folder / name);
+    write_file_atomically(folder / name, "first");
+    write_file_atomically(folder / name, "second");
+    CHECK(read_file(folder / name) == "second");
+  }
+  CHECK(files_in(folder) == 2);
+  for (const auto write : {+[](const fs::path& path) { expect_writable(path); },
+                           +[](const fs::path& path) { write_file_atomically(path, "x"); }})
+    CHECK_THROWS_WITH_AS(write(folder / std::string(256, 'n')), doctest::Contains("expected a shorter name"), Error);
+  CHECK(files_in(folder) == 2);
+}
+
 TEST_CASE("writing through a symbolic link changes what it points at") {
   const fs::path folder = testing::scratch_dir("link");
   put(folder / "real", "old");

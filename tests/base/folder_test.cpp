@@ -83,6 +83,53 @@ TEST_CASE("leftovers of the dead go; a folder they were killed in replacing come
   CHECK(entries(root) == 2);
 }
 
+TEST_CASE("what people named much as leftovers are named stays") {
+  const fs::path root = scratch_dir("folder-not-leftovers"), folder = root / "book";
+  put(folder / "notes.part-2.txt", "mine");
+  put(folder / "notes.part-2", "mine");
+  put(folder / "video.part-1-2" / "a", "mine");
+  put(root / "book.part-1" / "chapter", "mine");
+  put(root / "book.part-1-draft" / "chapter", "mine");
+  put(root / "book.old-edition" / "chapter", "mine");
+  put(root / "bookshop.part-7-0" / "a", "another's");
+  put(root / "book.part-7-0" / "a", "half");
+  put(root / "book.old-7-0" / "a", "before");
+  put(folder / "a.part-7-0", "half");
+  put(folder / ".headscope.part-7-0", "half");
+  clear_leftovers(folder);
+  CHECK(entries(folder) == 3);
+  CHECK(read_file(folder / "notes.part-2.txt") == "mine");
+  CHECK(read_file(folder / "video.part-1-2" / "a") == "mine");
+  for (const char* name : {"book.part-1", "book.part-1-draft", "book.old-edition"})
+    CHECK(read_file(root / name / "chapter") == "mine");
+  CHECK(entries(root) == 5);
+}
+
+TEST_CASE("a name as long as names may be is written like others, and its leftovers go") {
+  const fs::path root = scratch_dir("folder-long"), folder = root / std::string(255, 'm'),
+                 other = root / (std::string(254, 'm') + "n");
+  write_folder_atomically(folder, [](const fs::path& part) { put(part / "a", "first"); });
+  write_folder_atomically(folder, [](const fs::path& part) { put(part / "a", "second"); });
+  CHECK(read_file(folder / "a") == "second");
+  put(other / "a", "another's");
+  CHECK(entries(root) == 2);
+  fs::path part;
+  const auto killed = [&] {
+    write_folder_atomically(folder, [&](const fs::path& at) {
+      part = at;
+      put(at / "a", "half");
+      fs::copy(at, root / "kept", fs::copy_options::recursive);
+      throw std::runtime_error("killed here");
+    });
+  };
+  CHECK_THROWS_AS(killed(), std::runtime_error);
+  fs::rename(root / "kept", part);  // as a process that was killed leaves it
+  clear_leftovers(other);
+  CHECK(entries(root) == 3);
+  clear_leftovers(folder);
+  CHECK(entries(root) == 2);
+}
+
 TEST_CASE("a lock has one holder, who is named; it falls free with him, and a dead one's is taken over") {
   const fs::path file = scratch_dir("file-lock") / "lock";
   std::string holder;

@@ -1,8 +1,12 @@
 #include "core/base/thread_pool.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <numeric>
 #include <stdexcept>
 #include <stop_token>
@@ -76,6 +80,29 @@ TEST_CASE("what has not begun when a stop is asked for is left out, of the calls
     CHECK(count == 64);
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need address space of their own
+TEST_CASE("where no more threads can be had, those that there are do the work of all") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    alarm(30);  // ends it where the pool waits for ever
+    long pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const auto most = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + (rlim_t{200} << 20);
+    const rlimit limit{most, most};  // room for the stacks of some
+    setrlimit(RLIMIT_AS, &limit);
+    ThreadPool pool(1000);
+    std::atomic<int> count{0};
+    pool.parallel(500, [&](int, int thread) { count += thread >= 0 && thread < pool.threads(); });
+    _exit(pool.threads() >= 1 && pool.threads() < 1000 && count == 500 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+#endif
 
 TEST_CASE("several callers take turns") {
   ThreadPool pool(2);

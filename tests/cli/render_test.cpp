@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <sstream>
 
 #include "core/base/file.h"
@@ -226,6 +227,36 @@ TEST_CASE("a picture narrower than its layout is laid out anew, with fewer label
   CHECK(number_after(narrow, "viewBox=\"0 0 ") <= 505);  // one logical pixel is one pixel: type of 11 stays 11
   CHECK(labels(narrow) < labels(wide));
   CHECK(labels(narrow) > 8);
+}
+
+TEST_CASE("without a font there is no picture of boxes but an error; the numbers need none") {
+  const auto folder = scratch_dir("cli-render-no-fonts");
+  const auto none = folder / "fonts.conf";
+  write_file_atomically(
+      none, "<?xml version=\"1.0\"?><fontconfig><cachedir>" + (folder / "cache").string() + "</cachedir></fontconfig>");
+  const char* const before = std::getenv("FONTCONFIG_FILE");
+  const std::string kept = before ? before : "";
+  setenv("FONTCONFIG_FILE", none.c_str(), 1);
+  for (const char* ending : {"png", "svg", "pdf", "csv"}) {
+    CAPTURE(ending);
+    const auto out = folder / (std::string("head.") + ending);
+    const Finished finished = run_cli({"render", "-m", model(), "-t", "Mr Fox", "--head", "0.0", "-o", out.string()});
+    const bool numbers = std::string(ending) == "csv";
+    CHECK(finished.code == (numbers ? 0 : 1));
+    CHECK(std::filesystem::exists(out) == numbers);
+    CHECK((finished.err.find("fonts: expected a scalable font") == std::string::npos) == numbers);
+  }
+  before ? setenv("FONTCONFIG_FILE", kept.c_str(), 1) : unsetenv("FONTCONFIG_FILE");
+}
+
+TEST_CASE("a byte order mark is told: nobody sees it, and the model reads it") {
+  const auto folder = scratch_dir("cli-mark");
+  write_file_atomically(folder / "mark.txt", "\xEF\xBB\xBFMr Fox");
+  write_file_atomically(folder / "plain.txt", "Mr Fox");
+  const Finished marked = run_cli({"run", "-m", model(), "-f", (folder / "mark.txt").string()});
+  CHECK(marked.code == 0);
+  CHECK(marked.err.find("mark.txt begins with a byte order mark (U+FEFF), which is read as text") != std::string::npos);
+  CHECK(run_cli({"run", "-m", model(), "-f", (folder / "plain.txt").string()}).err == "");
 }
 
 }  // namespace headscope::render_test

@@ -142,6 +142,7 @@ TEST_CASE("a finished model is not written over unless that is asked for, and th
   REQUIRE(run_cli({"train", recipe.string(), "-o", model.string()}).code == 0);
   const std::string first = read_file(model / "model.safetensors");
   write_file_atomically(model / "notes.txt", "mine");
+  write_file_atomically(model / "notes.part-2.txt", "mine");
   write_file_atomically(model / "trace.safetensors", "of another day");
   REQUIRE(run_cli({"card", model.string(), "--rows", "8", "--texts", "2", "--ablated-rows", "1"}).code == 0);
   REQUIRE(read_file(model / "README.md").find("20 steps") != std::string::npos);
@@ -160,6 +161,7 @@ TEST_CASE("a finished model is not written over unless that is asked for, and th
   CHECK(read_file(model / "model.safetensors") != first);
   CHECK(load_recipe(model / "recipe.json").steps == 30);
   CHECK(read_file(model / "notes.txt") == "mine");
+  CHECK(fs::exists(model / "notes.part-2.txt"));
   CHECK(read_file(model / "trace.safetensors") == "of another day");
   CHECK_FALSE(fs::exists(model / "checkpoint.safetensors"));
   CHECK_FALSE(fs::exists(model / "training.lock"));
@@ -269,10 +271,11 @@ TEST_CASE("a training that cannot write its model keeps a checkpoint, and a hang
   // So long that no machine is through before the signal comes.
   const fs::path recipe = written_recipe(folder, small_recipe(100'000));
   const fs::path model = folder / "model";
-  for (const int signal : {SIGTERM, SIGHUP}) {
-    const fs::path out = folder / ("signal" + std::to_string(signal));
-    const Finished ended =
-        run_cli({"train", recipe.string(), "-o", out.string()}, {.interrupt = true, .signal = signal});
+  // A session that ends sends both at once, timeout(1) the same one twice.
+  for (const auto& [signal, next] : {std::pair{SIGTERM, 0}, {SIGHUP, 0}, {SIGTERM, SIGHUP}, {SIGTERM, SIGTERM}}) {
+    const fs::path out = folder / fmt::format("signal{}-{}", signal, next);
+    const Finished ended = run_cli({"train", recipe.string(), "-o", out.string()},
+                                   {.interrupt = true, .signal = signal, .next_signal = next});
     CHECK(ended.code == 130);
     CHECK(fs::exists(out / "checkpoint.safetensors"));
     CHECK_FALSE(fs::exists(out / "training.lock"));

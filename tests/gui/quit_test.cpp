@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <stop_token>
 
 #include "app/all_workspaces.h"
@@ -36,8 +37,12 @@ struct Program {
   explicit Program(AppOptions options) : app(with_clock(std::move(options))) {
     REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().facts; }));
   }
+  std::function<void()> each_turn = [] {};
   AppOptions with_clock(AppOptions options) {
-    options.clock = [this] { return time += 0.01; };
+    options.clock = [this] {
+      each_turn();
+      return time += 0.01;
+    };
     return options;
   }
   const AppState& state() { return app.explorer().state(); }
@@ -159,6 +164,44 @@ TEST_CASE("kept at quitting, session and training are offered by the next start 
   p.quit();
   p.driver.click("Quit without it");
   p.driver.frames(2);
+}
+
+TEST_CASE("what cannot be kept at quitting keeps the window open, which says why; both are kept once there is room") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path folder = scratch_dir("gui-quit-no-room");
+  std::string said_then;
+  bool stayed = false;
+  {
+    std::stop_source enough;
+    AppOptions options = kept_in(folder);
+    options.stop = enough.get_token();
+    Program p(options);
+    p.app.explorer().editor.set_edits(two_edits);
+    p.train_to(3);
+    const fs::path own = fs::directory_iterator(folder / "recovery")->path();
+    p.each_turn = [&] {
+      const auto& message = p.app.explorer().jobs.message();
+      if (!said_then.empty() || !message || !message->text.starts_with("Not kept for the next start")) return;
+      said_then = message->text;
+      stayed = !p.app.window().closing();
+      fs::remove(own);
+      fs::create_directory(own);  // room again
+      enough.request_stop();
+    };
+    p.quit();
+    fs::remove_all(own);
+    std::ofstream(own) << "in the way";
+    p.driver.key(ImGuiKey_Enter);
+    p.driver.frames(2);
+    REQUIRE(p.app.window().closing());
+    p.app.run();
+  }
+  CHECK(stayed);
+  CHECK(said_then.find("session.json") != std::string::npos);
+  REQUIRE(entries(folder / "recovery") == 1);
+  const fs::path left = fs::directory_iterator(folder / "recovery")->path();
+  CHECK(session_from_json(read_file(left / "session.json"), "session").document.edits == two_edits);
+  CHECK(load_checkpoint(left / "training.safetensors").step == 3);
 }
 
 TEST_CASE("a signal ends the program in order: settings, session and training are on the disk") {

@@ -101,6 +101,10 @@ Finished run_cli(const std::vector<std::string>& arguments, const ProcessOptions
     read_all(err, options.err, result.err, [&] {
       if (waiting && result.err.find('\n') != std::string::npos) {
         kill(child, options.signal);
+        if (options.next_signal) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(2));  // it is not one signal that was sent twice
+          kill(child, options.next_signal);
+        }
         waiting = false;
       }
     });

@@ -22,6 +22,7 @@ struct ProcessOptions {
   std::string input = "";  ///< for standard input
   bool interrupt = false;  ///< send SIGINT after the first line on standard error
   int signal = 2;          ///< … or another
+  int next_signal = 0;     ///< … and this one right behind it; 0 = none
   Stream out = Stream::read, err = Stream::read;
   double kill_after = 0;                   ///< seconds after which SIGKILL ends it; 0 = never
   std::function<void()> kill_behind = {};  ///< SIGKILL ends it when this returns

@@ -160,15 +160,8 @@ GlyphImage Glyphs::image(int glyph, double em) const {
 }
 
 Glyphs::Metrics Glyphs::metrics(const Font& font) const {
-  PangoFontDescription* wanted = PangoLines::description({font.role, reference, font.weight});
-  const Ref<PangoFont> face(pango_context_load_font(state_->lines.context(), wanted));
-  pango_font_description_free(wanted);
-  if (!face) return {};
-  PangoFontMetrics* metrics = pango_font_get_metrics(face.get(), nullptr);
-  const Metrics out{pango_font_metrics_get_ascent(metrics) * pango_unit / reference,
-                    pango_font_metrics_get_descent(metrics) * pango_unit / reference};
-  pango_font_metrics_unref(metrics);
-  return out;
+  const auto [ascent, descent] = state_->lines.metrics({font.role, reference, font.weight});
+  return {ascent / reference, descent / reference};
 }
 
 bool Glyphs::has(std::int32_t character, const Font& font) {

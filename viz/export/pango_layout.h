@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/utf8.h"
 #include "viz/export/pango_text.h"
@@ -35,6 +36,19 @@ class PangoLines {
     pango_cairo_context_set_resolution(context_.get(), 96);
     pango_context_set_round_glyph_positions(context_.get(), FALSE);
     pango_context_set_language(context_.get(), pango_language_from_string("en"));
+  }
+
+  /// Ascent and descent in pixels; 0 of a font that is none.
+  std::pair<double, double> metrics(const Font& font) const {
+    PangoFontDescription* wanted = description(font);
+    const Ref<PangoFont> face(pango_context_load_font(context_.get(), wanted));
+    pango_font_description_free(wanted);
+    if (!face) return {};
+    PangoFontMetrics* measured = pango_font_get_metrics(face.get(), nullptr);
+    const std::pair out{pango_font_metrics_get_ascent(measured) * pango_unit,
+                        pango_font_metrics_get_descent(measured) * pango_unit};
+    pango_font_metrics_unref(measured);
+    return out;
   }
 
   PangoContext* context() const { return context_.get(); }

@@ -1,5 +1,6 @@
 #include "viz/export/pango_text.h"
 
+#include <atomic>
 #include <numbers>
 
 #include "viz/export/pango_layout.h"
@@ -9,6 +10,19 @@ namespace headscope {
 struct PangoText::State {
   PangoLines lines{CAIRO_HINT_STYLE_NONE};
 };
+
+Error no_fonts() {
+  return {"fonts", "a scalable font that fontconfig knows", "none",
+          "install fonts-inter and fonts-jetbrains-mono, or fonts-dejavu-core"};
+}
+
+void expect_fonts() {
+  static std::atomic<bool> known{false};
+  if (known) return;
+  const auto [ascent, descent] = PangoLines(CAIRO_HINT_STYLE_NONE).metrics({FontRole::ui, 64, 400});
+  if (!(ascent + descent > 0)) throw no_fonts();
+  known = true;
+}
 
 PangoText::PangoText() : state_(std::make_unique<State>()) {}
 PangoText::~PangoText() = default;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "core/base/error.h"
 #include "viz/scene/text_measure.h"
 
 using cairo_t = struct _cairo;
@@ -24,6 +25,10 @@ class PangoText final : public TextMeasure {
   std::unique_ptr<State> state_;
 };
 
+/// No text can be drawn on this machine, and what to install.
+Error no_fonts();
+/// Throws no_fonts() where that is so: Pango would draw a box for every letter, and tell nobody.
+void expect_fonts();
 /// "Inter, …, sans-serif" as CSS writes it: what the SVG names, in the order in which Pango looks.
 const char* font_families(FontRole role);
 
