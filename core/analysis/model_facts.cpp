@@ -67,6 +67,14 @@ const char* name_of(Activation activation) {
 namespace {
 using Part = ModelFacts::Part;
 
+/// The learned tokens before the patches.
+std::string leading_words(const VisionConfig& v) {
+  const int own = v.leading - v.registers;
+  if (v.leading == 0) return said("no other token");
+  if (own == 1) return v.registers > 0 ? say("CLS and {} registers", v.registers) : "CLS";
+  return own == 2 && v.stored_side == 0 ? said("CLS and a distillation token") : say("{} CLS tokens", own);
+}
+
 /// Where the parameters are. Tied unembeddings count once, with the embedding.
 std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config) {
   const auto size = [](const Tensor& tensor) { return tensor.defined() ? tensor.size() : Index{0}; };
@@ -115,6 +123,10 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
       norms.parameters += size(*t);
     for (const Tensor& t : norm_gains_of(l.state_space)) norms.parameters += size(t);
   }
+  if (config.groups.any()) {  // of matrices that are held whole
+    const ParameterParts stored = parameter_parts(config);
+    attention.parameters = stored.attention, mlp.parameters = stored.mlp;
+  }
   std::vector<Part> parts{
       {config.vision            ? said("patches and learned tokens")
        : config.tied_embeddings ? said("token embedding (and unembedding, tied)")
@@ -125,7 +137,7 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                      size(weights.embedding_in) + size(weights.embedding_in_bias) + size(weights.embedding_out)});
   if (weights.position_embedding.defined() && !config.sinusoids)
     parts.push_back({said("position embedding"),
-                     config.vision ? parameter_parts(config).positions
+                     config.vision ? parameter_parts(config).positions - buckets
                                    : size(weights.position_embedding) +  // with the rows before position 0
                                          Index{config.position_offset + config.position_tail} * config.sum_width()});
   if (weights.segment_embedding.defined())
@@ -179,10 +191,7 @@ std::string switches(const ModelConfig& c) {
   tell(c.norm_place == NormPlace::behind, said("norms behind attention and MLP only"));
   if (const auto& v = c.vision) {
     tell(true, say("reads pictures of {} × {} pixels as {} × {} patches behind {}", v->width, v->height, v->columns(),
-                   v->rows(),
-                   v->leading == 0   ? said("no other token")
-                   : v->leading == 1 ? "CLS"
-                                     : said("CLS and a distillation token")));
+                   v->rows(), leading_words(*v)));
     tell(c.predicts,
          v->class_heads == 1 ? said("classes read at CLS") : said("classes: the mean of what both tokens say"));
   }
@@ -217,6 +226,7 @@ std::string switches(const ModelConfig& c) {
   tell(c.block_size > 0,
        say("texts of up to {} tokens, which every token sees whole; of longer ones it would see blocks", c.context));
   tell(c.groups.any(), said("products in groups of inputs and outputs"));
+  tell(c.bare_end, said("no norm behind the last block"));
   tell(c.norms_sums(), said("norms of the stream itself, behind attention and MLP"));
   tell(c.segments > 1, say("{} kinds of segments", c.segments));
   tell(c.head_layer, said("a layer of its own before the logits"));

@@ -22,6 +22,7 @@
 #include "core/io/trace_file.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
+#include "core/model/config_reader.h"
 #include "core/model/family.h"
 #include "core/model/formats/model_files.h"
 #include "core/model/plain.h"
@@ -511,6 +512,26 @@ TEST_CASE("an unembedding that is not the embedding again is refused where confi
   std::filesystem::copy_file(from / "model.safetensors", folder / "model.safetensors");
   Backend backend(1);
   CHECK_THROWS_WITH_AS(load_model(folder, backend), doctest::Contains("tie_word_embeddings"), Error);
+}
+
+TEST_CASE("rotations begin where each family's do, and NTK-aware scaling turns pairs as its makers' code does") {
+  const auto rotation = [](const std::string& type, const std::string& keys) {
+    const std::string json = R"({"vocab_size": 43, "num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2,
+      "intermediate_size": 8, "max_position_embeddings": 40)" +
+                             keys + "}";
+    return family(type, "test").read_config(ConfigReader::parse(json, "test")).rotary;
+  };
+  CHECK(rotation("gte", "").base == 160000);
+  CHECK(rotation("new", "").base == 10000);
+  CHECK(rotation("jina_embeddings_v3", "").base == 20000);
+  CHECK(rotation("gte", R"(, "rope_theta": 20000)").base == 20000);
+  // (20000 · 8)^(−2i/8) ÷ 8^(2/8)
+  const RotaryConfig ntk = rotation("new", R"(, "rope_theta": 20000, "rope_scaling": {"type": "ntk", "factor": 8.0})");
+  const std::vector<double> found = rotary_frequencies(ntk, 8);
+  REQUIRE(found.size() == 4);
+  for (int i = 0; i < 4; ++i)
+    CHECK(found[static_cast<std::size_t>(i)] ==
+          doctest::Approx(std::pow(160000.0, -i / 4.0) / std::pow(8.0, 0.25)).epsilon(1e-9));
 }
 
 TEST_CASE("products in groups keep nothing between the groups, and count as they are stored") {
