@@ -38,7 +38,9 @@ const char* name_of(PositionKind kind) {
   return said("none");
 }
 const char* positions_of(const ModelConfig& c) {
-  return c.distances && c.position == PositionKind::none ? said("vectors of distances") : name_of(c.position);
+  if (c.position == PositionKind::none && c.distances) return said("vectors of distances");
+  if (c.position == PositionKind::none && c.has_buckets()) return said("ways from patch to patch");
+  return name_of(c.position);
 }
 const char* name_of(Activation activation) {
   switch (activation) {
@@ -64,6 +66,14 @@ const char* name_of(Activation activation) {
 
 namespace {
 using Part = ModelFacts::Part;
+
+/// The learned tokens before the patches.
+std::string leading_words(const VisionConfig& v) {
+  const int own = v.leading - v.registers;
+  if (v.leading == 0) return said("no other token");
+  if (own == 1) return v.registers > 0 ? say("CLS and {} registers", v.registers) : "CLS";
+  return own == 2 && v.stored_side == 0 ? said("CLS and a distillation token") : say("{} CLS tokens", own);
+}
 
 /// Where the parameters are. Tied unembeddings count once, with the embedding.
 std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config) {
@@ -113,6 +123,10 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
       norms.parameters += size(*t);
     for (const Tensor& t : norm_gains_of(l.state_space)) norms.parameters += size(t);
   }
+  if (config.groups.any()) {  // of matrices that are held whole
+    const ParameterParts stored = parameter_parts(config);
+    attention.parameters = stored.attention, mlp.parameters = stored.mlp;
+  }
   std::vector<Part> parts{
       {config.vision            ? said("patches and learned tokens")
        : config.tied_embeddings ? said("token embedding (and unembedding, tied)")
@@ -123,12 +137,14 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                      size(weights.embedding_in) + size(weights.embedding_in_bias) + size(weights.embedding_out)});
   if (weights.position_embedding.defined() && !config.sinusoids)
     parts.push_back({said("position embedding"),
-                     config.vision ? parameter_parts(config).positions
+                     config.vision ? parameter_parts(config).positions - buckets
                                    : size(weights.position_embedding) +  // with the rows before position 0
-                                         Index{config.position_offset} * config.sum_width()});
+                                         Index{config.position_offset + config.position_tail} * config.sum_width()});
   if (weights.segment_embedding.defined())
     parts.push_back({said("segment embedding"), size(weights.segment_embedding)});
-  if (config.tasks > 0) parts.push_back({said("task embedding"), Index{config.tasks} * config.sum_width()});
+  if (config.tasks > 0)
+    parts.push_back({config.task_tables > 1 ? said("embeddings of places on a page") : said("task embedding"),
+                     Index{config.tasks} * config.task_tables * config.sum_width()});
   if (weights.distances.defined()) parts.push_back({said("embedding of distances"), size(weights.distances)});
   if (buckets > 0) parts.push_back({said("biases of distances"), buckets});
   parts.push_back(attention);
@@ -137,7 +153,7 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
     Part cross{said("cross-attention")};
     for (const RawLayer& l : weights.cross) {
       cross.parameters += attention_of(l);
-      norms.parameters += size(l.ln1_gain) + size(l.ln1_bias);
+      norms.parameters += size(l.ln1_gain) + size(l.ln1_bias) + size(l.ln1_post_gain);
     }
     parts.push_back(cross);
   }
@@ -175,10 +191,7 @@ std::string switches(const ModelConfig& c) {
   tell(c.norm_place == NormPlace::behind, said("norms behind attention and MLP only"));
   if (const auto& v = c.vision) {
     tell(true, say("reads pictures of {} × {} pixels as {} × {} patches behind {}", v->width, v->height, v->columns(),
-                   v->rows(),
-                   v->leading == 0   ? said("no other token")
-                   : v->leading == 1 ? "CLS"
-                                     : said("CLS and a distillation token")));
+                   v->rows(), leading_words(*v)));
     tell(c.predicts,
          v->class_heads == 1 ? said("classes read at CLS") : said("classes: the mean of what both tokens say"));
   }
@@ -194,7 +207,9 @@ std::string switches(const ModelConfig& c) {
            : said("every token sees the later ones too, and logits say what stands at a position"));
   tell(c.cross(), say("attention to a source, which an encoder of {} layers reads; targets begin with token {}",
                       c.cross() ? c.encoder->dims.layers : 0, c.decoder_start));
-  tell(c.has_buckets(), say("{} buckets of distances up to {}", c.position_buckets, c.position_distance));
+  tell(c.has_buckets() && !c.vision, say("{} buckets of distances up to {}", c.position_buckets, c.position_distance));
+  tell(c.has_buckets() && c.vision,
+       say("scores gain one of {} learned numbers, by the way from patch to patch", c.position_buckets));
   tell(c.buckets_by_layer, said("biases of distances of every layer's own"));
   if (const auto& own = c.distances) {
     tell(true,
@@ -206,7 +221,12 @@ std::string switches(const ModelConfig& c) {
   }
   tell(c.layer_groups > 0, say("{} layers of the weights of {}", c.dims.layers, c.layer_groups));
   tell(c.layer_scales, said("what attention and MLP add times a learned number of each dimension"));
-  tell(c.tasks > 0, said("the first of the tasks' embeddings with every position"));
+  tell(c.tasks > 0 && c.task_tables == 1, said("the first of the tasks' embeddings with every position"));
+  tell(c.task_tables > 1, said("no places on a page are read: every token stands in a box of size 0 in its corner"));
+  tell(c.block_size > 0,
+       say("texts of up to {} tokens, which every token sees whole; of longer ones it would see blocks", c.context));
+  tell(c.groups.any(), said("products in groups of inputs and outputs"));
+  tell(c.bare_end, said("no norm behind the last block"));
   tell(c.norms_sums(), said("norms of the stream itself, behind attention and MLP"));
   tell(c.segments > 1, say("{} kinds of segments", c.segments));
   tell(c.head_layer, said("a layer of its own before the logits"));

@@ -29,8 +29,9 @@ Index whole_number(std::string_view digits) {
 
 /// `base` with what the last word of its description does to it; empty where that word is none of those that rules add.
 std::optional<RulePtr> changed(const RulePtr& base, std::string_view word) {
-  constexpr std::string_view of_scores[] = {"soft cap ",        "learned sink ", "temperature ", "ALiBi slope ",
-                                            "times ln n / ln ", "T5 bias ",      "in bfloat16",  "uniform"};
+  constexpr std::string_view of_scores[] = {"soft cap ",    "learned sink ",    "temperature ",
+                                            "ALiBi slope ", "times ln n / ln ", "T5 bias ",
+                                            "place bias ",  "in bfloat16",      "uniform"};
   if (std::ranges::any_of(of_scores, [&](std::string_view each) { return word.starts_with(each); })) return base;
   if (constexpr std::string_view without = "without the first "; word.starts_with(without))
     return without_first(base, whole_number(word.substr(without.size())));

@@ -71,6 +71,14 @@ struct BiasSet {
   }
 };
 
+/// Products whose matrices are blocks along a diagonal: so many groups of inputs, each of which makes the outputs of
+/// its own group alone (SqueezeBERT). RawWeights hold them whole.
+struct ProductGroups {
+  int q = 1, k = 1, v = 1, o = 1, up = 1, down = 1;
+  bool any() const { return q * k * v * o * up * down > 1; }
+  bool operator==(const ProductGroups&) const = default;
+};
+
 /// Disentangled attention (core/attention/positions/disentangled.h).
 struct DistanceConfig {
   int span = 0;          ///< the table has 2 · span rows of d_model numbers, the same in every layer, …
@@ -95,6 +103,7 @@ struct ModelConfig {
   bool first_norm = true;           ///< false: attention of layer 0 reads the stream as it is (ModernBERT)
   bool norm_weights = true;         ///< false: norms have no gain (and no bias)
   bool final_rms = false;           ///< the last norm is an RMSNorm, whatever the others are
+  bool bare_end = false;            ///< there is no last norm
   bool norm_gain_plus_one = false;  ///< stored gains are what is added to 1
   bool shared_norm = false;         ///< of a parallel block (dims.parallel): one norm for attention and MLP
   bool embedding_norm = false;      ///< a norm behind the token embedding …
@@ -102,8 +111,10 @@ struct ModelConfig {
   int embedding_width = 0;          ///< > 0: of the stored embedding and unembedding, where matrices lie between them
                                     ///< and the stream (OPT 350M). A Model holds their products
   int segments = 0;                 ///< rows of a table of which the one of a token's segment is added to its embedding
-  int tasks = 0;  ///< rows of a table of which the first is added to every token (ERNIE); read into the
-                  ///< positions
+  int tasks = 0;          ///< rows of a table of which the first is added to every token (ERNIE); read into the
+                          ///< positions
+  int task_tables = 1;    ///< so many tables of these (LayoutLM's four, of places on a page)
+  int position_tail = 0;  ///< learned: rows of the table behind those of `context`, which no text reaches
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_by_head = false;      ///< every head has gains of its own
   bool norm_after_rotation = false;  ///< queries and keys are rotated first, then normalised (HunYuan). Gains then
@@ -127,6 +138,9 @@ struct ModelConfig {
   bool buckets_too = false;                            ///< buckets beside learned positions (MPNet)
   bool buckets_by_layer = false;                       ///< every layer learned its own (UMT5)
   std::optional<DistanceConfig> distances;             ///< beside `position`: vectors that queries and keys meet
+  int block_size = 0, random_blocks = 0;  ///< > 0: of block-sparse attention, which texts of up to `context` tokens do
+                                          ///< not meet (BigBird)
+  ProductGroups groups;
   std::vector<int> windows;  ///< by layer: a query sees itself and the window − 1 tokens before it (and, in an
                              ///< encoder, after it); 0 = all of them. Empty = no layer has a window
   Activation activation = Activation::gelu_tanh;
@@ -177,7 +191,9 @@ struct ModelConfig {
   /// Whether no text is longer than `context`, where a table of positions ends. Rotations, biases by distance, and no
   /// positions at all go on, whatever length was trained.
   bool ends_at_context() const { return position == PositionKind::learned; }
-  bool has_buckets() const { return position == PositionKind::buckets || buckets_too; }
+  bool has_buckets() const {
+    return position == PositionKind::buckets || buckets_too || (vision && vision->place_biases);
+  }
   /// Whether positions and segments are of embedding_width too, and so is the norm of the sum, behind which the matrix
   /// (with a bias) stands; the layer before the unembedding leads back. A Model holds no products then.
   bool narrow_sum() const { return dims.d_embed > 0; }
@@ -196,7 +212,7 @@ struct ModelConfig {
   bool norms_behind() const { return norm_place == NormPlace::behind || norm_place == NormPlace::both; }
   bool norms_sums() const { return norm_place == NormPlace::after_sum; }
   /// Whether a norm stands behind the last block.
-  bool last_norm() const { return !norms_sums(); }
+  bool last_norm() const { return !norms_sums() && !bare_end; }
   NormKind final_norm() const { return final_rms ? NormKind::rms_norm : norm; }
   /// Whether keys and values are made of a latent. Then the rotary.width dimensions of a head that turn come first;
   /// those of a key are the same in every head, straight from the stream, and the latent gives the others.

@@ -258,7 +258,7 @@ class Model::Pass {
     }
     if (c_.position == PositionKind::rotary) {
       q = tap({SiteKind::rot_q, layer}, q);
-      k = tap({SiteKind::rot_k, layer}, k);
+      if (!known) k = tap({SiteKind::rot_k, layer}, k);
     }
     if (c_.normed_turned()) normalize();
 

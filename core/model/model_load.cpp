@@ -134,8 +134,12 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     std::vector<std::shared_ptr<const BucketBias>> made;
     for (int head = 0; table.defined() && head < c.dims.heads; ++head) {
       const Tensor biases = floats(table, layer, "biases of distances").select(1, head).packed();
-      made.push_back(std::make_shared<const BucketBias>(
-          BucketBias{{biases.data(), biases.data() + biases.size()}, c.position_distance, !c.causal}));
+      const bool places = c.vision && c.vision->place_biases;
+      made.push_back(std::make_shared<const BucketBias>(BucketBias{{biases.data(), biases.data() + biases.size()},
+                                                                   c.position_distance,
+                                                                   !c.causal,
+                                                                   places ? c.vision->rows() : 0,
+                                                                   places ? c.vision->columns() : 0}));
     }
     return made;
   };
@@ -185,6 +189,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       Layer& made = parts->cross.emplace_back();
       (c.norms_sums() ? made.ln1_sum : made.ln1) =
           norm(across.ln1_gain, across.ln1_bias, width, index, "norm of cross-attention");
+      if (behind) made.ln1_post = norm(across.ln1_post_gain, {}, width, index, "norm behind cross-attention");
       made.qkv = {linear(across.q_weight, across.q_bias, "query projection of cross-attention"),
                   linear(across.k_weight, across.k_bias, "key projection of cross-attention"),
                   linear(across.v_weight, across.v_bias, "value projection of cross-attention")};

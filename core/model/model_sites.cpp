@@ -47,6 +47,7 @@ std::vector<SiteKind> Model::sites(Stack part) const {
   for (const SiteKind kind : {SiteKind::q, SiteKind::k, SiteKind::v, SiteKind::attn_scores, SiteKind::pattern,
                               SiteKind::z, SiteKind::result, SiteKind::attn_out})
     kinds.push_back(kind);
+  if (parts_->config.norms_behind()) kinds.push_back(SiteKind::attn_unnormed);
   return kinds;
 }
 

@@ -69,7 +69,7 @@ void add_encoder(const ModelConfig& c, ParameterParts& out) {
       layers * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
   out.attention += layers * (2 * d * q + 2 * d * k) + biases;
   out.attention_biases += biases;
-  out.norms += layers * d * (c.norm == NormKind::layer_norm && c.bias.norm ? 2 : 1);
+  out.norms += layers * d * (c.norm == NormKind::layer_norm && c.bias.norm ? 2 : 1) * (c.norms_behind() ? 2 : 1);
   const ParameterParts encoder = parameter_parts(*c.encoder);
   out.embedding += c.shared_embedding ? 0 : encoder.embedding;
   out.positions += encoder.positions;
@@ -94,9 +94,9 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   out.embedding = vocab * stored + std::int64_t{c.embedding_width} * d + (c.narrow_sum() ? d : 0);
   if (c.vision) out.embedding = d * (c.vision->leading + c.vision->patch_numbers() + (c.vision->patch_bias ? 1 : 0));
   if (c.sound) out.embedding = d * (3 * (c.sound->mels + d) + 2);
-  out.embedding += std::int64_t{c.segments + c.tasks} * sum;
+  out.embedding += (std::int64_t{c.segments} + std::int64_t{c.tasks} * c.task_tables) * sum;
   if (c.position == PositionKind::learned && !c.sinusoids)
-    out.positions = std::int64_t{c.context + c.position_offset} * sum;
+    out.positions = std::int64_t{c.context + c.position_offset + c.position_tail} * sum;
   if (c.vision && c.vision->stored_side > 0)
     out.positions =
         (c.vision->leading - c.vision->registers + std::int64_t{c.vision->stored_side} * c.vision->stored_side) * d;
@@ -105,7 +105,8 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   if (c.distances) out.positions += 2 * std::int64_t{c.distances->span} * d;
   out.attention_biases =
       attending * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
-  out.attention = attending * (d * q + 2 * d * k + q * d) + out.attention_biases +
+  const ProductGroups& g = c.groups;
+  out.attention = attending * (d * q / g.q + d * k / g.k + d * k / g.v + q * d / g.o) + out.attention_biases +
                   (c.learned_sinks ? attending * c.dims.heads : 0) + (c.layer_scales ? layers * d : 0);
   if (const auto& own = c.distances; own && !own->shared) {
     const std::int64_t to = own->content_to_position, from = own->position_to_content,
@@ -129,7 +130,8 @@ ParameterParts parameter_parts(const ModelConfig& c) {
       if (c.repeats(layer) || !c.dims.has_mlp(layer)) continue;
       if (!e.at(layer)) {
         out.mlp_biases += biases(m);
-        out.mlp += weights(m) + (c.activation == Activation::xielu ? 2 : 0) + (c.layer_scales ? d : 0);
+        out.mlp += (g.up * g.down > 1 ? inputs * d * m / g.up + m * d / g.down : weights(m)) +
+                   (c.activation == Activation::xielu ? 2 : 0) + (c.layer_scales ? d : 0);
         continue;
       }
       const std::int64_t own = e.own_bias ? biases(e.width) : 0;

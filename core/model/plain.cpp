@@ -131,36 +131,6 @@ void of_latents(const ModelConfig& c, const RawLayer& w, const Table& x, Table& 
         k.at(row, head * c.dims.d_head + i) = down.at(row, c.dims.kv_latent + i);
 }
 
-/// Raffel et al. 2020: the bucket of a key `ahead` positions ahead of its query.
-Index bucket(const ModelConfig& c, Index ahead) {
-  const Index buckets = c.causal ? c.position_buckets : c.position_buckets / 2, exact = buckets / 2,
-              base = !c.causal && ahead > 0 ? buckets : 0,
-              distance = c.causal ? std::max<Index>(-ahead, 0) : std::abs(ahead);
-  if (distance < exact) return base + distance;
-  const auto far = [&](Index of) { return std::log(static_cast<double>(of) / static_cast<double>(exact)); };
-  const double share = far(distance) / far(c.position_distance) * static_cast<double>(buckets - exact);
-  return base + std::min(buckets - 1, exact + static_cast<Index>(share));
-}
-
-/// The nearest number of 8 significant bits, bfloat16's; of two the even one.
-double to_bfloat(double x) {
-  int exponent = 0;
-  const double whole = std::ldexp(std::frexp(x, &exponent), 8);
-  return std::ldexp(std::nearbyint(whole), exponent - 8);
-}
-
-/// What ALiBi or buckets of distances add to a score. Falcon's ALiBi is made in bfloat16, in units of its own.
-double position_bias(const ModelConfig& c, const RawWeights& w, int layer, Index head, Index query, Index key) {
-  if (c.has_buckets()) {
-    const Tensor& table = c.buckets_by_layer ? nth(w.layers, layer).position_buckets : w.position_buckets;
-    return number(table.select(0, bucket(c, key - query)), head);
-  }
-  if (c.position != PositionKind::alibi) return 0;
-  const double slope = nth(c.alibi_slopes, head), unit = c.alibi_unit;
-  if (unit > 0) return unit * to_bfloat(to_bfloat(slope / unit) * to_bfloat(static_cast<double>(key)));
-  return -slope * static_cast<double>(std::abs(query - key));
-}
-
 /// What attention adds to the stream, before any norm behind it; its patterns. `source`: what keys and values are made
 /// of where that is another text, all of which every query sees.
 Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int layer, const Table& x,
@@ -183,7 +153,9 @@ Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int
   if (c.clip_qkv > 0)
     for (Table* each : {&q, &k, &v})
       for (double& value : each->values) value = std::clamp(value, -c.clip_qkv, c.clip_qkv);
-  if (c.turns(layer) && c.vision) {
+  if (source) {
+    // where a token of another text stands says nothing here
+  } else if (c.turns(layer) && c.vision) {
     rotate_patches(*c.vision, q, heads, d, c.rotary.base);
     rotate_patches(*c.vision, k, shared, d, c.rotary.base);
   } else if (c.turns(layer)) {
@@ -341,7 +313,9 @@ Table across(const ModelConfig& c, const RawWeights& all, int layer, const Table
              std::vector<Table>& patterns, const std::stop_token& stop) {
   const RawLayer& w = nth(all.cross, layer);
   const Table read = c.norms_before() ? normed(c, x, w.ln1_gain, w.ln1_bias) : x;
-  Table out = sum(x, attend(c, all, w, layer, read, &source, patterns, stop));
+  Table attention = attend(c, all, w, layer, read, &source, patterns, stop);
+  if (c.norms_behind()) attention = normed(c, std::move(attention), w.ln1_post_gain, {});
+  Table out = sum(x, attention);
   return c.norms_sums() ? normed(c, std::move(out), w.ln1_gain, w.ln1_bias) : out;
 }
 

@@ -30,6 +30,11 @@ double activated(Activation f, double x, const Tensor& learned);
 /// f of every neuron; SoLU of a row is x eˣ ÷ Σ eˣ.
 void activate(Activation f, Table& x, const Tensor& learned);
 
+/// What ALiBi, buckets of distances or ways between patches add to a score. Falcon's ALiBi is made in bfloat16, in
+/// units of its own.
+double position_bias(const ModelConfig& config, const RawWeights& weights, int layer, Index head, Index query,
+                     Index key);
+
 /// He et al. 2021: what the rows of distances say, by the matrices of K_r and Q_r.
 struct Distances {
   Table k, q;  ///< (row, width of all heads); empty where the model has not that term

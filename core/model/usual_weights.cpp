@@ -8,80 +8,12 @@
 
 #include "core/base/nth.h"
 #include "core/model/picture_input.h"
+#include "core/model/stored_layouts.h"
 #include "core/model/weight_reader.h"
 
 namespace headscope {
 
 namespace {
-using Ranges = std::vector<std::pair<Index, Index>>;  // [begin, end) along the last axis
-
-/// The ranges side by side: a view where they lie so already.
-Tensor joined(const Tensor& x, const Ranges& ranges) {
-  bool whole = true;
-  Index width = 0;
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    whole = whole && (i == 0 || ranges[i].first == ranges[i - 1].second);
-    width += ranges[i].second - ranges[i].first;
-  }
-  const int axis = x.rank() - 1;
-  if (whole) return x.slice(axis, ranges.front().first, ranges.back().second);
-  std::vector<Index> columns;
-  columns.reserve(static_cast<std::size_t>(width));
-  for (const auto& [begin, end] : ranges)
-    for (Index c = begin; c < end; ++c) columns.push_back(c);
-  return x.transpose(0, axis).rows(columns).transpose(0, axis);  // columns are rows of what is stored
-}
-
-struct Qkv {
-  Ranges q, k, v;
-};
-
-Qkv ranges_of(FusedQkv how, const ModelDims& d) {
-  const Index head = d.d_head, queries = d.heads * head, keys = d.kv_heads * head;
-  Qkv out;
-  Index at = 0;
-  const auto next = [&](Ranges& into, Index width) {
-    into.emplace_back(at, at + width);
-    at += width;
-  };
-  switch (how) {
-    case FusedQkv::side_by_side:
-      next(out.q, queries), next(out.k, keys), next(out.v, keys);
-      break;
-    case FusedQkv::by_group:
-      for (int group = 0; group < d.kv_heads; ++group)
-        next(out.q, d.group() * head), next(out.k, head), next(out.v, head);
-      break;
-    case FusedQkv::four_chunks:
-      for (int chunk = 0; chunk < 4; ++chunk) next(out.q, queries / 4), next(out.v, keys / 4), next(out.k, keys / 4);
-      break;
-  }
-  return out;
-}
-
-/// Each column times its number; of a bias each number.
-Tensor times_columns(const Tensor& x, const Tensor& by) {
-  Tensor out = x.copy();
-  const std::span<float> values = out.mutable_values();
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] *= by.at(static_cast<Index>(i) % by.size());
-  return out;
-}
-
-Tensor added_to_rows(const Tensor& x, const Tensor& row) {
-  Tensor out = x.copy();
-  const std::span<float> values = out.mutable_values();
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] += row.at(static_cast<Index>(i) % row.size());
-  return out;
-}
-
-/// `x` with `count` rows of 0 before row `at`.
-Tensor with_gap(const Tensor& x, Index at, Index count) {
-  Tensor out = Tensor::zeros({x.dim(0) + count, x.dim(1)});
-  for (Index row = 0; row < x.dim(0); ++row)
-    for (Index i = 0; i < x.dim(1); ++i) out.ref(row < at ? row : row + count, i) = x.at(row, i);
-  return out;
-}
-
 /// The first of the names of an embedding that is there.
 std::string embedding_of(const WeightSource& source, const WeightNames& names) {
   for (const std::string& name : names.embeddings)
@@ -113,7 +45,7 @@ class UsualReader {
       reader_.take_transposed(n_.embedding_in + ".weight", c_.embedding_width, d, weights.embedding_in);
     if (c_.narrow_sum()) reader_.take(n_.embedding_in + ".bias", {d}, weights.embedding_in_bias);
     if (c_.has_buckets() && !c_.buckets_by_layer)
-      reader_.take(n_.buckets + ".weight", {c_.position_buckets, dims.heads}, weights.position_buckets);
+      reader_.take(buckets_name(), {c_.position_buckets, dims.heads}, weights.position_buckets);
     if (const auto& distances = c_.distances) {
       reader_.take(n_.distances + ".weight", {2 * Index{distances->span}, d}, weights.distances);
       if (distances->norm) norm(n_.distance_norm, d, weights.distance_gain, weights.distance_bias);
@@ -121,13 +53,14 @@ class UsualReader {
     if (c_.sinusoids)
       sinusoids(weights.position_embedding);
     else if (c_.position == PositionKind::learned && n_.positions_are_embedding)
-      reader_.take(n_.positions + ".weight", {c_.context + c_.position_offset, sum}, [&](const Tensor& table) {
-        weights.position_embedding = table.slice(0, c_.position_offset, c_.position_offset + c_.context);
-      });
+      reader_.take(n_.positions + ".weight", {c_.context + c_.position_offset + c_.position_tail, sum},
+                   [&](const Tensor& table) {
+                     weights.position_embedding = table.slice(0, c_.position_offset, c_.position_offset + c_.context);
+                   });
     if (c_.segments > 0) reader_.take(n_.segments + ".weight", {c_.segments, sum}, weights.segment_embedding);
-    if (c_.tasks > 0)
-      reader_.take(n_.tasks + ".weight", {c_.tasks, sum}, [&](const Tensor& table) {
-        if (weights.position_embedding.defined())
+    for (int i = 0; c_.tasks > 0 && i < static_cast<int>(n_.tasks.size()); ++i)
+      reader_.take(nth(n_.tasks, i).first + ".weight", {c_.tasks, sum}, [&](const Tensor& table) {
+        for (int again = 0; weights.position_embedding.defined() && again < nth(n_.tasks, i).second; ++again)
           weights.position_embedding = added_to_rows(weights.position_embedding, table.select(0, 0));
       });
     if (c_.embedding_norm) norm(n_.embedding_norm, sum, weights.embedding_gain, weights.embedding_bias);
@@ -151,6 +84,8 @@ class UsualReader {
 
  private:
   std::string at_layer(int stored) const { return n_.block + std::to_string(stored) + "." + n_.in_block; }
+  /// A parameter by itself where the buckets are ways from patch to patch.
+  std::string buckets_name() const { return n_.buckets + (c_.vision ? "" : ".weight"); }
   Index embedded() const { return c_.embedding_width > 0 ? c_.embedding_width : c_.dims.d_model; }
 
   void embedding(Tensor& into) {
@@ -181,6 +116,8 @@ class UsualReader {
     const Index d = c_.dims.d_model, queries = Index{c_.dims.heads} * c_.dims.d_head,
                 keys = Index{c_.dims.kv_heads} * c_.dims.d_head;
     norm(at + n_.cross_ln, d, raw.ln1_gain, raw.ln1_bias);
+    Tensor none;
+    if (c_.norms_behind()) norm(at + n_.cross_ln_post, d, raw.ln1_post_gain, none);
     linear(at + n_.cross_q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias);
     linear(at + n_.cross_k, d, keys, c_.bias.k, raw.k_weight, raw.k_bias);
     linear(at + n_.cross_v, d, keys, c_.bias.v, raw.v_weight, raw.v_bias);
@@ -195,7 +132,11 @@ class UsualReader {
       weights.patch_embedding = kernel.reshape({d, v.patch_numbers()}).transpose(0, 1);
     });
     const Shape shape = n_.positions_are_embedding ? Shape{d} : Shape{1, 1, d};
-    for (int i = 0; i < v.leading - v.registers; ++i)
+    if (!n_.leading_in_one.empty())
+      reader_.take(n_.leading_in_one, {1, v.leading, d}, [&](const Tensor& all) {
+        for (Index i = 0; i < v.leading; ++i) weights.leading_tokens.push_back(all.select(0, 0).slice(0, i, i + 1));
+      });
+    for (int i = 0; n_.leading_in_one.empty() && i < v.leading - v.registers; ++i)
       reader_.take(nth(n_.leading_tokens, i), shape, [&](const Tensor& token) {
         weights.leading_tokens.push_back(token.reshape({1, d}));
       });
@@ -295,9 +236,9 @@ class UsualReader {
       if (c_.output_gate && n_.z_gate.empty())
         queries_and_gate(at + n_.q, raw);
       else
-        linear(at + n_.q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias);
-      linear(at + n_.k, d, keys, c_.bias.k, raw.k_weight, raw.k_bias);
-      linear(at + n_.v, d, keys, c_.bias.v, raw.v_weight, raw.v_bias);
+        linear(at + n_.q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias, c_.groups.q);
+      linear(at + n_.k, d, keys, c_.bias.k, raw.k_weight, raw.k_bias, c_.groups.k);
+      linear(at + n_.v, d, keys, c_.bias.v, raw.v_weight, raw.v_bias, c_.groups.v);
       if (n_.swapped_halves) {
         swap_halves(raw.q_weight, raw.q_bias, dims.heads);
         swap_halves(raw.k_weight, raw.k_bias, dims.kv_heads);
@@ -338,14 +279,13 @@ class UsualReader {
       of(n_.q_norm, dims.heads, raw.q_norm_gain, raw.q_norm_bias);
       of(n_.k_norm, dims.kv_heads, raw.k_norm_gain, raw.k_norm_bias);
     }
-    if (c_.buckets_by_layer)
-      reader_.take(at + n_.buckets + ".weight", {c_.position_buckets, dims.heads}, raw.position_buckets);
+    if (c_.buckets_by_layer) reader_.take(at + buckets_name(), {c_.position_buckets, dims.heads}, raw.position_buckets);
     if (attends && c_.learned_sinks) reader_.take(at + n_.sinks, {dims.heads}, raw.sinks);
     if (attends && c_.output_gate && !n_.z_gate.empty())
       linear(at + n_.z_gate, d, Index{dims.heads} * dims.value_width(), c_.bias.output_gate, raw.z_gate_weight,
              raw.z_gate_bias);
     if (attends)
-      linear(at + n_.o, Index{dims.heads} * dims.value_width(), d, c_.bias.o, raw.o_weight, raw.o_bias);
+      linear(at + n_.o, Index{dims.heads} * dims.value_width(), d, c_.bias.o, raw.o_weight, raw.o_bias, c_.groups.o);
     else
       linear(at + (n_.state_space.out.empty() ? n_.o : n_.state_space.out), dims.d_inner, d, c_.state_space->bias,
              raw.o_weight, raw.o_bias);
@@ -404,16 +344,18 @@ class UsualReader {
       if (weight.defined()) {
         raw.gate_weight = weight.slice(1, 0, dims.d_mlp);
         raw.up_weight = weight.slice(1, dims.d_mlp, 2 * dims.d_mlp);
+        if (n_.up_first) std::swap(raw.gate_weight, raw.up_weight);
       }
       if (bias.defined()) {
         raw.gate_bias = bias.slice(0, 0, dims.d_mlp);
         raw.up_bias = bias.slice(0, dims.d_mlp, 2 * dims.d_mlp);
+        if (n_.up_first) std::swap(raw.gate_bias, raw.up_bias);
       }
     } else {
       if (c_.gated_mlp) linear(at + n_.gate, d, dims.d_mlp, c_.bias.up, raw.gate_weight, raw.gate_bias);
-      linear(at + n_.up, d, dims.d_mlp, c_.bias.up, raw.up_weight, raw.up_bias);
+      linear(at + n_.up, d, dims.d_mlp, c_.bias.up, raw.up_weight, raw.up_bias, c_.groups.up);
     }
-    linear(at + n_.down, dims.d_mlp, d, c_.bias.down, raw.down_weight, raw.down_bias);
+    linear(at + n_.down, dims.d_mlp, d, c_.bias.down, raw.down_weight, raw.down_bias, c_.groups.down);
     if (c_.activation == Activation::xielu) xielu(at + n_.xielu + ".", raw);
   }
 
@@ -431,8 +373,14 @@ class UsualReader {
     for (Index i = 0; i < 4; ++i) raw.xielu.ref(i) = nth(parts, i).at(0);
   }
 
-  void linear(const std::string& name, Index in, Index out, bool bias, Tensor& weight, Tensor& into_bias) {
-    reader_.take_transposed(name + ".weight", in, out, weight);
+  void linear(const std::string& name, Index in, Index out, bool bias, Tensor& weight, Tensor& into_bias,
+              Index groups = 1) {
+    if (n_.kernels)
+      reader_.take(name + ".weight", {out, in / groups, 1}, [&](const Tensor& kernel) {
+        weight = groups == 1 ? kernel.reshape({out, in}).transpose(0, 1) : whole_matrix(kernel, in, groups);
+      });
+    else
+      reader_.take_transposed(name + ".weight", in, out, weight);
     if (bias) reader_.take(name + ".bias", {out}, into_bias);
   }
 

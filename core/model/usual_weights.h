@@ -41,19 +41,23 @@ struct WeightNames {
   std::string buckets;  ///< (bucket, head), behind a layer's number only with ModelConfig::buckets_by_layer
   /// Of ModelConfig::distances: the table and its norm, and of a block what makes K_r and Q_r.
   std::string distances, distance_norm, distance_k, distance_q;
-  std::string tasks;  ///< of ModelConfig::tasks
+  /// Of ModelConfig::tasks, and how often the first row of each is added.
+  std::vector<std::pair<std::string, int>> tasks;
   /// Where a block's mixer and its MLP are layers by themselves in the file, each behind a norm that is called ln1: the
   /// numbers of both, by block; −1 = it has no MLP.
   std::vector<std::pair<int, int>> apart;
   std::string in_block;                                      ///< stands between a layer's number and all names in it
   std::string scale1, scale2;                                ///< of ModelConfig::layer_scales
   std::string cross_ln, cross_q, cross_k, cross_v, cross_o;  ///< of ModelConfig::cross()
+  std::string cross_ln_post;                                 ///< where norms stand behind, too
   std::string qkv;                                           ///< in place of q, k and v
   FusedQkv fused = FusedQkv::side_by_side;
   std::string q_bias, v_bias;   ///< beside `qkv`, which has none then
   bool swapped_halves = false;  ///< the two numbers of a pair that turns change places: where pairs turn the other way
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
-  std::string gate_up;               ///< in place of gate and up: first the gate
+  std::string gate_up;               ///< in place of gate and up: first the gate, …
+  bool up_first = false;             ///< … or the other
+  bool kernels = false;              ///< products are stored as kernels of convolutions over one token
   ExpertNames experts;               ///< in place of these, in layers that have some
   std::string xielu = "mlp.act_fn";  ///< of Activation::xielu
   std::string final_norm = "norm", unembedding = "lm_head";
@@ -65,6 +69,7 @@ struct WeightNames {
   LatentNames latents;                      ///< of ModelConfig::latent()
   StateSpaceNames state_space;              ///< of ModelConfig::state_space
   std::vector<std::string> leading_tokens;  ///< of VisionConfig; `embedding` is then the patches' and `positions` …
+  std::string leading_in_one;               ///< (1, leading, d_model), in place of these
   std::string registers;                    ///< (1, VisionConfig::registers, d_model): the last of the leading tokens
   bool positions_are_embedding = true;    ///< … a torch.nn.Embedding (name + ".weight") or else a parameter by itself
   std::string second_unembedding;         ///< of VisionConfig::class_heads

@@ -30,6 +30,7 @@ struct VisionConfig {
   bool patch_bias = true;
   int stored_side = 0;  ///< > 0: positions are stored for pictures of so many patches a side, and read for others by
                         ///< bicubic interpolation (DINOv2): the size is then what preprocessor_config.json makes
+  bool place_biases = false;        ///< scores gain a learned number for each way from patch to patch (BEiT): PlaceBias
   bool smooth_positions = false;    ///< that interpolation weighs all that a place covers, as Resample::bicubic does
   std::vector<std::string> labels;  ///< of the classes; empty = they have numbers
   PicturePreparation preparation;

@@ -148,14 +148,18 @@ std::vector<Token> tokens_of_picture(const ModelConfig& config, const RunRequest
     if (request.ids.size() != static_cast<std::size_t>(v.tokens()) || request.ids[i] != static_cast<std::int32_t>(i))
       throw Error(config.name, "a picture, whose patches stand in the order of their grid", "other tokens",
                   "this model reads no text that could be put together from them");
-  static constexpr const char* names[] = {"[CLS]", "[DIST]"};
+  const int leading = v.leading - v.registers;
+  const bool alike = leading > 2 || (leading == 2 && v.stored_side > 0);  // of two in a size of their own one distils
+  const auto learned = [&](int at) {
+    return alike ? fmt::format("[CLS{}]", at) : std::string(at == 0 ? "[CLS]" : "[DIST]");
+  };
   std::vector<Token> tokens;
   for (std::int32_t id = 0; id < v.tokens(); ++id) {
     const int patch = id - v.leading;
-    const int of_register = id - (v.leading - v.registers);
+    const int of_register = id - leading;
     const std::string label = patch >= 0         ? fmt::format("r{}c{}", patch / v.columns(), patch % v.columns())
                               : of_register >= 0 ? fmt::format("[REG{}]", of_register)
-                                                 : nth(names, id);
+                                                 : learned(id);
     tokens.push_back({id, "", label});
   }
   return tokens;

@@ -13,11 +13,13 @@
 namespace headscope {
 
 /// What T5 adds to the scores of a head: a learned number for each bucket of distances
-/// (core/attention/positions/t5_bias.h).
+/// (core/attention/positions/t5_bias.h); or what BEiT adds, for each way from patch to patch
+/// (core/attention/positions/place_bias.h).
 struct BucketBias {
   std::vector<float> bias;  ///< by bucket
   int max_distance = 128;
-  bool both_sides = false;  ///< later keys have buckets of their own
+  bool both_sides = false;      ///< later keys have buckets of their own
+  Index rows = 0, columns = 0;  ///< > 0: of patches, whose ways the buckets are
 };
 
 /// What a head of a DeBERTa has for every distance: a score gains scale · (q_i·keys[δ] + k_j·queries[δ]), with the row

@@ -108,6 +108,36 @@ TEST_CASE("pictures, state spaces, rotations, windows and experts in words") {
         "reads pictures of 64 × 32 pixels as 4 × 2 patches behind CLS, no logits: the file ends "
         "with the last block");
 
+  const auto behind = [&](int leading, int registers, int stored_side) {
+    const std::string words = said([&](ModelConfig& c) {
+      c.causal = c.predicts = false;
+      c.vision.emplace();
+      c.vision->height = c.vision->width = 32;
+      c.vision->leading = leading, c.vision->registers = registers, c.vision->stored_side = stored_side;
+    });
+    const std::size_t at = words.find("behind ") + 7;
+    return words.substr(at, words.find(',') - at);
+  };
+  CHECK(behind(0, 0, 0) == "no other token");
+  CHECK(behind(5, 4, 2) == "CLS and 4 registers");
+  CHECK(behind(2, 0, 2) == "2 CLS tokens");
+  CHECK(behind(8, 0, 2) == "8 CLS tokens");
+  CHECK(said([](ModelConfig& c) {
+          c.causal = c.predicts = false;
+          c.bare_end = true;
+          c.vision.emplace().place_biases = true;
+          c.position_buckets = 732;
+        })
+            .ends_with(
+                "behind CLS, scores gain one of 732 learned numbers, by the way from patch to patch, no norm behind "
+                "the last block, no logits: the file ends with the last block"));
+  CHECK(said([](ModelConfig& c) { c.block_size = 64, c.context = 704; }) ==
+        "texts of up to 704 tokens, which every token sees whole; of longer ones it would see blocks");
+  CHECK(said([](ModelConfig& c) { c.groups.v = 2; }) == "products in groups of inputs and outputs");
+  CHECK(said([](ModelConfig& c) { c.tasks = 3; }) == "the first of the tasks' embeddings with every position");
+  CHECK(said([](ModelConfig& c) { c.tasks = 3, c.task_tables = 4; }) ==
+        "no places on a page are read: every token stands in a box of size 0 in its corner");
+
   using Lane = StateSpaceConfig::Lane;
   const auto mixed = [&](Lane lane, int groups, double least, double most) {
     return said([&](ModelConfig& c) {

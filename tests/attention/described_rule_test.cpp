@@ -7,6 +7,7 @@
 
 #include "core/attention/masks.h"
 #include "core/attention/positions/alibi.h"
+#include "core/attention/positions/place_bias.h"
 #include "core/attention/positions/t5_bias.h"
 #include "core/base/error.h"
 
@@ -38,6 +39,7 @@ TEST_CASE("what a rule says of itself is read back to the keys that it shows") {
       alibi_rule(parse_mask("around 2"), 0.25),
       rounded_alibi_rule(window, 0.25, 1),
       t5_rule(full, {0, 1, 2, 3}, 9, true),
+      place_rule(full, std::vector<float>(24, 1), 2, 4),
       length_scaled_rule(window, {1, 2, 3, 3, 3, 3, 3, 3, 3}, 8),
       scaled_rule(window, half, "uniform"),
       without_first(capped_rule(window, 4), 2),

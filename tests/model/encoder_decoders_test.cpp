@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "core/analysis/logit_attribution.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/edits/intervention.h"
 #include "core/generate/generation.h"
 #include "core/io/safetensors.h"
@@ -194,6 +196,36 @@ TEST_CASE("parameters add up from the configuration alone, which is written as i
     CHECK(again.embedding_scale == c.embedding_scale);
     CHECK(again.activation == c.activation);
   });
+}
+
+TEST_CASE("what a file leaves out is as its family has it, and what is not computed is refused by its key") {
+  const auto read = [](const std::string& model, const std::string& without, const std::string& was = "",
+                       const std::string& is = "") {
+    std::string json = read_file(reference("encoder-decoders") / model / "config.json");
+    if (const std::size_t at = json.find("\"" + without + "\""); !without.empty() && at != std::string::npos)
+      json.erase(at, json.find('\n', at) + 1 - at);
+    if (const std::size_t at = json.find(was); !was.empty() && at != std::string::npos)
+      json.replace(at, was.size(), is);
+    const std::string type = model == "t5gemma-plain" ? "t5gemma" : model;
+    return family(type, "test").read_config(ConfigReader::parse(json, "test"));
+  };
+  CHECK(read("plbart", "scale_embedding").embedding_scale == doctest::Approx(std::sqrt(18.0)));
+  CHECK(read("bart", "scale_embedding").embedding_scale == 1);
+  const ModelConfig led = read("led", "");
+  CHECK(led.context == 30);
+  CHECK(led.encoder->context == 36);
+  CHECK(led.windows.empty());
+  CHECK(led.encoder->windows == std::vector{3, 5, 3});  // half on either side, and the token itself
+  CHECK_THROWS_WITH_AS(read("led", "", "\"encoder_layers\": 3", "\"encoder_layers\": 2"),
+                       doctest::Contains("attention_window"), Error);
+  const ModelConfig gemma = read("t5gemma", "");
+  CHECK(gemma.windows == std::vector{3, 0});              // a decoder sees itself and two before
+  CHECK(gemma.encoder->windows == std::vector{4, 0, 4});  // an encoder itself and three on either side
+  CHECK(gemma.logit_cap == 4);
+  CHECK(gemma.encoder->logit_cap == 0);
+  CHECK(gemma.decoder_start == 1);
+  CHECK_THROWS_WITH_AS(read("t5gemma", "", "\"hidden_size\": 18", "\"hidden_size\": 24"),
+                       doctest::Contains("unequal width"), Error);
 }
 
 TEST_CASE("each part of a run is a trace of its own") {

@@ -22,9 +22,11 @@
 #include "core/io/trace_file.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
+#include "core/model/config_reader.h"
 #include "core/model/family.h"
 #include "core/model/formats/model_files.h"
 #include "core/model/plain.h"
+#include "core/model/weights.h"
 #include "core/run/pass_memory.h"
 #include "core/train/gradients.h"
 #include "tests/model/parity.h"
@@ -59,10 +61,26 @@ std::vector<std::string> labels(const Trace& trace) {
 }  // namespace
 
 TEST_CASE("the second of two texts is told by its segment, as transformers does") {
-  for (const char* family :
-       {"families/bert", "families/bert-untied", "families/xlm_roberta", "families/xlm_roberta_xl", "families/albert",
-        "families/electra", "families/electra-wide", "families/ernie", "families/nomic_bert", "families/data2vec_text",
-        "families/roberta_prelayernorm", "families/deberta", "families/deberta_v2-apart", "families/longformer"}) {
+  for (const char* family : {"families/bert",
+                             "families/bert-untied",
+                             "families/xlm_roberta",
+                             "families/xlm_roberta_xl",
+                             "families/albert",
+                             "families/electra",
+                             "families/electra-wide",
+                             "families/ernie",
+                             "families/nomic_bert",
+                             "families/data2vec_text",
+                             "families/roberta_prelayernorm",
+                             "families/deberta",
+                             "families/deberta_v2-apart",
+                             "families/longformer",
+                             "families/gte",
+                             "families/jina_embeddings_v3",
+                             "families/layoutlm",
+                             "families/luke",
+                             "families/big_bird",
+                             "families/squeezebert"}) {
     CAPTURE(family);
     Backend backend(2);
     const auto model = Model::load(reference(family), backend);
@@ -372,7 +390,11 @@ TEST_CASE("files without a head open as bare encoders, whatever their config.jso
         Bare{"roberta", "lm_head.", R"("architectures": ["RobertaForMaskedLM"],)"},
         Bare{"nomic_bert", "cls.", R"("architectures": ["NomicBertModel"],)"},
         Bare{"deberta", "cls.", R"("architectures": ["DebertaModel"],)"}, Bare{"deberta_v2", "lm_predictions.", ""},
-        Bare{"deberta_v2-apart", "cls.", R"("architectures": ["DebertaV2ForMaskedLM"],)"}}) {
+        Bare{"deberta_v2-apart", "cls.", R"("architectures": ["DebertaV2ForMaskedLM"],)"}, Bare{"gte", "lm_head.", ""},
+        Bare{"jina_embeddings_v3", "lm_head.", ""}, Bare{"new", "lm_head.", R"("is_decoder": false,)"},
+        Bare{"layoutlm", "cls.", R"("architectures": ["LayoutLMModel"],)"},
+        Bare{"luke", "lm_head.", R"("architectures": ["LukeModel"],)"}, Bare{"squeezebert", "cls.", ""},
+        Bare{"big_bird-sparse", "cls.", R"("architectures": ["BigBirdForPreTraining"],)"}}) {
     CAPTURE(std::string(family) + " " + keys);
     const std::filesystem::path folder = without(family, head, keys);
     Backend backend(2);
@@ -429,7 +451,8 @@ TEST_CASE("what these families would compute otherwise is refused by the name of
        {Key{"albert", R"("inner_group_num": 2)", "inner_group_num"},
         Key{"mpnet", R"("relative_attention_num_buckets": 16)", "32 buckets"},
         Key{"electra", R"("position_embedding_type": "relative_key")", "position_embedding_type"},
-        Key{"ernie", R"("is_decoder": true)", "is_decoder"}, Key{"bert", R"("use_task_id": true)", "use_task_id"},
+        Key{"ernie", R"("is_decoder": true)", "is_decoder"},
+        Key{"bert", R"("use_task_id": true)", "use_task_id"},
         Key{"longformer", R"("num_hidden_layers": 2)", "attention_window"},
         Key{"deberta", R"("talking_head": true)", "talking_head"},
         Key{"deberta", R"("embedding_size": 12)", "embedding_size"},
@@ -437,6 +460,16 @@ TEST_CASE("what these families would compute otherwise is refused by the name of
         Key{"deberta_v2", R"("attention_head_size": 8)", "attention_head_size"},
         Key{"deberta_v2", R"("position_buckets": 38)", "position_buckets"},
         Key{"deberta", R"("pos_att_type": "p2p")", "pos_att_type"},
+        Key{"gte", R"("logn_attention_scale": true)", "logn_attention_scale"},
+        Key{"new", R"("position_embedding_type": "absolute")", "position_embedding_type"},
+        Key{"new", R"("layer_norm_type": "rms_norm")", "layer_norm_type"},
+        Key{"new", R"("rope_scaling": {"type": "ntk", "factor": 3.0, "mixed_b": 2.0}, "rest": {)", "mixed_b"},
+        Key{"big_bird", R"("attention_type": "random")", "attention_type"},
+        Key{"big_bird", R"("is_decoder": true)", "is_decoder"},
+        Key{"squeezebert", R"("k_groups": 5)", "k_groups"},
+        Key{"squeezebert", R"("embedding_size": 12)", "embedding_size"},
+        Key{"squeezebert", R"("layer_norm_eps": 0.01)", "layer_norm_eps"},
+        Key{"bert_generation", R"("add_cross_attention": true)", "add_cross_attention"},
         Key{"nomic_bert-published", R"("prenorm": true)", "prenorm"},
         Key{"nomic_bert-published", R"("rotary_scaling_factor": 2)", "rotary_scaling_factor"},
         Key{"nomic_bert-published", R"("activation_function": "gelu")", "activation_function"}}) {
@@ -454,6 +487,67 @@ TEST_CASE("what these families would compute otherwise is refused by the name of
     write_file_atomically(folder / "config.json", config);
     CHECK_THROWS_WITH_AS(load_config(folder), doctest::Contains(says), Error);
   }
+}
+
+TEST_CASE("texts are read up to where BigBird would see blocks of them only, and longer ones where it never does") {
+  Backend backend(2);
+  const LoadedModel sparse = load_model(reference("families/big_bird-sparse"), backend);
+  CHECK(sparse.model->config().context == 33);  // (5 + 2 · 3) · 3 of 40
+  RunRequest request;
+  request.ids.assign(34, 7);
+  request.ids_are_whole = true;
+  CHECK_THROWS_WITH_AS(run(sparse, request, Ctx{backend}), doctest::Contains("33"), Error);
+  request.ids.resize(33);
+  CHECK(run(sparse, request, Ctx{backend})->tokens.size() == 33);
+  const LoadedModel whole = load_model(reference("families/big_bird"), backend);
+  CHECK(whole.model->config().context == 40);
+}
+
+TEST_CASE("an unembedding that is not the embedding again is refused where config.json says that it is") {
+  const std::filesystem::path from = reference("families/luke"), folder = scratch_dir("luke-tied");
+  std::string config = read_file(from / "config.json");
+  const std::string untied = "\"tie_word_embeddings\": false";
+  REQUIRE(config.find(untied) != std::string::npos);
+  config.replace(config.find(untied), untied.size(), "\"tie_word_embeddings\": true");
+  write_file_atomically(folder / "config.json", config);
+  std::filesystem::copy_file(from / "model.safetensors", folder / "model.safetensors");
+  Backend backend(1);
+  CHECK_THROWS_WITH_AS(load_model(folder, backend), doctest::Contains("tie_word_embeddings"), Error);
+}
+
+TEST_CASE("rotations begin where each family's do, and NTK-aware scaling turns pairs as its makers' code does") {
+  const auto rotation = [](const std::string& type, const std::string& keys) {
+    const std::string json = R"({"vocab_size": 43, "num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2,
+      "intermediate_size": 8, "max_position_embeddings": 40)" +
+                             keys + "}";
+    return family(type, "test").read_config(ConfigReader::parse(json, "test")).rotary;
+  };
+  CHECK(rotation("gte", "").base == 160000);
+  CHECK(rotation("new", "").base == 10000);
+  CHECK(rotation("jina_embeddings_v3", "").base == 20000);
+  CHECK(rotation("gte", R"(, "rope_theta": 20000)").base == 20000);
+  // (20000 · 8)^(−2i/8) ÷ 8^(2/8)
+  const RotaryConfig ntk = rotation("new", R"(, "rope_theta": 20000, "rope_scaling": {"type": "ntk", "factor": 8.0})");
+  const std::vector<double> found = rotary_frequencies(ntk, 8);
+  REQUIRE(found.size() == 4);
+  for (int i = 0; i < 4; ++i)
+    CHECK(found[static_cast<std::size_t>(i)] ==
+          doctest::Approx(std::pow(160000.0, -i / 4.0) / std::pow(8.0, 0.25)).epsilon(1e-9));
+}
+
+TEST_CASE("products in groups keep nothing between the groups, and count as they are stored") {
+  Backend backend(1);
+  const auto model = Model::load(reference("families/squeezebert"), backend);
+  const ModelWeights weights = model->weights();
+  const BlockWeights& block = weights.blocks[0];  // 24 inputs; queries in 4 groups of 6, values in 3 of 8
+  const auto q = [&](Index in, Index out) { return block.heads[static_cast<std::size_t>(out / 8)].q.at(in, out % 8); };
+  const auto v = [&](Index in, Index out) { return block.heads[static_cast<std::size_t>(out / 8)].v.at(in, out % 8); };
+  for (Index in = 0; in < 24; ++in)
+    for (Index out = 0; out < 24; ++out) {
+      CHECK((q(in, out) != 0) == (in / 6 == out / 6));
+      CHECK((v(in, out) != 0) == (in / 8 == out / 8));
+      if (out < 36) CHECK((block.up.at(in, out) != 0) == (in / 4 == out / 6));
+    }
 }
 
 }  // namespace headscope::encoders_test

@@ -49,6 +49,13 @@ const std::vector<std::string> all{"vit",
                                    "dinov3_vit-gated",
                                    "vit_mae",
                                    "ijepa",
+                                   "vit_msn",
+                                   "vit_msn-bare",
+                                   "pixio",
+                                   "pixio-interpolated",
+                                   "beit",
+                                   "beit-shared",
+                                   "data2vec_vision",
                                    "siglip_vision_model",
                                    "siglip_vision_model-rest"};
 
@@ -253,6 +260,10 @@ TEST_CASE("tokens are CLS and patches by row and column, classes have names, the
   CHECK_THROWS_WITH_AS(top_next(*trace, 1, 3), doctest::Contains("CLS"), Error);
   Seer deit("deit");
   CHECK(deit.trace(deit.request())->tokens[1].label == "[DIST]");
+  Seer pixio("pixio");
+  const auto several = pixio.trace(pixio.request());
+  for (const auto& [at, label] : {std::pair(0, "[CLS0]"), {2, "[CLS2]"}, {3, "r0c0"}})
+    CHECK(several->tokens[static_cast<std::size_t>(at)].label == label);
   Seer registers("dinov2_with_registers");
   const auto kept = registers.trace(registers.request());
   for (const auto& [at, label] : {std::pair(0, "[CLS]"), {1, "[REG0]"}, {3, "[REG2]"}, {4, "r0c0"}, {12, "r2c2"}})
@@ -369,6 +380,34 @@ TEST_CASE("a preparation that gives another size than the model reads is an erro
   CHECK(with(R"({"size": 12, "do_normalize": false})")().vision->preparation.std.empty());
   fs::remove(folder / "preprocessor_config.json");
   CHECK(load_config(folder).vision->preparation.resize_height == 12);
+}
+
+TEST_CASE("classes that are read off the mean of all patches are left out, and ways between patches need a square") {
+  Seer s("beit");
+  const fs::path folder = scratch_dir("beit-mean");
+  const auto with = [&](const std::string& keys) {
+    std::string config = read_file(s.folder / "config.json");
+    config.replace(config.find("\"architectures\""), 0, keys + ",");
+    write_file_atomically(folder / "config.json", config);
+    return load_config(folder);
+  };
+  CHECK(with(R"("a": 1)").bare_end);
+  CHECK_FALSE(with(R"("a": 1)").predicts);
+  Seer shared("beit-shared");
+  CHECK(shared.config().predicts);
+  CHECK_FALSE(shared.config().bare_end);
+  CHECK_FALSE(shared.config().layer_scales);
+  std::string config = read_file(s.folder / "config.json");
+  const auto put = [&](const std::string& was, const std::string& is) {
+    std::string changed = config;
+    REQUIRE(changed.find(was) != std::string::npos);
+    changed.replace(changed.find(was), was.size(), is);
+    write_file_atomically(folder / "config.json", changed);
+  };
+  put("\"use_shared_relative_position_bias\": false", "\"use_shared_relative_position_bias\": true");
+  CHECK_THROWS_WITH_AS(load_config(folder), doctest::Contains("use_shared_relative_position_bias"), Error);
+  put("\"image_size\": 12", "\"image_size\": [12, 16]");
+  CHECK_THROWS_WITH_AS(load_config(folder), doctest::Contains("image_size"), Error);
 }
 
 }  // namespace headscope::vision_test

@@ -15,7 +15,7 @@ import sys
 import numpy as np
 import torch
 import transformers
-from make_families import drawn
+from make_families import drawn, in_doubles, of_all_keys
 from reference_model import write_safetensors
 
 HERE = pathlib.Path(__file__).parent / "encoder-decoders"
@@ -29,6 +29,13 @@ t5 = dict(vocab_size=43, d_model=18, d_kv=5, d_ff=22, num_layers=2, num_decoder_
 bart = dict(vocab_size=43, d_model=18, encoder_layers=3, decoder_layers=2, encoder_attention_heads=2,
             decoder_attention_heads=3, encoder_ffn_dim=20, decoder_ffn_dim=26, max_position_embeddings=40,
             pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=None)
+
+led = {key: value for key, value in bart.items() if key != "max_position_embeddings"} | dict(
+    max_encoder_position_embeddings=36, max_decoder_position_embeddings=30)
+gemma = dict(vocab_size=43, hidden_size=18, head_dim=6, num_attention_heads=3, num_key_value_heads=1, intermediate_size=22,
+             max_position_embeddings=40, rms_norm_eps=0.01, query_pre_attn_scalar=5, attn_logit_softcapping=3.0,
+             final_logit_softcapping=4.0, sliding_window=3, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+             rope_parameters=dict(rope_type="default", rope_theta=50.0))
 
 # name → (config class, model class, settings)
 MODELS = {
@@ -58,6 +65,18 @@ MODELS = {
     # An odd width has a 0 at the end of its sinusoids, and positions begin behind another padding.
     "m2m_100-odd": ("M2M100Config", "M2M100ForConditionalGeneration", bart | dict(
         d_model=15, encoder_attention_heads=5, pad_token_id=4, scale_embedding=False)),
+    "plbart": ("PLBartConfig", "PLBartForConditionalGeneration", bart | dict(decoder_start_token_id=41)),
+    # Windows narrower than the source; encoder and decoder have positions of their own number.
+    "led": ("LEDConfig", "LEDForConditionalGeneration", led | dict(attention_window=[4, 8, 4])),
+    "t5gemma": ("T5GemmaConfig", "T5GemmaForConditionalGeneration", dict(
+        vocab_size=43, encoder=gemma | dict(num_hidden_layers=3), decoder=gemma | dict(num_hidden_layers=2),
+        decoder_start_token_id=1)),
+    # Every head has keys of its own, nothing bends, an unembedding of its own.
+    "t5gemma-plain": ("T5GemmaConfig", "T5GemmaForConditionalGeneration", dict(
+        vocab_size=43, tie_word_embeddings=False, decoder_start_token_id=1,
+        encoder=gemma | dict(num_hidden_layers=1, num_key_value_heads=3, attn_logit_softcapping=None, head_dim=4),
+        decoder=gemma | dict(num_hidden_layers=3, num_key_value_heads=3, attn_logit_softcapping=None, head_dim=8,
+                             final_logit_softcapping=None, attention_bias=True, sliding_window=2))),
 }
 
 
@@ -130,15 +149,18 @@ def marian_tokenizer(folder, vocabulary):
 
 def make(name):
     config_class, model_class, settings = MODELS[name]
+    if name.startswith("t5gemma"):  # its norms and softmax would be of float32
+        in_doubles(sys.modules[transformers.T5GemmaModel.__module__])
     config = getattr(transformers, config_class)(**settings)
     untied = settings.get("tie_word_embeddings") is False
     torch.set_default_dtype(torch.float64)
     config._attn_implementation = "eager"
     model = getattr(transformers, model_class)(config).eval().to(torch.float64)
     if untied:  # newer versions of the library tie what they were not given
-        model.lm_head.weight = torch.nn.Parameter(torch.zeros_like(model.lm_head.weight))
+        head = getattr(model.lm_head, "out_proj", model.lm_head)
+        head.weight = torch.nn.Parameter(torch.zeros_like(head.weight))
     tables = {n: p.clone() for n, p in model.named_parameters() if name.startswith(("marian", "pegasus")) and "embed_positions" in n}
-    drawn(model, seed=sum(map(ord, name)), gain_around=0.7)
+    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith("t5gemma") else 0.7)  # which adds 1
     with torch.no_grad():
         for n, p in model.named_parameters():
             if n in tables:
@@ -169,7 +191,8 @@ def make(name):
     for stack, attentions in (("encoder", out.encoder_attentions), ("decoder", out.decoder_attentions),
                               ("cross", out.cross_attentions)):
         for layer, pattern in enumerate(attentions):
-            expected[f"{stack}.{layer}.pattern"] = f32(pattern[0])
+            banded = name == "led" and stack == "encoder"
+            expected[f"{stack}.{layer}.pattern"] = f32(of_all_keys(pattern[0][:, :len(SOURCE)]) if banded else pattern[0])
     for stack, states in (("encoder", out.encoder_hidden_states), ("decoder", out.decoder_hidden_states)):
         for layer, state in enumerate(states[1:-1]):  # the last one is behind the last norm
             expected[f"{stack}.{layer}.resid_post"] = f32(state[0])
@@ -188,6 +211,10 @@ def make(name):
     own = {k: v for k, v in written.items() if k in keep and v is not None}
     if untied:
         own["tie_word_embeddings"] = False
+    for stack in ("encoder", "decoder"):
+        if stack in own:  # without what says nothing of the model
+            own[stack] = {k: v for k, v in own[stack].items() if k in gemma or k in (
+                "num_hidden_layers", "hidden_activation", "layer_types", "attention_bias", "is_decoder")}
     own["architectures"] = [model_class]
     (folder / "config.json").write_text(json.dumps(own, indent=2, sort_keys=True) + "\n")
     if name in ("t5", "marian", "m2m_100"):

@@ -41,7 +41,8 @@ def drawn(model, seed, gain_around, size=1.6):
             gain = not matrix and name.endswith("weight")
             if name.endswith("sinks"):
                 noise = 4 * noise
-            value = noise * (size / parameter.shape[-1] ** 0.5 if matrix else 0.4) + (gain_around if gain else 0)
+            inner = max(parameter.shape[-2:]) if parameter.shape[-1:] == (1,) else parameter.shape[-1]  # of a kernel over one token
+            value = noise * (size / inner ** 0.5 if matrix else 0.4) + (gain_around if gain else 0)
             parameter.copy_(value)
         for name, buffer in model.named_buffers():  # of xIELU
             if name.endswith((".act_fn.beta", ".act_fn.eps")):
@@ -377,6 +378,19 @@ def of_all_keys(band):
     return full
 
 
+def see_whole(model, ids):
+    """What BigBird does by itself with so short a text, but before its attention is watched."""
+    with torch.no_grad():
+        alone = copy.deepcopy(model)(ids).logits
+        model.bert.set_attention_type("original_full")
+        assert (model(ids).logits - alone).abs().max() == 0
+
+
+def pattern_of(name, given):
+    """What the library calls attention: of Longformer by distance from the first key, of SqueezeBERT before its softmax."""
+    return of_all_keys(given) if name == "longformer" else given.softmax(-1) if name == "squeezebert" else given
+
+
 def make(name):
     config_class, settings = FAMILIES[name]
     config = getattr(transformers, config_class)(**settings)
@@ -394,6 +408,8 @@ def make(name):
     if getattr(config, "alibi", False):
         add_alibi_once(model)
     ids = torch.tensor([TEXT])
+    if getattr(config, "attention_type", None) == "block_sparse":
+        see_whole(model, ids)
     routers = {}
     if getattr(config.get_text_config(), "num_experts_per_tok", None):
         watch_routers(model, config.get_text_config(), routers)
@@ -470,8 +486,7 @@ def make(name):
     for block, layer in enumerate(mixing_layers(config)):
         if not state_space or (hybrid and not mixes_by_state(config, layer)):
             of = attending.index(layer) if hybrid else layer
-            pattern = out.attentions[of][0]
-            expected[f"blocks.{block}.attn.hook_pattern"] = f4(of_all_keys(pattern) if name == "longformer" else pattern)
+            expected[f"blocks.{block}.attn.hook_pattern"] = f4(pattern_of(name, out.attentions[of][0]))
         expected[f"blocks.{block}.hook_resid_pre"] = f4(streams[layer])
     for layer, logits in logits_of_routers.items():
         expected[f"blocks.{layer}.mlp.hook_router_logits"] = f4(logits)

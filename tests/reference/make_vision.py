@@ -68,6 +68,20 @@ MODELS = {
     "vit_mae": ("ViTMAEConfig", "ViTMAEModel", usual | dict(mask_ratio=0.0, layer_norm_eps=1e-3), plain),
     "ijepa": ("IJepaConfig", "IJepaModel", usual | dict(image_size=(12, 16)), plain | dict(size=dict(height=12, width=16))),
     "siglip_vision_model": ("SiglipVisionConfig", "SiglipVisionModel", usual, plain | dict(resample=3)),
+    "vit_msn": ("ViTMSNConfig", "ViTMSNForImageClassification", usual | names("one", "two", "three") | dict(hidden_act="relu"), plain),
+    "vit_msn-bare": ("ViTMSNConfig", "ViTMSNModel", usual | dict(qkv_bias=False), plain),
+    # Several CLS tokens; positions of 5 × 5 patches, read for 3 × 4.
+    "pixio": ("PixioConfig", "PixioModel", scaled | dict(mlp_ratio=2, n_cls_tokens=3), plain | dict(resample=3)),
+    "pixio-interpolated": ("PixioConfig", "PixioModel", scaled | dict(
+        image_size=20, mlp_ratio=1, n_cls_tokens=2, qkv_bias=False), plain | dict(size=dict(height=12, width=16))),
+    # Ways from patch to patch, of every layer and of all; classes read at CLS; neither ways nor scales.
+    "beit": ("BeitConfig", "BeitModel", usual | dict(
+        use_relative_position_bias=True, layer_norm_eps=1e-3), plain | dict(resample=3)),
+    "beit-shared": ("BeitConfig", "BeitForImageClassification", usual | names("up", "down", "left", "right") | dict(
+        use_shared_relative_position_bias=True, use_mean_pooling=False, use_absolute_position_embeddings=True,
+        use_mask_token=True, patch_size=3, hidden_act="gelu_new", layer_scale_init_value=0.0), plain),
+    "data2vec_vision": ("Data2VecVisionConfig", "Data2VecVisionModel", usual | dict(
+        use_shared_relative_position_bias=True, num_hidden_layers=3), plain),
     # Three pixels on the right and at the bottom belong to no patch.
     "siglip_vision_model-rest": ("SiglipVisionConfig", "SiglipVisionModel", usual | dict(image_size=15),
                                  plain | dict(size=dict(height=15, width=15), resample=3)),

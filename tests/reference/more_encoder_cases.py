@@ -65,6 +65,31 @@ MORE_ENCODERS = {
         position_biased_input=True, tie_word_embeddings=False, hidden_act="relu", layer_norm_eps=0.01)),
     "deberta_v2-one": ("DebertaV2Config", encoder | dict(
         relative_attention=True, max_relative_positions=7, pos_att_type="p2c", position_biased_input=False)),
+    # As transformers and as its makers write it, with NTK-aware rotation: s = 3 of base 40.
+    "gte": ("GteConfig", encoder | dict(
+        hidden_size=24, type_vocab_size=3, layer_norm_eps=0.01, hidden_act="silu",
+        rope_parameters=dict(rope_type="default", rope_theta=60.0))),
+    "new": ("GteConfig", encoder | dict(
+        hidden_size=24, type_vocab_size=0, num_hidden_layers=3,
+        rope_parameters=dict(rope_type="linear", rope_theta=120.0, factor=3 ** (2 / 8)))),
+    "jina_embeddings_v3": ("JinaEmbeddingsV3Config", encoder | dict(
+        hidden_size=24, num_hidden_layers=3, type_vocab_size=3, hidden_act="relu", layer_norm_eps=0.01,
+        rope_parameters=dict(rope_type="default", rope_theta=30.0))),
+    "layoutlm": ("LayoutLMConfig", encoder | dict(max_2d_position_embeddings=5, type_vocab_size=3, hidden_act="gelu_new")),
+    "luke": ("LukeConfig", encoder | ends | dict(
+        entity_vocab_size=5, entity_emb_size=6, type_vocab_size=2, hidden_act="relu", tie_word_embeddings=False)),
+    "big_bird": ("BigBirdConfig", encoder | dict(
+        attention_type="original_full", use_bias=False, rescale_embeddings=True, type_vocab_size=3, bos_token_id=1,
+        eos_token_id=2, sep_token_id=3)),
+    # Texts of up to 33 tokens are seen whole.
+    "big_bird-sparse": ("BigBirdConfig", encoder | dict(
+        block_size=3, num_random_blocks=3, num_hidden_layers=3, layer_norm_eps=0.01, bos_token_id=1, eos_token_id=2,
+        sep_token_id=3)),
+    "squeezebert": ("SqueezeBertConfig", encoder | dict(
+        hidden_size=24, embedding_size=24, intermediate_size=36, q_groups=4, k_groups=2, v_groups=3, post_attention_groups=2,
+        intermediate_groups=6, output_groups=3, type_vocab_size=3, hidden_act="gelu_new")),
+    # One of the few here that writes.
+    "bert_generation": ("BertGenerationConfig", encoder | dict(is_decoder=True, hidden_act="relu", layer_norm_eps=0.01)),
     "esm-undropped": ("EsmConfig", encoder | dict(
         hidden_size=18, position_embedding_type="rotary", token_dropout=False, mask_token_id=17, pad_token_id=1)),
 }
@@ -78,6 +103,10 @@ def as_published(name, weights):
     """The tensors under the names that files of this family have, where the library of today has others."""
     if name == "camembert":  # the library lists what is tied under the other of its names
         return {key.replace("lm_head.decoder", "roberta.embeddings.word_embeddings"): value for key, value in weights.items()}
+    if name == "new":
+        return as_new(weights)
+    if name == "jina_embeddings_v3":
+        return as_jina(weights)
     if not name.startswith("nomic_bert"):
         return weights
     out = {}
@@ -94,10 +123,59 @@ def as_published(name, weights):
     return out
 
 
+NEW = {"gte.": "new.", "layers.": "encoder.layer.", "self_attn.o_proj": "attention.o_proj", "lm_head.layer_norm": "lm_head.norm",
+       "post_attention_layernorm": "attn_ln", "post_mlp_layernorm": "mlp_ln"}
+
+
+def as_new(weights):
+    out = {}
+    for key, value in weights.items():
+        at, joined = key, None
+        if key.endswith(("q_proj.weight", "q_proj.bias")):
+            joined = [weights[key.replace("q_proj", part + "_proj")] for part in "qkv"]
+            at = key.replace("self_attn.q_proj", "attention.qkv_proj")
+        elif key.endswith("up_proj.weight"):
+            joined = [value, weights[key.replace("up_proj", "gate_proj")]]
+            at = key.replace("up_proj", "up_gate_proj")
+        elif any(part in key for part in ("k_proj", "v_proj", "gate_proj")):
+            continue
+        for today, then in NEW.items():
+            at = at.replace(today, then)
+        out[at] = value if joined is None else np.concatenate(joined)
+    return out
+
+
+JINA = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
+        "embeddings.LayerNorm": "emb_ln", "roberta.layers": "roberta.encoder.layers", "self_attn.o_proj": "mixer.out_proj",
+        "post_attention_layernorm": "norm1", "post_mlp_layernorm": "norm2"}
+
+
+def as_jina(weights):
+    out = {}
+    for key, value in weights.items():
+        at = key.replace("self_attn.q_proj", "mixer.Wqkv")
+        if any(part in key for part in ("self_attn.k_proj", "self_attn.v_proj")):
+            continue
+        for today, then in JINA.items():
+            at = at.replace(today, then)
+        parts = [weights[key.replace("q_proj", part + "_proj")] for part in "qkv"]
+        out[at] = np.concatenate(parts) if at != key and "Wqkv" in at else value
+    return out
+
+
 def as_configured(name, config):
     """config.json as the makers of the family write it, where that is another than the library's."""
     if name == "deberta":
         return config | dict(pos_att_type="p2c|c2p")
+    if name == "bert_generation":
+        return config | dict(architectures=["BertGenerationDecoder"])
+    if name == "new":
+        rope = config.pop("rope_parameters")
+        assert rope["rope_type"] == "linear"
+        return config | dict(
+            model_type="new", architectures=["NewForMaskedLM"], rope_theta=40.0, rope_scaling=dict(type="ntk", factor=3.0),
+            position_embedding_type="rope", layer_norm_type="layer_norm", pack_qkv=True, unpad_inputs=False,
+            logn_attention_scale=False, logn_attention_clip1=False, use_memory_efficient_attention=False)
     if name != "nomic_bert-published":
         return config
     own = dict(n_embd="hidden_size", n_head="num_attention_heads", n_layer="num_hidden_layers", n_inner="intermediate_size",

@@ -65,6 +65,12 @@ void PositionsWorkspace::learned_middle(const PageContext& c) {
   if (!model->weights().position_embedding.defined() && model->config().distances)
     return empty_state(c.ui, said("This model has no table of positions"),
                        said("Its distances have vectors instead, which queries and keys meet: Relative (DeBERTa)."));
+  if (!model->weights().position_embedding.defined() && model->config().has_buckets())
+    return empty_state(c.ui, said("This model has no table of positions"),
+                       model->config().vision
+                           ? said("Its scores gain a learned number for each way from patch to patch instead.")
+                           : said("Its scores gain a learned number for each bucket of distances instead: Relative (T5 "
+                                  "bias)."));
   if (!model->weights().position_embedding.defined() && model->config().position == PositionKind::none)
     return empty_state(c.ui, said("This model has no table of positions"),
                        said("It adds no positions and does not turn its queries and keys: a causal mask, and states "

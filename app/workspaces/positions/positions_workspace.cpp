@@ -27,7 +27,7 @@ bool relative(std::string_view method) {
   return method == "shaw" || method == "transformer-xl" || method == "deberta" || method == "t5";
 }
 
-/// The method that a model uses by itself.
+/// The method that a model uses by itself; empty: none of these.
 std::string_view own_method(const ModelConfig& config) {
   const PositionKind kind = config.position;
   return config.distances                ? "deberta"
@@ -36,6 +36,7 @@ std::string_view own_method(const ModelConfig& config) {
          : kind == PositionKind::learned ? "learned"
          : kind == PositionKind::alibi   ? "alibi"
          : kind == PositionKind::buckets ? "t5"
+         : config.has_buckets()          ? ""
                                          : "none";
 }
 

@@ -123,6 +123,14 @@
   X(eurobert)                 \
   X(esm)                      \
   X(longformer)               \
+  X(gte)                      \
+  X(new)                      \
+  X(jina_embeddings_v3)       \
+  X(layoutlm)                 \
+  X(luke)                     \
+  X(big_bird)                 \
+  X(squeezebert)              \
+  X(bert_generation)          \
   X(dpr)                      \
   X(deberta)                  \
   X(deberta_v2)               \
@@ -136,11 +144,18 @@
   X(blenderbot_small)         \
   X(m2m_100)                  \
   X(marian)                   \
+  X(plbart)                   \
+  X(led)                      \
+  X(t5gemma)                  \
   X(whisper)                  \
   X(vit)                      \
   X(deit)                     \
   X(vit_mae)                  \
   X(ijepa)                    \
+  X(vit_msn)                  \
+  X(pixio)                    \
+  X(beit)                     \
+  X(data2vec_vision)          \
   X(clip_vision_model)        \
   X(clip)                     \
   X(dinov2)                   \

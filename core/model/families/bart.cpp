@@ -11,26 +11,28 @@
 namespace headscope {
 
 namespace {
-void bart_stack_keys(ConfigMap& keys, ModelConfig& c, const std::string& side, NormPlace place) {
+void bart_stack_keys(ConfigMap& keys, ModelConfig& c, const std::string& side, NormPlace place, bool usually_scaled,
+                     const std::string& context) {
   keys.extents(c, {.layers = side + "layers",
                    .heads = side + "attention_heads",
                    .kv_heads = "",
                    .width = "d_model",
                    .d_head = "",
-                   .mlp = side + "ffn_dim"});
+                   .mlp = side + "ffn_dim",
+                   .context = context});
   keys.norm(c, NormKind::layer_norm, "", 1e-5);
   c.norm_place = place;
   c.position = PositionKind::learned;
   keys.activation("activation_function", c.activation, "gelu");
   bool scaled = c.embedding_scale != 1;
-  keys.flag("scale_embedding", scaled, false);
+  keys.flag("scale_embedding", scaled, usually_scaled);
   if (keys.reading() && scaled) c.embedding_scale = std::sqrt(static_cast<double>(c.dims.d_model));
 }
 }  // namespace
 
-void bart_like(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder, NormPlace place) {
-  bart_stack_keys(keys, decoder, "decoder_", place);
-  bart_stack_keys(keys, encoder, "encoder_", place);
+void bart_like(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder, NormPlace place, const BartHabits& habits) {
+  bart_stack_keys(keys, decoder, "decoder_", place, habits.scaled, habits.decoder_context);
+  bart_stack_keys(keys, encoder, "encoder_", place, habits.scaled, habits.encoder_context);
   decoder.bias.unembedding = true;
   const bool before = place == NormPlace::before;
   keys.only("normalize_before", before,
@@ -67,8 +69,9 @@ WeightNames bart_names(const ModelConfig& stack) {
   return names;
 }
 
-void bart_with_normed_embeddings(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder, NormPlace place) {
-  bart_like(keys, decoder, encoder, place);
+void bart_with_normed_embeddings(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder, NormPlace place,
+                                 const BartHabits& habits) {
+  bart_like(keys, decoder, encoder, place, habits);
   keys.only("normalize_embedding", true, "embeddings without a norm are not read in this family");
   for (ModelConfig* c : {&decoder, &encoder}) {
     c->position_offset = 2;

@@ -17,7 +17,7 @@ void ernie_keys(ConfigMap& keys, ModelConfig& c) {
 
 WeightNames ernie_names(const ModelConfig&) {
   WeightNames names = bert_names("ernie.");
-  names.tasks = "embeddings.task_type_embeddings";
+  names.tasks = {{"embeddings.task_type_embeddings", 1}};
   return names;
 }
 }  // namespace

@@ -2,6 +2,8 @@
 // either side, of every layer's own width. Tasks let some tokens see all and be seen by all, by matrices of their own;
 // masked tokens are told without, and so it is read.
 
+#include "core/model/families/longformer.h"
+
 #include <fmt/format.h>
 
 #include <string>
@@ -14,9 +16,7 @@
 
 namespace headscope {
 
-namespace {
-void longformer_keys(ConfigMap& keys, ModelConfig& c) {
-  roberta_keys(keys, c);
+void windows_on_either_side(ConfigMap& keys, ModelConfig& c) {
   const std::string key = "attention_window";  // both sides together
   if (!keys.reading()) {
     std::vector<int> both;
@@ -36,6 +36,12 @@ void longformer_keys(ConfigMap& keys, ModelConfig& c) {
     if (window % 2 != 0) throw json.error(key, "an even number of tokens, half on either side", std::to_string(window));
     c.windows.push_back(window / 2 + 1);
   }
+}
+
+namespace {
+void longformer_keys(ConfigMap& keys, ModelConfig& c) {
+  roberta_keys(keys, c);
+  windows_on_either_side(keys, c);
 }
 
 WeightNames longformer_names(const ModelConfig& c) {

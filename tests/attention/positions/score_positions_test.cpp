@@ -7,6 +7,7 @@
 
 #include "core/attention/masks.h"
 #include "core/attention/positions/alibi.h"
+#include "core/attention/positions/place_bias.h"
 #include "core/attention/positions/shaw_relative.h"
 #include "core/attention/positions/sinusoidal.h"
 #include "core/attention/positions/t5_bias.h"
@@ -88,6 +89,28 @@ TEST_CASE("T5's rule adds each bucket's number, and the fit finds the numbers sc
   CHECK(static_cast<double>(fitted[3] - fitted[2]) ==
         doctest::Approx(static_cast<double>(bias[3] - bias[2])).epsilon(0.1));
   CHECK(fitted[7] == fitted[3]);  // no cell that far: as the nearest bucket
+}
+
+TEST_CASE("a way from patch to patch has one number wherever it begins, and CLS three of its own") {
+  // 2 × 3 patches: 3 · 5 = 15 ways, then what CLS gives a patch, a patch CLS, and CLS itself.
+  REQUIRE(place_biases(2, 3) == 18);
+  CHECK(place_bias(0, 4, 2, 3) == 15);
+  CHECK(place_bias(4, 0, 2, 3) == 16);
+  CHECK(place_bias(0, 0, 2, 3) == 17);
+  CHECK(place_bias(1, 1, 2, 3) == 7);  // the middle
+  CHECK(place_bias(6, 6, 2, 3) == 7);
+  CHECK(place_bias(1, 2, 2, 3) == 6);  // one to the right
+  CHECK(place_bias(5, 6, 2, 3) == 6);
+  CHECK(place_bias(2, 1, 2, 3) == 8);
+  CHECK(place_bias(1, 4, 2, 3) == 2);   // one down
+  CHECK(place_bias(6, 1, 2, 3) == 14);  // one up, two to the left
+  CHECK(place_bias(1, 6, 2, 3) == 0);
+  std::vector<float> bias;
+  for (int i = 0; i < 18; ++i) bias.push_back(static_cast<float>(i) * 0.5f);
+  const RulePtr rule = place_rule(full_rule(), bias, 2, 3);
+  std::vector<float> row(3, 1.0f);
+  rule->apply(4, 0, row);  // the first patch of the second row, at CLS and the first two of the first
+  CHECK(row == std::vector<float>{9, 1 + 12 * 0.5f, 1 + 11 * 0.5f});
 }
 
 TEST_CASE("Shaw's scores and values on three tokens, by the definition") {
