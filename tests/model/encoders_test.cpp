@@ -503,18 +503,6 @@ TEST_CASE("texts are read up to where BigBird would see blocks of them only, and
   CHECK(whole.model->config().context == 40);
 }
 
-TEST_CASE("an unembedding that is not the embedding again is refused where config.json says that it is") {
-  const std::filesystem::path from = reference("families/luke"), folder = scratch_dir("luke-tied");
-  std::string config = read_file(from / "config.json");
-  const std::string untied = "\"tie_word_embeddings\": false";
-  REQUIRE(config.find(untied) != std::string::npos);
-  config.replace(config.find(untied), untied.size(), "\"tie_word_embeddings\": true");
-  write_file_atomically(folder / "config.json", config);
-  std::filesystem::copy_file(from / "model.safetensors", folder / "model.safetensors");
-  Backend backend(1);
-  CHECK_THROWS_WITH_AS(load_model(folder, backend), doctest::Contains("tie_word_embeddings"), Error);
-}
-
 TEST_CASE("rotations begin where each family's do, and NTK-aware scaling turns pairs as its makers' code does") {
   const auto rotation = [](const std::string& type, const std::string& keys) {
     const std::string json = R"({"vocab_size": 43, "num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2,

@@ -45,7 +45,7 @@ Tensor logits(const fs::path& folder) {
 
 TEST_CASE("an unembedding that the file has is used, though the configuration ties it to the embedding") {
   for (const std::string model : {"gpt2-untied-erf", "llama-gqa", "families/bert-untied", "families/roformer-same",
-                                  "families/mistral3-ministral3", "encoder-decoders/mt5"}) {
+                                  "families/luke", "families/mistral3-ministral3", "encoder-decoders/mt5"}) {
     CAPTURE(model);
     const fs::path folder = called_tied(model);
     CHECK(load_config(folder).tied_embeddings == (model != "encoder-decoders/mt5"));

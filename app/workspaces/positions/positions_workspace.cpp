@@ -82,6 +82,11 @@ bool PositionsWorkspace::ready() const {
   return results.run && results.model.model && (controller_.vectors() || !needs_vectors(controller_.view.method));
 }
 
+bool PositionsWorkspace::lacks_pairs() const {
+  const auto& vectors = controller_.vectors();
+  return controller_.view.method == "rope" && vectors && vectors->q.dim(1) % 2 != 0;
+}
+
 bool PositionsWorkspace::lacks_head(const PageContext& c) const {
   return needs_vectors(controller_.view.method) && controller_.view.source == PositionsView::Source::head &&
          holds_state(c.results(), c.state().document.selected.layer);
@@ -245,6 +250,10 @@ void PositionsWorkspace::middle(const PageContext& c) {
                         said("Its state takes tokens in one after another, and so knows their order. Choose a head of "
                              "a layer that attends."));
   if (!ready()) return empty_state(c.ui, said("Reading queries and keys …"), "");
+  if (lacks_pairs())
+    return empty_state(c.ui, say("A head of {} numbers has no pairs to turn", controller_.vectors()->q.dim(1)),
+                       said("RoPE turns numbers two by two. Choose another method, or a model whose heads are of an "
+                            "even width."));
   const std::string& method = controller_.view.method;
   if (method == "rope") return rope_middle(c);
   if (method == "none") return none_middle(c);
@@ -265,6 +274,7 @@ void PositionsWorkspace::right(const PageContext& c) {
   if (holds_state(controller_.results()) || lacks_head(c)) return;
   if (!ready())
     return empty_state(c.ui, said("Nothing to measure yet"), said("Scores, base and loss will stand here."));
+  if (lacks_pairs()) return model_note(c);
   if (controller_.view.method == "rope")
     rope_right(c);
   else

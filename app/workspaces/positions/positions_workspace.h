@@ -35,6 +35,8 @@ class PositionsWorkspace : public Workspace {
   bool ready() const;
   /// The page shows queries and keys of a head, and the chosen one mixes tokens by a state.
   bool lacks_head(const PageContext& c) const;
+  /// It turns pairs, and the head's width is odd.
+  bool lacks_pairs() const;
 
   // positions_rope.cpp
   void rope_middle(const PageContext& c);
