@@ -139,9 +139,9 @@ double alibi_of_query(const ModelConfig& model, Index head, Index position) {
 void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, int layer, Index chunk, Index head,
                        const HeadRule& rule, int first, int last, Tensor& scores) {
   if (!config.turns(layer)) return;
-  const Index n = before.k.dim(0), kv = config.dims.kv_of(static_cast<int>(head));
+  const Index n = before.k.dim(0), kv = config.dims.kv_of(static_cast<int>(head), layer);
   const RotaryConfig own = in_text(config.rotary_of(layer), n);
-  const RotaryTable table = distance_table(own, config.dims.d_head, config.context);
+  const RotaryTable table = distance_table(own, config.dims.widths_of(layer).d_head, config.context);
   for (Index i = first; i <= last; ++i) {
     const KeyRange keys = rule.rule->keys(i, n);
     for (Index j = keys.begin; j < std::min(keys.end, i + 1); ++j) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/model/dropped_tokens.h"
+#include "core/model/lent_keys.h"
 #include "core/model/model_parts.h"
 #include "core/model/pass_checks.h"
 #include "core/model/sound_input.h"
@@ -88,8 +90,20 @@ class Model::Pass {
       sum = b_.add(sum, tap({SiteKind::pos_embed}, positions), later_);
     }
     if (c_.segments > 0) sum = b_.add(sum, tap({SiteKind::segment_embed}, segments()), later_);
+    if (c_.dims.d_layer > 0) layer_inputs_ = layer_inputs(c_, m_.layer_inputs, b_, sum, tokens_, later_);
     if (c_.norm_of_embeddings) sum = norm(m_.embedding_norm, sum);
     return m_.embedding_in.defined() ? b_.linear(sum, m_.embedding_in, later_) : sum;
+  }
+
+  /// What leaves a block: with what the layer's own input adds, and times a number.
+  Tensor leaving(int layer, const Layer& l, Tensor x) {
+    if (const Index width = c_.dims.d_layer; width > 0) {
+      const Tensor own =
+          tap({SiteKind::layer_input, layer}, layer_inputs_.slice(1, layer * width, (layer + 1) * width));
+      x = b_.add(x, tap({SiteKind::layer_out, layer}, added_by_input(c_, l.input, b_, x, own, later_)), later_);
+    }
+    if (c_.stream_scales) x = b_.scale(x, l.stream_scale, later_);
+    return tap({SiteKind::resid_post, layer}, x);
   }
 
   /// Learned tokens, then the product of every patch and what is added to it; picture by picture.
@@ -142,15 +156,15 @@ class Model::Pass {
     const Layer& l = nth(m_.layers, layer);
     const auto [pre, attention_in, own] = with_attention(layer, l, x);
     const Tensor attended = c_.cross() ? across(layer, own) : own;
-    if (!c_.dims.has_mlp(layer)) return tap({SiteKind::resid_post, layer}, attended);
+    if (!c_.dims.has_mlp(layer)) return leaving(layer, l, attended);
     const Tensor mid = c_.dims.parallel ? attended : tap({SiteKind::resid_mid, layer}, attended);
     const Tensor& read = c_.dims.parallel ? pre : mid;  // by the MLP
     const Tensor mlp_in = l.ln2.gain.defined() ? tap({SiteKind::ln2_normalized, layer}, norm(l.ln2, read))
                           : c_.shared_norm     ? attention_in
                                                : read;
-    Tensor post = b_.add(mid, mlp(layer, l, mlp_in), later_);
+    Tensor post = b_.add(mid, mlp(layer, l, mlp_in, read), later_);
     if (l.ln2_sum.gain.defined()) post = norm(l.ln2_sum, post);
-    return tap({SiteKind::resid_post, layer}, post);
+    return leaving(layer, l, post);
   }
 
   struct Attended {
@@ -194,21 +208,25 @@ class Model::Pass {
     const ModelDims& d = c_.dims;
     if (c_.latent()) return latent_products(layer, l, x);
     Tensor q, k, v;
+    const LayerWidths wide = d.widths_of(layer);
+    const bool same = c_.value_is_key(layer);
     if (source_) {
       q = b_.linear(x, l.qkv[0], later_);
       if (cache_ && cache_->source(layer)) return {q, {}, {}};
       k = b_.linear(source_->memory, l.qkv[1]);  // rows of another text: not with those that wait
       v = b_.linear(source_->memory, l.qkv[2]);
+    } else if (!c_.own_keys(layer)) {
+      q = b_.linear(x, l.qkv[0], later_);
     } else if (l.qkv.size() == 1) {
       const Tensor all = b_.linear(x, l.qkv[0], later_);
-      const Index q_end = Index{d.heads} * d.d_head, k_end = q_end + Index{d.kv_heads} * d.d_head;
+      const Index q_end = Index{d.heads} * wide.d_head, k_end = q_end + Index{wide.kv_heads} * wide.d_head;
       q = all.slice(1, 0, q_end);
       k = all.slice(1, q_end, k_end);
-      v = all.slice(1, k_end, all.dim(1));
+      v = same ? k : all.slice(1, k_end, all.dim(1));
     } else {
       q = b_.linear(x, l.qkv[0], later_);
       k = b_.linear(x, l.qkv[1], later_);
-      v = b_.linear(x, l.qkv[2], later_);
+      v = same ? k : b_.linear(x, l.qkv[2], later_);
     }
     return {q, k, v};
   }
@@ -226,39 +244,56 @@ class Model::Pass {
             b_.linear(latent, l.qkv[2], later_)};
   }
 
+  bool lends(int layer) const { return std::ranges::count(c_.kv_layers, layer) > 1; }
+
   /// What attention adds: of the text to itself or, within across(), to the source.
   Tensor attend(int layer, const Layer& l, const Tensor& x) {
     const ModelDims& d = c_.dims;
     if (!d.attends(layer)) return mix(layer, l, x);
     auto [q, k, v] = products(layer, l, x);
-    const bool known = !k.defined();  // keys and values of the source, from an earlier token of the target
+    const LayerWidths wide = d.widths_of(layer);
+    const Index value_width = d.d_value > 0 ? d.d_value : wide.d_head;
+    const bool lent = !source_ && !c_.own_keys(layer);
+    const bool known = !k.defined() && !lent;  // keys and values of the source, from an earlier token of the target
+    const Layer& maker = lent ? nth(m_.layers, c_.kv_layer(layer)) : l;  // of keys and values
+    const LentKeys* const from = lent ? &lent_.at(c_.kv_layer(layer)) : nullptr;
+    LentKeys* const to = !source_ && lends(layer) ? &lent_[layer] : nullptr;
+    const auto look = [this](Site site, Tensor value) { return tap(site, std::move(value)); };
+    KeyWay keys(look, layer, from, to), values(look, layer, from, to);
     const auto clipped = [&](const Tensor& t) {
       return c_.clip_qkv > 0 ? b_.clip(t, static_cast<float>(c_.clip_qkv), later_) : t;
     };
     const bool normed = c_.qk_norm != QkNorm::none;  // then what is cut stands behind the norm
     if (!normed) q = clipped(q);
-    q = tap({SiteKind::q, layer}, q.reshape({n_, d.heads, d.d_head}));
+    q = tap({SiteKind::q, layer}, q.reshape({n_, d.heads, wide.d_head}));
     if (!known) {
-      if (!normed) k = clipped(k);
-      v = clipped(v);
-      k = tap({SiteKind::k, layer}, k.reshape({k.dim(0), d.kv_heads, d.d_head}));
-      v = tap({SiteKind::v, layer}, v.reshape({v.dim(0), d.kv_heads, d.value_width()}));
+      const auto of_values = [&] {
+        const Tensor cut = clipped(v);
+        return cut.reshape({cut.dim(0), wide.kv_heads, value_width});
+      };
+      k = keys.at(SiteKind::k, &LentKeys::k, [&] {
+        const Tensor cut = normed ? k : clipped(k);
+        return cut.reshape({cut.dim(0), wide.kv_heads, wide.d_head});
+      });
+      if (c_.value_norm) {
+        const Tensor plain = values.at(SiteKind::v_unnormed, &LentKeys::v_unnormed, of_values);
+        v = values.at(SiteKind::v, &LentKeys::v, [&] { return norm(maker.v_norm, plain); });
+      } else {
+        v = values.at(SiteKind::v, &LentKeys::v, of_values);
+      }
     }
     Tensor gate;
     if (l.z_gate.defined())
-      gate = tap({SiteKind::attn_gate, layer}, b_.linear(x, l.z_gate, later_).reshape({n_, d.heads, d.value_width()}));
+      gate = tap({SiteKind::attn_gate, layer}, b_.linear(x, l.z_gate, later_).reshape({n_, d.heads, value_width}));
     const auto normalize = [&] {
       q = tap({SiteKind::q_normed, layer}, clipped(head_norm(l.q_norm, q)));
-      k = tap({SiteKind::k_normed, layer}, clipped(head_norm(l.k_norm, k)));
+      k = keys.at(SiteKind::k_normed, &LentKeys::k_normed, [&] { return clipped(head_norm(maker.k_norm, k)); });
     };
     if (normed && !c_.normed_turned()) normalize();
-    if (l.rotary >= 0) {
-      q = turned(l.rotary, q, true);
-      k = turned(l.rotary, k, false);
-    }
+    if (l.rotary >= 0) q = turned(l.rotary, q, true);
     if (c_.position == PositionKind::rotary) {
       q = tap({SiteKind::rot_q, layer}, q);
-      k = tap({SiteKind::rot_k, layer}, k);
+      k = keys.at(SiteKind::rot_k, &LentKeys::rot_k, [&] { return l.rotary >= 0 ? turned(l.rotary, k, false) : k; });
     }
     if (c_.normed_turned()) normalize();
 
@@ -364,8 +399,9 @@ class Model::Pass {
     return sum;
   }
 
-  Tensor mlp(int layer, const Layer& l, const Tensor& x) {
-    if (l.experts.defined())
+  /// `stream`: what experts beside an MLP read.
+  Tensor mlp(int layer, const Layer& l, const Tensor& x, const Tensor& stream) {
+    if (l.experts.defined() && !c_.experts.beside)
       return added(SiteKind::mlp_unnormed, SiteKind::mlp_out, layer, l.ln2_post, experts(layer, l.experts, x));
     Tensor hidden;
     if (c_.gated_mlp) {
@@ -377,17 +413,23 @@ class Model::Pass {
           activated(c_.activation, l.xielu, b_, tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.up, later_)), later_);
     }
     if (l.mlp_norm.gain.defined()) hidden = norm(l.mlp_norm, hidden);
-    return added(SiteKind::mlp_unnormed, SiteKind::mlp_out, layer, l.ln2_post,
-                 b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down, later_));
+    Tensor out = b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down, later_);
+    if (l.experts.defined()) {
+      out = norm(l.experts.dense_norm, out);
+      out = b_.add(out, norm(l.experts.out_norm, experts(layer, l.experts, stream)), later_);
+    }
+    return added(SiteKind::mlp_unnormed, SiteKind::mlp_out, layer, l.ln2_post, out);
   }
 
   /// The few MLPs that the router sends each token through, weighed.
   Tensor experts(int layer, const ExpertLayer& of, const Tensor& x) {
     settle();
-    const Tensor logits = tap({SiteKind::router_logits, layer}, b_.linear(x, of.router));
-    const Tensor weights = router_weights(c_.experts, of.correction, b_, logits,
-                                          ctx_.balance_price / c_.experts.layers_among(c_.dims.layers));
-    return through_experts(c_, of, b_, x, tap({SiteKind::router_weights, layer}, weights));
+    const auto read = [&](const NormWeights& w) { return w.gain.defined() ? normalized(c_, w, b_, x) : x; };
+    const Tensor logits = tap({SiteKind::router_logits, layer}, b_.linear(read(of.router_norm), of.router));
+    const Tensor weights =
+        router_weights(c_.experts, of.correction, b_, logits,
+                       ctx_.balance_price / c_.experts.layers_among(c_.dims.layers), of.output_weight);
+    return through_experts(c_, of, b_, read(of.in_norm), tap({SiteKind::router_weights, layer}, weights));
   }
 
   Tensor norm(const NormWeights& w, const Tensor& x) { return normalized(c_, w, b_, x, later_); }
@@ -399,7 +441,7 @@ class Model::Pass {
     made.resize(m_.rotations.size());
     RotaryTable& at = nth(made, rotation);
     if (!at.cosine.defined()) {
-      at = by.angles(lengths_, offset_, n_, c_.dims.d_head, grow, b_);
+      at = by.angles(lengths_, offset_, n_, by.d_head, grow, b_);
       for (Tensor* each : {&at.cosine, &at.sine}) *each = b_.resident(std::move(*each));
     }
     return b_.rotate(unit_inner(x), at.cosine, at.sine, later_, by.config.layout == RotaryLayout::interleaved);
@@ -464,6 +506,8 @@ class Model::Pass {
   std::vector<std::int32_t> positions_;    // of every row, once somebody asked
   std::vector<RotaryTable> angles_;        // by rotation, once a layer asked
   std::vector<RotaryTable> query_angles_;  // likewise of queries, where they grow
+  Tensor layer_inputs_;                    // of ModelDims::d_layer
+  std::map<int, LentKeys> lent_;           // by layer
   Tap* tap_;                               // of the sites that are reached: the text's, or cross-attention's
   const SourceMemory* source_ = nullptr;   // while cross-attention runs
   RowQueue queue_;

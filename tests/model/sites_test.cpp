@@ -38,6 +38,7 @@ Shape shape_of(std::string_view text, const ModelDims& d, Index n) {
                                              {"q_latent", d.q_latent},
                                              {"kv_latent", d.kv_latent},
                                              {"d_inner", d.d_inner},
+                                             {"d_layer", d.d_layer},
                                              {"lane", d.lanes},
                                              {"group", d.state_groups},
                                              {"d_state", d.d_state}};

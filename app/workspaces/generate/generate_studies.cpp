@@ -143,7 +143,8 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
   if (const std::size_t once_more = panel_bytes(dims, many) / many; packed && once_more > 0)
     fact(ui, said("Keys once more"), fmt::format("{}", once_more), nullptr,
          {said("bytes per token, of keys as products read them: layers · key heads · d_head · 4 bytes"),
-          fmt::format("{} · {} · {} · 4", attending_layers(dims), dims.kv_heads, dims.d_head),
+          dims.widths.empty() ? fmt::format("{} · {} · {} · 4", attending_layers(dims), dims.kv_heads, dims.d_head)
+                              : fmt::format("{}", once_more),
           say("in panels of {} tokens, of which the last is filled as the text goes on", panels::width())});
   if (const ModelConfig& config = controller_.model().model->config(); config.latent()) {
     const CachedNumbers needed = needed_numbers(config);
@@ -152,7 +153,7 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
          {say("layers · ({}) · 4 bytes", said(needed.words)), fmt::format("{} · ({}) · 4", dims.layers, needed.sum),
           said("this program keeps keys and values themselves, so that edits of them stay")});
   }
-  if (dims.kv_heads != dims.heads && dims.attends())
+  if (dims.kv_heads != dims.heads && dims.attends() && dims.widths.empty())
     fact(ui, said("With a key head per head"),
          fmt::format("{}", kept / static_cast<std::size_t>(dims.kv_heads) * static_cast<std::size_t>(dims.heads)),
          nullptr, {say("{} query heads share {} key heads (GQA)", dims.heads, dims.kv_heads)});
