@@ -296,6 +296,8 @@ Projection Model::projection(int layer, WeightMatrix matrix) const {
               values = Index{d.kv_heads} * d.value_width();
   const bool keyed = matrix == WeightMatrix::k || matrix == WeightMatrix::v;
   if (keyed && !parts_->config.own_keys(layer)) return {};  // which the layer has that it reads
+  // Of an MLP beside experts no site has what it puts out: the sum of both stands there.
+  if (matrix >= WeightMatrix::mlp_in && l.experts.defined()) return {};
   if (matrix == WeightMatrix::v && parts_->config.value_is_key(layer)) matrix = WeightMatrix::k;  // used once more
   const auto part = [](const Part& p) { return Projection{p.weight, p.bias}; };
   if (l.qkv.empty() && matrix <= WeightMatrix::v) return {};
