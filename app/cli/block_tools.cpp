@@ -215,6 +215,8 @@ void add_parts(Report& out, const ParameterParts& parts) {
                                                         {"norms", parts.norms},
                                                         {"unembedding", parts.unembedding}};
   for (const auto& [name, count] : lines) rows.add({name, count, count / total});
+  if (parts.layer_inputs > 0)
+    rows.add({"inputs of every layer's own", parts.layer_inputs, static_cast<double>(parts.layer_inputs) / total});
 }
 
 class Mlp final : public ReadTool {

@@ -137,7 +137,8 @@ void add_model(Report& out, const ModelFacts& model) {
                                            model.tokenizer->adds_bos ? "adds BOS" : "adds no BOS")
                              : "  no tokenizer: runs on --ids only");
   for (const LayerKind& kind : c.causal ? layer_kinds(c.dims) : std::vector<LayerKind>()) {
-    const auto of = c.dims.hybrid() ? fmt::format(" of {} layers", kind.layers) : std::string();
+    const auto of =
+        c.dims.hybrid() || !c.dims.widths.empty() ? fmt::format(" of {} layers", kind.layers) : std::string();
     const std::uint64_t layers = sizeof(float) * static_cast<std::uint64_t>(kind.layers);
     if (kind.mixer == Mixer::state_space)
       out.line(fmt::format("  state{} {} for a text of any length ({} per layer); {} per token besides, to go back", of,
@@ -148,6 +149,9 @@ void add_model(Report& out, const ModelFacts& model) {
           "  key-value cache{} {} per token, and {} for keys once more, as this machine's products read them", of,
           byte_size(cache_bytes(kind.dims, 1)), byte_size(panel_bytes(kind.dims, panels::widest) / panels::widest)));
   }
+  if (!c.kv_layers.empty())
+    out.line(fmt::format("  of which {} per token would do: layers that read keys and values of another need none",
+                         byte_size(sizeof(float) * needed_in_all(c))));
   if (c.latent())
     out.line(fmt::format("  of which {} would do: {} numbers of the latent and {} of the key that turns, per layer",
                          byte_size(sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) *

@@ -207,9 +207,7 @@ Report cache_report(const CacheOptions& options) {
       throw Error("cache", "a model with keys and values", config.name,
                   "it keeps a state, as large for a text of any length: inspect tells how large");
     const ModelDims& d = config.dims;
-    const auto bytes = [&](int tokens) {
-      return byte_size(u(attending_layers(d)) * needed_numbers(config).numbers * u(tokens) * u(options.bytes));
-    };
+    const auto bytes = [&](int tokens) { return byte_size(needed_in_all(config) * u(tokens) * u(options.bytes)); };
     rows.add({config.name,
               config.latent()         ? "MLA"
               : d.kv_heads == d.heads ? "MHA"

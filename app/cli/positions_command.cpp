@@ -78,7 +78,7 @@ Vectors vectors_of(Console& console, const PositionsOptions& options) {
   if (config.position == PositionKind::rotary && !config.turns(v.head.layer))
     throw Error("--head", "a layer that rotates",
                 fmt::format("layer {}, which {} leaves without positions", v.head.layer, config.name));
-  const Index kv = config.dims.kv_of(v.head.head);
+  const Index kv = config.dims.kv_of(v.head.head, v.head.layer);
   const auto of = [&](SiteKind kind, Index head) {
     return turning_part(v.opened.trace->sites.at({kind, v.head.layer}).select(1, head).copy(),
                         config.rotary_of(v.head.layer));
@@ -147,9 +147,10 @@ RotaryView rotary_view(const Vectors& v, const PositionsOptions& options) {
   view.causal = config.causal;
   view.context = config.context;
   view.parts = rotary_parts(row_of(v.q, view.query), row_of(v.k, view.key));
-  view.source = fmt::format("blocks.{}.attn.hook_q[{}, {}, :{}] · hook_k[{}, …], f32{}", v.head.layer, view.query,
-                            v.head.head, v.q.dim(1) < config.dims.d_head ? std::to_string(v.q.dim(1)) : "", view.key,
-                            v.q.dim(1) < config.dims.d_head ? ", the dimensions that turn" : "");
+  view.source =
+      fmt::format("blocks.{}.attn.hook_q[{}, {}, :{}] · hook_k[{}, …], f32{}", v.head.layer, view.query, v.head.head,
+                  v.q.dim(1) < config.dims.widths_of(v.head.layer).d_head ? std::to_string(v.q.dim(1)) : "", view.key,
+                  v.q.dim(1) < config.dims.widths_of(v.head.layer).d_head ? ", the dimensions that turn" : "");
   return view;
 }
 

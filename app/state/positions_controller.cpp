@@ -178,7 +178,9 @@ void PositionsController::ask_vectors() {
     Vectors made;
     made.vectors =
         key.source == Source::random
-            ? jobs::random_vectors(*key.run, turning > 0 ? turning : model.model->config().dims.d_head, key.seed)
+            ? jobs::random_vectors(*key.run,
+                                   turning > 0 ? turning : model.model->config().dims.widths_of(key.head.layer).d_head,
+                                   key.seed)
         : key.source == Source::typed ? jobs::typed_vectors(*key.run, key.query, key.key)
                                       : jobs::head_vectors(model, *key.run, key.head, ctx);
     if (key.fits) made.fitted = jobs::fitted_bias(*made.vectors, key.buckets, key.max_distance);

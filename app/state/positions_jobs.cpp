@@ -86,7 +86,7 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
   if (config.distances) request.capture.maps = MapStorage::factored;
   const auto trace = at_home(headscope::run(model, request, ctx));
   auto result = std::make_shared<HeadVectors>();
-  const Index kv = config.dims.kv_of(head.head);
+  const Index kv = config.dims.kv_of(head.head, head.layer);
   result->head = head;
   result->of = run.trace;
   const auto of = [&](SiteKind kind, Index which) {
@@ -99,11 +99,12 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
     result->turned_k = of(SiteKind::rot_k, kv);
   }
   result->scale = static_cast<double>(score_scale(config, head.layer));
-  result->source = fmt::format("{}[:, {}, :] · {}[:, {}, :], f32{}", name({q_site, head.layer}), head.head,
-                               name({k_site, head.layer}).substr(name({k_site, head.layer}).find("attn.") + 5), kv,
-                               result->q.dim(1) < config.dims.d_head
-                                   ? say(", the {} of {} dimensions that turn", result->q.dim(1), config.dims.d_head)
-                                   : "");
+  result->source = fmt::format(
+      "{}[:, {}, :] · {}[:, {}, :], f32{}", name({q_site, head.layer}), head.head,
+      name({k_site, head.layer}).substr(name({k_site, head.layer}).find("attn.") + 5), kv,
+      result->q.dim(1) < config.dims.widths_of(head.layer).d_head
+          ? say(", the {} of {} dimensions that turn", result->q.dim(1), config.dims.widths_of(head.layer).d_head)
+          : "");
   if (const AttentionMap* map = config.distances ? &trace->map(head) : nullptr; map && map->is_factored())
     result->disentangled =
         std::make_shared<const DisentangledScores>(disentangled_scores(*map, result->scale, result->source));

@@ -115,11 +115,13 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   const bool heads = is_by_head(request.site);
   const bool keys = request.site == SiteKind::k || request.site == SiteKind::v;
   known_.rows = dims.layers;
-  known_.columns = !heads ? static_cast<int>(corrupted.size()) : keys ? dims.kv_heads : dims.heads;
-  const int group = keys ? dims.group() : 1;
+  int most_keys = dims.kv_heads;
+  for (const LayerWidths& each : dims.widths) most_keys = std::max(most_keys, each.kv_heads);
+  known_.columns = !heads ? static_cast<int>(corrupted.size()) : keys ? most_keys : dims.heads;
   for (int layer = 0; layer < known_.rows; ++layer)
     for (int column = 0; column < known_.columns; ++column) {
-      if (!has_site(dims, {request.site, layer})) {
+      const int own_keys = dims.widths_of(layer).kv_heads, group = keys ? dims.heads / own_keys : 1;
+      if (!has_site(dims, {request.site, layer}) || (keys && column >= own_keys)) {
         cells.emplace_back();  // nothing to patch
         continue;
       }

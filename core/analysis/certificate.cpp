@@ -17,6 +17,7 @@
 #include "core/io/sound.h"
 #include "core/model/formats/model_files.h"
 #include "core/model/parameter_parts.h"
+#include "core/trace/layer_kinds.h"
 
 namespace headscope {
 
@@ -208,8 +209,11 @@ double certificate_work(const ModelConfig& c) {
   const double each_token = static_cast<double>(parts.attention + parts.mlp) +
                             static_cast<double>(c.dims.d_model) * static_cast<double>(c.dims.vocab);
   // A score and a share of a value for every pair that may see each other: half of all, in an encoder all.
-  const double pairs = n * n * static_cast<double>(c.dims.layers) *
-                       static_cast<double>(c.dims.heads * (c.dims.d_head + c.dims.value_width())) / (c.causal ? 2 : 1);
+  double numbers = 0;
+  for (const LayerKind& kind : layer_kinds(c.dims))
+    numbers += static_cast<double>(kind.layers) *
+               static_cast<double>(c.dims.heads * (kind.dims.d_head + kind.dims.value_width()));
+  const double pairs = n * n * numbers / (c.causal ? 2 : 1);
   return n * each_token + pairs + source;
 }
 

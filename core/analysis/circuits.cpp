@@ -77,7 +77,7 @@ Matrix projected(const Matrix& x, const Tensor& weight, const Tensor& bias) {
 void turn(Matrix& rows, const ModelConfig& c, int layer, int distance, double magnitude, Backend& backend) {
   const RotaryConfig& own = c.rotary_of(layer);
   if (distance == 0 && magnitude == 1) return;
-  const RotaryTable at = rotary_table(rotary_frequencies(own, c.dims.d_head), distance, 1, magnitude);
+  const RotaryTable at = rotary_table(rotary_frequencies(own, c.dims.widths_of(layer).d_head), distance, 1, magnitude);
   const Index n = rows.rows(), half = at.cosine.dim(1);
   Tensor cosine = Tensor::uninitialized({n, half}), sine = cosine.copy();
   for (Index i = 0; i < n; ++i)
@@ -101,10 +101,12 @@ Matrix normed(const Matrix& x, const Model& model, Backend& backend, const Circu
       out.leftCols(c.rotary.width) += matrix_of<float>(turning_keys(c, block, backend, tensor_of(x)));
     return out;
   }
-  const Projection all = model.projection(of.head.layer, keys ? WeightMatrix::k : WeightMatrix::q);
+  const Projection all = keys ? model.projection(c.kv_layer(of.head.layer), WeightMatrix::k)
+                              : model.projection(of.head.layer, WeightMatrix::q);
   Matrix full = projected(x, all.weight, all.bias);
-  const Index heads = keys ? c.dims.kv_heads : c.dims.heads, own = keys ? c.dims.kv_of(of.head.head) : of.head.head,
-              d = c.dims.d_head;
+  const LayerWidths wide = c.dims.widths_of(of.head.layer);
+  const Index heads = keys ? wide.kv_heads : c.dims.heads,
+              own = keys ? c.dims.kv_of(of.head.head, of.head.layer) : of.head.head, d = wide.d_head;
   if (c.normed_turned() && c.turns(of.head.layer)) {
     Matrix apart = Eigen::Map<const Matrix>(full.data(), full.rows() * heads, d);
     turn(apart, c, of.head.layer, keys ? 0 : of.distance, rotary_magnitude(c.rotary_of(of.head.layer)), backend);
@@ -136,19 +138,28 @@ Matrix embeddings(const Model& model, const ModelWeights& w, Backend& backend, i
 Factors factors(const Model& model, Backend& backend, const CircuitOf& of, std::span<const std::int32_t> tokens) {
   const ModelWeights w = model.weights();
   const HeadWeights& head = nth(nth(w.blocks, of.head.layer).heads, of.head.head);
-  const Matrix e = embeddings(model, w, backend, of.head.layer, tokens);
+  const ModelConfig& c = model.config();
+  // Of keys and values as the layer reads them that makes them.
+  const Matrix e = embeddings(model, w, backend, of.head.layer, tokens),
+               read = c.own_keys(of.head.layer) ? e : embeddings(model, w, backend, c.kv_layer(of.head.layer), tokens);
   Factors out;
   out.queries = normed(e, model, backend, of, false);
-  const ModelConfig& c = model.config();
   if (c.turns(of.head.layer)) {
     const RotaryConfig& own = c.rotary_of(of.head.layer);
     if (!c.normed_turned())
       turn(out.queries, c, of.head.layer, of.distance, std::pow(rotary_magnitude(own), 2), backend);
     out.queries *= static_cast<float>(query_growth(own, of.distance));
   }
+  if (c.unturned_growth > 0 && !c.turns(of.head.layer))
+    out.queries *= static_cast<float>(query_growth(
+        {.original_context = c.unturned_floor, .query_growth = c.unturned_growth, .growth_from = 1}, of.distance));
   out.queries *= score_scale(model.config(), of.head.layer);
-  out.keys = normed(e, model, backend, of, true);
-  out.values = projected(read_by(e, model, backend, of.head.layer, WeightMatrix::v), head.v, {});
+  out.keys = normed(read, model, backend, of, true);
+  out.values = projected(read_by(read, model, backend, of.head.layer, WeightMatrix::v), head.v, {});
+  if (c.value_norm) {
+    if (head.v_bias.defined()) out.values = projected(read, head.v, head.v_bias);
+    out.values = matrix_of<float>(normalized(c, nth(w.blocks, of.head.layer).v_norm, backend, tensor_of(out.values)));
+  }
   out.outputs = matrix_of<float>(head.o) * output_directions(model.config(), w);
   return out;
 }

@@ -13,6 +13,10 @@ KeySharingSweep::KeySharingSweep(LoadedModel loaded, RunRequest request, int ran
     : loaded_(std::move(loaded)), ranks_(ranks) {
   known_.request = std::move(request);
   known_.dims = loaded_.model->config().dims;
+  const ModelConfig& config = loaded_.model->config();
+  if (!config.dims.widths.empty() || !config.kv_layers.empty())
+    throw Error("key sharing", "a model whose layers all have as many keys of the same width", config.name,
+                "the edit \"share keys\" of one layer works on it");
 }
 
 void KeySharingSweep::step(const Ctx& ctx) {

@@ -162,7 +162,7 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
       }
       VectorXd of_value = o * along.d;  // (d_head): what one unit of each value dimension adds to the logit
       if (gate.defined()) of_value.array() /= 1 + (-vector_of(gate.select(0, head)).array()).exp();
-      const Index group = dims.kv_of(head);
+      const Index group = dims.kv_of(head, layer);
       const AttentionMap& map = part.map({layer, head});
       for (Index key = 0; key < map.n_key(); ++key) {
         const auto weight = static_cast<double>(map.weight(position, key));

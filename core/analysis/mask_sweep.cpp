@@ -23,22 +23,26 @@ MaskFacts facts_on_text(const std::string& mask, const AttentionRule& rule, Inde
 }
 
 MaskSavings MaskSavings::of(const ModelConfig& config) {
-  return {config.dims, config.causal && config.dims.any_attends(), needed_numbers(config)};
+  return {config.dims, config.causal && config.dims.any_attends(), needed_numbers(config), needed_in_all(config)};
 }
 
 MaskSavings MaskSavings::of(const ModelInfo& info) {
   const bool keeps = info.objective == Objective::next_token && info.dims.any_attends();
-  return {info.dims, keeps, kept_numbers(info.dims)};
+  return {info.dims, keeps, kept_numbers(info.dims), kept_in_all(info.dims)};
 }
 
 double MaskSavings::work(const MaskFacts& facts, bool hashed) const {
   if (!dims.any_attends() || hashed) return nan;
-  return facts.operations(dims.d_head, dims.value_width()) * dims.heads * attending_layers(dims);
+  double all = 0;
+  for (const LayerKind& kind : layer_kinds(dims))
+    if (kind.mixer == Mixer::attention)
+      all += facts.operations(kind.dims.d_head, kind.dims.value_width()) * dims.heads * kind.layers;
+  return all;
 }
 
 double MaskSavings::cache_bytes(const MaskFacts& facts) const {
   if (!keeps_keys) return nan;
-  return static_cast<double>(cached.numbers) * 4 * attending_layers(dims) * static_cast<double>(facts.kept_keys);
+  return static_cast<double>(in_all) * 4 * static_cast<double>(facts.kept_keys);
 }
 
 MaskSweep::MaskSweep(LoadedModel loaded, MasksAsked asked) : loaded_(std::move(loaded)) {

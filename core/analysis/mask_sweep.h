@@ -25,8 +25,9 @@ struct MasksAsked {
 /// What a mask can save a model.
 struct MaskSavings {
   ModelDims dims;
-  bool keeps_keys = true;  ///< whether the model writes token by token, from a cache
-  CachedNumbers cached;    ///< of a cache that keeps no more than it must
+  bool keeps_keys = true;    ///< whether the model writes token by token, from a cache
+  CachedNumbers cached;      ///< of a cache that keeps no more than it must
+  std::uint64_t in_all = 0;  ///< of a key, in all layers
 
   static MaskSavings of(const ModelConfig& config);
   /// Of weights without a model, of which more is not known.

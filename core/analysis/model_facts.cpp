@@ -80,9 +80,10 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   const auto size = [](const Tensor& tensor) { return tensor.defined() ? tensor.size() : Index{0}; };
   Part attention{config.dims.any_attends() ? said("attention") : said("state space")}, states{said("state space")},
       mlp{"MLP"},
+      inputs{said("inputs of every layer's own"), size(weights.layer_embedding) + size(weights.layer_projection)},
       norms{said("norms"), size(weights.final_gain) + size(weights.final_bias) + size(weights.embedding_gain) +
                                size(weights.embedding_bias) + size(weights.distance_gain) +
-                               size(weights.distance_bias)};
+                               size(weights.distance_bias) + size(weights.layer_gain)};
   if (config.dims.any_state_space() && config.dims.state_kind != StateKind::selective)
     (config.dims.any_attends() ? states : attention).words = said(state_words(config.dims));
   const auto attention_of = [&](const RawLayer& l) {
@@ -109,17 +110,20 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
     for (const Tensor* t : {&l.up_weight, &l.up_bias, &l.gate_weight, &l.gate_bias, &l.down_weight, &l.down_bias})
       mlp.parameters += size(*t);
     if (l.xielu.defined()) mlp.parameters += 2;
+    for (const Tensor* t : {&l.input_gate_weight, &l.input_out_weight}) inputs.parameters += size(*t);
+    norms.parameters += size(l.input_gain) + size(l.stream_scale);
     std::vector<RawExpert> experts = l.experts.each;
     experts.push_back(l.experts.shared);
     for (const RawExpert& e : experts)
       for (const Tensor* t : {&e.up_weight, &e.up_bias, &e.gate_weight, &e.gate_bias, &e.down_weight, &e.down_bias})
         mlp.parameters += size(*t);
-    for (const Tensor* t :
-         {&l.experts.router_weight, &l.experts.router_bias, &l.experts.correction, &l.experts.shared_gate})
+    for (const Tensor* t : {&l.experts.router_weight, &l.experts.router_bias, &l.experts.correction,
+                            &l.experts.shared_gate, &l.experts.output_weight})
       mlp.parameters += size(*t);
-    for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias,
-                            &l.ln1_post_gain, &l.ln2_post_gain, &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain,
-                            &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain})
+    for (const Tensor* t :
+         {&l.ln1_gain, &l.ln1_bias, &l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain,
+          &l.ln2_post_gain, &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias, &l.latents.q_gain,
+          &l.latents.kv_gain, &l.experts.router_gain, &l.experts.in_gain, &l.experts.out_gain, &l.experts.dense_gain})
       norms.parameters += size(*t);
     for (const Tensor& t : norm_gains_of(l.state_space)) norms.parameters += size(t);
   }
@@ -158,6 +162,7 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
     parts.push_back(cross);
   }
   parts.push_back(mlp);
+  if (inputs.parameters > 0) parts.push_back(inputs);
   parts.push_back(norms);
   if (config.head_layer && config.predicts)
     parts.push_back({said("layer before the logits"), size(weights.head_weight) + size(weights.head_bias) +
@@ -177,6 +182,15 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   return parts;
 }
 
+}  // namespace
+
+namespace {
+/// Of heads in layers without a window.
+int full_width(const ModelConfig& c) {
+  for (int layer = 0; layer < c.dims.layers; ++layer)
+    if (c.window(layer) == 0) return c.dims.widths_of(layer).d_head;
+  return c.dims.d_head;
+}
 }  // namespace
 
 /// What this model does that GPT-2 and Llama do not, in words.
@@ -288,8 +302,31 @@ std::string switches(const ModelConfig& c) {
   tell(c.normed_turned(), said("behind their rotation"));
   tell(c.rotary.query_growth > 0,
        say("queries times 1 + {} ln(1 + ⌊position ÷ {}⌋)", c.rotary.query_growth, c.rotary.original_context));
+  tell(!c.qk_norm_weights, said("without weights"));
+  tell(c.qk_norm_turned, said("where they are rotated"));
+  tell(c.value_norm, said("values normalised by head, without weights"));
+  if (const auto same = std::ranges::count(c.values_are_keys, true); same > 0)
+    tell(true, say("in {} of {} layers values are what keys are made of", same, c.dims.layers));
+  if (!c.kv_layers.empty()) {
+    int others = 0;
+    for (int layer = 0; layer < c.dims.layers; ++layer) others += !c.own_keys(layer);
+    tell(others > 0, say("{} of {} layers read keys and values of an earlier one", others, c.dims.layers));
+  }
+  if (!c.dims.widths.empty()) {
+    std::vector<std::string> kinds;
+    for (const LayerKind& kind : layer_kinds(c.dims))
+      kinds.push_back(say("{} of heads of {} dimensions, {} key heads, an MLP of {}", kind.layers, kind.dims.d_head,
+                          kind.dims.kv_heads, kind.dims.d_mlp));
+    tell(true, say("layers differ in width ({})", fmt::join(kinds, "; ")));
+  }
+  tell(c.dims.d_layer > 0,
+       say("every layer gets {} numbers of each token by itself, from a table and from the embedding", c.dims.d_layer));
+  tell(c.stream_scales, said("the stream times a learned number behind every block"));
+  tell(c.unturned_growth > 0, say("queries that are not rotated times 1 + {} ln(1 + ⌊(position + 1) ÷ {}⌋)",
+                                  c.unturned_growth, c.unturned_floor));
   tell(c.clip_qkv > 0, say("queries, keys and values cut to ± {}", c.clip_qkv));
   if (c.position == PositionKind::rotary) {
+    tell(c.rotary.pairs >= 0, say("{} of {} pairs of a head rotated", c.rotary.pairs, full_width(c) / 2));
     tell(c.rotary.width > 0, say("{} of {} dimensions of a head rotated", c.rotary.width, c.dims.d_head));
     tell(c.rotary.layout == RotaryLayout::interleaved, said("adjacent pairs rotated"));
     tell(!c.layer_rotary.empty(), said("layers with a window rotated by another base"));
@@ -300,6 +337,8 @@ std::string switches(const ModelConfig& c) {
     const auto windowed = std::ranges::count_if(c.windows, [](int window) { return window > 0; });
     tell(true, say("{} of {} layers see a window of {} tokens", windowed, c.dims.layers, std::ranges::max(c.windows)));
   }
+  if (const auto cut = std::ranges::count_if(c.chunks, [](int chunk) { return chunk > 0; }); cut > 0)
+    tell(true, say("{} of {} layers see their own chunk of {} tokens", cut, c.dims.layers, std::ranges::max(c.chunks)));
   if (const ExpertConfig& e = c.experts; e.anywhere()) {
     const auto sparse = e.layers.empty() ? c.dims.layers : std::ranges::count(e.layers, true);
     tell(true, say("in {} of {} layers each token through {} of {} experts of width {}", sparse, c.dims.layers,
@@ -307,6 +346,9 @@ std::string switches(const ModelConfig& c) {
     tell(e.shared_width > 0, say("and one of width {} for all", e.shared_width));
     tell(e.shared_gate, said("weighed by a gate of its own"));
     tell(e.groups_kept < e.groups, say("of the best {} of {} groups", e.groups_kept, e.groups));
+    tell(e.beside, said("and an MLP for all beside them"));
+    tell(e.weigh_input, said("which read the token times their weight"));
+    tell(e.weigh_output, said("their weights times learned numbers"));
     tell(e.scale != 1, say("their weights times {:.6g}", e.scale));
   }
   tell(c.gate_limit > 0, say("gates cut at {}", c.gate_limit));

@@ -27,6 +27,7 @@ std::set<SiteKind> token_path_sites(const Model& model) {
   if (c.dims.d_mlp > 0) sites.insert({mlp_input(c), SiteKind::mlp_out});
   if (c.dims.has_mid()) sites.insert(SiteKind::resid_mid);
   if (c.segments > 0) sites.insert(SiteKind::segment_embed);
+  if (c.dims.d_layer > 0) sites.insert(SiteKind::layer_out);
   return sites;
 }
 
@@ -121,16 +122,25 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
       if (mlp_input(config) == SiteKind::ln2_normalized)
         site(SiteKind::ln2_normalized, layer, say("{} norm", layer), said("norm(x)"));
       site(SiteKind::mlp_out, layer, fmt::format("{} MLP", layer),
-           written(config.experts.at(layer) ? said("Σ over the experts that take the token of weight · expert(x)")
-                   : config.gated_mlp       ? said("(φ(x W_gate) ∘ x W_up) W_down")
-                                            : said("φ(x W_in) W_out")),
+           written(config.experts.at(layer) && config.experts.beside
+                       ? said("norm((φ(x W_gate) ∘ x W_up) W_down) + norm(Σ over the experts that take the token of "
+                              "weight · expert(x))")
+                   : config.experts.at(layer) ? said("Σ over the experts that take the token of weight · expert(x)")
+                   : config.gated_mlp         ? said("(φ(x W_gate) ∘ x W_up) W_down")
+                                              : said("φ(x W_in) W_out")),
            true);
     }
-    site(SiteKind::resid_post, layer, say("{} stream", layer),
-         config.dims.parallel ? said("x + attention + MLP")
-         : !mlp               ? attended
-         : sums               ? said("norm(x + MLP)")
-                              : "x + MLP");
+    std::string leaving = config.dims.parallel ? said("x + attention + MLP")
+                          : !mlp               ? attended
+                          : sums               ? said("norm(x + MLP)")
+                                               : "x + MLP";
+    if (config.dims.d_layer > 0) {
+      site(SiteKind::layer_out, layer, say("{} input of its own", layer), said("norm((φ(x W_gate) ∘ input) W_out)"),
+           true);
+      leaving = say("{} + input", leaving);
+    }
+    if (config.stream_scales) leaving = say("({}) times a learned number", leaving);
+    site(SiteKind::resid_post, layer, say("{} stream", layer), leaving);
   }
   if (!answers_here) return out;
   if (config.head_layer)

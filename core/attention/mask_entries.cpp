@@ -92,6 +92,11 @@ const std::vector<Entry>& entries() {
         "around 3", "width"},
        {1},
        [](const MaskNumbers& x, std::string spec) { return mask(Around{whole(x[0])}, std::move(spec)); }},
+      {{"chunks", to_say("Chunks"), "chunks C", "j ≤ i and ⌊i/C⌋ = ⌊j/C⌋",
+        to_say("Each token sees what came before it in its own chunk of C tokens."), "Meta, The Llama 4 Herd, 2025",
+        "chunks 4", "tokens of a chunk"},
+       {1},
+       [](const MaskNumbers& x, std::string spec) { return mask(Chunks{whole(x[0])}, std::move(spec)); }},
       {{"dilated", to_say("Dilated window"), "dilated W D", to_say("0 ≤ i − j < W·D and (i − j) mod D = 0"),
         to_say("Each token sees W tokens that lie D apart."), "Beltagy et al., Longformer, 2020", "dilated 4 2",
         "keys, step"},
@@ -226,6 +231,10 @@ namespace headscope {
 
 std::shared_ptr<const AttentionRule> window_rule(Index width) {
   return mask_entries::mask(mask_shapes::Window{width}, fmt::format("window {}", width));
+}
+
+std::shared_ptr<const AttentionRule> chunks_rule(Index size) {
+  return mask_entries::mask(mask_shapes::Chunks{size}, fmt::format("chunks {}", size));
 }
 
 std::shared_ptr<const AttentionRule> around_rule(Index width) {

@@ -36,6 +36,12 @@ struct Around {
   KeyRange bounds(Index i, Index) const { return {i - width + 1, i + width}; }
   bool sees(Index, Index) const { return true; }
 };
+struct Chunks {
+  static constexpr bool solid = true;
+  Index size;
+  KeyRange bounds(Index i, Index) const { return {i / size * size, i + 1}; }
+  bool sees(Index, Index) const { return true; }
+};
 struct Dilated {
   static constexpr bool solid = false;
   Index count, step;

@@ -2,9 +2,9 @@
 // Masks by name: which keys a query may see, as a one-line predicate of query position i, key position j and the number
 // of keys n. A spec such as "window 8" parses into an AttentionRule and prints itself again. "A & B" sees what both
 // see, "A | B" what either sees, "not A" the rest, later keys included; ( ) group, and the words and, or, not mean the
-// same. Causal by themselves: causal, window, dilated, strided, random, sink, lsh, reformer. Looking ahead: full,
-// around, prefix, global, chosen, bigbird, documents, hidden, padding, which "& causal" turns into decoder masks. A row
-// may end up without any key ("padding 3" on three tokens): its weights are all zero, and nothing is added to the
+// same. Causal by themselves: causal, window, chunks, dilated, strided, random, sink, lsh, reformer. Looking ahead:
+// full, around, prefix, global, chosen, bigbird, documents, hidden, padding, which "& causal" turns into decoder masks.
+// A row may end up without any key ("padding 3" on three tokens): its weights are all zero, and nothing is added to the
 // residual stream there. A new mask is one entry in the table of mask_entries.cpp and its predicate in the test.
 
 #include <memory>
@@ -43,6 +43,8 @@ std::shared_ptr<const AttentionRule> parse_mask(std::string_view spec, const std
                                                 const MaskVectors* vectors = nullptr);
 /// "window W". REQUIRES width ≥ 1.
 std::shared_ptr<const AttentionRule> window_rule(Index width);
+/// "chunks C". REQUIRES size ≥ 1.
+std::shared_ptr<const AttentionRule> chunks_rule(Index size);
 /// "around W". REQUIRES width ≥ 1.
 std::shared_ptr<const AttentionRule> around_rule(Index width);
 /// Whether the mask depends on queries and keys ("lsh …").

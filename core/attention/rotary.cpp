@@ -66,6 +66,8 @@ RotaryConfig rescaled(const RotaryConfig& own, Scaling scaling, double factor, i
   config.layout = own.layout;
   config.scaling = scaling;
   config.query_growth = own.query_growth;
+  config.growth_from = own.growth_from;
+  config.pairs = own.pairs;
   if (own.query_growth > 0) config.original_context = own.original_context;
   if (scaling == Scaling::none) return config;
   config.factor = factor;
@@ -128,7 +130,7 @@ std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head) {
         break;
       }
     }
-    frequencies.push_back(theta);
+    frequencies.push_back(config.pairs >= 0 && i >= config.pairs ? 0 : theta);
   }
   return frequencies;
 }
@@ -140,7 +142,8 @@ double rotary_magnitude(const RotaryConfig& config) {
 
 double query_growth(const RotaryConfig& config, Index position) {
   if (config.query_growth <= 0) return 1;
-  return 1 + config.query_growth * std::log1p(static_cast<double>(position / config.original_context));
+  return 1 + config.query_growth *
+                 std::log1p(static_cast<double>((position + config.growth_from) / config.original_context));
 }
 
 RotaryTable of_queries(const RotaryTable& table, const RotaryConfig& config, Index first) {

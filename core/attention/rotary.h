@@ -36,6 +36,8 @@ struct RotaryConfig {
   std::vector<double> long_divisors = {};  ///< the same in texts of more than L tokens
   double long_magnitude = 0;               ///< > 0: longrope's magnitude in these (Phi-3.5-MoE)
   double query_growth = 0;                 ///< β of query_growth(), of queries alone; 0 = they do not grow
+  int growth_from = 0;                     ///< what is added to a position there
+  int pairs = -1;  ///< ≥ 0: only the first so many pairs turn, at the θ that they have among all ("proportional")
   bool operator==(const RotaryConfig&) const = default;
 };
 
@@ -68,8 +70,8 @@ std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head);
 /// otherwise.
 double rotary_magnitude(const RotaryConfig& config);
 
-/// What a query at `position` is multiplied by: 1 + β ln(1 + ⌊position ÷ L⌋), so that attention over many keys stays as
-/// sharp (Meta, Llama 4, 2025; Ministral 3).
+/// What a query at `position` is multiplied by: 1 + β ln(1 + ⌊(position + growth_from) ÷ L⌋), so that attention over
+/// many keys stays as sharp (Meta, Llama 4, 2025; Ministral 3).
 double query_growth(const RotaryConfig& config, Index position);
 
 /// Cosines and sines of position · θ_i for positions [first, first + count), times `magnitude`: each (count, d_head/2).

@@ -17,7 +17,11 @@
 namespace headscope {
 
 LatentProjector latent_projector(const Model& model, int layer, int rank, const std::string& where) {
-  const ModelDims& dims = model.config().dims;
+  const ModelDims dims = model.config().dims.of_layer(layer);
+  if (!model.config().own_keys(layer))
+    throw Error(where, "a layer that makes keys and values",
+                fmt::format("layer {}, which reads those of layer {}", layer, model.config().kv_layer(layer)),
+                "an edit of that layer reaches this one");
   if (model.config().latent())
     throw Error(
         where, "keys and values that are products of the stream",
@@ -83,13 +87,17 @@ class LatentKeysStep final : public EditStep {
     for (int layer = 0; layer < pass().scene().dims.layers; ++layer) {
       if (!pass().reaches_layer(*this, layer)) continue;
       pass().go_on();
+      if (!target().layer && !model.config().own_keys(layer)) continue;  // it reads what others made of a latent
       latent_.emplace(layer, latent_projector(model, layer, rank, where));
     }
   }
-  bool acts(Site site) const override { return site.kind == SiteKind::k || site.kind == SiteKind::v; }
+  bool acts(Site site) const override {
+    if (!latent_.contains(site.layer)) return false;
+    return site.kind == SiteKind::k || site.kind == output_site(pass().scene().model->config(), WeightMatrix::v);
+  }
   Turn turn(SiteKind) const override { return Turn::anew; }
   void act(Site site, EditedTensor& edited) override {
-    through_latent(latent_.at(site.layer), input_, site.kind == SiteKind::v, first_row(), last_row(), edited.write());
+    through_latent(latent_.at(site.layer), input_, site.kind != SiteKind::k, first_row(), last_row(), edited.write());
   }
   bool sees(Site site) const override { return site.kind == attention_input(pass().scene().model->config()); }
   void see(Site, const Tensor& value) override { input_ = value; }

@@ -43,7 +43,7 @@ class MaskStep final : public EditStep {
   std::optional<HeldKind> held() const override { return HeldKind::mask; }
   RulePtr rule(int head, RulePtr, const AttentionRule*) const override {
     if (!hashes_ || !q_.defined()) return rule_;
-    const MaskVectors vectors{q_.select(1, head), k_.select(1, pass().scene().dims.kv_of(head))};
+    const MaskVectors vectors{q_.select(1, head), k_.select(1, head / (q_.dim(1) / k_.dim(1)))};
     return parse_mask(spec_, "mask", &vectors);
   }
   // What hashes looks at queries and keys as they meet.

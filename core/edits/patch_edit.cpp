@@ -110,7 +110,9 @@ class PatchEdit final : public EditOf<Patch> {
   }
   /// Whom a patch of a key head that other heads share reaches besides (Ainslie et al., GQA, 2023).
   std::string note(const HeadTarget& target, const ModelInfo& model, int) const override {
-    const int group = model.dims.group();
+    const int group = target.layer && *target.layer < model.dims.layers
+                          ? model.dims.heads / std::max(1, model.dims.widths_of(*target.layer).kv_heads)
+                          : model.dims.group();
     if (!target.head || group == 1 || (value().site != SiteKind::k && value().site != SiteKind::v)) return "";
     std::vector<std::string> others;
     const int first = *target.head / group * group;

@@ -94,8 +94,18 @@ void set_positions(const PositionsHeld& held, const Model& model, Site at, const
       return rotate_rows(given, rotary_of(*held.own, config), held.shift, heads, rows, false, value);
     case SiteKind::rot_q:
     case SiteKind::rot_k: {
-      if (!config.turns(at.layer)) return;
-      const Tensor& plain = site == SiteKind::rot_q ? before.q : before.k;
+      const bool queries = site == SiteKind::rot_q;
+      const Tensor& plain = queries ? before.q : before.k;
+      if (!config.turns(at.layer)) {  // where queries may grow all the same
+        if (config.unturned_growth <= 0 || !queries) return;
+        if (!held.own || held.own->method == SetPositions::Method::rope)
+          return rotate_rows(plain,
+                             {.original_context = config.unturned_floor,
+                              .query_growth = config.unturned_growth,
+                              .growth_from = 1,
+                              .pairs = 0},
+                             held.shift, heads, rows, true, value);
+      }
       if (!held.own || held.own->method == SetPositions::Method::rope)
         return rotate_rows(plain,
                            in_text(held.own ? rotary_of(*held.own, config, at.layer) : config.rotary_of(at.layer),
@@ -139,9 +149,9 @@ double alibi_of_query(const ModelConfig& model, Index head, Index position) {
 void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, int layer, Index chunk, Index head,
                        const HeadRule& rule, int first, int last, Tensor& scores) {
   if (!config.turns(layer)) return;
-  const Index n = before.k.dim(0), kv = config.dims.kv_of(static_cast<int>(head));
+  const Index n = before.k.dim(0), kv = config.dims.kv_of(static_cast<int>(head), layer);
   const RotaryConfig own = in_text(config.rotary_of(layer), n);
-  const RotaryTable table = distance_table(own, config.dims.d_head, config.context);
+  const RotaryTable table = distance_table(own, config.dims.widths_of(layer).d_head, config.context);
   for (Index i = first; i <= last; ++i) {
     const KeyRange keys = rule.rule->keys(i, n);
     for (Index j = keys.begin; j < std::min(keys.end, i + 1); ++j) {

@@ -18,7 +18,13 @@ namespace {
 class ShareKeysStep final : public EditStep {
  public:
   ShareKeysStep(EditPlace place, int groups) : EditStep(std::move(place)), groups_(groups) {
-    const int heads = pass().scene().dims.kv_heads;
+    const ModelDims& dims = pass().scene().dims;
+    int heads = 0;
+    for (int layer = 0; layer < dims.layers; ++layer)
+      if (pass().reaches_layer(*this, layer)) {
+        heads = dims.widths_of(layer).kv_heads;
+        if (groups > heads || heads % groups != 0) break;
+      }
     if (groups <= heads && heads % groups == 0) return;
     std::vector<int> possible;
     for (int g = 1; g <= heads; ++g)

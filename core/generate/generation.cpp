@@ -64,9 +64,12 @@ std::size_t cache_bytes(const ModelDims& dims, int tokens) {
 }
 
 std::size_t panel_bytes(const ModelDims& dims, int tokens) {
-  return sizeof(float) * static_cast<std::size_t>(attending_layers(dims)) *
-         static_cast<std::size_t>(panels::padded(tokens)) * static_cast<std::size_t>(dims.kv_heads) *
-         static_cast<std::size_t>(dims.d_head);
+  std::size_t numbers = 0;
+  for (const LayerKind& kind : layer_kinds(dims))
+    if (kind.dims.attends())
+      numbers += static_cast<std::size_t>(kind.layers) * static_cast<std::size_t>(kind.dims.kv_heads) *
+                 static_cast<std::size_t>(kind.dims.d_head);
+  return sizeof(float) * static_cast<std::size_t>(panels::padded(tokens)) * numbers;
 }
 
 Generator::Generator(LoadedModel model, RunRequest like, bool rows, int longest)

@@ -22,9 +22,9 @@ namespace {
 class CachePositions final : public Tap {
  public:
   CachePositions(const ModelConfig& config, Index window, Index sinks)
-      : config_(config), window_(window), sinks_(sinks), group_(config.dims.group()) {
+      : config_(config), window_(window), sinks_(sinks) {
     for (int layer = 0; layer < config.dims.layers && rotary(); ++layer)
-      tables_.push_back(distance_table(config.rotary_of(layer), config.dims.d_head, window));
+      tables_.push_back(distance_table(config.rotary_of(layer), config.dims.widths_of(layer).d_head, window));
   }
   HeadRule head_rule(HeadId id, HeadRule usual) const override {
     const auto head = static_cast<std::size_t>(id.head);
@@ -57,11 +57,12 @@ class CachePositions final : public Tap {
   bool rotary() const { return config_.position == PositionKind::rotary; }
   float turned_score(int layer, Index head, Index query, Index sink) const {
     return nth(scales_, head) * score_at_distance(before_, nth(tables_, layer), config_.rotary_of(layer).layout, query,
-                                                  head, sink, head / group_, window_ - 1 - sink);
+                                                  head, sink, config_.dims.kv_of(static_cast<int>(head), layer),
+                                                  window_ - 1 - sink);
   }
 
   const ModelConfig& config_;
-  Index window_, sinks_, group_;
+  Index window_, sinks_;
   std::vector<RotaryTable> tables_;  // by layer, of rotations
   BeforeRotation before_;
   mutable std::vector<float> scales_;  // of the layer that runs, by head; asked of the const head_rule()

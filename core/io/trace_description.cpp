@@ -127,10 +127,13 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                                    {"state_groups", d.state_groups},
                                    {"d_state", d.d_state},
                                    {"convolved", d.convolved},
-                                   {"d_embed", d.d_embed}})
+                                   {"d_embed", d.d_embed},
+                                   {"d_layer", d.d_layer}})
     if (value > 0) root["model"][key] = value;  // likewise
   if (d.state_kind != StateKind::selective) root["model"]["state_kind"] = name_in(state_kind_names, d.state_kind);
   for (const Mixer each : d.mixers) root["model"]["mixers"].push_back(name_in(mixer_names, each));
+  for (const LayerWidths& each : d.widths)
+    root["model"]["widths"].push_back({{"kv_heads", each.kv_heads}, {"d_head", each.d_head}, {"d_mlp", each.d_mlp}});
   for (int layer = 0; !d.bare.empty() && layer < d.layers; ++layer)
     if (!d.has_mlp(layer)) root["model"]["without_mlp"].push_back(layer);
   if (trace.model.objective != Objective::next_token)
@@ -196,7 +199,8 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
                                    {"state_groups", &d.state_groups},
                                    {"d_state", &d.d_state},
                                    {"convolved", &d.convolved},
-                                   {"d_embed", &d.d_embed}})
+                                   {"d_embed", &d.d_embed},
+                                   {"d_layer", &d.d_layer}})
     if (model.find(key)) *value = count(model, key);
   const auto layers = static_cast<std::size_t>(d.layers);
   if (const auto kind = model.find("state_kind")) d.state_kind = kind->choice(state_kind_names);
@@ -205,6 +209,9 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
       d.mixers.push_back(each.choice(mixer_names));
   if (!d.attends() && (d.heads < 1 || d.d_inner < d.heads || d.d_inner % d.heads != 0))
     model.refuse("a d_inner that the heads divide", fmt::format("{} of {} heads", d.d_inner, d.heads));
+  if (const auto widths = model.find("widths"))
+    for (const JsonView& each : widths->elements("layers", layers, layers))
+      d.widths.push_back({count(each, "kv_heads"), count(each, "d_head"), count(each, "d_mlp")});
   if (const auto bare = model.find("without_mlp")) {
     d.bare.resize(layers);
     for (const JsonView& each : bare->elements("layers", 1, layers))

@@ -58,6 +58,7 @@ Index extent(std::string_view axis, const ModelDims& dims, const TraceExtents& e
   if (axis == "q_latent") return dims.q_latent;
   if (axis == "kv_latent") return dims.kv_latent;
   if (axis == "d_inner") return dims.d_inner;
+  if (axis == "d_layer") return dims.d_layer;
   if (axis == "lane") return dims.lanes;
   if (axis == "group") return dims.state_groups;
   if (axis == "d_state") return dims.d_state;
@@ -359,8 +360,8 @@ std::shared_ptr<const Trace> read_trace(const SafetensorsFile& file, const std::
     for (const auto& [layer, weights] : patterns)
       append_maps(
           trace->maps, {.layer = layer, .offset = extents.offset, .kind = extents.kind, .between_texts = between},
-          weights, dims.kv_heads, [&, at = layer](int head, const Tensor& one) { return rules(at, head, one); },
-          between ? nullptr : &links,
+          weights, dims.widths_of(layer).kv_heads,
+          [&, at = layer](int head, const Tensor& one) { return rules(at, head, one); }, between ? nullptr : &links,
           [&, at = layer](int head) {
             const auto own = extents.head_kinds.find({at, head});
             return own != extents.head_kinds.end() ? own->second : extents.kind;

@@ -34,12 +34,19 @@ void attention_products(Backend& backend, const ModelDims& d, bool causal, Index
 BareProducts Model::bare_products(Backend& backend, int tokens, int logit_rows) const {
   const ModelDims& d = parts_->config.dims;
   const bool causal = parts_->config.causal;
-  const Index n = tokens, q_width = Index{d.heads} * d.d_head, z_width = Index{d.heads} * d.value_width();
-  Tensor x = backend.empty({n, d.d_model}), hidden = backend.empty({n, d.d_mlp}), z = backend.empty({n, z_width}),
+  ModelDims most = d;  // of any layer
+  for (const LayerWidths& each : d.widths) {
+    most.d_head = std::max(most.d_head, each.d_head);
+    most.d_mlp = std::max(most.d_mlp, each.d_mlp);
+  }
+  const Index n = tokens;
+  Tensor x = backend.empty({n, d.d_model}), hidden = backend.empty({n, most.d_mlp}),
+         z = backend.empty({n, Index{d.heads} * most.value_width()}), inputs = backend.empty({n, d.d_layer}),
          channels = backend.empty({n, d.d_inner}), q_latent = backend.empty({n, d.q_latent}),
          kv_latent = backend.empty({n, d.kv_latent});
-  Tensor packed = backend.empty({std::max(panels::packed_size(d.d_head, n), panels::packed_size(n, d.value_width()))});
-  for (Tensor* t : {&x, &hidden, &z, &packed, &channels, &q_latent, &kv_latent})
+  Tensor packed =
+      backend.empty({std::max(panels::packed_size(most.d_head, n), panels::packed_size(n, most.value_width()))});
+  for (Tensor* t : {&x, &hidden, &z, &packed, &channels, &q_latent, &kv_latent, &inputs})
     std::ranges::fill(t->mutable_values(), 0.5f);
   double multiply_adds = 0;
   std::size_t bytes = 0;
@@ -61,7 +68,10 @@ BareProducts Model::bare_products(Backend& backend, int tokens, int logit_rows) 
     }
     return out;
   };
-  for (const Layer& layer : parts_->layers) {
+  if (d.d_layer > 0) product(x, parts_->layer_inputs.projection);
+  for (int index = 0; index < d.layers; ++index) {
+    const Layer& layer = nth(parts_->layers, index);
+    const ModelDims own = d.of_layer(index);
     Tensor q;
     if (layer.latents.q.defined()) product(x, layer.latents.q);
     if (layer.latents.kv.defined()) product(x, layer.latents.kv);
@@ -73,12 +83,12 @@ BareProducts Model::bare_products(Backend& backend, int tokens, int logit_rows) 
     const StateSpaceLayer& state = layer.state_space;
     for (const Linear* w : {&state.x, &state.gate, &state.select, &state.step, &state.rate})
       if (w->defined()) product(w->in() == d.d_model ? x : channels.slice(1, 0, w->in()), *w);
-    if (!layer.qkv.empty()) attention_products(backend, d, causal, n, q, packed, z);
+    if (!layer.qkv.empty()) attention_products(backend, own, causal, n, q, packed, z);
     if (!layer.qkv.empty())
       multiply_adds += static_cast<double>(n) * (causal ? static_cast<double>(n + 1) / 2 : static_cast<double>(n)) *
-                       static_cast<double>(q_width + z_width);
+                       static_cast<double>(own.heads * (own.d_head + own.value_width()));
     if (layer.z_gate.defined()) product(x, layer.z_gate);
-    product(layer.qkv.empty() ? channels : z, layer.o);
+    product(layer.qkv.empty() ? channels : z.slice(1, 0, layer.o.in()), layer.o);
     if (layer.experts.defined()) {
       product(x, layer.experts.router);
       // As many rows for each as it takes where all take as many; of few tokens not every expert takes one.
@@ -99,8 +109,10 @@ BareProducts Model::bare_products(Backend& backend, int tokens, int logit_rows) 
     if (layer.gate.defined()) product(x, layer.gate);
     if (layer.up.defined()) {
       product(x, layer.up);
-      product(hidden, layer.down);
+      product(hidden.slice(1, 0, layer.down.in()), layer.down);
     }
+    if (layer.input.gate.defined()) product(x, layer.input.gate);
+    if (layer.input.out.defined()) product(inputs, layer.input.out);
   }
   if (parts_->config.predicts) {
     const Tensor read = parts_->config.head_layer ? product(x, parts_->head) : x;

@@ -120,11 +120,20 @@ struct ModelConfig {
   bool norm_after_rotation = false;  ///< queries and keys are rotated first, then normalised (HunYuan). Gains then
                                      ///< stand between two rotations: a score depends on both positions, not on their
                                      ///< distance alone
-  double latent_epsilon = 1e-6;      ///< of the norms of latents
-  bool output_gate = false;          ///< what a head puts out is multiplied, number by number, by σ of a projection of
-                                     ///< what the layer reads (Qiu et al., Gated Attention for Large Language Models,
-                                     ///< 2025)
-  double clip_qkv = 0;               ///< > 0: queries and keys (behind their norm) and values are cut to ± this
+  bool qk_norm_weights = true;       ///< false: the norm of queries and keys has no gains …
+  bool qk_norm_turned = false;       ///< … true: and stands in layers that rotate alone (Llama 4)
+  bool value_norm = false;           ///< values pass an RMSNorm without weights, head by head (Gemma 4)
+  std::vector<int> kv_layers;        ///< by layer: the one whose keys and values it reads, itself or one before it;
+                               ///< empty = its own (Brandon et al., Reducing Transformer Key-Value Cache Size with
+                               ///< Cross-Layer Attention, 2024)
+  std::vector<bool> values_are_keys;  ///< by layer: values are the projection that keys are made of; empty = none
+  int layer_vocab = 0;                ///< rows of the table of dims.d_layer: at least as many as tokens
+  bool stream_scales = false;         ///< what leaves a block is multiplied by a learned number, the stream with it
+  double latent_epsilon = 1e-6;       ///< of the norms of latents
+  bool output_gate = false;  ///< what a head puts out is multiplied, number by number, by σ of a projection of
+                             ///< what the layer reads (Qiu et al., Gated Attention for Large Language Models,
+                             ///< 2025)
+  double clip_qkv = 0;       ///< > 0: queries and keys (behind their norm) and values are cut to ± this
   PositionKind position = PositionKind::learned;
   RotaryConfig rotary;                     ///< of most layers; of pictures see picture_rotation()
   std::vector<RotaryConfig> layer_rotary;  ///< of every layer, where they differ; else empty
@@ -141,8 +150,12 @@ struct ModelConfig {
   int block_size = 0, random_blocks = 0;  ///< > 0: of block-sparse attention, which texts of up to `context` tokens do
                                           ///< not meet (BigBird)
   ProductGroups groups;
-  std::vector<int> windows;  ///< by layer: a query sees itself and the window − 1 tokens before it (and, in an
-                             ///< encoder, after it); 0 = all of them. Empty = no layer has a window
+  std::vector<int> windows;    ///< by layer: a query sees itself and the window − 1 tokens before it (and, in an
+                               ///< encoder, after it); 0 = all of them. Empty = no layer has a window
+  std::vector<int> chunks;     ///< by layer: a query sees the keys before it that stand in its own chunk of so many
+                               ///< tokens; 0 = all of them. Empty = no layer does
+  double unturned_growth = 0;  ///< β, L: queries of layers that do not rotate are multiplied by
+  int unturned_floor = 0;      ///< 1 + β ln(1 + ⌊(position + 1) ÷ L⌋)
   Activation activation = Activation::gelu_tanh;
   bool gated_mlp = false;
   bool mlp_norm = false;  ///< a LayerNorm behind the activation: SoLU. It has weights where the other norms are
@@ -226,6 +239,17 @@ struct ModelConfig {
   bool turns(int layer) const {
     return position == PositionKind::rotary && (layer_turns.empty() || layer_turns[static_cast<std::size_t>(layer)]);
   }
+  int chunk(int layer) const { return chunks.empty() ? 0 : chunks[static_cast<std::size_t>(layer)]; }
+  /// The layer whose keys and values this one reads.
+  int kv_layer(int layer) const { return kv_layers.empty() ? layer : kv_layers[static_cast<std::size_t>(layer)]; }
+  bool own_keys(int layer) const { return kv_layer(layer) == layer; }
+  bool value_is_key(int layer) const {
+    return !values_are_keys.empty() && values_are_keys[static_cast<std::size_t>(layer)];
+  }
+  bool norms_keys(int layer) const { return qk_norm != QkNorm::none && (!qk_norm_turned || turns(layer)); }
+  /// Whether a pass can begin at any block by the residual stream alone: not where later blocks read what earlier ones,
+  /// or the embedding, gave them besides.
+  bool stream_is_all() const { return kv_layers.empty() && dims.d_layer == 0; }
   /// Whether a norm stands between the rotation of queries and keys and where they meet.
   bool normed_turned() const {
     return norm_after_rotation && qk_norm != QkNorm::none && position == PositionKind::rotary;
@@ -233,7 +257,8 @@ struct ModelConfig {
   /// Whether what a rotation makes of a score depends on the distance alone, in a text of so many tokens. Patches of a
   /// picture are turned by their row and their column.
   bool told_by_distance(std::int64_t tokens) const {
-    return !vision && !normed_turned() && (rotary.query_growth <= 0 || tokens <= rotary.original_context);
+    return !vision && !normed_turned() && (rotary.query_growth <= 0 || tokens <= rotary.original_context) &&
+           (unturned_growth <= 0 || tokens < unturned_floor);
   }
   const RotaryConfig& rotary_of(int layer) const {
     return layer_rotary.empty() ? rotary : layer_rotary[static_cast<std::size_t>(layer)];

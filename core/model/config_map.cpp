@@ -167,6 +167,16 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
     share = at.number("partial_rotary_factor", 0, 1);
   else if (!share_key.empty())
     share = root.number(share_key, 0, 1, share);
+  const std::string type = at.has("rope_type") ? "rope_type" : "type";
+  if (nested && at.text(type, "default") == "proportional") {
+    if (c.dims.d_head % 2 != 0)
+      throw at.error(type, "heads of an even width, since rotary positions turn pairs", std::to_string(c.dims.d_head));
+    rotary.pairs = static_cast<int>(share * c.dims.d_head) / 2;
+    if (rotary.pairs == c.dims.d_head / 2) rotary.pairs = -1;
+    rotary.factor = at.number("factor", 1, 1e6, 1);
+    if (rotary.factor != 1) rotary.scaling = Scaling::linear;
+    return rotary;
+  }
   const int width = static_cast<int>(c.dims.d_head * share);
   if (width < 2 || width % 2 != 0)
     throw from(share_key).error(share == 1 ? "head_dim" : share_key,
@@ -174,7 +184,6 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
                                 fmt::format("{} of {}", width, c.dims.d_head));
   if (width != c.dims.d_head) rotary.width = width;
   if (!nested) return rotary;
-  const std::string type = at.has("rope_type") ? "rope_type" : "type";
   rotary.scaling = at.choice<Scaling>(type, at.text(type, "default"),
                                       {{"default", Scaling::none},
                                        {"linear", Scaling::linear},
@@ -220,6 +229,12 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
 ConfigWriter ConfigMap::written(const RotaryConfig& r, int d_head) {
   ConfigWriter json;
   json.put("rope_theta", r.base);
+  if (r.pairs >= 0) {
+    json.put("rope_type", "proportional");
+    json.put("partial_rotary_factor", 2.0 * r.pairs / d_head);
+    json.put("factor", r.factor);
+    return json;
+  }
   json.put("rope_type", r.scaling == Scaling::none  ? "default"
                         : r.scaling == Scaling::ntk ? "dynamic"
                                                     : std::string(info(r.scaling).id));
@@ -276,20 +291,28 @@ void ConfigMap::rotary_by_window(ModelConfig& c, double base, double local_base,
       if (c.window(layer) > 0) return layer;
     return -1;
   };
+  const auto full_layer = [&] {
+    for (int layer = 0; layer < c.dims.layers; ++layer)
+      if (c.window(layer) == 0) return layer;
+    return -1;
+  };
+  const auto d_head = [&](int layer) { return layer < 0 ? c.dims.d_head : c.dims.widths_of(layer).d_head; };
   if (out_) {
     ConfigWriter both;
-    both.put("full_attention", written(c.rotary, c.dims.d_head));
+    both.put("full_attention", written(c.rotary, d_head(full_layer())));
     const int local = local_layer();
-    both.put("sliding_attention", written(local < 0 ? c.rotary : c.rotary_of(local), c.dims.d_head));
+    both.put("sliding_attention", written(local < 0 ? c.rotary : c.rotary_of(local), d_head(local)));
     return out_->put("rope_parameters", both);
   }
   const auto parameters = in_->object("rope_parameters"), scaling = in_->object("rope_scaling");
   const auto full = parameters ? parameters->object("full_attention") : scaling;
   const auto sliding = parameters ? parameters->object("sliding_attention") : std::nullopt;
-  c.rotary = read_rotary(full ? *full : *in_, *in_, c, base, 1, "", base_key);
+  ModelConfig wide = c, narrow = c;  // of heads as wide as theirs
+  wide.dims.d_head = d_head(full_layer()), narrow.dims.d_head = d_head(local_layer());
+  c.rotary = read_rotary(full ? *full : *in_, *in_, wide, base, 1, "", base_key);
   // Without a key of its own the local base is the file's, where there is one, or the family's.
   const RotaryConfig local =
-      read_rotary(sliding ? *sliding : *in_, *in_, c, local_base, 1, "", sliding ? "" : local_key);
+      read_rotary(sliding ? *sliding : *in_, *in_, narrow, local_base, 1, "", sliding ? "" : local_key);
   if (local == c.rotary) return;
   for (int layer = 0; layer < c.dims.layers; ++layer) c.layer_rotary.push_back(c.window(layer) > 0 ? local : c.rotary);
 }
@@ -375,7 +398,8 @@ void ConfigMap::layers_that_turn(const std::string& key, ModelConfig& c, int int
     return out_->put(key, turn);
   }
   interval = in_->integer("no_rope_layer_interval", 1, limit::layers, interval);
-  const auto turn = in_->integers(key, 0, 1);
+  auto turn = in_->integers(key, 0, 1);
+  if (turn && turn->empty()) turn.reset();  // as published Llama 4 has it
   if (turn && static_cast<int>(turn->size()) != c.dims.layers)
     throw in_->error(key, fmt::format("0 or 1 for each of {} layers", c.dims.layers), std::to_string(turn->size()));
   for (int layer = 0; layer < c.dims.layers; ++layer)

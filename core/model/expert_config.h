@@ -32,7 +32,11 @@ struct ExpertConfig {
   bool correction = false;          ///< what is added to a weight where experts are chosen, not where they are weighed
   int groups = 1, groups_kept = 1;  ///< experts come from the groups whose best weights add up to most:
   int group_best = 2;               ///< of so many of each (DeepSeek-V2: 1)
-  bool own_bias = true;             ///< experts have biases where up and down have; the shared one always has
+  bool beside = false;  ///< the layer has one MLP for all tokens, too; router and experts read the stream, each by
+                        ///< a norm of its own, and norms stand behind either before both are added (Gemma 4)
+  bool weigh_output = false;  ///< the weight of an expert is multiplied by a learned number of its own
+  bool weigh_input = false;   ///< what an expert reads is multiplied by its weight, not what it puts out (Llama 4)
+  bool own_bias = true;       ///< experts have biases where up and down have; the shared one always has
 
   bool at(int layer) const { return count > 0 && (layers.empty() || layers[static_cast<std::size_t>(layer)]); }
   bool anywhere() const { return count > 0 && (layers.empty() || std::ranges::count(layers, true) > 0); }
@@ -45,7 +49,7 @@ struct ExpertConfig {
   /// Whether some layer of `of` has one MLP for all tokens.
   bool leaves_dense(int of) const {
     for (int layer = 0; layer < of; ++layer)
-      if (!at(layer)) return true;
+      if (!at(layer) || beside) return true;
     return false;
   }
 };

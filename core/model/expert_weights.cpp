@@ -1,5 +1,6 @@
 #include "core/model/expert_weights.h"
 
+#include <cmath>
 #include <utility>
 
 #include "core/base/nth.h"
@@ -117,6 +118,15 @@ void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertN
     read.joined(at, names, c.shared_width, into.shared);
   else if (c.shared_width > 0)
     read.expert(at + names.shared, names, c.shared_width, true, into.shared);
+  if (c.beside) {
+    const Index d = config.dims.d_model;
+    reader.take(at + names.router_gain, {d}, into.router_gain);
+    into.router_gain = scaled_by(into.router_gain, 1 / std::sqrt(static_cast<double>(d)));
+    reader.take(at + names.in_norm, {d}, into.in_gain);
+    reader.take(at + names.out_norm, {d}, into.out_gain);
+    reader.take(at + names.dense_norm, {d}, into.dense_gain);
+  }
+  if (c.weigh_output) reader.take(at + names.output_weight, {c.count}, into.output_weight);
   if (c.shared_gate)
     reader.take_transposed(at + names.shared_gate + ".weight", config.dims.d_model, 1, into.shared_gate);
   for (RawExpert& each : into.each) scale_output(each, config.residual_scale);

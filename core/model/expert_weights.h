@@ -22,6 +22,8 @@ struct ExpertNames {
                         ///< those of up, and (expert, d_model, width). Without biases
   bool halves = false;  ///< without `rows`: the columns of gate before those of up, not in turn. Without biases
   std::string shared_gate = "mlp.shared_expert_gate";  ///< of ExpertConfig::shared_gate
+  /// Of ExpertConfig::beside: the norms; of the router's the gain is divided by √d_model. Of weigh_output the last.
+  std::string router_gain, in_norm, out_norm, dense_norm, output_weight;
 };
 
 /// `at`: what the names of this block begin with.

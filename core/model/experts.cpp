@@ -130,8 +130,12 @@ Routed route(const ExpertConfig& c, const Tensor& correction, const Tensor& logi
 }
 
 /// Adds what a token's weights pass on to its logits.
-void route_back(const ExpertConfig& c, const Routed& of, const Tensor& d_weights, Index token, Tensor& d_logits) {
-  const auto own = [&](std::int32_t e) { return static_cast<double>(d_weights.at(token, e)); };
+void route_back(const ExpertConfig& c, const Routed& of, const Tensor& d_weights, const Tensor& output_weight,
+                Index token, Tensor& d_logits) {
+  const auto own = [&](std::int32_t e) {
+    return static_cast<double>(d_weights.at(token, e)) *
+           (output_weight.defined() ? static_cast<double>(output_weight.at(e)) : 1.0);
+  };
   for (const auto& [e, shares] : of.near)  // dz_j = dw_e · s_e (δ_ej − s_j), s of the softmax in which e was chosen
     for (std::size_t j = 0; j < shares.size(); ++j)
       d_logits.ref(token, static_cast<Index>(j)) +=
@@ -304,7 +308,7 @@ ExpertLayer expert_layer(const RawExperts& raw,
     out.down = linear(from.down_weight, from.down_bias, "output matrix of an expert");
     return out;
   };
-  ExpertLayer out{linear(raw.router_weight, raw.router_bias, "router"), raw.correction, {}, {}, {}};
+  ExpertLayer out{linear(raw.router_weight, raw.router_bias, "router"), raw.correction, {}, {}, {}, {}, {}, {}, {}, {}};
   for (const RawExpert& each : raw.each) out.each.push_back(expert(each));
   if (raw.shared.up_weight.defined()) out.shared = expert(raw.shared);
   if (raw.shared_gate.defined()) out.shared_gate = linear(raw.shared_gate, {}, "gate of the shared expert");
@@ -342,7 +346,7 @@ RouterBalance router_balance(const Tensor& logits, const Tensor& weights) {
 }
 
 Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Backend& backend, const Tensor& logits,
-                      double balance_price) {
+                      double balance_price, const Tensor& output_weight) {
   auto routes = std::make_shared<std::vector<Routed>>(static_cast<std::size_t>(logits.dim(0)));
   Tensor out = backend.empty(logits.shape());
   std::ranges::fill(out.mutable_values(), 0.0f);
@@ -350,24 +354,35 @@ Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Back
     for (Index token = begin; token < end; ++token) {
       Routed& routed = nth(*routes, token) = route(config, correction, logits, token);
       for (const std::int32_t e : routed.chosen)
-        out.ref(token, e) = static_cast<float>(routed.factor * nth(routed.score, e));
+        out.ref(token, e) = static_cast<float>(routed.factor * nth(routed.score, e)) *
+                            (output_weight.defined() ? output_weight.at(e) : 1.0f);
     }
   });
   Tape* const tape = backend.tape();
   if (tape && tape->active(logits))
-    tape->record(out, [tape, logits, config, routes, balance_price,
+    tape->record(out, [tape, logits, config, routes, balance_price, output_weight,
                        load = balance_price != 0 ? router_balance(logits, out).load
                                                  : std::vector<double>()](const Tensor& d_weights) {
       const Tape::Slot slot = tape->into(logits);
       Tensor into = slot.values;
       for (Index token = 0; token < logits.dim(0); ++token) {
         for (Index e = 0; !slot.add && e < logits.dim(1); ++e) into.ref(token, e) = 0;
-        route_back(config, nth(*routes, token), d_weights, token, into);
+        route_back(config, nth(*routes, token), d_weights, output_weight, token, into);
       }
       if (balance_price != 0) balance_back(balance_price, load, logits, into);
     });
   return out;
 }
+
+namespace {
+/// 1 where an expert takes a token.
+Tensor taken(const Tensor& weights) {
+  Tensor out = Tensor::zeros(weights.shape());
+  for (Index i = 0; i < out.dim(0); ++i)
+    for (Index e = 0; e < out.dim(1); ++e) out.ref(i, e) = weights.at(i, e) != 0 ? 1.0f : 0.0f;
+  return out;
+}
+}  // namespace
 
 Tensor through_experts(const ModelConfig& config, const ExpertLayer& experts, Backend& backend, const Tensor& x,
                        const Tensor& weights) {
@@ -377,10 +392,17 @@ Tensor through_experts(const ModelConfig& config, const ExpertLayer& experts, Ba
     for (Index token = 0; token < x.dim(0); ++token)
       if (weights.at(token, part.expert) != 0) part.tokens.push_back(static_cast<std::int32_t>(token));
     if (part.tokens.empty()) continue;
-    part.output = through(config, experts.each[e], backend, backend.gather(x, part.tokens));
+    part.output = backend.gather(x, part.tokens);
+    if (config.experts.weigh_input) {  // the row itself times its weight
+      Taken rows{0, std::vector<std::int32_t>(part.tokens.size()), part.output};
+      std::iota(rows.tokens.begin(), rows.tokens.end(), 0);
+      const Tensor own = backend.gather(weights, part.tokens).slice(1, part.expert, part.expert + 1);
+      part.output = mixed(backend, own, {rows}, x.dim(1));
+    }
+    part.output = through(config, experts.each[e], backend, part.output);
     parts.push_back(std::move(part));
   }
-  const Tensor out = mixed(backend, weights, std::move(parts), x.dim(1));
+  const Tensor out = mixed(backend, config.experts.weigh_input ? taken(weights) : weights, std::move(parts), x.dim(1));
   if (!experts.shared.up.defined()) return out;
   Tensor shared = through(config, experts.shared, backend, x);
   if (experts.shared_gate.defined()) {

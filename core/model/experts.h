@@ -10,6 +10,7 @@
 
 #include "core/model/config.h"
 #include "core/model/family.h"
+#include "core/model/weights.h"
 #include "core/tensor/backend.h"
 
 namespace headscope {
@@ -23,6 +24,9 @@ struct ExpertLayer {
   std::vector<Expert> each;
   Expert shared;       ///< undefined in most models
   Linear shared_gate;  ///< what it is weighed by, before σ; undefined: 1
+  // Of ExpertConfig::beside; the stream passes the first two.
+  NormWeights router_norm, in_norm, out_norm, dense_norm;
+  Tensor output_weight;  ///< (expert): of ExpertConfig::weigh_output
   bool defined() const { return router.defined(); }
 };
 
@@ -48,8 +52,9 @@ RouterBalance router_balance(const Tensor& logits, const Tensor& weights);
 /// logits (token, expert) → weights of the same shape, 0 where an expert does not take the token. `correction` (expert)
 /// may be undefined. With a tape, gradients flow to the logits; which experts were chosen is taken as given.
 /// `balance_price`: what a unit of RouterBalance::value adds to the number that is differentiated.
+/// `output_weight` (expert): what each weight is multiplied by; undefined: 1.
 Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Backend& backend, const Tensor& logits,
-                      double balance_price = 0);
+                      double balance_price = 0, const Tensor& output_weight = {});
 
 /// x (token, d_model), unit inner stride → (token, d_model). An expert takes the tokens whose weight is not 0; with a
 /// tape, weights of 0 have no gradient.

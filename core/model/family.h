@@ -35,6 +35,10 @@ struct RawExperts {
   std::vector<RawExpert> each;        ///< of ExpertConfig::width
   RawExpert shared;                   ///< of ExpertConfig::shared_width
   Tensor shared_gate;                 ///< (d_model, 1): of ExpertConfig::shared_gate
+  // Of ExpertConfig::beside, (d_model) each: gains of the norms before the router, before and behind the experts, and
+  // behind the MLP beside them.
+  Tensor router_gain, in_gain, out_gain, dense_gain;
+  Tensor output_weight;  ///< (expert): of ExpertConfig::weigh_output
 };
 
 /// What a block makes its latents with (ModelConfig::latent()). Biases and what makes those of queries may be
@@ -73,7 +77,8 @@ struct RawLayer {
   Tensor ln1_post_gain, ln2_post_gain;  ///< (d_model): behind attention, behind the MLP
   Tensor q_weight,
       q_bias;  ///< (d_model, heads · d_head), (heads · d_head); head h owns columns [h·d_head, (h+1)·d_head)
-  Tensor k_weight, k_bias;  ///< (d_model, kv_heads · d_head), (kv_heads · d_head)
+  Tensor k_weight, k_bias;  ///< (d_model, kv_heads · d_head), (kv_heads · d_head); undefined, as those of values, in a
+                            ///< layer that reads another's (ModelConfig::kv_layers)
   Tensor v_weight, v_bias;  ///< (d_model, kv_heads · d_value), (kv_heads · d_value)
   RawLatents latents;       ///< of which, if there are some, the matrices above have q_latent or kv_latent rows;
                             ///< columns of k_weight that turn are 0
@@ -90,7 +95,11 @@ struct RawLayer {
   Tensor down_weight, down_bias;        ///< (d_mlp, d_model), (d_model)
   Tensor xielu;                         ///< (4), Activation::xielu only: α_p and α_n before their softplus, β, ε
   RawExperts experts;                   ///< in place of up, gate and down
-  Tensor position_buckets;              ///< (buckets, heads), of ModelConfig::buckets_by_layer
+  // Of ModelDims::d_layer: (d_model, d_layer), (d_layer, d_model), (d_model): what gates the layer's own input, what
+  // writes it to the stream, and the norm behind that.
+  Tensor input_gate_weight, input_out_weight, input_gain;
+  Tensor stream_scale;      ///< (1): of ModelConfig::stream_scales
+  Tensor position_buckets;  ///< (buckets, heads), of ModelConfig::buckets_by_layer
   Tensor distance_k_weight, distance_k_bias, distance_q_weight, distance_q_bias;  ///< as those of keys and queries: of
                                                                                   ///< ModelConfig::distances
   std::map<WeightMatrix, LowRankUpdate> adapted;  ///< matrices that an adapter was merged into
@@ -110,10 +119,13 @@ struct RawWeights {
   std::vector<Tensor> convolution_biases;  ///< … (d_model) each
   Tensor position_embedding;               ///< (context, d_model), learned positions only
   Tensor segment_embedding;                ///< (segments, d_model)
-  Tensor embedding_gain, embedding_bias;   ///< (d_model): of a norm behind the embedding, or the sum of all
-  Tensor position_buckets;                 ///< (buckets, heads), where all layers share them
-  Tensor distances;                        ///< (2 · span, d_model): of ModelConfig::distances, …
-  Tensor distance_gain, distance_bias;     ///< … (d_model): of their norm
+  // Of ModelDims::d_layer = w: (layer_vocab, layers · w), (d_model, layers · w), (w): the table of every layer's own
+  // input of a token, what makes another part of it of the embedding, and the norm behind that.
+  Tensor layer_embedding, layer_projection, layer_gain;
+  Tensor embedding_gain, embedding_bias;  ///< (d_model): of a norm behind the embedding, or the sum of all
+  Tensor position_buckets;                ///< (buckets, heads), where all layers share them
+  Tensor distances;                       ///< (2 · span, d_model): of ModelConfig::distances, …
+  Tensor distance_gain, distance_bias;    ///< … (d_model): of their norm
   std::vector<RawLayer> layers;
   std::vector<RawLayer> cross;            ///< by layer: cross-attention with its norm (ln1), all else undefined
   std::shared_ptr<RawWeights> encoder;    ///< of an encoder-decoder

@@ -1,6 +1,7 @@
 #include "core/model/kv_cache.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
@@ -8,6 +9,7 @@
 
 #include "core/base/nth.h"
 #include "core/base/words.h"
+#include "core/trace/layer_kinds.h"
 
 namespace headscope {
 
@@ -49,6 +51,30 @@ CachedNumbers needed_numbers(const ModelConfig& c) {
           fmt::format("{} + {}", c.dims.kv_latent, c.rotary.width)};
 }
 
+std::uint64_t kept_in_all(const ModelDims& dims) {
+  std::uint64_t all = 0;
+  for (const LayerKind& kind : layer_kinds(dims))
+    if (kind.mixer == Mixer::attention)
+      all += static_cast<std::uint64_t>(kind.layers) * kept_numbers(kind.dims).numbers;
+  return all;
+}
+
+std::uint64_t needed_in_all(const ModelConfig& c) {
+  std::uint64_t all = 0;
+  for (int layer = 0; layer < c.dims.layers; ++layer)
+    if (c.dims.attends(layer) && c.own_keys(layer))
+      all += c.latent() ? needed_numbers(c).numbers : kept_numbers(c.dims.of_layer(layer)).numbers;
+  return all;
+}
+
+std::string kept_in_all_sum(const ModelDims& dims) {
+  std::vector<std::string> terms;
+  for (const LayerKind& kind : layer_kinds(dims))
+    if (kind.mixer == Mixer::attention)
+      terms.push_back(fmt::format("{} · ({})", kind.layers, kept_numbers(kind.dims).sum));
+  return fmt::format("{}", fmt::join(terms, " + "));
+}
+
 CachedNumbers state_numbers(const ModelConfig& c) {
   if (!c.state_space) return {};
   const ModelDims& d = c.dims;
@@ -70,6 +96,7 @@ KvCache::KvCache(const ModelDims& dims, int capacity, bool queries)
   k_.resize(held_.size()), v_.resize(held_.size());
   if (queries) q_.resize(held_.size());
   for (int layer = 0; layer < dims.layers; ++layer) {
+    const ModelDims own = dims.of_layer(layer);
     if (!dims.attends(layer)) {
       nth(held_, layer).taken = {
           Tensor::uninitialized({capacity, dims.convolved}),
@@ -79,9 +106,9 @@ KvCache::KvCache(const ModelDims& dims, int capacity, bool queries)
           dims.state_kind == StateKind::delta ? Tensor::uninitialized({capacity, dims.lanes}) : Tensor()};
       continue;
     }
-    nth(k_, layer) = GrowingRows(Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head}));
-    nth(v_, layer) = GrowingRows(Tensor::uninitialized({capacity, dims.kv_heads, dims.value_width()}));
-    if (queries) nth(q_, layer) = GrowingRows(Tensor::uninitialized({capacity, dims.heads, dims.d_head}));
+    nth(k_, layer) = GrowingRows(Tensor::uninitialized({capacity, own.kv_heads, own.d_head}));
+    nth(v_, layer) = GrowingRows(Tensor::uninitialized({capacity, own.kv_heads, own.value_width()}));
+    if (queries) nth(q_, layer) = GrowingRows(Tensor::uninitialized({capacity, dims.heads, own.d_head}));
   }
 }
 

@@ -35,6 +35,12 @@ CachedNumbers kept_numbers(const ModelDims& dims);
 /// Of a cache that keeps no more than it must: the latent where there is one, and the part of a key beside it; nothing
 /// where there is a state.
 CachedNumbers needed_numbers(const ModelConfig& config);
+/// Numbers of one token in all layers that attend: that this program keeps, and that a cache needs, which keeps keys
+/// and values once where layers share them.
+std::uint64_t kept_in_all(const ModelDims& dims);
+std::uint64_t needed_in_all(const ModelConfig& config);
+/// "20 · (2 · 1 · 256) + 4 · (2 · 1 · 512)": kept_in_all(), kind by kind of layer.
+std::string kept_in_all_sum(const ModelDims& dims);
 /// What a layer with a state keeps of a text of any length: its state, and what its convolution reads of earlier
 /// tokens. 0 of attention.
 CachedNumbers state_numbers(const ModelConfig& config);

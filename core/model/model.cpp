@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -12,8 +13,11 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/model/dropped_tokens.h"
+#include "core/model/finite_checks.h"
+#include "core/model/lent_keys.h"
 #include "core/model/model_parts.h"
 #include "core/model/pass_checks.h"
+#include "core/model/picture_input.h"
 #include "core/model/sound_input.h"
 #include "core/tensor/row_queue.h"
 
@@ -35,7 +39,8 @@ class Model::Pass {
         n_(static_cast<Index>(tokens.size())),
         tap_(ctx.tap),
         queue_(ctx.backend.pool()),
-        later_(ctx.tape || b_.asynchronous() || !queue_.pays(n_) ? nullptr : &queue_) {}
+        later_(ctx.tape || b_.asynchronous() || !queue_.pays(n_) ? nullptr : &queue_),
+        checks_(b_, c_.name, offset_) {}
 
   ForwardResult run(bool all_logits, const LayerRange& range) {
     Tensor x = range.first > 0 ? range.residual : embed();
@@ -65,7 +70,7 @@ class Model::Pass {
     if (c_.logit_cap > 0) logits = b_.soft_cap(logits, static_cast<float>(c_.logit_cap), later_);
     result_.logits = tap({SiteKind::logits}, logits);
     settle();
-    check_finite(result_.logits, {SiteKind::logits});
+    checks_.look(result_.logits, {SiteKind::logits});
     ForwardResult result = done();
     if (cache_) cache_->advance(static_cast<int>(n_));
     if (ctx_.progress) *ctx_.progress = 1.0f;
@@ -75,7 +80,8 @@ class Model::Pass {
  private:
   /// (position, d_model)
   Tensor embed() {
-    Tensor tokens = c_.vision  ? picture()
+    Tensor tokens = c_.vision  ? embedded_patches(*c_.vision, ctx_.patches, n_, m_.patch_embedding, m_.patch_bias,
+                                                  m_.leading_tokens, b_)
                     : c_.sound ? convolved(b_, ctx_.patches, m_.convolutions)
                                : b_.gather(m_.token_embedding, tokens_);
     if (c_.embedding_scale != 1) tokens = b_.scale(tokens, static_cast<float>(c_.embedding_scale), later_);
@@ -88,28 +94,20 @@ class Model::Pass {
       sum = b_.add(sum, tap({SiteKind::pos_embed}, positions), later_);
     }
     if (c_.segments > 0) sum = b_.add(sum, tap({SiteKind::segment_embed}, segments()), later_);
+    if (c_.dims.d_layer > 0) layer_inputs_ = layer_inputs(c_, m_.layer_inputs, b_, sum, tokens_, later_);
     if (c_.norm_of_embeddings) sum = norm(m_.embedding_norm, sum);
     return m_.embedding_in.defined() ? b_.linear(sum, m_.embedding_in, later_) : sum;
   }
 
-  /// Learned tokens, then the product of every patch and what is added to it; picture by picture.
-  Tensor picture() {
-    const VisionConfig& v = *c_.vision;
-    Tensor numbers = b_.empty({n_, v.patch_numbers()});  // 0 where no patch is
-    std::ranges::fill(numbers.mutable_values(), 0.0f);
-    std::vector<Tensor> is;  // (position, 1): 1 where the first, the second … leading token stands, and last a patch
-    for (int i = 0; i <= v.leading; ++i) is.push_back(Tensor::zeros({n_, 1}));
-    for (Index row = 0, patch = 0; row < n_; ++row) {
-      const Index at = row % v.tokens();
-      nth(is, std::min<Index>(at, v.leading)).ref(row, 0) = 1;
-      if (at < v.leading) continue;
-      for (Index j = 0; j < v.patch_numbers(); ++j) numbers.ref(row, j) = ctx_.patches.at(patch, j);
-      ++patch;
+  /// What leaves a block: with what the layer's own input adds, and times a number.
+  Tensor leaving(int layer, const Layer& l, Tensor x) {
+    if (const Index width = c_.dims.d_layer; width > 0) {
+      const Tensor own =
+          tap({SiteKind::layer_input, layer}, layer_inputs_.slice(1, layer * width, (layer + 1) * width));
+      x = b_.add(x, tap({SiteKind::layer_out, layer}, added_by_input(c_, l.input, b_, x, own, later_)), later_);
     }
-    Tensor sum = b_.linear(numbers, m_.patch_embedding);
-    for (std::size_t i = 0; i < m_.leading_tokens.size(); ++i)
-      sum = b_.add(sum, b_.linear(is[i], m_.leading_tokens[i]));
-    return m_.patch_bias.defined() ? b_.add(sum, b_.linear(is.back(), m_.patch_bias)) : sum;
+    if (c_.stream_scales) x = b_.scale(x, l.stream_scale, later_);
+    return tap({SiteKind::resid_post, layer}, x);
   }
 
   /// (picture, classes): what the first token of each says, or the mean of that and of what the second says.
@@ -142,15 +140,15 @@ class Model::Pass {
     const Layer& l = nth(m_.layers, layer);
     const auto [pre, attention_in, own] = with_attention(layer, l, x);
     const Tensor attended = c_.cross() ? across(layer, own) : own;
-    if (!c_.dims.has_mlp(layer)) return tap({SiteKind::resid_post, layer}, attended);
+    if (!c_.dims.has_mlp(layer)) return leaving(layer, l, attended);
     const Tensor mid = c_.dims.parallel ? attended : tap({SiteKind::resid_mid, layer}, attended);
     const Tensor& read = c_.dims.parallel ? pre : mid;  // by the MLP
     const Tensor mlp_in = l.ln2.gain.defined() ? tap({SiteKind::ln2_normalized, layer}, norm(l.ln2, read))
                           : c_.shared_norm     ? attention_in
                                                : read;
-    Tensor post = b_.add(mid, mlp(layer, l, mlp_in), later_);
+    Tensor post = b_.add(mid, mlp(layer, l, mlp_in, read), later_);
     if (l.ln2_sum.gain.defined()) post = norm(l.ln2_sum, post);
-    return tap({SiteKind::resid_post, layer}, post);
+    return leaving(layer, l, post);
   }
 
   struct Attended {
@@ -194,21 +192,25 @@ class Model::Pass {
     const ModelDims& d = c_.dims;
     if (c_.latent()) return latent_products(layer, l, x);
     Tensor q, k, v;
+    const LayerWidths wide = d.widths_of(layer);
+    const bool same = c_.value_is_key(layer);
     if (source_) {
       q = b_.linear(x, l.qkv[0], later_);
       if (cache_ && cache_->source(layer)) return {q, {}, {}};
       k = b_.linear(source_->memory, l.qkv[1]);  // rows of another text: not with those that wait
       v = b_.linear(source_->memory, l.qkv[2]);
+    } else if (!c_.own_keys(layer)) {
+      q = b_.linear(x, l.qkv[0], later_);
     } else if (l.qkv.size() == 1) {
       const Tensor all = b_.linear(x, l.qkv[0], later_);
-      const Index q_end = Index{d.heads} * d.d_head, k_end = q_end + Index{d.kv_heads} * d.d_head;
+      const Index q_end = Index{d.heads} * wide.d_head, k_end = q_end + Index{wide.kv_heads} * wide.d_head;
       q = all.slice(1, 0, q_end);
       k = all.slice(1, q_end, k_end);
-      v = all.slice(1, k_end, all.dim(1));
+      v = same ? k : all.slice(1, k_end, all.dim(1));
     } else {
       q = b_.linear(x, l.qkv[0], later_);
       k = b_.linear(x, l.qkv[1], later_);
-      v = b_.linear(x, l.qkv[2], later_);
+      v = same ? k : b_.linear(x, l.qkv[2], later_);
     }
     return {q, k, v};
   }
@@ -226,46 +228,64 @@ class Model::Pass {
             b_.linear(latent, l.qkv[2], later_)};
   }
 
+  bool lends(int layer) const { return std::ranges::count(c_.kv_layers, layer) > 1; }
+
   /// What attention adds: of the text to itself or, within across(), to the source.
   Tensor attend(int layer, const Layer& l, const Tensor& x) {
     const ModelDims& d = c_.dims;
     if (!d.attends(layer)) return mix(layer, l, x);
     auto [q, k, v] = products(layer, l, x);
-    const bool known = !k.defined();  // keys and values of the source, from an earlier token of the target
+    const LayerWidths wide = d.widths_of(layer);
+    const Index value_width = d.d_value > 0 ? d.d_value : wide.d_head;
+    const bool lent = !source_ && !c_.own_keys(layer);
+    const bool known = !k.defined() && !lent;  // keys and values of the source, from an earlier token of the target
+    const Layer& maker = lent ? nth(m_.layers, c_.kv_layer(layer)) : l;  // of keys and values
+    const LentKeys* const from = lent ? &lent_.at(c_.kv_layer(layer)) : nullptr;
+    LentKeys* const to = !source_ && lends(layer) ? &lent_[layer] : nullptr;
+    const auto look = [this](Site site, Tensor value) { return tap(site, std::move(value)); };
+    KeyWay keys(look, layer, from, to), values(look, layer, from, to);
     const auto clipped = [&](const Tensor& t) {
       return c_.clip_qkv > 0 ? b_.clip(t, static_cast<float>(c_.clip_qkv), later_) : t;
     };
     const bool normed = c_.qk_norm != QkNorm::none;  // then what is cut stands behind the norm
     if (!normed) q = clipped(q);
-    q = tap({SiteKind::q, layer}, q.reshape({n_, d.heads, d.d_head}));
+    q = tap({SiteKind::q, layer}, q.reshape({n_, d.heads, wide.d_head}));
     if (!known) {
-      if (!normed) k = clipped(k);
-      v = clipped(v);
-      k = tap({SiteKind::k, layer}, k.reshape({k.dim(0), d.kv_heads, d.d_head}));
-      v = tap({SiteKind::v, layer}, v.reshape({v.dim(0), d.kv_heads, d.value_width()}));
+      const auto of_values = [&] {
+        const Tensor cut = clipped(v);
+        return cut.reshape({cut.dim(0), wide.kv_heads, value_width});
+      };
+      k = keys.at(SiteKind::k, &LentKeys::k, [&] {
+        const Tensor cut = normed ? k : clipped(k);
+        return cut.reshape({cut.dim(0), wide.kv_heads, wide.d_head});
+      });
+      if (c_.value_norm) {
+        const Tensor plain = values.at(SiteKind::v_unnormed, &LentKeys::v_unnormed, of_values);
+        v = values.at(SiteKind::v, &LentKeys::v, [&] { return norm(maker.v_norm, plain); });
+      } else {
+        v = values.at(SiteKind::v, &LentKeys::v, of_values);
+      }
     }
     Tensor gate;
     if (l.z_gate.defined())
-      gate = tap({SiteKind::attn_gate, layer}, b_.linear(x, l.z_gate, later_).reshape({n_, d.heads, d.value_width()}));
+      gate = tap({SiteKind::attn_gate, layer}, b_.linear(x, l.z_gate, later_).reshape({n_, d.heads, value_width}));
     const auto normalize = [&] {
       q = tap({SiteKind::q_normed, layer}, clipped(head_norm(l.q_norm, q)));
-      k = tap({SiteKind::k_normed, layer}, clipped(head_norm(l.k_norm, k)));
+      k = keys.at(SiteKind::k_normed, &LentKeys::k_normed, [&] { return clipped(head_norm(maker.k_norm, k)); });
     };
     if (normed && !c_.normed_turned()) normalize();
-    if (l.rotary >= 0) {
-      q = turned(l.rotary, q, true);
-      k = turned(l.rotary, k, false);
-    }
+    if (l.rotary >= 0) q = turned(l.rotary, q, true);
     if (c_.position == PositionKind::rotary) {
       q = tap({SiteKind::rot_q, layer}, q);
-      if (!known) k = tap({SiteKind::rot_k, layer}, k);
+      if (!known)
+        k = keys.at(SiteKind::rot_k, &LentKeys::rot_k, [&] { return l.rotary >= 0 ? turned(l.rotary, k, false) : k; });
     }
     if (c_.normed_turned()) normalize();
 
     settle();
     const MapRequest& maps = source_ ? source_->maps : maps_;
     AttentionInput in;
-    in.storage = storage(maps, layer);
+    in.storage = maps.storage_of(layer);
     in.statistics = maps.statistics;
     if (in.storage == MapStorage::factored && !ctx_.tape) {  // a map shall keep q and k, not what they are slices of
       q = b_.packed(q);
@@ -305,7 +325,7 @@ class Model::Pass {
       in.distances = l.distances;
       in.known = in.q.dim(0) - n_;
       in.goes_on = cache_ && cache_->keeps_queries();
-      if (in.known > 0) in.before = of_layer(maps.before, layer);
+      if (in.known > 0) in.before = maps.before_of(layer);
       in.links = maps.links;
     }
     in.offset = offset_ - in.known;  // of the target: what edits do to a row they do there
@@ -317,23 +337,14 @@ class Model::Pass {
     return written(layer, l, gate.defined() ? tap({SiteKind::z_gated, layer}, gated_output(b_, z, gate, later_)) : z);
   }
 
-  static std::span<const AttentionMap> of_layer(std::span<const AttentionMap> maps, int layer) {
-    const auto found = std::ranges::equal_range(maps, layer, {}, &AttentionMap::layer);
-    return {found.begin(), found.end()};
-  }
-
   /// What a state space adds in the place of attention.
   Tensor mix(int layer, const Layer& l, const Tensor& x) {
     settle();
     StateSpaceOutput out = state_space({c_, l.state_space, x, layer, lengths_, cache_,
-                                        storage(maps_, layer) != MapStorage::none, maps_.text, maps_.links},
+                                        maps_.storage_of(layer) != MapStorage::none, maps_.text, maps_.links},
                                        b_, tap_, ctx_.stop);
     std::ranges::move(out.maps, std::back_inserter(result_.maps));
     return written(layer, l, out.gated);
-  }
-
-  static MapStorage storage(const MapRequest& maps, int layer) {
-    return maps.layers && !maps.layers->empty() && !maps.layers->contains(layer) ? MapStorage::none : maps.storage;
   }
 
   /// What heads add to the stream by z (position, head, d_head).
@@ -364,8 +375,9 @@ class Model::Pass {
     return sum;
   }
 
-  Tensor mlp(int layer, const Layer& l, const Tensor& x) {
-    if (l.experts.defined())
+  /// `stream`: what experts beside an MLP read.
+  Tensor mlp(int layer, const Layer& l, const Tensor& x, const Tensor& stream) {
+    if (l.experts.defined() && !c_.experts.beside)
       return added(SiteKind::mlp_unnormed, SiteKind::mlp_out, layer, l.ln2_post, experts(layer, l.experts, x));
     Tensor hidden;
     if (c_.gated_mlp) {
@@ -377,17 +389,23 @@ class Model::Pass {
           activated(c_.activation, l.xielu, b_, tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.up, later_)), later_);
     }
     if (l.mlp_norm.gain.defined()) hidden = norm(l.mlp_norm, hidden);
-    return added(SiteKind::mlp_unnormed, SiteKind::mlp_out, layer, l.ln2_post,
-                 b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down, later_));
+    Tensor out = b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down, later_);
+    if (l.experts.defined()) {
+      out = norm(l.experts.dense_norm, out);
+      out = b_.add(out, norm(l.experts.out_norm, experts(layer, l.experts, stream)), later_);
+    }
+    return added(SiteKind::mlp_unnormed, SiteKind::mlp_out, layer, l.ln2_post, out);
   }
 
   /// The few MLPs that the router sends each token through, weighed.
   Tensor experts(int layer, const ExpertLayer& of, const Tensor& x) {
     settle();
-    const Tensor logits = tap({SiteKind::router_logits, layer}, b_.linear(x, of.router));
-    const Tensor weights = router_weights(c_.experts, of.correction, b_, logits,
-                                          ctx_.balance_price / c_.experts.layers_among(c_.dims.layers));
-    return through_experts(c_, of, b_, x, tap({SiteKind::router_weights, layer}, weights));
+    const auto read = [&](const NormWeights& w) { return w.gain.defined() ? normalized(c_, w, b_, x) : x; };
+    const Tensor logits = tap({SiteKind::router_logits, layer}, b_.linear(read(of.router_norm), of.router));
+    const Tensor weights =
+        router_weights(c_.experts, of.correction, b_, logits,
+                       ctx_.balance_price / c_.experts.layers_among(c_.dims.layers), of.output_weight);
+    return through_experts(c_, of, b_, read(of.in_norm), tap({SiteKind::router_weights, layer}, weights));
   }
 
   Tensor norm(const NormWeights& w, const Tensor& x) { return normalized(c_, w, b_, x, later_); }
@@ -399,7 +417,7 @@ class Model::Pass {
     made.resize(m_.rotations.size());
     RotaryTable& at = nth(made, rotation);
     if (!at.cosine.defined()) {
-      at = by.angles(lengths_, offset_, n_, c_.dims.d_head, grow, b_);
+      at = by.angles(lengths_, offset_, n_, by.d_head, grow, b_);
       for (Tensor* each : {&at.cosine, &at.sine}) *each = b_.resident(std::move(*each));
     }
     return b_.rotate(unit_inner(x), at.cosine, at.sine, later_, by.config.layout == RotaryLayout::interleaved);
@@ -422,24 +440,7 @@ class Model::Pass {
   void settle() {
     queue_.run();
     if (const auto [x, layer] = std::exchange(unchecked_, {}); x.defined())
-      check_finite(x, {SiteKind::resid_post, layer});
-  }
-
-  void check_finite(const Tensor& x, Site site) {
-    b_.look_through(x);
-    checked_.push_back(site);
-    if (!b_.asynchronous()) read_checks();
-  }
-
-  void read_checks() {
-    const std::vector<Backend::NotFinite> found = b_.not_finite();
-    const std::vector<Site> sites = std::exchange(checked_, {});
-    for (std::size_t i = 0; i < found.size(); ++i)
-      if (found[i].row >= 0)
-        throw Error(
-            fmt::format("{}: {}", c_.name, name(sites[i])), "finite numbers",
-            fmt::format("{} at position {}, dimension {}", found[i].value, offset_ + found[i].row, found[i].column),
-            "the weights may be damaged, or an edit drove the activations out of range");
+      checks_.look(x, {SiteKind::resid_post, layer});
   }
 
   /// What the pass gives, with nothing left to wait for.
@@ -448,7 +449,7 @@ class Model::Pass {
     if (Remote* const logits = result_.logits.remote(); logits && result_.logits.dim(0) == 1)
       logits->send();  // which a generator reads next
     b_.finish();
-    read_checks();
+    checks_.read();
     return std::move(result_);
   }
 
@@ -464,6 +465,8 @@ class Model::Pass {
   std::vector<std::int32_t> positions_;    // of every row, once somebody asked
   std::vector<RotaryTable> angles_;        // by rotation, once a layer asked
   std::vector<RotaryTable> query_angles_;  // likewise of queries, where they grow
+  Tensor layer_inputs_;                    // of ModelDims::d_layer
+  std::map<int, LentKeys> lent_;           // by layer
   Tap* tap_;                               // of the sites that are reached: the text's, or cross-attention's
   const SourceMemory* source_ = nullptr;   // while cross-attention runs
   RowQueue queue_;
@@ -471,16 +474,10 @@ class Model::Pass {
   struct {
     Tensor x;
     int layer = 0;
-  } unchecked_;                // the last block's result
-  std::vector<Site> checked_;  // whose finding was not read yet
+  } unchecked_;  // the last block's result
+  FiniteChecks checks_;
   ForwardResult result_;
 };
-
-bool Model::continues(const KvCache& cache, Index tokens) const {
-  return cache.length() == 0 || std::ranges::all_of(parts_->rotations, [&](const Rotation& each) {
-           return in_text(each.config, cache.text()) == in_text(each.config, tokens);
-         });
-}
 
 ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache,
                              const MapRequest& maps, bool all_logits, const LayerRange& layers,

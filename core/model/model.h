@@ -2,6 +2,7 @@
 // A transformer of one stack, decoder or encoder: immutable weights and one forward pass, used for inference, capture,
 // intervention and generation. An encoder-decoder is its decoder, which owns the encoder.
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <memory>
@@ -36,6 +37,14 @@ struct MapRequest {
   std::span<const AttentionMap> before = {};
   /// False for who wants weights alone: the statistics of dense maps may then be empty.
   bool statistics = true;
+
+  MapStorage storage_of(int layer) const {
+    return layers && !layers->empty() && !layers->contains(layer) ? MapStorage::none : storage;
+  }
+  std::span<const AttentionMap> before_of(int layer) const {
+    const auto found = std::ranges::equal_range(before, layer, {}, &AttentionMap::layer);
+    return {found.begin(), found.end()};
+  }
 };
 
 /// What a decoder's cross-attention reads. Of its own sites only k and v have a row for each token of the source.

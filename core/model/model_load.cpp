@@ -52,6 +52,12 @@ RotaryTable Rotation::angles(std::span<const Index> lengths, Index first, Index 
   return all;
 }
 
+bool Model::continues(const KvCache& cache, Index tokens) const {
+  return cache.length() == 0 || std::ranges::all_of(parts_->rotations, [&](const Rotation& each) {
+           return in_text(each.config, cache.text()) == in_text(each.config, tokens);
+         });
+}
+
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& path, Backend& backend, const LoadWatch& watch) {
   ModelConfig config = load_config(path);
   const ModelFiles files = ModelFiles::open(locate_model(path));
@@ -108,6 +114,11 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     parts->convolutions.push_back(backend.linear_weights({checked(raw.convolutions[i], -1, "convolution")},
                                                          {floats(raw.convolution_biases[i], -1, "convolution")},
                                                          changing));
+  if (c.dims.d_layer > 0) {
+    parts->layer_inputs.table = resident(checked(raw.layer_embedding, -1, "table of the layers' inputs"));
+    parts->layer_inputs.projection = backend.linear_weights(
+        {checked(raw.layer_projection, -1, "projection to the layers' inputs")}, {Tensor()}, changing);
+  }
   parts->segment_embedding = resident(floats(raw.segment_embedding, -1, "segment embedding"));
   // A norm without weights of its own has a gain of 1; one without a bias adds 0.
   const auto norm_of = [&](NormKind of, const Tensor& gain, const Tensor& bias, Index width, int layer,
@@ -128,6 +139,8 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     parts->embedding_norm = norm(raw.embedding_gain, raw.embedding_bias, c.sum_width(), -1, "norm of the embedding");
   if (c.last_norm())
     parts->final_norm = norm_of(c.final_norm(), raw.final_gain, raw.final_bias, width, -1, "final norm");
+  if (c.dims.d_layer > 0)
+    parts->layer_inputs.norm = norm(raw.layer_gain, {}, c.dims.d_layer, -1, "norm of the layers' inputs");
   if (raw.encoder) parts->encoder = build(*c.encoder, *raw.encoder, where, backend, kind, {watch.stop});
   // By head.
   const auto buckets = [&](const Tensor& table, int layer) {
@@ -201,7 +214,8 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       continue;
     }
     Layer layer;
-    const bool mlp = c.dims.has_mlp(index), attends = c.dims.attends(index);
+    const bool mlp = c.dims.has_mlp(index), attends = c.dims.attends(index), own_keys = c.own_keys(index);
+    const LayerWidths wide = c.dims.widths_of(index);
     layer.distances = distances(r, index);
     layer.buckets = c.buckets_by_layer ? buckets(r.position_buckets, index) : shared_buckets;
     if (before) layer.ln1 = norm(r.ln1_gain, r.ln1_bias, width, index, "first norm");
@@ -217,19 +231,38 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       layer.mlp_norm =
           norm_of(NormKind::layer_norm, r.mlp_norm_gain, r.mlp_norm_bias, c.dims.d_mlp, index, "norm inside the MLP");
     if (attends && c.qk_norm != QkNorm::none) {
-      const Index head = c.dims.d_head, full = c.qk_norm == QkNorm::full_width;
+      const Index head = wide.d_head, full = c.qk_norm == QkNorm::full_width;
       layer.q_norm =
           norm(r.q_norm_gain, r.q_norm_bias, full ? c.dims.heads * head : head, index, "norm of the queries");
-      layer.k_norm =
-          norm(r.k_norm_gain, r.k_norm_bias, full ? c.dims.kv_heads * head : head, index, "norm of the keys");
+      if (own_keys)
+        layer.k_norm =
+            norm(r.k_norm_gain, r.k_norm_bias, full ? wide.kv_heads * head : head, index, "norm of the keys");
+      if (!c.norms_keys(index)) layer.q_norm.kind = layer.k_norm.kind = NormKind::none;
     }
-    layer.rule = c.window(index) == 0 ? whole : c.causal ? window_rule(c.window(index)) : around_rule(c.window(index));
-    if (attends && c.turns(index)) {
-      const auto same = std::ranges::find(parts->rotations, c.rotary_of(index), &Rotation::config);
+    if (attends && own_keys && c.value_norm) layer.v_norm = norm({}, {}, wide.d_head, index, "norm of the values");
+    if (c.dims.d_layer > 0) {
+      layer.input.gate = linear(r.input_gate_weight, {}, "gate of the layer's input");
+      layer.input.out = linear(r.input_out_weight, {}, "output matrix of the layer's input");
+      layer.input.norm = norm(r.input_gain, {}, width, index, "norm behind the layer's input");
+    }
+    if (c.stream_scales) layer.stream_scale = floats(r.stream_scale, index, "scale of the stream").at(0);
+    layer.rule = c.chunk(index) > 0     ? chunks_rule(c.chunk(index))
+                 : c.window(index) == 0 ? whole
+                 : c.causal             ? window_rule(c.window(index))
+                                        : around_rule(c.window(index));
+    const bool grows = c.unturned_growth > 0 && !c.turns(index);  // a rotation by nothing
+    if (attends && (c.turns(index) || grows)) {
+      const RotaryConfig own = grows ? RotaryConfig{.original_context = c.unturned_floor,
+                                                    .query_growth = c.unturned_growth,
+                                                    .growth_from = 1,
+                                                    .pairs = 0}
+                                     : c.rotary_of(index);
+      const auto same = std::ranges::find_if(
+          parts->rotations, [&](const Rotation& each) { return each.config == own && each.d_head == wide.d_head; });
       layer.rotary = static_cast<int>(same - parts->rotations.begin());
       if (same == parts->rotations.end()) {
-        Rotation& made = parts->rotations.emplace_back(Rotation{c.rotary_of(index), {}, {}});
-        made.frequencies = rotary_frequencies(made.config, c.dims.d_head);
+        Rotation& made = parts->rotations.emplace_back(Rotation{own, wide.d_head, {}, {}});
+        made.frequencies = rotary_frequencies(made.config, made.d_head);
         made.table = c.vision ? picture_rotation(*c.vision, made.config.base, c.dims.d_head)
                               : rotary_table(made.frequencies, 0, std::min<Index>(c.context, table_positions),
                                              rotary_magnitude(made.config));
@@ -255,6 +288,12 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       }
       if (c.state_space->gated_norm) made.norm = norm(s.norm_gain, {}, s.norm_gain.size(), index, "norm at the gate");
     }
+    // What this layer multiplies by itself: values that are keys before their norm, or another layer's, it does not.
+    std::vector<Tensor> matrices{r.q_weight}, biases{r.q_bias.floats()};
+    if (own_keys) matrices.push_back(r.k_weight), biases.push_back(r.k_bias.floats());
+    if (own_keys && !c.value_is_key(index)) matrices.push_back(r.v_weight), biases.push_back(r.v_bias.floats());
+    Index numbers = 0;
+    for (const Tensor& each : matrices) numbers += each.defined() ? each.size() : 0;
     for (const Tensor* weight : {&r.q_weight, &r.k_weight, &r.v_weight, &r.q_bias, &r.k_bias, &r.v_bias})
       checked(*weight, index, "query, key or value projection");
     if (attends && c.latent()) {
@@ -273,13 +312,11 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     }
     if (!attends) {
       // it has none
-    } else if (!c.latent() &&
-               (backend.asynchronous() || r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to)) {
-      layer.qkv = {backend.linear_weights({r.q_weight, r.k_weight, r.v_weight},
-                                          {r.q_bias.floats(), r.k_bias.floats(), r.v_bias.floats()}, changing)};
+    } else if (!c.latent() && (backend.asynchronous() || numbers <= fuse_up_to)) {
+      layer.qkv = {backend.linear_weights(matrices, biases, changing)};
     } else {
-      layer.qkv = {linear(r.q_weight, r.q_bias, "query projection"), linear(r.k_weight, r.k_bias, "key projection"),
-                   linear(r.v_weight, r.v_bias, "value projection")};
+      for (std::size_t each = 0; each < matrices.size(); ++each)
+        layer.qkv.push_back(backend.linear_weights({matrices[each]}, {biases[each]}, changing));
     }
     layer.adapted = r.adapted;
     layer.sinks = checked(r.sinks, index, "learned sinks");
@@ -288,7 +325,16 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     if (mlp && c.experts.at(index)) {
       checked(r.experts.correction, index, "router");
       layer.experts = expert_layer(r.experts, linear);
-    } else if (mlp) {
+      if (c.experts.beside) {
+        ExpertLayer& made = layer.experts;
+        made.router_norm = norm(r.experts.router_gain, {}, width, index, "norm before the router");
+        made.in_norm = norm(r.experts.in_gain, {}, width, index, "norm before the experts");
+        made.out_norm = norm(r.experts.out_gain, {}, width, index, "norm behind the experts");
+        made.dense_norm = norm(r.experts.dense_gain, {}, width, index, "norm behind the MLP beside them");
+      }
+      if (c.experts.weigh_output) layer.experts.output_weight = floats(r.experts.output_weight, index, "router");
+    }
+    if (mlp && (!c.experts.at(index) || c.experts.beside)) {
       if (c.gated_mlp) layer.gate = linear(r.gate_weight, r.gate_bias, "MLP gate");
       layer.up = linear(r.up_weight, r.up_bias, "MLP input matrix");
       layer.down = linear(r.down_weight, r.down_bias, "MLP output matrix");

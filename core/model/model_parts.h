@@ -11,6 +11,7 @@
 #include "core/attention/rotary.h"
 #include "core/model/experts.h"
 #include "core/model/family.h"
+#include "core/model/layer_inputs.h"
 #include "core/model/model.h"
 #include "core/model/state_space.h"
 #include "core/model/weights.h"
@@ -26,10 +27,13 @@ struct Latents {
 struct Layer {
   NormWeights ln1, ln2, ln1_post, ln2_post;  // undefined where the block has none
   NormWeights ln1_sum, ln2_sum;              // of the stream itself
-  NormWeights q_norm, k_norm, mlp_norm;
+  NormWeights q_norm, k_norm, v_norm, mlp_norm;
+  LayerInput input;             // of ModelDims::d_layer
+  float stream_scale = 1;       // of ModelConfig::stream_scales
   Latents latents;              // in models with latents
   StateSpaceLayer state_space;  // in place of q, k and v
-  std::vector<Linear> qkv;      // one product with q, k and v side by side, or three
+  std::vector<Linear> qkv;      // one product with q, k and v side by side, or three, or q alone where the layer reads
+                                // another's keys and values
   Tensor sinks;                 // (heads) or undefined
   Linear z_gate;                // of ModelConfig::output_gate
   Linear o, gate, up, down;
@@ -44,6 +48,7 @@ struct Layer {
 
 struct Rotation {
   RotaryConfig config;
+  int d_head = 0;
   std::vector<double> frequencies;
   RotaryTable table;  // of the first positions
   /// Of `count` positions from `first` on, in a text that ends with them.
@@ -59,6 +64,7 @@ struct Model::Parts {
   Tensor token_embedding, position_embedding, segment_embedding;  // (vocab | context | segments, d_model)
   // Of models of pictures, in place of token_embedding: every row is a sum of products with 1 where it is that token.
   Linear embedding_in;                 // of ModelConfig::narrow_sum()
+  LayerInputs layer_inputs;            // of ModelDims::d_layer
   Linear patch_embedding, patch_bias;  // the bias undefined where there is none
   std::vector<Linear> leading_tokens;
   std::vector<Linear> convolutions;  // of an encoder that reads a sound, likewise in place of token_embedding

@@ -61,6 +61,7 @@ std::vector<SiteKind> Model::sites() const {
     if ((site.kind == SiteKind::final_normalized || site.kind == SiteKind::logits) && !c.predicts && !feeds) continue;
     if ((site.kind == SiteKind::rot_q || site.kind == SiteKind::rot_k) && c.position != PositionKind::rotary) continue;
     if ((site.kind == SiteKind::q_normed || site.kind == SiteKind::k_normed) && c.qk_norm == QkNorm::none) continue;
+    if (site.kind == SiteKind::v_unnormed && !c.value_norm) continue;
     if (site.kind == SiteKind::ln1_normalized && attention_input(c) != site.kind) continue;
     if (site.kind == SiteKind::ln2_normalized && mlp_input(c) != site.kind) continue;
     if (site.kind == SiteKind::attn_unnormed && output_site(c, WeightMatrix::o) != site.kind) continue;
@@ -82,7 +83,7 @@ bool Model::fires(Site site) const {
   const std::vector<SiteKind> kinds = sites();
   const bool sparse = site.layer >= 0 && parts_->config.experts.at(site.layer);
   return std::ranges::find(kinds, site.kind) != kinds.end() && has_site(parts_->config.dims, site) &&
-         !(sparse ? of_dense(site.kind) : of_router(site.kind));
+         !(sparse ? of_dense(site.kind) && !parts_->config.experts.beside : of_router(site.kind));
 }
 
 }  // namespace headscope

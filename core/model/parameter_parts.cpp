@@ -103,11 +103,25 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   if (c.has_buckets())
     out.positions += std::int64_t{c.position_buckets} * c.dims.heads * (c.buckets_by_layer ? layers : 1);
   if (c.distances) out.positions += 2 * std::int64_t{c.distances->span} * d;
-  out.attention_biases =
-      attending * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
   const ProductGroups& g = c.groups;
-  out.attention = attending * (d * q / g.q + d * k / g.k + d * k / g.v + q * d / g.o) + out.attention_biases +
-                  (c.learned_sinks ? attending * c.dims.heads : 0) + (c.layer_scales ? layers * d : 0);
+  const bool differ = !c.dims.widths.empty() || !c.kv_layers.empty() || !c.values_are_keys.empty();
+  std::int64_t products = 0;
+  for (int layer = 0; differ && layer < c.dims.layers; ++layer) {
+    const LayerWidths own = c.dims.widths_of(layer);
+    const std::int64_t queries = std::int64_t{c.dims.heads} * own.d_head,
+                       keys = c.own_keys(layer) ? std::int64_t{own.kv_heads} * own.d_head : 0,
+                       values = c.value_is_key(layer) ? 0 : keys;
+    products += d * (2 * queries + keys + values);
+    out.attention_biases +=
+        (c.bias.q ? queries : 0) + (c.bias.k ? keys : 0) + (c.bias.v ? values : 0) + (c.bias.o ? d : 0);
+  }
+  if (!differ) {
+    out.attention_biases =
+        attending * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
+    products = attending * (d * q / g.q + d * k / g.k + d * k / g.v + q * d / g.o);
+  }
+  out.attention = products + out.attention_biases + (c.learned_sinks ? attending * c.dims.heads : 0) +
+                  (c.layer_scales ? layers * d : 0);
   if (const auto& own = c.distances; own && !own->shared) {
     const std::int64_t to = own->content_to_position, from = own->position_to_content,
                        biases = layers * (to * (own->key_bias ? k : 0) + from * q);
@@ -128,12 +142,15 @@ ParameterParts parameter_parts(const ModelConfig& c) {
     const ExpertConfig& e = c.experts;
     for (int layer = 0; layer < c.dims.layers; ++layer) {
       if (c.repeats(layer) || !c.dims.has_mlp(layer)) continue;
-      if (!e.at(layer)) {
-        out.mlp_biases += biases(m);
-        out.mlp += (g.up * g.down > 1 ? inputs * d * m / g.up + m * d / g.down : weights(m)) +
+      if (!e.at(layer) || e.beside) {
+        const std::int64_t wide = c.dims.widths_of(layer).d_mlp;
+        out.mlp_biases += biases(wide);
+        out.mlp += (g.up * g.down > 1 ? inputs * d * wide / g.up + wide * d / g.down : weights(wide)) +
                    (c.activation == Activation::xielu ? 2 : 0) + (c.layer_scales ? d : 0);
-        continue;
       }
+      if (!e.at(layer)) continue;
+      if (e.beside) out.norms += 4 * d;
+      if (e.weigh_output) out.mlp += e.count;
       const std::int64_t own = e.own_bias ? biases(e.width) : 0;
       out.mlp_biases += e.count * own + (e.router_bias ? e.count : 0);
       out.mlp += e.count * (weights(e.width) + d + (e.correction ? 1 : 0));
@@ -154,8 +171,17 @@ ParameterParts parameter_parts(const ModelConfig& c) {
     if (c.distances && c.distances->norm) out.norms += biased * d;
     if (c.mlp_norm && c.norm == NormKind::layer_norm) out.norms += layers * biased * m;
     const std::int64_t heads = c.qk_norm == QkNorm::full_width || c.qk_norm_by_head ? q + k : 2 * c.dims.d_head;
-    if (c.qk_norm != QkNorm::none) out.norms += attending * heads * (c.bias.qk_norm ? 2 : 1);
+    if (c.qk_norm != QkNorm::none && c.qk_norm_weights && !differ)
+      out.norms += attending * heads * (c.bias.qk_norm ? 2 : 1);
+    for (int layer = 0; differ && c.qk_norm == QkNorm::per_head && layer < c.dims.layers; ++layer)
+      out.norms += std::int64_t{c.dims.widths_of(layer).d_head} * (c.own_keys(layer) ? 2 : 1);
   }
+  if (const std::int64_t w = c.dims.d_layer; w > 0) {
+    out.embedding += c.layer_vocab * layers * w;
+    out.layer_inputs = d * layers * w + layers * 2 * d * w;
+    out.norms += w + layers * d;
+  }
+  if (c.stream_scales) out.norms += layers;
   if (c.bias.unembedding && c.predicts && !c.cross()) out.unembedding = vocab;
   if (c.head_layer && c.predicts) out.unembedding += d * sum + (c.bias.head ? sum : 0);
   if (c.predicts) (c.tied_embeddings ? out.tied : out.unembedding) += stored * vocab;

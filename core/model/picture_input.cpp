@@ -252,6 +252,24 @@ PatchPicture patch_picture(const Picture& given, const VisionConfig& v) {
   return {v.rows(), v.columns(), v.leading, picture.height, picture.width, picture.rgb};
 }
 
+Tensor embedded_patches(const VisionConfig& vision, const Tensor& patches, Index n, const Linear& patch,
+                        const Linear& bias, std::span<const Linear> leading, Backend& backend) {
+  Tensor numbers = backend.empty({n, vision.patch_numbers()});  // 0 where no patch is
+  std::ranges::fill(numbers.mutable_values(), 0.0f);
+  std::vector<Tensor> is;  // (position, 1): 1 where the first, the second … leading token stands, and last a patch
+  for (int i = 0; i <= vision.leading; ++i) is.push_back(Tensor::zeros({n, 1}));
+  for (Index row = 0, next = 0; row < n; ++row) {
+    const Index at = row % vision.tokens();
+    nth(is, std::min<Index>(at, vision.leading)).ref(row, 0) = 1;
+    if (at < vision.leading) continue;
+    for (Index j = 0; j < vision.patch_numbers(); ++j) numbers.ref(row, j) = patches.at(next, j);
+    ++next;
+  }
+  Tensor sum = backend.linear(numbers, patch);
+  for (std::size_t i = 0; i < leading.size(); ++i) sum = backend.add(sum, backend.linear(is[i], leading[i]));
+  return bias.defined() ? backend.add(sum, backend.linear(is.back(), bias)) : sum;
+}
+
 void check_patches(const ModelConfig& c, std::size_t given, const Tensor& patches) {
   const VisionConfig& v = *c.vision;
   const auto tokens = static_cast<std::size_t>(v.tokens());

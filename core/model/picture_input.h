@@ -3,12 +3,14 @@
 // processors do it, then cut into patches.
 
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "core/attention/rotary.h"
 #include "core/io/picture.h"
 #include "core/model/config.h"
 #include "core/model/vision_config.h"
+#include "core/tensor/backend.h"
 #include "core/tensor/tensor.h"
 #include "core/trace/patch_picture.h"
 
@@ -39,6 +41,11 @@ Tensor interpolated_positions(const Tensor& stored, const VisionConfig& vision);
 /// turns by 2π · y · base^(−4i/d_head), the second by x, where y and x are its centre's, from −1 to 1 over the picture;
 /// leading tokens are not turned.
 RotaryTable picture_rotation(const VisionConfig& vision, double base, int d_head);
+
+/// (n, d_model): learned tokens, then the product of every patch and what is added to it; picture by picture. `bias`:
+/// undefined where there is none. The ops record on the backend's tape.
+Tensor embedded_patches(const VisionConfig& vision, const Tensor& patches, Index n, const Linear& patch,
+                        const Linear& bias, std::span<const Linear> leading, Backend& backend);
 
 /// Throws Error unless `tokens` are those of whole pictures of this model, and `patches` theirs.
 void check_patches(const ModelConfig& config, std::size_t tokens, const Tensor& patches);

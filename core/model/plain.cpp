@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numbers>
+#include <tuple>
 #include <utility>
 
 #include "core/base/error.h"
@@ -28,6 +30,8 @@ Table normed(const ModelConfig& c, Table x, const Tensor& gain, const Tensor& bi
   return normed(c, c.norm, std::move(x), gain, bias);
 }
 
+using Lent = std::map<int, std::pair<Table, Table>>;  // keys as they meet, and values, by layer
+
 /// cap · tanh(x ÷ cap)
 double capped(double x, double cap) {
   return cap > 0 ? cap * std::tanh(x / cap) : x;
@@ -36,6 +40,7 @@ double capped(double x, double cap) {
 /// θ of pair i of `width` turning dimensions in a text of so many tokens, radians per position.
 double theta(const RotaryConfig& r, Index i, Index width, Index tokens) {
   using Scaling = RotaryConfig::Scaling;
+  if (r.pairs >= 0 && i >= r.pairs) return 0;
   const auto d = static_cast<double>(width);
   double base = r.base;
   if (r.scaling == Scaling::ntk && width > 2) base *= std::pow(r.factor, d / (d - 2));
@@ -92,11 +97,10 @@ void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r, bool que
 }
 
 void normalize_heads(const ModelConfig& c, Table& x, Index heads, const Tensor& gain, const Tensor& bias) {
-  if (c.qk_norm == QkNorm::none) return;
+  const Index width = x.columns / heads;
   if (c.qk_norm == QkNorm::full_width) return normalize(c, c.norm, x, 0, x.columns, gain, bias);
   for (Index head = 0; head < heads; ++head)
-    normalize(c, c.norm, x, head * c.dims.d_head, c.dims.d_head, gain, bias,
-              c.qk_norm_by_head ? head * c.dims.d_head : 0);
+    normalize(c, c.norm, x, head * width, width, gain, bias, c.qk_norm_by_head ? head * width : 0);
 }
 
 /// softmax over the keys that `row` sees, and a sink where there is one (OpenAI 2025): e^s ÷ (Σ e^s + e^sink).
@@ -133,21 +137,29 @@ void of_latents(const ModelConfig& c, const RawLayer& w, const Table& x, Table& 
 
 /// What attention adds to the stream, before any norm behind it; its patterns. `source`: what keys and values are made
 /// of where that is another text, all of which every query sees.
+/// `lent`: keys and values of every layer, for those that read another's.
 Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int layer, const Table& x,
-             const Table* source, std::vector<Table>& patterns, const std::stop_token& stop) {
+             const Table* source, std::vector<Table>& patterns, Lent& lent, const std::stop_token& stop) {
   if (c.dims.state_space(layer)) return through_states(c, w, x, patterns, stop);
   const Table& of = source ? *source : x;
-  const Index heads = c.dims.heads, shared = c.dims.kv_heads, d = c.dims.d_head, wide = c.dims.value_width(),
-              n = x.rows, keys = of.rows;
+  const ModelDims dims = c.dims.of_layer(layer);
+  const Index heads = dims.heads, shared = dims.kv_heads, d = dims.d_head, wide = dims.value_width(), n = x.rows,
+              keys = of.rows;
+  const bool own = source || c.own_keys(layer);
   Table q, k, v;
   if (c.latent())
     of_latents(c, w, x, q, k, v, stop);
   else
-    q = product(x, w.q_weight, w.q_bias, stop), k = product(of, w.k_weight, w.k_bias, stop),
-    v = product(of, w.v_weight, w.v_bias, stop);
+    q = product(x, w.q_weight, w.q_bias, stop);
+  if (own && !c.latent()) {
+    k = product(of, w.k_weight, w.k_bias, stop);
+    v = c.value_is_key(layer) ? k : product(of, w.v_weight, w.v_bias, stop);
+    if (c.value_norm) normalize_heads(c, v, shared, {}, {});
+  }
   const auto normalize_both = [&] {
+    if (!c.norms_keys(layer)) return;
     normalize_heads(c, q, heads, w.q_norm_gain, w.q_norm_bias);
-    normalize_heads(c, k, shared, w.k_norm_gain, w.k_norm_bias);
+    if (own) normalize_heads(c, k, shared, w.k_norm_gain, w.k_norm_bias);
   };
   if (!c.norm_after_rotation) normalize_both();
   if (c.clip_qkv > 0)
@@ -160,9 +172,16 @@ Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int
     rotate_patches(*c.vision, k, shared, d, c.rotary.base);
   } else if (c.turns(layer)) {
     rotate(q, heads, d, c.rotary_of(layer), true);
-    rotate(k, shared, d, c.rotary_of(layer), false);
+    if (own) rotate(k, shared, d, c.rotary_of(layer), false);
   }
   if (c.norm_after_rotation) normalize_both();
+  if (c.unturned_growth > 0 && !c.turns(layer))
+    for (Index row = 0; row < n; ++row)
+      for (Index i = 0; i < q.columns; ++i)
+        q.at(row, i) *=
+            1 + c.unturned_growth * std::log(1 + std::floor(static_cast<double>(row + 1) / c.unturned_floor));
+  if (!own) std::tie(k, v) = lent.at(c.kv_layer(layer));
+  if (!source && std::ranges::count(c.kv_layers, layer) > 1) lent[layer] = {k, v};
   double scale = c.score_scale ? *c.score_scale : c.scale_by_inverse_sqrt_d ? 1 / std::sqrt(static_cast<double>(d)) : 1;
   if (c.scale_by_inverse_layer) scale /= layer + 1;
 
@@ -173,10 +192,11 @@ Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int
     Table pattern(n, keys);
     for (Index query = 0; query < n; ++query) {
       const Index reach = c.window(layer) > 0 ? c.window(layer) - 1 : n;
-      const Index first = source ? 0 : std::max<Index>(0, query - reach), last = source ? keys - 1
-                                                                                 : c.causal
-                                                                                     ? query
-                                                                                     : std::min(n - 1, query + reach);
+      const Index chunk = c.chunk(layer) > 0 ? query / c.chunk(layer) * c.chunk(layer) : 0;
+      const Index first = source ? 0 : std::max(chunk, query - reach), last = source ? keys - 1
+                                                                              : c.causal
+                                                                                  ? query
+                                                                                  : std::min(n - 1, query + reach);
       for (Index key = first; key <= last; ++key) {
         double score = 0;
         for (Index i = 0; i < d; ++i) score += q.at(query, head * d + i) * k.at(key, group * d + i);
@@ -288,20 +308,28 @@ std::vector<std::pair<Index, double>> chosen(const ExpertConfig& c, const Tensor
 
 /// Σ weight · expert(x), token by token.
 Table experts(const ModelConfig& c, const RawExperts& w, const Table& x, const std::stop_token& stop) {
-  const Table logits = product(x, w.router_weight, w.router_bias, stop);
+  const Table logits =
+      product(c.experts.beside ? normed(c, x, w.router_gain, {}) : x, w.router_weight, w.router_bias, stop);
   Table out = w.shared.up_weight.defined() ? expert_output(c, w.shared, x, stop) : Table(x.rows, x.columns);
   if (w.shared_gate.defined()) {
     const Table gate = product(x, w.shared_gate, {}, stop);
     for (Index row = 0; row < x.rows; ++row)
       for (Index i = 0; i < x.columns; ++i) out.at(row, i) /= 1 + std::exp(-gate.at(row, 0));
   }
+  const Table read = c.experts.beside ? normed(c, x, w.in_gain, {}) : x;
   for (Index row = 0; row < x.rows; ++row) {
     Table token(1, x.columns);
-    for (Index i = 0; i < x.columns; ++i) token.at(0, i) = x.at(row, i);
+    for (Index i = 0; i < x.columns; ++i) token.at(0, i) = read.at(row, i);
     std::vector<double> z;
     for (Index e = 0; e < logits.columns; ++e) z.push_back(logits.at(row, e));
-    for (const auto& [e, weight] : chosen(c.experts, w.correction, std::move(z))) {
-      const Table made = expert_output(c, nth(w.each, e), token, stop);
+    for (const auto& [e, chosen_weight] : chosen(c.experts, w.correction, std::move(z))) {
+      double weight = chosen_weight * (w.output_weight.defined() ? number(w.output_weight, e) : 1);
+      Table given = token;
+      if (c.experts.weigh_input) {
+        for (double& value : given.values) value *= weight;
+        weight = 1;
+      }
+      const Table made = expert_output(c, nth(w.each, e), given, stop);
       for (Index i = 0; i < x.columns; ++i) out.at(row, i) += weight * made.at(0, i);
     }
   }
@@ -313,30 +341,36 @@ Table across(const ModelConfig& c, const RawWeights& all, int layer, const Table
              std::vector<Table>& patterns, const std::stop_token& stop) {
   const RawLayer& w = nth(all.cross, layer);
   const Table read = c.norms_before() ? normed(c, x, w.ln1_gain, w.ln1_bias) : x;
-  Table attention = attend(c, all, w, layer, read, &source, patterns, stop);
+  Lent none;
+  Table attention = attend(c, all, w, layer, read, &source, patterns, none, stop);
   if (c.norms_behind()) attention = normed(c, std::move(attention), w.ln1_post_gain, {});
   Table out = sum(x, attention);
   return c.norms_sums() ? normed(c, std::move(out), w.ln1_gain, w.ln1_bias) : out;
 }
 
 /// `source`: what the encoder put out, of an encoder-decoder.
-Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table& x, const Table& source, Pass& pass,
-            const std::stop_token& stop) {
+Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table& x, const Table& source,
+            const Table& inputs, Lent& lent, Pass& pass, const std::stop_token& stop) {
   const RawLayer& w = nth(all.layers, layer);
   const bool before = c.norms_before(), behind = c.norms_behind();
   const Table attention_in = before && (layer > 0 || c.first_norm) ? normed(c, x, w.ln1_gain, w.ln1_bias) : x;
-  Table attention = attend(c, all, w, layer, attention_in, nullptr, pass.patterns.emplace_back(), stop);
+  Table attention = attend(c, all, w, layer, attention_in, nullptr, pass.patterns.emplace_back(), lent, stop);
   if (behind) attention = normed(c, std::move(attention), w.ln1_post_gain, {});
   Table after = sum(x, attention);
   if (c.norms_sums()) after = normed(c, std::move(after), w.ln1_gain, w.ln1_bias);
   if (c.cross()) after = across(c, all, layer, after, source, pass.cross_patterns.emplace_back(), stop);
-  if (!c.dims.has_mlp(layer)) return after;
+  if (!c.dims.has_mlp(layer)) return leaving(c, w, layer, inputs, std::move(after), stop);
   const Table& read = c.dims.parallel ? x : after;
   const Table mlp_in = c.shared_norm ? attention_in : before ? normed(c, read, w.ln2_gain, w.ln2_bias) : read;
-  Table mlp = c.experts.at(layer) ? experts(c, w.experts, mlp_in, stop) : feed_forward(c, w, mlp_in, stop);
+  const bool sparse = c.experts.at(layer), beside = sparse && c.experts.beside;
+  Table mlp = sparse && !beside ? experts(c, w.experts, mlp_in, stop) : feed_forward(c, w, mlp_in, stop);
+  if (beside)
+    mlp = sum(normed(c, std::move(mlp), w.experts.dense_gain, {}),
+              normed(c, experts(c, w.experts, read, stop), w.experts.out_gain, {}));
   if (behind) mlp = normed(c, std::move(mlp), w.ln2_post_gain, {});
   Table out = sum(after, mlp);
-  return c.norms_sums() ? normed(c, std::move(out), w.ln2_gain, w.ln2_bias) : out;
+  if (c.norms_sums()) out = normed(c, std::move(out), w.ln2_gain, w.ln2_bias);
+  return leaving(c, w, layer, inputs, std::move(out), stop);
 }
 
 /// Learned tokens, then E p + b of every patch p.
@@ -423,8 +457,10 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
   if (c.norm_of_embeddings) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);
   if (c.narrow_sum()) x = product(x, w.embedding_in, w.embedding_in_bias, stop);
 
+  const Table inputs = c.dims.d_layer > 0 ? of_every_layer(c, w, x, tokens, stop) : Table();
+  Lent lent;
   for (int layer = 0; layer < c.dims.layers; ++layer) {
-    x = block(c, w, layer, x, out.encoder ? out.encoder->memory : Table(), out, stop);
+    x = block(c, w, layer, x, out.encoder ? out.encoder->memory : Table(), inputs, lent, out, stop);
     out.resid_post.push_back(x);
     if (progress) *progress = static_cast<float>(layer + 1) / static_cast<float>(c.dims.layers + 1);
   }

@@ -1,6 +1,8 @@
 #pragma once
 // What the parts of the plain definition share (core/model/plain.h). Private to it.
 
+#include <cstdint>
+#include <span>
 #include <stop_token>
 #include <vector>
 
@@ -43,6 +45,14 @@ struct Distances {
   double of(const ModelConfig& config, const Table& queries, Index query, const Table& keys, Index key,
             Index first) const;
 };
+
+/// What every layer gets of a token by itself (core/model/layer_inputs.h): norm(x W ÷ √d) and √w times the row of the
+/// table, of every layer, both ÷ √2.
+Table of_every_layer(const ModelConfig& config, const RawWeights& all, const Table& x,
+                     std::span<const std::int32_t> tokens, const std::stop_token& stop);
+/// The stream with what a layer's own input adds, times the number of its block.
+Table leaving(const ModelConfig& config, const RawLayer& weights, int layer, const Table& inputs, Table x,
+              const std::stop_token& stop);
 
 /// What a state space adds to the stream in place of attention (Gu and Dao 2023, Dao and Gu 2024), and the matrices
 /// that its heads amount to (Ali et al. 2024).

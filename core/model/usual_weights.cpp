@@ -57,6 +57,13 @@ class UsualReader {
                    [&](const Tensor& table) {
                      weights.position_embedding = table.slice(0, c_.position_offset, c_.position_offset + c_.context);
                    });
+    if (const Index width = dims.d_layer; width > 0) {
+      const Index all = width * dims.layers;
+      reader_.take(n_.layer_embedding + ".weight", {c_.layer_vocab, all}, weights.layer_embedding);
+      reader_.take_transposed(n_.layer_projection + ".weight", d, all, weights.layer_projection);
+      Tensor none;
+      norm(n_.layer_norm, width, weights.layer_gain, none);
+    }
     if (c_.segments > 0) reader_.take(n_.segments + ".weight", {c_.segments, sum}, weights.segment_embedding);
     for (int i = 0; c_.tasks > 0 && i < static_cast<int>(n_.tasks.size()); ++i)
       reader_.take(nth(n_.tasks, i).first + ".weight", {c_.tasks, sum}, [&](const Tensor& table) {
@@ -214,12 +221,13 @@ class UsualReader {
   }
 
   void block(const std::string& at, int layer, RawLayer& raw) {
-    const ModelDims& dims = c_.dims;
+    const ModelDims& all = c_.dims;
+    const ModelDims dims = all.of_layer(layer);
     const Index d = dims.d_model, queries = Index{dims.heads} * dims.d_head, keys = Index{dims.kv_heads} * dims.d_head;
     const std::string mlp_at = n_.apart.empty() ? at : at_layer(nth(n_.apart, layer).second);
     if (c_.norms_before() || c_.norms_sums()) {
       if (layer > 0 || c_.first_norm) norm(at + n_.ln1, d, raw.ln1_gain, raw.ln1_bias);
-      if (!c_.shared_norm && dims.has_mlp(layer))
+      if (!c_.shared_norm && all.has_mlp(layer))
         norm(mlp_at + (n_.apart.empty() ? n_.ln2 : n_.ln1), d, raw.ln2_gain, raw.ln2_bias);
     }
     if (c_.norms_behind()) {
@@ -227,8 +235,8 @@ class UsualReader {
       norm(at + n_.ln1_post, d, raw.ln1_post_gain, none);
       norm(at + n_.ln2_post, d, raw.ln2_post_gain, none);
     }
-    const bool attends = dims.attends(layer);
-    if (dims.state_space(layer)) {
+    const bool attends = all.attends(layer), own_keys = c_.own_keys(layer);
+    if (all.state_space(layer)) {
       read_state_space(reader_, at, n_.state_space, c_, raw.state_space);
     } else if (c_.latent()) {
       read_latents(reader_, at, n_.latents, c_, raw);
@@ -237,8 +245,9 @@ class UsualReader {
         queries_and_gate(at + n_.q, raw);
       else
         linear(at + n_.q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias, c_.groups.q);
-      linear(at + n_.k, d, keys, c_.bias.k, raw.k_weight, raw.k_bias, c_.groups.k);
-      linear(at + n_.v, d, keys, c_.bias.v, raw.v_weight, raw.v_bias, c_.groups.v);
+      if (own_keys) linear(at + n_.k, d, keys, c_.bias.k, raw.k_weight, raw.k_bias, c_.groups.k);
+      if (own_keys && !c_.value_is_key(layer))
+        linear(at + n_.v, d, keys, c_.bias.v, raw.v_weight, raw.v_bias, c_.groups.v);
       if (n_.swapped_halves) {
         swap_halves(raw.q_weight, raw.q_bias, dims.heads);
         swap_halves(raw.k_weight, raw.k_bias, dims.kv_heads);
@@ -265,7 +274,7 @@ class UsualReader {
       if (c_.distances->position_to_content)
         linear(at + n_.distance_q, d, queries, true, raw.distance_q_weight, raw.distance_q_bias);
     }
-    if (attends && c_.qk_norm != QkNorm::none) {
+    if (attends && c_.qk_norm != QkNorm::none && c_.qk_norm_weights) {
       const bool full = c_.qk_norm == QkNorm::full_width;
       const auto of = [&](const std::string& name, Index heads, Tensor& gain, Tensor& bias) {
         const Shape shape = full                 ? Shape{heads * dims.d_head}
@@ -277,7 +286,7 @@ class UsualReader {
           norms_of_heads(at + name + "." + n_.head_by_head, heads, gain);
       };
       of(n_.q_norm, dims.heads, raw.q_norm_gain, raw.q_norm_bias);
-      of(n_.k_norm, dims.kv_heads, raw.k_norm_gain, raw.k_norm_bias);
+      if (own_keys) of(n_.k_norm, dims.kv_heads, raw.k_norm_gain, raw.k_norm_bias);
     }
     if (c_.buckets_by_layer) reader_.take(at + buckets_name(), {c_.position_buckets, dims.heads}, raw.position_buckets);
     if (attends && c_.learned_sinks) reader_.take(at + n_.sinks, {dims.heads}, raw.sinks);
@@ -289,12 +298,24 @@ class UsualReader {
     else
       linear(at + (n_.state_space.out.empty() ? n_.o : n_.state_space.out), dims.d_inner, d, c_.state_space->bias,
              raw.o_weight, raw.o_bias);
-    if (!dims.has_mlp(layer)) {
+    if (dims.d_layer > 0) {
+      Tensor none;
+      reader_.take_transposed(at + n_.input_gate + ".weight", d, dims.d_layer, raw.input_gate_weight);
+      reader_.take_transposed(at + n_.input_out + ".weight", dims.d_layer, d, raw.input_out_weight);
+      norm(at + n_.input_norm, d, raw.input_gain, none);
+    }
+    if (c_.stream_scales) reader_.take(at + n_.stream_scale, {1}, raw.stream_scale);
+    // Which files hold all the same, and no pass reads.
+    for (const std::string& name : {n_.k, n_.v, n_.k_norm})
+      for (const char* kind : {".weight", ".bias"})
+        if (attends && !own_keys) reader_.ignore(at + name + kind);
+    if (!all.has_mlp(layer)) {
       // it has none
     } else if (c_.experts.at(layer)) {
       read_experts(reader_, c_, n_.experts, mlp_at, raw.experts);
+      if (c_.experts.beside) mlp(mlp_at, dims, raw);
     } else {
-      mlp(mlp_at, raw);
+      mlp(mlp_at, dims, raw);
     }
     if (c_.norms_behind())  // which would divide it out again
       for (Tensor* gain : {&raw.ln1_post_gain, &raw.ln2_post_gain}) *gain = scaled_by(*gain, c_.residual_scale);
@@ -335,8 +356,7 @@ class UsualReader {
       if (each->defined()) *each = joined(*each, ranges);
   }
 
-  void mlp(const std::string& at, RawLayer& raw) {
-    const ModelDims& dims = c_.dims;
+  void mlp(const std::string& at, const ModelDims& dims, RawLayer& raw) {
     const Index d = dims.d_model;
     if (c_.gated_mlp && !n_.gate_up.empty()) {
       Tensor weight, bias;

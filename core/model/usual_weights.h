@@ -37,8 +37,11 @@ struct WeightNames {
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm";
   std::string head_by_head;  ///< with ModelConfig::qk_norm_by_head: the norm of head h is "q_norm.THIS" + h
   std::string sinks = "self_attn.sinks";
-  std::string z_gate;   ///< of ModelConfig::output_gate; empty: every head's gate comes behind its queries in `q`
-  std::string buckets;  ///< (bucket, head), behind a layer's number only with ModelConfig::buckets_by_layer
+  /// Of ModelDims::d_layer: table, projection and norm of all layers, and of a block gate, output and norm.
+  std::string layer_embedding, layer_projection, layer_norm, input_gate, input_out, input_norm;
+  std::string stream_scale;  ///< of ModelConfig::stream_scales
+  std::string z_gate;        ///< of ModelConfig::output_gate; empty: every head's gate comes behind its queries in `q`
+  std::string buckets;       ///< (bucket, head), behind a layer's number only with ModelConfig::buckets_by_layer
   /// Of ModelConfig::distances: the table and its norm, and of a block what makes K_r and Q_r.
   std::string distances, distance_norm, distance_k, distance_q;
   /// Of ModelConfig::tasks, and how often the first row of each is added.

@@ -97,7 +97,7 @@ float score_scale(const ModelConfig& config, int layer) {
   if (config.score_scale)
     s = *config.score_scale;
   else if (config.scale_by_inverse_sqrt_d)
-    s /= std::sqrt(static_cast<double>(config.dims.d_head));
+    s /= std::sqrt(static_cast<double>(config.dims.widths_of(layer).d_head));
   if (config.scale_by_inverse_layer) s /= layer + 1;
   return static_cast<float>(s);
 }
@@ -168,7 +168,7 @@ SiteKind output_site(const ModelConfig& config, WeightMatrix matrix) {
     case WeightMatrix::k:
       return SiteKind::k;
     case WeightMatrix::v:
-      return SiteKind::v;
+      return config.value_norm ? SiteKind::v_unnormed : SiteKind::v;
     case WeightMatrix::o:
       return behind ? SiteKind::attn_unnormed : SiteKind::attn_out;
     case WeightMatrix::mlp_in:
@@ -217,19 +217,24 @@ ModelWeights Model::weights() const {
   out.embedding_norm = m.embedding_norm;
   out.final_norm = m.final_norm;
   whole(m.unembedding, out.unembedding, out.unembedding_bias);
-  const auto add_heads = [&](const Layer& layer, BlockWeights& block) {
+  // `keyed`: the layer whose keys and values it reads.
+  const auto add_heads = [&](const Layer& layer, const Layer& keyed, const LayerWidths& wide, BlockWeights& block) {
     const bool attends = !layer.qkv.empty();
     if (!layer.o.biases.empty()) block.o_bias = layer.o.biases[0];
-    const Index width = d.d_head, of_value = attends ? d.value_width() : d.d_inner / d.heads,
-                keys = Index{d.heads} * width, values = keys + Index{d.kv_heads} * width;
+    const Index width = wide.d_head, full = d.d_value > 0 ? d.d_value : wide.d_head,
+                of_value = attends ? full : d.d_inner / d.heads, keys = Index{d.heads} * width,
+                all_keys = Index{wide.kv_heads} * width;
+    Index stored = 0;
+    for (const Linear& each : keyed.qkv) stored += each.out();
+    const Index values = stored > keys + all_keys ? keys + all_keys : keys;  // or the projection of the keys again
     for (Index head = 0; head < d.heads; ++head) {
       if (!attends) {  // which has no queries, keys and values
         block.heads.emplace_back().o = layer.o.parts[0].slice(0, head * of_value, (head + 1) * of_value);
         continue;
       }
-      const Index group = d.kv_of(head);
-      const Part q = columns(layer.qkv, head * width, width), k = columns(layer.qkv, keys + group * width, width),
-                 v = columns(layer.qkv, values + group * of_value, of_value);
+      const Index group = head / (d.heads / wide.kv_heads);
+      const Part q = columns(layer.qkv, head * width, width), k = columns(keyed.qkv, keys + group * width, width),
+                 v = columns(keyed.qkv, values + group * of_value, of_value);
       block.heads.push_back({q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
                              layer.o.parts[0].slice(0, head * of_value, (head + 1) * of_value)});
     }
@@ -237,7 +242,7 @@ ModelWeights Model::weights() const {
   for (const Layer& layer : m.cross) {
     BlockWeights& block = out.cross.emplace_back();
     block.ln1 = layer.ln1;
-    add_heads(layer, block);
+    add_heads(layer, layer, d.widths_of(0), block);
   }
   const auto buckets_of = [&](const Layer& layer) {
     if (layer.buckets.empty()) return Tensor();
@@ -246,13 +251,15 @@ ModelWeights Model::weights() const {
     return all;
   };
   if (!m.config.buckets_by_layer) out.position_buckets = buckets_of(m.layers.front());
-  for (const Layer& layer : m.layers) {
+  for (int index = 0; index < d.layers; ++index) {
+    const Layer &layer = nth(m.layers, index), &keyed = nth(m.layers, m.config.kv_layer(index));
     BlockWeights& block = out.blocks.emplace_back();
     block.ln1 = layer.ln1;
     block.ln1_post = layer.ln1_post;
     block.ln2_post = layer.ln2_post;
     block.q_norm = layer.q_norm;
-    block.k_norm = layer.k_norm;
+    block.k_norm = keyed.k_norm;
+    block.v_norm = keyed.v_norm;
     block.sinks = layer.sinks;
     whole(layer.z_gate, block.z_gate, block.z_gate_bias);
     if (m.config.buckets_by_layer) block.position_buckets = buckets_of(layer);
@@ -277,16 +284,21 @@ ModelWeights Model::weights() const {
     block.latents.q_norm = layer.latents.q_norm;
     block.latents.kv_norm = layer.latents.kv_norm;
     block.decay_log = layer.state_space.decay_log;
-    add_heads(layer, block);
+    add_heads(layer, keyed, d.widths_of(index), block);
   }
   return out;
 }
 
 Projection Model::projection(int layer, WeightMatrix matrix) const {
   const Layer& l = nth(parts_->layers, layer);
-  const ModelDims& d = parts_->config.dims;
+  const ModelDims d = parts_->config.dims.of_layer(layer);
   const Index queries = Index{d.heads} * d.d_head, keys = Index{d.kv_heads} * d.d_head,
               values = Index{d.kv_heads} * d.value_width();
+  const bool keyed = matrix == WeightMatrix::k || matrix == WeightMatrix::v;
+  if (keyed && !parts_->config.own_keys(layer)) return {};  // which the layer has that it reads
+  // Of an MLP beside experts no site has what it puts out: the sum of both stands there.
+  if (matrix >= WeightMatrix::mlp_in && l.experts.defined()) return {};
+  if (matrix == WeightMatrix::v && parts_->config.value_is_key(layer)) matrix = WeightMatrix::k;  // used once more
   const auto part = [](const Part& p) { return Projection{p.weight, p.bias}; };
   if (l.qkv.empty() && matrix <= WeightMatrix::v) return {};
   const auto whole = [](const Linear& linear) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/trace/layer_kinds.h"
+
 namespace headscope {
 
 bool can_go_on(const Model& model, const std::vector<Intervention>& edits, const CaptureSpec& recorded,
@@ -25,12 +27,15 @@ int room_for(int tokens) {
 }  // namespace
 
 bool can_hold(const ModelConfig& config, int tokens, std::size_t most_bytes) {
-  const ModelDims& d = config.dims;
   // Keys stand there twice, as they are and in panels.
-  const std::size_t numbers =
-      kept_numbers(d).numbers + static_cast<std::size_t>(d.heads + d.kv_heads) * static_cast<std::size_t>(d.d_head);
-  return sizeof(float) * numbers * static_cast<std::size_t>(room_for(tokens)) * static_cast<std::size_t>(d.layers) <=
-         most_bytes;
+  std::size_t numbers = 0;
+  for (const LayerKind& kind : layer_kinds(config.dims)) {
+    const ModelDims& d = kind.dims;
+    const std::size_t own =
+        kept_numbers(d).numbers + static_cast<std::size_t>(d.heads + d.kv_heads) * static_cast<std::size_t>(d.d_head);
+    numbers += own * static_cast<std::size_t>(kind.layers);
+  }
+  return sizeof(float) * numbers * static_cast<std::size_t>(room_for(tokens)) <= most_bytes;
 }
 
 std::shared_ptr<TextCache> cache_for(const ModelConfig& config, int tokens, std::size_t most_bytes) {

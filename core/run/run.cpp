@@ -241,7 +241,8 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   LayerRange layers;
   ResidualKeeper keeper(dims.layers);
   if (known && !ctx.tap) {
-    const int first = known->first_changed(model, trace->tokens, request.edits, beside);
+    const int first =
+        model.config().stream_is_all() ? known->first_changed(model, trace->tokens, request.edits, beside) : 0;
     if (only) {
       layers.first = std::min(first, *only);
     } else if (known->recorded(request.capture)) {

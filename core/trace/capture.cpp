@@ -59,7 +59,7 @@ struct Alike {
 };
 
 std::vector<Alike> alike_layers(const CaptureSpec& spec, const ModelDims& dims) {
-  if (dims.mixers.empty() && dims.bare.empty())
+  if (dims.mixers.empty() && dims.bare.empty() && dims.widths.empty())
     return {{0, spec.layers.empty() ? count(dims.layers) : spec.layers.size(), dims}};
   std::vector<Alike> out;
   for (int layer = 0; layer < dims.layers; ++layer)
@@ -81,9 +81,9 @@ Costs costs_of(const CaptureSpec& spec, const ModelDims& dims, const std::vector
       factored = statistics;
       // A rotated query or key that is recorded anyway is the very tensor the factored map refers to.
       if (!has(SiteKind::rot_q))
-        factored = plus(factored, floats(count(n_query), count(dims.heads), count(dims.d_head)));
+        factored = plus(factored, floats(count(n_query), count(dims.heads), count(each.dims.d_head)));
       if (!has(SiteKind::rot_k) || n_key != n_query)
-        factored = plus(factored, floats(count(n_key), count(dims.kv_heads), count(dims.d_head)));
+        factored = plus(factored, floats(count(n_key), count(each.dims.kv_heads), count(each.dims.d_head)));
     }
     costs.factored_maps = plus(costs.factored_maps, times(each.count, factored));
   }
@@ -120,6 +120,7 @@ std::string summarize(const CapturePlan& plan, const Costs& costs, std::size_t m
 
 bool has_site(const ModelDims& dims, Site site) {
   if (site.layer < 0) return true;
+  if ((site.kind == SiteKind::layer_input || site.kind == SiteKind::layer_out) && dims.d_layer == 0) return false;
   if (of_mlp(site.kind) && !dims.has_mlp(site.layer)) return false;
   if (site.kind == SiteKind::mixer_beta && dims.state_kind != StateKind::delta) return false;
   if ((site.kind == SiteKind::mixer_gate || site.kind == SiteKind::mixer_delta) &&
@@ -139,6 +140,7 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
     case SiteKind::z:
     case SiteKind::z_gated:
       return floats(n, count(dims.heads), count(dims.value_width()));
+    case SiteKind::v_unnormed:
     case SiteKind::v:
       return floats(n, count(dims.kv_heads), count(dims.value_width()));
     case SiteKind::mixer_gated:
@@ -172,6 +174,8 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
     case SiteKind::mlp_pre_linear:
     case SiteKind::mlp_post:
       return floats(n, count(dims.d_mlp));
+    case SiteKind::layer_input:
+      return floats(n, count(dims.d_layer));
     case SiteKind::logits:
       return floats(n, count(dims.vocab));
     case SiteKind::embed:
@@ -187,6 +191,7 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
     case SiteKind::ln2_normalized:
     case SiteKind::mlp_unnormed:
     case SiteKind::mlp_out:
+    case SiteKind::layer_out:
     case SiteKind::resid_post:
       return floats(n, count(dims.d_model));
   }

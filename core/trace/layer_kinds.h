@@ -19,7 +19,10 @@ inline std::vector<LayerKind> layer_kinds(const ModelDims& dims) {
   std::vector<LayerKind> kinds;
   for (int layer = 0; layer < dims.layers; ++layer) {
     const Mixer mixer = dims.mixer(layer);
-    auto found = std::ranges::find(kinds, mixer, &LayerKind::mixer);
+    const auto alike = [&](const LayerKind& kind) {
+      return kind.mixer == mixer && (dims.widths.empty() || kind.dims.widths_of(0) == dims.widths_of(layer));
+    };
+    auto found = std::ranges::find_if(kinds, alike);
     if (found == kinds.end()) found = kinds.insert(found, {mixer, 0, dims.of_layer(layer)});
     found->dims.layers = ++found->layers;
   }

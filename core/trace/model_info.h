@@ -31,6 +31,12 @@ enum class StateKind : unsigned char {
 inline constexpr NamedValue<StateKind> state_kind_names[] = {
     {"selective", StateKind::selective}, {"delta", StateKind::delta}, {"convolution", StateKind::convolution}};
 
+/// What a layer has of its own in a model whose layers differ in width.
+struct LayerWidths {
+  int kv_heads = 0, d_head = 0, d_mlp = 0;
+  bool operator==(const LayerWidths&) const = default;
+};
+
 /// Extents of a model that decide how large each site is. For a text of n tokens.
 struct ModelDims {
   int layers = 0, heads = 0, kv_heads = 0, d_head = 0, d_model = 0, d_mlp = 0, vocab = 0;
@@ -46,6 +52,7 @@ struct ModelDims {
   int d_inner = 0, lanes = 0, state_groups = 0, d_state = 0, convolved = 0;
   int d_embed = 0;  ///< width of what positions and segments are added to, and of what the unembedding reads, where a
                     ///< matrix lies between it and the stream (ALBERT, ELECTRA)
+  int d_layer = 0;  ///< width of what every layer gets of each token by itself (Gemma 3n, Gemma 4)
 
   /// Of hybrid models: each layer's. Empty = all are alike, by a state where d_inner > 0 says so, else by attention. A
   /// layer that is no attention has as many heads as one that is: groups of neighbouring lanes.
@@ -53,6 +60,12 @@ struct ModelDims {
   std::vector<bool> bare = {};  ///< by layer: it has no MLP, others have; empty = all are alike
 
   StateKind state_kind = StateKind::selective;  ///< of layers with a state
+  /// By layer, where layers that attend differ: kv_heads, d_head and d_mlp are then those of most. Empty = all alike.
+  std::vector<LayerWidths> widths = {};
+
+  LayerWidths widths_of(int layer) const {
+    return widths.empty() ? LayerWidths{kv_heads, d_head, d_mlp} : widths[static_cast<std::size_t>(layer)];
+  }
 
   Mixer mixer(int layer) const {
     if (!mixers.empty()) return mixers[static_cast<std::size_t>(layer)];
@@ -82,13 +95,16 @@ struct ModelDims {
   int group() const { return kv_heads > 0 ? heads / kv_heads : 1; }
   /// The key and value head that a query head reads (grouped queries: Ainslie et al., GQA, 2023).
   int kv_of(int head) const { return head / group(); }
+  int kv_of(int head, int layer) const { return head / std::max(1, heads / std::max(1, widths_of(layer).kv_heads)); }
   /// Whether a residual stream stands between attention and MLP.
   bool has_mid() const { return d_mlp > 0 && !parallel; }
 };
 
 inline ModelDims ModelDims::of_layer(int layer) const {
   ModelDims own = *this;
-  own.mixers.clear(), own.bare.clear();
+  const LayerWidths here = widths_of(layer);
+  own.kv_heads = here.kv_heads, own.d_head = here.d_head, own.d_mlp = here.d_mlp;
+  own.mixers.clear(), own.bare.clear(), own.widths.clear();
   if (!has_mlp(layer)) own.d_mlp = own.experts = 0;
   if (mixers.empty()) return own;
   if (attends(layer)) {

@@ -26,9 +26,10 @@ enum class SiteKind {
   mixer_c,  // of layers of a state space, in place of all to attn_scores: gate, input, step, rate and what writes and
             // reads
   q,
-  k,
-  v,          // projections, before rotation
-  attn_gate,  // what gates the heads' outputs, before its sigmoid (only where the model has one)
+  k,           // projections, before rotation
+  v_unnormed,  // the projection, where values have a norm
+  v,           // values as they are mixed: the projection, or the norm of it
+  attn_gate,   // what gates the heads' outputs, before its sigmoid (only where the model has one)
   q_normed,
   k_normed,  // after the norm of queries and keys (only where the model has one)
   rot_q,
@@ -50,6 +51,8 @@ enum class SiteKind {
   mlp_post,        // after the activation (and gate)
   mlp_unnormed,    // what the MLP puts out, where a norm stands behind it
   mlp_out,
+  layer_input,       // what this layer gets of the token by itself (only where layers do)
+  layer_out,         // what that adds to the residual stream, behind the MLP
   resid_post,        // residual stream leaving the block
   final_normalized,  // what the unembedding reads: output of the last norm, or of the layer behind it
   logits,

@@ -82,12 +82,15 @@ TEST_CASE("lens, stream and path follow the streams that a family has") {
     // What is added takes one stream to the next.
     for (int layer = 0; layer < c.dims.layers && !c.norms_sums(); ++layer) {
       const Tensor &pre = s.site(SiteKind::resid_pre, layer), &post = s.site(SiteKind::resid_post, layer);
+      const auto sum = [&](Index d) {
+        return pre.at(3, d) + s.site(SiteKind::attn_out, layer).at(3, d) +
+               (c.dims.has_mlp(layer) ? s.site(SiteKind::mlp_out, layer).at(3, d) : 0.0f) +
+               (c.dims.d_layer > 0 ? s.site(SiteKind::layer_out, layer).at(3, d) : 0.0f);
+      };
+      const float scale = c.stream_scales ? post.at(3, 0) / sum(0) : 1.0f;
+      if (c.stream_scales) CHECK((scale > 0.5f && scale < 1.5f));
       for (Index d = 0; d < c.dims.d_model; ++d)
-        CHECK(post.at(3, d) ==
-              doctest::Approx(pre.at(3, d) + s.site(SiteKind::attn_out, layer).at(3, d) +
-                              (c.dims.has_mlp(layer) ? s.site(SiteKind::mlp_out, layer).at(3, d) : 0.0f))
-                  .scale(1)
-                  .epsilon(1e-5));
+        CHECK(post.at(3, d) == doctest::Approx(scale * sum(d)).scale(1).epsilon(1e-5));
     }
     const TokenPath path = read_token_path(s.model(), *s.trace, 4, 3);
     CHECK(path.answers.size() == 3);

@@ -70,6 +70,8 @@ TEST_CASE("each mask agrees with its one-line predicate on every cell of n = 1 â
       {"window 8", [](Index i, Index j, Index) { return j <= i && i - j < 8; }},
       {"window 1", [](Index i, Index j, Index) { return i == j; }},
       {"around 3", [](Index i, Index j, Index) { return i - j < 3 && j - i < 3; }},
+      {"chunks 4", [](Index i, Index j, Index) { return j <= i && i / 4 == j / 4; }},
+      {"chunks 1", [](Index i, Index j, Index) { return j == i; }},
       {"dilated 8 2", [](Index i, Index j, Index) { return j <= i && i - j < 16 && (i - j) % 2 == 0; }},
       {"dilated 3 5", [](Index i, Index j, Index) { return j <= i && i - j < 15 && (i - j) % 5 == 0; }},
       {"strided 8", [](Index i, Index j, Index) { return j <= i && (i - j < 8 || (i - j) % 8 == 0); }},
@@ -280,7 +282,7 @@ TEST_CASE("a mask may leave a row without any key") {
 }
 
 TEST_CASE("every form's example parses, prints itself, and has a form that starts with its name") {
-  CHECK(mask_forms().size() == 18);
+  CHECK(mask_forms().size() == 19);
   for (const MaskForm& form : mask_forms()) {
     CAPTURE(std::string(form.id));
     CHECK(parse_mask(form.example)->describe() == form.example);
@@ -364,14 +366,16 @@ TEST_CASE("painting opens and closes single cells, and taking a stroke back leav
 }
 
 TEST_CASE("the least numbers of every mask are taken, and what lies below is refused") {
-  for (const char* least : {"window 1", "around 1", "dilated 1 1", "strided 1", "global 0 window 1", "random 0 seed 0",
-                            "prefix 0", "sink 0 window 1", "padding 0", "hidden 0 seed 0", "chosen 0 window 1",
-                            "bigbird 1 window 1 global 0 random 0 seed 0", "random 1 seed 0", "hidden 1 seed 0"}) {
+  for (const char* least :
+       {"window 1", "around 1", "chunks 1", "dilated 1 1", "strided 1", "global 0 window 1", "random 0 seed 0",
+        "prefix 0", "sink 0 window 1", "padding 0", "hidden 0 seed 0", "chosen 0 window 1",
+        "bigbird 1 window 1 global 0 random 0 seed 0", "random 1 seed 0", "hidden 1 seed 0"}) {
     CAPTURE(least);
     CHECK_NOTHROW(parse_mask(least));
   }
   for (const char* below : {"window 0",
                             "around 0",
+                            "chunks 0",
                             "dilated 0 1",
                             "dilated 1 0",
                             "strided 0",

@@ -5,68 +5,23 @@
 #include <fstream>
 #include <stop_token>
 
-#include "app/all_workspaces.h"
 #include "app/workspaces/analyse/page.h"
 #include "core/base/file.h"
 #include "core/edits/ablate_edit.h"
 #include "core/edits/temperature_edit.h"
-#include "tests/gui/explore.h"
+#include "tests/gui/whole_program.h"
 #include "tests/support/paths.h"
-#include "tests/support/small_recipe.h"
 
 namespace headscope::quit_test {
 
+using testing::entries;
 using testing::Explore;
+using testing::kept_in;
+using testing::Program;
 using testing::scratch_dir;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::size_t entries(const fs::path& folder) {
-  if (!fs::exists(folder)) return 0;
-  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
-}
-
-/// The whole program, as main.cpp puts it together, on a clock of its own.
-struct Program {
-  double time = 0;
-  App app;
-  AllWorkspaces workspaces{app};
-  headscope::testing::Driver driver{app.window(), [this] { app.frame(); }};
-
-  explicit Program(AppOptions options) : app(with_clock(std::move(options))) {
-    REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().facts; }));
-  }
-  std::function<void()> each_turn = [] {};
-  AppOptions with_clock(AppOptions options) {
-    options.clock = [this] {
-      each_turn();
-      return time += 0.01;
-    };
-    return options;
-  }
-  const AppState& state() { return app.explorer().state(); }
-  void quit() { driver.key(ImGuiKey_Q, ImGuiMod_Ctrl); }
-
-  void train_to(std::int64_t step) {
-    TrainingController& controller = workspaces.training;
-    Recipe& draft = controller.draft();
-    draft = testing::small_recipe();
-    draft.steps = draft.optimizer.schedule_steps = 1000;
-    controller.start();
-    controller.pause_at(step);
-    REQUIRE(driver.until(
-        [&] { return controller.progress().step == step && controller.phase() == TrainingController::Phase::paused; },
-        20'000));
-  }
-};
-
-AppOptions kept_in(const fs::path& folder) {
-  AppOptions options = Explore::options(1280, 720);
-  options.settings = folder / "settings.json";
-  options.recovery = folder / "recovery";
-  return options;
-}
 
 const std::vector<Intervention> two_edits{{{0, 1}, SetTemperature{2}}, {{1, 0}, Ablate{}}};
 
@@ -453,83 +408,6 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
   // Also once their pages have been on screen.
   for (const PageEntry& page : page_registry()) open(p, page.info.id);
   CHECK(kept(p) == chosen);
-}
-
-TEST_CASE(
-    "what is chosen on pages of experts, a state and patches comes back with the session, on models that have them") {
-  HEADSCOPE_NEEDS_DISPLAY();
-  static constexpr std::array<const char*, 3> choices[] = {{"experts", "All layers", "tiny-mixtral"},
-                                                           {"state", "Lanes of a layer", "tiny-mamba"},
-                                                           {"patches", "Grid of positions", "tiny-vit"}};
-  const auto kept = [](Program& p) {
-    ControlsRecord record;
-    p.workspaces.analyse.controls(record);
-    return record.text();
-  };
-  for (const auto& [page, control, example] : choices) {
-    CAPTURE(page);
-    const auto open = [&](Program& p) {
-      p.app.requests().workspace = workspace_index("Analyse");
-      p.app.settings().pages["Analyse"] = page;
-      int quiet = 0;
-      REQUIRE(p.driver.until([&] { return (quiet = p.app.settled() ? quiet + 1 : 0) > 8; }, 6000));
-    };
-    const fs::path file = scratch_dir("gui-session-of-kind") / "session.json";
-    AppOptions options = Explore::options(1600, 1200);
-    options.example = example;
-    std::string chosen;
-    {
-      Program p(options);
-      open(p);
-      const std::string before = kept(p);
-      p.driver.click(control);
-      open(p);
-      chosen = kept(p);
-      CHECK(chosen != before);
-      p.app.explorer().files.save(file);
-    }
-    options.session = file;
-    Program p(options);
-    open(p);
-    CHECK(kept(p) == chosen);
-  }
-}
-
-TEST_CASE("the layer and the capacity of experts come back with the session") {
-  HEADSCOPE_NEEDS_DISPLAY();
-  const fs::path file = scratch_dir("gui-session-experts") / "session.json";
-  AppOptions options = Explore::options(1600, 1200);
-  options.example = "tiny-mixtral";
-  const auto record = [](Program& p) {
-    ControlsRecord out;
-    p.workspaces.analyse.controls(out);
-    return out.text();
-  };
-  const auto open = [](Program& p) {
-    p.app.requests().workspace = workspace_index("Analyse");
-    p.app.settings().pages["Analyse"] = "experts";
-    REQUIRE(p.driver.until([&] { return p.app.settled() && p.driver.shown("routing"); }, 6000));
-  };
-  std::string chosen;
-  {
-    Program p(options);
-    open(p);
-    for (const char* control : {"Layer", "Capacity factor"}) {
-      CAPTURE(control);
-      const std::string before = record(p);
-      const Item item = p.driver.item(control);
-      p.driver.click_at({item.min.x + 0.8f * (item.max.x - item.min.x), item.center().y});
-      p.driver.frames(2);
-      CHECK(record(p) != before);
-    }
-    chosen = record(p);
-    CHECK(chosen.find("capacity") != std::string::npos);
-    p.app.explorer().files.save(file);
-  }
-  options.session = file;
-  Program p(options);
-  open(p);
-  CHECK(record(p) == chosen);
 }
 
 }  // namespace headscope::quit_test

@@ -38,6 +38,7 @@ Shape shape_of(std::string_view text, const ModelDims& d, Index n) {
                                              {"q_latent", d.q_latent},
                                              {"kv_latent", d.kv_latent},
                                              {"d_inner", d.d_inner},
+                                             {"d_layer", d.d_layer},
                                              {"lane", d.lanes},
                                              {"group", d.state_groups},
                                              {"d_state", d.d_state}};
@@ -116,6 +117,44 @@ TEST_CASE(
     }
     CHECK(probe.fired.size() == declared);
   }
+}
+
+TEST_CASE("keys that layers lend: what an edit leaves at the lender is what the others find, theirs stays their own") {
+  /// Shifts one site, and keeps all keys and values.
+  struct Shift final : Tap {
+    Site site;
+    std::map<Site, Tensor> seen;
+    explicit Shift(Site at) : site(at) {}
+    bool wants(Site) const override { return true; }
+    Tensor at(Site where, const Tensor& value) override {
+      Tensor out = value;
+      if (where == site) {
+        out = value.copy();
+        for (float& v : out.mutable_values()) v += 0.5f;
+      }
+      return seen[where] = out;
+    }
+  };
+  Backend backend(1);
+  const auto model = Model::load(testing::reference("families/gemma4_text"), backend);
+  const ModelConfig& c = model->config();
+  REQUIRE(c.kv_layers == std::vector<int>{0, 1, 2, 1, 1, 2});
+  const auto same = [](const Tensor& a, const Tensor& b) { return largest_difference(a, b) == 0; };
+  for (const SiteKind kind : {SiteKind::k, SiteKind::k_normed, SiteKind::rot_k, SiteKind::v_unnormed, SiteKind::v}) {
+    CAPTURE(name(Site{kind, 1}));
+    Shift none({SiteKind::k, 99}), lender({kind, 1}), reader({kind, 3});
+    for (Shift* each : {&none, &lender, &reader}) model->forward({backend, each}, tokens);
+    const SiteKind met = kind == SiteKind::v || kind == SiteKind::v_unnormed ? SiteKind::v : SiteKind::rot_k;
+    CHECK(!same(lender.seen.at({met, 1}), none.seen.at({met, 1})));
+    for (const int layer : {3, 4}) CHECK(same(lender.seen.at({met, layer}), lender.seen.at({met, 1})));
+    CHECK(same(reader.seen.at({met, 1}), none.seen.at({met, 1})));
+    CHECK(!same(reader.seen.at({met, 3}), none.seen.at({met, 3})));
+    CHECK(same(reader.seen.at({met, 4}), none.seen.at({met, 1})));
+  }
+  // What an edit of a reader leaves is normalised and turned as the lender's is.
+  Shift reader({SiteKind::k, 3}), lender({SiteKind::k, 1});
+  for (Shift* each : {&reader, &lender}) model->forward({backend, each}, tokens);
+  CHECK(largest_difference(reader.seen.at({SiteKind::rot_k, 3}), lender.seen.at({SiteKind::rot_k, 1})) < 1e-5);
 }
 
 TEST_CASE("a pass that is looked at everywhere gives the bits of one that nobody looks at") {

@@ -62,6 +62,66 @@ TEST_CASE("Gemma 3 of 4B says little of its text: the rest is what all have") {
   CHECK(c.rotary_of(4).scaling == RotaryConfig::Scaling::none);
 }
 
+TEST_CASE("Gemma 4 says heads, keys and rotations by kind of layer, in older files and in newer ones") {
+  const std::string start = R"({"model_type": "gemma4", "text_config": {"model_type": "gemma4_text",
+    "num_hidden_layers": 7, "num_attention_heads": 8, "num_key_value_heads": 4, "hidden_size": 64, "sliding_window": 9,
+    "intermediate_size": 100, "head_dim": 16, "vocab_size": 50, "vocab_size_per_layer_input": 50,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+                    "full_attention", "sliding_attention", "sliding_attention"],
+    "num_kv_shared_layers": 3, "use_double_wide_mlp": true, "attention_k_eq_v": true)";
+  const auto with = [&](const std::string& rest) { return read("gemma4", start + rest + "}}"); };
+  const std::string old = R"(, "global_head_dim": 32, "num_global_key_value_heads": 2)";
+  const ModelConfig c = with(old);
+  CHECK(c.windows == std::vector<int>{9, 0, 9, 9, 0, 9, 0});  // the last one sees all, whatever the list says
+  CHECK(c.kv_layers == std::vector<int>{0, 1, 2, 3, 1, 3, 1});
+  CHECK(c.values_are_keys == std::vector<bool>{false, true, false, false, false, false, false});
+  CHECK(c.dims.widths_of(0) == LayerWidths{4, 16, 100});
+  CHECK(c.dims.widths_of(1) == LayerWidths{2, 32, 100});
+  CHECK(c.dims.widths_of(4) == LayerWidths{2, 32, 200});
+  CHECK(c.dims.widths_of(5) == LayerWidths{4, 16, 200});
+  CHECK(c.dims.kv_of(7, 0) == 3);
+  CHECK(c.dims.kv_of(7, 1) == 1);
+  CHECK(c.dims.d_layer == 256);
+  CHECK(c.rotary_of(1).base == 1e6);
+  CHECK(c.rotary_of(1).pairs == 4);  // of 16
+  CHECK(c.rotary_of(0).base == 1e4);
+  CHECK(c.rotary_of(0).pairs == -1);
+  const ModelConfig again = with(R"(, "per_layer_config": {"1": {"head_dim": 32, "num_key_value_heads": 2},
+    "4": {"head_dim": 32, "num_key_value_heads": 2}, "6": {"head_dim": 32, "num_key_value_heads": 2}})");
+  CHECK(again.dims.widths == c.dims.widths);
+  const auto refused = [&](const std::string& rest, const char* words) {
+    CAPTURE(rest);
+    CHECK_THROWS_WITH_AS(with(rest), doctest::Contains(words), Error);
+  };
+  refused(R"(, "per_layer_config": {"1": {"head_dim": 32}})", "per_layer_config: 4");
+  refused(R"(, "per_layer_config": {"0": {"head_dim": 32}})", "per_layer_config: 0");
+  refused(R"(, "per_layer_config": {"1": {"intermediate_size": 32}})", "intermediate_size");
+  refused(old + R"(, "use_bidirectional_attention": "all")", "use_bidirectional_attention");
+  refused(old + R"(, "num_global_key_value_heads": 3)", "num_global_key_value_heads");
+  refused(R"(, "num_kv_shared_layers": 6)", "num_kv_shared_layers");
+  refused(old + R"(, "rope_parameters": {"full_attention": {"rope_type": "default", "partial_rotary_factor": 0.5}})",
+          "partial_rotary_factor");
+}
+
+TEST_CASE("Llama 4 as it is published: an empty list of layers without positions, a switch that is a number") {
+  const ModelConfig c = read("llama4", R"({"model_type": "llama4", "text_config": {"model_type": "llama4_text",
+    "num_hidden_layers": 8, "no_rope_layers": [], "attn_temperature_tuning": 4, "interleave_moe_layer_step": 2,
+    "intermediate_size": 8192, "rope_scaling": {"rope_type": "llama3", "factor": 16.0, "low_freq_factor": 1.0,
+    "high_freq_factor": 1.0001, "original_max_position_embeddings": 8192}}})");
+  CHECK(c.layer_turns == std::vector<bool>{true, true, true, false, true, true, true, false});
+  CHECK(c.chunks == std::vector<int>{8192, 8192, 8192, 0, 8192, 8192, 8192, 0});
+  CHECK(c.experts.layers == std::vector<bool>{false, true, false, true, false, true, false, true});
+  CHECK(c.unturned_growth == 0.1);
+  CHECK(c.unturned_floor == 8192);
+  CHECK(c.qk_norm_turned);
+  CHECK(c.dims.d_mlp == 16384);
+  CHECK(c.experts.width == 8192);
+  CHECK(c.experts.shared_width == 8192);
+  CHECK(!c.told_by_distance(8192));
+  CHECK(!read("llama4", R"({"text_config": {"model_type": "llama4_text", "attn_temperature_tuning": false}})")
+             .unturned_growth);
+}
+
 TEST_CASE("Qwen2.5-VL of 3B has its keys beside all others; LLaVA leaves out what a Llama has as everybody had it") {
   const ModelConfig qwen = read("qwen2_5_vl", R"({"model_type": "qwen2_5_vl", "eos_token_id": 151645,
     "image_token_id": 151655, "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 11008,

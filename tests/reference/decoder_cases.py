@@ -25,7 +25,26 @@ clip_sees = siglip_sees | dict(model_type="clip_vision_model", projection_dim=4)
 # What a head puts out goes through a norm by itself: where that is nearly 0 a step turns it round, but for a large epsilon.
 deltas = dict(linear_num_value_heads=6, linear_num_key_heads=2, linear_key_head_dim=5, linear_value_head_dim=4,
               linear_conv_kernel_dim=3)
+# Wider heads where there is no window, three of their five pairs turned.
+gemma4 = usual | dict(
+    hidden_size=18, num_attention_heads=4, num_key_value_heads=2, intermediate_size=22, head_dim=6, global_head_dim=10,
+    num_hidden_layers=3, sliding_window=4, layer_types=["sliding_attention", "full_attention", "full_attention"],
+    rope_parameters=dict(
+        full_attention=dict(rope_type="proportional", rope_theta=300.0, partial_rotary_factor=0.6, factor=1.5),
+        sliding_attention=dict(rope_type="default", rope_theta=50.0)))
+llama4 = llama_like | rope() | dict(
+    head_dim=8, intermediate_size=7, intermediate_size_mlp=20, num_local_experts=5, rms_norm_eps=0.01, pad_token_id=0)
 TEXT_HALVES = {
+    "llama4": ("Llama4Config", dict(
+        image_token_index=42, boi_token_index=41, eoi_token_index=40, vision_config=dict(
+            hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=5, image_size=4, patch_size=2,
+            vision_output_dim=8, projector_input_dim=8, projector_output_dim=8, pixel_shuffle_ratio=1.0),
+        text_config=llama4 | dict(num_hidden_layers=2, no_rope_layer_interval=2, floor_scale=2, attention_chunk_size=4))),
+    "gemma4": ("Gemma4Config", dict(vision_config=None, audio_config=None, text_config=gemma4 | dict(
+        num_hidden_layers=5, num_kv_shared_layers=2, vocab_size_per_layer_input=43, hidden_size_per_layer_input=4,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "full_attention"]))),
+    "gemma4_unified": ("Gemma4UnifiedConfig", dict(vision_config=None, audio_config=None, text_config=gemma4 | dict(
+        attention_k_eq_v=True, num_global_key_value_heads=1))),
     "qwen3_5": ("Qwen3_5Config", dict(
         image_token_id=42, video_token_id=41, vision_config=qwen_sees | dict(
             out_hidden_size=18, intermediate_size=5, num_position_embeddings=4),
@@ -147,6 +166,29 @@ DECODERS = {
         layer_types=["sliding_attention", "full_attention", "sliding_attention"],
         rope_parameters=dict(full_attention=dict(rope_type="linear", factor=3.0, rope_theta=1000.0),
                              sliding_attention=dict(rope_type="default", rope_theta=50.0)))),
+    # Inputs of every layer's own; late layers with keys of earlier ones, and MLPs twice as wide.
+    "gemma4_text": ("Gemma4TextConfig", gemma4 | dict(
+        num_hidden_layers=6, num_kv_shared_layers=3, use_double_wide_mlp=True, vocab_size_per_layer_input=47,
+        hidden_size_per_layer_input=5, attention_bias=True, final_logit_softcapping=2.0,
+        layer_types=["full_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+                     "full_attention"])),
+    # Values that are keys; fewer of them where there is no window.
+    "gemma4_text-keys": ("Gemma4TextConfig", gemma4 | dict(
+        attention_k_eq_v=True, num_global_key_value_heads=1, hidden_size_per_layer_input=0, rms_norm_eps=0.02,
+        tie_word_embeddings=False)),
+    "gemma4_text-moe": ("Gemma4TextConfig", gemma4 | dict(
+        attention_k_eq_v=True, num_global_key_value_heads=4, hidden_size_per_layer_input=0, enable_moe_block=True,
+        num_experts=5, top_k_experts=2, moe_intermediate_size=7)),
+    "gemma4_unified_text": ("Gemma4UnifiedTextConfig", gemma4 | dict(
+        num_hidden_layers=4, num_kv_shared_layers=2, attention_bias=True,
+        layer_types=["full_attention", "sliding_attention", "sliding_attention", "full_attention"])),
+    "llama4_text": ("Llama4TextConfig", llama4 | dict(
+        num_hidden_layers=4, no_rope_layers=[1, 1, 0, 1], moe_layers=[1, 2], num_experts_per_tok=2, attn_scale=0.7,
+        floor_scale=3, attention_chunk_size=5)),
+    # As Maverick: no norms of queries and keys; here without temperature and chunks too.
+    "llama4_text-bare": ("Llama4TextConfig", llama4 | dict(
+        num_hidden_layers=3, no_rope_layer_interval=3, interleave_moe_layer_step=2, use_qk_norm=False, attention_bias=True,
+        attn_temperature_tuning=False, attention_chunk_size=None, num_key_value_heads=3, tie_word_embeddings=True)),
     "phi": ("PhiConfig", usual | dict(
         hidden_size=24, num_attention_heads=3, num_key_value_heads=1, intermediate_size=20, qk_layernorm=True,
         rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),

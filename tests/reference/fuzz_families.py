@@ -23,7 +23,7 @@ import warnings
 import numpy as np
 import torch
 import transformers
-from make_families import closest, drawn
+from make_families import closest, drawn, taken_of
 from safetensors.numpy import load_file
 
 LOGITS, PATTERNS = 3e-4, 1e-4  # what float32 may be off, of the largest logit, and of a weight
@@ -322,7 +322,45 @@ def deepseek_v3(r):
     return deepseek(r) | dict(norm_topk_prob=flip(r), rope_interleave=flip(r))
 
 
+def gemma4(r, unified=False):
+    c = shape(r)
+    c["head_dim"] = c["_d"]
+    layers = c["num_hidden_layers"] = r.choice([2, 3, 4, 6])
+    types = [r.choice(["sliding_attention", "full_attention"]) for _ in range(layers - 1)] + ["full_attention"]
+    able = [n for n in range(layers) if n == 0 or set(types[:layers - n]) == set(types)]
+    heads = [k for k in range(1, c["num_attention_heads"] + 1) if c["num_attention_heads"] % k == 0]
+    c |= dict(layer_types=types, sliding_window=r.choice([1, 3, 6]), global_head_dim=r.choice([2, 4, 8, 12]),
+              num_kv_shared_layers=r.choice(able), attention_k_eq_v=flip(r), use_double_wide_mlp=flip(r),
+              final_logit_softcapping=r.choice([None, 2.0, 30.0]), attention_bias=flip(r), rms_norm_eps=r.choice([1e-6, 0.01]))
+    if flip(r):
+        c["num_global_key_value_heads"] = r.choice(heads)
+    if flip(r):
+        c["rope_parameters"] = dict(
+            full_attention=dict(rope_type="proportional", rope_theta=r.choice([20.0, 1000.0]), partial_rotary_factor=r.choice([0.25, 0.5, 0.7, 1.0])),
+            sliding_attention=dict(rope_type="default", rope_theta=r.choice([20.0, 1000.0])))
+    if unified:
+        return c
+    c |= dict(hidden_size_per_layer_input=r.choice([0, 3, 6]), vocab_size_per_layer_input=c["vocab_size"] + r.choice([0, 5]))
+    if r.random() < 0.4:
+        count = r.choice([2, 4, 7])
+        c |= dict(enable_moe_block=True, num_experts=count, top_k_experts=r.randint(1, count), moe_intermediate_size=r.choice([3, 8]))
+    return c
+
+
+def llama4(r):
+    c = rope(r, shape(r), ("default", "default", "llama3", "linear"))
+    c["head_dim"] = c["_d"]
+    count, layers = r.choice([2, 4, 6]), c["num_hidden_layers"]
+    c |= dict(intermediate_size_mlp=r.choice([6, 17]), num_local_experts=count, num_experts_per_tok=r.randint(1, min(3, count)),
+              use_qk_norm=flip(r), attn_temperature_tuning=flip(r), floor_scale=r.choice([2, 5, 100]), attn_scale=r.choice([0.1, 0.6]),
+              attention_chunk_size=r.choice([None, 2, 5, 64]), attention_bias=flip(r))
+    return c | (dict(no_rope_layers=[r.choice([0, 1]) for _ in range(layers)], moe_layers=[i for i in range(layers) if flip(r)])
+                if flip(r) else dict(no_rope_layer_interval=r.choice([1, 2, 4]), interleave_moe_layer_step=r.choice([1, 2])))
+
+
 FAMILIES = {
+    "gemma4_text": ("Gemma4TextConfig", gemma4), "gemma4_unified_text": ("Gemma4UnifiedTextConfig", lambda r: gemma4(r, True)),
+    "llama4_text": ("Llama4TextConfig", llama4),
     "gpt2": ("GPT2Config", gpt2), "llama": ("LlamaConfig", llama), "qwen2": ("Qwen2Config", qwen2), "qwen3": ("Qwen3Config", qwen3),
     "mistral": ("MistralConfig", mistral), "gpt_neox": ("GPTNeoXConfig", gpt_neox), "gpt_neo": ("GPTNeoConfig", gpt_neo), "gptj": ("GPTJConfig", gptj),
     "codegen": ("CodeGenConfig", codegen), "gemma": ("GemmaConfig", gemma), "gemma2": ("Gemma2Config", gemma2), "gemma3_text": ("Gemma3TextConfig", gemma3),
@@ -350,7 +388,7 @@ def watch_choices(model, config, margins):
         margins.append(closest(config, logits, getattr(module, "e_score_correction_bias", None)))
 
     for name, module in model.named_modules():
-        if name.endswith((".mlp.gate", ".mlp.router", ".block_sparse_moe.gate")) and module.weight.shape[0] == count:
+        if name.endswith((".mlp.gate", ".mlp.router", ".block_sparse_moe.gate", ".router.proj", ".feed_forward.router")) and module.weight.shape[0] == count:
             module.register_forward_hook(hook)
 
 
@@ -364,11 +402,11 @@ def case(cli, family, seed, folder):
         config = getattr(transformers, config_class)(**settings)
         config._attn_implementation = config._experts_implementation = "eager"
         model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().double()
-        drawn(model, seed, gain_around=0.0 if family.startswith("gemma") else 0.7)
+        drawn(model, seed, gain_around=0.0 if family.startswith("gemma") and not family.startswith("gemma4") else 0.7)
         length = r.randint(2, 24)
         ids = [r.randrange(config.vocab_size) for _ in range(length)]
         margins = []
-        if getattr(config, "num_experts_per_tok", None):
+        if taken_of(config):
             watch_choices(model, config, margins)
         with torch.no_grad():
             out = model(torch.tensor([ids]), output_attentions=True, use_cache=False)

@@ -38,7 +38,7 @@ def drawn(model, seed, gain_around, size=1.6):
                 continue  # sines and cosines, in a parameter
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float32)
             matrix = parameter.dim() >= 2 and "norm" not in name
-            gain = not matrix and name.endswith("weight")
+            gain = not matrix and name.endswith(("weight", "router.scale", "per_expert_scale"))
             if name.endswith("sinks"):
                 noise = 4 * noise
             inner = max(parameter.shape[-2:]) if parameter.shape[-1:] == (1,) else parameter.shape[-1]  # of a kernel over one token
@@ -47,6 +47,8 @@ def drawn(model, seed, gain_around, size=1.6):
         for name, buffer in model.named_buffers():  # of xIELU
             if name.endswith((".act_fn.beta", ".act_fn.eps")):
                 buffer.copy_(torch.tensor(0.37 if name.endswith("beta") else -1e-4, dtype=torch.float64))
+            if name.endswith(".layer_scalar"):
+                buffer.copy_(torch.rand(buffer.shape, generator=generator, dtype=torch.float32) + 0.5)
             if name.endswith(".e_score_correction_bias"):
                 buffer.copy_(torch.rand(buffer.shape, generator=generator, dtype=torch.float32))
 
@@ -156,7 +158,7 @@ def closest(config, logits, correction):
     if config.model_type in ("afmoe", "minimax_m2"):
         return gap(logits.sigmoid() + correction, config.num_experts_per_tok)
     if getattr(config, "n_routed_experts", None) is None:
-        return gap(logits, config.num_experts_per_tok)
+        return gap(logits, taken_of(config))
     by = logits.softmax(-1) if correction is None else logits.sigmoid() + correction
     if (config.n_group or 1) == 1:
         return gap(by, config.num_experts_per_tok)
@@ -167,9 +169,13 @@ def closest(config, logits, correction):
     return min(gap(best, config.topk_group), gap(inside, config.num_experts_per_tok))
 
 
+def taken_of(config):
+    return getattr(config, "num_experts_per_tok", None) or getattr(config, "top_k_experts", None)
+
+
 def watch_routers(model, config, seen):
     """The logits of every router, as `seen[layer]`; a token whose last expert is nearly another's is no test."""
-    count, taken = getattr(config, "num_local_experts", None) or getattr(config, "num_experts", 0), config.num_experts_per_tok
+    count, taken = getattr(config, "num_local_experts", None) or getattr(config, "num_experts", 0), taken_of(config)
 
     def hook(layer, correction):
         def of(module, inputs, _):
@@ -182,6 +188,8 @@ def watch_routers(model, config, seen):
         return of
 
     for name, module in model.named_modules():
+        if name.endswith(".router.proj"):
+            module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0]), None))
         if name.endswith((".mlp.gate", ".mlp.router", ".mlp.router.gate", ".block_sparse_moe.gate", ".block_sparse_moe.router", ".feed_forward.router")) \
                 and hasattr(module, "weight") and module.weight.shape[0] == count:
             around = model.get_submodule(name.rsplit(".mlp.", 1)[0] + ".mlp") if ".mlp." in name else module
@@ -402,16 +410,18 @@ def make(name):
     model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
     hybrid = config.model_type in HYBRIDS
     state_space, states, streams = name.startswith("mamba") or hybrid, {}, {}
-    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith(("gemma", "vaultgemma", "nemotron", "qwen3_5", "qwen3_next")) else 0.7,  # those add 1
+    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith(("gemma", "vaultgemma", "nemotron", "qwen3_5", "qwen3_next")) and not name.startswith("gemma4") else 0.7,  # those add 1
           size=0.9 if state_space else 1.6)  # what a state amounts to grows with the product of three
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
     if getattr(config, "alibi", False):
         add_alibi_once(model)
+    if name.startswith(("gemma4", "llama4")):
+        in_doubles(sys.modules[type(model).__module__])
     ids = torch.tensor([TEXT])
     if getattr(config, "attention_type", None) == "block_sparse":
         see_whole(model, ids)
     routers = {}
-    if getattr(config.get_text_config(), "num_experts_per_tok", None):
+    if taken_of(config.get_text_config()):
         watch_routers(model, config.get_text_config(), routers)
     if config.model_type in DELTAS:
         watch_deltas(model, states, streams)
@@ -420,6 +430,7 @@ def make(name):
     elif state_space:
         watch_states(model, states, streams)
     attentions = dict() if state_space and not hybrid else dict(output_attentions=True)
+    whole, model = model, model.language_model if name == "llama4" else model  # the whole asks for a picture
     with torch.no_grad():
         out = model(ids, output_hidden_states=True, **attentions, **(dict() if encodes else dict(use_cache=False)))
         hidden = (expected_deltas(model, config.get_text_config(), states) if config.model_type in DELTAS else
@@ -433,6 +444,7 @@ def make(name):
             top = torch.topk(row, 2).values
             margins.append(float(top[0] - top[1]))
             chosen.append(int(row.argmax()))
+    model = whole
     assert encodes or min(margins) > 2e-4, (name, margins)
 
     folder = HERE / name
@@ -463,7 +475,7 @@ def make(name):
         (folder / "tokenizer.json").write_text(json.dumps(word_piece(config.vocab_size), indent=1) + "\n")
     weights, seen = {}, set()
     for key, value in model.state_dict(keep_vars=True).items():
-        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or key.endswith("e_score_correction_bias") or ".act_fn." in key):
+        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or key.endswith(("e_score_correction_bias", "layer_scalar")) or ".act_fn." in key):
             continue
         seen.add(value.data_ptr())
         # What the published files of this family call it; the library of today reads and writes both.

@@ -296,7 +296,7 @@ class FeedForwardPage final : public ReadingPage {
       std::int64_t count;
       const char* formula;
     };
-    const Part lines[] = {
+    std::vector<Part> lines{
         {said("token embedding"), parts.embedding, "V d"},
         {said("positions"), parts.positions, said("context · d, where they are learned")},
         {said("attention"), parts.attention, said("layers (d q + 2 d k + q d), and biases")},
@@ -304,6 +304,9 @@ class FeedForwardPage final : public ReadingPage {
          said("layers · 2 d m, gated 3 d m, and biases; of every expert, and the router")},
         {said("norms"), parts.norms, said("two per block and the last: gain, and bias for LayerNorm")},
         {said("unembedding"), parts.unembedding, said("d V, or 0 where it is the embedding again")}};
+    if (parts.layer_inputs > 0)
+      lines.push_back({said("inputs of every layer's own"), parts.layer_inputs,
+                       said("d layers w + layers · 2 d w, w numbers a layer")});
     std::int64_t most = 1;
     for (const Part& part : lines) most = std::max(most, part.count);
     std::vector<Bar> bars;

@@ -65,13 +65,17 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
       ModelDims apart = d;
       apart.kv_heads = d.heads;
       const auto size = [&](std::uint64_t numbers, double tokens) {
-        return bytes_words(static_cast<double>(numbers) * attending_layers(d) * tokens * bytes());
+        return bytes_words(static_cast<double>(numbers) * tokens * bytes());
       };
-      fact(c.ui, said("The open model"), size(own.numbers, tokens_), nullptr,
+      const bool alike = d.widths.empty() && config.kv_layers.empty();
+      fact(c.ui, said("The open model"), size(needed_in_all(config), tokens_), nullptr,
            {say("layers · tokens · bytes · ({})", said(own.words)),
-            fmt::format("{} · {:.0f} · {} · ({})", attending_layers(d), tokens_, bytes(), own.sum)});
-      fact(c.ui, said("With a key head per head"), size(kept_numbers(apart).numbers, tokens_));
-      fact(c.ui, said("Per token"), size(own.numbers, 1));
+            alike ? fmt::format("{} · {:.0f} · {} · ({})", attending_layers(d), tokens_, bytes(), own.sum)
+                  : say("{} · {:.0f} tokens · {} bytes: layers that read keys of another add none",
+                        needed_in_all(config), tokens_, bytes())});
+      for (LayerWidths& each : apart.widths) each.kv_heads = d.heads;
+      fact(c.ui, said("With a key head per head"), size(kept_in_all(apart), tokens_));
+      fact(c.ui, said("Per token"), size(needed_in_all(config), 1));
     }
     ImGui::Dummy({0, c.ui.px(6)});
     run(c);

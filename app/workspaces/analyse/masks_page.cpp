@@ -1,6 +1,7 @@
 // Masks: chosen, joined, painted; what they leave of the work and the cache; and what the open model makes of them.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <imgui.h>
 
 #include <algorithm>
@@ -350,12 +351,20 @@ class MaskPage final : public ReadingPage {
     }
   }
 
+  static std::string cells_sum(const ModelDims& dims, Index cells) {
+    std::vector<std::string> terms;
+    for (const LayerKind& kind : layer_kinds(dims))
+      if (kind.mixer == Mixer::attention)
+        terms.push_back(fmt::format("2 · ({} + {}) · {} · {} · {}", kind.dims.d_head, kind.dims.value_width(), cells,
+                                    dims.heads, kind.layers));
+    return fmt::format("{}", fmt::join(terms, " + "));
+  }
+
   /// What attention need not compute or keep.
   static void savings(const PageContext& c, const MaskFacts& facts, bool hashed, const MaskSavings& saved) {
     const ModelDims& d = saved.dims;
     const std::string cells = hashed ? said("every head hashes its own queries and keys: these cells are one head's")
-                                     : fmt::format("2 · ({} + {}) · {} · {} · {}", d.d_head, d.value_width(),
-                                                   facts.cells, d.heads, attending_layers(d));
+                                     : cells_sum(d, facts.cells);
     fact(c.ui, said("Score and mixing work"), amount(saved.work(facts, hashed), "FLOP"), nullptr,
          {said("2 · (d_head + d_value) · visible cells · heads · layers"), cells});
     if (d.hybrid())
@@ -367,7 +376,8 @@ class MaskPage final : public ReadingPage {
          {said("keys that some one of the next n queries may still see")});
     fact(c.ui, said("KV cache"), amount(saved.cache_bytes(facts), "B"), nullptr,
          {say("layers · ({}) · kept keys · 4 bytes", said(saved.cached.words)),
-          fmt::format("{} · ({}) · {} · 4", attending_layers(d), saved.cached.sum, facts.kept_keys)});
+          d.widths.empty() ? fmt::format("{} · ({}) · {} · 4", attending_layers(d), saved.cached.sum, facts.kept_keys)
+                           : fmt::format("{} · {} · 4", saved.in_all, facts.kept_keys)});
   }
 
   void in_the_model(const PageContext& c) {

@@ -64,8 +64,10 @@ std::vector<std::string> cache_terms(const ModelDims& dims, int tokens, bool pac
   if (packed) {
     terms.push_back(say("and keys once more, as products read them, in panels of {} tokens:", panels::width()));
     terms.push_back(said("layers · tokens of whole panels · key heads · d_head · 4 bytes"));
-    terms.push_back(fmt::format("{} · {} · {} · {} · 4", attending_layers(dims), panels::padded(tokens), dims.kv_heads,
-                                dims.d_head));
+    for (const LayerKind& kind : layer_kinds(dims))
+      if (kind.mixer == Mixer::attention)
+        terms.push_back(fmt::format("{} · {} · {} · {} · 4", kind.layers, panels::padded(tokens), kind.dims.kv_heads,
+                                    kind.dims.d_head));
   }
   if (source > 0) terms.push_back(say("and keys and values of the source, likewise: {}", bytes_text(source)));
   return terms;

@@ -132,19 +132,20 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
            bytes_text(sizeof(float) * static_cast<std::size_t>(kind.layers) * state.numbers), nullptr,
            {say("layers · ({}) · 4 bytes", said(state.words)), fmt::format("{} · ({}) · 4", kind.layers, state.sum)});
   const std::size_t kept = cache_bytes(dims, 1) - cache_bytes(dims, 0);
-  std::vector<std::string> terms;
-  for (const LayerKind& kind : layer_kinds(dims))
+  std::vector<std::string> terms, of_panels{said("bytes per token, of keys as products read them: layers · key heads · "
+                                                 "d_head · 4 bytes")};
+  for (const LayerKind& kind : layer_kinds(dims)) {
     terms.insert(terms.end(), {say("layers · ({}) · 4 bytes", said(kept_numbers(kind.dims).words)),
                                fmt::format("{} · ({}) · 4", kind.layers, kept_numbers(kind.dims).sum)});
+    if (kind.mixer == Mixer::attention)
+      of_panels.push_back(fmt::format("{} · {} · {} · 4", kind.layers, kind.dims.kv_heads, kind.dims.d_head));
+  }
+  of_panels.push_back(say("in panels of {} tokens, of which the last is filled as the text goes on", panels::width()));
   fact(ui, said("Bytes per token"), fmt::format("{}", kept), nullptr, terms);
-  const bool packed =
-      !controller_.costs() || controller_.costs()->back().panel_bytes > 0;  // none where a card computes
-  constexpr auto many = static_cast<int>(panels::widest);                   // whole panels
+  const bool packed = !controller_.costs() || controller_.costs()->back().panel_bytes > 0;  // not on a card
+  constexpr auto many = static_cast<int>(panels::widest);                                   // whole panels
   if (const std::size_t once_more = panel_bytes(dims, many) / many; packed && once_more > 0)
-    fact(ui, said("Keys once more"), fmt::format("{}", once_more), nullptr,
-         {said("bytes per token, of keys as products read them: layers · key heads · d_head · 4 bytes"),
-          fmt::format("{} · {} · {} · 4", attending_layers(dims), dims.kv_heads, dims.d_head),
-          say("in panels of {} tokens, of which the last is filled as the text goes on", panels::width())});
+    fact(ui, said("Keys once more"), fmt::format("{}", once_more), nullptr, of_panels);
   if (const ModelConfig& config = controller_.model().model->config(); config.latent()) {
     const CachedNumbers needed = needed_numbers(config);
     fact(ui, said("With latents kept instead"),
@@ -152,7 +153,7 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
          {say("layers · ({}) · 4 bytes", said(needed.words)), fmt::format("{} · ({}) · 4", dims.layers, needed.sum),
           said("this program keeps keys and values themselves, so that edits of them stay")});
   }
-  if (dims.kv_heads != dims.heads && dims.attends())
+  if (dims.kv_heads != dims.heads && dims.attends() && dims.widths.empty())
     fact(ui, said("With a key head per head"),
          fmt::format("{}", kept / static_cast<std::size_t>(dims.kv_heads) * static_cast<std::size_t>(dims.heads)),
          nullptr, {say("{} query heads share {} key heads (GQA)", dims.heads, dims.kv_heads)});

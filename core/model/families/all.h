@@ -12,6 +12,9 @@
   X(gemma)                    \
   X(gemma2)                   \
   X(gemma3_text)              \
+  X(gemma4_text)              \
+  X(gemma4_unified_text)      \
+  X(llama4_text)              \
   X(phi)                      \
   X(phi3)                     \
   X(olmo)                     \
@@ -80,6 +83,9 @@
   X(minimax_m2)               \
   X(minicpm3)                 \
   X(gemma3)                   \
+  X(gemma4)                   \
+  X(gemma4_unified)           \
+  X(llama4)                   \
   X(qwen2_vl)                 \
   X(qwen2_5_vl)               \
   X(qwen3_vl)                 \

@@ -395,6 +395,8 @@ void AdaptedWeights::finish(const ModelConfig& config, RawWeights& weights) cons
       const bool of_distances = config.distances && config.distances->shared;
       if (of_distances && (matrix == WeightMatrix::q || matrix == WeightMatrix::k)) further.insert(module);
       weights.layers[layer].adapted[matrix] = {module->a.transpose(0, 1), matrix_in(halves.layers[layer], matrix)};
+      if (matrix == WeightMatrix::k && config.value_is_key(static_cast<int>(layer)))
+        weights.layers[layer].adapted[WeightMatrix::v] = weights.layers[layer].adapted[matrix];
     }
   for (const RawLayer& layer : numbers.layers)
     for (const Tensor* other : {&layer.z_gate_weight, &layer.distance_k_weight, &layer.distance_q_weight})
