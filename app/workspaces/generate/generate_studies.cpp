@@ -1,5 +1,4 @@
-// The studies of the Generate workspace: what a key-value cache saves, what happens when it forgets, and how far a
-// model's own text leads it away.
+// The studies of the Generate workspace: what a cache saves, what if it forgets, how far its own text leads a model.
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -132,8 +131,8 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
            bytes_text(sizeof(float) * static_cast<std::size_t>(kind.layers) * state.numbers), nullptr,
            {say("layers · ({}) · 4 bytes", said(state.words)), fmt::format("{} · ({}) · 4", kind.layers, state.sum)});
   const std::size_t kept = cache_bytes(dims, 1) - cache_bytes(dims, 0);
-  std::vector<std::string> terms, of_panels{said("bytes per token, of keys as products read them: layers · key heads · "
-                                                 "d_head · 4 bytes")};
+  std::vector<std::string> terms,
+      of_panels{said("bytes per token, of keys as products read them: layers · key heads · d_head · 4 bytes")};
   for (const LayerKind& kind : layer_kinds(dims)) {
     terms.insert(terms.end(), {say("layers · ({}) · 4 bytes", said(kept_numbers(kind.dims).words)),
                                fmt::format("{} · ({}) · 4", kind.layers, kept_numbers(kind.dims).sum)});
@@ -143,7 +142,7 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
   of_panels.push_back(say("in panels of {} tokens, of which the last is filled as the text goes on", panels::width()));
   fact(ui, said("Bytes per token"), fmt::format("{}", kept), nullptr, terms);
   const bool packed = !controller_.costs() || controller_.costs()->back().panel_bytes > 0;  // not on a card
-  constexpr auto many = static_cast<int>(panels::widest);                                   // whole panels
+  constexpr auto many = static_cast<int>(panels::widest);
   if (const std::size_t once_more = panel_bytes(dims, many) / many; packed && once_more > 0)
     fact(ui, said("Keys once more"), fmt::format("{}", once_more), nullptr, of_panels);
   if (const ModelConfig& config = controller_.model().model->config(); config.latent()) {
