@@ -103,7 +103,9 @@ void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertN
   if (c.correction && names.correction_is_row)
     reader.take(at + names.correction, {1, c.count}, [&](const Tensor& row) { into.correction = row.select(0, 0); });
   else if (c.correction)
-    reader.take(at + names.correction, {c.count}, into.correction);
+    reader.take(at + (names.correction_too.empty() || reader.contains(at + names.correction) ? names.correction
+                                                                                             : names.correction_too),
+                {c.count}, into.correction);
   into.each.resize(static_cast<std::size_t>(c.count));
   // Other formats of a family that has them in one may keep them apart.
   const bool apart = names.gate_up_of_all.empty() || (!reader.contains(at + names.gate_up_of_all) &&

@@ -10,6 +10,7 @@ namespace headscope {
 
 struct ExpertNames {
   std::string router = "mlp.gate", correction = "mlp.gate.e_score_correction_bias";
+  std::string correction_too;      ///< another name of it, in files that have not the first
   bool correction_is_row = false;  ///< stored (1, expert)
   std::string expert = "mlp.experts.", gate = "gate_proj", up = "up_proj",
               down = "down_proj";              ///< expert + "3." + gate

@@ -308,7 +308,7 @@ std::vector<std::pair<Index, double>> chosen(const ExpertConfig& c, const Tensor
   double sum = 0;
   for (const auto& [by, e] : order) sum += nth(z, e);
   const bool shares = c.renormalized || c.score == RouterScore::softmax_of_chosen;
-  sum += 1e-20;  // DeepSeek-V3's: no weight where every sigmoid is 0
+  sum += c.sum_floor;
   std::vector<std::pair<Index, double>> out;
   for (const auto& [by, e] : order) out.emplace_back(e, c.scale * nth(z, e) / (shares ? sum : 1));
   return out;

@@ -38,8 +38,16 @@ using testing::reference;
 namespace {
 
 const std::vector<std::int32_t> ids{3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3};
-const char* const folders[] = {"granitemoehybrid", "granitemoehybrid-dense", "bamba", "jamba", "nemotron_h",
-                               "qwen3_next",       "qwen3_5_text",           "lfm2"};
+const char* const folders[] = {"granitemoehybrid",
+                               "granitemoehybrid-dense",
+                               "bamba",
+                               "jamba",
+                               "nemotron_h",
+                               "qwen3_next",
+                               "qwen3_5_text",
+                               "lfm2",
+                               "qwen3_5_moe_text",
+                               "lfm2_moe"};
 
 struct Subject {
   Backend backend{2};
@@ -133,7 +141,7 @@ TEST_CASE("hybrid: a layer's kind is read, and as many heads must fit into the l
   // A kind is told in the family's own words.
   refused("granitemoehybrid", granite + R"(, "layer_types": ["mamba", "attention", "conv"])", "conv");
   refused("qwen3_5_text", R"(, "num_hidden_layers": 2, "layer_types": ["mamba", "full_attention"])", "mamba");
-  const std::string lfm2 = R"(, "num_hidden_layers": 2, "block_auto_adjust_ff_dim": )";
+  const std::string lfm2 = R"(, "num_hidden_layers": 2, "num_key_value_heads": 2, "block_auto_adjust_ff_dim": )";
   refused("lfm2", lfm2 + R"(false, "layer_types": ["linear_attention", "full_attention"])", "linear_attention");
   CHECK(read("lfm2", lfm2 + R"(false, "full_attn_idxs": [1])").dims.mixers ==
         std::vector<Mixer>{Mixer::state_space, Mixer::attention});

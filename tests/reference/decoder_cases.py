@@ -32,6 +32,14 @@ TEXT_HALVES = {
         text_config=llama_like | deltas | three(100.0, [2, 1, 0], mrope_interleaved=True, partial_rotary_factor=0.75) | dict(
             num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=2, rms_norm_eps=0.03,
             layer_types=["linear_attention", "full_attention", "linear_attention"]))),
+    # As published: all experts of a layer in one tensor, as torch.nn.Linear has them.
+    "qwen3_5_moe": ("Qwen3_5MoeConfig", dict(
+        image_token_id=42, video_token_id=41, vision_config=qwen_sees | dict(
+            out_hidden_size=18, intermediate_size=5, num_position_embeddings=4),
+        text_config=usual | deltas | three(100.0, [2, 1, 0], mrope_interleaved=True, partial_rotary_factor=0.75) | dict(
+            hidden_size=18, num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=3, rms_norm_eps=0.03,
+            moe_intermediate_size=5, shared_expert_intermediate_size=7, num_experts=6, num_experts_per_tok=3,
+            layer_types=["linear_attention", "full_attention", "full_attention"]))),
     "gemma3": ("Gemma3Config", dict(
         image_token_index=42, mm_tokens_per_image=1, vision_config=siglip_sees,
         text_config=llama_like | dict(
@@ -448,6 +456,33 @@ DECODERS = {
         num_hidden_layers=4, head_dim=8, moe_intermediate_size=5, shared_expert_intermediate_size=7, num_experts=6,
         num_experts_per_tok=2, mlp_only_layers=[2], rms_norm_eps=0.1,
         layer_types=["linear_attention", "full_attention", "linear_attention", "full_attention"])),
+    "qwen3_5_moe_text": ("Qwen3_5MoeTextConfig", usual | deltas | rope(partial_rotary_factor=0.5) | dict(
+        hidden_size=18, num_hidden_layers=3, head_dim=8, num_attention_heads=3, num_key_value_heads=1, attention_bias=True,
+        moe_intermediate_size=6, shared_expert_intermediate_size=5, num_experts=5, num_experts_per_tok=2, rms_norm_eps=0.02,
+        tie_word_embeddings=True, layer_types=["linear_attention", "linear_attention", "full_attention"])),
+    # Sigmoids as small as what is added to their sum; experts in one tensor, as the library of today has them.
+    "lfm2_moe": ("Lfm2MoeConfig", usual | rope() | dict(
+        hidden_size=24, num_attention_heads=6, num_key_value_heads=2, intermediate_size=20, num_hidden_layers=4, conv_L_cache=3,
+        norm_eps=0.01, num_dense_layers=1, moe_intermediate_size=5, num_experts=6, num_experts_per_tok=3,
+        routed_scaling_factor=1.4, layer_types=["conv", "full_attention", "conv", "full_attention"])),
+    "lfm2_moe-today": ("Lfm2MoeConfig", usual | rope(70.0) | dict(
+        hidden_size=18, num_attention_heads=3, num_key_value_heads=3, intermediate_size=20, num_hidden_layers=3, conv_L_cache=3,
+        conv_bias=True, num_dense_layers=0, moe_intermediate_size=4, num_experts=5, num_experts_per_tok=2,
+        use_expert_bias=False, norm_topk_prob=False, tie_word_embeddings=False, layer_types=["full_attention", "conv", "conv"])),
+    "hunyuan_v1_moe": ("HunYuanMoEV1Config", llama_like | dict(
+        head_dim=8, num_attention_heads=6, num_key_value_heads=2, intermediate_size=7, pad_token_id=0, attention_bias=True,
+        num_experts=5, moe_topk=2, rope_parameters=dict(rope_type="dynamic", rope_theta=50.0, alpha=7.0, factor=1.0))),
+    "hunyuan_v1_moe-today": ("HunYuanMoEV1Config", llama_like | rope() | dict(
+        head_dim=6, num_key_value_heads=3, intermediate_size=9, pad_token_id=0, num_experts=4, moe_topk=3,
+        tie_word_embeddings=True, rms_norm_eps=0.02)),
+    "exaone_moe": ("ExaoneMoeConfig", llama_like | rope() | dict(
+        head_dim=8, num_attention_heads=6, num_key_value_heads=2, num_hidden_layers=4, sliding_window=4,
+        sliding_window_pattern=3, moe_intermediate_size=5, num_experts=6, num_experts_per_tok=2, num_shared_experts=2,
+        n_group=3, topk_group=2, routed_scaling_factor=1.7)),
+    "exaone_moe-today": ("ExaoneMoeConfig", llama_like | rope(60.0) | dict(
+        hidden_size=24, num_key_value_heads=3, num_hidden_layers=3, sliding_window=5, moe_intermediate_size=4,
+        num_experts=5, num_experts_per_tok=3, norm_topk_prob=False, rms_norm_eps=0.01, tie_word_embeddings=True,
+        mlp_layer_types=["sparse", "dense", "sparse"], layer_types=["full_attention", "sliding_attention", "full_attention"])),
     "lfm2": ("Lfm2Config", usual | rope() | dict(
         hidden_size=24, num_attention_heads=6, num_key_value_heads=2, intermediate_size=20, block_auto_adjust_ff_dim=False,
         num_hidden_layers=4, conv_L_cache=4, conv_bias=True, norm_eps=0.01, layer_types=["conv", "full_attention", "conv", "conv"])),

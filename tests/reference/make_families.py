@@ -46,7 +46,7 @@ def drawn(model, seed, gain_around, size=1.6):
         for name, buffer in model.named_buffers():  # of xIELU
             if name.endswith((".act_fn.beta", ".act_fn.eps")):
                 buffer.copy_(torch.tensor(0.37 if name.endswith("beta") else -1e-4, dtype=torch.float64))
-            if name.endswith(".e_score_correction_bias"):
+            if name.endswith((".e_score_correction_bias", ".expert_bias")):
                 buffer.copy_(torch.rand(buffer.shape, generator=generator, dtype=torch.float32))
 
 
@@ -85,6 +85,13 @@ def published(name, key, value):
         key, name = key.replace(".mlp.router.", ".mlp.gate."), "mixtral"
     if name.startswith("ernie4_5_moe"):
         key = key.replace("mlp.gate.moe_statics", "mlp.moe_statics")
+    if name.endswith("-today") or name == "qwen3_5_moe":
+        return [(key, value)]
+    if name == "exaone_moe":
+        key = key.replace("mlp.gate.e_score", "mlp.e_score")
+    if name == "lfm2_moe" and ".feed_forward.experts." in key:
+        return [(own.replace(".block_sparse_moe.", ".feed_forward."), part)
+                for own, part in published("mixtral", key.replace(".feed_forward.", ".mlp."), value)]
     if name == "qwen3_vl_moe" and ".mlp.experts." in key:
         return [(key, value.transpose(1, 2).contiguous())]
     if name.startswith("granitemoe"):
@@ -152,9 +159,9 @@ def closest(config, logits, correction):
         return min(gap(logits, 1), gap(logits, 2), *(float(x.min()) for x in off))
     if config.model_type == "ernie4_5_moe":
         return gap(logits.softmax(-1) + correction, config.num_experts_per_tok)
-    if config.model_type in ("afmoe", "minimax_m2"):
-        return gap(logits.sigmoid() + correction, config.num_experts_per_tok)
-    if getattr(config, "n_routed_experts", None) is None:
+    if config.model_type in ("afmoe", "minimax_m2", "lfm2_moe"):
+        return gap(logits.sigmoid() + (0 if correction is None else correction), config.num_experts_per_tok)
+    if getattr(config, "n_routed_experts", None) is None and config.model_type != "exaone_moe":
         return gap(logits, config.num_experts_per_tok)
     by = logits.softmax(-1) if correction is None else logits.sigmoid() + correction
     if (config.n_group or 1) == 1:
@@ -181,9 +188,10 @@ def watch_routers(model, config, seen):
         return of
 
     for name, module in model.named_modules():
-        if name.endswith((".mlp.gate", ".mlp.router", ".mlp.router.gate", ".block_sparse_moe.gate", ".block_sparse_moe.router", ".feed_forward.router")) \
+        if name.endswith((".mlp.gate", ".mlp.router", ".mlp.router.gate", ".block_sparse_moe.gate", ".block_sparse_moe.router", ".feed_forward.router", ".feed_forward.gate", ".mlp.gate.wg")) \
                 and hasattr(module, "weight") and module.weight.shape[0] == count:
-            around = model.get_submodule(name.rsplit(".mlp.", 1)[0] + ".mlp") if ".mlp." in name else module
+            inside = next((part for part in (".mlp", ".feed_forward") if part + "." in name), None)
+            around = model.get_submodule(name.rsplit(inside + ".", 1)[0] + inside) if inside else module
             added = getattr(around, "expert_bias", getattr(around, "e_score_correction_bias", None))
             module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0]), added))
 
@@ -215,7 +223,7 @@ def in_doubles(module):
 
 
 # Some layers mix tokens by a state, others attend.
-DELTAS = ("qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_next")  # … by the gated delta rule
+DELTAS = ("qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next")  # … by the gated delta rule
 CONVOLUTIONS = ("lfm2", "lfm2_moe")  # … a short convolution
 HYBRIDS = ("granitemoehybrid", "bamba", "jamba", "nemotron_h") + DELTAS + CONVOLUTIONS
 
@@ -447,7 +455,7 @@ def make(name):
         (folder / "tokenizer.json").write_text(json.dumps(word_piece(config.vocab_size), indent=1) + "\n")
     weights, seen = {}, set()
     for key, value in model.state_dict(keep_vars=True).items():
-        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or key.endswith("e_score_correction_bias") or ".act_fn." in key):
+        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or key.endswith(("e_score_correction_bias", ".expert_bias")) or ".act_fn." in key):
             continue
         seen.add(value.data_ptr())
         # What the published files of this family call it; the library of today reads and writes both.

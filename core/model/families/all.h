@@ -38,6 +38,7 @@
   X(helium)                   \
   X(exaone)                   \
   X(exaone4)                  \
+  X(exaone_moe)               \
   X(arcee)                    \
   X(nemotron)                 \
   X(jais2)                    \
@@ -52,6 +53,7 @@
   X(cwm)                      \
   X(vaultgemma)               \
   X(hunyuan_v1_dense)         \
+  X(hunyuan_v1_moe)           \
   X(nanochat)                 \
   X(hyperclovax)              \
   X(modernbert_decoder)       \
@@ -75,7 +77,10 @@
   X(qwen3_5_text)             \
   X(qwen3_next)               \
   X(qwen3_5)                  \
+  X(qwen3_5_moe_text)         \
+  X(qwen3_5_moe)              \
   X(lfm2)                     \
+  X(lfm2_moe)                 \
   X(solar_open)               \
   X(minimax_m2)               \
   X(minicpm3)                 \
