@@ -133,6 +133,8 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
   for (const Mixer each : d.mixers) root["model"]["mixers"].push_back(name_in(mixer_names, each));
   for (int layer = 0; !d.bare.empty() && layer < d.layers; ++layer)
     if (!d.has_mlp(layer)) root["model"]["without_mlp"].push_back(layer);
+  for (int layer = 0; !d.normed_behind.empty() && layer < d.layers; ++layer)
+    if (d.normed_behind[static_cast<std::size_t>(layer)]) root["model"]["normed_behind"].push_back(layer);
   if (trace.model.objective != Objective::next_token)
     root["model"]["objective"] = name_in(objective_names, trace.model.objective);
   if (trace.model.stack != Stack::only) root["model"]["stack"] = name_in(stack_names, trace.model.stack);
@@ -205,11 +207,12 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
       d.mixers.push_back(each.choice(mixer_names));
   if (!d.attends() && (d.heads < 1 || d.d_inner < d.heads || d.d_inner % d.heads != 0))
     model.refuse("a d_inner that the heads divide", fmt::format("{} of {} heads", d.d_inner, d.heads));
-  if (const auto bare = model.find("without_mlp")) {
-    d.bare.resize(layers);
-    for (const JsonView& each : bare->elements("layers", 1, layers))
-      d.bare[static_cast<std::size_t>(each.small(0, d.layers - 1))] = true;
-  }
+  for (const auto& [key, of] : {std::pair("without_mlp", &d.bare), {"normed_behind", &d.normed_behind}})
+    if (const auto listed = model.find(key)) {
+      of->resize(layers);
+      for (const JsonView& each : listed->elements("layers", 1, layers))
+        (*of)[static_cast<std::size_t>(each.small(0, d.layers - 1))] = true;
+    }
   if (const auto objective = model.find("objective")) trace.model.objective = objective->choice(objective_names);
   if (const auto stack = model.find("stack")) trace.model.stack = stack->choice(stack_names);
   trace.text = bytes(root.at("text"));

@@ -349,7 +349,7 @@ Table across(const ModelConfig& c, const RawWeights& all, int layer, const Table
 Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table& x, const Table& source, Pass& pass,
             const std::stop_token& stop) {
   const RawLayer& w = nth(all.layers, layer);
-  const bool before = c.norms_before(), behind = c.norms_behind();
+  const bool before = c.norms_before(layer), behind = c.norms_behind(layer);
   const Table attention_in = before && (layer > 0 || c.first_norm) ? normed(c, x, w.ln1_gain, w.ln1_bias) : x;
   Table attention = attend(c, all, w, layer, attention_in, nullptr, pass.patterns.emplace_back(), stop);
   if (behind) attention = normed(c, std::move(attention), w.ln1_post_gain, {});

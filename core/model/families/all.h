@@ -81,7 +81,9 @@
   X(qwen3_5_moe)              \
   X(lfm2)                     \
   X(lfm2_moe)                 \
+  X(olmo_hybrid)              \
   X(solar_open)               \
+  X(sarvam_moe)               \
   X(minimax_m2)               \
   X(minicpm3)                 \
   X(gemma3)                   \
@@ -105,6 +107,7 @@
   X(qwen2_audio)              \
   X(mamba)                    \
   X(mamba2)                   \
+  X(falcon_mamba)             \
   X(granitemoehybrid)         \
   X(bamba)                    \
   X(jamba)                    \
